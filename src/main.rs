@@ -1,0 +1,5 @@
+//! The `hcabench` binary: parse, run, exit code.
+
+fn main() -> std::process::ExitCode {
+    hcabench::cli::main()
+}
