@@ -1,1 +1,31 @@
-//! To come.
+//! Memory for measuring: mapped in 2 MiB pages where there are any, touched and locked before use, so that no page
+//! fault falls into a hot loop.
+
+mod mapping;
+mod payload;
+mod stamps;
+
+pub use mapping::{BufferError, HugeBuffer, HugePagePolicy, PageKind};
+pub use payload::{Payload, PayloadBuffer, Slot};
+pub use stamps::{Plain, StampBuffer};
+
+use serde::Serialize;
+
+/// A number of bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[repr(transparent)]
+pub struct Bytes(pub u64);
+
+impl std::fmt::Display for Bytes {
+    /// In the largest binary unit that leaves no fraction: `8 B`, `32 KiB`, `17 MiB`.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (mut number, mut unit) = (self.0, "B");
+        for larger in ["KiB", "MiB", "GiB", "TiB"] {
+            if number == 0 || number % 1024 != 0 {
+                break;
+            }
+            (number, unit) = (number / 1024, larger);
+        }
+        write!(formatter, "{number} {unit}")
+    }
+}

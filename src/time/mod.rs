@@ -1,6 +1,21 @@
 //! Time stamps: what a clock is, what it returns, and what reading it costs.
+//!
+//! A benchmark stores raw [`Ticks`] while it measures and turns them into [`Nanos`] afterwards, so that the hot loop
+//! holds nothing but the reading itself.
 
-use serde::Serialize;
+mod calibrate;
+mod cost;
+mod posix;
+#[cfg(target_arch = "x86_64")]
+mod tsc;
+
+pub use calibrate::{Calibration, CalibrationError, calibrate_against};
+pub use cost::{StampCost, measure_stamp_cost};
+pub use posix::{Monotonic, MonotonicRaw, Posix};
+#[cfg(target_arch = "x86_64")]
+pub use tsc::{Tsc, TscError, TscTrust};
+
+use serde::{Deserialize, Serialize};
 
 /// A raw reading of a clock, in that clock's own unit (nanoseconds for POSIX clocks, cycles for the TSC).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -11,3 +26,116 @@ pub struct Ticks(pub u64);
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[repr(transparent)]
 pub struct Nanos(pub u64);
+
+impl From<std::time::Duration> for Nanos {
+    /// Lengths beyond 584 years are cut to the largest value.
+    fn from(length: std::time::Duration) -> Self {
+        Nanos(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+/// The clocks a run can be timed with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClockKind {
+    /// `CLOCK_MONOTONIC`: steered by NTP in rate, never stepped.
+    Monotonic,
+    /// `CLOCK_MONOTONIC_RAW`: the same without the steering.
+    MonotonicRaw,
+    /// The x86 time stamp counter, read with a fence on either side.
+    Tsc,
+}
+
+impl ClockKind {
+    /// The name used on the command line and in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ClockKind::Monotonic => "monotonic",
+            ClockKind::MonotonicRaw => "monotonic-raw",
+            ClockKind::Tsc => "tsc",
+        }
+    }
+}
+
+/// A source of time stamps that are comparable between the CPUs of one host.
+pub trait Clock: Copy + Send + Sync + 'static {
+    /// Which clock it is.
+    fn kind(&self) -> ClockKind;
+
+    /// Reads the clock. What stands before the call in the program has happened before the reading.
+    fn now(&self) -> Ticks;
+
+    /// The point in nanoseconds that a reading stands for.
+    fn to_nanos(&self, reading: Ticks) -> Nanos;
+
+    /// The number of ticks in a length of time, rounded to the nearest.
+    fn ticks_in(&self, length: Nanos) -> Ticks;
+}
+
+/// Something to be done with whichever clock a configuration names; the way from a value to a type.
+pub trait ClockUser {
+    /// What comes of it.
+    type Output;
+    /// Called with the clock.
+    fn with<C: Clock>(self, clock: C) -> Self::Output;
+}
+
+/// A clock that is ready to be read, chosen at run time.
+#[derive(Debug, Clone, Copy)]
+pub enum AnyClock {
+    /// `CLOCK_MONOTONIC`.
+    Monotonic(Monotonic),
+    /// `CLOCK_MONOTONIC_RAW`.
+    MonotonicRaw(MonotonicRaw),
+    /// The time stamp counter, calibrated.
+    #[cfg(target_arch = "x86_64")]
+    Tsc(Tsc),
+}
+
+/// Why a clock cannot be used here.
+#[derive(Debug, thiserror::Error)]
+pub enum ClockError {
+    /// The TSC is unfit on this machine.
+    #[cfg(target_arch = "x86_64")]
+    #[error(transparent)]
+    Tsc(#[from] TscError),
+    /// There is no TSC on this architecture.
+    #[error("the clock tsc exists on x86-64 only: use monotonic or monotonic-raw")]
+    NoTsc,
+}
+
+impl AnyClock {
+    /// Makes the clock ready. For the TSC this checks that it can be trusted and calibrates it (a fraction of a second).
+    ///
+    /// # Errors
+    /// When the TSC cannot be used, with the reason.
+    pub fn prepare(kind: ClockKind) -> Result<Self, ClockError> {
+        match kind {
+            ClockKind::Monotonic => Ok(AnyClock::Monotonic(Posix)),
+            ClockKind::MonotonicRaw => Ok(AnyClock::MonotonicRaw(Posix)),
+            #[cfg(target_arch = "x86_64")]
+            ClockKind::Tsc => Ok(AnyClock::Tsc(Tsc::calibrated()?)),
+            #[cfg(not(target_arch = "x86_64"))]
+            ClockKind::Tsc => Err(ClockError::NoTsc),
+        }
+    }
+
+    /// Hands the clock to `user` as its own type, so that what follows is compiled for that clock alone.
+    pub fn visit<U: ClockUser>(self, user: U) -> U::Output {
+        match self {
+            AnyClock::Monotonic(clock) => user.with(clock),
+            AnyClock::MonotonicRaw(clock) => user.with(clock),
+            #[cfg(target_arch = "x86_64")]
+            AnyClock::Tsc(clock) => user.with(clock),
+        }
+    }
+
+    /// How the TSC was calibrated; `None` for the POSIX clocks.
+    pub fn calibration(&self) -> Option<Calibration> {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            AnyClock::Tsc(clock) => Some(clock.calibration()),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The messages themselves: one slot each, a time stamp in the first eight bytes, a pattern behind it.
+//!
+//! The HCA (or another thread) writes this memory, so it is only ever touched through raw pointers: volatile for the
+//! pattern, atomic for the stamp.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{BufferError, Bytes, HugeBuffer, HugePagePolicy, PageKind};
+use crate::time::Ticks;
+
+const CACHE_LINE: usize = 64;
+/// Bytes of the stamp at the start of each message.
+const STAMP: usize = 8;
+
+/// Where a message lies.
+#[derive(Debug, Clone, Copy)]
+pub struct Slot<'a> {
+    start: *mut u8,
+    buffer: PhantomData<&'a PayloadBuffer>,
+}
+
+impl Slot<'_> {
+    /// Address of the message's first byte.
+    #[inline(always)]
+    pub fn address(self) -> u64 {
+        self.start as u64
+    }
+
+    /// Stores the time stamp, little endian.
+    #[inline(always)]
+    pub fn store_stamp(self, stamp: Ticks) {
+        // SAFETY: a slot is made by `PayloadBuffer::slot` only, aligned to a cache line, larger than a stamp, and
+        // borrows the buffer. Stamps are only accessed atomically.
+        let at = unsafe { AtomicU64::from_ptr(self.start.cast()) };
+        at.store(stamp.0.to_le(), Ordering::Relaxed);
+    }
+
+    /// Reads the time stamp.
+    #[inline(always)]
+    pub fn load_stamp(self) -> Ticks {
+        // SAFETY: as in `store_stamp`; what the HCA wrote is ordered before by the completion that was polled.
+        let at = unsafe { AtomicU64::from_ptr(self.start.cast()) };
+        Ticks(u64::from_le(at.load(Ordering::Relaxed)))
+    }
+}
+
+/// Slots for messages of one size, each on cache lines of its own.
+#[derive(Debug)]
+pub struct PayloadBuffer {
+    memory: HugeBuffer,
+    message: usize,
+    header: usize,
+    stride: usize,
+    slots: usize,
+}
+
+/// A payload buffer shared by the threads and handles that use its memory.
+pub type Payload = Arc<PayloadBuffer>;
+
+// SAFETY: all access goes through raw pointers, atomic or volatile, and the methods say who may write when.
+unsafe impl Sync for PayloadBuffer {}
+// SAFETY: the memory is not bound to a thread.
+unsafe impl Send for PayloadBuffer {}
+
+impl PayloadBuffer {
+    /// Memory for `slots` messages of `message` bytes, with room for `header` bytes (at most a cache line) before each,
+    /// such as the 40 bytes of global route header that precede a UD message.
+    ///
+    /// # Errors
+    /// Those of [`HugeBuffer::new`].
+    ///
+    /// # Panics
+    /// When a message is shorter than a time stamp or not a multiple of it, or the header longer than a cache line.
+    pub fn new(
+        slots: usize,
+        message: usize,
+        header: usize,
+        policy: HugePagePolicy,
+    ) -> Result<Self, BufferError> {
+        assert!(message >= STAMP && message.is_multiple_of(STAMP) && header <= CACHE_LINE);
+        let stride = message.next_multiple_of(CACHE_LINE) + header.next_multiple_of(CACHE_LINE);
+        Ok(PayloadBuffer {
+            memory: HugeBuffer::new(Bytes((slots * stride) as u64), policy)?,
+            message,
+            header,
+            stride,
+            slots,
+        })
+    }
+
+    /// Bytes that buffers of these dimensions need, before rounding up to whole pages.
+    pub fn bytes_needed(slots: usize, message: usize, header: usize) -> Bytes {
+        let stride = message.next_multiple_of(CACHE_LINE) + header.next_multiple_of(CACHE_LINE);
+        Bytes((slots * stride) as u64)
+    }
+
+    /// The slot number `index`.
+    ///
+    /// # Panics
+    /// When there is no such slot.
+    #[inline(always)]
+    pub fn slot(&self, index: usize) -> Slot<'_> {
+        assert!(index < self.slots);
+        let at = index * self.stride + self.header.next_multiple_of(CACHE_LINE);
+        Slot {
+            start: self.memory.as_ptr().wrapping_add(at),
+            buffer: PhantomData,
+        }
+    }
+
+    /// The number of slots.
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Bytes from one slot to the next.
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// Bytes of a message.
+    pub fn message_size(&self) -> usize {
+        self.message
+    }
+
+    /// Bytes kept free before each message.
+    pub fn header_size(&self) -> usize {
+        self.header
+    }
+
+    /// Start and length of the whole, for registering it as a memory region.
+    pub fn region(&self) -> (*mut u8, usize) {
+        (self.memory.as_ptr(), self.memory.length().0 as usize)
+    }
+
+    /// The pages it got.
+    pub fn page_kind(&self) -> PageKind {
+        self.memory.page_kind()
+    }
+
+    /// Writes the pattern of message `seq` of burst `burst` behind the stamp of a slot, and zero into the stamp.
+    /// Nobody else may use the slot meanwhile.
+    pub fn fill(&self, index: usize, burst: u32, seq: u32) {
+        let slot = self.slot(index);
+        slot.store_stamp(Ticks(0));
+        for word in 1..self.message / STAMP {
+            // SAFETY: the word lies within the slot (bounded by the message's length) and is aligned; see `slot`.
+            unsafe {
+                slot.start
+                    .cast::<u64>()
+                    .add(word)
+                    .write_volatile(pattern(burst, seq, word))
+            };
+        }
+    }
+
+    /// Sets a slot to zero, stamp and pattern. Nobody else may use the slot meanwhile.
+    pub fn clear(&self, index: usize) {
+        let slot = self.slot(index);
+        slot.store_stamp(Ticks(0));
+        for word in 1..self.message / STAMP {
+            // SAFETY: as in `fill`.
+            unsafe { slot.start.cast::<u64>().add(word).write_volatile(0) };
+        }
+    }
+
+    /// Whether a slot holds the pattern of message `seq` of burst `burst` behind its stamp.
+    pub fn holds(&self, index: usize, burst: u32, seq: u32) -> bool {
+        let slot = self.slot(index);
+        (1..self.message / STAMP).all(|word| {
+            // SAFETY: as in `fill`; volatile, because the HCA may have written it.
+            let found = unsafe { slot.start.cast::<u64>().add(word).read_volatile() };
+            found == pattern(burst, seq, word)
+        })
+    }
+}
+
+/// A word that tells burst, message and place apart. The mixing is the finaliser of SplitMix64 (Steele et al., 2014).
+fn pattern(burst: u32, seq: u32, word: usize) -> u64 {
+    let mut bits =
+        ((burst as u64) << 32 | seq as u64) ^ (word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_holds_its_own_pattern_only() {
+        let payload = PayloadBuffer::new(4, 64, 40, HugePagePolicy::Off).unwrap();
+        for index in 0..4 {
+            payload.fill(index, 9, index as u32);
+        }
+        for index in 0..4 {
+            for seq in 0..4 {
+                assert_eq!(payload.holds(index, 9, seq), index as u32 == seq);
+            }
+            assert!(!payload.holds(index, 8, index as u32));
+        }
+        payload.clear(2);
+        assert!(!payload.holds(2, 9, 2));
+        assert!(payload.holds(3, 9, 3));
+    }
+
+    #[test]
+    fn one_changed_byte_is_seen() {
+        let payload = PayloadBuffer::new(1, 32768, 0, HugePagePolicy::Off).unwrap();
+        payload.fill(0, 1, 1);
+        assert!(payload.holds(0, 1, 1));
+        let last = payload.slot(0).start.wrapping_add(32767);
+        // SAFETY: the last byte of the only slot.
+        unsafe { last.write(last.read() ^ 1) };
+        assert!(!payload.holds(0, 1, 1));
+    }
+
+    #[test]
+    fn slots_are_aligned_apart_and_keep_room_for_the_header() {
+        let payload = PayloadBuffer::new(3, 8, 40, HugePagePolicy::Off).unwrap();
+        let (start, _) = payload.region();
+        assert_eq!(payload.slot(0).address(), start as u64 + 64);
+        assert_eq!(payload.slot(1).address() - payload.slot(0).address(), 128);
+        payload.slot(1).store_stamp(Ticks(42));
+        assert_eq!(payload.slot(1).load_stamp(), Ticks(42));
+        assert_eq!(payload.slot(2).load_stamp(), Ticks(0));
+    }
+}

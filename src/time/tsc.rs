@@ -1,0 +1,180 @@
+//! The x86 time stamp counter.
+//!
+//! Source of the reading's order: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, RDTSC: an
+//! LFENCE before it lets all earlier instructions and loads finish, one behind it keeps later ones from starting.
+
+use std::arch::x86_64::{_mm_lfence, _rdtsc};
+
+use serde::Serialize;
+
+use super::{
+    Calibration, CalibrationError, Clock, ClockKind, MonotonicRaw, Nanos, Ticks, calibrate_against,
+};
+
+const FRACTION_BITS: u32 = 40;
+
+/// The time stamp counter, calibrated against `CLOCK_MONOTONIC_RAW`.
+#[derive(Debug, Clone, Copy)]
+pub struct Tsc {
+    calibration: Calibration,
+    /// Nanoseconds per tick, as a fixed-point number with [`FRACTION_BITS`] behind the point.
+    nanos_per_tick: u64,
+}
+
+/// On whose word the counter is taken to be constant and the same on all CPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TscTrust {
+    /// The processor says that its TSC is invariant (CPUID 8000_0007H, EDX bit 8).
+    Invariant,
+    /// The processor does not, but the kernel keeps its own time by it.
+    ClockSource,
+}
+
+/// Why the time stamp counter cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TscError {
+    /// Neither the processor nor the kernel vouches for it.
+    #[error(
+        "the TSC cannot be used as a clock: the processor does not call it invariant and the kernel's clock source is \
+         {clock_source}, not tsc: use --clock monotonic"
+    )]
+    NotTrusted {
+        /// The kernel's current clock source.
+        clock_source: String,
+    },
+    /// Its rate could not be measured.
+    #[error(transparent)]
+    Calibration(#[from] CalibrationError),
+}
+
+impl TscTrust {
+    /// Finds out who vouches for the TSC.
+    ///
+    /// # Errors
+    /// When nobody does.
+    pub fn find() -> Result<Self, TscError> {
+        let invariant = raw_cpuid::CpuId::new()
+            .get_advanced_power_mgmt_info()
+            .is_some_and(|info| info.has_invariant_tsc());
+        if invariant {
+            return Ok(TscTrust::Invariant);
+        }
+        let clock_source = std::fs::read_to_string(
+            "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+        )
+        .map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned());
+        if clock_source == "tsc" {
+            Ok(TscTrust::ClockSource)
+        } else {
+            Err(TscError::NotTrusted { clock_source })
+        }
+    }
+}
+
+impl Tsc {
+    /// Checks that the TSC can be trusted and measures its rate.
+    ///
+    /// # Errors
+    /// When it cannot be trusted, or its rate does not settle.
+    pub fn calibrated() -> Result<Self, TscError> {
+        TscTrust::find()?;
+        let calibration =
+            calibrate_against(|| read().0, &MonotonicRaw::default(), std::thread::sleep)?;
+        Ok(Tsc::with_calibration(calibration))
+    }
+
+    fn with_calibration(calibration: Calibration) -> Self {
+        let nanos_per_tick =
+            (1e9 / calibration.hertz * (1u64 << FRACTION_BITS) as f64).round() as u64;
+        Tsc {
+            calibration,
+            nanos_per_tick,
+        }
+    }
+
+    /// How the rate was found.
+    pub fn calibration(&self) -> Calibration {
+        self.calibration
+    }
+}
+
+#[inline(always)]
+fn read() -> Ticks {
+    // SAFETY: SSE2 (lfence) and the TSC are part of every x86-64 processor; where the kernel forbids RDTSC to user
+    // space (PR_TSC_SIGSEGV) the process is killed by a signal, which is no memory error.
+    unsafe {
+        // Earlier instructions end before the reading, later ones start behind it.
+        _mm_lfence();
+        let ticks = _rdtsc();
+        _mm_lfence();
+        Ticks(ticks)
+    }
+}
+
+impl Clock for Tsc {
+    fn kind(&self) -> ClockKind {
+        ClockKind::Tsc
+    }
+
+    #[inline(always)]
+    fn now(&self) -> Ticks {
+        read()
+    }
+
+    fn to_nanos(&self, reading: Ticks) -> Nanos {
+        let nanos = reading.0 as u128 * self.nanos_per_tick as u128 + (1 << (FRACTION_BITS - 1));
+        Nanos((nanos >> FRACTION_BITS) as u64)
+    }
+
+    fn ticks_in(&self, length: Nanos) -> Ticks {
+        let per_tick = self.nanos_per_tick as u128;
+        Ticks(((((length.0 as u128) << FRACTION_BITS) + per_tick / 2) / per_tick) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(hertz: f64) -> Tsc {
+        Tsc::with_calibration(Calibration {
+            hertz,
+            uncertainty_ppm: 0.0,
+            disagreement_ppm: 0.0,
+            seconds: 1.0,
+        })
+    }
+
+    #[test]
+    fn ticks_become_nanoseconds_and_back() {
+        let clock = at(2.5e9);
+        assert_eq!(clock.to_nanos(Ticks(2_500_000_000)), Nanos(1_000_000_000));
+        assert_eq!(clock.ticks_in(Nanos(50_000)), Ticks(125_000));
+        // A year of ticks neither overflows nor drifts by more than the fraction's resolution.
+        let year = 365 * 86_400;
+        let nanos = at(3e9).to_nanos(Ticks(year * 3_000_000_000)).0;
+        let error = nanos.abs_diff(year * 1_000_000_000) as f64 / (year as f64 * 1e9);
+        assert!(error < 1e-11, "{error}");
+    }
+
+    #[test]
+    fn the_real_counter_agrees_with_the_raw_clock_or_says_why_not() {
+        let clock = match Tsc::calibrated() {
+            Ok(clock) => clock,
+            Err(reason) => {
+                assert!(reason.to_string().contains("--clock monotonic"));
+                return;
+            }
+        };
+        let raw = MonotonicRaw::default();
+        let (tsc_before, raw_before) = (clock.now(), raw.now());
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        let (tsc_after, raw_after) = (clock.now(), raw.now());
+        let by_tsc = clock.to_nanos(tsc_after).0 - clock.to_nanos(tsc_before).0;
+        let by_raw = raw_after.0 - raw_before.0;
+        // The readings of a pair can be torn apart by the scheduler: a loose bound, the strict ones use a script.
+        let ratio = by_tsc as f64 / by_raw as f64;
+        assert!((0.9..1.1).contains(&ratio), "{by_tsc} against {by_raw}");
+    }
+}
