@@ -1,1 +1,29 @@
-//! To come.
+//! The verbs (libibverbs), as thin safe types: one file an object.
+//!
+//! A handle owns its pointer and holds by [`std::sync::Arc`] what must outlive it. Memory that the HCA may touch
+//! belongs to a [`MemoryRegion`], which takes the HCA's right to it away before the memory goes. What is left out:
+//! everything a one-way latency benchmark does not need (shared receive queues, memory windows, extended posting).
+
+mod address_handle;
+mod completion_channel;
+mod completion_queue;
+mod device;
+mod error;
+mod memory_region;
+mod port_address;
+mod protection_domain;
+mod queue_pair;
+mod work_request;
+
+pub use address_handle::{AddressHandle, AddressVector};
+pub use completion_channel::CompletionChannel;
+pub use completion_queue::{CompletionQueue, FailedCompletion, Polled, Poller, WorkCompletion};
+pub use device::{AsyncEvent, Context, Device, DeviceLimits, LinkLayer, Port, devices};
+pub use error::VerbsError;
+pub use memory_region::{Access, MemoryRegion};
+pub use port_address::port_addresses;
+pub use protection_domain::ProtectionDomain;
+pub use queue_pair::{
+    Capabilities, QueuePair, QueuePairAttributes, QueuePairState, ServiceType, granted_inline,
+};
+pub use work_request::{Destination, SendRequest};

@@ -1,0 +1,88 @@
+//! UC over the connection manager, which has no port space for it.
+//!
+//! `rdma_create_id` takes the service type from the port space. `rdma_create_ep` takes it from the address information
+//! it is handed, and with `RDMA_PS_IB` it passes UC on to the kernel, also for IPv4 addresses and on RoCE. It works
+//! with a channel of its own, from which the id is then moved to ours.
+
+use std::net::{IpAddr, SocketAddr};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use nix::sys::socket::{SockaddrLike, SockaddrStorage};
+use rdma_sys as sys;
+
+use super::{CmError, EventChannel, Id};
+
+/// `RAI_PASSIVE` of rdma/rdma_cma.h, which the bindings leave out.
+const FLAG_PASSIVE: i32 = 1;
+
+/// An id for UC, bound to an address, ready to listen.
+pub(super) fn passive_id(channel: &Arc<EventChannel>, address: IpAddr) -> Result<Id, CmError> {
+    create(channel, SocketAddr::new(address, 0), None)
+}
+
+/// An id for UC whose address and route are resolved. librdmacm limits each of the two to 2 s.
+pub(super) fn active_id(
+    channel: &Arc<EventChannel>,
+    from: IpAddr,
+    to: SocketAddr,
+) -> Result<Id, CmError> {
+    create(channel, SocketAddr::new(from, 0), Some(to))
+}
+
+fn create(
+    channel: &Arc<EventChannel>,
+    source: SocketAddr,
+    destination: Option<SocketAddr>,
+) -> Result<Id, CmError> {
+    let object = || match destination {
+        Some(destination) => format!("UC, {} to {destination}", source.ip()),
+        None => format!("UC, listening on {}", source.ip()),
+    };
+    let from = SockaddrStorage::from(source);
+    let to = destination.map(SockaddrStorage::from);
+    let mut information = sys::rdma_addrinfo {
+        ai_flags: if to.is_none() { FLAG_PASSIVE } else { 0 },
+        ai_family: if source.is_ipv4() {
+            libc::AF_INET
+        } else {
+            libc::AF_INET6
+        },
+        ai_qp_type: sys::ibv_qp_type::IBV_QPT_UC as i32,
+        ai_port_space: sys::rdma_port_space::RDMA_PS_IB as i32,
+        ai_src_len: from.len(),
+        ai_dst_len: to.as_ref().map_or(0, SockaddrLike::len),
+        ai_src_addr: from.as_ptr().cast_mut(),
+        ai_dst_addr: to
+            .as_ref()
+            .map_or(std::ptr::null_mut(), |to| to.as_ptr().cast_mut()),
+        ai_src_canonname: std::ptr::null_mut(),
+        ai_dst_canonname: std::ptr::null_mut(),
+        ai_route_len: 0,
+        ai_route: std::ptr::null_mut(),
+        ai_connect_len: 0,
+        ai_connect: std::ptr::null_mut(),
+        ai_next: std::ptr::null_mut(),
+    };
+    let mut raw = std::ptr::null_mut();
+    // SAFETY: the information and the addresses it points to live through the call; `raw` is writable; domain and queue
+    // pair attributes may be null.
+    let code = unsafe {
+        sys::rdma_create_ep(
+            &mut raw,
+            &mut information,
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+        )
+    };
+    let id = match NonNull::new(raw) {
+        // SAFETY: just created; it is moved to the channel right below, or destroyed.
+        Some(raw) if code == 0 => unsafe { Id::from_raw(raw, channel) },
+        _ => return Err(CmError::last("rdma_create_ep", object())),
+    };
+    // SAFETY: id and channel exist, and no event of the id is unacknowledged.
+    match unsafe { sys::rdma_migrate_id(id.as_ptr(), channel.as_ptr()) } {
+        0 => Ok(id),
+        _ => Err(CmError::last("rdma_migrate_id", object())),
+    }
+}

@@ -1,0 +1,232 @@
+//! Completion queues: how the HCA tells that a work request is done.
+
+use std::ffi::CStr;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rdma_sys as sys;
+
+use super::{CompletionChannel, Context, VerbsError};
+
+/// A completion queue, with a channel of its own if it is to be waited for.
+#[derive(Debug)]
+pub struct CompletionQueue {
+    raw: NonNull<sys::ibv_cq>,
+    unacknowledged: AtomicU32,
+    channel: Option<CompletionChannel>,
+    context: Arc<Context>,
+}
+
+// SAFETY: verbs may be called from any thread.
+unsafe impl Send for CompletionQueue {}
+// SAFETY: as above.
+unsafe impl Sync for CompletionQueue {}
+
+/// What a look into a completion queue brought.
+#[derive(Debug, Clone, Copy)]
+pub enum Polled {
+    /// Nothing was there.
+    Empty,
+    /// A work request ended well.
+    Done(WorkCompletion),
+    /// A work request failed.
+    Failed(FailedCompletion),
+    /// The queue itself is broken; a negative return value of the verb.
+    Broken(i32),
+}
+
+/// A completion.
+#[derive(Debug, Clone, Copy)]
+pub struct WorkCompletion {
+    /// The number that the work request was given.
+    pub work_request_id: u64,
+    /// Immediate data, in this host's byte order; meaningless for a send request's completion.
+    pub immediate_data: u32,
+    /// Bytes received, for UD with the global route header; meaningless for a send request's completion.
+    pub byte_count: u32,
+}
+
+/// A completion with an error.
+#[derive(Debug, Clone, Copy)]
+pub struct FailedCompletion {
+    /// The number that the work request was given.
+    pub work_request_id: u64,
+    /// `ibv_wc_status`.
+    pub status: u32,
+    /// The vendor's own code.
+    pub vendor_error: u32,
+}
+
+impl FailedCompletion {
+    /// Whether the request was only flushed because the queue pair had failed before.
+    pub fn is_flush(&self) -> bool {
+        self.status == sys::ibv_wc_status::IBV_WC_WR_FLUSH_ERR
+    }
+
+    /// The status in words.
+    pub fn describe(&self) -> String {
+        // SAFETY: the function returns a static text for every number.
+        let text = unsafe { CStr::from_ptr(sys::ibv_wc_status_str(self.status)) };
+        format!(
+            "{} (status {}, vendor error {:#x})",
+            text.to_string_lossy(),
+            self.status,
+            self.vendor_error
+        )
+    }
+}
+
+impl CompletionQueue {
+    /// Creates a queue of at least `entries`, with a channel if `with_channel`.
+    ///
+    /// # Errors
+    /// When the device refuses.
+    pub fn create(
+        context: &Arc<Context>,
+        entries: u32,
+        with_channel: bool,
+    ) -> Result<Arc<Self>, VerbsError> {
+        let channel = with_channel
+            .then(|| CompletionChannel::create(context))
+            .transpose()?;
+        let channel_pointer = channel
+            .as_ref()
+            .map_or(std::ptr::null_mut(), CompletionChannel::as_ptr);
+        // SAFETY: context and channel are valid and held by the queue.
+        let raw = unsafe {
+            sys::ibv_create_cq(
+                context.as_ptr(),
+                entries as i32,
+                std::ptr::null_mut(),
+                channel_pointer,
+                0,
+            )
+        };
+        match NonNull::new(raw) {
+            Some(raw) => Ok(Arc::new(CompletionQueue {
+                raw,
+                unacknowledged: AtomicU32::new(0),
+                channel,
+                context: Arc::clone(context),
+            })),
+            None => Err(VerbsError::last(
+                "ibv_create_cq",
+                format!("{} ({entries} entries)", context.device_name()),
+            )),
+        }
+    }
+
+    pub(super) fn as_ptr(&self) -> *mut sys::ibv_cq {
+        self.raw.as_ptr()
+    }
+
+    /// A poller of this queue. Each thread that polls has its own.
+    pub fn poller(self: &Arc<Self>) -> Poller {
+        Poller {
+            queue: Arc::clone(self),
+            // SAFETY: the structure is integers and a union of integers; zero is a value of it.
+            completion: unsafe { std::mem::zeroed() },
+        }
+    }
+
+    /// Asks for an event at the next completion.
+    ///
+    /// # Errors
+    /// When the device refuses.
+    #[inline]
+    pub fn request_notification(&self) -> Result<(), VerbsError> {
+        // SAFETY: the queue exists.
+        match unsafe { sys::ibv_req_notify_cq(self.raw.as_ptr(), 0) } {
+            0 => Ok(()),
+            code => Err(VerbsError::code(
+                "ibv_req_notify_cq",
+                self.context.device_name(),
+                code,
+            )),
+        }
+    }
+
+    /// Sleeps until the event asked for. Returns false when a signal came instead ([`crate::host`] has the means to
+    /// send one), so that the caller can see whether it is to stop.
+    ///
+    /// # Errors
+    /// When the event cannot be read.
+    ///
+    /// # Panics
+    /// When the queue was created without a channel.
+    #[inline]
+    pub fn wait_for_event(&self) -> Result<bool, VerbsError> {
+        let channel = self
+            .channel
+            .as_ref()
+            .expect("a queue that is waited for has a channel");
+        let mut queue = std::ptr::null_mut();
+        let mut user = std::ptr::null_mut();
+        // SAFETY: the channel exists and both results are writable.
+        if unsafe { sys::ibv_get_cq_event(channel.as_ptr(), &mut queue, &mut user) } == 0 {
+            self.unacknowledged.fetch_add(1, Ordering::Relaxed);
+            return Ok(true);
+        }
+        if std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted {
+            Ok(false)
+        } else {
+            Err(VerbsError::last("ibv_get_cq_event", channel.device_name()))
+        }
+    }
+
+    /// The device it belongs to.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+}
+
+/// Takes completions out of a queue, one at a time, so that no completion's time stamp waits for another.
+pub struct Poller {
+    queue: Arc<CompletionQueue>,
+    completion: sys::ibv_wc,
+}
+
+impl Poller {
+    /// Takes one completion if there is one. Never blocks.
+    #[inline(always)]
+    pub fn poll(&mut self) -> Polled {
+        let completion = &mut self.completion;
+        // SAFETY: the queue exists and there is room for one completion.
+        match unsafe { sys::ibv_poll_cq(self.queue.raw.as_ptr(), 1, completion) } {
+            0 => Polled::Empty,
+            count if count < 0 => Polled::Broken(count),
+            _ if completion.status != sys::ibv_wc_status::IBV_WC_SUCCESS => {
+                Polled::Failed(FailedCompletion {
+                    work_request_id: completion.wr_id,
+                    status: completion.status,
+                    vendor_error: completion.vendor_err,
+                })
+            }
+            _ => Polled::Done(WorkCompletion {
+                work_request_id: completion.wr_id,
+                // SAFETY: both members of the union are 32 bits of integer, zero before the first completion.
+                immediate_data: u32::from_be(unsafe {
+                    completion.imm_data_invalidated_rkey_union.imm_data
+                }),
+                byte_count: completion.byte_len,
+            }),
+        }
+    }
+
+    /// The queue.
+    pub fn queue(&self) -> &CompletionQueue {
+        &self.queue
+    }
+}
+
+impl Drop for CompletionQueue {
+    fn drop(&mut self) {
+        // SAFETY: created here; queue pairs hold it by Arc. Destroying waits for events that were read and not
+        // acknowledged, so they are first.
+        unsafe {
+            sys::ibv_ack_cq_events(self.as_ptr(), *self.unacknowledged.get_mut());
+            sys::ibv_destroy_cq(self.as_ptr());
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! What can go wrong at the verbs.
+
+use std::io;
+
+/// A verb failed.
+#[derive(Debug, thiserror::Error)]
+pub enum VerbsError {
+    /// A call returned an error.
+    #[error("{operation} on {object} failed: {source}{advice}")]
+    Call {
+        /// The verb.
+        operation: &'static str,
+        /// What it was called on, and with which numbers.
+        object: String,
+        /// The errno.
+        source: io::Error,
+        /// What to do, with its own separator, or nothing.
+        advice: &'static str,
+    },
+}
+
+impl VerbsError {
+    /// The error that errno holds now.
+    pub(crate) fn last(operation: &'static str, object: impl Into<String>) -> Self {
+        Self::with(operation, object, io::Error::last_os_error())
+    }
+
+    /// An error that a verb returned as its value.
+    pub(crate) fn code(operation: &'static str, object: impl Into<String>, errno: i32) -> Self {
+        Self::with(operation, object, io::Error::from_raw_os_error(errno.abs()))
+    }
+
+    fn with(operation: &'static str, object: impl Into<String>, source: io::Error) -> Self {
+        let advice = match source.raw_os_error() {
+            Some(libc::ENOMEM | libc::EAGAIN) => {
+                ": raise the memlock limit (ulimit -l), or ask for less (--burst, --size)"
+            }
+            Some(libc::EACCES | libc::EPERM) => {
+                ": the devices below /dev/infiniband must be readable and writable for this user"
+            }
+            Some(libc::ENODEV | libc::EIO) => ": the device has gone",
+            _ => "",
+        };
+        VerbsError::Call {
+            operation,
+            object: object.into(),
+            source,
+            advice,
+        }
+    }
+
+    /// The errno.
+    pub fn errno(&self) -> Option<i32> {
+        let VerbsError::Call { source, .. } = self;
+        source.raw_os_error()
+    }
+}

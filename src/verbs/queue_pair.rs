@@ -1,0 +1,332 @@
+//! Queue pairs.
+
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use rdma_sys as sys;
+use serde::Serialize;
+
+use super::{CompletionQueue, Context, MemoryRegion, ProtectionDomain, SendRequest, VerbsError};
+
+/// The service type of a queue pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub enum ServiceType {
+    /// Reliable connection.
+    ReliableConnection,
+    /// Unreliable connection.
+    UnreliableConnection,
+    /// Unreliable datagram.
+    UnreliableDatagram,
+}
+
+impl ServiceType {
+    pub(crate) fn raw(self) -> sys::ibv_qp_type::Type {
+        match self {
+            ServiceType::ReliableConnection => sys::ibv_qp_type::IBV_QPT_RC,
+            ServiceType::UnreliableConnection => sys::ibv_qp_type::IBV_QPT_UC,
+            ServiceType::UnreliableDatagram => sys::ibv_qp_type::IBV_QPT_UD,
+        }
+    }
+
+    fn from_raw(raw: sys::ibv_qp_type::Type) -> Option<Self> {
+        [
+            ServiceType::ReliableConnection,
+            ServiceType::UnreliableConnection,
+            ServiceType::UnreliableDatagram,
+        ]
+        .into_iter()
+        .find(|service| service.raw() == raw)
+    }
+}
+
+/// The lengths of a queue pair's queues and the bytes it takes inline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Capabilities {
+    /// Send requests that may be outstanding.
+    pub send_requests: u32,
+    /// Receive requests that may be outstanding.
+    pub receive_requests: u32,
+    /// Bytes of a message that can be copied into the request itself.
+    pub inline_bytes: u32,
+}
+
+/// What a queue pair is made of.
+#[derive(Debug, Clone)]
+pub struct QueuePairAttributes {
+    /// The service type.
+    pub service: ServiceType,
+    /// What is asked for; the device may grant more.
+    pub capabilities: Capabilities,
+    /// Where send requests complete.
+    pub send_queue: Arc<CompletionQueue>,
+    /// Where receive requests complete.
+    pub receive_queue: Arc<CompletionQueue>,
+}
+
+impl QueuePairAttributes {
+    pub(crate) fn raw(&self) -> sys::ibv_qp_init_attr {
+        sys::ibv_qp_init_attr {
+            qp_context: std::ptr::null_mut(),
+            send_cq: self.send_queue.as_ptr(),
+            recv_cq: self.receive_queue.as_ptr(),
+            srq: std::ptr::null_mut(),
+            cap: sys::ibv_qp_cap {
+                max_send_wr: self.capabilities.send_requests,
+                max_recv_wr: self.capabilities.receive_requests,
+                max_send_sge: 1,
+                max_recv_sge: 1,
+                max_inline_data: self.capabilities.inline_bytes,
+            },
+            qp_type: self.service.raw(),
+            // Each request says itself whether it wants a completion.
+            sq_sig_all: 0,
+        }
+    }
+}
+
+/// The state of a queue pair (InfiniBand Architecture Specification, volume 1, 10.3.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueuePairState {
+    /// Just created.
+    Reset,
+    /// Takes receive requests.
+    Init,
+    /// Receives.
+    ReadyToReceive,
+    /// Receives and sends.
+    ReadyToSend,
+    /// Draining its send queue, or failed in it.
+    SendQueueStopped,
+    /// Failed; what is posted is flushed.
+    Error,
+}
+
+/// A queue pair.
+pub struct QueuePair {
+    raw: NonNull<sys::ibv_qp>,
+    granted: Capabilities,
+    destroy: Option<Box<dyn FnOnce() + Send + Sync>>,
+    attributes: QueuePairAttributes,
+    domain: Arc<ProtectionDomain>,
+}
+
+// SAFETY: verbs may be called from any thread.
+unsafe impl Send for QueuePair {}
+// SAFETY: as above.
+unsafe impl Sync for QueuePair {}
+
+impl QueuePair {
+    /// Takes over a queue pair that `destroy` destroys.
+    ///
+    /// # Safety
+    /// `raw` must have been created in `domain` with `attributes`, and must live until `destroy` is called.
+    pub(crate) unsafe fn from_raw(
+        raw: NonNull<sys::ibv_qp>,
+        granted: &sys::ibv_qp_cap,
+        attributes: QueuePairAttributes,
+        domain: &Arc<ProtectionDomain>,
+        destroy: Box<dyn FnOnce() + Send + Sync>,
+    ) -> Self {
+        QueuePair {
+            raw,
+            granted: Capabilities {
+                send_requests: granted.max_send_wr,
+                receive_requests: granted.max_recv_wr,
+                inline_bytes: granted.max_inline_data,
+            },
+            destroy: Some(destroy),
+            attributes,
+            domain: Arc::clone(domain),
+        }
+    }
+
+    /// What the device granted.
+    pub fn granted(&self) -> Capabilities {
+        self.granted
+    }
+
+    /// Its number.
+    pub fn number(&self) -> u32 {
+        // SAFETY: the queue pair exists.
+        unsafe { self.raw.as_ref().qp_num }
+    }
+
+    /// Where its send requests complete.
+    pub fn send_queue(&self) -> &Arc<CompletionQueue> {
+        &self.attributes.send_queue
+    }
+
+    /// Where its receive requests complete.
+    pub fn receive_queue(&self) -> &Arc<CompletionQueue> {
+        &self.attributes.receive_queue
+    }
+
+    /// Asks the device for the service type and the state.
+    ///
+    /// # Errors
+    /// When the query fails.
+    pub fn query(&self) -> Result<(ServiceType, QueuePairState), VerbsError> {
+        let mut attributes = MaybeUninit::<sys::ibv_qp_attr>::zeroed();
+        let mut initial = MaybeUninit::<sys::ibv_qp_init_attr>::zeroed();
+        // SAFETY: the queue pair exists, both structures are writable and zero is a value of them.
+        let (code, state, kind) = unsafe {
+            let code = sys::ibv_query_qp(
+                self.raw.as_ptr(),
+                attributes.as_mut_ptr(),
+                sys::ibv_qp_attr_mask::IBV_QP_STATE.0 as i32,
+                initial.as_mut_ptr(),
+            );
+            (
+                code,
+                attributes.assume_init().qp_state,
+                (*self.raw.as_ptr()).qp_type,
+            )
+        };
+        if code != 0 {
+            return Err(VerbsError::code("ibv_query_qp", self.device_name(), code));
+        }
+        use sys::ibv_qp_state as state_of;
+        let state = match state {
+            state_of::IBV_QPS_RESET => QueuePairState::Reset,
+            state_of::IBV_QPS_INIT => QueuePairState::Init,
+            state_of::IBV_QPS_RTR => QueuePairState::ReadyToReceive,
+            state_of::IBV_QPS_RTS => QueuePairState::ReadyToSend,
+            state_of::IBV_QPS_SQD | state_of::IBV_QPS_SQE => QueuePairState::SendQueueStopped,
+            _ => QueuePairState::Error,
+        };
+        match ServiceType::from_raw(kind) {
+            Some(service) => Ok((service, state)),
+            None => Err(VerbsError::code(
+                "ibv_query_qp",
+                format!("type {kind}"),
+                libc::EINVAL,
+            )),
+        }
+    }
+
+    /// Posts a receive request for slot `index` of a region; the request's number is the index.
+    ///
+    /// # Errors
+    /// When the receive queue is full or the queue pair has failed.
+    pub fn post_receive(&self, region: &Arc<MemoryRegion>, index: usize) -> Result<(), VerbsError> {
+        let payload = region.payload();
+        let header = payload.header_size();
+        let mut element = sys::ibv_sge {
+            addr: payload.slot(index).address() - header as u64,
+            length: (payload.message_size() + header) as u32,
+            lkey: region.local_key(),
+        };
+        let mut request = sys::ibv_recv_wr {
+            wr_id: index as u64,
+            next: std::ptr::null_mut(),
+            sg_list: &raw mut element,
+            num_sge: 1,
+        };
+        let mut bad = std::ptr::null_mut();
+        // SAFETY: the queue pair exists and copies the request. The memory belongs to a region, whose deregistration
+        // ends the HCA's access, whatever is still posted.
+        match unsafe { sys::ibv_post_recv(self.raw.as_ptr(), &mut request, &mut bad) } {
+            0 => Ok(()),
+            code => Err(VerbsError::code(
+                "ibv_post_recv",
+                format!(
+                    "{} (request {index} of {})",
+                    self.device_name(),
+                    self.granted.receive_requests
+                ),
+                code,
+            )),
+        }
+    }
+
+    /// Posts a send request.
+    ///
+    /// # Errors
+    /// The errno: ENOMEM when the send queue is full, others when the queue pair has failed.
+    #[inline(always)]
+    pub fn post_send(&self, request: &mut SendRequest) -> Result<(), i32> {
+        debug_assert!(Arc::ptr_eq(request.source().domain(), &self.domain));
+        let mut bad = MaybeUninit::uninit();
+        // SAFETY: the queue pair exists and copies the request; address handle and regions are held by the request, and
+        // the end of a region's registration ends the HCA's access to it.
+        match unsafe { sys::ibv_post_send(self.raw.as_ptr(), request.as_ptr(), bad.as_mut_ptr()) } {
+            0 => Ok(()),
+            code => Err(code),
+        }
+    }
+
+    /// The device it belongs to.
+    pub fn device_name(&self) -> &str {
+        self.domain.context().device_name()
+    }
+}
+
+impl Drop for QueuePair {
+    fn drop(&mut self) {
+        if let Some(destroy) = self.destroy.take() {
+            destroy();
+        }
+    }
+}
+
+impl std::fmt::Debug for QueuePair {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            formatter,
+            "QueuePair({:#x} on {})",
+            self.number(),
+            self.device_name()
+        )
+    }
+}
+
+/// The largest inline size, in bytes, that a queue pair of this service type gets on a device, found by creating some;
+/// 0 where inline data is not supported.
+///
+/// # Errors
+/// When even a queue pair without inline data is refused.
+pub fn granted_inline(context: &Arc<Context>, service: ServiceType) -> Result<u32, VerbsError> {
+    let domain = ProtectionDomain::allocate(context)?;
+    let queue = CompletionQueue::create(context, 2, false)?;
+    let try_with = |inline_bytes: u32| {
+        let attributes = QueuePairAttributes {
+            service,
+            capabilities: Capabilities {
+                send_requests: 1,
+                receive_requests: 1,
+                inline_bytes,
+            },
+            send_queue: Arc::clone(&queue),
+            receive_queue: Arc::clone(&queue),
+        };
+        let mut raw = attributes.raw();
+        // SAFETY: the domain and the queue exist until after the queue pair is destroyed, right below.
+        unsafe {
+            let created = sys::ibv_create_qp(domain.as_ptr(), &mut raw);
+            if created.is_null() {
+                return Err(VerbsError::last(
+                    "ibv_create_qp",
+                    format!("{} ({inline_bytes} bytes inline)", context.device_name()),
+                ));
+            }
+            sys::ibv_destroy_qp(created);
+        }
+        Ok(raw.cap.max_inline_data)
+    };
+    let mut largest = try_with(0)?;
+    // Devices refuse what is too much and grant what is less, some of them more than asked for: halve the interval
+    // between what was granted and what was refused.
+    let mut refused = 65_536;
+    while refused - largest > 1 {
+        let middle = largest + (refused - largest) / 2;
+        match try_with(middle) {
+            Ok(granted) if granted >= middle => largest = granted,
+            _ => refused = middle,
+        }
+        if largest >= refused {
+            break;
+        }
+    }
+    Ok(largest)
+}

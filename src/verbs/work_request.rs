@@ -1,0 +1,127 @@
+//! Send requests: prepared once, patched from message to message.
+
+use std::marker::PhantomPinned;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use rdma_sys as sys;
+
+use super::{AddressHandle, MemoryRegion};
+
+/// Where messages go, and by which operation.
+#[derive(Debug, Clone)]
+pub enum Destination {
+    /// Send with immediate data over a connection.
+    Send,
+    /// Send with immediate data to the queue pair behind an address handle (UD).
+    Datagram(Arc<AddressHandle>),
+    /// RDMA write with immediate data into the slots of the peer's region.
+    Write(Arc<MemoryRegion>),
+}
+
+/// One message, prepared: its data is a slot of a memory region. It is reused for all messages of a burst.
+#[derive(Debug)]
+pub struct SendRequest {
+    chain: Pin<Box<Chain>>,
+    source: Arc<MemoryRegion>,
+    destination: Destination,
+}
+
+/// The request and the scatter/gather element it points to.
+struct Chain {
+    request: sys::ibv_send_wr,
+    element: sys::ibv_sge,
+    _pinned: PhantomPinned,
+}
+
+impl std::fmt::Debug for Chain {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Chain(opcode {})", self.request.opcode)
+    }
+}
+
+// SAFETY: the pointers in it lead to itself (on the heap) and to objects that are held by Arc; one owner at a time.
+unsafe impl Send for SendRequest {}
+
+const SIGNALED: u32 = sys::ibv_send_flags::IBV_SEND_SIGNALED.0;
+const INLINE: u32 = sys::ibv_send_flags::IBV_SEND_INLINE.0;
+
+impl SendRequest {
+    /// Prepares a request that sends messages of `source`.
+    pub fn new(source: &Arc<MemoryRegion>, destination: Destination, inline: bool) -> Self {
+        let mut chain = Box::new(Chain {
+            // SAFETY: the structure is integers, null pointers and unions of these; zero is a value of it.
+            request: unsafe { std::mem::zeroed() },
+            element: sys::ibv_sge {
+                addr: 0,
+                length: source.payload().message_size() as u32,
+                lkey: source.local_key(),
+            },
+            _pinned: PhantomPinned,
+        });
+        chain.request.opcode = sys::ibv_wr_opcode::IBV_WR_SEND_WITH_IMM;
+        match &destination {
+            Destination::Send => {}
+            Destination::Datagram(handle) => {
+                chain.request.wr.ud = sys::ud_t {
+                    ah: handle.as_ptr(),
+                    remote_qpn: handle.queue_pair_number,
+                    remote_qkey: handle.queue_key,
+                };
+            }
+            Destination::Write(region) => {
+                chain.request.opcode = sys::ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM;
+                chain.request.wr.rdma = sys::rdma_t {
+                    remote_addr: 0,
+                    rkey: region.remote_key(),
+                };
+            }
+        }
+        chain.request.send_flags = if inline { INLINE } else { 0 };
+        chain.request.num_sge = 1;
+        chain.request.sg_list = &raw mut chain.element;
+        SendRequest {
+            chain: Box::into_pin(chain),
+            source: Arc::clone(source),
+            destination,
+        }
+    }
+
+    #[inline(always)]
+    fn chain(&mut self) -> &mut Chain {
+        // SAFETY: nothing is moved out of the pin; callers change plain fields only.
+        unsafe { self.chain.as_mut().get_unchecked_mut() }
+    }
+
+    /// The region the messages come from.
+    pub fn source(&self) -> &Arc<MemoryRegion> {
+        &self.source
+    }
+
+    /// Turns the request to the message in slot `index`, with its number and immediate data, signalled or not.
+    #[inline(always)]
+    pub fn aim(&mut self, index: usize, immediate_data: u32, signaled: bool) {
+        let address = self.source.payload().slot(index).address();
+        let chain = self.chain();
+        chain.element.addr = address;
+        chain.request.wr_id = index as u64;
+        chain.request.imm_data_invalidated_rkey_union.imm_data = immediate_data.to_be();
+        chain.request.send_flags =
+            (chain.request.send_flags & !SIGNALED) | if signaled { SIGNALED } else { 0 };
+    }
+
+    /// Turns an RDMA write to slot `index` of the peer's region. Does nothing to a send.
+    #[inline(always)]
+    pub fn aim_write(&mut self, index: usize) {
+        if let Destination::Write(region) = &self.destination {
+            let address = region.payload().slot(index).address();
+            // For a write, `rdma` is the member of the union that `new` set.
+            self.chain().request.wr.rdma.remote_addr = address;
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn as_ptr(&mut self) -> *mut sys::ibv_send_wr {
+        &raw mut self.chain().request
+    }
+}
