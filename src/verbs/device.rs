@@ -177,14 +177,13 @@ impl Context {
         if list.is_null() {
             return Err(VerbsError::last("ibv_get_device_list", "this host"));
         }
-        let device = (0..count as usize)
-            // SAFETY: the list holds `count` valid device pointers.
-            .map(|index| unsafe { *list.add(index) })
+        // SAFETY: the list holds `count` valid device pointers.
+        let mut found = (0..count as usize).map(|index| unsafe { *list.add(index) });
+        let device = found.find(|&device| {
             // SAFETY: a device of the list has a name that lives as long as the list.
-            .find(|&device| {
-                unsafe { CStr::from_ptr(sys::ibv_get_device_name(device)) }.to_bytes()
-                    == name.as_bytes()
-            });
+            let candidate = unsafe { CStr::from_ptr(sys::ibv_get_device_name(device)) };
+            candidate.to_bytes() == name.as_bytes()
+        });
         let opened = match device {
             // SAFETY: the list has not been freed.
             Some(device) => unsafe { Context::open(device) },

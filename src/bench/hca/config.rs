@@ -1,0 +1,200 @@
+//! What can be set.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::buffer::HugePagePolicy;
+use crate::time::{ClockKind, Nanos};
+
+/// A setting that has a fixed set of named values.
+pub trait Named: Copy + Sized + 'static {
+    /// All values, in the order of the documentation.
+    const ALL: &'static [Self];
+    /// The value's name on the command line and in results.
+    fn name(self) -> &'static str;
+}
+
+macro_rules! named {
+    ($(#[$outer:meta])* $kind:ident { $($(#[$inner:meta])* $variant:ident = $name:literal),+ $(,)? }) => {
+        $(#[$outer])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum $kind {
+            $($(#[$inner])* #[serde(rename = $name)] $variant,)+
+        }
+        impl Named for $kind {
+            const ALL: &'static [Self] = &[$($kind::$variant,)+];
+            fn name(self) -> &'static str {
+                match self { $($kind::$variant => $name,)+ }
+            }
+        }
+    };
+}
+
+named! {
+    /// The service type of the queue pairs.
+    Service {
+        /// Reliable connection.
+        Rc = "rc",
+        /// Unreliable connection.
+        Uc = "uc",
+        /// Unreliable datagram.
+        Ud = "ud",
+    }
+}
+
+named! {
+    /// The operation that carries a message; both bring immediate data.
+    Operation {
+        /// Send with immediate data.
+        Send = "send",
+        /// RDMA write with immediate data.
+        Write = "write",
+    }
+}
+
+named! {
+    /// How completions are waited for.
+    Poll {
+        /// The completion queue is polled without a break.
+        Busy = "busy",
+        /// The thread sleeps until the completion channel has an event.
+        Event = "event",
+    }
+}
+
+named! {
+    /// Which moment a message carries.
+    Timestamp {
+        /// Before the work request is posted.
+        Submit = "submit",
+        /// As close as can be to the moment when the HCA reads the memory.
+        Send = "send",
+    }
+}
+
+named! {
+    /// A switch that can be swept.
+    Switch {
+        /// Off.
+        Off = "off",
+        /// On.
+        On = "on",
+    }
+}
+
+impl Switch {
+    /// Whether it is on.
+    pub fn is_on(self) -> bool {
+        self == Switch::On
+    }
+}
+
+impl Named for ClockKind {
+    const ALL: &'static [Self] = &[ClockKind::Monotonic, ClockKind::MonotonicRaw, ClockKind::Tsc];
+    fn name(self) -> &'static str {
+        ClockKind::name(self)
+    }
+}
+
+impl Named for HugePagePolicy {
+    const ALL: &'static [Self] = &[HugePagePolicy::Required, HugePagePolicy::Try, HugePagePolicy::Off];
+    fn name(self) -> &'static str {
+        HugePagePolicy::name(self)
+    }
+}
+
+/// Message sizes in bytes: 8 times a power of two.
+pub const SMALLEST_SIZE: u32 = 8;
+/// The largest message, in bytes.
+pub const LARGEST_SIZE: u32 = 32_768;
+/// The most messages of a burst.
+pub const LARGEST_BURST: u32 = 8192;
+
+/// All message sizes, in bytes.
+pub fn all_sizes() -> impl Iterator<Item = u32> {
+    (0..=12).map(|power| SMALLEST_SIZE << power)
+}
+
+/// Lists of settings whose product is the sweep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sweep {
+    /// Service types.
+    pub services: Vec<Service>,
+    /// Operations.
+    pub operations: Vec<Operation>,
+    /// Whether data is copied into the work request.
+    pub inline: Vec<Switch>,
+    /// Whether only the last message of a queue's length is signalled.
+    pub unsignaled: Vec<Switch>,
+    /// Poll modes of the receiving and of the completion side.
+    pub polls: Vec<(Poll, Poll)>,
+    /// Which moment is stamped.
+    pub timestamps: Vec<Timestamp>,
+    /// Clocks.
+    pub clocks: Vec<ClockKind>,
+    /// Time between two posts.
+    pub pauses: Vec<Nanos>,
+    /// Messages in one test.
+    pub bursts: Vec<u32>,
+    /// Message sizes in bytes.
+    pub sizes: Vec<u32>,
+}
+
+/// A port as the user names it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PortRequest {
+    /// The device.
+    pub device: String,
+    /// Its port; the first active one with an address if not given.
+    pub port: Option<u8>,
+    /// The address that leads to it; its first one if not given.
+    pub address: Option<std::net::IpAddr>,
+}
+
+/// CPUs as the user names them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct CpuRequest {
+    /// For the sending thread.
+    pub sender: Option<usize>,
+    /// For the receiving thread.
+    pub receiver: Option<usize>,
+    /// For the completion thread.
+    pub completion: Option<usize>,
+}
+
+/// Everything that is set for a run.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The settings that make the points.
+    pub sweep: Sweep,
+    /// Messages before the measured ones of each point.
+    pub warmup: u32,
+    /// Bursts per point.
+    pub repeat: u32,
+    /// How long without an arrival before what is missing counts as lost.
+    pub timeout: Duration,
+    /// SCHED_FIFO priority of the measuring threads.
+    pub priority: Option<u8>,
+    /// What to do about huge pages.
+    pub huge_pages: HugePagePolicy,
+    /// The sending port.
+    pub sender: Option<PortRequest>,
+    /// The receiving port.
+    pub receiver: Option<PortRequest>,
+    /// The CPUs.
+    pub cpus: CpuRequest,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_eight_times_powers_of_two_up_to_the_largest() {
+        let sizes: Vec<_> = all_sizes().collect();
+        assert_eq!(sizes.len(), 13);
+        assert_eq!((sizes[0], sizes[12]), (SMALLEST_SIZE, LARGEST_SIZE));
+        assert!(sizes.windows(2).all(|pair| pair[1] == 2 * pair[0]));
+    }
+}

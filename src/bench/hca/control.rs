@@ -1,0 +1,105 @@
+//! What the threads of a burst tell each other while it runs: counters, and the word to stop.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// A value on a cache line of its own (two, as processors fetch them in pairs).
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Apart<T>(T);
+
+/// Shared by the threads of a burst. Each counter is written by one thread.
+#[derive(Debug, Default)]
+pub struct Control {
+    stop: Apart<AtomicBool>,
+    ready: Apart<AtomicU32>,
+    posted: Apart<AtomicU32>,
+    sender_done: Apart<AtomicBool>,
+    received: Apart<AtomicU32>,
+    completed: Apart<AtomicU32>,
+    failed: Apart<AtomicBool>,
+}
+
+impl Control {
+    /// Tells all threads to leave their loops.
+    pub fn stop(&self) {
+        self.stop.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether to leave. Relaxed: nothing else is learnt from it, and a reading that is late by a turn does no harm.
+    #[inline(always)]
+    pub fn stopped(&self) -> bool {
+        self.stop.0.load(Ordering::Relaxed)
+    }
+
+    /// A thread other than the sender is about to enter its loop.
+    pub fn announce_ready(&self) {
+        self.ready.0.fetch_add(1, Ordering::Release);
+    }
+
+    /// The sender waits until `others` threads are ready. Returns false if told to stop.
+    pub fn wait_until_ready(&self, others: u32) -> bool {
+        while self.ready.0.load(Ordering::Acquire) < others {
+            if self.stopped() {
+                return false;
+            }
+            std::thread::yield_now();
+        }
+        true
+    }
+
+    /// Sets the number of posted messages. Release, so that who sees it may rewrite their stamps.
+    #[inline(always)]
+    pub fn set_posted(&self, count: u32) {
+        self.posted.0.store(count, Ordering::Release);
+    }
+
+    /// Messages posted so far.
+    #[inline(always)]
+    pub fn posted(&self) -> u32 {
+        self.posted.0.load(Ordering::Acquire)
+    }
+
+    /// The sender has posted its last message.
+    pub fn set_sender_done(&self) {
+        self.sender_done.0.store(true, Ordering::Release);
+    }
+
+    /// Whether the sender has posted its last message.
+    #[inline(always)]
+    pub fn sender_done(&self) -> bool {
+        self.sender_done.0.load(Ordering::Acquire)
+    }
+
+    /// Sets the number of received messages.
+    #[inline(always)]
+    pub fn set_received(&self, count: u32) {
+        self.received.0.store(count, Ordering::Relaxed);
+    }
+
+    /// Messages received so far.
+    #[inline(always)]
+    pub fn received(&self) -> u32 {
+        self.received.0.load(Ordering::Relaxed)
+    }
+
+    /// Sets the number of send completions taken.
+    #[inline(always)]
+    pub fn set_completed(&self, count: u32) {
+        self.completed.0.store(count, Ordering::Relaxed);
+    }
+
+    /// Send completions taken so far.
+    pub fn completed(&self) -> u32 {
+        self.completed.0.load(Ordering::Relaxed)
+    }
+
+    /// Something failed, so that not all messages can arrive any more.
+    pub fn set_failed(&self) {
+        self.failed.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether something failed.
+    pub fn failed(&self) -> bool {
+        self.failed.0.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,37 @@
+//! The host channel adapter benchmark: how long a message is in the fabric, one way, on one clock.
+//!
+//! | stamp | read |
+//! | --- | --- |
+//! | t_subm | right before `ibv_post_send` of a work request that is otherwise ready; it is the message's payload |
+//! | t_send | over and over, by a thread of its own, into the payload of what was posted, until the HCA reads it |
+//! | t_recv | right after `ibv_poll_cq` on the receive queue's completion queue returned a completion |
+//! | t_comp | right after `ibv_poll_cq` on the send queue's completion queue returned a completion |
+//!
+//! Latency is t_recv - t_subm (or - t_send), completion latency t_comp - t_subm. Both contain one reading of the clock;
+//! neither contains the preparation of the work request, the pause, the check of the payload, or any page fault.
+//!
+//! [`config`] says what can be set, [`plan`] lists the points of a sweep, [`sender`], [`receiver`] and [`completion`]
+//! are the hot loops over the [`port`]s, [`floor`] runs the same loops over shared memory, [`analysis`] judges each
+//! message, [`result`] is what comes out. `run` (feature `rdma`) puts it together on real verbs.
+
+pub mod analysis;
+pub mod completion;
+pub mod config;
+pub mod control;
+pub mod floor;
+pub mod memory_port;
+pub mod plan;
+pub mod port;
+pub mod receiver;
+pub mod result;
+pub mod sender;
+pub mod stamper;
+
+#[cfg(feature = "rdma")]
+pub mod endpoints;
+#[cfg(feature = "rdma")]
+pub mod run;
+#[cfg(feature = "rdma")]
+mod threads;
+#[cfg(feature = "rdma")]
+mod verbs_port;
