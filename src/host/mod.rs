@@ -16,11 +16,13 @@ pub mod error;
 #[cfg(test)]
 mod made_up;
 pub mod pinning;
+pub mod placement;
 mod system_files;
 pub mod topology;
 
 pub use cpu_set::CpuSet;
 pub use error::HostError;
+pub use placement::{CompletionBy, Placement, PlacementRequest, Role, RoleRequest, Waiting};
 pub use topology::{Cpu, Topology};
 
 /// Shorthand for what this layer returns.
