@@ -15,6 +15,7 @@ pub mod cpu_set;
 pub mod error;
 #[cfg(test)]
 mod made_up;
+pub mod page_faults;
 pub mod pinning;
 pub mod placement;
 mod system_files;
@@ -22,6 +23,7 @@ pub mod topology;
 
 pub use cpu_set::CpuSet;
 pub use error::HostError;
+pub use page_faults::PageFaults;
 pub use placement::{CompletionBy, Placement, PlacementRequest, Role, RoleRequest, Waiting};
 pub use topology::{Cpu, Topology};
 
