@@ -15,6 +15,7 @@ pub mod cpu_set;
 pub mod error;
 #[cfg(test)]
 mod made_up;
+pub mod memory_lock;
 pub mod page_faults;
 pub mod pinning;
 pub mod placement;
@@ -23,6 +24,7 @@ pub mod topology;
 
 pub use cpu_set::CpuSet;
 pub use error::HostError;
+pub use memory_lock::{Limit, MemoryLock};
 pub use page_faults::PageFaults;
 pub use placement::{CompletionBy, Placement, PlacementRequest, Role, RoleRequest, Waiting};
 pub use topology::{Cpu, Topology};
