@@ -403,6 +403,15 @@ impl<'a> Planner<'a> {
         (on(&|id| id == cpu.id), on(&|id| cpu.siblings.contains(id)))
     }
 
+    /// The roles on that CPU that must never stop: where all CPUs are taken, it is better to share with another one.
+    fn endpoints(&self, cpu: &Cpu) -> usize {
+        let endpoint = |role: &Role| matches!(role, Role::Sender | Role::Receiver);
+        self.placed
+            .iter()
+            .filter(|(role, on)| on.id == cpu.id && endpoint(role))
+            .count()
+    }
+
     /// The best CPU for a role with that request.
     fn best(&self, request: &RoleRequest) -> &'a Cpu {
         let boot_core = |cpu: &Cpu| {
@@ -416,6 +425,7 @@ impl<'a> Planner<'a> {
         self.allowed_cpus()
             .min_by_key(|cpu| {
                 (
+                    self.endpoints(cpu),
                     self.load(cpu),
                     !cpu.isolated,
                     cpu.efficiency,

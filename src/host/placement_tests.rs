@@ -342,6 +342,30 @@ fn a_completion_thread_named_onto_the_sender_exists_with_a_warning() {
 }
 
 #[test]
+fn sender_and_receiver_rather_share_with_another_than_with_each_other() {
+    let request = PlacementRequest {
+        stamp: Some(on_cpu(1)),
+        ..Default::default()
+    };
+    let placement = plan(&Machine::new(1, 2, 1).topology(), &request);
+    assert_eq!(
+        (placement.sender, placement.receiver, placement.stamp),
+        (0, 1, Some(1))
+    );
+    assert_eq!(
+        compromises(&placement),
+        [
+            Compromise::SharedCpu {
+                first: Role::Receiver,
+                second: Role::Stamp,
+                cpu: 1
+            },
+            Compromise::SupervisorShares
+        ]
+    );
+}
+
+#[test]
 fn what_cannot_be_had_is_an_error_that_names_option_value_and_choice() {
     let machine = Machine::new(1, 4, 1);
     machine.file("sys/devices/system/cpu/online", "0-2");
