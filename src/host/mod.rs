@@ -13,6 +13,7 @@
 
 pub mod cpu_set;
 pub mod error;
+pub mod interrupt;
 #[cfg(test)]
 mod made_up;
 pub mod memory_lock;
@@ -21,6 +22,7 @@ pub mod pinning;
 pub mod placement;
 mod system_files;
 pub mod topology;
+pub mod wake;
 
 pub use cpu_set::CpuSet;
 pub use error::HostError;
@@ -28,6 +30,7 @@ pub use memory_lock::{Limit, MemoryLock};
 pub use page_faults::PageFaults;
 pub use placement::{CompletionBy, Placement, PlacementRequest, Role, RoleRequest, Waiting};
 pub use topology::{Cpu, Topology};
+pub use wake::Wakeable;
 
 /// Shorthand for what this layer returns.
 pub type Result<T> = std::result::Result<T, HostError>;
