@@ -20,6 +20,7 @@ pub mod memory_lock;
 pub mod page_faults;
 pub mod pinning;
 pub mod placement;
+pub mod priority;
 mod system_files;
 pub mod topology;
 pub mod wake;
@@ -29,6 +30,7 @@ pub use error::HostError;
 pub use memory_lock::{Limit, MemoryLock};
 pub use page_faults::PageFaults;
 pub use placement::{CompletionBy, Placement, PlacementRequest, Role, RoleRequest, Waiting};
+pub use priority::SchedulingPolicy;
 pub use topology::{Cpu, Topology};
 pub use wake::Wakeable;
 
