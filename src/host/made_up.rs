@@ -89,6 +89,14 @@ impl Machine {
         self.file("sys/devices/system/cpu/isolated", cpus)
     }
 
+    /// Fills the pool of huge pages of 2 MiB.
+    pub(crate) fn huge_pages(&self, total: u64, free: u64, reserved: u64) -> &Self {
+        let pool = "sys/kernel/mm/hugepages/hugepages-2048kB";
+        self.file(&format!("{pool}/nr_hugepages"), &total.to_string())
+            .file(&format!("{pool}/free_hugepages"), &free.to_string())
+            .file(&format!("{pool}/resv_hugepages"), &reserved.to_string())
+    }
+
     /// The folder that stands for `/`.
     pub(crate) fn root(&self) -> &Path {
         self.folder.path()

@@ -13,6 +13,7 @@
 
 pub mod cpu_set;
 pub mod error;
+pub mod huge_pages;
 pub mod interrupt;
 #[cfg(test)]
 mod made_up;
@@ -27,6 +28,7 @@ pub mod wake;
 
 pub use cpu_set::CpuSet;
 pub use error::HostError;
+pub use huge_pages::{HugePages, TransparentHugePages};
 pub use memory_lock::{Limit, MemoryLock};
 pub use page_faults::PageFaults;
 pub use placement::{CompletionBy, Placement, PlacementRequest, Role, RoleRequest, Waiting};
