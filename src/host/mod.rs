@@ -1,1 +1,40 @@
-//! To come.
+//! The machine under a measurement: what it is, where its threads run, and what would disturb them.
+//!
+//! | concept | modules |
+//! | --- | --- |
+//! | what the machine is | [`topology`], [`huge_pages`], [`fingerprint`] |
+//! | where threads run | [`cpu_set`], [`placement`], [`pinning`], [`priority`] |
+//! | what must not happen in a hot loop | [`memory_lock`], [`page_faults`] |
+//! | how a run is ended from outside | [`interrupt`], [`wake`] |
+//! | whether it is fit to measure | [`readiness`] |
+//!
+//! Everything here is Linux, and nothing knows of RDMA: of the RDMA devices only their place in sysfs is read. What a
+//! clock costs belongs to [`crate::time`], and mapping memory to [`crate::buffer`].
+
+pub mod cpu_set;
+pub mod error;
+pub mod huge_pages;
+pub mod interrupt;
+#[cfg(test)]
+mod made_up;
+pub mod memory_lock;
+pub mod page_faults;
+pub mod pinning;
+pub mod placement;
+pub mod priority;
+mod system_files;
+pub mod topology;
+pub mod wake;
+
+pub use cpu_set::CpuSet;
+pub use error::HostError;
+pub use huge_pages::{HugePages, TransparentHugePages};
+pub use memory_lock::{Limit, MemoryLock};
+pub use page_faults::PageFaults;
+pub use placement::{CompletionBy, Placement, PlacementRequest, Role, RoleRequest, Waiting};
+pub use priority::SchedulingPolicy;
+pub use topology::{Cpu, Topology};
+pub use wake::Wakeable;
+
+/// Shorthand for what this layer returns.
+pub type Result<T> = std::result::Result<T, HostError>;

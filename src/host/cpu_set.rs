@@ -1,0 +1,206 @@
+//! Sets of CPUs, and the kernel's way to write them ("0-3,8").
+
+use super::error::HostError;
+use serde::{Serialize, Serializer};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+/// The largest CPU number taken from a text; beyond what any kernel is built for, and a bound on what a range expands to.
+pub const HIGHEST_CPU: usize = 65_535;
+
+/// A set of CPU numbers, in ascending order.
+///
+/// Its text, in both directions, is the kernel's list format (`Documentation/admin-guide/cputopology.rst`): numbers and
+/// inclusive ranges, separated by commas; nothing at all for the empty set.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CpuSet(BTreeSet<usize>);
+
+impl CpuSet {
+    /// The empty set.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether `cpu` is in the set.
+    pub fn contains(&self, cpu: usize) -> bool {
+        self.0.contains(&cpu)
+    }
+
+    /// Adds `cpu`; false if it was in the set before.
+    pub fn insert(&mut self, cpu: usize) -> bool {
+        self.0.insert(cpu)
+    }
+
+    /// The number of CPUs.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is no CPU.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The lowest CPU.
+    pub fn first(&self) -> Option<usize> {
+        self.0.first().copied()
+    }
+
+    /// All CPUs, ascending.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = usize> + '_ {
+        self.0.iter().copied()
+    }
+
+    /// The CPUs in this set or in the other.
+    pub fn union(&self, other: &Self) -> Self {
+        Self(&self.0 | &other.0)
+    }
+
+    /// The CPUs in both sets.
+    pub fn intersection(&self, other: &Self) -> Self {
+        Self(&self.0 & &other.0)
+    }
+
+    /// The CPUs in this set and not in the other.
+    pub fn difference(&self, other: &Self) -> Self {
+        Self(&self.0 - &other.0)
+    }
+
+    /// Whether the two have no CPU in common.
+    pub fn is_disjoint(&self, other: &Self) -> bool {
+        self.0.is_disjoint(&other.0)
+    }
+}
+
+impl FromIterator<usize> for CpuSet {
+    fn from_iter<I: IntoIterator<Item = usize>>(cpus: I) -> Self {
+        Self(cpus.into_iter().collect())
+    }
+}
+
+impl FromStr for CpuSet {
+    type Err = HostError;
+
+    fn from_str(text: &str) -> Result<Self, HostError> {
+        let malformed = |reason: String| HostError::CpuList {
+            text: text.to_owned(),
+            reason,
+        };
+        let number = |part: &str| {
+            let value: usize = part
+                .trim()
+                .parse()
+                .map_err(|_| malformed(format!("{part:?} is no number")))?;
+            if value > HIGHEST_CPU {
+                return Err(malformed(format!("CPU {value} is beyond {HIGHEST_CPU}")));
+            }
+            Ok(value)
+        };
+        let mut set = Self::new();
+        // A kernel built for nohz_full and booted without it writes this instead of nothing.
+        if matches!(text.trim(), "" | "(null)") {
+            return Ok(set);
+        }
+        for part in text.trim().split(',') {
+            let (first, last) = match part.split_once('-') {
+                Some((first, last)) => (number(first)?, number(last)?),
+                None => (number(part)?, number(part)?),
+            };
+            if first > last {
+                return Err(malformed(format!("the range {part} runs backwards")));
+            }
+            set.0.extend(first..=last);
+        }
+        Ok(set)
+    }
+}
+
+impl fmt::Display for CpuSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::new();
+        let mut cpus = self.iter().peekable();
+        while let Some(first) = cpus.next() {
+            let mut last = first;
+            while let Some(next) = cpus.next_if(|&next| next == last + 1) {
+                last = next;
+            }
+            if !text.is_empty() {
+                text.push(',');
+            }
+            text.push_str(&first.to_string());
+            if last > first {
+                text.push_str(&format!("-{last}"));
+            }
+        }
+        f.pad(&text)
+    }
+}
+
+impl Serialize for CpuSet {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn reads_what_the_kernel_writes() {
+        let set: CpuSet = "0-3,8,10-11\n".parse().unwrap();
+        assert_eq!(set.iter().collect::<Vec<_>>(), [0, 1, 2, 3, 8, 10, 11]);
+        assert!("\n".parse::<CpuSet>().unwrap().is_empty());
+        assert!(" (null)\n".parse::<CpuSet>().unwrap().is_empty());
+    }
+
+    #[test]
+    fn refuses_what_is_no_list_and_says_why() {
+        for (text, reason) in [
+            ("3-1", "backwards"),
+            ("a", "no number"),
+            ("1,,2", "no number"),
+            ("-1", "no number"),
+            ("0-18446744073709551615", "beyond"),
+            ("70000", "beyond"),
+        ] {
+            let error = text.parse::<CpuSet>().unwrap_err().to_string();
+            assert!(
+                error.contains(reason) && error.contains(text),
+                "{text}: {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn serializes_as_its_text() {
+        let set = CpuSet::from_iter([2, 3, 4, 9]);
+        assert_eq!(serde_json::to_string(&set).unwrap(), "\"2-4,9\"");
+    }
+
+    proptest! {
+        #[test]
+        fn text_and_back(cpus in prop::collection::btree_set(0usize..300, 0..80)) {
+            let set = CpuSet::from_iter(cpus);
+            prop_assert_eq!(set.to_string().parse::<CpuSet>().unwrap(), set);
+        }
+
+        #[test]
+        fn the_text_is_as_short_as_can_be(cpus in prop::collection::btree_set(0usize..60, 1..60)) {
+            // As many parts as there are gaps, plus one.
+            let gaps = cpus.iter().filter(|&&cpu| cpu > 0 && !cpus.contains(&(cpu - 1))).count();
+            let starts = gaps + usize::from(cpus.contains(&0));
+            let text = CpuSet::from_iter(cpus).to_string();
+            prop_assert_eq!(text.split(',').count(), starts);
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text in "[-0-9, a()]{0,24}") {
+            if let Ok(set) = text.parse::<CpuSet>() {
+                prop_assert_eq!(set.to_string().parse::<CpuSet>().unwrap(), set);
+            }
+        }
+    }
+}

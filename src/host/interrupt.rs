@@ -1,0 +1,131 @@
+//! SIGINT and SIGTERM as a request to end: what is finished stays whole on disk, and the run stops between two points.
+//!
+//! The first signal sets a flag, the second of the same kind kills at once. Whoever waits must look at the flag: nothing is
+//! woken but a `poll` or a sleep of the thread that happens to get the signal. To get a thread out of a system call, use
+//! [`super::wake`].
+
+use super::error::HostError;
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// The number of the first signal that came, 0 before.
+static REQUESTED: AtomicI32 = AtomicI32::new(0);
+
+/// Takes SIGINT and SIGTERM as a request to end, from here on. A signal that is ignored (`nohup`, `&` in a script) stays so.
+///
+/// # Errors
+/// [`HostError::System`] if the kernel refuses.
+pub fn install() -> Result<(), HostError> {
+    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        // SA_RESETHAND brings the default action back as the handler is entered, so the next signal kills.
+        let action = SigAction::new(
+            SigHandler::Handler(note),
+            SaFlags::SA_RESETHAND | SaFlags::SA_RESTART,
+            SigSet::empty(),
+        );
+        // SAFETY: `note` only touches an atomic, which a handler may do in any thread at any moment.
+        let before =
+            unsafe { sigaction(signal, &action) }.map_err(|errno| failed(signal, errno))?;
+        if matches!(before.handler(), SigHandler::SigIgn) {
+            // SAFETY: puts back what was there a moment ago, and runs no code of ours.
+            unsafe { sigaction(signal, &before) }.map_err(|errno| failed(signal, errno))?;
+        }
+    }
+    Ok(())
+}
+
+/// The first signal that asked to end, if one did.
+pub fn requested() -> Option<Signal> {
+    match REQUESTED.load(Ordering::Relaxed) {
+        0 => None,
+        number => Signal::try_from(number).ok(),
+    }
+}
+
+extern "C" fn note(signal: libc::c_int) {
+    // Relaxed: nothing else is published by the flag. An error means that another signal came first.
+    let _ = REQUESTED.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed);
+}
+
+fn failed(signal: Signal, errno: nix::errno::Errno) -> HostError {
+    HostError::System {
+        operation: "sigaction",
+        object: signal.to_string(),
+        errno,
+        advice: "the run cannot be ended cleanly by a signal in this environment".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::signal::raise;
+    use nix::sys::wait::{WaitStatus, waitpid};
+    use nix::unistd::{ForkResult, fork};
+
+    /// Runs `child` in a process of its own and tells how that ended.
+    fn in_child(child: fn() -> i32) -> WaitStatus {
+        // SAFETY: after a fork of a process with several threads, the child may only do what a signal handler may. All that the
+        // children here do is sigaction, raise, atomics and _exit.
+        match unsafe { fork() }.unwrap() {
+            // SAFETY: _exit may be called anywhere, and runs none of the test's destructors a second time.
+            ForkResult::Child => unsafe { libc::_exit(child()) },
+            ForkResult::Parent { child } => waitpid(child, None).unwrap(),
+        }
+    }
+
+    #[test]
+    fn the_first_signal_is_a_request_and_the_second_kills() {
+        for signal in [Signal::SIGINT, Signal::SIGTERM] {
+            let status = in_child(match signal {
+                Signal::SIGINT => || twice(Signal::SIGINT),
+                _ => || twice(Signal::SIGTERM),
+            });
+            assert!(
+                matches!(status, WaitStatus::Signaled(_, by, _) if by == signal),
+                "{status:?}"
+            );
+        }
+
+        fn twice(signal: Signal) -> i32 {
+            if install().is_err() || requested().is_some() || raise(signal).is_err() {
+                return 1;
+            }
+            if requested() != Some(signal) {
+                return 2;
+            }
+            let _ = raise(signal);
+            3
+        }
+    }
+
+    #[test]
+    fn the_first_of_two_kinds_is_told_and_neither_kills() {
+        fn both() -> i32 {
+            let _ = install();
+            let _ = raise(Signal::SIGTERM);
+            let _ = raise(Signal::SIGINT);
+            if requested() == Some(Signal::SIGTERM) {
+                42
+            } else {
+                1
+            }
+        }
+        assert!(matches!(in_child(both), WaitStatus::Exited(_, 42)));
+    }
+
+    #[test]
+    fn what_is_ignored_stays_ignored() {
+        fn ignored() -> i32 {
+            let ignore = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
+            // SAFETY: ignoring a signal runs no code.
+            if unsafe { sigaction(Signal::SIGINT, &ignore) }.is_err() || install().is_err() {
+                return 1;
+            }
+            let _ = raise(Signal::SIGINT);
+            let _ = raise(Signal::SIGINT);
+            if requested().is_none() { 42 } else { 2 }
+        }
+        assert!(matches!(in_child(ignored), WaitStatus::Exited(_, 42)));
+    }
+}

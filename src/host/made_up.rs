@@ -1,0 +1,115 @@
+//! Made-up machines for tests: trees of procfs and sysfs files in a temporary folder.
+
+use super::topology::Topology;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// A tree of files that stands for a machine.
+pub(crate) struct Machine {
+    folder: TempDir,
+}
+
+impl Machine {
+    /// A machine with `packages` packages, a NUMA node each, of `cores` cores with `threads` threads; the first threads of all
+    /// cores come first in the numbering, as on most x86 servers.
+    pub(crate) fn new(packages: usize, cores: usize, threads: usize) -> Self {
+        let machine = Self {
+            folder: TempDir::new().unwrap(),
+        };
+        let all = packages * cores;
+        let last = all * threads - 1;
+        let everything = if last == 0 {
+            "0".to_owned()
+        } else {
+            format!("0-{last}")
+        };
+        machine
+            .file("sys/devices/system/cpu/online", &everything)
+            .file("sys/devices/system/cpu/present", &everything)
+            .file("sys/devices/system/cpu/isolated", "")
+            .file("sys/devices/system/cpu/nohz_full", " (null)")
+            .file(
+                "sys/devices/system/node/online",
+                &if packages == 1 {
+                    "0".to_owned()
+                } else {
+                    format!("0-{}", packages - 1)
+                },
+            );
+        for package in 0..packages {
+            let cpus: Vec<String> = (0..threads)
+                .map(|thread| {
+                    let first = thread * all + package * cores;
+                    format!("{first}-{}", first + cores - 1)
+                })
+                .collect();
+            machine.file(
+                &format!("sys/devices/system/node/node{package}/cpulist"),
+                &cpus.join(","),
+            );
+        }
+        for cpu in 0..all * threads {
+            let core = cpu % all;
+            let siblings: Vec<String> = (0..threads)
+                .map(|thread| (core + thread * all).to_string())
+                .collect();
+            let topology = format!("sys/devices/system/cpu/cpu{cpu}/topology");
+            machine
+                .file(&format!("{topology}/core_id"), &(core % cores).to_string())
+                .file(
+                    &format!("{topology}/physical_package_id"),
+                    &(core / cores).to_string(),
+                )
+                .file(&format!("{topology}/core_cpus_list"), &siblings.join(","));
+        }
+        machine
+    }
+
+    /// Writes a file, replacing what was there.
+    pub(crate) fn file(&self, path: &str, text: &str) -> &Self {
+        let path = self.root().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, format!("{text}\n")).unwrap();
+        self
+    }
+
+    /// Removes a file or folder that must be there.
+    pub(crate) fn without(&self, path: &str) -> &Self {
+        let path = self.root().join(path);
+        if path.is_dir() {
+            std::fs::remove_dir_all(path).unwrap();
+        } else {
+            std::fs::remove_file(path).unwrap();
+        }
+        self
+    }
+
+    /// Isolates CPUs.
+    pub(crate) fn isolate(&self, cpus: &str) -> &Self {
+        self.file("sys/devices/system/cpu/isolated", cpus)
+    }
+
+    /// Fills the pool of huge pages of 2 MiB.
+    pub(crate) fn huge_pages(&self, total: u64, free: u64, reserved: u64) -> &Self {
+        let pool = "sys/kernel/mm/hugepages/hugepages-2048kB";
+        self.file(&format!("{pool}/nr_hugepages"), &total.to_string())
+            .file(&format!("{pool}/free_hugepages"), &free.to_string())
+            .file(&format!("{pool}/resv_hugepages"), &reserved.to_string())
+    }
+
+    /// The folder that stands for `/`.
+    pub(crate) fn root(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The topology of the machine for a process that may use the CPUs in `allowed`.
+    pub(crate) fn topology_for(&self, allowed: &str) -> Topology {
+        let allowed: super::CpuSet = allowed.parse().unwrap();
+        Topology::read_from(self.root(), &allowed.iter().collect::<Vec<_>>()).unwrap()
+    }
+
+    /// The topology of the machine for a process that may use every CPU.
+    pub(crate) fn topology(&self) -> Topology {
+        self.topology_for("0-1023")
+    }
+}

@@ -1,0 +1,289 @@
+//! Locking memory, so that no page of it is ever missing, and the limit on that.
+//!
+//! The same limit (RLIMIT_MEMLOCK) bounds what may be registered with an RDMA device. A process with CAP_IPC_LOCK is above it.
+
+use super::error::HostError;
+use super::system_files::SystemFiles;
+use bytesize::ByteSize;
+use nix::errno::Errno;
+use nix::sys::mman::{MlockAllFlags, mlockall};
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
+use serde::{Serialize, Serializer};
+use std::fmt;
+
+/// A limit in bytes, or none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// At most so many bytes.
+    Bytes(u64),
+    /// As many as there are.
+    Unlimited,
+}
+
+impl Limit {
+    fn from_raw(value: u64) -> Self {
+        if value == RLIM_INFINITY {
+            Self::Unlimited
+        } else {
+            Self::Bytes(value)
+        }
+    }
+
+    /// Whether `bytes` fit.
+    pub fn permits(self, bytes: u64) -> bool {
+        match self {
+            Self::Bytes(limit) => bytes <= limit,
+            Self::Unlimited => true,
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes(bytes) => f.write_str(&in_units(*bytes)),
+            Self::Unlimited => f.write_str("unlimited"),
+        }
+    }
+}
+
+impl Serialize for Limit {
+    /// The number of bytes, or the text "unlimited".
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Bytes(bytes) => serializer.serialize_u64(*bytes),
+            Self::Unlimited => serializer.serialize_str("unlimited"),
+        }
+    }
+}
+
+/// How much memory this process may lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct MemoryLock {
+    /// The limit in force.
+    pub soft: Limit,
+    /// How far the process may raise it by itself.
+    pub hard: Limit,
+    /// Whether the process has CAP_IPC_LOCK, to which the limit does not apply.
+    pub above_limit: bool,
+}
+
+impl MemoryLock {
+    /// The limit of this process.
+    ///
+    /// # Errors
+    /// [`HostError::System`] if the kernel refuses to tell.
+    pub fn read() -> Result<Self, HostError> {
+        let (soft, hard) =
+            getrlimit(Resource::RLIMIT_MEMLOCK).map_err(|errno| HostError::System {
+                operation: "getrlimit(RLIMIT_MEMLOCK)",
+                object: "this process".to_owned(),
+                errno,
+                advice: "see man 2 getrlimit".to_owned(),
+            })?;
+        let status = SystemFiles::of_this_machine().field("proc/self/status", "CapEff", ':');
+        Ok(Self {
+            soft: Limit::from_raw(soft),
+            hard: Limit::from_raw(hard),
+            above_limit: status.is_some_and(|mask| has_capability(&mask, CAP_IPC_LOCK)),
+        })
+    }
+
+    /// Whether `bytes` can be locked by this process as it is.
+    pub fn permits(&self, bytes: u64) -> bool {
+        self.above_limit || self.soft.permits(bytes)
+    }
+
+    /// Checks that `bytes`, all that is to be locked together, can be locked.
+    ///
+    /// # Errors
+    /// [`HostError::MemoryLockLimit`] if not, which says how the limit is raised.
+    pub fn require(&self, bytes: u64) -> Result<(), HostError> {
+        if self.permits(bytes) {
+            return Ok(());
+        }
+        Err(HostError::MemoryLockLimit {
+            limit: self.soft.to_string(),
+            needed: in_units(bytes),
+            advice: self.how_to_raise(bytes),
+        })
+    }
+
+    /// What to do so that `bytes` can be locked.
+    pub fn how_to_raise(&self, bytes: u64) -> String {
+        // The unit of ulimit -l.
+        let kibibytes = bytes.div_ceil(1024);
+        if self.hard.permits(bytes) {
+            format!("raise it with ulimit -l {kibibytes} in this shell")
+        } else {
+            format!(
+                "raise it with ulimit -l {kibibytes} as root (the hard limit is {}), or for each login by the line \
+                 \"* - memlock unlimited\" in /etc/security/limits.d/memlock.conf",
+                self.hard
+            )
+        }
+    }
+
+    /// Raises the soft limit to the hard limit, for which no privilege is needed, and returns the limits then in force.
+    ///
+    /// # Errors
+    /// [`HostError::System`] if the kernel refuses.
+    pub fn raise() -> Result<Self, HostError> {
+        let (_, hard) = getrlimit(Resource::RLIMIT_MEMLOCK).map_err(raise_failed)?;
+        setrlimit(Resource::RLIMIT_MEMLOCK, hard, hard).map_err(raise_failed)?;
+        Self::read()
+    }
+}
+
+fn raise_failed(errno: Errno) -> HostError {
+    HostError::System {
+        operation: "setrlimit(RLIMIT_MEMLOCK)",
+        object: "this process".to_owned(),
+        errno,
+        advice: "raise it with ulimit -l before the program starts".to_owned(),
+    }
+}
+
+/// Locks all memory of the process, what is mapped now and what will be (`mlockall`).
+///
+/// Counted against the limit is the whole address space ([`address_space_size`]), also what was never touched.
+///
+/// # Errors
+/// [`HostError::MemoryLockLimit`] if the limit is too small, [`HostError::System`] for every other reason.
+pub fn lock_all() -> Result<(), HostError> {
+    match mlockall(MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE) {
+        Ok(()) => Ok(()),
+        Err(errno) => {
+            if matches!(errno, Errno::ENOMEM | Errno::EPERM) {
+                let needed = address_space_size().unwrap_or(0);
+                MemoryLock::read()?.require(needed)?;
+            }
+            Err(HostError::System {
+                operation: "mlockall",
+                object: "all memory of this process".to_owned(),
+                errno,
+                advice: "is there enough free memory for all that the process has mapped?"
+                    .to_owned(),
+            })
+        }
+    }
+}
+
+/// The size of the address space of this process in bytes (VmSize), which is what [`lock_all`] locks.
+pub fn address_space_size() -> Option<u64> {
+    SystemFiles::of_this_machine().kibibytes("proc/self/status", "VmSize")
+}
+
+/// Bit of CAP_IPC_LOCK in a capability mask (`linux/capability.h`).
+const CAP_IPC_LOCK: u32 = 14;
+
+/// Whether a mask as /proc/self/status shows it holds a capability.
+fn has_capability(mask: &str, capability: u32) -> bool {
+    u64::from_str_radix(mask, 16).is_ok_and(|mask| mask >> capability & 1 == 1)
+}
+
+/// Bytes in the largest binary unit, without a fraction of zero: "8 MiB".
+pub(crate) fn in_units(bytes: u64) -> String {
+    ByteSize::b(bytes)
+        .display()
+        .iec()
+        .to_string()
+        .replace(".0 ", " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEBIBYTE: u64 = 1 << 20;
+
+    fn limits(soft: Limit, hard: Limit) -> MemoryLock {
+        MemoryLock {
+            soft,
+            hard,
+            above_limit: false,
+        }
+    }
+
+    #[test]
+    fn what_is_too_much_is_refused_with_what_to_type() {
+        let lock = limits(Limit::Bytes(8 * MEBIBYTE), Limit::Unlimited);
+        lock.require(8 * MEBIBYTE).unwrap();
+        assert_eq!(
+            lock.require(17 * MEBIBYTE).unwrap_err().to_string(),
+            "memlock limit is 8 MiB, 17 MiB are needed: raise it with ulimit -l 17408 in this shell"
+        );
+    }
+
+    #[test]
+    fn a_hard_limit_in_the_way_needs_root() {
+        let lock = limits(Limit::Bytes(65536), Limit::Bytes(8 * MEBIBYTE));
+        let error = lock.require(17 * MEBIBYTE + 1).unwrap_err().to_string();
+        assert!(
+            error.starts_with("memlock limit is 64 KiB, 17 MiB are needed"),
+            "{error}"
+        );
+        assert!(
+            error.contains("ulimit -l 17409 as root (the hard limit is 8 MiB)"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn no_limit_or_the_capability_permits_everything() {
+        limits(Limit::Unlimited, Limit::Unlimited)
+            .require(u64::MAX)
+            .unwrap();
+        MemoryLock {
+            above_limit: true,
+            ..limits(Limit::Bytes(0), Limit::Bytes(0))
+        }
+        .require(u64::MAX)
+        .unwrap();
+    }
+
+    #[test]
+    fn capabilities_are_read_from_the_mask() {
+        assert!(has_capability("000001fffeffffff", CAP_IPC_LOCK));
+        assert!(has_capability("0000000000004000", CAP_IPC_LOCK));
+        assert!(!has_capability("0000000000003fff", CAP_IPC_LOCK));
+        assert!(!has_capability("", CAP_IPC_LOCK));
+    }
+
+    #[test]
+    fn the_limit_read_is_the_one_in_force() {
+        let text = std::fs::read_to_string("/proc/self/limits").unwrap();
+        let line = text
+            .lines()
+            .find(|line| line.starts_with("Max locked memory"))
+            .unwrap();
+        let soft = line["Max locked memory".len()..]
+            .split_whitespace()
+            .next()
+            .unwrap();
+        let found = match MemoryLock::read().unwrap().soft {
+            Limit::Bytes(bytes) => bytes.to_string(),
+            Limit::Unlimited => "unlimited".to_owned(),
+        };
+        assert_eq!(found, soft);
+    }
+
+    #[test]
+    fn the_address_space_holds_a_new_mapping() {
+        // Large against what other tests map and unmap meanwhile.
+        const SIZE: usize = 16 << 30;
+        let before = address_space_size().unwrap();
+        let map = memmap2::MmapOptions::new()
+            .len(SIZE)
+            .no_reserve_swap()
+            .map_anon()
+            .unwrap();
+        let after = address_space_size().unwrap();
+        let grown = after.saturating_sub(before);
+        assert!(
+            grown.abs_diff(SIZE as u64) < SIZE as u64 / 8,
+            "{before} then {after}"
+        );
+        drop(map);
+    }
+}

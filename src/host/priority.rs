@@ -1,0 +1,172 @@
+//! The scheduling policy of a thread: SCHED_FIFO, so that no ordinary thread takes its CPU away.
+//!
+//! A thread under SCHED_FIFO that spins keeps every other one of the same or a lower priority off its CPU for good; so never
+//! put two of them on one CPU ([`super::Placement::shares_cpu`]).
+
+use super::error::HostError;
+use nix::errno::Errno;
+use serde::Serialize;
+use std::fmt;
+
+/// How the kernel schedules a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SchedulingPolicy {
+    /// SCHED_OTHER: shares its CPU with other threads by turns.
+    Other,
+    /// SCHED_FIFO with its priority: runs until it sleeps, or one of higher priority wants to run.
+    Fifo(i32),
+    /// Another policy, by its number in `linux/sched.h`.
+    Unknown(i32),
+}
+
+impl fmt::Display for SchedulingPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Other => f.write_str("SCHED_OTHER"),
+            Self::Fifo(priority) => write!(f, "SCHED_FIFO {priority}"),
+            Self::Unknown(policy) => write!(f, "scheduling policy {policy}"),
+        }
+    }
+}
+
+/// Puts the calling thread under SCHED_FIFO with that priority (1 to 99 on Linux), and verifies it.
+///
+/// # Errors
+/// [`HostError::PriorityRange`] for a priority that does not exist, [`HostError::System`] if the kernel refuses, which without
+/// CAP_SYS_NICE and with a small RLIMIT_RTPRIO it does, [`HostError::PriorityNotSet`] if it took no effect.
+pub fn set_fifo(priority: i32) -> Result<(), HostError> {
+    let range = fifo_range()?;
+    if !range.contains(&priority) {
+        return Err(HostError::PriorityRange {
+            priority,
+            lowest: *range.start(),
+            highest: *range.end(),
+        });
+    }
+    set(SchedulingPolicy::Fifo(priority), libc::SCHED_FIFO, priority)
+}
+
+/// Puts the calling thread back under SCHED_OTHER.
+///
+/// # Errors
+/// As [`set_fifo`].
+pub fn set_other() -> Result<(), HostError> {
+    set(SchedulingPolicy::Other, libc::SCHED_OTHER, 0)
+}
+
+/// The policy of the calling thread.
+///
+/// # Errors
+/// [`HostError::System`] if the kernel does not tell.
+pub fn current() -> Result<SchedulingPolicy, HostError> {
+    let failed = |operation, errno| HostError::System {
+        operation,
+        object: THIS_THREAD.to_owned(),
+        errno,
+        advice: "the priority cannot be verified in this environment".to_owned(),
+    };
+    // SAFETY: takes and returns numbers; 0 is the calling thread.
+    let policy = Errno::result(unsafe { libc::sched_getscheduler(0) })
+        .map_err(|errno| failed("sched_getscheduler", errno))?;
+    let mut parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `parameters` is alive, exclusive, and of the type the call fills.
+    Errno::result(unsafe { libc::sched_getparam(0, &mut parameters) })
+        .map_err(|errno| failed("sched_getparam", errno))?;
+    Ok(match policy & !libc::SCHED_RESET_ON_FORK {
+        libc::SCHED_OTHER => SchedulingPolicy::Other,
+        libc::SCHED_FIFO => SchedulingPolicy::Fifo(parameters.sched_priority),
+        other => SchedulingPolicy::Unknown(other),
+    })
+}
+
+const THIS_THREAD: &str = "the calling thread";
+
+fn fifo_range() -> Result<std::ops::RangeInclusive<i32>, HostError> {
+    let failed = |operation, errno| HostError::System {
+        operation,
+        object: "SCHED_FIFO".to_owned(),
+        errno,
+        advice: "this kernel has no such policy: leave --priority out".to_owned(),
+    };
+    // SAFETY: takes and returns numbers.
+    let lowest = Errno::result(unsafe { libc::sched_get_priority_min(libc::SCHED_FIFO) })
+        .map_err(|errno| failed("sched_get_priority_min", errno))?;
+    // SAFETY: takes and returns numbers.
+    let highest = Errno::result(unsafe { libc::sched_get_priority_max(libc::SCHED_FIFO) })
+        .map_err(|errno| failed("sched_get_priority_max", errno))?;
+    Ok(lowest..=highest)
+}
+
+fn set(wanted: SchedulingPolicy, policy: libc::c_int, priority: i32) -> Result<(), HostError> {
+    let parameters = libc::sched_param {
+        sched_priority: priority,
+    };
+    // SAFETY: `parameters` is alive and of the type the call reads; 0 is the calling thread.
+    Errno::result(unsafe { libc::sched_setscheduler(0, policy, &parameters) }).map_err(|errno| {
+        HostError::System {
+            operation: "sched_setscheduler",
+            object: format!("{THIS_THREAD} to {wanted}"),
+            errno,
+            advice: match errno {
+                Errno::EPERM => format!(
+                    "run as root or with CAP_SYS_NICE (setcap cap_sys_nice+ep on the program), or raise RLIMIT_RTPRIO \
+                     with ulimit -r {priority} as root"
+                ),
+                _ => "see man 2 sched_setscheduler".to_owned(),
+            },
+        }
+    })?;
+    let found = current()?;
+    if found == wanted {
+        Ok(())
+    } else {
+        Err(HostError::PriorityNotSet {
+            wanted: wanted.to_string(),
+            found: found.to_string(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn it_takes_effect_or_tells_what_is_missing() {
+        thread::spawn(|| match set_fifo(1) {
+            Ok(()) => {
+                assert_eq!(current().unwrap(), SchedulingPolicy::Fifo(1));
+                set_other().unwrap();
+                assert_eq!(current().unwrap(), SchedulingPolicy::Other);
+            }
+            Err(error) => {
+                assert_eq!(current().unwrap(), SchedulingPolicy::Other);
+                let error = error.to_string();
+                for word in [
+                    "SCHED_FIFO 1",
+                    "EPERM",
+                    "CAP_SYS_NICE",
+                    "RLIMIT_RTPRIO",
+                    "ulimit -r 1",
+                ] {
+                    assert!(error.contains(word), "{error}");
+                }
+            }
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn a_priority_that_does_not_exist_is_refused_with_the_range() {
+        for priority in [-1, 0, 100] {
+            let error = set_fifo(priority).unwrap_err().to_string();
+            assert!(
+                error.contains(&priority.to_string()) && error.contains("from 1 to 99"),
+                "{error}"
+            );
+        }
+    }
+}

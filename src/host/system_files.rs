@@ -1,0 +1,95 @@
+//! Reading procfs and sysfs below a root, which in tests is a made-up tree.
+
+use super::cpu_set::CpuSet;
+use super::error::HostError;
+use std::path::{Path, PathBuf};
+
+/// The files by which the kernel describes the machine.
+#[derive(Debug, Clone)]
+pub(crate) struct SystemFiles {
+    root: PathBuf,
+}
+
+impl SystemFiles {
+    /// The files of this machine.
+    pub(crate) fn of_this_machine() -> Self {
+        Self::below("/")
+    }
+
+    /// The files of a tree that holds `proc`, `sys` and `etc`.
+    pub(crate) fn below(root: impl AsRef<Path>) -> Self {
+        Self {
+            root: root.as_ref().to_owned(),
+        }
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path)
+    }
+
+    /// The trimmed text of a file that must be there.
+    pub(crate) fn text(&self, path: &str) -> Result<String, HostError> {
+        let path = self.path(path);
+        match std::fs::read(&path) {
+            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).trim().to_owned()),
+            Err(source) => Err(HostError::Read { path, source }),
+        }
+    }
+
+    /// The trimmed text of a file, if it is there, readable and not empty.
+    pub(crate) fn optional(&self, path: &str) -> Option<String> {
+        self.text(path).ok().filter(|text| !text.is_empty())
+    }
+
+    /// The number in a file, if there is one.
+    pub(crate) fn number<T: std::str::FromStr>(&self, path: &str) -> Option<T> {
+        self.optional(path)?.parse().ok()
+    }
+
+    /// The list of CPUs in a file; none if the file is missing, an error if it holds something else.
+    pub(crate) fn cpu_list(&self, path: &str) -> Result<Option<CpuSet>, HostError> {
+        let Ok(text) = self.text(path) else {
+            return Ok(None);
+        };
+        match text.parse() {
+            Ok(set) => Ok(Some(set)),
+            Err(error) => Err(HostError::Malformed {
+                path: self.path(path),
+                text,
+                reason: error.to_string(),
+            }),
+        }
+    }
+
+    /// The names in a folder, sorted; none if it is missing.
+    pub(crate) fn names(&self, path: &str) -> Vec<String> {
+        let mut names: Vec<String> = std::fs::read_dir(self.path(path))
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// The value of `key` in a file of lines `key<separator>value`, such as /proc/meminfo.
+    pub(crate) fn field(&self, path: &str, key: &str, separator: char) -> Option<String> {
+        let text = self.optional(path)?;
+        let value = text.lines().find_map(|line| {
+            let (name, value) = line.split_once(separator)?;
+            (name.trim() == key).then(|| value.trim().trim_matches('"').to_owned())
+        })?;
+        (!value.is_empty()).then_some(value)
+    }
+
+    /// A value that /proc/meminfo or /proc/self/status give in KiB, in bytes.
+    pub(crate) fn kibibytes(&self, path: &str, key: &str) -> Option<u64> {
+        let value = self.field(path, key, ':')?;
+        value
+            .strip_suffix("kB")?
+            .trim()
+            .parse::<u64>()
+            .ok()?
+            .checked_mul(1024)
+    }
+}

@@ -1,0 +1,392 @@
+//! The CPUs of the machine: cores, packages, NUMA nodes, isolation, and which of them this process may use.
+//!
+//! Left out: caches, interconnects and interrupt affinities.
+
+use super::cpu_set::CpuSet;
+use super::error::HostError;
+use super::pinning;
+use super::system_files::SystemFiles;
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// One CPU that is online, as the kernel counts them: a hardware thread.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Cpu {
+    /// Its number.
+    pub id: usize,
+    /// The number of its core, unique in its package only; use [`Cpu::siblings`] to tell cores apart.
+    pub core_id: Option<usize>,
+    /// The number of its package (socket).
+    pub package: Option<usize>,
+    /// Its NUMA node.
+    pub numa_node: Option<usize>,
+    /// The online CPUs of the same physical core, itself among them.
+    pub siblings: CpuSet,
+    /// Whether the scheduler keeps other threads off it (`isolcpus`, or an isolated cpuset).
+    pub isolated: bool,
+    /// Whether the scheduler's tick stops on it while one thread runs (`nohz_full`).
+    pub nohz_full: bool,
+    /// Whether this process may run on it.
+    pub allowed: bool,
+    /// Whether it is one of the small cores of a hybrid processor.
+    pub efficiency: bool,
+}
+
+/// The CPUs of a machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Topology {
+    /// Those online, by ascending number; at least one.
+    pub cpus: Vec<Cpu>,
+    /// Those present and offline.
+    pub offline: CpuSet,
+}
+
+impl Topology {
+    /// Reads the topology of this machine.
+    ///
+    /// Call it before any thread is pinned: a pinned thread may use one CPU only, and finds only that one allowed.
+    ///
+    /// # Errors
+    /// If sysfs does not list the CPUs online, or the affinity cannot be read.
+    pub fn read() -> Result<Self, HostError> {
+        let files = SystemFiles::of_this_machine();
+        let isolated = files.cpu_list(ISOLATED)?.unwrap_or_default();
+        let allowed = effective_allowed(
+            &pinning::current_affinity()?,
+            &pinning::reachable_cpus()?,
+            &isolated,
+        );
+        Self::from_files(&files, &allowed)
+    }
+
+    /// Reads the topology from a tree that holds `sys`, for a process that may use the CPUs in `allowed`.
+    ///
+    /// # Errors
+    /// If the tree does not list the CPUs online, or a list in it cannot be read.
+    pub fn read_from(root: &Path, allowed: &[usize]) -> Result<Self, HostError> {
+        Self::from_files(
+            &SystemFiles::below(root),
+            &allowed.iter().copied().collect(),
+        )
+    }
+
+    pub(crate) fn from_files(files: &SystemFiles, allowed: &CpuSet) -> Result<Self, HostError> {
+        // An error with the path if it is missing: without this list there is no topology.
+        files.text(ONLINE)?;
+        let online = files
+            .cpu_list(ONLINE)?
+            .filter(|set| !set.is_empty())
+            .ok_or(HostError::NoCpu)?;
+        let present = files
+            .cpu_list(&format!("{CPUS}/present"))?
+            .unwrap_or_else(|| online.clone());
+        let isolated = files.cpu_list(ISOLATED)?.unwrap_or_default();
+        let nohz_full = files
+            .cpu_list(&format!("{CPUS}/nohz_full"))?
+            .unwrap_or_default();
+        let nodes = numa_nodes(files)?;
+        let efficiency = efficiency_cpus(files, &online)?;
+
+        let mut cpus = Vec::with_capacity(online.len());
+        for id in online.iter() {
+            let topology = format!("{CPUS}/cpu{id}/topology");
+            // Named core_cpus_list since Linux 5.3; the older name still stands beside it.
+            let mut siblings = match files.cpu_list(&format!("{topology}/core_cpus_list"))? {
+                Some(siblings) => siblings,
+                None => files
+                    .cpu_list(&format!("{topology}/thread_siblings_list"))?
+                    .unwrap_or_default(),
+            }
+            .intersection(&online);
+            siblings.insert(id);
+            cpus.push(Cpu {
+                id,
+                core_id: files.number(&format!("{topology}/core_id")),
+                package: files.number(&format!("{topology}/physical_package_id")),
+                numa_node: nodes
+                    .iter()
+                    .find(|(_, cpus)| cpus.contains(id))
+                    .map(|(node, _)| *node),
+                siblings,
+                isolated: isolated.contains(id),
+                nohz_full: nohz_full.contains(id),
+                allowed: allowed.contains(id),
+                efficiency: efficiency.contains(id),
+            });
+        }
+        Ok(Self {
+            cpus,
+            offline: present.difference(&online),
+        })
+    }
+
+    /// The CPU of that number, if it is online.
+    pub fn cpu(&self, id: usize) -> Option<&Cpu> {
+        let index = self.cpus.binary_search_by_key(&id, |cpu| cpu.id).ok()?;
+        self.cpus.get(index)
+    }
+
+    /// The CPUs for which `predicate` holds.
+    pub fn select(&self, predicate: impl Fn(&Cpu) -> bool) -> CpuSet {
+        self.cpus
+            .iter()
+            .filter(|cpu| predicate(cpu))
+            .map(|cpu| cpu.id)
+            .collect()
+    }
+
+    /// The CPUs this process may use.
+    pub fn allowed(&self) -> CpuSet {
+        self.select(|cpu| cpu.allowed)
+    }
+
+    /// The physical cores of which this process may use a CPU, each as the set of its CPUs.
+    pub fn allowed_cores(&self) -> BTreeSet<CpuSet> {
+        self.cpus
+            .iter()
+            .filter(|cpu| cpu.allowed)
+            .map(|cpu| cpu.siblings.clone())
+            .collect()
+    }
+
+    /// All physical cores with a CPU online, each as the set of its CPUs.
+    pub fn cores(&self) -> BTreeSet<CpuSet> {
+        self.cpus.iter().map(|cpu| cpu.siblings.clone()).collect()
+    }
+
+    /// Whether a core runs more than one thread at a time.
+    pub fn has_smt(&self) -> bool {
+        self.cpus.iter().any(|cpu| cpu.siblings.len() > 1)
+    }
+
+    /// The number of packages, if sysfs tells them.
+    pub fn packages(&self) -> Option<usize> {
+        let packages: Option<BTreeSet<usize>> = self.cpus.iter().map(|cpu| cpu.package).collect();
+        packages.map(|packages| packages.len())
+    }
+
+    /// The NUMA nodes that have CPUs online.
+    pub fn numa_nodes(&self) -> BTreeSet<usize> {
+        self.cpus.iter().filter_map(|cpu| cpu.numa_node).collect()
+    }
+}
+
+const CPUS: &str = "sys/devices/system/cpu";
+const NODES: &str = "sys/devices/system/node";
+const ONLINE: &str = "sys/devices/system/cpu/online";
+const ISOLATED: &str = "sys/devices/system/cpu/isolated";
+
+/// The CPUs a process may be placed on.
+///
+/// With `isolcpus`, processes start with an affinity that leaves the isolated CPUs out, although they may be pinned there,
+/// which is what isolation is for. So an affinity that is just this default means all reachable CPUs; any other one
+/// was chosen by somebody (taskset, numactl) and is kept to.
+fn effective_allowed(affinity: &CpuSet, reachable: &CpuSet, isolated: &CpuSet) -> CpuSet {
+    if *affinity == reachable.difference(isolated) {
+        reachable.clone()
+    } else {
+        affinity.clone()
+    }
+}
+
+fn numa_nodes(files: &SystemFiles) -> Result<Vec<(usize, CpuSet)>, HostError> {
+    let Some(nodes) = files.cpu_list(&format!("{NODES}/online"))? else {
+        return Ok(Vec::new());
+    };
+    nodes
+        .iter()
+        .map(|node| {
+            Ok((
+                node,
+                files
+                    .cpu_list(&format!("{NODES}/node{node}/cpulist"))?
+                    .unwrap_or_default(),
+            ))
+        })
+        .collect()
+}
+
+/// The small cores of a hybrid processor: what the PMU driver `cpu_atom` names, else those with well below the largest
+/// capacity (the favoured cores of one kind differ by a few per cent only).
+fn efficiency_cpus(files: &SystemFiles, online: &CpuSet) -> Result<CpuSet, HostError> {
+    if let Some(atom) = files.cpu_list("sys/devices/cpu_atom/cpus")? {
+        return Ok(atom);
+    }
+    let capacities: Vec<(usize, u64)> = online
+        .iter()
+        .filter_map(|id| {
+            Some((
+                id,
+                files
+                    .number::<u32>(&format!("{CPUS}/cpu{id}/cpu_capacity"))?
+                    .into(),
+            ))
+        })
+        .collect();
+    let largest = capacities
+        .iter()
+        .map(|(_, capacity)| *capacity)
+        .max()
+        .unwrap_or(0);
+    Ok(capacities
+        .into_iter()
+        .filter(|(_, capacity)| capacity * 4 < largest * 3)
+        .map(|(id, _)| id)
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::made_up::Machine;
+
+    fn set(text: &str) -> CpuSet {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn two_sockets_with_smt() {
+        let topology = Machine::new(2, 4, 2).topology();
+        assert_eq!(topology.cpus.len(), 16);
+        assert_eq!(topology.cores().len(), 8);
+        assert_eq!(topology.packages(), Some(2));
+        assert_eq!(topology.numa_nodes(), BTreeSet::from([0, 1]));
+        assert!(topology.has_smt());
+        let cpu = topology.cpu(13).unwrap();
+        assert_eq!(
+            (
+                cpu.core_id,
+                cpu.package,
+                cpu.numa_node,
+                cpu.siblings.clone()
+            ),
+            (Some(1), Some(1), Some(1), set("5,13"))
+        );
+    }
+
+    #[test]
+    fn one_cpu() {
+        let topology = Machine::new(1, 1, 1).topology();
+        assert_eq!(topology.cpus.len(), 1);
+        assert!(!topology.has_smt());
+    }
+
+    #[test]
+    fn isolated_and_tickless_cpus() {
+        let machine = Machine::new(1, 4, 1);
+        machine
+            .isolate("2-3")
+            .file("sys/devices/system/cpu/nohz_full", "3");
+        let topology = machine.topology();
+        assert_eq!(topology.select(|cpu| cpu.isolated), set("2-3"));
+        assert_eq!(topology.select(|cpu| cpu.nohz_full), set("3"));
+    }
+
+    #[test]
+    fn offline_cpus_are_no_siblings() {
+        let machine = Machine::new(1, 2, 2);
+        machine.file("sys/devices/system/cpu/online", "0-1,3");
+        let topology = machine.topology();
+        assert_eq!(topology.offline, set("2"));
+        assert!(topology.cpu(2).is_none());
+        assert_eq!(topology.cpu(0).unwrap().siblings, set("0"));
+        assert_eq!(topology.cpu(1).unwrap().siblings, set("1,3"));
+    }
+
+    #[test]
+    fn a_hybrid_processor_by_its_pmu_or_by_capacity() {
+        let machine = Machine::new(1, 6, 1);
+        machine.file("sys/devices/cpu_atom/cpus", "4-5");
+        assert_eq!(machine.topology().select(|cpu| cpu.efficiency), set("4-5"));
+
+        let machine = Machine::new(1, 4, 1);
+        for (cpu, capacity) in [(0, "446"), (1, "446"), (2, "1009"), (3, "1024")] {
+            machine.file(
+                &format!("sys/devices/system/cpu/cpu{cpu}/cpu_capacity"),
+                capacity,
+            );
+        }
+        assert_eq!(machine.topology().select(|cpu| cpu.efficiency), set("0-1"));
+    }
+
+    #[test]
+    fn older_kernels_name_the_siblings_otherwise() {
+        let machine = Machine::new(1, 2, 1);
+        machine
+            .without("sys/devices/system/cpu/cpu0/topology/core_cpus_list")
+            .file(
+                "sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
+                "0-1",
+            );
+        assert_eq!(machine.topology().cpu(0).unwrap().siblings, set("0-1"));
+    }
+
+    #[test]
+    fn what_sysfs_does_not_tell_is_unknown() {
+        let machine = Machine::new(1, 2, 1);
+        machine
+            .without("sys/devices/system/node")
+            .without("sys/devices/system/cpu/cpu0/topology")
+            .without("sys/devices/system/cpu/isolated");
+        let topology = machine.topology();
+        let cpu = topology.cpu(0).unwrap();
+        assert_eq!(
+            (cpu.core_id, cpu.package, cpu.numa_node, cpu.isolated),
+            (None, None, None, false)
+        );
+        assert_eq!(cpu.siblings, set("0"));
+        assert_eq!(topology.packages(), None);
+    }
+
+    #[test]
+    fn no_list_of_cpus_is_an_error_with_its_path() {
+        let machine = Machine::new(1, 1, 1);
+        machine.file("sys/devices/system/cpu/online", "many");
+        let error = Topology::read_from(machine.root(), &[0])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("cpu/online") && error.contains("many"),
+            "{error}"
+        );
+        machine.without("sys/devices/system/cpu/online");
+        let error = Topology::read_from(machine.root(), &[0])
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("cpu/online"), "{error}");
+    }
+
+    #[test]
+    fn the_default_affinity_does_not_keep_us_off_isolated_cpus() {
+        let reachable = set("0-7");
+        assert_eq!(
+            effective_allowed(&set("0-5"), &reachable, &set("6-7")),
+            reachable
+        );
+        assert_eq!(
+            effective_allowed(&reachable, &reachable, &set("")),
+            reachable
+        );
+        assert_eq!(
+            effective_allowed(&set("0-3"), &reachable, &set("6-7")),
+            set("0-3")
+        );
+        assert_eq!(
+            effective_allowed(&set("6"), &reachable, &set("6-7")),
+            set("6")
+        );
+    }
+
+    #[test]
+    fn this_machine_agrees_with_the_kernel() {
+        let topology = Topology::read().unwrap();
+        let here = pinning::current_cpu().unwrap();
+        assert!(topology.cpu(here).unwrap().allowed);
+        for cpu in &topology.cpus {
+            for sibling in cpu.siblings.iter() {
+                assert_eq!(topology.cpu(sibling).unwrap().siblings, cpu.siblings);
+            }
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Getting a thread out of a blocking system call, from another thread.
+//!
+//! `ibv_get_cq_event` and `rdma_get_cm_event` block in `read`, without a time limit. A signal whose handler does nothing, and
+//! which was installed without SA_RESTART, makes that `read` return EINTR.
+//!
+//! A signal that comes just before the thread enters `read` is lost. So the one who wakes first sets a flag that the thread
+//! looks at before each blocking call, and then repeats the signal until the thread is out: [`Wakeable::wake_until_gone`].
+
+use super::error::HostError;
+use nix::errno::Errno;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long to wait before the signal is repeated.
+const REPETITION: Duration = Duration::from_millis(1);
+
+/// A real-time signal, of which no library we know makes use.
+fn signal() -> libc::c_int {
+    libc::SIGRTMIN() + 4
+}
+
+/// The threads that are at work inside of [`Wakeable::during`], and can be woken. Clones share them.
+#[derive(Debug, Clone)]
+pub struct Wakeable {
+    threads: Arc<Threads>,
+}
+
+#[derive(Debug, Default)]
+struct Threads {
+    registered: Mutex<Vec<libc::pthread_t>>,
+    changed: Condvar,
+}
+
+impl Threads {
+    /// No code panics with the lock held, and the list is whole after each single operation on it.
+    fn lock(&self) -> MutexGuard<'_, Vec<libc::pthread_t>> {
+        self.registered
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes the thread that made it off the list. Never leaves [`Wakeable::during`], so that it cannot be forgotten.
+struct Registration<'a> {
+    threads: &'a Threads,
+    thread: libc::pthread_t,
+}
+
+impl Drop for Registration<'_> {
+    fn drop(&mut self) {
+        let mut registered = self.threads.lock();
+        // One entry only: calls of `during` may be nested.
+        if let Some(index) = registered.iter().rposition(|thread| *thread == self.thread) {
+            registered.swap_remove(index);
+        }
+        drop(registered);
+        self.threads.changed.notify_all();
+    }
+}
+
+impl Wakeable {
+    /// Installs the handler, once in the process.
+    ///
+    /// # Errors
+    /// [`HostError::SignalInUse`] if the signal has a handler already, [`HostError::System`] if the kernel refuses.
+    pub fn new() -> Result<Self, HostError> {
+        static INSTALLED: OnceLock<()> = OnceLock::new();
+        static INSTALLING: Mutex<()> = Mutex::new(());
+        let _one_at_a_time = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
+        if INSTALLED.get().is_none() {
+            install()?;
+            INSTALLED.get_or_init(|| ());
+        }
+        Ok(Self {
+            threads: Arc::default(),
+        })
+    }
+
+    /// Does `work`, during which the calling thread can be woken.
+    ///
+    /// The work must look at the flag that asks it to stop, before each call that blocks, and end when it is set.
+    pub fn during<R>(&self, work: impl FnOnce() -> R) -> R {
+        unblock();
+        // SAFETY: takes nothing and cannot fail.
+        let thread = unsafe { libc::pthread_self() };
+        self.threads.lock().push(thread);
+        let _registration = Registration {
+            threads: &self.threads,
+            thread,
+        };
+        work()
+    }
+
+    /// Signals each thread that is at work, once. Returns their number.
+    pub fn wake(&self) -> usize {
+        let registered = self.threads.lock();
+        for &thread in registered.iter() {
+            // SAFETY: pthread_kill needs a thread that has not ended. It is on the list, so it is inside of `during`: it comes
+            // off the list at the end of `during`, also by a panic, under the lock we hold. The signal's handler does
+            // nothing, so it may run at any moment.
+            unsafe { libc::pthread_kill(thread, signal()) };
+        }
+        registered.len()
+    }
+
+    /// Signals the threads that are at work, again and again, until none is or `limit` has passed.
+    ///
+    /// Set the flag they look at before. Returns whether all are out.
+    #[must_use = "a thread that is still at work cannot be joined without waiting for it"]
+    pub fn wake_until_gone(&self, limit: Duration) -> bool {
+        let start = Instant::now();
+        loop {
+            if self.wake() == 0 {
+                return true;
+            }
+            let registered = self.threads.lock();
+            if registered.is_empty() {
+                return true;
+            }
+            if start.elapsed() >= limit {
+                return false;
+            }
+            drop(self.threads.changed.wait_timeout(registered, REPETITION));
+        }
+    }
+}
+
+extern "C" fn do_nothing(_signal: libc::c_int) {}
+
+fn install() -> Result<(), HostError> {
+    let failed = |errno| HostError::System {
+        operation: "sigaction",
+        object: format!("real-time signal {}", signal()),
+        errno,
+        advice: "a thread that waits for events could not be stopped: use --poll busy".to_owned(),
+    };
+    // SAFETY: a sigaction of zeros is valid: no handler, no flags, an empty mask. (nix has no real-time signals.)
+    let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: only asks for what is installed, into a structure that is ours.
+    Errno::result(unsafe { libc::sigaction(signal(), std::ptr::null(), &mut before) })
+        .map_err(failed)?;
+    if before.sa_sigaction != libc::SIG_DFL && before.sa_sigaction != libc::SIG_IGN {
+        return Err(HostError::SignalInUse {
+            signal: signal(),
+            purpose: "waking a thread that waits for events",
+        });
+    }
+    // SAFETY: as above.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // No SA_RESTART: that a call is interrupted is all the signal is for.
+    action.sa_sigaction = do_nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
+    // SAFETY: the handler has the signature of one without SA_SIGINFO, lives as long as the program, and does nothing.
+    Errno::result(unsafe { libc::sigaction(signal(), &action, std::ptr::null_mut()) })
+        .map_err(failed)?;
+    Ok(())
+}
+
+/// Lets the signal through to the calling thread, which may have inherited a mask that blocks it.
+fn unblock() {
+    // SAFETY: the set is ours and initialised by sigemptyset before it is used; the old mask is not asked for. None of these
+    // can fail with a valid signal and a valid `how`.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, signal());
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::unistd::{pipe, read};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::thread;
+
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    /// Waits until `condition` holds, and fails if it does not in time.
+    fn until(condition: impl Fn() -> bool) {
+        let start = Instant::now();
+        while !condition() {
+            assert!(start.elapsed() < LIMIT, "waited for {LIMIT:?}");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn a_blocking_read_is_interrupted() {
+        let wakeable = Wakeable::new().unwrap();
+        let (reading_end, _writing_end) = pipe().unwrap();
+        let reader = thread::spawn({
+            let wakeable = wakeable.clone();
+            move || wakeable.during(|| read(&reading_end, &mut [0u8; 8]))
+        });
+        until(|| !wakeable.threads.lock().is_empty());
+        // One signal may come too early for the read; nothing but the signals ends it.
+        assert!(wakeable.wake_until_gone(LIMIT));
+        assert_eq!(reader.join().unwrap(), Err(Errno::EINTR));
+    }
+
+    #[test]
+    fn without_a_signal_the_read_goes_on_and_the_limit_holds() {
+        let wakeable = Wakeable::new().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let (reading_end, _writing_end) = pipe().unwrap();
+        let interrupted = Arc::new(AtomicUsize::new(0));
+        let reader = thread::spawn({
+            let (wakeable, stop, interrupted) =
+                (wakeable.clone(), stop.clone(), interrupted.clone());
+            move || {
+                wakeable.during(|| {
+                    while !stop.load(Ordering::Relaxed) {
+                        assert_eq!(read(&reading_end, &mut [0u8; 8]), Err(Errno::EINTR));
+                        interrupted.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        until(|| !wakeable.threads.lock().is_empty());
+        thread::sleep(Duration::from_millis(30));
+        assert_eq!(interrupted.load(Ordering::Relaxed), 0);
+        // It does not stop for a signal alone, and we do not wait for it for ever.
+        assert!(!wakeable.wake_until_gone(Duration::from_millis(30)));
+        assert!(interrupted.load(Ordering::Relaxed) > 0);
+        stop.store(true, Ordering::Relaxed);
+        assert!(wakeable.wake_until_gone(LIMIT));
+        reader.join().unwrap();
+    }
+
+    #[test]
+    fn a_thread_that_is_out_is_not_signalled() {
+        let wakeable = Wakeable::new().unwrap();
+        thread::spawn({
+            let wakeable = wakeable.clone();
+            move || {
+                let nested = wakeable.during(|| wakeable.during(|| wakeable.threads.lock().len()));
+                assert_eq!(nested, 2);
+            }
+        })
+        .join()
+        .unwrap();
+        assert_eq!(wakeable.wake(), 0);
+        assert!(wakeable.wake_until_gone(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_panic_takes_the_thread_off_the_list() {
+        let wakeable = Wakeable::new().unwrap();
+        let panicked = thread::spawn({
+            let wakeable = wakeable.clone();
+            move || wakeable.during(|| std::panic::resume_unwind(Box::new("on purpose")))
+        })
+        .join();
+        assert!(panicked.is_err());
+        assert_eq!(wakeable.wake(), 0);
+    }
+
+    #[test]
+    fn it_works_although_the_signal_was_blocked() {
+        let wakeable = Wakeable::new().unwrap();
+        let (reading_end, _writing_end) = pipe().unwrap();
+        let reader = thread::spawn({
+            let wakeable = wakeable.clone();
+            move || {
+                // SAFETY: as in `unblock`.
+                unsafe {
+                    let mut set: libc::sigset_t = std::mem::zeroed();
+                    libc::sigfillset(&mut set);
+                    libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+                }
+                wakeable.during(|| read(&reading_end, &mut [0u8; 8]))
+            }
+        });
+        until(|| !wakeable.threads.lock().is_empty());
+        assert!(wakeable.wake_until_gone(LIMIT));
+        assert_eq!(reader.join().unwrap(), Err(Errno::EINTR));
+    }
+}
