@@ -1,1 +1,20 @@
-//! To come.
+//!
+//! A sample is an `i64` number of nanoseconds. A latency comes out negative when the two clocks it was taken from
+//! disagree, and such a sample is kept, ordered and counted like any other, because clamping it to zero would hide the
+//! fault. All figures are over all samples: nothing is removed, trimmed or rounded here.
+//!
+//! | module | what it answers |
+//! | --- | --- |
+//! | [`percentile`] | which value a given share of the samples does not exceed |
+//! | [`moments`] | mean and standard deviation, in one pass and mergeable |
+//! | [`summary`] | the figures of one row of a results file |
+//!
+//! Left out: nothing here knows what was measured, and no unit other than the nanosecond appears.
+
+pub mod moments;
+pub mod percentile;
+pub mod summary;
+
+pub use moments::Moments;
+pub use percentile::{percentile_of_sorted, resolvable};
+pub use summary::Summary;
