@@ -8,13 +8,16 @@
 //! | [`percentile`] | which value a given share of the samples does not exceed |
 //! | [`moments`] | mean and standard deviation, in one pass and mergeable |
 //! | [`summary`] | the figures of one row of a results file |
+//! | [`confidence`] | between which bounds the true median lies |
 //!
 //! Left out: nothing here knows what was measured, and no unit other than the nanosecond appears.
 
+pub mod confidence;
 pub mod moments;
 pub mod percentile;
 pub mod summary;
 
+pub use confidence::MedianInterval;
 pub use moments::Moments;
 pub use percentile::{percentile_of_sorted, resolvable};
 pub use summary::Summary;
