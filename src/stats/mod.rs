@@ -11,16 +11,19 @@
 //! | [`summary`] | the figures of one row of a results file |
 //! | [`confidence`] | between which bounds the true median lies |
 //! | [`outliers`] | how many samples lie far from the median, by a robust measure |
+//! | [`histogram`] | the distribution in bounded memory, to three significant digits |
 //!
 //! Left out: nothing here knows what was measured, and no unit other than the nanosecond appears.
 
 pub mod confidence;
+pub mod histogram;
 pub mod moments;
 pub mod outliers;
 pub mod percentile;
 pub mod summary;
 
 pub use confidence::MedianInterval;
+pub use histogram::{LatencyHistogram, PercentilePoint};
 pub use moments::Moments;
 pub use outliers::Outliers;
 pub use percentile::{percentile_of_sorted, resolvable};
