@@ -1,0 +1,247 @@
+//! A distribution in bounded memory: every value from 1 ns to 292 years to three significant digits.
+
+use hdrhistogram::Histogram;
+
+use super::moments::Moments;
+
+/// Significant decimal digits that a bucket keeps: two values in one bucket differ by at most 0.1 %.
+pub const SIGNIFICANT_DIGITS: u8 = 3;
+
+/// A high dynamic range histogram of samples in nanoseconds, with what such a histogram cannot hold kept beside it.
+///
+/// It grows by itself, takes at most about half a megabyte, and never saturates. A histogram of this kind has no place
+/// for values below zero: they are counted apart and are in none of the percentiles. Extremes, mean and standard
+/// deviation are those of the samples themselves, not of the buckets.
+#[derive(Debug, Clone)]
+pub struct LatencyHistogram {
+    buckets: Histogram<u64>,
+    moments: Moments,
+    extremes: Option<(i64, i64)>,
+    negative: u64,
+}
+
+/// One step of a walk through the percentiles.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PercentilePoint {
+    /// The largest value that counts here, in nanoseconds: the upper end of its bucket, or the largest sample itself.
+    pub value_ns: u64,
+    /// The percentile level of this step, as a fraction from 0 to 1.
+    pub quantile: f64,
+    /// How many samples do not exceed `value_ns`.
+    pub count: u64,
+}
+
+impl Default for LatencyHistogram {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl LatencyHistogram {
+    /// An empty histogram.
+    pub fn new() -> Self {
+        Self {
+            buckets: Histogram::new(SIGNIFICANT_DIGITS)
+                .expect("three digits are within the allowed one to five"),
+            moments: Moments::default(),
+            extremes: None,
+            negative: 0,
+        }
+    }
+
+    /// The histogram of all `samples`.
+    pub fn of(samples: &[i64]) -> Self {
+        let mut histogram = Self::new();
+        samples.iter().for_each(|&sample| histogram.record(sample));
+        histogram
+    }
+
+    /// Records one sample in nanoseconds; one below zero is only counted.
+    pub fn record(&mut self, sample: i64) {
+        let Ok(value) = u64::try_from(sample) else {
+            self.negative += 1;
+            return;
+        };
+        self.buckets
+            .record(value)
+            .expect("the buckets grow up to the largest i64");
+        self.moments.record(sample);
+        self.extremes = Some(match self.extremes {
+            None => (sample, sample),
+            Some((min, max)) => (min.min(sample), max.max(sample)),
+        });
+    }
+
+    /// Adds everything that `other` has recorded.
+    pub fn merge(&mut self, other: &Self) {
+        self.buckets
+            .add(&other.buckets)
+            .expect("the buckets grow up to the largest i64");
+        self.moments.merge(&other.moments);
+        self.negative += other.negative;
+        self.extremes = match (self.extremes, other.extremes) {
+            (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
+            (ours, theirs) => ours.or(theirs),
+        };
+    }
+
+    /// Samples in the distribution: those from zero up.
+    pub fn count(&self) -> u64 {
+        self.buckets.len()
+    }
+
+    /// Samples below zero, which are not in the distribution.
+    pub fn negative(&self) -> u64 {
+        self.negative
+    }
+
+    /// The smallest sample of the distribution, exactly; `None` when it is empty.
+    pub fn min_ns(&self) -> Option<i64> {
+        self.extremes.map(|(min, _)| min)
+    }
+
+    /// The largest sample of the distribution, exactly; `None` when it is empty.
+    pub fn max_ns(&self) -> Option<i64> {
+        self.extremes.map(|(_, max)| max)
+    }
+
+    /// The mean of the distribution, exactly; `None` when it is empty.
+    pub fn mean_ns(&self) -> Option<f64> {
+        self.moments.mean()
+    }
+
+    /// The sample standard deviation of the distribution; `None` for fewer than two samples.
+    pub fn stdev_ns(&self) -> Option<f64> {
+        self.moments.stdev()
+    }
+
+    /// The value that the given share of the distribution does not exceed, to three digits, never above the largest
+    /// sample; `None` when it is empty.
+    ///
+    /// This is a value of the distribution, not interpolated as in [`Summary`](super::Summary).
+    pub fn value_at(&self, percent: f64) -> Option<u64> {
+        let max = self.max_ns()? as u64;
+        Some(self.buckets.value_at_percentile(percent).min(max))
+    }
+
+    /// Walks from the smallest value to the largest in percentile levels whose distance halves with each halving of the
+    /// distance to 100 %, `ticks` steps each; the last step is at exactly 100 %. Empty for an empty distribution.
+    ///
+    /// # Panics
+    /// When `ticks` is zero.
+    pub fn percentiles(&self, ticks: u32) -> impl Iterator<Item = PercentilePoint> + '_ {
+        let max = self.max_ns().unwrap_or(0) as u64;
+        let mut count = 0;
+        self.buckets.iter_quantiles(ticks).map(move |step| {
+            count += step.count_since_last_iteration();
+            PercentilePoint {
+                value_ns: step.value_iterated_to().min(max),
+                quantile: step.quantile_iterated_to(),
+                count,
+            }
+        })
+    }
+
+    /// Walks over the buckets that hold samples, in ascending order: the upper end of each in nanoseconds and the number
+    /// of samples in it.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.buckets
+            .iter_recorded()
+            .map(|step| (step.value_iterated_to(), step.count_at_value()))
+    }
+
+    /// The number of power-of-two ranges that the histogram has grown to.
+    pub fn ranges(&self) -> u8 {
+        self.buckets.buckets()
+    }
+
+    /// The number of equal parts of a range, a power of two that keeps the promised digits.
+    pub fn parts_of_a_range(&self) -> u64 {
+        (2 * 10_u64.pow(u32::from(SIGNIFICANT_DIGITS))).next_power_of_two()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::percentile::percentile_of_sorted;
+    use proptest::prelude::*;
+
+    #[test]
+    fn empty() {
+        let histogram = LatencyHistogram::default();
+        assert_eq!((histogram.count(), histogram.negative()), (0, 0));
+        assert_eq!(
+            (histogram.min_ns(), histogram.max_ns(), histogram.mean_ns()),
+            (None, None, None)
+        );
+        assert_eq!(histogram.value_at(50.0), None);
+        assert_eq!(histogram.percentiles(5).count(), 0);
+    }
+
+    #[test]
+    fn one_sample_of_every_magnitude() {
+        for sample in [0, 1, 2047, 2048, 123_456_789, i64::MAX] {
+            let histogram = LatencyHistogram::of(&[sample]);
+            assert_eq!(histogram.count(), 1);
+            assert_eq!(histogram.max_ns(), Some(sample));
+            assert_eq!(histogram.value_at(50.0), Some(sample as u64));
+            let last = histogram.percentiles(5).last().unwrap();
+            assert_eq!(
+                (last.value_ns, last.quantile, last.count),
+                (sample as u64, 1.0, 1)
+            );
+        }
+    }
+
+    #[test]
+    fn negative_samples_are_counted_apart() {
+        let histogram = LatencyHistogram::of(&[-5, 10, i64::MIN, 20]);
+        assert_eq!((histogram.count(), histogram.negative()), (2, 2));
+        assert_eq!(
+            (histogram.min_ns(), histogram.mean_ns()),
+            (Some(10), Some(15.0))
+        );
+    }
+
+    #[test]
+    fn buckets_hold_all_samples() {
+        let histogram = LatencyHistogram::of(&[5, 5, 7, 1_000_000, 1_000_001]);
+        let recorded: Vec<_> = histogram.buckets().collect();
+        assert_eq!(recorded[..2], [(5, 2), (7, 1)]);
+        assert_eq!(recorded[2..].iter().map(|(_, count)| count).sum::<u64>(), 2);
+        assert_eq!(histogram.parts_of_a_range(), 2048);
+    }
+
+    proptest! {
+        #[test]
+        fn values_keep_three_digits(samples in prop::collection::vec(0_i64..10_000_000_000, 1..500)) {
+            let mut sorted = samples.clone();
+            sorted.sort_unstable();
+            let histogram = LatencyHistogram::of(&samples);
+            for point in histogram.percentiles(5) {
+                // Whatever the level, the counted samples and the value belong together.
+                let exact = sorted[point.count as usize - 1] as u64;
+                prop_assert!(point.value_ns >= exact);
+                prop_assert!(point.value_ns as f64 <= exact as f64 * 1.001 + 1.0);
+                prop_assert!(point.count as f64 >= point.quantile * samples.len() as f64 - 1e-6);
+            }
+            prop_assert_eq!(histogram.max_ns(), sorted.last().copied());
+            let exact = percentile_of_sorted(&sorted, 100.0).unwrap();
+            prop_assert_eq!(histogram.value_at(100.0).unwrap() as f64, exact);
+        }
+
+        #[test]
+        fn merging_equals_recording_all(
+            left in prop::collection::vec(-10_i64..10_000_000, 0..100),
+            right in prop::collection::vec(any::<i64>(), 0..100),
+        ) {
+            let mut merged = LatencyHistogram::of(&left);
+            merged.merge(&LatencyHistogram::of(&right));
+            let whole = LatencyHistogram::of(&[left, right].concat());
+            prop_assert_eq!(merged.negative(), whole.negative());
+            prop_assert_eq!((merged.min_ns(), merged.max_ns()), (whole.min_ns(), whole.max_ns()));
+            prop_assert_eq!(merged.percentiles(5).collect::<Vec<_>>(), whole.percentiles(5).collect::<Vec<_>>());
+        }
+    }
+}

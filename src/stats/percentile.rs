@@ -1,0 +1,122 @@
+//! Percentiles of sorted samples, by linear interpolation between closest ranks.
+//!
+//! Of the nine definitions in Hyndman and Fan, "Sample Quantiles in Statistical Packages" (1996), this is type 7, the
+//! default of `numpy.percentile`, pandas and R. A notebook that reads the samples back therefore computes the same
+//! figures, to the last bit as long as neighbouring samples differ by less than 2^53 ns.
+
+/// The value at `percent` (0 to 100) of samples in ascending order, in the samples' unit, or `None` without samples.
+///
+/// The rank is `(n - 1) * percent / 100`; between two ranks the value is interpolated linearly.
+///
+/// # Panics
+/// When `percent` is not within 0 and 100.
+pub fn percentile_of_sorted(sorted: &[i64], percent: f64) -> Option<f64> {
+    assert!(
+        (0.0..=100.0).contains(&percent),
+        "a percentile lies between 0 and 100, not at {percent}"
+    );
+    debug_assert!(sorted.is_sorted());
+    let last = sorted.len().checked_sub(1)?;
+    let rank = last as f64 * (percent / 100.0);
+    let below = (rank.floor() as usize).min(last);
+    let above = (below + 1).min(last);
+    let fraction = rank - below as f64;
+    let (low, high) = (sorted[below], sorted[above]);
+    let distance = (i128::from(high) - i128::from(low)) as f64;
+    // From the nearer end, as numpy does: both ends are hit exactly, and the result is monotone in `fraction`.
+    Some(if fraction < 0.5 {
+        low as f64 + distance * fraction
+    } else {
+        high as f64 - distance * (1.0 - fraction)
+    })
+}
+
+/// Whether `count` samples can tell the given percentile from the maximum: at least one sample lies beyond it.
+///
+/// With 1000 samples the 99.9th percentile is resolvable, with 999 it is the maximum under another name.
+pub fn resolvable(percent: f64, count: u64) -> bool {
+    // 100 - 99.9 is a little less than 0.1 in binary; the margin is far below one sample.
+    count as f64 * (100.0 - percent) >= 100.0 * (1.0 - 1e-9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn interpolates_between_closest_ranks() {
+        let sorted = [10, 20, 30, 40];
+        assert_eq!(percentile_of_sorted(&sorted, 0.0), Some(10.0));
+        assert_eq!(percentile_of_sorted(&sorted, 50.0), Some(25.0));
+        assert_eq!(percentile_of_sorted(&sorted, 100.0), Some(40.0));
+        // rank 0.75: three quarters of the way from 10 to 20
+        assert_eq!(percentile_of_sorted(&sorted, 25.0), Some(17.5));
+        assert_eq!(percentile_of_sorted(&[-7], 99.99), Some(-7.0));
+        assert_eq!(percentile_of_sorted(&[], 50.0), None);
+    }
+
+    #[test]
+    fn survives_the_whole_range_of_i64() {
+        let sorted = [i64::MIN, i64::MAX];
+        assert_eq!(percentile_of_sorted(&sorted, 0.0), Some(i64::MIN as f64));
+        assert_eq!(percentile_of_sorted(&sorted, 50.0), Some(0.0));
+        assert_eq!(percentile_of_sorted(&sorted, 100.0), Some(i64::MAX as f64));
+    }
+
+    #[test]
+    #[should_panic(expected = "between 0 and 100")]
+    fn refuses_a_percentile_above_100() {
+        percentile_of_sorted(&[1], 100.1);
+    }
+
+    #[test]
+    fn resolvable_needs_one_sample_beyond() {
+        for (percent, enough) in [
+            (50.0, 2),
+            (90.0, 10),
+            (99.0, 100),
+            (99.9, 1000),
+            (99.99, 10_000),
+        ] {
+            assert!(resolvable(percent, enough), "{percent} of {enough}");
+            assert!(
+                !resolvable(percent, enough - 1),
+                "{percent} of {enough} - 1"
+            );
+        }
+        assert!(!resolvable(100.0, u64::MAX));
+    }
+
+    proptest! {
+        /// Type 7 written down in exact integers: with the percentile a whole number of thousandths, the rank is a
+        /// fraction over 100 000 and the interpolation needs no rounding before its last division.
+        #[test]
+        fn equals_exact_integer_arithmetic(
+            mut samples in prop::collection::vec(-1_000_000_000_000_i64..1_000_000_000_000, 1..200),
+            thousandths in 0_u32..=100_000,
+        ) {
+            samples.sort_unstable();
+            let position = (samples.len() as i128 - 1) * i128::from(thousandths);
+            let (rank, rest) = ((position / 100_000) as usize, position % 100_000);
+            let low = i128::from(samples[rank]);
+            let high = i128::from(samples[(rank + 1).min(samples.len() - 1)]);
+            let exact = (low * 100_000 + (high - low) * rest) as f64 / 100_000.0;
+            let got = percentile_of_sorted(&samples, f64::from(thousandths) / 1000.0).unwrap();
+            // The rank itself is rounded to an f64: its error times the distance of the two neighbours.
+            let tolerance = 1e-3_f64.max((high - low) as f64 * 1e-12) + exact.abs() * 1e-14;
+            prop_assert!((got - exact).abs() <= tolerance, "{} instead of {}", got, exact);
+        }
+
+        #[test]
+        fn grows_with_the_percentile(
+            mut samples in prop::collection::vec(any::<i64>(), 1..50),
+            a in 0.0..=100.0_f64,
+            b in 0.0..=100.0_f64,
+        ) {
+            samples.sort_unstable();
+            let (low, high) = (a.min(b), a.max(b));
+            prop_assert!(percentile_of_sorted(&samples, low) <= percentile_of_sorted(&samples, high));
+        }
+    }
+}
