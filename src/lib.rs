@@ -7,7 +7,7 @@
 //! | --- | --- | --- |
 //! | ground | [`time`], [`buffer`], [`host`], [`pacing`], [`stats`] | each other; nothing of RDMA |
 //! | RDMA | `verbs`, then `cm` | the ground |
-//! | benchmarks | [`bench`] | all below; never each other, and they never print |
+//! | benchmarks | [`mod@bench`] | all below; never each other, and they never print |
 //! | output | [`report`] | results as data; no benchmark's inside |
 //! | command line | [`cli`] | benchmarks and report |
 

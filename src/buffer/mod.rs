@@ -7,7 +7,7 @@ mod stamps;
 
 pub use mapping::{BufferError, HugeBuffer, HugePagePolicy, PageKind};
 pub use payload::{Payload, PayloadBuffer, Slot};
-pub use stamps::{Plain, StampBuffer};
+pub use stamps::{Arrival, Plain, StampBuffer};
 
 use serde::Serialize;
 

@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
 use super::{BufferError, Bytes, HugeBuffer, HugePagePolicy, PageKind};
+use crate::time::Ticks;
 
 /// Types for which all-zero memory is a value and that need no dropping.
 ///
@@ -16,7 +17,24 @@ unsafe impl Plain for u64 {}
 // SAFETY: integers may be zero.
 unsafe impl Plain for u32 {}
 // SAFETY: a transparent wrapper of an integer.
-unsafe impl Plain for crate::time::Ticks {}
+unsafe impl Plain for Ticks {}
+
+/// Something that arrived, as a hot loop stores it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Arrival {
+    /// When it was noticed.
+    pub stamp: Ticks,
+    /// What it calls itself: the immediate data of a message.
+    pub label: u32,
+    /// Where it lies.
+    pub slot: u32,
+    /// Its bytes.
+    pub bytes: u32,
+}
+
+// SAFETY: integers, all of which may be zero.
+unsafe impl Plain for Arrival {}
 
 /// A fixed number of values in a [`HugeBuffer`], zero at the start; owned by one thread at a time.
 #[derive(Debug)]

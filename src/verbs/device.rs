@@ -4,10 +4,11 @@ use std::any::Any;
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::net::IpAddr;
-use std::os::fd::RawFd;
+use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rdma_sys as sys;
 use serde::Serialize;
 
@@ -301,18 +302,17 @@ impl Context {
         })
     }
 
-    /// The file descriptor that becomes readable when an asynchronous event waits.
-    pub fn async_descriptor(&self) -> RawFd {
-        // SAFETY: the context is open.
-        unsafe { self.raw.as_ref().async_fd }
-    }
-
-    /// Takes a waiting asynchronous event. Call it only when [`Context::async_descriptor`] is readable: it blocks
-    /// otherwise.
+    /// Takes an asynchronous event if one waits. Never blocks, provided that nobody else takes this device's events.
     ///
     /// # Errors
-    /// When no event can be read.
-    pub fn take_async_event(&self) -> Result<AsyncEvent, VerbsError> {
+    /// When a waiting event cannot be read.
+    pub fn take_async_event(&self) -> Result<Option<AsyncEvent>, VerbsError> {
+        // SAFETY: the context is open, and so is its descriptor.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(self.raw.as_ref().async_fd) };
+        let mut waiting = [PollFd::new(descriptor, PollFlags::POLLIN)];
+        if !poll(&mut waiting, PollTimeout::ZERO).is_ok_and(|count| count > 0) {
+            return Ok(None);
+        }
         let mut event = MaybeUninit::<sys::ibv_async_event>::uninit();
         // SAFETY: the context is open and the event is writable.
         if unsafe { sys::ibv_get_async_event(self.as_ptr(), event.as_mut_ptr()) } != 0 {
@@ -339,10 +339,10 @@ impl Context {
         ]
         .iter()
         .any(|&candidate| candidate as u32 == kind);
-        Ok(AsyncEvent {
+        Ok(Some(AsyncEvent {
             description: format!("{description} ({})", self.name),
             fatal,
-        })
+        }))
     }
 }
 

@@ -161,6 +161,8 @@ pub struct CpuRequest {
     pub receiver: Option<usize>,
     /// For the completion thread.
     pub completion: Option<usize>,
+    /// For the thread that rewrites the stamps of `--timestamp send`.
+    pub stamp: Option<usize>,
 }
 
 /// Everything that is set for a run.

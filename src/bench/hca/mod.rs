@@ -28,10 +28,12 @@ pub mod sender;
 pub mod stamper;
 
 #[cfg(feature = "rdma")]
+pub mod choice;
+#[cfg(feature = "rdma")]
 pub mod endpoints;
 #[cfg(feature = "rdma")]
 pub mod run;
 #[cfg(feature = "rdma")]
 mod threads;
 #[cfg(feature = "rdma")]
-mod verbs_port;
+pub mod verbs_port;

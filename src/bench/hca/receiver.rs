@@ -2,25 +2,8 @@
 
 use super::control::Control;
 use super::port::{CompletionPort, Failure, PollMode, Polled};
-use crate::buffer::Plain;
-use crate::time::{Clock, Ticks};
-
-/// A received message, as the loop stores it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct Arrival {
-    /// t_recv.
-    pub stamp: Ticks,
-    /// The immediate data: burst and sequence number, see [`Tag`].
-    pub immediate_data: u32,
-    /// The slot of the receive request.
-    pub slot: u32,
-    /// Bytes received.
-    pub bytes: u32,
-}
-
-// SAFETY: integers, all of which may be zero.
-unsafe impl Plain for Arrival {}
+use crate::buffer::Arrival;
+use crate::time::Clock;
 
 /// What the immediate data says: which message of which burst. A message that comes late, when its burst is over, is
 /// told by it from those of the next.
@@ -92,7 +75,7 @@ pub fn receive<C: Clock, P: CompletionPort, M: PollMode<P>>(
                 let stamp = clock.now();
                 arrivals[received] = Arrival {
                     stamp,
-                    immediate_data: completion.immediate_data,
+                    label: completion.immediate_data,
                     slot: completion.request as u32,
                     bytes: completion.bytes,
                 };

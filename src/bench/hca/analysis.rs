@@ -1,0 +1,206 @@
+//! After a burst: what became of each message.
+
+use super::config::Timestamp;
+use super::receiver::Tag;
+use super::result::{Counts, Fate, Message};
+use crate::buffer::{Arrival, PayloadBuffer};
+use crate::time::{Clock, Ticks};
+
+/// Access to what arrived.
+pub trait Delivered {
+    /// The time stamp that message `sequence` brought.
+    fn stamp(&self, arrival: &Arrival, sequence: u32) -> Ticks;
+    /// Whether length and pattern are those that were sent.
+    fn is_intact(&self, arrival: &Arrival, sequence: u32) -> bool;
+}
+
+/// Messages in a payload buffer.
+#[derive(Debug)]
+pub struct PayloadDelivery<'a> {
+    /// Where they were received.
+    pub payload: &'a PayloadBuffer,
+    /// The burst whose pattern they carry.
+    pub burst: u32,
+    /// Whether a message lies in the slot of its number (RDMA write), not in that of the receive request (send).
+    pub by_sequence: bool,
+}
+
+impl PayloadDelivery<'_> {
+    fn slot(&self, arrival: &Arrival, sequence: u32) -> usize {
+        if self.by_sequence { sequence as usize } else { arrival.slot as usize }
+    }
+}
+
+impl Delivered for PayloadDelivery<'_> {
+    fn stamp(&self, arrival: &Arrival, sequence: u32) -> Ticks {
+        self.payload.slot(self.slot(arrival, sequence)).load_stamp()
+    }
+
+    fn is_intact(&self, arrival: &Arrival, sequence: u32) -> bool {
+        let slot = self.slot(arrival, sequence);
+        arrival.bytes as usize == self.payload.message_size()
+            && slot < self.payload.slots()
+            && self.payload.holds(slot, self.burst, sequence)
+    }
+}
+
+/// What the loops stored of one burst.
+#[derive(Debug, Clone, Copy)]
+pub struct Burst<'a> {
+    /// The burst's number among the measured ones.
+    pub repeat: u32,
+    /// t_subm of each posted message.
+    pub submitted: &'a [Ticks],
+    /// t_comp of each, zero where there was no completion.
+    pub completed: &'a [Ticks],
+    /// What arrived, in order.
+    pub arrivals: &'a [Arrival],
+    /// Which moment the messages carry.
+    pub timestamp: Timestamp,
+}
+
+/// Judges each message of a burst.
+pub fn judge<C: Clock, D: Delivered>(clock: &C, burst: Burst<'_>, delivered: &D) -> (Vec<Message>, Counts) {
+    let nanos = |ticks: Ticks| clock.to_nanos(ticks).0;
+    let mut counts = Counts {
+        sent: burst.submitted.len() as u64,
+        ..Counts::default()
+    };
+    let mut messages: Vec<Message> = burst
+        .submitted
+        .iter()
+        .enumerate()
+        .map(|(sequence, &submitted)| Message {
+            repeat: burst.repeat,
+            sequence: sequence as u32,
+            fate: Fate::Lost,
+            submitted_ns: nanos(submitted),
+            sent_ns: None,
+            received_ns: None,
+            completed_ns: burst
+                .completed
+                .get(sequence)
+                .filter(|stamp| stamp.0 != 0)
+                .map(|&stamp| nanos(stamp)),
+        })
+        .collect();
+    for arrival in burst.arrivals {
+        let sequence = Tag::sequence(arrival.label);
+        let Some(message) = messages.get_mut(sequence as usize) else {
+            // A number that was never sent: nothing to count it for but that it is one too many.
+            counts.duplicated += 1;
+            continue;
+        };
+        if message.fate != Fate::Lost {
+            counts.duplicated += 1;
+            continue;
+        }
+        message.received_ns = Some(nanos(arrival.stamp));
+        let submitted = burst.submitted[sequence as usize];
+        let intact = delivered.is_intact(arrival, sequence) && {
+            let stamp = delivered.stamp(arrival, sequence);
+            match burst.timestamp {
+                Timestamp::Submit => stamp == submitted,
+                Timestamp::Send => {
+                    message.sent_ns = Some(nanos(stamp));
+                    stamp >= submitted && stamp <= arrival.stamp
+                }
+            }
+        };
+        message.fate = if intact { Fate::Received } else { Fate::Corrupted };
+    }
+    for message in &messages {
+        match message.fate {
+            Fate::Received => counts.received += 1,
+            Fate::Lost => counts.lost += 1,
+            Fate::Corrupted => counts.corrupted += 1,
+        }
+    }
+    (messages, counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Monotonic;
+
+    /// Deliveries as a list of stamps by sequence number; `None` for a broken pattern.
+    struct Scripted(Vec<Option<Ticks>>);
+
+    impl Delivered for Scripted {
+        fn stamp(&self, _arrival: &Arrival, sequence: u32) -> Ticks {
+            self.0[sequence as usize].unwrap_or_default()
+        }
+        fn is_intact(&self, _arrival: &Arrival, sequence: u32) -> bool {
+            self.0[sequence as usize].is_some()
+        }
+    }
+
+    fn arrival(sequence: u32, stamp: u64) -> Arrival {
+        Arrival {
+            stamp: Ticks(stamp),
+            label: Tag::new(3).immediate_data(sequence),
+            slot: 0,
+            bytes: 8,
+        }
+    }
+
+    fn judged(timestamp: Timestamp, stamps: Vec<Option<Ticks>>, arrivals: &[Arrival]) -> (Vec<Message>, Counts) {
+        let submitted = [Ticks(100), Ticks(200), Ticks(300), Ticks(400)];
+        let completed = [Ticks(150), Ticks(0), Ticks(350), Ticks(450)];
+        let burst = Burst {
+            repeat: 1,
+            submitted: &submitted,
+            completed: &completed,
+            arrivals,
+            timestamp,
+        };
+        judge(&Monotonic::default(), burst, &Scripted(stamps))
+    }
+
+    #[test]
+    fn each_message_ends_as_received_lost_or_corrupted() {
+        let stamps = vec![Some(Ticks(100)), None, Some(Ticks(300)), Some(Ticks(399))];
+        let arrivals = [arrival(2, 330), arrival(0, 120), arrival(3, 440)];
+        let (messages, counts) = judged(Timestamp::Submit, stamps, &arrivals);
+        let fates: Vec<_> = messages.iter().map(|message| message.fate).collect();
+        // The last one brought another stamp than was sent.
+        assert_eq!(fates, [Fate::Received, Fate::Lost, Fate::Received, Fate::Corrupted]);
+        assert_eq!((counts.sent, counts.received, counts.lost, counts.corrupted), (4, 2, 1, 1));
+        let latencies: Vec<_> = messages.iter().map(Message::latency_ns).collect();
+        assert_eq!(latencies, [Some(20), None, Some(30), None]);
+        let completions: Vec<_> = messages.iter().map(Message::completion_latency_ns).collect();
+        assert_eq!(completions, [Some(50), None, Some(50), Some(50)]);
+    }
+
+    #[test]
+    fn a_broken_pattern_is_corruption() {
+        let stamps = vec![None, None, None, None];
+        let (_, counts) = judged(Timestamp::Submit, stamps, &[arrival(1, 220)]);
+        assert_eq!((counts.received, counts.corrupted, counts.lost), (0, 1, 3));
+    }
+
+    #[test]
+    fn twice_and_never_sent_are_told_apart_from_received() {
+        let stamps = vec![Some(Ticks(100)); 4];
+        let arrivals = [arrival(0, 120), arrival(0, 130), arrival(9, 140)];
+        let (messages, counts) = judged(Timestamp::Submit, stamps, &arrivals);
+        assert_eq!((counts.received, counts.duplicated, counts.lost), (1, 2, 3));
+        assert_eq!(messages[0].latency_ns(), Some(20));
+    }
+
+    #[test]
+    fn a_send_stamp_lies_between_submission_and_arrival() {
+        let stamps = vec![Some(Ticks(110)), Some(Ticks(199)), Some(Ticks(331)), None];
+        let arrivals = [arrival(0, 120), arrival(1, 220), arrival(2, 330)];
+        let (messages, counts) = judged(Timestamp::Send, stamps, &arrivals);
+        assert_eq!((counts.received, counts.corrupted, counts.lost), (1, 2, 1));
+        assert_eq!(messages[0].latency_ns(), Some(10));
+    }
+
+    #[test]
+    fn a_latency_can_be_negative_and_is_shown_so() {
+        let (messages, _) = judged(Timestamp::Submit, vec![Some(Ticks(100)); 4], &[arrival(0, 90)]);
+        assert_eq!(messages[0].latency_ns(), Some(-10));
+    }
+}

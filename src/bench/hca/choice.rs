@@ -1,0 +1,220 @@
+//! Which two ports a run uses.
+
+use super::config::PortRequest;
+use super::run::{ChoiceError, ChosenPort, Pair};
+use crate::verbs::{Device, Port};
+
+/// Chooses the sending and the receiving port: those that were named, else the first two active ports with an IP
+/// address, on two devices if there are two.
+///
+/// # Errors
+/// When there are no such ports, with what there is.
+pub fn choose(
+    devices: &[Device],
+    sender: Option<&PortRequest>,
+    receiver: Option<&PortRequest>,
+) -> Result<Pair, ChoiceError> {
+    if devices.is_empty() {
+        return Err(ChoiceError::NoDevice);
+    }
+    let named_sender = sender.map(|request| find(devices, "--sender", request)).transpose()?;
+    let named_receiver = receiver.map(|request| find(devices, "--receiver", request)).transpose()?;
+    let usable = usable_ports(devices);
+    let other_than = |taken: &ChosenPort| {
+        let is_taken = |end: &&ChosenPort| end.device.name == taken.device.name && end.port.number == taken.port.number;
+        let elsewhere = usable.iter().find(|end| end.device.name != taken.device.name);
+        let free = elsewhere.or_else(|| usable.iter().find(|end| !is_taken(end)));
+        free.cloned().ok_or_else(|| ChoiceError::OnlyOne {
+            found: format!("{} port {}", taken.device.name, taken.port.number),
+        })
+    };
+    let (sender, receiver) = match (named_sender, named_receiver) {
+        (Some(sender), Some(receiver)) => (sender, receiver),
+        (Some(sender), None) => {
+            let receiver = other_than(&sender)?;
+            (sender, receiver)
+        }
+        (None, Some(receiver)) => (other_than(&receiver)?, receiver),
+        (None, None) => {
+            let first = usable.first().cloned().ok_or_else(|| ChoiceError::NoUsablePort {
+                found: describe_all(devices),
+            })?;
+            let second = other_than(&first)?;
+            (first, second)
+        }
+    };
+    Ok(Pair { sender, receiver })
+}
+
+fn usable_ports(devices: &[Device]) -> Vec<ChosenPort> {
+    let mut usable = Vec::new();
+    for device in devices {
+        for port in &device.ports {
+            if let (true, Some(&address)) = (port.active, port.addresses.first()) {
+                usable.push(ChosenPort {
+                    device: device.clone(),
+                    port: port.clone(),
+                    address,
+                });
+            }
+        }
+    }
+    usable
+}
+
+fn find(devices: &[Device], option: &'static str, request: &PortRequest) -> Result<ChosenPort, ChoiceError> {
+    let value = match request.port {
+        Some(port) => format!("{}:{port}", request.device),
+        None => request.device.clone(),
+    };
+    let unusable = |reason: String| ChoiceError::UnusablePort {
+        option,
+        value: value.clone(),
+        reason,
+    };
+    let device = devices
+        .iter()
+        .find(|device| device.name == request.device)
+        .ok_or_else(|| ChoiceError::UnknownDevice {
+            option,
+            value: value.clone(),
+            devices: names(devices),
+        })?;
+    let port = match request.port {
+        Some(number) => device.ports.iter().find(|port| port.number == number).ok_or_else(|| {
+            unusable(format!("{} has {} port(s), counted from 1", device.name, device.ports.len()))
+        })?,
+        None => {
+            let good = |port: &&Port| port.active && !port.addresses.is_empty();
+            let first = device.ports.iter().find(good).or(device.ports.first());
+            first.ok_or_else(|| unusable("the device has no port".to_owned()))?
+        }
+    };
+    if !port.active {
+        return Err(unusable(format!("port {} is {}, not active: bring it up", port.number, port.state)));
+    }
+    let address = match request.address {
+        Some(address) if port.addresses.contains(&address) => address,
+        Some(address) => {
+            let there: Vec<_> = port.addresses.iter().map(ToString::to_string).collect();
+            return Err(unusable(format!(
+                "port {} does not have the address {address}; it has: {}",
+                port.number,
+                if there.is_empty() { "none".to_owned() } else { there.join(", ") }
+            )));
+        }
+        None => *port.addresses.first().ok_or_else(|| {
+            unusable(format!(
+                "port {} has no IP address, which the connection manager needs: give its network interface one \
+                 (ip address add)",
+                port.number
+            ))
+        })?,
+    };
+    Ok(ChosenPort {
+        device: device.clone(),
+        port: port.clone(),
+        address,
+    })
+}
+
+fn names(devices: &[Device]) -> String {
+    devices.iter().map(|device| device.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn describe_all(devices: &[Device]) -> String {
+    let mut parts = Vec::new();
+    for device in devices {
+        for port in &device.ports {
+            let address = port.addresses.first().map_or("no address".to_owned(), ToString::to_string);
+            parts.push(format!("{} port {} ({}, {address})", device.name, port.number, port.state));
+        }
+    }
+    parts.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verbs::{DeviceLimits, LinkLayer};
+
+    fn port(number: u8, active: bool, addresses: &[&str]) -> Port {
+        Port {
+            number,
+            active,
+            state: if active { "active" } else { "down" },
+            link_layer: LinkLayer::Ethernet,
+            mtu: 1024,
+            max_message: 1 << 30,
+            gigabits_per_second: 100.0,
+            addresses: addresses.iter().map(|text| text.parse().unwrap()).collect(),
+        }
+    }
+
+    fn device(name: &str, ports: Vec<Port>) -> Device {
+        Device {
+            name: name.to_owned(),
+            node_guid: String::new(),
+            firmware: String::new(),
+            vendor: (0, 0),
+            numa_node: None,
+            limits: DeviceLimits {
+                max_queue_pair_work_requests: 1,
+                max_completion_queue_entries: 1,
+                completion_timestamps: false,
+            },
+            ports,
+        }
+    }
+
+    fn request(name: &str, port: Option<u8>, address: Option<&str>) -> PortRequest {
+        PortRequest {
+            device: name.to_owned(),
+            port,
+            address: address.map(|text| text.parse().unwrap()),
+        }
+    }
+
+    fn ends(pair: &Pair) -> [(String, u8); 2] {
+        [&pair.sender, &pair.receiver].map(|end| (end.device.name.clone(), end.port.number))
+    }
+
+    #[test]
+    fn two_devices_are_preferred_to_two_ports_of_one() {
+        let devices = [
+            device("a", vec![port(1, true, &["10.0.0.1"]), port(2, true, &["10.0.0.2"])]),
+            device("b", vec![port(1, false, &["10.0.0.3"]), port(2, true, &["10.0.0.4"])]),
+        ];
+        let pair = choose(&devices, None, None).unwrap();
+        assert_eq!(ends(&pair), [("a".to_owned(), 1), ("b".to_owned(), 2)]);
+        let pair = choose(&devices[..1], None, None).unwrap();
+        assert_eq!(ends(&pair), [("a".to_owned(), 1), ("a".to_owned(), 2)]);
+        let pair = choose(&devices, None, Some(&request("a", None, None))).unwrap();
+        assert_eq!(ends(&pair), [("b".to_owned(), 2), ("a".to_owned(), 1)]);
+    }
+
+    #[test]
+    fn the_same_port_twice_only_if_named_twice() {
+        let devices = [device("a", vec![port(1, true, &["10.0.0.1"])])];
+        let named = request("a", Some(1), None);
+        assert!(choose(&devices, Some(&named), Some(&named)).is_ok());
+        assert!(matches!(choose(&devices, None, None), Err(ChoiceError::OnlyOne { .. })));
+        assert!(matches!(choose(&devices, Some(&named), None), Err(ChoiceError::OnlyOne { .. })));
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        assert_eq!(choose(&[], None, None).unwrap_err(), ChoiceError::NoDevice);
+        let devices = [
+            device("a", vec![port(1, true, &[])]),
+            device("b", vec![port(1, false, &["10.0.0.3"])]),
+        ];
+        let text = |sender: Option<&PortRequest>| choose(&devices, sender, None).unwrap_err().to_string();
+        assert!(text(None).contains("a port 1 (active, no address); b port 1 (down, 10.0.0.3)"));
+        assert!(text(Some(&request("c", None, None))).contains("--sender c: there is no device"));
+        assert!(text(Some(&request("a", None, None))).contains("no IP address"));
+        assert!(text(Some(&request("b", None, None))).contains("not active"));
+        assert!(text(Some(&request("a", Some(3), None))).contains("a has 1 port(s)"));
+        assert!(text(Some(&request("a", None, Some("10.9.9.9")))).contains("does not have the address 10.9.9.9"));
+    }
+}

@@ -1,0 +1,159 @@
+//! The ports over verbs.
+
+use std::sync::Arc;
+
+use super::port::{Completion, CompletionPort, EventPort, Failure, Polled, SendPort};
+use super::receiver::Tag;
+use super::stamper::StampSlots;
+use crate::buffer::Payload;
+use crate::time::Ticks;
+use crate::verbs::{self, CompletionQueue, FailedCompletion, Poller, QueuePair, SendRequest, VerbsError};
+
+/// Sends over a queue pair.
+#[derive(Debug)]
+pub struct VerbsSendPort {
+    queue_pair: Arc<QueuePair>,
+    request: SendRequest,
+    payload: Payload,
+    tag: Tag,
+    next: usize,
+}
+
+impl VerbsSendPort {
+    /// Sends by `request`, which names the payload, over `queue_pair`.
+    pub fn new(queue_pair: &Arc<QueuePair>, request: SendRequest) -> Self {
+        VerbsSendPort {
+            queue_pair: Arc::clone(queue_pair),
+            payload: Arc::clone(request.source().payload()),
+            request,
+            tag: Tag::new(0),
+            next: 0,
+        }
+    }
+
+    /// Sets the tag of the next burst.
+    pub fn set_tag(&mut self, tag: Tag) {
+        self.tag = tag;
+    }
+}
+
+impl SendPort for VerbsSendPort {
+    #[inline(always)]
+    fn prepare(&mut self, sequence: u32, signaled: bool) {
+        self.next = sequence as usize;
+        self.request.aim(self.next, self.tag.immediate_data(sequence), signaled);
+        self.request.aim_write(self.next);
+    }
+
+    #[inline(always)]
+    fn stamp(&mut self, stamp: Ticks) {
+        self.payload.slot(self.next).store_stamp(stamp);
+    }
+
+    #[inline(always)]
+    fn post(&mut self) -> Result<(), Failure> {
+        self.queue_pair
+            .post_send(&mut self.request)
+            .map_err(|errno| call_failed(errno, |errno, _| {
+                format!("ibv_post_send failed: {}", std::io::Error::from_raw_os_error(errno as i32))
+            }))
+    }
+}
+
+/// The stamps of a payload that is being sent.
+#[derive(Debug)]
+pub struct PayloadStamps(pub Payload);
+
+impl StampSlots for PayloadStamps {
+    #[inline(always)]
+    fn restamp(&self, sequence: u32, stamp: Ticks) {
+        self.0.slot(sequence as usize).store_stamp(stamp);
+    }
+}
+
+/// Takes completions from a completion queue.
+pub struct VerbsCompletionPort {
+    poller: Poller,
+    /// Bytes that precede a message and are counted with it.
+    header: u32,
+}
+
+impl VerbsCompletionPort {
+    /// Takes completions from `queue`; received messages are preceded by `header` bytes.
+    pub fn new(queue: &Arc<CompletionQueue>, header: usize) -> Self {
+        VerbsCompletionPort {
+            poller: queue.poller(),
+            header: header as u32,
+        }
+    }
+}
+
+impl CompletionPort for VerbsCompletionPort {
+    #[inline(always)]
+    fn poll(&mut self) -> Polled {
+        match self.poller.poll() {
+            verbs::Polled::Empty => Polled::Empty,
+            verbs::Polled::Done(completion) => Polled::Done(Completion {
+                request: completion.work_request_id,
+                immediate_data: completion.immediate_data,
+                bytes: completion.byte_count.wrapping_sub(self.header),
+            }),
+            verbs::Polled::Failed(completion) => Polled::Failed(Failure {
+                request: Some(completion.work_request_id),
+                code: i64::from(completion.status),
+                vendor_error: completion.vendor_error,
+                consequence: completion.is_flush(),
+                describe: describe_status,
+            }),
+            verbs::Polled::Broken(code) => {
+                Polled::Failed(call_failed(code, |code, _| format!("ibv_poll_cq failed with {code}")))
+            }
+        }
+    }
+}
+
+impl EventPort for VerbsCompletionPort {
+    #[inline(always)]
+    fn arm(&mut self) -> Result<(), Failure> {
+        self.poller.queue().request_notification().map_err(|error| {
+            verb_failed(&error, |errno, _| {
+                format!("ibv_req_notify_cq failed: {}", std::io::Error::from_raw_os_error(errno as i32))
+            })
+        })
+    }
+
+    #[inline(always)]
+    fn sleep(&mut self) -> Result<(), Failure> {
+        match self.poller.queue().wait_for_event() {
+            Ok(_) => Ok(()),
+            Err(error) => Err(verb_failed(&error, |errno, _| {
+                format!("ibv_get_cq_event failed: {}", std::io::Error::from_raw_os_error(errno as i32))
+            })),
+        }
+    }
+}
+
+#[cold]
+fn call_failed(code: i32, describe: fn(i64, u32) -> String) -> Failure {
+    Failure {
+        request: None,
+        code: i64::from(code),
+        vendor_error: 0,
+        consequence: false,
+        describe,
+    }
+}
+
+#[cold]
+fn verb_failed(error: &VerbsError, describe: fn(i64, u32) -> String) -> Failure {
+    call_failed(error.errno().unwrap_or(0), describe)
+}
+
+fn describe_status(status: i64, vendor_error: u32) -> String {
+    FailedCompletion {
+        work_request_id: 0,
+        status: status as u32,
+        vendor_error,
+    }
+    .describe()
+}
