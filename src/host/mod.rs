@@ -13,6 +13,7 @@
 
 pub mod cpu_set;
 pub mod error;
+pub mod fingerprint;
 pub mod huge_pages;
 pub mod interrupt;
 #[cfg(test)]
@@ -28,6 +29,7 @@ pub mod wake;
 
 pub use cpu_set::CpuSet;
 pub use error::HostError;
+pub use fingerprint::Fingerprint;
 pub use huge_pages::{HugePages, TransparentHugePages};
 pub use memory_lock::{Limit, MemoryLock};
 pub use page_faults::PageFaults;
