@@ -3,14 +3,14 @@
 //! | concept | modules |
 //! | --- | --- |
 //! | what the machine is | [`topology`], [`huge_pages`], [`fingerprint`] |
-//! | where threads run | [`cpu_set`], [`placement`], [`pinning`], [`priority`] |
+//! | where threads run | [`cpu_set`], [`placement`], [`compromise`], [`pinning`], [`priority`] |
 //! | what must not happen in a hot loop | [`memory_lock`], [`page_faults`] |
 //! | how a run is ended from outside | [`interrupt`], [`wake`] |
-//! | whether it is fit to measure | [`readiness`] |
 //!
 //! Everything here is Linux, and nothing knows of RDMA: of the RDMA devices only their place in sysfs is read. What a
 //! clock costs belongs to [`crate::time`], and mapping memory to [`crate::buffer`].
 
+pub mod compromise;
 pub mod cpu_set;
 pub mod error;
 pub mod fingerprint;
@@ -27,6 +27,7 @@ mod system_files;
 pub mod topology;
 pub mod wake;
 
+pub use compromise::{Compromise, PlacementWarning};
 pub use cpu_set::CpuSet;
 pub use error::HostError;
 pub use fingerprint::Fingerprint;
