@@ -6,6 +6,7 @@
 //! | where threads run | [`cpu_set`], [`placement`], [`compromise`], [`pinning`], [`priority`] |
 //! | what must not happen in a hot loop | [`memory_lock`], [`page_faults`] |
 //! | how a run is ended from outside | [`interrupt`], [`wake`] |
+//! | whether it is fit to measure | [`readiness`] |
 //!
 //! Everything here is Linux, and nothing knows of RDMA: of the RDMA devices only their place in sysfs is read. What a
 //! clock costs belongs to [`crate::time`], and mapping memory to [`crate::buffer`].
@@ -23,6 +24,7 @@ pub mod page_faults;
 pub mod pinning;
 pub mod placement;
 pub mod priority;
+pub mod readiness;
 mod system_files;
 pub mod topology;
 pub mod wake;
@@ -36,6 +38,7 @@ pub use memory_lock::{Limit, MemoryLock};
 pub use page_faults::PageFaults;
 pub use placement::{CompletionBy, Placement, PlacementRequest, Role, RoleRequest, Waiting};
 pub use priority::SchedulingPolicy;
+pub use readiness::Readiness;
 pub use topology::{Cpu, Topology};
 pub use wake::Wakeable;
 
