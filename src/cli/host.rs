@@ -25,12 +25,16 @@ pub fn run(arguments: &HostArguments) -> anyhow::Result<u8> {
     let readiness =
         Readiness::assess(Needs::of_a_default_run()).context("cannot assess this machine")?;
     let mut out = io::stdout().lock();
-    if arguments.json {
+    let written = if arguments.json {
         write_json(&readiness, &mut out)
     } else {
         write_table(&readiness, &mut out)
+    };
+    match written {
+        // A reader that has seen enough (head, a pager) is no failure.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        written => written.context("cannot write to standard output")?,
     }
-    .context("cannot write to standard output")?;
     Ok(u8::from(!readiness.ready))
 }
 
