@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// The largest CPU number taken from a text; beyond what any kernel is built for, and a bound on what a range expands to.
+/// The largest CPU number taken from a text; beyond what any kernel is built for, and a bound on what a range expands
+/// to.
 pub const HIGHEST_CPU: usize = 65_535;
 
 /// A set of CPU numbers, in ascending order.

@@ -1,8 +1,8 @@
 //! SIGINT and SIGTERM as a request to end: what is finished stays whole on disk, and the run stops between two points.
 //!
-//! The first signal sets a flag, the second of the same kind kills at once. Whoever waits must look at the flag: nothing is
-//! woken but a `poll` or a sleep of the thread that happens to get the signal. To get a thread out of a system call, use
-//! [`super::wake`].
+//! The first signal sets a flag, the second of the same kind kills at once. Whoever waits must look at the flag:
+//! nothing is woken but a `poll` or a sleep of the thread that happens to get the signal. To get a thread out of a
+//! system call, use [`super::wake`].
 
 use super::error::HostError;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 /// The number of the first signal that came, 0 before.
 static REQUESTED: AtomicI32 = AtomicI32::new(0);
 
-/// Takes SIGINT and SIGTERM as a request to end, from here on. A signal that is ignored (`nohup`, `&` in a script) stays so.
+/// Takes SIGINT and SIGTERM as a request to end, from here on. A signal that is ignored (`nohup`, `&` in a script)
+/// stays so.
 ///
 /// # Errors
 /// [`HostError::System`] if the kernel refuses.
@@ -65,8 +66,8 @@ mod tests {
 
     /// Runs `child` in a process of its own and tells how that ended.
     fn in_child(child: fn() -> i32) -> WaitStatus {
-        // SAFETY: after a fork of a process with several threads, the child may only do what a signal handler may. All that the
-        // children here do is sigaction, raise, atomics and _exit.
+        // SAFETY: after a fork of a process with several threads, the child may only do what a signal handler may. All
+        // that the children here do is sigaction, raise, atomics and _exit.
         match unsafe { fork() }.unwrap() {
             // SAFETY: _exit may be called anywhere, and runs none of the test's destructors a second time.
             ForkResult::Child => unsafe { libc::_exit(child()) },

@@ -10,8 +10,8 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// A machine with `packages` packages, a NUMA node each, of `cores` cores with `threads` threads; the first threads of all
-    /// cores come first in the numbering, as on most x86 servers.
+    /// A machine with `packages` packages, a NUMA node each, of `cores` cores with `threads` threads; the first threads
+    /// of all cores come first in the numbering, as on most x86 servers.
     pub(crate) fn new(packages: usize, cores: usize, threads: usize) -> Self {
         let machine = Self {
             folder: TempDir::new().unwrap(),

@@ -1,6 +1,7 @@
 //! Locking memory, so that no page of it is ever missing, and the limit on that.
 //!
-//! The same limit (RLIMIT_MEMLOCK) bounds what may be registered with an RDMA device. A process with CAP_IPC_LOCK is above it.
+//! The same limit (RLIMIT_MEMLOCK) bounds what may be registered with an RDMA device. A process with CAP_IPC_LOCK is
+//! above it.
 
 use super::error::HostError;
 use super::system_files::SystemFiles;

@@ -3,7 +3,7 @@
 //! | concept | modules |
 //! | --- | --- |
 //! | what the machine is | [`topology`], [`huge_pages`], [`fingerprint`] |
-//! | where threads run | [`cpu_set`], [`placement`], [`pinning`], [`priority`] |
+//! | where threads run | [`cpu_set`], [`placement`], [`compromise`], [`pinning`], [`priority`] |
 //! | what must not happen in a hot loop | [`memory_lock`], [`page_faults`] |
 //! | how a run is ended from outside | [`interrupt`], [`wake`] |
 //! | whether it is fit to measure | [`readiness`] |
@@ -11,8 +11,10 @@
 //! Everything here is Linux, and nothing knows of RDMA: of the RDMA devices only their place in sysfs is read. What a
 //! clock costs belongs to [`crate::time`], and mapping memory to [`crate::buffer`].
 
+pub mod compromise;
 pub mod cpu_set;
 pub mod error;
+pub mod fingerprint;
 pub mod huge_pages;
 pub mod interrupt;
 #[cfg(test)]
@@ -22,17 +24,21 @@ pub mod page_faults;
 pub mod pinning;
 pub mod placement;
 pub mod priority;
+pub mod readiness;
 mod system_files;
 pub mod topology;
 pub mod wake;
 
+pub use compromise::{Compromise, PlacementWarning};
 pub use cpu_set::CpuSet;
 pub use error::HostError;
+pub use fingerprint::Fingerprint;
 pub use huge_pages::{HugePages, TransparentHugePages};
 pub use memory_lock::{Limit, MemoryLock};
 pub use page_faults::PageFaults;
 pub use placement::{CompletionBy, Placement, PlacementRequest, Role, RoleRequest, Waiting};
 pub use priority::SchedulingPolicy;
+pub use readiness::Readiness;
 pub use topology::{Cpu, Topology};
 pub use wake::Wakeable;
 

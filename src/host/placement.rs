@@ -1,12 +1,14 @@
 //! Which CPU each role of a measurement gets.
 //!
-//! A pure function of the topology and of what was asked for: [`Placement::plan`]. Pinning itself is [`super::pinning`].
+//! A pure function of the topology and of what was asked for: [`Placement::plan`]. Pinning itself is
+//! [`super::pinning`].
 //!
-//! In this order, what matters to a role: a CPU of its own; a physical core of its own; an isolated CPU; a big core of a
-//! hybrid processor; the NUMA node of its device; not CPU 0, which gets most interrupts; the lowest number.
+//! In this order, what matters to a role: a CPU of its own; a physical core of its own; an isolated CPU; a big core of
+//! a hybrid processor; the NUMA node of its device; not CPU 0, which gets most interrupts; the lowest number.
 //!
 //! Left out: caches shared between cores, and where the interrupts of the devices go.
 
+use super::compromise::{Compromise, PlacementWarning};
 use super::cpu_set::CpuSet;
 use super::error::HostError;
 use super::topology::{Cpu, Topology};
@@ -29,14 +31,19 @@ pub enum Role {
 }
 
 impl Role {
-    /// The option by which the user names the CPU.
-    pub fn option(self) -> &'static str {
+    /// The option by which the user names the CPU; none for the stamp thread, which is placed beside the others.
+    pub fn option(self) -> Option<&'static str> {
         match self {
-            Self::Sender => "--sender-cpu",
-            Self::Receiver => "--receiver-cpu",
-            Self::Completion => "--completion-cpu",
-            Self::Stamp => "--stamp-cpu",
+            Self::Sender => Some("--sender-cpu"),
+            Self::Receiver => Some("--receiver-cpu"),
+            Self::Completion => Some("--completion-cpu"),
+            Self::Stamp => None,
         }
+    }
+
+    /// The option, or for a role without one what stands for it in an error.
+    fn named_by(self) -> &'static str {
+        self.option().unwrap_or("stamp thread on CPU")
     }
 }
 
@@ -82,7 +89,8 @@ pub struct PlacementRequest {
     pub receiver: RoleRequest,
     /// The completion thread, if one is wanted.
     ///
-    /// One that spins is had only if the user named its CPU or a physical core is left for it. One that sleeps is always had.
+    /// One that spins is had only if the user named its CPU or a physical core is left for it. One that sleeps is
+    /// always had.
     pub completion: Option<RoleRequest>,
     /// The stamp thread, if one is wanted; it is always had.
     pub stamp: Option<RoleRequest>,
@@ -96,135 +104,6 @@ pub enum CompletionBy {
     Thread,
     /// The sender, between posts and after the last.
     Sender,
-}
-
-/// Something in a placement that is less than it should be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Compromise {
-    /// There is one CPU for everything.
-    SingleCpu {
-        /// That CPU.
-        cpu: usize,
-    },
-    /// Two roles run on one CPU, by turns.
-    SharedCpu {
-        /// One of them.
-        first: Role,
-        /// The other.
-        second: Role,
-        /// The CPU.
-        cpu: usize,
-    },
-    /// Two roles run on two threads of one physical core.
-    SmtSiblings {
-        /// One of them.
-        first: Role,
-        /// Its CPU.
-        first_cpu: usize,
-        /// The other.
-        second: Role,
-        /// Its CPU.
-        second_cpu: usize,
-    },
-    /// A role runs on another NUMA node than its device.
-    NumaRemote {
-        /// The role.
-        role: Role,
-        /// Its CPU.
-        cpu: usize,
-        /// The node of the CPU.
-        cpu_node: usize,
-        /// The node of the device.
-        device_node: usize,
-    },
-    /// A role runs on a small core of a hybrid processor.
-    EfficiencyCore {
-        /// The role.
-        role: Role,
-        /// Its CPU.
-        cpu: usize,
-    },
-    /// No core is left for a completion thread, so the sender polls for completions.
-    CompletionBySender,
-    /// No CPU is left for the rest of the process.
-    SupervisorShares,
-}
-
-impl Compromise {
-    /// What it is, in a sentence.
-    pub fn message(&self) -> String {
-        match self {
-            Self::SingleCpu { cpu } => format!("all threads share CPU {cpu}, the only one there is"),
-            Self::SharedCpu { first, second, cpu } => format!("{first} and {second} share CPU {cpu}"),
-            Self::SmtSiblings { first, first_cpu, second, second_cpu } => format!(
-                "{first} (CPU {first_cpu}) and {second} (CPU {second_cpu}) share a physical core"
-            ),
-            Self::NumaRemote { role, cpu, cpu_node, device_node } => format!(
-                "{role} runs on CPU {cpu} of NUMA node {cpu_node}, its device is on node {device_node}"
-            ),
-            Self::EfficiencyCore { role, cpu } => format!("{role} runs on CPU {cpu}, an efficiency core"),
-            Self::CompletionBySender => {
-                "no core is left for a completion thread: the sender polls for completions between posts".to_owned()
-            }
-            Self::SupervisorShares => {
-                "no CPU is left for the rest of the process, which runs on those of the measurement".to_owned()
-            }
-        }
-    }
-
-    /// What to do about it.
-    pub fn advice(&self) -> String {
-        match self {
-            Self::SingleCpu { .. } => {
-                "latencies hold the scheduler's time slices, milliseconds each; use a machine with two cores or more"
-                    .to_owned()
-            }
-            Self::SharedCpu { second, .. } => format!(
-                "latencies hold the scheduler's time slices; give the {second} a CPU of its own ({}), and do not set \
-                 --priority: of two such threads that spin, one never runs",
-                second.option()
-            ),
-            Self::SmtSiblings { second, .. } => {
-                format!("each slows the other down; choose a CPU of another core by {}", second.option())
-            }
-            Self::NumaRemote { role, device_node, .. } => format!(
-                "each access to the device crosses the interconnect; choose a CPU of node {device_node} by {}",
-                role.option()
-            ),
-            Self::EfficiencyCore { role, .. } => format!("choose a performance core by {}", role.option()),
-            Self::CompletionBySender => {
-                "completion latencies include the wait for the sender's next look; name a CPU by --completion-cpu, or \
-                 use --poll-comp event"
-                    .to_owned()
-            }
-            Self::SupervisorShares => {
-                "progress and connection handling may interrupt a measuring thread; one more core avoids it".to_owned()
-            }
-        }
-    }
-}
-
-/// A [`Compromise`] with its texts, as it stands in results.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PlacementWarning {
-    /// What it is.
-    #[serde(flatten)]
-    pub compromise: Compromise,
-    /// What it is, in a sentence.
-    pub message: String,
-    /// What to do about it.
-    pub advice: String,
-}
-
-impl From<Compromise> for PlacementWarning {
-    fn from(compromise: Compromise) -> Self {
-        Self {
-            message: compromise.message(),
-            advice: compromise.advice(),
-            compromise,
-        }
-    }
 }
 
 /// The CPU of each role.
@@ -347,7 +226,7 @@ impl<'a> Planner<'a> {
         for (role, request) in self.requests() {
             let Some(id) = request.cpu else { continue };
             let unavailable = |reason| HostError::CpuUnavailable {
-                option: role.option(),
+                option: role.named_by(),
                 cpu: id,
                 reason,
                 allowed: self.allowed.clone(),
@@ -369,8 +248,8 @@ impl<'a> Planner<'a> {
         match (self.request.sender.cpu, self.request.receiver.cpu) {
             (Some(sender), Some(receiver)) if sender == receiver && self.allowed.len() > 1 => {
                 Err(HostError::SameCpu {
-                    first: Role::Sender.option(),
-                    second: Role::Receiver.option(),
+                    first: Role::Sender.named_by(),
+                    second: Role::Receiver.named_by(),
                     cpu: sender,
                     allowed: self.allowed.clone(),
                 })

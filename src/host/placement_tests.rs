@@ -448,7 +448,8 @@ prop_compose! {
     }
 }
 
-/// Machines as numbers, so that no files are needed: packages, cores, threads, and the CPUs allowed, isolated and small.
+/// Machines as numbers, so that no files are needed: packages, cores, threads, and the CPUs allowed, isolated and
+/// small.
 fn any_topology() -> impl Strategy<Value = Topology> {
     let cpus = || prop::collection::vec(any::<bool>(), 24);
     (

@@ -1,7 +1,7 @@
 //! The scheduling policy of a thread: SCHED_FIFO, so that no ordinary thread takes its CPU away.
 //!
-//! A thread under SCHED_FIFO that spins keeps every other one of the same or a lower priority off its CPU for good; so never
-//! put two of them on one CPU ([`super::Placement::shares_cpu`]).
+//! A thread under SCHED_FIFO that spins keeps every other one of the same or a lower priority off its CPU for good; so
+//! never put two of them on one CPU ([`super::Placement::shares_cpu`]).
 
 use super::error::HostError;
 use nix::errno::Errno;
@@ -33,8 +33,8 @@ impl fmt::Display for SchedulingPolicy {
 /// Puts the calling thread under SCHED_FIFO with that priority (1 to 99 on Linux), and verifies it.
 ///
 /// # Errors
-/// [`HostError::PriorityRange`] for a priority that does not exist, [`HostError::System`] if the kernel refuses, which without
-/// CAP_SYS_NICE and with a small RLIMIT_RTPRIO it does, [`HostError::PriorityNotSet`] if it took no effect.
+/// [`HostError::PriorityRange`] for a priority that does not exist, [`HostError::System`] if the kernel refuses, which
+/// without CAP_SYS_NICE and with a small RLIMIT_RTPRIO it does, [`HostError::PriorityNotSet`] if it took no effect.
 pub fn set_fifo(priority: i32) -> Result<(), HostError> {
     let range = fifo_range()?;
     if !range.contains(&priority) {

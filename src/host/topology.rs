@@ -179,9 +179,9 @@ const ISOLATED: &str = "sys/devices/system/cpu/isolated";
 
 /// The CPUs a process may be placed on.
 ///
-/// With `isolcpus`, processes start with an affinity that leaves the isolated CPUs out, although they may be pinned there,
-/// which is what isolation is for. So an affinity that is just this default means all reachable CPUs; any other one
-/// was chosen by somebody (taskset, numactl) and is kept to.
+/// With `isolcpus`, processes start with an affinity that leaves the isolated CPUs out, although they may be pinned
+/// there, which is what isolation is for. So an affinity that is just this default means all reachable CPUs; any other
+/// one was chosen by somebody (taskset, numactl) and is kept to.
 fn effective_allowed(affinity: &CpuSet, reachable: &CpuSet, isolated: &CpuSet) -> CpuSet {
     if *affinity == reachable.difference(isolated) {
         reachable.clone()

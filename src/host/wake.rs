@@ -1,10 +1,11 @@
 //! Getting a thread out of a blocking system call, from another thread.
 //!
-//! `ibv_get_cq_event` and `rdma_get_cm_event` block in `read`, without a time limit. A signal whose handler does nothing, and
-//! which was installed without SA_RESTART, makes that `read` return EINTR.
+//! `ibv_get_cq_event` and `rdma_get_cm_event` block in `read`, without a time limit. A signal whose handler does
+//! nothing, and which was installed without SA_RESTART, makes that `read` return EINTR.
 //!
-//! A signal that comes just before the thread enters `read` is lost. So the one who wakes first sets a flag that the thread
-//! looks at before each blocking call, and then repeats the signal until the thread is out: [`Wakeable::wake_until_gone`].
+//! A signal that comes just before the thread enters `read` is lost. So the one who wakes first sets a flag that the
+//! thread looks at before each blocking call, and then repeats the signal until the thread is out:
+//! [`Wakeable::wake_until_gone`].
 
 use super::error::HostError;
 use nix::errno::Errno;
@@ -95,9 +96,9 @@ impl Wakeable {
     pub fn wake(&self) -> usize {
         let registered = self.threads.lock();
         for &thread in registered.iter() {
-            // SAFETY: pthread_kill needs a thread that has not ended. It is on the list, so it is inside of `during`: it comes
-            // off the list at the end of `during`, also by a panic, under the lock we hold. The signal's handler does
-            // nothing, so it may run at any moment.
+            // SAFETY: pthread_kill needs a thread that has not ended. It is on the list, so it is inside of `during`:
+            // it comes off the list at the end of `during`, also by a panic, under the lock we hold. The signal's
+            // handler does nothing, so it may run at any moment.
             unsafe { libc::pthread_kill(thread, signal()) };
         }
         registered.len()
@@ -157,8 +158,8 @@ fn install() -> Result<(), HostError> {
 
 /// Lets the signal through to the calling thread, which may have inherited a mask that blocks it.
 fn unblock() {
-    // SAFETY: the set is ours and initialised by sigemptyset before it is used; the old mask is not asked for. None of these
-    // can fail with a valid signal and a valid `how`.
+    // SAFETY: the set is ours and initialised by sigemptyset before it is used; the old mask is not asked for. None of
+    // these can fail with a valid signal and a valid `how`.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut set);

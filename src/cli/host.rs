@@ -1,0 +1,298 @@
+//! `hcabench host`: whether this machine is ready to measure, and what to change.
+
+use crate::host::fingerprint::Fingerprint;
+use crate::host::readiness::{Needs, Readiness, Verdict};
+use anyhow::Context;
+use std::io::{self, Write};
+
+/// The columns the table fits in.
+const WIDTH: usize = 100;
+
+/// Arguments of `hcabench host`.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct HostArguments {
+    /// Print every check and the machine as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Prints whether this machine is ready to measure. Returns the exit code: 0, or 1 if something would spoil a
+/// measurement.
+///
+/// # Errors
+/// If the machine cannot be read, or standard output not be written.
+pub fn run(arguments: &HostArguments) -> anyhow::Result<u8> {
+    let readiness =
+        Readiness::assess(Needs::of_a_default_run()).context("cannot assess this machine")?;
+    let mut out = io::stdout().lock();
+    let written = if arguments.json {
+        write_json(&readiness, &mut out)
+    } else {
+        write_table(&readiness, &mut out)
+    };
+    match written {
+        // A reader that has seen enough (head, a pager) is no failure.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        written => written.context("cannot write to standard output")?,
+    }
+    Ok(u8::from(!readiness.ready))
+}
+
+/// Writes all that was found as JSON: `ready`, `checks`, `machine`.
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn write_json(readiness: &Readiness, out: &mut impl Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, readiness)?;
+    writeln!(out)?;
+    out.flush()
+}
+
+/// Writes a line a check, what to change below it, and what it comes to.
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn write_table(readiness: &Readiness, out: &mut impl Write) -> io::Result<()> {
+    for line in wrap(&machine_in_words(&readiness.machine), WIDTH) {
+        writeln!(out, "{line}")?;
+    }
+    writeln!(out)?;
+    let title_width = readiness
+        .checks
+        .iter()
+        .map(|check| check.title.chars().count())
+        .max()
+        .unwrap_or(0);
+    let indent = VERDICT_WIDTH + GAP + title_width + GAP;
+    for check in &readiness.checks {
+        let mut found = wrap(&check.found, WIDTH - indent).into_iter();
+        writeln!(
+            out,
+            "{:VERDICT_WIDTH$}{:GAP$}{:title_width$}{:GAP$}{}",
+            verdict_in_words(check.verdict),
+            "",
+            check.title,
+            "",
+            found.next().unwrap_or_default()
+        )?;
+        for line in found {
+            writeln!(out, "{:indent$}{line}", "")?;
+        }
+        let advice = check
+            .advice
+            .as_deref()
+            .map(|advice| wrap_advice(advice, WIDTH - indent - ARROW.len()));
+        for (number, line) in advice.into_iter().flatten().enumerate() {
+            let arrow = if number == 0 { ARROW } else { "" };
+            writeln!(
+                out,
+                "{:indent$}{arrow:arrow_width$}{line}",
+                "",
+                arrow_width = ARROW.len()
+            )?;
+        }
+    }
+    writeln!(out)?;
+    for line in wrap(&summary(readiness), WIDTH) {
+        writeln!(out, "{line}")?;
+    }
+    out.flush()
+}
+
+const VERDICT_WIDTH: usize = 6;
+const GAP: usize = 2;
+const ARROW: &str = "-> ";
+
+fn verdict_in_words(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Good => "ok",
+        Verdict::Advice => "advice",
+        Verdict::Spoils => "SPOILS",
+    }
+}
+
+fn machine_in_words(machine: &Fingerprint) -> String {
+    let parts = [
+        machine.hostname.clone(),
+        machine.processor.name.clone(),
+        machine
+            .kernel_release
+            .as_ref()
+            .map(|release| format!("Linux {release}")),
+        machine.distribution.clone(),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" | ")
+}
+
+fn summary(readiness: &Readiness) -> String {
+    let spoils: Vec<&str> = readiness
+        .with(Verdict::Spoils)
+        .map(|check| check.title)
+        .collect();
+    let advice = readiness.with(Verdict::Advice).count();
+    let better = match advice {
+        0 => "nothing else to improve".to_owned(),
+        1 => "1 point could be better".to_owned(),
+        more => format!("{more} points could be better"),
+    };
+    if spoils.is_empty() {
+        format!("Ready to measure; {}.", better.replace("else ", ""))
+    } else {
+        format!(
+            "Not ready to measure: {} would spoil it; {better}.",
+            spoils.join(", ")
+        )
+    }
+}
+
+/// Breaks a text between words into lines of at most `width` characters; a longer word has a line of its own.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// Wraps, and keeps what stands behind the last colon, the command to type, on one line where it fits.
+fn wrap_advice(text: &str, width: usize) -> Vec<String> {
+    match text.rsplit_once(": ") {
+        Some((why, what)) if what.chars().count() <= width => {
+            let mut lines = wrap(&format!("{why}:"), width);
+            match lines.last_mut() {
+                Some(line) if line.chars().count() + 1 + what.chars().count() <= width => {
+                    line.push(' ');
+                    line.push_str(what);
+                }
+                _ => lines.push(what.to_owned()),
+            }
+            lines
+        }
+        _ => wrap(text, width),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::readiness::Check;
+    use proptest::prelude::*;
+
+    fn check(title: &'static str, verdict: Verdict, advice: Option<&str>) -> Check {
+        Check {
+            id: title,
+            title,
+            found: "as it is".to_owned(),
+            verdict,
+            advice: advice.map(str::to_owned),
+        }
+    }
+
+    fn readiness(checks: Vec<Check>) -> Readiness {
+        let ready = checks.iter().all(|check| check.verdict != Verdict::Spoils);
+        Readiness {
+            ready,
+            checks,
+            machine: Fingerprint::collect(),
+        }
+    }
+
+    fn table(readiness: &Readiness) -> String {
+        let mut out = Vec::new();
+        write_table(readiness, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn the_columns_align_and_advice_stands_below() {
+        let long = "change this and that ".repeat(12);
+        let text = table(&readiness(vec![
+            check("short", Verdict::Good, None),
+            check("a longer title", Verdict::Spoils, Some(&long)),
+        ]));
+        let lines: Vec<&str> = text
+            .lines()
+            .skip_while(|line| !line.is_empty())
+            .skip(1)
+            .collect();
+        assert_eq!(lines[0], "ok      short           as it is");
+        assert_eq!(lines[1], "SPOILS  a longer title  as it is");
+        assert!(
+            lines[2].starts_with("                        -> change this"),
+            "{text}"
+        );
+        assert!(
+            lines[3].starts_with("                           "),
+            "{text}"
+        );
+        assert!(
+            text.lines().all(|line| line.chars().count() <= WIDTH),
+            "{text}"
+        );
+        assert!(text.ends_with(
+            "Not ready to measure: a longer title would spoil it; nothing else to improve.\n"
+        ));
+    }
+
+    #[test]
+    fn a_command_is_not_broken() {
+        assert_eq!(
+            wrap_advice("a b c d e f: sysctl x.y=8", 14),
+            ["a b c d e f:", "sysctl x.y=8"]
+        );
+        assert_eq!(wrap_advice("why: sysctl x.y=8", 17), ["why: sysctl x.y=8"]);
+        assert_eq!(
+            wrap_advice("why: a longer way to go", 9),
+            ["why: a", "longer", "way to go"]
+        );
+    }
+
+    #[test]
+    fn the_last_line_counts() {
+        let good = || check("a", Verdict::Good, None);
+        let advised = || check("b", Verdict::Advice, Some("do"));
+        assert_eq!(
+            summary(&readiness(vec![good()])),
+            "Ready to measure; nothing to improve."
+        );
+        assert_eq!(
+            summary(&readiness(vec![advised()])),
+            "Ready to measure; 1 point could be better."
+        );
+        assert_eq!(
+            summary(&readiness(vec![advised(), good(), advised()])),
+            "Ready to measure; 2 points could be better."
+        );
+    }
+
+    #[test]
+    fn json_holds_every_check_and_the_machine() {
+        let readiness = readiness(vec![check("b", Verdict::Advice, Some("do"))]);
+        let mut out = Vec::new();
+        write_json(&readiness, &mut out).unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(json["ready"], true);
+        assert_eq!(json["checks"][0]["verdict"], "advice");
+        assert_eq!(
+            json["machine"]["kernel_release"].as_str(),
+            readiness.machine.kernel_release.as_deref()
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn wrapping_loses_no_word(text in "[a-z ]{0,200}", width in 1usize..60) {
+            let lines = wrap(&text, width);
+            prop_assert_eq!(lines.join(" "), text.split_whitespace().collect::<Vec<_>>().join(" "));
+            let advice = wrap_advice(&text, width);
+            prop_assert_eq!(advice.join(" "), lines.join(" "));
+            prop_assert!(lines.iter().all(|line| line.len() <= width || !line.contains(' ')));
+        }
+    }
+}

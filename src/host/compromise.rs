@@ -1,0 +1,138 @@
+//! What a placement had to give up, in types and in words.
+
+use super::placement::Role;
+use serde::Serialize;
+
+/// Something in a placement that is less than it should be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Compromise {
+    /// There is one CPU for everything.
+    SingleCpu {
+        /// That CPU.
+        cpu: usize,
+    },
+    /// Two roles run on one CPU, by turns.
+    SharedCpu {
+        /// One of them.
+        first: Role,
+        /// The other.
+        second: Role,
+        /// The CPU.
+        cpu: usize,
+    },
+    /// Two roles run on two threads of one physical core.
+    SmtSiblings {
+        /// One of them.
+        first: Role,
+        /// Its CPU.
+        first_cpu: usize,
+        /// The other.
+        second: Role,
+        /// Its CPU.
+        second_cpu: usize,
+    },
+    /// A role runs on another NUMA node than its device.
+    NumaRemote {
+        /// The role.
+        role: Role,
+        /// Its CPU.
+        cpu: usize,
+        /// The node of the CPU.
+        cpu_node: usize,
+        /// The node of the device.
+        device_node: usize,
+    },
+    /// A role runs on a small core of a hybrid processor.
+    EfficiencyCore {
+        /// The role.
+        role: Role,
+        /// Its CPU.
+        cpu: usize,
+    },
+    /// No core is left for a completion thread, so the sender polls for completions.
+    CompletionBySender,
+    /// No CPU is left for the rest of the process.
+    SupervisorShares,
+}
+
+impl Compromise {
+    /// What it is, in a sentence.
+    pub fn message(&self) -> String {
+        match self {
+            Self::SingleCpu { cpu } => format!("all threads share CPU {cpu}, the only one there is"),
+            Self::SharedCpu { first, second, cpu } => format!("{first} and {second} share CPU {cpu}"),
+            Self::SmtSiblings { first, first_cpu, second, second_cpu } => format!(
+                "{first} (CPU {first_cpu}) and {second} (CPU {second_cpu}) share a physical core"
+            ),
+            Self::NumaRemote { role, cpu, cpu_node, device_node } => format!(
+                "{role} runs on CPU {cpu} of NUMA node {cpu_node}, its device is on node {device_node}"
+            ),
+            Self::EfficiencyCore { role, cpu } => format!("{role} runs on CPU {cpu}, an efficiency core"),
+            Self::CompletionBySender => {
+                "no core is left for a completion thread: the sender polls for completions between posts".to_owned()
+            }
+            Self::SupervisorShares => {
+                "no CPU is left for the rest of the process, which runs on those of the measurement".to_owned()
+            }
+        }
+    }
+
+    /// What to do about it.
+    pub fn advice(&self) -> String {
+        match self {
+            Self::SingleCpu { .. } => {
+                "latencies hold the scheduler's time slices, milliseconds each; use a machine with two cores or more"
+                    .to_owned()
+            }
+            Self::SharedCpu { .. } => format!(
+                "latencies hold the scheduler's time slices, and with --priority one of the two may never run; {OWN_CORE}"
+            ),
+            Self::SmtSiblings { .. } => format!("each slows the other down; {OWN_CORE}"),
+            Self::NumaRemote { role, device_node, .. } => {
+                let how = match role.option() {
+                    Some(option) => format!("name a CPU of node {device_node} by {option}"),
+                    None => format!("leave a core of node {device_node} free for it"),
+                };
+                format!("each access to the device crosses the interconnect; {how}")
+            }
+            Self::EfficiencyCore { role, .. } => match role.option() {
+                Some(option) => format!("it is slower; name a performance core by {option}"),
+                None => "it is slower; leave a performance core free for it".to_owned(),
+            },
+            Self::CompletionBySender => {
+                "completion latencies include the wait for the sender's next look; name a CPU by --completion-cpu, or \
+                 use --poll-comp event"
+                    .to_owned()
+            }
+            Self::SupervisorShares => {
+                "progress and connection handling may interrupt a measuring thread; one more core avoids it".to_owned()
+            }
+        }
+    }
+}
+
+const OWN_CORE: &str =
+    "give each a core of its own: name fewer CPUs or other ones, or use a machine with more cores";
+
+/// A [`Compromise`] with its texts, as it stands in results.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlacementWarning {
+    /// What it is.
+    #[serde(flatten)]
+    pub compromise: Compromise,
+    /// What it is, in a sentence.
+    pub message: String,
+    /// What to do about it.
+    pub advice: String,
+}
+
+impl From<Compromise> for PlacementWarning {
+    fn from(compromise: Compromise) -> Self {
+        Self {
+            message: compromise.message(),
+            advice: compromise.advice(),
+            compromise,
+        }
+    }
+}

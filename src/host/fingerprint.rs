@@ -1,0 +1,398 @@
+//! What a machine is, so that a result can be told from one of another machine, or of the same one set up otherwise.
+//!
+//! Each field is what the machine says of itself. What it does not say is null, never a guess.
+//! Left out: the RDMA devices (they are in a result by themselves), and anything that changes from second to second.
+
+use super::cpu_set::CpuSet;
+use super::huge_pages::{HugePages, TransparentHugePages};
+use super::memory_lock::MemoryLock;
+use super::system_files::SystemFiles;
+use super::topology::Topology;
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// A machine and its set-up.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Fingerprint {
+    /// Its name.
+    pub hostname: Option<String>,
+    /// The distribution, as os-release names it for people.
+    pub distribution: Option<String>,
+    /// The kernel's release (`uname -r`).
+    pub kernel_release: Option<String>,
+    /// The kernel's build (`uname -v`).
+    pub kernel_version: Option<String>,
+    /// The kernel's command line.
+    pub kernel_command_line: Option<String>,
+    /// The processor.
+    pub processor: Processor,
+    /// The kernel's clock, and what the TSC promises.
+    pub clock: Clock,
+    /// What stands between the kernel and the hardware.
+    pub virtualisation: Virtualisation,
+    /// The memory.
+    pub memory: Memory,
+}
+
+/// The processor, and how it is run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Processor {
+    /// Its name.
+    pub name: Option<String>,
+    /// Its maker, as cpuid spells it.
+    pub vendor: Option<String>,
+    /// Its family.
+    pub family: Option<u32>,
+    /// Its model number.
+    pub model: Option<u32>,
+    /// Its stepping.
+    pub stepping: Option<u32>,
+    /// The revision of its microcode.
+    pub microcode: Option<String>,
+    /// CPUs online.
+    pub cpus: Option<usize>,
+    /// Physical cores online.
+    pub cores: Option<usize>,
+    /// Packages (sockets).
+    pub packages: Option<usize>,
+    /// NUMA nodes with CPUs.
+    pub numa_nodes: Option<usize>,
+    /// Whether a core runs more than one thread at a time.
+    pub smt: Option<bool>,
+    /// The driver that sets the frequency.
+    pub frequency_driver: Option<String>,
+    /// The frequency governors in use, over all CPUs; null where the kernel sets no frequency.
+    pub governors: Option<BTreeSet<String>>,
+    /// The CPUs the scheduler keeps other threads off.
+    pub isolated: Option<CpuSet>,
+    /// The CPUs on which the tick stops while one thread runs.
+    pub nohz_full: Option<CpuSet>,
+}
+
+/// The kernel's clock, and what the TSC promises.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Clock {
+    /// The clock source in use.
+    pub source: Option<String>,
+    /// Whether the TSC has one frequency at all speeds of the core, as the kernel found; null where there is no TSC.
+    pub constant_tsc: Option<bool>,
+    /// Whether the TSC goes on in idle states, as the kernel found.
+    pub nonstop_tsc: Option<bool>,
+    /// Whether cpuid promises both.
+    pub invariant_tsc: Option<bool>,
+}
+
+/// What stands between the kernel and the hardware.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Virtualisation {
+    /// Whether the kernel is a guest.
+    pub guest: Option<bool>,
+    /// The name of the hypervisor.
+    pub hypervisor: Option<String>,
+    /// Whether the processor is emulated in software.
+    pub emulated: Option<bool>,
+    /// The maker of the machine (DMI).
+    pub vendor: Option<String>,
+    /// The product name of the machine (DMI).
+    pub product: Option<String>,
+}
+
+/// The memory, and how much of it can be had in which way.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Memory {
+    /// All that the kernel has, in bytes.
+    pub total_bytes: Option<u64>,
+    /// The pool of huge pages of 2 MiB.
+    pub huge_pages: Option<HugePages>,
+    /// Huge pages the kernel makes by itself.
+    pub transparent_huge_pages: Option<TransparentHugePages>,
+    /// How much this process may lock.
+    pub memory_lock: Option<MemoryLock>,
+}
+
+impl Fingerprint {
+    /// The fingerprint of this machine.
+    pub fn collect() -> Self {
+        Self::from_files(
+            &SystemFiles::of_this_machine(),
+            &Cpuid::read(),
+            MemoryLock::read().ok(),
+        )
+    }
+
+    pub(crate) fn from_files(
+        files: &SystemFiles,
+        cpuid: &Cpuid,
+        memory_lock: Option<MemoryLock>,
+    ) -> Self {
+        Self {
+            hostname: files.optional("proc/sys/kernel/hostname"),
+            distribution: files
+                .field("etc/os-release", "PRETTY_NAME", '=')
+                .or_else(|| files.field("usr/lib/os-release", "PRETTY_NAME", '=')),
+            kernel_release: files.optional("proc/sys/kernel/osrelease"),
+            kernel_version: files.optional("proc/sys/kernel/version"),
+            kernel_command_line: files.optional("proc/cmdline"),
+            processor: Processor::from_files(files),
+            clock: Clock::from_files(files, cpuid),
+            virtualisation: Virtualisation::from_files(files, cpuid),
+            memory: Memory {
+                total_bytes: files.kibibytes("proc/meminfo", "MemTotal"),
+                huge_pages: HugePages::from_files(files),
+                transparent_huge_pages: TransparentHugePages::from_files(files),
+                memory_lock,
+            },
+        }
+    }
+}
+
+impl Processor {
+    fn from_files(files: &SystemFiles) -> Self {
+        // The first processor's; on a hybrid they differ in little but the microcode's target.
+        let info = |key: &str| files.field("proc/cpuinfo", key, ':');
+        let number = |key: &str| info(key)?.parse().ok();
+        let frequency = |name: &str| -> BTreeSet<String> {
+            files
+                .names("sys/devices/system/cpu")
+                .iter()
+                .filter_map(|cpu| {
+                    files.optional(&format!("sys/devices/system/cpu/{cpu}/cpufreq/{name}"))
+                })
+                .collect()
+        };
+        let topology = Topology::from_files(files, &CpuSet::new()).ok();
+        let of = topology.as_ref();
+        Self {
+            name: info("model name"),
+            vendor: info("vendor_id"),
+            family: number("cpu family"),
+            model: number("model"),
+            stepping: number("stepping"),
+            microcode: info("microcode"),
+            cpus: of.map(|topology| topology.cpus.len()),
+            cores: of.map(|topology| topology.cores().len()),
+            packages: of.and_then(Topology::packages),
+            numa_nodes: of
+                .map(|topology| topology.numa_nodes().len())
+                .filter(|nodes| *nodes > 0),
+            smt: of.map(Topology::has_smt),
+            frequency_driver: frequency("scaling_driver").pop_first(),
+            governors: Some(frequency("scaling_governor"))
+                .filter(|governors| !governors.is_empty()),
+            isolated: files
+                .cpu_list("sys/devices/system/cpu/isolated")
+                .ok()
+                .flatten(),
+            nohz_full: files
+                .cpu_list("sys/devices/system/cpu/nohz_full")
+                .ok()
+                .flatten(),
+        }
+    }
+}
+
+impl Clock {
+    fn from_files(files: &SystemFiles, cpuid: &Cpuid) -> Self {
+        let flags = files.field("proc/cpuinfo", "flags", ':');
+        let has = |flag: &str| {
+            let mut flags = flags.as_ref()?.split_whitespace();
+            // Without the flag `tsc` the line may be of an architecture that has none.
+            flags
+                .clone()
+                .any(|it| it == "tsc")
+                .then(|| flags.any(|it| it == flag))
+        };
+        Self {
+            source: files
+                .optional("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            constant_tsc: has("constant_tsc"),
+            nonstop_tsc: has("nonstop_tsc"),
+            invariant_tsc: cpuid.invariant_tsc,
+        }
+    }
+}
+
+impl Virtualisation {
+    fn from_files(files: &SystemFiles, cpuid: &Cpuid) -> Self {
+        let vendor = files.optional("sys/class/dmi/id/sys_vendor");
+        // Where there is no cpuid, Xen and QEMU tell in other ways; that nobody tells proves nothing.
+        let told = files
+            .optional("sys/hypervisor/type")
+            .or_else(|| vendor.clone().filter(|it| it == "QEMU"));
+        Self {
+            guest: cpuid.hypervisor_present.or(told.as_ref().map(|_| true)),
+            hypervisor: cpuid.hypervisor.clone().or(told),
+            emulated: cpuid.emulated,
+            vendor,
+            product: files.optional("sys/class/dmi/id/product_name"),
+        }
+    }
+}
+
+/// What the instruction cpuid tells; nothing where there is none.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Cpuid {
+    pub(crate) invariant_tsc: Option<bool>,
+    pub(crate) hypervisor_present: Option<bool>,
+    pub(crate) hypervisor: Option<String>,
+    pub(crate) emulated: Option<bool>,
+}
+
+impl Cpuid {
+    #[cfg(target_arch = "x86_64")]
+    fn read() -> Self {
+        use raw_cpuid::{CpuId, Hypervisor};
+        let cpuid = CpuId::new();
+        let present = cpuid
+            .get_feature_info()
+            .map(|features| features.has_hypervisor());
+        // Without the bit, the leaf may return anything.
+        let identity = (present == Some(true))
+            .then(|| cpuid.get_hypervisor_info())
+            .flatten()
+            .map(|it| it.identify());
+        Self {
+            invariant_tsc: Some(
+                cpuid
+                    .get_advanced_power_mgmt_info()
+                    .is_some_and(|power| power.has_invariant_tsc()),
+            ),
+            hypervisor_present: present,
+            emulated: match (present, &identity) {
+                (Some(true), Some(identity)) => Some(*identity == Hypervisor::QEMU),
+                (Some(false), _) => Some(false),
+                _ => None,
+            },
+            hypervisor: identity.map(|identity| match identity {
+                Hypervisor::Xen => "Xen".to_owned(),
+                Hypervisor::VMware => "VMware".to_owned(),
+                Hypervisor::HyperV => "Hyper-V".to_owned(),
+                Hypervisor::KVM => "KVM".to_owned(),
+                // Signs so only without KVM or another accelerator.
+                Hypervisor::QEMU => "QEMU TCG".to_owned(),
+                Hypervisor::Bhyve => "bhyve".to_owned(),
+                Hypervisor::QNX => "QNX".to_owned(),
+                Hypervisor::ACRN => "ACRN".to_owned(),
+                Hypervisor::Unknown(ebx, ecx, edx) => {
+                    let signature: Vec<u8> = [ebx, ecx, edx]
+                        .iter()
+                        .flat_map(|part| part.to_le_bytes())
+                        .collect();
+                    String::from_utf8_lossy(&signature)
+                        .trim_matches(['\0', ' '])
+                        .to_owned()
+                }
+            }),
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn read() -> Self {
+        Self::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::made_up::Machine;
+
+    fn of(machine: &Machine, cpuid: &Cpuid) -> Fingerprint {
+        Fingerprint::from_files(&SystemFiles::below(machine.root()), cpuid, None)
+    }
+
+    #[test]
+    fn what_the_machine_says() {
+        let machine = Machine::new(2, 4, 2);
+        machine
+            .isolate("2-3")
+            .file("proc/sys/kernel/hostname", "probe")
+            .file("proc/cmdline", "quiet isolcpus=2-3")
+            .file("etc/os-release", "NAME=\"Some\"\nPRETTY_NAME=\"Some Linux 12\"")
+            .file(
+                "proc/cpuinfo",
+                "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\n\
+                 model name\t: A Processor\nstepping\t: 8\nmicrocode\t: 0x2b\nflags\t\t: fpu tsc constant_tsc\n\n\
+                 processor\t: 1\nmodel name\t: Another",
+            )
+            .file("proc/meminfo", "MemTotal:       16309748 kB\nMemFree:  1 kB")
+            .file("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance")
+            .file("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "powersave")
+            .file("sys/devices/system/cpu/cpu1/cpufreq/scaling_driver", "intel_pstate")
+            .file("sys/class/dmi/id/product_name", "Box 7");
+        let found = of(
+            &machine,
+            &Cpuid {
+                hypervisor_present: Some(false),
+                ..Cpuid::default()
+            },
+        );
+        assert_eq!(found.hostname.as_deref(), Some("probe"));
+        assert_eq!(found.distribution.as_deref(), Some("Some Linux 12"));
+        assert_eq!(
+            found.kernel_command_line.as_deref(),
+            Some("quiet isolcpus=2-3")
+        );
+        let processor = &found.processor;
+        assert_eq!(processor.name.as_deref(), Some("A Processor"));
+        assert_eq!(
+            (processor.family, processor.model, processor.stepping),
+            (Some(6), Some(143), Some(8))
+        );
+        assert_eq!(processor.microcode.as_deref(), Some("0x2b"));
+        assert_eq!((processor.cpus, processor.cores), (Some(16), Some(8)));
+        assert_eq!(
+            (processor.packages, processor.numa_nodes, processor.smt),
+            (Some(2), Some(2), Some(true))
+        );
+        let governors = BTreeSet::from(["performance".to_owned(), "powersave".to_owned()]);
+        assert_eq!(processor.governors, Some(governors));
+        assert_eq!(processor.frequency_driver.as_deref(), Some("intel_pstate"));
+        assert_eq!(processor.isolated, Some("2-3".parse().unwrap()));
+        assert_eq!(
+            (found.clock.constant_tsc, found.clock.nonstop_tsc),
+            (Some(true), Some(false))
+        );
+        assert_eq!(found.virtualisation.guest, Some(false));
+        assert_eq!(found.virtualisation.product.as_deref(), Some("Box 7"));
+        assert_eq!(found.memory.total_bytes, Some(16_309_748 * 1024));
+    }
+
+    #[test]
+    fn what_it_does_not_say_is_null() {
+        let machine = Machine::new(1, 1, 1);
+        machine.without("sys/devices");
+        let found = serde_json::to_value(of(&machine, &Cpuid::default())).unwrap();
+        fn leaves(value: &serde_json::Value) -> Vec<&serde_json::Value> {
+            match value {
+                serde_json::Value::Object(fields) => fields.values().flat_map(leaves).collect(),
+                leaf => vec![leaf],
+            }
+        }
+        let leaves = leaves(&found);
+        assert!(
+            leaves.len() > 25 && leaves.iter().all(|leaf| leaf.is_null()),
+            "{found}"
+        );
+    }
+
+    #[test]
+    fn this_machine_names_its_kernel() {
+        let found = Fingerprint::collect();
+        let kernel = release_by_uname();
+        assert_eq!(found.kernel_release, Some(kernel));
+        assert!(found.processor.cpus.unwrap() >= found.processor.cores.unwrap());
+        assert!(found.memory.total_bytes.unwrap() > 1 << 20);
+    }
+
+    /// The kernel's release by the system call.
+    fn release_by_uname() -> String {
+        // SAFETY: a utsname of zeros is valid, and the call fills it.
+        let mut names: libc::utsname = unsafe { std::mem::zeroed() };
+        // SAFETY: `names` is alive and exclusive.
+        assert_eq!(unsafe { libc::uname(&mut names) }, 0);
+        // SAFETY: the call left a text that ends in zero in the array.
+        let release = unsafe { std::ffi::CStr::from_ptr(names.release.as_ptr()) };
+        release.to_str().unwrap().to_owned()
+    }
+}

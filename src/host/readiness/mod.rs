@@ -1,0 +1,199 @@
+//! Whether this machine is ready to measure, and what to change if not.
+//!
+//! Each check is a function of `Facts` in a file by subject: `processor`, `rdma`, `clock`, `memory`, `system`. A check
+//! spoils only where figures would be wrong or a default run impossible; what adds some noise or widens a tail is
+//! advice.
+//!
+//! Left out: the state of the RDMA devices themselves (links, firmware), what their interrupts do, and measuring
+//! anything.
+
+mod clock;
+mod memory;
+mod processor;
+mod rdma;
+mod system;
+
+use super::error::HostError;
+use super::fingerprint::Fingerprint;
+use super::memory_lock::{MemoryLock, address_space_size};
+use super::system_files::SystemFiles;
+use super::topology::Topology;
+use serde::Serialize;
+
+/// What a check came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Nothing to do.
+    Good,
+    /// A measurement is valid, and would be better after what is advised.
+    Advice,
+    /// A measurement would be wrong, or is impossible.
+    Spoils,
+}
+
+/// One property of the machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// Its name for programs; it stays the same from version to version.
+    pub id: &'static str,
+    /// Its name for people.
+    pub title: &'static str,
+    /// How the machine is.
+    pub found: String,
+    /// What that means.
+    pub verdict: Verdict,
+    /// What to change, if there is anything.
+    pub advice: Option<String>,
+}
+
+/// What a run needs of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Needs {
+    /// Physical cores without which no figure is right.
+    pub cores: usize,
+    /// Physical cores with which no role shares one.
+    pub better_cores: usize,
+    /// Huge pages of 2 MiB.
+    pub huge_pages: u64,
+    /// Bytes to lock: the whole address space of the process in a run.
+    pub locked_bytes: u64,
+}
+
+impl Needs {
+    /// What a run with default settings needs.
+    ///
+    /// Locked is what this process has mapped now, the huge pages, and the stacks of the threads, of 2 MiB each.
+    pub fn of_a_default_run() -> Self {
+        const BUFFERS: u64 = 8;
+        const THREADS: u64 = 6;
+        const PAGE: u64 = 2 << 20;
+        Self {
+            cores: 2,
+            better_cores: 3,
+            huge_pages: BUFFERS,
+            locked_bytes: address_space_size().unwrap_or(0) + (BUFFERS + THREADS) * PAGE,
+        }
+    }
+}
+
+/// What the checks are made on.
+struct Facts {
+    files: SystemFiles,
+    topology: Topology,
+    fingerprint: Fingerprint,
+    memory_lock: MemoryLock,
+    needs: Needs,
+}
+
+/// What was found on a machine.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Readiness {
+    /// Whether nothing spoils a measurement.
+    pub ready: bool,
+    /// Each check, by subject.
+    pub checks: Vec<Check>,
+    /// The machine.
+    pub machine: Fingerprint,
+}
+
+impl Readiness {
+    /// Checks this machine. Call it before any thread is pinned.
+    ///
+    /// # Errors
+    /// If the topology or the memlock limit cannot be read.
+    pub fn assess(needs: Needs) -> Result<Self, HostError> {
+        Ok(Self::from_facts(Facts {
+            files: SystemFiles::of_this_machine(),
+            topology: Topology::read()?,
+            fingerprint: Fingerprint::collect(),
+            memory_lock: MemoryLock::read()?,
+            needs,
+        }))
+    }
+
+    fn from_facts(facts: Facts) -> Self {
+        let checks: Vec<Check> = [
+            processor::cores(&facts),
+            processor::isolation(&facts),
+            processor::smt(&facts),
+            processor::governor(&facts),
+            processor::idle_states(&facts),
+            rdma::nodes(&facts),
+            clock::source(&facts),
+            clock::tsc(&facts),
+            memory::huge_pages(&facts),
+            memory::lock_limit(&facts),
+            memory::transparent_huge_pages(&facts),
+            memory::swap(&facts),
+            memory::numa_balancing(&facts),
+            system::virtualisation(&facts),
+            system::load(&facts),
+            system::interrupts(&facts),
+            system::realtime_throttling(&facts),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let ready = checks.iter().all(|check| check.verdict < Verdict::Spoils);
+        Self {
+            ready,
+            checks,
+            machine: facts.fingerprint,
+        }
+    }
+
+    /// The checks with that verdict.
+    pub fn with(&self, verdict: Verdict) -> impl Iterator<Item = &Check> {
+        self.checks
+            .iter()
+            .filter(move |check| check.verdict == verdict)
+    }
+}
+
+/// A check about to be judged.
+struct Subject {
+    id: &'static str,
+    title: &'static str,
+    found: String,
+}
+
+fn subject(id: &'static str, title: &'static str, found: impl Into<String>) -> Subject {
+    Subject {
+        id,
+        title,
+        found: found.into(),
+    }
+}
+
+impl Subject {
+    fn judged(self, verdict: Verdict, advice: Option<String>) -> Option<Check> {
+        Some(Check {
+            id: self.id,
+            title: self.title,
+            found: self.found,
+            verdict,
+            advice,
+        })
+    }
+
+    fn good(self) -> Option<Check> {
+        self.judged(Verdict::Good, None)
+    }
+
+    fn advise(self, advice: impl Into<String>) -> Option<Check> {
+        self.judged(Verdict::Advice, Some(advice.into()))
+    }
+
+    fn spoils(self, advice: impl Into<String>) -> Option<Check> {
+        self.judged(Verdict::Spoils, Some(advice.into()))
+    }
+}
+
+/// A number with its noun.
+fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests;

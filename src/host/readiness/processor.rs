@@ -1,0 +1,179 @@
+//! Cores, their isolation, their threads and how fast they run.
+
+use super::{Check, Facts, count, subject};
+use crate::host::cpu_set::CpuSet;
+use std::collections::BTreeSet;
+
+const CPUS: &str = "sys/devices/system/cpu";
+
+pub(super) fn cores(facts: &Facts) -> Option<Check> {
+    let allowed = facts.topology.allowed_cores().len();
+    let all = facts.topology.cores().len();
+    let cpus = facts.topology.allowed().len();
+    let mut found = format!(
+        "{}, {}",
+        count(allowed, "physical core"),
+        count(cpus, "CPU")
+    );
+    if allowed < all {
+        found += &format!("; {all} cores in the machine");
+    }
+    let subject = subject("cores", "cores", found);
+    let elsewhere = if allowed < all {
+        "widen what this process may use (taskset, cpuset)"
+    } else {
+        "use a machine with more cores"
+    };
+    if allowed < facts.needs.cores {
+        subject.spoils(format!(
+            "sender and receiver would take turns or slow each other down on one core: {elsewhere}"
+        ))
+    } else if allowed < facts.needs.better_cores {
+        subject.advise(format!(
+            "the sender polls for completions itself, and the rest of the process runs between the messages: {elsewhere}"
+        ))
+    } else {
+        subject.good()
+    }
+}
+
+pub(super) fn isolation(facts: &Facts) -> Option<Check> {
+    let topology = &facts.topology;
+    let isolated = topology.select(|cpu| cpu.isolated && cpu.allowed);
+    let ticking = topology.select(|cpu| cpu.isolated && cpu.allowed && !cpu.nohz_full);
+    let isolated_cores = topology
+        .allowed_cores()
+        .iter()
+        .filter(|core| !core.is_disjoint(&isolated))
+        .count();
+    let found = match (isolated.is_empty(), ticking.is_empty()) {
+        (true, _) => "none".to_owned(),
+        (false, true) => format!("{isolated}, without a tick"),
+        (false, false) => format!("{isolated}, with the scheduler's tick on {ticking}"),
+    };
+    let subject = subject("isolated_cpus", "isolated CPUs", found);
+    if isolated_cores >= facts.needs.cores && ticking.is_empty() {
+        return subject.good();
+    }
+    let chosen = if isolated_cores >= facts.needs.cores {
+        isolated
+    } else {
+        worth_isolating(facts)
+    };
+    if chosen.is_empty() {
+        return subject.advise(
+            "other threads run between the messages; with three cores or more, two could be isolated for the measurement",
+        );
+    }
+    subject.advise(format!(
+        "keep other threads and the tick away: boot with isolcpus=managed_irq,domain,{chosen} nohz_full={chosen} \
+         rcu_nocbs={chosen}"
+    ))
+}
+
+/// The last cores, as many as a run can use, and never all or that of CPU 0; both threads of each.
+fn worth_isolating(facts: &Facts) -> CpuSet {
+    let cores: BTreeSet<CpuSet> = facts.topology.cores();
+    if cores.len() < 3 {
+        return CpuSet::new();
+    }
+    cores
+        .iter()
+        .rev()
+        .filter(|core| !core.contains(0))
+        .take(facts.needs.better_cores.min(cores.len() - 1))
+        .fold(CpuSet::new(), |chosen, core| chosen.union(core))
+}
+
+pub(super) fn smt(facts: &Facts) -> Option<Check> {
+    if !facts.topology.has_smt() {
+        return subject("smt", "SMT", "off, one thread a core").good();
+    }
+    subject("smt", "SMT", "on").advise(
+        "what runs on the sibling of a measuring CPU slows it: echo off > /sys/devices/system/cpu/smt/control as root, \
+         or boot with nosmt",
+    )
+}
+
+pub(super) fn governor(facts: &Facts) -> Option<Check> {
+    let governors: BTreeSet<String> = facts
+        .topology
+        .allowed()
+        .iter()
+        .filter_map(|cpu| {
+            facts
+                .files
+                .optional(&format!("{CPUS}/cpu{cpu}/cpufreq/scaling_governor"))
+        })
+        .collect();
+    let title = "frequency governor";
+    if governors.is_empty() {
+        let found = match facts.fingerprint.virtualisation.guest {
+            Some(true) => "none in this guest, the host decides",
+            _ => "none, the kernel sets no frequency",
+        };
+        return subject("governor", title, found).good();
+    }
+    let driver = facts.fingerprint.processor.frequency_driver.as_deref();
+    let names = governors
+        .iter()
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .join(", ");
+    let found = driver.map_or(names.clone(), |driver| format!("{names} ({driver})"));
+    let subject = subject("governor", title, found);
+    let command = "cpupower frequency-set -g performance";
+    // These drivers raise the frequency under load also with powersave; all others then keep to the lowest.
+    let scales_by_itself =
+        driver.is_some_and(|it| matches!(it, "intel_pstate" | "amd-pstate-epp" | "amd_pstate_epp"));
+    if governors.iter().all(|governor| governor == "performance") {
+        subject.good()
+    } else if governors.contains("powersave") && !scales_by_itself {
+        subject.spoils(format!(
+            "cores are held at their lowest frequency: {command}"
+        ))
+    } else {
+        subject.advise(format!(
+            "cores change their frequency during a measurement: {command}"
+        ))
+    }
+}
+
+pub(super) fn idle_states(facts: &Facts) -> Option<Check> {
+    // cpupower disables states from a latency on: just above that of C1 on common processors.
+    const LATENCY_US: u64 = 10;
+    let deepest = facts
+        .topology
+        .allowed()
+        .iter()
+        .flat_map(|cpu| {
+            let folder = format!("{CPUS}/cpu{cpu}/cpuidle");
+            facts
+                .files
+                .names(&folder)
+                .into_iter()
+                .map(move |state| format!("{folder}/{state}"))
+        })
+        .filter(|state| facts.files.number::<u32>(&format!("{state}/disable")) == Some(0))
+        .filter_map(|state| {
+            let latency: u64 = facts.files.number(&format!("{state}/latency"))?;
+            Some((latency, facts.files.optional(&format!("{state}/name"))?))
+        })
+        .max();
+    let title = "idle states";
+    let Some((latency, name)) = deepest else {
+        return subject("idle_states", title, "none known to the kernel").good();
+    };
+    let subject = subject(
+        "idle_states",
+        title,
+        format!("deepest is {name}, {latency} us to leave"),
+    );
+    if latency < LATENCY_US {
+        return subject.good();
+    }
+    subject.advise(format!(
+        "a thread that sleeps (--poll event) wakes up late, and caches may be cold after a pause: \
+         cpupower idle-set -D {LATENCY_US}"
+    ))
+}

@@ -1,0 +1,103 @@
+//! What else runs, below this kernel and beside this program.
+
+use super::{Check, Facts, count, subject};
+
+pub(super) fn virtualisation(facts: &Facts) -> Option<Check> {
+    let id = "virtualisation";
+    let found = &facts.fingerprint.virtualisation;
+    let name = found
+        .hypervisor
+        .as_deref()
+        .unwrap_or("an unknown hypervisor");
+    match (found.guest, found.emulated) {
+        (_, Some(true)) => subject(id, id, format!("{name}, the processor is emulated in software"))
+            .spoils("figures test the tool and say nothing of hardware: use KVM, or measure on the machine itself"),
+        (Some(true), _) => subject(id, id, format!("guest of {name}")).advise(
+            "the host may stop a CPU of the guest at any moment: measure on the machine itself, or pin each virtual CPU to a \
+             core of its own",
+        ),
+        (Some(false), _) => subject(id, id, "none").good(),
+        (None, _) => subject(id, id, "none that shows").good(),
+    }
+}
+
+pub(super) fn load(facts: &Facts) -> Option<Check> {
+    // Below half a thread, what runs is the odd daemon.
+    const QUIET: f64 = 0.5;
+    let text = facts.files.optional("proc/loadavg")?;
+    let mut fields = text.split_whitespace();
+    let load: f64 = fields.next()?.parse().ok()?;
+    // Threads that run or want to at this moment, of which one is ours. The average alone would remember a build
+    // that has ended.
+    let running: usize = fields.nth(2)?.split_once('/')?.0.parse().ok()?;
+    let others = running.saturating_sub(1);
+    let cpus = facts.topology.cpus.len();
+    let subject = subject(
+        "load",
+        "load",
+        format!(
+            "{load:.2} over the last minute, now {others}, {}",
+            count(cpus, "CPU")
+        ),
+    );
+    let isolated = facts.topology.select(|cpu| cpu.isolated && cpu.allowed);
+    let cores_apart = facts
+        .topology
+        .allowed_cores()
+        .iter()
+        .filter(|core| !core.is_disjoint(&isolated))
+        .count();
+    if load < QUIET || cores_apart >= facts.needs.cores {
+        subject.good()
+    } else if load >= cpus as f64 && others >= cpus {
+        subject.spoils(
+            "other programs take every CPU, and latencies hold their time slices: end them (top shows them)",
+        )
+    } else {
+        subject.advise("other programs run or have run: end them (top shows them), or isolate CPUs")
+    }
+}
+
+pub(super) fn interrupts(facts: &Facts) -> Option<Check> {
+    let running = facts
+        .files
+        .names("proc")
+        .iter()
+        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+        .any(|process| {
+            facts
+                .files
+                .optional(&format!("proc/{process}/comm"))
+                .as_deref()
+                == Some("irqbalance")
+        });
+    let title = "irqbalance";
+    if !running {
+        return subject("irqbalance", title, "not running").good();
+    }
+    subject("irqbalance", title, "running").advise(
+        "it moves interrupts onto measuring CPUs: systemctl stop irqbalance, or name the CPUs it must leave alone in \
+         IRQBALANCE_BANNED_CPULIST",
+    )
+}
+
+/// None where the kernel has no such limit.
+pub(super) fn realtime_throttling(facts: &Facts) -> Option<Check> {
+    let title = "real-time throttling";
+    let runtime: i64 = facts.files.number("proc/sys/kernel/sched_rt_runtime_us")?;
+    let period: i64 = facts.files.number("proc/sys/kernel/sched_rt_period_us")?;
+    if runtime < 0 || runtime >= period {
+        return subject("realtime_throttling", title, "off").good();
+    }
+    let (runtime, period) = (runtime as f64 / 1e3, period as f64 / 1e3);
+    subject(
+        "realtime_throttling",
+        title,
+        format!("{runtime} of each {period} ms"),
+    )
+    .advise(format!(
+        "with --priority, a thread that spins may be stopped for {} ms each {period} ms: \
+         sysctl kernel.sched_rt_runtime_us=-1",
+        period - runtime
+    ))
+}
