@@ -6,12 +6,15 @@
 //!
 //! | module | what it writes |
 //! | --- | --- |
+//! | [`json`] | settings and whole results, in one piece or not at all |
 //! | [`units`] | durations, bytes and rates for people |
 //!
 //! Left out: reading results back, and plots.
 
 pub mod error;
+pub mod json;
 pub mod units;
 
+mod durable;
 
 pub use error::ReportError;
