@@ -6,15 +6,21 @@
 //!
 //! | module | what it writes |
 //! | --- | --- |
+//! | [`csv`] | rows as they come, and the summary, each row of it durable |
+//! | [`record`] | one row with named cells, for CSV, JSON and tables alike |
 //! | [`json`] | settings and whole results, in one piece or not at all |
 //! | [`units`] | durations, bytes and rates for people |
 //!
 //! Left out: reading results back, and plots.
 
+pub mod csv;
 pub mod error;
 pub mod json;
+pub mod record;
 pub mod units;
 
 mod durable;
 
+pub use self::csv::{CsvFile, Micros3, SummaryFile};
 pub use error::ReportError;
+pub use record::{Cell, Record};
