@@ -9,12 +9,14 @@
 //! | [`csv`] | rows as they come, and the summary, each row of it durable |
 //! | [`record`] | one row with named cells, for CSV, JSON and tables alike |
 //! | [`json`] | settings and whole results, in one piece or not at all |
+//! | [`hgrm`] | a distribution, for HdrHistogram's plotter |
 //! | [`units`] | durations, bytes and rates for people |
 //!
 //! Left out: reading results back, and plots.
 
 pub mod csv;
 pub mod error;
+pub mod hgrm;
 pub mod json;
 pub mod record;
 pub mod units;
