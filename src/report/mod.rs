@@ -6,6 +6,7 @@
 //!
 //! | module | what it writes |
 //! | --- | --- |
+//! | [`folder`] | the results folder and one folder a point, marked until complete |
 //! | [`csv`] | rows as they come, and the summary, each row of it durable |
 //! | [`record`] | one row with named cells, for CSV, JSON and tables alike |
 //! | [`json`] | settings and whole results, in one piece or not at all |
@@ -16,6 +17,7 @@
 
 pub mod csv;
 pub mod error;
+pub mod folder;
 pub mod hgrm;
 pub mod json;
 pub mod record;
@@ -25,4 +27,5 @@ mod durable;
 
 pub use self::csv::{CsvFile, Micros3, SummaryFile};
 pub use error::ReportError;
+pub use folder::{PointFolder, ResultsFolder};
 pub use record::{Cell, Record};
