@@ -11,6 +11,7 @@
 //! | [`record`] | one row with named cells, for CSV, JSON and tables alike |
 //! | [`json`] | settings and whole results, in one piece or not at all |
 //! | [`hgrm`] | a distribution, for HdrHistogram's plotter |
+//! | [`table`] | aligned text for a terminal |
 //! | [`units`] | durations, bytes and rates for people |
 //!
 //! Left out: reading results back, and plots.
@@ -21,6 +22,7 @@ pub mod folder;
 pub mod hgrm;
 pub mod json;
 pub mod record;
+pub mod table;
 pub mod units;
 
 mod durable;
@@ -29,3 +31,4 @@ pub use self::csv::{CsvFile, Micros3, SummaryFile};
 pub use error::ReportError;
 pub use folder::{PointFolder, ResultsFolder};
 pub use record::{Cell, Record};
+pub use table::{Column, Table};
