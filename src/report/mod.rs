@@ -12,6 +12,7 @@
 //! | [`json`] | settings and whole results, in one piece or not at all |
 //! | [`hgrm`] | a distribution, for HdrHistogram's plotter |
 //! | [`table`] | aligned text for a terminal |
+//! | [`progress`] | a bar over the sweep on standard error |
 //! | [`units`] | durations, bytes and rates for people |
 //!
 //! Left out: reading results back, and plots.
@@ -21,6 +22,7 @@ pub mod error;
 pub mod folder;
 pub mod hgrm;
 pub mod json;
+pub mod progress;
 pub mod record;
 pub mod table;
 pub mod units;
@@ -30,5 +32,6 @@ mod durable;
 pub use self::csv::{CsvFile, Micros3, SummaryFile};
 pub use error::ReportError;
 pub use folder::{PointFolder, ResultsFolder};
+pub use progress::{LastPoint, Progress, ProgressMode};
 pub use record::{Cell, Record};
 pub use table::{Column, Table};
