@@ -84,7 +84,7 @@ impl Table {
         self
     }
 
-    /// Adds an empty line between two groups of rows.
+    /// Adds an empty line between the rows before it and those after it, if there are both.
     pub fn separator(&mut self) -> &mut Self {
         self.rows.push(Row::Separator);
         self
@@ -195,7 +195,7 @@ impl Table {
                 &first[column]
             };
             let mut item = format!("{title} {value}");
-            if !unit.is_empty() {
+            if !unit.is_empty() && value.contains(|character: char| character.is_ascii_digit()) {
                 let _ = write!(item, " {unit}");
             }
             if place + 1 < same.len() {
@@ -231,10 +231,17 @@ impl Table {
             line(&|column| layouts[column].heading(&self.columns[column].unit));
         }
         line(&|column| "-".repeat(layouts[column].width));
+        let mut gap = None;
         for row in &self.rows {
             match row {
-                Row::Cells(cells) => line(&|column| layouts[column].body(&cells[column])),
-                Row::Separator => line(&|_| String::new()),
+                Row::Cells(cells) => {
+                    if gap == Some(true) {
+                        line(&|_| String::new());
+                    }
+                    line(&|column| layouts[column].body(&cells[column]));
+                    gap = Some(false);
+                }
+                Row::Separator => gap = gap.map(|_| true),
             }
         }
     }
@@ -398,6 +405,19 @@ ud           8  on        85
             table.render(Some(5)),
             "in all rows: service rc\n\n p50\n  us\n----\n21.3\n"
         );
+    }
+
+    #[test]
+    fn separators_at_the_ends_are_not_shown() {
+        let mut table = Table::new(vec![Column::text("a")]);
+        table
+            .separator()
+            .row(["1"])
+            .separator()
+            .separator()
+            .row(["2"])
+            .separator();
+        assert_eq!(table.render(None), "a\n-\n1\n\n2\n");
     }
 
     #[test]
