@@ -1,6 +1,6 @@
 //! A bar over a sweep, on standard error.
 //!
-//! The bar is redrawn when a point begins and at no other time: nothing runs beside a measurement. It shows the points
+//! The bar is redrawn when a point begins or ends and at no other time: nothing runs beside a measurement. It shows the points
 //! done, the time passed and the time left by the mean of the points so far, the figures of the last point and the name
 //! of the one being measured.
 //!
@@ -13,7 +13,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle, TermLike};
 
 use super::units;
 
@@ -135,8 +135,14 @@ impl Progress {
             ProgressMode::Hidden => ProgressDrawTarget::hidden(),
         };
         let points = points as u64;
-        let style = ProgressStyle::with_template("{prefix} [{bar:12}] {wide_msg}")
+        let number = |state: &ProgressState, out: &mut dyn fmt::Write| {
+            let points = state.len().unwrap_or(0);
+            // A bar without its number is no reason to end a run.
+            let _ = write!(out, "{}/{points}", (state.pos() + 1).min(points));
+        };
+        let style = ProgressStyle::with_template("{number} [{bar:8}] {wide_msg}")
             .expect("the template is well-formed")
+            .with_key("number", number)
             .progress_chars("=> ");
         let bar = ProgressBar::with_draw_target(Some(points), target).with_style(style);
         Self {
@@ -150,11 +156,8 @@ impl Progress {
 
     /// Shows that the next point is being measured.
     pub fn start_point(&self, name: &str) {
-        let number = (self.bar.position() + 1).min(self.points);
-        self.bar.set_prefix(format!("{number}/{}", self.points));
         self.bar
             .set_message(self.message(name, self.began.elapsed()));
-        self.bar.tick();
     }
 
     /// Keeps the figures of the point that was measured, to be shown with the next one.
@@ -168,16 +171,12 @@ impl Progress {
         let mut text = units::clock(elapsed.as_secs());
         if done > 0 && done < self.points {
             let left = elapsed.as_secs_f64() / done as f64 * (self.points - done) as f64;
-            text += &format!(", about {} left", units::clock(left.round() as u64));
+            text += &format!(", {} left", units::clock(left.round() as u64));
         }
         if let Some(last) = *self.last.lock().unwrap_or_else(PoisonError::into_inner) {
-            text += &format!("  last: {} messages", last.messages);
+            text += &format!("  last {} msgs", last.messages);
             if let (Some(p50), Some(p99)) = (last.p50_ns, last.p99_ns) {
-                text += &format!(
-                    ", p50 {}, p99 {}",
-                    units::duration(p50),
-                    units::duration(p99)
-                );
+                text += &format!(" p50 {} p99 {}", units::duration(p50), units::duration(p99));
             }
         }
         format!("{text}  {name}")
@@ -380,7 +379,7 @@ mod tests {
     fn one_line_with_the_last_point() {
         let (progress, captured) = plain(3, 100);
         progress.start_point("rc-send-8");
-        assert_eq!(captured.screen(), ["1/3 [            ] 0:00  rc-send-8"]);
+        assert_eq!(captured.screen(), ["1/3 [        ] 0:00  rc-send-8"]);
         progress.finish_point(LastPoint {
             messages: 1000,
             p50_ns: Some(21_345.0),
@@ -389,16 +388,18 @@ mod tests {
         progress.start_point("ud-send-8");
         assert_eq!(
             captured.screen(),
-            ["2/3 [====>       ] 0:00, about 0:00 left  last: 1000 messages, p50 21.3 us, p99 44.1 us  ud-send-8"
-                .chars()
-                .take(99)
-                .collect::<String>()]
+            [
+                "2/3 [==>     ] 0:00, 0:00 left  last 1000 msgs p50 21.3 us p99 44.1 us  ud-send-8"
+                    .chars()
+                    .take(99)
+                    .collect::<String>()
+            ]
         );
         progress.finish_point(LastPoint::default());
         progress.start_point("x");
         assert_eq!(
             captured.screen(),
-            ["3/3 [========>   ] 0:00, about 0:00 left  last: 0 messages  x"]
+            ["3/3 [=====>  ] 0:00, 0:00 left  last 0 msgs  x"]
         );
         progress.finish();
         assert_eq!(captured.screen(), [""]);
@@ -413,7 +414,7 @@ mod tests {
             captured.screen(),
             [
                 "the CPU governor is powersave: set it to performance",
-                "1/2 [            ] 0:00  rc-send-8"
+                "1/2 [        ] 0:00  rc-send-8"
             ]
         );
         drop(progress);
@@ -473,7 +474,7 @@ mod tests {
         progress.finish_point(LastPoint::default());
         let text = progress.message("p", Duration::from_secs(60));
         assert!(
-            text.starts_with("1:00, about 4:00 left  last: 0 messages  p"),
+            text.starts_with("1:00, 4:00 left  last 0 msgs  p"),
             "{text}"
         );
     }
