@@ -11,12 +11,17 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::durable::{self, folder_of, partial_path, sync_folder};
+use self::earlier::{Earlier, is_point, is_true_folder};
+use super::durable::{self, folder_of, sync_folder};
 use super::error::ReportError;
+
+mod earlier;
+#[cfg(test)]
+mod tests;
 
 /// The file that marks a folder as incomplete.
 pub const MARK: &str = "INCOMPLETE";
@@ -57,6 +62,8 @@ pub struct PointFolder {
 struct Shared {
     path: PathBuf,
     list: File,
+    /// What this run has put on the list.
+    given: Mutex<BTreeSet<String>>,
     unfinished: AtomicUsize,
 }
 
@@ -111,36 +118,46 @@ impl ResultsFolder {
     ) -> Result<Self, ReportError> {
         probe(path)?;
         let mark = path.join(MARK);
-        if earlier.evidence.is_some() {
-            write_mark(&mark, MARK_NOT_ENDED)?;
-            earlier.remove(path)?;
-        } else {
+        let fresh = earlier.evidence.is_none();
+        if fresh {
             // Of two runs that begin at the same moment, one gets the folder.
-            let created = OpenOptions::new().write(true).create_new(true).open(&mark);
-            match created {
-                Ok(_) => write_mark(&mark, MARK_NOT_ENDED)?,
-                Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
-                    return Err(ReportError::ExistingResults {
-                        path: path.to_path_buf(),
-                        found: MARK.to_owned(),
-                    });
-                }
-                Err(cause) => return Err(ReportError::from_io("create", &mark, cause)),
-            }
+            let claimed = OpenOptions::new().write(true).create_new(true).open(&mark);
+            claimed.map_err(|cause| match cause.kind() {
+                io::ErrorKind::AlreadyExists => ReportError::ExistingResults {
+                    path: path.to_path_buf(),
+                    found: MARK.to_owned(),
+                },
+                _ => ReportError::from_io("create", &mark, cause),
+            })?;
         }
+        let begun = Self::begin(path, &mark, earlier);
+        if fresh && begun.is_err() {
+            // Nothing was there before, and nothing of ours stays; the error is what is reported.
+            let _ = fs::remove_file(path.join(LIST));
+            let _ = fs::remove_file(&mark);
+        }
+        let shared = Shared {
+            path: path.to_path_buf(),
+            list: begun?,
+            given: Mutex::default(),
+            unfinished: AtomicUsize::new(0),
+        };
+        Ok(Self {
+            shared: Arc::new(shared),
+            free_bytes,
+        })
+    }
+
+    /// Marks the folder, removes the earlier run, and returns the new list.
+    fn begin(path: &Path, mark: &Path, earlier: &Earlier) -> Result<File, ReportError> {
+        write_mark(mark, MARK_NOT_ENDED)?;
+        earlier.remove(path)?;
         let list_path = path.join(LIST);
         let list = File::create(&list_path)
             .map_err(|cause| ReportError::from_io("create", &list_path, cause))?;
         sync_folder(path)?;
         sync_folder(folder_of(path))?;
-        Ok(Self {
-            shared: Arc::new(Shared {
-                path: path.to_path_buf(),
-                list,
-                unfinished: AtomicUsize::new(0),
-            }),
-            free_bytes,
-        })
+        Ok(list)
     }
 
     /// The folder's path, as given.
@@ -156,34 +173,39 @@ impl ResultsFolder {
     /// The path of a file at the top, such as [`SUMMARY`], which the caller then writes. It is on the list from here on.
     ///
     /// # Errors
-    /// [`ReportError`] when the name is not a plain one, or the list cannot be written.
+    /// [`ReportError`] when the name is not a plain one, when a file of that name is there that is not of this run, or
+    /// when the list cannot be written.
     pub fn file(&self, name: &str) -> Result<PathBuf, ReportError> {
         check_name(self.path(), name)?;
-        self.shared.put_on_list(name)?;
-        Ok(self.path().join(name))
+        self.shared.give(name, |there| !there)
     }
 
-    /// Makes the folder of a point, with its mark.
+    /// Makes the folder of a point, with its mark. If the folder is there and holds no results (because replacing an
+    /// earlier run left the user's own files in it), it is used as it is.
     ///
     /// # Errors
-    /// [`ReportError`] when the name is not a plain one, when something of that name is there, or when the folder cannot
-    /// be made.
+    /// [`ReportError`] when the name is not a plain one, when this run has such a point or something else of that name is
+    /// there, or when the folder cannot be made.
     pub fn point(&self, name: &str) -> Result<PointFolder, ReportError> {
         check_name(self.path(), name)?;
-        let path = self.path().join(name);
-        if path.symlink_metadata().is_ok() {
-            let reason = "something of that name is already there";
-            return Err(ReportError::BadName {
-                path: self.path().to_path_buf(),
-                name: name.to_owned(),
-                reason,
-            });
+        let folder = format!("{name}/");
+        if self.shared.has_given(&folder) {
+            return Err(self.shared.taken(name));
         }
-        self.shared.put_on_list(&format!("{name}/"))?;
-        self.shared.put_on_list(&format!("{name}/{MARK}"))?;
-        fs::create_dir(&path)
-            .map_err(|cause| ReportError::from_io("create the folder", &path, cause))?;
-        write_mark(&path.join(MARK), MARK_NOT_ENDED)?;
+        let path = self.path().join(name);
+        self.shared.give(&folder, |there| {
+            !there || (is_true_folder(&path) && !is_point(&path))
+        })?;
+        if !path.exists() {
+            fs::create_dir(&path)
+                .map_err(|cause| ReportError::from_io("create the folder", &path, cause))?;
+        }
+        write_mark(
+            &self
+                .shared
+                .give(&format!("{folder}{MARK}"), |there| !there)?,
+            MARK_NOT_ENDED,
+        )?;
         sync_folder(self.path())?;
         self.shared.unfinished.fetch_add(1, Ordering::Relaxed);
         Ok(PointFolder {
@@ -232,11 +254,12 @@ impl PointFolder {
     /// on.
     ///
     /// # Errors
-    /// [`ReportError`] when the name is not a plain one, or the list cannot be written.
+    /// [`ReportError`] when the name is not a plain one, when a file of that name is there that is not of this run, or
+    /// when the list cannot be written.
     pub fn file(&self, name: &str) -> Result<PathBuf, ReportError> {
         check_name(&self.path, name)?;
-        self.shared.put_on_list(&format!("{}/{name}", self.name))?;
-        Ok(self.path.join(name))
+        self.shared
+            .give(&format!("{}/{name}", self.name), |there| !there)
     }
 
     /// Takes the mark away: all files of this point are whole.
@@ -259,151 +282,44 @@ impl PointFolder {
 }
 
 impl Shared {
-    fn put_on_list(&self, relative: &str) -> Result<(), ReportError> {
+    /// Puts a file or folder of this run on the list, once, and returns its path; `free` tells from whether something of
+    /// that name is there already whether it may be taken.
+    fn give(&self, relative: &str, free: impl Fn(bool) -> bool) -> Result<PathBuf, ReportError> {
+        let path = self.path.join(relative);
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        if given.contains(relative) {
+            return Ok(path);
+        }
+        let there = self
+            .path
+            .join(relative.trim_end_matches('/'))
+            .symlink_metadata()
+            .is_ok();
+        if !free(there) {
+            return Err(self.taken(relative));
+        }
         (&self.list)
             .write_all(format!("{relative}\n").as_bytes())
             .and_then(|()| self.list.sync_data())
-            .map_err(|cause| ReportError::from_io("write", &self.path.join(LIST), cause))
-    }
-}
-
-/// What an earlier run left in a folder.
-#[derive(Debug, Default)]
-struct Earlier {
-    /// What shows that there are results.
-    evidence: Option<String>,
-    /// What looks like results and is not on the list.
-    unlisted: Option<String>,
-    /// The entries of the list that may be followed.
-    listed: BTreeSet<String>,
-}
-
-impl Earlier {
-    fn find(path: &Path) -> Result<Self, ReportError> {
-        let failed = |cause| ReportError::from_io("look into", path, cause);
-        let entries = match fs::read_dir(path) {
-            Ok(entries) => entries,
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
-            Err(cause) => return Err(failed(cause)),
-        };
-        let mut earlier = Self::default();
-        match fs::read_to_string(path.join(LIST)) {
-            Ok(list) => {
-                earlier.evidence = Some(LIST.to_owned());
-                earlier.listed = list
-                    .lines()
-                    .filter(|line| stays_inside(line))
-                    .map(str::to_owned)
-                    .collect();
-            }
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
-            Err(cause) => return Err(ReportError::from_io("read", &path.join(LIST), cause)),
-        }
-        for entry in entries {
-            let entry = entry.map_err(failed)?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let (shows_results, listed) = if entry.file_type().map_err(failed)?.is_dir() {
-                (
-                    is_point(&entry.path()),
-                    earlier.listed.contains(&format!("{name}/")),
-                )
-            } else {
-                let ours = name == MARK && is_our_mark(&entry.path());
-                (
-                    name == SUMMARY || ours,
-                    ours || earlier.listed.contains(&name),
-                )
-            };
-            if shows_results {
-                if !listed {
-                    earlier.unlisted.get_or_insert_with(|| name.clone());
-                }
-                earlier.evidence = Some(name);
-            }
-        }
-        Ok(earlier)
+            .map_err(|cause| ReportError::from_io("write", &self.path.join(LIST), cause))?;
+        given.insert(relative.to_owned());
+        Ok(path)
     }
 
-    /// Bytes that removing the earlier run would free.
-    fn bytes(&self, path: &Path) -> u64 {
-        let size = |entry: &String| {
-            path.join(entry)
-                .symlink_metadata()
-                .ok()
-                .filter(fs::Metadata::is_file)
-        };
-        self.listed
-            .iter()
-            .filter_map(size)
-            .map(|metadata| metadata.len())
-            .sum()
+    fn has_given(&self, relative: &str) -> bool {
+        self.given
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(relative)
     }
 
-    /// Removes what is on the list, the files first, then the folders that are empty; the list itself goes last.
-    fn remove(&self, path: &Path) -> Result<(), ReportError> {
-        let (folders, files): (Vec<_>, Vec<_>) =
-            self.listed.iter().partition(|entry| entry.ends_with('/'));
-        for entry in files {
-            // A folder replaced by a symbolic link would lead elsewhere.
-            let file = path.join(entry);
-            if entry
-                .split_once('/')
-                .is_none_or(|(folder, _)| is_true_folder(&path.join(folder)))
-            {
-                remove(&file, |file| fs::remove_file(file))?;
-                remove(&partial_path(&file), |file| fs::remove_file(file))?;
-            }
+    fn taken(&self, name: &str) -> ReportError {
+        ReportError::BadName {
+            path: self.path.clone(),
+            name: name.to_owned(),
+            reason: "something of that name is already there, and is not replaced",
         }
-        for entry in folders {
-            let folder = path.join(entry.trim_end_matches('/'));
-            if is_true_folder(&folder) {
-                remove(&partial_path(&folder.join(MARK)), |file| {
-                    fs::remove_file(file)
-                })?;
-                remove(&folder, |folder| match fs::remove_dir(folder) {
-                    Err(cause) if cause.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
-                    other => other,
-                })?;
-            }
-        }
-        remove(&partial_path(&path.join(MARK)), |file| {
-            fs::remove_file(file)
-        })?;
-        remove(&path.join(LIST), |file| fs::remove_file(file))
     }
-}
-
-fn remove(path: &Path, remover: impl Fn(&Path) -> io::Result<()>) -> Result<(), ReportError> {
-    match remover(path) {
-        Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
-            Err(ReportError::from_io("remove the earlier", path, cause))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn is_true_folder(path: &Path) -> bool {
-    path.symlink_metadata()
-        .is_ok_and(|metadata| metadata.is_dir())
-}
-
-fn is_our_mark(path: &Path) -> bool {
-    fs::read(path).is_ok_and(|text| text.is_empty() || text.starts_with(MARK_BEGINS.as_bytes()))
-}
-
-fn is_point(folder: &Path) -> bool {
-    is_our_mark(&folder.join(MARK))
-        || (folder.join(MESSAGES).exists() && folder.join(SETTINGS).exists())
-}
-
-/// Whether a line of the list names a file or folder at the top or in a folder at the top, as we write them.
-fn stays_inside(line: &str) -> bool {
-    let mut depth = 0;
-    let plain = Path::new(line).components().all(|component| {
-        depth += 1;
-        matches!(component, Component::Normal(_))
-    });
-    plain && (1..=2).contains(&depth)
 }
 
 fn check_name(path: &Path, name: &str) -> Result<(), ReportError> {
@@ -482,6 +398,3 @@ fn remove_mark(folder: &Path) -> Result<(), ReportError> {
     fs::remove_file(&mark).map_err(|cause| ReportError::from_io("remove", &mark, cause))?;
     sync_folder(folder)
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,3 +1,4 @@
+use super::earlier::stays_inside;
 use super::*;
 use proptest::prelude::*;
 
@@ -140,12 +141,58 @@ fn force_removes_the_earlier_run_and_nothing_else() {
     assert_eq!(names(&path.join("rc-send-8")), ["plot.png"]);
     assert_eq!(names(&path.join("other")), [MESSAGES]);
     assert_eq!(names(outside.path()), [MESSAGES]);
-    // What is left of the folder is the user's, and a point does not move in with it.
+    // A point moves in beside what the user keeps there, and still overwrites none of it.
+    fs::write(path.join("rc-send-8").join(SETTINGS), "mine").unwrap();
+    let point = results.point("rc-send-8").unwrap();
+    point.file(MESSAGES).unwrap();
     assert!(matches!(
-        results.point("rc-send-8"),
+        point.file(SETTINGS),
         Err(ReportError::BadName { .. })
     ));
+    assert!(matches!(
+        results.point("linked"),
+        Err(ReportError::BadName { .. })
+    ));
+    assert!(matches!(
+        results.point("notes.txt"),
+        Err(ReportError::BadName { .. })
+    ));
+    assert!(matches!(
+        results.file("notes.txt"),
+        Err(ReportError::BadName { .. })
+    ));
+    point.complete().unwrap();
     results.complete().unwrap();
+}
+
+#[test]
+fn a_file_of_this_run_may_be_written_again() {
+    let home = tempfile::tempdir().unwrap();
+    let results = ResultsFolder::create(home.path(), false, 0).unwrap();
+    let point = results.point("p").unwrap();
+    for _ in 0..2 {
+        fs::write(results.file("plan.json").unwrap(), "1").unwrap();
+        fs::write(point.file(SETTINGS).unwrap(), "1").unwrap();
+    }
+    let list = fs::read_to_string(home.path().join(LIST)).unwrap();
+    assert_eq!(list, "p/\np/INCOMPLETE\nplan.json\np/settings.json\n");
+    point.complete().unwrap();
+    assert!(results.point("p").is_err());
+}
+
+#[test]
+fn a_file_of_the_marks_name_that_is_not_ours_stays() {
+    let home = tempfile::tempdir().unwrap();
+    fs::write(home.path().join(MARK), "my notes on what is missing").unwrap();
+    for (force, foreign) in [(false, false), (true, true)] {
+        let error = ResultsFolder::create(home.path(), force, 0).unwrap_err();
+        assert_eq!(
+            matches!(error, ReportError::ForeignResults { .. }),
+            foreign,
+            "{error}"
+        );
+    }
+    assert_eq!(names(home.path()), [MARK]);
 }
 
 #[test]
@@ -234,6 +281,32 @@ fn a_full_disk_in_the_probe_leaves_no_folder() {
     let error = ResultsFolder::create(home.path(), false, 0).unwrap_err();
     assert!(matches!(error, ReportError::DiskFull { .. }), "{error}");
     assert_eq!(names(home.path()), [""; 0]);
+}
+
+#[test]
+fn a_full_disk_at_the_mark_leaves_a_folder_that_can_be_used() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("results");
+    fs::create_dir(&path).unwrap();
+    fs::write(path.join("notes.txt"), "mine").unwrap();
+    durable::tests::fill_the_disk_for(&path.join(MARK));
+    let error = ResultsFolder::create(&path, false, 0).unwrap_err();
+    assert!(matches!(error, ReportError::DiskFull { .. }), "{error}");
+    assert_eq!(names(&path), ["notes.txt"]);
+    run(&path, false).unwrap();
+}
+
+#[test]
+fn a_failure_while_replacing_keeps_the_earlier_run() {
+    let home = tempfile::tempdir().unwrap();
+    run(home.path(), false).unwrap();
+    durable::tests::fill_the_disk_for(&home.path().join(MARK));
+    assert!(ResultsFolder::create(home.path(), true, 0).is_err());
+    assert_eq!(names(home.path()), [LIST, "rc-send-8", SUMMARY]);
+    assert_eq!(
+        names(&home.path().join("rc-send-8")),
+        [HISTOGRAM, MESSAGES, SETTINGS]
+    );
 }
 
 #[test]
