@@ -156,8 +156,11 @@ impl Progress {
 
     /// Shows that the next point is being measured.
     pub fn start_point(&self, name: &str) {
-        self.bar
-            .set_message(self.message(name, self.began.elapsed()));
+        self.show(name, self.began.elapsed());
+    }
+
+    fn show(&self, name: &str, elapsed: Duration) {
+        self.bar.set_message(self.message(name, elapsed));
     }
 
     /// Keeps the figures of the point that was measured, to be shown with the next one.
@@ -378,14 +381,14 @@ mod tests {
     #[test]
     fn one_line_with_the_last_point() {
         let (progress, captured) = plain(3, 100);
-        progress.start_point("rc-send-8");
+        progress.show("rc-send-8", Duration::ZERO);
         assert_eq!(captured.screen(), ["1/3 [        ] 0:00  rc-send-8"]);
         progress.finish_point(LastPoint {
             messages: 1000,
             p50_ns: Some(21_345.0),
             p99_ns: Some(44_100.0),
         });
-        progress.start_point("ud-send-8");
+        progress.show("ud-send-8", Duration::ZERO);
         assert_eq!(
             captured.screen(),
             [
@@ -396,7 +399,7 @@ mod tests {
             ]
         );
         progress.finish_point(LastPoint::default());
-        progress.start_point("x");
+        progress.show("x", Duration::ZERO);
         assert_eq!(
             captured.screen(),
             ["3/3 [=====>  ] 0:00, 0:00 left  last 0 msgs  x"]
@@ -408,7 +411,7 @@ mod tests {
     #[test]
     fn a_warning_stands_above_the_bar() {
         let (progress, captured) = plain(2, 60);
-        progress.start_point("rc-send-8");
+        progress.show("rc-send-8", Duration::ZERO);
         progress.warn("the CPU governor is powersave: set it to performance");
         assert_eq!(
             captured.screen(),
