@@ -1,1 +1,37 @@
-//! To come.
+//! What leaves the program: files, tables and the progress of a sweep.
+//!
+//! Everything here takes results as data and knows the inside of no benchmark. Two rules hold for all of it: a file is
+//! either whole on disk when the call returns, or the folder it lies in is marked as incomplete; and every error names
+//! the operation, the path and the cause.
+//!
+//! | module | what it writes |
+//! | --- | --- |
+//! | [`folder`] | the results folder and one folder a point, marked until complete |
+//! | [`csv`] | rows as they come, and the summary, each row of it durable |
+//! | [`record`] | one row with named cells, for CSV, JSON and tables alike |
+//! | [`json`] | settings and whole results, in one piece or not at all |
+//! | [`hgrm`] | a distribution, for HdrHistogram's plotter |
+//! | [`table`] | aligned text for a terminal |
+//! | [`progress`] | a bar over the sweep on standard error |
+//! | [`units`] | durations, bytes and rates for people |
+//!
+//! Left out: reading results back, and plots.
+
+pub mod csv;
+pub mod error;
+pub mod folder;
+pub mod hgrm;
+pub mod json;
+pub mod progress;
+pub mod record;
+pub mod table;
+pub mod units;
+
+mod durable;
+
+pub use self::csv::{CsvFile, Micros3, SummaryFile};
+pub use error::ReportError;
+pub use folder::{PointFolder, ResultsFolder};
+pub use progress::{LastPoint, Progress, ProgressMode};
+pub use record::{Cell, Record};
+pub use table::{Column, Table};

@@ -1,0 +1,400 @@
+//! The folder of a run's results, and one folder in it for each point of the sweep.
+//!
+//! Each of them holds a file named `INCOMPLETE` from its creation until it is called complete. A run that was killed, or
+//! a machine that lost power, therefore leaves results that say so themselves.
+//!
+//! Each file and folder is put on a list (`.hcabench-files`) before it comes into being. Replacing an earlier run removes
+//! what is on that list and nothing else: whatever the user keeps in the same folder stays.
+//!
+//! Left out: two runs that replace the same folder at the same time are not kept apart.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use self::earlier::{Earlier, is_point, is_true_folder};
+use super::durable::{self, folder_of, sync_folder};
+use super::error::ReportError;
+
+mod earlier;
+#[cfg(test)]
+mod tests;
+
+/// The file that marks a folder as incomplete.
+pub const MARK: &str = "INCOMPLETE";
+/// The list of what was written, one path a line relative to the results folder, folders with a slash at the end.
+pub const LIST: &str = ".hcabench-files";
+/// The sweep's summary, one row a point.
+pub const SUMMARY: &str = "summary.csv";
+/// The points of a sweep that were left out, with the reason.
+pub const LEFT_OUT: &str = "left_out.csv";
+/// A point's messages, one row each.
+pub const MESSAGES: &str = "messages.csv";
+/// A point's settings and the machine.
+pub const SETTINGS: &str = "settings.json";
+/// A point's latencies as a distribution.
+pub const HISTOGRAM: &str = "latency.hgrm";
+
+const PROBE: &str = ".hcabench-probe";
+const MARK_BEGINS: &str = "These results are incomplete.";
+const MARK_NOT_ENDED: &str =
+    "The run has not ended yet, or it was killed, or the machine lost power.";
+
+/// The folder of one run, marked as incomplete until [`complete`](Self::complete).
+#[derive(Debug)]
+pub struct ResultsFolder {
+    shared: Arc<Shared>,
+    free_bytes: Option<u64>,
+}
+
+/// The folder of one point, marked as incomplete until [`complete`](Self::complete). Dropped before, it stays marked.
+#[derive(Debug)]
+pub struct PointFolder {
+    name: String,
+    path: PathBuf,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    path: PathBuf,
+    list: File,
+    /// What this run has put on the list.
+    given: Mutex<BTreeSet<String>>,
+    unfinished: AtomicUsize,
+}
+
+impl ResultsFolder {
+    /// Makes the folder, with its parents, and proves that it can be written to, before anything is measured.
+    ///
+    /// An earlier run in it is an error, or with `force` is removed: its own files and no others. `needed_bytes` is an
+    /// upper estimate of what the results will take; on a file system that does not tell its size it is not checked.
+    ///
+    /// # Errors
+    /// [`ReportError::ExistingResults`] without `force`; [`ReportError::ForeignResults`] with it, when what looks like
+    /// results is not on the list of an earlier run; [`ReportError::TooLittleSpace`]; others when the folder cannot be
+    /// made or written to. After an error nothing was removed, unless removing itself failed, and no new folder stays.
+    pub fn create(path: &Path, force: bool, needed_bytes: u64) -> Result<Self, ReportError> {
+        let earlier = Earlier::find(path)?;
+        if let Some(found) = &earlier.evidence {
+            if !force {
+                return Err(ReportError::ExistingResults {
+                    path: path.to_path_buf(),
+                    found: found.clone(),
+                });
+            }
+            if let Some(found) = &earlier.unlisted {
+                return Err(ReportError::ForeignResults {
+                    path: path.to_path_buf(),
+                    found: found.clone(),
+                });
+            }
+        }
+        let free_bytes =
+            free_bytes(nearest_existing(path)).map(|free| free.saturating_add(earlier.bytes(path)));
+        if let Some(free_bytes) = free_bytes.filter(|&free| free < needed_bytes) {
+            return Err(ReportError::TooLittleSpace {
+                path: path.to_path_buf(),
+                free_bytes,
+                needed_bytes,
+            });
+        }
+        let made = make_folders(path)?;
+        Self::take_over(path, &earlier, free_bytes).inspect_err(|_| {
+            made.iter().rev().for_each(|folder| {
+                // Only empty folders go; the error already tells what happened.
+                let _ = fs::remove_dir(folder);
+            });
+        })
+    }
+
+    fn take_over(
+        path: &Path,
+        earlier: &Earlier,
+        free_bytes: Option<u64>,
+    ) -> Result<Self, ReportError> {
+        probe(path)?;
+        let mark = path.join(MARK);
+        let fresh = earlier.evidence.is_none();
+        if fresh {
+            // Of two runs that begin at the same moment, one gets the folder.
+            let claimed = OpenOptions::new().write(true).create_new(true).open(&mark);
+            claimed.map_err(|cause| match cause.kind() {
+                io::ErrorKind::AlreadyExists => ReportError::ExistingResults {
+                    path: path.to_path_buf(),
+                    found: MARK.to_owned(),
+                },
+                _ => ReportError::from_io("create", &mark, cause),
+            })?;
+        }
+        let begun = Self::begin(path, &mark, earlier);
+        if fresh && begun.is_err() {
+            // Nothing was there before, and nothing of ours stays; the error is what is reported.
+            let _ = fs::remove_file(path.join(LIST));
+            let _ = fs::remove_file(&mark);
+        }
+        let shared = Shared {
+            path: path.to_path_buf(),
+            list: begun?,
+            given: Mutex::default(),
+            unfinished: AtomicUsize::new(0),
+        };
+        Ok(Self {
+            shared: Arc::new(shared),
+            free_bytes,
+        })
+    }
+
+    /// Marks the folder, removes the earlier run, and returns the new list.
+    fn begin(path: &Path, mark: &Path, earlier: &Earlier) -> Result<File, ReportError> {
+        write_mark(mark, MARK_NOT_ENDED)?;
+        earlier.remove(path)?;
+        let list_path = path.join(LIST);
+        let list = File::create(&list_path)
+            .map_err(|cause| ReportError::from_io("create", &list_path, cause))?;
+        sync_folder(path)?;
+        sync_folder(folder_of(path))?;
+        Ok(list)
+    }
+
+    /// The folder's path, as given.
+    pub fn path(&self) -> &Path {
+        &self.shared.path
+    }
+
+    /// Bytes that were free when the folder was made; `None` on a file system that does not tell.
+    pub fn free_bytes(&self) -> Option<u64> {
+        self.free_bytes
+    }
+
+    /// The path of a file at the top, such as [`SUMMARY`], which the caller then writes. It is on the list from here on.
+    ///
+    /// # Errors
+    /// [`ReportError`] when the name is not a plain one, when a file of that name is there that is not of this run, or
+    /// when the list cannot be written.
+    pub fn file(&self, name: &str) -> Result<PathBuf, ReportError> {
+        check_name(self.path(), name)?;
+        self.shared.give(name, |there| !there)
+    }
+
+    /// Makes the folder of a point, with its mark. If the folder is there and holds no results (because replacing an
+    /// earlier run left the user's own files in it), it is used as it is.
+    ///
+    /// # Errors
+    /// [`ReportError`] when the name is not a plain one, when this run has such a point or something else of that name is
+    /// there, or when the folder cannot be made.
+    pub fn point(&self, name: &str) -> Result<PointFolder, ReportError> {
+        check_name(self.path(), name)?;
+        let folder = format!("{name}/");
+        if self.shared.has_given(&folder) {
+            return Err(self.shared.taken(name));
+        }
+        let path = self.path().join(name);
+        self.shared.give(&folder, |there| {
+            !there || (is_true_folder(&path) && !is_point(&path))
+        })?;
+        if !path.exists() {
+            fs::create_dir(&path)
+                .map_err(|cause| ReportError::from_io("create the folder", &path, cause))?;
+        }
+        write_mark(
+            &self
+                .shared
+                .give(&format!("{folder}{MARK}"), |there| !there)?,
+            MARK_NOT_ENDED,
+        )?;
+        sync_folder(self.path())?;
+        self.shared.unfinished.fetch_add(1, Ordering::Relaxed);
+        Ok(PointFolder {
+            name: name.to_owned(),
+            path,
+            shared: Arc::clone(&self.shared),
+        })
+    }
+
+    /// Takes the mark away: all that was planned is there.
+    ///
+    /// # Errors
+    /// [`ReportError::UnfinishedPoints`] when a point was begun and not completed; others when the mark cannot be removed.
+    pub fn complete(self) -> Result<(), ReportError> {
+        let unfinished = self.shared.unfinished.load(Ordering::Relaxed);
+        if unfinished > 0 {
+            return Err(ReportError::UnfinishedPoints {
+                path: self.path().to_path_buf(),
+                unfinished,
+            });
+        }
+        remove_mark(self.path())
+    }
+
+    /// Leaves the mark and writes into it why the run ended early.
+    ///
+    /// # Errors
+    /// [`ReportError`] when the reason cannot be written; the mark stays as it was.
+    pub fn fail(self, reason: &str) -> Result<(), ReportError> {
+        write_mark(&self.path().join(MARK), reason)
+    }
+}
+
+impl PointFolder {
+    /// The folder's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The folder's name in the results folder.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The path of a file of this point, such as [`MESSAGES`], which the caller then writes. It is on the list from here
+    /// on.
+    ///
+    /// # Errors
+    /// [`ReportError`] when the name is not a plain one, when a file of that name is there that is not of this run, or
+    /// when the list cannot be written.
+    pub fn file(&self, name: &str) -> Result<PathBuf, ReportError> {
+        check_name(&self.path, name)?;
+        self.shared
+            .give(&format!("{}/{name}", self.name), |there| !there)
+    }
+
+    /// Takes the mark away: all files of this point are whole.
+    ///
+    /// # Errors
+    /// [`ReportError`] when the mark cannot be removed.
+    pub fn complete(self) -> Result<(), ReportError> {
+        remove_mark(&self.path)?;
+        self.shared.unfinished.fetch_sub(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Leaves the mark and writes into it why the point failed.
+    ///
+    /// # Errors
+    /// [`ReportError`] when the reason cannot be written; the mark stays as it was.
+    pub fn fail(self, reason: &str) -> Result<(), ReportError> {
+        write_mark(&self.path.join(MARK), reason)
+    }
+}
+
+impl Shared {
+    /// Puts a file or folder of this run on the list, once, and returns its path; `free` tells from whether something of
+    /// that name is there already whether it may be taken.
+    fn give(&self, relative: &str, free: impl Fn(bool) -> bool) -> Result<PathBuf, ReportError> {
+        let path = self.path.join(relative);
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        if given.contains(relative) {
+            return Ok(path);
+        }
+        let there = self
+            .path
+            .join(relative.trim_end_matches('/'))
+            .symlink_metadata()
+            .is_ok();
+        if !free(there) {
+            return Err(self.taken(relative));
+        }
+        (&self.list)
+            .write_all(format!("{relative}\n").as_bytes())
+            .and_then(|()| self.list.sync_data())
+            .map_err(|cause| ReportError::from_io("write", &self.path.join(LIST), cause))?;
+        given.insert(relative.to_owned());
+        Ok(path)
+    }
+
+    fn has_given(&self, relative: &str) -> bool {
+        self.given
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(relative)
+    }
+
+    fn taken(&self, name: &str) -> ReportError {
+        ReportError::BadName {
+            path: self.path.clone(),
+            name: name.to_owned(),
+            reason: "something of that name is already there, and is not replaced",
+        }
+    }
+}
+
+fn check_name(path: &Path, name: &str) -> Result<(), ReportError> {
+    let reason = if name.is_empty() || name.starts_with('.') {
+        "it is empty or hidden"
+    } else if name.contains(['/', '\\', '\n', '\r', '\0']) {
+        "it holds a separator, a line break or a zero"
+    } else if name == MARK {
+        "it is the mark's"
+    } else {
+        return Ok(());
+    };
+    Err(ReportError::BadName {
+        path: path.to_path_buf(),
+        name: name.to_owned(),
+        reason,
+    })
+}
+
+/// The folder itself, or the nearest one above it that exists.
+fn nearest_existing(path: &Path) -> &Path {
+    path.ancestors()
+        .map(|ancestor| {
+            if ancestor.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                ancestor
+            }
+        })
+        .find(|ancestor| ancestor.exists())
+        .unwrap_or(Path::new("."))
+}
+
+/// Bytes free to this user on the file system of `path`; `None` when it does not tell its size.
+fn free_bytes(path: &Path) -> Option<u64> {
+    let told = nix::sys::statvfs::statvfs(path).ok()?;
+    (told.blocks() > 0)
+        .then(|| (told.blocks_available() as u64).saturating_mul(told.fragment_size() as u64))
+}
+
+/// Makes the folder and its parents; returns those that were not there, outermost first.
+fn make_folders(path: &Path) -> Result<Vec<PathBuf>, ReportError> {
+    let missing: Vec<PathBuf> = path
+        .ancestors()
+        .take_while(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.exists())
+        .map(Path::to_path_buf)
+        .collect();
+    fs::create_dir_all(path)
+        .map_err(|cause| ReportError::from_io("create the folder", path, cause))?;
+    Ok(missing.into_iter().rev().collect())
+}
+
+/// Writes, syncs and removes a small file.
+fn probe(path: &Path) -> Result<(), ReportError> {
+    let file = path.join(PROBE);
+    let written = File::create(&file).and_then(|mut probe| {
+        probe.write_all(&[0; 4096])?;
+        probe.sync_all()
+    });
+    let removed = fs::remove_file(&file);
+    written
+        .and(removed)
+        .map_err(|cause| ReportError::from_io("write into", path, cause))
+}
+
+fn write_mark(mark: &Path, reason: &str) -> Result<(), ReportError> {
+    durable::replace(mark, |out| {
+        writeln!(out, "{MARK_BEGINS} {reason}\nThis file is removed when the results in this folder are complete.")
+            .map_err(|cause| ReportError::from_io("write", mark, cause))
+    })
+}
+
+fn remove_mark(folder: &Path) -> Result<(), ReportError> {
+    sync_folder(folder)?;
+    let mark = folder.join(MARK);
+    fs::remove_file(&mark).map_err(|cause| ReportError::from_io("remove", &mark, cause))?;
+    sync_folder(folder)
+}

@@ -1,0 +1,344 @@
+use super::earlier::stays_inside;
+use super::*;
+use proptest::prelude::*;
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+/// A finished run with one complete point.
+fn run(path: &Path, force: bool) -> Result<(), ReportError> {
+    let results = ResultsFolder::create(path, force, 0)?;
+    fs::write(results.file(SUMMARY)?, "service\nrc\n").unwrap();
+    let point = results.point("rc-send-8")?;
+    for name in [MESSAGES, SETTINGS, HISTOGRAM] {
+        fs::write(point.file(name)?, "data").unwrap();
+    }
+    point.complete()?;
+    results.complete()
+}
+
+#[test]
+fn a_whole_run_leaves_no_mark() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("deep/er/results");
+    run(&path, false).unwrap();
+    assert_eq!(names(&path), [LIST, "rc-send-8", SUMMARY]);
+    assert_eq!(
+        names(&path.join("rc-send-8")),
+        [HISTOGRAM, MESSAGES, SETTINGS]
+    );
+}
+
+#[test]
+fn the_marks_stand_from_the_beginning_and_outlive_a_kill() {
+    let home = tempfile::tempdir().unwrap();
+    let results = ResultsFolder::create(home.path(), false, 0).unwrap();
+    let point = results.point("p1").unwrap();
+    for mark in [home.path().join(MARK), home.path().join("p1").join(MARK)] {
+        let text = fs::read_to_string(mark).unwrap();
+        assert!(
+            text.starts_with("These results are incomplete. The run has not ended yet"),
+            "{text}"
+        );
+    }
+    drop(point);
+    drop(results);
+    assert!(home.path().join(MARK).exists() && home.path().join("p1").join(MARK).exists());
+}
+
+#[test]
+fn a_failed_point_says_why_and_the_whole_cannot_be_complete() {
+    let home = tempfile::tempdir().unwrap();
+    let results = ResultsFolder::create(home.path(), false, 0).unwrap();
+    results.point("good").unwrap().complete().unwrap();
+    results
+        .point("bad")
+        .unwrap()
+        .fail("The device rxe1 is gone.")
+        .unwrap();
+    let text = fs::read_to_string(home.path().join("bad").join(MARK)).unwrap();
+    assert!(
+        text.starts_with("These results are incomplete. The device rxe1 is gone.\n"),
+        "{text}"
+    );
+    assert!(!home.path().join("good").join(MARK).exists());
+    let error = results.complete().unwrap_err();
+    assert!(
+        matches!(error, ReportError::UnfinishedPoints { unfinished: 1, .. }),
+        "{error}"
+    );
+    assert!(home.path().join(MARK).exists());
+}
+
+#[test]
+fn existing_results_are_refused() {
+    let marks: [(&str, &str); 4] = [
+        (SUMMARY, "anything"),
+        (MARK, "These results are incomplete. Killed."),
+        (LIST, ""),
+        ("point/INCOMPLETE", ""),
+    ];
+    for (file, text) in marks {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        let error = ResultsFolder::create(home.path(), false, 0).unwrap_err();
+        assert!(
+            matches!(error, ReportError::ExistingResults { .. }),
+            "{file}: {error}"
+        );
+        assert!(error.to_string().contains("--force"), "{error}");
+    }
+    let home = tempfile::tempdir().unwrap();
+    fs::create_dir(home.path().join("p")).unwrap();
+    fs::write(home.path().join("p").join(MESSAGES), "").unwrap();
+    fs::write(home.path().join("p").join(SETTINGS), "").unwrap();
+    assert!(ResultsFolder::create(home.path(), false, 0).is_err());
+}
+
+#[test]
+fn foreign_files_are_no_results() {
+    let home = tempfile::tempdir().unwrap();
+    fs::write(home.path().join("notes.txt"), "mine").unwrap();
+    fs::create_dir(home.path().join(".vscode")).unwrap();
+    fs::write(home.path().join(".vscode").join(SETTINGS), "mine").unwrap();
+    run(home.path(), false).unwrap();
+}
+
+#[test]
+fn force_removes_the_earlier_run_and_nothing_else() {
+    let home = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join(MESSAGES), "elsewhere").unwrap();
+    let path = home.path();
+    run(path, false).unwrap();
+    fs::write(path.join("notes.txt"), "mine").unwrap();
+    fs::write(path.join("rc-send-8/plot.png"), "mine").unwrap();
+    fs::create_dir(path.join("other")).unwrap();
+    fs::write(path.join("other").join(MESSAGES), "mine").unwrap();
+    // Entries that nobody of us wrote, and a listed folder that has become a link to elsewhere.
+    let mut list = fs::read_to_string(path.join(LIST)).unwrap();
+    list += &format!(
+        "../{}/{MESSAGES}\n{}\nlinked/{MESSAGES}\nlinked/\n",
+        outside.path().display(),
+        outside.path().join(MESSAGES).display()
+    );
+    fs::write(path.join(LIST), list).unwrap();
+    std::os::unix::fs::symlink(outside.path(), path.join("linked")).unwrap();
+
+    let results = ResultsFolder::create(path, true, 0).unwrap();
+    assert_eq!(
+        names(path),
+        [LIST, MARK, "linked", "notes.txt", "other", "rc-send-8"]
+    );
+    assert_eq!(names(&path.join("rc-send-8")), ["plot.png"]);
+    assert_eq!(names(&path.join("other")), [MESSAGES]);
+    assert_eq!(names(outside.path()), [MESSAGES]);
+    // A point moves in beside what the user keeps there, and still overwrites none of it.
+    fs::write(path.join("rc-send-8").join(SETTINGS), "mine").unwrap();
+    let point = results.point("rc-send-8").unwrap();
+    point.file(MESSAGES).unwrap();
+    assert!(matches!(
+        point.file(SETTINGS),
+        Err(ReportError::BadName { .. })
+    ));
+    assert!(matches!(
+        results.point("linked"),
+        Err(ReportError::BadName { .. })
+    ));
+    assert!(matches!(
+        results.point("notes.txt"),
+        Err(ReportError::BadName { .. })
+    ));
+    assert!(matches!(
+        results.file("notes.txt"),
+        Err(ReportError::BadName { .. })
+    ));
+    point.complete().unwrap();
+    results.complete().unwrap();
+}
+
+#[test]
+fn a_file_of_this_run_may_be_written_again() {
+    let home = tempfile::tempdir().unwrap();
+    let results = ResultsFolder::create(home.path(), false, 0).unwrap();
+    let point = results.point("p").unwrap();
+    for _ in 0..2 {
+        fs::write(results.file("plan.json").unwrap(), "1").unwrap();
+        fs::write(point.file(SETTINGS).unwrap(), "1").unwrap();
+    }
+    let list = fs::read_to_string(home.path().join(LIST)).unwrap();
+    assert_eq!(list, "p/\np/INCOMPLETE\nplan.json\np/settings.json\n");
+    point.complete().unwrap();
+    assert!(results.point("p").is_err());
+}
+
+#[test]
+fn a_file_of_the_marks_name_that_is_not_ours_stays() {
+    let home = tempfile::tempdir().unwrap();
+    fs::write(home.path().join(MARK), "my notes on what is missing").unwrap();
+    for (force, foreign) in [(false, false), (true, true)] {
+        let error = ResultsFolder::create(home.path(), force, 0).unwrap_err();
+        assert_eq!(
+            matches!(error, ReportError::ForeignResults { .. }),
+            foreign,
+            "{error}"
+        );
+    }
+    assert_eq!(names(home.path()), [MARK]);
+}
+
+#[test]
+fn force_replaces_run_after_run() {
+    let home = tempfile::tempdir().unwrap();
+    for _ in 0..3 {
+        run(home.path(), true).unwrap();
+    }
+    assert_eq!(names(home.path()), [LIST, "rc-send-8", SUMMARY]);
+    // A run killed in the middle of writing leaves a partial file; it goes as well.
+    fs::write(
+        home.path()
+            .join("rc-send-8")
+            .join(format!(".{SETTINGS}.partial")),
+        "{",
+    )
+    .unwrap();
+    run(home.path(), true).unwrap();
+    assert_eq!(
+        names(&home.path().join("rc-send-8")),
+        [HISTOGRAM, MESSAGES, SETTINGS]
+    );
+}
+
+#[test]
+fn force_does_not_touch_results_that_are_not_on_the_list() {
+    let home = tempfile::tempdir().unwrap();
+    fs::write(home.path().join(SUMMARY), "somebody's").unwrap();
+    let error = ResultsFolder::create(home.path(), true, 0).unwrap_err();
+    assert!(
+        matches!(error, ReportError::ForeignResults { .. }),
+        "{error}"
+    );
+    assert_eq!(names(home.path()), [SUMMARY]);
+}
+
+#[test]
+fn too_little_space_is_refused_before_anything_is_made() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("a/b");
+    let error = ResultsFolder::create(&path, false, u64::MAX).unwrap_err();
+    assert!(
+        matches!(error, ReportError::TooLittleSpace { .. }),
+        "{error}"
+    );
+    assert_eq!(names(home.path()), [""; 0]);
+    assert!(
+        ResultsFolder::create(&path, false, 1)
+            .unwrap()
+            .free_bytes()
+            .unwrap()
+            > 1
+    );
+}
+
+#[test]
+fn a_path_below_a_file_is_an_error_that_names_it() {
+    let home = tempfile::tempdir().unwrap();
+    fs::write(home.path().join("file"), "").unwrap();
+    let error = ResultsFolder::create(&home.path().join("file/results"), false, 0).unwrap_err();
+    assert!(
+        error.to_string().contains("file/results: Not a directory"),
+        "{error}"
+    );
+    let error = ResultsFolder::create(&home.path().join("file"), false, 0).unwrap_err();
+    assert!(error.to_string().contains("Not a directory"), "{error}");
+}
+
+#[test]
+fn a_place_where_nobody_may_write_is_an_error() {
+    // No user, not even root, makes folders in /proc.
+    for place in ["/proc/hcabench", "/proc/self/hcabench/deep"] {
+        assert!(
+            ResultsFolder::create(Path::new(place), false, 0).is_err(),
+            "{place}"
+        );
+    }
+    // The folder exists and takes no files.
+    assert!(ResultsFolder::create(Path::new("/proc/self"), false, 0).is_err());
+}
+
+#[test]
+fn a_full_disk_in_the_probe_leaves_no_folder() {
+    let home = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("/dev/full", home.path().join(PROBE)).unwrap();
+    let error = ResultsFolder::create(home.path(), false, 0).unwrap_err();
+    assert!(matches!(error, ReportError::DiskFull { .. }), "{error}");
+    assert_eq!(names(home.path()), [""; 0]);
+}
+
+#[test]
+fn a_full_disk_at_the_mark_leaves_a_folder_that_can_be_used() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("results");
+    fs::create_dir(&path).unwrap();
+    fs::write(path.join("notes.txt"), "mine").unwrap();
+    durable::tests::fill_the_disk_for(&path.join(MARK));
+    let error = ResultsFolder::create(&path, false, 0).unwrap_err();
+    assert!(matches!(error, ReportError::DiskFull { .. }), "{error}");
+    assert_eq!(names(&path), ["notes.txt"]);
+    run(&path, false).unwrap();
+}
+
+#[test]
+fn a_failure_while_replacing_keeps_the_earlier_run() {
+    let home = tempfile::tempdir().unwrap();
+    run(home.path(), false).unwrap();
+    durable::tests::fill_the_disk_for(&home.path().join(MARK));
+    assert!(ResultsFolder::create(home.path(), true, 0).is_err());
+    assert_eq!(names(home.path()), [LIST, "rc-send-8", SUMMARY]);
+    assert_eq!(
+        names(&home.path().join("rc-send-8")),
+        [HISTOGRAM, MESSAGES, SETTINGS]
+    );
+}
+
+#[test]
+fn names_stay_in_the_folder() {
+    let home = tempfile::tempdir().unwrap();
+    let results = ResultsFolder::create(home.path(), false, 0).unwrap();
+    let point = results.point("p").unwrap();
+    for name in [
+        "", ".", "..", "../x", "a/b", "/etc", ".hidden", "a\nb", MARK, LIST,
+    ] {
+        assert!(results.file(name).is_err(), "{name:?}");
+        assert!(results.point(name).is_err(), "{name:?}");
+        assert!(point.file(name).is_err(), "{name:?}");
+    }
+    assert!(results.point("p").is_err());
+}
+
+#[test]
+fn a_relative_path_of_one_name_works() {
+    assert_eq!(folder_of(Path::new("results")), Path::new("."));
+    assert_eq!(
+        nearest_existing(Path::new("no-such-folder-here/at/all")),
+        Path::new(".")
+    );
+}
+
+proptest! {
+    /// Whatever a damaged list says, nothing outside the folder can be reached by it.
+    #[test]
+    fn no_list_leads_outside(line in "[./a-c~]{0,12}") {
+        if stays_inside(&line) {
+            prop_assert!(!line.starts_with('/') && line.split('/').all(|part| part != ".."), "{}", line);
+        }
+    }
+}

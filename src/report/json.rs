@@ -1,0 +1,70 @@
+//! JSON documents for people and programs: indented, and whole or not there.
+
+use std::io::Write;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::durable;
+use super::error::ReportError;
+
+/// Writes `document` to `path`, replacing what was there, in one step: a reader sees the old document or the new one.
+/// On return it is durable.
+///
+/// # Errors
+/// [`ReportError`] when it cannot be written, or when JSON cannot hold it; `path` is then as it was.
+pub fn write(path: &Path, document: &impl Serialize) -> Result<(), ReportError> {
+    durable::replace(path, |out| {
+        serde_json::to_writer_pretty(&mut *out, document).map_err(|cause| {
+            if cause.is_io() {
+                ReportError::from_io("write", path, cause.into())
+            } else {
+                ReportError::Unfit {
+                    operation: "write",
+                    path: path.to_path_buf(),
+                    reason: cause.to_string(),
+                }
+            }
+        })?;
+        out.write_all(b"\n")
+            .map_err(|cause| ReportError::from_io("write", path, cause))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use std::fs;
+
+    #[test]
+    fn indented_with_a_newline_at_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("settings.json");
+        write(&path, &BTreeMap::from([("size", 8)])).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{\n  \"size\": 8\n}\n");
+    }
+
+    #[test]
+    fn a_full_disk_is_an_error_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("settings.json");
+        // Short, so that it fails at the end, and longer than any buffer, so that it fails in the middle.
+        for length in [10, 1 << 20] {
+            durable::tests::fill_the_disk_for(&path);
+            let error = write(&path, &"x".repeat(length)).unwrap_err();
+            assert!(matches!(error, ReportError::DiskFull { .. }), "{error}");
+            assert!(!path.exists());
+        }
+    }
+
+    #[test]
+    fn what_json_cannot_hold_leaves_the_old_document() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("settings.json");
+        write(&path, &1).unwrap();
+        let error = write(&path, &BTreeMap::from([((1, 2), 3)])).unwrap_err();
+        assert!(matches!(error, ReportError::Unfit { .. }), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "1\n");
+    }
+}

@@ -1,0 +1,167 @@
+//! Durations, bytes and rates for people: three significant digits, plain ASCII.
+
+/// A duration in nanoseconds as text: `85 ns`, `12.3 us`, `1.20 ms`, `45.0 s`, `2 min 5 s`, `3 h 20 min`.
+pub fn duration(nanoseconds: f64) -> String {
+    if !nanoseconds.is_finite() {
+        return format!("{nanoseconds} ns");
+    }
+    let seconds = (nanoseconds.abs() / 1e9).round();
+    if nanoseconds.abs() / 1e9 >= 59.95 {
+        let sign = if nanoseconds < 0.0 { "-" } else { "" };
+        return if seconds < 3600.0 {
+            format!(
+                "{sign}{} min {} s",
+                (seconds / 60.0).floor(),
+                seconds % 60.0
+            )
+        } else {
+            let minutes = (seconds / 60.0).round();
+            format!(
+                "{sign}{} h {} min",
+                (minutes / 60.0).floor(),
+                minutes % 60.0
+            )
+        };
+    }
+    if nanoseconds.abs() < 999.5 && nanoseconds.fract() == 0.0 {
+        return format!("{} ns", nanoseconds as i64);
+    }
+    scaled(nanoseconds, 1000.0, &["ns", "us", "ms", "s"])
+}
+
+/// A time of day's worth of seconds as `m:ss` or `h:mm:ss`, for a line that is redrawn.
+pub fn clock(seconds: u64) -> String {
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if hours > 0 {
+        format!("{hours}:{minutes:02}:{seconds:02}")
+    } else {
+        format!("{minutes}:{seconds:02}")
+    }
+}
+
+/// A number of bytes as text: `8 B`, `32 KiB`, `1.50 MiB`. Whole multiples are without decimals.
+pub fn bytes(count: u64) -> String {
+    const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let power = (count.max(1).ilog2() / 10) as usize;
+    let unit = 1_u64 << (10 * power);
+    if count.is_multiple_of(unit) {
+        format!("{} {}", count / unit, UNITS[power])
+    } else {
+        scaled(count as f64, 1024.0, &UNITS)
+    }
+}
+
+/// A rate per second as text: `850 /s`, `1.20 M/s`.
+pub fn rate(per_second: f64) -> String {
+    scaled(per_second, 1000.0, &["/s", "k/s", "M/s", "G/s"])
+}
+
+/// A value with three significant digits in the largest unit that leaves at least 1 before the point.
+fn scaled(value: f64, step: f64, units: &[&str]) -> String {
+    let mut scaled = value;
+    let mut unit = 0;
+    // What would be shown as 1000 of a unit is shown as 1.00 of the next.
+    while unit + 1 < units.len() && scaled.abs() >= step - 0.5 {
+        scaled /= step;
+        unit += 1;
+    }
+    let decimals = match scaled.abs() {
+        magnitude if magnitude < 9.995 => 2,
+        magnitude if magnitude < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{} {}", fixed(scaled, decimals), units[unit])
+}
+
+/// A number with exactly so many decimals, and without a minus sign in front of nothing but zeros.
+pub fn fixed(value: f64, decimals: usize) -> String {
+    let text = format!("{value:.decimals$}");
+    match text.strip_prefix('-') {
+        Some(digits) if digits.bytes().all(|digit| matches!(digit, b'0' | b'.')) => {
+            digits.to_owned()
+        }
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn durations() {
+        for (nanoseconds, text) in [
+            (0.0, "0 ns"),
+            (85.0, "85 ns"),
+            (-12.0, "-12 ns"),
+            (10.25, "10.2 ns"),
+            (999.0, "999 ns"),
+            (999.7, "1.00 us"),
+            (1000.0, "1.00 us"),
+            (12_345.0, "12.3 us"),
+            (-12_345.0, "-12.3 us"),
+            (999_949.0, "1.00 ms"),
+            (1_204_000.0, "1.20 ms"),
+            (123_000_000.0, "123 ms"),
+            (45e9, "45.0 s"),
+            (59.96e9, "1 min 0 s"),
+            (125e9, "2 min 5 s"),
+            (3599.9e9, "1 h 0 min"),
+            (12_000e9, "3 h 20 min"),
+        ] {
+            assert_eq!(duration(nanoseconds), text, "{nanoseconds}");
+        }
+    }
+
+    #[test]
+    fn sizes_and_rates() {
+        for (count, text) in [
+            (0, "0 B"),
+            (8, "8 B"),
+            (1000, "1000 B"),
+            (1024, "1 KiB"),
+            (32 << 10, "32 KiB"),
+            (1 << 20, "1 MiB"),
+            (3 << 19, "1.50 MiB"),
+            (u64::MAX, "16.0 EiB"),
+        ] {
+            assert_eq!(bytes(count), text);
+        }
+        for (per_second, text) in [
+            (850.0, "850 /s"),
+            (20_000.0, "20.0 k/s"),
+            (1.2e6, "1.20 M/s"),
+            (2e12, "2000 G/s"),
+        ] {
+            assert_eq!(rate(per_second), text);
+        }
+    }
+
+    #[test]
+    fn times_of_a_redrawn_line() {
+        assert_eq!(clock(5), "0:05");
+        assert_eq!(clock(754), "12:34");
+        assert_eq!(clock(3_661), "1:01:01");
+    }
+
+    #[test]
+    fn no_minus_before_nothing() {
+        assert_eq!(fixed(-0.0004, 3), "0.000");
+        assert_eq!(fixed(-0.0006, 3), "-0.001");
+        assert_eq!(fixed(-0.0, 0), "0");
+        assert_eq!(fixed(f64::NAN, 3), "NaN");
+    }
+
+    proptest! {
+        #[test]
+        fn never_more_digits_than_the_unit_holds(nanoseconds in 1.0..5.9e10_f64) {
+            let text = duration(nanoseconds);
+            let (number, unit) = text.split_once(' ').unwrap();
+            let shown: f64 = number.parse().unwrap();
+            let factor = match unit { "ns" => 1.0, "us" => 1e3, "ms" => 1e6, "s" => 1e9, _ => panic!("{}", text) };
+            prop_assert!(shown < 1000.0);
+            prop_assert!((shown * factor / nanoseconds - 1.0).abs() <= 0.0051, "{} for {}", text, nanoseconds);
+        }
+    }
+}
