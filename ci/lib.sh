@@ -1,0 +1,30 @@
+# What the scripts of this folder share. Sourced, never run.
+# shellcheck shell=bash
+
+name=ci/$(basename -- "$0")
+# shellcheck disable=SC2034 # used by those who source this
+repository=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
+
+# Prints the comment block at the head of the script that was run: it is the usage text.
+usage() {
+    sed -n '2,/^[^#]/{/^#/!q; s/^# \{0,1\}//; p}' "$0"
+}
+
+say() { printf '%s: %s\n' "$name" "$*" >&2; }
+
+fail() {
+    say "$*"
+    exit 1
+}
+
+usage_error() {
+    say "$* (see $name --help)"
+    exit 2
+}
+
+# whole_number OPTION VALUE MIN MAX
+whole_number() {
+    if ! [[ $2 =~ ^(0|[1-9][0-9]{0,8})$ ]] || (($2 < $3 || $2 > $4)); then
+        usage_error "$1: '$2' is not allowed, must be a whole number from $3 to $4"
+    fi
+}
