@@ -111,7 +111,8 @@ fn verdict_in_words(verdict: Verdict) -> &'static str {
     }
 }
 
-fn machine_in_words(machine: &Fingerprint) -> String {
+/// The machine in a line.
+pub fn machine_in_words(machine: &Fingerprint) -> String {
     let parts = [
         machine.hostname.clone(),
         machine.processor.name.clone(),

@@ -1,7 +1,7 @@
 //! Ports over memory that two threads share: no fabric at all.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::port::{Completion, CompletionPort, Failure, Polled, SendPort};
 use crate::time::Ticks;
@@ -70,14 +70,18 @@ impl SendPort for MemorySendPort {
 
     #[inline(always)]
     fn stamp(&mut self, stamp: Ticks) {
-        self.shared.slots[self.next].stamp.store(stamp.0, Ordering::Relaxed);
+        self.shared.slots[self.next]
+            .stamp
+            .store(stamp.0, Ordering::Relaxed);
     }
 
     #[inline(always)]
     fn post(&mut self) -> Result<(), Failure> {
         // Release: who sees the flag sees the stamp.
         let label = PRESENT | (self.label + self.next as u64);
-        self.shared.slots[self.next].label.store(label, Ordering::Release);
+        self.shared.slots[self.next]
+            .label
+            .store(label, Ordering::Release);
         Ok(())
     }
 }
