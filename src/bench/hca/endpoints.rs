@@ -19,7 +19,7 @@ use crate::verbs::{
 const GLOBAL_ROUTE_HEADER: usize = 40;
 
 /// How long each step of connecting may take.
-const STEP_LIMIT: Duration = Duration::from_secs(5);
+const STEP_LIMIT: Duration = Duration::from_secs(10);
 
 /// A port that was chosen for one of the two ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
