@@ -1,6 +1,7 @@
 //! From a configuration to results, point by point, on real verbs.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -244,9 +245,8 @@ impl Runner {
             if let Some(priority) = self.config.priority.filter(|_| placement.shares_cpu()) {
                 return Err(RunError::PriorityOnSharedCpu { priority });
             }
-            if !self.clocks.contains_key(&point.clock) {
-                self.clocks
-                    .insert(point.clock, AnyClock::prepare(point.clock)?);
+            if let Entry::Vacant(vacant) = self.clocks.entry(point.clock) {
+                vacant.insert(AnyClock::prepare(point.clock)?);
             }
         }
         let buffers = plan

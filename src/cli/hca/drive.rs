@@ -226,7 +226,9 @@ impl Sweep<'_> {
         self.print().context("cannot write to standard output")?;
         if !self.arguments.quiet {
             let state = if error.is_some() { " (incomplete)" } else { "" };
-            eprintln!("results:  {}{state}", path.display());
+            // In one piece: standard output may go to the same terminal.
+            let line = format!("results:  {}{state}\n", path.display());
+            let _ = std::io::stderr().write_all(line.as_bytes());
         }
         match error {
             None => Ok(0),
@@ -277,13 +279,13 @@ impl Sweep<'_> {
 
 /// Bad input and what only looks like it: an error that another value of an option would avoid is the user's.
 fn sort(error: RunError) -> anyhow::Error {
-    let usage = match &error {
+    let usage = matches!(
+        error,
         RunError::Choice(ChoiceError::UnknownDevice { .. } | ChoiceError::UnusablePort { .. })
-        | RunError::Clock(_)
-        | RunError::PriorityOnSharedCpu { .. } => true,
-        RunError::Host(HostError::CpuUnavailable { .. } | HostError::SameCpu { .. }) => true,
-        _ => false,
-    };
+            | RunError::Clock(_)
+            | RunError::PriorityOnSharedCpu { .. }
+            | RunError::Host(HostError::CpuUnavailable { .. } | HostError::SameCpu { .. })
+    );
     if usage {
         UsageError(error.to_string()).into()
     } else {
@@ -357,6 +359,6 @@ fn describe_machine(machine: &Fingerprint) -> String {
 }
 
 fn devices_document(pair: &Pair) -> Value {
-    let end = |end: &crate::bench::hca::run::ChosenPort| json!({ "device": end.device, "port": end.port, "address": end.address });
+    let end = |end: &crate::bench::hca::run::ChosenPort| json!({ "port": end.port.number, "address": end.address, "device": end.device });
     json!({ "sender": end(&pair.sender), "receiver": end(&pair.receiver) })
 }
