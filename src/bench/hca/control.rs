@@ -36,10 +36,10 @@ impl Control {
         self.ready.0.fetch_add(1, Ordering::Release);
     }
 
-    /// The sender waits until `others` threads are ready. Returns false if told to stop.
+    /// The sender waits until `others` threads are ready. Returns false if told to stop, or if one of them failed.
     pub fn wait_until_ready(&self, others: u32) -> bool {
         while self.ready.0.load(Ordering::Acquire) < others {
-            if self.stopped() {
+            if self.stopped() || self.failed() {
                 return false;
             }
             std::thread::yield_now();

@@ -63,7 +63,6 @@ pub fn receive<C: Clock, P: CompletionPort, M: PollMode<P>>(
     let mut outcome = ReceiveOutcome::default();
     if let Err(failure) = M::start(port) {
         control.set_failed();
-        control.announce_ready();
         outcome.failure = Some(failure);
         return outcome;
     }
