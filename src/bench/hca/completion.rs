@@ -121,12 +121,15 @@ impl<'a, P: CompletionPort> Collector<'a, P> {
 impl<P: CompletionPort> Collect for Collector<'_, P> {
     #[inline(always)]
     fn collect<C: Clock>(&mut self, clock: &C) {
-        while self.take(clock) {}
+        // A broken queue fails at each look, and would never be empty.
+        while !self.is_done() && self.take(clock) {}
     }
 
     fn finish<C: Clock>(&mut self, clock: &C, control: &Control) {
-        while !self.is_done() && !control.stopped() {
-            self.take(clock);
+        while !self.is_done() {
+            if !self.take(clock) && control.stopped() {
+                break;
+            }
         }
     }
 }
