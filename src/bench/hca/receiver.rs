@@ -78,11 +78,16 @@ pub fn receive<C: Clock, P: CompletionPort, M: PollMode<P>>(
                     slot: completion.request as u32,
                     bytes: completion.bytes,
                 };
-                // A message of another burst is overwritten by the next one.
-                let counts = tag.is_of(completion.immediate_data);
-                received += usize::from(counts);
-                outcome.late += u32::from(!counts);
-                control.set_received(received as u32);
+                if tag.is_of(completion.immediate_data) {
+                    received += 1;
+                    control.set_received(received as u32);
+                } else {
+                    // It is overwritten by the next one.
+                    outcome.late += 1;
+                    if control.stopped() {
+                        break;
+                    }
+                }
             }
             Polled::Empty => {
                 if control.stopped() {
