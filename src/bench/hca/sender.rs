@@ -75,6 +75,8 @@ pub fn send<C: Clock, P: SendPort, W: Pacing, K: Collect, S: StampMode>(
         S::stamped(control, sequence);
         if let Err(error) = port.post() {
             failure = Some(error);
+            // `S` may have announced it.
+            control.set_posted(posted);
             control.set_failed();
             break;
         }
