@@ -23,10 +23,12 @@ pub fn restamp<C: Clock, L: StampSlots>(clock: &C, slots: &L, control: &Control)
     let mut outcome = StampOutcome::default();
     control.announce_ready();
     while !control.stopped() {
+        // Read before the number of messages: if the sender was done by then, that number is the last.
+        let sender_done = control.sender_done();
         let posted = control.posted();
         let received = control.received();
         if received >= posted {
-            if control.sender_done() {
+            if sender_done {
                 break;
             }
             continue;
