@@ -98,12 +98,15 @@ impl<'a, P: CompletionPort> Collector<'a, P> {
             return self.outcome;
         }
         self.control.announce_ready();
+        let mut stopping = false;
         while !self.is_done() {
             if !self.take(clock) {
-                if self.control.stopped() {
+                // One more look after the word to stop: what came before it counts.
+                if stopping {
                     break;
                 }
-                if let Err(failure) = M::idle(&mut self.port) {
+                stopping = self.control.stopped();
+                if !stopping && let Err(failure) = M::idle(&mut self.port) {
                     self.fail(failure);
                     break;
                 }
@@ -126,9 +129,14 @@ impl<P: CompletionPort> Collect for Collector<'_, P> {
     }
 
     fn finish<C: Clock>(&mut self, clock: &C, control: &Control) {
+        let mut stopping = false;
         while !self.is_done() {
-            if !self.take(clock) && control.stopped() {
-                break;
+            if !self.take(clock) {
+                // As in `run`.
+                if stopping {
+                    break;
+                }
+                stopping = control.stopped();
             }
         }
     }

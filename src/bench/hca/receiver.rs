@@ -68,6 +68,7 @@ pub fn receive<C: Clock, P: CompletionPort, M: PollMode<P>>(
     }
     control.announce_ready();
     let mut received = 0;
+    let mut stopping = false;
     while received < arrivals.len() {
         match port.poll() {
             Polled::Done(completion) => {
@@ -90,10 +91,12 @@ pub fn receive<C: Clock, P: CompletionPort, M: PollMode<P>>(
                 }
             }
             Polled::Empty => {
-                if control.stopped() {
+                // One more look after the word to stop: what came before it counts.
+                if stopping {
                     break;
                 }
-                if let Err(failure) = M::idle(port) {
+                stopping = control.stopped();
+                if !stopping && let Err(failure) = M::idle(port) {
                     control.set_failed();
                     outcome.failure = Some(failure);
                     break;
