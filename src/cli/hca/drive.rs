@@ -120,7 +120,7 @@ impl Sweep<'_> {
             if is_software(&end.device.name) {
                 let text = "this device is software (SoftRoCE): its figures test the tool and say nothing about an HCA";
                 if self.warnings.add(text.to_owned()) {
-                    eprintln!("warning: {text}");
+                    eprintln!("{}", warning(text));
                 }
             }
         }
@@ -160,7 +160,7 @@ impl Sweep<'_> {
             };
             let finished = self.keep(&result, place, &mut summary)?;
             for text in self.warnings.of(&result, &self.config) {
-                progress.warn(&format!("warning: {text}"));
+                progress.warn(&warning(&text));
             }
             let line = present::instrument_line(&result);
             if !self.instrument.contains(&line) {
@@ -275,6 +275,11 @@ impl Sweep<'_> {
             written => written,
         }
     }
+}
+
+/// A warning in lines that fit, the later ones indented.
+fn warning(text: &str) -> String {
+    crate::cli::wrap(&format!("warning: {text}"), crate::cli::TEXT_WIDTH - 2).join("\n  ")
 }
 
 /// Bad input and what only looks like it: an error that another value of an option would avoid is the user's.
