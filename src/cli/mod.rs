@@ -82,3 +82,21 @@ fn run_devices(_arguments: &DevicesArguments) -> anyhow::Result<u8> {
 /// What is said where verbs are needed and were left out of the build.
 #[cfg(not(feature = "rdma"))]
 const WITHOUT_RDMA: &str = "this hcabench was built without the feature rdma: build it again with libibverbs and librdmacm installed";
+
+/// The columns that running text fits in.
+const TEXT_WIDTH: usize = 100;
+
+/// Breaks a text between words into lines of at most `width` characters; a longer word has a line of its own.
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}

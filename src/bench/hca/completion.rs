@@ -98,12 +98,15 @@ impl<'a, P: CompletionPort> Collector<'a, P> {
             return self.outcome;
         }
         self.control.announce_ready();
+        let mut stopping = false;
         while !self.is_done() {
             if !self.take(clock) {
-                if self.control.stopped() {
+                // One more look after the word to stop: what came before it counts.
+                if stopping {
                     break;
                 }
-                if let Err(failure) = M::idle(&mut self.port) {
+                stopping = self.control.stopped();
+                if !stopping && let Err(failure) = M::idle(&mut self.port) {
                     self.fail(failure);
                     break;
                 }
@@ -121,12 +124,266 @@ impl<'a, P: CompletionPort> Collector<'a, P> {
 impl<P: CompletionPort> Collect for Collector<'_, P> {
     #[inline(always)]
     fn collect<C: Clock>(&mut self, clock: &C) {
-        while self.take(clock) {}
+        // A broken queue fails at each look, and would never be empty.
+        while !self.is_done() && self.take(clock) {}
     }
 
     fn finish<C: Clock>(&mut self, clock: &C, control: &Control) {
-        while !self.is_done() && !control.stopped() {
-            self.take(clock);
+        let mut stopping = false;
+        while !self.is_done() {
+            if !self.take(clock) {
+                // As in `run`.
+                if stopping {
+                    break;
+                }
+                stopping = control.stopped();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::bench::hca::port::scripted::{
+        Counting, Entry, Eventful, Look, Script, arrival_orders, journal,
+    };
+    use crate::bench::hca::port::{BusyPolling, WaitForEvent};
+
+    fn done(request: u64) -> Look {
+        Look::Done(request, 0)
+    }
+
+    fn run(
+        looks: &[Look],
+        room: usize,
+        expected: u32,
+        control: &Control,
+    ) -> (CompletionOutcome, Vec<Ticks>) {
+        let mut stamps = vec![Ticks(0); room];
+        let port = Script::new(looks.iter().copied(), Look::Empty, control);
+        let outcome =
+            Collector::new(port, &mut stamps, expected, control).run(&Counting, BusyPolling);
+        (outcome, stamps)
+    }
+
+    #[test]
+    fn each_stamp_is_read_after_its_completion_and_stands_at_its_sequence_number() {
+        let control = Control::default();
+        journal();
+        let (outcome, stamps) = run(&[done(1), Look::Empty, done(3), done(0)], 4, 3, &control);
+        use Entry::{Clock, Look as Looked};
+        assert_eq!(
+            journal(),
+            [Looked, Clock(1), Looked, Looked, Clock(2), Looked, Clock(3)]
+        );
+        assert_eq!(stamps, [Ticks(3), Ticks(1), Ticks(0), Ticks(2)]);
+        assert_eq!((outcome.succeeded, outcome.failed), (3, 0));
+        assert!(outcome.failure.is_none() && !control.failed() && !control.stopped());
+        assert_eq!(control.completed(), 3);
+        assert!(control.wait_until_ready(1));
+    }
+
+    #[test]
+    fn missing_completions_end_with_the_word_to_stop_and_what_came_before_it_counts() {
+        for way in 0..3 {
+            let control = Control::default();
+            let looks = [done(0), Look::Stop, Look::Empty, done(1)];
+            let mut port = Script::new(looks, Look::Empty, &control);
+            port.sleeping_fails_at = Some(0);
+            let mut stamps = [Ticks(0); 3];
+            let mut collector = Collector::new(port, &mut stamps, 3, &control);
+            let outcome = match way {
+                0 => collector.run(&Counting, BusyPolling),
+                1 => collector.run(&Counting, WaitForEvent),
+                _ => {
+                    collector.finish(&Counting, &control);
+                    collector.into_outcome()
+                }
+            };
+            assert_eq!((outcome.succeeded, outcome.failed), (2, 0), "{way}");
+            assert_eq!(stamps[2], Ticks(0));
+        }
+    }
+
+    #[test]
+    fn a_completion_of_an_unknown_request_is_counted_and_stored_nowhere() {
+        let control = Control::default();
+        let (outcome, stamps) = run(&[done(2), done(u64::MAX)], 2, 2, &control);
+        assert_eq!(outcome.succeeded, 2);
+        assert_eq!(stamps, [Ticks(0), Ticks(0)]);
+    }
+
+    #[test]
+    fn the_first_failure_that_is_no_consequence_is_kept() {
+        let kept = |looks: &[(i64, bool)]| {
+            let control = Control::default();
+            let looks: Vec<Look> = looks
+                .iter()
+                .map(|&(code, consequence)| Look::Failed(code, consequence))
+                .collect();
+            let (outcome, _) = run(&looks, 4, looks.len() as u32, &control);
+            assert!(control.failed());
+            assert_eq!(
+                (outcome.succeeded, outcome.failed as usize),
+                (0, looks.len())
+            );
+            outcome.failure.unwrap().code
+        };
+        assert_eq!(kept(&[(1, false)]), 1);
+        assert_eq!(kept(&[(1, true), (2, true)]), 1);
+        assert_eq!(kept(&[(1, false), (2, false)]), 1);
+        assert_eq!(kept(&[(1, false), (2, true)]), 1);
+        assert_eq!(kept(&[(1, true), (2, false)]), 2);
+        assert_eq!(
+            kept(&[(1, true), (2, true), (3, false), (4, false), (5, true)]),
+            3
+        );
+    }
+
+    #[test]
+    fn failures_count_towards_what_is_expected() {
+        let control = Control::default();
+        let (outcome, _) = run(
+            &[done(0), Look::Failed(1, false), Look::Failed(2, true)],
+            3,
+            3,
+            &control,
+        );
+        assert_eq!((outcome.succeeded, outcome.failed), (1, 2));
+        assert!(!control.stopped());
+    }
+
+    #[test]
+    fn an_event_that_cannot_be_had_ends_the_loop() {
+        for (arming, sleeping, code, succeeded) in [
+            (Some(0), None, 100, 0),
+            (Some(1), None, 100, 1),
+            (None, Some(0), 200, 1),
+        ] {
+            let control = Control::default();
+            let mut stamps = [Ticks(0); 3];
+            let mut port = Script::new([done(0), Look::Empty, done(1)], Look::Empty, &control);
+            (port.arming_fails_at, port.sleeping_fails_at) = (arming, sleeping);
+            let outcome =
+                Collector::new(port, &mut stamps, 3, &control).run(&Counting, WaitForEvent);
+            assert_eq!(outcome.succeeded, succeeded);
+            assert_eq!(outcome.failure.unwrap().code, code);
+            assert!(control.failed() && !control.stopped());
+            // Nothing is sent when it could not even start.
+            assert_eq!(control.wait_until_ready(1), arming != Some(0));
+        }
+    }
+
+    #[test]
+    fn no_completion_is_slept_through() {
+        for arrivals in arrival_orders(3, 11) {
+            let control = Control::default();
+            let mut stamps = [Ticks(0); 3];
+            let port = Eventful::new(&arrivals, &control);
+            let outcome =
+                Collector::new(port, &mut stamps, 3, &control).run(&Counting, WaitForEvent);
+            assert_eq!(outcome.succeeded, 3, "{arrivals:?}");
+            assert!(!control.stopped());
+        }
+    }
+
+    #[test]
+    fn taking_in_between_takes_all_that_is_there_and_waits_for_nothing() {
+        let control = Control::default();
+        let mut stamps = [Ticks(0); 4];
+        let looks = [Look::Empty, done(0), done(1), Look::Empty, done(2)];
+        let mut collector = Collector::new(
+            Script::new(looks, Look::Empty, &control),
+            &mut stamps,
+            4,
+            &control,
+        );
+        collector.collect(&Counting);
+        assert_eq!(collector.outcome.succeeded, 0);
+        collector.collect(&Counting);
+        assert_eq!(collector.outcome.succeeded, 2);
+        collector.collect(&Counting);
+        assert_eq!(collector.outcome.succeeded, 3);
+    }
+
+    #[test]
+    fn taking_the_rest_goes_on_over_empty_looks() {
+        let control = Control::default();
+        let mut stamps = [Ticks(0); 3];
+        let looks = [
+            Look::Empty,
+            done(0),
+            Look::Empty,
+            Look::Empty,
+            done(1),
+            Look::Empty,
+            done(2),
+        ];
+        let mut collector = Collector::new(
+            Script::new(looks, Look::Empty, &control),
+            &mut stamps,
+            3,
+            &control,
+        );
+        collector.finish(&Counting, &control);
+        assert_eq!(collector.into_outcome().succeeded, 3);
+        assert!(!control.stopped());
+    }
+
+    #[test]
+    fn a_broken_queue_does_not_hold_the_sender() {
+        let control = Control::default();
+        let mut stamps = [Ticks(0); 2];
+        let port = Script::new([done(0)], Look::Failed(9, false), &control);
+        let mut collector = Collector::new(port, &mut stamps, 2, &control);
+        collector.collect(&Counting);
+        let outcome = collector.into_outcome();
+        assert_eq!((outcome.succeeded, outcome.failed), (1, 1));
+    }
+
+    fn any_look() -> impl Strategy<Value = Look> {
+        prop_oneof![
+            4 => Just(Look::Empty),
+            6 => (0_u64..40).prop_map(done),
+            1 => any::<u64>().prop_map(done),
+            1 => any::<bool>().prop_map(|consequence| Look::Failed(3, consequence)),
+            1 => Just(Look::Stop),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn any_script_ends_and_is_counted_right(
+            looks in prop::collection::vec(any_look(), 0..60),
+            afterwards in any_look(),
+            expected in 0_u32..40,
+            way in 0..3,
+        ) {
+            let control = Control::default();
+            let port = Script::new(looks, afterwards, &control);
+            let mut stamps = [Ticks(0); 40];
+            let mut collector = Collector::new(port, &mut stamps, expected, &control);
+            journal();
+            let outcome = match way {
+                0 => collector.run(&Counting, BusyPolling),
+                1 => collector.run(&Counting, WaitForEvent),
+                _ => {
+                    collector.collect(&Counting);
+                    collector.finish(&Counting, &control);
+                    collector.into_outcome()
+                }
+            };
+            let readings = journal().iter().filter(|entry| matches!(entry, Entry::Clock(_))).count();
+            prop_assert_eq!(readings, outcome.succeeded as usize);
+            prop_assert_eq!(control.completed(), outcome.succeeded);
+            prop_assert_eq!(control.failed(), outcome.failed > 0);
+            prop_assert_eq!(outcome.failure.is_some(), outcome.failed > 0);
+            prop_assert!(outcome.succeeded + outcome.failed <= expected);
+            prop_assert!(outcome.succeeded + outcome.failed == expected || control.stopped());
+            prop_assert!(stamps.iter().filter(|stamp| stamp.0 != 0).count() <= outcome.succeeded as usize);
         }
     }
 }

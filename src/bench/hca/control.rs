@@ -36,10 +36,10 @@ impl Control {
         self.ready.0.fetch_add(1, Ordering::Release);
     }
 
-    /// The sender waits until `others` threads are ready. Returns false if told to stop.
+    /// The sender waits until `others` threads are ready. Returns false if told to stop, or if one of them failed.
     pub fn wait_until_ready(&self, others: u32) -> bool {
         while self.ready.0.load(Ordering::Acquire) < others {
-            if self.stopped() {
+            if self.stopped() || self.failed() {
                 return false;
             }
             std::thread::yield_now();
@@ -101,5 +101,50 @@ impl Control {
     /// Whether something failed.
     pub fn failed(&self) -> bool {
         self.failed.0.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sender_waits_for_all_others() {
+        let control = Control::default();
+        std::thread::scope(|scope| {
+            let sender = scope.spawn(|| control.wait_until_ready(2));
+            control.announce_ready();
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            assert!(!sender.is_finished());
+            control.announce_ready();
+            assert!(sender.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn who_waits_is_told_to_stop() {
+        let control = Control::default();
+        std::thread::scope(|scope| {
+            let sender = scope.spawn(|| control.wait_until_ready(1));
+            control.stop();
+            assert!(!sender.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn no_two_counters_share_a_cache_line() {
+        let control = Control::default();
+        let mut lines = [
+            &raw const control.stop as usize,
+            &raw const control.ready as usize,
+            &raw const control.posted as usize,
+            &raw const control.sender_done as usize,
+            &raw const control.received as usize,
+            &raw const control.completed as usize,
+            &raw const control.failed as usize,
+        ]
+        .map(|address| address / 128);
+        lines.sort_unstable();
+        assert!(lines.windows(2).all(|pair| pair[0] < pair[1]), "{lines:?}");
     }
 }

@@ -111,3 +111,132 @@ impl CompletionPort for NoCompletions {
         Polled::Empty
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::hca::completion::Elsewhere;
+    use crate::bench::hca::control::Control;
+    use crate::bench::hca::port::BusyPolling;
+    use crate::bench::hca::receiver::{ReceiveOutcome, Tag, receive};
+    use crate::bench::hca::sender::{SubmitStamp, send};
+    use crate::buffer::Arrival;
+    use crate::pacing::{ConstantWait, NoPause, Pacing};
+    use crate::time::{Clock, Monotonic, Nanos};
+
+    const MESSAGES: usize = 8192;
+
+    /// Both loops on threads of their own, with every stamp that arrived beside the one that was sent.
+    fn exchange<W: Pacing + Send>(
+        mut pacing: W,
+        sent: Tag,
+        expected: Tag,
+        end_after: Option<usize>,
+    ) -> Exchange {
+        let clock = Monotonic::default();
+        let control = Control::default();
+        let (mut send_port, mut receive_port) = connect(MESSAGES, sent.immediate_data(0));
+        let mut submitted = vec![Ticks(0); end_after.unwrap_or(MESSAGES)];
+        let mut arrivals = vec![Arrival::default(); MESSAGES];
+        let outcome = std::thread::scope(|scope| {
+            let receiver = scope.spawn(|| {
+                receive(
+                    &clock,
+                    &mut receive_port,
+                    BusyPolling,
+                    expected,
+                    &mut arrivals,
+                    &control,
+                )
+            });
+            assert!(control.wait_until_ready(1));
+            let sending = send(
+                &clock,
+                &mut send_port,
+                &mut pacing,
+                &mut Elsewhere,
+                SubmitStamp,
+                1,
+                &mut submitted,
+                &control,
+            );
+            assert_eq!(sending.posted as usize, submitted.len());
+            if submitted.len() < MESSAGES || sent != expected {
+                control.stop();
+            }
+            receiver.join().unwrap()
+        });
+        let stamps = (0..MESSAGES)
+            .map(|index| receive_port.stamp_of(index))
+            .collect();
+        Exchange {
+            outcome,
+            submitted,
+            arrivals,
+            stamps,
+        }
+    }
+
+    struct Exchange {
+        outcome: ReceiveOutcome,
+        submitted: Vec<Ticks>,
+        arrivals: Vec<Arrival>,
+        stamps: Vec<Ticks>,
+    }
+
+    fn check_all_arrived(exchange: &Exchange, tag: Tag) {
+        assert_eq!(
+            (exchange.outcome.received, exchange.outcome.late),
+            (MESSAGES, 0)
+        );
+        assert_eq!(exchange.stamps, exchange.submitted);
+        for (sequence, (arrival, sent)) in exchange
+            .arrivals
+            .iter()
+            .zip(&exchange.submitted)
+            .enumerate()
+        {
+            assert_eq!(arrival.label, tag.immediate_data(sequence as u32));
+            assert_eq!((arrival.slot as usize, arrival.bytes), (sequence, 8));
+            assert!(arrival.stamp >= *sent);
+        }
+        assert!(exchange.submitted.is_sorted() && exchange.submitted[0].0 > 0);
+    }
+
+    #[test]
+    fn every_stamp_arrives_as_it_was_sent() {
+        let tag = Tag::new(65_535);
+        check_all_arrived(&exchange(NoPause, tag, tag, None), tag);
+        let pacing = ConstantWait::new(&Monotonic::default(), Nanos(1_000));
+        check_all_arrived(&exchange(pacing, tag, tag, None), tag);
+    }
+
+    #[test]
+    fn what_was_not_sent_is_missing() {
+        let tag = Tag::new(0);
+        let exchange = exchange(NoPause, tag, tag, Some(100));
+        assert_eq!(exchange.outcome.received, 100);
+        assert_eq!(exchange.stamps[..100], exchange.submitted[..]);
+        assert_eq!(exchange.stamps[100..], vec![Ticks(0); MESSAGES - 100]);
+    }
+
+    #[test]
+    fn the_messages_of_another_burst_are_late() {
+        let outcome = exchange(NoPause, Tag::new(1), Tag::new(2), None).outcome;
+        assert_eq!(outcome.received, 0);
+        assert!(outcome.late > 0);
+    }
+
+    #[test]
+    fn a_port_has_no_more_messages_than_it_was_made_for() {
+        let (mut send_port, mut receive_port) = connect(1, 0);
+        assert!(matches!(receive_port.poll(), Polled::Empty));
+        send_port.prepare(0, true);
+        send_port.stamp(Monotonic::default().now());
+        assert!(matches!(receive_port.poll(), Polled::Empty));
+        send_port.post().unwrap();
+        assert!(matches!(receive_port.poll(), Polled::Done(_)));
+        assert!(matches!(receive_port.poll(), Polled::Empty));
+        assert!(matches!(NoCompletions.poll(), Polled::Empty));
+    }
+}

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::config::{Named, Operation, Poll, Service, Sweep, Switch, Timestamp};
 use crate::time::{ClockKind, Nanos};
 
 /// One combination of settings.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Point {
     /// Service type.
     pub service: Service,

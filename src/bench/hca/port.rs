@@ -3,6 +3,9 @@
 //! The loops are written once, over these traits. The verbs are one implementation; memory shared by two threads is
 //! another, which gives the instrument's floor and lets the loops be tested without a device.
 
+#[cfg(test)]
+pub(crate) mod scripted;
+
 use crate::time::Ticks;
 
 /// A completion, as the loops need it.

@@ -63,12 +63,12 @@ pub fn receive<C: Clock, P: CompletionPort, M: PollMode<P>>(
     let mut outcome = ReceiveOutcome::default();
     if let Err(failure) = M::start(port) {
         control.set_failed();
-        control.announce_ready();
         outcome.failure = Some(failure);
         return outcome;
     }
     control.announce_ready();
     let mut received = 0;
+    let mut stopping = false;
     while received < arrivals.len() {
         match port.poll() {
             Polled::Done(completion) => {
@@ -79,17 +79,24 @@ pub fn receive<C: Clock, P: CompletionPort, M: PollMode<P>>(
                     slot: completion.request as u32,
                     bytes: completion.bytes,
                 };
-                // A message of another burst is overwritten by the next one.
-                let counts = tag.is_of(completion.immediate_data);
-                received += usize::from(counts);
-                outcome.late += u32::from(!counts);
-                control.set_received(received as u32);
+                if tag.is_of(completion.immediate_data) {
+                    received += 1;
+                    control.set_received(received as u32);
+                } else {
+                    // It is overwritten by the next one.
+                    outcome.late += 1;
+                    if control.stopped() {
+                        break;
+                    }
+                }
             }
             Polled::Empty => {
-                if control.stopped() {
+                // One more look after the word to stop: what came before it counts.
+                if stopping {
                     break;
                 }
-                if let Err(failure) = M::idle(port) {
+                stopping = control.stopped();
+                if !stopping && let Err(failure) = M::idle(port) {
                     control.set_failed();
                     outcome.failure = Some(failure);
                     break;
@@ -108,7 +115,14 @@ pub fn receive<C: Clock, P: CompletionPort, M: PollMode<P>>(
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::bench::hca::port::scripted::{
+        Counting, Entry, Eventful, Look, Script, arrival_orders, journal,
+    };
+    use crate::bench::hca::port::{BusyPolling, WaitForEvent};
+    use crate::time::Ticks;
 
     #[test]
     fn a_tag_tells_bursts_and_keeps_the_sequence_number() {
@@ -120,5 +134,304 @@ mod tests {
             assert_eq!(Tag::sequence(data), sequence);
         }
         assert_eq!(Tag::new(65_536), Tag::new(0));
+    }
+
+    const BURST: u32 = 4;
+
+    fn message(sequence: u32) -> Look {
+        Look::Done(
+            u64::from(sequence) + 10,
+            Tag::new(BURST).immediate_data(sequence),
+        )
+    }
+
+    fn late(sequence: u32) -> Look {
+        Look::Done(
+            u64::from(sequence) + 70,
+            Tag::new(BURST - 1).immediate_data(sequence),
+        )
+    }
+
+    fn run(
+        port: &mut Script<'_>,
+        room: usize,
+        control: &Control,
+    ) -> (ReceiveOutcome, Vec<Arrival>) {
+        let mut arrivals = vec![Arrival::default(); room];
+        let outcome = receive(
+            &Counting,
+            port,
+            BusyPolling,
+            Tag::new(BURST),
+            &mut arrivals,
+            control,
+        );
+        (outcome, arrivals)
+    }
+
+    fn sequences(arrivals: &[Arrival]) -> Vec<u32> {
+        arrivals
+            .iter()
+            .map(|arrival| Tag::sequence(arrival.label))
+            .collect()
+    }
+
+    #[test]
+    fn the_clock_is_read_right_after_a_completion_was_seen_and_at_no_other_time() {
+        let control = Control::default();
+        let mut port = Script::new(
+            [
+                Look::Empty,
+                message(0),
+                Look::Empty,
+                Look::Empty,
+                message(1),
+            ],
+            Look::Empty,
+            &control,
+        );
+        journal();
+        let (outcome, arrivals) = run(&mut port, 2, &control);
+        use Entry::{Clock, Look as Looked};
+        assert_eq!(
+            journal(),
+            [Looked, Looked, Clock(1), Looked, Looked, Looked, Clock(2)]
+        );
+        assert_eq!(outcome.received, 2);
+        let expected = |sequence: u32| Arrival {
+            stamp: Ticks(u64::from(sequence) + 1),
+            label: Tag::new(BURST).immediate_data(sequence),
+            slot: sequence + 10,
+            bytes: 8,
+        };
+        assert_eq!(arrivals, [expected(0), expected(1)]);
+        assert_eq!(control.received(), 2);
+        assert!(!control.failed() && !control.stopped());
+        assert!(control.wait_until_ready(1));
+    }
+
+    #[test]
+    fn what_is_lost_ends_the_loop_when_it_is_told_to_stop() {
+        let control = Control::default();
+        let mut port = Script::new([message(0), Look::Empty, message(2)], Look::Empty, &control);
+        let (outcome, arrivals) = run(&mut port, 4, &control);
+        assert_eq!((outcome.received, outcome.late), (2, 0));
+        assert!(outcome.failure.is_none() && !control.failed());
+        assert_eq!(sequences(&arrivals[..2]), [0, 2]);
+        assert_eq!(arrivals[2..], [Arrival::default(); 2]);
+    }
+
+    #[test]
+    fn what_came_before_the_word_to_stop_counts() {
+        // Both times the loop finds nothing, and messages and word come before it asks for the word.
+        for event in [false, true] {
+            let control = Control::default();
+            let looks = [Look::Stop, Look::Empty, message(0), message(1)];
+            let mut port = Script::new(looks, Look::Empty, &control);
+            port.sleeping_fails_at = Some(0);
+            let mut arrivals = [Arrival::default(); 4];
+            let tag = Tag::new(BURST);
+            let outcome = if event {
+                receive(
+                    &Counting,
+                    &mut port,
+                    WaitForEvent,
+                    tag,
+                    &mut arrivals,
+                    &control,
+                )
+            } else {
+                receive(
+                    &Counting,
+                    &mut port,
+                    BusyPolling,
+                    tag,
+                    &mut arrivals,
+                    &control,
+                )
+            };
+            assert_eq!(outcome.received, 2);
+            assert!(
+                outcome.failure.is_none(),
+                "nobody sleeps after the word to stop"
+            );
+        }
+    }
+
+    #[test]
+    fn late_messages_of_another_burst_are_overwritten_and_counted() {
+        let control = Control::default();
+        let looks = [
+            late(8),
+            message(0),
+            late(9),
+            late(0),
+            message(1),
+            message(2),
+        ];
+        let mut port = Script::new(looks, Look::Empty, &control);
+        let (outcome, arrivals) = run(&mut port, 3, &control);
+        assert_eq!((outcome.received, outcome.late), (3, 3));
+        assert_eq!(sequences(&arrivals), [0, 1, 2]);
+        assert!(
+            arrivals
+                .iter()
+                .all(|arrival| Tag::new(BURST).is_of(arrival.label))
+        );
+        assert_eq!(control.received(), 3);
+    }
+
+    #[test]
+    fn late_messages_without_end_do_not_keep_it_from_stopping() {
+        let control = Control::default();
+        let mut port = Script::new([message(0)], late(1), &control);
+        let (outcome, _) = run(&mut port, 4, &control);
+        assert_eq!(outcome.received, 1);
+        assert!(outcome.late >= 1);
+    }
+
+    #[test]
+    fn a_failed_receive_ends_the_loop() {
+        let control = Control::default();
+        let mut port = Script::new(
+            [message(0), Look::Failed(7, false), message(1)],
+            Look::Empty,
+            &control,
+        );
+        let (outcome, _) = run(&mut port, 4, &control);
+        assert_eq!(outcome.received, 1);
+        assert_eq!(outcome.failure.unwrap().to_string(), "failure 7");
+        assert!(control.failed() && !control.stopped());
+    }
+
+    #[test]
+    fn a_refused_event_at_the_start_keeps_the_sender_from_starting() {
+        let control = Control::default();
+        let mut port = Script::new([message(0)], Look::Empty, &control);
+        port.arming_fails_at = Some(0);
+        let mut arrivals = [Arrival::default(); 4];
+        let outcome = receive(
+            &Counting,
+            &mut port,
+            WaitForEvent,
+            Tag::new(BURST),
+            &mut arrivals,
+            &control,
+        );
+        assert_eq!(outcome.received, 0);
+        assert_eq!(outcome.failure.unwrap().to_string(), "failure 100");
+        assert!(control.failed());
+        assert!(
+            !control.wait_until_ready(1),
+            "nothing is sent to where nobody listens"
+        );
+    }
+
+    #[test]
+    fn an_event_that_cannot_be_had_ends_the_loop() {
+        for (arming, sleeping, code) in [
+            (Some(1), None, 100),
+            (None, Some(0), 200),
+            (None, Some(1), 200),
+        ] {
+            let control = Control::default();
+            let looks = [message(0), Look::Empty, message(1), Look::Empty, message(2)];
+            let mut port = Script::new(looks, Look::Empty, &control);
+            (port.arming_fails_at, port.sleeping_fails_at) = (arming, sleeping);
+            let mut arrivals = [Arrival::default(); 4];
+            let outcome = receive(
+                &Counting,
+                &mut port,
+                WaitForEvent,
+                Tag::new(BURST),
+                &mut arrivals,
+                &control,
+            );
+            assert_eq!(outcome.received, if sleeping == Some(1) { 2 } else { 1 });
+            assert_eq!(outcome.failure.unwrap().code, code);
+            assert!(control.failed() && !control.stopped());
+        }
+    }
+
+    #[test]
+    fn no_completion_is_slept_through() {
+        let mut sleeps = 0;
+        for arrivals in arrival_orders(3, 11) {
+            let control = Control::default();
+            let mut port = Eventful::new(&arrivals, &control);
+            let mut log = [Arrival::default(); 3];
+            let outcome = receive(
+                &Counting,
+                &mut port,
+                WaitForEvent,
+                Tag::new(0),
+                &mut log,
+                &control,
+            );
+            assert_eq!(outcome.received, 3, "{arrivals:?}");
+            assert!(!control.stopped());
+            sleeps += port.sleeps;
+        }
+        // Else nothing was tested.
+        assert!(sleeps > 100);
+    }
+
+    #[test]
+    fn waiting_for_what_is_lost_ends_with_the_word_to_stop() {
+        for arrivals in arrival_orders(2, 8) {
+            let control = Control::default();
+            let mut port = Eventful::new(&arrivals, &control);
+            let mut log = [Arrival::default(); 3];
+            let outcome = receive(
+                &Counting,
+                &mut port,
+                WaitForEvent,
+                Tag::new(0),
+                &mut log,
+                &control,
+            );
+            assert_eq!(outcome.received, 2, "{arrivals:?}");
+            assert!(control.stopped() && outcome.failure.is_none());
+        }
+    }
+
+    fn any_look() -> impl Strategy<Value = Look> {
+        prop_oneof![
+            4 => Just(Look::Empty),
+            6 => any::<u16>().prop_map(|sequence| message(sequence.into())),
+            2 => any::<u16>().prop_map(|sequence| late(sequence.into())),
+            2 => (any::<u64>(), any::<u32>()).prop_map(|(request, data)| Look::Done(request, data)),
+            1 => any::<bool>().prop_map(|consequence| Look::Failed(3, consequence)),
+            1 => Just(Look::Stop),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn any_script_ends_and_is_counted_right(
+            looks in prop::collection::vec(any_look(), 0..60),
+            afterwards in any_look(),
+            room in 0_usize..40,
+            event in any::<bool>(),
+        ) {
+            let control = Control::default();
+            let mut port = Script::new(looks, afterwards, &control);
+            let mut log = vec![Arrival::default(); room];
+            let tag = Tag::new(BURST);
+            journal();
+            let outcome = if event {
+                receive(&Counting, &mut port, WaitForEvent, tag, &mut log, &control)
+            } else {
+                receive(&Counting, &mut port, BusyPolling, tag, &mut log, &control)
+            };
+            let readings = journal().iter().filter(|entry| matches!(entry, Entry::Clock(_))).count();
+            prop_assert_eq!(readings, outcome.received + outcome.late as usize);
+            prop_assert!(outcome.received <= room);
+            prop_assert_eq!(control.received() as usize, outcome.received);
+            prop_assert!(log[..outcome.received].iter().all(|arrival| tag.is_of(arrival.label)));
+            prop_assert!(log[..outcome.received].is_sorted_by_key(|arrival| arrival.stamp));
+            prop_assert_eq!(control.failed(), outcome.failure.is_some());
+            prop_assert!(outcome.received == room || control.stopped() || control.failed());
+        }
     }
 }

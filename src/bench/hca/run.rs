@@ -1,6 +1,7 @@
 //! From a configuration to results, point by point, on real verbs.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -244,9 +245,8 @@ impl Runner {
             if let Some(priority) = self.config.priority.filter(|_| placement.shares_cpu()) {
                 return Err(RunError::PriorityOnSharedCpu { priority });
             }
-            if !self.clocks.contains_key(&point.clock) {
-                self.clocks
-                    .insert(point.clock, AnyClock::prepare(point.clock)?);
+            if let Entry::Vacant(vacant) = self.clocks.entry(point.clock) {
+                vacant.insert(AnyClock::prepare(point.clock)?);
             }
         }
         let buffers = plan
@@ -395,9 +395,15 @@ impl ClockUser for Measurement<'_> {
             };
             let burst = session.run_burst(count as usize, &mut report)?;
             done += u64::from(count);
-            let failure = burst.failure.clone();
+            let mut failure = burst.failure.clone();
             if let Some(repeat) = repeat {
                 session.judge(&clock, repeat, burst, &mut tally);
+                if failure.is_none() && point.service == Service::Rc && tally.counts.lost > 0 {
+                    failure = Some(format!(
+                        "{} messages of a reliable connection did not arrive within --timeout: raise it, or mend the link",
+                        tally.counts.lost
+                    ));
+                }
             }
             if failure.is_some() {
                 tally.failure = failure;

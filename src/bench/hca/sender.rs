@@ -75,6 +75,8 @@ pub fn send<C: Clock, P: SendPort, W: Pacing, K: Collect, S: StampMode>(
         S::stamped(control, sequence);
         if let Err(error) = port.post() {
             failure = Some(error);
+            // `S` may have announced it.
+            control.set_posted(posted);
             control.set_failed();
             break;
         }
@@ -101,5 +103,365 @@ pub fn send<C: Clock, P: SendPort, W: Pacing, K: Collect, S: StampMode>(
         posted,
         last_post,
         failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::bench::hca::completion::{Collector, Elsewhere};
+    use crate::bench::hca::port::scripted::{
+        Counting, Entry, Look, Script, failure, journal, note,
+    };
+    use crate::pacing::{ConstantWait, NoPause};
+    use crate::time::{Monotonic, Nanos};
+
+    /// Writes down what it is told; refuses message number `fails_at`.
+    struct Recording {
+        fails_at: Option<u32>,
+        posted: u32,
+    }
+
+    impl SendPort for Recording {
+        fn prepare(&mut self, sequence: u32, signaled: bool) {
+            note(Entry::Prepare(sequence, signaled));
+        }
+        fn stamp(&mut self, stamp: Ticks) {
+            note(Entry::Stamp(stamp.0));
+        }
+        fn post(&mut self) -> Result<(), Failure> {
+            note(Entry::Post);
+            if self.fails_at == Some(self.posted) {
+                return Err(failure(12, false));
+            }
+            self.posted += 1;
+            Ok(())
+        }
+    }
+
+    /// Does something in each pause and at the end, numbered from one.
+    struct Meanwhile<F, E> {
+        pauses: u32,
+        pause: F,
+        end: E,
+    }
+
+    impl<F: FnMut(u32), E: FnMut()> Collect for Meanwhile<F, E> {
+        fn collect<C: Clock>(&mut self, _clock: &C) {
+            self.pauses += 1;
+            (self.pause)(self.pauses);
+        }
+        fn finish<C: Clock>(&mut self, _clock: &C, _control: &Control) {
+            (self.end)();
+        }
+    }
+
+    fn run<K: Collect, S: StampMode>(
+        count: usize,
+        every: u32,
+        fails_at: Option<u32>,
+        collect: &mut K,
+        mode: S,
+        control: &Control,
+    ) -> (SendOutcome, Vec<Ticks>) {
+        let mut submitted = vec![Ticks(0); count];
+        let mut port = Recording {
+            fails_at,
+            posted: 0,
+        };
+        journal();
+        let outcome = send(
+            &Counting,
+            &mut port,
+            &mut NoPause,
+            collect,
+            mode,
+            every,
+            &mut submitted,
+            control,
+        );
+        (outcome, submitted)
+    }
+
+    #[test]
+    fn nothing_but_the_stamp_stands_between_the_reading_and_the_posting() {
+        let control = Control::default();
+        let (outcome, submitted) = run(3, 1, None, &mut Elsewhere, SubmitStamp, &control);
+        let entries = journal();
+        let messages: Vec<&[Entry]> = entries
+            .split(|entry| matches!(entry, Entry::Post))
+            .collect();
+        assert_eq!(messages.len(), 4, "{entries:?}");
+        for (sequence, (message, stamp)) in messages.iter().zip(&submitted).enumerate() {
+            use Entry::{Clock, Prepare, Stamp};
+            let from = message.len() - 3;
+            assert_eq!(
+                message[from..],
+                [
+                    Prepare(sequence as u32, true),
+                    Clock(stamp.0),
+                    Stamp(stamp.0)
+                ]
+            );
+        }
+        assert!(submitted.is_sorted() && submitted[0].0 > 0);
+        // The last reading comes after the last posting.
+        assert_eq!(messages[3], [Entry::Clock(outcome.last_post.0)]);
+        assert_eq!((outcome.posted, control.posted()), (3, 3));
+        assert!(outcome.failure.is_none() && control.sender_done());
+        assert!(!control.failed() && !control.stopped());
+    }
+
+    #[test]
+    fn every_nth_is_signalled_and_always_the_last() {
+        for count in [1, 2, 3, 7, 8, 9, 64] {
+            for every in [1, 2, 3, 8, 63, 64, 65, u32::MAX] {
+                run(
+                    count,
+                    every,
+                    None,
+                    &mut Elsewhere,
+                    SubmitStamp,
+                    &Control::default(),
+                );
+                let signaled: Vec<u32> = journal()
+                    .iter()
+                    .filter_map(|entry| match *entry {
+                        Entry::Prepare(sequence, true) => Some(sequence + 1),
+                        _ => None,
+                    })
+                    .collect();
+                let count = count as u32;
+                let expected: Vec<u32> = (1..=count)
+                    .filter(|&number| number.is_multiple_of(every) || number == count)
+                    .collect();
+                assert_eq!(signaled, expected, "{count} messages, every {every}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_messages_are_no_work() {
+        let control = Control::default();
+        let (outcome, _) = run(0, 1, None, &mut Elsewhere, SubmitStamp, &control);
+        assert_eq!(outcome.posted, 0);
+        assert!(control.sender_done());
+        assert!(!journal().contains(&Entry::Post));
+    }
+
+    #[test]
+    fn a_refused_posting_ends_the_loop_and_is_not_counted() {
+        fn check<S: StampMode>(mode: S) {
+            let control = Control::default();
+            let mut finished = false;
+            let mut collect = Meanwhile {
+                pauses: 0,
+                pause: |_| (),
+                end: || finished = true,
+            };
+            let (outcome, submitted) = run(5, 1, Some(2), &mut collect, mode, &control);
+            assert_eq!(outcome.posted, 2);
+            assert_eq!(outcome.failure.unwrap().to_string(), "failure 12");
+            assert!(control.failed() && control.sender_done() && finished);
+            // A message that was not posted is not to be rewritten or waited for.
+            assert_eq!(control.posted(), 2);
+            assert_eq!(submitted[2..], [Ticks(0); 3]);
+        }
+        check(SubmitStamp);
+        check(SendStamp);
+    }
+
+    #[test]
+    fn who_rewrites_stamps_learns_of_a_message_before_it_is_posted_and_only_then() {
+        struct Asking<'a>(&'a Control, Vec<(u32, u32)>);
+        impl SendPort for Asking<'_> {
+            fn prepare(&mut self, _sequence: u32, _signaled: bool) {}
+            fn stamp(&mut self, _stamp: Ticks) {
+                self.1.push((self.0.posted(), u32::MAX));
+            }
+            fn post(&mut self) -> Result<(), Failure> {
+                self.1.last_mut().unwrap().1 = self.0.posted();
+                Ok(())
+            }
+        }
+        fn seen<S: StampMode>(mode: S) -> Vec<(u32, u32)> {
+            let control = Control::default();
+            let mut port = Asking(&control, Vec::new());
+            let mut submitted = [Ticks(0); 3];
+            send(
+                &Counting,
+                &mut port,
+                &mut NoPause,
+                &mut Elsewhere,
+                mode,
+                1,
+                &mut submitted,
+                &control,
+            );
+            port.1
+        }
+        // While the loop's own stamp is written nobody else may write; from then on everybody may.
+        assert_eq!(seen(SendStamp), [(0, 1), (1, 2), (2, 3)]);
+        assert_eq!(seen(SubmitStamp), [(0, 0), (1, 1), (2, 2)]);
+    }
+
+    #[test]
+    fn a_stop_in_the_middle_of_a_long_pause_ends_the_loop() {
+        let control = Control::default();
+        let mut collect = Meanwhile {
+            pauses: 0,
+            pause: |pauses| {
+                if pauses == 500 {
+                    control.stop();
+                }
+            },
+            end: || (),
+        };
+        let mut submitted = [Ticks(0); 3];
+        let mut port = Recording {
+            fails_at: None,
+            posted: 0,
+        };
+        let mut pacing = ConstantWait::new(&Counting, Nanos(u64::MAX));
+        let outcome = send(
+            &Counting,
+            &mut port,
+            &mut pacing,
+            &mut collect,
+            SubmitStamp,
+            1,
+            &mut submitted,
+            &control,
+        );
+        assert_eq!((outcome.posted, collect.pauses), (1, 500));
+        assert!(control.sender_done() && outcome.failure.is_none());
+    }
+
+    #[test]
+    fn a_stop_from_another_thread_ends_an_hour_of_pause() {
+        let control = Control::default();
+        let clock = Monotonic::default();
+        let start = Instant::now();
+        std::thread::scope(|scope| {
+            let sender = scope.spawn(|| {
+                let mut port = Recording {
+                    fails_at: None,
+                    posted: 0,
+                };
+                let mut pacing = ConstantWait::new(&clock, Nanos(3_600_000_000_000));
+                let mut submitted = [Ticks(0); 2];
+                send(
+                    &clock,
+                    &mut port,
+                    &mut pacing,
+                    &mut Elsewhere,
+                    SubmitStamp,
+                    1,
+                    &mut submitted,
+                    &control,
+                )
+                .posted
+            });
+            while control.posted() == 0 {
+                assert!(start.elapsed() < Duration::from_secs(30));
+                std::thread::yield_now();
+            }
+            control.stop();
+            assert_eq!(sender.join().unwrap(), 1);
+        });
+        assert!(start.elapsed() < Duration::from_secs(30));
+    }
+
+    #[test]
+    fn completions_are_taken_in_the_pauses_and_after_the_last() {
+        let control = Control::default();
+        let done = |request| Look::Done(request, 0);
+        // A pause between two postings ends with an empty look; what comes after the last posting comes slowly.
+        let looks = [
+            done(0),
+            Look::Empty,
+            Look::Empty,
+            done(1),
+            done(2),
+            Look::Empty,
+            Look::Empty,
+            Look::Empty,
+            done(3),
+        ];
+        let mut completed = [Ticks(0); 4];
+        let mut collector = Collector::new(
+            Script::new(looks, Look::Empty, &control),
+            &mut completed,
+            4,
+            &control,
+        );
+        let (outcome, submitted) = run(4, 1, None, &mut collector, SubmitStamp, &control);
+        let completions = collector.into_outcome();
+        assert_eq!((outcome.posted, completions.succeeded), (4, 4));
+        assert!(!control.stopped());
+        // After its own posting and before the next, for the first; the others as the script has it.
+        assert!(submitted[0] < completed[0] && completed[0] < submitted[1]);
+        assert!(
+            submitted[2] < completed[1]
+                && completed[1] < completed[2]
+                && completed[2] < submitted[3]
+        );
+        assert!(outcome.last_post < completed[3]);
+        // No look between preparing and posting.
+        let entries = journal();
+        for (at, entry) in entries.iter().enumerate() {
+            if *entry == Entry::Look {
+                let before = entries[..at]
+                    .iter()
+                    .rfind(|entry| matches!(entry, Entry::Prepare(..) | Entry::Post));
+                assert_eq!(before, Some(&Entry::Post), "{entries:?}");
+            }
+        }
+    }
+
+    fn any_look() -> impl Strategy<Value = Look> {
+        prop_oneof![
+            8 => Just(Look::Empty),
+            6 => (0_u64..40).prop_map(|request| Look::Done(request, 0)),
+            1 => any::<bool>().prop_map(|consequence| Look::Failed(3, consequence)),
+            1 => Just(Look::Stop),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn any_script_ends_and_is_counted_right(
+            looks in prop::collection::vec(any_look(), 0..60),
+            afterwards in any_look(),
+            count in 0_usize..40,
+            every in 1_u32..50,
+            fails_at in prop::option::of(0_u32..60),
+            pause in 0_u64..20,
+        ) {
+            let control = Control::default();
+            let mut completed = [Ticks(0); 40];
+            let expected = (count as u32).div_ceil(every);
+            let mut collector =
+                Collector::new(Script::new(looks, afterwards, &control), &mut completed, expected, &control);
+            let mut submitted = vec![Ticks(0); count];
+            let mut port = Recording { fails_at, posted: 0 };
+            let mut pacing = ConstantWait::new(&Counting, Nanos(pause));
+            let outcome = send(
+                &Counting, &mut port, &mut pacing, &mut collector, SendStamp, every, &mut submitted, &control,
+            );
+            let completions = collector.into_outcome();
+            prop_assert_eq!((outcome.posted, control.posted()), (port.posted, port.posted));
+            prop_assert!(control.sender_done());
+            let stamped = submitted.iter().take_while(|stamp| stamp.0 != 0).count();
+            prop_assert_eq!(stamped as u32, outcome.posted);
+            prop_assert!(submitted[stamped..].iter().all(|stamp| stamp.0 == 0));
+            prop_assert!(outcome.failure.is_none() || fails_at == Some(outcome.posted));
+            prop_assert!(outcome.posted as usize == count || outcome.failure.is_some() || control.stopped());
+            prop_assert!(completions.succeeded + completions.failed == expected || control.stopped());
+        }
     }
 }

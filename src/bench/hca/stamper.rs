@@ -23,10 +23,12 @@ pub fn restamp<C: Clock, L: StampSlots>(clock: &C, slots: &L, control: &Control)
     let mut outcome = StampOutcome::default();
     control.announce_ready();
     while !control.stopped() {
+        // Read before the number of messages: if the sender was done by then, that number is the last.
+        let sender_done = control.sender_done();
         let posted = control.posted();
         let received = control.received();
         if received >= posted {
-            if control.sender_done() {
+            if sender_done {
                 break;
             }
             continue;
@@ -37,4 +39,159 @@ pub fn restamp<C: Clock, L: StampSlots>(clock: &C, slots: &L, control: &Control)
         outcome.rewritten += u64::from(posted - received);
     }
     outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::bench::hca::port::scripted::Counting;
+    use crate::host::pinning;
+    use crate::time::Monotonic;
+
+    /// Writes down what is rewritten, and lets the burst go on meanwhile.
+    struct Watching<'a, F> {
+        written: RefCell<Vec<(u32, Ticks)>>,
+        then: F,
+        control: &'a Control,
+    }
+
+    impl<F: Fn(usize, &Control) + Send> StampSlots for Watching<'_, F> {
+        fn restamp(&self, sequence: u32, stamp: Ticks) {
+            self.written.borrow_mut().push((sequence, stamp));
+            (self.then)(self.written.borrow().len(), self.control);
+        }
+    }
+
+    fn watching<F: Fn(usize, &Control) + Send>(
+        control: &Control,
+        then: F,
+    ) -> (StampOutcome, Vec<(u32, Ticks)>) {
+        let slots = Watching {
+            written: RefCell::default(),
+            then,
+            control,
+        };
+        let outcome = restamp(&Counting, &slots, control);
+        (outcome, slots.written.into_inner())
+    }
+
+    #[test]
+    fn only_what_was_posted_and_not_received_is_rewritten() {
+        let control = Control::default();
+        control.set_posted(5);
+        control.set_received(2);
+        let (outcome, written) = watching(&control, |count, control| match count {
+            // The second of three: from the next round on there is one message less.
+            2 => control.set_received(3),
+            5 => {
+                control.set_posted(6);
+                control.set_received(5);
+            }
+            6 => {
+                control.set_received(6);
+                control.set_sender_done();
+            }
+            _ => {}
+        });
+        let sequences: Vec<u32> = written.iter().map(|&(sequence, _)| sequence).collect();
+        assert_eq!(sequences, [2, 3, 4, 3, 4, 5]);
+        assert_eq!(outcome.rewritten, 6);
+        // Each stamp is fresh.
+        assert!(
+            written
+                .iter()
+                .zip(1..)
+                .all(|(&(_, stamp), reading)| stamp == Ticks(reading))
+        );
+        assert!(!control.stopped());
+    }
+
+    #[test]
+    fn it_is_ready_before_the_first_message_and_goes_on_while_more_are_to_be_posted() {
+        let control = Control::default();
+        let written = AtomicU32::new(0);
+        struct Count<'a>(&'a AtomicU32, &'a Control);
+        impl StampSlots for Count<'_> {
+            fn restamp(&self, sequence: u32, _stamp: Ticks) {
+                self.0.fetch_add(1, Ordering::Relaxed);
+                self.1.set_received(sequence + 1);
+            }
+        }
+        std::thread::scope(|scope| {
+            let stamper = scope
+                .spawn(|| restamp(&Monotonic::default(), &Count(&written, &control), &control));
+            assert!(control.wait_until_ready(1));
+            for posted in 1..=50 {
+                control.set_posted(posted);
+                while control.received() < posted {
+                    assert!(!stamper.is_finished());
+                    std::thread::yield_now();
+                }
+            }
+            assert!(!stamper.is_finished());
+            control.set_sender_done();
+            assert_eq!(stamper.join().unwrap().rewritten, 50);
+        });
+        assert_eq!(written.into_inner(), 50);
+    }
+
+    #[test]
+    fn what_was_lost_ends_with_the_word_to_stop() {
+        let control = Control::default();
+        control.set_posted(2);
+        control.set_sender_done();
+        let (outcome, _) = watching(&control, |count, control| match count {
+            1 => control.set_received(1),
+            20 => control.stop(),
+            _ => {}
+        });
+        assert_eq!(outcome.rewritten, 20);
+    }
+
+    #[test]
+    fn the_last_message_is_not_missed_when_the_sender_ends_right_after_it() {
+        struct Take<'a>(&'a Control);
+        impl StampSlots for Take<'_> {
+            fn restamp(&self, sequence: u32, _stamp: Ticks) {
+                self.0.set_received(sequence + 1);
+            }
+        }
+        // The race is of a few nanoseconds: many rounds, each thread on a CPU of its own, as far as there are two.
+        const ROUNDS: usize = 50_000;
+        let cpus: Vec<usize> = pinning::current_affinity().unwrap().iter().collect();
+        let bursts: Vec<Control> = (0..ROUNDS).map(|_| Control::default()).collect();
+        let enough = Instant::now() + Duration::from_secs(2);
+        let missed = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                pinning::pin_current_thread(*cpus.last().unwrap()).unwrap();
+                for control in &bursts {
+                    if !control.wait_until_ready(1) {
+                        break;
+                    }
+                    control.set_posted(1);
+                    control.set_sender_done();
+                }
+            });
+            let stamper = scope.spawn(|| {
+                pinning::pin_current_thread(cpus[0]).unwrap();
+                let mut missed = 0;
+                for control in &bursts {
+                    if Instant::now() > enough {
+                        control.stop();
+                        break;
+                    }
+                    missed += u32::from(
+                        restamp(&Monotonic::default(), &Take(control), control).rewritten == 0,
+                    );
+                }
+                missed
+            });
+            stamper.join().unwrap()
+        });
+        assert_eq!(missed, 0);
+    }
 }

@@ -120,7 +120,7 @@ impl Sweep<'_> {
             if is_software(&end.device.name) {
                 let text = "this device is software (SoftRoCE): its figures test the tool and say nothing about an HCA";
                 if self.warnings.add(text.to_owned()) {
-                    eprintln!("warning: {text}");
+                    eprintln!("{}", warning(text));
                 }
             }
         }
@@ -160,7 +160,7 @@ impl Sweep<'_> {
             };
             let finished = self.keep(&result, place, &mut summary)?;
             for text in self.warnings.of(&result, &self.config) {
-                progress.warn(&format!("warning: {text}"));
+                progress.warn(&warning(&text));
             }
             let line = present::instrument_line(&result);
             if !self.instrument.contains(&line) {
@@ -226,7 +226,9 @@ impl Sweep<'_> {
         self.print().context("cannot write to standard output")?;
         if !self.arguments.quiet {
             let state = if error.is_some() { " (incomplete)" } else { "" };
-            eprintln!("results:  {}{state}", path.display());
+            // In one piece: standard output may go to the same terminal.
+            let line = format!("results:  {}{state}\n", path.display());
+            let _ = std::io::stderr().write_all(line.as_bytes());
         }
         match error {
             None => Ok(0),
@@ -275,15 +277,20 @@ impl Sweep<'_> {
     }
 }
 
+/// A warning in lines that fit, the later ones indented.
+fn warning(text: &str) -> String {
+    crate::cli::wrap(&format!("warning: {text}"), crate::cli::TEXT_WIDTH - 2).join("\n  ")
+}
+
 /// Bad input and what only looks like it: an error that another value of an option would avoid is the user's.
 fn sort(error: RunError) -> anyhow::Error {
-    let usage = match &error {
+    let usage = matches!(
+        error,
         RunError::Choice(ChoiceError::UnknownDevice { .. } | ChoiceError::UnusablePort { .. })
-        | RunError::Clock(_)
-        | RunError::PriorityOnSharedCpu { .. } => true,
-        RunError::Host(HostError::CpuUnavailable { .. } | HostError::SameCpu { .. }) => true,
-        _ => false,
-    };
+            | RunError::Clock(_)
+            | RunError::PriorityOnSharedCpu { .. }
+            | RunError::Host(HostError::CpuUnavailable { .. } | HostError::SameCpu { .. })
+    );
     if usage {
         UsageError(error.to_string()).into()
     } else {
@@ -357,6 +364,6 @@ fn describe_machine(machine: &Fingerprint) -> String {
 }
 
 fn devices_document(pair: &Pair) -> Value {
-    let end = |end: &crate::bench::hca::run::ChosenPort| json!({ "device": end.device, "port": end.port, "address": end.address });
+    let end = |end: &crate::bench::hca::run::ChosenPort| json!({ "port": end.port.number, "address": end.address, "device": end.device });
     json!({ "sender": end(&pair.sender), "receiver": end(&pair.receiver) })
 }

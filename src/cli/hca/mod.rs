@@ -1,7 +1,7 @@
 //! `hcabench` without a command: the host channel adapter benchmark.
 
 mod present;
-mod settings;
+pub mod settings;
 mod values;
 
 #[cfg(feature = "rdma")]

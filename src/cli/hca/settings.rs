@@ -1,6 +1,6 @@
 //! What stands in the files: rows of the summary and of the messages, and the document of settings.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::bench::hca::config::{Config, Named};
@@ -108,6 +108,54 @@ pub fn left_out_record(left_out: &LeftOut) -> Record {
     record
 }
 
+const POINT: &str = "point";
+const STATUS: &str = "status";
+const COMPLETE: &str = "complete";
+const INCOMPLETE: &str = "incomplete";
+
+/// What a `settings.json` says of its point.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredPoint {
+    /// The settings.
+    pub point: Point,
+    /// Whether it was measured to the end.
+    pub complete: bool,
+}
+
+/// A text is no `settings.json` of this program.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// It is not JSON, or cut off.
+    #[error("not JSON, or not all of it: {0}")]
+    Syntax(serde_json::Error),
+    /// The point's settings are missing or not those of a point.
+    #[error("no settings of a point: {0}")]
+    Point(serde_json::Error),
+    /// It does not say whether the point was measured to the end.
+    #[error("the status is {0}, neither complete nor incomplete")]
+    Status(Value),
+}
+
+/// Reads back the document that [`settings_document`] makes.
+///
+/// # Errors
+/// With what is wrong with the text.
+pub fn read_settings(text: &str) -> Result<StoredPoint, SettingsError> {
+    let document: Value = serde_json::from_str(text).map_err(SettingsError::Syntax)?;
+    let point = Point::deserialize(&document[POINT]).map_err(SettingsError::Point)?;
+    match document[STATUS].as_str() {
+        Some(COMPLETE) => Ok(StoredPoint {
+            point,
+            complete: true,
+        }),
+        Some(INCOMPLETE) => Ok(StoredPoint {
+            point,
+            complete: false,
+        }),
+        _ => Err(SettingsError::Status(document[STATUS].clone())),
+    }
+}
+
 /// What is the same for all points of a run.
 #[derive(Debug, Clone)]
 pub struct RunFacts {
@@ -133,9 +181,9 @@ pub fn settings_document(
     json!({
         "hcabench": { "version": env!("CARGO_PKG_VERSION") },
         "started_at": facts.started_at,
-        "status": if complete { "complete" } else { "incomplete" },
+        STATUS: if complete { COMPLETE } else { INCOMPLETE },
         "failure": failure,
-        "point": point,
+        POINT: point,
         "run": {
             "warmup": config.warmup,
             "repeat": config.repeat,

@@ -207,3 +207,40 @@ proptest! {
         }
     }
 }
+
+fn some_point() -> impl Strategy<Value = crate::bench::hca::plan::Point> {
+    let lists = "--service rc,uc,ud --operation send,write --size 8..32768 --inline off,on --unsignaled off,on \
+                 --poll-recv busy,event --poll-comp busy,event --burst 1,8192 --pause 0,50us --timestamp submit,send";
+    let mut points = Plan::new(&parse(lists).unwrap().sweep).points;
+    points.truncate(2000);
+    prop::sample::select(points)
+}
+
+proptest! {
+    #[test]
+    fn settings_come_back_whole_and_cut_off_ones_are_an_error(point in some_point(), cut in 0.0_f64..1.0) {
+        let facts = settings::RunFacts {
+            started_at: "2026-01-01T00:00:00Z".to_owned(),
+            devices: serde_json::Value::Null,
+            machine: serde_json::json!({ "name": "a \u{2014} machine" }),
+            libraries: serde_json::Value::Null,
+        };
+        let config = parse("").unwrap();
+        let text = serde_json::to_string_pretty(&settings::settings_document(&point, &config, &facts, None)).unwrap();
+        let stored = settings::read_settings(&text).unwrap();
+        prop_assert_eq!(&stored.point, &point);
+        prop_assert!(!stored.complete);
+        let mut end = (text.len() as f64 * cut) as usize;
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        prop_assert!(settings::read_settings(&text[..end]).is_err());
+    }
+
+    #[test]
+    fn foreign_settings_never_panic(text in "\\PC{0,200}", number in any::<i64>()) {
+        prop_assert!(settings::read_settings(&text).is_err());
+        let nearly = format!("{{\"point\": {{\"service\": \"rc\", \"size\": {number}}}, \"status\": \"complete\"}}");
+        prop_assert!(settings::read_settings(&nearly).is_err());
+    }
+}
