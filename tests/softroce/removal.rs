@@ -39,7 +39,7 @@ fn removed_in_mid_run(service: &str, poll: &str) {
     let results = Results::at(&out);
     assert!(results.mark().contains("rxe1"), "{}", results.mark());
     let points = results.points();
-    let [broken, whole] = &points[..] else {
+    let [whole, broken] = &points[..] else {
         panic!("{points:?}");
     };
     results.check_point(whole);
