@@ -44,12 +44,12 @@ fn huge_pages_that_are_required_and_not_there_are_told_by_their_number() {
     let _machine = Machine::take();
     let folder = scratch();
     let out = folder.path().join("results");
-    let arguments = "--hugepages required --service uc,ud --burst 100,1000 --size 1024";
+    let arguments = "--hugepages required --service uc,ud --burst 100,2000 --size 1024";
     let refused = |free: u32| {
         let ended = hcabench(arguments).out(&out).run().expect(1);
         assert!(!out.exists());
         let free = format!("{free} are free");
-        let ended = ended.says(&["--hugepages required", "ud-send-1024B-burst1000", &free]);
+        let ended = ended.says(&["--hugepages required", "ud-send-1024B-burst2000", &free]);
         let (_, advised) = ended.stderr.split_once("vm.nr_hugepages=").unwrap();
         let digits = |letter: char| !letter.is_ascii_digit();
         advised
