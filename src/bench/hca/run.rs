@@ -905,7 +905,13 @@ impl Watch {
 
     /// Whether nothing has happened for so long that nothing will.
     fn is_over(&mut self, control: &Control) -> bool {
-        let counts = (control.posted(), control.received(), control.completed());
+        // Posting to a queue pair that has failed is no progress, however long it goes on.
+        let posted = if control.failed() {
+            0
+        } else {
+            control.posted()
+        };
+        let counts = (posted, control.received(), control.completed());
         if counts != self.counts {
             self.counts = counts;
             self.changed = Instant::now();
