@@ -28,3 +28,11 @@ whole_number() {
         usage_error "$1: '$2' is not allowed, must be a whole number from $3 to $4"
     fi
 }
+
+# Sets cargo to the cargo of this machine: rustup puts it where not every PATH leads.
+find_cargo() {
+    cargo=$(type -P cargo) || cargo=${CARGO_HOME:-$HOME/.cargo}/bin/cargo
+    [[ -x $cargo ]] || fail "there is no cargo, neither on PATH nor as $cargo: install Rust with rustup"
+    # It starts rustc and others of its kind by name.
+    PATH=$(dirname -- "$cargo"):$PATH
+}

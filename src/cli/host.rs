@@ -1,12 +1,12 @@
 //! `hcabench host`: whether this machine is ready to measure, and what to change.
 
+use super::wrap;
 use crate::host::fingerprint::Fingerprint;
 use crate::host::readiness::{Needs, Readiness, Verdict};
 use anyhow::Context;
 use std::io::{self, Write};
 
-/// The columns the table fits in.
-const WIDTH: usize = 100;
+const WIDTH: usize = super::TEXT_WIDTH;
 
 /// Arguments of `hcabench host`.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -111,7 +111,8 @@ fn verdict_in_words(verdict: Verdict) -> &'static str {
     }
 }
 
-fn machine_in_words(machine: &Fingerprint) -> String {
+/// The machine in a line.
+pub fn machine_in_words(machine: &Fingerprint) -> String {
     let parts = [
         machine.hostname.clone(),
         machine.processor.name.clone(),
@@ -143,21 +144,6 @@ fn summary(readiness: &Readiness) -> String {
             spoils.join(", ")
         )
     }
-}
-
-/// Breaks a text between words into lines of at most `width` characters; a longer word has a line of its own.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 /// Wraps, and keeps what stands behind the last colon, the command to type, on one line where it fits.

@@ -1,8 +1,102 @@
-//! To come.
+//! The command line: raw arguments, turned into validated configurations, and what is shown of the results.
+//!
+//! Exit codes: 0 done; 1 a run failed or was interrupted, or the machine is not ready; 2 bad input.
 
+pub mod hca;
 pub mod host;
 
+#[cfg(feature = "rdma")]
+pub mod devices;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Bad input that was found after the command line was parsed; exit code 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct UsageError(pub String);
+
+/// One-way latency between two host channel adapters of one host, on one clock
+///
+/// Without a command: sends bursts of messages from one RDMA port to another and writes when each was submitted, received
+/// and completed. A list or a range makes a sweep; the sweep is the product of all lists.
+#[derive(Debug, Parser)]
+#[command(
+    name = "hcabench",
+    version,
+    args_conflicts_with_subcommands = true,
+    max_term_width = 100
+)]
+struct CommandLine {
+    #[command(flatten)]
+    hca: hca::HcaArguments,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List the RDMA devices, their ports and limits, and the pair that a run would choose
+    Devices(DevicesArguments),
+    /// Tell whether this machine is ready to measure, and what to change; exit code 1 if something would spoil it
+    Host(host::HostArguments),
+}
+
+/// Arguments of `hcabench devices`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct DevicesArguments {
+    /// Print as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Parses the command line, runs what it names, and returns the exit code.
-pub fn main() -> std::process::ExitCode {
-    std::process::ExitCode::FAILURE
+pub fn main() -> ExitCode {
+    // Clap prints its own errors and exits with 2, for --help and --version with 0.
+    let line = CommandLine::parse();
+    let done = match &line.command {
+        None => hca::run(&line.hca),
+        Some(Command::Devices(arguments)) => run_devices(arguments),
+        Some(Command::Host(arguments)) => host::run(arguments),
+    };
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("hcabench: {error:#}");
+            ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
+        }
+    }
+}
+
+#[cfg(feature = "rdma")]
+fn run_devices(arguments: &DevicesArguments) -> anyhow::Result<u8> {
+    devices::run(arguments)
+}
+
+#[cfg(not(feature = "rdma"))]
+fn run_devices(_arguments: &DevicesArguments) -> anyhow::Result<u8> {
+    anyhow::bail!("{WITHOUT_RDMA}")
+}
+
+/// What is said where verbs are needed and were left out of the build.
+#[cfg(not(feature = "rdma"))]
+const WITHOUT_RDMA: &str = "this hcabench was built without the feature rdma: build it again with libibverbs and librdmacm installed";
+
+/// The columns that running text fits in.
+const TEXT_WIDTH: usize = 100;
+
+/// Breaks a text between words into lines of at most `width` characters; a longer word has a line of its own.
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{CmError, Connection, EventChannel, EventKind, Id, unreliable};
 use crate::verbs::{Context, ProtectionDomain, QueuePair, QueuePairAttributes, ServiceType};
@@ -47,8 +47,7 @@ impl ActiveEndpoint<Resolved> {
             unreliable::active_id(channel, from, to)?
         } else {
             let id = Id::create(channel, service)?;
-            id.resolve_address(from, to, limit)?;
-            id.expect(EventKind::AddressResolved, "resolving the address", limit)?;
+            resolve_address(&id, from, to, limit)?;
             id.resolve_route(limit)?;
             id.expect(EventKind::RouteResolved, "resolving the route", limit)?;
             id
@@ -82,6 +81,28 @@ impl ActiveEndpoint<Resolved> {
             state: Prepared { queue_pair },
             id: self.id,
         })
+    }
+}
+
+/// One attempt of the kernel to resolve an address.
+const ATTEMPT: Duration = Duration::from_millis(250);
+
+/// Resolves the address in short attempts: where the two ports are joined without a wire (veth), the answer of the
+/// neighbour can come before the kernel waits for it, and is then noticed at the end of the attempt only.
+fn resolve_address(id: &Id, from: IpAddr, to: SocketAddr, limit: Duration) -> Result<(), CmError> {
+    let deadline = Instant::now() + limit;
+    loop {
+        id.resolve_address(from, to, ATTEMPT)?;
+        let left = deadline.saturating_duration_since(Instant::now());
+        match id.expect(EventKind::AddressResolved, "resolving the address", left) {
+            Ok(_) => return Ok(()),
+            Err(CmError::Event {
+                event: EventKind::AddressError,
+                status,
+                ..
+            }) if status == -libc::ETIMEDOUT && Instant::now() < deadline => {}
+            Err(error) => return Err(error),
+        }
     }
 }
 

@@ -49,6 +49,12 @@ pub enum CmError {
         /// How long was waited.
         limit: Duration,
     },
+    /// A signal asked to end.
+    #[error("interrupted while {step}")]
+    Interrupted {
+        /// What was being done.
+        step: &'static str,
+    },
     /// The address belongs to another device than the one asked for.
     #[error(
         "the address {address} leads to {found}, not to {wanted}: give the address of {wanted} after an @"

@@ -12,6 +12,7 @@ use nix::sys::eventfd::EventFd;
 use rdma_sys as sys;
 
 use super::{CmError, Id};
+use crate::host::interrupt;
 use crate::verbs::AddressVector;
 
 /// The events of the connection manager.
@@ -95,6 +96,9 @@ pub struct Event {
     /// The id that a request brings with it.
     request: Option<usize>,
 }
+
+/// How often a waiting thread looks whether it is to stop.
+const LOOK: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -204,10 +208,13 @@ impl EventChannel {
                     limit,
                 });
             };
+            if interrupt::requested().is_some() {
+                return Err(CmError::Interrupted { step });
+            }
             events = self
                 .shared
                 .arrived
-                .wait_timeout(events, left)
+                .wait_timeout(events, left.min(LOOK))
                 .unwrap_or_else(|poisoned| poisoned.into_inner())
                 .0;
         }

@@ -50,8 +50,8 @@ fn create(
         },
         ai_qp_type: sys::ibv_qp_type::IBV_QPT_UC as i32,
         ai_port_space: sys::rdma_port_space::RDMA_PS_IB as i32,
-        ai_src_len: from.len(),
-        ai_dst_len: to.as_ref().map_or(0, SockaddrLike::len),
+        ai_src_len: length_of(source),
+        ai_dst_len: destination.map_or(0, length_of),
         ai_src_addr: from.as_ptr().cast_mut(),
         ai_dst_addr: to
             .as_ref()
@@ -85,4 +85,14 @@ fn create(
         0 => Ok(id),
         _ => Err(CmError::last("rdma_migrate_id", object())),
     }
+}
+
+/// The exact length of an address, which the kernel checks.
+fn length_of(address: SocketAddr) -> libc::socklen_t {
+    let length = if address.is_ipv4() {
+        size_of::<libc::sockaddr_in>()
+    } else {
+        size_of::<libc::sockaddr_in6>()
+    };
+    length as libc::socklen_t
 }

@@ -78,37 +78,22 @@ impl ResultsFolder {
     /// results is not on the list of an earlier run; [`ReportError::TooLittleSpace`]; others when the folder cannot be
     /// made or written to. After an error nothing was removed, unless removing itself failed, and no new folder stays.
     pub fn create(path: &Path, force: bool, needed_bytes: u64) -> Result<Self, ReportError> {
-        let earlier = Earlier::find(path)?;
-        if let Some(found) = &earlier.evidence {
-            if !force {
-                return Err(ReportError::ExistingResults {
-                    path: path.to_path_buf(),
-                    found: found.clone(),
-                });
-            }
-            if let Some(found) = &earlier.unlisted {
-                return Err(ReportError::ForeignResults {
-                    path: path.to_path_buf(),
-                    found: found.clone(),
-                });
-            }
-        }
-        let free_bytes =
-            free_bytes(nearest_existing(path)).map(|free| free.saturating_add(earlier.bytes(path)));
-        if let Some(free_bytes) = free_bytes.filter(|&free| free < needed_bytes) {
-            return Err(ReportError::TooLittleSpace {
-                path: path.to_path_buf(),
-                free_bytes,
-                needed_bytes,
-            });
-        }
+        let (earlier, free_bytes) = examine(path, force, needed_bytes)?;
         let made = make_folders(path)?;
-        Self::take_over(path, &earlier, free_bytes).inspect_err(|_| {
-            made.iter().rev().for_each(|folder| {
-                // Only empty folders go; the error already tells what happened.
-                let _ = fs::remove_dir(folder);
-            });
-        })
+        Self::take_over(path, &earlier, free_bytes).inspect_err(|_| unmake_folders(&made))
+    }
+
+    /// Finds out whether [`create`](Self::create) would succeed, and leaves everything as it is: so that a bad path is
+    /// known before hardware is touched, and an earlier run is not removed for one that cannot start.
+    ///
+    /// # Errors
+    /// Those of [`create`](Self::create).
+    pub fn check(path: &Path, force: bool, needed_bytes: u64) -> Result<(), ReportError> {
+        examine(path, force, needed_bytes)?;
+        let made = make_folders(path)?;
+        let writable = probe(path);
+        unmake_folders(&made);
+        writable
     }
 
     fn take_over(
@@ -390,6 +375,48 @@ fn write_mark(mark: &Path, reason: &str) -> Result<(), ReportError> {
         writeln!(out, "{MARK_BEGINS} {reason}\nThis file is removed when the results in this folder are complete.")
             .map_err(|cause| ReportError::from_io("write", mark, cause))
     })
+}
+
+/// What is in the way of a new run at `path`: an earlier one without `force`, or too little space. Returns the earlier run
+/// and the free bytes.
+fn examine(
+    path: &Path,
+    force: bool,
+    needed_bytes: u64,
+) -> Result<(Earlier, Option<u64>), ReportError> {
+    let earlier = Earlier::find(path)?;
+    if let Some(found) = &earlier.evidence {
+        if !force {
+            return Err(ReportError::ExistingResults {
+                path: path.to_path_buf(),
+                found: found.clone(),
+            });
+        }
+        if let Some(found) = &earlier.unlisted {
+            return Err(ReportError::ForeignResults {
+                path: path.to_path_buf(),
+                found: found.clone(),
+            });
+        }
+    }
+    let free_bytes =
+        free_bytes(nearest_existing(path)).map(|free| free.saturating_add(earlier.bytes(path)));
+    if let Some(free_bytes) = free_bytes.filter(|&free| free < needed_bytes) {
+        return Err(ReportError::TooLittleSpace {
+            path: path.to_path_buf(),
+            free_bytes,
+            needed_bytes,
+        });
+    }
+    Ok((earlier, free_bytes))
+}
+
+/// Removes folders that were just made, the deepest first; those that are not empty stay.
+fn unmake_folders(made: &[PathBuf]) {
+    for folder in made.iter().rev() {
+        // Only empty folders go; what is left behind is no error.
+        let _ = fs::remove_dir(folder);
+    }
 }
 
 fn remove_mark(folder: &Path) -> Result<(), ReportError> {

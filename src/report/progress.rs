@@ -159,6 +159,14 @@ impl Progress {
         self.show(name, self.began.elapsed());
     }
 
+    /// Shows how far the current point is.
+    pub fn messages(&self, name: &str, done: u64, of: u64) {
+        self.show(
+            &format!("{name} ({done} of {of} messages)"),
+            self.began.elapsed(),
+        );
+    }
+
     fn show(&self, name: &str, elapsed: Duration) {
         self.bar.set_message(self.message(name, elapsed));
     }

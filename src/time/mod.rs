@@ -23,7 +23,9 @@ use serde::{Deserialize, Serialize};
 pub struct Ticks(pub u64);
 
 /// A number of nanoseconds: a point on a clock or a length of time, as its name says.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[repr(transparent)]
 pub struct Nanos(pub u64);
 

@@ -27,7 +27,11 @@ pub struct PayloadDelivery<'a> {
 
 impl PayloadDelivery<'_> {
     fn slot(&self, arrival: &Arrival, sequence: u32) -> usize {
-        if self.by_sequence { sequence as usize } else { arrival.slot as usize }
+        if self.by_sequence {
+            sequence as usize
+        } else {
+            arrival.slot as usize
+        }
     }
 }
 
@@ -60,7 +64,11 @@ pub struct Burst<'a> {
 }
 
 /// Judges each message of a burst.
-pub fn judge<C: Clock, D: Delivered>(clock: &C, burst: Burst<'_>, delivered: &D) -> (Vec<Message>, Counts) {
+pub fn judge<C: Clock, D: Delivered>(
+    clock: &C,
+    burst: Burst<'_>,
+    delivered: &D,
+) -> (Vec<Message>, Counts) {
     let nanos = |ticks: Ticks| clock.to_nanos(ticks).0;
     let mut counts = Counts {
         sent: burst.submitted.len() as u64,
@@ -107,7 +115,11 @@ pub fn judge<C: Clock, D: Delivered>(clock: &C, burst: Burst<'_>, delivered: &D)
                 }
             }
         };
-        message.fate = if intact { Fate::Received } else { Fate::Corrupted };
+        message.fate = if intact {
+            Fate::Received
+        } else {
+            Fate::Corrupted
+        };
     }
     for message in &messages {
         match message.fate {
@@ -145,7 +157,11 @@ mod tests {
         }
     }
 
-    fn judged(timestamp: Timestamp, stamps: Vec<Option<Ticks>>, arrivals: &[Arrival]) -> (Vec<Message>, Counts) {
+    fn judged(
+        timestamp: Timestamp,
+        stamps: Vec<Option<Ticks>>,
+        arrivals: &[Arrival],
+    ) -> (Vec<Message>, Counts) {
         let submitted = [Ticks(100), Ticks(200), Ticks(300), Ticks(400)];
         let completed = [Ticks(150), Ticks(0), Ticks(350), Ticks(450)];
         let burst = Burst {
@@ -165,11 +181,20 @@ mod tests {
         let (messages, counts) = judged(Timestamp::Submit, stamps, &arrivals);
         let fates: Vec<_> = messages.iter().map(|message| message.fate).collect();
         // The last one brought another stamp than was sent.
-        assert_eq!(fates, [Fate::Received, Fate::Lost, Fate::Received, Fate::Corrupted]);
-        assert_eq!((counts.sent, counts.received, counts.lost, counts.corrupted), (4, 2, 1, 1));
+        assert_eq!(
+            fates,
+            [Fate::Received, Fate::Lost, Fate::Received, Fate::Corrupted]
+        );
+        assert_eq!(
+            (counts.sent, counts.received, counts.lost, counts.corrupted),
+            (4, 2, 1, 1)
+        );
         let latencies: Vec<_> = messages.iter().map(Message::latency_ns).collect();
         assert_eq!(latencies, [Some(20), None, Some(30), None]);
-        let completions: Vec<_> = messages.iter().map(Message::completion_latency_ns).collect();
+        let completions: Vec<_> = messages
+            .iter()
+            .map(Message::completion_latency_ns)
+            .collect();
         assert_eq!(completions, [Some(50), None, Some(50), Some(50)]);
     }
 
@@ -200,7 +225,11 @@ mod tests {
 
     #[test]
     fn a_latency_can_be_negative_and_is_shown_so() {
-        let (messages, _) = judged(Timestamp::Submit, vec![Some(Ticks(100)); 4], &[arrival(0, 90)]);
+        let (messages, _) = judged(
+            Timestamp::Submit,
+            vec![Some(Ticks(100)); 4],
+            &[arrival(0, 90)],
+        );
         assert_eq!(messages[0].latency_ns(), Some(-10));
     }
 }

@@ -17,12 +17,20 @@ pub fn choose(
     if devices.is_empty() {
         return Err(ChoiceError::NoDevice);
     }
-    let named_sender = sender.map(|request| find(devices, "--sender", request)).transpose()?;
-    let named_receiver = receiver.map(|request| find(devices, "--receiver", request)).transpose()?;
+    let named_sender = sender
+        .map(|request| find(devices, "--sender", request))
+        .transpose()?;
+    let named_receiver = receiver
+        .map(|request| find(devices, "--receiver", request))
+        .transpose()?;
     let usable = usable_ports(devices);
     let other_than = |taken: &ChosenPort| {
-        let is_taken = |end: &&ChosenPort| end.device.name == taken.device.name && end.port.number == taken.port.number;
-        let elsewhere = usable.iter().find(|end| end.device.name != taken.device.name);
+        let is_taken = |end: &&ChosenPort| {
+            end.device.name == taken.device.name && end.port.number == taken.port.number
+        };
+        let elsewhere = usable
+            .iter()
+            .find(|end| end.device.name != taken.device.name);
         let free = elsewhere.or_else(|| usable.iter().find(|end| !is_taken(end)));
         free.cloned().ok_or_else(|| ChoiceError::OnlyOne {
             found: format!("{} port {}", taken.device.name, taken.port.number),
@@ -36,9 +44,12 @@ pub fn choose(
         }
         (None, Some(receiver)) => (other_than(&receiver)?, receiver),
         (None, None) => {
-            let first = usable.first().cloned().ok_or_else(|| ChoiceError::NoUsablePort {
-                found: describe_all(devices),
-            })?;
+            let first = usable
+                .first()
+                .cloned()
+                .ok_or_else(|| ChoiceError::NoUsablePort {
+                    found: describe_all(devices),
+                })?;
             let second = other_than(&first)?;
             (first, second)
         }
@@ -62,7 +73,11 @@ fn usable_ports(devices: &[Device]) -> Vec<ChosenPort> {
     usable
 }
 
-fn find(devices: &[Device], option: &'static str, request: &PortRequest) -> Result<ChosenPort, ChoiceError> {
+fn find(
+    devices: &[Device],
+    option: &'static str,
+    request: &PortRequest,
+) -> Result<ChosenPort, ChoiceError> {
     let value = match request.port {
         Some(port) => format!("{}:{port}", request.device),
         None => request.device.clone(),
@@ -81,9 +96,17 @@ fn find(devices: &[Device], option: &'static str, request: &PortRequest) -> Resu
             devices: names(devices),
         })?;
     let port = match request.port {
-        Some(number) => device.ports.iter().find(|port| port.number == number).ok_or_else(|| {
-            unusable(format!("{} has {} port(s), counted from 1", device.name, device.ports.len()))
-        })?,
+        Some(number) => device
+            .ports
+            .iter()
+            .find(|port| port.number == number)
+            .ok_or_else(|| {
+                unusable(format!(
+                    "{} has {} port(s), counted from 1",
+                    device.name,
+                    device.ports.len()
+                ))
+            })?,
         None => {
             let good = |port: &&Port| port.active && !port.addresses.is_empty();
             let first = device.ports.iter().find(good).or(device.ports.first());
@@ -91,7 +114,10 @@ fn find(devices: &[Device], option: &'static str, request: &PortRequest) -> Resu
         }
     };
     if !port.active {
-        return Err(unusable(format!("port {} is {}, not active: bring it up", port.number, port.state)));
+        return Err(unusable(format!(
+            "port {} is {}, not active: bring it up",
+            port.number, port.state
+        )));
     }
     let address = match request.address {
         Some(address) if port.addresses.contains(&address) => address,
@@ -119,15 +145,25 @@ fn find(devices: &[Device], option: &'static str, request: &PortRequest) -> Resu
 }
 
 fn names(devices: &[Device]) -> String {
-    devices.iter().map(|device| device.name.as_str()).collect::<Vec<_>>().join(", ")
+    devices
+        .iter()
+        .map(|device| device.name.as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn describe_all(devices: &[Device]) -> String {
     let mut parts = Vec::new();
     for device in devices {
         for port in &device.ports {
-            let address = port.addresses.first().map_or("no address".to_owned(), ToString::to_string);
-            parts.push(format!("{} port {} ({}, {address})", device.name, port.number, port.state));
+            let address = port
+                .addresses
+                .first()
+                .map_or("no address".to_owned(), ToString::to_string);
+            parts.push(format!(
+                "{} port {} ({}, {address})",
+                device.name, port.number, port.state
+            ));
         }
     }
     parts.join("; ")
@@ -182,8 +218,14 @@ mod tests {
     #[test]
     fn two_devices_are_preferred_to_two_ports_of_one() {
         let devices = [
-            device("a", vec![port(1, true, &["10.0.0.1"]), port(2, true, &["10.0.0.2"])]),
-            device("b", vec![port(1, false, &["10.0.0.3"]), port(2, true, &["10.0.0.4"])]),
+            device(
+                "a",
+                vec![port(1, true, &["10.0.0.1"]), port(2, true, &["10.0.0.2"])],
+            ),
+            device(
+                "b",
+                vec![port(1, false, &["10.0.0.3"]), port(2, true, &["10.0.0.4"])],
+            ),
         ];
         let pair = choose(&devices, None, None).unwrap();
         assert_eq!(ends(&pair), [("a".to_owned(), 1), ("b".to_owned(), 2)]);
@@ -198,8 +240,14 @@ mod tests {
         let devices = [device("a", vec![port(1, true, &["10.0.0.1"])])];
         let named = request("a", Some(1), None);
         assert!(choose(&devices, Some(&named), Some(&named)).is_ok());
-        assert!(matches!(choose(&devices, None, None), Err(ChoiceError::OnlyOne { .. })));
-        assert!(matches!(choose(&devices, Some(&named), None), Err(ChoiceError::OnlyOne { .. })));
+        assert!(matches!(
+            choose(&devices, None, None),
+            Err(ChoiceError::OnlyOne { .. })
+        ));
+        assert!(matches!(
+            choose(&devices, Some(&named), None),
+            Err(ChoiceError::OnlyOne { .. })
+        ));
     }
 
     #[test]
@@ -209,12 +257,16 @@ mod tests {
             device("a", vec![port(1, true, &[])]),
             device("b", vec![port(1, false, &["10.0.0.3"])]),
         ];
-        let text = |sender: Option<&PortRequest>| choose(&devices, sender, None).unwrap_err().to_string();
+        let text =
+            |sender: Option<&PortRequest>| choose(&devices, sender, None).unwrap_err().to_string();
         assert!(text(None).contains("a port 1 (active, no address); b port 1 (down, 10.0.0.3)"));
         assert!(text(Some(&request("c", None, None))).contains("--sender c: there is no device"));
         assert!(text(Some(&request("a", None, None))).contains("no IP address"));
         assert!(text(Some(&request("b", None, None))).contains("not active"));
         assert!(text(Some(&request("a", Some(3), None))).contains("a has 1 port(s)"));
-        assert!(text(Some(&request("a", None, Some("10.9.9.9")))).contains("does not have the address 10.9.9.9"));
+        assert!(
+            text(Some(&request("a", None, Some("10.9.9.9"))))
+                .contains("does not have the address 10.9.9.9")
+        );
     }
 }

@@ -91,14 +91,22 @@ impl Switch {
 }
 
 impl Named for ClockKind {
-    const ALL: &'static [Self] = &[ClockKind::Monotonic, ClockKind::MonotonicRaw, ClockKind::Tsc];
+    const ALL: &'static [Self] = &[
+        ClockKind::Monotonic,
+        ClockKind::MonotonicRaw,
+        ClockKind::Tsc,
+    ];
     fn name(self) -> &'static str {
         ClockKind::name(self)
     }
 }
 
 impl Named for HugePagePolicy {
-    const ALL: &'static [Self] = &[HugePagePolicy::Required, HugePagePolicy::Try, HugePagePolicy::Off];
+    const ALL: &'static [Self] = &[
+        HugePagePolicy::Required,
+        HugePagePolicy::Try,
+        HugePagePolicy::Off,
+    ];
     fn name(self) -> &'static str {
         HugePagePolicy::name(self)
     }

@@ -10,8 +10,8 @@ use crate::buffer::{BufferError, HugePagePolicy, PageKind, Payload, PayloadBuffe
 use crate::cm::{ActiveEndpoint, CmError, Connection, EventChannel, PassiveEndpoint};
 use crate::host::{HostError, pinning};
 use crate::verbs::{
-    Access, AddressHandle, Capabilities, CompletionQueue, Context, Destination, MemoryRegion, ProtectionDomain,
-    QueuePair, QueuePairAttributes, SendRequest, ServiceType, VerbsError,
+    Access, AddressHandle, Capabilities, CompletionQueue, Context, Destination, MemoryRegion,
+    ProtectionDomain, QueuePair, QueuePairAttributes, SendRequest, ServiceType, VerbsError,
 };
 
 /// The global route header that precedes a UD message in the receive buffer (InfiniBand Architecture Specification,
@@ -19,7 +19,7 @@ use crate::verbs::{
 const GLOBAL_ROUTE_HEADER: usize = 40;
 
 /// How long each step of connecting may take.
-const STEP_LIMIT: Duration = Duration::from_secs(5);
+const STEP_LIMIT: Duration = Duration::from_secs(10);
 
 /// A port that was chosen for one of the two ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +73,9 @@ pub enum EndpointError {
     #[error(transparent)]
     Host(#[from] HostError),
     /// Less inline data was granted than asked for.
-    #[error("--inline needs {wanted} bytes, {device} granted {granted} to this queue pair: use a smaller --size")]
+    #[error(
+        "--inline needs {wanted} bytes, {device} granted {granted} to this queue pair: use a smaller --size"
+    )]
     Inline {
         /// The device.
         device: String,
@@ -130,7 +132,8 @@ impl Endpoints {
         let service = ServiceType::from(settings.service);
         let end_of = |port: &EndPort| (port.device.clone(), port.port);
         let (to_device, to_port) = end_of(receiver);
-        let listener = PassiveEndpoint::listen(channel, service, (&to_device, to_port), receiver.address)?;
+        let listener =
+            PassiveEndpoint::listen(channel, service, (&to_device, to_port), receiver.address)?;
         let (from_device, from_port) = end_of(sender);
         let active = ActiveEndpoint::resolve(
             channel,
@@ -141,13 +144,21 @@ impl Endpoints {
             STEP_LIMIT,
         )?;
         let active_context = active.context()?;
-        let source = on_cpu(settings.sender_cpu, || make_end(&active_context, settings, Access::Send))?;
-        let active = active.with_queue_pair(&source.domain, source.attributes)?.connect()?;
+        let source = on_cpu(settings.sender_cpu, || {
+            make_end(&active_context, settings, Access::Send)
+        })?;
+        let active = active
+            .with_queue_pair(&source.domain, source.attributes)?
+            .connect()?;
 
         let requested = listener.request(STEP_LIMIT)?;
         let passive_context = requested.context()?;
-        let target = on_cpu(settings.receiver_cpu, || make_end(&passive_context, settings, Access::Receive))?;
-        let accepting = requested.with_queue_pair(&target.domain, target.attributes)?.accept()?;
+        let target = on_cpu(settings.receiver_cpu, || {
+            make_end(&passive_context, settings, Access::Receive)
+        })?;
+        let accepting = requested
+            .with_queue_pair(&target.domain, target.attributes)?
+            .accept()?;
         let active = active.established(STEP_LIMIT)?;
         let passive = accepting.established(STEP_LIMIT)?;
 
@@ -217,7 +228,10 @@ impl Endpoints {
 
     /// A port for the receiving loop.
     pub fn receive_port(&self) -> VerbsCompletionPort {
-        VerbsCompletionPort::new(self.receiving().receive_queue(), self.target().header_size())
+        VerbsCompletionPort::new(
+            self.receiving().receive_queue(),
+            self.target().header_size(),
+        )
     }
 
     /// A port for taking send completions.
@@ -257,7 +271,10 @@ impl Endpoints {
 }
 
 /// Does `work` on a CPU, so that memory first touched in it lies near that CPU.
-fn on_cpu<T>(cpu: usize, work: impl FnOnce() -> Result<T, EndpointError>) -> Result<T, EndpointError> {
+fn on_cpu<T>(
+    cpu: usize,
+    work: impl FnOnce() -> Result<T, EndpointError>,
+) -> Result<T, EndpointError> {
     let before = pinning::current_affinity()?;
     pinning::pin_current_thread(cpu)?;
     let result = work();
@@ -265,12 +282,21 @@ fn on_cpu<T>(cpu: usize, work: impl FnOnce() -> Result<T, EndpointError>) -> Res
     result
 }
 
-fn make_end(context: &Arc<Context>, settings: &EndpointSettings, access: Access) -> Result<End, EndpointError> {
+fn make_end(
+    context: &Arc<Context>,
+    settings: &EndpointSettings,
+    access: Access,
+) -> Result<End, EndpointError> {
     let header = match (settings.service, access) {
         (Service::Ud, Access::Receive) => GLOBAL_ROUTE_HEADER,
         _ => 0,
     };
-    let payload = PayloadBuffer::new(settings.depth as usize, settings.size, header, settings.huge_pages)?;
+    let payload = PayloadBuffer::new(
+        settings.depth as usize,
+        settings.size,
+        header,
+        settings.huge_pages,
+    )?;
     let domain = ProtectionDomain::allocate(context)?;
     let region = MemoryRegion::register(&domain, &Arc::new(payload), access)?;
     let (sends, receives) = match access {
@@ -283,9 +309,17 @@ fn make_end(context: &Arc<Context>, settings: &EndpointSettings, access: Access)
             capabilities: Capabilities {
                 send_requests: sends,
                 receive_requests: receives,
-                inline_bytes: if settings.inline && access == Access::Send { settings.size as u32 } else { 0 },
+                inline_bytes: if settings.inline && access == Access::Send {
+                    settings.size as u32
+                } else {
+                    0
+                },
             },
-            send_queue: CompletionQueue::create(context, sends, settings.completion_events && access == Access::Send)?,
+            send_queue: CompletionQueue::create(
+                context,
+                sends,
+                settings.completion_events && access == Access::Send,
+            )?,
             receive_queue: CompletionQueue::create(
                 context,
                 receives,

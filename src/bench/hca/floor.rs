@@ -62,7 +62,11 @@ const LIMIT: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// When the threads cannot be placed, or the machine is too busy.
-pub fn measure_floor<C: Clock>(clock: &C, sender: usize, receiver: usize) -> Result<Floor, FloorError> {
+pub fn measure_floor<C: Clock>(
+    clock: &C,
+    sender: usize,
+    receiver: usize,
+) -> Result<Floor, FloorError> {
     let tag = Tag::new(0);
     let (mut send_port, mut receive_port) = memory_port::connect(MESSAGES, tag.immediate_data(0));
     let control = Arc::new(Control::default());
@@ -76,7 +80,16 @@ pub fn measure_floor<C: Clock>(clock: &C, sender: usize, receiver: usize) -> Res
             let placed = pinning::pin_current_thread(sender);
             if placed.is_ok() && shared.wait_until_ready(1) {
                 let mut pacing = ConstantWait::new(clock, PAUSE);
-                send(clock, &mut send_port, &mut pacing, &mut Elsewhere, SubmitStamp, 1, submitted, &shared);
+                send(
+                    clock,
+                    &mut send_port,
+                    &mut pacing,
+                    &mut Elsewhere,
+                    SubmitStamp,
+                    1,
+                    submitted,
+                    &shared,
+                );
             }
             let _ = done_sending.send(placed);
         });
@@ -85,7 +98,14 @@ pub fn measure_floor<C: Clock>(clock: &C, sender: usize, receiver: usize) -> Res
         scope.spawn(move || {
             let placed = pinning::pin_current_thread(receiver);
             if placed.is_ok() {
-                receive(clock, &mut receive_port, BusyPolling, tag, arrivals, &shared);
+                receive(
+                    clock,
+                    &mut receive_port,
+                    BusyPolling,
+                    tag,
+                    arrivals,
+                    &shared,
+                );
             }
             let _ = done.send(placed);
         });
@@ -133,7 +153,10 @@ mod tests {
         let floor = measure_floor(&Monotonic::default(), cpus[0], *cpus.last().unwrap()).unwrap();
         assert_eq!(floor.messages, (MESSAGES - WARMUP) as u64);
         assert!(floor.min_ns > 0, "{floor:?}");
-        assert!(floor.min_ns as f64 <= floor.p50_ns && floor.p50_ns <= floor.p99_ns, "{floor:?}");
+        assert!(
+            floor.min_ns as f64 <= floor.p50_ns && floor.p50_ns <= floor.p99_ns,
+            "{floor:?}"
+        );
     }
 
     #[test]

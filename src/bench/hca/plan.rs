@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::config::{Named, Operation, Poll, Service, Sweep, Switch, Timestamp};
 use crate::time::{ClockKind, Nanos};
 
 /// One combination of settings.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Point {
     /// Service type.
     pub service: Service,
@@ -44,8 +44,16 @@ impl fmt::Display for Point {
             self.operation.name(),
             self.size,
             self.burst,
-            if self.inline.is_on() { "inline" } else { "buffer" },
-            if self.unsignaled.is_on() { "unsignaled" } else { "signaled" },
+            if self.inline.is_on() {
+                "inline"
+            } else {
+                "buffer"
+            },
+            if self.unsignaled.is_on() {
+                "unsignaled"
+            } else {
+                "signaled"
+            },
             self.poll_recv.name(),
             self.poll_comp.name(),
             self.timestamp.name(),
@@ -191,7 +199,10 @@ fn product(sweep: &Sweep) -> Vec<Point> {
 
 fn impossible_anywhere(point: &Point) -> Option<String> {
     if point.service == Service::Ud && point.operation == Operation::Write {
-        return Some("--operation write is impossible with --service ud: UD has no RDMA write; use send".to_owned());
+        return Some(
+            "--operation write is impossible with --service ud: UD has no RDMA write; use send"
+                .to_owned(),
+        );
     }
     if point.timestamp == Timestamp::Send && point.inline.is_on() {
         return Some(
@@ -228,7 +239,9 @@ fn impossible_within(point: &Point, limits: &Limits, warmup: u32) -> Option<Stri
             point.service.name()
         ));
     }
-    let queue = limits.queue_pair_work_requests.min(limits.completion_queue_entries);
+    let queue = limits
+        .queue_pair_work_requests
+        .min(limits.completion_queue_entries);
     for (option, messages) in [("--burst", point.burst), ("--warmup", warmup)] {
         if messages > queue {
             return Some(format!(
@@ -293,7 +306,8 @@ mod tests {
         assert_eq!(plan.points.len() + plan.left_out.len(), 3 * 2 * 2 * 13);
         // RC and UC: 13 sizes without inline and the 7 up to 512 B with it; UD send: 8 up to 1024 B, 6 up to 256 B.
         assert_eq!(plan.points.len(), 2 * 2 * (13 + 7) + 8 + 6);
-        let names: std::collections::HashSet<_> = plan.points.iter().map(Point::to_string).collect();
+        let names: std::collections::HashSet<_> =
+            plan.points.iter().map(Point::to_string).collect();
         assert_eq!(names.len(), plan.points.len());
     }
 
@@ -341,7 +355,11 @@ mod tests {
             ),
         ];
         for (sweep, words) in cases {
-            let error = Plan::new(&sweep).within(&limits(), 100).check().unwrap_err().to_string();
+            let error = Plan::new(&sweep)
+                .within(&limits(), 100)
+                .check()
+                .unwrap_err()
+                .to_string();
             assert!(words.iter().all(|word| error.contains(word)), "{error}");
         }
     }
@@ -355,7 +373,10 @@ mod tests {
         };
         assert_eq!(Plan::new(&sweep).within(&limits(), 100).check(), Ok(()));
         sweep.sizes.remove(0);
-        let error = Plan::new(&sweep).within(&limits(), 100).check().unwrap_err();
+        let error = Plan::new(&sweep)
+            .within(&limits(), 100)
+            .check()
+            .unwrap_err();
         assert!(matches!(error, PlanError::AllImpossible { count: 2, .. }));
     }
 }

@@ -51,7 +51,8 @@ impl Message {
 
     /// Completion latency in nanoseconds, from t_subm.
     pub fn completion_latency_ns(&self) -> Option<i64> {
-        self.completed_ns.map(|to| to as i64 - self.submitted_ns as i64)
+        self.completed_ns
+            .map(|to| to as i64 - self.submitted_ns as i64)
     }
 }
 

@@ -1,6 +1,7 @@
 //! From a configuration to results, point by point, on real verbs.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -21,11 +22,13 @@ use super::threads::{self, Frame, Report, SenderSettings, Task, ThreadError, Wor
 use crate::buffer::{Arrival, Bytes, PageKind, PayloadBuffer};
 use crate::cm::{CmError, EventChannel};
 use crate::host::{
-    CompletionBy, HostError, MemoryLock, Placement, PlacementRequest, Role, RoleRequest, Topology, Waiting, Wakeable,
-    interrupt, memory_lock, pinning,
+    CompletionBy, HostError, MemoryLock, Placement, PlacementRequest, Role, RoleRequest, Topology,
+    Waiting, Wakeable, interrupt, memory_lock, pinning,
 };
 use crate::stats::{LatencyHistogram, MedianInterval, Summary};
-use crate::time::{AnyClock, Clock, ClockError, ClockKind, ClockUser, Nanos, Ticks, measure_stamp_cost};
+use crate::time::{
+    AnyClock, Clock, ClockError, ClockKind, ClockUser, Nanos, Ticks, measure_stamp_cost,
+};
 use crate::verbs::{Context, Device, Port, ServiceType, VerbsError, devices, granted_inline};
 
 /// How often the running burst is looked at. Each look costs a hot thread a few microseconds where no CPU is left.
@@ -65,6 +68,15 @@ pub enum RunError {
     /// A thread could not do its work.
     #[error("{0}: {1}")]
     Thread(Role, ThreadError),
+    /// Two threads with a real-time priority on one CPU.
+    #[error(
+        "--priority {priority} is impossible where measuring threads share a CPU: one would keep the other from ever \
+         running; give each its own (--sender-cpu, --receiver-cpu, --completion-cpu, --stamp-cpu) or leave it out"
+    )]
+    PriorityOnSharedCpu {
+        /// The priority asked for.
+        priority: u8,
+    },
     /// A thread does not answer.
     #[error("a measuring thread did not leave its loop within {} s after it was told to", GRACE.as_secs())]
     Stuck,
@@ -83,7 +95,9 @@ pub enum ChoiceError {
     )]
     NoDevice,
     /// No active port with an address.
-    #[error("no RDMA port is active and has an IP address: {found}; bring a port up (ip link set DEV up, ip address add)")]
+    #[error(
+        "no RDMA port is active and has an IP address: {found}; bring a port up (ip link set DEV up, ip address add)"
+    )]
     NoUsablePort {
         /// What there is.
         found: String,
@@ -175,7 +189,11 @@ impl Runner {
     /// # Errors
     /// When no pair of ports suits, or the machine refuses.
     pub fn new(config: Config) -> Result<Self, RunError> {
-        let pair = super::choice::choose(&devices()?, config.sender.as_ref(), config.receiver.as_ref())?;
+        let pair = super::choice::choose(
+            &devices()?,
+            config.sender.as_ref(),
+            config.receiver.as_ref(),
+        )?;
         Ok(Runner {
             pair,
             topology: Topology::read()?,
@@ -201,7 +219,10 @@ impl Runner {
         let context = Arc::new(Context::open_by_name(&sender.device.name)?);
         let mut inline = Vec::new();
         for service in [Service::Rc, Service::Uc, Service::Ud] {
-            inline.push((service, granted_inline(&context, ServiceType::from(service))?));
+            inline.push((
+                service,
+                granted_inline(&context, ServiceType::from(service))?,
+            ));
         }
         let smaller = |of: fn(&ChosenPort) -> u32| of(sender).min(of(receiver));
         Ok(Limits {
@@ -220,12 +241,20 @@ impl Runner {
     /// With what is missing and how to get it.
     pub fn prepare(&mut self, plan: &Plan) -> Result<(), RunError> {
         for point in &plan.points {
-            self.placement(point)?;
-            if !self.clocks.contains_key(&point.clock) {
-                self.clocks.insert(point.clock, AnyClock::prepare(point.clock)?);
+            let placement = self.placement(point)?;
+            if let Some(priority) = self.config.priority.filter(|_| placement.shares_cpu()) {
+                return Err(RunError::PriorityOnSharedCpu { priority });
+            }
+            if let Entry::Vacant(vacant) = self.clocks.entry(point.clock) {
+                vacant.insert(AnyClock::prepare(point.clock)?);
             }
         }
-        let buffers = plan.points.iter().map(|point| self.bytes_needed(point).0).max().unwrap_or(0);
+        let buffers = plan
+            .points
+            .iter()
+            .map(|point| self.bytes_needed(point).0)
+            .max()
+            .unwrap_or(0);
         // mlockall counts the whole address space, with the stacks of the threads to come.
         let stacks = 4 * (2 << 20);
         let already = memory_lock::address_space_size().unwrap_or(0);
@@ -242,26 +271,37 @@ impl Runner {
     pub fn bytes_needed(&self, point: &Point) -> Bytes {
         let depth = point.burst.max(self.config.warmup) as usize;
         let size = point.size as usize;
-        let payload = PayloadBuffer::bytes_needed(depth, size, 0).0 + PayloadBuffer::bytes_needed(depth, size, 40).0;
+        let payload = PayloadBuffer::bytes_needed(depth, size, 0).0
+            + PayloadBuffer::bytes_needed(depth, size, 40).0;
         let stamps = (depth * (3 * size_of::<Ticks>() + size_of::<Arrival>())) as u64;
         // Six buffers, each rounded up to whole 2 MiB pages and one more for their alignment.
         Bytes(payload + stamps + 6 * (4 << 20))
     }
 
     fn placement(&self, point: &Point) -> Result<Placement, RunError> {
-        let waiting = |poll| if poll == Poll::Busy { Waiting::Spin } else { Waiting::Sleep };
+        let waiting = |poll| {
+            if poll == Poll::Busy {
+                Waiting::Spin
+            } else {
+                Waiting::Sleep
+            }
+        };
         let role = |cpu, numa_node, waiting| RoleRequest {
             cpu,
             numa_node,
             waiting,
         };
-        let (from, to) = (self.pair.sender.device.numa_node, self.pair.receiver.device.numa_node);
+        let (from, to) = (
+            self.pair.sender.device.numa_node,
+            self.pair.receiver.device.numa_node,
+        );
         let cpus = self.config.cpus;
         let request = PlacementRequest {
             sender: role(cpus.sender, from, Waiting::Spin),
             receiver: role(cpus.receiver, to, waiting(point.poll_recv)),
             completion: Some(role(cpus.completion, from, waiting(point.poll_comp))),
-            stamp: (point.timestamp == Timestamp::Send).then(|| role(cpus.stamp, from, Waiting::Spin)),
+            stamp: (point.timestamp == Timestamp::Send)
+                .then(|| role(cpus.stamp, from, Waiting::Spin)),
         };
         Ok(Placement::plan(&self.topology, &request)?)
     }
@@ -341,7 +381,11 @@ impl ClockUser for Measurement<'_> {
             .filter(|_| config.warmup > 0)
             .chain((0..config.repeat).map(Some));
         for repeat in bursts {
-            let count = if repeat.is_some() { point.burst } else { config.warmup };
+            let count = if repeat.is_some() {
+                point.burst
+            } else {
+                config.warmup
+            };
             let base = done;
             let mut report = |received: u32| {
                 progress(Progress {
@@ -351,9 +395,15 @@ impl ClockUser for Measurement<'_> {
             };
             let burst = session.run_burst(count as usize, &mut report)?;
             done += u64::from(count);
-            let failure = burst.failure.clone();
+            let mut failure = burst.failure.clone();
             if let Some(repeat) = repeat {
                 session.judge(&clock, repeat, burst, &mut tally);
+                if failure.is_none() && point.service == Service::Rc && tally.counts.lost > 0 {
+                    failure = Some(format!(
+                        "{} messages of a reliable connection did not arrive within --timeout: raise it, or mend the link",
+                        tally.counts.lost
+                    ));
+                }
             }
             if failure.is_some() {
                 tally.failure = failure;
@@ -407,7 +457,12 @@ struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    fn start<C: Clock>(runner: &Runner, point: &'a Point, placement: Placement, clock: C) -> Result<Self, RunError> {
+    fn start<C: Clock>(
+        runner: &Runner,
+        point: &'a Point,
+        placement: Placement,
+        clock: C,
+    ) -> Result<Self, RunError> {
         let config = &runner.config;
         let depth = point.burst.max(config.warmup);
         let settings = EndpointSettings {
@@ -441,20 +496,35 @@ impl<'a> Session<'a> {
         };
         let failed = |role| move |error| RunError::Spawn(role, error);
         let mut workers = vec![
-            threads::start_receiver(clock, placement.receiver, &frame, &endpoints, point.poll_recv, point.operation)
-                .map_err(failed(Role::Receiver))?,
+            threads::start_receiver(
+                clock,
+                placement.receiver,
+                &frame,
+                &endpoints,
+                point.poll_recv,
+                point.operation,
+            )
+            .map_err(failed(Role::Receiver))?,
             threads::start_sender(clock, placement.sender, &frame, &endpoints, sending)
                 .map_err(failed(Role::Sender))?,
         ];
         if let Some(cpu) = placement.completion {
             workers.push(
-                threads::start_completion(clock, cpu, &frame, &endpoints, point.poll_comp, signal_every)
-                    .map_err(failed(Role::Completion))?,
+                threads::start_completion(
+                    clock,
+                    cpu,
+                    &frame,
+                    &endpoints,
+                    point.poll_comp,
+                    signal_every,
+                )
+                .map_err(failed(Role::Completion))?,
             );
         }
         if let Some(cpu) = placement.stamp {
             workers.push(
-                threads::start_stamper(clock, cpu, &frame, &endpoints).map_err(failed(Role::Stamp))?,
+                threads::start_stamper(clock, cpu, &frame, &endpoints)
+                    .map_err(failed(Role::Stamp))?,
             );
         }
         let mut session = Session {
@@ -471,8 +541,9 @@ impl<'a> Session<'a> {
         };
         for _ in 0..session.workers.len() {
             match session.reports.recv_timeout(Duration::from_secs(30)) {
-                Ok(Report::Placed(_, pages)) => {
-                    session.stamp_pages = pages.map_or(session.stamp_pages, |pages| pages.min(session.stamp_pages));
+                Ok(Report::Placed(pages)) => {
+                    session.stamp_pages =
+                        pages.map_or(session.stamp_pages, |pages| pages.min(session.stamp_pages));
                 }
                 Ok(Report::Unfit(role, error)) => return Err(RunError::Thread(role, error)),
                 Ok(_) | Err(_) => return Err(RunError::Stuck),
@@ -482,7 +553,11 @@ impl<'a> Session<'a> {
     }
 
     /// Runs one burst and watches over it.
-    fn run_burst(&mut self, count: usize, progress: &mut dyn FnMut(u32)) -> Result<BurstRecord, RunError> {
+    fn run_burst(
+        &mut self,
+        count: usize,
+        progress: &mut dyn FnMut(u32),
+    ) -> Result<BurstRecord, RunError> {
         let control = Arc::new(Control::default());
         let task = Task {
             number: self.bursts,
@@ -557,8 +632,14 @@ impl<'a> Session<'a> {
             timestamp: self.point.timestamp,
         };
         let (messages, mut counts) = judge(clock, burst, &delivery);
-        counts.late = record.receive.as_ref().map_or(0, |outcome| u64::from(outcome.late));
-        counts.failed_completions = record.completion.as_ref().map_or(0, |outcome| u64::from(outcome.failed));
+        counts.late = record
+            .receive
+            .as_ref()
+            .map_or(0, |outcome| u64::from(outcome.late));
+        counts.failed_completions = record
+            .completion
+            .as_ref()
+            .map_or(0, |outcome| u64::from(outcome.failed));
         tally.counts += counts;
         tally.faults.sender += record.faults.sender;
         tally.faults.receiver += record.faults.receiver;
@@ -582,8 +663,16 @@ impl<'a> Session<'a> {
     /// Ends the threads and sums up.
     fn finish(mut self, tally: Tally, costs: InstrumentCosts) -> PointResult {
         self.end_threads();
-        let latencies: Vec<i64> = tally.messages.iter().filter_map(Message::latency_ns).collect();
-        let completions: Vec<i64> = tally.messages.iter().filter_map(Message::completion_latency_ns).collect();
+        let latencies: Vec<i64> = tally
+            .messages
+            .iter()
+            .filter_map(Message::latency_ns)
+            .collect();
+        let completions: Vec<i64> = tally
+            .messages
+            .iter()
+            .filter_map(Message::completion_latency_ns)
+            .collect();
         let [from_pages, to_pages] = self.endpoints.page_kinds();
         PointResult {
             point: self.point.clone(),
@@ -592,7 +681,8 @@ impl<'a> Session<'a> {
             median_interval: MedianInterval::of(&latencies),
             histogram: LatencyHistogram::of(&latencies),
             completion_latency: Summary::of(&completions),
-            post_rate: (tally.posting_ns > 0).then(|| tally.posted as f64 * 1e9 / tally.posting_ns as f64),
+            post_rate: (tally.posting_ns > 0)
+                .then(|| tally.posted as f64 * 1e9 / tally.posting_ns as f64),
             circumstances: Circumstances {
                 completion_by: self.placement.completion_by,
                 placement: self.placement.clone(),
@@ -600,7 +690,8 @@ impl<'a> Session<'a> {
                 priority: self.priority,
                 granted_inline: self.endpoints.sending().granted().inline_bytes,
                 loop_faults: tally.faults,
-                stamp_refresh_ns: (tally.rewritten > 0).then(|| tally.rewriting_ns as f64 / tally.rewritten as f64),
+                stamp_refresh_ns: (tally.rewritten > 0)
+                    .then(|| tally.rewriting_ns as f64 / tally.rewritten as f64),
                 connection: match self.point.service {
                     Service::Rc => "rdma_create_id, RDMA_PS_TCP",
                     Service::Uc => "rdma_create_ep, RDMA_PS_IB",
@@ -681,12 +772,23 @@ impl BurstRecord {
     fn find_failure(&mut self) {
         let failed_sends = self.completion.as_ref().and_then(|outcome| {
             outcome.failure.as_ref().map(|failure| {
-                format!("{} send requests completed with an error, the first: {failure}", outcome.failed)
+                format!(
+                    "{} send requests completed with an error, the first: {failure}",
+                    outcome.failed
+                )
             })
         });
-        let of = |failure: &Option<Failure>, what: &str| failure.as_ref().map(|failure| format!("{what}: {failure}"));
-        let posting = self.send.as_ref().and_then(|outcome| of(&outcome.failure, "posting"));
-        let receiving = self.receive.as_ref().and_then(|outcome| of(&outcome.failure, "receiving"));
+        let of = |failure: &Option<Failure>, what: &str| {
+            failure.as_ref().map(|failure| format!("{what}: {failure}"))
+        };
+        let posting = self
+            .send
+            .as_ref()
+            .and_then(|outcome| of(&outcome.failure, "posting"));
+        let receiving = self
+            .receive
+            .as_ref()
+            .and_then(|outcome| of(&outcome.failure, "receiving"));
         if self.failure.is_none() {
             self.failure = failed_sends.or(receiving).or(posting);
         }

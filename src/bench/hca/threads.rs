@@ -39,7 +39,7 @@ pub(super) struct Task {
 #[derive(Debug)]
 pub(super) enum Report {
     /// It runs where it should and has its memory, in these pages.
-    Placed(Role, Option<PageKind>),
+    Placed(Option<PageKind>),
     /// It cannot run.
     Unfit(Role, ThreadError),
     /// The sending loop ended.
@@ -93,7 +93,6 @@ pub(super) struct Frame {
 /// A running thread and the way to give it tasks.
 #[derive(Debug)]
 pub(super) struct Worker {
-    pub(super) role: Role,
     pub(super) tasks: Sender<Task>,
     pub(super) handle: JoinHandle<()>,
 }
@@ -111,19 +110,21 @@ where
         Role::Completion => "hcabench-comp",
         Role::Stamp => "hcabench-stamp",
     };
-    let handle = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-        let run = || -> Result<(), ThreadError> {
-            pinning::pin_current_thread(cpu)?;
-            if let Some(level) = frame.priority {
-                priority::set_fifo(i32::from(level))?;
+    let handle = std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(move || {
+            let run = || -> Result<(), ThreadError> {
+                pinning::pin_current_thread(cpu)?;
+                if let Some(level) = frame.priority {
+                    priority::set_fifo(i32::from(level))?;
+                }
+                work(&frame, incoming)
+            };
+            if let Err(error) = run() {
+                let _ = frame.reports.send(Report::Unfit(role, error));
             }
-            work(&frame, incoming)
-        };
-        if let Err(error) = run() {
-            let _ = frame.reports.send(Report::Unfit(role, error));
-        }
-    })?;
-    Ok(Worker { role, tasks, handle })
+        })?;
+    Ok(Worker { tasks, handle })
 }
 
 /// Page faults of this thread while `work` runs.
@@ -165,14 +166,20 @@ pub(super) fn start_sender<C: Clock>(
             submitted,
             completed,
         };
-        let _ = frame.reports.send(Report::Placed(Role::Sender, Some(thread.submitted.page_kind())));
+        let _ = frame
+            .reports
+            .send(Report::Placed(Some(thread.submitted.page_kind())));
         match (settings.pause, settings.timestamp) {
             (Nanos(0), Timestamp::Submit) => thread.work(frame, tasks, NoPause, || SubmitStamp),
             (Nanos(0), Timestamp::Send) => thread.work(frame, tasks, NoPause, || SendStamp),
             (pause, Timestamp::Submit) => {
-                thread.work(frame, tasks, ConstantWait::new(&clock, pause), || SubmitStamp)
+                thread.work(frame, tasks, ConstantWait::new(&clock, pause), || {
+                    SubmitStamp
+                })
             }
-            (pause, Timestamp::Send) => thread.work(frame, tasks, ConstantWait::new(&clock, pause), || SendStamp),
+            (pause, Timestamp::Send) => {
+                thread.work(frame, tasks, ConstantWait::new(&clock, pause), || SendStamp)
+            }
         }
     })
 }
@@ -196,7 +203,9 @@ impl<C: Clock> SendingThread<C> {
     ) -> Result<(), ThreadError> {
         while let Ok(task) = tasks.recv() {
             for sequence in 0..task.count {
-                self.endpoints.source().fill(sequence, task.number, sequence as u32);
+                self.endpoints
+                    .source()
+                    .fill(sequence, task.number, sequence as u32);
             }
             self.port.set_tag(Tag::new(task.number));
             let every = self.settings.signal_every;
@@ -210,18 +219,37 @@ impl<C: Clock> SendingThread<C> {
                 let queue = self.endpoints.completion_port();
                 let mut collector = Collector::new(queue, completed, expected, control);
                 let (outcome, faults) = ready_to_send(&task, || {
-                    send(clock, port, &mut pacing, &mut collector, stamp_mode(), every, submitted, control)
+                    send(
+                        clock,
+                        port,
+                        &mut pacing,
+                        &mut collector,
+                        stamp_mode(),
+                        every,
+                        submitted,
+                        control,
+                    )
                 })?;
                 (outcome, Some(collector.into_outcome()), faults)
             } else {
                 let (outcome, faults) = ready_to_send(&task, || {
-                    send(clock, port, &mut pacing, &mut Elsewhere, stamp_mode(), every, submitted, control)
+                    send(
+                        clock,
+                        port,
+                        &mut pacing,
+                        &mut Elsewhere,
+                        stamp_mode(),
+                        every,
+                        submitted,
+                        control,
+                    )
                 })?;
                 (outcome, None, faults)
             };
             let report = Report::Sent {
                 submitted: self.submitted[..outcome.posted as usize].to_vec(),
-                completed: completions.map(|completions| (self.completed[..task.count].to_vec(), completions)),
+                completed: completions
+                    .map(|completions| (self.completed[..task.count].to_vec(), completions)),
                 outcome,
                 faults,
             };
@@ -234,7 +262,10 @@ impl<C: Clock> SendingThread<C> {
 }
 
 /// Waits for the other threads, then runs the sending loop.
-fn ready_to_send(task: &Task, work: impl FnOnce() -> SendOutcome) -> Result<(SendOutcome, u64), HostError> {
+fn ready_to_send(
+    task: &Task,
+    work: impl FnOnce() -> SendOutcome,
+) -> Result<(SendOutcome, u64), HostError> {
     if !task.control.wait_until_ready(task.others) {
         task.control.set_sender_done();
         let nothing = SendOutcome {
@@ -266,10 +297,16 @@ pub(super) fn start_receiver<C: Clock>(
         let mut arrivals = StampBuffer::<Arrival>::new(frame.capacity, frame.huge_pages)?;
         let mut requests = ReceiveRequests::new(&endpoints);
         let mut port = endpoints.receive_port();
-        let _ = frame.reports.send(Report::Placed(Role::Receiver, Some(arrivals.page_kind())));
+        let _ = frame
+            .reports
+            .send(Report::Placed(Some(arrivals.page_kind())));
         while let Ok(task) = tasks.recv() {
             let target = endpoints.target();
-            let cleared = if operation == Operation::Write { task.count } else { target.slots() };
+            let cleared = if operation == Operation::Write {
+                task.count
+            } else {
+                target.slots()
+            };
             (0..cleared).for_each(|slot| target.clear(slot));
             requests.top_up(&endpoints, task.count)?;
             let log = &mut arrivals[..task.count];
@@ -313,7 +350,9 @@ impl ReceiveRequests {
 
     fn top_up(&mut self, endpoints: &Endpoints, wanted: usize) -> Result<(), VerbsError> {
         while self.outstanding < wanted {
-            endpoints.receiving().post_receive(endpoints.target_region(), self.next)?;
+            endpoints
+                .receiving()
+                .post_receive(endpoints.target_region(), self.next)?;
             self.next = (self.next + 1) % self.slots;
             self.outstanding += 1;
         }
@@ -337,7 +376,9 @@ pub(super) fn start_completion<C: Clock>(
     let endpoints = Arc::clone(endpoints);
     start(Role::Completion, cpu, frame, move |frame, tasks| {
         let mut completed = StampBuffer::<Ticks>::new(frame.capacity, frame.huge_pages)?;
-        let _ = frame.reports.send(Report::Placed(Role::Completion, Some(completed.page_kind())));
+        let _ = frame
+            .reports
+            .send(Report::Placed(Some(completed.page_kind())));
         while let Ok(task) = tasks.recv() {
             let stamps = &mut completed[..task.count];
             stamps.fill(Ticks(0));
@@ -346,7 +387,9 @@ pub(super) fn start_completion<C: Clock>(
             let collector = Collector::new(port, stamps, expected, &task.control);
             let (outcome, faults) = counting_faults(|| match mode {
                 Poll::Busy => collector.run(&clock, BusyPolling),
-                Poll::Event => frame.wakeable.during(|| collector.run(&clock, WaitForEvent)),
+                Poll::Event => frame
+                    .wakeable
+                    .during(|| collector.run(&clock, WaitForEvent)),
             })?;
             let report = Report::Completed {
                 completed: completed[..task.count].to_vec(),
@@ -370,7 +413,7 @@ pub(super) fn start_stamper<C: Clock>(
 ) -> std::io::Result<Worker> {
     let stamps = endpoints.stamps();
     start(Role::Stamp, cpu, frame, move |frame, tasks| {
-        let _ = frame.reports.send(Report::Placed(Role::Stamp, None));
+        let _ = frame.reports.send(Report::Placed(None));
         while let Ok(task) = tasks.recv() {
             let outcome = restamp(&clock, &stamps, &task.control);
             if frame.reports.send(Report::Restamped(outcome)).is_err() {

@@ -7,7 +7,9 @@ use super::receiver::Tag;
 use super::stamper::StampSlots;
 use crate::buffer::{Payload, StampCursor};
 use crate::time::Ticks;
-use crate::verbs::{self, CompletionQueue, FailedCompletion, Poller, QueuePair, SendRequest, VerbsError};
+use crate::verbs::{
+    self, CompletionQueue, FailedCompletion, Poller, QueuePair, SendRequest, VerbsError,
+};
 
 /// Sends over a queue pair.
 #[derive(Debug)]
@@ -39,7 +41,8 @@ impl SendPort for VerbsSendPort {
     #[inline(always)]
     fn prepare(&mut self, sequence: u32, signaled: bool) {
         let slot = sequence as usize;
-        self.request.aim(slot, self.tag.immediate_data(sequence), signaled);
+        self.request
+            .aim(slot, self.tag.immediate_data(sequence), signaled);
         self.request.aim_write(slot);
         self.stamp.move_to(slot);
     }
@@ -53,9 +56,14 @@ impl SendPort for VerbsSendPort {
     fn post(&mut self) -> Result<(), Failure> {
         self.queue_pair
             .post_send(&mut self.request)
-            .map_err(|errno| call_failed(errno, |errno, _| {
-                format!("ibv_post_send failed: {}", std::io::Error::from_raw_os_error(errno as i32))
-            }))
+            .map_err(|errno| {
+                call_failed(errno, |errno, _| {
+                    format!(
+                        "ibv_post_send failed: {}",
+                        std::io::Error::from_raw_os_error(errno as i32)
+                    )
+                })
+            })
     }
 }
 
@@ -104,9 +112,9 @@ impl CompletionPort for VerbsCompletionPort {
                 consequence: completion.is_flush(),
                 describe: describe_status,
             }),
-            verbs::Polled::Broken(code) => {
-                Polled::Failed(call_failed(code, |code, _| format!("ibv_poll_cq failed with {code}")))
-            }
+            verbs::Polled::Broken(code) => Polled::Failed(call_failed(code, |code, _| {
+                format!("ibv_poll_cq failed with {code}")
+            })),
         }
     }
 }
@@ -116,7 +124,10 @@ impl EventPort for VerbsCompletionPort {
     fn arm(&mut self) -> Result<(), Failure> {
         self.poller.queue().request_notification().map_err(|error| {
             verb_failed(&error, |errno, _| {
-                format!("ibv_req_notify_cq failed: {}", std::io::Error::from_raw_os_error(errno as i32))
+                format!(
+                    "ibv_req_notify_cq failed: {}",
+                    std::io::Error::from_raw_os_error(errno as i32)
+                )
             })
         })
     }
@@ -126,7 +137,10 @@ impl EventPort for VerbsCompletionPort {
         match self.poller.queue().wait_for_event() {
             Ok(_) => Ok(()),
             Err(error) => Err(verb_failed(&error, |errno, _| {
-                format!("ibv_get_cq_event failed: {}", std::io::Error::from_raw_os_error(errno as i32))
+                format!(
+                    "ibv_get_cq_event failed: {}",
+                    std::io::Error::from_raw_os_error(errno as i32)
+                )
             })),
         }
     }

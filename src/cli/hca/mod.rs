@@ -1,0 +1,199 @@
+//! `hcabench` without a command: the host channel adapter benchmark.
+
+mod present;
+pub mod settings;
+mod values;
+
+#[cfg(feature = "rdma")]
+mod drive;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use self::values::{List, port_request};
+use super::UsageError;
+use crate::bench::hca::config::{
+    Config, CpuRequest, LARGEST_BURST, Operation, Poll, PortRequest, Service, Sweep, Switch,
+    Timestamp,
+};
+use crate::buffer::HugePagePolicy;
+use crate::time::{ClockKind, Nanos};
+
+/// Arguments of the benchmark. LIST: one value, or several with commas between them.
+#[derive(Debug, Clone, Args)]
+pub struct HcaArguments {
+    /// Service types: rc, uc, ud
+    #[arg(long, value_name = "LIST", default_value = "rc", help_heading = "Sweep", value_parser = values::named::<Service>)]
+    pub service: List<Service>,
+
+    /// Operations, both with immediate data: send, write (not on UD)
+    #[arg(long, value_name = "LIST", default_value = "send", help_heading = "Sweep", value_parser = values::named::<Operation>)]
+    pub operation: List<Operation>,
+
+    /// Message sizes in bytes, 8 times a power of two up to 32768; units as in 4KiB, ranges as in 8..32768
+    #[arg(long, value_name = "LIST", default_value = "8", help_heading = "Sweep", value_parser = values::sizes)]
+    pub size: List<u32>,
+
+    /// Messages in one test, 1 to 8192; a range A..B doubles from A to B
+    #[arg(long, value_name = "LIST", default_value = "1000", help_heading = "Sweep", value_parser = values::bursts)]
+    pub burst: List<u32>,
+
+    /// Copy the data into the work request; alone: on; a list of off, on sweeps [default: off]
+    #[arg(long, value_name = "LIST", num_args = 0..=1, default_value = "off", default_missing_value = "on",
+          hide_default_value = true, help_heading = "Sweep", value_parser = values::named::<Switch>)]
+    pub inline: List<Switch>,
+
+    /// Signal only the last message of a queue's length; alone: on; a list of off, on sweeps [default: off]
+    #[arg(long, value_name = "LIST", num_args = 0..=1, default_value = "off", default_missing_value = "on",
+          hide_default_value = true, help_heading = "Sweep", value_parser = values::named::<Switch>)]
+    pub unsignaled: List<Switch>,
+
+    /// How both sides wait for completions: busy, event
+    #[arg(long, value_name = "LIST", default_value = "busy", help_heading = "Sweep", value_parser = values::named::<Poll>)]
+    pub poll: List<Poll>,
+
+    /// The same for the receiving side alone
+    #[arg(long, value_name = "LIST", help_heading = "Sweep", value_parser = values::named::<Poll>)]
+    pub poll_recv: Option<List<Poll>>,
+
+    /// The same for the sender's completions alone
+    #[arg(long, value_name = "LIST", help_heading = "Sweep", value_parser = values::named::<Poll>)]
+    pub poll_comp: Option<List<Poll>>,
+
+    /// Times between two posts, with unit: ns, us, ms, s
+    #[arg(long, value_name = "LIST", default_value = "0", help_heading = "Sweep", value_parser = values::pauses)]
+    pub pause: List<Nanos>,
+
+    /// Which moment a message carries: submit (before posting), send (rewritten until the HCA reads it)
+    #[arg(long, value_name = "LIST", default_value = "submit", help_heading = "Sweep", value_parser = values::named::<Timestamp>)]
+    pub timestamp: List<Timestamp>,
+
+    /// Clocks: monotonic, monotonic-raw, tsc
+    #[arg(long, value_name = "LIST", default_value = "monotonic", help_heading = "Sweep", value_parser = values::named::<ClockKind>)]
+    pub clock: List<ClockKind>,
+
+    /// Messages before the measured ones of each point, discarded; 0 to 8192
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=i64::from(LARGEST_BURST)))]
+    pub warmup: u32,
+
+    /// Bursts per point, each with fresh stamps
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    pub repeat: u32,
+
+    /// The sending port [default: the first active port with an IP address]
+    #[arg(long, value_name = "DEVICE[:PORT][@ADDRESS]", help_heading = "Machine", value_parser = port_request)]
+    pub sender: Option<PortRequest>,
+
+    /// The receiving port [default: the next one, on another device if there is one]
+    #[arg(long, value_name = "DEVICE[:PORT][@ADDRESS]", help_heading = "Machine", value_parser = port_request)]
+    pub receiver: Option<PortRequest>,
+
+    /// CPU of the sending thread [default: chosen near the device, isolated ones first]
+    #[arg(long, value_name = "CPU", help_heading = "Machine")]
+    pub sender_cpu: Option<usize>,
+
+    /// CPU of the receiving thread
+    #[arg(long, value_name = "CPU", help_heading = "Machine")]
+    pub receiver_cpu: Option<usize>,
+
+    /// CPU of the completion thread [default: its own core if one is left, else the sender takes the completions]
+    #[arg(long, value_name = "CPU", help_heading = "Machine")]
+    pub completion_cpu: Option<usize>,
+
+    /// CPU of the thread that rewrites the stamps of --timestamp send
+    #[arg(long, value_name = "CPU", help_heading = "Machine")]
+    pub stamp_cpu: Option<usize>,
+
+    /// SCHED_FIFO priority of the measuring threads, 1 to 99 [default: none]
+    #[arg(long, value_name = "N", help_heading = "Machine", value_parser = clap::value_parser!(u8).range(1..=99))]
+    pub priority: Option<u8>,
+
+    /// Huge pages: required, try, off
+    #[arg(long, value_name = "POLICY", default_value = "try", help_heading = "Machine", value_parser = values::one::<HugePagePolicy>)]
+    pub hugepages: HugePagePolicy,
+
+    /// How long without an arrival before what is missing counts as lost; at least 1ms
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::timeout)]
+    pub timeout: Duration,
+
+    /// Folder for the results; refused if it holds any, unless --force [default: results/DATE-TIME]
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub out: Option<PathBuf>,
+
+    /// Replace the results in --out
+    #[arg(long, help_heading = "Output")]
+    pub force: bool,
+
+    /// Print no table
+    #[arg(long, help_heading = "Output")]
+    pub quiet: bool,
+
+    /// Print the summary as JSON instead of the table
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+}
+
+impl HcaArguments {
+    /// The configuration that the arguments describe.
+    pub fn config(&self) -> Config {
+        let polls = if self.poll_recv.is_none() && self.poll_comp.is_none() {
+            self.poll.0.iter().map(|&mode| (mode, mode)).collect()
+        } else {
+            let receiving = self.poll_recv.as_ref().unwrap_or(&self.poll);
+            let completing = self.poll_comp.as_ref().unwrap_or(&self.poll);
+            let pairs = |&of: &Poll| completing.0.iter().map(move |&comp| (of, comp));
+            receiving.0.iter().flat_map(pairs).collect()
+        };
+        Config {
+            sweep: Sweep {
+                services: self.service.0.clone(),
+                operations: self.operation.0.clone(),
+                inline: self.inline.0.clone(),
+                unsignaled: self.unsignaled.0.clone(),
+                polls,
+                timestamps: self.timestamp.0.clone(),
+                clocks: self.clock.0.clone(),
+                pauses: self.pause.0.clone(),
+                bursts: self.burst.0.clone(),
+                sizes: self.size.0.clone(),
+            },
+            warmup: self.warmup,
+            repeat: self.repeat,
+            timeout: self.timeout,
+            priority: self.priority,
+            huge_pages: self.hugepages,
+            sender: self.sender.clone(),
+            receiver: self.receiver.clone(),
+            cpus: CpuRequest {
+                sender: self.sender_cpu,
+                receiver: self.receiver_cpu,
+                completion: self.completion_cpu,
+                stamp: self.stamp_cpu,
+            },
+        }
+    }
+}
+
+/// Runs the benchmark. Returns the exit code.
+///
+/// # Errors
+/// [`UsageError`] for bad input, others when the run cannot start.
+pub fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
+    let config = arguments.config();
+    let plan = crate::bench::hca::plan::Plan::new(&config.sweep);
+    plan.check()
+        .map_err(|error| UsageError(error.to_string()))?;
+    #[cfg(feature = "rdma")]
+    {
+        drive::run(arguments, config, plan)
+    }
+    #[cfg(not(feature = "rdma"))]
+    {
+        anyhow::bail!("{}", super::WITHOUT_RDMA)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,246 @@
+//! The option table, from text to configuration.
+
+use clap::Parser;
+use proptest::prelude::*;
+
+use super::*;
+use crate::bench::hca::plan::{Limits, Plan};
+
+#[derive(Debug, Parser)]
+struct Line {
+    #[command(flatten)]
+    hca: HcaArguments,
+}
+
+fn parse(words: &str) -> Result<Config, clap::Error> {
+    let words = std::iter::once("hcabench").chain(words.split_ascii_whitespace());
+    Ok(Line::try_parse_from(words)?.hca.config())
+}
+
+#[test]
+fn defaults_are_those_of_the_documentation() {
+    let config = parse("").unwrap();
+    let sweep = &config.sweep;
+    assert_eq!(sweep.services, [Service::Rc]);
+    assert_eq!(sweep.operations, [Operation::Send]);
+    assert_eq!(
+        (sweep.sizes.as_slice(), sweep.bursts.as_slice()),
+        (&[8][..], &[1000][..])
+    );
+    assert_eq!(
+        (sweep.inline.as_slice(), sweep.unsignaled.as_slice()),
+        (&[Switch::Off][..], &[Switch::Off][..])
+    );
+    assert_eq!(sweep.polls, [(Poll::Busy, Poll::Busy)]);
+    assert_eq!(
+        (sweep.pauses.as_slice(), sweep.clocks.as_slice()),
+        (&[Nanos(0)][..], &[ClockKind::Monotonic][..])
+    );
+    assert_eq!(sweep.timestamps, [Timestamp::Submit]);
+    assert_eq!(
+        (config.warmup, config.repeat, config.timeout),
+        (100, 1, Duration::from_secs(5))
+    );
+    assert_eq!(
+        (config.priority, config.huge_pages),
+        (None, HugePagePolicy::Try)
+    );
+}
+
+#[test]
+fn a_switch_alone_is_on_and_a_list_sweeps() {
+    assert_eq!(
+        parse("--service rc --inline --burst 8192")
+            .unwrap()
+            .sweep
+            .inline,
+        [Switch::On]
+    );
+    assert_eq!(
+        parse("--inline off,on --unsignaled").unwrap().sweep.inline,
+        [Switch::Off, Switch::On]
+    );
+    assert_eq!(
+        parse("--inline=on --unsignaled off")
+            .unwrap()
+            .sweep
+            .unsignaled,
+        [Switch::Off]
+    );
+}
+
+#[test]
+fn poll_sets_both_sides_and_the_others_one_each() {
+    let polls = |words| parse(words).unwrap().sweep.polls;
+    assert_eq!(
+        polls("--poll busy,event"),
+        [(Poll::Busy, Poll::Busy), (Poll::Event, Poll::Event)]
+    );
+    assert_eq!(polls("--poll-recv event"), [(Poll::Event, Poll::Busy)]);
+    assert_eq!(
+        polls("--poll event --poll-comp busy"),
+        [(Poll::Event, Poll::Busy)]
+    );
+    assert_eq!(
+        polls("--poll-recv busy,event --poll-comp busy,event").len(),
+        4
+    );
+}
+
+#[test]
+fn errors_name_the_option_the_value_and_what_is_allowed() {
+    for (words, expected) in [
+        ("--service xrc", ["--service", "xrc", "rc, uc, ud"]),
+        ("--size 12", ["--size", "12", "8 times a power of two"]),
+        ("--burst 9000", ["--burst", "9000", "1 to 8192"]),
+        ("--poll spin", ["--poll", "spin", "busy, event"]),
+        ("--pause 50", ["--pause", "50", "ns, us, ms or s"]),
+        (
+            "--hugepages 1G",
+            ["--hugepages", "1G", "required, try, off"],
+        ),
+        ("--priority 100", ["--priority", "100", "1..=99"]),
+        ("--timeout 0", ["--timeout", "0", "1ms"]),
+        ("--warmup 9000", ["--warmup", "9000", "0..=8192"]),
+        ("--sender rxe0:0", ["--sender", "rxe0:0", "port number"]),
+    ] {
+        let error = parse(words).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        let text = error.to_string();
+        assert!(
+            expected.iter().all(|part| text.contains(part)),
+            "{words}: {text}"
+        );
+    }
+}
+
+const OPTIONS: &[&str] = &[
+    "--service",
+    "--operation",
+    "--size",
+    "--burst",
+    "--inline",
+    "--unsignaled",
+    "--poll",
+    "--poll-recv",
+    "--poll-comp",
+    "--pause",
+    "--timestamp",
+    "--clock",
+    "--warmup",
+    "--repeat",
+    "--sender",
+    "--receiver",
+    "--sender-cpu",
+    "--receiver-cpu",
+    "--completion-cpu",
+    "--stamp-cpu",
+    "--priority",
+    "--hugepages",
+    "--timeout",
+    "--out",
+];
+
+fn value() -> impl Strategy<Value = String> {
+    let plausible = prop::sample::select(vec![
+        "rc",
+        "uc",
+        "ud",
+        "send",
+        "write",
+        "8",
+        "64",
+        "8..32768",
+        "1..8192",
+        "4KiB",
+        "on",
+        "off",
+        "busy",
+        "event",
+        "0",
+        "50us",
+        "1ms",
+        "submit",
+        "tsc",
+        "monotonic-raw",
+        "rxe0:1@10.0.0.1",
+        "1",
+        "99",
+        "try",
+        "required",
+        "5s",
+    ]);
+    prop_oneof![
+        prop::collection::vec(plausible, 1..4).prop_map(|parts| parts.join(",")),
+        "\\PC{0,12}",
+        any::<i64>().prop_map(|number| number.to_string()),
+        "[0-9.,=kKMGiBus]{0,12}",
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #[test]
+    fn no_arguments_panic_and_every_point_is_measured_or_left_out(
+        words in prop::collection::vec((prop::sample::select(OPTIONS), value()), 0..6),
+        queue in 0_u32..20_000, mtu in 0_u32..5000, inline in 0_u32..2000,
+    ) {
+        let arguments = words.iter().flat_map(|(option, value)| [(*option).to_owned(), value.clone()]);
+        let line = Line::try_parse_from(std::iter::once("hcabench".to_owned()).chain(arguments));
+        if let Ok(line) = line {
+            let config = line.hca.config();
+            let sweep = &config.sweep;
+            let product = [
+                sweep.services.len(), sweep.operations.len(), sweep.inline.len(), sweep.unsignaled.len(), sweep.polls.len(),
+                sweep.timestamps.len(), sweep.clocks.len(), sweep.pauses.len(), sweep.bursts.len(), sweep.sizes.len(),
+            ].iter().product::<usize>();
+            let limits = Limits {
+                queue_pair_work_requests: queue,
+                completion_queue_entries: queue,
+                path_mtu: mtu,
+                message: u32::MAX,
+                inline: vec![(Service::Rc, inline), (Service::Ud, inline / 2)],
+            };
+            let plan = Plan::new(sweep).within(&limits, config.warmup);
+            prop_assert_eq!(plan.points.len() + plan.left_out.len(), product);
+            prop_assert_eq!(plan.check().is_err(), plan.points.is_empty());
+        }
+    }
+}
+
+fn some_point() -> impl Strategy<Value = crate::bench::hca::plan::Point> {
+    let lists = "--service rc,uc,ud --operation send,write --size 8..32768 --inline off,on --unsignaled off,on \
+                 --poll-recv busy,event --poll-comp busy,event --burst 1,8192 --pause 0,50us --timestamp submit,send";
+    let mut points = Plan::new(&parse(lists).unwrap().sweep).points;
+    points.truncate(2000);
+    prop::sample::select(points)
+}
+
+proptest! {
+    #[test]
+    fn settings_come_back_whole_and_cut_off_ones_are_an_error(point in some_point(), cut in 0.0_f64..1.0) {
+        let facts = settings::RunFacts {
+            started_at: "2026-01-01T00:00:00Z".to_owned(),
+            devices: serde_json::Value::Null,
+            machine: serde_json::json!({ "name": "a \u{2014} machine" }),
+            libraries: serde_json::Value::Null,
+        };
+        let config = parse("").unwrap();
+        let text = serde_json::to_string_pretty(&settings::settings_document(&point, &config, &facts, None)).unwrap();
+        let stored = settings::read_settings(&text).unwrap();
+        prop_assert_eq!(&stored.point, &point);
+        prop_assert!(!stored.complete);
+        let mut end = (text.len() as f64 * cut) as usize;
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        prop_assert!(settings::read_settings(&text[..end]).is_err());
+    }
+
+    #[test]
+    fn foreign_settings_never_panic(text in "\\PC{0,200}", number in any::<i64>()) {
+        prop_assert!(settings::read_settings(&text).is_err());
+        let nearly = format!("{{\"point\": {{\"service\": \"rc\", \"size\": {number}}}, \"status\": \"complete\"}}");
+        prop_assert!(settings::read_settings(&nearly).is_err());
+    }
+}

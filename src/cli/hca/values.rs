@@ -1,0 +1,267 @@
+//! The values of the options: lists, ranges, sizes, times and ports, from text.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use bytesize::ByteSize;
+
+use crate::bench::hca::config::{
+    LARGEST_BURST, LARGEST_SIZE, Named, PortRequest, SMALLEST_SIZE, all_sizes,
+};
+use crate::time::Nanos;
+
+/// Values in the order given, each once, at least one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct List<T>(pub Vec<T>);
+
+/// The most points that one list can make.
+const LONGEST_LIST: usize = 10_000;
+
+fn list<T: PartialEq>(
+    text: &str,
+    mut item: impl FnMut(&str) -> Result<Vec<T>, String>,
+) -> Result<List<T>, String> {
+    let mut values = Vec::new();
+    for part in text.split(',') {
+        for value in item(part.trim())? {
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        if values.len() > LONGEST_LIST {
+            return Err(format!("more than {LONGEST_LIST} values"));
+        }
+    }
+    Ok(List(values))
+}
+
+/// One value of a fixed set.
+pub fn one<T: Named>(text: &str) -> Result<T, String> {
+    let found = T::ALL
+        .iter()
+        .copied()
+        .find(|value| value.name().eq_ignore_ascii_case(text));
+    found.ok_or_else(|| {
+        let names: Vec<_> = T::ALL.iter().map(|value| value.name()).collect();
+        format!("{text:?} is not one of {}", names.join(", "))
+    })
+}
+
+/// A list of values of a fixed set.
+pub fn named<T: Named + PartialEq>(text: &str) -> Result<List<T>, String> {
+    list(text, |part| Ok(vec![one(part)?]))
+}
+
+/// Message sizes: `8`, `4KiB`, `8..32768`.
+pub fn sizes(text: &str) -> Result<List<u32>, String> {
+    list(text, |part| match part.split_once("..") {
+        None => Ok(vec![size(part)?]),
+        Some((from, to)) => {
+            let (from, to) = (size(from)?, size(to.strip_prefix('=').unwrap_or(to))?);
+            ordered(part, from, to)?;
+            Ok(all_sizes()
+                .filter(|size| (from..=to).contains(size))
+                .collect())
+        }
+    })
+}
+
+fn size(text: &str) -> Result<u32, String> {
+    let allowed = || {
+        format!(
+            "{text:?} is not a message size: 8 times a power of two, from {SMALLEST_SIZE} to {LARGEST_SIZE} bytes"
+        )
+    };
+    let bytes = text
+        .trim()
+        .parse::<ByteSize>()
+        .map_err(|_| allowed())?
+        .as_u64();
+    all_sizes()
+        .find(|&size| u64::from(size) == bytes)
+        .ok_or_else(allowed)
+}
+
+/// Burst sizes: `1`, `1,64,8192`, `1..8192`, which doubles.
+pub fn bursts(text: &str) -> Result<List<u32>, String> {
+    list(text, |part| match part.split_once("..") {
+        None => Ok(vec![burst(part)?]),
+        Some((from, to)) => {
+            let (from, to) = (burst(from)?, burst(to.strip_prefix('=').unwrap_or(to))?);
+            ordered(part, from, to)?;
+            let doubled = std::iter::successors(Some(from), |&last| last.checked_mul(2));
+            let mut values: Vec<_> = doubled.take_while(|&value| value < to).collect();
+            values.push(to);
+            Ok(values)
+        }
+    })
+}
+
+fn burst(text: &str) -> Result<u32, String> {
+    let number = text
+        .trim()
+        .parse()
+        .ok()
+        .filter(|number| (1..=LARGEST_BURST).contains(number));
+    number.ok_or_else(|| format!("{text:?} is not a number of messages from 1 to {LARGEST_BURST}"))
+}
+
+fn ordered(text: &str, from: u32, to: u32) -> Result<(), String> {
+    if from <= to {
+        Ok(())
+    } else {
+        Err(format!("the range {text:?} ends before it starts"))
+    }
+}
+
+/// A list of times.
+pub fn pauses(text: &str) -> Result<List<Nanos>, String> {
+    list(text, |part| {
+        let length = time(part)?;
+        let day = Duration::from_secs(86_400);
+        if length > day {
+            return Err(format!("{part:?} is longer than a day"));
+        }
+        Ok(vec![Nanos::from(length)])
+    })
+}
+
+/// A time, at least a millisecond.
+pub fn timeout(text: &str) -> Result<Duration, String> {
+    let length = time(text)?;
+    if !(Duration::from_millis(1)..=Duration::from_secs(86_400)).contains(&length) {
+        return Err(format!("{text:?} is not between 1ms and a day"));
+    }
+    Ok(length)
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    humantime::parse_duration(text)
+        .map_err(|_| format!("{text:?} is not a time: a number with ns, us, ms or s, such as 50us"))
+}
+
+/// `DEVICE[:PORT][@ADDRESS]`.
+pub fn port_request(text: &str) -> Result<PortRequest, String> {
+    let (place, address) = match text.split_once('@') {
+        Some((place, address)) => {
+            let parsed = address.parse::<IpAddr>();
+            (
+                place,
+                Some(parsed.map_err(|_| format!("{address:?} is not an IP address"))?),
+            )
+        }
+        None => (text, None),
+    };
+    let (device, port) = match place.split_once(':') {
+        Some((device, number)) => {
+            let parsed = number.parse::<u8>().ok().filter(|&number| number > 0);
+            (
+                device,
+                Some(
+                    parsed
+                        .ok_or_else(|| format!("{number:?} is not a port number from 1 to 255"))?,
+                ),
+            )
+        }
+        None => (place, None),
+    };
+    if device.is_empty() {
+        return Err("the name of a device is missing; write DEVICE[:PORT][@ADDRESS]".to_owned());
+    }
+    Ok(PortRequest {
+        device: device.to_owned(),
+        port,
+        address,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::hca::config::{Service, Switch};
+
+    #[test]
+    fn lists_keep_their_order_and_drop_repetitions() {
+        assert_eq!(
+            named::<Service>("ud, rc,UD").unwrap().0,
+            [Service::Ud, Service::Rc]
+        );
+        assert_eq!(
+            named::<Switch>("off,on").unwrap().0,
+            [Switch::Off, Switch::On]
+        );
+        let error = named::<Service>("rc,xrc").unwrap_err();
+        assert!(
+            error.contains("\"xrc\"") && error.contains("rc, uc, ud"),
+            "{error}"
+        );
+        assert!(named::<Service>("").is_err());
+    }
+
+    #[test]
+    fn sizes_take_units_and_ranges() {
+        assert_eq!(sizes("8..32768").unwrap().0.len(), 13);
+        assert_eq!(
+            sizes("8, 64..=256, 4KiB").unwrap().0,
+            [8, 64, 128, 256, 4096]
+        );
+        for bad in [
+            "0",
+            "7",
+            "24",
+            "65536",
+            "4kB",
+            "1..8",
+            "256..64",
+            "8..",
+            "..",
+            "-8",
+            "8,,8",
+            "99999999999999999999",
+        ] {
+            let error = sizes(bad).unwrap_err();
+            assert!(
+                error.contains("power of two") || error.contains("range"),
+                "{bad}: {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn bursts_double_in_ranges() {
+        assert_eq!(bursts("1..8192").unwrap().0.len(), 14);
+        assert_eq!(bursts("1,3..20").unwrap().0, [1, 3, 6, 12, 20]);
+        for bad in ["0", "8193", "x", "5..4", ""] {
+            assert!(bursts(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn times_need_a_unit() {
+        assert_eq!(
+            pauses("0,50us,1ms").unwrap().0,
+            [Nanos(0), Nanos(50_000), Nanos(1_000_000)]
+        );
+        for bad in ["50", "us", "-1us", "2days", ""] {
+            assert!(pauses(bad).is_err(), "{bad}");
+        }
+        assert_eq!(timeout("250ms").unwrap(), Duration::from_millis(250));
+        assert!(timeout("0").is_err() && timeout("1us").is_err());
+    }
+
+    #[test]
+    fn ports_have_up_to_three_parts() {
+        let full = port_request("mlx5_0:2@10.0.0.1").unwrap();
+        assert_eq!((full.device.as_str(), full.port), ("mlx5_0", Some(2)));
+        assert_eq!(full.address, Some("10.0.0.1".parse().unwrap()));
+        assert_eq!(port_request("rxe0").unwrap().port, None);
+        let v6 = port_request("rxe0@fd00::1").unwrap();
+        assert_eq!(v6.address, Some("fd00::1".parse().unwrap()));
+        for bad in ["", ":1", "a:0", "a:x", "a@b", "a:1@", "@10.0.0.1"] {
+            assert!(port_request(bad).is_err(), "{bad}");
+        }
+    }
+}
