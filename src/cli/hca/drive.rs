@@ -259,6 +259,9 @@ impl Sweep<'_> {
             if !savings.is_empty() {
                 text += "\n";
                 text += &present::savings_table(&savings, terminal_width());
+                if let Some(doubt) = present::doubt_about_savings(&self.finished) {
+                    text += &format!("note: {doubt}\n");
+                }
             }
             text += "\n";
             for line in &self.instrument {
