@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Event, Id};
+use super::{Event, EventKind, Id};
 use crate::verbs::{AddressVector, QueuePair};
 
 /// A queue pair that reaches its peer.
@@ -34,7 +34,14 @@ impl Connection {
 
     /// The event that ended the connection, if one came. Never blocks.
     pub fn ending(&self) -> Option<Event> {
-        self.id.channel().ending(&self.id)
+        let ends = EventKind::ends_connection;
+        self.id.channel().find(&self.id, ends)
+    }
+
+    /// Whether its device was removed. Never blocks.
+    pub fn was_removed(&self) -> bool {
+        let removal = |kind| kind == EventKind::DeviceRemoval;
+        self.id.channel().find(&self.id, removal).is_some()
     }
 }
 

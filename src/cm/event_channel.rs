@@ -220,12 +220,12 @@ impl EventChannel {
         }
     }
 
-    /// The event that ended `id`'s connection, if one came. Never blocks.
-    pub(super) fn ending(&self, id: &Id) -> Option<Event> {
+    /// The first event of a kind that came for `id` and that nobody expected. Never blocks.
+    pub(super) fn find(&self, id: &Id, is_wanted: impl Fn(EventKind) -> bool) -> Option<Event> {
         self.shared
             .events()
             .iter()
-            .find(|event| event.owner == id.key() && event.kind.ends_connection())
+            .find(|event| event.owner == id.key() && is_wanted(event.kind))
             .copied()
     }
 

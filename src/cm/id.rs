@@ -30,8 +30,9 @@ const OPTION_ACK_TIMEOUT: i32 = 3;
 /// Time until an unacknowledged packet is sent again: 4.096 us times two to this power, 134 ms. The kernel's own choice
 /// for RoCE is seconds, which makes a lost packet look like a broken connection.
 const ACK_TIMEOUT_EXPONENT: u8 = 15;
-/// Repetitions of a packet without an answer before the connection is given up; the field has 3 bits.
-const RETRIES: u8 = 7;
+/// Repetitions of a packet without an answer before the connection is given up. The field has 3 bits, but its largest
+/// value, 7, means without end to Linux's rxe.
+const RETRIES: u8 = 6;
 /// Repetitions when the receiver has no request posted; 7 would mean without end.
 const RECEIVER_NOT_READY_RETRIES: u8 = 6;
 

@@ -246,6 +246,9 @@ impl Endpoints {
 
     /// What makes it impossible that any more messages arrive: the end of the connection or of a device. Never blocks.
     pub fn trouble(&self) -> Option<String> {
+        if let Some(removal) = self.removal() {
+            return Some(removal);
+        }
         for connection in [&self.active, &self.passive] {
             if let Some(event) = connection.ending() {
                 return Some(format!(
@@ -267,6 +270,16 @@ impl Endpoints {
             }
         }
         None
+    }
+
+    /// That one of the devices was removed, which also ends the other one's connection. Never blocks.
+    pub fn removal(&self) -> Option<String> {
+        let removed = |end: &&Connection| end.was_removed();
+        let end = [&self.active, &self.passive].into_iter().find(removed)?;
+        Some(format!(
+            "the device {} was removed",
+            end.queue_pair().device_name()
+        ))
     }
 }
 

@@ -614,6 +614,13 @@ impl<'a> Session<'a> {
             }
         }
         record.find_failure();
+        // Whatever was noticed first, this is the reason for it.
+        if record.failure.is_some()
+            && interrupt::requested().is_none()
+            && let Some(removal) = self.endpoints.removal()
+        {
+            record.failure = Some(removal);
+        }
         Ok(record)
     }
 

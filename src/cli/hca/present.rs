@@ -218,6 +218,13 @@ impl Warnings {
                 worst.describe()
             ));
         }
+        if result.point.timestamp == Timestamp::Send && obtained.stamp_refresh_ns.is_none() {
+            texts.push(format!(
+                "{}: no stamp was rewritten, so t_send is t_subm: give the stamp thread a core of its own (--stamp-cpu), and \
+                 the messages a --pause",
+                result.point
+            ));
+        }
         let faults = obtained.loop_faults.total();
         if faults > 0 {
             texts.push(format!(

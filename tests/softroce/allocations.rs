@@ -1,0 +1,176 @@
+//! The loops allocate nothing: an allocator that counts, thread by thread, says so.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hcabench::bench::hca::completion::{Collector, Elsewhere};
+use hcabench::bench::hca::config::{Operation, Service};
+use hcabench::bench::hca::control::Control;
+use hcabench::bench::hca::endpoints::{EndpointSettings, Endpoints};
+use hcabench::bench::hca::port::{BusyPolling, PollMode, WaitForEvent};
+use hcabench::bench::hca::receiver::{Tag, receive};
+use hcabench::bench::hca::sender::{SubmitStamp, send};
+use hcabench::bench::hca::verbs_port::VerbsCompletionPort;
+use hcabench::buffer::{Arrival, HugePagePolicy, StampBuffer};
+use hcabench::cm::EventChannel;
+use hcabench::pacing::NoPause;
+use hcabench::time::{Monotonic, Ticks};
+
+use crate::connections::{SERVICES, ends, settings};
+use crate::machine::Machine;
+
+struct Counting;
+
+thread_local! {
+    static CALLS: Cell<u64> = const { Cell::new(0) };
+}
+
+fn count() {
+    // A thread that is about to end has no counter any more, and nobody who reads it.
+    let _ = CALLS.try_with(|calls| calls.set(calls.get() + 1));
+}
+
+// SAFETY: all is passed on to the system's allocator as it came; counting neither allocates nor unwinds.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count();
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: as above.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Calls of the allocator by this thread while `work` runs.
+fn allocator_calls<R>(work: impl FnOnce() -> R) -> (R, u64) {
+    let before = CALLS.get();
+    let result = work();
+    (result, CALLS.get() - before)
+}
+
+const MESSAGES: usize = 8192;
+const LIMIT: Duration = Duration::from_secs(60);
+
+#[test]
+fn the_allocator_counts() {
+    let (kept, calls) = allocator_calls(|| vec![1_u8; 100]);
+    assert_eq!((kept.len(), calls), (100, 1));
+    assert_eq!(allocator_calls(|| drop(kept)).1, 1);
+}
+
+fn run<M: PollMode<VerbsCompletionPort>>(
+    service: Service,
+    operation: Operation,
+    inline: bool,
+    events: bool,
+    mode: fn() -> M,
+) {
+    let channel = EventChannel::create().unwrap();
+    let [from, to] = ends();
+    let settings = EndpointSettings {
+        operation,
+        inline,
+        depth: MESSAGES as u32,
+        receive_events: events,
+        completion_events: events,
+        ..settings(service)
+    };
+    let endpoints = Arc::new(Endpoints::connect(&channel, &from, &to, &settings).unwrap());
+    for slot in 0..MESSAGES {
+        let region = endpoints.target_region();
+        endpoints.receiving().post_receive(region, slot).unwrap();
+    }
+    let clock = Monotonic::default();
+    let control = Control::default();
+    let policy = HugePagePolicy::Off;
+    let tag = Tag::new(5);
+    let (received, sent, completed) = std::thread::scope(|scope| {
+        let (endpoints, control, clock) = (&endpoints, &control, &clock);
+        let receiving = scope.spawn(move || {
+            let mut arrivals = StampBuffer::<Arrival>::new(MESSAGES, policy).unwrap();
+            let mut port = endpoints.receive_port();
+            let log = &mut arrivals[..];
+            let (outcome, calls) =
+                allocator_calls(|| receive(clock, &mut port, mode(), tag, log, control));
+            assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
+            (outcome.received, calls)
+        });
+        let completing = scope.spawn(move || {
+            let mut stamps = StampBuffer::<Ticks>::new(MESSAGES, policy).unwrap();
+            let port = endpoints.completion_port();
+            let collector = Collector::new(port, &mut stamps[..], MESSAGES as u32, control);
+            let (outcome, calls) = allocator_calls(|| collector.run(clock, mode()));
+            assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
+            (outcome.succeeded as usize, calls)
+        });
+        let sending = scope.spawn(move || {
+            let mut submitted = StampBuffer::<Ticks>::new(MESSAGES, policy).unwrap();
+            let mut port = endpoints.send_port();
+            port.set_tag(tag);
+            assert!(control.wait_until_ready(2));
+            let (outcome, calls) = allocator_calls(|| {
+                send(
+                    clock,
+                    &mut port,
+                    &mut NoPause,
+                    &mut Elsewhere,
+                    SubmitStamp,
+                    1,
+                    &mut submitted[..],
+                    control,
+                )
+            });
+            assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
+            (outcome.posted as usize, calls)
+        });
+        let deadline = Instant::now() + LIMIT;
+        let threads = [receiving, completing, sending];
+        // Those that sleep in the kernel would not see a stop; the process is ended by the failed test then.
+        while !threads.iter().all(|thread| thread.is_finished()) {
+            assert!(Instant::now() < deadline, "the loops did not end");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        threads.map(|thread| thread.join().unwrap()).into()
+    });
+    for (loop_of, (messages, calls)) in [
+        ("receiver", received),
+        ("sender", sent),
+        ("completion thread", completed),
+    ] {
+        assert_eq!(messages, MESSAGES, "{service:?}: messages of the {loop_of}");
+        assert_eq!(
+            calls, 0,
+            "{service:?}: calls of the allocator by the {loop_of}"
+        );
+    }
+}
+
+#[test]
+fn the_loops_over_verbs_allocate_nothing() {
+    let _machine = Machine::take();
+    for service in SERVICES {
+        run(service, Operation::Send, true, false, || BusyPolling);
+    }
+    run(Service::Rc, Operation::Write, false, false, || BusyPolling);
+}
+
+#[test]
+fn the_loops_that_wait_for_events_allocate_nothing() {
+    let _machine = Machine::take();
+    run(Service::Rc, Operation::Send, false, true, || WaitForEvent);
+}

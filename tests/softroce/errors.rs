@@ -1,0 +1,129 @@
+//! Where results cannot be written, and CPUs that are not there.
+
+use crate::machine::{Machine, SmallDisk};
+use crate::program::{LIMIT, hcabench};
+use crate::results::Results;
+use crate::scratch;
+
+#[test]
+fn results_are_not_overwritten_but_by_force() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("results");
+    hcabench("--service rc,uc --burst 20")
+        .out(&out)
+        .run()
+        .expect(0);
+    std::fs::write(out.join("notes.txt"), "mine").unwrap();
+    let before = std::fs::read(out.join("summary.csv")).unwrap();
+
+    hcabench("--burst 30").out(&out).run().expect(2).says(&[
+        "--out",
+        "already holds results",
+        "--force",
+    ]);
+    assert_eq!(std::fs::read(out.join("summary.csv")).unwrap(), before);
+
+    // A run that cannot start does not cost the earlier one.
+    hcabench("--force --sender nosuch0")
+        .out(&out)
+        .run()
+        .expect(2);
+    Results::at(&out).check(2);
+
+    hcabench("--force --burst 30").out(&out).run().expect(0);
+    let results = Results::at(&out);
+    results.check(1);
+    assert_eq!(results.summary().rows[0].count("burst"), 30);
+    let kept = std::fs::read_to_string(out.join("notes.txt")).unwrap();
+    assert_eq!(kept, "mine");
+}
+
+#[test]
+fn a_disk_that_fills_in_mid_run_leaves_the_earlier_points_whole() {
+    let _machine = Machine::take();
+    let disk = SmallDisk::mount(8);
+    let out = disk.path().join("results");
+    let running = hcabench("--burst 50,1000 --pause 2ms").out(&out).start();
+    Results::wait_for_point(&out, 2);
+    disk.fill();
+    let ended = running
+        .wait(LIMIT)
+        .expect(1)
+        .says(&["No space left on device", "free some space"]);
+    assert!(ended.stderr.contains("(incomplete)"), "{}", ended.stderr);
+    std::fs::remove_file(disk.path().join("filling")).unwrap();
+    let results = Results::at(&out);
+    assert!(results.is_marked());
+    let points = results.points();
+    let [broken, whole] = &points[..] else {
+        panic!("{points:?}");
+    };
+    assert!(broken.is_marked());
+    results.check_point(whole);
+}
+
+#[test]
+fn a_disk_that_is_too_small_is_refused_before_anything_is_measured() {
+    let _machine = Machine::take();
+    let disk = SmallDisk::mount(1);
+    let out = disk.path().join("results");
+    hcabench("--burst 8192 --repeat 10")
+        .out(&out)
+        .run()
+        .expect(2)
+        .says(&["1.0 MiB free", "the results may take"]);
+    assert!(!out.exists());
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_refused() {
+    let _machine = Machine::take();
+    hcabench("--burst 10")
+        .out("/proc/x")
+        .run()
+        .expect(2)
+        .says(&["--out /proc/x", "cannot create the folder"]);
+}
+
+#[test]
+fn cpus_that_cannot_be_had_are_refused() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("results");
+    hcabench("--sender-cpu 1 --receiver-cpu 1")
+        .out(&out)
+        .run()
+        .expect(2)
+        .says(&["--sender-cpu 1", "--receiver-cpu 1", "same CPU"]);
+    hcabench("--receiver-cpu 999")
+        .out(&out)
+        .run()
+        .expect(2)
+        .says(&["--receiver-cpu 999", "choose one of 0-1"]);
+    assert!(!out.exists());
+}
+
+/// Sender and receiver spin under SCHED_FIFO on both CPUs, and all the rest has to live on what they leave.
+#[test]
+fn a_priority_is_set_or_refused() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("busy");
+    hcabench("--priority 10 --burst 200 --pause 100us")
+        .out(&out)
+        .run()
+        .expect(0);
+    let results = Results::at(&out);
+    results.check(1);
+    assert_eq!(results.points()[0].settings["obtained"]["priority"], 10);
+
+    // With events a completion thread shares one of the two CPUs.
+    let out = folder.path().join("event");
+    hcabench("--priority 10 --burst 200 --poll event")
+        .out(&out)
+        .run()
+        .expect(2)
+        .says(&["--priority 10", "share a CPU", "--completion-cpu"]);
+    assert!(!out.exists());
+}

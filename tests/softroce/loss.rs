@@ -1,0 +1,248 @@
+//! Packets that are lost, doubled or out of order.
+//!
+//! The sender is on veth0 and the receiver on veth1. What leaves veth0 is messages, what leaves veth1 acknowledgements;
+//! both carry datagrams of the connection manager.
+
+use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::machine::{Disturbance, Machine};
+use crate::program::{Ended, LIMIT, hcabench};
+use crate::results::{Results, Row};
+use crate::scratch;
+
+fn row(out: &Path, service: &str) -> Row {
+    let summary = Results::at(out).summary();
+    let found = summary.matching(&[("service", service)]);
+    assert_eq!(found.len(), 1, "{summary:?}");
+    found[0].clone()
+}
+
+/// Runs UC and UD one after the other and checks their files; returns how it ended, and the lost messages of both.
+fn run_unreliable(arguments: &str, out: &Path) -> (Ended, u64) {
+    let ended = hcabench(&format!("--service uc,ud --timeout 1s {arguments}"))
+        .out(out)
+        .run()
+        .expect(0);
+    Results::at(out).check(2);
+    let lost = ["uc", "ud"].map(|service| row(out, service).count("messages_lost"));
+    (ended, lost.iter().sum())
+}
+
+#[test]
+fn unreliable_services_report_exactly_what_was_dropped() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    for percent in [1, 20] {
+        let out = folder.path().join(format!("{percent}"));
+        let loss = Disturbance::of_messages("veth0", &format!("loss {percent}%"));
+        // Without a warm-up, whose losses nobody counts.
+        let (ended, lost) = run_unreliable("--burst 2000 --warmup 0", &out);
+        assert_eq!(lost, loss.dropped());
+        // The mean is 40 or 800 of 4000; so far from it netem does not come in the lifetime of the universe.
+        let few = 4000 * percent / 100 / 4;
+        assert!((few..10 * few).contains(&lost), "{lost} at {percent} %");
+        assert!(ended.stderr.contains("were lost"), "{}", ended.stderr);
+        for service in ["uc", "ud"] {
+            let row = row(&out, service);
+            assert!(row.count("messages_lost") > 0);
+            assert_eq!(
+                row.count("messages_sent"),
+                row.count("messages_received") + row.count("messages_lost")
+            );
+        }
+    }
+}
+
+#[test]
+fn repetitions_after_losses_stay_right() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("results");
+    let loss = Disturbance::of_messages("veth0", "loss 20%");
+    let (_, lost) = run_unreliable(
+        "--burst 500 --repeat 3 --warmup 0 --poll event --size 64",
+        &out,
+    );
+    assert_eq!(lost, loss.dropped());
+    for point in Results::at(&out).points() {
+        let messages = point.messages();
+        for repeat in 0..3 {
+            let of_repeat = |received: bool| {
+                messages
+                    .iter()
+                    .filter(|one| one.repeat == repeat && one.t_recv.is_some() == received)
+                    .count()
+            };
+            assert!(of_repeat(false) > 0, "repetition {repeat} lost nothing");
+            assert!(of_repeat(true) > 250, "repetition {repeat} lost the most");
+        }
+    }
+}
+
+#[test]
+fn unreliable_services_lose_nothing_by_a_loss_on_the_way_back() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("results");
+    let _loss = Disturbance::of_messages("veth1", "loss 20%");
+    let (_, lost) = run_unreliable("--burst 1000", &out);
+    assert_eq!(lost, 0);
+}
+
+/// Losses that hit the connection manager and ARP too, as on a bad cable.
+#[test]
+fn connections_come_about_over_a_lossy_link() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    for (interface, percent) in [("veth0", 1), ("veth0", 20), ("veth1", 1), ("veth1", 20)] {
+        let out = folder.path().join(format!("{interface}-{percent}"));
+        let loss = Disturbance::of_everything(interface, &format!("loss {percent}%"));
+        crate::machine::sh("ip neigh flush dev veth0; ip neigh flush dev veth1");
+        let (_, lost) = run_unreliable("--burst 2000 --warmup 0", &out);
+        if interface == "veth0" {
+            assert!(0 < lost && lost <= loss.dropped());
+        } else {
+            assert_eq!(lost, 0);
+        }
+    }
+}
+
+#[test]
+fn a_reliable_connection_delivers_everything_or_tells_what_failed() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    for (interface, percent) in [("veth0", 1), ("veth0", 20), ("veth1", 1), ("veth1", 20)] {
+        let out = folder.path().join(format!("{interface}-{percent}"));
+        let loss = Disturbance::of_messages(interface, &format!("loss {percent}%"));
+        let ended = hcabench("--service rc --burst 2000").out(&out).run();
+        assert!(loss.dropped() > 0);
+        drop(loss);
+        if ended.status.code() == Some(0) {
+            Results::at(&out).check(1);
+            assert_eq!(row(&out, "rc").count("messages_received"), 2000);
+        } else {
+            let ended = ended.expect(1);
+            assert!(
+                row(&out, "rc").count("failed_completions") > 0,
+                "{}",
+                ended.stderr
+            );
+        }
+    }
+}
+
+#[test]
+fn what_arrives_twice_or_out_of_order_is_not_miscounted() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    for (number, netem) in ["duplicate 10%", "delay 2ms reorder 50%"]
+        .into_iter()
+        .enumerate()
+    {
+        let out = folder.path().join(number.to_string());
+        let disturbance = Disturbance::of_messages("veth0", netem);
+        let ended = hcabench("--service rc,uc,ud --burst 600 --repeat 2 --timeout 1s")
+            .out(&out)
+            .run()
+            .expect(0);
+        drop(disturbance);
+        let results = Results::at(&out);
+        results.check(3);
+        let rc = row(&out, "rc");
+        assert_eq!(rc.count("messages_received"), 1200, "{netem}");
+        assert_eq!(rc.count("messages_duplicated"), 0, "{netem}");
+        let ud = row(&out, "ud");
+        if netem.starts_with("duplicate") {
+            let doubled = ud.count("messages_duplicated");
+            assert!(doubled > 20, "{doubled} doubled");
+            // A doubled message takes the receive request of another one; what went missing for it is lost, and no more.
+            assert!(ud.count("messages_lost") <= doubled + ud.count("messages_late"));
+            assert!(ended.stderr.contains("arrived twice"), "{}", ended.stderr);
+        } else {
+            for service in ["uc", "ud"] {
+                let row = row(&out, service);
+                assert_eq!(row.count("messages_received"), 1200, "{netem}, {service}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_wire_cut_in_mid_run_ends_unreliable_services_by_the_timeout() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    for service in ["uc", "ud"] {
+        let out = folder.path().join(service);
+        let running = hcabench(&format!(
+            "--service {service} --burst 2000 --pause 1ms --timeout 1s --warmup 0"
+        ))
+        .out(&out)
+        .start();
+        wait_for_traffic();
+        let cut = Disturbance::of_messages("veth0", "loss 100%");
+        running.wait(LIMIT).expect(0);
+        Results::at(&out).check(1);
+        let row = row(&out, service);
+        assert!(row.count("messages_received") > 0);
+        assert_eq!(row.count("messages_lost"), cut.dropped());
+    }
+}
+
+#[test]
+fn a_wire_cut_in_mid_run_ends_a_reliable_connection_with_an_error() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    for poll in ["busy", "event"] {
+        let out = folder.path().join(poll);
+        let running = hcabench(&format!("--burst 2000 --pause 1ms --poll {poll}"))
+            .out(&out)
+            .start();
+        wait_for_traffic();
+        let cut = Disturbance::of_messages("veth0", "loss 100%");
+        let ended = running
+            .wait(LIMIT)
+            .expect(1)
+            .says(&["rc-send", "transport retry counter exceeded"]);
+        drop(cut);
+        let results = Results::at(&out);
+        assert!(results.is_marked() && results.points()[0].is_marked());
+        let row = row(&out, "rc");
+        assert_eq!(row.text("status"), "incomplete");
+        assert!(row.count("failed_completions") > 0, "{}", ended.stderr);
+        assert!(row.count("messages_sent") < 2000);
+    }
+}
+
+/// The kernel's own patience is longer than the user's: what is missing then is no ordinary loss, as it may still come.
+#[test]
+fn a_timeout_before_a_reliable_connection_gives_up_is_an_error() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("results");
+    let running = hcabench("--burst 2000 --pause 1ms --timeout 100ms")
+        .out(&out)
+        .start();
+    wait_for_traffic();
+    let cut = Disturbance::of_messages("veth0", "loss 100%");
+    running
+        .wait(LIMIT)
+        .expect(1)
+        .says(&["rc-send", "--timeout"]);
+    drop(cut);
+    assert!(Results::at(&out).is_marked());
+}
+
+/// Waits until messages leave veth0: more than connecting takes.
+fn wait_for_traffic() {
+    let packets = || -> u64 {
+        let text = std::fs::read_to_string("/sys/class/net/veth0/statistics/tx_packets").unwrap();
+        text.trim().parse().unwrap()
+    };
+    let before = packets();
+    crate::machine::wait_until("messages are sent", Duration::from_secs(60), || {
+        packets() > before + 200
+    });
+    sleep(Duration::from_millis(100));
+}

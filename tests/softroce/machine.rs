@@ -1,0 +1,291 @@
+//! The machine as the tests change it: each change is a guard that undoes it.
+
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long a port may take to become active, with the GID of its address.
+const ACTIVE_LIMIT: Duration = Duration::from_secs(20);
+
+/// The two ends: RDMA device, network interface, address.
+pub const ENDS: [(&str, &str, &str); 2] = [
+    ("rxe0", "veth0", "10.77.0.1"),
+    ("rxe1", "veth1", "10.77.0.2"),
+];
+
+/// The whole machine, for one test at a time.
+pub struct Machine {
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Machine {
+    /// Waits for its turn, and fails if the two devices are not there.
+    pub fn take() -> Self {
+        static TURN: Mutex<()> = Mutex::new(());
+        // A test that failed has restored the machine all the same.
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        assert!(
+            nix::unistd::geteuid().is_root(),
+            "these tests change the machine they run in: start them by ci/test, as root in the SoftRoCE machine"
+        );
+        for (device, interface, _) in ENDS {
+            assert!(
+                std::fs::exists(format!("/sys/class/net/{interface}")).unwrap(),
+                "no {interface}: these tests need the SoftRoCE machine (ci/test, ci/vm)"
+            );
+            wait_until_active(device);
+        }
+        Machine { _turn: turn }
+    }
+}
+
+/// Runs a command line, which must succeed in time; returns its standard output.
+pub fn sh(line: &str) -> String {
+    let output = Command::new("timeout")
+        .args(["60", "sh", "-c", line])
+        .output()
+        .expect("timeout and sh are there");
+    assert!(
+        output.status.success(),
+        "{line}: {}\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Waits until `done`, and fails after `limit`.
+pub fn wait_until(what: &str, limit: Duration, mut done: impl FnMut() -> bool) {
+    let deadline = Instant::now() + limit;
+    while !done() {
+        assert!(Instant::now() < deadline, "{what}: not within {limit:?}");
+        sleep(Duration::from_millis(50));
+    }
+}
+
+fn wait_until_active(device: &str) {
+    let (_, _, address) = *ENDS.iter().find(|end| end.0 == device).expect("known");
+    let octets: std::net::Ipv4Addr = address.parse().unwrap();
+    let [a, b, c, d] = octets.octets();
+    let gid = format!("ffff:{a:02x}{b:02x}:{c:02x}{d:02x}");
+    wait_until(
+        &format!("{device} is active and reachable by {address}"),
+        ACTIVE_LIMIT,
+        || {
+            let port = format!("/sys/class/infiniband/{device}/ports/1");
+            let active = std::fs::read_to_string(format!("{port}/state"))
+                .is_ok_and(|state| state.contains("ACTIVE"));
+            let found = std::fs::read_dir(format!("{port}/gids"))
+                .into_iter()
+                .flatten()
+                .flatten()
+                .any(|entry| {
+                    std::fs::read_to_string(entry.path())
+                        .is_ok_and(|text| text.trim().ends_with(&gid))
+                });
+            active && found
+        },
+    );
+}
+
+/// Undoes a change when dropped; a failure to do so fails the test, and with it the run.
+struct Undo(Vec<String>);
+
+impl Drop for Undo {
+    fn drop(&mut self) {
+        for line in &self.0 {
+            if std::thread::panicking() {
+                // A second panic would abort: the next test finds the machine as it is, and says so.
+                let _ = Command::new("timeout")
+                    .args(["60", "sh", "-c", line])
+                    .status();
+            } else {
+                sh(line);
+            }
+        }
+    }
+}
+
+/// A disturbance by netem of what leaves an interface.
+pub struct Disturbance {
+    interface: &'static str,
+    handle: &'static str,
+    _undo: Undo,
+}
+
+impl Disturbance {
+    /// Of every packet, those of the connection manager and of ARP too.
+    pub fn of_everything(interface: &'static str, netem: &str) -> Self {
+        sh(&format!(
+            "tc qdisc add dev {interface} root handle 1: netem {netem}"
+        ));
+        Disturbance {
+            interface,
+            handle: "1:",
+            _undo: Undo(vec![format!("tc qdisc del dev {interface} root")]),
+        }
+    }
+
+    /// Of the packets of messages and their acknowledgements alone. The connection manager's datagrams, ARP and all the
+    /// rest pass undisturbed, so that every packet that is dropped is one of a queue pair of ours.
+    pub fn of_messages(interface: &'static str, netem: &str) -> Self {
+        let undo = Undo(vec![format!("tc qdisc del dev {interface} root")]);
+        // Everything goes to band 1, but for RoCE packets (UDP port 4791) whose opcode, the first byte behind the UDP
+        // header, is not that of the connection manager's datagrams (UD SEND only, 0x64).
+        sh(&format!(
+            "tc qdisc add dev {interface} root handle 1: prio bands 2 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 &&
+             tc qdisc add dev {interface} parent 1:2 handle 20: netem {netem} &&
+             tc filter add dev {interface} parent 1: protocol ip prio 1 u32 \
+                match ip protocol 17 0xff match ip dport 4791 0xffff match u8 0x64 0xff at 28 flowid 1:1 &&
+             tc filter add dev {interface} parent 1: protocol ip prio 2 u32 \
+                match ip protocol 17 0xff match ip dport 4791 0xffff flowid 1:2"
+        ));
+        Disturbance {
+            interface,
+            handle: "20:",
+            _undo: undo,
+        }
+    }
+
+    /// Packets that it has dropped.
+    pub fn dropped(&self) -> u64 {
+        let text = sh(&format!("tc -s -j qdisc show dev {}", self.interface));
+        let disciplines: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let netem = disciplines
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|one| one["handle"] == self.handle)
+            .unwrap_or_else(|| panic!("no {} in {text}", self.handle));
+        netem["drops"].as_u64().unwrap()
+    }
+}
+
+/// An RDMA device that is away.
+pub struct Away {
+    device: &'static str,
+    _undo: Undo,
+}
+
+impl Away {
+    /// Takes a device away.
+    pub fn take(device: &'static str) -> Self {
+        let (_, interface, _) = *ENDS.iter().find(|end| end.0 == device).expect("known");
+        let undo = Undo(vec![format!(
+            "rdma link add {device} type rxe netdev {interface}"
+        )]);
+        sh(&format!("rdma link delete {device}"));
+        Away {
+            device,
+            _undo: undo,
+        }
+    }
+
+    /// Brings it back, and waits until it is active.
+    pub fn bring_back(self) {
+        let device = self.device;
+        drop(self);
+        wait_until_active(device);
+    }
+}
+
+/// The receiving interface down.
+pub struct LinkDown(Undo);
+
+impl LinkDown {
+    /// Takes it down, which takes the other end's carrier away.
+    pub fn take() -> Self {
+        let undo = Undo(vec![
+            "ip link set veth1 up".to_owned(),
+            // Went with the link.
+            "ip route replace 10.77.0.1 dev veth1 src 10.77.0.2 table 102".to_owned(),
+        ]);
+        sh("ip link set veth1 down");
+        wait_until("rxe1 is down", ACTIVE_LIMIT, || {
+            std::fs::read_to_string("/sys/class/infiniband/rxe1/ports/1/state")
+                .is_ok_and(|state| state.contains("DOWN"))
+        });
+        LinkDown(undo)
+    }
+
+    /// Takes it up again, and waits until both ports are active.
+    pub fn take_up(self) {
+        drop(self.0);
+        ENDS.iter().for_each(|end| wait_until_active(end.0));
+    }
+}
+
+/// The receiving interface without its address.
+pub struct WithoutAddress(Undo);
+
+impl WithoutAddress {
+    /// Takes the address away.
+    pub fn take() -> Self {
+        let undo = Undo(vec![
+            "ip address add 10.77.0.2/24 dev veth1".to_owned(),
+            "ip route replace 10.77.0.1 dev veth1 src 10.77.0.2 table 102".to_owned(),
+        ]);
+        sh("ip address del 10.77.0.2/24 dev veth1");
+        WithoutAddress(undo)
+    }
+
+    /// Gives it back, and waits until the port has its GID.
+    pub fn give_back(self) {
+        drop(self.0);
+        wait_until_active("rxe1");
+    }
+}
+
+/// Reserved huge pages of 2 MiB.
+pub struct HugePages(#[expect(dead_code, reason = "held, never read")] Undo);
+
+impl HugePages {
+    /// Reserves so many.
+    pub fn reserve(pages: u32) -> Self {
+        let undo = Undo(vec!["sysctl -q vm.nr_hugepages=0".to_owned()]);
+        sh(&format!("sysctl -q vm.nr_hugepages={pages}"));
+        assert_eq!(sh("sysctl -n vm.nr_hugepages").trim(), pages.to_string());
+        HugePages(undo)
+    }
+}
+
+/// A small file system in memory.
+pub struct SmallDisk {
+    folder: tempfile::TempDir,
+    _undo: Undo,
+}
+
+impl SmallDisk {
+    /// Mounts one of so many mebibytes.
+    pub fn mount(mebibytes: u32) -> Self {
+        let folder = tempfile::tempdir_in("/tmp").unwrap();
+        let path = folder.path().display();
+        let undo = Undo(vec![format!("umount -l {path}")]);
+        sh(&format!("mount -t tmpfs -o size={mebibytes}m small {path}"));
+        SmallDisk {
+            folder,
+            _undo: undo,
+        }
+    }
+
+    /// Where it is mounted.
+    pub fn path(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    /// Fills it to the last byte.
+    pub fn fill(&self) {
+        let file = self.path().join("filling");
+        let full = Command::new("dd")
+            .args(["if=/dev/zero", "bs=4096"])
+            .arg(format!("of={}", file.display()))
+            .output()
+            .unwrap();
+        assert!(
+            String::from_utf8_lossy(&full.stderr).contains("No space left"),
+            "{full:?}"
+        );
+    }
+}

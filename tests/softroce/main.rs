@@ -1,0 +1,26 @@
+//! What needs two RDMA devices. Run by `ci/test` in the SoftRoCE machine, as root, in one boot; without the devices
+//! every test fails.
+//!
+//! `program` runs the binary as a user does, `results` reads back what it wrote, `machine` changes the machine and puts
+//! it right again. The rest are tests, one file a theme.
+
+mod machine;
+mod program;
+mod results;
+
+mod allocations;
+mod commands;
+mod connections;
+mod devices_gone;
+mod errors;
+mod loss;
+mod main_job;
+mod memory;
+mod removal;
+mod settings;
+mod signals;
+
+/// A folder for one test.
+fn scratch() -> tempfile::TempDir {
+    tempfile::tempdir_in("/tmp").expect("/tmp can be written to")
+}

@@ -1,0 +1,160 @@
+//! The job that the program is for, and what stands where afterwards.
+
+use crate::machine::Machine;
+use crate::program::hcabench;
+use crate::results::Results;
+use crate::scratch;
+
+#[test]
+fn the_main_job_gives_8192_latencies_that_agree_with_their_summary() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("results");
+    let ended = hcabench("--service rc --inline --burst 8192")
+        .out(&out)
+        .run()
+        .expect(0);
+
+    let results = Results::at(&out);
+    results.check(1);
+    let point = &results.points()[0];
+    let messages = point.messages();
+    assert_eq!(messages.len(), 8192);
+    assert!(messages.iter().map(|one| one.seq).eq(0..8192));
+    assert!(messages.iter().all(|one| one.latency.is_some()));
+    assert!(messages.iter().all(|one| one.t_comp.is_some()));
+    let row = results.row_of(point);
+    assert_eq!(row.text("delivery_rate"), "1.000000");
+    assert_eq!(row.count("loop_page_faults"), 0);
+    assert_eq!(row.count("failed_completions"), 0);
+    assert_eq!(row.count("completions"), 8192);
+    assert!(!out.join("left_out.csv").exists());
+
+    // A table whose rows are as wide as its heading, with the figures of the summary.
+    let lines: Vec<&str> = ended.stdout.lines().collect();
+    let heading = lines
+        .iter()
+        .position(|line| line.contains("p50") && line.contains("p99.9"))
+        .unwrap_or_else(|| panic!("no table in:\n{}", ended.stdout));
+    let p50 = row.text("latency_p50_us");
+    assert!(
+        lines[heading..]
+            .iter()
+            .any(|line| line.split_whitespace().any(|cell| cell == p50)),
+        "no {p50} in:\n{}",
+        ended.stdout
+    );
+    assert!(ended.stdout.contains("floor"), "{}", ended.stdout);
+    for said in [
+        "sender:   rxe0 port 1 at 10.77.0.1",
+        "receiver: rxe1 port 1 at 10.77.0.2",
+        "SoftRoCE",
+        &format!("results:  {}", out.display()),
+    ] {
+        assert!(
+            ended.stderr.contains(said),
+            "{said:?} is not in:\n{}",
+            ended.stderr
+        );
+    }
+}
+
+#[test]
+fn the_settings_tell_all_that_was_asked_for_and_obtained() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("results");
+    hcabench("--service uc --burst 64 --size 512 --clock monotonic-raw --timeout 3s --warmup 7")
+        .out(&out)
+        .run()
+        .expect(0);
+    let results = Results::at(&out);
+    results.check(1);
+    let settings = &results.points()[0].settings;
+    let point = serde_json::json!({
+        "service": "uc", "operation": "send", "size": 512, "burst": 64, "inline": "off", "unsignaled": "off",
+        "poll_recv": "busy", "poll_comp": "busy", "pause_ns": 0, "timestamp": "submit", "clock": "monotonic-raw",
+    });
+    assert_eq!(settings["point"], point);
+    assert_eq!(settings["run"]["warmup"], 7);
+    assert_eq!(settings["run"]["timeout_ms"], 3000.0);
+    assert_eq!(settings["devices"]["sender"]["device"]["name"], "rxe0");
+    assert_eq!(settings["devices"]["sender"]["address"], "10.77.0.1");
+    assert_eq!(settings["devices"]["receiver"]["device"]["name"], "rxe1");
+    assert_eq!(settings["devices"]["receiver"]["port"]["mtu"], 1024);
+    let obtained = &settings["obtained"];
+    let cpus = [
+        &obtained["placement"]["sender"],
+        &obtained["placement"]["receiver"],
+    ];
+    assert!(cpus[0].is_u64() && cpus[1].is_u64() && cpus[0] != cpus[1]);
+    assert!(["thread", "sender"].contains(&obtained["completion_by"].as_str().unwrap()));
+    let pages = obtained["pages"].as_array().unwrap();
+    assert!(pages.len() == 3 && pages.iter().all(serde_json::Value::is_string));
+    assert!(
+        obtained["connection"]
+            .as_str()
+            .unwrap()
+            .contains("RDMA_PS_IB")
+    );
+    for faults in ["sender", "receiver", "completion"] {
+        assert_eq!(obtained["loop_faults"][faults], 0);
+    }
+    let instrument = &settings["instrument"];
+    assert!(instrument["stamp"]["cost_ns"].as_f64().unwrap() > 0.0);
+    assert!(instrument["stamp"]["resolution_ns"].as_f64().unwrap() > 0.0);
+    assert!(instrument["floor"]["p50_ns"].as_f64().unwrap() > 0.0);
+    let release = nix::sys::utsname::uname().unwrap();
+    assert_eq!(
+        settings["machine"]["kernel_release"].as_str(),
+        release.release().to_str()
+    );
+    assert!(settings["libraries"].is_object() || settings["libraries"].is_array());
+}
+
+#[test]
+fn json_is_all_that_stands_on_standard_output() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("results");
+    let ended = hcabench("--json --service rc,ud --operation send,write --burst 64")
+        .out(&out)
+        .run()
+        .expect(0);
+    let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    let results = Results::at(&out);
+    results.check(3);
+    let points = document["points"].as_array().unwrap();
+    assert_eq!(points.len(), 3);
+    assert_eq!(document["left_out"].as_array().unwrap().len(), 1);
+    for (row, point) in results.summary().rows.iter().zip(points) {
+        assert_eq!(point["messages_received"], row.count("messages_received"));
+        assert_eq!(point["latency_p50_us"], row.decimal("latency_p50_us"));
+    }
+}
+
+#[test]
+fn quiet_prints_nothing_on_standard_output() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("results");
+    let ended = hcabench("--quiet --burst 64").out(&out).run().expect(0);
+    assert_eq!(ended.stdout, "");
+    Results::at(&out).check(1);
+}
+
+#[test]
+fn without_out_the_results_are_dated() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let ended = hcabench("--quiet --burst 16")
+        .in_folder(folder.path())
+        .run()
+        .expect(0);
+    let made: Vec<_> = std::fs::read_dir(folder.path().join("results"))
+        .unwrap_or_else(|error| panic!("{error}\n{}", ended.stderr))
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    assert_eq!(made.len(), 1, "{made:?}");
+    Results::at(&made[0]).check(1);
+}

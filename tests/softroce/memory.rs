@@ -1,0 +1,87 @@
+//! Locked memory and huge pages.
+
+use std::path::Path;
+
+use crate::machine::{HugePages, Machine};
+use crate::program::{Program, hcabench};
+use crate::results::Results;
+use crate::scratch;
+
+#[test]
+fn a_memlock_limit_that_is_too_small_is_told_with_what_is_needed() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("results");
+    let program = Path::new(env!("CARGO_BIN_EXE_hcabench"));
+    // Root without the capability that puts it above the limit.
+    let starter = [
+        "setpriv",
+        "--bounding-set",
+        "-ipc_lock",
+        "prlimit",
+        "--memlock=8388608:8388608",
+    ];
+    let ended = Program::under(&starter, program, "--burst 8192 --size 4096")
+        .out(&out)
+        .run()
+        .expect(1)
+        .says(&["memlock limit is 8", "are needed", "ulimit -l"]);
+    // Two buffers of 32 MiB are the least.
+    let needed = ended.stderr.split(" are needed").next().unwrap();
+    let needed: f64 = needed
+        .rsplit(", ")
+        .next()
+        .unwrap()
+        .trim_end_matches(" MiB")
+        .parse()
+        .unwrap_or_else(|error| panic!("{error}: {}", ended.stderr));
+    assert!(needed > 64.0, "{needed} MiB");
+    assert!(!out.exists());
+}
+
+#[test]
+fn huge_pages_that_are_required_and_not_there_are_told_by_their_number() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("results");
+    hcabench("--hugepages required --burst 1000 --size 4096")
+        .out(&out)
+        .run()
+        .expect(1)
+        // 1000 messages of 4 KiB.
+        .says(&["--hugepages", "2 huge pages", "vm.nr_hugepages"]);
+    assert!(Results::at(&out).is_marked());
+}
+
+#[test]
+fn huge_pages_that_are_there_are_used() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let pages = HugePages::reserve(64);
+    for policy in ["required", "try", "off"] {
+        let out = folder.path().join(policy);
+        let ended = hcabench(&format!("--hugepages {policy} --service rc,ud --burst 100"))
+            .out(&out)
+            .run()
+            .expect(0);
+        let results = Results::at(&out);
+        results.check(2);
+        let expected = if policy == "off" { "small" } else { "huge" };
+        for point in results.points() {
+            let kinds = &point.settings["obtained"]["pages"];
+            assert_eq!(*kinds, serde_json::json!([expected, expected, expected]));
+        }
+        assert!(!ended.stderr.contains("reserve 2 MiB pages"));
+    }
+    drop(pages);
+    // What was not had is warned of.
+    let out = folder.path().join("none");
+    let ended = hcabench("--burst 100").out(&out).run().expect(0);
+    let kinds = &Results::at(&out).points()[0].settings["obtained"]["pages"];
+    assert!(kinds.as_array().unwrap().iter().all(|kind| kind != "huge"));
+    assert!(
+        ended.stderr.contains("reserve 2 MiB pages"),
+        "{}",
+        ended.stderr
+    );
+}

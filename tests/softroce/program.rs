@@ -1,0 +1,170 @@
+//! The program as a user runs it, with a time limit.
+
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::{JoinHandle, sleep};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// How long a run may take unless a test says otherwise. Emulated, on a busy machine, one of a few thousand messages
+/// takes some seconds.
+pub const LIMIT: Duration = Duration::from_secs(120);
+
+/// A run to be started.
+pub struct Program {
+    command: Command,
+}
+
+/// `hcabench` with arguments that hold no white space.
+pub fn hcabench(arguments: &str) -> Program {
+    Program::under(&[], Path::new(env!("CARGO_BIN_EXE_hcabench")), arguments)
+}
+
+impl Program {
+    /// A copy of `hcabench` somewhere else, started by another program, such as `prlimit`.
+    pub fn under(starter: &[&str], hcabench: &Path, arguments: &str) -> Self {
+        let mut command = match starter {
+            [] => Command::new(hcabench),
+            [first, rest @ ..] => {
+                let mut command = Command::new(first);
+                command.args(rest).arg(hcabench);
+                command
+            }
+        };
+        command
+            .args(arguments.split_whitespace())
+            .env_remove("HCABENCH_PROGRESS")
+            .env_remove("COLUMNS")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        Program { command }
+    }
+
+    /// Where the results go.
+    pub fn out(mut self, folder: impl AsRef<Path>) -> Self {
+        self.command.arg("--out").arg(folder.as_ref());
+        self
+    }
+
+    /// The folder it runs in.
+    pub fn in_folder(mut self, folder: impl AsRef<Path>) -> Self {
+        self.command.current_dir(folder);
+        self
+    }
+
+    /// Starts it.
+    pub fn start(mut self) -> Running {
+        let mut child = self.command.spawn().expect("the program starts");
+        let readers = [
+            read(child.stdout.take().unwrap()),
+            read(child.stderr.take().unwrap()),
+        ];
+        Running {
+            child,
+            readers: Some(readers),
+        }
+    }
+
+    /// Runs it to its end.
+    pub fn run(self) -> Ended {
+        self.start().wait(LIMIT)
+    }
+}
+
+fn read(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut text = String::new();
+        pipe.read_to_string(&mut text).expect("the output is text");
+        text
+    })
+}
+
+/// A run under way. Dropped, it is killed.
+pub struct Running {
+    child: Child,
+    readers: Option<[JoinHandle<String>; 2]>,
+}
+
+impl Running {
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id() as i32), signal).expect("it still runs");
+    }
+
+    /// Waits for its end, and fails if that does not come in time.
+    pub fn wait(mut self, limit: Duration) -> Ended {
+        let deadline = Instant::now() + limit;
+        let mut status = None;
+        while status.is_none() && Instant::now() < deadline {
+            status = self.child.try_wait().unwrap();
+            sleep(Duration::from_millis(10));
+        }
+        if status.is_none() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+        let [stdout, stderr] = self
+            .readers
+            .take()
+            .unwrap()
+            .map(|reader| reader.join().unwrap());
+        let Some(status) = status else {
+            panic!("not ended within {limit:?}\nstdout:\n{stdout}\nstderr:\n{stderr}");
+        };
+        Ended {
+            status,
+            stdout,
+            stderr,
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.readers.is_some() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// A run that has ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ended {
+    /// Checks the exit code; a signal has none.
+    pub fn expect(self, code: i32) -> Self {
+        assert_eq!(
+            self.status.code(),
+            Some(code),
+            "{}\nstdout:\n{}\nstderr:\n{}",
+            self.status,
+            self.stdout,
+            self.stderr
+        );
+        self
+    }
+
+    /// Checks that the last line on standard error says all of this, and says it once.
+    pub fn says(self, words: &[&str]) -> Self {
+        let last = self.stderr.lines().last().unwrap_or_default().to_owned();
+        for word in words {
+            assert!(last.contains(word), "{word:?} is not in:\n{}", self.stderr);
+        }
+        assert!(
+            !self.stderr.contains("panicked"),
+            "it panicked:\n{}",
+            self.stderr
+        );
+        self
+    }
+}

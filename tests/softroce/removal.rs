@@ -1,0 +1,92 @@
+//! The receiving device goes away in the middle of a run.
+
+use std::time::{Duration, Instant};
+
+use crate::machine::{Away, Machine};
+use crate::program::hcabench;
+use crate::results::Results;
+use crate::scratch;
+
+/// `--timeout` of these runs, and what an emulated machine may take beyond it.
+const TIMEOUT: &str = "3s";
+const END: Duration = Duration::from_secs(3 + 5);
+
+fn removed_in_mid_run(service: &str, poll: &str) {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("results");
+    let running = hcabench(&format!(
+        "--service {service} --poll {poll} --burst 50,8000 --pause 2ms --timeout {TIMEOUT}"
+    ))
+    .out(&out)
+    .start();
+    // The second point of the two, which takes more than 16 s.
+    Results::wait_for_point(&out, 2);
+    let removal = Instant::now();
+    let away = Away::take("rxe1");
+    let ended = running
+        .wait(END)
+        .expect(1)
+        .says(&["burst8000", "rxe1", "removed"]);
+    assert!(
+        removal.elapsed() < END,
+        "{:?} after the removal:\n{}",
+        removal.elapsed(),
+        ended.stderr
+    );
+    away.bring_back();
+
+    let results = Results::at(&out);
+    assert!(results.mark().contains("rxe1"), "{}", results.mark());
+    let points = results.points();
+    let [broken, whole] = &points[..] else {
+        panic!("{points:?}");
+    };
+    results.check_point(whole);
+    assert_eq!(whole.messages().len(), 50);
+    assert!(broken.is_marked());
+    assert_eq!(broken.settings["status"], "incomplete");
+    let row = results.row_of(broken);
+    assert_eq!(row.text("status"), "incomplete");
+    assert!(row.count("messages_sent") < 8000);
+    // The table shows what there is.
+    assert!(ended.stdout.contains("p50"), "{}", ended.stdout);
+
+    // The machine is as before.
+    let again = folder.path().join("again");
+    hcabench(&format!("--service {service} --burst 100"))
+        .out(&again)
+        .run()
+        .expect(0);
+    Results::at(&again).check(1);
+}
+
+#[test]
+fn under_rc_polled() {
+    removed_in_mid_run("rc", "busy");
+}
+
+#[test]
+fn under_rc_with_events() {
+    removed_in_mid_run("rc", "event");
+}
+
+#[test]
+fn under_uc_polled() {
+    removed_in_mid_run("uc", "busy");
+}
+
+#[test]
+fn under_uc_with_events() {
+    removed_in_mid_run("uc", "event");
+}
+
+#[test]
+fn under_ud_polled() {
+    removed_in_mid_run("ud", "busy");
+}
+
+#[test]
+fn under_ud_with_events() {
+    removed_in_mid_run("ud", "event");
+}

@@ -1,0 +1,398 @@
+//! Results read back by the names of their columns, and figures computed from them again, by other code than the
+//! program's.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::machine::wait_until;
+
+/// A CSV file.
+#[derive(Debug)]
+pub struct Table {
+    pub rows: Vec<Row>,
+}
+
+/// A row, by column.
+#[derive(Debug, Clone)]
+pub struct Row(BTreeMap<String, String>);
+
+impl Table {
+    pub fn read(path: &Path) -> Self {
+        let mut reader = csv::Reader::from_path(path)
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let header = reader.headers().unwrap().clone();
+        let rows = reader
+            .records()
+            .map(|record| {
+                let record = record.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+                let cells = header.iter().zip(&record);
+                Row(cells
+                    .map(|(name, cell)| (name.to_owned(), cell.to_owned()))
+                    .collect())
+            })
+            .collect();
+        Table { rows }
+    }
+
+    /// Rows of which each column holds the value beside it.
+    pub fn matching(&self, cells: &[(&str, &str)]) -> Vec<&Row> {
+        self.rows
+            .iter()
+            .filter(|row| cells.iter().all(|(name, value)| row.text(name) == *value))
+            .collect()
+    }
+}
+
+impl Row {
+    pub fn text(&self, column: &str) -> &str {
+        self.0
+            .get(column)
+            .unwrap_or_else(|| panic!("no column {column} in {:?}", self.0.keys()))
+    }
+
+    pub fn count(&self, column: &str) -> u64 {
+        self.text(column)
+            .parse()
+            .unwrap_or_else(|error| panic!("{column} {:?}: {error}", self.text(column)))
+    }
+
+    pub fn decimal(&self, column: &str) -> f64 {
+        self.text(column)
+            .parse()
+            .unwrap_or_else(|error| panic!("{column} {:?}: {error}", self.text(column)))
+    }
+
+    fn optional(&self, column: &str) -> Option<i64> {
+        let text = self.text(column);
+        (!text.is_empty()).then(|| {
+            text.parse()
+                .unwrap_or_else(|error| panic!("{column} {text:?}: {error}"))
+        })
+    }
+}
+
+/// A message as it stands in `messages.csv`.
+#[derive(Debug, Clone, Copy)]
+pub struct Message {
+    pub repeat: u64,
+    pub seq: u64,
+    pub t_subm: i64,
+    pub t_send: Option<i64>,
+    pub t_recv: Option<i64>,
+    pub t_comp: Option<i64>,
+    pub latency: Option<i64>,
+    pub completion_latency: Option<i64>,
+}
+
+/// The folder of a point.
+#[derive(Debug)]
+pub struct Point {
+    pub path: PathBuf,
+    pub settings: serde_json::Value,
+}
+
+impl Point {
+    pub fn messages(&self) -> Vec<Message> {
+        let table = Table::read(&self.path.join("messages.csv"));
+        let message = |row: &Row| Message {
+            repeat: row.count("repeat"),
+            seq: row.count("seq"),
+            t_subm: row.optional("t_subm_ns").expect("each was submitted"),
+            t_send: row.optional("t_send_ns"),
+            t_recv: row.optional("t_recv_ns"),
+            t_comp: row.optional("t_comp_ns"),
+            latency: row.optional("latency_ns"),
+            completion_latency: row.optional("completion_latency_ns"),
+        };
+        table.rows.iter().map(message).collect()
+    }
+
+    /// The samples that `latency.hgrm` says it was made from.
+    pub fn histogram_count(&self) -> u64 {
+        let text = std::fs::read_to_string(self.path.join("latency.hgrm")).unwrap();
+        let (_, rest) = text.split_once("Total count").expect("a closing line");
+        let number = rest.trim_start_matches([' ', '=']).split(']').next();
+        number.unwrap().trim().parse().unwrap()
+    }
+
+    pub fn is_marked(&self) -> bool {
+        self.path.join("INCOMPLETE").exists()
+    }
+}
+
+/// The folder of a run.
+#[derive(Debug)]
+pub struct Results {
+    pub path: PathBuf,
+}
+
+impl Results {
+    /// Waits, while a run writes to `path`, until it has begun its point number `number`, counted from 1.
+    pub fn wait_for_point(path: &Path, number: usize) {
+        let what = format!("point {number} begins");
+        wait_until(&what, Duration::from_secs(60), || {
+            path.is_dir() && Results::at(path).folders().len() == number
+        });
+        // Past connecting, and for most tests past the warm-up.
+        std::thread::sleep(Duration::from_millis(800));
+    }
+
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        assert!(path.is_dir(), "there are no results at {}", path.display());
+        Results { path }
+    }
+
+    pub fn summary(&self) -> Table {
+        Table::read(&self.path.join("summary.csv"))
+    }
+
+    pub fn left_out(&self) -> Table {
+        Table::read(&self.path.join("left_out.csv"))
+    }
+
+    pub fn is_marked(&self) -> bool {
+        self.path.join("INCOMPLETE").exists()
+    }
+
+    /// Why the run is incomplete, as the mark says it.
+    pub fn mark(&self) -> String {
+        std::fs::read_to_string(self.path.join("INCOMPLETE")).expect("the mark is there")
+    }
+
+    fn folders(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(&self.path).unwrap();
+        let mut folders: Vec<PathBuf> = entries
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.is_dir())
+            .collect();
+        folders.sort();
+        folders
+    }
+
+    /// The points, in the order of their folders' names.
+    pub fn points(&self) -> Vec<Point> {
+        let point = |path: PathBuf| {
+            let text = std::fs::read_to_string(path.join("settings.json")).unwrap();
+            let settings = serde_json::from_str(&text)
+                .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            Point { path, settings }
+        };
+        self.folders().into_iter().map(point).collect()
+    }
+
+    /// The row of a point in the summary.
+    pub fn row_of(&self, point: &Point) -> Row {
+        let of = |key: &str| match &point.settings["point"][key] {
+            serde_json::Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let keys = [
+            ("service", "service"),
+            ("operation", "operation"),
+            ("size_bytes", "size"),
+            ("burst", "burst"),
+            ("inline", "inline"),
+            ("unsignaled", "unsignaled"),
+            ("poll_recv", "poll_recv"),
+            ("poll_comp", "poll_comp"),
+            ("pause_ns", "pause_ns"),
+            ("timestamp", "timestamp"),
+            ("clock", "clock"),
+        ];
+        let wanted: Vec<(&str, String)> = keys
+            .iter()
+            .map(|(column, key)| (*column, of(key)))
+            .collect();
+        let wanted: Vec<(&str, &str)> = wanted
+            .iter()
+            .map(|(column, value)| (*column, value.as_str()))
+            .collect();
+        let summary = self.summary();
+        let found = summary.matching(&wanted);
+        assert_eq!(
+            found.len(),
+            1,
+            "rows in the summary for {}",
+            point.path.display()
+        );
+        found[0].clone()
+    }
+
+    /// Checks the files of a run that ended well against each other: `points` of them, and no mark anywhere.
+    pub fn check(&self, points: usize) {
+        assert!(!self.is_marked(), "{}", self.mark());
+        let found = self.points();
+        assert_eq!(found.len(), points, "{found:?}");
+        assert_eq!(self.summary().rows.len(), points);
+        for point in &found {
+            self.check_point(point);
+        }
+    }
+
+    /// Checks the files of a finished point against each other and against figures computed anew.
+    pub fn check_point(&self, point: &Point) {
+        let name = point.path.file_name().unwrap().to_string_lossy();
+        let row = self.row_of(point);
+        assert!(!point.is_marked(), "{name} is marked");
+        assert_eq!(point.settings["status"], "complete", "{name}");
+        assert_eq!(point.settings["failure"], serde_json::Value::Null, "{name}");
+        assert_eq!(row.text("status"), "complete", "{name}");
+        let messages = point.messages();
+        let (burst, repeats) = (row.count("burst"), row.count("repeat"));
+        assert_eq!(messages.len() as u64, burst * repeats, "{name}");
+        let numbers = (0..repeats).flat_map(|repeat| (0..burst).map(move |seq| (repeat, seq)));
+        assert!(
+            messages.iter().map(|one| (one.repeat, one.seq)).eq(numbers),
+            "{name}: the numbers of the messages"
+        );
+        let send_stamps = row.text("timestamp") == "send";
+        for pair in messages.windows(2) {
+            assert!(pair[0].t_subm < pair[1].t_subm, "{name}: {pair:?}");
+        }
+        for message in &messages {
+            check_message(message, send_stamps);
+        }
+        let last_of_burst = |message: &&Message| message.seq + 1 == burst;
+        if row.text("unsignaled") == "on" {
+            let completed: Vec<_> = messages
+                .iter()
+                .filter(|one| one.t_comp.is_some())
+                .map(|one| (one.repeat, one.seq))
+                .collect();
+            let last: Vec<_> = messages
+                .iter()
+                .filter(last_of_burst)
+                .map(|one| (one.repeat, one.seq))
+                .collect();
+            assert_eq!(completed, last, "{name}");
+        } else {
+            assert!(messages.iter().all(|one| one.t_comp.is_some()), "{name}");
+        }
+        check_counts(&name, &row, point, &messages);
+        let latencies = messages.iter().filter_map(|one| one.latency).collect();
+        check_figures(&name, &row, "latency", latencies);
+        let completions = messages
+            .iter()
+            .filter_map(|one| one.completion_latency)
+            .collect();
+        check_figures(&name, &row, "completion_latency", completions);
+    }
+}
+
+fn check_message(message: &Message, send_stamps: bool) {
+    let t_subm = message.t_subm;
+    // Without an arrival there is no stamp of the sending either: the message would have brought it.
+    assert_eq!(
+        message.t_send.is_some(),
+        send_stamps && message.t_recv.is_some(),
+        "{message:?}"
+    );
+    if let Some(t_recv) = message.t_recv {
+        assert!(t_recv > t_subm, "{message:?}");
+    } else {
+        assert_eq!(message.latency, None, "{message:?}");
+    }
+    if let (Some(t_send), Some(t_recv)) = (message.t_send, message.t_recv) {
+        assert!(t_subm <= t_send && t_send <= t_recv, "{message:?}");
+    }
+    if let Some(latency) = message.latency {
+        let from = message.t_send.unwrap_or(t_subm);
+        assert_eq!(Some(latency), message.t_recv.map(|to| to - from));
+    }
+    assert_eq!(
+        message.completion_latency,
+        message.t_comp.map(|to| to - t_subm),
+        "{message:?}"
+    );
+    assert!(
+        message.t_comp.is_none_or(|t_comp| t_comp > t_subm),
+        "{message:?}"
+    );
+}
+
+fn check_counts(name: &str, row: &Row, point: &Point, messages: &[Message]) {
+    let sent = messages.len() as u64;
+    let lost = messages.iter().filter(|one| one.t_recv.is_none()).count() as u64;
+    let received = messages.iter().filter(|one| one.latency.is_some()).count() as u64;
+    // One that arrived and has no latency was found to be corrupted.
+    let corrupted = sent - lost - received;
+    let expected = [
+        ("sent", sent),
+        ("received", received),
+        ("lost", lost),
+        ("corrupted", corrupted),
+    ];
+    for (key, count) in expected {
+        assert_eq!(
+            row.count(&format!("messages_{key}")),
+            count,
+            "{name}: {key} in the summary"
+        );
+        assert_eq!(
+            point.settings["counts"][key], count,
+            "{name}: {key} in the settings"
+        );
+    }
+    assert_eq!(corrupted, 0, "{name}");
+    assert_eq!(point.histogram_count(), received, "{name}");
+    close(
+        name,
+        "delivery_rate",
+        row.decimal("delivery_rate"),
+        received as f64 / sent as f64,
+        5e-7,
+    );
+}
+
+/// Compares a summary's figures, in microseconds with three decimals, with those of the samples.
+fn check_figures(name: &str, row: &Row, prefix: &str, mut samples: Vec<i64>) {
+    samples.sort_unstable();
+    let (Some(&min), Some(&max)) = (samples.first(), samples.last()) else {
+        assert_eq!(row.text(&format!("{prefix}_p50_us")), "", "{name}");
+        return;
+    };
+    let count = samples.len() as f64;
+    let mean = samples.iter().sum::<i64>() as f64 / count;
+    let squares: f64 = samples
+        .iter()
+        .map(|&sample| (sample as f64 - mean).powi(2))
+        .sum();
+    // Hyndman and Fan's type 7.
+    let percentile = |percent: f64| {
+        let rank = (count - 1.0) * percent / 100.0;
+        let (low, high) = (rank.floor() as usize, rank.ceil() as usize);
+        samples[low] as f64 + (rank - rank.floor()) * (samples[high] - samples[low]) as f64
+    };
+    let figures = [
+        ("min", min as f64),
+        ("p10", percentile(10.0)),
+        ("p50", percentile(50.0)),
+        ("p90", percentile(90.0)),
+        ("p95", percentile(95.0)),
+        ("p99", percentile(99.0)),
+        ("p999", percentile(99.9)),
+        ("p9999", percentile(99.99)),
+        ("max", max as f64),
+        ("mean", mean),
+    ];
+    for (figure, ns) in figures {
+        let column = format!("{prefix}_{figure}_us");
+        close(name, &column, row.decimal(&column), ns / 1e3, 0.000_501);
+    }
+    let column = format!("{prefix}_stdev_us");
+    if samples.len() > 1 {
+        let stdev = (squares / (count - 1.0)).sqrt();
+        close(name, &column, row.decimal(&column), stdev / 1e3, 0.000_501);
+    } else {
+        assert_eq!(row.text(&column), "", "{name}");
+    }
+}
+
+fn close(name: &str, what: &str, found: f64, expected: f64, tolerance: f64) {
+    assert!(
+        (found - expected).abs() <= tolerance,
+        "{name}: {what} is {found}, and from the messages {expected}"
+    );
+}

@@ -1,0 +1,242 @@
+//! Every setting: what can be measured is, and delivers everything; what cannot is left out with a reason, or refused.
+
+use crate::machine::Machine;
+use crate::program::{Ended, hcabench};
+use crate::results::{Results, Table};
+use crate::scratch;
+
+/// Runs a sweep in which nothing may be lost, and checks its `points`.
+fn sweep(arguments: &str, points: usize, look: impl FnOnce(&Results, &Ended)) {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("results");
+    let ended = hcabench(arguments).out(&out).run().expect(0);
+    let results = Results::at(&out);
+    results.check(points);
+    for row in &results.summary().rows {
+        assert_eq!(
+            row.text("messages_sent"),
+            row.text("messages_received"),
+            "{row:?}"
+        );
+        for none in ["lost", "corrupted", "duplicated", "late"] {
+            assert_eq!(row.count(&format!("messages_{none}")), 0, "{row:?}");
+        }
+        assert_eq!(row.count("failed_completions"), 0, "{row:?}");
+    }
+    look(&results, &ended);
+}
+
+fn reasons(table: &Table, cells: &[(&str, &str)]) -> Vec<String> {
+    let found = table.matching(cells);
+    found
+        .iter()
+        .map(|row| row.text("reason").to_owned())
+        .collect()
+}
+
+#[test]
+fn every_service_operation_poll_mode_and_signalling_delivers() {
+    sweep(
+        "--service rc,uc,ud --operation send,write --poll busy,event --unsignaled off,on --burst 40 --warmup 10",
+        (3 * 2 - 1) * 2 * 2,
+        |results, _| {
+            let left_out = results.left_out();
+            let of_ud_write = reasons(&left_out, &[("service", "ud"), ("operation", "write")]);
+            assert_eq!(of_ud_write.len(), 4);
+            assert_eq!(left_out.rows.len(), 4);
+            assert!(
+                of_ud_write
+                    .iter()
+                    .all(|reason| reason.contains("--operation write"))
+            );
+        },
+    );
+}
+
+#[test]
+fn both_stamps_on_every_clock() {
+    sweep(
+        "--service rc,uc,ud --timestamp submit,send --clock monotonic,monotonic-raw,tsc --burst 20 --pause 200us",
+        3 * 2 * 3,
+        |results, ended| {
+            // What inline saves is printed for each pair.
+            assert!(ended.stdout.contains("inline saves"), "{}", ended.stdout);
+            for point in results.points() {
+                let calibrated = !point.settings["instrument"]["calibration"].is_null();
+                assert_eq!(calibrated, point.settings["point"]["clock"] == "tsc");
+                let refreshed = point.settings["obtained"]["stamp_refresh_ns"].is_number();
+                if point.settings["point"]["timestamp"] == "submit" {
+                    assert!(!refreshed);
+                } else if !refreshed {
+                    // On two CPUs the stamp thread has none to itself.
+                    let name = point.path.file_name().unwrap().to_string_lossy();
+                    let warning = format!("{name}: no stamp was rewritten");
+                    assert!(ended.stderr.contains(&warning), "{}", ended.stderr);
+                }
+            }
+        },
+    );
+}
+
+#[test]
+fn each_side_can_wait_in_its_own_way() {
+    sweep(
+        "--service rc,ud --poll-recv busy,event --poll-comp event --burst 30",
+        4,
+        |results, _| {
+            for row in results.summary().rows {
+                assert_eq!(row.text("poll_comp"), "event");
+            }
+        },
+    );
+}
+
+#[test]
+fn repetitions_restart_the_numbers() {
+    sweep(
+        "--service rc,uc,ud --operation send,write --repeat 3 --burst 50 --warmup 0",
+        5,
+        |results, _| {
+            for row in results.summary().rows {
+                assert_eq!((row.count("repeat"), row.count("messages_sent")), (3, 150));
+            }
+        },
+    );
+}
+
+#[test]
+fn a_burst_of_one() {
+    sweep("--service rc,uc,ud --burst 1 --warmup 0", 3, |_, _| {});
+}
+
+#[test]
+fn every_size_that_the_service_type_can_carry() {
+    sweep(
+        "--service rc,uc,ud --operation send,write --size 8..32768 --burst 12 --warmup 4",
+        2 * 2 * 13 + 8,
+        |results, _| {
+            let left_out = results.left_out();
+            let too_long: Vec<_> = left_out
+                .matching(&[("service", "ud"), ("operation", "send")])
+                .iter()
+                .map(|row| row.count("size_bytes"))
+                .collect();
+            assert_eq!(too_long, [2048, 4096, 8192, 16384, 32768]);
+            assert!(
+                reasons(&left_out, &[("service", "ud"), ("operation", "send")])
+                    .iter()
+                    .all(|reason| reason.contains("path MTU is 1024"))
+            );
+            assert_eq!(left_out.rows.len(), 13 + 5);
+        },
+    );
+}
+
+#[test]
+fn inline_up_to_what_the_device_grants() {
+    let granted: u64 = {
+        let _machine = Machine::take();
+        let ended = hcabench("devices --json").run().expect(0);
+        let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        let of = &document["devices"][0]["inline_bytes_granted"];
+        let [rc, uc, ud] = ["rc", "uc", "ud"].map(|service| of[service].as_u64().unwrap());
+        assert!(rc == uc && uc == ud, "rxe grants all the same: {of}");
+        rc
+    };
+    assert!((8..32_768).contains(&granted), "{granted}");
+    let fits = |size: &u64| *size <= granted;
+    let sizes: Vec<u64> = (0..=12).map(|power| 8 << power).collect();
+    let inline = sizes.iter().copied().filter(fits).count();
+    let inline_datagrams = sizes
+        .iter()
+        .copied()
+        .filter(fits)
+        .filter(|size| *size <= 1024)
+        .count();
+    sweep(
+        "--service rc,uc,ud --inline --size 8..32768 --burst 12 --warmup 4",
+        2 * inline + inline_datagrams,
+        |results, _| {
+            let of_rc = reasons(&results.left_out(), &[("service", "rc")]);
+            assert_eq!(of_rc.len(), 13 - inline);
+            let limit = format!("at most {granted} bytes inline");
+            assert!(of_rc.iter().all(|reason| reason.contains(&limit)));
+            for point in results.points() {
+                let size = point.settings["point"]["size"].as_u64().unwrap();
+                let obtained = &point.settings["obtained"]["granted_inline"];
+                assert!(obtained.as_u64().unwrap() >= size);
+            }
+        },
+    );
+}
+
+#[test]
+fn a_pause_spaces_the_messages() {
+    sweep("--service rc --burst 30 --pause 2ms", 1, |results, _| {
+        let messages = results.points()[0].messages();
+        for pair in messages.windows(2) {
+            assert!(pair[1].t_subm - pair[0].t_subm >= 2_000_000, "{pair:?}");
+        }
+    });
+}
+
+#[test]
+fn devices_can_be_named_and_turned_round() {
+    sweep(
+        "--service rc,ud --sender rxe1:1@10.77.0.2 --receiver rxe0 --burst 20",
+        2,
+        |results, _| {
+            let devices = &results.points()[0].settings["devices"];
+            assert_eq!(devices["sender"]["device"]["name"], "rxe1");
+            assert_eq!(devices["receiver"]["device"]["name"], "rxe0");
+        },
+    );
+}
+
+#[test]
+fn cpus_can_be_chosen() {
+    sweep(
+        "--sender-cpu 1 --receiver-cpu 0 --completion-cpu 0 --poll-comp event --burst 20",
+        1,
+        |results, _| {
+            let placement = &results.points()[0].settings["obtained"]["placement"];
+            let cpus = ["sender", "receiver", "completion"].map(|role| placement[role].clone());
+            assert_eq!(cpus.map(|cpu| cpu.as_u64().unwrap()), [1, 0, 0]);
+        },
+    );
+}
+
+#[test]
+fn what_is_impossible_alone_is_refused_and_leaves_nothing_behind() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    for (arguments, words) in [
+        (
+            "--service ud --operation write",
+            &["--operation write", "--service ud"][..],
+        ),
+        (
+            "--inline --timestamp send",
+            &["--timestamp send", "--inline"],
+        ),
+        (
+            "--service ud --size 2048",
+            &["--size 2048", "--service ud", "1024"],
+        ),
+        ("--inline --size 32768", &["--inline", "--size 32768"]),
+        ("--size 12", &["--size", "12"]),
+        ("--burst 8193", &["--burst", "8193"]),
+        ("--burst 0", &["--burst"]),
+        ("--service xrc", &["--service", "xrc"]),
+        ("--pause 5", &["--pause"]),
+    ] {
+        let out = folder.path().join("results");
+        let ended = hcabench(arguments).out(&out).run().expect(2);
+        for word in words {
+            assert!(ended.stderr.contains(word), "{word:?}: {}", ended.stderr);
+        }
+        assert_eq!(ended.stdout, "");
+        assert!(!out.exists(), "{arguments} left {}", out.display());
+    }
+}

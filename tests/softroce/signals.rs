@@ -1,0 +1,77 @@
+//! SIGINT and SIGTERM in the middle of a sweep.
+
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+
+use crate::machine::{Disturbance, Machine};
+use crate::program::hcabench;
+use crate::results::Results;
+use crate::scratch;
+
+/// A second, and what an emulated machine with two busy CPUs may take beyond it.
+const END: Duration = Duration::from_secs(1 + 2);
+
+fn ended_by(signal: Signal, poll: &str) {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("results");
+    let running = hcabench(&format!(
+        "--service rc,ud --poll {poll} --burst 50,8000 --pause 2ms"
+    ))
+    .out(&out)
+    .start();
+    Results::wait_for_point(&out, 2);
+    let sent = Instant::now();
+    running.signal(signal);
+    let ended = running
+        .wait(END)
+        .expect(1)
+        .says(&["burst8000", "interrupted by", signal.as_str()]);
+    assert!(sent.elapsed() < END, "{:?}", sent.elapsed());
+    assert!(ended.stderr.contains("(incomplete)"), "{}", ended.stderr);
+
+    let results = Results::at(&out);
+    assert!(results.mark().contains(signal.as_str()));
+    let points = results.points();
+    let [broken, whole] = &points[..] else {
+        panic!("{points:?}");
+    };
+    results.check_point(whole);
+    assert!(broken.is_marked());
+    let summary = results.summary();
+    assert_eq!(summary.matching(&[("status", "complete")]).len(), 1);
+    assert_eq!(summary.matching(&[("status", "incomplete")]).len(), 1);
+}
+
+#[test]
+fn sigint_while_polling() {
+    ended_by(Signal::SIGINT, "busy");
+}
+
+#[test]
+fn sigterm_while_waiting_for_events() {
+    ended_by(Signal::SIGTERM, "event");
+}
+
+/// Connecting takes as long as the peer lets it; nobody who presses Ctrl-C wants to wait for that.
+#[test]
+fn sigint_while_connecting() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    for service in ["rc", "uc", "ud"] {
+        let out = folder.path().join(service);
+        let _cut = Disturbance::of_everything("veth1", "loss 100%");
+        let running = hcabench(&format!("--service {service}")).out(&out).start();
+        Results::wait_for_point(&out, 1);
+        let sent = Instant::now();
+        running.signal(Signal::SIGINT);
+        running
+            .wait(END + Duration::from_secs(2))
+            .expect(1)
+            .says(&["SIGINT"]);
+        assert!(sent.elapsed() < END, "{service}: {:?}", sent.elapsed());
+        let results = Results::at(&out);
+        assert!(results.is_marked() && results.points()[0].is_marked());
+    }
+}
