@@ -1,8 +1,87 @@
 //! Which two ports a run uses.
 
 use super::config::PortRequest;
-use super::run::{ChoiceError, ChosenPort, Pair};
+use super::endpoints::EndPort;
 use crate::verbs::{Device, Port};
+
+/// Why no pair of ports can be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ChoiceError {
+    /// There is no device at all.
+    #[error(
+        "no RDMA device on this host (libibverbs finds none): load the driver, check with `hcabench devices`, or run on \
+         SoftRoCE in a virtual machine with ci/hcabench"
+    )]
+    NoDevice,
+    /// No active port with an address.
+    #[error(
+        "no RDMA port is active and has an IP address: {found}; bring a port up (ip link set DEV up, ip address add)"
+    )]
+    NoUsablePort {
+        /// What there is.
+        found: String,
+    },
+    /// Only one port where two are needed.
+    #[error(
+        "only one usable RDMA port ({found}): two are needed; name both by --sender and --receiver, also if they are to \
+         be the same one"
+    )]
+    OnlyOne {
+        /// The port.
+        found: String,
+    },
+    /// A device that was named does not exist.
+    #[error("{option} {value}: there is no device of that name; the devices are {devices}")]
+    UnknownDevice {
+        /// The option.
+        option: &'static str,
+        /// Its value.
+        value: String,
+        /// What there is.
+        devices: String,
+    },
+    /// A port that was named does not exist or is not active.
+    #[error("{option} {value}: {reason}")]
+    UnusablePort {
+        /// The option.
+        option: &'static str,
+        /// Its value.
+        value: String,
+        /// Why not.
+        reason: String,
+    },
+}
+
+/// The two ports of a run, with their devices.
+#[derive(Debug, Clone)]
+pub struct Pair {
+    /// The sending end.
+    pub sender: ChosenPort,
+    /// The receiving end.
+    pub receiver: ChosenPort,
+}
+
+/// A port of a device with the address to be used.
+#[derive(Debug, Clone)]
+pub struct ChosenPort {
+    /// The device.
+    pub device: Device,
+    /// The port.
+    pub port: Port,
+    /// The address.
+    pub address: std::net::IpAddr,
+}
+
+impl ChosenPort {
+    /// What the connection manager is told of it.
+    pub fn end(&self) -> EndPort {
+        EndPort {
+            device: self.device.name.clone(),
+            port: self.port.number,
+            address: self.address,
+        }
+    }
+}
 
 /// Chooses the sending and the receiving port: those that were named, else the first two active ports with an IP
 /// address, on two devices if there are two.

@@ -34,6 +34,10 @@ pub mod endpoints;
 #[cfg(feature = "rdma")]
 pub mod run;
 #[cfg(feature = "rdma")]
+mod session;
+#[cfg(feature = "rdma")]
 mod threads;
 #[cfg(feature = "rdma")]
 pub mod verbs_port;
+#[cfg(feature = "rdma")]
+mod watch;

@@ -3,40 +3,23 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
 
-use super::analysis::{Burst, PayloadDelivery, judge};
-use super::completion::CompletionOutcome;
-use super::config::{Config, Operation, Poll, Service, Timestamp};
-use super::control::Control;
-use super::endpoints::{EndPort, EndpointError, EndpointSettings, Endpoints};
+use super::choice::{ChoiceError, Pair, choose};
+use super::config::{Config, Poll, Service, Timestamp};
+use super::endpoints::EndpointError;
 use super::floor::{FloorError, measure_floor};
 use super::plan::{Limits, Plan, Point};
-use super::port::Failure;
-use super::receiver::ReceiveOutcome;
-use super::result::{Circumstances, Counts, InstrumentCosts, LoopFaults, Message, PointResult};
-use super::sender::SendOutcome;
-use super::stamper::StampOutcome;
-use super::threads::{self, Frame, Report, SenderSettings, Task, ThreadError, Worker};
-use crate::buffer::{Arrival, Bytes, PageKind, PayloadBuffer};
+use super::result::{InstrumentCosts, PointResult};
+use super::session::{GRACE, Session, Tally};
+use super::threads::ThreadError;
+use crate::buffer::{Arrival, Bytes, PayloadBuffer};
 use crate::cm::{CmError, EventChannel};
 use crate::host::{
-    CompletionBy, HostError, MemoryLock, Placement, PlacementRequest, Role, RoleRequest, Topology,
-    Waiting, Wakeable, interrupt, memory_lock, pinning,
+    HostError, MemoryLock, Placement, PlacementRequest, Role, RoleRequest, Topology, Waiting,
+    Wakeable, memory_lock, pinning,
 };
-use crate::stats::{LatencyHistogram, MedianInterval, Summary};
-use crate::time::{
-    AnyClock, Clock, ClockError, ClockKind, ClockUser, Nanos, Ticks, measure_stamp_cost,
-};
-use crate::verbs::{Context, Device, Port, ServiceType, VerbsError, devices, granted_inline};
-
-/// How often the running burst is looked at. Each look costs a hot thread a few microseconds where no CPU is left.
-const LOOK: Duration = Duration::from_millis(200);
-/// How long a thread may take to leave its loop after it was told to.
-const GRACE: Duration = Duration::from_secs(2);
-/// How long to wait for late arrivals once something has failed.
-const AFTER_FAILURE: Duration = Duration::from_millis(500);
+use crate::time::{AnyClock, Clock, ClockError, ClockKind, ClockUser, Ticks, measure_stamp_cost};
+use crate::verbs::{Context, ServiceType, VerbsError, devices, granted_inline};
 
 /// A run cannot start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -85,84 +68,6 @@ pub enum RunError {
     Interrupted,
 }
 
-/// Why no pair of ports can be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ChoiceError {
-    /// There is no device at all.
-    #[error(
-        "no RDMA device on this host (libibverbs finds none): load the driver, check with `hcabench devices`, or run on \
-         SoftRoCE in a virtual machine with ci/hcabench"
-    )]
-    NoDevice,
-    /// No active port with an address.
-    #[error(
-        "no RDMA port is active and has an IP address: {found}; bring a port up (ip link set DEV up, ip address add)"
-    )]
-    NoUsablePort {
-        /// What there is.
-        found: String,
-    },
-    /// Only one port where two are needed.
-    #[error(
-        "only one usable RDMA port ({found}): two are needed; name both by --sender and --receiver, also if they are to \
-         be the same one"
-    )]
-    OnlyOne {
-        /// The port.
-        found: String,
-    },
-    /// A device that was named does not exist.
-    #[error("{option} {value}: there is no device of that name; the devices are {devices}")]
-    UnknownDevice {
-        /// The option.
-        option: &'static str,
-        /// Its value.
-        value: String,
-        /// What there is.
-        devices: String,
-    },
-    /// A port that was named does not exist or is not active.
-    #[error("{option} {value}: {reason}")]
-    UnusablePort {
-        /// The option.
-        option: &'static str,
-        /// Its value.
-        value: String,
-        /// Why not.
-        reason: String,
-    },
-}
-
-/// The two ports of a run, with their devices.
-#[derive(Debug, Clone)]
-pub struct Pair {
-    /// The sending end.
-    pub sender: ChosenPort,
-    /// The receiving end.
-    pub receiver: ChosenPort,
-}
-
-/// A port of a device with the address to be used.
-#[derive(Debug, Clone)]
-pub struct ChosenPort {
-    /// The device.
-    pub device: Device,
-    /// The port.
-    pub port: Port,
-    /// The address.
-    pub address: std::net::IpAddr,
-}
-
-impl ChosenPort {
-    fn end(&self) -> EndPort {
-        EndPort {
-            device: self.device.name.clone(),
-            port: self.port.number,
-            address: self.address,
-        }
-    }
-}
-
 /// What the observer of a run is told while a point is measured.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
@@ -174,11 +79,11 @@ pub struct Progress {
 
 /// Measures points on one pair of ports.
 pub struct Runner {
-    config: Config,
-    pair: Pair,
+    pub(super) config: Config,
+    pub(super) pair: Pair,
     topology: Topology,
-    channel: Arc<EventChannel>,
-    wakeable: Wakeable,
+    pub(super) channel: Arc<EventChannel>,
+    pub(super) wakeable: Wakeable,
     clocks: HashMap<ClockKind, AnyClock>,
     costs: HashMap<(ClockKind, usize, usize), InstrumentCosts>,
 }
@@ -189,7 +94,7 @@ impl Runner {
     /// # Errors
     /// When no pair of ports suits, or the machine refuses.
     pub fn new(config: Config) -> Result<Self, RunError> {
-        let pair = super::choice::choose(
+        let pair = choose(
             &devices()?,
             config.sender.as_ref(),
             config.receiver.as_ref(),
@@ -224,7 +129,7 @@ impl Runner {
                 granted_inline(&context, ServiceType::from(service))?,
             ));
         }
-        let smaller = |of: fn(&ChosenPort) -> u32| of(sender).min(of(receiver));
+        let smaller = |of: fn(&super::choice::ChosenPort) -> u32| of(sender).min(of(receiver));
         Ok(Limits {
             queue_pair_work_requests: smaller(|end| end.device.limits.max_queue_pair_work_requests),
             completion_queue_entries: smaller(|end| end.device.limits.max_completion_queue_entries),
@@ -411,443 +316,5 @@ impl ClockUser for Measurement<'_> {
             }
         }
         Ok(session.finish(tally, costs))
-    }
-}
-
-/// What the bursts of a point add up to.
-#[derive(Default)]
-struct Tally {
-    messages: Vec<Message>,
-    counts: Counts,
-    faults: LoopFaults,
-    posting_ns: u64,
-    posted: u64,
-    rewritten: u64,
-    rewriting_ns: u64,
-    failure: Option<String>,
-}
-
-/// What the threads brought back from one burst.
-#[derive(Default)]
-struct BurstRecord {
-    number: u32,
-    submitted: Vec<Ticks>,
-    completed: Vec<Ticks>,
-    arrivals: Vec<Arrival>,
-    send: Option<SendOutcome>,
-    receive: Option<ReceiveOutcome>,
-    completion: Option<CompletionOutcome>,
-    stamp: Option<StampOutcome>,
-    faults: LoopFaults,
-    failure: Option<String>,
-}
-
-/// The connected endpoints and the threads of one point.
-struct Session<'a> {
-    point: &'a Point,
-    placement: Placement,
-    timeout: Duration,
-    priority: Option<u8>,
-    wakeable: Wakeable,
-    reports: Receiver<Report>,
-    workers: Vec<Worker>,
-    stamp_pages: PageKind,
-    bursts: u32,
-    endpoints: Arc<Endpoints>,
-}
-
-impl<'a> Session<'a> {
-    fn start<C: Clock>(
-        runner: &Runner,
-        point: &'a Point,
-        placement: Placement,
-        clock: C,
-    ) -> Result<Self, RunError> {
-        let config = &runner.config;
-        let depth = point.burst.max(config.warmup);
-        let settings = EndpointSettings {
-            service: point.service,
-            operation: point.operation,
-            size: point.size as usize,
-            depth,
-            inline: point.inline.is_on(),
-            receive_events: point.poll_recv == Poll::Event,
-            completion_events: point.poll_comp == Poll::Event,
-            huge_pages: config.huge_pages,
-            sender_cpu: placement.sender,
-            receiver_cpu: placement.receiver,
-        };
-        let (from, to) = (runner.pair.sender.end(), runner.pair.receiver.end());
-        let endpoints = Arc::new(Endpoints::connect(&runner.channel, &from, &to, &settings)?);
-        let (sender, reports) = channel();
-        let frame = Frame {
-            capacity: depth as usize,
-            huge_pages: config.huge_pages,
-            priority: config.priority,
-            wakeable: runner.wakeable.clone(),
-            reports: sender,
-        };
-        let signal_every = if point.unsignaled.is_on() { depth } else { 1 };
-        let sending = SenderSettings {
-            pause: point.pause_ns,
-            timestamp: point.timestamp,
-            signal_every,
-            collects: placement.completion_by == CompletionBy::Sender,
-        };
-        let failed = |role| move |error| RunError::Spawn(role, error);
-        let mut workers = vec![
-            threads::start_receiver(
-                clock,
-                placement.receiver,
-                &frame,
-                &endpoints,
-                point.poll_recv,
-                point.operation,
-            )
-            .map_err(failed(Role::Receiver))?,
-            threads::start_sender(clock, placement.sender, &frame, &endpoints, sending)
-                .map_err(failed(Role::Sender))?,
-        ];
-        if let Some(cpu) = placement.completion {
-            workers.push(
-                threads::start_completion(
-                    clock,
-                    cpu,
-                    &frame,
-                    &endpoints,
-                    point.poll_comp,
-                    signal_every,
-                )
-                .map_err(failed(Role::Completion))?,
-            );
-        }
-        if let Some(cpu) = placement.stamp {
-            workers.push(
-                threads::start_stamper(clock, cpu, &frame, &endpoints)
-                    .map_err(failed(Role::Stamp))?,
-            );
-        }
-        let mut session = Session {
-            point,
-            placement,
-            timeout: config.timeout,
-            priority: config.priority,
-            wakeable: runner.wakeable.clone(),
-            reports,
-            workers,
-            stamp_pages: PageKind::Huge,
-            bursts: 0,
-            endpoints,
-        };
-        for _ in 0..session.workers.len() {
-            match session.reports.recv_timeout(Duration::from_secs(30)) {
-                Ok(Report::Placed(pages)) => {
-                    session.stamp_pages =
-                        pages.map_or(session.stamp_pages, |pages| pages.min(session.stamp_pages));
-                }
-                Ok(Report::Unfit(role, error)) => return Err(RunError::Thread(role, error)),
-                Ok(_) | Err(_) => return Err(RunError::Stuck),
-            }
-        }
-        Ok(session)
-    }
-
-    /// Runs one burst and watches over it.
-    fn run_burst(
-        &mut self,
-        count: usize,
-        progress: &mut dyn FnMut(u32),
-    ) -> Result<BurstRecord, RunError> {
-        let control = Arc::new(Control::default());
-        let task = Task {
-            number: self.bursts,
-            count,
-            others: self.workers.len() as u32 - 1,
-            control: Arc::clone(&control),
-        };
-        let mut record = BurstRecord {
-            number: self.bursts,
-            ..BurstRecord::default()
-        };
-        self.bursts += 1;
-        for worker in &self.workers {
-            // A thread that has gone shows by its missing report.
-            let _ = worker.tasks.send(task.clone());
-        }
-        let mut watch = Watch::new(self.timeout, self.point.pause_ns);
-        let mut missing = self.workers.len();
-        let mut stopped_at: Option<Instant> = None;
-        while missing > 0 {
-            match self.reports.recv_timeout(watch.look) {
-                Ok(report) => {
-                    missing -= 1;
-                    if let Some((role, error)) = record.take(report) {
-                        control.stop();
-                        self.wakeable.wake();
-                        record.failure.get_or_insert(format!("{role}: {error}"));
-                        stopped_at.get_or_insert_with(Instant::now);
-                    }
-                }
-                Err(RecvTimeoutError::Disconnected) => return Err(RunError::Stuck),
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-            progress(control.received());
-            if let Some(since) = stopped_at {
-                self.wakeable.wake();
-                if since.elapsed() > GRACE {
-                    return Err(RunError::Stuck);
-                }
-                continue;
-            }
-            let ending = if let Some(signal) = interrupt::requested() {
-                Some(Some(format!("interrupted by {signal}")))
-            } else if let Some(trouble) = watch.due().then(|| self.endpoints.trouble()).flatten() {
-                Some(Some(trouble))
-            } else {
-                watch.is_over(&control).then_some(None)
-            };
-            if let Some(failure) = ending {
-                record.failure = failure.or(record.failure);
-                control.stop();
-                self.wakeable.wake();
-                stopped_at = Some(Instant::now());
-            }
-        }
-        record.find_failure();
-        // Whatever was noticed first, this is the reason for it.
-        if record.failure.is_some()
-            && interrupt::requested().is_none()
-            && let Some(removal) = self.endpoints.removal()
-        {
-            record.failure = Some(removal);
-        }
-        Ok(record)
-    }
-
-    /// Judges the messages of a burst.
-    fn judge<C: Clock>(&self, clock: &C, repeat: u32, record: BurstRecord, tally: &mut Tally) {
-        let delivery = PayloadDelivery {
-            payload: self.endpoints.target(),
-            burst: record.number,
-            by_sequence: self.point.operation == Operation::Write,
-        };
-        let burst = Burst {
-            repeat,
-            submitted: &record.submitted,
-            completed: &record.completed,
-            arrivals: &record.arrivals,
-            timestamp: self.point.timestamp,
-        };
-        let (messages, mut counts) = judge(clock, burst, &delivery);
-        counts.late = record
-            .receive
-            .as_ref()
-            .map_or(0, |outcome| u64::from(outcome.late));
-        counts.failed_completions = record
-            .completion
-            .as_ref()
-            .map_or(0, |outcome| u64::from(outcome.failed));
-        tally.counts += counts;
-        tally.faults.sender += record.faults.sender;
-        tally.faults.receiver += record.faults.receiver;
-        tally.faults.completion += record.faults.completion;
-        if let (Some(first), Some(outcome)) = (record.submitted.first(), &record.send) {
-            let posting = clock.to_nanos(outcome.last_post).0 - clock.to_nanos(*first).0;
-            tally.posting_ns += posting;
-            tally.posted += u64::from(outcome.posted);
-            if let Some(stamp) = &record.stamp {
-                tally.rewritten += stamp.rewritten;
-                // The stamp thread is at work while a message is under way.
-                tally.rewriting_ns += messages
-                    .iter()
-                    .filter_map(|message| Some(message.received_ns? - message.submitted_ns))
-                    .sum::<u64>();
-            }
-        }
-        tally.messages.extend(messages);
-    }
-
-    /// Ends the threads and sums up.
-    fn finish(mut self, tally: Tally, costs: InstrumentCosts) -> PointResult {
-        self.end_threads();
-        let latencies: Vec<i64> = tally
-            .messages
-            .iter()
-            .filter_map(Message::latency_ns)
-            .collect();
-        let completions: Vec<i64> = tally
-            .messages
-            .iter()
-            .filter_map(Message::completion_latency_ns)
-            .collect();
-        let [from_pages, to_pages] = self.endpoints.page_kinds();
-        PointResult {
-            point: self.point.clone(),
-            counts: tally.counts,
-            latency: Summary::of(&latencies),
-            median_interval: MedianInterval::of(&latencies),
-            histogram: LatencyHistogram::of(&latencies),
-            completion_latency: Summary::of(&completions),
-            post_rate: (tally.posting_ns > 0)
-                .then(|| tally.posted as f64 * 1e9 / tally.posting_ns as f64),
-            circumstances: Circumstances {
-                completion_by: self.placement.completion_by,
-                placement: self.placement.clone(),
-                pages: [self.stamp_pages, from_pages, to_pages],
-                priority: self.priority,
-                granted_inline: self.endpoints.sending().granted().inline_bytes,
-                loop_faults: tally.faults,
-                stamp_refresh_ns: (tally.rewritten > 0)
-                    .then(|| tally.rewriting_ns as f64 / tally.rewritten as f64),
-                connection: match self.point.service {
-                    Service::Rc => "rdma_create_id, RDMA_PS_TCP",
-                    Service::Uc => "rdma_create_ep, RDMA_PS_IB",
-                    Service::Ud => "rdma_create_id, RDMA_PS_UDP",
-                },
-            },
-            messages: tally.messages,
-            costs,
-            failure: tally.failure,
-        }
-    }
-
-    fn end_threads(&mut self) {
-        for worker in self.workers.drain(..) {
-            drop(worker.tasks);
-            // All threads have reported or were told to stop, so they are about to end.
-            let deadline = Instant::now() + GRACE;
-            while !worker.handle.is_finished() && Instant::now() < deadline {
-                std::thread::sleep(Duration::from_micros(100));
-            }
-            if worker.handle.is_finished() {
-                let _ = worker.handle.join();
-            }
-        }
-    }
-}
-
-impl Drop for Session<'_> {
-    fn drop(&mut self) {
-        self.end_threads();
-    }
-}
-
-impl BurstRecord {
-    /// Keeps what a thread reports; gives back the error if it has none but that.
-    fn take(&mut self, report: Report) -> Option<(Role, ThreadError)> {
-        match report {
-            Report::Placed(..) => {}
-            Report::Unfit(role, error) => return Some((role, error)),
-            Report::Sent {
-                submitted,
-                completed,
-                outcome,
-                faults,
-            } => {
-                self.submitted = submitted;
-                if let Some((completed, completion)) = completed {
-                    self.completed = completed;
-                    self.completion = Some(completion);
-                }
-                self.send = Some(outcome);
-                self.faults.sender = faults;
-            }
-            Report::Received {
-                arrivals,
-                outcome,
-                faults,
-            } => {
-                self.arrivals = arrivals;
-                self.receive = Some(outcome);
-                self.faults.receiver = faults;
-            }
-            Report::Completed {
-                completed,
-                outcome,
-                faults,
-            } => {
-                self.completed = completed;
-                self.completion = Some(outcome);
-                self.faults.completion = faults;
-            }
-            Report::Restamped(outcome) => self.stamp = Some(outcome),
-        }
-        None
-    }
-
-    /// Puts a failure of the loops in words, unless a graver one is known. What failed first says more than what follows.
-    fn find_failure(&mut self) {
-        let failed_sends = self.completion.as_ref().and_then(|outcome| {
-            outcome.failure.as_ref().map(|failure| {
-                format!(
-                    "{} send requests completed with an error, the first: {failure}",
-                    outcome.failed
-                )
-            })
-        });
-        let of = |failure: &Option<Failure>, what: &str| {
-            failure.as_ref().map(|failure| format!("{what}: {failure}"))
-        };
-        let posting = self
-            .send
-            .as_ref()
-            .and_then(|outcome| of(&outcome.failure, "posting"));
-        let receiving = self
-            .receive
-            .as_ref()
-            .and_then(|outcome| of(&outcome.failure, "receiving"));
-        if self.failure.is_none() {
-            self.failure = failed_sends.or(receiving).or(posting);
-        }
-    }
-}
-
-/// Sees when nothing more is to be expected.
-struct Watch {
-    look: Duration,
-    timeout: Duration,
-    pause: Duration,
-    counts: (u32, u32, u32),
-    changed: Instant,
-    looked: Instant,
-}
-
-impl Watch {
-    fn new(timeout: Duration, pause: Nanos) -> Self {
-        Watch {
-            look: LOOK.min(timeout / 4).max(Duration::from_millis(1)),
-            timeout,
-            pause: Duration::from_nanos(pause.0),
-            counts: (0, 0, 0),
-            changed: Instant::now(),
-            looked: Instant::now(),
-        }
-    }
-
-    /// Whether it is time for a look at what costs a system call.
-    fn due(&mut self) -> bool {
-        let due = self.looked.elapsed() >= LOOK.min(self.look);
-        if due {
-            self.looked = Instant::now();
-        }
-        due
-    }
-
-    /// Whether nothing has happened for so long that nothing will.
-    fn is_over(&mut self, control: &Control) -> bool {
-        let counts = (control.posted(), control.received(), control.completed());
-        if counts != self.counts {
-            self.counts = counts;
-            self.changed = Instant::now();
-            return false;
-        }
-        let patience = if control.failed() {
-            self.timeout.min(AFTER_FAILURE)
-        } else if control.sender_done() {
-            self.timeout
-        } else {
-            self.timeout + self.pause
-        };
-        self.changed.elapsed() >= patience
     }
 }

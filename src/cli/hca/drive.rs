@@ -10,10 +10,11 @@ use serde_json::{Value, json};
 use super::HcaArguments;
 use super::present::{self, Finished, Warnings};
 use super::settings::{MessageRow, RunFacts, left_out_record, settings_document};
+use crate::bench::hca::choice::{ChoiceError, ChosenPort, Pair};
 use crate::bench::hca::config::Config;
 use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::result::PointResult;
-use crate::bench::hca::run::{ChoiceError, Pair, RunError, Runner};
+use crate::bench::hca::run::{RunError, Runner};
 use crate::cli::UsageError;
 use crate::host::fingerprint::Fingerprint;
 use crate::host::{HostError, interrupt};
@@ -345,7 +346,7 @@ fn is_software(device: &str) -> bool {
         .is_ok_and(|path| path.to_string_lossy().contains("/devices/virtual/"))
 }
 
-fn describe_end(end: &crate::bench::hca::run::ChosenPort) -> String {
+fn describe_end(end: &ChosenPort) -> String {
     let firmware = if end.device.firmware.is_empty() {
         "none"
     } else {
@@ -367,6 +368,6 @@ fn describe_machine(machine: &Fingerprint) -> String {
 }
 
 fn devices_document(pair: &Pair) -> Value {
-    let end = |end: &crate::bench::hca::run::ChosenPort| json!({ "port": end.port.number, "address": end.address, "device": end.device });
+    let end = |end: &ChosenPort| json!({ "port": end.port.number, "address": end.address, "device": end.device });
     json!({ "sender": end(&pair.sender), "receiver": end(&pair.receiver) })
 }
