@@ -1,12 +1,12 @@
 //! From a configuration to results, point by point, on real verbs.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::choice::{ChoiceError, Pair, choose};
-use super::config::{Config, Poll, Service, Timestamp};
-use super::endpoints::EndpointError;
+use super::choice::{ChoiceError, ChosenPort, Pair, choose};
+use super::config::{Config, Named, Poll, Service, Timestamp};
+use super::endpoints::{EndpointError, queue_pair_lengths};
 use super::floor::{FloorError, measure_floor};
 use super::plan::{Limits, Plan, Point};
 use super::result::{InstrumentCosts, PointResult};
@@ -19,7 +19,9 @@ use crate::host::{
     Wakeable, memory_lock, pinning,
 };
 use crate::time::{AnyClock, Clock, ClockError, ClockKind, ClockUser, Ticks, measure_stamp_cost};
-use crate::verbs::{Context, ServiceType, VerbsError, devices, granted_inline};
+use crate::verbs::{
+    Capabilities, Context, ServiceType, VerbsError, devices, granted_inline, try_queue_pair,
+};
 
 /// A run cannot start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -115,28 +117,58 @@ impl Runner {
         &self.pair
     }
 
-    /// What the devices allow.
+    /// Leaves out of a plan what these devices cannot do. The queue pairs of each remaining point are tried: on many HCAs
+    /// their length and the inline size bound each other.
     ///
     /// # Errors
-    /// When they cannot be asked.
-    pub fn limits(&self) -> Result<Limits, RunError> {
+    /// When the devices cannot be asked.
+    pub fn within_devices(&self, plan: Plan) -> Result<Plan, RunError> {
+        let open = |end: &ChosenPort| Context::open_by_name(&end.device.name).map(Arc::new);
+        let contexts = [open(&self.pair.sender)?, open(&self.pair.receiver)?];
+        let services: BTreeSet<Service> = plan.points.iter().map(|point| point.service).collect();
+        let plan = plan.within(&self.limits(&contexts, &services), self.config.warmup);
+        let mut tried = HashMap::new();
+        plan.admitted(|point| {
+            let depth = point.burst.max(self.config.warmup);
+            let inline = if point.inline.is_on() { point.size } else { 0 };
+            let key = (point.service, depth, inline);
+            let reason: &Option<String> = tried.entry(key).or_insert_with(|| {
+                let refused = try_ends(&contexts, point.service.into(), depth, inline).err()?;
+                Some(format!(
+                    "--burst {}{} is impossible with --service {} on these devices: {refused}",
+                    point.burst,
+                    if inline > 0 {
+                        format!(" with {inline} bytes inline")
+                    } else {
+                        String::new()
+                    },
+                    point.service.name(),
+                ))
+            });
+            Ok(reason.clone())
+        })
+    }
+
+    fn limits(&self, contexts: &[Arc<Context>; 2], services: &BTreeSet<Service>) -> Limits {
         let (sender, receiver) = (&self.pair.sender, &self.pair.receiver);
-        let context = Arc::new(Context::open_by_name(&sender.device.name)?);
-        let mut inline = Vec::new();
-        for service in [Service::Rc, Service::Uc, Service::Ud] {
-            inline.push((
-                service,
-                granted_inline(&context, ServiceType::from(service))?,
-            ));
-        }
-        let smaller = |of: fn(&super::choice::ChosenPort) -> u32| of(sender).min(of(receiver));
-        Ok(Limits {
+        let inline_of = |&service: &Service| {
+            let granted = granted_inline(&contexts[0], service.into()).ok()?;
+            let nothing = Capabilities {
+                send_requests: 1,
+                receive_requests: 1,
+                inline_bytes: 0,
+            };
+            try_queue_pair(&contexts[1], service.into(), nothing).ok()?;
+            Some((service, granted))
+        };
+        let smaller = |of: fn(&ChosenPort) -> u32| of(sender).min(of(receiver));
+        Limits {
             queue_pair_work_requests: smaller(|end| end.device.limits.max_queue_pair_work_requests),
             completion_queue_entries: smaller(|end| end.device.limits.max_completion_queue_entries),
             path_mtu: smaller(|end| end.port.mtu),
             message: smaller(|end| end.port.max_message),
-            inline,
-        })
+            inline: services.iter().filter_map(inline_of).collect(),
+        }
     }
 
     /// Checks, before anything is measured, what every point needs of the machine: the clocks, the places of the threads,
@@ -254,6 +286,19 @@ impl Runner {
         self.costs.insert(key, costs);
         Ok(costs)
     }
+}
+
+/// Tries queue pairs as long and with as much inline data as a point needs, on both devices.
+fn try_ends(
+    contexts: &[Arc<Context>; 2],
+    service: ServiceType,
+    depth: u32,
+    inline_bytes: u32,
+) -> Result<(), VerbsError> {
+    let (sending, receiving) = queue_pair_lengths(depth, inline_bytes);
+    try_queue_pair(&contexts[0], service, sending)?;
+    try_queue_pair(&contexts[1], service, receiving)?;
+    Ok(())
 }
 
 /// A point about to be measured on one clock.

@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &HcaArguments, config: Config, plan: Plan) -> anyho
         .map_err(|error| bad_folder(&out, &error))?;
 
     let mut runner = Runner::new(config.clone()).map_err(sort)?;
-    let plan = plan.within(&runner.limits().map_err(sort)?, config.warmup);
+    let plan = runner.within_devices(plan).map_err(sort)?;
     plan.check()
         .map_err(|error| UsageError(error.to_string()))?;
     runner.prepare(&plan).map_err(sort)?;
@@ -118,7 +118,7 @@ impl Sweep<'_> {
             }
         }
         for end in [&pair.sender, &pair.receiver] {
-            if is_software(&end.device.name) {
+            if end.device.software {
                 let text = "this device is software (SoftRoCE): its figures test the tool and say nothing about an HCA";
                 if self.warnings.add(text.to_owned()) {
                     eprintln!("{}", warning(text));
@@ -338,12 +338,6 @@ fn terminal_width() -> Option<usize> {
     let found =
         terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0));
     found.or_else(told)
-}
-
-fn is_software(device: &str) -> bool {
-    // A device of its own, such as a card on the PCI bus, has a folder elsewhere.
-    std::fs::canonicalize(format!("/sys/class/infiniband/{device}"))
-        .is_ok_and(|path| path.to_string_lossy().contains("/devices/virtual/"))
 }
 
 fn describe_end(end: &ChosenPort) -> String {
