@@ -6,7 +6,7 @@ mod payload;
 mod stamps;
 
 pub use mapping::{BufferError, HugeBuffer, HugePagePolicy, PageKind};
-pub use payload::{Payload, PayloadBuffer, Slot};
+pub use payload::{Payload, PayloadBuffer, Slot, StampCursor};
 pub use stamps::{Arrival, Plain, StampBuffer};
 
 use serde::Serialize;

@@ -22,6 +22,14 @@ pub struct Slot<'a> {
 }
 
 impl Slot<'_> {
+    /// The same slot without the borrow, for one who holds the buffer and never lends this out.
+    fn of_held_buffer(self) -> Slot<'static> {
+        Slot {
+            start: self.start,
+            buffer: PhantomData,
+        }
+    }
+
     /// Address of the message's first byte.
     #[inline(always)]
     pub fn address(self) -> u64 {
@@ -54,6 +62,44 @@ pub struct PayloadBuffer {
     header: usize,
     stride: usize,
     slots: usize,
+}
+
+/// The place of the stamp to be written next: it is looked up when there is time, and then written by a single store.
+#[derive(Debug)]
+pub struct StampCursor {
+    at: Slot<'static>,
+    payload: Payload,
+}
+
+// SAFETY: the pointer leads into the payload that is held, and payloads may be used from any thread.
+unsafe impl Send for StampCursor {}
+
+impl StampCursor {
+    /// Starts at the first slot.
+    ///
+    /// # Panics
+    /// When there are no slots.
+    pub fn new(payload: &Payload) -> Self {
+        StampCursor {
+            at: payload.slot(0).of_held_buffer(),
+            payload: Arc::clone(payload),
+        }
+    }
+
+    /// Moves to slot number `index`.
+    ///
+    /// # Panics
+    /// When there is no such slot.
+    #[inline(always)]
+    pub fn move_to(&mut self, index: usize) {
+        self.at = self.payload.slot(index).of_held_buffer();
+    }
+
+    /// Stores the time stamp, little endian.
+    #[inline(always)]
+    pub fn store_stamp(&self, stamp: Ticks) {
+        self.at.store_stamp(stamp);
+    }
 }
 
 /// A payload buffer shared by the threads and handles that use its memory.
@@ -216,6 +262,27 @@ mod tests {
         // SAFETY: the last byte of the only slot.
         unsafe { last.write(last.read() ^ 1) };
         assert!(!payload.holds(0, 1, 1));
+    }
+
+    #[test]
+    fn a_cursor_writes_where_it_was_moved_to_and_keeps_the_memory() {
+        let payload = Payload::new(PayloadBuffer::new(3, 64, 40, HugePagePolicy::Off).unwrap());
+        let mut cursor = StampCursor::new(&payload);
+        cursor.store_stamp(Ticks(5));
+        cursor.move_to(2);
+        cursor.store_stamp(Ticks(7));
+        let stamps = [0, 1, 2].map(|index| payload.slot(index).load_stamp());
+        assert_eq!(stamps, [Ticks(5), Ticks(0), Ticks(7)]);
+        drop(payload);
+        cursor.store_stamp(Ticks(9));
+        assert_eq!(cursor.payload.slot(2).load_stamp(), Ticks(9));
+    }
+
+    #[test]
+    #[should_panic(expected = "index < self.slots")]
+    fn a_cursor_leaves_no_buffer() {
+        let payload = Payload::new(PayloadBuffer::new(3, 8, 0, HugePagePolicy::Off).unwrap());
+        StampCursor::new(&payload).move_to(3);
     }
 
     #[test]

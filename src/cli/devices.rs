@@ -20,7 +20,8 @@ const SERVICES: [(&str, ServiceType); 3] = [
 /// A device with the inline bytes it grants to each service type.
 struct Described {
     device: Device,
-    inline: Vec<(&'static str, u32)>,
+    /// `None` for a service type that the device does not have.
+    inline: Vec<(&'static str, Option<u32>)>,
 }
 
 /// Prints the devices. Returns the exit code: 0, or 1 if a run without options would find no pair.
@@ -31,9 +32,13 @@ pub fn run(arguments: &DevicesArguments) -> anyhow::Result<u8> {
     let found = devices().context("cannot list the RDMA devices")?;
     let chosen = choose(&found, None, None);
     let described = found
+        .usable
         .into_iter()
         .map(describe)
         .collect::<anyhow::Result<Vec<_>>>()?;
+    for (name, error) in &found.refused {
+        eprintln!("hcabench: the device {name} cannot be used: {error}");
+    }
     let ends = chosen.as_ref().ok().map(|pair| {
         [&pair.sender, &pair.receiver]
             .map(|end| format!("{}:{}@{}", end.device.name, end.port.number, end.address))
@@ -64,8 +69,8 @@ fn describe(device: Device) -> anyhow::Result<Described> {
     let context = Arc::new(Context::open_by_name(&device.name)?);
     let inline = SERVICES
         .iter()
-        .map(|&(name, service)| Ok((name, granted_inline(&context, service)?)))
-        .collect::<anyhow::Result<_>>()?;
+        .map(|&(name, service)| (name, granted_inline(&context, service).ok()))
+        .collect();
     Ok(Described { device, inline })
 }
 
@@ -117,12 +122,13 @@ fn write_tables(
             device.limits.max_queue_pair_work_requests.to_string(),
             device.limits.max_completion_queue_entries.to_string(),
         ];
-        cells.extend(inline.iter().map(|(_, bytes)| bytes.to_string()));
+        let bytes = |bytes: Option<u32>| bytes.map_or("-".to_owned(), |bytes| bytes.to_string());
+        cells.extend(inline.iter().map(|(_, granted)| bytes(*granted)));
         cells.push(
-            if device.limits.completion_timestamps {
-                "yes"
-            } else {
-                "no"
+            match device.limits.completion_timestamps {
+                Some(true) => "yes",
+                Some(false) => "no",
+                None => "not told",
             }
             .to_owned(),
         );

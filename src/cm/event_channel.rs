@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::sys::eventfd::EventFd;
 use rdma_sys as sys;
@@ -144,6 +145,12 @@ impl EventChannel {
         // SAFETY: no preconditions.
         let raw = NonNull::new(unsafe { sys::rdma_create_event_channel() })
             .ok_or_else(|| CmError::last("rdma_create_event_channel", "/dev/infiniband/rdma_cm"))?;
+        // SAFETY: the channel was just created and its descriptor is open as long as it is.
+        let descriptor = unsafe { BorrowedFd::borrow_raw((*raw.as_ptr()).fd) };
+        let set = fcntl(
+            descriptor,
+            FcntlArg::F_SETFL(OFlag::O_RDWR | OFlag::O_NONBLOCK),
+        );
         let mut channel = EventChannel {
             reader: None,
             stop: Arc::new(EventFd::new().map_err(|errno| CmError::Call {
@@ -155,6 +162,12 @@ impl EventChannel {
             shared: Arc::default(),
             raw,
         };
+        set.map_err(|errno| CmError::Call {
+            operation: "fcntl(O_NONBLOCK)",
+            object: "event channel".to_owned(),
+            source: errno.into(),
+            advice: "",
+        })?;
         let (stop, shared, pointer) = (
             Arc::clone(&channel.stop),
             Arc::clone(&channel.shared),
@@ -288,18 +301,19 @@ fn read_events(channel: Channel, stop: &EventFd, shared: &Shared) {
             return;
         }
         let mut raw = std::ptr::null_mut();
-        // SAFETY: the channel exists and `raw` is writable. Reading does not block: the descriptor is readable and
-        // nobody else reads it.
+        // SAFETY: the channel exists and `raw` is writable. The descriptor does not block: destroying an id can take
+        // away the event that made it readable.
         if unsafe { sys::rdma_get_cm_event(channel.0.as_ptr(), &mut raw) } != 0 {
+            // Whatever is wrong must not turn this thread into a spinning one beside a measurement.
+            std::thread::sleep(Duration::from_millis(10));
             continue;
         }
+        // Kept before it is acknowledged: destroying an id waits for the acknowledgements, and then forgets its events.
         // SAFETY: the event is valid until it is acknowledged, which happens once, after copying.
-        let event = unsafe {
-            let event = copy(&*raw);
+        unsafe {
+            shared.events().push_back(copy(&*raw));
             sys::rdma_ack_cm_event(raw);
-            event
-        };
-        shared.events().push_back(event);
+        }
         shared.arrived.notify_all();
     }
 }

@@ -27,6 +27,8 @@ pub struct Device {
     pub vendor: (u32, u32),
     /// NUMA node of the slot it sits in, where it has one.
     pub numa_node: Option<usize>,
+    /// Whether it is a driver in software (rxe, siw), which sits in no slot.
+    pub software: bool,
     /// The limits that matter for the benchmark.
     pub limits: DeviceLimits,
     /// All its ports.
@@ -40,8 +42,8 @@ pub struct DeviceLimits {
     pub max_queue_pair_work_requests: u32,
     /// Entries of a completion queue.
     pub max_completion_queue_entries: u32,
-    /// Whether it can stamp completions itself.
-    pub completion_timestamps: bool,
+    /// Whether it can stamp completions itself; `None` if its driver does not tell.
+    pub completion_timestamps: Option<bool>,
 }
 
 /// What a port is attached to.
@@ -87,33 +89,56 @@ pub struct Port {
     pub addresses: Vec<IpAddr>,
 }
 
-/// Lists the devices of this host with their ports, in the kernel's order.
+/// The devices of this host.
+#[derive(Debug, Default)]
+pub struct Devices {
+    /// Those that can be used, in the kernel's order.
+    pub usable: Vec<Device>,
+    /// Those that are there but cannot be opened or asked, with the reason: without rights to them, or on their way out.
+    pub refused: Vec<(String, VerbsError)>,
+}
+
+/// Lists the devices of this host with their ports.
 ///
 /// # Errors
-/// When the list cannot be read, or a device in it cannot be opened or asked.
-pub fn devices() -> Result<Vec<Device>, VerbsError> {
+/// When the list itself cannot be read.
+pub fn devices() -> Result<Devices, VerbsError> {
     let mut count = 0;
     // SAFETY: `count` is valid for writing; the list is freed below.
     let list = unsafe { sys::__ibv_get_device_list(&mut count) };
+    let mut found = Devices::default();
     if list.is_null() {
         let error = std::io::Error::last_os_error();
         // Without the kernel's RDMA modules there are no devices; that is an empty list, not a failure.
         return match error.raw_os_error() {
-            Some(libc::ENOSYS | libc::ENOENT) => Ok(Vec::new()),
+            Some(libc::ENOSYS | libc::ENOENT) => Ok(found),
             _ => Err(VerbsError::last("ibv_get_device_list", "this host")),
         };
     }
-    let found = (0..count as usize)
-        .map(|index| {
-            // SAFETY: the list holds `count` valid device pointers until it is freed.
-            let device = unsafe { *list.add(index) };
-            // SAFETY: the device is in a list that has not been freed.
-            unsafe { Context::open(device) }.and_then(|context| context.describe())
-        })
-        .collect();
+    for index in 0..count as usize {
+        // SAFETY: the list holds `count` valid device pointers until it is freed, below.
+        let (name, opened) = unsafe {
+            let device = *list.add(index);
+            (name_of(device), Context::open(device))
+        };
+        match opened.and_then(|context| context.describe()) {
+            Ok(device) => found.usable.push(device),
+            Err(error) => found.refused.push((name, error)),
+        }
+    }
     // SAFETY: the list came from ibv_get_device_list; the contexts opened from it do not need it.
     unsafe { sys::ibv_free_device_list(list) };
-    found
+    Ok(found)
+}
+
+/// The kernel's name of a device.
+///
+/// # Safety
+/// `device` must be in a device list that has not been freed, or belong to an open context.
+unsafe fn name_of(device: *mut sys::ibv_device) -> String {
+    // SAFETY: the caller vouches for the device, which has a zero-terminated name.
+    let name = unsafe { CStr::from_ptr(sys::ibv_get_device_name(device)) };
+    name.to_string_lossy().into_owned()
 }
 
 /// An opened device.
@@ -142,6 +167,8 @@ pub struct AsyncEvent {
     pub description: String,
     /// Whether no further message can be expected.
     pub fatal: bool,
+    /// The port it is about, if it is about one.
+    pub port: Option<u8>,
 }
 
 impl Context {
@@ -151,12 +178,7 @@ impl Context {
     /// `device` must be in a device list that has not been freed.
     unsafe fn open(device: *mut sys::ibv_device) -> Result<Self, VerbsError> {
         // SAFETY: the caller vouches for the device.
-        let (name, raw) = unsafe {
-            let name = CStr::from_ptr(sys::ibv_get_device_name(device))
-                .to_string_lossy()
-                .into_owned();
-            (name, sys::ibv_open_device(device))
-        };
+        let (name, raw) = unsafe { (name_of(device), sys::ibv_open_device(device)) };
         match NonNull::new(raw) {
             Some(raw) => Ok(Context {
                 raw,
@@ -251,6 +273,8 @@ impl Context {
             firmware: firmware.to_string_lossy().into_owned(),
             vendor: (attributes.vendor_id, attributes.vendor_part_id),
             numa_node,
+            software: std::fs::canonicalize(format!("/sys/class/infiniband/{}", self.name))
+                .is_ok_and(|path| path.to_string_lossy().contains("/devices/virtual/")),
             limits: DeviceLimits {
                 max_queue_pair_work_requests: attributes.max_qp_wr.max(0) as u32,
                 max_completion_queue_entries: attributes.max_cqe.max(0) as u32,
@@ -260,14 +284,30 @@ impl Context {
         })
     }
 
-    fn completion_timestamps(&self) -> bool {
+    /// Asks through the extended verbs; `None` where the provider has none. (The binding's own look-up of them compares
+    /// the marker with 32 bits of ones instead of a pointer's, and never finds them.)
+    fn completion_timestamps(&self) -> Option<bool> {
         let mut attributes = MaybeUninit::<sys::ibv_device_attr_ex>::zeroed();
-        // SAFETY: the context is open, no input is needed, and the attributes are writable. All-zero memory is a value
-        // of this C structure of integers.
+        // SAFETY: infiniband/verbs.h: a context whose `abi_compat` has all bits set is the last member of a
+        // `verbs_context`. The operation is checked to lie within the part that the provider's version has (`sz` counts
+        // from its end), the context is open, no input is needed, and zero is a value of the attributes.
         unsafe {
-            let code =
-                sys::ibv_query_device_ex(self.as_ptr(), std::ptr::null(), attributes.as_mut_ptr());
-            code == 0 && attributes.assume_init().completion_timestamp_mask != 0
+            let context = self.as_ptr();
+            if (*context).abi_compat as usize != usize::MAX {
+                return None;
+            }
+            let extended = context
+                .byte_sub(std::mem::offset_of!(sys::verbs_context, context))
+                .cast::<sys::verbs_context>();
+            let needed = size_of::<sys::verbs_context>()
+                - std::mem::offset_of!(sys::verbs_context, query_device_ex);
+            if (*extended).sz < needed {
+                return None;
+            }
+            let query = (*extended).query_device_ex?;
+            let size = size_of::<sys::ibv_device_attr_ex>();
+            let code = query(context, std::ptr::null(), attributes.as_mut_ptr(), size);
+            (code == 0).then(|| attributes.assume_init().completion_timestamp_mask != 0)
         }
     }
 
@@ -318,30 +358,30 @@ impl Context {
         if unsafe { sys::ibv_get_async_event(self.as_ptr(), event.as_mut_ptr()) } != 0 {
             return Err(VerbsError::last("ibv_get_async_event", &self.name));
         }
-        // SAFETY: the call succeeded, so the event is written; it is acknowledged exactly once.
-        let (kind, description) = unsafe {
-            let mut event = event.assume_init();
-            let kind = event.event_type as u32;
-            let text = CStr::from_ptr(sys::ibv_event_type_str(event.event_type))
-                .to_string_lossy()
-                .into_owned();
-            sys::ibv_ack_async_event(&mut event);
-            (kind, text)
+        // SAFETY: the call succeeded, so the event is written; it is acknowledged exactly once. Its kind is read as the
+        // number it is, as the kernel may know more kinds than the binding's enumeration.
+        let (kind, port) = unsafe {
+            let pointer = event.as_mut_ptr();
+            let kind = (&raw const (*pointer).event_type).cast::<u32>().read();
+            let port = (*pointer).element.port_num;
+            sys::ibv_ack_async_event(pointer);
+            (kind, port)
         };
         use sys::ibv_event_type as of;
-        let fatal = [
-            of::IBV_EVENT_DEVICE_FATAL,
-            of::IBV_EVENT_PORT_ERR,
-            of::IBV_EVENT_CQ_ERR,
-            of::IBV_EVENT_QP_FATAL,
-            of::IBV_EVENT_QP_REQ_ERR,
-            of::IBV_EVENT_QP_ACCESS_ERR,
-        ]
-        .iter()
-        .any(|&candidate| candidate as u32 == kind);
+        let known = |candidate: of| candidate as u32 == kind;
+        let (name, fatal) = match () {
+            () if known(of::IBV_EVENT_DEVICE_FATAL) => ("the device has failed or has gone", true),
+            () if known(of::IBV_EVENT_PORT_ERR) => ("the port went down", true),
+            () if known(of::IBV_EVENT_CQ_ERR) => ("a completion queue overran", true),
+            () if known(of::IBV_EVENT_QP_FATAL) => ("a queue pair failed", true),
+            () if known(of::IBV_EVENT_QP_REQ_ERR) => ("a queue pair got an invalid request", true),
+            () if known(of::IBV_EVENT_QP_ACCESS_ERR) => ("a queue pair refused an access", true),
+            () => ("asynchronous event", false),
+        };
         Ok(Some(AsyncEvent {
-            description: format!("{description} ({})", self.name),
+            description: format!("{name} ({}, event {kind})", self.name),
             fatal,
+            port: known(of::IBV_EVENT_PORT_ERR).then_some(port as u8),
         }))
     }
 }

@@ -19,7 +19,7 @@ mod work_request;
 pub use address_handle::{AddressHandle, AddressVector};
 pub use completion_channel::CompletionChannel;
 pub use completion_queue::{CompletionQueue, FailedCompletion, Polled, Poller, WorkCompletion};
-pub use device::{AsyncEvent, Context, Device, DeviceLimits, LinkLayer, Port, devices};
+pub use device::{AsyncEvent, Context, Device, DeviceLimits, Devices, LinkLayer, Port, devices};
 pub use error::VerbsError;
 pub use library::library_versions;
 pub use memory_region::{Access, MemoryRegion};
@@ -27,5 +27,6 @@ pub use port_address::port_addresses;
 pub use protection_domain::ProtectionDomain;
 pub use queue_pair::{
     Capabilities, QueuePair, QueuePairAttributes, QueuePairState, ServiceType, granted_inline,
+    try_queue_pair,
 };
 pub use work_request::{Destination, SendRequest};

@@ -51,6 +51,16 @@ pub struct Capabilities {
     pub inline_bytes: u32,
 }
 
+impl Capabilities {
+    fn granted(raw: &sys::ibv_qp_cap) -> Self {
+        Capabilities {
+            send_requests: raw.max_send_wr,
+            receive_requests: raw.max_recv_wr,
+            inline_bytes: raw.max_inline_data,
+        }
+    }
+}
+
 /// What a queue pair is made of.
 #[derive(Debug, Clone)]
 pub struct QueuePairAttributes {
@@ -130,11 +140,7 @@ impl QueuePair {
     ) -> Self {
         QueuePair {
             raw,
-            granted: Capabilities {
-                send_requests: granted.max_send_wr,
-                receive_requests: granted.max_recv_wr,
-                inline_bytes: granted.max_inline_data,
-            },
+            granted: Capabilities::granted(granted),
             destroy: Some(destroy),
             attributes,
             domain: Arc::clone(domain),
@@ -281,51 +287,61 @@ impl std::fmt::Debug for QueuePair {
     }
 }
 
-/// The largest inline size, in bytes, that a queue pair of this service type gets on a device, found by creating some;
-/// 0 where inline data is not supported.
+/// Creates a queue pair of this kind, and destroys it, to find out whether and with what the device grants it.
 ///
 /// # Errors
-/// When even a queue pair without inline data is refused.
-pub fn granted_inline(context: &Arc<Context>, service: ServiceType) -> Result<u32, VerbsError> {
+/// When the device refuses.
+pub fn try_queue_pair(
+    context: &Arc<Context>,
+    service: ServiceType,
+    capabilities: Capabilities,
+) -> Result<Capabilities, VerbsError> {
     let domain = ProtectionDomain::allocate(context)?;
-    let queue = CompletionQueue::create(context, 2, false)?;
-    let try_with = |inline_bytes: u32| {
-        let attributes = QueuePairAttributes {
-            service,
-            capabilities: Capabilities {
-                send_requests: 1,
-                receive_requests: 1,
-                inline_bytes,
-            },
-            send_queue: Arc::clone(&queue),
-            receive_queue: Arc::clone(&queue),
-        };
-        let mut raw = attributes.raw();
-        // SAFETY: the domain and the queue exist until after the queue pair is destroyed, right below.
-        unsafe {
-            let created = sys::ibv_create_qp(domain.as_ptr(), &mut raw);
-            if created.is_null() {
-                return Err(VerbsError::last(
-                    "ibv_create_qp",
-                    format!("{} ({inline_bytes} bytes inline)", context.device_name()),
-                ));
-            }
-            sys::ibv_destroy_qp(created);
+    let queue_of = |requests: u32| CompletionQueue::create(context, requests.max(1), false);
+    let attributes = QueuePairAttributes {
+        service,
+        capabilities,
+        send_queue: queue_of(capabilities.send_requests)?,
+        receive_queue: queue_of(capabilities.receive_requests)?,
+    };
+    let mut raw = attributes.raw();
+    // SAFETY: the domain and the queues exist until after the queue pair is destroyed, right below.
+    unsafe {
+        let created = sys::ibv_create_qp(domain.as_ptr(), &mut raw);
+        if created.is_null() {
+            return Err(VerbsError::last(
+                "ibv_create_qp",
+                format!("{}, {service:?}, {capabilities:?}", context.device_name()),
+            ));
         }
-        Ok(raw.cap.max_inline_data)
+        sys::ibv_destroy_qp(created);
+    }
+    Ok(Capabilities::granted(&raw.cap))
+}
+
+/// The largest inline size, in bytes, that a queue pair of this service type gets on a device, found by creating some
+/// with a single request; 0 where inline data is not supported.
+///
+/// # Errors
+/// When even a queue pair without inline data is refused: the device does not have the service type.
+pub fn granted_inline(context: &Arc<Context>, service: ServiceType) -> Result<u32, VerbsError> {
+    let try_with = |inline_bytes: u32| {
+        let smallest = Capabilities {
+            send_requests: 1,
+            receive_requests: 1,
+            inline_bytes,
+        };
+        try_queue_pair(context, service, smallest).map(|granted| granted.inline_bytes)
     };
     let mut largest = try_with(0)?;
     // Devices refuse what is too much and grant what is less, some of them more than asked for: halve the interval
     // between what was granted and what was refused.
     let mut refused = 65_536;
-    while refused - largest > 1 {
+    while refused > largest + 1 {
         let middle = largest + (refused - largest) / 2;
         match try_with(middle) {
             Ok(granted) if granted >= middle => largest = granted,
             _ => refused = middle,
-        }
-        if largest >= refused {
-            break;
         }
     }
     Ok(largest)

@@ -1,8 +1,93 @@
 //! Which two ports a run uses.
 
 use super::config::PortRequest;
-use super::run::{ChoiceError, ChosenPort, Pair};
-use crate::verbs::{Device, Port};
+use super::endpoints::EndPort;
+use crate::verbs::{Device, Devices, Port};
+
+/// Why no pair of ports can be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ChoiceError {
+    /// There is no device at all.
+    #[error(
+        "no RDMA device on this host (libibverbs finds none): load the driver, check with `hcabench devices`, or run on \
+         SoftRoCE in a virtual machine with ci/hcabench"
+    )]
+    NoDevice,
+    /// There are devices, and none can be opened.
+    #[error("no RDMA device of this host can be used: {reason}")]
+    Refused {
+        /// The first one's reason.
+        reason: String,
+    },
+    /// No active port with an address.
+    #[error(
+        "no RDMA port is active and has an IP address: {found}; bring a port up (ip link set DEV up, ip address add)"
+    )]
+    NoUsablePort {
+        /// What there is.
+        found: String,
+    },
+    /// Only one port where two are needed.
+    #[error(
+        "only one usable RDMA port ({found}): two are needed; name both by --sender and --receiver, also if they are to \
+         be the same one"
+    )]
+    OnlyOne {
+        /// The port.
+        found: String,
+    },
+    /// A device that was named does not exist.
+    #[error("{option} {value}: there is no device of that name; the devices are {devices}")]
+    UnknownDevice {
+        /// The option.
+        option: &'static str,
+        /// Its value.
+        value: String,
+        /// What there is.
+        devices: String,
+    },
+    /// A port that was named does not exist or is not active.
+    #[error("{option} {value}: {reason}")]
+    UnusablePort {
+        /// The option.
+        option: &'static str,
+        /// Its value.
+        value: String,
+        /// Why not.
+        reason: String,
+    },
+}
+
+/// The two ports of a run, with their devices.
+#[derive(Debug, Clone)]
+pub struct Pair {
+    /// The sending end.
+    pub sender: ChosenPort,
+    /// The receiving end.
+    pub receiver: ChosenPort,
+}
+
+/// A port of a device with the address to be used.
+#[derive(Debug, Clone)]
+pub struct ChosenPort {
+    /// The device.
+    pub device: Device,
+    /// The port.
+    pub port: Port,
+    /// The address.
+    pub address: std::net::IpAddr,
+}
+
+impl ChosenPort {
+    /// What the connection manager is told of it.
+    pub fn end(&self) -> EndPort {
+        EndPort {
+            device: self.device.name.clone(),
+            port: self.port.number,
+            address: self.address,
+        }
+    }
+}
 
 /// Chooses the sending and the receiving port: those that were named, else the first two active ports with an IP
 /// address, on two devices if there are two.
@@ -10,12 +95,29 @@ use crate::verbs::{Device, Port};
 /// # Errors
 /// When there are no such ports, with what there is.
 pub fn choose(
-    devices: &[Device],
+    all: &Devices,
     sender: Option<&PortRequest>,
     receiver: Option<&PortRequest>,
 ) -> Result<Pair, ChoiceError> {
+    let devices = all.usable.as_slice();
     if devices.is_empty() {
-        return Err(ChoiceError::NoDevice);
+        return Err(match all.refused.first() {
+            None => ChoiceError::NoDevice,
+            Some((_, error)) => ChoiceError::Refused {
+                reason: error.to_string(),
+            },
+        });
+    }
+    for (option, request) in [("--sender", sender), ("--receiver", receiver)] {
+        let named =
+            |(name, _): &&(String, _)| request.is_some_and(|request| request.device == *name);
+        if let Some((_, error)) = all.refused.iter().find(named) {
+            return Err(ChoiceError::UnusablePort {
+                option,
+                value: request.map_or_else(String::new, |request| request.device.clone()),
+                reason: error.to_string(),
+            });
+        }
     }
     let named_sender = sender
         .map(|request| find(devices, "--sender", request))
@@ -108,7 +210,10 @@ fn find(
                 ))
             })?,
         None => {
-            let good = |port: &&Port| port.active && !port.addresses.is_empty();
+            let good = |port: &&Port| match request.address {
+                Some(address) => port.addresses.contains(&address),
+                None => port.active && !port.addresses.is_empty(),
+            };
             let first = device.ports.iter().find(good).or(device.ports.first());
             first.ok_or_else(|| unusable("the device has no port".to_owned()))?
         }
@@ -172,7 +277,7 @@ fn describe_all(devices: &[Device]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verbs::{DeviceLimits, LinkLayer};
+    use crate::verbs::{DeviceLimits, LinkLayer, VerbsError};
 
     fn port(number: u8, active: bool, addresses: &[&str]) -> Port {
         Port {
@@ -194,10 +299,11 @@ mod tests {
             firmware: String::new(),
             vendor: (0, 0),
             numa_node: None,
+            software: false,
             limits: DeviceLimits {
                 max_queue_pair_work_requests: 1,
                 max_completion_queue_entries: 1,
-                completion_timestamps: false,
+                completion_timestamps: None,
             },
             ports,
         }
@@ -208,6 +314,13 @@ mod tests {
             device: name.to_owned(),
             port,
             address: address.map(|text| text.parse().unwrap()),
+        }
+    }
+
+    fn of(usable: &[Device]) -> Devices {
+        Devices {
+            usable: usable.to_vec(),
+            refused: Vec::new(),
         }
     }
 
@@ -227,11 +340,11 @@ mod tests {
                 vec![port(1, false, &["10.0.0.3"]), port(2, true, &["10.0.0.4"])],
             ),
         ];
-        let pair = choose(&devices, None, None).unwrap();
+        let pair = choose(&of(&devices), None, None).unwrap();
         assert_eq!(ends(&pair), [("a".to_owned(), 1), ("b".to_owned(), 2)]);
-        let pair = choose(&devices[..1], None, None).unwrap();
+        let pair = choose(&of(&devices[..1]), None, None).unwrap();
         assert_eq!(ends(&pair), [("a".to_owned(), 1), ("a".to_owned(), 2)]);
-        let pair = choose(&devices, None, Some(&request("a", None, None))).unwrap();
+        let pair = choose(&of(&devices), None, Some(&request("a", None, None))).unwrap();
         assert_eq!(ends(&pair), [("b".to_owned(), 2), ("a".to_owned(), 1)]);
     }
 
@@ -239,26 +352,30 @@ mod tests {
     fn the_same_port_twice_only_if_named_twice() {
         let devices = [device("a", vec![port(1, true, &["10.0.0.1"])])];
         let named = request("a", Some(1), None);
-        assert!(choose(&devices, Some(&named), Some(&named)).is_ok());
+        assert!(choose(&of(&devices), Some(&named), Some(&named)).is_ok());
         assert!(matches!(
-            choose(&devices, None, None),
+            choose(&of(&devices), None, None),
             Err(ChoiceError::OnlyOne { .. })
         ));
         assert!(matches!(
-            choose(&devices, Some(&named), None),
+            choose(&of(&devices), Some(&named), None),
             Err(ChoiceError::OnlyOne { .. })
         ));
     }
 
     #[test]
     fn what_is_missing_is_named() {
-        assert_eq!(choose(&[], None, None).unwrap_err(), ChoiceError::NoDevice);
+        assert_eq!(
+            choose(&of(&[]), None, None).unwrap_err(),
+            ChoiceError::NoDevice
+        );
         let devices = [
             device("a", vec![port(1, true, &[])]),
             device("b", vec![port(1, false, &["10.0.0.3"])]),
         ];
-        let text =
-            |sender: Option<&PortRequest>| choose(&devices, sender, None).unwrap_err().to_string();
+        let text = |sender: Option<&PortRequest>| {
+            choose(&of(&devices), sender, None).unwrap_err().to_string()
+        };
         assert!(text(None).contains("a port 1 (active, no address); b port 1 (down, 10.0.0.3)"));
         assert!(text(Some(&request("c", None, None))).contains("--sender c: there is no device"));
         assert!(text(Some(&request("a", None, None))).contains("no IP address"));
@@ -268,5 +385,37 @@ mod tests {
             text(Some(&request("a", None, Some("10.9.9.9"))))
                 .contains("does not have the address 10.9.9.9")
         );
+    }
+
+    #[test]
+    fn a_device_that_cannot_be_opened_matters_only_if_it_is_named() {
+        let refusal = || VerbsError::code("ibv_open_device", "c", libc::EACCES);
+        let mut devices = of(&[
+            device("a", vec![port(1, true, &["10.0.0.1"])]),
+            device("b", vec![port(1, true, &["10.0.0.2"])]),
+        ]);
+        devices.refused.push(("c".to_owned(), refusal()));
+        assert!(choose(&devices, None, None).is_ok());
+        let error = choose(&devices, None, Some(&request("c", None, None))).unwrap_err();
+        assert!(
+            error.to_string().contains("--receiver c: ibv_open_device"),
+            "{error}"
+        );
+        devices.usable.clear();
+        let error = choose(&devices, None, None).unwrap_err();
+        assert!(error.to_string().contains("/dev/infiniband"), "{error}");
+    }
+
+    #[test]
+    fn an_address_without_a_port_number_finds_its_port() {
+        let devices = of(&[
+            device(
+                "a",
+                vec![port(1, true, &["10.0.0.1"]), port(2, true, &["10.0.0.2"])],
+            ),
+            device("b", vec![port(1, true, &["10.0.0.3"])]),
+        ]);
+        let pair = choose(&devices, Some(&request("a", None, Some("10.0.0.2"))), None).unwrap();
+        assert_eq!(ends(&pair)[0], ("a".to_owned(), 2));
     }
 }

@@ -183,7 +183,7 @@ mod tests {
         assert_eq!((outcome.succeeded, outcome.failed), (3, 0));
         assert!(outcome.failure.is_none() && !control.failed() && !control.stopped());
         assert_eq!(control.completed(), 3);
-        assert!(control.wait_until_ready(1));
+        assert_eq!(control.ready(), 1);
     }
 
     #[test]
@@ -273,7 +273,7 @@ mod tests {
             assert_eq!(outcome.failure.unwrap().code, code);
             assert!(control.failed() && !control.stopped());
             // Nothing is sent when it could not even start.
-            assert_eq!(control.wait_until_ready(1), arming != Some(0));
+            assert_eq!(control.ready(), u32::from(arming != Some(0)));
         }
     }
 

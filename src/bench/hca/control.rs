@@ -36,6 +36,12 @@ impl Control {
         self.ready.0.fetch_add(1, Ordering::Release);
     }
 
+    /// Threads that are ready, for tests that must not wait.
+    #[cfg(test)]
+    pub(crate) fn ready(&self) -> u32 {
+        self.ready.0.load(Ordering::Acquire)
+    }
+
     /// The sender waits until `others` threads are ready. Returns false if told to stop, or if one of them failed.
     pub fn wait_until_ready(&self, others: u32) -> bool {
         while self.ready.0.load(Ordering::Acquire) < others {
@@ -106,29 +112,47 @@ impl Control {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::thread::JoinHandle;
+    use std::time::{Duration, Instant};
+
     use super::*;
 
-    #[test]
-    fn the_sender_waits_for_all_others() {
-        let control = Control::default();
-        std::thread::scope(|scope| {
-            let sender = scope.spawn(|| control.wait_until_ready(2));
-            control.announce_ready();
-            std::thread::sleep(std::time::Duration::from_millis(20));
-            assert!(!sender.is_finished());
-            control.announce_ready();
-            assert!(sender.join().unwrap());
-        });
+    /// The sender, waiting for two others.
+    fn waiting(control: &Arc<Control>) -> JoinHandle<bool> {
+        let control = Arc::clone(control);
+        std::thread::spawn(move || control.wait_until_ready(2))
+    }
+
+    fn ended(sender: JoinHandle<bool>) -> bool {
+        let limit = Instant::now() + Duration::from_secs(20);
+        while !sender.is_finished() {
+            assert!(Instant::now() < limit, "the sender waits for ever");
+            std::thread::yield_now();
+        }
+        sender.join().unwrap()
     }
 
     #[test]
-    fn who_waits_is_told_to_stop() {
-        let control = Control::default();
-        std::thread::scope(|scope| {
-            let sender = scope.spawn(|| control.wait_until_ready(1));
-            control.stop();
-            assert!(!sender.join().unwrap());
-        });
+    fn the_sender_waits_for_all_others() {
+        let control = Arc::new(Control::default());
+        let sender = waiting(&control);
+        control.announce_ready();
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(!sender.is_finished());
+        control.announce_ready();
+        assert!(ended(sender));
+    }
+
+    #[test]
+    fn who_waits_is_told_to_stop_and_of_failures() {
+        for tell in [Control::stop, Control::set_failed] {
+            let control = Arc::new(Control::default());
+            let sender = waiting(&control);
+            control.announce_ready();
+            tell(&control);
+            assert!(!ended(sender));
+        }
     }
 
     #[test]

@@ -108,7 +108,8 @@ pub struct Endpoints {
     target: Arc<MemoryRegion>,
     destination: Destination,
     inline: bool,
-    contexts: [Arc<Context>; 2],
+    /// The devices, with the ports that are used.
+    contexts: [(Arc<Context>, u8); 2],
     _listener: PassiveEndpoint<crate::cm::Listening>,
 }
 
@@ -185,7 +186,7 @@ impl Endpoints {
             target: target.region,
             destination,
             inline: settings.inline,
-            contexts: [active_context, passive_context],
+            contexts: [(active_context, from_port), (passive_context, to_port)],
             _listener: listener,
         })
     }
@@ -259,9 +260,11 @@ impl Endpoints {
                 ));
             }
         }
-        for context in &self.contexts {
+        for (context, port) in &self.contexts {
             loop {
                 match context.take_async_event() {
+                    // Another port of the same device may go down without harm.
+                    Ok(Some(event)) if event.port.is_some_and(|other| other != *port) => {}
                     Ok(Some(event)) if event.fatal => return Some(event.description),
                     Ok(Some(_)) => {}
                     Ok(None) => break,
@@ -295,6 +298,21 @@ fn on_cpu<T>(
     result
 }
 
+/// What the sending and the receiving queue pair are made with: each end uses one of its two queues.
+pub(super) fn queue_pair_lengths(depth: u32, inline_bytes: u32) -> (Capabilities, Capabilities) {
+    let sending = Capabilities {
+        send_requests: depth,
+        receive_requests: 1,
+        inline_bytes,
+    };
+    let receiving = Capabilities {
+        send_requests: 1,
+        receive_requests: depth,
+        inline_bytes: 0,
+    };
+    (sending, receiving)
+}
+
 fn make_end(
     context: &Arc<Context>,
     settings: &EndpointSettings,
@@ -312,30 +330,30 @@ fn make_end(
     )?;
     let domain = ProtectionDomain::allocate(context)?;
     let region = MemoryRegion::register(&domain, &Arc::new(payload), access)?;
-    let (sends, receives) = match access {
-        Access::Send => (settings.depth, 1),
-        Access::Receive => (1, settings.depth),
+    let (sending, receiving) = queue_pair_lengths(
+        settings.depth,
+        if settings.inline {
+            settings.size as u32
+        } else {
+            0
+        },
+    );
+    let capabilities = match access {
+        Access::Send => sending,
+        Access::Receive => receiving,
     };
     Ok(End {
         attributes: QueuePairAttributes {
             service: ServiceType::from(settings.service),
-            capabilities: Capabilities {
-                send_requests: sends,
-                receive_requests: receives,
-                inline_bytes: if settings.inline && access == Access::Send {
-                    settings.size as u32
-                } else {
-                    0
-                },
-            },
+            capabilities,
             send_queue: CompletionQueue::create(
                 context,
-                sends,
+                capabilities.send_requests,
                 settings.completion_events && access == Access::Send,
             )?,
             receive_queue: CompletionQueue::create(
                 context,
-                receives,
+                capabilities.receive_requests,
                 settings.receive_events && access == Access::Receive,
             )?,
         },

@@ -32,8 +32,14 @@ pub mod choice;
 #[cfg(feature = "rdma")]
 pub mod endpoints;
 #[cfg(feature = "rdma")]
+mod memory_needed;
+#[cfg(feature = "rdma")]
 pub mod run;
+#[cfg(feature = "rdma")]
+mod session;
 #[cfg(feature = "rdma")]
 mod threads;
 #[cfg(feature = "rdma")]
 pub mod verbs_port;
+#[cfg(feature = "rdma")]
+mod watch;

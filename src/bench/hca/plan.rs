@@ -83,7 +83,7 @@ pub struct Limits {
     pub path_mtu: u32,
     /// Largest message of the connected service types, in bytes.
     pub message: u32,
-    /// Inline bytes that the sending device grants for each service type.
+    /// Inline bytes that the sending device grants for each service type that both devices have.
     pub inline: Vec<(Service, u32)>,
 }
 
@@ -141,6 +141,27 @@ impl Plan {
             }
         }
         plan
+    }
+
+    /// The same without the points to which `admit` objects, with its reason.
+    ///
+    /// # Errors
+    /// Those of `admit`.
+    pub fn admitted<E>(
+        self,
+        mut admit: impl FnMut(&Point) -> Result<Option<String>, E>,
+    ) -> Result<Self, E> {
+        let mut plan = Plan {
+            points: Vec::new(),
+            left_out: self.left_out,
+        };
+        for point in self.points {
+            match admit(&point)? {
+                None => plan.points.push(point),
+                Some(reason) => plan.left_out.push(LeftOut { point, reason }),
+            }
+        }
+        Ok(plan)
     }
 
     /// Fails if nothing is left to measure.
@@ -228,11 +249,16 @@ fn impossible_within(point: &Point, limits: &Limits, warmup: u32) -> Option<Stri
             limits.message
         ));
     }
-    let inline = limits
+    let granted = limits
         .inline
         .iter()
-        .find(|(service, _)| *service == point.service)
-        .map_or(0, |(_, bytes)| *bytes);
+        .find(|(service, _)| *service == point.service);
+    let Some(&(_, inline)) = granted else {
+        return Some(format!(
+            "--service {} is impossible: not both of these devices have queue pairs of that type",
+            point.service.name()
+        ));
+    };
     if point.inline.is_on() && size > inline {
         return Some(format!(
             "--inline is impossible with --size {size} and --service {}: the sending device takes at most {inline} bytes inline",

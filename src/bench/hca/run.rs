@@ -1,45 +1,28 @@
 //! From a configuration to results, point by point, on real verbs.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
 
-use super::analysis::{Burst, PayloadDelivery, judge};
-use super::completion::CompletionOutcome;
-use super::config::{Config, Operation, Poll, Service, Timestamp};
-use super::control::Control;
-use super::endpoints::{EndPort, EndpointError, EndpointSettings, Endpoints, GLOBAL_ROUTE_HEADER};
+use super::choice::{ChoiceError, ChosenPort, Pair, choose};
+use super::config::{Config, Named, Poll, Service, Timestamp};
+use super::endpoints::{EndpointError, queue_pair_lengths};
 use super::floor::{FloorError, measure_floor};
+use super::memory_needed;
 use super::plan::{Limits, Plan, Point};
-use super::port::Failure;
-use super::receiver::ReceiveOutcome;
-use super::result::{Circumstances, Counts, InstrumentCosts, LoopFaults, Message, PointResult};
-use super::sender::SendOutcome;
-use super::stamper::StampOutcome;
-use super::threads::{self, Frame, Report, SenderSettings, Task, ThreadError, Worker};
-use crate::buffer::{Arrival, Bytes, HugePagePolicy, PageKind, PayloadBuffer};
+use super::result::{InstrumentCosts, PointResult};
+use super::session::{GRACE, Session, Tally};
+use super::threads::ThreadError;
+use crate::buffer::HugePagePolicy;
 use crate::cm::{CmError, EventChannel};
 use crate::host::{
-    CompletionBy, HostError, HugePages, MemoryLock, Placement, PlacementRequest, Role, RoleRequest,
-    Topology, Waiting, Wakeable, interrupt, memory_lock, pinning,
+    HostError, HugePages, MemoryLock, Placement, PlacementRequest, Role, RoleRequest, Topology,
+    Waiting, Wakeable, memory_lock, pinning,
 };
-use crate::stats::{LatencyHistogram, MedianInterval, Summary};
-use crate::time::{
-    AnyClock, Clock, ClockError, ClockKind, ClockUser, Nanos, Ticks, measure_stamp_cost,
+use crate::time::{AnyClock, Clock, ClockError, ClockKind, ClockUser, measure_stamp_cost};
+use crate::verbs::{
+    Capabilities, Context, ServiceType, VerbsError, devices, granted_inline, try_queue_pair,
 };
-use crate::verbs::{Context, Device, Port, ServiceType, VerbsError, devices, granted_inline};
-
-/// How often the running burst is looked at. Each look costs a hot thread a few microseconds where no CPU is left.
-const LOOK: Duration = Duration::from_millis(200);
-/// How long a thread may take to leave its loop after it was told to.
-const GRACE: Duration = Duration::from_secs(2);
-/// How long to wait for late arrivals once something has failed.
-const AFTER_FAILURE: Duration = Duration::from_millis(500);
-
-/// Bytes of a huge page.
-const HUGE_PAGE: u64 = 2 << 20;
 
 /// A run cannot start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -103,84 +86,6 @@ pub enum RunError {
     Interrupted,
 }
 
-/// Why no pair of ports can be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ChoiceError {
-    /// There is no device at all.
-    #[error(
-        "no RDMA device on this host (libibverbs finds none): load the driver, check with `hcabench devices`, or run on \
-         SoftRoCE in a virtual machine with ci/hcabench"
-    )]
-    NoDevice,
-    /// No active port with an address.
-    #[error(
-        "no RDMA port is active and has an IP address: {found}; bring a port up (ip link set DEV up, ip address add)"
-    )]
-    NoUsablePort {
-        /// What there is.
-        found: String,
-    },
-    /// Only one port where two are needed.
-    #[error(
-        "only one usable RDMA port ({found}): two are needed; name both by --sender and --receiver, also if they are to \
-         be the same one"
-    )]
-    OnlyOne {
-        /// The port.
-        found: String,
-    },
-    /// A device that was named does not exist.
-    #[error("{option} {value}: there is no device of that name; the devices are {devices}")]
-    UnknownDevice {
-        /// The option.
-        option: &'static str,
-        /// Its value.
-        value: String,
-        /// What there is.
-        devices: String,
-    },
-    /// A port that was named does not exist or is not active.
-    #[error("{option} {value}: {reason}")]
-    UnusablePort {
-        /// The option.
-        option: &'static str,
-        /// Its value.
-        value: String,
-        /// Why not.
-        reason: String,
-    },
-}
-
-/// The two ports of a run, with their devices.
-#[derive(Debug, Clone)]
-pub struct Pair {
-    /// The sending end.
-    pub sender: ChosenPort,
-    /// The receiving end.
-    pub receiver: ChosenPort,
-}
-
-/// A port of a device with the address to be used.
-#[derive(Debug, Clone)]
-pub struct ChosenPort {
-    /// The device.
-    pub device: Device,
-    /// The port.
-    pub port: Port,
-    /// The address.
-    pub address: std::net::IpAddr,
-}
-
-impl ChosenPort {
-    fn end(&self) -> EndPort {
-        EndPort {
-            device: self.device.name.clone(),
-            port: self.port.number,
-            address: self.address,
-        }
-    }
-}
-
 /// What the observer of a run is told while a point is measured.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
@@ -192,11 +97,11 @@ pub struct Progress {
 
 /// Measures points on one pair of ports.
 pub struct Runner {
-    config: Config,
-    pair: Pair,
+    pub(super) config: Config,
+    pub(super) pair: Pair,
     topology: Topology,
-    channel: Arc<EventChannel>,
-    wakeable: Wakeable,
+    pub(super) channel: Arc<EventChannel>,
+    pub(super) wakeable: Wakeable,
     clocks: HashMap<ClockKind, AnyClock>,
     costs: HashMap<(ClockKind, usize, usize), InstrumentCosts>,
 }
@@ -207,7 +112,7 @@ impl Runner {
     /// # Errors
     /// When no pair of ports suits, or the machine refuses.
     pub fn new(config: Config) -> Result<Self, RunError> {
-        let pair = super::choice::choose(
+        let pair = choose(
             &devices()?,
             config.sender.as_ref(),
             config.receiver.as_ref(),
@@ -228,28 +133,58 @@ impl Runner {
         &self.pair
     }
 
-    /// What the devices allow.
+    /// Leaves out of a plan what these devices cannot do. The queue pairs of each remaining point are tried: on many HCAs
+    /// their length and the inline size bound each other.
     ///
     /// # Errors
-    /// When they cannot be asked.
-    pub fn limits(&self) -> Result<Limits, RunError> {
+    /// When the devices cannot be asked.
+    pub fn within_devices(&self, plan: Plan) -> Result<Plan, RunError> {
+        let open = |end: &ChosenPort| Context::open_by_name(&end.device.name).map(Arc::new);
+        let contexts = [open(&self.pair.sender)?, open(&self.pair.receiver)?];
+        let services: BTreeSet<Service> = plan.points.iter().map(|point| point.service).collect();
+        let plan = plan.within(&self.limits(&contexts, &services), self.config.warmup);
+        let mut tried = HashMap::new();
+        plan.admitted(|point| {
+            let depth = point.burst.max(self.config.warmup);
+            let inline = if point.inline.is_on() { point.size } else { 0 };
+            let key = (point.service, depth, inline);
+            let reason: &Option<String> = tried.entry(key).or_insert_with(|| {
+                let refused = try_ends(&contexts, point.service.into(), depth, inline).err()?;
+                Some(format!(
+                    "--burst {}{} is impossible with --service {} on these devices: {refused}",
+                    point.burst,
+                    if inline > 0 {
+                        format!(" with {inline} bytes inline")
+                    } else {
+                        String::new()
+                    },
+                    point.service.name(),
+                ))
+            });
+            Ok(reason.clone())
+        })
+    }
+
+    fn limits(&self, contexts: &[Arc<Context>; 2], services: &BTreeSet<Service>) -> Limits {
         let (sender, receiver) = (&self.pair.sender, &self.pair.receiver);
-        let context = Arc::new(Context::open_by_name(&sender.device.name)?);
-        let mut inline = Vec::new();
-        for service in [Service::Rc, Service::Uc, Service::Ud] {
-            inline.push((
-                service,
-                granted_inline(&context, ServiceType::from(service))?,
-            ));
-        }
+        let inline_of = |&service: &Service| {
+            let granted = granted_inline(&contexts[0], service.into()).ok()?;
+            let nothing = Capabilities {
+                send_requests: 1,
+                receive_requests: 1,
+                inline_bytes: 0,
+            };
+            try_queue_pair(&contexts[1], service.into(), nothing).ok()?;
+            Some((service, granted))
+        };
         let smaller = |of: fn(&ChosenPort) -> u32| of(sender).min(of(receiver));
-        Ok(Limits {
+        Limits {
             queue_pair_work_requests: smaller(|end| end.device.limits.max_queue_pair_work_requests),
             completion_queue_entries: smaller(|end| end.device.limits.max_completion_queue_entries),
             path_mtu: smaller(|end| end.port.mtu),
             message: smaller(|end| end.port.max_message),
-            inline,
-        })
+            inline: services.iter().filter_map(inline_of).collect(),
+        }
     }
 
     /// Checks, before anything is measured, what every point needs of the machine: the clocks, the places of the threads,
@@ -273,7 +208,7 @@ impl Runner {
         let buffers = plan
             .points
             .iter()
-            .map(|point| self.bytes_needed(point).0)
+            .map(|point| memory_needed::bytes(memory_needed::buffers(point, self.config.warmup)).0)
             .max()
             .unwrap_or(0);
         // mlockall counts the whole address space, with the stacks of the threads to come.
@@ -288,46 +223,12 @@ impl Runner {
         Ok(())
     }
 
-    /// Bytes of each buffer of a point.
-    fn buffers(&self, point: &Point) -> [Bytes; 6] {
-        let depth = point.burst.max(self.config.warmup) as usize;
-        let size = point.size as usize;
-        let header = match point.service {
-            Service::Ud => GLOBAL_ROUTE_HEADER,
-            Service::Rc | Service::Uc => 0,
-        };
-        let stamps = Bytes((depth * size_of::<Ticks>()) as u64);
-        [
-            PayloadBuffer::bytes_needed(depth, size, 0),
-            PayloadBuffer::bytes_needed(depth, size, header),
-            // t_subm, t_comp in the sender, t_comp in a completion thread.
-            stamps,
-            stamps,
-            stamps,
-            Bytes((depth * size_of::<Arrival>()) as u64),
-        ]
-    }
-
-    /// Bytes of all buffers of a point: each in whole 2 MiB pages, with one more for its alignment.
-    fn bytes_needed(&self, point: &Point) -> Bytes {
-        let rounded = |bytes: Bytes| bytes.0.next_multiple_of(HUGE_PAGE) + HUGE_PAGE;
-        Bytes(self.buffers(point).map(rounded).iter().sum())
-    }
-
-    /// Huge pages for all buffers of a point.
-    fn huge_pages_needed(&self, point: &Point, placement: &Placement) -> u64 {
-        let [from, to, submitted, completed, by_thread, arrivals] = self
-            .buffers(point)
-            .map(|bytes| bytes.0.div_ceil(HUGE_PAGE).max(1));
-        let by_thread = placement.completion.map_or(0, |_| by_thread);
-        from + to + submitted + completed + by_thread + arrivals
-    }
-
     /// Checks that there are enough huge pages for the point that needs the most of them.
     fn require_huge_pages(&self, plan: &Plan) -> Result<(), RunError> {
         let mut most: Option<(u64, &Point)> = None;
         for point in &plan.points {
-            let needed = self.huge_pages_needed(point, &self.placement(point)?);
+            let buffers = memory_needed::buffers(point, self.config.warmup);
+            let needed = memory_needed::huge_pages(buffers, &self.placement(point)?);
             if most.is_none_or(|(pages, _)| needed > pages) {
                 most = Some((needed, point));
             }
@@ -421,6 +322,19 @@ impl Runner {
     }
 }
 
+/// Tries queue pairs as long and with as much inline data as a point needs, on both devices.
+fn try_ends(
+    contexts: &[Arc<Context>; 2],
+    service: ServiceType,
+    depth: u32,
+    inline_bytes: u32,
+) -> Result<(), VerbsError> {
+    let (sending, receiving) = queue_pair_lengths(depth, inline_bytes);
+    try_queue_pair(&contexts[0], service, sending)?;
+    try_queue_pair(&contexts[1], service, receiving)?;
+    Ok(())
+}
+
 /// A point about to be measured on one clock.
 struct Measurement<'a> {
     runner: &'a mut Runner,
@@ -466,14 +380,14 @@ impl ClockUser for Measurement<'_> {
             let burst = session.run_burst(count as usize, &mut report)?;
             done += u64::from(count);
             let mut failure = burst.failure.clone();
-            let missing = (count as usize).saturating_sub(burst.arrivals.len());
-            if failure.is_none() && point.service == Service::Rc && missing > 0 {
-                failure = Some(format!(
-                    "{missing} messages of a reliable connection did not arrive within --timeout: raise it, or mend the link"
-                ));
-            }
             if let Some(repeat) = repeat {
                 session.judge(&clock, repeat, burst, &mut tally);
+                if failure.is_none() && point.service == Service::Rc && tally.counts.lost > 0 {
+                    failure = Some(format!(
+                        "{} messages of a reliable connection did not arrive within --timeout: raise it, or mend the link",
+                        tally.counts.lost
+                    ));
+                }
             }
             if failure.is_some() {
                 tally.failure = failure;
@@ -481,449 +395,5 @@ impl ClockUser for Measurement<'_> {
             }
         }
         Ok(session.finish(tally, costs))
-    }
-}
-
-/// What the bursts of a point add up to.
-#[derive(Default)]
-struct Tally {
-    messages: Vec<Message>,
-    counts: Counts,
-    faults: LoopFaults,
-    posting_ns: u64,
-    posted: u64,
-    rewritten: u64,
-    rewriting_ns: u64,
-    failure: Option<String>,
-}
-
-/// What the threads brought back from one burst.
-#[derive(Default)]
-struct BurstRecord {
-    number: u32,
-    submitted: Vec<Ticks>,
-    completed: Vec<Ticks>,
-    arrivals: Vec<Arrival>,
-    send: Option<SendOutcome>,
-    receive: Option<ReceiveOutcome>,
-    completion: Option<CompletionOutcome>,
-    stamp: Option<StampOutcome>,
-    faults: LoopFaults,
-    failure: Option<String>,
-}
-
-/// The connected endpoints and the threads of one point.
-struct Session<'a> {
-    point: &'a Point,
-    placement: Placement,
-    timeout: Duration,
-    priority: Option<u8>,
-    wakeable: Wakeable,
-    reports: Receiver<Report>,
-    workers: Vec<Worker>,
-    stamp_pages: PageKind,
-    bursts: u32,
-    endpoints: Arc<Endpoints>,
-}
-
-impl<'a> Session<'a> {
-    fn start<C: Clock>(
-        runner: &Runner,
-        point: &'a Point,
-        placement: Placement,
-        clock: C,
-    ) -> Result<Self, RunError> {
-        let config = &runner.config;
-        let depth = point.burst.max(config.warmup);
-        let settings = EndpointSettings {
-            service: point.service,
-            operation: point.operation,
-            size: point.size as usize,
-            depth,
-            inline: point.inline.is_on(),
-            receive_events: point.poll_recv == Poll::Event,
-            completion_events: point.poll_comp == Poll::Event,
-            huge_pages: config.huge_pages,
-            sender_cpu: placement.sender,
-            receiver_cpu: placement.receiver,
-        };
-        let (from, to) = (runner.pair.sender.end(), runner.pair.receiver.end());
-        let endpoints = Arc::new(Endpoints::connect(&runner.channel, &from, &to, &settings)?);
-        let (sender, reports) = channel();
-        let frame = Frame {
-            capacity: depth as usize,
-            huge_pages: config.huge_pages,
-            priority: config.priority,
-            wakeable: runner.wakeable.clone(),
-            reports: sender,
-        };
-        let signal_every = if point.unsignaled.is_on() { depth } else { 1 };
-        let sending = SenderSettings {
-            pause: point.pause_ns,
-            timestamp: point.timestamp,
-            signal_every,
-            collects: placement.completion_by == CompletionBy::Sender,
-        };
-        let failed = |role| move |error| RunError::Spawn(role, error);
-        let mut workers = vec![
-            threads::start_receiver(
-                clock,
-                placement.receiver,
-                &frame,
-                &endpoints,
-                point.poll_recv,
-                point.operation,
-            )
-            .map_err(failed(Role::Receiver))?,
-            threads::start_sender(clock, placement.sender, &frame, &endpoints, sending)
-                .map_err(failed(Role::Sender))?,
-        ];
-        if let Some(cpu) = placement.completion {
-            workers.push(
-                threads::start_completion(
-                    clock,
-                    cpu,
-                    &frame,
-                    &endpoints,
-                    point.poll_comp,
-                    signal_every,
-                )
-                .map_err(failed(Role::Completion))?,
-            );
-        }
-        if let Some(cpu) = placement.stamp {
-            workers.push(
-                threads::start_stamper(clock, cpu, &frame, &endpoints)
-                    .map_err(failed(Role::Stamp))?,
-            );
-        }
-        let mut session = Session {
-            point,
-            placement,
-            timeout: config.timeout,
-            priority: config.priority,
-            wakeable: runner.wakeable.clone(),
-            reports,
-            workers,
-            stamp_pages: PageKind::Huge,
-            bursts: 0,
-            endpoints,
-        };
-        for _ in 0..session.workers.len() {
-            match session.reports.recv_timeout(Duration::from_secs(30)) {
-                Ok(Report::Placed(pages)) => {
-                    session.stamp_pages =
-                        pages.map_or(session.stamp_pages, |pages| pages.min(session.stamp_pages));
-                }
-                Ok(Report::Unfit(role, error)) => return Err(RunError::Thread(role, error)),
-                Ok(_) | Err(_) => return Err(RunError::Stuck),
-            }
-        }
-        Ok(session)
-    }
-
-    /// Runs one burst and watches over it.
-    fn run_burst(
-        &mut self,
-        count: usize,
-        progress: &mut dyn FnMut(u32),
-    ) -> Result<BurstRecord, RunError> {
-        let control = Arc::new(Control::default());
-        let task = Task {
-            number: self.bursts,
-            count,
-            others: self.workers.len() as u32 - 1,
-            control: Arc::clone(&control),
-        };
-        let mut record = BurstRecord {
-            number: self.bursts,
-            ..BurstRecord::default()
-        };
-        self.bursts += 1;
-        for worker in &self.workers {
-            // A thread that has gone shows by its missing report.
-            let _ = worker.tasks.send(task.clone());
-        }
-        let mut watch = Watch::new(self.timeout, self.point.pause_ns);
-        let mut missing = self.workers.len();
-        let mut stopped_at: Option<Instant> = None;
-        while missing > 0 {
-            match self.reports.recv_timeout(watch.look) {
-                Ok(report) => {
-                    missing -= 1;
-                    if let Some((role, error)) = record.take(report) {
-                        control.stop();
-                        self.wakeable.wake();
-                        record.failure.get_or_insert(format!("{role}: {error}"));
-                        stopped_at.get_or_insert_with(Instant::now);
-                    }
-                }
-                Err(RecvTimeoutError::Disconnected) => return Err(RunError::Stuck),
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-            progress(control.received());
-            if let Some(since) = stopped_at {
-                self.wakeable.wake();
-                if since.elapsed() > GRACE {
-                    return Err(RunError::Stuck);
-                }
-                continue;
-            }
-            let ending = if let Some(signal) = interrupt::requested() {
-                Some(Some(format!("interrupted by {signal}")))
-            } else if let Some(trouble) = watch.due().then(|| self.endpoints.trouble()).flatten() {
-                Some(Some(trouble))
-            } else {
-                watch.is_over(&control).then_some(None)
-            };
-            if let Some(failure) = ending {
-                record.failure = failure.or(record.failure);
-                control.stop();
-                self.wakeable.wake();
-                stopped_at = Some(Instant::now());
-            }
-        }
-        record.find_failure();
-        // Whatever was noticed first, this is the reason for it.
-        if record.failure.is_some()
-            && interrupt::requested().is_none()
-            && let Some(removal) = self.endpoints.removal()
-        {
-            record.failure = Some(removal);
-        }
-        Ok(record)
-    }
-
-    /// Judges the messages of a burst.
-    fn judge<C: Clock>(&self, clock: &C, repeat: u32, record: BurstRecord, tally: &mut Tally) {
-        let delivery = PayloadDelivery {
-            payload: self.endpoints.target(),
-            burst: record.number,
-            by_sequence: self.point.operation == Operation::Write,
-        };
-        let burst = Burst {
-            repeat,
-            submitted: &record.submitted,
-            completed: &record.completed,
-            arrivals: &record.arrivals,
-            timestamp: self.point.timestamp,
-        };
-        let (messages, mut counts) = judge(clock, burst, &delivery);
-        counts.late = record
-            .receive
-            .as_ref()
-            .map_or(0, |outcome| u64::from(outcome.late));
-        counts.failed_completions = record
-            .completion
-            .as_ref()
-            .map_or(0, |outcome| u64::from(outcome.failed));
-        tally.counts += counts;
-        tally.faults.sender += record.faults.sender;
-        tally.faults.receiver += record.faults.receiver;
-        tally.faults.completion += record.faults.completion;
-        if let (Some(first), Some(outcome)) = (record.submitted.first(), &record.send) {
-            let posting = clock.to_nanos(outcome.last_post).0 - clock.to_nanos(*first).0;
-            tally.posting_ns += posting;
-            tally.posted += u64::from(outcome.posted);
-            if let Some(stamp) = &record.stamp {
-                tally.rewritten += stamp.rewritten;
-                // The stamp thread is at work while a message is under way.
-                tally.rewriting_ns += messages
-                    .iter()
-                    .filter_map(|message| Some(message.received_ns? - message.submitted_ns))
-                    .sum::<u64>();
-            }
-        }
-        tally.messages.extend(messages);
-    }
-
-    /// Ends the threads and sums up.
-    fn finish(mut self, tally: Tally, costs: InstrumentCosts) -> PointResult {
-        self.end_threads();
-        let latencies: Vec<i64> = tally
-            .messages
-            .iter()
-            .filter_map(Message::latency_ns)
-            .collect();
-        let completions: Vec<i64> = tally
-            .messages
-            .iter()
-            .filter_map(Message::completion_latency_ns)
-            .collect();
-        let [from_pages, to_pages] = self.endpoints.page_kinds();
-        PointResult {
-            point: self.point.clone(),
-            counts: tally.counts,
-            latency: Summary::of(&latencies),
-            median_interval: MedianInterval::of(&latencies),
-            histogram: LatencyHistogram::of(&latencies),
-            completion_latency: Summary::of(&completions),
-            post_rate: (tally.posting_ns > 0)
-                .then(|| tally.posted as f64 * 1e9 / tally.posting_ns as f64),
-            circumstances: Circumstances {
-                completion_by: self.placement.completion_by,
-                placement: self.placement.clone(),
-                pages: [self.stamp_pages, from_pages, to_pages],
-                priority: self.priority,
-                granted_inline: self.endpoints.sending().granted().inline_bytes,
-                loop_faults: tally.faults,
-                stamp_refresh_ns: (tally.rewritten > 0)
-                    .then(|| tally.rewriting_ns as f64 / tally.rewritten as f64),
-                connection: match self.point.service {
-                    Service::Rc => "rdma_create_id, RDMA_PS_TCP",
-                    Service::Uc => "rdma_create_ep, RDMA_PS_IB",
-                    Service::Ud => "rdma_create_id, RDMA_PS_UDP",
-                },
-            },
-            messages: tally.messages,
-            costs,
-            failure: tally.failure,
-        }
-    }
-
-    fn end_threads(&mut self) {
-        for worker in self.workers.drain(..) {
-            drop(worker.tasks);
-            // All threads have reported or were told to stop, so they are about to end.
-            let deadline = Instant::now() + GRACE;
-            while !worker.handle.is_finished() && Instant::now() < deadline {
-                std::thread::sleep(Duration::from_micros(100));
-            }
-            if worker.handle.is_finished() {
-                let _ = worker.handle.join();
-            }
-        }
-    }
-}
-
-impl Drop for Session<'_> {
-    fn drop(&mut self) {
-        self.end_threads();
-    }
-}
-
-impl BurstRecord {
-    /// Keeps what a thread reports; gives back the error if it has none but that.
-    fn take(&mut self, report: Report) -> Option<(Role, ThreadError)> {
-        match report {
-            Report::Placed(..) => {}
-            Report::Unfit(role, error) => return Some((role, error)),
-            Report::Sent {
-                submitted,
-                completed,
-                outcome,
-                faults,
-            } => {
-                self.submitted = submitted;
-                if let Some((completed, completion)) = completed {
-                    self.completed = completed;
-                    self.completion = Some(completion);
-                }
-                self.send = Some(outcome);
-                self.faults.sender = faults;
-            }
-            Report::Received {
-                arrivals,
-                outcome,
-                faults,
-            } => {
-                self.arrivals = arrivals;
-                self.receive = Some(outcome);
-                self.faults.receiver = faults;
-            }
-            Report::Completed {
-                completed,
-                outcome,
-                faults,
-            } => {
-                self.completed = completed;
-                self.completion = Some(outcome);
-                self.faults.completion = faults;
-            }
-            Report::Restamped(outcome) => self.stamp = Some(outcome),
-        }
-        None
-    }
-
-    /// Puts a failure of the loops in words, unless a graver one is known. What failed first says more than what follows.
-    fn find_failure(&mut self) {
-        let failed_sends = self.completion.as_ref().and_then(|outcome| {
-            outcome.failure.as_ref().map(|failure| {
-                format!(
-                    "{} send requests completed with an error, the first: {failure}",
-                    outcome.failed
-                )
-            })
-        });
-        let of = |failure: &Option<Failure>, what: &str| {
-            failure.as_ref().map(|failure| format!("{what}: {failure}"))
-        };
-        let posting = self
-            .send
-            .as_ref()
-            .and_then(|outcome| of(&outcome.failure, "posting"));
-        let receiving = self
-            .receive
-            .as_ref()
-            .and_then(|outcome| of(&outcome.failure, "receiving"));
-        if self.failure.is_none() {
-            self.failure = failed_sends.or(receiving).or(posting);
-        }
-    }
-}
-
-/// Sees when nothing more is to be expected.
-struct Watch {
-    look: Duration,
-    timeout: Duration,
-    pause: Duration,
-    counts: (u32, u32, u32),
-    changed: Instant,
-    looked: Instant,
-}
-
-impl Watch {
-    fn new(timeout: Duration, pause: Nanos) -> Self {
-        Watch {
-            look: LOOK.min(timeout / 4).max(Duration::from_millis(1)),
-            timeout,
-            pause: Duration::from_nanos(pause.0),
-            counts: (0, 0, 0),
-            changed: Instant::now(),
-            looked: Instant::now(),
-        }
-    }
-
-    /// Whether it is time for a look at what costs a system call.
-    fn due(&mut self) -> bool {
-        let due = self.looked.elapsed() >= LOOK.min(self.look);
-        if due {
-            self.looked = Instant::now();
-        }
-        due
-    }
-
-    /// Whether nothing has happened for so long that nothing will.
-    fn is_over(&mut self, control: &Control) -> bool {
-        // Posting to a queue pair that has failed is no progress, however long it goes on.
-        let posted = if control.failed() {
-            0
-        } else {
-            control.posted()
-        };
-        let counts = (posted, control.received(), control.completed());
-        if counts != self.counts {
-            self.counts = counts;
-            self.changed = Instant::now();
-            return false;
-        }
-        let patience = if control.failed() {
-            self.timeout.min(AFTER_FAILURE)
-        } else if control.sender_done() {
-            self.timeout
-        } else {
-            self.timeout + self.pause
-        };
-        self.changed.elapsed() >= patience
     }
 }

@@ -153,6 +153,7 @@ mod tests {
     impl<F: FnMut(u32), E: FnMut()> Collect for Meanwhile<F, E> {
         fn collect<C: Clock>(&mut self, _clock: &C) {
             self.pauses += 1;
+            assert!(self.pauses < 10_000, "the pause does not end");
             (self.pause)(self.pauses);
         }
         fn finish<C: Clock>(&mut self, _clock: &C, _control: &Control) {
@@ -245,6 +246,17 @@ mod tests {
     }
 
     #[test]
+    fn there_is_a_pause_between_two_messages_and_none_after_the_last() {
+        let mut collect = Meanwhile {
+            pauses: 0,
+            pause: |_| (),
+            end: || (),
+        };
+        run(5, 1, None, &mut collect, SubmitStamp, &Control::default());
+        assert_eq!(collect.pauses, 4);
+    }
+
+    #[test]
     fn no_messages_are_no_work() {
         let control = Control::default();
         let (outcome, _) = run(0, 1, None, &mut Elsewhere, SubmitStamp, &control);
@@ -326,7 +338,7 @@ mod tests {
             fails_at: None,
             posted: 0,
         };
-        let mut pacing = ConstantWait::new(&Counting, Nanos(u64::MAX));
+        let mut pacing = ConstantWait::new(&Counting, Nanos(1_000_000));
         let outcome = send(
             &Counting,
             &mut port,
@@ -342,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_from_another_thread_ends_an_hour_of_pause() {
+    fn a_stop_from_another_thread_ends_a_long_pause() {
         let control = Control::default();
         let clock = Monotonic::default();
         let start = Instant::now();
@@ -352,7 +364,7 @@ mod tests {
                     fails_at: None,
                     posted: 0,
                 };
-                let mut pacing = ConstantWait::new(&clock, Nanos(3_600_000_000_000));
+                let mut pacing = ConstantWait::new(&clock, Nanos(30_000_000_000));
                 let mut submitted = [Ticks(0); 2];
                 send(
                     &clock,
@@ -367,13 +379,13 @@ mod tests {
                 .posted
             });
             while control.posted() == 0 {
-                assert!(start.elapsed() < Duration::from_secs(30));
+                assert!(start.elapsed() < Duration::from_secs(20));
                 std::thread::yield_now();
             }
             control.stop();
             assert_eq!(sender.join().unwrap(), 1);
         });
-        assert!(start.elapsed() < Duration::from_secs(30));
+        assert!(start.elapsed() < Duration::from_secs(20));
     }
 
     #[test]

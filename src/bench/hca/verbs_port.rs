@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::port::{Completion, CompletionPort, EventPort, Failure, Polled, SendPort};
 use super::receiver::Tag;
 use super::stamper::StampSlots;
-use crate::buffer::Payload;
+use crate::buffer::{Payload, StampCursor};
 use crate::time::Ticks;
 use crate::verbs::{
     self, CompletionQueue, FailedCompletion, Poller, QueuePair, SendRequest, VerbsError,
@@ -16,9 +16,8 @@ use crate::verbs::{
 pub struct VerbsSendPort {
     queue_pair: Arc<QueuePair>,
     request: SendRequest,
-    payload: Payload,
+    stamp: StampCursor,
     tag: Tag,
-    next: usize,
 }
 
 impl VerbsSendPort {
@@ -26,10 +25,9 @@ impl VerbsSendPort {
     pub fn new(queue_pair: &Arc<QueuePair>, request: SendRequest) -> Self {
         VerbsSendPort {
             queue_pair: Arc::clone(queue_pair),
-            payload: Arc::clone(request.source().payload()),
+            stamp: StampCursor::new(request.source().payload()),
             request,
             tag: Tag::new(0),
-            next: 0,
         }
     }
 
@@ -42,15 +40,16 @@ impl VerbsSendPort {
 impl SendPort for VerbsSendPort {
     #[inline(always)]
     fn prepare(&mut self, sequence: u32, signaled: bool) {
-        self.next = sequence as usize;
+        let slot = sequence as usize;
         self.request
-            .aim(self.next, self.tag.immediate_data(sequence), signaled);
-        self.request.aim_write(self.next);
+            .aim(slot, self.tag.immediate_data(sequence), signaled);
+        self.request.aim_write(slot);
+        self.stamp.move_to(slot);
     }
 
     #[inline(always)]
     fn stamp(&mut self, stamp: Ticks) {
-        self.payload.slot(self.next).store_stamp(stamp);
+        self.stamp.store_stamp(stamp);
     }
 
     #[inline(always)]

@@ -10,10 +10,11 @@ use serde_json::{Value, json};
 use super::HcaArguments;
 use super::present::{self, Finished, Warnings};
 use super::settings::{MessageRow, RunFacts, left_out_record, settings_document};
+use crate::bench::hca::choice::{ChoiceError, ChosenPort, Pair};
 use crate::bench::hca::config::Config;
 use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::result::PointResult;
-use crate::bench::hca::run::{ChoiceError, Pair, RunError, Runner};
+use crate::bench::hca::run::{RunError, Runner};
 use crate::cli::UsageError;
 use crate::host::fingerprint::Fingerprint;
 use crate::host::{HostError, interrupt};
@@ -39,7 +40,7 @@ pub(super) fn run(arguments: &HcaArguments, config: Config, plan: Plan) -> anyho
         .map_err(|error| bad_folder(&out, &error))?;
 
     let mut runner = Runner::new(config.clone()).map_err(sort)?;
-    let plan = plan.within(&runner.limits().map_err(sort)?, config.warmup);
+    let plan = runner.within_devices(plan).map_err(sort)?;
     plan.check()
         .map_err(|error| UsageError(error.to_string()))?;
     runner.prepare(&plan).map_err(sort)?;
@@ -117,7 +118,7 @@ impl Sweep<'_> {
             }
         }
         for end in [&pair.sender, &pair.receiver] {
-            if is_software(&end.device.name) {
+            if end.device.software {
                 let text = "this device is software (SoftRoCE): its figures test the tool and say nothing about an HCA";
                 if self.warnings.add(text.to_owned()) {
                     eprintln!("{}", warning(text));
@@ -259,6 +260,9 @@ impl Sweep<'_> {
             if !savings.is_empty() {
                 text += "\n";
                 text += &present::savings_table(&savings, terminal_width());
+                if let Some(doubt) = present::doubt_about_savings(&self.finished) {
+                    text += &format!("note: {doubt}\n");
+                }
             }
             text += "\n";
             for line in &self.instrument {
@@ -336,13 +340,7 @@ fn terminal_width() -> Option<usize> {
     found.or_else(told)
 }
 
-fn is_software(device: &str) -> bool {
-    // A device of its own, such as a card on the PCI bus, has a folder elsewhere.
-    std::fs::canonicalize(format!("/sys/class/infiniband/{device}"))
-        .is_ok_and(|path| path.to_string_lossy().contains("/devices/virtual/"))
-}
-
-fn describe_end(end: &crate::bench::hca::run::ChosenPort) -> String {
+fn describe_end(end: &ChosenPort) -> String {
     let firmware = if end.device.firmware.is_empty() {
         "none"
     } else {
@@ -364,6 +362,6 @@ fn describe_machine(machine: &Fingerprint) -> String {
 }
 
 fn devices_document(pair: &Pair) -> Value {
-    let end = |end: &crate::bench::hca::run::ChosenPort| json!({ "port": end.port.number, "address": end.address, "device": end.device });
+    let end = |end: &ChosenPort| json!({ "port": end.port.number, "address": end.address, "device": end.device });
     json!({ "sender": end(&pair.sender), "receiver": end(&pair.receiver) })
 }

@@ -1,5 +1,6 @@
 //! `hcabench` without a command: the host channel adapter benchmark.
 
+#[cfg(feature = "rdma")]
 mod present;
 pub mod settings;
 mod values;

@@ -23,16 +23,27 @@ pub struct Finished {
     pub median_ns: Option<f64>,
     /// Messages it was made from.
     pub received: u64,
+    /// Whether the thread that rewrites stamps had to share its CPU, so that t_send comes late or not at all.
+    pub stamp_shares_cpu: bool,
 }
 
 impl Finished {
     /// Keeps what the closing words need of a result.
     pub fn new(result: &PointResult, config: &Config) -> Self {
+        let placement = &result.circumstances.placement;
         Finished {
             point: result.point.clone(),
             record: summary_record(result, config),
             median_ns: result.latency.as_ref().map(|summary| summary.p50_ns),
             received: result.counts.received,
+            stamp_shares_cpu: placement.stamp.is_some_and(|stamp| {
+                [
+                    Some(placement.sender),
+                    Some(placement.receiver),
+                    placement.completion,
+                ]
+                .contains(&Some(stamp))
+            }),
         }
     }
 }
@@ -152,6 +163,14 @@ pub fn savings_table(savings: &[InlineSaving], width: Option<usize>) -> String {
         ]);
     }
     table.render(width)
+}
+
+/// Why the savings are not to be believed, where they are not.
+pub fn doubt_about_savings(finished: &[Finished]) -> Option<&'static str> {
+    finished.iter().any(|one| one.stamp_shares_cpu).then_some(
+        "the stamp thread shared a CPU with another measuring thread, so t_send and what inline saves mean nothing here: \
+         give it one of its own (--stamp-cpu, or HCABENCH_VM_CPUS=4 with ci/hcabench)",
+    )
 }
 
 /// A line about the instrument itself, for the points that share a clock and a pair of CPUs.

@@ -1,0 +1,307 @@
+//! The hot loops allocate nothing and free nothing: counted by an allocator, on the loops' own threads.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hcabench::bench::hca::completion::{Collect, Collector, Elsewhere};
+use hcabench::bench::hca::control::Control;
+use hcabench::bench::hca::memory_port::{self, MemoryReceivePort};
+use hcabench::bench::hca::port::{
+    BusyPolling, Completion, CompletionPort, EventPort, Failure, PollMode, Polled, WaitForEvent,
+};
+use hcabench::bench::hca::receiver::{Tag, receive};
+use hcabench::bench::hca::sender::{SendStamp, StampMode, SubmitStamp, send};
+use hcabench::bench::hca::stamper::{StampSlots, restamp};
+use hcabench::buffer::{Arrival, HugePagePolicy, StampBuffer};
+use hcabench::pacing::{ConstantWait, NoPause, Pacing};
+use hcabench::time::{AnyClock, Clock, ClockKind, ClockUser, Nanos, Ticks};
+
+const MESSAGES: usize = 8192;
+
+/// The system's allocator, with a count of its calls for each thread.
+struct Counting;
+
+thread_local! {
+    // Needs no destructor and no memory of its own, so that the allocator may use it.
+    static CALLS: Cell<u64> = const { Cell::new(0) };
+}
+
+fn count() {
+    CALLS.set(CALLS.get() + 1);
+}
+
+// SAFETY: every call goes to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller keeps what `alloc` asks for.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller keeps what `alloc_zeroed` asks for.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: the block is the system's, because all are; the rest is the caller's duty.
+        unsafe { System.realloc(block, layout, size) }
+    }
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        count();
+        // SAFETY: as in `realloc`.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Calls of the allocator that `work` makes on this thread.
+fn counted<R>(work: impl FnOnce() -> R) -> (R, u64) {
+    let before = CALLS.get();
+    let result = work();
+    (result, CALLS.get() - before)
+}
+
+#[test]
+fn the_counter_counts_this_thread_and_no_other() {
+    assert_eq!(counted(|| ()).1, 0);
+    let (kept, calls) = counted(|| black_box(Box::new(black_box(1_u64))));
+    assert_eq!(calls, 1);
+    assert_eq!(counted(|| drop(kept)).1, 1);
+    let mut list = vec![1_u64; 10];
+    assert_eq!(counted(|| black_box(&mut list).reserve_exact(1000)).1, 1);
+    assert_eq!(
+        counted(|| black_box(vec![0_u64; black_box(100)]).len()).1,
+        2
+    );
+    let control = Control::default();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !control.stopped() {
+                drop(black_box(Box::new(black_box(2_u64))));
+                control.set_posted(1);
+            }
+        });
+        let (_, calls) = counted(|| {
+            while control.posted() == 0 {
+                std::hint::spin_loop();
+            }
+        });
+        control.stop();
+        assert_eq!(calls, 0);
+    });
+}
+
+/// Shared memory with events that are always there.
+struct Awake(MemoryReceivePort);
+
+impl CompletionPort for Awake {
+    fn poll(&mut self) -> Polled {
+        self.0.poll()
+    }
+}
+
+impl EventPort for Awake {
+    fn arm(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+    fn sleep(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// Send completions of what was posted, one each.
+struct Completed<'a> {
+    control: &'a Control,
+    next: u32,
+}
+
+impl CompletionPort for Completed<'_> {
+    fn poll(&mut self) -> Polled {
+        if self.next >= self.control.posted() {
+            return Polled::Empty;
+        }
+        self.next += 1;
+        Polled::Done(Completion {
+            request: u64::from(self.next - 1),
+            immediate_data: 0,
+            bytes: 0,
+        })
+    }
+}
+
+struct Stamps(StampBuffer<u64>);
+
+impl StampSlots for Stamps {
+    fn restamp(&self, sequence: u32, stamp: Ticks) {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        assert!((sequence as usize) < self.0.len());
+        LAST.store(stamp.0, Ordering::Relaxed);
+    }
+}
+
+/// Runs a burst of [`MESSAGES`] and counts what the sending, the receiving and the stamping loop call.
+fn burst<
+    C: Clock,
+    W: Pacing + Send,
+    K: Collect + Send,
+    S: StampMode + Send,
+    M: PollMode<Awake> + Send,
+>(
+    clock: &C,
+    mut pacing: W,
+    mut collect: K,
+    stamp_mode: S,
+    poll_mode: M,
+    control: &Control,
+) {
+    let tag = Tag::new(1);
+    let (mut send_port, receive_port) = memory_port::connect(MESSAGES, tag.immediate_data(0));
+    let mut receive_port = Awake(receive_port);
+    let mut submitted = StampBuffer::<Ticks>::new(MESSAGES, HugePagePolicy::Try).unwrap();
+    let mut arrivals = StampBuffer::<Arrival>::new(MESSAGES, HugePagePolicy::Try).unwrap();
+    let stamps = Stamps(StampBuffer::new(MESSAGES, HugePagePolicy::Try).unwrap());
+    std::thread::scope(|scope| {
+        let receiver = scope.spawn(|| {
+            counted(|| {
+                receive(
+                    clock,
+                    &mut receive_port,
+                    poll_mode,
+                    tag,
+                    &mut arrivals,
+                    control,
+                )
+            })
+        });
+        let stamper = scope.spawn(|| {
+            let stamps = stamps;
+            counted(|| restamp(clock, &stamps, control)).1
+        });
+        assert!(control.wait_until_ready(2));
+        let (sending, calls) = counted(|| {
+            send(
+                clock,
+                &mut send_port,
+                &mut pacing,
+                &mut collect,
+                stamp_mode,
+                1,
+                &mut submitted,
+                control,
+            )
+        });
+        assert_eq!(
+            (sending.posted as usize, calls),
+            (MESSAGES, 0),
+            "the sending loop"
+        );
+        let (receiving, calls) = receiver.join().unwrap();
+        assert_eq!(
+            (receiving.received, calls),
+            (MESSAGES, 0),
+            "the receiving loop"
+        );
+        assert_eq!(stamper.join().unwrap(), 0, "the stamping loop");
+    });
+}
+
+/// Every combination of components, for one clock.
+struct AllLoops;
+
+impl ClockUser for AllLoops {
+    type Output = ();
+
+    fn with<C: Clock>(self, clock: C) {
+        let wait = || ConstantWait::new(&clock, Nanos(500));
+        let fresh = Control::default;
+        burst(
+            &clock,
+            NoPause,
+            Elsewhere,
+            SubmitStamp,
+            BusyPolling,
+            &fresh(),
+        );
+        burst(
+            &clock,
+            wait(),
+            Elsewhere,
+            SubmitStamp,
+            WaitForEvent,
+            &fresh(),
+        );
+        burst(&clock, wait(), Elsewhere, SendStamp, BusyPolling, &fresh());
+        collecting(&clock, NoPause);
+        collecting(&clock, wait());
+    }
+}
+
+/// The sender takes the completions.
+fn collecting<C: Clock, W: Pacing + Send>(clock: &C, pacing: W) {
+    let control = Control::default();
+    let mut stamps = StampBuffer::<Ticks>::new(MESSAGES, HugePagePolicy::Try).unwrap();
+    let completions = Completed {
+        control: &control,
+        next: 0,
+    };
+    let collector = Collector::new(completions, &mut stamps, MESSAGES as u32, &control);
+    burst(clock, pacing, collector, SubmitStamp, BusyPolling, &control);
+    assert_eq!(control.completed() as usize, MESSAGES);
+    assert!(stamps.iter().all(|stamp| stamp.0 != 0));
+}
+
+/// A thread of its own takes the completions.
+struct OwnThread;
+
+impl ClockUser for OwnThread {
+    type Output = ();
+
+    fn with<C: Clock>(self, clock: C) {
+        let control = Control::default();
+        control.set_posted(MESSAGES as u32);
+        let mut stamps = StampBuffer::<Ticks>::new(MESSAGES, HugePagePolicy::Try).unwrap();
+        let completions = Completed {
+            control: &control,
+            next: 0,
+        };
+        let collector = Collector::new(completions, &mut stamps, MESSAGES as u32, &control);
+        let (outcome, calls) = counted(|| collector.run(&clock, BusyPolling));
+        assert_eq!((outcome.succeeded as usize, calls), (MESSAGES, 0));
+    }
+}
+
+#[test]
+fn no_loop_allocates_with_clock_monotonic() {
+    check(ClockKind::Monotonic);
+}
+
+#[test]
+fn no_loop_allocates_with_clock_monotonic_raw() {
+    check(ClockKind::MonotonicRaw);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn no_loop_allocates_with_the_tsc() {
+    use hcabench::time::TscTrust;
+    if let Err(reason) = TscTrust::find() {
+        // Then no run can use it either.
+        assert!(AnyClock::prepare(ClockKind::Tsc).is_err());
+        println!("not tested here: {reason}");
+        return;
+    }
+    check(ClockKind::Tsc);
+}
+
+fn check(kind: ClockKind) {
+    // A busy machine can keep the TSC's rate from settling at once.
+    let clock = (0..10).find_map(|_| AnyClock::prepare(kind).ok());
+    let clock = clock.expect("the clock can be used here");
+    clock.visit(AllLoops);
+    clock.visit(OwnThread);
+}
