@@ -44,14 +44,13 @@ impl ActiveEndpoint<Resolved> {
         limit: Duration,
     ) -> Result<Self, CmError> {
         let id = if service == ServiceType::UnreliableConnection {
-            unreliable::active_id(channel, from, to)?
+            unreliable::bound_id(channel, from)?
         } else {
-            let id = Id::create(channel, service)?;
-            resolve_address(&id, from, to, limit)?;
-            id.resolve_route(limit)?;
-            id.expect(EventKind::RouteResolved, "resolving the route", limit)?;
-            id
+            Id::create(channel, service)?
         };
+        resolve_address(&id, from, to, limit)?;
+        id.resolve_route(limit)?;
+        id.expect(EventKind::RouteResolved, "resolving the route", limit)?;
         id.check_device(from, device, port)?;
         Ok(ActiveEndpoint {
             state: Resolved,

@@ -49,7 +49,7 @@ impl PassiveEndpoint<Listening> {
         address: IpAddr,
     ) -> Result<Self, CmError> {
         let id = if service == ServiceType::UnreliableConnection {
-            unreliable::passive_id(channel, address)?
+            unreliable::bound_id(channel, address)?
         } else {
             let id = Id::create(channel, service)?;
             id.bind(address)?;

@@ -3,6 +3,9 @@
 //! `rdma_create_id` takes the service type from the port space. `rdma_create_ep` takes it from the address information
 //! it is handed, and with `RDMA_PS_IB` it passes UC on to the kernel, also for IPv4 addresses and on RoCE. It works
 //! with a channel of its own, from which the id is then moved to ours.
+//!
+//! Both ends are made as passive ones, which are only bound to their address. For an active one it would resolve the
+//! way to the peer as well, but in a call that blocks, that no signal ends and that makes one attempt.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ptr::NonNull;
@@ -16,33 +19,13 @@ use super::{CmError, EventChannel, Id};
 /// `RAI_PASSIVE` of rdma/rdma_cma.h, which the bindings leave out.
 const FLAG_PASSIVE: i32 = 1;
 
-/// An id for UC, bound to an address, ready to listen.
-pub(super) fn passive_id(channel: &Arc<EventChannel>, address: IpAddr) -> Result<Id, CmError> {
-    create(channel, SocketAddr::new(address, 0), None)
-}
-
-/// An id for UC whose address and route are resolved. librdmacm limits each of the two to 2 s.
-pub(super) fn active_id(
-    channel: &Arc<EventChannel>,
-    from: IpAddr,
-    to: SocketAddr,
-) -> Result<Id, CmError> {
-    create(channel, SocketAddr::new(from, 0), Some(to))
-}
-
-fn create(
-    channel: &Arc<EventChannel>,
-    source: SocketAddr,
-    destination: Option<SocketAddr>,
-) -> Result<Id, CmError> {
-    let object = || match destination {
-        Some(destination) => format!("UC, {} to {destination}", source.ip()),
-        None => format!("UC, listening on {}", source.ip()),
-    };
+/// An id for UC, bound to a local address, ready to listen or to resolve the way to a peer.
+pub(super) fn bound_id(channel: &Arc<EventChannel>, address: IpAddr) -> Result<Id, CmError> {
+    let source = SocketAddr::new(address, 0);
+    let object = || format!("UC, {address}");
     let from = SockaddrStorage::from(source);
-    let to = destination.map(SockaddrStorage::from);
     let mut information = sys::rdma_addrinfo {
-        ai_flags: if to.is_none() { FLAG_PASSIVE } else { 0 },
+        ai_flags: FLAG_PASSIVE,
         ai_family: if source.is_ipv4() {
             libc::AF_INET
         } else {
@@ -51,11 +34,9 @@ fn create(
         ai_qp_type: sys::ibv_qp_type::IBV_QPT_UC as i32,
         ai_port_space: sys::rdma_port_space::RDMA_PS_IB as i32,
         ai_src_len: length_of(source),
-        ai_dst_len: destination.map_or(0, length_of),
+        ai_dst_len: 0,
         ai_src_addr: from.as_ptr().cast_mut(),
-        ai_dst_addr: to
-            .as_ref()
-            .map_or(std::ptr::null_mut(), |to| to.as_ptr().cast_mut()),
+        ai_dst_addr: std::ptr::null_mut(),
         ai_src_canonname: std::ptr::null_mut(),
         ai_dst_canonname: std::ptr::null_mut(),
         ai_route_len: 0,
@@ -65,7 +46,7 @@ fn create(
         ai_next: std::ptr::null_mut(),
     };
     let mut raw = std::ptr::null_mut();
-    // SAFETY: the information and the addresses it points to live through the call; `raw` is writable; domain and queue
+    // SAFETY: the information and the address it points to live through the call; `raw` is writable; domain and queue
     // pair attributes may be null.
     let code = unsafe {
         sys::rdma_create_ep(

@@ -139,8 +139,8 @@ fn run<M: PollMode<VerbsCompletionPort>>(
             (outcome.posted as usize, calls)
         });
         let deadline = Instant::now() + LIMIT;
-        let threads = [receiving, completing, sending];
-        // Those that sleep in the kernel would not see a stop; the process is ended by the failed test then.
+        let threads = [receiving, sending, completing];
+        // Those that sleep in the kernel would not see a stop; the process is ended from outside then.
         while !threads.iter().all(|thread| thread.is_finished()) {
             assert!(Instant::now() < deadline, "the loops did not end");
             std::thread::sleep(Duration::from_millis(20));
@@ -160,17 +160,17 @@ fn run<M: PollMode<VerbsCompletionPort>>(
     }
 }
 
-#[test]
-fn the_loops_over_verbs_allocate_nothing() {
-    let _machine = Machine::take();
-    for service in SERVICES {
-        run(service, Operation::Send, true, false, || BusyPolling);
+library_tests! {
+    fn the_loops_over_verbs_allocate_nothing() {
+        let _machine = Machine::take();
+        for service in SERVICES {
+            run(service, Operation::Send, true, false, || BusyPolling);
+        }
+        run(Service::Rc, Operation::Write, false, false, || BusyPolling);
     }
-    run(Service::Rc, Operation::Write, false, false, || BusyPolling);
-}
 
-#[test]
-fn the_loops_that_wait_for_events_allocate_nothing() {
-    let _machine = Machine::take();
-    run(Service::Rc, Operation::Send, false, true, || WaitForEvent);
+    fn the_loops_that_wait_for_events_allocate_nothing() {
+        let _machine = Machine::take();
+        run(Service::Rc, Operation::Send, false, true, || WaitForEvent);
+    }
 }

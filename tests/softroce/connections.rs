@@ -77,258 +77,251 @@ fn prepared(channel: &Arc<EventChannel>, to: SocketAddr) -> ActiveEndpoint<hcabe
     resolved.with_queue_pair(&domain, attributes).unwrap()
 }
 
-#[test]
-fn both_ends_have_the_service_type_asked_for_and_are_ready() {
-    let _machine = Machine::take();
-    let channel = EventChannel::create().unwrap();
-    let [from, to] = ends();
-    for service in SERVICES {
-        let endpoints = Endpoints::connect(&channel, &from, &to, &settings(service)).unwrap();
-        let expected = ServiceType::from(service);
-        for (queue_pair, device) in [
-            (endpoints.sending(), "rxe0"),
-            (endpoints.receiving(), "rxe1"),
-        ] {
-            let (found, state) = queue_pair.query().unwrap();
-            assert_eq!(found, expected);
-            // A passive end need not be able to send.
-            let receives = [QueuePairState::ReadyToSend, QueuePairState::ReadyToReceive];
-            assert!(receives.contains(&state), "{service:?} {device}: {state:?}");
-            assert_eq!(queue_pair.device_name(), device);
+library_tests! {
+    fn both_ends_have_the_service_type_asked_for_and_are_ready() {
+        let _machine = Machine::take();
+        let channel = EventChannel::create().unwrap();
+        let [from, to] = ends();
+        for service in SERVICES {
+            let endpoints = Endpoints::connect(&channel, &from, &to, &settings(service)).unwrap();
+            let expected = ServiceType::from(service);
+            for (queue_pair, device) in [
+                (endpoints.sending(), "rxe0"),
+                (endpoints.receiving(), "rxe1"),
+            ] {
+                let (found, state) = queue_pair.query().unwrap();
+                assert_eq!(found, expected);
+                // A passive end need not be able to send.
+                let receives = [QueuePairState::ReadyToSend, QueuePairState::ReadyToReceive];
+                assert!(receives.contains(&state), "{service:?} {device}: {state:?}");
+                assert_eq!(queue_pair.device_name(), device);
+            }
+            assert_eq!(
+                endpoints.sending().query().unwrap().1,
+                QueuePairState::ReadyToSend
+            );
+            assert!(endpoints.sending().granted().inline_bytes >= 8);
+            assert!(endpoints.sending().granted().send_requests >= 16);
+            assert!(endpoints.receiving().granted().receive_requests >= 16);
+            assert_eq!(endpoints.trouble(), None);
         }
+    }
+
+    /// What the device says it grants it does grant, and not a byte more.
+    fn the_largest_inline_size_is_the_largest() {
+        let _machine = Machine::take();
+        let context = Arc::new(Context::open_by_name("rxe0").unwrap());
+        let channel = EventChannel::create().unwrap();
+        let [from, to] = ends();
+        for service in SERVICES {
+            let granted = granted_inline(&context, ServiceType::from(service)).unwrap();
+            let with = |size: usize| {
+                let settings = EndpointSettings {
+                    size,
+                    ..settings(service)
+                };
+                Endpoints::connect(&channel, &from, &to, &settings)
+            };
+            let size = granted as usize / 8 * 8;
+            let endpoints = with(size).unwrap();
+            assert!(endpoints.sending().granted().inline_bytes as usize >= size);
+            let refused = with(size + 8).unwrap_err();
+            assert!(
+                matches!(
+                    refused,
+                    EndpointError::Connection(CmError::Call { .. }) | EndpointError::Inline { .. }
+                ),
+                "{refused}"
+            );
+        }
+    }
+
+    fn a_message_arrives_with_its_immediate_data() {
+        let _machine = Machine::take();
+        let channel = EventChannel::create().unwrap();
+        let [from, to] = ends();
+        let endpoints = Endpoints::connect(&channel, &from, &to, &settings(Service::Rc)).unwrap();
+        let region = endpoints.target_region();
+        endpoints.receiving().post_receive(region, 3).unwrap();
+        let mut port = endpoints.send_port();
+        port.set_tag(Tag::new(0xfeed));
+        port.prepare(2, true);
+        port.stamp(Ticks(4711));
+        port.post().unwrap();
+        let mut poller = endpoints.receiving().receive_queue().poller();
+        let deadline = Instant::now() + LIMIT;
+        let completion = loop {
+            match poller.poll() {
+                Polled::Done(completion) => break completion,
+                Polled::Empty => assert!(Instant::now() < deadline, "nothing arrived"),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(completion.work_request_id, 3);
+        assert_eq!(completion.immediate_data, 0xfeed_0002);
+        assert_eq!(completion.byte_count, 8);
+        assert_eq!(endpoints.target().slot(3).load_stamp().0, 4711);
+    }
+
+    fn a_late_acceptance_is_waited_for() {
+        let _machine = Machine::take();
+        let channel = EventChannel::create().unwrap();
+        let service = ServiceType::ReliableConnection;
+        let listener = PassiveEndpoint::listen(&channel, service, ("rxe1", 1), address(1)).unwrap();
+        let active = prepared(&channel, listener.address()).connect().unwrap();
+        let accepting = std::thread::spawn(move || {
+            sleep(Duration::from_millis(1200));
+            let requested = listener.request(LIMIT).unwrap();
+            let context = requested.context().unwrap();
+            let domain = ProtectionDomain::allocate(&context).unwrap();
+            let accepting = requested
+                .with_queue_pair(&domain, attributes(&context, service))
+                .unwrap()
+                .accept()
+                .unwrap();
+            accepting.established(LIMIT).unwrap()
+        });
+        let begun = Instant::now();
+        let connection = active.established(LIMIT).unwrap();
+        assert!(begun.elapsed() >= Duration::from_secs(1));
+        let peer = accepting.join().unwrap();
         assert_eq!(
-            endpoints.sending().query().unwrap().1,
+            connection.queue_pair().query().unwrap().1,
             QueuePairState::ReadyToSend
         );
-        assert!(endpoints.sending().granted().inline_bytes >= 8);
-        assert!(endpoints.sending().granted().send_requests >= 16);
-        assert!(endpoints.receiving().granted().receive_requests >= 16);
-        assert_eq!(endpoints.trouble(), None);
+        assert!(connection.ending().is_none() && peer.ending().is_none());
+        // One end hears that the other has gone.
+        drop(peer);
+        crate::machine::wait_until("the end is told", LIMIT, || connection.ending().is_some());
     }
-}
 
-/// What the device says it grants it does grant, and not a byte more.
-#[test]
-fn the_largest_inline_size_is_the_largest() {
-    let _machine = Machine::take();
-    let context = Arc::new(Context::open_by_name("rxe0").unwrap());
-    let channel = EventChannel::create().unwrap();
-    let [from, to] = ends();
-    for service in SERVICES {
-        let granted = granted_inline(&context, ServiceType::from(service)).unwrap();
-        let with = |size: usize| {
-            let settings = EndpointSettings {
-                size,
-                ..settings(service)
-            };
-            Endpoints::connect(&channel, &from, &to, &settings)
-        };
-        let size = granted as usize / 8 * 8;
-        let endpoints = with(size).unwrap();
-        assert!(endpoints.sending().granted().inline_bytes as usize >= size);
-        let refused = with(size + 8).unwrap_err();
+    fn a_peer_that_does_not_listen_refuses() {
+        let _machine = Machine::take();
+        let channel = EventChannel::create().unwrap();
+        let nobody = SocketAddr::new(address(1), 4242);
+        let active = prepared(&channel, nobody).connect().unwrap();
+        let error = active.established(LIMIT).unwrap_err();
         assert!(
             matches!(
-                refused,
-                EndpointError::Connection(CmError::Call { .. }) | EndpointError::Inline { .. }
+                error,
+                CmError::Event {
+                    step: "connecting",
+                    ..
+                }
             ),
-            "{refused}"
+            "{error}"
         );
+        assert!(error.to_string().contains("Rejected"), "{error}");
     }
-}
 
-#[test]
-fn a_message_arrives_with_its_immediate_data() {
-    let _machine = Machine::take();
-    let channel = EventChannel::create().unwrap();
-    let [from, to] = ends();
-    let endpoints = Endpoints::connect(&channel, &from, &to, &settings(Service::Rc)).unwrap();
-    let region = endpoints.target_region();
-    endpoints.receiving().post_receive(region, 3).unwrap();
-    let mut port = endpoints.send_port();
-    port.set_tag(Tag::new(0xfeed));
-    port.prepare(2, true);
-    port.stamp(Ticks(4711));
-    port.post().unwrap();
-    let mut poller = endpoints.receiving().receive_queue().poller();
-    let deadline = Instant::now() + LIMIT;
-    let completion = loop {
-        match poller.poll() {
-            Polled::Done(completion) => break completion,
-            Polled::Empty => assert!(Instant::now() < deadline, "nothing arrived"),
-            other => panic!("{other:?}"),
-        }
-    };
-    assert_eq!(completion.work_request_id, 3);
-    assert_eq!(completion.immediate_data, 0xfeed_0002);
-    assert_eq!(completion.byte_count, 8);
-    assert_eq!(endpoints.target().slot(3).load_stamp().0, 4711);
-}
-
-#[test]
-fn a_late_acceptance_is_waited_for() {
-    let _machine = Machine::take();
-    let channel = EventChannel::create().unwrap();
-    let service = ServiceType::ReliableConnection;
-    let listener = PassiveEndpoint::listen(&channel, service, ("rxe1", 1), address(1)).unwrap();
-    let active = prepared(&channel, listener.address()).connect().unwrap();
-    let accepting = std::thread::spawn(move || {
-        sleep(Duration::from_millis(1200));
-        let requested = listener.request(LIMIT).unwrap();
-        let context = requested.context().unwrap();
-        let domain = ProtectionDomain::allocate(&context).unwrap();
-        let accepting = requested
-            .with_queue_pair(&domain, attributes(&context, service))
-            .unwrap()
-            .accept()
-            .unwrap();
-        accepting.established(LIMIT).unwrap()
-    });
-    let begun = Instant::now();
-    let connection = active.established(LIMIT).unwrap();
-    assert!(begun.elapsed() >= Duration::from_secs(1));
-    let peer = accepting.join().unwrap();
-    assert_eq!(
-        connection.queue_pair().query().unwrap().1,
-        QueuePairState::ReadyToSend
-    );
-    assert!(connection.ending().is_none() && peer.ending().is_none());
-    // One end hears that the other has gone.
-    drop(peer);
-    crate::machine::wait_until("the end is told", LIMIT, || connection.ending().is_some());
-}
-
-#[test]
-fn a_peer_that_does_not_listen_refuses() {
-    let _machine = Machine::take();
-    let channel = EventChannel::create().unwrap();
-    let nobody = SocketAddr::new(address(1), 4242);
-    let active = prepared(&channel, nobody).connect().unwrap();
-    let error = active.established(LIMIT).unwrap_err();
-    assert!(
-        matches!(
-            error,
-            CmError::Event {
-                step: "connecting",
-                ..
-            }
-        ),
-        "{error}"
-    );
-    assert!(error.to_string().contains("Rejected"), "{error}");
-}
-
-#[test]
-fn a_peer_that_never_answers_is_given_up_in_time() {
-    let _machine = Machine::take();
-    let channel = EventChannel::create().unwrap();
-    let service = ServiceType::ReliableConnection;
-    let listener = PassiveEndpoint::listen(&channel, service, ("rxe1", 1), address(1)).unwrap();
-    let limit = Duration::from_millis(700);
-    let in_time = |begun: Instant| {
-        let took = begun.elapsed();
-        assert!(
-            took >= limit && took < limit + Duration::from_secs(3),
-            "{took:?}"
-        );
-    };
-
-    // It got the request and does nothing about it.
-    let active = prepared(&channel, listener.address()).connect().unwrap();
-    let begun = Instant::now();
-    let error = active.established(limit).unwrap_err();
-    in_time(begun);
-    assert!(
-        matches!(
-            error,
-            CmError::TimedOut {
-                step: "connecting",
-                ..
-            }
-        ),
-        "{error}"
-    );
-    drop(error);
-
-    // Nobody asks for a connection. (The request from before went with its sender.)
-    let other = PassiveEndpoint::listen(&channel, service, ("rxe1", 1), address(1)).unwrap();
-    let begun = Instant::now();
-    let error = other.request(limit).unwrap_err();
-    in_time(begun);
-    assert!(matches!(error, CmError::TimedOut { .. }), "{error}");
-
-    // It is not even found.
-    let cut = Disturbance::of_everything("veth1", "loss 100%");
-    sh("ip neigh flush dev veth0");
-    let begun = Instant::now();
-    let gone = ActiveEndpoint::resolve(
-        &channel,
-        service,
-        ("rxe0", 1),
-        address(0),
-        listener.address(),
-        limit,
-    );
-    let took = begun.elapsed();
-    assert!(took < limit + Duration::from_secs(3), "{took:?}");
-    assert!(
-        gone.unwrap_err()
-            .to_string()
-            .contains("resolving the address")
-    );
-    drop(cut);
-}
-
-/// An address that leads to another device than the one asked for is told, and not used.
-#[test]
-fn an_address_of_the_other_device_is_refused() {
-    let _machine = Machine::take();
-    let channel = EventChannel::create().unwrap();
-    for service in SERVICES {
-        let service = ServiceType::from(service);
-        let error =
-            PassiveEndpoint::listen(&channel, service, ("rxe0", 1), address(1)).unwrap_err();
-        assert!(matches!(error, CmError::WrongDevice { .. }), "{error}");
-    }
-}
-
-/// The neighbour table empty, so that addresses have to be resolved on the way.
-#[test]
-fn connections_need_no_neighbour_known_before() {
-    let _machine = Machine::take();
-    let channel = EventChannel::create().unwrap();
-    let [from, to] = ends();
-    for _ in 0..3 {
-        for service in SERVICES {
-            sh("ip neigh flush dev veth0; ip neigh flush dev veth1");
-            if let Err(error) = Endpoints::connect(&channel, &from, &to, &settings(service)) {
-                panic!("{service:?}: {error}");
-            }
-        }
-    }
-}
-
-#[test]
-fn fifty_connections_leave_nothing_behind() {
-    let _machine = Machine::take();
-    let channel = EventChannel::create().unwrap();
-    let [from, to] = ends();
-    let connect = |service| {
-        let events = EndpointSettings {
-            receive_events: true,
-            completion_events: true,
-            ..settings(service)
+    fn a_peer_that_never_answers_is_given_up_in_time() {
+        let _machine = Machine::take();
+        let channel = EventChannel::create().unwrap();
+        let service = ServiceType::ReliableConnection;
+        let listener = PassiveEndpoint::listen(&channel, service, ("rxe1", 1), address(1)).unwrap();
+        let limit = Duration::from_millis(700);
+        let in_time = |begun: Instant| {
+            let took = begun.elapsed();
+            assert!(
+                took >= limit && took < limit + Duration::from_secs(3),
+                "{took:?}"
+            );
         };
-        drop(Endpoints::connect(&channel, &from, &to, &events).unwrap());
-    };
-    // What libraries keep for good is there after the first of each kind.
-    SERVICES.iter().for_each(|&service| connect(service));
-    let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();
-    let before = (descriptors(), kernel_objects());
-    for round in 0..50 {
-        connect(SERVICES[round % 3]);
+
+        // It got the request and does nothing about it.
+        let active = prepared(&channel, listener.address()).connect().unwrap();
+        let begun = Instant::now();
+        let error = active.established(limit).unwrap_err();
+        in_time(begun);
+        assert!(
+            matches!(
+                error,
+                CmError::TimedOut {
+                    step: "connecting",
+                    ..
+                }
+            ),
+            "{error}"
+        );
+        drop(error);
+
+        // Nobody asks for a connection. (The request from before went with its sender.)
+        let other = PassiveEndpoint::listen(&channel, service, ("rxe1", 1), address(1)).unwrap();
+        let begun = Instant::now();
+        let error = other.request(limit).unwrap_err();
+        in_time(begun);
+        assert!(matches!(error, CmError::TimedOut { .. }), "{error}");
+
+        // It is not even found.
+        let cut = Disturbance::of_everything("veth1", "loss 100%");
+        sh("ip neigh flush dev veth0");
+        let begun = Instant::now();
+        let gone = ActiveEndpoint::resolve(
+            &channel,
+            service,
+            ("rxe0", 1),
+            address(0),
+            listener.address(),
+            limit,
+        );
+        let took = begun.elapsed();
+        assert!(took < limit + Duration::from_secs(3), "{took:?}");
+        assert!(
+            gone.unwrap_err()
+                .to_string()
+                .contains("resolving the address")
+        );
+        drop(cut);
     }
-    assert_eq!((descriptors(), kernel_objects()), before);
+
+    /// An address that leads to another device than the one asked for is told, and not used.
+    fn an_address_of_the_other_device_is_refused() {
+        let _machine = Machine::take();
+        let channel = EventChannel::create().unwrap();
+        for service in SERVICES {
+            let service = ServiceType::from(service);
+            let error =
+                PassiveEndpoint::listen(&channel, service, ("rxe0", 1), address(1)).unwrap_err();
+            assert!(matches!(error, CmError::WrongDevice { .. }), "{error}");
+        }
+    }
+
+    /// The neighbour table empty, so that addresses have to be resolved on the way.
+    fn connections_need_no_neighbour_known_before() {
+        let _machine = Machine::take();
+        let channel = EventChannel::create().unwrap();
+        let [from, to] = ends();
+        for _ in 0..3 {
+            for service in SERVICES {
+                sh("ip neigh flush dev veth0; ip neigh flush dev veth1");
+                if let Err(error) = Endpoints::connect(&channel, &from, &to, &settings(service)) {
+                    panic!("{service:?}: {error}");
+                }
+            }
+        }
+    }
+
+    fn fifty_connections_leave_nothing_behind() {
+        let _machine = Machine::take();
+        let channel = EventChannel::create().unwrap();
+        let [from, to] = ends();
+        let connect = |service| {
+            let events = EndpointSettings {
+                receive_events: true,
+                completion_events: true,
+                ..settings(service)
+            };
+            drop(Endpoints::connect(&channel, &from, &to, &events).unwrap());
+        };
+        // What libraries keep for good is there after the first of each kind.
+        SERVICES.iter().for_each(|&service| connect(service));
+        let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+        let before = (descriptors(), kernel_objects());
+        for round in 0..50 {
+            connect(SERVICES[round % 3]);
+        }
+        assert_eq!((descriptors(), kernel_objects()), before);
+    }
 }
 
 /// The kernel's count of RDMA objects, over all devices.

@@ -43,7 +43,7 @@ fn unreliable_services_report_exactly_what_was_dropped() {
         // The mean is 40 or 800 of 4000; so far from it netem does not come in the lifetime of the universe.
         let few = 4000 * percent / 100 / 4;
         assert!((few..10 * few).contains(&lost), "{lost} at {percent} %");
-        assert!(ended.stderr.contains("were lost"), "{}", ended.stderr);
+        ended.warns("were lost");
         for service in ["uc", "ud"] {
             let row = row(&out, service);
             assert!(row.count("messages_lost") > 0);
@@ -159,7 +159,7 @@ fn what_arrives_twice_or_out_of_order_is_not_miscounted() {
             assert!(doubled > 20, "{doubled} doubled");
             // A doubled message takes the receive request of another one; what went missing for it is lost, and no more.
             assert!(ud.count("messages_lost") <= doubled + ud.count("messages_late"));
-            assert!(ended.stderr.contains("arrived twice"), "{}", ended.stderr);
+            ended.warns("arrived twice");
         } else {
             for service in ["uc", "ud"] {
                 let row = row(&out, service);
@@ -175,18 +175,20 @@ fn a_wire_cut_in_mid_run_ends_unreliable_services_by_the_timeout() {
     let folder = scratch();
     for service in ["uc", "ud"] {
         let out = folder.path().join(service);
+        // There from the beginning: a discipline that comes in the middle loses packets of its own.
+        let wire = Disturbance::of_messages("veth0", "loss 0%");
         let running = hcabench(&format!(
             "--service {service} --burst 2000 --pause 1ms --timeout 1s --warmup 0"
         ))
         .out(&out)
         .start();
         wait_for_traffic();
-        let cut = Disturbance::of_messages("veth0", "loss 100%");
+        wire.change("loss 100%");
         running.wait(LIMIT).expect(0);
         Results::at(&out).check(1);
         let row = row(&out, service);
         assert!(row.count("messages_received") > 0);
-        assert_eq!(row.count("messages_lost"), cut.dropped());
+        assert_eq!(row.count("messages_lost"), wire.dropped());
     }
 }
 
@@ -196,22 +198,26 @@ fn a_wire_cut_in_mid_run_ends_a_reliable_connection_with_an_error() {
     let folder = scratch();
     for poll in ["busy", "event"] {
         let out = folder.path().join(poll);
-        let running = hcabench(&format!("--burst 2000 --pause 1ms --poll {poll}"))
-            .out(&out)
-            .start();
+        let wire = Disturbance::of_messages("veth0", "loss 0%");
+        // Nobody wants to wait for the 100 s that the burst would take.
+        let running = hcabench(&format!(
+            "--burst 5000 --pause 20ms --warmup 0 --poll {poll}"
+        ))
+        .out(&out)
+        .start();
         wait_for_traffic();
-        let cut = Disturbance::of_messages("veth0", "loss 100%");
+        wire.change("loss 100%");
         let ended = running
-            .wait(LIMIT)
+            .wait(Duration::from_secs(30))
             .expect(1)
             .says(&["rc-send", "transport retry counter exceeded"]);
-        drop(cut);
+        drop(wire);
         let results = Results::at(&out);
         assert!(results.is_marked() && results.points()[0].is_marked());
         let row = row(&out, "rc");
         assert_eq!(row.text("status"), "incomplete");
         assert!(row.count("failed_completions") > 0, "{}", ended.stderr);
-        assert!(row.count("messages_sent") < 2000);
+        assert!(row.count("messages_sent") < 5000);
     }
 }
 
@@ -221,15 +227,12 @@ fn a_timeout_before_a_reliable_connection_gives_up_is_an_error() {
     let _machine = Machine::take();
     let folder = scratch();
     let out = folder.path().join("results");
-    let running = hcabench("--burst 2000 --pause 1ms --timeout 100ms")
-        .out(&out)
-        .start();
-    wait_for_traffic();
     let cut = Disturbance::of_messages("veth0", "loss 100%");
-    running
-        .wait(LIMIT)
+    hcabench("--burst 50 --warmup 0 --timeout 100ms")
+        .out(&out)
+        .run()
         .expect(1)
-        .says(&["rc-send", "--timeout"]);
+        .says(&["rc-send", "50 messages", "did not arrive within --timeout"]);
     drop(cut);
     assert!(Results::at(&out).is_marked());
 }
@@ -242,7 +245,7 @@ fn wait_for_traffic() {
     };
     let before = packets();
     crate::machine::wait_until("messages are sent", Duration::from_secs(60), || {
-        packets() > before + 200
+        packets() > before + 60
     });
     sleep(Duration::from_millis(100));
 }

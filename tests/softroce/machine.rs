@@ -1,6 +1,6 @@
 //! The machine as the tests change it: each change is a guard that undoes it.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -40,20 +40,40 @@ impl Machine {
     }
 }
 
+/// How long a change of the machine may take.
+const CHANGE_LIMIT: Duration = Duration::from_secs(60);
+
 /// Runs a command line, which must succeed in time; returns its standard output.
 pub fn sh(line: &str) -> String {
-    let output = Command::new("timeout")
-        .args(["60", "sh", "-c", line])
-        .output()
-        .expect("timeout and sh are there");
-    assert!(
-        output.status.success(),
-        "{line}: {}\n{}{}",
-        output.status,
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8(output.stdout).unwrap()
+    match try_sh(line) {
+        Ok(output) => output,
+        Err(reason) => panic!("{line}: {reason}"),
+    }
+}
+
+fn try_sh(line: &str) -> Result<String, String> {
+    let mut child = Command::new("sh")
+        .args(["-c", line])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("sh is there");
+    let deadline = Instant::now() + CHANGE_LIMIT;
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > deadline {
+            // In the kernel, as in the removal of a device that is in use, it does not even end by a kill.
+            let _ = child.kill();
+            return Err(format!("not ended within {CHANGE_LIMIT:?}"));
+        }
+        sleep(Duration::from_millis(10));
+    }
+    let output = child.wait_with_output().unwrap();
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        let said = String::from_utf8_lossy(&output.stderr);
+        Err(format!("{}\n{said}", output.status))
+    }
 }
 
 /// Waits until `done`, and fails after `limit`.
@@ -96,13 +116,9 @@ struct Undo(Vec<String>);
 impl Drop for Undo {
     fn drop(&mut self) {
         for line in &self.0 {
-            if std::thread::panicking() {
-                // A second panic would abort: the next test finds the machine as it is, and says so.
-                let _ = Command::new("timeout")
-                    .args(["60", "sh", "-c", line])
-                    .status();
-            } else {
-                sh(line);
+            // A second panic would abort; the next test finds the machine as it is, and says so.
+            if let (Err(reason), false) = (try_sh(line), std::thread::panicking()) {
+                panic!("{line}: {reason}");
             }
         }
     }
@@ -147,6 +163,15 @@ impl Disturbance {
             handle: "20:",
             _undo: undo,
         }
+    }
+
+    /// Changes it under way, without losing a packet.
+    pub fn change(&self, netem: &str) {
+        let (interface, handle) = (self.interface, self.handle);
+        let place = if handle == "1:" { "root" } else { "parent 1:2" };
+        sh(&format!(
+            "tc qdisc change dev {interface} {place} handle {handle} netem {netem}"
+        ));
     }
 
     /// Packets that it has dropped.

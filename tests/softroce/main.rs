@@ -2,7 +2,10 @@
 //! every test fails.
 //!
 //! `program` runs the binary as a user does, `results` reads back what it wrote, `machine` changes the machine and puts
-//! it right again. The rest are tests, one file a theme.
+//! it right again, `own_process` keeps apart the tests that use the library. The rest are tests, one file a theme.
+
+#[macro_use]
+mod own_process;
 
 mod machine;
 mod program;

@@ -154,7 +154,7 @@ impl Ended {
         self
     }
 
-    /// Checks that the last line on standard error says all of this, and says it once.
+    /// Checks that the last line on standard error, where the error stands, says all of this.
     pub fn says(self, words: &[&str]) -> Self {
         let last = self.stderr.lines().last().unwrap_or_default().to_owned();
         for word in words {
@@ -166,5 +166,15 @@ impl Ended {
             self.stderr
         );
         self
+    }
+
+    /// Checks that standard error says this somewhere, whichever way the lines are broken.
+    pub fn warns(&self, text: &str) {
+        let words: Vec<&str> = self.stderr.split_whitespace().collect();
+        assert!(
+            words.join(" ").contains(text),
+            "{text:?} is not in:\n{}",
+            self.stderr
+        );
     }
 }

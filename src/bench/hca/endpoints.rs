@@ -16,7 +16,7 @@ use crate::verbs::{
 
 /// The global route header that precedes a UD message in the receive buffer (InfiniBand Architecture Specification,
 /// volume 1, 11.4.1.2).
-const GLOBAL_ROUTE_HEADER: usize = 40;
+pub(super) const GLOBAL_ROUTE_HEADER: usize = 40;
 
 /// How long each step of connecting may take.
 const STEP_LIMIT: Duration = Duration::from_secs(10);

@@ -6,22 +6,25 @@ use std::sync::Arc;
 
 use super::choice::{ChoiceError, ChosenPort, Pair, choose};
 use super::config::{Config, Named, Poll, Service, Timestamp};
-use super::endpoints::{EndpointError, queue_pair_lengths};
+use super::endpoints::{EndpointError, GLOBAL_ROUTE_HEADER, queue_pair_lengths};
 use super::floor::{FloorError, measure_floor};
 use super::plan::{Limits, Plan, Point};
 use super::result::{InstrumentCosts, PointResult};
 use super::session::{GRACE, Session, Tally};
 use super::threads::ThreadError;
-use crate::buffer::{Arrival, Bytes, PayloadBuffer};
+use crate::buffer::{Arrival, Bytes, HugePagePolicy, PayloadBuffer};
 use crate::cm::{CmError, EventChannel};
 use crate::host::{
-    HostError, MemoryLock, Placement, PlacementRequest, Role, RoleRequest, Topology, Waiting,
-    Wakeable, memory_lock, pinning,
+    HostError, HugePages, MemoryLock, Placement, PlacementRequest, Role, RoleRequest, Topology,
+    Waiting, Wakeable, memory_lock, pinning,
 };
 use crate::time::{AnyClock, Clock, ClockError, ClockKind, ClockUser, Ticks, measure_stamp_cost};
 use crate::verbs::{
     Capabilities, Context, ServiceType, VerbsError, devices, granted_inline, try_queue_pair,
 };
+
+/// Bytes of a huge page.
+const HUGE_PAGE: u64 = 2 << 20;
 
 /// A run cannot start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +50,21 @@ pub enum RunError {
     /// The floor could not be measured.
     #[error(transparent)]
     Floor(#[from] FloorError),
+    /// Huge pages are required, and there are too few.
+    #[error(
+        "--hugepages required: {point} needs {needed} huge pages of 2 MiB, {free} are free: reserve them (sysctl \
+         vm.nr_hugepages={pool}), or use --hugepages try"
+    )]
+    TooFewHugePages {
+        /// The point that needs the most.
+        point: String,
+        /// Pages that it needs.
+        needed: u64,
+        /// Pages that are free.
+        free: u64,
+        /// The size of the pool that would do.
+        pool: u64,
+    },
     /// A thread could not be started.
     #[error("the {0} could not be started: {1}")]
     Spawn(Role, std::io::Error),
@@ -186,6 +204,9 @@ impl Runner {
                 vacant.insert(AnyClock::prepare(point.clock)?);
             }
         }
+        if self.config.huge_pages == HugePagePolicy::Required {
+            self.require_huge_pages(plan)?;
+        }
         let buffers = plan
             .points
             .iter()
@@ -204,15 +225,64 @@ impl Runner {
         Ok(())
     }
 
-    /// Bytes of all buffers of a point.
-    pub fn bytes_needed(&self, point: &Point) -> Bytes {
+    /// Bytes of each buffer of a point.
+    fn buffers(&self, point: &Point) -> [Bytes; 6] {
         let depth = point.burst.max(self.config.warmup) as usize;
         let size = point.size as usize;
-        let payload = PayloadBuffer::bytes_needed(depth, size, 0).0
-            + PayloadBuffer::bytes_needed(depth, size, 40).0;
-        let stamps = (depth * (3 * size_of::<Ticks>() + size_of::<Arrival>())) as u64;
-        // Six buffers, each rounded up to whole 2 MiB pages and one more for their alignment.
-        Bytes(payload + stamps + 6 * (4 << 20))
+        let header = match point.service {
+            Service::Ud => GLOBAL_ROUTE_HEADER,
+            Service::Rc | Service::Uc => 0,
+        };
+        let stamps = Bytes((depth * size_of::<Ticks>()) as u64);
+        [
+            PayloadBuffer::bytes_needed(depth, size, 0),
+            PayloadBuffer::bytes_needed(depth, size, header),
+            // t_subm, t_comp in the sender, t_comp in a completion thread.
+            stamps,
+            stamps,
+            stamps,
+            Bytes((depth * size_of::<Arrival>()) as u64),
+        ]
+    }
+
+    /// Bytes of all buffers of a point: each in whole 2 MiB pages, with one more for its alignment.
+    fn bytes_needed(&self, point: &Point) -> Bytes {
+        let rounded = |bytes: Bytes| bytes.0.next_multiple_of(HUGE_PAGE) + HUGE_PAGE;
+        Bytes(self.buffers(point).map(rounded).iter().sum())
+    }
+
+    /// Huge pages for all buffers of a point.
+    fn huge_pages_needed(&self, point: &Point, placement: &Placement) -> u64 {
+        let [from, to, submitted, completed, by_thread, arrivals] = self
+            .buffers(point)
+            .map(|bytes| bytes.0.div_ceil(HUGE_PAGE).max(1));
+        let by_thread = placement.completion.map_or(0, |_| by_thread);
+        from + to + submitted + completed + by_thread + arrivals
+    }
+
+    /// Checks that there are enough huge pages for the point that needs the most of them.
+    fn require_huge_pages(&self, plan: &Plan) -> Result<(), RunError> {
+        let mut most: Option<(u64, &Point)> = None;
+        for point in &plan.points {
+            let needed = self.huge_pages_needed(point, &self.placement(point)?);
+            if most.is_none_or(|(pages, _)| needed > pages) {
+                most = Some((needed, point));
+            }
+        }
+        let Some((needed, point)) = most else {
+            return Ok(());
+        };
+        let pool = HugePages::read();
+        let free = pool.map_or(0, |pool| pool.available());
+        if needed <= free + pool.map_or(0, |pool| pool.overcommit) {
+            return Ok(());
+        }
+        Err(RunError::TooFewHugePages {
+            point: point.to_string(),
+            needed,
+            free,
+            pool: pool.map_or(0, |pool| pool.total) + needed - free,
+        })
     }
 
     fn placement(&self, point: &Point) -> Result<Placement, RunError> {

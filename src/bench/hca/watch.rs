@@ -61,7 +61,13 @@ impl Watch {
             let waited = self.changed.elapsed();
             return (waited >= PREPARATION).then_some(Over::NeverBegun);
         }
-        let counts = (control.posted(), control.received(), control.completed());
+        // Posting to a queue pair that has failed is no progress, however long it goes on.
+        let posted = if control.failed() {
+            0
+        } else {
+            control.posted()
+        };
+        let counts = (posted, control.received(), control.completed());
         if !self.begun || counts != self.counts {
             self.begun = true;
             self.counts = counts;

@@ -1,0 +1,51 @@
+//! Tests of the library, each in a process of its own.
+//!
+//! librdmacm keeps a device open until the process ends, and as long as it is open the kernel does not remove it: what
+//! the tests of the library use could not be taken away by those that come after them. And one that hangs can be ended.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::program::Program;
+
+/// Emulated, on a busy machine.
+const LIMIT: Duration = Duration::from_secs(120);
+/// Tells the process that it is the one.
+const VARIABLE: &str = "HCABENCH_SOFTROCE_TEST";
+
+/// Tests that run in processes of their own.
+macro_rules! library_tests {
+    ($($(#[$attribute:meta])* fn $name:ident() $body:block)+) => {$(
+        $(#[$attribute])*
+        #[test]
+        fn $name() {
+            $crate::own_process::run(concat!(module_path!(), "::", stringify!($name)), || $body);
+        }
+    )+};
+}
+
+/// Runs `work`, which is the test at this path, in another process.
+pub fn run(path: &str, work: fn()) {
+    let (_, name) = path
+        .split_once("::")
+        .expect("the path begins with the crate");
+    if std::env::var(VARIABLE).is_ok_and(|chosen| chosen == name) {
+        return work();
+    }
+    let this = std::env::current_exe().unwrap();
+    let arguments = format!("{name} --exact --nocapture --test-threads=1");
+    let ended = Program::under(
+        &["env", &format!("{VARIABLE}={name}")],
+        Path::new(&this),
+        &arguments,
+    )
+    .start()
+    .wait(LIMIT);
+    assert!(
+        ended.status.success() && ended.stdout.contains("1 passed; 0 failed; 0 ignored"),
+        "{}\n{}\n{}",
+        ended.status,
+        ended.stdout,
+        ended.stderr
+    );
+}
