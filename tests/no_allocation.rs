@@ -232,7 +232,7 @@ impl ClockUser for AllLoops {
             wait(),
             Elsewhere,
             SubmitStamp,
-            WaitForEvent,
+            WaitForEvent::default(),
             &fresh(),
         );
         burst(&clock, wait(), Elsewhere, SendStamp, BusyPolling, &fresh());

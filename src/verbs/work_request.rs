@@ -98,13 +98,14 @@ impl SendRequest {
         &self.source
     }
 
-    /// Turns the request to the message in slot `index`, with its number and immediate data, signalled or not.
+    /// Turns the request to the message in slot `index`, with its immediate data, signalled or not. The immediate data is
+    /// the request's number as well, so that completions of different bursts can be told apart.
     #[inline(always)]
     pub fn aim(&mut self, index: usize, immediate_data: u32, signaled: bool) {
         let address = self.source.payload().slot(index).address();
         let chain = self.chain();
         chain.element.addr = address;
-        chain.request.wr_id = index as u64;
+        chain.request.wr_id = u64::from(immediate_data);
         chain.request.imm_data_invalidated_rkey_union.imm_data = immediate_data.to_be();
         chain.request.send_flags =
             (chain.request.send_flags & !SIGNALED) | if signaled { SIGNALED } else { 0 };

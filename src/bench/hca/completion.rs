@@ -2,6 +2,7 @@
 
 use super::control::Control;
 use super::port::{CompletionPort, Failure, PollMode, Polled};
+use super::receiver::Tag;
 use crate::time::{Clock, Ticks};
 
 /// What the sending loop does about completions.
@@ -34,11 +35,15 @@ pub struct CompletionOutcome {
     pub failure: Option<Failure>,
 }
 
+/// More completions than a burst can have.
+const WITHOUT_END: u32 = u32::MAX;
+
 /// Takes completions and stores t_comp of each at its sequence number.
 pub struct Collector<'a, P> {
     port: P,
     stamps: &'a mut [Ticks],
     expected: u32,
+    tag: Tag,
     control: &'a Control,
     outcome: CompletionOutcome,
 }
@@ -50,9 +55,15 @@ impl<'a, P: CompletionPort> Collector<'a, P> {
             port,
             stamps,
             expected,
+            tag: Tag::new(0),
             control,
             outcome: CompletionOutcome::default(),
         }
+    }
+
+    /// Takes those of a burst; what is left of earlier ones is dropped. Without it, those of the first burst.
+    pub fn of_burst(self, tag: Tag) -> Self {
+        Collector { tag, ..self }
     }
 
     /// Takes one completion; false if there was none.
@@ -62,11 +73,15 @@ impl<'a, P: CompletionPort> Collector<'a, P> {
             Polled::Empty => false,
             Polled::Done(completion) => {
                 let stamp = clock.now();
-                if let Some(slot) = self.stamps.get_mut(completion.request as usize) {
-                    *slot = stamp;
+                let label = completion.request as u32;
+                if self.tag.is_of(label) {
+                    if let Some(slot) = self.stamps.get_mut(Tag::sequence(label) as usize) {
+                        *slot = stamp;
+                    }
+                    self.outcome.succeeded += 1;
+                    self.control
+                        .set_completed(self.outcome.succeeded + self.outcome.failed);
                 }
-                self.outcome.succeeded += 1;
-                self.control.set_completed(self.outcome.succeeded);
                 true
             }
             Polled::Failed(failure) => {
@@ -80,6 +95,15 @@ impl<'a, P: CompletionPort> Collector<'a, P> {
     fn fail(&mut self, failure: Failure) {
         self.outcome.failed += 1;
         self.control.set_failed();
+        self.control
+            .set_completed(self.outcome.succeeded + self.outcome.failed);
+        // From now on every request completes with an error, signalled or not: take what comes until told to stop. A
+        // failure of the queue itself is no completion, and none follows.
+        self.expected = if failure.request.is_some() {
+            WITHOUT_END
+        } else {
+            0
+        };
         match &self.outcome.failure {
             Some(first) if !first.consequence || failure.consequence => {}
             _ => self.outcome.failure = Some(failure),
@@ -91,25 +115,35 @@ impl<'a, P: CompletionPort> Collector<'a, P> {
         self.outcome.succeeded + self.outcome.failed >= self.expected
     }
 
+    /// Whether requests have failed, so that nobody knows how many completions there will be.
+    #[inline(always)]
+    fn is_failing(&self) -> bool {
+        self.expected == WITHOUT_END
+    }
+
     /// Takes completions until all are there or it is told to stop.
-    pub fn run<C: Clock, M: PollMode<P>>(mut self, clock: &C, _mode: M) -> CompletionOutcome {
-        if let Err(failure) = M::start(&mut self.port) {
+    pub fn run<C: Clock, M: PollMode<P>>(mut self, clock: &C, mut mode: M) -> CompletionOutcome {
+        if let Err(failure) = mode.start(&mut self.port) {
             self.fail(failure);
             return self.outcome;
         }
         self.control.announce_ready();
         let mut stopping = false;
         while !self.is_done() {
-            if !self.take(clock) {
+            let found = self.take(clock);
+            if !found || self.is_failing() {
                 // One more look after the word to stop: what came before it counts.
                 if stopping {
                     break;
                 }
                 stopping = self.control.stopped();
-                if !stopping && let Err(failure) = M::idle(&mut self.port) {
-                    self.fail(failure);
-                    break;
-                }
+            }
+            if !found
+                && !stopping
+                && let Err(failure) = mode.idle(&mut self.port)
+            {
+                self.fail(failure);
+                break;
             }
         }
         self.outcome
@@ -125,13 +159,13 @@ impl<P: CompletionPort> Collect for Collector<'_, P> {
     #[inline(always)]
     fn collect<C: Clock>(&mut self, clock: &C) {
         // A broken queue fails at each look, and would never be empty.
-        while !self.is_done() && self.take(clock) {}
+        while !self.is_done() && !self.control.stopped() && self.take(clock) {}
     }
 
     fn finish<C: Clock>(&mut self, clock: &C, control: &Control) {
         let mut stopping = false;
         while !self.is_done() {
-            if !self.take(clock) {
+            if !self.take(clock) || self.is_failing() {
                 // As in `run`.
                 if stopping {
                     break;
@@ -197,7 +231,7 @@ mod tests {
             let mut collector = Collector::new(port, &mut stamps, 3, &control);
             let outcome = match way {
                 0 => collector.run(&Counting, BusyPolling),
-                1 => collector.run(&Counting, WaitForEvent),
+                1 => collector.run(&Counting, WaitForEvent::default()),
                 _ => {
                     collector.finish(&Counting, &control);
                     collector.into_outcome()
@@ -211,9 +245,32 @@ mod tests {
     #[test]
     fn a_completion_of_an_unknown_request_is_counted_and_stored_nowhere() {
         let control = Control::default();
-        let (outcome, stamps) = run(&[done(2), done(u64::MAX)], 2, 2, &control);
+        let (outcome, stamps) = run(&[done(2), done(65_535)], 2, 2, &control);
         assert_eq!(outcome.succeeded, 2);
         assert_eq!(stamps, [Ticks(0), Ticks(0)]);
+    }
+
+    #[test]
+    fn a_completion_of_another_burst_is_not_taken_for_one_of_this() {
+        let control = Control::default();
+        let (old, new) = (Tag::new(4), Tag::new(5));
+        let of = |tag: Tag, sequence| done(u64::from(tag.immediate_data(sequence)));
+        let looks = [of(old, 0), of(new, 1), of(old, 1), of(new, 0)];
+        let port = Script::new(looks, Look::Empty, &control);
+        let mut stamps = [Ticks(0); 2];
+        let collector = Collector::new(port, &mut stamps, 2, &control).of_burst(new);
+        journal();
+        let outcome = collector.run(&Counting, BusyPolling);
+        assert_eq!((outcome.succeeded, outcome.failed), (2, 0));
+        // The second and the fourth reading of the clock.
+        let readings: Vec<_> = journal()
+            .into_iter()
+            .filter_map(|entry| match entry {
+                Entry::Clock(reading) => Some(Ticks(reading)),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(stamps, [readings[3], readings[1]]);
     }
 
     #[test]
@@ -244,31 +301,35 @@ mod tests {
     }
 
     #[test]
-    fn failures_count_towards_what_is_expected() {
+    fn after_a_failure_all_that_comes_is_counted_until_the_word_to_stop() {
+        // Unsignalled requests make no completion unless they fail: one is expected, many come.
+        let looks = [
+            Look::Failed(1, false),
+            Look::Failed(2, true),
+            Look::Empty,
+            Look::Failed(2, true),
+        ];
         let control = Control::default();
-        let (outcome, _) = run(
-            &[done(0), Look::Failed(1, false), Look::Failed(2, true)],
-            3,
-            3,
-            &control,
-        );
-        assert_eq!((outcome.succeeded, outcome.failed), (1, 2));
-        assert!(!control.stopped());
+        let (outcome, _) = run(&looks, 3, 1, &control);
+        assert_eq!((outcome.succeeded, outcome.failed), (0, 3));
+        assert_eq!(control.completed(), 3);
+        assert!(control.stopped());
     }
 
     #[test]
     fn an_event_that_cannot_be_had_ends_the_loop() {
         for (arming, sleeping, code, succeeded) in [
             (Some(0), None, 100, 0),
-            (Some(1), None, 100, 1),
+            (Some(1), None, 100, 2),
             (None, Some(0), 200, 1),
         ] {
             let control = Control::default();
             let mut stamps = [Ticks(0); 3];
-            let mut port = Script::new([done(0), Look::Empty, done(1)], Look::Empty, &control);
+            let looks = [done(0), Look::Empty, done(1), Look::Empty, done(2)];
+            let mut port = Script::new(looks, Look::Empty, &control);
             (port.arming_fails_at, port.sleeping_fails_at) = (arming, sleeping);
-            let outcome =
-                Collector::new(port, &mut stamps, 3, &control).run(&Counting, WaitForEvent);
+            let outcome = Collector::new(port, &mut stamps, 3, &control)
+                .run(&Counting, WaitForEvent::default());
             assert_eq!(outcome.succeeded, succeeded);
             assert_eq!(outcome.failure.unwrap().code, code);
             assert!(control.failed() && !control.stopped());
@@ -283,8 +344,8 @@ mod tests {
             let control = Control::default();
             let mut stamps = [Ticks(0); 3];
             let port = Eventful::new(&arrivals, &control);
-            let outcome =
-                Collector::new(port, &mut stamps, 3, &control).run(&Counting, WaitForEvent);
+            let outcome = Collector::new(port, &mut stamps, 3, &control)
+                .run(&Counting, WaitForEvent::default());
             assert_eq!(outcome.succeeded, 3, "{arrivals:?}");
             assert!(!control.stopped());
         }
@@ -337,7 +398,7 @@ mod tests {
     fn a_broken_queue_does_not_hold_the_sender() {
         let control = Control::default();
         let mut stamps = [Ticks(0); 2];
-        let port = Script::new([done(0)], Look::Failed(9, false), &control);
+        let port = Script::new([done(0)], Look::Broken(9), &control);
         let mut collector = Collector::new(port, &mut stamps, 2, &control);
         collector.collect(&Counting);
         let outcome = collector.into_outcome();
@@ -348,8 +409,9 @@ mod tests {
         prop_oneof![
             4 => Just(Look::Empty),
             6 => (0_u64..40).prop_map(done),
-            1 => any::<u64>().prop_map(done),
+            1 => any::<u16>().prop_map(|request| done(request.into())),
             1 => any::<bool>().prop_map(|consequence| Look::Failed(3, consequence)),
+            1 => Just(Look::Broken(4)),
             1 => Just(Look::Stop),
         ]
     }
@@ -369,7 +431,7 @@ mod tests {
             journal();
             let outcome = match way {
                 0 => collector.run(&Counting, BusyPolling),
-                1 => collector.run(&Counting, WaitForEvent),
+                1 => collector.run(&Counting, WaitForEvent::default()),
                 _ => {
                     collector.collect(&Counting);
                     collector.finish(&Counting, &control);
@@ -378,11 +440,12 @@ mod tests {
             };
             let readings = journal().iter().filter(|entry| matches!(entry, Entry::Clock(_))).count();
             prop_assert_eq!(readings, outcome.succeeded as usize);
-            prop_assert_eq!(control.completed(), outcome.succeeded);
+            prop_assert_eq!(control.completed(), outcome.succeeded + outcome.failed);
             prop_assert_eq!(control.failed(), outcome.failed > 0);
             prop_assert_eq!(outcome.failure.is_some(), outcome.failed > 0);
-            prop_assert!(outcome.succeeded + outcome.failed <= expected);
-            prop_assert!(outcome.succeeded + outcome.failed == expected || control.stopped());
+            prop_assert!(outcome.succeeded <= expected || outcome.failed > 0);
+            let all = outcome.succeeded + outcome.failed == expected;
+            prop_assert!(all || control.stopped() || outcome.failed > 0);
             prop_assert!(stamps.iter().filter(|stamp| stamp.0 != 0).count() <= outcome.succeeded as usize);
         }
     }

@@ -12,6 +12,7 @@ struct Apart<T>(T);
 pub struct Control {
     stop: Apart<AtomicBool>,
     ready: Apart<AtomicU32>,
+    begun: Apart<AtomicBool>,
     posted: Apart<AtomicU32>,
     sender_done: Apart<AtomicBool>,
     received: Apart<AtomicU32>,
@@ -53,6 +54,16 @@ impl Control {
         true
     }
 
+    /// All threads are ready and the first message is about to be posted.
+    pub fn set_begun(&self) {
+        self.begun.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether messages are being posted, or were.
+    pub fn begun(&self) -> bool {
+        self.begun.0.load(Ordering::Relaxed)
+    }
+
     /// Sets the number of posted messages. Release, so that who sees it may rewrite their stamps.
     #[inline(always)]
     pub fn set_posted(&self, count: u32) {
@@ -76,19 +87,20 @@ impl Control {
         self.sender_done.0.load(Ordering::Acquire)
     }
 
-    /// Sets the number of received messages.
+    /// Sets how far receiving is: one more than the number of the message that came last. After a loss that is more than
+    /// came, so that who rewrites stamps does not go on with those that will never arrive.
     #[inline(always)]
     pub fn set_received(&self, count: u32) {
         self.received.0.store(count, Ordering::Relaxed);
     }
 
-    /// Messages received so far.
+    /// How far receiving is: one more than the number of the message that came last.
     #[inline(always)]
     pub fn received(&self) -> u32 {
         self.received.0.load(Ordering::Relaxed)
     }
 
-    /// Sets the number of send completions taken.
+    /// Sets the number of send completions taken, good or bad.
     #[inline(always)]
     pub fn set_completed(&self, count: u32) {
         self.completed.0.store(count, Ordering::Relaxed);

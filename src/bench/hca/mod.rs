@@ -32,8 +32,6 @@ pub mod choice;
 #[cfg(feature = "rdma")]
 pub mod endpoints;
 #[cfg(feature = "rdma")]
-mod memory_needed;
-#[cfg(feature = "rdma")]
 pub mod run;
 #[cfg(feature = "rdma")]
 mod session;

@@ -99,13 +99,13 @@ pub trait PollMode<P: CompletionPort> {
     ///
     /// # Errors
     /// Those of the port.
-    fn start(port: &mut P) -> Result<(), Failure>;
+    fn start(&mut self, port: &mut P) -> Result<(), Failure>;
 
     /// Called when a look brought nothing; afterwards the next one is due.
     ///
     /// # Errors
     /// Those of the port.
-    fn idle(port: &mut P) -> Result<(), Failure>;
+    fn idle(&mut self, port: &mut P) -> Result<(), Failure>;
 }
 
 /// Looks again at once.
@@ -114,31 +114,41 @@ pub struct BusyPolling;
 
 impl<P: CompletionPort> PollMode<P> for BusyPolling {
     #[inline(always)]
-    fn start(_port: &mut P) -> Result<(), Failure> {
+    fn start(&mut self, _port: &mut P) -> Result<(), Failure> {
         Ok(())
     }
 
     #[inline(always)]
-    fn idle(_port: &mut P) -> Result<(), Failure> {
+    fn idle(&mut self, _port: &mut P) -> Result<(), Failure> {
         Ok(())
     }
 }
 
 /// Sleeps until there is an event.
-#[derive(Debug)]
-pub struct WaitForEvent;
+#[derive(Debug, Default)]
+pub struct WaitForEvent {
+    /// Whether an event was asked for, and a look taken since.
+    armed: bool,
+}
 
 impl<P: EventPort> PollMode<P> for WaitForEvent {
     #[inline(always)]
-    fn start(port: &mut P) -> Result<(), Failure> {
+    fn start(&mut self, port: &mut P) -> Result<(), Failure> {
+        self.armed = true;
         port.arm()
     }
 
-    // Armed again before the next look: a completion that comes in between is seen by that look, one that comes after
-    // it makes an event, so none is slept through.
+    // Awake, it looks first and asks for the next event only when nothing is left, so that asking does not stand between
+    // an event and the stamp of its completion. Between asking and sleeping there is one more look: what came before it
+    // is seen by that look, what comes after it makes an event, so none is slept through.
     #[inline(always)]
-    fn idle(port: &mut P) -> Result<(), Failure> {
-        port.sleep()?;
-        port.arm()
+    fn idle(&mut self, port: &mut P) -> Result<(), Failure> {
+        if self.armed {
+            self.armed = false;
+            port.sleep()
+        } else {
+            self.armed = true;
+            port.arm()
+        }
     }
 }

@@ -55,13 +55,13 @@ pub struct ReceiveOutcome {
 pub fn receive<C: Clock, P: CompletionPort, M: PollMode<P>>(
     clock: &C,
     port: &mut P,
-    _mode: M,
+    mut mode: M,
     tag: Tag,
     arrivals: &mut [Arrival],
     control: &Control,
 ) -> ReceiveOutcome {
     let mut outcome = ReceiveOutcome::default();
-    if let Err(failure) = M::start(port) {
+    if let Err(failure) = mode.start(port) {
         control.set_failed();
         outcome.failure = Some(failure);
         return outcome;
@@ -81,7 +81,7 @@ pub fn receive<C: Clock, P: CompletionPort, M: PollMode<P>>(
                 };
                 if tag.is_of(completion.immediate_data) {
                     received += 1;
-                    control.set_received(received as u32);
+                    control.set_received(Tag::sequence(completion.immediate_data) + 1);
                 } else {
                     // It is overwritten by the next one.
                     outcome.late += 1;
@@ -96,7 +96,7 @@ pub fn receive<C: Clock, P: CompletionPort, M: PollMode<P>>(
                     break;
                 }
                 stopping = control.stopped();
-                if !stopping && let Err(failure) = M::idle(port) {
+                if !stopping && let Err(failure) = mode.idle(port) {
                     control.set_failed();
                     outcome.failure = Some(failure);
                     break;
@@ -235,7 +235,7 @@ mod tests {
                 receive(
                     &Counting,
                     &mut port,
-                    WaitForEvent,
+                    WaitForEvent::default(),
                     tag,
                     &mut arrivals,
                     &control,
@@ -313,7 +313,7 @@ mod tests {
         let outcome = receive(
             &Counting,
             &mut port,
-            WaitForEvent,
+            WaitForEvent::default(),
             Tag::new(BURST),
             &mut arrivals,
             &control,
@@ -336,19 +336,24 @@ mod tests {
             (None, Some(1), 200),
         ] {
             let control = Control::default();
-            let looks = [message(0), Look::Empty, message(1), Look::Empty, message(2)];
-            let mut port = Script::new(looks, Look::Empty, &control);
+            let looks = [0, 1, 2, 3].map(|sequence| [message(sequence), Look::Empty]);
+            let mut port = Script::new(looks.into_iter().flatten(), Look::Empty, &control);
             (port.arming_fails_at, port.sleeping_fails_at) = (arming, sleeping);
             let mut arrivals = [Arrival::default(); 4];
             let outcome = receive(
                 &Counting,
                 &mut port,
-                WaitForEvent,
+                WaitForEvent::default(),
                 Tag::new(BURST),
                 &mut arrivals,
                 &control,
             );
-            assert_eq!(outcome.received, if sleeping == Some(1) { 2 } else { 1 });
+            let received = match (arming, sleeping) {
+                (Some(_), _) => 2,
+                (_, Some(0)) => 1,
+                _ => 3,
+            };
+            assert_eq!(outcome.received, received);
             assert_eq!(outcome.failure.unwrap().code, code);
             assert!(control.failed() && !control.stopped());
         }
@@ -364,7 +369,7 @@ mod tests {
             let outcome = receive(
                 &Counting,
                 &mut port,
-                WaitForEvent,
+                WaitForEvent::default(),
                 Tag::new(0),
                 &mut log,
                 &control,
@@ -386,7 +391,7 @@ mod tests {
             let outcome = receive(
                 &Counting,
                 &mut port,
-                WaitForEvent,
+                WaitForEvent::default(),
                 Tag::new(0),
                 &mut log,
                 &control,
@@ -403,6 +408,7 @@ mod tests {
             2 => any::<u16>().prop_map(|sequence| late(sequence.into())),
             2 => (any::<u64>(), any::<u32>()).prop_map(|(request, data)| Look::Done(request, data)),
             1 => any::<bool>().prop_map(|consequence| Look::Failed(3, consequence)),
+            1 => Just(Look::Broken(4)),
             1 => Just(Look::Stop),
         ]
     }
@@ -421,14 +427,15 @@ mod tests {
             let tag = Tag::new(BURST);
             journal();
             let outcome = if event {
-                receive(&Counting, &mut port, WaitForEvent, tag, &mut log, &control)
+                receive(&Counting, &mut port, WaitForEvent::default(), tag, &mut log, &control)
             } else {
                 receive(&Counting, &mut port, BusyPolling, tag, &mut log, &control)
             };
             let readings = journal().iter().filter(|entry| matches!(entry, Entry::Clock(_))).count();
             prop_assert_eq!(readings, outcome.received + outcome.late as usize);
             prop_assert!(outcome.received <= room);
-            prop_assert_eq!(control.received() as usize, outcome.received);
+            let last = outcome.received.checked_sub(1).map(|last| Tag::sequence(log[last].label));
+            prop_assert_eq!(control.received(), last.map_or(0, |sequence| sequence + 1));
             prop_assert!(log[..outcome.received].iter().all(|arrival| tag.is_of(arrival.label)));
             prop_assert!(log[..outcome.received].is_sorted_by_key(|arrival| arrival.stamp));
             prop_assert_eq!(control.failed(), outcome.failure.is_some());

@@ -17,7 +17,7 @@ use super::run::{RunError, Runner};
 use super::sender::SendOutcome;
 use super::stamper::StampOutcome;
 use super::threads::{self, Frame, Report, SenderSettings, Task, ThreadError, Worker};
-use super::watch::Watch;
+use super::watch::{Over, PREPARATION, Watch};
 use crate::buffer::{Arrival, PageKind};
 use crate::host::{CompletionBy, Placement, Role, Wakeable, interrupt};
 use crate::stats::{LatencyHistogram, MedianInterval, Summary};
@@ -30,7 +30,7 @@ pub(super) const GRACE: Duration = Duration::from_secs(2);
 #[derive(Default)]
 pub(super) struct Tally {
     messages: Vec<Message>,
-    pub(super) counts: Counts,
+    counts: Counts,
     faults: LoopFaults,
     posting_ns: u64,
     posted: u64,
@@ -65,6 +65,7 @@ pub(super) struct Session<'a> {
     workers: Vec<Worker>,
     stamp_pages: PageKind,
     bursts: u32,
+    signal_every: u32,
     endpoints: Arc<Endpoints>,
 }
 
@@ -149,6 +150,7 @@ impl<'a> Session<'a> {
             workers,
             stamp_pages: PageKind::Huge,
             bursts: 0,
+            signal_every,
             endpoints,
         };
         for _ in 0..session.workers.len() {
@@ -216,7 +218,13 @@ impl<'a> Session<'a> {
             } else if let Some(trouble) = watch.due().then(|| self.endpoints.trouble()).flatten() {
                 Some(Some(trouble))
             } else {
-                watch.is_over(&control).then_some(None)
+                watch.is_over(&control).map(|over| match over {
+                    Over::Quiet => None,
+                    Over::NeverBegun => Some(format!(
+                        "the threads were not ready within {} s: is the machine out of memory or too busy?",
+                        PREPARATION.as_secs()
+                    )),
+                })
             };
             if let Some(failure) = ending {
                 record.failure = failure.or(record.failure);
@@ -226,6 +234,7 @@ impl<'a> Session<'a> {
             }
         }
         record.find_failure();
+        record.find_shortage(count, self.point.service, self.signal_every);
         // Whatever was noticed first, this is the reason for it.
         if record.failure.is_some()
             && interrupt::requested().is_none()
@@ -278,7 +287,9 @@ impl<'a> Session<'a> {
                 // The stamp thread is at work while a message is under way.
                 tally.rewriting_ns += messages
                     .iter()
-                    .filter_map(|message| Some(message.received_ns? - message.submitted_ns))
+                    .filter_map(|message| {
+                        Some(message.received_ns?.saturating_sub(message.submitted_ns))
+                    })
                     .sum::<u64>();
             }
         }
@@ -315,7 +326,8 @@ impl<'a> Session<'a> {
                 priority: self.priority,
                 granted_inline: self.endpoints.sending().granted().inline_bytes,
                 loop_faults: tally.faults,
-                stamp_refresh_ns: (tally.rewritten > 0)
+                // Stamps of lost messages were rewritten as well, for a time that nobody knows.
+                stamp_refresh_ns: (tally.rewritten > 0 && tally.counts.lost == 0)
                     .then(|| tally.rewriting_ns as f64 / tally.rewritten as f64),
                 connection: match self.point.service {
                     Service::Rc => "rdma_create_id, RDMA_PS_TCP",
@@ -391,6 +403,38 @@ impl BurstRecord {
             Report::Restamped(outcome) => self.stamp = Some(outcome),
         }
         None
+    }
+
+    /// Calls it a failure when less was done than asked for and nothing else says why. Messages that UC and UD lose are
+    /// none, those of a reliable connection are.
+    fn find_shortage(&mut self, count: usize, service: Service, signal_every: u32) {
+        let posted = self
+            .send
+            .as_ref()
+            .map_or(0, |outcome| outcome.posted as usize);
+        let completed = self
+            .completion
+            .as_ref()
+            .map_or(0, |outcome| outcome.succeeded + outcome.failed);
+        let expected = threads::completions_expected(count, signal_every);
+        let shortage = if posted < count {
+            Some(format!("only {posted} of {count} messages were posted"))
+        } else if service == Service::Rc && self.arrivals.len() < count {
+            Some(format!(
+                "{} messages of a reliable connection did not arrive within --timeout: raise it, or mend the link",
+                count - self.arrivals.len()
+            ))
+        } else if completed < expected {
+            Some(format!(
+                "{} send requests did not complete within --timeout: raise it, or mend the link",
+                expected - completed
+            ))
+        } else {
+            None
+        };
+        if self.failure.is_none() {
+            self.failure = shortage;
+        }
     }
 
     /// Puts a failure of the loops in words, unless a graver one is known. What failed first says more than what follows.

@@ -11,7 +11,7 @@ use super::completion::{Collector, CompletionOutcome, Elsewhere};
 use super::config::{Operation, Poll, Timestamp};
 use super::control::Control;
 use super::endpoints::Endpoints;
-use super::port::{BusyPolling, WaitForEvent};
+use super::port::{BusyPolling, CompletionPort, Polled, WaitForEvent};
 use super::receiver::{ReceiveOutcome, Tag, receive};
 use super::sender::{SendOutcome, SendStamp, StampMode, SubmitStamp, send};
 use super::stamper::{StampOutcome, restamp};
@@ -202,12 +202,14 @@ impl<C: Clock> SendingThread<C> {
         stamp_mode: impl Fn() -> S,
     ) -> Result<(), ThreadError> {
         while let Ok(task) = tasks.recv() {
-            for sequence in 0..task.count {
+            // A large burst takes its time, even longer than a user who wants to end it.
+            for sequence in (0..task.count).take_while(|_| !task.control.stopped()) {
                 self.endpoints
                     .source()
                     .fill(sequence, task.number, sequence as u32);
             }
-            self.port.set_tag(Tag::new(task.number));
+            let tag = Tag::new(task.number);
+            self.port.set_tag(tag);
             let every = self.settings.signal_every;
             let submitted = &mut self.submitted[..task.count];
             let completed = &mut self.completed[..task.count];
@@ -217,7 +219,8 @@ impl<C: Clock> SendingThread<C> {
             let (outcome, completions, faults) = if self.settings.collects {
                 let expected = completions_expected(task.count, every);
                 let queue = self.endpoints.completion_port();
-                let mut collector = Collector::new(queue, completed, expected, control);
+                let mut collector =
+                    Collector::new(queue, completed, expected, control).of_burst(tag);
                 let (outcome, faults) = ready_to_send(&task, || {
                     send(
                         clock,
@@ -266,7 +269,9 @@ fn ready_to_send(
     task: &Task,
     work: impl FnOnce() -> SendOutcome,
 ) -> Result<(SendOutcome, u64), HostError> {
-    if !task.control.wait_until_ready(task.others) {
+    let all_ready = task.control.wait_until_ready(task.others);
+    task.control.set_begun();
+    if !all_ready {
         task.control.set_sender_done();
         let nothing = SendOutcome {
             posted: 0,
@@ -307,17 +312,32 @@ pub(super) fn start_receiver<C: Clock>(
             } else {
                 target.slots()
             };
-            (0..cleared).for_each(|slot| target.clear(slot));
+            let going_on = |_: &usize| !task.control.stopped();
+            (0..cleared)
+                .take_while(going_on)
+                .for_each(|slot| target.clear(slot));
+            let late_before = requests.drain(&mut port);
             requests.top_up(&endpoints, task.count)?;
             let log = &mut arrivals[..task.count];
             let (control, tag) = (&*task.control, Tag::new(task.number));
             let (outcome, faults) = counting_faults(|| match mode {
                 Poll::Busy => receive(&clock, &mut port, BusyPolling, tag, log, control),
-                Poll::Event => frame
-                    .wakeable
-                    .during(|| receive(&clock, &mut port, WaitForEvent, tag, log, control)),
+                Poll::Event => frame.wakeable.during(|| {
+                    receive(
+                        &clock,
+                        &mut port,
+                        WaitForEvent::default(),
+                        tag,
+                        log,
+                        control,
+                    )
+                }),
             })?;
             requests.took(outcome.received + outcome.late as usize);
+            let outcome = ReceiveOutcome {
+                late: outcome.late + late_before,
+                ..outcome
+            };
             let report = Report::Received {
                 arrivals: arrivals[..outcome.received].to_vec(),
                 outcome,
@@ -359,6 +379,18 @@ impl ReceiveRequests {
         Ok(())
     }
 
+    /// Takes the completions of messages that came after their burst was over, so that their requests are posted anew.
+    /// Returns how many there were.
+    fn drain(&mut self, port: &mut VerbsCompletionPort) -> u32 {
+        let mut late = 0;
+        // A failed one says no more than the burst to come will say itself.
+        while let Polled::Done(_) = port.poll() {
+            late += 1;
+        }
+        self.took(late);
+        late as u32
+    }
+
     fn took(&mut self, count: usize) {
         self.outstanding -= count.min(self.outstanding);
     }
@@ -384,12 +416,13 @@ pub(super) fn start_completion<C: Clock>(
             stamps.fill(Ticks(0));
             let expected = completions_expected(task.count, signal_every);
             let port: VerbsCompletionPort = endpoints.completion_port();
-            let collector = Collector::new(port, stamps, expected, &task.control);
+            let collector = Collector::new(port, stamps, expected, &task.control)
+                .of_burst(Tag::new(task.number));
             let (outcome, faults) = counting_faults(|| match mode {
                 Poll::Busy => collector.run(&clock, BusyPolling),
                 Poll::Event => frame
                     .wakeable
-                    .during(|| collector.run(&clock, WaitForEvent)),
+                    .during(|| collector.run(&clock, WaitForEvent::default())),
             })?;
             let report = Report::Completed {
                 completed: completed[..task.count].to_vec(),

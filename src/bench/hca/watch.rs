@@ -10,12 +10,25 @@ const LOOK: Duration = Duration::from_millis(200);
 /// How long to wait for late arrivals once something has failed.
 const AFTER_FAILURE: Duration = Duration::from_millis(500);
 
+/// How long filling the slots of a burst and posting its receive requests may take.
+pub(super) const PREPARATION: Duration = Duration::from_secs(120);
+
+/// Why a burst is over before all its messages arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Over {
+    /// The threads did not get ready.
+    NeverBegun,
+    /// Nothing has happened for as long as the user wants to wait.
+    Quiet,
+}
+
 /// Sees when nothing more is to be expected.
 pub(super) struct Watch {
     pub(super) look: Duration,
     timeout: Duration,
     pause: Duration,
     counts: (u32, u32, u32),
+    begun: bool,
     changed: Instant,
     looked: Instant,
 }
@@ -27,6 +40,7 @@ impl Watch {
             timeout,
             pause: Duration::from_nanos(pause.0),
             counts: (0, 0, 0),
+            begun: false,
             changed: Instant::now(),
             looked: Instant::now(),
         }
@@ -41,13 +55,24 @@ impl Watch {
         due
     }
 
-    /// Whether nothing has happened for so long that nothing will.
-    pub(super) fn is_over(&mut self, control: &Control) -> bool {
-        let counts = (control.posted(), control.received(), control.completed());
-        if counts != self.counts {
+    /// Why nothing more is to be expected, if so.
+    pub(super) fn is_over(&mut self, control: &Control) -> Option<Over> {
+        if !control.begun() {
+            let waited = self.changed.elapsed();
+            return (waited >= PREPARATION).then_some(Over::NeverBegun);
+        }
+        // Posting to a queue pair that has failed is no progress, however long it goes on.
+        let posted = if control.failed() {
+            0
+        } else {
+            control.posted()
+        };
+        let counts = (posted, control.received(), control.completed());
+        if !self.begun || counts != self.counts {
+            self.begun = true;
             self.counts = counts;
             self.changed = Instant::now();
-            return false;
+            return None;
         }
         let patience = if control.failed() {
             self.timeout.min(AFTER_FAILURE)
@@ -56,6 +81,50 @@ impl Watch {
         } else {
             self.timeout + self.pause
         };
-        self.changed.elapsed() >= patience
+        (self.changed.elapsed() >= patience).then_some(Over::Quiet)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMEOUT: Duration = Duration::from_millis(20);
+
+    #[test]
+    fn patience_begins_with_the_first_message_not_with_the_preparation() {
+        let control = Control::default();
+        let mut watch = Watch::new(TIMEOUT, Nanos(0));
+        std::thread::sleep(2 * TIMEOUT);
+        assert_eq!(watch.is_over(&control), None);
+        control.set_begun();
+        assert_eq!(watch.is_over(&control), None);
+        std::thread::sleep(2 * TIMEOUT);
+        assert_eq!(watch.is_over(&control), Some(Over::Quiet));
+    }
+
+    #[test]
+    fn an_arrival_starts_the_patience_anew() {
+        let control = Control::default();
+        control.set_begun();
+        let mut watch = Watch::new(TIMEOUT, Nanos(0));
+        watch.is_over(&control);
+        std::thread::sleep(2 * TIMEOUT);
+        control.set_received(1);
+        assert_eq!(watch.is_over(&control), None);
+        std::thread::sleep(2 * TIMEOUT);
+        assert_eq!(watch.is_over(&control), Some(Over::Quiet));
+    }
+
+    #[test]
+    fn a_pause_between_posts_is_not_held_against_the_sender() {
+        let control = Control::default();
+        control.set_begun();
+        let mut watch = Watch::new(TIMEOUT, Nanos(3_600_000_000_000));
+        watch.is_over(&control);
+        std::thread::sleep(2 * TIMEOUT);
+        assert_eq!(watch.is_over(&control), None);
+        control.set_sender_done();
+        assert_eq!(watch.is_over(&control), Some(Over::Quiet));
     }
 }

@@ -70,8 +70,10 @@ pub(crate) enum Look {
     Empty,
     /// A completion of this request, with this immediate data.
     Done(u64, u32),
-    /// A failure with this code, and whether it only follows from another.
+    /// A request that failed with this code, and whether that only follows from another.
     Failed(i64, bool),
+    /// A queue that is broken, with this code.
+    Broken(i64),
     /// Tells the loops to stop, then the next look.
     Stop,
 }
@@ -139,7 +141,11 @@ impl CompletionPort for Script<'_> {
                 immediate_data,
                 bytes: 8,
             }),
-            Look::Failed(code, consequence) => Polled::Failed(failure(code, consequence)),
+            Look::Failed(code, consequence) => Polled::Failed(Failure {
+                request: Some(7),
+                ..failure(code, consequence)
+            }),
+            Look::Broken(code) => Polled::Failed(failure(code, false)),
         }
     }
 }
