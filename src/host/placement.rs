@@ -31,13 +31,13 @@ pub enum Role {
 }
 
 impl Role {
-    /// The option by which the user names the CPU; none for the stamp thread, which is placed beside the others.
+    /// The option by which the user names the CPU.
     pub fn option(self) -> Option<&'static str> {
         match self {
             Self::Sender => Some("--sender-cpu"),
             Self::Receiver => Some("--receiver-cpu"),
             Self::Completion => Some("--completion-cpu"),
-            Self::Stamp => None,
+            Self::Stamp => Some("--stamp-cpu"),
         }
     }
 

@@ -171,6 +171,6 @@ library_tests! {
 
     fn the_loops_that_wait_for_events_allocate_nothing() {
         let _machine = Machine::take();
-        run(Service::Rc, Operation::Send, false, true, || WaitForEvent);
+        run(Service::Rc, Operation::Send, false, true, WaitForEvent::default);
     }
 }
