@@ -113,7 +113,8 @@ fn run<M: PollMode<VerbsCompletionPort>>(
         let completing = scope.spawn(move || {
             let mut stamps = StampBuffer::<Ticks>::new(MESSAGES, policy).unwrap();
             let port = endpoints.completion_port();
-            let collector = Collector::new(port, &mut stamps[..], MESSAGES as u32, control);
+            let collector =
+                Collector::new(port, &mut stamps[..], MESSAGES as u32, control).of_burst(tag);
             let (outcome, calls) = allocator_calls(|| collector.run(clock, mode()));
             assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
             (outcome.succeeded as usize, calls)
