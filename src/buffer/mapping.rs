@@ -213,7 +213,7 @@ fn transparent_share(start: usize, length: usize) -> PageKind {
         return PageKind::Small;
     };
     let mut inside = false;
-    let mut huge_kib = 0;
+    let (mut huge_kib, mut all_kib) = (0, 0);
     for line in maps.lines() {
         let mut words = line.split_ascii_whitespace();
         let Some(first) = words.next() else { continue };
@@ -224,16 +224,25 @@ fn transparent_share(start: usize, length: usize) -> PageKind {
             ) {
                 inside = from < start + length && start < to;
             }
-        } else if inside && first == "AnonHugePages:" {
-            huge_kib += words
+        } else if inside && matches!(first, "AnonHugePages:" | "Size:") {
+            let kib = words
                 .next()
-                .and_then(|word| word.parse::<usize>().ok())
-                .unwrap_or(0);
+                .and_then(|word| word.parse().ok())
+                .unwrap_or(0_usize);
+            *(if first == "Size:" {
+                &mut all_kib
+            } else {
+                &mut huge_kib
+            }) += kib;
         }
     }
+    // The kernel tells it of a whole mapping, which can hold more than this buffer: its ends, which no huge page fits, and
+    // neighbours that were joined to it. In doubt it is less.
     match huge_kib * 1024 {
         0 => PageKind::Small,
-        bytes if bytes >= length => PageKind::TransparentHuge,
+        bytes if bytes >= length && bytes + 2 * HUGE_PAGE >= all_kib * 1024 => {
+            PageKind::TransparentHuge
+        }
         _ => PageKind::PartlyTransparentHuge,
     }
 }

@@ -1,7 +1,6 @@
 //! The messages themselves: one slot each, a time stamp in the first eight bytes, a pattern behind it.
 //!
-//! The HCA (or another thread) writes this memory, so it is only ever touched through raw pointers: volatile for the
-//! pattern, atomic for the stamp.
+//! The HCA (or another thread) writes this memory, so it is only ever touched through raw pointers, as atomic words.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -105,7 +104,7 @@ impl StampCursor {
 /// A payload buffer shared by the threads and handles that use its memory.
 pub type Payload = Arc<PayloadBuffer>;
 
-// SAFETY: all access goes through raw pointers, atomic or volatile, and the methods say who may write when.
+// SAFETY: all access goes through raw pointers and is atomic.
 unsafe impl Sync for PayloadBuffer {}
 // SAFETY: the memory is not bound to a thread.
 unsafe impl Send for PayloadBuffer {}
@@ -187,38 +186,39 @@ impl PayloadBuffer {
     }
 
     /// Writes the pattern of message `seq` of burst `burst` behind the stamp of a slot, and zero into the stamp.
-    /// Nobody else may use the slot meanwhile.
     pub fn fill(&self, index: usize, burst: u32, seq: u32) {
-        let slot = self.slot(index);
-        slot.store_stamp(Ticks(0));
-        for word in 1..self.message / STAMP {
-            // SAFETY: the word lies within the slot (bounded by the message's length) and is aligned; see `slot`.
-            unsafe {
-                slot.start
-                    .cast::<u64>()
-                    .add(word)
-                    .write_volatile(pattern(burst, seq, word))
+        for (word, place) in self.words(index) {
+            let value = if word == 0 {
+                0
+            } else {
+                pattern(burst, seq, word)
             };
+            place.store(value, Ordering::Relaxed);
         }
     }
 
-    /// Sets a slot to zero, stamp and pattern. Nobody else may use the slot meanwhile.
+    /// Sets a slot to zero, stamp and pattern.
     pub fn clear(&self, index: usize) {
-        let slot = self.slot(index);
-        slot.store_stamp(Ticks(0));
-        for word in 1..self.message / STAMP {
-            // SAFETY: as in `fill`.
-            unsafe { slot.start.cast::<u64>().add(word).write_volatile(0) };
+        for (_, place) in self.words(index) {
+            place.store(0, Ordering::Relaxed);
         }
     }
 
     /// Whether a slot holds the pattern of message `seq` of burst `burst` behind its stamp.
     pub fn holds(&self, index: usize, burst: u32, seq: u32) -> bool {
-        let slot = self.slot(index);
-        (1..self.message / STAMP).all(|word| {
-            // SAFETY: as in `fill`; volatile, because the HCA may have written it.
-            let found = unsafe { slot.start.cast::<u64>().add(word).read_volatile() };
-            found == pattern(burst, seq, word)
+        self.words(index)
+            .skip(1)
+            .all(|(word, place)| place.load(Ordering::Relaxed) == pattern(burst, seq, word))
+    }
+
+    /// The words of a message with their numbers, the stamp first.
+    fn words(&self, index: usize) -> impl Iterator<Item = (usize, &AtomicU64)> {
+        let start = self.slot(index).start.cast::<u64>();
+        (0..self.message / STAMP).map(move |word| {
+            // SAFETY: the word lies within the slot (bounded by the message's length) and is aligned, as slots are; the
+            // reference borrows the buffer. All access to the memory but the HCA's is atomic; what the HCA wrote is ordered
+            // before by the completion that was polled.
+            (word, unsafe { AtomicU64::from_ptr(start.add(word)) })
         })
     }
 }

@@ -89,17 +89,13 @@ impl Compromise {
                 "latencies hold the scheduler's time slices, and with --priority one of the two may never run; {OWN_CORE}"
             ),
             Self::SmtSiblings { .. } => format!("each slows the other down; {OWN_CORE}"),
-            Self::NumaRemote { role, device_node, .. } => {
-                let how = match role.option() {
-                    Some(option) => format!("name a CPU of node {device_node} by {option}"),
-                    None => format!("leave a core of node {device_node} free for it"),
-                };
-                format!("each access to the device crosses the interconnect; {how}")
+            Self::NumaRemote { role, device_node, .. } => format!(
+                "each access to the device crosses the interconnect; name a CPU of node {device_node} by {}",
+                role.option()
+            ),
+            Self::EfficiencyCore { role, .. } => {
+                format!("it is slower; name a performance core by {}", role.option())
             }
-            Self::EfficiencyCore { role, .. } => match role.option() {
-                Some(option) => format!("it is slower; name a performance core by {option}"),
-                None => "it is slower; leave a performance core free for it".to_owned(),
-            },
             Self::CompletionBySender => {
                 "completion latencies include the wait for the sender's next look; name a CPU by --completion-cpu, or \
                  use --poll-comp event"

@@ -175,6 +175,11 @@ pub fn address_space_size() -> Option<u64> {
     SystemFiles::of_this_machine().kibibytes("proc/self/status", "VmSize")
 }
 
+/// The memory of the machine in bytes (MemTotal).
+pub fn physical_memory() -> Option<u64> {
+    SystemFiles::of_this_machine().kibibytes("proc/meminfo", "MemTotal")
+}
+
 /// Bit of CAP_IPC_LOCK in a capability mask (`linux/capability.h`).
 const CAP_IPC_LOCK: u32 = 14;
 

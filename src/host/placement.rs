@@ -31,19 +31,14 @@ pub enum Role {
 }
 
 impl Role {
-    /// The option by which the user names the CPU; none for the stamp thread, which is placed beside the others.
-    pub fn option(self) -> Option<&'static str> {
+    /// The option by which the user names the CPU.
+    pub fn option(self) -> &'static str {
         match self {
-            Self::Sender => Some("--sender-cpu"),
-            Self::Receiver => Some("--receiver-cpu"),
-            Self::Completion => Some("--completion-cpu"),
-            Self::Stamp => None,
+            Self::Sender => "--sender-cpu",
+            Self::Receiver => "--receiver-cpu",
+            Self::Completion => "--completion-cpu",
+            Self::Stamp => "--stamp-cpu",
         }
-    }
-
-    /// The option, or for a role without one what stands for it in an error.
-    fn named_by(self) -> &'static str {
-        self.option().unwrap_or("stamp thread on CPU")
     }
 }
 
@@ -226,7 +221,7 @@ impl<'a> Planner<'a> {
         for (role, request) in self.requests() {
             let Some(id) = request.cpu else { continue };
             let unavailable = |reason| HostError::CpuUnavailable {
-                option: role.named_by(),
+                option: role.option(),
                 cpu: id,
                 reason,
                 allowed: self.allowed.clone(),
@@ -248,8 +243,8 @@ impl<'a> Planner<'a> {
         match (self.request.sender.cpu, self.request.receiver.cpu) {
             (Some(sender), Some(receiver)) if sender == receiver && self.allowed.len() > 1 => {
                 Err(HostError::SameCpu {
-                    first: Role::Sender.named_by(),
-                    second: Role::Receiver.named_by(),
+                    first: Role::Sender.option(),
+                    second: Role::Receiver.option(),
                     cpu: sender,
                     allowed: self.allowed.clone(),
                 })

@@ -4,6 +4,7 @@
 //! never put two of them on one CPU ([`super::Placement::shares_cpu`]).
 
 use super::error::HostError;
+use super::system_files::SystemFiles;
 use nix::errno::Errno;
 use serde::Serialize;
 use std::fmt;
@@ -126,6 +127,13 @@ fn set(wanted: SchedulingPolicy, policy: libc::c_int, priority: i32) -> Result<(
             found: found.to_string(),
         })
     }
+}
+
+/// Whether the kernel keeps some time for threads without a real-time priority (`kernel.sched_rt_runtime_us`). Without,
+/// threads that spin at such a priority on all CPUs leave none to anybody else.
+pub fn is_throttled() -> bool {
+    let limit = SystemFiles::of_this_machine().number::<i64>("proc/sys/kernel/sched_rt_runtime_us");
+    limit.is_none_or(|limit| limit >= 0)
 }
 
 #[cfg(test)]

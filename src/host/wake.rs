@@ -4,8 +4,8 @@
 //! nothing, and which was installed without SA_RESTART, makes that `read` return EINTR.
 //!
 //! A signal that comes just before the thread enters `read` is lost. So the one who wakes first sets a flag that the
-//! thread looks at before each blocking call, and then repeats the signal until the thread is out:
-//! [`Wakeable::wake_until_gone`].
+//! thread looks at before each blocking call, and then repeats the signal until the thread is out: by
+//! [`Wakeable::wake_until_gone`], or by [`Wakeable::wake`] in a loop of its own.
 
 use super::error::HostError;
 use nix::errno::Errno;

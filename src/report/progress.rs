@@ -1,6 +1,7 @@
 //! A bar over a sweep, on standard error.
 //!
-//! The bar is redrawn when a point begins or ends and at no other time: nothing runs beside a measurement. It shows the points
+//! The bar is redrawn when a point begins or ends, and when its caller says how far the point is: no thread of its own runs
+//! beside a measurement. It shows the points
 //! done, the time passed and the time left by the mean of the points so far, the figures of the last point and the name
 //! of the one being measured.
 //!

@@ -9,8 +9,9 @@ use super::{Clock, Monotonic, Nanos, Ticks};
 pub struct StampCost {
     /// Nanoseconds from one reading to the next in a loop of nothing else: the median of many batches.
     pub cost_ns: f64,
-    /// The smallest step between two readings that differ, in nanoseconds.
-    pub resolution_ns: f64,
+    /// The step the clock moves in, in nanoseconds: the greatest that divides all differences between readings; `None` if
+    /// it never moved.
+    pub resolution_ns: Option<f64>,
 }
 
 const BATCHES: usize = 200;
@@ -20,7 +21,7 @@ const READINGS_PER_BATCH: usize = 100;
 pub fn measure_stamp_cost<C: Clock>(clock: &C) -> StampCost {
     let judge = Monotonic::default();
     let mut batches = [0.0_f64; BATCHES];
-    let mut smallest = u64::MAX;
+    let mut step = 0;
     for batch in &mut batches {
         let mut readings = [Ticks(0); READINGS_PER_BATCH];
         let before = judge.now();
@@ -30,17 +31,22 @@ pub fn measure_stamp_cost<C: Clock>(clock: &C) -> StampCost {
         let after = judge.now();
         *batch = (after.0 - before.0) as f64 / READINGS_PER_BATCH as f64;
         for pair in readings.windows(2) {
-            if pair[1] > pair[0] {
-                smallest = smallest.min(pair[1].0 - pair[0].0);
-            }
+            step = greatest_common_divisor(step, pair[1].0.saturating_sub(pair[0].0));
         }
     }
     batches.sort_by(f64::total_cmp);
     let ticks_per_second = clock.ticks_in(Nanos(1_000_000_000)).0 as f64;
     StampCost {
         cost_ns: batches[BATCHES / 2],
-        resolution_ns: smallest as f64 * 1e9 / ticks_per_second,
+        resolution_ns: (step > 0).then(|| step as f64 * 1e9 / ticks_per_second),
     }
+}
+
+fn greatest_common_divisor(mut first: u64, mut second: u64) -> u64 {
+    while second != 0 {
+        (first, second) = (second, first % second);
+    }
+    first
 }
 
 #[cfg(test)]
@@ -48,12 +54,45 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reading_costs_something_and_its_step_is_no_larger_than_the_cost_allows() {
+    fn a_reading_costs_something_and_its_step_is_known() {
         let cost = measure_stamp_cost(&Monotonic::default());
         assert!(cost.cost_ns > 0.0 && cost.cost_ns < 1e6, "{cost:?}");
-        assert!(
-            cost.resolution_ns >= 1.0 && cost.resolution_ns < 1e9,
-            "{cost:?}"
-        );
+        let resolution = cost.resolution_ns.unwrap();
+        assert!((1.0..1e9).contains(&resolution), "{cost:?}");
+    }
+
+    /// A clock that moves by `step` at every reading, and by 3000 more at every tenth.
+    #[derive(Clone, Copy)]
+    struct Coarse {
+        step: u64,
+    }
+
+    thread_local! {
+        static READINGS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+    }
+
+    impl Clock for Coarse {
+        fn kind(&self) -> crate::time::ClockKind {
+            crate::time::ClockKind::MonotonicRaw
+        }
+        fn now(&self) -> Ticks {
+            READINGS.set(READINGS.get() + 1);
+            let tenths = READINGS.get() / 10 * u64::from(self.step > 0);
+            Ticks(READINGS.get() * self.step + tenths * 3000)
+        }
+        fn to_nanos(&self, reading: Ticks) -> Nanos {
+            Nanos(reading.0)
+        }
+        fn ticks_in(&self, length: Nanos) -> Ticks {
+            Ticks(length.0)
+        }
+    }
+
+    #[test]
+    fn the_resolution_is_the_step_of_the_clock_not_the_time_a_reading_takes() {
+        let resolution = |step| measure_stamp_cost(&Coarse { step }).resolution_ns;
+        assert_eq!(resolution(750), Some(750.0));
+        assert_eq!(resolution(70), Some(10.0));
+        assert_eq!(resolution(0), None);
     }
 }

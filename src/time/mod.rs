@@ -94,6 +94,17 @@ pub enum AnyClock {
     Tsc(Tsc),
 }
 
+/// Why the TSC is used, and at which rate.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct TscFacts {
+    /// On whose word.
+    #[cfg(target_arch = "x86_64")]
+    pub trust: TscTrust,
+    /// The measured rate.
+    #[serde(flatten)]
+    pub calibration: Calibration,
+}
+
 /// Why a clock cannot be used here.
 #[derive(Debug, thiserror::Error)]
 pub enum ClockError {
@@ -132,11 +143,14 @@ impl AnyClock {
         }
     }
 
-    /// How the TSC was calibrated; `None` for the POSIX clocks.
-    pub fn calibration(&self) -> Option<Calibration> {
+    /// What there is to know of the TSC; `None` for the POSIX clocks.
+    pub fn tsc_facts(&self) -> Option<TscFacts> {
         match self {
             #[cfg(target_arch = "x86_64")]
-            AnyClock::Tsc(clock) => Some(clock.calibration()),
+            AnyClock::Tsc(clock) => Some(TscFacts {
+                trust: clock.trust(),
+                calibration: clock.calibration(),
+            }),
             _ => None,
         }
     }

@@ -17,6 +17,7 @@ const FRACTION_BITS: u32 = 40;
 #[derive(Debug, Clone, Copy)]
 pub struct Tsc {
     calibration: Calibration,
+    trust: TscTrust,
     /// Nanoseconds per tick, as a fixed-point number with [`FRACTION_BITS`] behind the point.
     nanos_per_tick: u64,
 }
@@ -36,8 +37,8 @@ pub enum TscTrust {
 pub enum TscError {
     /// Neither the processor nor the kernel vouches for it.
     #[error(
-        "the TSC cannot be used as a clock: the processor does not call it invariant and the kernel's clock source is \
-         {clock_source}, not tsc: use --clock monotonic"
+        "the TSC cannot be used as a clock: the processor does not call it invariant or the kernel has dropped it, and \
+         the kernel's clock source is {clock_source}, not tsc: use --clock monotonic"
     )]
     NotTrusted {
         /// The kernel's current clock source.
@@ -54,10 +55,15 @@ impl TscTrust {
     /// # Errors
     /// When nobody does.
     pub fn find() -> Result<Self, TscError> {
+        const SOURCES: &str = "/sys/devices/system/clocksource/clocksource0";
+        let sources = std::fs::read_to_string(format!("{SOURCES}/available_clocksource"));
+        // A kernel that has found it unstable or different between CPUs takes it off its list.
+        let dropped =
+            sources.is_ok_and(|list| !list.split_ascii_whitespace().any(|one| one == "tsc"));
         let invariant = raw_cpuid::CpuId::new()
             .get_advanced_power_mgmt_info()
             .is_some_and(|info| info.has_invariant_tsc());
-        if invariant {
+        if invariant && !dropped {
             return Ok(TscTrust::Invariant);
         }
         let clock_source = std::fs::read_to_string(
@@ -78,10 +84,13 @@ impl Tsc {
     /// # Errors
     /// When it cannot be trusted, or its rate does not settle.
     pub fn calibrated() -> Result<Self, TscError> {
-        TscTrust::find()?;
+        let trust = TscTrust::find()?;
         let calibration =
             calibrate_against(|| read().0, &MonotonicRaw::default(), std::thread::sleep)?;
-        Ok(Tsc::with_calibration(calibration))
+        Ok(Tsc {
+            trust,
+            ..Tsc::with_calibration(calibration)
+        })
     }
 
     fn with_calibration(calibration: Calibration) -> Self {
@@ -89,8 +98,14 @@ impl Tsc {
             (1e9 / calibration.hertz * (1u64 << FRACTION_BITS) as f64).round() as u64;
         Tsc {
             calibration,
+            trust: TscTrust::Invariant,
             nanos_per_tick,
         }
+    }
+
+    /// On whose word it is used.
+    pub fn trust(&self) -> TscTrust {
+        self.trust
     }
 
     /// How the rate was found.

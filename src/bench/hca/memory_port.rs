@@ -38,10 +38,6 @@ pub struct MemoryReceivePort {
     next: usize,
 }
 
-/// Send completions of a port that has none; always empty.
-#[derive(Debug)]
-pub struct NoCompletions;
-
 /// Both ends of a connection for `messages` messages, whose immediate data are `first_label` and what follows.
 pub fn connect(messages: usize, first_label: u32) -> (MemorySendPort, MemoryReceivePort) {
     let shared = Arc::new(Shared {
@@ -103,12 +99,6 @@ impl CompletionPort for MemoryReceivePort {
             immediate_data: label as u32,
             bytes: 8,
         })
-    }
-}
-
-impl CompletionPort for NoCompletions {
-    fn poll(&mut self) -> Polled {
-        Polled::Empty
     }
 }
 
@@ -246,6 +236,5 @@ mod tests {
         send_port.post().unwrap();
         assert!(matches!(receive_port.poll(), Polled::Done(_)));
         assert!(matches!(receive_port.poll(), Polled::Empty));
-        assert!(matches!(NoCompletions.poll(), Polled::Empty));
     }
 }

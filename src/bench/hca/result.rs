@@ -7,7 +7,7 @@ use super::plan::Point;
 use crate::buffer::PageKind;
 use crate::host::{CompletionBy, Placement};
 use crate::stats::{LatencyHistogram, MedianInterval, Summary};
-use crate::time::{Calibration, StampCost};
+use crate::time::{StampCost, TscFacts};
 
 /// What became of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -119,8 +119,8 @@ pub struct InstrumentCosts {
     pub stamp: StampCost,
     /// The same loops over shared memory between the same two CPUs.
     pub floor: Floor,
-    /// How the TSC was calibrated, if it is the clock.
-    pub calibration: Option<Calibration>,
+    /// What there is to know of the TSC, if it is the clock.
+    pub tsc: Option<TscFacts>,
 }
 
 /// The circumstances of a point that were not asked for but obtained.

@@ -9,19 +9,22 @@ use super::config::{Config, Named, Poll, Service, Timestamp};
 use super::endpoints::{EndpointError, GLOBAL_ROUTE_HEADER, queue_pair_lengths};
 use super::floor::{FloorError, measure_floor};
 use super::plan::{Limits, Plan, Point};
-use super::result::{InstrumentCosts, PointResult};
+use super::result::{InstrumentCosts, Message, PointResult};
 use super::session::{GRACE, Session, Tally};
 use super::threads::ThreadError;
 use crate::buffer::{Arrival, Bytes, HugePagePolicy, PayloadBuffer};
 use crate::cm::{CmError, EventChannel};
 use crate::host::{
-    HostError, HugePages, MemoryLock, Placement, PlacementRequest, Role, RoleRequest, Topology,
-    Waiting, Wakeable, memory_lock, pinning,
+    Compromise, HostError, HugePages, MemoryLock, Placement, PlacementRequest, Role, RoleRequest,
+    Topology, Waiting, Wakeable, memory_lock, pinning, priority,
 };
 use crate::time::{AnyClock, Clock, ClockError, ClockKind, ClockUser, Ticks, measure_stamp_cost};
 use crate::verbs::{
     Capabilities, Context, ServiceType, VerbsError, devices, granted_inline, try_queue_pair,
 };
+
+/// Bytes that a message takes in memory until its point is written: the judged message and its latencies, sorted.
+const BYTES_PER_RESULT: u64 = (size_of::<Message>() + 4 * size_of::<i64>()) as u64;
 
 /// Bytes of a huge page.
 const HUGE_PAGE: u64 = 2 << 20;
@@ -64,6 +67,32 @@ pub enum RunError {
         free: u64,
         /// The size of the pool that would do.
         pool: u64,
+    },
+    /// The results of a point would not fit into memory.
+    #[error(
+        "--burst {burst} with --repeat {repeat} is impossible here: the {messages} messages of that point take {needed} \
+         of memory, this machine has {total}: use a smaller --repeat, and several runs"
+    )]
+    TooManyMessages {
+        /// Messages of a burst.
+        burst: u32,
+        /// Bursts.
+        repeat: u32,
+        /// Their product.
+        messages: u64,
+        /// What it takes.
+        needed: Bytes,
+        /// What there is.
+        total: Bytes,
+    },
+    /// Real-time threads on all CPUs, and nothing that keeps them in check.
+    #[error(
+        "--priority {priority} is impossible here: the measuring threads would spin on every CPU, and \
+         kernel.sched_rt_runtime_us is -1, so nothing else would ever run: set that to 950000, or leave out --priority"
+    )]
+    PriorityLeavesNothing {
+        /// The priority asked for.
+        priority: u8,
     },
     /// A thread could not be started.
     #[error("the {0} could not be started: {1}")]
@@ -195,8 +224,30 @@ impl Runner {
     /// # Errors
     /// With what is missing and how to get it.
     pub fn prepare(&mut self, plan: &Plan) -> Result<(), RunError> {
+        let total = memory_lock::physical_memory();
         for point in &plan.points {
+            let messages = u64::from(point.burst) * u64::from(self.config.repeat);
+            let needed = messages * BYTES_PER_RESULT;
+            if let Some(total) = total.filter(|total| needed > total / 2) {
+                return Err(RunError::TooManyMessages {
+                    burst: point.burst,
+                    repeat: self.config.repeat,
+                    messages,
+                    needed: Bytes(needed),
+                    total: Bytes(total),
+                });
+            }
             let placement = self.placement(point)?;
+            let no_cpu_left = placement
+                .warnings
+                .iter()
+                .any(|warning| warning.compromise == Compromise::SupervisorShares);
+            if let Some(priority) = self.config.priority
+                && no_cpu_left
+                && !priority::is_throttled()
+            {
+                return Err(RunError::PriorityLeavesNothing { priority });
+            }
             if let Some(priority) = self.config.priority.filter(|_| placement.shares_cpu()) {
                 return Err(RunError::PriorityOnSharedCpu { priority });
             }
@@ -210,7 +261,10 @@ impl Runner {
         let buffers = plan
             .points
             .iter()
-            .map(|point| self.bytes_needed(point).0)
+            .map(|point| {
+                let messages = u64::from(point.burst) * u64::from(self.config.repeat);
+                self.bytes_needed(point).0 + messages * BYTES_PER_RESULT
+            })
             .max()
             .unwrap_or(0);
         // mlockall counts the whole address space, with the stacks of the threads to come.
@@ -351,7 +405,7 @@ impl Runner {
         let costs = InstrumentCosts {
             stamp,
             floor: measure_floor(clock, placement.sender, placement.receiver)?,
-            calibration: any_clock.calibration(),
+            tsc: any_clock.tsc_facts(),
         };
         self.costs.insert(key, costs);
         Ok(costs)

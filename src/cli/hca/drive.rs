@@ -293,6 +293,8 @@ fn sort(error: RunError) -> anyhow::Error {
         RunError::Choice(ChoiceError::UnknownDevice { .. } | ChoiceError::UnusablePort { .. })
             | RunError::Clock(_)
             | RunError::PriorityOnSharedCpu { .. }
+            | RunError::PriorityLeavesNothing { .. }
+            | RunError::TooManyMessages { .. }
             | RunError::Host(HostError::CpuUnavailable { .. } | HostError::SameCpu { .. })
     );
     if usage {

@@ -183,7 +183,10 @@ pub fn instrument_line(result: &PointResult) -> String {
         placement.sender,
         placement.receiver,
         units::duration(costs.stamp.cost_ns),
-        units::duration(costs.stamp.resolution_ns),
+        costs
+            .stamp
+            .resolution_ns
+            .map_or_else(|| "unknown".to_owned(), units::duration),
         units::duration(costs.floor.p50_ns),
         units::duration(costs.floor.p99_ns),
     )
