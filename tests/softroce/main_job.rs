@@ -81,7 +81,11 @@ fn the_settings_tell_all_that_was_asked_for_and_obtained() {
     assert_eq!(settings["devices"]["sender"]["device"]["name"], "rxe0");
     assert_eq!(settings["devices"]["sender"]["address"], "10.77.0.1");
     assert_eq!(settings["devices"]["receiver"]["device"]["name"], "rxe1");
-    assert_eq!(settings["devices"]["receiver"]["port"]["mtu"], 1024);
+    assert_eq!(settings["devices"]["receiver"]["port"], 1);
+    assert_eq!(
+        settings["devices"]["receiver"]["device"]["ports"][0]["mtu"],
+        1024
+    );
     let obtained = &settings["obtained"];
     let cpus = [
         &obtained["placement"]["sender"],

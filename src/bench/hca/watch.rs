@@ -61,13 +61,12 @@ impl Watch {
             let waited = self.changed.elapsed();
             return (waited >= PREPARATION).then_some(Over::NeverBegun);
         }
-        // Posting to a queue pair that has failed is no progress, however long it goes on.
-        let posted = if control.failed() {
-            0
+        // Only an arrival is progress once something has failed: whoever goes on posting gets error after error.
+        let counts = if control.failed() {
+            (0, control.received(), 0)
         } else {
-            control.posted()
+            (control.posted(), control.received(), control.completed())
         };
-        let counts = (posted, control.received(), control.completed());
         if !self.begun || counts != self.counts {
             self.begun = true;
             self.counts = counts;
@@ -125,6 +124,19 @@ mod tests {
         std::thread::sleep(2 * TIMEOUT);
         assert_eq!(watch.is_over(&control), None);
         control.set_sender_done();
+        assert_eq!(watch.is_over(&control), Some(Over::Quiet));
+    }
+
+    #[test]
+    fn errors_without_end_are_no_progress() {
+        let control = Control::default();
+        control.set_begun();
+        control.set_failed();
+        let mut watch = Watch::new(TIMEOUT, Nanos(3_600_000_000_000));
+        watch.is_over(&control);
+        std::thread::sleep(2 * TIMEOUT);
+        control.set_posted(7);
+        control.set_completed(7);
         assert_eq!(watch.is_over(&control), Some(Over::Quiet));
     }
 }
