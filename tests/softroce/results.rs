@@ -174,9 +174,19 @@ impl Results {
     /// The points, in the order of their folders' names.
     pub fn points(&self) -> Vec<Point> {
         let point = |path: PathBuf| {
-            let text = std::fs::read_to_string(path.join("settings.json")).unwrap();
-            let settings = serde_json::from_str(&text)
-                .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let settings = match std::fs::read_to_string(path.join("settings.json")) {
+                Ok(text) => serde_json::from_str(&text)
+                    .unwrap_or_else(|error| panic!("{}: {error}", path.display())),
+                // A point that broke off may not have come so far; it is marked then.
+                Err(error) => {
+                    assert!(
+                        path.join("INCOMPLETE").exists(),
+                        "{}: {error}",
+                        path.display()
+                    );
+                    serde_json::Value::Null
+                }
+            };
             Point { path, settings }
         };
         self.folders().into_iter().map(point).collect()
