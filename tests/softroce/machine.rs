@@ -269,9 +269,12 @@ pub struct HugePages(#[expect(dead_code, reason = "held, never read")] Undo);
 impl HugePages {
     /// Reserves so many.
     pub fn reserve(pages: u32) -> Self {
-        let undo = Undo(vec!["sysctl -q vm.nr_hugepages=0".to_owned()]);
-        sh(&format!("sysctl -q vm.nr_hugepages={pages}"));
-        assert_eq!(sh("sysctl -n vm.nr_hugepages").trim(), pages.to_string());
+        let undo = Undo(vec!["echo 0 >/proc/sys/vm/nr_hugepages".to_owned()]);
+        sh(&format!("echo {pages} >/proc/sys/vm/nr_hugepages"));
+        assert_eq!(
+            sh("cat /proc/sys/vm/nr_hugepages").trim(),
+            pages.to_string()
+        );
         HugePages(undo)
     }
 }

@@ -18,8 +18,8 @@ use crate::verbs::{
 /// volume 1, 11.4.1.2).
 pub(super) const GLOBAL_ROUTE_HEADER: usize = 40;
 
-/// How long each step of connecting may take.
-const STEP_LIMIT: Duration = Duration::from_secs(10);
+/// How long each step of connecting may take: the connection manager repeats a lost message after 5 to 10 s.
+const STEP_LIMIT: Duration = Duration::from_secs(30);
 
 /// A port that was chosen for one of the two ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
