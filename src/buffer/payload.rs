@@ -109,6 +109,11 @@ unsafe impl Sync for PayloadBuffer {}
 // SAFETY: the memory is not bound to a thread.
 unsafe impl Send for PayloadBuffer {}
 
+/// Bytes from one message to the next.
+fn stride_of(message: usize, header: usize) -> usize {
+    message.next_multiple_of(CACHE_LINE) + header.next_multiple_of(CACHE_LINE)
+}
+
 impl PayloadBuffer {
     /// Memory for `slots` messages of `message` bytes, with room for `header` bytes (at most a cache line) before each,
     /// such as the 40 bytes of global route header that precede a UD message.
@@ -125,20 +130,18 @@ impl PayloadBuffer {
         policy: HugePagePolicy,
     ) -> Result<Self, BufferError> {
         assert!(message >= STAMP && message.is_multiple_of(STAMP) && header <= CACHE_LINE);
-        let stride = message.next_multiple_of(CACHE_LINE) + header.next_multiple_of(CACHE_LINE);
         Ok(PayloadBuffer {
-            memory: HugeBuffer::new(Bytes((slots * stride) as u64), policy)?,
+            memory: HugeBuffer::new(Self::bytes_needed(slots, message, header), policy)?,
             message,
             header,
-            stride,
+            stride: stride_of(message, header),
             slots,
         })
     }
 
     /// Bytes that buffers of these dimensions need, before rounding up to whole pages.
     pub fn bytes_needed(slots: usize, message: usize, header: usize) -> Bytes {
-        let stride = message.next_multiple_of(CACHE_LINE) + header.next_multiple_of(CACHE_LINE);
-        Bytes((slots * stride) as u64)
+        Bytes((slots * stride_of(message, header)) as u64)
     }
 
     /// The slot number `index`.

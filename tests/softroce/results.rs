@@ -131,8 +131,9 @@ impl Results {
     /// Waits, while a run writes to `path`, until it has begun its point number `number`, counted from 1.
     pub fn wait_for_point(path: &Path, number: usize) {
         let what = format!("point {number} begins");
+        // Until the run has begun, the folder may come and go: whether it can be made is tried first.
         wait_until(&what, Duration::from_secs(60), || {
-            path.is_dir() && Results::at(path).folders().len() == number
+            folders_in(path).is_ok_and(|folders| folders.len() == number)
         });
         // Past connecting, and for most tests past the warm-up.
         std::thread::sleep(Duration::from_millis(800));
@@ -162,13 +163,7 @@ impl Results {
     }
 
     fn folders(&self) -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(&self.path).unwrap();
-        let mut folders: Vec<PathBuf> = entries
-            .map(|entry| entry.unwrap().path())
-            .filter(|path| path.is_dir())
-            .collect();
-        folders.sort();
-        folders
+        folders_in(&self.path).unwrap()
     }
 
     /// The points, in the order of their folders' names.
@@ -289,6 +284,16 @@ impl Results {
             .collect();
         check_figures(&name, &row, "completion_latency", completions);
     }
+}
+
+/// The folders in a folder, by name.
+fn folders_in(path: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut folders = Vec::new();
+    for entry in std::fs::read_dir(path)? {
+        folders.extend(Some(entry?.path()).filter(|path| path.is_dir()));
+    }
+    folders.sort();
+    Ok(folders)
 }
 
 fn check_message(message: &Message, send_stamps: bool) {

@@ -376,9 +376,9 @@ impl Runner {
         point: &Point,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<PointResult, RunError> {
-        let clock = match self.clocks.get(&point.clock) {
-            Some(clock) => *clock,
-            None => AnyClock::prepare(point.clock)?,
+        let clock = match self.clocks.entry(point.clock) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(vacant) => *vacant.insert(AnyClock::prepare(point.clock)?),
         };
         clock.visit(Measurement {
             runner: self,
