@@ -1,6 +1,7 @@
-//! `hcabench devices`: what RDMA devices there are, and which two a run would use.
+//! `hcabench devices`: what RDMA devices there are, which two a run would use, and by which routes they do UC.
 
 use std::io::{self, Write};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -8,8 +9,11 @@ use serde_json::{Value, json};
 
 use super::DevicesArguments;
 use crate::bench::hca::choice::choose;
+use crate::cm::{EventChannel, UcRoute};
 use crate::report::{Column, Table};
-use crate::verbs::{Context, Device, Port, ServiceType, devices, granted_inline};
+use crate::verbs::{
+    Context, Device, Library, Port, ServiceType, devices, granted_inline, library_versions,
+};
 
 const SERVICES: [(&str, ServiceType); 3] = [
     ("rc", ServiceType::ReliableConnection),
@@ -22,6 +26,15 @@ struct Described {
     device: Device,
     /// `None` for a service type that the device does not have.
     inline: Vec<(&'static str, Option<u32>)>,
+}
+
+/// A route to UC, tried on the pair of a run.
+struct TriedRoute {
+    route: UcRoute,
+    /// `None` where there is no pair to try it on.
+    works: Option<bool>,
+    /// Why it does not, or was not tried.
+    reason: Option<String>,
 }
 
 /// Prints the devices. Returns the exit code: 0, or 1 if a run without options would find no pair.
@@ -43,6 +56,12 @@ pub fn run(arguments: &DevicesArguments) -> anyhow::Result<u8> {
         [&pair.sender, &pair.receiver]
             .map(|end| format!("{}:{}@{}", end.device.name, end.port.number, end.address))
     });
+    let addresses = chosen
+        .as_ref()
+        .ok()
+        .map(|pair| [pair.sender.address, pair.receiver.address]);
+    let routes = UcRoute::ALL.map(|route| try_route(route, addresses));
+    let library = library_versions().remove("librdmacm");
     let reason = chosen.err().map(|error| error.to_string());
     let mut out = io::stdout().lock();
     let written = if arguments.json {
@@ -51,12 +70,16 @@ pub fn run(arguments: &DevicesArguments) -> anyhow::Result<u8> {
             "sender": ends.as_ref().map(|[sender, _]| sender),
             "receiver": ends.as_ref().map(|[_, receiver]| receiver),
             "why_no_pair": reason,
+            "uc_routes": routes.iter().map(route_document).collect::<serde_json::Map<_, _>>(),
+            "librdmacm": library,
         });
         serde_json::to_writer_pretty(&mut out, &document)
             .map_err(io::Error::from)
             .and_then(|()| writeln!(out))
     } else {
-        write_tables(&described, ends.as_ref(), reason.as_deref(), &mut out)
+        write_tables(&described, &mut out)
+            .and_then(|()| write_pair(ends.as_ref(), reason.as_deref(), &mut out))
+            .and_then(|()| write_routes(&routes, library.as_ref(), &mut out))
     };
     match written.and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
@@ -74,6 +97,34 @@ fn describe(device: Device) -> anyhow::Result<Described> {
     Ok(Described { device, inline })
 }
 
+fn try_route(route: UcRoute, addresses: Option<[IpAddr; 2]>) -> TriedRoute {
+    let probed = || {
+        let channel = EventChannel::create()?;
+        addresses
+            .into_iter()
+            .flatten()
+            .try_for_each(|address| route.probe(&channel, address))
+    };
+    let (works, reason) = match (route.check(), addresses) {
+        (Err(error), _) => (Some(false), Some(error.to_string())),
+        (Ok(()), None) => (None, Some("no pair of ports to try it on".to_owned())),
+        (Ok(()), Some(_)) => match probed() {
+            Ok(()) => (Some(true), None),
+            Err(error) => (Some(false), Some(error.to_string())),
+        },
+    };
+    TriedRoute {
+        route,
+        works,
+        reason,
+    }
+}
+
+fn route_document(tried: &TriedRoute) -> (String, Value) {
+    let value = json!({ "works": tried.works, "why_not": tried.reason });
+    (tried.route.name().to_owned(), value)
+}
+
 fn document(described: &Described) -> Value {
     let inline: serde_json::Map<String, Value> = described
         .inline
@@ -83,12 +134,7 @@ fn document(described: &Described) -> Value {
     json!({ "device": described.device, "inline_bytes_granted": inline })
 }
 
-fn write_tables(
-    described: &[Described],
-    ends: Option<&[String; 2]>,
-    reason: Option<&str>,
-    out: &mut impl Write,
-) -> io::Result<()> {
+fn write_tables(described: &[Described], out: &mut impl Write) -> io::Result<()> {
     let mut limits = Table::new(vec![
         Column::text("device"),
         Column::text("firmware"),
@@ -140,6 +186,14 @@ fn write_tables(
     if !described.is_empty() {
         writeln!(out, "{}\n{}", limits.render(None), ports.render(None))?;
     }
+    Ok(())
+}
+
+fn write_pair(
+    ends: Option<&[String; 2]>,
+    reason: Option<&str>,
+    out: &mut impl Write,
+) -> io::Result<()> {
     match (ends, reason) {
         (Some([sender, receiver]), _) => {
             writeln!(
@@ -153,6 +207,33 @@ fn write_tables(
             reason.unwrap_or("unknown")
         ),
     }
+}
+
+/// A line for each route; reasons are broken, and indented to their column.
+fn write_routes(
+    routes: &[TriedRoute],
+    library: Option<&Library>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let of = library.map_or("librdmacm".to_owned(), |library| {
+        library.path.display().to_string()
+    });
+    writeln!(out, "\nRoutes to UC, with {of}:")?;
+    for tried in routes {
+        let reason = tried.reason.as_deref().unwrap_or_default();
+        let text = match tried.works {
+            Some(true) => format!("works, by {}", tried.route.function()),
+            Some(false) => format!("no: {reason}"),
+            None => format!("untried: {reason}"),
+        };
+        let indentation = 12;
+        let lines = super::wrap(&text, super::TEXT_WIDTH - indentation);
+        for (number, line) in lines.iter().enumerate() {
+            let name = if number == 0 { tried.route.name() } else { "" };
+            writeln!(out, "  {name:10}{line}")?;
+        }
+    }
+    Ok(())
 }
 
 fn port_cells(device: &Device, port: &Port) -> [String; 6] {

@@ -4,8 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{CmError, Connection, EventChannel, EventKind, Id, unreliable};
-use crate::verbs::{Context, ProtectionDomain, QueuePair, QueuePairAttributes, ServiceType};
+use super::{CmError, Connection, EventChannel, EventKind, Id, IdService};
+use crate::verbs::{Context, ProtectionDomain, QueuePair, QueuePairAttributes};
 
 /// The end that connects, in a state.
 #[derive(Debug)]
@@ -37,17 +37,13 @@ impl ActiveEndpoint<Resolved> {
     /// When there is no way, it is not found in time, or it leads over another device.
     pub fn resolve(
         channel: &Arc<EventChannel>,
-        service: ServiceType,
+        service: impl Into<IdService>,
         (device, port): (&str, u8),
         from: IpAddr,
         to: SocketAddr,
         limit: Duration,
     ) -> Result<Self, CmError> {
-        let id = if service == ServiceType::UnreliableConnection {
-            unreliable::bound_id(channel, from)?
-        } else {
-            Id::create(channel, service)?
-        };
+        let id = Id::create(channel, service.into(), from)?;
         resolve_address(&id, from, to, limit)?;
         id.resolve_route(limit)?;
         id.expect(EventKind::RouteResolved, "resolving the route", limit)?;

@@ -67,6 +67,15 @@ pub enum CmError {
         /// Device and port that the connection manager chose.
         found: String,
     },
+    /// The librdmacm in use is not a patched one.
+    #[error(
+        "{library} does not export rdma_create_id2: build a librdmacm that does with rdma-cm-patch/build (ci/hcabench \
+         finds it; elsewhere name its folder in LD_LIBRARY_PATH), or use --uc-route endpoint"
+    )]
+    NoCreateId2 {
+        /// The library's file.
+        library: String,
+    },
     /// A verb failed on the way.
     #[error(transparent)]
     Verbs(#[from] VerbsError),

@@ -8,8 +8,30 @@ use std::time::Duration;
 use nix::sys::socket::{SockaddrLike, SockaddrStorage};
 use rdma_sys as sys;
 
-use super::{CmError, Event, EventChannel};
+use super::{CmError, Event, EventChannel, UcRoute};
 use crate::verbs::{Context, ProtectionDomain, QueuePair, QueuePairAttributes, ServiceType};
+
+/// The service type of an id, and how one for UC is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IdService {
+    /// RC.
+    ReliableConnection,
+    /// UC, by this route.
+    UnreliableConnection(UcRoute),
+    /// UD.
+    UnreliableDatagram,
+}
+
+impl From<ServiceType> for IdService {
+    /// UC goes by the route that any librdmacm has.
+    fn from(service: ServiceType) -> Self {
+        match service {
+            ServiceType::ReliableConnection => IdService::ReliableConnection,
+            ServiceType::UnreliableConnection => IdService::UnreliableConnection(UcRoute::Endpoint),
+            ServiceType::UnreliableDatagram => IdService::UnreliableDatagram,
+        }
+    }
+}
 
 /// An id: one end of a connection in the making, and after.
 #[derive(Debug)]
@@ -51,14 +73,17 @@ impl Id {
         }
     }
 
-    /// Creates an id whose service type follows from its port space, which serves RC and UD.
+    /// Creates an id. One for UC is bound to the local address already.
     pub(super) fn create(
         channel: &Arc<EventChannel>,
-        service: ServiceType,
+        service: IdService,
+        address: IpAddr,
     ) -> Result<Self, CmError> {
+        // rdma_create_id derives the service type from the port space.
         let port_space = match service {
-            ServiceType::UnreliableDatagram => sys::rdma_port_space::RDMA_PS_UDP,
-            _ => sys::rdma_port_space::RDMA_PS_TCP,
+            IdService::ReliableConnection => sys::rdma_port_space::RDMA_PS_TCP,
+            IdService::UnreliableConnection(route) => return route.bound_id(channel, address),
+            IdService::UnreliableDatagram => sys::rdma_port_space::RDMA_PS_UDP,
         };
         let mut raw = std::ptr::null_mut();
         // SAFETY: the channel exists and is held by the id; `raw` is writable.
@@ -70,6 +95,19 @@ impl Id {
             Some(raw) if code == 0 => Ok(unsafe { Id::from_raw(raw, channel) }),
             _ => Err(CmError::last("rdma_create_id", format!("{service:?}"))),
         }
+    }
+
+    /// Creates an id that is bound to a local address; the kernel chooses the port number.
+    pub(super) fn bound(
+        channel: &Arc<EventChannel>,
+        service: IdService,
+        address: IpAddr,
+    ) -> Result<Self, CmError> {
+        let id = Id::create(channel, service, address)?;
+        if !matches!(service, IdService::UnreliableConnection(_)) {
+            id.bind(address)?;
+        }
+        Ok(id)
     }
 
     pub(super) fn as_ptr(&self) -> *mut sys::rdma_cm_id {

@@ -4,14 +4,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{CmError, Connection, EventChannel, EventKind, Id, unreliable};
-use crate::verbs::{Context, ProtectionDomain, QueuePair, QueuePairAttributes, ServiceType};
+use super::{CmError, Connection, EventChannel, EventKind, Id, IdService};
+use crate::verbs::{Context, ProtectionDomain, QueuePair, QueuePairAttributes};
 
 /// The end that is connected to, in a state.
 #[derive(Debug)]
 pub struct PassiveEndpoint<State> {
     state: State,
-    service: ServiceType,
+    service: IdService,
     id: Arc<Id>,
 }
 
@@ -44,17 +44,12 @@ impl PassiveEndpoint<Listening> {
     /// When the address has no RDMA device or another one.
     pub fn listen(
         channel: &Arc<EventChannel>,
-        service: ServiceType,
+        service: impl Into<IdService>,
         (device, port): (&str, u8),
         address: IpAddr,
     ) -> Result<Self, CmError> {
-        let id = if service == ServiceType::UnreliableConnection {
-            unreliable::bound_id(channel, address)?
-        } else {
-            let id = Id::create(channel, service)?;
-            id.bind(address)?;
-            id
-        };
+        let service = service.into();
+        let id = Id::bound(channel, service, address)?;
         id.check_device(address, device, port)?;
         id.listen()?;
         Ok(PassiveEndpoint {
@@ -139,7 +134,7 @@ impl PassiveEndpoint<Accepting> {
     /// # Errors
     /// When it does not come about, or not in time.
     pub fn established(self, limit: Duration) -> Result<Connection, CmError> {
-        if self.service != ServiceType::UnreliableDatagram {
+        if self.service != IdService::UnreliableDatagram {
             self.id.expect(EventKind::Established, "accepting", limit)?;
         }
         Ok(Connection::new(self.state.queue_pair, self.id, None))

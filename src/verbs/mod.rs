@@ -21,7 +21,7 @@ pub use completion_channel::CompletionChannel;
 pub use completion_queue::{CompletionQueue, FailedCompletion, Polled, Poller, WorkCompletion};
 pub use device::{AsyncEvent, Context, Device, DeviceLimits, Devices, LinkLayer, Port, devices};
 pub use error::VerbsError;
-pub use library::library_versions;
+pub use library::{Library, library_versions};
 pub use memory_region::{Access, MemoryRegion};
 pub use port_address::port_addresses;
 pub use protection_domain::ProtectionDomain;

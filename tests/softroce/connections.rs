@@ -10,7 +10,7 @@ use hcabench::bench::hca::endpoints::{EndPort, EndpointError, EndpointSettings, 
 use hcabench::bench::hca::port::SendPort;
 use hcabench::bench::hca::receiver::Tag;
 use hcabench::buffer::HugePagePolicy;
-use hcabench::cm::{ActiveEndpoint, CmError, EventChannel, PassiveEndpoint};
+use hcabench::cm::{ActiveEndpoint, CmError, EventChannel, PassiveEndpoint, UcRoute};
 use hcabench::time::Ticks;
 use hcabench::verbs::{
     Capabilities, CompletionQueue, Context, Polled, ProtectionDomain, QueuePairAttributes,
@@ -33,6 +33,7 @@ pub fn ends() -> [EndPort; 2] {
 pub fn settings(service: Service) -> EndpointSettings {
     EndpointSettings {
         service,
+        uc_route: UcRoute::Endpoint,
         operation: Operation::Send,
         size: 8,
         depth: 16,

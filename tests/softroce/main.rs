@@ -22,6 +22,7 @@ mod memory;
 mod removal;
 mod settings;
 mod signals;
+mod uc_routes;
 
 /// A folder for one test.
 fn scratch() -> tempfile::TempDir {

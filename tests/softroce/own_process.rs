@@ -26,6 +26,11 @@ macro_rules! library_tests {
 
 /// Runs `work`, which is the test at this path, in another process.
 pub fn run(path: &str, work: fn()) {
+    run_with(path, &[], work);
+}
+
+/// The same with further variables in the environment of that process, each as `NAME=VALUE`.
+pub fn run_with(path: &str, environment: &[&str], work: fn()) {
     let (_, name) = path
         .split_once("::")
         .expect("the path begins with the crate");
@@ -34,13 +39,11 @@ pub fn run(path: &str, work: fn()) {
     }
     let this = std::env::current_exe().unwrap();
     let arguments = format!("{name} --exact --nocapture --test-threads=1");
-    let ended = Program::under(
-        &["env", &format!("{VARIABLE}={name}")],
-        Path::new(&this),
-        &arguments,
-    )
-    .start()
-    .wait(LIMIT);
+    let chosen = format!("{VARIABLE}={name}");
+    let starter = [&["env", &chosen], environment].concat();
+    let ended = Program::under(&starter, Path::new(&this), &arguments)
+        .start()
+        .wait(LIMIT);
     assert!(
         ended.status.success() && ended.stdout.contains("1 passed; 0 failed; 0 ignored"),
         "{}\n{}\n{}",

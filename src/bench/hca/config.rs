@@ -74,6 +74,18 @@ named! {
 }
 
 named! {
+    /// By which route the connection manager is to make UC queue pairs.
+    UcRouteRequest {
+        /// The first of the others that works.
+        Auto = "auto",
+        /// `rdma_create_ep`, which every librdmacm has.
+        Endpoint = "endpoint",
+        /// `rdma_create_id2`, which a patched librdmacm exports.
+        Patched = "patched",
+    }
+}
+
+named! {
     /// A switch that can be swept.
     Switch {
         /// Off.
@@ -188,6 +200,8 @@ pub struct Config {
     pub priority: Option<u8>,
     /// What to do about huge pages.
     pub huge_pages: HugePagePolicy,
+    /// The route to UC.
+    pub uc_route: UcRouteRequest,
     /// The sending port.
     pub sender: Option<PortRequest>,
     /// The receiving port.

@@ -7,7 +7,9 @@ use std::time::Duration;
 use super::config::{Operation, Service};
 use super::verbs_port::{PayloadStamps, VerbsCompletionPort, VerbsSendPort};
 use crate::buffer::{BufferError, HugePagePolicy, PageKind, Payload, PayloadBuffer};
-use crate::cm::{ActiveEndpoint, CmError, Connection, EventChannel, PassiveEndpoint};
+use crate::cm::{
+    ActiveEndpoint, CmError, Connection, EventChannel, IdService, PassiveEndpoint, UcRoute,
+};
 use crate::host::{HostError, pinning};
 use crate::verbs::{
     Access, AddressHandle, Capabilities, CompletionQueue, Context, Destination, MemoryRegion,
@@ -37,6 +39,8 @@ pub struct EndPort {
 pub struct EndpointSettings {
     /// Service type.
     pub service: Service,
+    /// How queue pairs for UC are made.
+    pub uc_route: UcRoute,
     /// Operation.
     pub operation: Operation,
     /// Bytes of a message.
@@ -130,7 +134,11 @@ impl Endpoints {
         receiver: &EndPort,
         settings: &EndpointSettings,
     ) -> Result<Self, EndpointError> {
-        let service = ServiceType::from(settings.service);
+        let service = match settings.service {
+            Service::Uc => IdService::UnreliableConnection(settings.uc_route),
+            Service::Rc => IdService::ReliableConnection,
+            Service::Ud => IdService::UnreliableDatagram,
+        };
         let end_of = |port: &EndPort| (port.device.clone(), port.port);
         let (to_device, to_port) = end_of(receiver);
         let listener =

@@ -140,8 +140,10 @@ pub struct Circumstances {
     pub loop_faults: LoopFaults,
     /// Mean time between two rewritings of a stamp, in nanoseconds: how old t_send can be.
     pub stamp_refresh_ns: Option<f64>,
-    /// How the queue pairs were connected.
-    pub connection: &'static str,
+    /// How the queue pairs were connected: function and port space.
+    pub connection: String,
+    /// The name of the route to UC that was taken; `None` for the other service types.
+    pub uc_route: Option<&'static str>,
 }
 
 /// A measured point.

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::choice::{ChoiceError, ChosenPort, Pair, choose};
-use super::config::{Config, Named, Poll, Service, Timestamp};
+use super::config::{Config, Named, Poll, Service, Timestamp, UcRouteRequest};
 use super::endpoints::{EndpointError, GLOBAL_ROUTE_HEADER, queue_pair_lengths};
 use super::floor::{FloorError, measure_floor};
 use super::plan::{Limits, Plan, Point};
@@ -13,7 +13,7 @@ use super::result::{InstrumentCosts, Message, PointResult};
 use super::session::{GRACE, Session, Tally};
 use super::threads::ThreadError;
 use crate::buffer::{Arrival, Bytes, HugePagePolicy, PayloadBuffer};
-use crate::cm::{CmError, EventChannel};
+use crate::cm::{CmError, EventChannel, UcRoute};
 use crate::host::{
     Compromise, HostError, HugePages, MemoryLock, Placement, PlacementRequest, Role, RoleRequest,
     Topology, Waiting, Wakeable, memory_lock, pinning, priority,
@@ -47,6 +47,14 @@ pub enum RunError {
     /// The connection manager is not there.
     #[error(transparent)]
     Connection(#[from] CmError),
+    /// Neither route to UC works.
+    #[error("no route to UC works here: endpoint: {endpoint}; patched: {patched}")]
+    NoUcRoute {
+        /// What the one ran into.
+        endpoint: CmError,
+        /// What the other did.
+        patched: CmError,
+    },
     /// The devices cannot be asked.
     #[error(transparent)]
     Verbs(#[from] VerbsError),
@@ -133,6 +141,8 @@ pub struct Runner {
     topology: Topology,
     pub(super) channel: Arc<EventChannel>,
     pub(super) wakeable: Wakeable,
+    /// The route that UC takes; chosen by [`Runner::prepare`] if there is a point that needs one.
+    pub(super) uc_route: UcRoute,
     clocks: HashMap<ClockKind, AnyClock>,
     costs: HashMap<(ClockKind, usize, usize), InstrumentCosts>,
 }
@@ -153,6 +163,7 @@ impl Runner {
             topology: Topology::read()?,
             channel: EventChannel::create()?,
             wakeable: Wakeable::new()?,
+            uc_route: UcRoute::Endpoint,
             clocks: HashMap::new(),
             costs: HashMap::new(),
             config,
@@ -255,6 +266,9 @@ impl Runner {
                 vacant.insert(AnyClock::prepare(point.clock)?);
             }
         }
+        if plan.points.iter().any(|point| point.service == Service::Uc) {
+            self.uc_route = self.choose_uc_route()?;
+        }
         if self.config.huge_pages == HugePagePolicy::Required {
             self.require_huge_pages(plan)?;
         }
@@ -277,6 +291,23 @@ impl Runner {
         limit.require(already + stacks + buffers)?;
         memory_lock::lock_all()?;
         Ok(())
+    }
+
+    /// The route to UC that was asked for, if it works, or else the first that does.
+    fn choose_uc_route(&self) -> Result<UcRoute, RunError> {
+        let works = |route: UcRoute| {
+            let addresses = [self.pair.sender.address, self.pair.receiver.address];
+            addresses
+                .into_iter()
+                .try_for_each(|address| route.probe(&self.channel, address))
+        };
+        let route = match self.config.uc_route {
+            UcRouteRequest::Endpoint => UcRoute::Endpoint,
+            UcRouteRequest::Patched => UcRoute::Patched,
+            UcRouteRequest::Auto => return first_that_works(works),
+        };
+        works(route)?;
+        Ok(route)
     }
 
     /// Bytes of each buffer of a point.
@@ -412,6 +443,16 @@ impl Runner {
     }
 }
 
+fn first_that_works(works: impl Fn(UcRoute) -> Result<(), CmError>) -> Result<UcRoute, RunError> {
+    let Err(endpoint) = works(UcRoute::Endpoint) else {
+        return Ok(UcRoute::Endpoint);
+    };
+    match works(UcRoute::Patched) {
+        Ok(()) => Ok(UcRoute::Patched),
+        Err(patched) => Err(RunError::NoUcRoute { endpoint, patched }),
+    }
+}
+
 /// Tries queue pairs as long and with as much inline data as a point needs, on both devices.
 fn try_ends(
     contexts: &[Arc<Context>; 2],
@@ -479,5 +520,32 @@ impl ClockUser for Measurement<'_> {
             }
         }
         Ok(session.finish(tally, costs))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused() -> CmError {
+        CmError::NoCreateId2 {
+            library: "librdmacm.so.1".to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_patched_route_is_taken_only_where_the_other_fails() {
+        let both = first_that_works(|_| Ok(()));
+        assert_eq!(both.unwrap(), UcRoute::Endpoint);
+        let one = first_that_works(|route| match route {
+            UcRoute::Endpoint => Err(refused()),
+            UcRoute::Patched => Ok(()),
+        });
+        assert_eq!(one.unwrap(), UcRoute::Patched);
+        let none = first_that_works(|_| Err(refused())).unwrap_err();
+        let text = none.to_string();
+        for said in ["endpoint: ", "patched: ", "rdma-cm-patch/build"] {
+            assert!(text.contains(said), "{text}");
+        }
     }
 }

@@ -19,6 +19,7 @@ use super::stamper::StampOutcome;
 use super::threads::{self, Frame, Report, SenderSettings, Task, ThreadError, Worker};
 use super::watch::{Over, PREPARATION, Watch};
 use crate::buffer::{Arrival, PageKind};
+use crate::cm::UcRoute;
 use crate::host::{CompletionBy, Placement, Role, Wakeable, interrupt};
 use crate::stats::{LatencyHistogram, MedianInterval, Summary};
 use crate::time::{Clock, Ticks};
@@ -66,6 +67,7 @@ pub(super) struct Session<'a> {
     stamp_pages: PageKind,
     bursts: u32,
     signal_every: u32,
+    uc_route: UcRoute,
     endpoints: Arc<Endpoints>,
 }
 
@@ -80,6 +82,7 @@ impl<'a> Session<'a> {
         let depth = point.burst.max(config.warmup);
         let settings = EndpointSettings {
             service: point.service,
+            uc_route: runner.uc_route,
             operation: point.operation,
             size: point.size as usize,
             depth,
@@ -151,6 +154,7 @@ impl<'a> Session<'a> {
             stamp_pages: PageKind::Huge,
             bursts: 0,
             signal_every,
+            uc_route: runner.uc_route,
             endpoints,
         };
         for _ in 0..session.workers.len() {
@@ -330,10 +334,11 @@ impl<'a> Session<'a> {
                 stamp_refresh_ns: (tally.rewritten > 0 && tally.counts.lost == 0)
                     .then(|| tally.rewriting_ns as f64 / tally.rewritten as f64),
                 connection: match self.point.service {
-                    Service::Rc => "rdma_create_id, RDMA_PS_TCP",
-                    Service::Uc => "rdma_create_ep, RDMA_PS_IB",
-                    Service::Ud => "rdma_create_id, RDMA_PS_UDP",
+                    Service::Rc => "rdma_create_id, RDMA_PS_TCP".to_owned(),
+                    Service::Uc => format!("{}, RDMA_PS_IB", self.uc_route.function()),
+                    Service::Ud => "rdma_create_id, RDMA_PS_UDP".to_owned(),
                 },
+                uc_route: (self.point.service == Service::Uc).then(|| self.uc_route.name()),
             },
             messages: tally.messages,
             costs,

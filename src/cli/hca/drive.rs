@@ -11,11 +11,12 @@ use super::HcaArguments;
 use super::present::{self, Finished, Warnings};
 use super::settings::{MessageRow, RunFacts, left_out_record, settings_document};
 use crate::bench::hca::choice::{ChoiceError, ChosenPort, Pair};
-use crate::bench::hca::config::Config;
+use crate::bench::hca::config::{Config, UcRouteRequest};
 use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::result::PointResult;
 use crate::bench::hca::run::{RunError, Runner};
 use crate::cli::UsageError;
+use crate::cm::UcRoute;
 use crate::host::fingerprint::Fingerprint;
 use crate::host::{HostError, interrupt};
 use crate::report::folder::{HISTOGRAM, LEFT_OUT, MESSAGES, SETTINGS, SUMMARY};
@@ -29,6 +30,11 @@ const BYTES_PER_MESSAGE: u64 = 160;
 const BYTES_PER_POINT: u64 = 64 << 10;
 
 pub(super) fn run(arguments: &HcaArguments, config: Config, plan: Plan) -> anyhow::Result<u8> {
+    if config.uc_route == UcRouteRequest::Patched {
+        UcRoute::Patched
+            .check()
+            .map_err(|error| UsageError(format!("--uc-route patched: {error}")))?;
+    }
     interrupt::install()?;
     let started_at = SystemTime::now();
     let out = arguments

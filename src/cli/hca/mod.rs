@@ -17,7 +17,7 @@ use self::values::{List, port_request};
 use super::UsageError;
 use crate::bench::hca::config::{
     Config, CpuRequest, LARGEST_BURST, Operation, Poll, PortRequest, Service, Sweep, Switch,
-    Timestamp,
+    Timestamp, UcRouteRequest,
 };
 use crate::buffer::HugePagePolicy;
 use crate::time::{ClockKind, Nanos};
@@ -111,6 +111,10 @@ pub struct HcaArguments {
     #[arg(long, value_name = "N", help_heading = "Machine", value_parser = clap::value_parser!(u8).range(1..=99))]
     pub priority: Option<u8>,
 
+    /// Route to UC: endpoint (rdma_create_ep), patched (rdma_create_id2 of rdma-cm-patch), auto (the first that works)
+    #[arg(long, value_name = "ROUTE", default_value = "auto", help_heading = "Machine", value_parser = values::one::<UcRouteRequest>)]
+    pub uc_route: UcRouteRequest,
+
     /// Huge pages: required, try, off
     #[arg(long, value_name = "POLICY", default_value = "try", help_heading = "Machine", value_parser = values::one::<HugePagePolicy>)]
     pub hugepages: HugePagePolicy,
@@ -165,6 +169,7 @@ impl HcaArguments {
             timeout: self.timeout,
             priority: self.priority,
             huge_pages: self.hugepages,
+            uc_route: self.uc_route,
             sender: self.sender.clone(),
             receiver: self.receiver.clone(),
             cpus: CpuRequest {

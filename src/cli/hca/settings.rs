@@ -165,7 +165,7 @@ pub struct RunFacts {
     pub devices: Value,
     /// The machine.
     pub machine: Value,
-    /// Versions of the RDMA libraries in use.
+    /// The RDMA libraries in use, with version and path.
     pub libraries: Value,
 }
 
@@ -190,6 +190,7 @@ pub fn settings_document(
             "timeout_ms": config.timeout.as_secs_f64() * 1e3,
             "priority": config.priority,
             "hugepages": config.huge_pages,
+            "uc_route": config.uc_route,
             "sender": config.sender,
             "receiver": config.receiver,
             "cpus": config.cpus,

@@ -45,6 +45,7 @@ fn defaults_are_those_of_the_documentation() {
         (config.priority, config.huge_pages),
         (None, HugePagePolicy::Try)
     );
+    assert_eq!(config.uc_route, UcRouteRequest::Auto);
 }
 
 #[test]
@@ -67,6 +68,18 @@ fn a_switch_alone_is_on_and_a_list_sweeps() {
             .unsignaled,
         [Switch::Off]
     );
+}
+
+#[test]
+fn the_route_to_uc_is_one_of_three() {
+    for (name, route) in [
+        ("auto", UcRouteRequest::Auto),
+        ("endpoint", UcRouteRequest::Endpoint),
+        ("patched", UcRouteRequest::Patched),
+    ] {
+        let config = parse(&format!("--service uc --uc-route {name}")).unwrap();
+        assert_eq!(config.uc_route, route);
+    }
 }
 
 #[test]
@@ -98,6 +111,10 @@ fn errors_name_the_option_the_value_and_what_is_allowed() {
         (
             "--hugepages 1G",
             ["--hugepages", "1G", "required, try, off"],
+        ),
+        (
+            "--uc-route fast",
+            ["--uc-route", "fast", "auto, endpoint, patched"],
         ),
         ("--priority 100", ["--priority", "100", "1..=99"]),
         ("--timeout 0", ["--timeout", "0", "1ms"]),
@@ -137,6 +154,7 @@ const OPTIONS: &[&str] = &[
     "--stamp-cpu",
     "--priority",
     "--hugepages",
+    "--uc-route",
     "--timeout",
     "--out",
 ];
@@ -168,6 +186,7 @@ fn value() -> impl Strategy<Value = String> {
         "99",
         "try",
         "required",
+        "patched",
         "5s",
     ]);
     prop_oneof![

@@ -1,0 +1,292 @@
+//! UC by both routes: through `rdma_create_ep` of the system's librdmacm, and through `rdma_create_id2` of the one that
+//! `rdma-cm-patch/build` makes. `ci/test` runs these on kernel 6.12 as well.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use hcabench::bench::hca::config::{Operation, Service, all_sizes};
+use hcabench::bench::hca::endpoints::{EndpointSettings, Endpoints};
+use hcabench::bench::hca::port::SendPort;
+use hcabench::bench::hca::receiver::Tag;
+use hcabench::cm::{EventChannel, UcRoute};
+use hcabench::time::Ticks;
+use hcabench::verbs::{Polled, QueuePairState, ServiceType, library_versions};
+
+use crate::connections::{ends, settings};
+use crate::machine::{ENDS, Machine};
+use crate::own_process::run_with;
+use crate::program::{Ended, Program, hcabench};
+use crate::results::Results;
+use crate::scratch;
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Where the patched library is; without it the tests fail.
+fn patched_folder() -> PathBuf {
+    let folder = std::env::var("HCABENCH_RDMA_CM_LIB")
+        .expect("HCABENCH_RDMA_CM_LIB names the folder of the patched librdmacm, as ci/test does");
+    let folder = PathBuf::from(folder);
+    assert!(
+        folder.join("librdmacm.so.1").is_file(),
+        "no librdmacm.so.1 in {}: run rdma-cm-patch/build",
+        folder.display()
+    );
+    folder
+}
+
+/// What makes a program run with the patched library.
+fn with_patched() -> String {
+    format!("LD_LIBRARY_PATH={}", patched_folder().display())
+}
+
+fn patched_hcabench(arguments: &str) -> Program {
+    let program = Path::new(env!("CARGO_BIN_EXE_hcabench"));
+    Program::under(&["env", &with_patched()], program, arguments)
+}
+
+/// Connects by a route, for each operation and size, asks both queue pairs what they are, and sends a message.
+fn connect_and_deliver(route: UcRoute) {
+    let _machine = Machine::take();
+    let patched = patched_folder().canonicalize().unwrap();
+    let loaded = library_versions().remove("librdmacm").unwrap().path;
+    assert_eq!(
+        loaded.starts_with(&patched),
+        route == UcRoute::Patched,
+        "{} is loaded",
+        loaded.display()
+    );
+    let channel = EventChannel::create().unwrap();
+    let [from, to] = ends();
+    for operation in [Operation::Send, Operation::Write] {
+        for size in all_sizes() {
+            let settings = EndpointSettings {
+                uc_route: route,
+                operation,
+                size: size as usize,
+                inline: false,
+                ..settings(Service::Uc)
+            };
+            let endpoints = Endpoints::connect(&channel, &from, &to, &settings)
+                .unwrap_or_else(|error| panic!("{operation:?}, {size} B: {error}"));
+            let expected = [
+                (endpoints.sending(), &[QueuePairState::ReadyToSend][..]),
+                (
+                    endpoints.receiving(),
+                    &[QueuePairState::ReadyToSend, QueuePairState::ReadyToReceive],
+                ),
+            ];
+            for (queue_pair, states) in expected {
+                let (service, state) = queue_pair.query().unwrap();
+                assert_eq!(service, ServiceType::UnreliableConnection);
+                assert!(states.contains(&state), "{state:?}");
+            }
+            deliver(&endpoints, size);
+        }
+    }
+}
+
+/// Sends slot 2, which arrives there by a write, and by a send in slot 3, where the receive request is.
+fn deliver(endpoints: &Endpoints, size: u32) {
+    let region = endpoints.target_region();
+    endpoints.receiving().post_receive(region, 3).unwrap();
+    endpoints.source().fill(2, 7, 2);
+    let mut port = endpoints.send_port();
+    port.set_tag(Tag::new(7));
+    port.prepare(2, true);
+    port.stamp(Ticks(4711));
+    port.post().unwrap();
+    let mut poller = endpoints.receiving().receive_queue().poller();
+    let deadline = Instant::now() + LIMIT;
+    let completion = loop {
+        match poller.poll() {
+            Polled::Done(completion) => break completion,
+            Polled::Empty => assert!(Instant::now() < deadline, "{size} B: nothing arrived"),
+            other => panic!("{size} B: {other:?}"),
+        }
+    };
+    assert_eq!(
+        (completion.byte_count, completion.immediate_data),
+        (size, 0x7_0002)
+    );
+    let arrived = [2, 3].into_iter().filter(|&slot| {
+        endpoints.target().slot(slot).load_stamp() == Ticks(4711)
+            && endpoints.target().holds(slot, 7, 2)
+    });
+    assert_eq!(arrived.count(), 1, "{size} B");
+}
+
+#[test]
+fn endpoint_connects_and_delivers_all_sizes() {
+    run_with(
+        concat!(module_path!(), "::endpoint_connects_and_delivers_all_sizes"),
+        &[],
+        || connect_and_deliver(UcRoute::Endpoint),
+    );
+}
+
+#[test]
+fn patched_connects_and_delivers_all_sizes() {
+    run_with(
+        concat!(module_path!(), "::patched_connects_and_delivers_all_sizes"),
+        &[&with_patched()],
+        || connect_and_deliver(UcRoute::Patched),
+    );
+}
+
+/// Runs a sweep over UC, in which nothing may be lost, and checks what the settings say of the route.
+fn sweep(program: fn(&str) -> Program, asked: &str, taken: &str, function: &str, patched: bool) {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("results");
+    let arguments = format!(
+        "--service uc --operation send,write --size 8..32768 --burst 20 --warmup 5 --uc-route {asked}"
+    );
+    program(&arguments).out(&out).run().expect(0);
+    let results = Results::at(&out);
+    results.check(2 * 13);
+    for row in &results.summary().rows {
+        assert_eq!(row.count("messages_received"), 20, "{row:?}");
+    }
+    for point in results.points() {
+        let settings = &point.settings;
+        assert_eq!(settings["run"]["uc_route"], asked);
+        assert_eq!(settings["obtained"]["uc_route"], taken);
+        let connection = settings["obtained"]["connection"].as_str().unwrap();
+        assert_eq!(connection, format!("{function}, RDMA_PS_IB"));
+        let library = settings["libraries"]["librdmacm"]["path"].as_str().unwrap();
+        let is_patched = Path::new(library).starts_with(patched_folder().canonicalize().unwrap());
+        assert_eq!(is_patched, patched, "{library}");
+        assert!(settings["libraries"]["librdmacm"]["version"].is_string());
+    }
+}
+
+#[test]
+fn a_sweep_by_the_endpoint_delivers_everything() {
+    sweep(hcabench, "endpoint", "endpoint", "rdma_create_ep", false);
+}
+
+#[test]
+fn a_sweep_by_the_patched_library_delivers_everything() {
+    sweep(
+        patched_hcabench,
+        "patched",
+        "patched",
+        "rdma_create_id2",
+        true,
+    );
+}
+
+/// That somebody has built the patched library, or even loads it, does not change a run that asks for nothing.
+#[test]
+fn auto_takes_the_endpoint_with_either_library_and_rc_takes_none() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    for (name, program) in [
+        ("system", hcabench as fn(&str) -> Program),
+        ("patched", patched_hcabench),
+    ] {
+        let out = folder.path().join(name);
+        program("--service rc,uc --burst 20")
+            .out(&out)
+            .run()
+            .expect(0);
+        let points = Results::at(&out).points();
+        assert_eq!(points.len(), 2);
+        for point in points {
+            assert_eq!(point.settings["run"]["uc_route"], "auto");
+            let taken = &point.settings["obtained"]["uc_route"];
+            if point.settings["point"]["service"] == "uc" {
+                assert_eq!(taken, "endpoint");
+            } else {
+                assert!(taken.is_null(), "{taken}");
+            }
+        }
+    }
+}
+
+#[test]
+fn patched_without_the_patch_is_refused_and_names_the_build_script() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("results");
+    hcabench("--service uc --uc-route patched --burst 20")
+        .out(&out)
+        .run()
+        .expect(2)
+        .says(&[
+            "--uc-route patched",
+            "librdmacm.so",
+            "does not export rdma_create_id2",
+            "rdma-cm-patch/build",
+        ]);
+    assert!(!out.exists());
+}
+
+#[test]
+fn devices_says_which_routes_there_are() {
+    let _machine = Machine::take();
+    let says = |ended: &Ended, wanted: &[&str]| {
+        for text in wanted {
+            assert!(
+                ended.stdout.contains(text),
+                "{text:?} is not in:\n{}",
+                ended.stdout
+            );
+        }
+    };
+    let works = [
+        "endpoint  works, by rdma_create_ep",
+        "patched   works, by rdma_create_id2",
+    ];
+    let ended = hcabench("devices").run().expect(0);
+    says(&ended, &[works[0], "patched   no: ", "rdma-cm-patch/build"]);
+    let ended = patched_hcabench("devices").run().expect(0);
+    says(&ended, &works);
+
+    for (program, patched) in [
+        (hcabench as fn(&str) -> Program, false),
+        (patched_hcabench, true),
+    ] {
+        let ended = program("devices --json").run().expect(0);
+        let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert_eq!(document["uc_routes"]["endpoint"]["works"], true);
+        assert_eq!(document["uc_routes"]["patched"]["works"], patched);
+        assert_eq!(
+            document["uc_routes"]["patched"]["why_not"].is_null(),
+            patched
+        );
+    }
+}
+
+/// The table of rdma-cm-patch/README.md: of all port spaces, only this one connects UC on RoCE.
+#[test]
+fn of_the_port_spaces_only_ib_connects_uc() {
+    let _machine = Machine::take();
+    let probe = patched_folder().join("../port-spaces");
+    let addresses = ENDS.map(|end| end.2).join(" ");
+    let ended = Program::under(&["env", &with_patched()], &probe, &addresses)
+        .run()
+        .expect(0);
+    println!("{}", ended.stdout);
+    let rows: Vec<(&str, &str)> = ended
+        .stdout
+        .lines()
+        .filter_map(|line| line.split_once("  "))
+        .map(|(space, result)| (space.trim(), result.trim()))
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            ("RDMA_PS_IB", "connected, UC to UC, message arrived"),
+            ("RDMA_PS_TCP", "passive end, rdma_accept: Invalid argument"),
+            (
+                "RDMA_PS_UDP",
+                "active end, rdma_create_qp: Invalid argument"
+            ),
+            (
+                "RDMA_PS_IPOIB",
+                "passive end, rdma_bind_addr: Invalid argument"
+            ),
+        ]
+    );
+}
