@@ -48,13 +48,8 @@ pub enum RunError {
     #[error(transparent)]
     Connection(#[from] CmError),
     /// Neither route to UC works.
-    #[error("no route to UC works here: endpoint: {endpoint}; patched: {patched}")]
-    NoUcRoute {
-        /// What the one ran into.
-        endpoint: CmError,
-        /// What the other did.
-        patched: CmError,
-    },
+    #[error("no route to UC works here: endpoint: {}; patched: {}", .0[0], .0[1])]
+    NoUcRoute(Box<[CmError; 2]>),
     /// The devices cannot be asked.
     #[error(transparent)]
     Verbs(#[from] VerbsError),
@@ -449,7 +444,7 @@ fn first_that_works(works: impl Fn(UcRoute) -> Result<(), CmError>) -> Result<Uc
     };
     match works(UcRoute::Patched) {
         Ok(()) => Ok(UcRoute::Patched),
-        Err(patched) => Err(RunError::NoUcRoute { endpoint, patched }),
+        Err(patched) => Err(RunError::NoUcRoute(Box::new([endpoint, patched]))),
     }
 }
 
