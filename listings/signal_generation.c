@@ -55,6 +55,13 @@ static void die(const char *operation)
 	exit(1);
 }
 
+/* For whoever waits for it. */
+static void begins(void)
+{
+	printf("generating=1\n");
+	fflush(stdout);
+}
+
 static uint64_t wait_by_timerfd(void *wait)
 {
 	uint64_t steps = timerfd_wait(wait);
@@ -108,6 +115,7 @@ static void generate_by_timerfd(struct signal *signal)
 {
 	struct timerfd_wait wait;
 
+	begins();
 	if (timerfd_wait_start(&wait, signal->period_ns))
 		die("timerfd");
 	generate(signal, wait_by_timerfd, &wait);
@@ -133,6 +141,7 @@ static void generate_by_rdtscp(struct signal *signal)
 		fprintf(stderr, "warning: neither processor nor kernel trusts the TSC: steps may be of any length\n");
 	hertz = tsc_hertz(200 * 1000 * 1000);
 	printf("tsc_trust=%s\ntsc_hertz=%.0f\n", tsc_trust(), hertz);
+	begins();
 	rdtscp_wait_start(&wait, signal->period_ns, hertz);
 	generate(signal, wait_by_rdtscp, &wait);
 }
@@ -195,6 +204,8 @@ int main(int argc, char *argv[])
 	if (signal.samples == MAP_FAILED)
 		die("mapping memory for the samples");
 
+	printf("wait=%s\n", by);
+	printf("period_ns=%llu\n", (unsigned long long)signal.period_ns);
 	if (!strcmp(by, "timerfd"))
 		generate_by_timerfd(&signal);
 	else
@@ -208,8 +219,6 @@ int main(int argc, char *argv[])
 			return 1;
 		}
 	}
-	printf("wait=%s\n", by);
-	printf("period_ns=%llu\n", (unsigned long long)signal.period_ns);
 	printf("taken=%llu\n", (unsigned long long)signal.taken);
 	printf("missed=%llu\n", (unsigned long long)signal.missed);
 	printf("last_number=%llu\n",
