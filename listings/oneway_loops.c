@@ -379,6 +379,8 @@ static void *stamper(void *argument)
 struct watch {
 	uint64_t counts;
 	uint64_t changed;
+	/* The connection has, or a device is gone. */
+	bool ended;
 };
 
 static void look(struct burst *burst, struct watch *watch)
@@ -403,9 +405,12 @@ static void look(struct burst *burst, struct watch *watch)
 		watch->counts = counts;
 		watch->changed = now;
 	}
-	if (now - watch->changed > limit_ms * 1000000 ||
-	    cm_step(&burst->pair->cm, 0) < 0)
+	if (now - watch->changed > limit_ms * 1000000)
 		relaxed_store(&progress->stop, true);
+	if (!watch->ended && cm_step(&burst->pair->cm, 0) < 0) {
+		watch->ended = true;
+		relaxed_store(&progress->stop, true);
+	}
 }
 
 int run_burst(struct burst *burst)
@@ -470,6 +475,6 @@ int run_burst(struct burst *burst)
 			burst->receive_failure);
 	if (burst->send_failure)
 		fprintf(stderr, "posting failed: %s\n", burst->send_failure);
-	return burst->completion_failure || burst->receive_failure ||
-	       burst->send_failure ? -1 : 0;
+	return watch.ended || burst->completion_failure ||
+	       burst->receive_failure || burst->send_failure ? -1 : 0;
 }
