@@ -4,6 +4,10 @@
 //! called over and over, so that the thread can do small work such as polling a completion queue; `idle` returns
 //! whether to go on, so that a stop is seen during a long pause.
 
+mod constant_rate;
+
+pub use constant_rate::ConstantRate;
+
 use crate::time::{Clock, Nanos, Ticks};
 
 /// The way from one operation to the next.

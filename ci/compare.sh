@@ -1,0 +1,35 @@
+# What the comparisons of this folder share. Sourced after lib.sh, never run.
+# shellcheck shell=bash
+
+# shellcheck disable=SC2154 # repository: set in lib.sh
+program=$repository/target/release/hcabench
+
+# median: the middle of the numbers on standard input, one a line.
+median() {
+    sort -g | awk '{ n[NR] = $1 } END { print NR % 2 ? n[(NR + 1) / 2] : (n[NR / 2] + n[NR / 2 + 1]) / 2 }'
+}
+
+# run_hcabench FOLDER MESSAGES ARGUMENT...: prints the median one-way latency in us, if all messages arrived. FOLDER is
+# overwritten; what hcabench says goes to FOLDER.log.
+run_hcabench() {
+    local folder=$1 messages=$2
+    "$program" --burst "$messages" --poll busy --quiet --force --out "$folder" "${@:3}" \
+        2>"$folder.log" || return
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i }
+             NR == 2 && $column["messages_received"] == '"$messages"' { print $column["latency_p50_us"] }' \
+        "$folder/summary.csv"
+}
+
+# give_up PROGRAM LOG MESSAGES
+give_up() {
+    cat -- "$2" >&2
+    fail "$1 failed, or did not deliver its $3 messages"
+}
+
+build_hcabench() {
+    find_cargo
+    # shellcheck disable=SC2154 # cargo: set by find_cargo
+    "$cargo" build --quiet --release --locked --bin hcabench \
+        --manifest-path "$repository/Cargo.toml" --target-dir "$repository/target" ||
+        fail "hcabench could not be built"
+}

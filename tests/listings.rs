@@ -1,0 +1,446 @@
+//! The listings in C: they compile without a warning by gcc and by clang, name Rust items that exist, and those that need
+//! no RDMA device do what they say. `oneway` runs in `tests/softroce`.
+//!
+//! A machine under load may stop a program at any time, so what is checked is that the figures fit each other, never
+//! that one of them is small.
+
+#![cfg(target_arch = "x86_64")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use hcabench::time::TscTrust;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+const LISTINGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/listings");
+const COMPILERS: [&str; 2] = ["gcc", "clang"];
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Runs a command to its end, which must come in time and be a success; returns its standard output.
+fn output_of(command: &mut Command) -> String {
+    let child = start(command);
+    finish(child, command)
+}
+
+fn start(command: &mut Command) -> Child {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}: is it installed? (ci/setup test)"))
+}
+
+fn finish(mut child: Child, command: &Command) -> String {
+    let deadline = Instant::now() + LIMIT;
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > deadline {
+            let _ = child.kill();
+            panic!("{command:?}: not ended within {LIMIT:?}");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{stderr}",
+        output.status
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The folder with the programs of one compiler, built once.
+fn built_by(compiler: &'static str) -> PathBuf {
+    static BUILT: OnceLock<()> = OnceLock::new();
+    let folder =
+        |compiler| Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("listings-{compiler}"));
+    BUILT.get_or_init(|| {
+        for compiler in COMPILERS {
+            // What needs no RDMA is all there is on a machine without its headers.
+            let what = if cfg!(feature = "rdma") {
+                "all"
+            } else {
+                "machine"
+            };
+            output_of(
+                Command::new("make")
+                    .args(["--silent", "--always-make", "-C", LISTINGS, what])
+                    .arg(format!("CC={compiler}"))
+                    .arg(format!("OUT={}", folder(compiler).display())),
+            );
+        }
+    });
+    folder(compiler)
+}
+
+/// The lines `key=value` that a program prints.
+struct Said(BTreeMap<String, String>);
+
+impl Said {
+    fn by(command: &mut Command) -> Self {
+        Said::in_text(&output_of(command))
+    }
+
+    fn in_text(text: &str) -> Self {
+        let pair = |line: &str| {
+            let (key, value) = line.split_once('=').unwrap_or_else(|| panic!("{line:?}"));
+            (key.to_owned(), value.to_owned())
+        };
+        Said(text.lines().map(pair).collect())
+    }
+
+    fn text(&self, key: &str) -> &str {
+        self.0
+            .get(key)
+            .unwrap_or_else(|| panic!("no {key} in {:?}", self.0))
+    }
+
+    fn number(&self, key: &str) -> f64 {
+        self.text(key).parse().unwrap()
+    }
+
+    fn count(&self, key: &str) -> u64 {
+        self.text(key).parse().unwrap()
+    }
+}
+
+/// The Rust items that the listings name. That this compiles shows that each exists.
+macro_rules! named_items {
+    ($($(#[$when:meta])* $item:path,)*) => {
+        mod named {
+            $($(#[$when])* #[allow(unused_imports)] use $item as _;)*
+        }
+        /// Their paths, whether or not this build has them.
+        const NAMED: &[&str] = &[$(stringify!($item)),*];
+    };
+}
+
+named_items! {
+    hcabench::bench::hca,
+    hcabench::bench::hca::analysis::judge,
+    hcabench::bench::hca::completion,
+    hcabench::bench::hca::completion::Collector,
+    hcabench::bench::hca::control::Control,
+    #[cfg(feature = "rdma")]
+    hcabench::bench::hca::endpoints::Endpoints,
+    hcabench::bench::hca::receiver,
+    hcabench::bench::hca::receiver::receive,
+    #[cfg(feature = "rdma")]
+    hcabench::bench::hca::run::Runner,
+    hcabench::bench::hca::sender,
+    hcabench::bench::hca::sender::send,
+    hcabench::bench::hca::stamper::restamp,
+    hcabench::buffer::HugeBuffer,
+    hcabench::buffer::PayloadBuffer,
+    hcabench::cli,
+    #[cfg(feature = "rdma")]
+    hcabench::cm::ActiveEndpoint,
+    #[cfg(feature = "rdma")]
+    hcabench::cm::EventChannel,
+    #[cfg(feature = "rdma")]
+    hcabench::cm::PassiveEndpoint,
+    hcabench::pacing::ConstantRate,
+    hcabench::pacing::Pacing,
+    hcabench::time::Clock,
+    hcabench::time::Monotonic,
+    hcabench::time::Tsc,
+    hcabench::time::TscTrust,
+    hcabench::time::calibrate_against,
+}
+
+/// The listings and what each holds.
+fn listings() -> Vec<(String, String)> {
+    let mut all: Vec<_> = std::fs::read_dir(LISTINGS)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|kind| kind == "c" || kind == "h")
+        })
+        .map(|path| {
+            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+            (name, std::fs::read_to_string(path).unwrap())
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+/// The paths `hcabench::...` in a text.
+fn items_in(text: &str) -> BTreeSet<String> {
+    text.match_indices("hcabench::")
+        .map(|(at, _)| {
+            text[at..]
+                .chars()
+                .take_while(|&one| one.is_alphanumeric() || one == '_' || one == ':')
+                .collect::<String>()
+        })
+        .collect()
+}
+
+#[test]
+fn every_listing_names_the_rust_item_that_does_the_same_and_it_exists() {
+    let mut named = BTreeSet::new();
+    for (name, text) in listings() {
+        let (head, _) = text.split_once("*/").unwrap();
+        assert!(head.starts_with("/*\n"), "{name} begins with a comment");
+        assert!(head.contains("In Rust: "), "{name} names no Rust item");
+        let items = items_in(head);
+        assert!(!items.is_empty(), "{name} names no Rust item");
+        named.extend(items);
+    }
+    let known: BTreeSet<String> = NAMED.iter().map(|&path| path.replace(' ', "")).collect();
+    assert_eq!(named, known);
+}
+
+#[test]
+fn the_table_of_the_readme_lists_every_listing_with_its_items() {
+    let readme = std::fs::read_to_string(format!("{LISTINGS}/README.md")).unwrap();
+    for (name, text) in listings() {
+        let row = readme
+            .lines()
+            .find(|line| line.starts_with(&format!("| `{name}` |")))
+            .unwrap_or_else(|| panic!("{name} has no row in listings/README.md"));
+        let (head, _) = text.split_once("*/").unwrap();
+        assert_eq!(items_in(row), items_in(head), "{name}");
+    }
+}
+
+#[test]
+fn what_the_method_consists_of_is_there() {
+    let names: Vec<String> = listings().into_iter().map(|(name, _)| name).collect();
+    for name in [
+        "timespec",
+        "send_time",
+        "cq_time",
+        "time_thread",
+        "cm_switch",
+        "signal_generation",
+        "timerfd_wait",
+        "rdtsc",
+        "rdtscp",
+        "rdtscp_wait",
+        "clock_loop",
+        "oneway",
+    ] {
+        let found = [format!("{name}.h"), format!("{name}.c")]
+            .iter()
+            .any(|file| names.contains(file));
+        assert!(found, "no listing {name}");
+    }
+}
+
+/// On whose word the TSC is a clock here, as the listings put it.
+fn trusted() -> &'static str {
+    match TscTrust::find() {
+        Ok(TscTrust::Invariant) => "invariant",
+        Ok(TscTrust::ClockSource) => "clock-source",
+        Err(_) => "none",
+    }
+}
+
+#[test]
+fn rdtsc_rdtscp_and_clock_gettime_measure_the_same_interval() {
+    let trust = trusted();
+    for compiler in COMPILERS {
+        let said = Said::by(Command::new(built_by(compiler).join("clocks")).args([
+            "--interval",
+            "300",
+            "--readings",
+            "200000",
+        ]));
+        assert_eq!(said.text("tsc_trust"), trust);
+        assert_eq!(said.count("readings"), 200_000);
+        let raw = said.number("raw_ns");
+        assert!(raw >= 300e6, "{raw}");
+        // Both instructions read one counter, a few instructions apart at the closest of many readings; but even that
+        // one may be torn apart, so a microsecond is granted.
+        let apart = said.number("rdtsc_cycles") - said.number("rdtscp_cycles");
+        assert!(apart.abs() <= said.number("tsc_hertz") / 1e6, "{apart}");
+        if trust != "none" {
+            assert_eq!(said.count("backward_steps"), 0);
+            for clock in ["rdtsc_ns", "rdtscp_ns"] {
+                let ratio = said.number(clock) / raw;
+                assert!((0.999..1.001).contains(&ratio), "{clock}: {ratio}");
+            }
+        }
+    }
+}
+
+fn signal_generation(compiler: &'static str, wait: &str, rate: u64, arguments: &[&str]) -> Command {
+    let mut command = Command::new(built_by(compiler).join("signal_generation"));
+    command
+        .args(["--wait", wait, "--rate", &rate.to_string()])
+        .args(arguments);
+    command
+}
+
+/// Whether the steps of a run add up to its time. A step is noticed after it was due, so the time may be longer.
+fn adds_up(said: &Said) {
+    let (taken, missed) = (said.count("taken"), said.count("missed"));
+    assert_eq!(taken + missed, said.count("last_number"));
+    let periods = said.number("elapsed_ns") / said.number("period_ns");
+    let steps = (taken + missed) as f64;
+    // The start is read before the timer is set, the end after the last step was noticed, maybe many steps later; then
+    // as many are missing. Two clocks agree within a thousandth.
+    assert!(
+        steps <= periods * 1.001 + 1.0,
+        "{steps} steps in {periods} periods"
+    );
+    let late = said.number("elapsed_ns") * 0.05 + 50e6;
+    assert!(
+        steps >= periods - late / said.number("period_ns"),
+        "{steps} steps in {periods} periods"
+    );
+}
+
+#[test]
+fn the_two_waits_lose_no_step_and_count_those_of_a_stall() {
+    for compiler in COMPILERS {
+        for wait in ["timerfd", "rdtscp"] {
+            for rate in [1_000, 100_000] {
+                let said = Said::by(&mut signal_generation(
+                    compiler,
+                    wait,
+                    rate,
+                    &["--duration", "200", "--stall", "30"],
+                ));
+                if wait == "rdtscp" {
+                    assert_eq!(said.text("tsc_trust"), trusted());
+                    if trusted() == "none" {
+                        continue;
+                    }
+                }
+                adds_up(&said);
+                let period = said.number("period_ns");
+                let (stall, gap) = (said.number("stall_ns"), said.number("stall_gap_ns"));
+                assert!(stall >= 30e6 && gap >= stall, "{stall}, {gap}");
+                // A stall of 30 periods swallows 29 whole steps at the least, and no more than the gap has room for.
+                let missed = said.number("stall_missed");
+                assert!(
+                    missed >= (stall / period).floor() - 1.0
+                        && missed <= gap / period * 1.001 + 1.0,
+                    "{compiler} {wait} {rate}: {missed} steps missed, {stall} ns stalled, {gap} ns between samples"
+                );
+                assert!(said.number("missed") >= missed);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_program_that_is_stopped_has_missed_as_many_steps_as_that_took() {
+    // Without a trusted TSC the second wait has no period of known length.
+    let waits = ["timerfd", "rdtscp"];
+    for wait in &waits[..if trusted() == "none" { 1 } else { 2 }] {
+        let mut command = signal_generation("gcc", wait, 1_000, &["--duration", "1500"]);
+        let mut child = start(&mut command);
+        let id = Pid::from_raw(child.id() as i32);
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut text = String::new();
+        while !text.contains("generating=1\n") {
+            assert!(stdout.read_line(&mut text).unwrap() > 0, "{text}");
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        kill(id, Signal::SIGSTOP).unwrap();
+        let stopped = Instant::now();
+        std::thread::sleep(Duration::from_millis(200));
+        let length = stopped.elapsed();
+        kill(id, Signal::SIGCONT).unwrap();
+        finish(child, &command);
+        stdout.read_to_string(&mut text).unwrap();
+        let said = Said::in_text(&text);
+        adds_up(&said);
+        // It may take some milliseconds until the signal stops it.
+        let least = length.as_millis() as u64 - 50;
+        assert!(
+            said.count("missed") >= least,
+            "{wait}: {} missed in {length:?}",
+            said.count("missed")
+        );
+    }
+}
+
+#[test]
+fn the_bare_clock_loops_say_what_an_iteration_costs() {
+    for compiler in COMPILERS {
+        let text =
+            output_of(Command::new(built_by(compiler).join("clock_loop")).args(["all", "20000"]));
+        let lines: Vec<serde_json::Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let names: Vec<&str> = lines
+            .iter()
+            .map(|line| line["clock"].as_str().unwrap())
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "realtime",
+                "monotonic",
+                "monotonic-raw",
+                "rdtsc",
+                "rdtscp",
+                "rdtscp-lfence"
+            ]
+        );
+        for line in &lines {
+            assert_eq!(line["iterations"], 20_000);
+            let (median, min) = (
+                line["median"].as_f64().unwrap(),
+                line["min"].as_f64().unwrap(),
+            );
+            assert!(median > 0.0 && median >= min, "{line}");
+            if line["unit"] == "ns" {
+                assert_eq!(line["median"], line["median_ns"]);
+            } else {
+                // Cycles of the counter; no TSC counts at less than 100 MHz or more than 10 GHz.
+                let hertz = median / line["median_ns"].as_f64().unwrap() * 1e9;
+                assert!((1e8..1e10).contains(&hertz), "{line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_not_allowed_is_refused_with_what_is() {
+    let folder = built_by("gcc");
+    for (program, arguments, said) in [
+        (
+            "signal_generation",
+            "--wait timerfd --rate 0",
+            "--rate: '0' is not allowed, must be a whole number from 1",
+        ),
+        ("signal_generation", "--rate 10", "usage:"),
+        (
+            "clocks",
+            "--interval 1e3",
+            "--interval: '1e3' is not allowed",
+        ),
+        (
+            "clock_loop",
+            "sundial 10",
+            "CLOCK: 'sundial' is not allowed",
+        ),
+        ("clock_loop", "rdtsc 0", "ITERATIONS: '0' is not allowed"),
+    ] {
+        let output = Command::new(folder.join(program))
+            .args(arguments.split_whitespace())
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{program} {arguments}: {stderr}"
+        );
+        assert!(stderr.contains(said), "{program} {arguments}: {stderr}");
+    }
+}

@@ -1,0 +1,212 @@
+//! `listings/oneway`, the method in plain C: compiled here and run on the two devices.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use crate::machine::{Away, Disturbance, Machine};
+use crate::program::{Ended, Program, hcabench};
+use crate::results::{Results, Table};
+use crate::scratch;
+
+const LISTINGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/listings");
+
+/// Compiles it, which takes some seconds in an emulated machine, the first time that it is asked for.
+fn compiled() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let folder = scratch().keep();
+        let program = folder.join("oneway");
+        Program::under(
+            &["make", "--silent", "-C", LISTINGS],
+            Path::new(&format!("OUT={}", folder.display())),
+            program.to_str().unwrap(),
+        )
+        .run()
+        .expect(0);
+        program
+    })
+}
+
+fn oneway(program: &Path, arguments: &str) -> Program {
+    Program::under(
+        &[],
+        program,
+        &format!("--from 10.77.0.1 --to 10.77.0.2 {arguments}"),
+    )
+}
+
+/// The lines `key=value` of a run.
+pub fn figures(ended: &Ended) -> BTreeMap<String, f64> {
+    let pairs = ended.stdout.lines().filter_map(|line| {
+        let (key, value) = line.split_once('=')?;
+        Some((key.to_owned(), value.parse().ok()?))
+    });
+    pairs.collect()
+}
+
+#[test]
+fn every_message_of_every_kind_arrives_and_the_figures_are_of_the_size_of_hcabenchs() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let program = compiled();
+    const BURST: usize = 400;
+    for service in ["rc", "uc", "ud"] {
+        for operation in ["send", "write"] {
+            if (service, operation) == ("ud", "write") {
+                continue;
+            }
+            let out = folder.path().join(format!("{service}-{operation}"));
+            let run = format!("--service {service} --operation {operation} --burst {BURST}");
+            hcabench(&format!("{run} --pause 50us --inline off,on"))
+                .out(&out)
+                .run()
+                .expect(0);
+            let summary = Results::at(&out).summary();
+            for (inline, setting) in [("", "off"), ("--inline", "on")] {
+                let csv = folder.path().join("messages.csv");
+                let ended = oneway(
+                    program,
+                    &format!("{run} --pause 50000 {inline} --csv {}", csv.display()),
+                )
+                .run()
+                .expect(0);
+                assert_eq!(ended.stderr, "");
+                assert!(ended.stdout.starts_with("sender=rxe0\nreceiver=rxe1\n"));
+                let figure = figures(&ended);
+                for (name, expected) in [
+                    ("sent", BURST),
+                    ("received", BURST),
+                    ("completed", BURST),
+                    ("lost", 0),
+                    ("corrupted", 0),
+                    ("duplicated", 0),
+                    ("late", 0),
+                ] {
+                    assert_eq!(figure[name], expected as f64, "{run} {inline}: {name}");
+                }
+                check_against_csv(&figure, &Table::read(&csv));
+                // What is smallest depends the least on what else the machine has to do.
+                let row = summary.matching(&[("inline", setting)])[0];
+                let ratio = row.decimal("latency_min_us") * 1000.0 / figure["latency_min_ns"];
+                assert!(
+                    (0.25..4.0).contains(&ratio),
+                    "{run} {inline}: hcabench's minimum is {ratio} times that of C"
+                );
+            }
+        }
+    }
+}
+
+/// The summary must follow from the messages.
+fn check_against_csv(figure: &BTreeMap<String, f64>, messages: &Table) {
+    let sent: Vec<u64> = messages.rows.iter().map(|row| row.count("seq")).collect();
+    assert!(sent.iter().copied().eq(0..sent.len() as u64));
+    let mut latencies: Vec<u64> = messages
+        .rows
+        .iter()
+        .filter(|row| !row.text("latency_ns").is_empty())
+        .map(|row| row.count("latency_ns"))
+        .collect();
+    latencies.sort_unstable();
+    let count = latencies.len();
+    assert_eq!(count as f64, figure["received"]);
+    let median = (latencies[(count - 1) / 2] + latencies[count / 2]) as f64 / 2.0;
+    assert!((figure["latency_p50_ns"] - median).abs() < 0.1);
+    assert_eq!(figure["latency_min_ns"], latencies[0] as f64);
+    assert_eq!(figure["latency_max_ns"], latencies[count - 1] as f64);
+    assert!(figure["latency_p99_ns"] <= figure["latency_max_ns"]);
+}
+
+#[test]
+fn sizes_bursts_and_threads_of_all_kinds() {
+    let _machine = Machine::take();
+    let program = compiled();
+    for arguments in [
+        "--service rc --size 32768 --burst 50",
+        "--service uc --operation write --size 4096 --burst 50",
+        "--service ud --size 1024 --burst 1 --warmup 0",
+        "--service rc --burst 50 --warmup 300",
+        "--service uc --burst 100 --pause 200000 --completion-cpu 1",
+        "--service rc --size 64 --burst 50 --pause 200000 --timestamp send --stamp-cpu 0",
+        "--service rc --burst 20 --sender-cpu 0 --receiver-cpu 1",
+    ] {
+        let ended = oneway(program, arguments).run().expect(0);
+        let figure = figures(&ended);
+        assert!(figure["sent"] > 0.0 && figure["received"] == figure["sent"]);
+        assert_eq!(figure["completed"], figure["sent"], "{arguments}");
+    }
+}
+
+#[test]
+fn what_is_lost_is_counted_and_ends_in_time() {
+    let _machine = Machine::take();
+    let program = compiled();
+    for service in ["uc", "ud"] {
+        let loss = Disturbance::of_messages("veth0", "loss 10%");
+        let ended = oneway(
+            program,
+            &format!("--service {service} --burst 1000 --warmup 0 --timeout 1000"),
+        )
+        .run()
+        .expect(0);
+        let figure = figures(&ended);
+        assert_eq!(figure["sent"], 1000.0);
+        assert_eq!(figure["lost"], loss.dropped() as f64, "{service}");
+        assert!(figure["lost"] > 0.0 && figure["corrupted"] == 0.0);
+        assert_eq!(figure["received"] + figure["lost"], 1000.0);
+    }
+    let loss = Disturbance::of_messages("veth0", "loss 1%");
+    let ended = oneway(program, "--service rc --burst 1000").run().expect(0);
+    assert!(loss.dropped() > 0);
+    assert_eq!(figures(&ended)["received"], 1000.0);
+}
+
+#[test]
+fn a_device_that_goes_away_ends_it() {
+    let _machine = Machine::take();
+    let program = compiled();
+    let running = oneway(program, "--service rc --burst 8000 --pause 2000000").start();
+    std::thread::sleep(Duration::from_secs(3));
+    let removal = Instant::now();
+    let away = Away::take("rxe1");
+    let ended = running.wait(Duration::from_secs(20)).expect(1);
+    assert!(removal.elapsed() < Duration::from_secs(20));
+    ended.warns("RDMA_CM_EVENT_DEVICE_REMOVAL");
+    away.bring_back();
+}
+
+#[test]
+fn what_is_impossible_is_refused() {
+    let _machine = Machine::take();
+    let program = compiled();
+    for (arguments, code, said) in [
+        (
+            "--service ud --size 2048",
+            1,
+            "a message is at most the MTU, 1024 bytes",
+        ),
+        (
+            "--service ud --operation write",
+            2,
+            "must be send with --service ud",
+        ),
+        (
+            "--timestamp send --inline",
+            2,
+            "must be submit with --inline",
+        ),
+        (
+            "--size 12",
+            2,
+            "--size: '12' is not allowed, must be a multiple of 8",
+        ),
+        ("--burst 9000", 2, "must be a whole number from 1 to 8192"),
+        ("--to 10.77.0.9", 1, "rdma_bind_addr failed"),
+        ("--sender-cpu 900", 1, "CPU 900 cannot be used"),
+    ] {
+        let ended = oneway(program, arguments).run().expect(code);
+        assert!(ended.stderr.contains(said), "{arguments}: {}", ended.stderr);
+    }
+}
