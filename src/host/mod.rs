@@ -6,6 +6,7 @@
 //! | where threads run | [`cpu_set`], [`placement`], [`compromise`], [`pinning`], [`priority`] |
 //! | what must not happen in a hot loop | [`memory_lock`], [`page_faults`] |
 //! | how a run is ended from outside | [`interrupt`], [`wake`] |
+//! | how fast the TSC is by the kernel's word | [`kernel_tsc`] |
 //! | whether it is fit to measure | [`readiness`] |
 //!
 //! Everything here is Linux, and nothing knows of RDMA: of the RDMA devices only their place in sysfs is read. What a
@@ -17,6 +18,7 @@ pub mod error;
 pub mod fingerprint;
 pub mod huge_pages;
 pub mod interrupt;
+pub mod kernel_tsc;
 #[cfg(test)]
 mod made_up;
 pub mod memory_lock;

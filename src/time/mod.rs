@@ -7,6 +7,7 @@ mod calibrate;
 mod cost;
 mod posix;
 mod rate;
+pub mod trust;
 #[cfg(target_arch = "x86_64")]
 mod tsc;
 
