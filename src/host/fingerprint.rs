@@ -74,12 +74,18 @@ pub struct Processor {
 pub struct Clock {
     /// The clock source in use.
     pub source: Option<String>,
+    /// All clock sources that the kernel would take.
+    pub available: Option<Vec<String>>,
     /// Whether the TSC has one frequency at all speeds of the core, as the kernel found; null where there is no TSC.
     pub constant_tsc: Option<bool>,
     /// Whether the TSC goes on in idle states, as the kernel found.
     pub nonstop_tsc: Option<bool>,
     /// Whether cpuid promises both.
     pub invariant_tsc: Option<bool>,
+    /// Whether the kernel was told the TSC's frequency and did not have to measure it.
+    pub tsc_known_freq: Option<bool>,
+    /// Whether the kernel was told to trust the TSC without watching it.
+    pub tsc_reliable: Option<bool>,
 }
 
 /// What stands between the kernel and the hardware.
@@ -205,9 +211,14 @@ impl Clock {
         Self {
             source: files
                 .optional("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            available: files
+                .optional("sys/devices/system/clocksource/clocksource0/available_clocksource")
+                .map(|list| list.split_whitespace().map(str::to_owned).collect()),
             constant_tsc: has("constant_tsc"),
             nonstop_tsc: has("nonstop_tsc"),
             invariant_tsc: cpuid.invariant_tsc,
+            tsc_known_freq: has("tsc_known_freq"),
+            tsc_reliable: has("tsc_reliable"),
         }
     }
 }

@@ -16,7 +16,7 @@ pub use cost::{StampCost, measure_stamp_cost};
 pub use posix::{Monotonic, MonotonicRaw, Posix};
 pub use rate::{DOUBTFUL_PPM, RateDoubt, RateSource, TscKilohertz, TscKilohertzError, TscRate};
 #[cfg(target_arch = "x86_64")]
-pub use tsc::{Tsc, TscError, TscTrust, measure_tsc_rate};
+pub use tsc::{Rdtscp, Tsc, TscError, TscTrust, measure_tsc_rate, read_tsc};
 
 use serde::{Deserialize, Serialize};
 

@@ -3,13 +3,13 @@
 //! Source of the reading's order: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, RDTSC: an
 //! LFENCE before it lets all earlier instructions and loads finish, one behind it keeps later ones from starting.
 
-use std::arch::x86_64::{_mm_lfence, _rdtsc};
+use std::arch::x86_64::{__rdtscp, _mm_lfence, _rdtsc};
 
 use serde::Serialize;
 
 use super::{
     Calibration, CalibrationError, Clock, ClockKind, MonotonicRaw, Nanos, Ticks, TscKilohertz,
-    TscRate, calibrate_against,
+    TscRate, calibrate_against, trust::cpuid::has_rdtscp,
 };
 
 const FRACTION_BITS: u32 = 40;
@@ -129,7 +129,7 @@ pub fn measure_tsc_rate() -> Result<Calibration, CalibrationError> {
 
 /// Reads the counter: earlier instructions have ended, and later ones have not begun.
 #[inline(always)]
-pub(super) fn read() -> Ticks {
+fn read() -> Ticks {
     // SAFETY: SSE2 (lfence) and the TSC are part of every x86-64 processor; where the kernel forbids RDTSC to user
     // space (PR_TSC_SIGSEGV) the process is killed by a signal, which is no memory error.
     unsafe {
@@ -138,6 +138,36 @@ pub(super) fn read() -> Ticks {
         let ticks = _rdtsc();
         _mm_lfence();
         Ticks(ticks)
+    }
+}
+
+/// Reads the counter without a rate: earlier instructions have ended, and later ones have not begun.
+#[inline(always)]
+pub fn read_tsc() -> Ticks {
+    read()
+}
+
+/// The instruction RDTSCP, on a processor that has it.
+#[derive(Debug, Clone, Copy)]
+pub struct Rdtscp(());
+
+impl Rdtscp {
+    /// The instruction, if the processor has it.
+    pub fn find() -> Option<Self> {
+        has_rdtscp(&raw_cpuid::CpuId::new()).then_some(Self(()))
+    }
+
+    /// Reads the counter and TSC_AUX at once; earlier instructions have ended, and later ones have not begun.
+    #[inline(always)]
+    pub fn read(self) -> (Ticks, u32) {
+        let mut aux = 0;
+        // SAFETY: a value of this type exists only where CPUID reports the instruction; `aux` is exclusive.
+        unsafe {
+            // It waits for earlier instructions by itself; the fence keeps later ones behind it.
+            let ticks = __rdtscp(&mut aux);
+            _mm_lfence();
+            (Ticks(ticks), aux)
+        }
     }
 }
 

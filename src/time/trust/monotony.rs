@@ -40,6 +40,11 @@ impl Monotony {
         }
     }
 
+    /// Takes the first reading, which has none before it.
+    pub fn start(&mut self) {
+        self.reads += 1;
+    }
+
     /// Takes a reading and the one before it, each with its CPU where that is known.
     #[inline]
     pub fn compare(&mut self, before: (u64, Option<u32>), now: (u64, Option<u32>)) {
@@ -67,7 +72,7 @@ impl Monotony {
 
     /// Whether no reading differed from the one before.
     pub fn stood_still(&self) -> bool {
-        self.reads > 0 && self.repeated == self.reads
+        self.reads > 1 && self.repeated + 1 >= self.reads
     }
 
     /// Adds what another row of readings showed.
@@ -145,6 +150,9 @@ mod tests {
         assert_eq!((rising.backward_steps, rising.largest()), (0, 0));
         assert!(!rising.stood_still());
         assert!(of(&[(7, 0); 50]).stood_still());
+        let mut one = Monotony::new();
+        one.start();
+        assert!(!one.stood_still());
         assert!(!Monotony::new().stood_still());
     }
 
