@@ -1,7 +1,5 @@
 //! What a CPU sinks into when it has nothing to do (C-states), and how long it takes to come back.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
 use super::cpu_set::CpuSet;

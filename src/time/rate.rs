@@ -203,6 +203,12 @@ mod tests {
         let rate = TscRate::decide(given(2_000_000), measured(1.99e9)).unwrap();
         assert_eq!((rate.hertz, rate.source), (2e9, RateSource::TscKhz));
         assert!((rate.given_off_ppm.unwrap() - 1e7 / 1990.0).abs() < 1e-6);
+        let json = serde_json::to_value(rate).unwrap();
+        assert_eq!(
+            (&json["source"], &json["hertz"]),
+            (&"tsc-khz".into(), &2e9.into())
+        );
+        assert_eq!(json["measured"]["hertz"], 1.99e9);
         let doubt = rate.doubt().unwrap().to_string();
         assert!(
             doubt.contains("--tsc-khz 2000000 is +5025 ppm off the measured 1990000 kHz"),

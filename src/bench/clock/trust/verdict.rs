@@ -164,7 +164,7 @@ pub enum Reason {
         uncertainty_ns: f64,
     },
     /// The distance of two counters changes.
-    #[error("the offset of CPU {cpu} changed by {ns:.0} ns or more within a second")]
+    #[error("the offset of CPU {cpu} changed by {ns:.0} ns or more while it was measured")]
     OffsetChanges {
         /// The CPU.
         cpu: usize,
