@@ -46,6 +46,15 @@ struct Line {
     stamp: AtomicU64,
 }
 
+/// Says that it is over when its thread ends, however it ends: the other one must not wait for an end that is not there.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Spins between two looks at the clock and at the word to stop.
 const SPINS: u32 = 256;
 
@@ -69,18 +78,15 @@ where
         let other = thread::Builder::new()
             .name("answer".to_owned())
             .spawn_scoped(scope, || {
-                let done = answer(answering, &line, &over);
-                // The one who asks must not wait for an end that is not there.
-                over.store(true, Ordering::Relaxed);
-                done
+                let _over = Over(&over);
+                answer(answering, &line, &over)
             })
             .map_err(TrustError::Spawn)?;
         let one = thread::Builder::new()
             .name("ask".to_owned())
             .spawn_scoped(scope, || {
-                let done = ask(asking, &line, &over, enough, stop);
-                over.store(true, Ordering::Relaxed);
-                done
+                let _over = Over(&over);
+                ask(asking, &line, &over, enough, stop)
             });
         let one = one.map_err(|error| {
             over.store(true, Ordering::Relaxed);
@@ -238,6 +244,22 @@ mod tests {
             assert!(matches!(done, Err(TrustError::Host(_))), "{done:?}");
         }
         assert!(begun.elapsed() < Duration::from_secs(30));
+    }
+
+    #[test]
+    fn a_panic_on_one_end_ends_the_other() {
+        let good = End {
+            cpu: None,
+            read: now,
+        };
+        let bad = End {
+            cpu: None,
+            read: || -> u64 { panic!("on purpose") },
+        };
+        let ended = std::panic::catch_unwind(|| between(&bad, &good, SHORT, &never));
+        assert!(ended.is_err());
+        let ended = std::panic::catch_unwind(|| between(&good, &bad, SHORT, &never));
+        assert!(ended.is_err());
     }
 
     #[test]
