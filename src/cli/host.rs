@@ -1,7 +1,8 @@
 //! `hcabench host`: whether this machine is ready to measure, and what to change.
 
-use super::wrap;
+use super::{labelled, wrap};
 use crate::host::fingerprint::Fingerprint;
+use crate::host::idle_states::IdleStates;
 use crate::host::readiness::{Needs, Readiness, Verdict};
 use anyhow::Context;
 use std::io::{self, Write};
@@ -48,7 +49,7 @@ pub fn write_json(readiness: &Readiness, out: &mut impl Write) -> io::Result<()>
     out.flush()
 }
 
-/// Writes a line a check, what to change below it, and what it comes to.
+/// Writes how the machine is set up, a line a check, what to change below it, and what it comes to.
 ///
 /// # Errors
 /// If `out` cannot be written.
@@ -56,6 +57,8 @@ pub fn write_table(readiness: &Readiness, out: &mut impl Write) -> io::Result<()
     for line in wrap(&machine_in_words(&readiness.machine), WIDTH) {
         writeln!(out, "{line}")?;
     }
+    writeln!(out)?;
+    write!(out, "{}", labelled(&setup(&readiness.machine)))?;
     writeln!(out)?;
     let title_width = readiness
         .checks
@@ -123,6 +126,96 @@ pub fn machine_in_words(machine: &Fingerprint) -> String {
         machine.distribution.clone(),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" | ")
+}
+
+/// How the machine is set up, a row each; what it does not say is said too.
+fn setup(machine: &Fingerprint) -> Vec<(&'static str, String)> {
+    let or_not = |told: &Option<String>, otherwise: &str| {
+        told.clone().unwrap_or_else(|| otherwise.to_owned())
+    };
+    let mut rows = vec![
+        ("kernel build", or_not(&machine.kernel_version, "not told")),
+        (
+            "command line",
+            or_not(&machine.kernel_command_line, "cannot be read"),
+        ),
+    ];
+    if let Some(boot) = &machine.boot {
+        rows.extend(boot.named().map(|(name, parameter)| {
+            let told = match parameter.value() {
+                None => "not given",
+                Some("") => "given without a value",
+                Some(value) => value,
+            };
+            (name, told.to_owned())
+        }));
+    }
+    let firmware = &machine.firmware;
+    let told: Vec<&str> = [&firmware.vendor, &firmware.version, &firmware.date]
+        .into_iter()
+        .flatten()
+        .map(String::as_str)
+        .collect();
+    let bios = if told.is_empty() {
+        "not told: no DMI, or it may not be read".to_owned()
+    } else {
+        told.join(", ")
+    };
+    let clock = &machine.clock;
+    let source = match (&clock.source, &clock.available) {
+        (Some(source), Some(all)) => format!("{source} (available: {})", all.join(", ")),
+        (source, _) => or_not(source, "not told"),
+    };
+    let virtual_machines = match &machine.virtual_machines {
+        None => "not told: no process shows".to_owned(),
+        Some(running) if running.is_empty() => "none that shows".to_owned(),
+        Some(running) => running
+            .iter()
+            .map(|(name, number)| format!("{number} {name}"))
+            .collect::<Vec<_>>()
+            .join(", "),
+    };
+    rows.extend([
+        ("BIOS", bios),
+        (
+            "microcode",
+            or_not(&machine.processor.microcode, "not told"),
+        ),
+        ("clock source", source),
+        ("C-states", idle_in_words(&machine.idle)),
+        ("virtual machines", virtual_machines),
+    ]);
+    rows
+}
+
+fn idle_in_words(idle: &IdleStates) -> String {
+    let Some(states) = &idle.states else {
+        return match &idle.driver {
+            Some(driver) => format!("none (driver {driver})"),
+            None => "none known to the kernel".to_owned(),
+        };
+    };
+    let kinds = states
+        .iter()
+        .map(|state| {
+            let latency = state
+                .latency_us
+                .map_or_else(|| "latency not told".to_owned(), |us| format!("{us} us"));
+            let disabled = match (
+                state.disabled_on.is_empty(),
+                state.disabled_on == state.cpus,
+            ) {
+                (true, _) => String::new(),
+                (false, true) => ", disabled".to_owned(),
+                (false, false) => format!(", disabled on {}", state.disabled_on),
+            };
+            format!("{} ({latency}{disabled})", state.name)
+        })
+        .collect::<Vec<_>>()
+        .join(", ");
+    let driver = idle.driver.as_deref().unwrap_or("not told");
+    let governor = idle.governor.as_deref().unwrap_or("not told");
+    format!("{kinds}; driver {driver}, governor {governor}")
 }
 
 fn summary(readiness: &Readiness) -> String {
@@ -204,8 +297,7 @@ mod tests {
         ]));
         let lines: Vec<&str> = text
             .lines()
-            .skip_while(|line| !line.is_empty())
-            .skip(1)
+            .skip_while(|line| !line.starts_with("ok"))
             .collect();
         assert_eq!(lines[0], "ok      short           as it is");
         assert_eq!(lines[1], "SPOILS  a longer title  as it is");
@@ -224,6 +316,43 @@ mod tests {
         assert!(text.ends_with(
             "Not ready to measure: a longer title would spoil it; nothing else to improve.\n"
         ));
+    }
+
+    #[test]
+    fn the_set_up_is_shown_by_name_and_what_is_not_told_is_said() {
+        use crate::host::boot::BootParameters;
+        use crate::host::idle_states::IdleState;
+        let state = |name: &str, latency_us, disabled: &str| IdleState {
+            name: name.to_owned(),
+            latency_us,
+            residency_us: None,
+            cpus: "0-3".parse().unwrap(),
+            disabled_on: disabled.parse().unwrap(),
+        };
+        let mut machine = Fingerprint::collect();
+        machine.boot = Some(BootParameters::from_command_line("isolcpus=2-3 rcu_nocbs"));
+        machine.firmware = Default::default();
+        machine.idle = IdleStates {
+            driver: Some("intel_idle".to_owned()),
+            governor: None,
+            states: Some(vec![
+                state("C1", Some(2), ""),
+                state("C6", Some(133), "2-3"),
+                state("C8", None, "0-3"),
+            ]),
+        };
+        machine.virtual_machines = Some([("firecracker".to_owned(), 2)].into());
+        let rows = setup(&machine);
+        let row = |name: &str| &rows.iter().find(|(label, _)| *label == name).unwrap().1;
+        assert_eq!(row("isolcpus"), "2-3");
+        assert_eq!(row("rcu_nocbs"), "given without a value");
+        assert_eq!(row("nohz_full"), "not given");
+        assert!(row("BIOS").starts_with("not told"));
+        assert_eq!(
+            row("C-states"),
+            "C1 (2 us), C6 (133 us, disabled on 2-3), C8 (latency not told, disabled); driver intel_idle, governor not told"
+        );
+        assert_eq!(row("virtual machines"), "2 firecracker");
     }
 
     #[test]

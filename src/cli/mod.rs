@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 done; 1 a run failed or was interrupted, or the machine is not ready; 2 bad input.
 
+pub mod clock;
 pub mod hca;
 pub mod host;
 
@@ -41,6 +42,8 @@ enum Command {
     Devices(DevicesArguments),
     /// Tell whether this machine is ready to measure, and what to change; exit code 1 if something would spoil it
     Host(host::HostArguments),
+    /// Tell whether the time stamp counter (TSC) of this machine can be trusted
+    Clock(clock::ClockArguments),
 }
 
 /// Arguments of `hcabench devices`.
@@ -59,6 +62,7 @@ pub fn main() -> ExitCode {
         None => hca::run(&line.hca),
         Some(Command::Devices(arguments)) => run_devices(arguments),
         Some(Command::Host(arguments)) => host::run(arguments),
+        Some(Command::Clock(arguments)) => clock::run(arguments),
     };
     match done {
         Ok(code) => ExitCode::from(code),
@@ -100,3 +104,31 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     }
     lines
 }
+
+/// Lines of a label and what belongs to it, which starts in the same column in all of them and is broken to fit.
+pub(crate) fn labelled<L: AsRef<str>>(rows: &[(L, String)]) -> String {
+    const GAP: usize = 2;
+    let width = rows
+        .iter()
+        .map(|(label, _)| label.as_ref().chars().count())
+        .max()
+        .unwrap_or(0)
+        .max(LABEL_WIDTH);
+    let mut text = String::new();
+    for (label, value) in rows {
+        let lines = wrap(value, TEXT_WIDTH - width - GAP);
+        let indent = format!("\n{:indent$}", "", indent = width + GAP);
+        let line = format!(
+            "{:width$}{:GAP$}{}",
+            label.as_ref(),
+            "",
+            lines.join(&indent)
+        );
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// The least width of a column of labels, so that several such lists in one output align.
+const LABEL_WIDTH: usize = 20;

@@ -1,15 +1,19 @@
 //! What a machine is, so that a result can be told from one of another machine, or of the same one set up otherwise.
 //!
 //! Each field is what the machine says of itself. What it does not say is null, never a guess.
-//! Left out: the RDMA devices (they are in a result by themselves), and anything that changes from second to second.
+//! Left out: the RDMA devices (they are in a result by themselves), and what changes from second to second; the virtual
+//! machines that run beside are in all the same, since they change what a figure means.
 
+use super::boot::BootParameters;
 use super::cpu_set::CpuSet;
 use super::huge_pages::{HugePages, TransparentHugePages};
+use super::idle_states::IdleStates;
 use super::memory_lock::MemoryLock;
 use super::system_files::SystemFiles;
 use super::topology::Topology;
+use super::virtual_machines;
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A machine and its set-up.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -24,14 +28,33 @@ pub struct Fingerprint {
     pub kernel_version: Option<String>,
     /// The kernel's command line.
     pub kernel_command_line: Option<String>,
+    /// What of that matters to a measurement, by name; null where it cannot be read.
+    pub boot: Option<BootParameters>,
+    /// The firmware (BIOS).
+    pub firmware: Firmware,
     /// The processor.
     pub processor: Processor,
     /// The kernel's clock, and what the TSC promises.
     pub clock: Clock,
+    /// What idle CPUs sink into.
+    pub idle: IdleStates,
     /// What stands between the kernel and the hardware.
     pub virtualisation: Virtualisation,
+    /// How many virtual machines run here, by the program that carries them; null where no process shows.
+    pub virtual_machines: Option<BTreeMap<String, usize>>,
     /// The memory.
     pub memory: Memory,
+}
+
+/// The firmware, as DMI tells; null where there is no DMI or it may not be read.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Firmware {
+    /// Its maker.
+    pub vendor: Option<String>,
+    /// Its version.
+    pub version: Option<String>,
+    /// Its date, as the maker writes it.
+    pub date: Option<String>,
 }
 
 /// The processor, and how it is run.
@@ -74,12 +97,18 @@ pub struct Processor {
 pub struct Clock {
     /// The clock source in use.
     pub source: Option<String>,
+    /// All clock sources that the kernel would take.
+    pub available: Option<Vec<String>>,
     /// Whether the TSC has one frequency at all speeds of the core, as the kernel found; null where there is no TSC.
     pub constant_tsc: Option<bool>,
     /// Whether the TSC goes on in idle states, as the kernel found.
     pub nonstop_tsc: Option<bool>,
     /// Whether cpuid promises both.
     pub invariant_tsc: Option<bool>,
+    /// Whether the kernel was told the TSC's frequency and did not have to measure it.
+    pub tsc_known_freq: Option<bool>,
+    /// Whether the kernel was told to trust the TSC without watching it.
+    pub tsc_reliable: Option<bool>,
 }
 
 /// What stands between the kernel and the hardware.
@@ -125,6 +154,8 @@ impl Fingerprint {
         cpuid: &Cpuid,
         memory_lock: Option<MemoryLock>,
     ) -> Self {
+        let command_line = files.optional("proc/cmdline");
+        let firmware = |field: &str| files.optional(&format!("sys/class/dmi/id/bios_{field}"));
         Self {
             hostname: files.optional("proc/sys/kernel/hostname"),
             distribution: files
@@ -132,10 +163,20 @@ impl Fingerprint {
                 .or_else(|| files.field("usr/lib/os-release", "PRETTY_NAME", '=')),
             kernel_release: files.optional("proc/sys/kernel/osrelease"),
             kernel_version: files.optional("proc/sys/kernel/version"),
-            kernel_command_line: files.optional("proc/cmdline"),
+            boot: command_line
+                .as_deref()
+                .map(BootParameters::from_command_line),
+            kernel_command_line: command_line,
+            firmware: Firmware {
+                vendor: firmware("vendor"),
+                version: firmware("version"),
+                date: firmware("date"),
+            },
             processor: Processor::from_files(files),
             clock: Clock::from_files(files, cpuid),
+            idle: IdleStates::from_files(files),
             virtualisation: Virtualisation::from_files(files, cpuid),
+            virtual_machines: virtual_machines::running(files),
             memory: Memory {
                 total_bytes: files.kibibytes("proc/meminfo", "MemTotal"),
                 huge_pages: HugePages::from_files(files),
@@ -205,9 +246,14 @@ impl Clock {
         Self {
             source: files
                 .optional("sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            available: files
+                .optional("sys/devices/system/clocksource/clocksource0/available_clocksource")
+                .map(|list| list.split_whitespace().map(str::to_owned).collect()),
             constant_tsc: has("constant_tsc"),
             nonstop_tsc: has("nonstop_tsc"),
             invariant_tsc: cpuid.invariant_tsc,
+            tsc_known_freq: has("tsc_known_freq"),
+            tsc_reliable: has("tsc_reliable"),
         }
     }
 }
@@ -319,7 +365,10 @@ mod tests {
             .file("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "performance")
             .file("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "powersave")
             .file("sys/devices/system/cpu/cpu1/cpufreq/scaling_driver", "intel_pstate")
-            .file("sys/class/dmi/id/product_name", "Box 7");
+            .file("sys/class/dmi/id/product_name", "Box 7")
+            .file("sys/class/dmi/id/bios_vendor", "Maker")
+            .file("sys/class/dmi/id/bios_date", "04/01/2024")
+            .file("proc/7/comm", "firecracker");
         let found = of(
             &machine,
             &Cpuid {
@@ -333,6 +382,15 @@ mod tests {
             found.kernel_command_line.as_deref(),
             Some("quiet isolcpus=2-3")
         );
+        let isolcpus = found.boot.as_ref().unwrap().isolcpus.value();
+        assert_eq!(isolcpus, Some("2-3"));
+        let firmware = &found.firmware;
+        assert_eq!(firmware.vendor.as_deref(), Some("Maker"));
+        assert_eq!(
+            (firmware.version.as_deref(), firmware.date.as_deref()),
+            (None, Some("04/01/2024"))
+        );
+        assert_eq!(found.virtual_machines.as_ref().unwrap()["firecracker"], 1);
         let processor = &found.processor;
         assert_eq!(processor.name.as_deref(), Some("A Processor"));
         assert_eq!(

@@ -2,21 +2,25 @@
 //!
 //! | concept | modules |
 //! | --- | --- |
-//! | what the machine is | [`topology`], [`huge_pages`], [`fingerprint`] |
+//! | what the machine is | [`topology`], [`huge_pages`], [`boot`], [`idle_states`], `virtual_machines`, [`fingerprint`] |
 //! | where threads run | [`cpu_set`], [`placement`], [`compromise`], [`pinning`], [`priority`] |
 //! | what must not happen in a hot loop | [`memory_lock`], [`page_faults`] |
 //! | how a run is ended from outside | [`interrupt`], [`wake`] |
+//! | how fast the TSC is by the kernel's word | [`kernel_tsc`] |
 //! | whether it is fit to measure | [`readiness`] |
 //!
 //! Everything here is Linux, and nothing knows of RDMA: of the RDMA devices only their place in sysfs is read. What a
 //! clock costs belongs to [`crate::time`], and mapping memory to [`crate::buffer`].
 
+pub mod boot;
 pub mod compromise;
 pub mod cpu_set;
 pub mod error;
 pub mod fingerprint;
 pub mod huge_pages;
+pub mod idle_states;
 pub mod interrupt;
+pub mod kernel_tsc;
 #[cfg(test)]
 mod made_up;
 pub mod memory_lock;
@@ -27,6 +31,7 @@ pub mod priority;
 pub mod readiness;
 mod system_files;
 pub mod topology;
+mod virtual_machines;
 pub mod wake;
 
 pub use compromise::{Compromise, PlacementWarning};

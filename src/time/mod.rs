@@ -6,14 +6,17 @@
 mod calibrate;
 mod cost;
 mod posix;
+mod rate;
+pub mod trust;
 #[cfg(target_arch = "x86_64")]
 mod tsc;
 
 pub use calibrate::{Calibration, CalibrationError, calibrate_against};
 pub use cost::{StampCost, measure_stamp_cost};
 pub use posix::{Monotonic, MonotonicRaw, Posix};
+pub use rate::{DOUBTFUL_PPM, RateDoubt, RateSource, TscKilohertz, TscKilohertzError, TscRate};
 #[cfg(target_arch = "x86_64")]
-pub use tsc::{Tsc, TscError, TscTrust};
+pub use tsc::{Rdtscp, Tsc, TscError, TscTrust, measure_tsc_rate, read_tsc};
 
 use serde::{Deserialize, Serialize};
 
@@ -100,9 +103,9 @@ pub struct TscFacts {
     /// On whose word.
     #[cfg(target_arch = "x86_64")]
     pub trust: TscTrust,
-    /// The measured rate.
+    /// The rate, and where it comes from.
     #[serde(flatten)]
-    pub calibration: Calibration,
+    pub rate: TscRate,
 }
 
 /// Why a clock cannot be used here.
@@ -123,11 +126,24 @@ impl AnyClock {
     /// # Errors
     /// When the TSC cannot be used, with the reason.
     pub fn prepare(kind: ClockKind) -> Result<Self, ClockError> {
+        Self::prepare_with(kind, None)
+    }
+
+    /// As [`AnyClock::prepare`], with the rate of the TSC given; the POSIX clocks have no use for it.
+    ///
+    /// # Errors
+    /// As [`AnyClock::prepare`]; with a rate given, one that cannot be measured is none.
+    pub fn prepare_with(
+        kind: ClockKind,
+        tsc_rate: Option<TscKilohertz>,
+    ) -> Result<Self, ClockError> {
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = tsc_rate;
         match kind {
             ClockKind::Monotonic => Ok(AnyClock::Monotonic(Posix)),
             ClockKind::MonotonicRaw => Ok(AnyClock::MonotonicRaw(Posix)),
             #[cfg(target_arch = "x86_64")]
-            ClockKind::Tsc => Ok(AnyClock::Tsc(Tsc::calibrated()?)),
+            ClockKind::Tsc => Ok(AnyClock::Tsc(Tsc::with_rate(tsc_rate)?)),
             #[cfg(not(target_arch = "x86_64"))]
             ClockKind::Tsc => Err(ClockError::NoTsc),
         }
@@ -149,7 +165,7 @@ impl AnyClock {
             #[cfg(target_arch = "x86_64")]
             AnyClock::Tsc(clock) => Some(TscFacts {
                 trust: clock.trust(),
-                calibration: clock.calibration(),
+                rate: clock.rate(),
             }),
             _ => None,
         }

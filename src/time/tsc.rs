@@ -3,20 +3,21 @@
 //! Source of the reading's order: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, RDTSC: an
 //! LFENCE before it lets all earlier instructions and loads finish, one behind it keeps later ones from starting.
 
-use std::arch::x86_64::{_mm_lfence, _rdtsc};
+use std::arch::x86_64::{__rdtscp, _mm_lfence, _rdtsc};
 
 use serde::Serialize;
 
 use super::{
-    Calibration, CalibrationError, Clock, ClockKind, MonotonicRaw, Nanos, Ticks, calibrate_against,
+    Calibration, CalibrationError, Clock, ClockKind, MonotonicRaw, Nanos, Ticks, TscKilohertz,
+    TscRate, calibrate_against, trust::cpuid::has_rdtscp,
 };
 
 const FRACTION_BITS: u32 = 40;
 
-/// The time stamp counter, calibrated against `CLOCK_MONOTONIC_RAW`.
+/// The time stamp counter, with the rate it is converted by.
 #[derive(Debug, Clone, Copy)]
 pub struct Tsc {
-    calibration: Calibration,
+    rate: TscRate,
     trust: TscTrust,
     /// Nanoseconds per tick, as a fixed-point number with [`FRACTION_BITS`] behind the point.
     nanos_per_tick: u64,
@@ -84,21 +85,25 @@ impl Tsc {
     /// # Errors
     /// When it cannot be trusted, or its rate does not settle.
     pub fn calibrated() -> Result<Self, TscError> {
-        let trust = TscTrust::find()?;
-        let calibration =
-            calibrate_against(|| read().0, &MonotonicRaw::default(), std::thread::sleep)?;
-        Ok(Tsc {
-            trust,
-            ..Tsc::with_calibration(calibration)
-        })
+        Self::with_rate(None)
     }
 
-    fn with_calibration(calibration: Calibration) -> Self {
-        let nanos_per_tick =
-            (1e9 / calibration.hertz * (1u64 << FRACTION_BITS) as f64).round() as u64;
+    /// Checks that the TSC can be trusted, and takes the given rate, or the measured one if none is given. It is
+    /// measured in both cases.
+    ///
+    /// # Errors
+    /// When it cannot be trusted, or no rate is given and the measured one does not settle.
+    pub fn with_rate(given: Option<TscKilohertz>) -> Result<Self, TscError> {
+        let trust = TscTrust::find()?;
+        let rate = TscRate::decide(given, measure_tsc_rate())?;
+        Ok(Self::new(trust, rate))
+    }
+
+    fn new(trust: TscTrust, rate: TscRate) -> Self {
+        let nanos_per_tick = (1e9 / rate.hertz * (1u64 << FRACTION_BITS) as f64).round() as u64;
         Tsc {
-            calibration,
-            trust: TscTrust::Invariant,
+            rate,
+            trust,
             nanos_per_tick,
         }
     }
@@ -108,12 +113,21 @@ impl Tsc {
         self.trust
     }
 
-    /// How the rate was found.
-    pub fn calibration(&self) -> Calibration {
-        self.calibration
+    /// The rate, and where it comes from.
+    pub fn rate(&self) -> TscRate {
+        self.rate
     }
 }
 
+/// Measures the rate of the TSC against `CLOCK_MONOTONIC_RAW`, whoever vouches for it; takes 60 ms as a rule.
+///
+/// # Errors
+/// When the rate does not settle within about a second.
+pub fn measure_tsc_rate() -> Result<Calibration, CalibrationError> {
+    calibrate_against(|| read().0, &MonotonicRaw::default(), std::thread::sleep)
+}
+
+/// Reads the counter: earlier instructions have ended, and later ones have not begun.
 #[inline(always)]
 fn read() -> Ticks {
     // SAFETY: SSE2 (lfence) and the TSC are part of every x86-64 processor; where the kernel forbids RDTSC to user
@@ -124,6 +138,36 @@ fn read() -> Ticks {
         let ticks = _rdtsc();
         _mm_lfence();
         Ticks(ticks)
+    }
+}
+
+/// Reads the counter without a rate: earlier instructions have ended, and later ones have not begun.
+#[inline(always)]
+pub fn read_tsc() -> Ticks {
+    read()
+}
+
+/// The instruction RDTSCP, on a processor that has it.
+#[derive(Debug, Clone, Copy)]
+pub struct Rdtscp(());
+
+impl Rdtscp {
+    /// The instruction, if the processor has it.
+    pub fn find() -> Option<Self> {
+        has_rdtscp(&raw_cpuid::CpuId::new()).then_some(Self(()))
+    }
+
+    /// Reads the counter and TSC_AUX at once; earlier instructions have ended, and later ones have not begun.
+    #[inline(always)]
+    pub fn read(self) -> (Ticks, u32) {
+        let mut aux = 0;
+        // SAFETY: a value of this type exists only where CPUID reports the instruction; `aux` is exclusive.
+        unsafe {
+            // It waits for earlier instructions by itself; the fence keeps later ones behind it.
+            let ticks = __rdtscp(&mut aux);
+            _mm_lfence();
+            (Ticks(ticks), aux)
+        }
     }
 }
 
@@ -153,12 +197,16 @@ mod tests {
     use super::*;
 
     fn at(hertz: f64) -> Tsc {
-        Tsc::with_calibration(Calibration {
+        let measured = Calibration {
             hertz,
             uncertainty_ppm: 0.0,
             disagreement_ppm: 0.0,
             seconds: 1.0,
-        })
+        };
+        Tsc::new(
+            TscTrust::Invariant,
+            TscRate::decide(None, Ok(measured)).unwrap(),
+        )
     }
 
     #[test]
@@ -171,6 +219,15 @@ mod tests {
         let nanos = at(3e9).to_nanos(Ticks(year * 3_000_000_000)).0;
         let error = nanos.abs_diff(year * 1_000_000_000) as f64 / (year as f64 * 1e9);
         assert!(error < 1e-11, "{error}");
+    }
+
+    #[test]
+    fn a_given_rate_is_what_ticks_are_converted_by() {
+        let measured = at(2e9).rate().measured.unwrap();
+        let rate = TscRate::decide(TscKilohertz::new(4_000_000), Ok(measured)).unwrap();
+        let clock = Tsc::new(TscTrust::Invariant, rate);
+        assert_eq!(clock.to_nanos(Ticks(4_000_000)), Nanos(1_000_000));
+        assert_eq!(clock.ticks_in(Nanos(1_000)), Ticks(4_000));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::buffer::HugePagePolicy;
-use crate::time::{ClockKind, Nanos};
+use crate::time::{ClockKind, Nanos, TscKilohertz};
 
 /// A setting that has a fixed set of named values.
 pub trait Named: Copy + Sized + 'static {
@@ -208,6 +208,8 @@ pub struct Config {
     pub receiver: Option<PortRequest>,
     /// The CPUs.
     pub cpus: CpuRequest,
+    /// The rate of the TSC, if the user gives it.
+    pub tsc_khz: Option<TscKilohertz>,
 }
 
 #[cfg(test)]

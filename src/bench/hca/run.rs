@@ -258,7 +258,7 @@ impl Runner {
                 return Err(RunError::PriorityOnSharedCpu { priority });
             }
             if let Entry::Vacant(vacant) = self.clocks.entry(point.clock) {
-                vacant.insert(AnyClock::prepare(point.clock)?);
+                vacant.insert(AnyClock::prepare_with(point.clock, self.config.tsc_khz)?);
             }
         }
         if plan.points.iter().any(|point| point.service == Service::Uc) {
@@ -404,7 +404,9 @@ impl Runner {
     ) -> Result<PointResult, RunError> {
         let clock = match self.clocks.entry(point.clock) {
             Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(vacant) => *vacant.insert(AnyClock::prepare(point.clock)?),
+            Entry::Vacant(vacant) => {
+                *vacant.insert(AnyClock::prepare_with(point.clock, self.config.tsc_khz)?)
+            }
         };
         clock.visit(Measurement {
             runner: self,

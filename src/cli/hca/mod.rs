@@ -20,7 +20,7 @@ use crate::bench::hca::config::{
     Timestamp, UcRouteRequest,
 };
 use crate::buffer::HugePagePolicy;
-use crate::time::{ClockKind, Nanos};
+use crate::time::{ClockKind, Nanos, TscKilohertz};
 
 /// Arguments of the benchmark. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
@@ -74,6 +74,10 @@ pub struct HcaArguments {
     /// Clocks: monotonic, monotonic-raw, tsc
     #[arg(long, value_name = "LIST", default_value = "monotonic", help_heading = "Sweep", value_parser = values::named::<ClockKind>)]
     pub clock: List<ClockKind>,
+
+    /// Rate of the TSC in kHz, 100000 to 10000000, for --clock tsc [default: measured against CLOCK_MONOTONIC_RAW]
+    #[arg(long, value_name = "KHZ")]
+    pub tsc_khz: Option<TscKilohertz>,
 
     /// Messages before the measured ones of each point, discarded; 0 to 8192
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=i64::from(LARGEST_BURST)))]
@@ -178,6 +182,7 @@ impl HcaArguments {
                 completion: self.completion_cpu,
                 stamp: self.stamp_cpu,
             },
+            tsc_khz: self.tsc_khz,
         }
     }
 }
@@ -188,6 +193,7 @@ impl HcaArguments {
 /// [`UsageError`] for bad input, others when the run cannot start.
 pub fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
     let config = arguments.config();
+    check_tsc_khz(&config)?;
     let plan = crate::bench::hca::plan::Plan::new(&config.sweep);
     plan.check()
         .map_err(|error| UsageError(error.to_string()))?;
@@ -198,6 +204,16 @@ pub fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
     #[cfg(not(feature = "rdma"))]
     {
         anyhow::bail!("{}", super::WITHOUT_RDMA)
+    }
+}
+
+/// A rate that no clock would use is a mistake.
+fn check_tsc_khz(config: &Config) -> Result<(), UsageError> {
+    match config.tsc_khz {
+        Some(rate) if !config.sweep.clocks.contains(&ClockKind::Tsc) => Err(UsageError(format!(
+            "--tsc-khz {rate}: no clock of this run is the TSC: add --clock tsc, or leave it out"
+        ))),
+        _ => Ok(()),
     }
 }
 

@@ -228,6 +228,9 @@ impl Warnings {
                 result.point
             ));
         }
+        if let Some(doubt) = result.costs.tsc.and_then(|tsc| tsc.rate.doubt()) {
+            texts.push(doubt.to_string());
+        }
         let faults = obtained.loop_faults.total();
         if faults > 0 {
             texts.push(format!(

@@ -194,6 +194,7 @@ pub fn settings_document(
             "sender": config.sender,
             "receiver": config.receiver,
             "cpus": config.cpus,
+            "tsc_khz": config.tsc_khz,
         },
         "obtained": result.map(|result| &result.circumstances),
         "counts": result.map(|result| &result.counts),

@@ -263,3 +263,23 @@ proptest! {
         prop_assert!(settings::read_settings(&nearly).is_err());
     }
 }
+
+#[test]
+fn a_rate_of_the_tsc_is_whole_kilohertz_and_needs_that_clock() {
+    let rate = |words| parse(words).unwrap().tsc_khz.map(|rate| rate.hertz());
+    assert_eq!(rate("--clock tsc"), None);
+    assert_eq!(rate("--clock tsc --tsc-khz 2300000"), Some(2.3e9));
+    for bad in ["99999", "10000001", "2.3e6", "x"] {
+        let error = parse(&format!("--clock tsc --tsc-khz {bad}")).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        let text = error.to_string();
+        for word in ["--tsc-khz", bad, "100000", "10000000"] {
+            assert!(text.contains(word), "{word:?} in {text}");
+        }
+    }
+    let config = parse("--clock monotonic,tsc --tsc-khz 2300000").unwrap();
+    check_tsc_khz(&config).unwrap();
+    let config = parse("--clock monotonic --tsc-khz 2300000").unwrap();
+    let text = check_tsc_khz(&config).unwrap_err().to_string();
+    assert!(text.contains("--tsc-khz 2300000") && text.contains("--clock tsc"));
+}

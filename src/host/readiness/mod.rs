@@ -128,6 +128,7 @@ impl Readiness {
             memory::swap(&facts),
             memory::numa_balancing(&facts),
             system::virtualisation(&facts),
+            system::virtual_machines(&facts),
             system::load(&facts),
             system::interrupts(&facts),
             system::realtime_throttling(&facts),

@@ -21,6 +21,23 @@ pub(super) fn virtualisation(facts: &Facts) -> Option<Check> {
     }
 }
 
+/// None where no process shows.
+pub(super) fn virtual_machines(facts: &Facts) -> Option<Check> {
+    let running = facts.fingerprint.virtual_machines.as_ref()?;
+    let (id, title) = ("virtual_machines", "virtual machines");
+    if running.is_empty() {
+        return subject(id, title, "none running here").good();
+    }
+    let found: Vec<String> = running
+        .iter()
+        .map(|(name, number)| format!("{number} {name}"))
+        .collect();
+    subject(id, title, found.join(", ")).advise(
+        "they take CPU time, caches and memory bandwidth: stop them, or keep them off the measuring CPUs (virsh vcpupin, \
+         taskset)",
+    )
+}
+
 pub(super) fn load(facts: &Facts) -> Option<Check> {
     // Below half a thread, what runs is the odd daemon.
     const QUIET: f64 = 0.5;

@@ -126,7 +126,7 @@ fn only(readiness: &Readiness, id: &str, verdict: Verdict, words: &[&str]) {
 fn the_best_machine_is_good_in_everything() {
     let readiness = assess(&best());
     assert!(readiness.ready);
-    assert_eq!(readiness.checks.len(), 17);
+    assert_eq!(readiness.checks.len(), 18);
     for check in &readiness.checks {
         assert_eq!(
             (check.verdict, &check.advice),
@@ -477,5 +477,24 @@ fn this_machine_can_be_assessed() {
         readiness
             .with(Verdict::Good)
             .all(|check| check.advice.is_none())
+    );
+}
+
+#[test]
+fn virtual_machines_beside_are_advised_against() {
+    let machine = best();
+    machine
+        .file("proc/71/comm", "qemu-system-x86")
+        .file("proc/72/comm", "qemu-system-x86");
+    let readiness = assess(&machine);
+    only(
+        &readiness,
+        "virtual_machines",
+        Verdict::Advice,
+        &["stop them"],
+    );
+    assert_eq!(
+        check(&readiness, "virtual_machines").found,
+        "2 qemu-system-x86"
     );
 }

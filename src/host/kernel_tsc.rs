@@ -1,0 +1,306 @@
+//! How fast the time stamp counter is by the kernel's word: a file, the page of a perf event, the log, and what NTP has
+//! found of the kernel's second.
+//!
+//! No source needs to be there; each says why it is not. Turning what they say into a rate belongs to
+//! [`crate::time::trust::frequency`].
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::ptr;
+
+use memmap2::MmapOptions;
+use nix::errno::Errno;
+
+use super::system_files::SystemFiles;
+
+/// Why a source does not tell.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Untold {
+    /// This kernel has no such file.
+    #[error("this kernel has no file {0}")]
+    NoFile(&'static str),
+    /// The file does not hold a number.
+    #[error("{path} holds {text:?}, no number")]
+    NoNumber {
+        /// The file.
+        path: &'static str,
+        /// What is in it.
+        text: String,
+    },
+    /// The kernel refuses.
+    #[error("{operation} is refused ({errno}): {advice}")]
+    Refused {
+        /// What was tried.
+        operation: &'static str,
+        /// The error number.
+        errno: Errno,
+        /// What would help.
+        advice: &'static str,
+    },
+    /// It answers, and leaves the answer out.
+    #[error("{0}")]
+    LeftOut(&'static str),
+}
+
+/// How the kernel converts counts to nanoseconds: times `multiplier`, shifted right by `shift`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Conversion {
+    /// `time_mult` of the perf event's page.
+    pub multiplier: u32,
+    /// `time_shift`.
+    pub shift: u16,
+}
+
+/// The rate in kHz from the file `tsc_freq_khz`, which some kernels and modules have.
+///
+/// # Errors
+/// When there is no such file.
+pub fn from_file() -> Result<f64, Untold> {
+    from_files(&SystemFiles::of_this_machine())
+}
+
+fn from_files(files: &SystemFiles) -> Result<f64, Untold> {
+    const PATH: &str = "sys/devices/system/cpu/cpu0/tsc_freq_khz";
+    const SHOWN: &str = "/sys/devices/system/cpu/cpu0/tsc_freq_khz";
+    let text = files.optional(PATH).ok_or(Untold::NoFile(SHOWN))?;
+    text.parse()
+        .map_err(|_| Untold::NoNumber { path: SHOWN, text })
+}
+
+/// `struct perf_event_attr` as its first version has it, 64 bytes; source: `linux/perf_event.h`.
+#[repr(C)]
+#[derive(Default)]
+struct EventAttributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup_events: u32,
+    breakpoint_type: u32,
+    config1: u64,
+}
+
+/// The head of `struct perf_event_mmap_page`; source: `linux/perf_event.h`.
+#[repr(C)]
+struct EventPage {
+    version: u32,
+    compatible_version: u32,
+    /// Odd while the kernel writes.
+    sequence: u32,
+    index: u32,
+    offset: i64,
+    time_enabled: u64,
+    time_running: u64,
+    capabilities: u64,
+    counter_width: u16,
+    time_shift: u16,
+    time_multiplier: u32,
+}
+
+/// The kernel's conversion, from the page of a perf event that counts nothing. Needs no privilege where
+/// `kernel.perf_event_paranoid` is 2 or less.
+///
+/// # Errors
+/// When perf events are forbidden, or the kernel does not keep its own time by the counter.
+pub fn from_perf() -> Result<Conversion, Untold> {
+    const SOFTWARE: u32 = 1;
+    const DUMMY: u64 = 9;
+    const EXCLUDE_KERNEL: u64 = 1 << 5;
+    const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+    const CLOSE_ON_EXEC: libc::c_ulong = 8;
+    const USER_TIME: u64 = 1 << 3;
+    const TRIES: usize = 1000;
+    let refused = |operation, errno| Untold::Refused {
+        operation,
+        errno,
+        advice: "needs kernel.perf_event_paranoid of 2 or less, and no seccomp filter against it",
+    };
+    let attributes = EventAttributes {
+        kind: SOFTWARE,
+        size: size_of::<EventAttributes>() as u32,
+        config: DUMMY,
+        flags: EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR,
+        ..EventAttributes::default()
+    };
+    // SAFETY: the kernel reads `size` bytes of `attributes`, which is as large as it says and lives on.
+    let descriptor = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            ptr::from_ref(&attributes),
+            0,
+            -1,
+            -1,
+            CLOSE_ON_EXEC,
+        )
+    };
+    if descriptor < 0 {
+        return Err(refused("perf_event_open", Errno::last()));
+    }
+    // SAFETY: the call returned a new descriptor, which nobody else owns.
+    let event = unsafe { File::from_raw_fd(descriptor as i32) };
+    let page = MmapOptions::new()
+        .len(page_size())
+        .map_raw_read_only(event.as_raw_fd())
+        .map_err(|error| {
+            let errno = error
+                .raw_os_error()
+                .map_or(Errno::UnknownErrno, Errno::from_raw);
+            refused("mmap of a perf event", errno)
+        })?;
+    let head = page.as_ptr().cast::<EventPage>();
+    for _ in 0..TRIES {
+        // SAFETY: the mapping is a page long, aligned to it, and outlives the reads; the kernel writes to it at any
+        // time, which is why they are volatile and bracketed by the sequence number.
+        let (before, capabilities, shift, multiplier, after) = unsafe {
+            let before = (&raw const (*head).sequence).read_volatile();
+            std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
+            let capabilities = (&raw const (*head).capabilities).read_volatile();
+            let shift = (&raw const (*head).time_shift).read_volatile();
+            let multiplier = (&raw const (*head).time_multiplier).read_volatile();
+            std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
+            let after = (&raw const (*head).sequence).read_volatile();
+            (before, capabilities, shift, multiplier, after)
+        };
+        if before != after || before % 2 == 1 {
+            continue;
+        }
+        if capabilities & USER_TIME == 0 {
+            return Err(Untold::LeftOut(
+                "the kernel gives no conversion: its scheduler's clock is not the TSC (usual in a guest)",
+            ));
+        }
+        return Ok(Conversion { multiplier, shift });
+    }
+    Err(Untold::LeftOut(
+        "the page of the perf event never stood still",
+    ))
+}
+
+fn page_size() -> usize {
+    // SAFETY: takes a number and returns one.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(size).unwrap_or(4096)
+}
+
+/// The lines of the kernel's log, the oldest first, as far as they are still there.
+///
+/// # Errors
+/// When this process may not read it.
+pub fn log() -> Result<Vec<String>, Untold> {
+    // More than any log holds; a bound on a kernel that logs faster than this reads.
+    const MOST_RECORDS: usize = 200_000;
+    const LONGEST_RECORD: usize = 8192;
+    let refused = |error: std::io::Error| Untold::Refused {
+        operation: "reading the kernel's log",
+        errno: error
+            .raw_os_error()
+            .map_or(Errno::UnknownErrno, Errno::from_raw),
+        advice: "needs root, or kernel.dmesg_restrict of 0",
+    };
+    let mut file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open("/dev/kmsg")
+        .map_err(refused)?;
+    let mut lines = Vec::new();
+    let mut record = [0; LONGEST_RECORD];
+    for _ in 0..MOST_RECORDS {
+        match file.read(&mut record) {
+            Ok(0) => break,
+            Ok(length) => lines.push(String::from_utf8_lossy(&record[..length]).into_owned()),
+            // Overwritten before it was read: go on with the next. A record that is too long is left out.
+            Err(error)
+                if matches!(error.raw_os_error(), Some(libc::EPIPE | libc::EINVAL))
+                    || error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            Err(error) => return Err(refused(error)),
+        }
+    }
+    Ok(lines)
+}
+
+/// How fast the kernel's clock, steered by NTP, runs against its raw one: 1 if they are the same.
+///
+/// # Errors
+/// When NTP does not hold this machine's clock.
+pub fn ntp_speed() -> Result<f64, Untold> {
+    let mut state = MaybeUninit::<libc::timex>::zeroed();
+    // SAFETY: a timex of zeros is valid and asks for no change (modes is 0); the call fills it.
+    let (code, state) = unsafe {
+        let code = libc::adjtimex(state.as_mut_ptr());
+        (code, state.assume_init())
+    };
+    if code < 0 {
+        return Err(Untold::Refused {
+            operation: "adjtimex",
+            errno: Errno::last(),
+            advice: "a sandbox forbids it",
+        });
+    }
+    if code == libc::TIME_ERROR || state.status & libc::STA_UNSYNC != 0 {
+        return Err(Untold::LeftOut(
+            "no NTP keeps this machine's clock (adjtimex calls it unsynchronised)",
+        ));
+    }
+    Ok(speed(state.tick, state.freq))
+}
+
+/// The steered second in raw ones, of a tick in microseconds (nominally 10000) and a frequency in ppm with 16 bits behind the
+/// point; source: `adjtimex(2)`.
+fn speed(tick: libc::c_long, frequency: libc::c_long) -> f64 {
+    tick as f64 / 10_000.0 + frequency as f64 / 65_536.0 / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::made_up::Machine;
+
+    #[test]
+    fn the_file_holds_a_number_or_is_missing_by_name() {
+        let machine = Machine::new(1, 1, 1);
+        let read = || from_files(&SystemFiles::below(machine.root()));
+        assert!(read().unwrap_err().to_string().contains("tsc_freq_khz"));
+        machine.file("sys/devices/system/cpu/cpu0/tsc_freq_khz", "2300000");
+        assert_eq!(read(), Ok(2_300_000.0));
+        machine.file("sys/devices/system/cpu/cpu0/tsc_freq_khz", "fast");
+        assert!(matches!(read(), Err(Untold::NoNumber { text, .. }) if text == "fast"));
+    }
+
+    #[test]
+    fn the_structures_are_those_of_the_kernel() {
+        assert_eq!(size_of::<EventAttributes>(), 64);
+        assert_eq!(std::mem::offset_of!(EventPage, capabilities), 40);
+        assert_eq!(std::mem::offset_of!(EventPage, time_shift), 50);
+        assert_eq!(std::mem::offset_of!(EventPage, time_multiplier), 52);
+    }
+
+    #[test]
+    fn ntp_makes_the_second_longer_or_shorter() {
+        assert_eq!(speed(10_000, 0), 1.0);
+        assert!((speed(10_000, 50 * 65_536) - 1.000_05).abs() < 1e-12);
+        assert!((speed(10_001, -100 * 65_536) - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn this_machine_tells_or_says_why_not() {
+        match from_perf() {
+            Ok(found) => assert!(found.multiplier > 0 && found.shift < 64, "{found:?}"),
+            Err(reason) => assert!(reason.to_string().len() > 20),
+        }
+        match log() {
+            Ok(lines) => assert!(!lines.is_empty()),
+            Err(reason) => assert!(reason.to_string().contains("dmesg_restrict")),
+        }
+        match ntp_speed() {
+            Ok(speed) => assert!((0.8..1.2).contains(&speed)),
+            Err(reason) => assert!(reason.to_string().contains("adjtimex")),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Virtual machines that run on this one, by the names of the processes that carry them.
+
+use std::collections::BTreeMap;
+
+use super::system_files::SystemFiles;
+
+/// Programs that carry a virtual machine each.
+const MONITORS: [&str; 10] = [
+    "qemu-system-",
+    "qemu-kvm",
+    "kvm",
+    "firecracker",
+    "cloud-hypervisor",
+    "crosvm",
+    "lkvm",
+    "VBoxHeadless",
+    "VirtualBoxVM",
+    "vmware-vmx",
+];
+
+/// What the kernel keeps of a process's name, in bytes.
+const KEPT: usize = 15;
+
+/// How many of each program run; `None` if no process shows. Processes of others may be hidden (`hidepid`).
+pub(crate) fn running(files: &SystemFiles) -> Option<BTreeMap<String, usize>> {
+    let mut found = BTreeMap::new();
+    let mut processes = files
+        .names("proc")
+        .into_iter()
+        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+        .filter_map(|process| files.optional(&format!("proc/{process}/comm")))
+        .peekable();
+    processes.peek()?;
+    for name in processes {
+        if let Some(monitor) = MONITORS.into_iter().find(|monitor| is(&name, monitor)) {
+            let title = match monitor.strip_suffix('-') {
+                Some(_) => name,
+                None => monitor.to_owned(),
+            };
+            *found.entry(title).or_insert(0) += 1;
+        }
+    }
+    Some(found)
+}
+
+/// Whether the name of a process, which may be cut off, is that of the program; one that ends in a dash stands for all
+/// that begin so.
+fn is(name: &str, program: &str) -> bool {
+    if program.ends_with('-') {
+        name.starts_with(program)
+    } else {
+        name == &program[..program.len().min(KEPT)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::made_up::Machine;
+
+    fn of(names: &[&str]) -> Option<BTreeMap<String, usize>> {
+        let machine = Machine::new(1, 1, 1);
+        machine.file("proc/loadavg", "0");
+        for (number, name) in names.iter().enumerate() {
+            machine.file(&format!("proc/{}/comm", number + 1), name);
+        }
+        running(&SystemFiles::below(machine.root()))
+    }
+
+    #[test]
+    fn each_kind_is_counted_by_its_name_even_if_that_is_cut() {
+        let found = of(&[
+            "systemd",
+            "qemu-system-x86",
+            "qemu-system-x86",
+            "qemu-system-aar",
+            "firecracker",
+            "cloud-hyperviso",
+            "VBoxHeadless",
+            "vmware-vmx",
+            "kvm",
+            // Not the machines themselves.
+            "kvm-nx-lpage-re",
+            "qemu-img",
+            "cloud-init",
+        ]);
+        let expected = [
+            ("qemu-system-x86", 2),
+            ("qemu-system-aar", 1),
+            ("firecracker", 1),
+            ("cloud-hypervisor", 1),
+            ("VBoxHeadless", 1),
+            ("vmware-vmx", 1),
+            ("kvm", 1),
+        ];
+        let expected = expected.map(|(name, count)| (name.to_owned(), count));
+        assert_eq!(found, Some(BTreeMap::from(expected)));
+    }
+
+    #[test]
+    fn none_is_told_from_not_known() {
+        assert_eq!(of(&["systemd"]), Some(BTreeMap::new()));
+        assert_eq!(of(&[]), None);
+    }
+}
