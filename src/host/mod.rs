@@ -5,6 +5,7 @@
 //! | what the machine is | [`topology`], [`huge_pages`], [`fingerprint`] |
 //! | where threads run | [`cpu_set`], [`placement`], [`compromise`], [`pinning`], [`priority`] |
 //! | what must not happen in a hot loop | [`memory_lock`], [`page_faults`] |
+//! | what stops a thread | [`counters`] |
 //! | how a run is ended from outside | [`interrupt`], [`wake`] |
 //! | whether it is fit to measure | [`readiness`] |
 //!
@@ -12,6 +13,7 @@
 //! clock costs belongs to [`crate::time`], and mapping memory to [`crate::buffer`].
 
 pub mod compromise;
+pub mod counters;
 pub mod cpu_set;
 pub mod error;
 pub mod fingerprint;

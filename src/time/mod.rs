@@ -6,12 +6,16 @@
 mod calibrate;
 mod cost;
 mod posix;
+mod reading;
 #[cfg(target_arch = "x86_64")]
 mod tsc;
 
 pub use calibrate::{Calibration, CalibrationError, calibrate_against};
 pub use cost::{StampCost, measure_stamp_cost};
-pub use posix::{Monotonic, MonotonicRaw, Posix};
+pub use posix::{Monotonic, MonotonicRaw, Posix, Realtime};
+pub use reading::{AnyReading, Reading, ReadingError, ReadingKind, ReadingUser, Scale};
+#[cfg(target_arch = "x86_64")]
+pub use reading::{Rdtsc, Rdtscp, RdtscpLfence};
 #[cfg(target_arch = "x86_64")]
 pub use tsc::{Tsc, TscError, TscTrust};
 
