@@ -1,9 +1,12 @@
 //! The command line: raw arguments, turned into validated configurations, and what is shown of the results.
 //!
-//! Exit codes: 0 done; 1 a run failed or was interrupted, or the machine is not ready; 2 bad input.
+//! Exit codes: 0 done; 1 a run failed or was interrupted, or the machine is not ready; 2 bad input; 3 a limit of
+//! `hcabench clock --fail-above` is broken.
 
+pub mod clock;
 pub mod hca;
 pub mod host;
+mod output;
 
 #[cfg(feature = "rdma")]
 pub mod devices;
@@ -37,6 +40,8 @@ struct CommandLine {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Watch a clock for jumps: how often, how long and why does this machine stop a thread; exit code 3 if a limit is broken
+    Clock(clock::ClockArguments),
     /// List the RDMA devices, their ports and limits, and the pair that a run would choose
     Devices(DevicesArguments),
     /// Tell whether this machine is ready to measure, and what to change; exit code 1 if something would spoil it
@@ -57,6 +62,7 @@ pub fn main() -> ExitCode {
     let line = CommandLine::parse();
     let done = match &line.command {
         None => hca::run(&line.hca),
+        Some(Command::Clock(arguments)) => clock::run(arguments),
         Some(Command::Devices(arguments)) => run_devices(arguments),
         Some(Command::Host(arguments)) => host::run(arguments),
     };
