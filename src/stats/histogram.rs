@@ -51,9 +51,12 @@ impl LatencyHistogram {
 
     /// An empty histogram with all the memory that it can come to need, half a megabyte: recording allocates nothing.
     pub fn presized() -> Self {
+        let mut buckets = Histogram::new_with_bounds(1, i64::MAX as u64, SIGNIFICANT_DIGITS)
+            .expect("three digits are within the allowed one to five");
+        // Touches all of it, so that recording causes no page fault either.
+        buckets.reset();
         Self {
-            buckets: Histogram::new_with_bounds(1, i64::MAX as u64, SIGNIFICANT_DIGITS)
-                .expect("three digits are within the allowed one to five"),
+            buckets,
             ..Self::new()
         }
     }

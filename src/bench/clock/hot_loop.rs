@@ -42,8 +42,8 @@ pub fn watch<R: Reading, K: Recorder>(
 ) -> Pass {
     let mut end = clock.read();
     let mut difference = end.0.wrapping_sub(from.0);
-    let mut left = readings.saturating_sub(1);
-    while left > 0 {
+    let mut made = 1;
+    while made < readings {
         let (next, above) = clock.read_beside(|| {
             let above = difference > limit;
             if !above {
@@ -51,10 +51,10 @@ pub fn watch<R: Reading, K: Recorder>(
             }
             above
         });
-        left -= 1;
+        made += 1;
         if above {
             return Pass {
-                readings: readings - left,
+                readings: made,
                 last: next,
                 found: Some(Found {
                     end,
@@ -71,7 +71,7 @@ pub fn watch<R: Reading, K: Recorder>(
         recorder.record(difference);
     }
     Pass {
-        readings: readings.max(1),
+        readings: made,
         last: end,
         found: above.then_some(Found {
             end,

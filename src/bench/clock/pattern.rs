@@ -66,12 +66,16 @@ pub struct Pattern {
 
 /// The patterns of jumps, given as beginning and length in nanoseconds in the order of time, in a run of `elapsed`
 /// nanoseconds. Classes without jumps are left out.
-pub fn patterns(jumps: &[(u64, u64)], elapsed: u64, window: u64) -> Vec<Pattern> {
+pub fn patterns(
+    jumps: impl Iterator<Item = (u64, u64)> + Clone,
+    elapsed: u64,
+    window: u64,
+) -> Vec<Pattern> {
     let mut patterns = Vec::new();
     for (index, &(from, lengths)) in CLASSES.iter().enumerate() {
         let below = CLASSES.get(index + 1).map_or(u64::MAX, |class| class.0);
         let begins: Vec<u64> = jumps
-            .iter()
+            .clone()
             .filter(|jump| (from..below).contains(&jump.1))
             .map(|jump| jump.0)
             .collect();
@@ -162,7 +166,7 @@ mod tests {
 
     fn one(begins: &[u64], elapsed: u64) -> Pattern {
         let jumps: Vec<(u64, u64)> = begins.iter().map(|&begin| (begin, 5_000)).collect();
-        let mut found = patterns(&jumps, elapsed, MS);
+        let mut found = patterns(jumps.into_iter(), elapsed, MS);
         assert_eq!(found.len(), 1);
         found.remove(0)
     }
@@ -233,7 +237,7 @@ mod tests {
             .flat_map(|n| [(n * 4 * MS, 3_000), (n * 4 * MS + n * 31_000 + 20, 200)])
             .chain([(399 * MS, 2 * MS)])
             .collect();
-        let found = patterns(&jumps, 400 * MS, MS);
+        let found = patterns(jumps.into_iter(), 400 * MS, MS);
         let names: Vec<_> = found.iter().map(|pattern| pattern.lengths).collect();
         assert_eq!(names, ["below 1 us", "1 to 10 us", "1 ms and more"]);
         assert_eq!(
@@ -247,6 +251,6 @@ mod tests {
             (found[2].count, found[2].mode, found[2].dispersion),
             (1, None, None)
         );
-        assert_eq!(patterns(&[], 100, 10), []);
+        assert_eq!(patterns(std::iter::empty(), 100, 10), []);
     }
 }

@@ -80,7 +80,8 @@ impl Counted {
 #[derive(Debug)]
 pub struct Kept {
     slots: StampBuffer<u32>,
-    used: usize,
+    /// Differences so far, those that did not fit among them.
+    offered: usize,
     /// Where a slot says [`TOO_LONG`], in order.
     long: Vec<u64>,
 }
@@ -96,7 +97,7 @@ impl Kept {
     pub fn new(slots: StampBuffer<u32>) -> Self {
         Kept {
             slots,
-            used: 0,
+            offered: 0,
             long: Vec::with_capacity(Self::LONG),
         }
     }
@@ -104,7 +105,8 @@ impl Kept {
     /// All differences so far, in the order of time.
     pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
         let mut long = self.long.iter();
-        self.slots[..self.used].iter().map(move |&slot| match slot {
+        let used = self.offered.min(self.slots.len());
+        self.slots[..used].iter().map(move |&slot| match slot {
             TOO_LONG => *long.next().expect("each has an entry"),
             slot => u64::from(slot),
         })
@@ -119,14 +121,15 @@ impl Kept {
 impl Recorder for Kept {
     #[inline(always)]
     fn record(&mut self, difference: u64) {
-        if let Some(slot) = self.slots.get_mut(self.used) {
+        if let Some(slot) = self.slots.get_mut(self.offered) {
             *slot = difference as u32;
-            self.used += 1;
         }
+        // Whether it fits or not: what is done in every iteration can stay in a register.
+        self.offered += 1;
     }
 
     fn record_above(&mut self, difference: u64) {
-        if difference >= u64::from(TOO_LONG) && self.used < self.slots.len() {
+        if difference >= u64::from(TOO_LONG) && self.offered < self.slots.len() {
             self.long.push(difference);
         }
         self.record(difference.min(u64::from(TOO_LONG)));

@@ -6,7 +6,7 @@
 //! Reading counters takes as long as many iterations, so it is bounded: it may use a tenth of the time that has passed
 //! ([`SAMPLING_SHARE`]), saved up for at most [`MOST_CREDIT`]. A jump earns credit by its own length as well, so one
 //! that is ten times as long as a reading of the counters is always sampled. Jumps below [`SHORT`], too short for most
-//! interrupts, may only use what is saved beyond half of that.
+//! interrupts, have credit of their own, a hundredth of the time ([`SHORT_SHARE`]).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -21,9 +21,11 @@ use super::window::{SlidingWindows, Sum};
 
 /// Of so many ticks one may be spent on reading counters.
 pub const SAMPLING_SHARE: u64 = 10;
+/// The same for short jumps.
+pub const SHORT_SHARE: u64 = 100;
 /// Credit for reading counters that can be saved up.
 pub const MOST_CREDIT: Nanos = Nanos(20_000_000);
-/// Jumps shorter than this are sampled last.
+/// Jumps shorter than this have credit of their own.
 pub const SHORT: Nanos = Nanos(1_000);
 
 /// What a thread is to do, in ticks of its clock.
@@ -124,6 +126,7 @@ pub struct Watcher<'a, R, K, S> {
     short: u64,
     most_credit: u64,
     credit: u64,
+    short_credit: u64,
     credited: u64,
     cost: u64,
     sampled_at: u64,
@@ -162,6 +165,7 @@ impl<'a, R: Reading, K: Recorder, S: Sampler> Watcher<'a, R, K, S> {
             short: scale.ticks_in(SHORT).0,
             most_credit: scale.ticks_in(MOST_CREDIT).0,
             credit: 0,
+            short_credit: 0,
             credited: 0,
             cost: 0,
             sampled_at: 0,
@@ -193,7 +197,7 @@ impl<'a, R: Reading, K: Recorder, S: Sampler> Watcher<'a, R, K, S> {
         let before = self.clock.read();
         self.sampler.read();
         let start = self.clock.read();
-        self.cost = start.0.saturating_sub(before.0);
+        self.cost = start.0.saturating_sub(before.0).clamp(1, self.most_credit);
         self.credit = self.cost;
         self.watched.start = self.time(start);
         (self.credited, self.sampled_at) = (self.watched.start, self.watched.start);
@@ -340,15 +344,20 @@ impl<'a, R: Reading, K: Recorder, S: Sampler> Watcher<'a, R, K, S> {
     /// go on from.
     fn store(&mut self, seen: Ticks) -> Ticks {
         let now = self.time(seen);
-        self.credit = (self.credit + (now - self.credited) / SAMPLING_SHARE).min(self.most_credit);
+        let passed = now - self.credited;
+        let most = self.most_credit;
+        self.credit = (self.credit + passed / SAMPLING_SHARE).min(most);
+        self.short_credit = (self.short_credit + passed / SHORT_SHARE).min(most);
         self.credited = now;
         let jumps = self.pending.iter().filter(|jump| !jump.backward);
         let longest = jumps.map(|jump| jump.length).max();
-        let saved = match longest {
-            Some(length) if length < self.short => self.most_credit / 2,
-            _ => 0,
+        let is_short = longest.is_some_and(|length| length < self.short);
+        let credit = if is_short {
+            self.short_credit
+        } else {
+            self.credit
         };
-        let mut to_sample = longest.filter(|_| self.credit >= self.cost.max(saved));
+        let mut to_sample = longest.filter(|_| credit >= self.cost.min(most));
         let sampled = to_sample.is_some();
         for at in 0..self.pending.len() {
             let jump = self.pending[at];
@@ -371,8 +380,14 @@ impl<'a, R: Reading, K: Recorder, S: Sampler> Watcher<'a, R, K, S> {
             // The clock may have been set back meanwhile.
             let took = again.0.saturating_sub(seen.0);
             self.watched.sampling += took;
-            self.cost = took;
-            self.credit = self.credit.saturating_sub(took);
+            // Once in a while it is the reading that is interrupted: that must not stand for what it costs.
+            self.cost = took.min(self.cost * 2).max(1);
+            let credit = if is_short {
+                &mut self.short_credit
+            } else {
+                &mut self.credit
+            };
+            *credit = credit.saturating_sub(took);
         }
         self.lose_sight(seen, again);
         again

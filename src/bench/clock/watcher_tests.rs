@@ -364,3 +364,34 @@ fn counters_that_rose_for_a_longer_jump_are_not_given_to_a_shorter_one() {
     let sample = watched.jumps.sample(&watched.jumps.jumps()[2]).unwrap();
     assert_eq!(sample.others, 1);
 }
+
+#[test]
+fn a_reading_of_counters_that_is_itself_interrupted_does_not_end_all_sampling() {
+    // The reading behind the first jump takes 80 ms, four times the most credit there can be.
+    let (stop, seen) = (AtomicBool::new(false), Seen::default());
+    let mut script = Script::of_differences(10_000, &[50]);
+    differences(10, &[])
+        .into_iter()
+        .for_each(|it| script.add(it));
+    for blind in [0, 80_000_000, 900, 900] {
+        script.add(blind);
+        for difference in [STEP, 30_000_000, STEP] {
+            script.add(difference);
+        }
+    }
+    script.add(0);
+    let watched = script.play(|| {
+        let watcher = Watcher::new(
+            (Scripted, Scale::Nanoseconds),
+            Nothing,
+            Told::default(),
+            Task {
+                block: 100,
+                ..task(22)
+            },
+            (&stop, &seen),
+        );
+        watcher.run(Ticks(10_000))
+    });
+    assert_eq!((watched.jumps.jumps().len(), watched.samples), (4, 4));
+}

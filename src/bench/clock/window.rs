@@ -39,9 +39,11 @@ impl SlidingWindows {
     /// Windows of so many ticks.
     pub fn new(length: u64) -> Self {
         const ROOM: usize = 1 << 14;
+        let mut inside: VecDeque<(u64, u64)> = std::iter::repeat_n((0, 1), ROOM).collect();
+        inside.clear();
         SlidingWindows {
             length,
-            inside: VecDeque::with_capacity(ROOM),
+            inside,
             extra: 0,
             top: Vec::with_capacity(PLACES + 1),
         }

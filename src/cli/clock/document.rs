@@ -186,13 +186,15 @@ pub struct CauseRow {
 }
 
 /// Jumps as beginning and length in nanoseconds, steps backwards left out.
-pub fn in_nanos(result: &ClockResult, cpu: &CpuResult) -> Vec<(u64, u64)> {
+pub fn in_nanos<'a>(
+    result: &'a ClockResult,
+    cpu: &'a CpuResult,
+) -> impl Iterator<Item = (u64, u64)> + Clone + 'a {
     cpu.jumps
         .jumps()
         .iter()
         .filter(|jump| jump.cause != Cause::Backward)
         .map(|jump| (result.nanos(jump.begin).0, result.nanos(jump.length).0))
-        .collect()
 }
 
 /// All that was found on a CPU but for its jumps and its histogram.
@@ -221,7 +223,7 @@ pub fn cpu_document(result: &ClockResult, cpu: &CpuResult, config: &Config) -> V
             "above_baseline_ns": result.nanos(sum.extra).0,
         })).collect::<Vec<_>>(),
         "causes": causes(result, cpu),
-        "patterns": patterns(&in_nanos(result, cpu), elapsed, config.window.0),
+        "patterns": patterns(in_nanos(result, cpu), elapsed, config.window.0),
         "not_watched": {
             "total_ns": result.nanos(cpu.blind).0, "share": cpu.blind_share(),
             "reading_counters_ns": result.nanos(cpu.sampling).0, "counters_read": cpu.samples,
@@ -280,15 +282,27 @@ pub fn settings_document(
 }
 
 /// The document of a CPU's histogram: values in ticks with their counts.
-pub fn histogram_document(result: &ClockResult, cpu: &CpuResult) -> Option<Value> {
-    let distribution = cpu.distribution.as_ref()?;
-    let counts: Vec<(u64, u64)> = distribution.counts().collect();
-    Some(json!({
-        "cpu": cpu.cpu,
-        "unit": "ticks",
-        "nanos_per_tick": result.scale.nanos_per_tick(),
-        "exact": distribution.exact,
-        "total": distribution.count(),
-        "counts": counts,
-    }))
+#[derive(Debug, Serialize)]
+pub struct HistogramDocument {
+    cpu: usize,
+    unit: &'static str,
+    nanos_per_tick: f64,
+    exact: bool,
+    total: u64,
+    counts: Vec<(u64, u64)>,
+}
+
+impl HistogramDocument {
+    /// That of a CPU, if its differences were counted.
+    pub fn new(result: &ClockResult, cpu: &CpuResult) -> Option<Self> {
+        let distribution = cpu.distribution.as_ref()?;
+        Some(HistogramDocument {
+            cpu: cpu.cpu,
+            unit: "ticks",
+            nanos_per_tick: result.scale.nanos_per_tick(),
+            exact: distribution.exact,
+            total: distribution.count(),
+            counts: distribution.counts().collect(),
+        })
+    }
 }

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use super::document::{
-    self, JumpRow, RunFacts, histogram_document, settings_document, summary_record,
+    self, HistogramDocument, JumpRow, RunFacts, settings_document, summary_record,
 };
 use super::{ClockArguments, present};
 use crate::bench::clock::config::{Config, Length, Report};
@@ -246,7 +246,7 @@ impl Keeper<'_> {
                 jumps.append(&JumpRow::new(result, cpu, jump, others))?;
             }
             if self.config.wants(Report::Histogram)
-                && let Some(document) = histogram_document(result, cpu)
+                && let Some(document) = HistogramDocument::new(result, cpu)
             {
                 let name = format!("histogram-cpu{}", cpu.cpu);
                 json::write(&folder.file(&format!("{name}.json"))?, &document)?;

@@ -134,9 +134,11 @@ fn percentile_table(result: &ClockResult, config: &Config, width: Option<usize>)
     if config.wants(Report::Percentiles) {
         let most = counted.iter().map(|cpu| cpu.first.len()).max().unwrap_or(0);
         for at in 0..most {
-            row(format!("{}. of all", at + 1), &|cpu| {
-                cpu.first.get(at).copied()
-            });
+            const NAMES: [&str; 3] = ["1st", "2nd", "3rd"];
+            let name = NAMES
+                .get(at)
+                .map_or_else(|| format!("{}th", at + 1), |name| (*name).to_owned());
+            row(name, &|cpu| cpu.first.get(at).copied());
         }
     }
     row("min".to_owned(), &|cpu| cpu.distribution.as_ref()?.min());
@@ -273,7 +275,7 @@ fn pattern_table(result: &ClockResult, config: &Config, width: Option<usize>) ->
 
 fn of_cpu(result: &ClockResult, cpu: &CpuResult, config: &Config) -> Vec<Pattern> {
     let elapsed = result.nanos(cpu.end).0;
-    patterns(&in_nanos(result, cpu), elapsed, config.window.0)
+    patterns(in_nanos(result, cpu), elapsed, config.window.0)
 }
 
 /// The lines below the tables.
@@ -327,8 +329,8 @@ fn notes(result: &ClockResult) -> Vec<String> {
     let not_sampled: u64 = result.cpus.iter().map(|cpu| cpu.not_sampled).sum();
     if not_sampled > 0 {
         notes.push(format!(
-            "{not_sampled} jumps are not sampled: reading counters may take a tenth of the time; a longer --threshold \
-             leaves more of it for the longer jumps"
+            "{not_sampled} jumps are not sampled: reading counters may take a tenth of the time, for jumps below 1 us a \
+             hundredth"
         ));
     }
     for cpu in &result.cpus {
