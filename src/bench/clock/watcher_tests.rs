@@ -44,8 +44,9 @@ struct Watch {
 
 impl Watch {
     fn over<K: Recorder>(self, recorder: K, differences: &[u64]) -> Watched<K> {
-        // Two readings around the first look at the counters, then the ten and what follows.
-        let script = Script::of_differences(10_000, &[0]).with(differences, self.task, self.blind);
+        // Two readings around the first look at the counters, which takes as long as any; then the ten and what follows.
+        let script =
+            Script::of_differences(10_000, &[self.blind]).with(differences, self.task, self.blind);
         let mut told = Told(self.told.into());
         // The first reading of counters is for nothing.
         told.0.push_front(Deltas::default());
@@ -59,7 +60,7 @@ impl Watch {
                 self.task,
                 (&stop, &seen),
             );
-            watcher.run(Ticks(10_000))
+            watcher.run(Ticks(10_000 + self.blind))
         })
     }
 }
@@ -346,11 +347,11 @@ fn sampling_takes_a_tenth_of_the_time_at_the_most_and_the_rest_is_called_not_sam
 fn counters_that_rose_for_a_longer_jump_are_not_given_to_a_shorter_one() {
     let mut jumps = vec![(12, 100_000)];
     // The first is sampled and takes the credit, so the second, longer than the third, is not.
-    jumps.extend([(20, 60_000), (30, 900_000)]);
+    jumps.extend([(20, 50_000), (30, 900_000)]);
     let watch = Watch {
         task: task(60),
         told: vec![timer(), timer()],
-        blind: 11_000,
+        blind: 20_000,
     };
     let watched = watch.over(Nothing, &differences(60, &jumps));
     let causes: Vec<Cause> = watched
