@@ -5,6 +5,8 @@ use std::cell::Cell;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use hcabench::bench::clock::hot_loop::watch;
+use hcabench::bench::clock::recorder::{Counted, Kept, Recorder};
 use hcabench::bench::hca::completion::{Collect, Collector, Elsewhere};
 use hcabench::bench::hca::control::Control;
 use hcabench::bench::hca::memory_port::{self, MemoryReceivePort};
@@ -16,7 +18,10 @@ use hcabench::bench::hca::sender::{SendStamp, StampMode, SubmitStamp, send};
 use hcabench::bench::hca::stamper::{StampSlots, restamp};
 use hcabench::buffer::{Arrival, HugePagePolicy, StampBuffer};
 use hcabench::pacing::{ConstantWait, NoPause, Pacing};
-use hcabench::time::{AnyClock, Clock, ClockKind, ClockUser, Nanos, Ticks};
+use hcabench::time::{
+    AnyClock, AnyReading, Clock, ClockKind, ClockUser, Nanos, Reading, ReadingKind, ReadingUser,
+    Ticks,
+};
 
 const MESSAGES: usize = 8192;
 
@@ -304,4 +309,39 @@ fn check(kind: ClockKind) {
     let clock = clock.expect("the clock can be used here");
     clock.visit(AllLoops);
     clock.visit(OwnThread);
+}
+
+/// The loop of the clock-jump benchmark, with all that it can store; every difference at most once above the limit.
+struct WatchClock;
+
+impl ReadingUser for WatchClock {
+    type Output = ();
+    fn with<R: Reading>(self, reading: R) {
+        let slots = StampBuffer::new(MESSAGES, HugePagePolicy::Try).unwrap();
+        let mut recorder = (Counted::default(), Kept::new(slots));
+        let (left, calls) = counted(|| {
+            let mut left = MESSAGES as u64;
+            let mut last = reading.read();
+            while left > 0 {
+                let limit = recorder.direct_limit();
+                let pass = watch(&reading, &mut recorder, last, left, limit);
+                left -= pass.readings;
+                last = pass.last;
+                if let Some(found) = pass.found {
+                    recorder.record_above(found.difference & (u64::MAX >> 1));
+                }
+            }
+            left
+        });
+        assert_eq!((left, calls), (0, 0));
+    }
+}
+
+#[test]
+fn watching_a_clock_allocates_nothing() {
+    for kind in ReadingKind::ALL {
+        if let Ok(reading) = AnyReading::prepare(kind, None) {
+            reading.visit(WatchClock);
+        }
+    }
 }

@@ -80,7 +80,8 @@ pub enum BufferError {
     },
     /// Memory could not be mapped at all.
     #[error(
-        "mmap of {size} failed ({source}): use a smaller --burst or --size, or a machine with more memory"
+        "mmap of {size} failed ({source}): ask for less to be kept (a smaller --burst, --size, --iterations or --duration), \
+         or use a machine with more memory"
     )]
     Map {
         /// What was asked for.

@@ -1,6 +1,6 @@
 //! `hcabench host`: whether this machine is ready to measure, and what to change.
 
-use super::{labelled, wrap};
+use super::{label_rows, wrap};
 use crate::host::fingerprint::Fingerprint;
 use crate::host::idle_states::IdleStates;
 use crate::host::readiness::{Needs, Readiness, Verdict};
@@ -58,7 +58,7 @@ pub fn write_table(readiness: &Readiness, out: &mut impl Write) -> io::Result<()
         writeln!(out, "{line}")?;
     }
     writeln!(out)?;
-    write!(out, "{}", labelled(&setup(&readiness.machine)))?;
+    write!(out, "{}", label_rows(&setup(&readiness.machine)))?;
     writeln!(out)?;
     let title_width = readiness
         .checks

@@ -1,10 +1,12 @@
 //! The command line: raw arguments, turned into validated configurations, and what is shown of the results.
 //!
-//! Exit codes: 0 done; 1 a run failed or was interrupted, or the machine is not ready; 2 bad input.
+//! Exit codes: 0 done; 1 a run failed or was interrupted, or the machine is not ready; 2 bad input; 3 a limit of
+//! `hcabench clock --fail-above` is broken.
 
 pub mod clock;
 pub mod hca;
 pub mod host;
+mod output;
 
 #[cfg(feature = "rdma")]
 pub mod devices;
@@ -38,12 +40,12 @@ struct CommandLine {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Watch a clock for jumps: how often, how long and why does this machine stop a thread; and whether its TSC can be trusted
+    Clock(Box<clock::ClockArguments>),
     /// List the RDMA devices, their ports and limits, and the pair that a run would choose
     Devices(DevicesArguments),
     /// Tell whether this machine is ready to measure, and what to change; exit code 1 if something would spoil it
     Host(host::HostArguments),
-    /// Tell whether the time stamp counter (TSC) of this machine can be trusted
-    Clock(clock::ClockArguments),
 }
 
 /// Arguments of `hcabench devices`.
@@ -60,9 +62,9 @@ pub fn main() -> ExitCode {
     let line = CommandLine::parse();
     let done = match &line.command {
         None => hca::run(&line.hca),
+        Some(Command::Clock(arguments)) => clock::run(arguments),
         Some(Command::Devices(arguments)) => run_devices(arguments),
         Some(Command::Host(arguments)) => host::run(arguments),
-        Some(Command::Clock(arguments)) => clock::run(arguments),
     };
     match done {
         Ok(code) => ExitCode::from(code),
@@ -106,7 +108,7 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
 }
 
 /// Lines of a label and what belongs to it, which starts in the same column in all of them and is broken to fit.
-pub(crate) fn labelled<L: AsRef<str>>(rows: &[(L, String)]) -> String {
+pub(crate) fn label_rows<L: AsRef<str>>(rows: &[(L, String)]) -> String {
     const GAP: usize = 2;
     let width = rows
         .iter()

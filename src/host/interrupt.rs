@@ -5,8 +5,13 @@
 //! system call, use [`super::wake`].
 
 use super::error::HostError;
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction};
+use nix::sys::time::TimeSpec;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
 
 /// The number of the first signal that came, 0 before.
 static REQUESTED: AtomicI32 = AtomicI32::new(0);
@@ -40,6 +45,57 @@ pub fn requested() -> Option<Signal> {
     match REQUESTED.load(Ordering::Relaxed) {
         0 => None,
         number => Signal::try_from(number).ok(),
+    }
+}
+
+/// SIGINT and SIGTERM held back from the calling thread, and from the threads that it starts, except while it waits. So
+/// the signal comes to a thread that can act on it, and never between its look at the flag and its sleep.
+#[derive(Debug)]
+pub struct HeldBack {
+    before: SigSet,
+}
+
+impl HeldBack {
+    /// Holds the signals back until it is dropped.
+    ///
+    /// # Errors
+    /// [`HostError::System`] if the kernel refuses.
+    pub fn new() -> Result<Self, HostError> {
+        let held = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM]);
+        let before = held
+            .thread_swap_mask(SigmaskHow::SIG_BLOCK)
+            .map_err(|errno| failed(Signal::SIGINT, errno))?;
+        Ok(HeldBack { before })
+    }
+
+    /// Waits until there is something to read from `what`, or it was closed; until a signal comes, or `limit` has
+    /// passed. Returns whether it was the first.
+    ///
+    /// # Errors
+    /// [`HostError::System`] if the kernel refuses.
+    pub fn wait(&self, what: BorrowedFd<'_>, limit: Duration) -> Result<bool, HostError> {
+        let mut what = [PollFd::new(what, PollFlags::POLLIN)];
+        match ppoll(
+            &mut what,
+            Some(TimeSpec::from_duration(limit)),
+            Some(self.before),
+        ) {
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::EINTR) => Ok(false),
+            Err(errno) => Err(HostError::System {
+                operation: "ppoll",
+                object: "a pipe between threads".to_owned(),
+                errno,
+                advice: "the run cannot be watched over in this environment".to_owned(),
+            }),
+        }
+    }
+}
+
+impl Drop for HeldBack {
+    fn drop(&mut self) {
+        // Fails only for an unknown way of setting.
+        let _ = self.before.thread_set_mask();
     }
 }
 

@@ -180,6 +180,11 @@ pub fn physical_memory() -> Option<u64> {
     SystemFiles::of_this_machine().kibibytes("proc/meminfo", "MemTotal")
 }
 
+/// The memory that can be had without swapping, in bytes (MemAvailable).
+pub fn available_memory() -> Option<u64> {
+    SystemFiles::of_this_machine().kibibytes("proc/meminfo", "MemAvailable")
+}
+
 /// Bit of CAP_IPC_LOCK in a capability mask (`linux/capability.h`).
 const CAP_IPC_LOCK: u32 = 14;
 

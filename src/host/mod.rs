@@ -5,6 +5,7 @@
 //! | what the machine is | [`topology`], [`huge_pages`], [`boot`], [`idle_states`], `virtual_machines`, [`fingerprint`] |
 //! | where threads run | [`cpu_set`], [`placement`], [`compromise`], [`pinning`], [`priority`] |
 //! | what must not happen in a hot loop | [`memory_lock`], [`page_faults`] |
+//! | what stops a thread | [`counters`] |
 //! | how a run is ended from outside | [`interrupt`], [`wake`] |
 //! | how fast the TSC is by the kernel's word | [`kernel_tsc`] |
 //! | whether it is fit to measure | [`readiness`] |
@@ -14,6 +15,7 @@
 
 pub mod boot;
 pub mod compromise;
+pub mod counters;
 pub mod cpu_set;
 pub mod error;
 pub mod fingerprint;

@@ -31,8 +31,20 @@ pub const NANOSECONDS_PER_UNIT: f64 = 1000.0;
 /// # Errors
 /// [`ReportError`] when the file cannot be written; `path` is then as it was.
 pub fn write(path: &Path, histogram: &LatencyHistogram) -> Result<(), ReportError> {
+    write_scaled(path, histogram, NANOSECONDS_PER_UNIT)
+}
+
+/// As [`write()`], for a histogram in another unit than the nanosecond, of which so many make a microsecond.
+///
+/// # Errors
+/// [`ReportError`] when the file cannot be written; `path` is then as it was.
+pub fn write_scaled(
+    path: &Path,
+    histogram: &LatencyHistogram,
+    units_per_microsecond: f64,
+) -> Result<(), ReportError> {
     durable::replace(path, |out| {
-        write_to(out, histogram, NANOSECONDS_PER_UNIT)
+        write_to(out, histogram, units_per_microsecond)
             .map_err(|cause| ReportError::from_io("write", path, cause))
     })
 }

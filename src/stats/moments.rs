@@ -23,6 +23,16 @@ impl Moments {
         moments
     }
 
+    /// The moments of `count` samples that are all the same.
+    pub fn repeated(sample: i64, count: u64) -> Self {
+        Self {
+            count,
+            origin: sample,
+            sum: i128::from(sample) * i128::from(count),
+            ..Self::default()
+        }
+    }
+
     /// Adds one sample.
     pub fn record(&mut self, sample: i64) {
         if self.count == 0 {

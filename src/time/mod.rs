@@ -7,16 +7,20 @@ mod calibrate;
 mod cost;
 mod posix;
 mod rate;
+mod reading;
 pub mod trust;
 #[cfg(target_arch = "x86_64")]
 mod tsc;
 
 pub use calibrate::{Calibration, CalibrationError, calibrate_against};
 pub use cost::{StampCost, measure_stamp_cost};
-pub use posix::{Monotonic, MonotonicRaw, Posix};
+pub use posix::{Monotonic, MonotonicRaw, Posix, Realtime};
 pub use rate::{DOUBTFUL_PPM, RateDoubt, RateSource, TscKilohertz, TscKilohertzError, TscRate};
+pub use reading::{AnyReading, Reading, ReadingError, ReadingKind, ReadingUser, Scale};
 #[cfg(target_arch = "x86_64")]
-pub use tsc::{Rdtscp, Tsc, TscError, TscTrust, measure_tsc_rate, read_tsc};
+pub use reading::{Rdtsc, Rdtscp, RdtscpLfence};
+#[cfg(target_arch = "x86_64")]
+pub use tsc::{RdtscpInstruction, Tsc, TscError, TscTrust, measure_tsc_rate, read_tsc};
 
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::{Clock, ClockKind, Nanos, Ticks};
+use super::{Clock, ClockKind, Nanos, Reading, Ticks};
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
@@ -16,6 +16,45 @@ pub type Monotonic = Posix<{ libc::CLOCK_MONOTONIC }>;
 /// `CLOCK_MONOTONIC_RAW`: as the hardware counts, without NTP.
 pub type MonotonicRaw = Posix<{ libc::CLOCK_MONOTONIC_RAW }>;
 
+/// `CLOCK_REALTIME`: the time of day, which can be stepped in both directions. No [`Clock`] to take differences of
+/// stamps from, only a [`Reading`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Realtime;
+
+// The vDSO orders the counter's reading after all earlier instructions (rdtsc_ordered), so no fence is needed here.
+#[inline(always)]
+fn read<const ID: libc::clockid_t>() -> Ticks {
+    const {
+        assert!(
+            ID == libc::CLOCK_MONOTONIC
+                || ID == libc::CLOCK_MONOTONIC_RAW
+                || ID == libc::CLOCK_REALTIME
+        );
+    }
+    let mut now = MaybeUninit::<libc::timespec>::uninit();
+    // SAFETY: the pointer is to writable memory of the right type. The call fails only for an unknown clock (every
+    // Linux has the three admitted above) or a bad pointer, so the value is written.
+    let now = unsafe {
+        libc::clock_gettime(ID, now.as_mut_ptr());
+        now.assume_init()
+    };
+    Ticks(now.tv_sec as u64 * NANOS_PER_SECOND + now.tv_nsec as u64)
+}
+
+impl<const ID: libc::clockid_t> Reading for Posix<ID> {
+    #[inline(always)]
+    fn read_beside<T>(&self, work: impl FnOnce() -> T) -> (Ticks, T) {
+        (read::<ID>(), work())
+    }
+}
+
+impl Reading for Realtime {
+    #[inline(always)]
+    fn read_beside<T>(&self, work: impl FnOnce() -> T) -> (Ticks, T) {
+        (read::<{ libc::CLOCK_REALTIME }>(), work())
+    }
+}
+
 impl<const ID: libc::clockid_t> Clock for Posix<ID> {
     fn kind(&self) -> ClockKind {
         const {
@@ -28,17 +67,9 @@ impl<const ID: libc::clockid_t> Clock for Posix<ID> {
         }
     }
 
-    // The vDSO orders the counter's reading after all earlier instructions (rdtsc_ordered), so no fence is needed here.
     #[inline(always)]
     fn now(&self) -> Ticks {
-        let mut now = MaybeUninit::<libc::timespec>::uninit();
-        // SAFETY: the pointer is to writable memory of the right type. The call fails only for an unknown clock
-        // (`kind` admits two that every Linux has) or a bad pointer, so the value is written.
-        let now = unsafe {
-            libc::clock_gettime(ID, now.as_mut_ptr());
-            now.assume_init()
-        };
-        Ticks(now.tv_sec as u64 * NANOS_PER_SECOND + now.tv_nsec as u64)
+        read::<ID>()
     }
 
     fn to_nanos(&self, reading: Ticks) -> Nanos {

@@ -149,9 +149,9 @@ pub fn read_tsc() -> Ticks {
 
 /// The instruction RDTSCP, on a processor that has it.
 #[derive(Debug, Clone, Copy)]
-pub struct Rdtscp(());
+pub struct RdtscpInstruction(());
 
-impl Rdtscp {
+impl RdtscpInstruction {
     /// The instruction, if the processor has it.
     pub fn find() -> Option<Self> {
         has_rdtscp(&raw_cpuid::CpuId::new()).then_some(Self(()))

@@ -1,3 +1,37 @@
-//! The clock benchmark: when this machine stops a thread, and whether its time stamp counter can be trusted.
+//! The clock-jump benchmark: how often, and for how long, does this machine stop a thread that wants to run?
+//!
+//! A thread reads a clock without pause and looks at each difference between two readings that follow each other. The
+//! clock moves on by itself, so a difference far above the usual one, a *jump*, is time in which the thread did not
+//! run: an interrupt, another thread, the hypervisor, an SMI. A jump lasts from the reading before it to the reading
+//! behind it; one iteration of the loop is part of it.
+//!
+//! | concept | modules |
+//! | --- | --- |
+//! | what is asked for | [`config`], [`limit`] |
+//! | the loop, and what it stores | [`hot_loop`], [`recorder`] |
+//! | what is done with a jump, outside of the loop | [`watcher`], [`jump`], [`highest`], [`window`], [`cause`] |
+//! | threads on all CPUs at once | [`baseline`], [`run`] |
+//! | what came out | [`distribution`], [`coincidence`], [`pattern`], [`result`] |
+//! | whether the TSC itself can be trusted | [`trust`] |
+//!
+//! Left out: what ran instead of the thread (that takes a tracer).
 
+pub mod baseline;
+pub mod cause;
+pub mod coincidence;
+pub mod config;
+pub mod distribution;
+pub mod highest;
+pub mod hot_loop;
+pub mod jump;
+pub mod limit;
+pub mod pattern;
+pub mod recorder;
+pub mod result;
+pub mod run;
 pub mod trust;
+pub mod watcher;
+pub mod window;
+
+#[cfg(test)]
+mod scripted;

@@ -1,44 +1,171 @@
-//! `hcabench clock`: whether this machine's time stamp counter can be trusted.
+//! `hcabench clock`: the clock-jump benchmark, and with `--trust` whether the time stamp counter can be trusted.
 
+mod document;
+mod drive;
+mod present;
 mod trust;
+mod values;
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use self::values::{Limits, Reports};
+
+use super::hca::values::one;
+use crate::bench::clock::config::{Config, Length};
+use crate::bench::clock::limit::Limit;
 use crate::bench::clock::trust::DEFAULT_READS;
+use crate::buffer::HugePagePolicy;
 use crate::cli::UsageError;
-use crate::time::TscKilohertz;
+use crate::host::cpu_set::CpuSet;
+use crate::time::{Nanos, ReadingKind, TscKilohertz};
 
-/// Arguments of `hcabench clock`.
-#[derive(Debug, Clone, clap::Args)]
+#[cfg(target_arch = "x86_64")]
+const DEFAULT_CLOCK: &str = "rdtsc";
+#[cfg(not(target_arch = "x86_64"))]
+const DEFAULT_CLOCK: &str = "monotonic-raw";
+
+/// The time of a watch, unless something else is asked for.
+const DEFAULT_DURATION: Duration = Duration::from_secs(10);
+
+/// Arguments of `hcabench clock`. LIST: one value, or several with commas between them.
+#[derive(Debug, Clone, Args)]
 pub struct ClockArguments {
-    /// Tell whether the TSC can be trusted: its flags, its rate by every source, the offsets between CPUs, steps back;
-    /// exit code 1 if it cannot
-    #[arg(long)]
+    /// How the clock is read: realtime, monotonic, monotonic-raw, rdtsc (lfence; rdtsc), rdtscp (cpuid; rdtscp), rdtscp-lfence
+    #[arg(long, value_name = "CLOCK", default_value = DEFAULT_CLOCK, value_parser = values::clock)]
+    pub clock: ReadingKind,
+
+    /// What is reported: percentiles, highest, cumulative, histogram, or all
+    #[arg(long, value_name = "LIST", default_value = "all", value_parser = values::reports)]
+    pub report: Reports,
+
+    /// Readings on each CPU, with k, M or G for thousands, millions, thousands of millions
+    #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = values::count)]
+    pub iterations: Option<u64>,
+
+    /// How long to watch, with unit: ms, s, min, h [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    pub duration: Option<Duration>,
+
+    /// CPUs to watch, a thread pinned to each: 3, or 0-3,8 [default: one, isolated if there is one]
+    #[arg(long, value_name = "LIST", conflicts_with = "all_cpus", help_heading = "Machine", value_parser = values::cpus)]
+    pub cpu: Option<CpuSet>,
+
+    /// Watch all CPUs that this process may use
+    #[arg(long, help_heading = "Machine")]
+    pub all_cpus: bool,
+
+    /// Huge pages for the differences of percentiles: required, try, off
+    #[arg(long, value_name = "POLICY", default_value = "try", help_heading = "Machine", value_parser = one::<HugePagePolicy>)]
+    pub hugepages: HugePagePolicy,
+
+    /// Longer differences are jumps, whose causes are looked for, with unit: ns, us, ms, s [default: the baseline]
+    #[arg(long, value_name = "TIME", help_heading = "Jumps", value_parser = values::length)]
+    pub threshold: Option<Nanos>,
+
+    /// Readings whose mean, doubled, is the baseline; fewer where they would take more than 10 s
+    #[arg(long, value_name = "N", default_value = "100M", help_heading = "Jumps", value_parser = values::count)]
+    pub baseline_iterations: u64,
+
+    /// Length of the sliding windows of cumulative, and of clusters, with unit: us, ms, s
+    #[arg(long, value_name = "TIME", default_value = "1ms", help_heading = "Jumps", value_parser = values::length)]
+    pub window: Nanos,
+
+    /// Jumps of several CPUs that begin within this time of each other count as one event, with unit: ns, us, ms
+    #[arg(long, value_name = "TIME", default_value = "10us", help_heading = "Jumps", value_parser = values::length)]
+    pub coincidence: Nanos,
+
+    /// Jumps of each CPU that are kept for jumps.csv; if there are more, the longest; 2 to 100M
+    #[arg(long, value_name = "N", default_value = "262144", help_heading = "Jumps", value_parser = values::kept)]
+    pub keep_jumps: usize,
+
+    /// Exit with 3 if a difference, or a percentile of all, is above a time: 50us, 2us@p99.99
+    #[arg(long, value_name = "LIST", help_heading = "Output", value_parser = values::limits)]
+    pub fail_above: Option<Limits>,
+
+    /// Tell instead whether the TSC can be trusted: its flags, its rate by every source, the offsets between CPUs, steps
+    /// back; exit code 1 if it cannot
+    #[arg(long, help_heading = "TSC", conflicts_with_all = ["clock", "report", "iterations", "duration", "cpu", "all_cpus",
+          "hugepages", "threshold", "baseline_iterations", "window", "coincidence", "keep_jumps", "fail_above", "out", "force"])]
     pub trust: bool,
 
     /// Reads for --trust in which the TSC must not step back, 10000 to 10000000000
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_READS, requires = "trust",
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_READS, requires = "trust", help_heading = "TSC",
           value_parser = clap::value_parser!(u64).range(10_000..=10_000_000_000))]
     pub trust_reads: u64,
 
     /// Rate of the TSC in kHz, 100000 to 10000000 [default: measured against CLOCK_MONOTONIC_RAW]
-    #[arg(long, value_name = "KHZ")]
+    #[arg(long, value_name = "KHZ", help_heading = "TSC")]
     pub tsc_khz: Option<TscKilohertz>,
 
-    /// Print as JSON
-    #[arg(long)]
-    pub json: bool,
+    /// Folder for the results; refused if it holds any, unless --force [default: results/DATE-TIME]
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub out: Option<PathBuf>,
 
-    /// Print nothing; the exit code tells
-    #[arg(long, conflicts_with = "json")]
+    /// Replace the results in --out
+    #[arg(long, help_heading = "Output")]
+    pub force: bool,
+
+    /// Print no table
+    #[arg(long, help_heading = "Output")]
     pub quiet: bool,
+
+    /// Print what was found as JSON instead of the tables
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
 }
 
-/// Runs what the arguments name. Returns the exit code.
+impl ClockArguments {
+    /// The configuration that the arguments describe, for these CPUs.
+    pub fn config(&self, cpus: Vec<usize>) -> Config {
+        let reports: BTreeSet<_> = self.report.reports.clone();
+        Config {
+            clock: self.clock,
+            tsc_khz: self.tsc_khz,
+            reports,
+            keep_all: !self.report.all,
+            length: match (self.iterations, self.duration) {
+                (Some(iterations), _) => Length::Iterations(iterations),
+                (None, duration) => Length::Duration(duration.unwrap_or(DEFAULT_DURATION)),
+            },
+            cpus,
+            window: self.window,
+            baseline_iterations: self.baseline_iterations,
+            threshold: self.threshold,
+            coincidence: self.coincidence,
+            keep: self.keep_jumps,
+            huge_pages: self.hugepages,
+            limits: self.limits(),
+        }
+    }
+
+    fn limits(&self) -> Vec<Limit> {
+        self.fail_above
+            .as_ref()
+            .map_or_else(Vec::new, |limits| limits.0.clone())
+    }
+}
+
+/// Watches the clock, or examines the TSC. Returns the exit code.
 ///
 /// # Errors
-/// [`UsageError`] for bad input, others when the machine refuses.
+/// [`UsageError`](super::UsageError) for bad input, others when the watch cannot be held.
 pub fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
     if arguments.trust {
         return trust::run(arguments);
     }
-    Err(UsageError("hcabench clock: nothing is asked for: add --trust".to_owned()).into())
+    match arguments.tsc_khz {
+        Some(rate) if !arguments.clock.is_tsc() => Err(UsageError(format!(
+            "--tsc-khz {rate}: --clock {} is not read from the TSC: choose rdtsc, rdtscp or rdtscp-lfence, or leave it out",
+            arguments.clock.name()
+        ))
+        .into()),
+        _ => drive::run(arguments),
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,7 @@ use super::ClockArguments;
 use crate::bench::clock::trust::{
     CpuOffset, Finding, Report, Settings, TrustError, Verdict, examine,
 };
-use crate::cli::{TEXT_WIDTH, UsageError, labelled, wrap};
+use crate::cli::{TEXT_WIDTH, UsageError, label_rows, wrap};
 use crate::host::interrupt;
 use crate::report::table::{Column, Table};
 use crate::report::units::fixed;
@@ -67,13 +67,13 @@ fn in_words(report: &Report) -> String {
         let _ = writeln!(text, "  - {}", lines.join("\n    "));
     }
     text += "\n";
-    text += &labelled(&facts(report));
+    text += &label_rows(&facts(report));
     text += "\n";
     text += &frequencies(report);
     text += "\n";
     text += &offsets(report);
     text += "\n";
-    text += &labelled(&[
+    text += &label_rows(&[
         (
             "moved over CPUs",
             match &report.migrations {
@@ -204,13 +204,13 @@ fn frequencies(report: &Report) -> String {
                     it to have; only NTP compares it with true time";
         below.push(("note", note.to_owned()));
     }
-    table.render(None) + "\n" + &labelled(&below)
+    table.render(None) + "\n" + &label_rows(&below)
 }
 
 fn offsets(report: &Report) -> String {
     let found = match &report.offsets {
         Finding::Found(found) => found,
-        Finding::Missing(why) => return labelled(&[("offset of CPUs", missing(why))]),
+        Finding::Missing(why) => return label_rows(&[("offset of CPUs", missing(why))]),
     };
     let mut table = Table::new(vec![
         Column::text(format!("against CPU {}", found.against_cpu)),
@@ -254,7 +254,7 @@ fn offsets(report: &Report) -> String {
             "the {LISTED_CPUS} largest of {measured}; --json has them all"
         );
     }
-    text += &labelled(&absent);
+    text += &label_rows(&absent);
     text
 }
 

@@ -3,7 +3,7 @@
 #[cfg(feature = "rdma")]
 mod present;
 pub mod settings;
-mod values;
+pub(super) mod values;
 
 #[cfg(feature = "rdma")]
 mod drive;

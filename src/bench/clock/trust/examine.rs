@@ -9,7 +9,9 @@ use super::{CpuOffset, CpuOffsets, Finding, Report, Settings, TrustError, source
 use crate::host::fingerprint::Fingerprint;
 use crate::host::{CpuSet, pinning};
 use crate::time::trust::frequency::Frequencies;
-use crate::time::{Calibration, CalibrationError, Rdtscp, TscRate, measure_tsc_rate, read_tsc};
+use crate::time::{
+    Calibration, CalibrationError, RdtscpInstruction, TscRate, measure_tsc_rate, read_tsc,
+};
 
 /// A busy machine can keep a good counter's rate from settling at the first try.
 const CALIBRATIONS: usize = 3;
@@ -35,7 +37,7 @@ pub fn examine(settings: Settings, stop: &(dyn Fn() -> bool + Sync)) -> Result<R
         .map(|rate| rate.hertz)
         .or_else(|| frequencies.sources.iter().find_map(|it| it.hertz));
 
-    let rdtscp = Rdtscp::find();
+    let rdtscp = RdtscpInstruction::find();
     let read = move || -> Reading {
         match rdtscp {
             Some(rdtscp) => {

@@ -1,0 +1,144 @@
+//! The usual difference between two readings, from which jumps are told.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::time::Reading;
+
+use super::hot_loop::watch;
+use super::recorder::Recorder;
+
+/// The mean difference of a CPU, before the watch.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Baseline {
+    /// The mean, in ticks, over everything, jumps included.
+    pub mean_ticks: f64,
+    /// The smallest, in ticks.
+    pub least_ticks: u64,
+    /// Differences that were measured.
+    pub iterations: u64,
+    /// Whether that is fewer than asked for, because they would have taken too long.
+    pub shortened: bool,
+}
+
+/// It may take so long.
+pub const LONGEST: Duration = Duration::from_secs(10);
+
+/// Readings between two looks at the time, at first; later as many as take [`LOOK`].
+const FIRST_BLOCK: u64 = 64;
+/// The time between two looks, about.
+pub const LOOK: Duration = Duration::from_millis(5);
+
+impl Baseline {
+    /// Jumps are above this: twice the mean, in ticks, and at least two.
+    pub fn ticks(&self) -> u64 {
+        (2.0 * self.mean_ticks).round().max(2.0) as u64
+    }
+
+    /// Readings that take about [`LOOK`].
+    pub fn block(&self, ticks_in_look: u64) -> u64 {
+        (ticks_in_look as f64 / self.mean_ticks.max(0.5)).clamp(16.0, 1e6) as u64
+    }
+}
+
+#[derive(Default)]
+struct Least(Option<u64>);
+
+impl Recorder for Least {
+    #[inline(always)]
+    fn record(&mut self, difference: u64) {
+        self.0 = Some(self.0.map_or(difference, |least| least.min(difference)));
+    }
+    fn record_above(&mut self, difference: u64) {
+        self.record(difference);
+    }
+    fn direct_limit(&self) -> u64 {
+        u64::MAX >> 1
+    }
+}
+
+/// Measures the baseline over `iterations` differences, or as many as fit into `longest`; until `stop` says so.
+pub fn measure<R: Reading>(
+    clock: &R,
+    iterations: u64,
+    longest: Duration,
+    stop: &AtomicBool,
+) -> Baseline {
+    let started = Instant::now();
+    let mut least = Least::default();
+    let (mut done, mut total) = (0_u64, 0_u64);
+    let mut block = FIRST_BLOCK;
+    let mut from = clock.read();
+    while done < iterations {
+        let look = Instant::now();
+        let pass = watch(
+            clock,
+            &mut least,
+            from,
+            block.min(iterations - done),
+            u64::MAX >> 1,
+        );
+        // A pass in which the clock was set back does not count.
+        if pass.found.is_none() {
+            done += pass.readings;
+            total += pass.last.0.wrapping_sub(from.0);
+        }
+        from = pass.last;
+        let now = Instant::now();
+        if now - started >= longest || stop.load(Ordering::Relaxed) {
+            break;
+        }
+        if now - look < LOOK / 2 {
+            block *= 2;
+        }
+    }
+    Baseline {
+        mean_ticks: total as f64 / done.max(1) as f64,
+        least_ticks: least.0.unwrap_or(0),
+        iterations: done,
+        shortened: done < iterations,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::clock::scripted::{Script, Scripted};
+
+    #[test]
+    fn is_twice_the_mean_of_as_many_as_asked_for() {
+        let differences: Vec<u64> = (0..1000)
+            .map(|n| if n % 2 == 0 { 10 } else { 20 })
+            .collect();
+        let baseline = Script::of_differences(7, &differences).play(|| {
+            measure(
+                &Scripted,
+                1000,
+                Duration::from_secs(60),
+                &AtomicBool::new(false),
+            )
+        });
+        assert_eq!((baseline.mean_ticks, baseline.least_ticks), (15.0, 10));
+        assert_eq!((baseline.iterations, baseline.shortened), (1000, false));
+        assert_eq!(baseline.ticks(), 30);
+        assert_eq!(baseline.block(1500), 100);
+    }
+
+    #[test]
+    fn one_iteration_has_a_baseline() {
+        let baseline = Script::of_differences(7, &[12])
+            .play(|| measure(&Scripted, 1, LONGEST, &AtomicBool::new(false)));
+        assert_eq!(baseline.ticks(), 24);
+    }
+
+    #[test]
+    fn is_shortened_when_the_time_is_over() {
+        let baseline = Script::of_differences(7, &[])
+            .then_steps_of(10)
+            .play(|| measure(&Scripted, u64::MAX, Duration::ZERO, &AtomicBool::new(false)));
+        assert!(baseline.shortened && baseline.iterations == FIRST_BLOCK);
+        assert_eq!(baseline.mean_ticks, 10.0);
+    }
+}

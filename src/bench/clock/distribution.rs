@@ -1,0 +1,185 @@
+//! The differences between readings as a distribution, in ticks.
+
+use std::collections::BTreeMap;
+
+use super::recorder::{Counted, Kept};
+use crate::stats::{LatencyHistogram, Moments};
+
+/// How often each difference occurred.
+#[derive(Debug, Clone, Default)]
+pub struct Distribution {
+    counts: BTreeMap<u64, u64>,
+    total: u64,
+    moments: Moments,
+    extremes: Option<(u64, u64)>,
+    /// Whether each value is exact; else those from 4096 ticks up are to three digits.
+    pub exact: bool,
+}
+
+/// The percentiles that are reported.
+pub const PERCENTILES: [f64; 8] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999];
+/// The last one.
+pub const HIGHEST_PERCENTILE: f64 = 99.9999;
+
+/// All percentiles that are reported, in ascending order.
+pub fn percentiles() -> impl Iterator<Item = f64> {
+    PERCENTILES.into_iter().chain([HIGHEST_PERCENTILE])
+}
+
+impl Distribution {
+    /// Of differences that were all kept.
+    pub fn of_kept(kept: &Kept) -> Self {
+        Self::of(kept.iter())
+    }
+
+    /// Of any differences.
+    pub fn of(differences: impl Iterator<Item = u64>) -> Self {
+        const DIRECT: usize = 1 << 16;
+        let mut direct = vec![0_u64; DIRECT];
+        let mut distribution = Distribution {
+            exact: true,
+            ..Distribution::default()
+        };
+        for difference in differences {
+            match direct.get_mut(usize::try_from(difference).unwrap_or(usize::MAX)) {
+                Some(count) => *count += 1,
+                None => distribution.add(difference, 1),
+            }
+        }
+        for (value, &count) in direct.iter().enumerate() {
+            distribution.add(value as u64, count);
+        }
+        distribution
+    }
+
+    /// Of differences that were counted.
+    pub fn of_counted(counted: &Counted) -> Self {
+        let (direct, above) = counted.parts();
+        let mut distribution = Distribution {
+            exact: above.count() == 0,
+            ..Distribution::default()
+        };
+        for (value, &count) in direct.iter().enumerate() {
+            distribution.add(value as u64, count);
+        }
+        let largest = above.max_ns().unwrap_or(0) as u64;
+        for (value, count) in above.buckets() {
+            distribution.add(value.min(largest), count);
+        }
+        distribution
+    }
+
+    fn add(&mut self, value: u64, count: u64) {
+        if count == 0 {
+            return;
+        }
+        *self.counts.entry(value).or_default() += count;
+        self.total += count;
+        self.moments.merge(&Moments::repeated(
+            i64::try_from(value).unwrap_or(i64::MAX),
+            count,
+        ));
+        self.extremes = Some(match self.extremes {
+            None => (value, value),
+            Some((least, most)) => (least.min(value), most.max(value)),
+        });
+    }
+
+    /// Differences in all.
+    pub fn count(&self) -> u64 {
+        self.total
+    }
+
+    /// The smallest difference.
+    pub fn min(&self) -> Option<u64> {
+        self.extremes.map(|(least, _)| least)
+    }
+
+    /// The largest difference.
+    pub fn max(&self) -> Option<u64> {
+        self.extremes.map(|(_, most)| most)
+    }
+
+    /// The mean.
+    pub fn mean(&self) -> Option<f64> {
+        self.moments.mean()
+    }
+
+    /// The smallest difference that at least so many percent of all do not exceed (nearest rank: no interpolation
+    /// between ticks).
+    pub fn percentile(&self, percent: f64) -> Option<u64> {
+        // 99.99 / 100 is a little above 0.9999 in binary; the margin is far below one sample.
+        let rank = ((self.total as f64) * (percent / 100.0) * (1.0 - 1e-12)).ceil() as u64;
+        let rank = rank.clamp(1, self.total.max(1));
+        let mut passed = 0;
+        self.counts
+            .iter()
+            .find(|(_, count)| {
+                passed += **count;
+                passed >= rank
+            })
+            .map(|(&value, _)| value)
+    }
+
+    /// The values with their counts, ascending.
+    pub fn counts(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.counts.iter().map(|(&value, &count)| (value, count))
+    }
+
+    /// The same as a histogram, in ticks.
+    pub fn histogram(&self) -> LatencyHistogram {
+        let mut histogram = LatencyHistogram::new();
+        for (&value, &count) in &self.counts {
+            histogram.record_many(i64::try_from(value).unwrap_or(i64::MAX), count);
+        }
+        histogram
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::clock::recorder::Recorder;
+    use proptest::prelude::*;
+
+    #[test]
+    fn percentiles_are_differences_that_occurred() {
+        let distribution = Distribution::of((1..=1000).rev());
+        assert!(distribution.exact);
+        let at = |percent| distribution.percentile(percent).unwrap();
+        assert_eq!(
+            [at(0.0), at(50.0), at(99.0), at(99.9), at(99.99), at(100.0)],
+            [1, 500, 990, 999, 1000, 1000]
+        );
+        assert_eq!(
+            (distribution.min(), distribution.max()),
+            (Some(1), Some(1000))
+        );
+        assert_eq!(distribution.mean(), Some(500.5));
+    }
+
+    #[test]
+    fn one_difference_is_every_percentile_and_none_is_none() {
+        let one = Distribution::of(std::iter::once(1 << 40));
+        assert!(percentiles().all(|percent| one.percentile(percent) == Some(1 << 40)));
+        assert_eq!(Distribution::of(std::iter::empty()).percentile(50.0), None);
+    }
+
+    proptest! {
+        #[test]
+        fn counted_and_kept_agree(differences in prop::collection::vec(prop_oneof![0_u64..5000, 4000_u64..10_000_000_000], 1..300)) {
+            let mut counted = Counted::default();
+            differences.iter().for_each(|&difference| counted.record_above(difference));
+            let counted = Distribution::of_counted(&counted);
+            let all = Distribution::of(differences.iter().copied());
+            prop_assert_eq!(counted.count(), all.count());
+            prop_assert_eq!(counted.max(), all.max());
+            for percent in percentiles() {
+                let (rough, exact) = (counted.percentile(percent).unwrap(), all.percentile(percent).unwrap());
+                prop_assert!(rough >= exact && rough as f64 <= exact as f64 * 1.001 + 1.0);
+                prop_assert!(exact >= 4096 || rough == exact);
+            }
+            prop_assert_eq!(all.histogram().count(), all.count());
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The loop that watches a clock; every report is made from it.
+//!
+//! It is generic over the clock and over what is stored, so that each combination is compiled on its own. It judges a
+//! difference while the next reading is under way: comparing and storing then cost next to nothing, because a
+//! processor does them while it waits for the counter.
+
+use crate::time::{Reading, Ticks};
+
+use super::recorder::Recorder;
+
+/// A difference above the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// The reading behind it.
+    pub end: Ticks,
+    /// The difference to the reading before, with wrap-around: a step backwards is a very large number.
+    pub difference: u64,
+    /// One reading later; the difference up to it is not judged yet. `None` when the pass ended with this one.
+    pub after: Option<Ticks>,
+}
+
+/// How a pass of the loop ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pass {
+    /// Readings made, one for each difference.
+    pub readings: u64,
+    /// The last reading.
+    pub last: Ticks,
+    /// The difference above the limit that ended it, which is not recorded; if `None`, all were recorded.
+    pub found: Option<Found>,
+}
+
+/// Reads the clock `readings` times, at least once, or until a difference is above `limit`. The first difference is that
+/// to `from`. Differences up to the limit are recorded.
+#[inline(never)]
+pub fn watch<R: Reading, K: Recorder>(
+    clock: &R,
+    recorder: &mut K,
+    from: Ticks,
+    readings: u64,
+    limit: u64,
+) -> Pass {
+    let mut end = clock.read();
+    let mut difference = end.0.wrapping_sub(from.0);
+    let mut made = 1;
+    while made < readings {
+        let (next, above) = clock.read_beside(|| {
+            let above = difference > limit;
+            if !above {
+                recorder.record(difference);
+            }
+            above
+        });
+        made += 1;
+        if above {
+            return Pass {
+                readings: made,
+                last: next,
+                found: Some(Found {
+                    end,
+                    difference,
+                    after: Some(next),
+                }),
+            };
+        }
+        difference = next.0.wrapping_sub(end.0);
+        end = next;
+    }
+    let above = difference > limit;
+    if !above {
+        recorder.record(difference);
+    }
+    Pass {
+        readings: made,
+        last: end,
+        found: above.then_some(Found {
+            end,
+            difference,
+            after: None,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::clock::scripted::{Script, Scripted};
+
+    #[derive(Default)]
+    struct All(Vec<u64>);
+
+    impl Recorder for All {
+        fn record(&mut self, difference: u64) {
+            self.0.push(difference);
+        }
+        fn record_above(&mut self, difference: u64) {
+            self.0.push(difference);
+        }
+        fn direct_limit(&self) -> u64 {
+            u64::MAX
+        }
+    }
+
+    fn watched(differences: &[u64], readings: u64, limit: u64) -> (Pass, Vec<u64>) {
+        let script = Script::of_differences(1000, differences);
+        script.play(|| {
+            let mut all = All::default();
+            let from = Scripted.read();
+            (watch(&Scripted, &mut all, from, readings, limit), all.0)
+        })
+    }
+
+    #[test]
+    fn a_pass_without_a_jump_records_every_difference() {
+        let (pass, recorded) = watched(&[10, 11, 12, 13], 4, 50);
+        assert_eq!(recorded, [10, 11, 12, 13]);
+        assert_eq!(
+            (pass.readings, pass.last, pass.found),
+            (4, Ticks(1046), None)
+        );
+    }
+
+    #[test]
+    fn one_reading_is_enough() {
+        let (pass, recorded) = watched(&[10], 1, 50);
+        assert_eq!((recorded, pass.readings), (vec![10], 1));
+        let (pass, recorded) = watched(&[60], 1, 50);
+        assert!(recorded.is_empty());
+        assert_eq!(
+            pass.found,
+            Some(Found {
+                end: Ticks(1060),
+                difference: 60,
+                after: None
+            })
+        );
+    }
+
+    #[test]
+    fn a_jump_ends_the_pass_one_reading_later_and_none_is_lost_at_either_end() {
+        for at in 0..5_usize {
+            let mut differences = [10; 5];
+            differences[at] = 600;
+            // It ends behind the reading after the jump: no more is read.
+            let read = (at + 2).min(5);
+            let (pass, recorded) = watched(&differences[..read], 5, 50);
+            assert_eq!(recorded, vec![10; at], "jump at {at}");
+            let found = pass.found.unwrap();
+            assert_eq!(found.difference, 600);
+            assert_eq!(found.end, Ticks(1000 + 10 * at as u64 + 600));
+            let after = (at < 4).then(|| Ticks(found.end.0 + 10));
+            assert_eq!(found.after, after);
+            assert_eq!(pass.readings, (at as u64 + 2).min(5));
+        }
+    }
+
+    #[test]
+    fn a_step_backwards_is_above_any_limit() {
+        let (pass, recorded) = watched(&[10, 5_u64.wrapping_neg(), 10], 3, u64::MAX >> 1);
+        assert_eq!(recorded, [10]);
+        assert_eq!(pass.found.unwrap().difference as i64, -5);
+    }
+}

@@ -1,0 +1,233 @@
+//! What the loop stores of each difference.
+
+use crate::buffer::StampBuffer;
+use crate::stats::LatencyHistogram;
+
+/// Takes each difference, in ticks. The first method is called from the loop.
+pub trait Recorder {
+    /// Takes a difference that is at most [`direct_limit`](Self::direct_limit) and no jump.
+    fn record(&mut self, difference: u64);
+
+    /// Takes any other one, outside of the loop.
+    fn record_above(&mut self, difference: u64);
+
+    /// The largest difference that [`record`](Self::record) can take.
+    fn direct_limit(&self) -> u64;
+}
+
+/// Stores nothing: the jumps alone are wanted.
+#[derive(Debug, Default)]
+pub struct Nothing;
+
+impl Recorder for Nothing {
+    #[inline(always)]
+    fn record(&mut self, _difference: u64) {}
+    fn record_above(&mut self, _difference: u64) {}
+    fn direct_limit(&self) -> u64 {
+        u64::MAX >> 1
+    }
+}
+
+/// Differences with a counter of their own: all below this many ticks.
+pub const DIRECT: usize = 4096;
+
+/// Counts differences in constant memory: each value below [`DIRECT`] ticks exactly, the others in a histogram to three
+/// digits.
+#[derive(Debug)]
+pub struct Counted {
+    direct: Box<[u64; DIRECT]>,
+    above: LatencyHistogram,
+}
+
+impl Default for Counted {
+    fn default() -> Self {
+        Self {
+            direct: Box::new([0; DIRECT]),
+            above: LatencyHistogram::presized(),
+        }
+    }
+}
+
+impl Recorder for Counted {
+    #[inline(always)]
+    fn record(&mut self, difference: u64) {
+        // The limit of the loop is below `DIRECT`; written so that no check is left.
+        self.direct[difference as usize % DIRECT] += 1;
+    }
+
+    fn record_above(&mut self, difference: u64) {
+        if difference < DIRECT as u64 {
+            self.record(difference);
+        } else {
+            self.above
+                .record(i64::try_from(difference).unwrap_or(i64::MAX));
+        }
+    }
+
+    fn direct_limit(&self) -> u64 {
+        DIRECT as u64 - 1
+    }
+}
+
+impl Counted {
+    /// The counters of the small values, by value, and the histogram of the others.
+    pub fn parts(&self) -> (&[u64; DIRECT], &LatencyHistogram) {
+        (&self.direct, &self.above)
+    }
+}
+
+/// Keeps every difference in the order of time, in memory that was mapped, touched and locked before.
+#[derive(Debug)]
+pub struct Kept {
+    slots: StampBuffer<u32>,
+    /// Differences so far, those that did not fit among them.
+    offered: usize,
+    /// Where a slot says [`TOO_LONG`], in order.
+    long: Vec<u64>,
+}
+
+/// Stands for a difference that does not fit a slot.
+const TOO_LONG: u32 = u32::MAX;
+
+impl Kept {
+    /// Differences that do not fit a slot, each more than a second of any clock: room for as many before the list grows.
+    const LONG: usize = 1024;
+
+    /// Keeps as many differences as there are slots.
+    pub fn new(slots: StampBuffer<u32>) -> Self {
+        Kept {
+            slots,
+            offered: 0,
+            long: Vec::with_capacity(Self::LONG),
+        }
+    }
+
+    /// All differences so far, in the order of time.
+    pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
+        let mut long = self.long.iter();
+        let used = self.offered.min(self.slots.len());
+        self.slots[..used].iter().map(move |&slot| match slot {
+            TOO_LONG => *long.next().expect("each has an entry"),
+            slot => u64::from(slot),
+        })
+    }
+
+    /// Slots in all.
+    pub fn capacity(&self) -> usize {
+        self.slots.len()
+    }
+}
+
+impl Recorder for Kept {
+    #[inline(always)]
+    fn record(&mut self, difference: u64) {
+        if let Some(slot) = self.slots.get_mut(self.offered) {
+            *slot = difference as u32;
+        }
+        // Whether it fits or not: what is done in every iteration can stay in a register.
+        self.offered += 1;
+    }
+
+    fn record_above(&mut self, difference: u64) {
+        if difference >= u64::from(TOO_LONG) && self.offered < self.slots.len() {
+            self.long.push(difference);
+        }
+        self.record(difference.min(u64::from(TOO_LONG)));
+    }
+
+    fn direct_limit(&self) -> u64 {
+        u64::from(TOO_LONG) - 1
+    }
+}
+
+/// The first ten differences.
+#[derive(Debug, Default)]
+pub struct First {
+    values: [u64; 10],
+    used: usize,
+}
+
+impl First {
+    /// What there is of them.
+    pub fn values(&self) -> &[u64] {
+        &self.values[..self.used]
+    }
+}
+
+impl Recorder for First {
+    #[inline(always)]
+    fn record(&mut self, difference: u64) {
+        if let Some(value) = self.values.get_mut(self.used) {
+            *value = difference;
+            self.used += 1;
+        }
+    }
+
+    fn record_above(&mut self, difference: u64) {
+        self.record(difference);
+    }
+
+    fn direct_limit(&self) -> u64 {
+        u64::MAX >> 1
+    }
+}
+
+/// Both.
+impl<A: Recorder, B: Recorder> Recorder for (A, B) {
+    #[inline(always)]
+    fn record(&mut self, difference: u64) {
+        self.0.record(difference);
+        self.1.record(difference);
+    }
+
+    fn record_above(&mut self, difference: u64) {
+        self.0.record_above(difference);
+        self.1.record_above(difference);
+    }
+
+    fn direct_limit(&self) -> u64 {
+        self.0.direct_limit().min(self.1.direct_limit())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer::HugePagePolicy;
+
+    #[test]
+    fn kept_differences_come_back_in_order_whatever_their_size() {
+        let mut kept = Kept::new(StampBuffer::new(5, HugePagePolicy::Off).unwrap());
+        let differences = [40, 0, 1 << 40, u64::from(u32::MAX), 41];
+        for difference in differences {
+            if difference <= kept.direct_limit() {
+                kept.record(difference);
+            } else {
+                kept.record_above(difference);
+            }
+        }
+        assert!(kept.iter().eq(differences));
+        kept.record_above(1 << 41);
+        assert!(kept.iter().eq(differences));
+    }
+
+    #[test]
+    fn small_differences_are_counted_exactly() {
+        let mut counted = Counted::default();
+        counted.record(40);
+        counted.record(4095);
+        counted.record_above(40);
+        counted.record_above(4096);
+        let (direct, above) = counted.parts();
+        assert_eq!((direct[40], direct[4095]), (2, 1));
+        assert_eq!((direct.iter().sum::<u64>(), above.count()), (3, 1));
+    }
+
+    #[test]
+    fn the_first_ten_and_no_more() {
+        let mut both = (First::default(), Nothing);
+        (0..12).for_each(|difference| both.record(difference));
+        assert_eq!(both.0.values(), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!((Counted::default(), First::default()).direct_limit(), 4095);
+    }
+}

@@ -1,0 +1,398 @@
+//! A watch over a clock that a test has written: each report is exact.
+
+use std::collections::VecDeque;
+
+use super::*;
+use crate::bench::clock::cause::Sampler;
+use crate::bench::clock::distribution::Distribution;
+use crate::bench::clock::recorder::{Counted, Nothing};
+use crate::bench::clock::scripted::{Script, Scripted};
+use crate::host::counters::{Deltas, Risen};
+
+/// Hands out deltas, one a reading, and nothing when they are used up.
+#[derive(Default)]
+struct Told(VecDeque<Deltas>);
+
+impl Sampler for Told {
+    fn read(&mut self) -> Deltas {
+        self.0.pop_front().unwrap_or_default()
+    }
+}
+
+const STEP: u64 = 20;
+const BASELINE: u64 = 40;
+
+fn task(readings: u64) -> Task {
+    Task {
+        readings: Some(readings),
+        block: 7,
+        baseline: BASELINE,
+        threshold: BASELINE,
+        window: Some(1000),
+        highest: false,
+        keep: 100,
+    }
+}
+
+/// Watches `differences`. The reading before the first, and one behind each way out of the loop, are the watch's own and
+/// take `blind` ticks.
+struct Watch {
+    task: Task,
+    told: Vec<Deltas>,
+    blind: u64,
+}
+
+impl Watch {
+    fn over<K: Recorder>(self, recorder: K, differences: &[u64]) -> Watched<K> {
+        // Two readings around the first look at the counters, which takes as long as any; then the ten and what follows.
+        let script =
+            Script::of_differences(10_000, &[self.blind]).with(differences, self.task, self.blind);
+        let mut told = Told(self.told.into());
+        // The first reading of counters is for nothing.
+        told.0.push_front(Deltas::default());
+        let (stop, seen) = (AtomicBool::new(false), Seen::default());
+        script.play(|| {
+            let scale = Scale::Nanoseconds;
+            let watcher = Watcher::new(
+                (Scripted, scale),
+                recorder,
+                &mut told,
+                self.task,
+                (&stop, &seen),
+            );
+            watcher.run(Ticks(10_000 + self.blind))
+        })
+    }
+}
+
+impl Script {
+    /// Adds differences, and behind each way out of the loop the blind time: after the first ten, and one reading behind
+    /// each difference above the limit.
+    fn with(mut self, differences: &[u64], task: Task, blind: u64) -> Self {
+        let mut out_at = None;
+        let mut passed = 0_u64;
+        let mut first_ten = true;
+        for (at, &difference) in differences.iter().enumerate() {
+            self.add(difference);
+            passed += 1;
+            let backward = (difference as i64) < 0;
+            let at_end = at + 1 == differences.len();
+            let ends_first_ten = first_ten && at + 1 == differences.len().min(10);
+            let above = difference > task.threshold.min(task.baseline) && (!first_ten || backward);
+            if out_at == Some(at) || ends_first_ten {
+                self.add(blind);
+                passed = 0;
+                out_at = None;
+                first_ten = false;
+            } else if above && (at_end || passed == task.block && !first_ten) {
+                // The pass ends with it: no reading behind.
+                self.add(blind);
+                passed = 0;
+            } else if above {
+                out_at = Some(at + 1);
+            } else if passed == task.block && !first_ten {
+                passed = 0;
+            }
+        }
+        self
+    }
+}
+
+fn differences(length: usize, jumps: &[(usize, u64)]) -> Vec<u64> {
+    let mut differences = vec![STEP; length];
+    for &(at, length) in jumps {
+        differences[at] = length;
+    }
+    differences
+}
+
+fn watch(readings: u64, jumps: &[(usize, u64)], blind: u64) -> Watched<Counted> {
+    let watch = Watch {
+        task: task(readings),
+        told: Vec::new(),
+        blind,
+    };
+    watch.over(Counted::default(), &differences(readings as usize, jumps))
+}
+
+#[test]
+fn jumps_are_found_where_they_are_with_their_length() {
+    let watched = watch(60, &[(30, 5000), (45, 300)], 0);
+    let found: Vec<(u64, u64)> = watched
+        .jumps
+        .jumps()
+        .iter()
+        .map(|jump| (jump.begin, jump.length))
+        .collect();
+    assert_eq!(
+        found,
+        [(30 * STEP, 5000), (30 * STEP + 5000 + 14 * STEP, 300)]
+    );
+    assert_eq!((watched.readings, watched.blind), (60, 0));
+    assert_eq!(watched.end - watched.start, 58 * STEP + 5300);
+    assert_eq!(watched.largest, 5000);
+    let distribution = Distribution::of_counted(&watched.recorder);
+    assert_eq!(distribution.count(), 60);
+    assert_eq!(distribution.percentile(50.0), Some(STEP));
+    assert_eq!(distribution.max(), Some(5000));
+    assert_eq!(watched.first, [STEP; 10]);
+}
+
+#[test]
+fn a_jump_at_either_end_or_at_a_seam_of_two_passes_is_not_lost() {
+    for at in 0..40 {
+        let watched = watch(40, &[(at, 700)], 0);
+        let jumps = watched.jumps.jumps();
+        assert_eq!(jumps.len(), 1, "jump at {at}");
+        assert_eq!((jumps[0].begin, jumps[0].length), (at as u64 * STEP, 700));
+        assert_eq!(watched.readings, 40);
+        assert_eq!(watched.windows[0].extra, 700 - BASELINE);
+        assert_eq!(Distribution::of_counted(&watched.recorder).count(), 40);
+    }
+}
+
+#[test]
+fn two_jumps_in_a_row_are_two() {
+    for at in [0, 9, 10, 16, 17, 25] {
+        let watched = watch(60, &[(at, 700), (at + 1, 800)], 0);
+        let found: Vec<u64> = watched
+            .jumps
+            .jumps()
+            .iter()
+            .map(|jump| jump.length)
+            .collect();
+        assert_eq!(found, [700, 800], "from {at}");
+    }
+}
+
+#[test]
+fn short_runs_work() {
+    for readings in 1..12 {
+        let watched = watch(readings, &[], 0);
+        assert_eq!(watched.readings, readings);
+        assert_eq!(watched.first.len() as u64, readings.min(10));
+        assert_eq!(watched.end - watched.start, readings * STEP);
+        let watched = watch(readings, &[(readings as usize - 1, 99)], 0);
+        assert_eq!(watched.jumps.jumps().len(), 1, "{readings} readings");
+    }
+}
+
+#[test]
+fn time_between_two_passes_is_blind_and_no_jump() {
+    let watched = watch(60, &[(30, 5000), (45, 300)], 900);
+    assert_eq!(watched.jumps.jumps().len(), 2);
+    assert_eq!(watched.blind, 3 * 900);
+    // The jump begins behind the blind time after the first ten.
+    assert_eq!(watched.jumps.jumps()[0].begin, 30 * STEP + 900);
+}
+
+#[test]
+fn steps_backwards_are_counted_and_taken_out_of_the_time() {
+    let back = 5_000_u64.wrapping_neg();
+    for at in [0, 5, 9, 10, 20, 39] {
+        let jump = if at == 30 { 31 } else { 30 };
+        let watched = watch(40, &[(at, back), (jump, 700)], 0);
+        let backward = watched.backward;
+        assert_eq!(
+            (backward.steps, backward.total, backward.largest),
+            (1, 5000, 5000)
+        );
+        assert_eq!(watched.largest, 700, "no wrap to a huge jump");
+        let jumps: Vec<_> = watched
+            .jumps
+            .jumps()
+            .iter()
+            .filter(|jump| jump.cause != Cause::Backward)
+            .collect();
+        let steps_before = jump as u64 - u64::from(at < jump);
+        assert_eq!(
+            (jumps[0].begin, jumps[0].length),
+            (steps_before * STEP, 700),
+            "step at {at}"
+        );
+        assert_eq!(watched.end - watched.start, 38 * STEP + 700);
+        assert_eq!(Distribution::of_counted(&watched.recorder).count(), 39);
+        assert_eq!(watched.windows[0].extra, 700 - BASELINE);
+    }
+}
+
+#[test]
+fn windows_sum_the_parts_of_jumps_above_the_baseline() {
+    let watched = watch(200, &[(20, 100), (22, 150), (58, 90), (150, 200)], 0);
+    let extras: Vec<(u64, u64)> = watched
+        .windows
+        .iter()
+        .map(|sum| (sum.jumps, sum.extra))
+        .collect();
+    assert_eq!(extras, [(3, 60 + 110 + 50), (1, 160)]);
+}
+
+#[test]
+fn the_ten_largest_have_their_times() {
+    let mut task = task(100);
+    (task.highest, task.window) = (true, None);
+    let jumps: Vec<(usize, u64)> = (0..12).map(|n| (20 + 5 * n, 100 + n as u64)).collect();
+    // With the ten largest wanted, many differences leave the loop at first: the readings behind them go on in steps.
+    let (stop, seen) = (AtomicBool::new(false), Seen::default());
+    let script = Script::of_differences(10_000, &[0]).with_all(&differences(100, &jumps));
+    let watched = script.play(|| {
+        let watcher = Watcher::new(
+            (Scripted, Scale::Nanoseconds),
+            Nothing,
+            Told::default(),
+            task,
+            (&stop, &seen),
+        );
+        watcher.run(Ticks(10_000))
+    });
+    let lengths: Vec<u64> = watched.highest.iter().map(|peak| peak.length).collect();
+    assert_eq!(lengths, (102..112).rev().collect::<Vec<u64>>());
+    assert!(
+        watched
+            .highest
+            .is_sorted_by(|first, second| first.begin > second.begin)
+    );
+    assert_eq!(seen.largest.load(Ordering::Relaxed), 111);
+    assert_eq!(seen.readings.load(Ordering::Relaxed), 100);
+}
+
+impl Script {
+    /// Adds differences; what is not used up is read as blind time of steps, and what is missing goes on in steps.
+    fn with_all(mut self, differences: &[u64]) -> Self {
+        differences
+            .iter()
+            .for_each(|&difference| self.add(difference));
+        self.then_steps_of(STEP)
+    }
+}
+
+fn timer() -> Deltas {
+    let mut interrupts = Risen::default();
+    interrupts.push(3, 1);
+    Deltas {
+        interrupts,
+        ..Deltas::default()
+    }
+}
+
+#[test]
+fn a_long_jump_is_sampled_with_its_window_and_cause() {
+    let switched = Deltas {
+        involuntary_switches: 1,
+        ..timer()
+    };
+    let watch = Watch {
+        task: task(60),
+        told: vec![timer(), switched, Deltas::default()],
+        blind: 500,
+    };
+    let found = differences(60, &[(20, 20_000), (30, 30_000), (40, 40_000)]);
+    let watched = watch.over(Nothing, &found);
+    let causes: Vec<Cause> = watched
+        .jumps
+        .jumps()
+        .iter()
+        .map(|jump| jump.cause)
+        .collect();
+    assert_eq!(
+        causes,
+        [
+            Cause::Interrupts([Some(3), None, None, None]),
+            Cause::InvoluntarySwitch,
+            Cause::Unexplained
+        ]
+    );
+    assert_eq!(
+        (watched.samples, watched.not_sampled, watched.sampling),
+        (3, 0, 1500)
+    );
+    let samples: Vec<_> = watched
+        .jumps
+        .jumps()
+        .iter()
+        .map(|jump| *watched.jumps.sample(jump).unwrap())
+        .collect();
+    // From the first reading to the one behind the jump; from there to the next.
+    assert_eq!(samples[0].window, 22 * STEP + 20_000 - STEP + 500);
+    assert_eq!(samples[1].window, 10 * STEP - STEP + 30_000 + 500);
+    assert!(samples.iter().all(|sample| sample.others == 0));
+}
+
+#[test]
+fn sampling_takes_a_tenth_of_the_time_at_the_most_and_the_rest_is_called_not_sampled() {
+    // A jump of 2 us at every fifth reading, and a reading of counters that takes 10 us.
+    let jumps: Vec<(usize, u64)> = (12..3000).step_by(5).map(|at| (at, 2000)).collect();
+    let mut task = task(3000);
+    task.keep = 1000;
+    let watch = Watch {
+        task,
+        told: Vec::new(),
+        blind: 10_000,
+    };
+    let watched = watch.over(Nothing, &differences(3000, &jumps));
+    assert_eq!(watched.jumps.jumps().len(), jumps.len());
+    assert_eq!(watched.samples + watched.not_sampled, jumps.len() as u64);
+    assert!(watched.samples > 5, "{}", watched.samples);
+    let share = watched.sampling as f64 / (watched.end - watched.start) as f64;
+    assert!(share <= 0.11, "{share}");
+    let sampled = watched
+        .jumps
+        .jumps()
+        .iter()
+        .filter_map(|jump| watched.jumps.sample(jump));
+    assert!(sampled.skip(1).all(|sample| sample.others > 0));
+}
+
+#[test]
+fn counters_that_rose_for_a_longer_jump_are_not_given_to_a_shorter_one() {
+    let mut jumps = vec![(12, 100_000)];
+    // The first is sampled and takes the credit, so the second, longer than the third, is not.
+    jumps.extend([(20, 50_000), (30, 900_000)]);
+    let watch = Watch {
+        task: task(60),
+        told: vec![timer(), timer()],
+        blind: 20_000,
+    };
+    let watched = watch.over(Nothing, &differences(60, &jumps));
+    let causes: Vec<Cause> = watched
+        .jumps
+        .jumps()
+        .iter()
+        .map(|jump| jump.cause)
+        .collect();
+    assert_eq!(causes[1], Cause::NotSampled);
+    assert!(matches!(causes[2], Cause::Interrupts(_)));
+    let sample = watched.jumps.sample(&watched.jumps.jumps()[2]).unwrap();
+    assert_eq!(sample.others, 1);
+}
+
+#[test]
+fn a_reading_of_counters_that_is_itself_interrupted_does_not_end_all_sampling() {
+    // The reading behind the first jump takes 80 ms, four times the most credit there can be.
+    let (stop, seen) = (AtomicBool::new(false), Seen::default());
+    let mut script = Script::of_differences(10_000, &[50]);
+    differences(10, &[])
+        .into_iter()
+        .for_each(|it| script.add(it));
+    for blind in [0, 80_000_000, 900, 900] {
+        script.add(blind);
+        for difference in [STEP, 30_000_000, STEP] {
+            script.add(difference);
+        }
+    }
+    script.add(0);
+    let watched = script.play(|| {
+        let watcher = Watcher::new(
+            (Scripted, Scale::Nanoseconds),
+            Nothing,
+            Told::default(),
+            Task {
+                block: 100,
+                ..task(22)
+            },
+            (&stop, &seen),
+        );
+        watcher.run(Ticks(10_000))
+    });
+    assert_eq!((watched.jumps.jumps().len(), watched.samples), (4, 4));
+}

@@ -1,0 +1,185 @@
+//! Jumps summed over windows that slide: does time get lost in clusters?
+//!
+//! What counts of a jump is what it has above the baseline. A jump belongs to a window when it begins in it. A window is
+//! as long as asked for and slides: for each jump, the sum of all jumps that began less than a window's length before
+//! it, itself included. So the highest sum of all windows is among these, no cluster is cut in two, and the first and
+//! the last jump count as any other.
+
+use std::collections::VecDeque;
+
+/// Windows kept.
+pub const PLACES: usize = 10;
+
+/// A window, in ticks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sum {
+    /// When its first jump began.
+    pub begin: u64,
+    /// When its last jump began.
+    pub last: u64,
+    /// Jumps in it.
+    pub jumps: u64,
+    /// Their length above the baseline.
+    pub extra: u64,
+}
+
+/// The highest sums of windows that have no jump in common.
+///
+/// The list is kept as the run goes: a window takes the place of those that it overlaps when its sum is higher than
+/// theirs. So the first is the highest of all windows; each other one is the highest that was found beside it.
+#[derive(Debug)]
+pub struct SlidingWindows {
+    length: u64,
+    inside: VecDeque<(u64, u64)>,
+    extra: u64,
+    top: Vec<Sum>,
+}
+
+impl SlidingWindows {
+    /// Windows of so many ticks.
+    pub fn new(length: u64) -> Self {
+        const ROOM: usize = 1 << 14;
+        let mut inside: VecDeque<(u64, u64)> = std::iter::repeat_n((0, 1), ROOM).collect();
+        inside.clear();
+        SlidingWindows {
+            length,
+            inside,
+            extra: 0,
+            top: Vec::with_capacity(PLACES + 1),
+        }
+    }
+
+    /// Takes the next jump: when it began, not before the one before it, and its length above the baseline.
+    pub fn push(&mut self, begin: u64, extra: u64) {
+        while let Some(&(first, gone)) = self.inside.front() {
+            if begin - first < self.length {
+                break;
+            }
+            self.inside.pop_front();
+            self.extra -= gone;
+        }
+        self.inside.push_back((begin, extra));
+        self.extra += extra;
+        let (first, _) = self.inside[0];
+        self.offer(Sum {
+            begin: first,
+            last: begin,
+            jumps: self.inside.len() as u64,
+            extra: self.extra,
+        });
+    }
+
+    fn offer(&mut self, sum: Sum) {
+        // Windows come in the order of time, so those that overlap are those that end in or behind its beginning.
+        let overlaps = |other: &Sum| other.last >= sum.begin;
+        if self
+            .top
+            .iter()
+            .any(|other| overlaps(other) && other.extra >= sum.extra)
+        {
+            return;
+        }
+        self.top.retain(|other| !overlaps(other));
+        let place = self.top.partition_point(|other| other.extra >= sum.extra);
+        if place < PLACES {
+            self.top.insert(place, sum);
+            self.top.truncate(PLACES);
+        }
+    }
+
+    /// The highest, highest first.
+    pub fn highest(&self) -> &[Sum] {
+        &self.top
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn of(length: u64, jumps: &[(u64, u64)]) -> Vec<Sum> {
+        let mut windows = SlidingWindows::new(length);
+        jumps
+            .iter()
+            .for_each(|&(begin, extra)| windows.push(begin, extra));
+        windows.highest().to_vec()
+    }
+
+    fn sum(begin: u64, last: u64, jumps: u64, extra: u64) -> Sum {
+        Sum {
+            begin,
+            last,
+            jumps,
+            extra,
+        }
+    }
+
+    #[test]
+    fn a_cluster_is_not_cut_wherever_it_lies() {
+        for start in [0, 500, 950, 999, 1000, 1001, 12_345] {
+            let cluster = [(start, 5), (start + 50, 7), (start + 90, 1)];
+            assert_eq!(of(1000, &cluster), [sum(start, start + 90, 3, 13)]);
+        }
+    }
+
+    #[test]
+    fn the_first_and_the_last_jump_count() {
+        let found = of(1000, &[(0, 9), (5000, 1), (9000, 8)]);
+        assert_eq!(
+            found,
+            [
+                sum(0, 0, 1, 9),
+                sum(9000, 9000, 1, 8),
+                sum(5000, 5000, 1, 1)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_window_has_its_length_and_no_more() {
+        assert_eq!(of(1000, &[(0, 5), (999, 5)])[0], sum(0, 999, 2, 10));
+        assert_eq!(of(1000, &[(0, 5), (1000, 5)])[0], sum(0, 0, 1, 5));
+    }
+
+    #[test]
+    fn the_highest_part_of_a_long_chain_is_found() {
+        let found = of(100, &[(0, 1), (60, 1), (120, 10), (180, 10), (240, 1)]);
+        assert_eq!(found[0], sum(120, 180, 2, 20));
+        assert!(
+            found
+                .iter()
+                .skip(1)
+                .all(|other| other.last < 120 || other.begin > 180)
+        );
+    }
+
+    #[test]
+    fn without_jumps_there_is_no_window() {
+        assert_eq!(of(1000, &[]), []);
+    }
+
+    proptest! {
+        #[test]
+        fn the_first_is_the_highest_of_all_windows_and_none_overlap(
+            steps in prop::collection::vec((0_u64..300, 1_u64..100), 1..80), length in 1_u64..1000,
+        ) {
+            let mut now = 0;
+            let jumps: Vec<(u64, u64)> = steps.iter().map(|&(step, extra)| { now += step; (now, extra) }).collect();
+            let highest = jumps.iter().map(|&(end, _)| {
+                jumps.iter().filter(|&&(begin, _)| begin <= end && end - begin < length).map(|&(_, extra)| extra).sum::<u64>()
+            }).max().unwrap();
+            let found = of(length, &jumps);
+            // Jumps that begin at the same tick make one window; the sum over all of them is the last of theirs.
+            prop_assert_eq!(found[0].extra, highest);
+            prop_assert!(found.len() <= PLACES);
+            for (index, one) in found.iter().enumerate() {
+                prop_assert!(one.last - one.begin < length);
+                for other in &found[index + 1..] {
+                    prop_assert!(other.extra <= one.extra);
+                    prop_assert!(other.last < one.begin || one.last < other.begin);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! From arguments to files and tables: the watch itself, as the user sees it.
+
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+
+use super::document::{
+    self, HistogramDocument, JumpRow, RunFacts, settings_document, summary_record,
+};
+use super::{ClockArguments, present};
+use crate::bench::clock::config::{Config, Length, Report};
+use crate::bench::clock::result::{ClockResult, Ended};
+use crate::bench::clock::run::{Observer, RunError, Session, SoFar};
+use crate::cli::UsageError;
+use crate::cli::output::{bad_folder, default_folder, labelled, terminal_width};
+use crate::host::placement::{Placement, PlacementRequest};
+use crate::host::readiness::{Needs, Readiness, Verdict};
+use crate::host::topology::Topology;
+use crate::host::{HostError, interrupt};
+use crate::report::folder::{SETTINGS, SUMMARY};
+use crate::report::{
+    CsvFile, Progress, ProgressMode, ReportError, ResultsFolder, SummaryFile, hgrm, json, units,
+};
+use crate::time::AnyReading;
+
+/// The file of the jumps.
+const JUMPS: &str = "jumps.csv";
+/// An upper estimate of a row of it, and of the other files of a CPU, in bytes.
+const BYTES_PER_JUMP: u64 = 160;
+const BYTES_PER_CPU: u64 = 512 << 10;
+/// How often the progress is shown: each time, the supervisor wakes up.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
+/// The bar's parts.
+const PARTS: u64 = 100;
+
+/// A limit is broken.
+const LIMIT_BROKEN: u8 = 3;
+
+pub(super) fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
+    interrupt::install()?;
+    let started_at = SystemTime::now();
+    let topology = Topology::read()?;
+    let cpus = choose_cpus(arguments, &topology).map_err(|error| sort(error.into()))?;
+    let config = arguments.config(cpus);
+    let out = arguments
+        .out
+        .clone()
+        .unwrap_or_else(|| default_folder(started_at));
+    let needed = (config.keep as u64 * BYTES_PER_JUMP + BYTES_PER_CPU) * config.cpus.len() as u64;
+    ResultsFolder::check(&out, arguments.force, needed)
+        .map_err(|error| bad_folder(&out, &error))?;
+
+    // Before any thread is pinned.
+    let readiness = Readiness::assess(Needs::of_a_default_run())?;
+    let machine = &readiness.machine;
+    let guest = machine.virtualisation.guest == Some(true);
+    let session = Session::prepare(config.clone(), &topology.allowed(), guest).map_err(sort)?;
+    let reading = *session.reading();
+    let announce = |text: &str| {
+        if !arguments.quiet {
+            eprintln!("{text}");
+        }
+    };
+    announce(&format!(
+        "machine: {}",
+        crate::cli::host::machine_in_words(machine)
+    ));
+    announce(&describe_watch(&config, &reading));
+    for warning in shared_cores(&topology, &config.cpus) {
+        announce(&labelled("warning", &warning));
+    }
+
+    let observed = ProgressMode::from_environment().0 != ProgressMode::Hidden;
+    let progress = observed.then(|| Progress::new(PARTS as usize));
+    if let Some(progress) = &progress {
+        progress.so_far(0, "measuring the baseline");
+    }
+    let ready = session.baselines().map_err(sort)?;
+    let folder = ResultsFolder::create(&out, arguments.force, needed)
+        .map_err(|error| bad_folder(&out, &error))?;
+    let facts = RunFacts {
+        started_at: humantime::format_rfc3339_seconds(started_at).to_string(),
+        machine: serde_json::to_value(machine)?,
+        advice: advice(&readiness),
+    };
+    let keeper = Keeper {
+        config: &config,
+        reading,
+        facts,
+    };
+    let before = keeper.settings(&folder, None);
+    let outcome = match before {
+        Err(error) => Err(error.into()),
+        Ok(()) => {
+            let mut show = |so_far: SoFar| {
+                if let Some(progress) = &progress {
+                    progress.so_far(parts_done(&config, so_far), &in_words(so_far));
+                }
+            };
+            let observer: Observer<'_> = observed.then_some((PROGRESS_INTERVAL, &mut show));
+            ready.watch(observer).map_err(anyhow::Error::from)
+        }
+    };
+    drop(progress);
+    let result = match outcome {
+        Ok(result) => result,
+        Err(error) => {
+            // The disk may be full: the mark from the beginning is still there.
+            let _ = folder.fail(&format!("{error:#}"));
+            return Err(error);
+        }
+    };
+    close(arguments, &keeper, folder, &result)
+}
+
+/// The CPUs asked for, or the one that placement would choose for a thread that must not be disturbed.
+fn choose_cpus(arguments: &ClockArguments, topology: &Topology) -> Result<Vec<usize>, HostError> {
+    let allowed = topology.allowed();
+    if arguments.all_cpus {
+        return Ok(allowed.iter().collect());
+    }
+    let Some(wanted) = &arguments.cpu else {
+        let placement = Placement::plan(topology, &PlacementRequest::default())?;
+        return Ok(vec![placement.sender]);
+    };
+    for cpu in wanted.iter() {
+        let reason = match topology.cpu(cpu) {
+            Some(found) if found.allowed => continue,
+            Some(_) => "is not allowed for this process (see taskset -p and its cpuset)",
+            None if topology.offline.contains(cpu) => "is offline",
+            None => "does not exist",
+        };
+        return Err(HostError::CpuUnavailable {
+            option: "--cpu",
+            cpu,
+            reason,
+            allowed,
+        });
+    }
+    Ok(wanted.iter().collect())
+}
+
+/// Watched CPUs that slow each other down.
+fn shared_cores(topology: &Topology, cpus: &[usize]) -> Vec<String> {
+    let mut texts = Vec::new();
+    for &cpu in cpus {
+        let siblings = topology
+            .cpu(cpu)
+            .into_iter()
+            .flat_map(|it| it.siblings.iter());
+        let watched: Vec<String> = siblings
+            .filter(|sibling| *sibling > cpu && cpus.contains(sibling))
+            .map(|sibling| sibling.to_string())
+            .collect();
+        if !watched.is_empty() {
+            texts.push(format!(
+                "CPU {cpu} shares a physical core with CPU {}: their loops slow each other down",
+                watched.join(", ")
+            ));
+        }
+    }
+    texts
+}
+
+fn describe_watch(config: &Config, reading: &AnyReading) -> String {
+    let cpus: crate::host::cpu_set::CpuSet = config.cpus.iter().copied().collect();
+    let length = match config.length {
+        Length::Iterations(iterations) => format!("{iterations} iterations"),
+        Length::Duration(duration) => humantime::format_duration(duration).to_string(),
+    };
+    let rate = reading.tsc_facts().map_or_else(String::new, |facts| {
+        format!(", {:.3} MHz", facts.rate.hertz / 1e6)
+    });
+    format!(
+        "watch:   {} ({}){rate}, CPU {cpus}, {length}",
+        config.clock.name(),
+        config.clock.sequence()
+    )
+}
+
+fn advice(readiness: &Readiness) -> Value {
+    let checks = readiness
+        .checks
+        .iter()
+        .filter(|check| check.verdict > Verdict::Good);
+    json!(checks.collect::<Vec<_>>())
+}
+
+fn parts_done(config: &Config, so_far: SoFar) -> u64 {
+    let share = match config.length {
+        Length::Iterations(iterations) => so_far.readings as f64 / iterations as f64,
+        Length::Duration(duration) => so_far.elapsed.as_secs_f64() / duration.as_secs_f64(),
+    };
+    (share * PARTS as f64) as u64
+}
+
+fn in_words(so_far: SoFar) -> String {
+    let (largest, cpu) = so_far.largest;
+    format!(
+        "largest jump {} on CPU {cpu}",
+        units::duration(largest.0 as f64)
+    )
+}
+
+/// Bad input and what only looks like it: an error that another value of an option would avoid is the user's.
+fn sort(error: RunError) -> anyhow::Error {
+    let usage = matches!(
+        error,
+        RunError::Reading(_)
+            | RunError::Memory { .. }
+            | RunError::Lock(_)
+            | RunError::Host(HostError::CpuUnavailable { .. })
+    );
+    if usage {
+        UsageError(error.to_string()).into()
+    } else {
+        error.into()
+    }
+}
+
+/// Writes the files.
+struct Keeper<'a> {
+    config: &'a Config,
+    reading: AnyReading,
+    facts: RunFacts,
+}
+
+impl Keeper<'_> {
+    fn settings(
+        &self,
+        folder: &ResultsFolder,
+        result: Option<&ClockResult>,
+    ) -> Result<(), ReportError> {
+        let document = settings_document(self.config, &self.reading, &self.facts, result);
+        json::write(&folder.file(SETTINGS)?, &document)
+    }
+
+    fn keep(&self, folder: &ResultsFolder, result: &ClockResult) -> Result<(), ReportError> {
+        let mut jumps = CsvFile::create(&folder.file(JUMPS)?)?;
+        let mut summary = SummaryFile::create(&folder.file(SUMMARY)?)?;
+        for cpu in &result.cpus {
+            for (jump, &others) in cpu.jumps.jumps().iter().zip(&cpu.coincident) {
+                jumps.append(&JumpRow::new(result, cpu, jump, others))?;
+            }
+            if self.config.wants(Report::Histogram)
+                && let Some(document) = HistogramDocument::new(result, cpu)
+            {
+                let name = format!("histogram-cpu{}", cpu.cpu);
+                json::write(&folder.file(&format!("{name}.json"))?, &document)?;
+                let histogram = cpu.distribution.as_ref().map(|it| it.histogram());
+                let ticks_per_microsecond = 1000.0 / result.scale.nanos_per_tick();
+                hgrm::write_scaled(
+                    &folder.file(&format!("{name}.hgrm"))?,
+                    &histogram.unwrap_or_default(),
+                    ticks_per_microsecond,
+                )?;
+            }
+            summary.append(&summary_record(result, cpu))?;
+        }
+        jumps.finish()?;
+        self.settings(folder, Some(result))
+    }
+}
+
+/// Writes what was found, marks the folder, shows it, and says how it went.
+fn close(
+    arguments: &ClockArguments,
+    keeper: &Keeper<'_>,
+    folder: ResultsFolder,
+    result: &ClockResult,
+) -> anyhow::Result<u8> {
+    let path = folder.path().to_path_buf();
+    let error = match (keeper.keep(&folder, result), &result.ended) {
+        (Ok(()), Ended::Complete) => {
+            folder.complete()?;
+            None
+        }
+        (Ok(()), Ended::Early(reason)) => {
+            folder.fail(reason)?;
+            Some(anyhow::anyhow!(reason.clone()))
+        }
+        (Err(error), _) => {
+            let _ = folder.fail(&error.to_string());
+            Some(error.into())
+        }
+    };
+    print(arguments, keeper.config, result).context("cannot write to standard output")?;
+    if !arguments.quiet {
+        say_where(&path, error.is_some());
+    }
+    match error {
+        Some(error) => Err(error),
+        None if result.limit_broken() => {
+            for line in present::broken_limits(result) {
+                eprintln!("hcabench: {line}");
+            }
+            Ok(LIMIT_BROKEN)
+        }
+        None => Ok(0),
+    }
+}
+
+fn say_where(path: &Path, incomplete: bool) {
+    let state = if incomplete { " (incomplete)" } else { "" };
+    // In one piece: standard output may go to the same terminal.
+    let line = format!("results: {}{state}\n", path.display());
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+fn print(arguments: &ClockArguments, config: &Config, result: &ClockResult) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    let written = if arguments.json {
+        serde_json::to_writer_pretty(&mut out, &document::result_document(result, config))
+            .map_err(std::io::Error::from)
+            .and_then(|()| writeln!(out))
+    } else if arguments.quiet {
+        Ok(())
+    } else {
+        out.write_all(present::text(result, config, terminal_width()).as_bytes())
+    };
+    match written.and_then(|()| out.flush()) {
+        // A reader that has seen enough (head, a pager) is no failure.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
+}

@@ -1,0 +1,114 @@
+use clap::Parser;
+use proptest::prelude::*;
+
+use super::*;
+use crate::bench::clock::config::Report;
+
+#[derive(Debug, Parser)]
+struct Line {
+    #[command(flatten)]
+    clock: ClockArguments,
+}
+
+fn parse(words: &str) -> Result<ClockArguments, clap::Error> {
+    let words = std::iter::once("clock").chain(words.split_whitespace());
+    Line::try_parse_from(words).map(|line| line.clock)
+}
+
+#[test]
+fn defaults() {
+    let config = parse("").unwrap().config(vec![1]);
+    assert_eq!(config.clock.name(), DEFAULT_CLOCK);
+    assert_eq!(config.reports.len(), Report::ALL.len());
+    assert!(!config.keep_all);
+    assert_eq!(config.length, Length::Duration(DEFAULT_DURATION));
+    assert_eq!(
+        (config.window, config.coincidence),
+        (Nanos(1_000_000), Nanos(10_000))
+    );
+    assert_eq!(config.baseline_iterations, 100_000_000);
+    assert_eq!(
+        (config.threshold, config.limits.len(), config.keep),
+        (None, 0, 262_144)
+    );
+}
+
+#[test]
+fn a_single_report_insists_on_keeping_what_it_needs() {
+    let config = parse("--report percentiles --iterations 5M")
+        .unwrap()
+        .config(vec![0]);
+    assert!(config.keep_all && config.wants(Report::Percentiles) && !config.counts());
+    assert_eq!(config.length, Length::Iterations(5_000_000));
+    let config = parse("--report highest --fail-above 50us@p99.99")
+        .unwrap()
+        .config(vec![0]);
+    assert!(config.counts(), "a percentile must be known to be judged");
+    assert!(
+        !parse("--report highest --fail-above 50us")
+            .unwrap()
+            .config(vec![0])
+            .counts()
+    );
+}
+
+#[test]
+fn errors_name_the_option_the_value_and_what_is_allowed() {
+    for (words, expected) in [
+        ("--clock tsc", ["--clock", "tsc", "rdtscp-lfence"]),
+        (
+            "--report most",
+            [
+                "--report",
+                "most",
+                "percentiles, highest, cumulative, histogram, all",
+            ],
+        ),
+        ("--iterations 0", ["--iterations", "\"0\"", "from 1 up"]),
+        ("--duration 10", ["--duration", "\"10\"", "ms, s"]),
+        ("--duration 1us", ["--duration", "1us", "1ms"]),
+        ("--cpu 3-1", ["--cpu", "3-1", "backwards"]),
+        ("--cpu=", ["--cpu", "", "0-3,8"]),
+        ("--threshold 5", ["--threshold", "\"5\"", "us"]),
+        ("--window 0ns", ["--window", "0ns", "1ns"]),
+        (
+            "--baseline-iterations x",
+            ["--baseline-iterations", "\"x\"", "100M"],
+        ),
+        ("--fail-above 50us@99", ["--fail-above", "99", "p99.99"]),
+        ("--keep-jumps 1", ["--keep-jumps", "\"1\"", "2 to 100M"]),
+        (
+            "--hugepages 1G",
+            ["--hugepages", "1G", "required, try, off"],
+        ),
+        (
+            "--iterations 5 --duration 1s",
+            ["--iterations", "--duration", "cannot"],
+        ),
+        ("--cpu 1 --all-cpus", ["--cpu", "--all-cpus", "cannot"]),
+    ] {
+        let error = parse(words).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        let text = error.to_string();
+        assert!(
+            expected.iter().all(|part| text.contains(part)),
+            "{words}: {text}"
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_arguments_panic(
+        words in prop::collection::vec((prop::sample::select(vec![
+            "--clock", "--report", "--iterations", "--duration", "--cpu", "--threshold", "--window", "--fail-above", "--keep-jumps",
+        ]), prop_oneof!["\\PC{0,12}", "[0-9kMG@p.,usmn-]{0,12}"]), 0..4),
+    ) {
+        let words = words.into_iter().flat_map(|(option, value)| [option.to_owned(), value]);
+        let line = Line::try_parse_from(std::iter::once("clock".to_owned()).chain(words));
+        if let Ok(line) = line {
+            let config = line.clock.config(vec![0]);
+            prop_assert!(!config.reports.is_empty());
+        }
+    }
+}

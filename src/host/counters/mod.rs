@@ -1,0 +1,281 @@
+//! What the kernel counts on one CPU and for one thread: what may have stopped that thread.
+//!
+//! All files are opened once and read with `pread` into memory that is kept. A reading gives what was added since the
+//! one before. What cannot be read is named with the reason, never taken as zero.
+//!
+//! | counter | source |
+//! | --- | --- |
+//! | interrupts of the CPU, by name | `/proc/interrupts` |
+//! | softirqs of the CPU, by name | `/proc/softirqs` |
+//! | context switches and page faults of the calling thread | `getrusage(RUSAGE_THREAD)` |
+//! | time that the hypervisor gave to others, in ticks of 10 ms | `/proc/stat`, in guests |
+//! | system management interrupts | perf's `msr` counters, or `/dev/cpu/N/msr` |
+//!
+//! Left out: who sent an interrupt, and what ran instead of the thread; that takes a tracer.
+
+mod smi;
+mod steal;
+mod table;
+
+use nix::sys::resource::{UsageWho, getrusage};
+use serde::Serialize;
+
+use smi::SmiCounter;
+use steal::StealCounter;
+pub use table::CounterTable;
+
+/// Rows with a difference that one reading can hold.
+pub const ROWS: usize = 8;
+
+/// The counters of a table that rose, with their rows and by how much.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Risen {
+    rows: [(u16, u32); ROWS],
+    length: u8,
+    /// Counters that rose beyond the first [`ROWS`].
+    pub left_out: u16,
+}
+
+impl Risen {
+    /// Adds a counter.
+    pub fn push(&mut self, row: u16, by: u32) {
+        match self.rows.get_mut(usize::from(self.length)) {
+            Some(place) => {
+                *place = (row, by);
+                self.length += 1;
+            }
+            None => self.left_out = self.left_out.saturating_add(1),
+        }
+    }
+
+    /// The counters that are kept: row, and by how much it rose.
+    pub fn rows(&self) -> &[(u16, u32)] {
+        &self.rows[..usize::from(self.length)]
+    }
+
+    /// Whether none rose.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+}
+
+/// What was added to each counter between two readings.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Deltas {
+    /// Context switches because the thread waited or was stopped.
+    pub voluntary_switches: u32,
+    /// Context switches because another thread was to run.
+    pub involuntary_switches: u32,
+    /// Page faults without input or output.
+    pub minor_faults: u32,
+    /// Page faults that had to read from a disk.
+    pub major_faults: u32,
+    /// Ticks of 10 ms stolen by the hypervisor.
+    pub steal_ticks: u32,
+    /// System management interrupts.
+    pub smis: u32,
+    /// Interrupts, by row of `/proc/interrupts`.
+    pub interrupts: Risen,
+    /// Softirqs, by row of `/proc/softirqs`.
+    pub softirqs: Risen,
+}
+
+impl Deltas {
+    /// Whether no counter rose.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Which counters can be read, with the reason for those that cannot.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Available {
+    /// `/proc/interrupts`; `None` if it can.
+    pub interrupts: Option<String>,
+    /// `/proc/softirqs`.
+    pub softirqs: Option<String>,
+    /// The steal time.
+    pub steal: Option<String>,
+    /// System management interrupts.
+    pub smis: Option<String>,
+}
+
+impl Available {
+    /// What cannot be read, by name, with the reason.
+    pub fn missing(&self) -> Vec<(&'static str, &str)> {
+        [
+            ("interrupts", &self.interrupts),
+            ("softirqs", &self.softirqs),
+            ("steal time", &self.steal),
+            ("SMIs", &self.smis),
+        ]
+        .into_iter()
+        .filter_map(|(name, reason)| Some((name, reason.as_deref()?)))
+        .collect()
+    }
+}
+
+/// The counters of one CPU and of the thread that reads them.
+#[derive(Debug)]
+pub struct CpuCounters {
+    interrupts: Option<CounterTable>,
+    softirqs: Option<CounterTable>,
+    steal: Option<StealCounter>,
+    smis: Option<SmiCounter>,
+    available: Available,
+    usage: ThreadUsage,
+}
+
+/// Context switches and page faults of a thread.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct ThreadUsage {
+    /// Context switches because the thread waited or was stopped.
+    pub voluntary_switches: u64,
+    /// Context switches because another thread was to run.
+    pub involuntary_switches: u64,
+    /// Page faults without input or output.
+    pub minor_faults: u64,
+    /// Page faults that had to read from a disk.
+    pub major_faults: u64,
+}
+
+impl ThreadUsage {
+    /// Those of the calling thread so far.
+    pub fn now() -> Self {
+        let count = |value: i64| u64::try_from(value).unwrap_or(0);
+        getrusage(UsageWho::RUSAGE_THREAD).map_or_else(
+            |_| Self::default(),
+            |usage| Self {
+                voluntary_switches: count(usage.voluntary_context_switches()),
+                involuntary_switches: count(usage.involuntary_context_switches()),
+                minor_faults: count(usage.minor_page_faults()),
+                major_faults: count(usage.major_page_faults()),
+            },
+        )
+    }
+
+    /// What was added since `before`.
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            voluntary_switches: self
+                .voluntary_switches
+                .saturating_sub(before.voluntary_switches),
+            involuntary_switches: self
+                .involuntary_switches
+                .saturating_sub(before.involuntary_switches),
+            minor_faults: self.minor_faults.saturating_sub(before.minor_faults),
+            major_faults: self.major_faults.saturating_sub(before.major_faults),
+        }
+    }
+}
+
+impl CpuCounters {
+    /// Opens all counters of `cpu` that can be read, and reads them once. `guest`: whether there is a hypervisor.
+    pub fn open(cpu: usize, guest: bool) -> Self {
+        fn kept<T>(opened: Result<T, String>) -> (Option<T>, Option<String>) {
+            match opened {
+                Ok(counter) => (Some(counter), None),
+                Err(reason) => (None, Some(reason)),
+            }
+        }
+        let (interrupts, no_interrupts) = kept(CounterTable::open("/proc/interrupts", cpu));
+        let (softirqs, no_softirqs) = kept(CounterTable::open("/proc/softirqs", cpu));
+        let (steal, no_steal) = kept(if guest {
+            StealCounter::open(cpu)
+        } else {
+            Err("this is no guest".to_owned())
+        });
+        let (smis, no_smis) = kept(SmiCounter::open(cpu));
+        CpuCounters {
+            interrupts,
+            softirqs,
+            steal,
+            smis,
+            available: Available {
+                interrupts: no_interrupts,
+                softirqs: no_softirqs,
+                steal: no_steal,
+                smis: no_smis,
+            },
+            usage: ThreadUsage::now(),
+        }
+    }
+
+    /// Which can be read.
+    pub fn available(&self) -> &Available {
+        &self.available
+    }
+
+    /// Reads all counters: what was added since the last time. The thread must be the one whose switches are meant.
+    pub fn read(&mut self) -> Deltas {
+        let now = ThreadUsage::now();
+        let risen = now.since(std::mem::replace(&mut self.usage, now));
+        let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        let mut deltas = Deltas {
+            voluntary_switches: narrow(risen.voluntary_switches),
+            involuntary_switches: narrow(risen.involuntary_switches),
+            minor_faults: narrow(risen.minor_faults),
+            major_faults: narrow(risen.major_faults),
+            ..Deltas::default()
+        };
+        if let Some(smis) = &mut self.smis {
+            deltas.smis = smis.rise();
+        }
+        if let Some(table) = &mut self.interrupts {
+            table.read(|row, by| deltas.interrupts.push(row, by));
+        }
+        if let Some(table) = &mut self.softirqs {
+            table.read(|row, by| deltas.softirqs.push(row, by));
+        }
+        if let Some(steal) = &mut self.steal {
+            deltas.steal_ticks = steal.rise();
+        }
+        deltas
+    }
+
+    /// The names of the interrupts, by row.
+    pub fn interrupt_names(&self) -> Vec<String> {
+        self.interrupts
+            .as_ref()
+            .map_or_else(Vec::new, CounterTable::names)
+    }
+
+    /// The names of the softirqs, by row.
+    pub fn softirq_names(&self) -> Vec<String> {
+        self.softirqs
+            .as_ref()
+            .map_or_else(Vec::new, CounterTable::names)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sleep_is_a_voluntary_switch_and_what_cannot_be_read_has_a_reason() {
+        std::thread::spawn(|| {
+            let mut counters = CpuCounters::open(0, true);
+            counters.read();
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            let deltas = counters.read();
+            assert!(deltas.voluntary_switches >= 1, "{deltas:?}");
+            assert!(!deltas.is_empty());
+            for (name, reason) in counters.available().missing() {
+                assert!(!reason.is_empty(), "{name}");
+            }
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn more_rows_than_fit_are_counted() {
+        let mut risen = Risen::default();
+        for row in 0..11 {
+            risen.push(row, 1);
+        }
+        assert_eq!((risen.rows().len(), risen.left_out), (8, 3));
+        assert!(!risen.is_empty() && Risen::default().is_empty());
+    }
+}

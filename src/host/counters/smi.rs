@@ -1,0 +1,148 @@
+//! The number of system management interrupts that a CPU has had.
+//!
+//! Intel processors count them in MSR_SMI_COUNT (34H). The kernel shows it as the event `smi` of perf's `msr` device,
+//! and, with its module `msr`, in `/dev/cpu/N/msr`. Both need privileges as a rule.
+//!
+//! Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 4; perf_event_open(2).
+
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::FromRawFd;
+use std::os::unix::fs::FileExt;
+
+const DEVICE: &str = "/sys/bus/event_source/devices/msr";
+const MSR_SMI_COUNT: u64 = 0x34;
+/// Of `linux/perf_event.h`.
+const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
+
+/// The SMI counter of one CPU.
+#[derive(Debug)]
+pub struct SmiCounter {
+    source: Source,
+    value: u64,
+}
+
+#[derive(Debug)]
+enum Source {
+    Perf(File),
+    Msr(File),
+}
+
+impl SmiCounter {
+    /// Opens the counter; an error is the reason why it cannot be used.
+    pub fn open(cpu: usize) -> Result<Self, String> {
+        let source = match open_perf(cpu) {
+            Ok(file) => Source::Perf(file),
+            Err(perf) => {
+                let path = format!("/dev/cpu/{cpu}/msr");
+                let file = File::open(&path).map_err(|error| format!("{perf}; {path}: {error}"))?;
+                Source::Msr(file)
+            }
+        };
+        let mut counter = SmiCounter { source, value: 0 };
+        counter.value = counter
+            .load()
+            .map_err(|error| format!("the SMI counter of CPU {cpu}: {error}"))?;
+        Ok(counter)
+    }
+
+    /// SMIs since the last time.
+    pub fn rise(&mut self) -> u32 {
+        let Ok(value) = self.load() else { return 0 };
+        let before = std::mem::replace(&mut self.value, value);
+        u32::try_from(value.saturating_sub(before)).unwrap_or(u32::MAX)
+    }
+
+    fn load(&self) -> std::io::Result<u64> {
+        let mut bytes = [0; 8];
+        match &self.source {
+            Source::Perf(file) => {
+                let mut file = file;
+                file.read_exact(&mut bytes)?;
+                Ok(u64::from_ne_bytes(bytes))
+            }
+            Source::Msr(file) => {
+                file.read_exact_at(&mut bytes, MSR_SMI_COUNT)?;
+                // The counter is 32 bits wide.
+                Ok(u64::from_ne_bytes(bytes) & u64::from(u32::MAX))
+            }
+        }
+    }
+}
+
+/// The beginning of `struct perf_event_attr`, as of its first published size (PERF_ATTR_SIZE_VER0).
+#[repr(C)]
+#[derive(Default)]
+struct PerfEventAttributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup_events: u32,
+    breakpoint_type: u32,
+    config1: u64,
+}
+
+fn open_perf(cpu: usize) -> Result<File, String> {
+    let text = |name: &str| {
+        let path = format!("{DEVICE}/{name}");
+        std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))
+    };
+    let kind = text("type")?;
+    let event = text("events/smi")?;
+    let config = event
+        .trim()
+        .strip_prefix("event=0x")
+        .and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    let (Ok(kind), Some(config)) = (kind.trim().parse(), config) else {
+        return Err(format!("{DEVICE}: not understood: {event}"));
+    };
+    let attributes = PerfEventAttributes {
+        kind,
+        size: size_of::<PerfEventAttributes>() as u32,
+        config,
+        ..PerfEventAttributes::default()
+    };
+    // SAFETY: the attributes are alive, of the size that they state, and only read; the other arguments are numbers:
+    // all processes (-1) on that CPU, no group, close on exec.
+    let descriptor = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &raw const attributes,
+            -1,
+            cpu as libc::c_int,
+            -1,
+            PERF_FLAG_FD_CLOEXEC,
+        )
+    };
+    match i32::try_from(descriptor) {
+        // SAFETY: the descriptor is new and known to nobody else.
+        Ok(descriptor) if descriptor >= 0 => Ok(unsafe { File::from_raw_fd(descriptor) }),
+        _ => Err(format!(
+            "perf_event_open of msr/smi/ on CPU {cpu}: {} (root, or CAP_PERFMON, may)",
+            std::io::Error::last_os_error()
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_or_says_why_not() {
+        match SmiCounter::open(0) {
+            Ok(mut counter) => assert!(counter.rise() < 1000),
+            Err(reason) => assert!(reason.contains("msr"), "{reason}"),
+        }
+        assert!(SmiCounter::open(60_000).is_err());
+    }
+
+    #[test]
+    fn the_attributes_have_the_published_size() {
+        assert_eq!(size_of::<PerfEventAttributes>(), 64);
+    }
+}

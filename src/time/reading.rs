@@ -1,0 +1,394 @@
+//! Ways of reading a clock over and over, for a loop that watches the clock itself.
+//!
+//! A [`Clock`](super::Clock) gives stamps that are comparable and fenced on both sides. A [`Reading`] is one exact
+//! sequence of instructions, named by it, and nothing more: what is asked here is how often a clock that is read without
+//! pause jumps. The TSC ones use the suite's one calibration ([`Tsc`](super::Tsc)).
+//!
+//! Source of the sequences: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, RDTSC, RDTSCP and
+//! CPUID. RDTSCP waits for the instructions before it by itself, RDTSC needs an LFENCE or CPUID in front.
+
+use serde::{Deserialize, Serialize};
+
+#[cfg(target_arch = "x86_64")]
+use super::Tsc;
+#[cfg(target_arch = "x86_64")]
+use super::{AnyClock, Clock, ClockKind, RdtscpInstruction};
+use super::{
+    ClockError, Monotonic, MonotonicRaw, Nanos, Posix, Realtime, Ticks, TscFacts, TscKilohertz,
+};
+
+/// The sequences a clock can be read by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReadingKind {
+    /// `clock_gettime(CLOCK_REALTIME)`; can be stepped, backwards too.
+    Realtime,
+    /// `clock_gettime(CLOCK_MONOTONIC)`.
+    Monotonic,
+    /// `clock_gettime(CLOCK_MONOTONIC_RAW)`.
+    MonotonicRaw,
+    /// `lfence; rdtsc`.
+    Rdtsc,
+    /// `cpuid; rdtscp`.
+    Rdtscp,
+    /// `rdtscp; lfence`.
+    RdtscpLfence,
+}
+
+impl ReadingKind {
+    /// All of them.
+    pub const ALL: [ReadingKind; 6] = [
+        ReadingKind::Realtime,
+        ReadingKind::Monotonic,
+        ReadingKind::MonotonicRaw,
+        ReadingKind::Rdtsc,
+        ReadingKind::Rdtscp,
+        ReadingKind::RdtscpLfence,
+    ];
+
+    /// The name used on the command line and in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ReadingKind::Realtime => "realtime",
+            ReadingKind::Monotonic => "monotonic",
+            ReadingKind::MonotonicRaw => "monotonic-raw",
+            ReadingKind::Rdtsc => "rdtsc",
+            ReadingKind::Rdtscp => "rdtscp",
+            ReadingKind::RdtscpLfence => "rdtscp-lfence",
+        }
+    }
+
+    /// The instructions or the call.
+    pub const fn sequence(self) -> &'static str {
+        match self {
+            ReadingKind::Realtime => "clock_gettime(CLOCK_REALTIME)",
+            ReadingKind::Monotonic => "clock_gettime(CLOCK_MONOTONIC)",
+            ReadingKind::MonotonicRaw => "clock_gettime(CLOCK_MONOTONIC_RAW)",
+            ReadingKind::Rdtsc => "lfence; rdtsc",
+            ReadingKind::Rdtscp => "cpuid; rdtscp",
+            ReadingKind::RdtscpLfence => "rdtscp; lfence",
+        }
+    }
+
+    /// Whether it reads the time stamp counter, which counts cycles and not nanoseconds.
+    pub const fn is_tsc(self) -> bool {
+        matches!(
+            self,
+            ReadingKind::Rdtsc | ReadingKind::Rdtscp | ReadingKind::RdtscpLfence
+        )
+    }
+}
+
+/// One sequence of instructions that reads a clock.
+pub trait Reading: Copy + Send + Sync + 'static {
+    /// Reads the clock and does `work` beside it: behind the reading and independent of it, so that a processor that
+    /// executes out of order does both at once, and still in front of a fence that ends the sequence.
+    fn read_beside<T>(&self, work: impl FnOnce() -> T) -> (Ticks, T);
+
+    /// Reads the clock.
+    #[inline(always)]
+    fn read(&self) -> Ticks {
+        self.read_beside(|| ()).0
+    }
+}
+
+/// `lfence; rdtsc`.
+#[cfg(target_arch = "x86_64")]
+#[derive(Debug, Clone, Copy)]
+pub struct Rdtsc;
+
+/// `cpuid; rdtscp`. In a guest, each `cpuid` exits to the hypervisor.
+#[cfg(target_arch = "x86_64")]
+#[derive(Debug, Clone, Copy)]
+pub struct Rdtscp(RdtscpInstruction);
+
+/// `rdtscp; lfence`.
+#[cfg(target_arch = "x86_64")]
+#[derive(Debug, Clone, Copy)]
+pub struct RdtscpLfence(RdtscpInstruction);
+
+#[cfg(target_arch = "x86_64")]
+impl Reading for Rdtsc {
+    #[inline(always)]
+    fn read_beside<T>(&self, work: impl FnOnce() -> T) -> (Ticks, T) {
+        use std::arch::x86_64::{_mm_lfence, _rdtsc};
+        // SAFETY: SSE2 (lfence) and the TSC are part of every x86-64 processor; where the kernel forbids RDTSC to user
+        // space (PR_TSC_SIGSEGV) the process is killed by a signal, which is no memory error.
+        let ticks = unsafe {
+            _mm_lfence();
+            _rdtsc()
+        };
+        (Ticks(ticks), work())
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Reading for Rdtscp {
+    #[inline(always)]
+    fn read_beside<T>(&self, work: impl FnOnce() -> T) -> (Ticks, T) {
+        use std::arch::asm;
+        use std::arch::x86_64::__rdtscp;
+        let mut processor = 0;
+        // SAFETY: every x86-64 processor has CPUID with leaf 0, which changes four registers: RBX is put back, because
+        // the compiler keeps it for itself, the others are named. RDTSCP is there (`RdtscpInstruction`), and writes to a
+        // variable of ours.
+        let ticks = unsafe {
+            asm!(
+                "mov {saved}, rbx",
+                "cpuid",
+                "mov rbx, {saved}",
+                saved = out(reg) _,
+                inout("eax") 0 => _,
+                inout("ecx") 0 => _,
+                out("edx") _,
+                options(nostack),
+            );
+            __rdtscp(&mut processor)
+        };
+        (Ticks(ticks), work())
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Reading for RdtscpLfence {
+    #[inline(always)]
+    fn read_beside<T>(&self, work: impl FnOnce() -> T) -> (Ticks, T) {
+        use std::arch::x86_64::{__rdtscp, _mm_lfence};
+        let mut processor = 0;
+        // SAFETY: RDTSCP is there (`RdtscpInstruction`), and writes to a variable of ours.
+        let ticks = unsafe { __rdtscp(&mut processor) };
+        let done = work();
+        // SAFETY: SSE2 is part of every x86-64 processor.
+        unsafe { _mm_lfence() };
+        (Ticks(ticks), done)
+    }
+}
+
+/// How long a tick of a reading is.
+#[derive(Debug, Clone, Copy)]
+pub enum Scale {
+    /// A tick is a nanosecond.
+    Nanoseconds,
+    /// A tick is a cycle of the time stamp counter.
+    #[cfg(target_arch = "x86_64")]
+    Tsc(Tsc),
+}
+
+impl Scale {
+    /// Ticks as nanoseconds, rounded to the nearest.
+    pub fn to_nanos(&self, ticks: Ticks) -> Nanos {
+        match self {
+            Scale::Nanoseconds => Nanos(ticks.0),
+            #[cfg(target_arch = "x86_64")]
+            Scale::Tsc(tsc) => tsc.to_nanos(ticks),
+        }
+    }
+
+    /// The ticks in a length of time, rounded to the nearest.
+    pub fn ticks_in(&self, length: Nanos) -> Ticks {
+        match self {
+            Scale::Nanoseconds => Ticks(length.0),
+            #[cfg(target_arch = "x86_64")]
+            Scale::Tsc(tsc) => tsc.ticks_in(length),
+        }
+    }
+
+    /// Nanoseconds in a tick.
+    pub fn nanos_per_tick(&self) -> f64 {
+        match self {
+            Scale::Nanoseconds => 1.0,
+            #[cfg(target_arch = "x86_64")]
+            Scale::Tsc(tsc) => 1e9 / tsc.rate().hertz,
+        }
+    }
+}
+
+/// Something to be done with whichever reading was chosen; the way from a value to a type.
+pub trait ReadingUser {
+    /// What comes of it.
+    type Output;
+    /// Called with the reading.
+    fn with<R: Reading>(self, reading: R) -> Self::Output;
+}
+
+/// A reading that was found to work here, with the length of its ticks.
+#[derive(Debug, Clone, Copy)]
+pub struct AnyReading {
+    kind: ReadingKind,
+    scale: Scale,
+    sequence: Sequence,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Sequence {
+    Realtime(Realtime),
+    Monotonic(Monotonic),
+    MonotonicRaw(MonotonicRaw),
+    #[cfg(target_arch = "x86_64")]
+    Rdtsc(Rdtsc),
+    #[cfg(target_arch = "x86_64")]
+    Rdtscp(Rdtscp),
+    #[cfg(target_arch = "x86_64")]
+    RdtscpLfence(RdtscpLfence),
+}
+
+/// Why a reading cannot be used here.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadingError {
+    /// The TSC is unfit on this machine, or its rate could not be measured.
+    #[error(transparent)]
+    Clock(#[from] ClockError),
+    /// The instruction is missing.
+    #[error("this processor has no RDTSCP instruction: use --clock rdtsc or monotonic-raw")]
+    NoRdtscp,
+    /// There is no TSC on this architecture.
+    #[error(
+        "the clock {name} reads the time stamp counter of x86-64 processors, and this is none: use --clock \
+         monotonic-raw, monotonic or realtime"
+    )]
+    NotThisArchitecture {
+        /// The reading's name.
+        name: &'static str,
+    },
+}
+
+impl AnyReading {
+    /// Makes a reading ready. For those of the TSC this checks that it can be trusted and measures its rate, unless
+    /// that is given.
+    ///
+    /// # Errors
+    /// When it cannot be used here, with the reason.
+    pub fn prepare(kind: ReadingKind, tsc_khz: Option<TscKilohertz>) -> Result<Self, ReadingError> {
+        let posix = |sequence| AnyReading {
+            kind,
+            scale: Scale::Nanoseconds,
+            sequence,
+        };
+        match kind {
+            ReadingKind::Realtime => Ok(posix(Sequence::Realtime(Realtime))),
+            ReadingKind::Monotonic => Ok(posix(Sequence::Monotonic(Posix))),
+            ReadingKind::MonotonicRaw => Ok(posix(Sequence::MonotonicRaw(Posix))),
+            _ => Self::prepare_tsc(kind, tsc_khz),
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn prepare_tsc(kind: ReadingKind, tsc_khz: Option<TscKilohertz>) -> Result<Self, ReadingError> {
+        let sequence = if kind == ReadingKind::Rdtsc {
+            Sequence::Rdtsc(Rdtsc)
+        } else {
+            let found = RdtscpInstruction::find().ok_or(ReadingError::NoRdtscp)?;
+            if kind == ReadingKind::Rdtscp {
+                Sequence::Rdtscp(Rdtscp(found))
+            } else {
+                Sequence::RdtscpLfence(RdtscpLfence(found))
+            }
+        };
+        let AnyClock::Tsc(tsc) = AnyClock::prepare_with(ClockKind::Tsc, tsc_khz)? else {
+            unreachable!("the clock that was asked for is the TSC");
+        };
+        Ok(AnyReading {
+            kind,
+            scale: Scale::Tsc(tsc),
+            sequence,
+        })
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn prepare_tsc(
+        kind: ReadingKind,
+        _tsc_khz: Option<TscKilohertz>,
+    ) -> Result<Self, ReadingError> {
+        Err(ReadingError::NotThisArchitecture { name: kind.name() })
+    }
+
+    /// Which one it is.
+    pub fn kind(&self) -> ReadingKind {
+        self.kind
+    }
+
+    /// How long its ticks are.
+    pub fn scale(&self) -> Scale {
+        self.scale
+    }
+
+    /// Hands the reading to `user` as its own type, so that what follows is compiled for it alone.
+    pub fn visit<U: ReadingUser>(self, user: U) -> U::Output {
+        match self.sequence {
+            Sequence::Realtime(reading) => user.with(reading),
+            Sequence::Monotonic(reading) => user.with(reading),
+            Sequence::MonotonicRaw(reading) => user.with(reading),
+            #[cfg(target_arch = "x86_64")]
+            Sequence::Rdtsc(reading) => user.with(reading),
+            #[cfg(target_arch = "x86_64")]
+            Sequence::Rdtscp(reading) => user.with(reading),
+            #[cfg(target_arch = "x86_64")]
+            Sequence::RdtscpLfence(reading) => user.with(reading),
+        }
+    }
+
+    /// What there is to know of the TSC; `None` for the POSIX clocks.
+    pub fn tsc_facts(&self) -> Option<TscFacts> {
+        match self.scale {
+            Scale::Nanoseconds => None,
+            #[cfg(target_arch = "x86_64")]
+            Scale::Tsc(tsc) => AnyClock::Tsc(tsc).tsc_facts(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads three times a millisecond apart.
+    struct Thrice;
+
+    impl ReadingUser for Thrice {
+        type Output = [Ticks; 3];
+        fn with<R: Reading>(self, reading: R) -> Self::Output {
+            [(); 3].map(|()| {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+                reading.read()
+            })
+        }
+    }
+
+    #[test]
+    fn each_reading_rises_by_at_least_the_time_slept_or_says_why_it_cannot_be_used() {
+        for kind in ReadingKind::ALL {
+            let reading = match AnyReading::prepare(kind, None) {
+                Ok(reading) => reading,
+                Err(reason) => {
+                    assert!(kind.is_tsc() && reason.to_string().contains("--clock"));
+                    continue;
+                }
+            };
+            assert_eq!(reading.kind(), kind);
+            assert_eq!(reading.tsc_facts().is_some(), kind.is_tsc());
+            let [first, second, third] = reading.visit(Thrice);
+            for difference in [second.0 - first.0, third.0 - second.0] {
+                let nanos = reading.scale().to_nanos(Ticks(difference)).0;
+                assert!(nanos > 950_000, "{}: {nanos}", kind.name());
+            }
+        }
+    }
+
+    #[test]
+    fn the_work_beside_a_reading_is_done_once() {
+        let mut done = 0;
+        let (_, answer) = Realtime.read_beside(|| {
+            done += 1;
+            7
+        });
+        assert_eq!((done, answer), (1, 7));
+    }
+
+    #[test]
+    fn scales_turn_ticks_into_nanoseconds_and_back() {
+        let scale = Scale::Nanoseconds;
+        assert_eq!(scale.to_nanos(Ticks(5)), Nanos(5));
+        assert_eq!(scale.ticks_in(Nanos(5)), Ticks(5));
+        assert_eq!(scale.nanos_per_tick(), 1.0);
+    }
+}
