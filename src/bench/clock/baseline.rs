@@ -48,8 +48,8 @@ struct Least(Option<u64>);
 
 impl Recorder for Least {
     #[inline(always)]
-    fn record(&mut self, difference: u64) {
-        self.0 = Some(self.0.map_or(difference, |least| least.min(difference)));
+    fn recording(&mut self) -> impl FnMut(u64) {
+        |difference| self.0 = Some(self.0.map_or(difference, |least| least.min(difference)))
     }
     fn record_above(&mut self, difference: u64) {
         self.record(difference);

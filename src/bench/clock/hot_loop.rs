@@ -43,40 +43,38 @@ pub fn watch<R: Reading, K: Recorder>(
     let mut end = clock.read();
     let mut difference = end.0.wrapping_sub(from.0);
     let mut made = 1;
+    let mut record = recorder.recording();
+    let mut after = None;
     while made < readings {
         let (next, above) = clock.read_beside(|| {
             let above = difference > limit;
             if !above {
-                recorder.record(difference);
+                record(difference);
             }
             above
         });
         made += 1;
         if above {
-            return Pass {
-                readings: made,
-                last: next,
-                found: Some(Found {
-                    end,
-                    difference,
-                    after: Some(next),
-                }),
-            };
+            after = Some(next);
+            break;
         }
         difference = next.0.wrapping_sub(end.0);
         end = next;
     }
     let above = difference > limit;
     if !above {
-        recorder.record(difference);
+        record(difference);
     }
+    drop(record);
+    // All but the one that is above, and the one behind it.
+    recorder.recorded(made - u64::from(above) - u64::from(after.is_some()));
     Pass {
         readings: made,
-        last: end,
+        last: after.unwrap_or(end),
         found: above.then_some(Found {
             end,
             difference,
-            after: None,
+            after,
         }),
     }
 }
@@ -90,8 +88,8 @@ mod tests {
     struct All(Vec<u64>);
 
     impl Recorder for All {
-        fn record(&mut self, difference: u64) {
-            self.0.push(difference);
+        fn recording(&mut self) -> impl FnMut(u64) {
+            |difference| self.0.push(difference)
         }
         fn record_above(&mut self, difference: u64) {
             self.0.push(difference);

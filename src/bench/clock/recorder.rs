@@ -3,10 +3,21 @@
 use crate::buffer::StampBuffer;
 use crate::stats::LatencyHistogram;
 
-/// Takes each difference, in ticks. The first method is called from the loop.
+/// Takes each difference, in ticks.
 pub trait Recorder {
-    /// Takes a difference that is at most [`direct_limit`](Self::direct_limit) and no jump.
-    fn record(&mut self, difference: u64);
+    /// What a pass of the loop gives its differences to, each at most [`direct_limit`](Self::direct_limit) and no jump. It
+    /// holds all that the loop needs in registers; the pass says how many there were by
+    /// [`recorded`](Self::recorded).
+    fn recording(&mut self) -> impl FnMut(u64);
+
+    /// So many differences were given to the last recording.
+    fn recorded(&mut self, _count: u64) {}
+
+    /// Takes a single difference that the loop could have taken, outside of it.
+    fn record(&mut self, difference: u64) {
+        self.recording()(difference);
+        self.recorded(1);
+    }
 
     /// Takes any other one, outside of the loop.
     fn record_above(&mut self, difference: u64);
@@ -21,7 +32,9 @@ pub struct Nothing;
 
 impl Recorder for Nothing {
     #[inline(always)]
-    fn record(&mut self, _difference: u64) {}
+    fn recording(&mut self) -> impl FnMut(u64) {
+        |_| ()
+    }
     fn record_above(&mut self, _difference: u64) {}
     fn direct_limit(&self) -> u64 {
         u64::MAX >> 1
@@ -50,9 +63,10 @@ impl Default for Counted {
 
 impl Recorder for Counted {
     #[inline(always)]
-    fn record(&mut self, difference: u64) {
+    fn recording(&mut self) -> impl FnMut(u64) {
+        let direct = &mut *self.direct;
         // The limit of the loop is below `DIRECT`; written so that no check is left.
-        self.direct[difference as usize % DIRECT] += 1;
+        move |difference| direct[difference as usize % DIRECT] += 1
     }
 
     fn record_above(&mut self, difference: u64) {
@@ -120,12 +134,18 @@ impl Kept {
 
 impl Recorder for Kept {
     #[inline(always)]
-    fn record(&mut self, difference: u64) {
-        if let Some(slot) = self.slots.get_mut(self.offered) {
-            *slot = difference as u32;
+    fn recording(&mut self) -> impl FnMut(u64) {
+        let used = self.offered.min(self.slots.len());
+        let mut slots = self.slots[used..].iter_mut();
+        move |difference| {
+            if let Some(slot) = slots.next() {
+                *slot = difference as u32;
+            }
         }
-        // Whether it fits or not: what is done in every iteration can stay in a register.
-        self.offered += 1;
+    }
+
+    fn recorded(&mut self, count: u64) {
+        self.offered += count as usize;
     }
 
     fn record_above(&mut self, difference: u64) {
@@ -156,11 +176,17 @@ impl First {
 
 impl Recorder for First {
     #[inline(always)]
-    fn record(&mut self, difference: u64) {
-        if let Some(value) = self.values.get_mut(self.used) {
-            *value = difference;
-            self.used += 1;
+    fn recording(&mut self) -> impl FnMut(u64) {
+        let mut values = self.values[self.used..].iter_mut();
+        move |difference| {
+            if let Some(value) = values.next() {
+                *value = difference;
+            }
         }
+    }
+
+    fn recorded(&mut self, count: u64) {
+        self.used = (self.used + count as usize).min(self.values.len());
     }
 
     fn record_above(&mut self, difference: u64) {
@@ -175,9 +201,17 @@ impl Recorder for First {
 /// Both.
 impl<A: Recorder, B: Recorder> Recorder for (A, B) {
     #[inline(always)]
-    fn record(&mut self, difference: u64) {
-        self.0.record(difference);
-        self.1.record(difference);
+    fn recording(&mut self) -> impl FnMut(u64) {
+        let (mut first, mut second) = (self.0.recording(), self.1.recording());
+        move |difference| {
+            first(difference);
+            second(difference);
+        }
+    }
+
+    fn recorded(&mut self, count: u64) {
+        self.0.recorded(count);
+        self.1.recorded(count);
     }
 
     fn record_above(&mut self, difference: u64) {
