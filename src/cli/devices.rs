@@ -1,4 +1,4 @@
-//! `hcabench devices`: what RDMA devices there are, which two a run would use, and by which routes they do UC.
+//! `hcabench devices`: what RDMA devices there are, which two a run would use, and which routes to UC there are.
 
 use std::io::{self, Write};
 use std::net::IpAddr;
@@ -31,8 +31,9 @@ struct Described {
 /// A route to UC, tried on the pair of a run.
 struct TriedRoute {
     route: UcRoute,
-    /// `None` where there is no pair to try it on.
-    works: Option<bool>,
+    /// Whether it makes an id that can be bound to each end, which shows that this librdmacm and kernel take UC by it, not
+    /// that the two ends connect. `None` where there is no pair to try it on.
+    binds: Option<bool>,
     /// Why it does not, or was not tried.
     reason: Option<String>,
 }
@@ -105,7 +106,7 @@ fn try_route(route: UcRoute, addresses: Option<[IpAddr; 2]>) -> TriedRoute {
             .flatten()
             .try_for_each(|address| route.probe(&channel, address))
     };
-    let (works, reason) = match (route.check(), addresses) {
+    let (binds, reason) = match (route.check(), addresses) {
         (Err(error), _) => (Some(false), Some(error.to_string())),
         (Ok(()), None) => (None, Some("no pair of ports to try it on".to_owned())),
         (Ok(()), Some(_)) => match probed() {
@@ -115,13 +116,13 @@ fn try_route(route: UcRoute, addresses: Option<[IpAddr; 2]>) -> TriedRoute {
     };
     TriedRoute {
         route,
-        works,
+        binds,
         reason,
     }
 }
 
 fn route_document(tried: &TriedRoute) -> (String, Value) {
-    let value = json!({ "works": tried.works, "why_not": tried.reason });
+    let value = json!({ "binds": tried.binds, "why_not": tried.reason });
     (tried.route.name().to_owned(), value)
 }
 
@@ -221,8 +222,8 @@ fn write_routes(
     writeln!(out, "\nRoutes to UC, with {of}:")?;
     for tried in routes {
         let reason = tried.reason.as_deref().unwrap_or_default();
-        let text = match tried.works {
-            Some(true) => format!("works, by {}", tried.route.function()),
+        let text = match tried.binds {
+            Some(true) => format!("an id can be bound, by {}", tried.route.function()),
             Some(false) => format!("no: {reason}"),
             None => format!("untried: {reason}"),
         };

@@ -37,13 +37,13 @@ impl ActiveEndpoint<Resolved> {
     /// When there is no way, it is not found in time, or it leads over another device.
     pub fn resolve(
         channel: &Arc<EventChannel>,
-        service: impl Into<IdService>,
+        service: IdService,
         (device, port): (&str, u8),
         from: IpAddr,
         to: SocketAddr,
         limit: Duration,
     ) -> Result<Self, CmError> {
-        let id = Id::create(channel, service.into(), from)?;
+        let id = Id::create(channel, service, from)?;
         resolve_address(&id, from, to, limit)?;
         id.resolve_route(limit)?;
         id.expect(EventKind::RouteResolved, "resolving the route", limit)?;

@@ -9,7 +9,7 @@ use nix::sys::socket::{SockaddrLike, SockaddrStorage};
 use rdma_sys as sys;
 
 use super::{CmError, Event, EventChannel, UcRoute};
-use crate::verbs::{Context, ProtectionDomain, QueuePair, QueuePairAttributes, ServiceType};
+use crate::verbs::{Context, ProtectionDomain, QueuePair, QueuePairAttributes};
 
 /// The service type of an id, and how one for UC is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,17 +20,6 @@ pub enum IdService {
     UnreliableConnection(UcRoute),
     /// UD.
     UnreliableDatagram,
-}
-
-impl From<ServiceType> for IdService {
-    /// UC goes by the route that any librdmacm has.
-    fn from(service: ServiceType) -> Self {
-        match service {
-            ServiceType::ReliableConnection => IdService::ReliableConnection,
-            ServiceType::UnreliableConnection => IdService::UnreliableConnection(UcRoute::Endpoint),
-            ServiceType::UnreliableDatagram => IdService::UnreliableDatagram,
-        }
-    }
 }
 
 /// An id: one end of a connection in the making, and after.

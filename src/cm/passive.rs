@@ -44,11 +44,10 @@ impl PassiveEndpoint<Listening> {
     /// When the address has no RDMA device or another one.
     pub fn listen(
         channel: &Arc<EventChannel>,
-        service: impl Into<IdService>,
+        service: IdService,
         (device, port): (&str, u8),
         address: IpAddr,
     ) -> Result<Self, CmError> {
-        let service = service.into();
         let id = Id::bound(channel, service, address)?;
         id.check_device(address, device, port)?;
         id.listen()?;

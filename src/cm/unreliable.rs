@@ -17,14 +17,12 @@ use std::sync::{Arc, LazyLock};
 
 use nix::sys::socket::{SockaddrLike, SockaddrStorage};
 use rdma_sys as sys;
-use serde::Serialize;
 
 use super::{CmError, EventChannel, Id};
 use crate::verbs::library_versions;
 
 /// A way to an id for UC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UcRoute {
     /// By `rdma_create_ep` of any librdmacm.
     Endpoint,
@@ -41,6 +39,14 @@ impl UcRoute {
         match self {
             UcRoute::Endpoint => "endpoint",
             UcRoute::Patched => "patched",
+        }
+    }
+
+    /// The one that is not this one.
+    pub fn other(self) -> Self {
+        match self {
+            UcRoute::Endpoint => UcRoute::Patched,
+            UcRoute::Patched => UcRoute::Endpoint,
         }
     }
 
@@ -63,7 +69,7 @@ impl UcRoute {
         }
     }
 
-    /// Tries the route: creates an id, binds it to a local address and drops it.
+    /// Tries the route: creates an id, binds it to a local address and drops it. That it connects is not shown by that.
     ///
     /// # Errors
     /// When librdmacm lacks the function, or the kernel refuses.

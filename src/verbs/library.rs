@@ -28,7 +28,8 @@ fn from_maps(maps: &str) -> BTreeMap<String, Library> {
         .lines()
         .filter_map(|line| Some(&line[line.find('/')?..]))
     {
-        let path = Path::new(path);
+        // So the kernel marks a file that was replaced since, as by an upgrade.
+        let path = Path::new(path.strip_suffix(" (deleted)").unwrap_or(path));
         let file = path.file_name().unwrap_or_default().to_string_lossy();
         let Some((name, version)) = file.split_once(".so") else {
             continue;
@@ -54,7 +55,7 @@ mod tests {
                     7f02-7f03 r--p 00000000 fe:00 13 /usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav34.so\n\
                     7f04-7f05 rw-p 00000000 00:00 0\n\
                     7f06-7f07 r-xp 00000000 fe:00 14 /usr/lib/x86_64-linux-gnu/libc.so.6\n\
-                    7f08-7f09 r-xp 00000000 fe:00 15 /home/my files/lib/librdmacm.so.1.3.55.0\n\
+                    7f08-7f09 r-xp 00000000 fe:00 15 /home/my files/lib/librdmacm.so.1.3.55.0 (deleted)\n\
                     7f0a-7f0b r--p 00000000 fe:00 16 /usr/lib/librdmacmish.so.1\n";
         let found = from_maps(maps);
         let expected = [

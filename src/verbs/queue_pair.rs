@@ -186,7 +186,7 @@ impl QueuePair {
             (
                 code,
                 attributes.assume_init().qp_state,
-                (*self.raw.as_ptr()).qp_type,
+                initial.assume_init().qp_type,
             )
         };
         if code != 0 {

@@ -10,7 +10,7 @@ use hcabench::bench::hca::endpoints::{EndPort, EndpointError, EndpointSettings, 
 use hcabench::bench::hca::port::SendPort;
 use hcabench::bench::hca::receiver::Tag;
 use hcabench::buffer::HugePagePolicy;
-use hcabench::cm::{ActiveEndpoint, CmError, EventChannel, PassiveEndpoint, UcRoute};
+use hcabench::cm::{ActiveEndpoint, CmError, EventChannel, IdService, PassiveEndpoint, UcRoute};
 use hcabench::time::Ticks;
 use hcabench::verbs::{
     Capabilities, CompletionQueue, Context, Polled, ProtectionDomain, QueuePairAttributes,
@@ -66,7 +66,7 @@ fn attributes(context: &Arc<Context>, service: ServiceType) -> QueuePairAttribut
 }
 
 fn resolve(channel: &Arc<EventChannel>, to: SocketAddr) -> ActiveEndpoint<hcabench::cm::Resolved> {
-    let service = ServiceType::ReliableConnection;
+    let service = IdService::ReliableConnection;
     ActiveEndpoint::resolve(channel, service, ("rxe0", 1), address(0), to, LIMIT).unwrap()
 }
 
@@ -167,7 +167,7 @@ library_tests! {
     fn a_late_acceptance_is_waited_for() {
         let _machine = Machine::take();
         let channel = EventChannel::create().unwrap();
-        let service = ServiceType::ReliableConnection;
+        let service = IdService::ReliableConnection;
         let listener = PassiveEndpoint::listen(&channel, service, ("rxe1", 1), address(1)).unwrap();
         let active = prepared(&channel, listener.address()).connect().unwrap();
         let accepting = std::thread::spawn(move || {
@@ -176,7 +176,7 @@ library_tests! {
             let context = requested.context().unwrap();
             let domain = ProtectionDomain::allocate(&context).unwrap();
             let accepting = requested
-                .with_queue_pair(&domain, attributes(&context, service))
+                .with_queue_pair(&domain, attributes(&context, ServiceType::ReliableConnection))
                 .unwrap()
                 .accept()
                 .unwrap();
@@ -218,7 +218,7 @@ library_tests! {
     fn a_peer_that_never_answers_is_given_up_in_time() {
         let _machine = Machine::take();
         let channel = EventChannel::create().unwrap();
-        let service = ServiceType::ReliableConnection;
+        let service = IdService::ReliableConnection;
         let listener = PassiveEndpoint::listen(&channel, service, ("rxe1", 1), address(1)).unwrap();
         let limit = Duration::from_millis(700);
         let in_time = |begun: Instant| {
@@ -279,8 +279,11 @@ library_tests! {
     fn an_address_of_the_other_device_is_refused() {
         let _machine = Machine::take();
         let channel = EventChannel::create().unwrap();
-        for service in SERVICES {
-            let service = ServiceType::from(service);
+        for service in [
+            IdService::ReliableConnection,
+            IdService::UnreliableConnection(UcRoute::Endpoint),
+            IdService::UnreliableDatagram,
+        ] {
             let error =
                 PassiveEndpoint::listen(&channel, service, ("rxe0", 1), address(1)).unwrap_err();
             assert!(matches!(error, CmError::WrongDevice { .. }), "{error}");

@@ -38,6 +38,8 @@ mod session;
 #[cfg(feature = "rdma")]
 mod threads;
 #[cfg(feature = "rdma")]
+pub mod uc_route;
+#[cfg(feature = "rdma")]
 pub mod verbs_port;
 #[cfg(feature = "rdma")]
 mod watch;

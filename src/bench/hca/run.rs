@@ -5,13 +5,14 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::choice::{ChoiceError, ChosenPort, Pair, choose};
-use super::config::{Config, Named, Poll, Service, Timestamp, UcRouteRequest};
+use super::config::{Config, Named, Poll, Service, Timestamp};
 use super::endpoints::{EndpointError, GLOBAL_ROUTE_HEADER, queue_pair_lengths};
 use super::floor::{FloorError, measure_floor};
 use super::plan::{Limits, Plan, Point};
 use super::result::{InstrumentCosts, Message, PointResult};
 use super::session::{GRACE, Session, Tally};
 use super::threads::ThreadError;
+use super::uc_route::{RouteRefused, choose_route};
 use crate::buffer::{Arrival, Bytes, HugePagePolicy, PayloadBuffer};
 use crate::cm::{CmError, EventChannel, UcRoute};
 use crate::host::{
@@ -47,9 +48,9 @@ pub enum RunError {
     /// The connection manager is not there.
     #[error(transparent)]
     Connection(#[from] CmError),
-    /// Neither route to UC works.
-    #[error("no route to UC works here: endpoint: {}; patched: {}", .0[0], .0[1])]
-    NoUcRoute(Box<[CmError; 2]>),
+    /// The route to UC that was asked for does not work.
+    #[error(transparent)]
+    UcRoute(#[from] RouteRefused),
     /// The devices cannot be asked.
     #[error(transparent)]
     Verbs(#[from] VerbsError),
@@ -136,8 +137,8 @@ pub struct Runner {
     topology: Topology,
     pub(super) channel: Arc<EventChannel>,
     pub(super) wakeable: Wakeable,
-    /// The route that UC takes; chosen by [`Runner::prepare`] if there is a point that needs one.
-    pub(super) uc_route: UcRoute,
+    /// The route that UC takes; chosen by [`Runner::within_devices`] if there is a point that needs one.
+    pub(super) uc_route: Option<UcRoute>,
     clocks: HashMap<ClockKind, AnyClock>,
     costs: HashMap<(ClockKind, usize, usize), InstrumentCosts>,
 }
@@ -158,11 +159,16 @@ impl Runner {
             topology: Topology::read()?,
             channel: EventChannel::create()?,
             wakeable: Wakeable::new()?,
-            uc_route: UcRoute::Endpoint,
+            uc_route: None,
             clocks: HashMap::new(),
             costs: HashMap::new(),
             config,
         })
+    }
+
+    /// The route that UC takes in this run, once it is chosen; `None` where no point is UC.
+    pub fn uc_route(&self) -> Option<UcRoute> {
+        self.uc_route
     }
 
     /// The ports of the run.
@@ -171,17 +177,17 @@ impl Runner {
     }
 
     /// Leaves out of a plan what these devices cannot do. The queue pairs of each remaining point are tried: on many HCAs
-    /// their length and the inline size bound each other.
+    /// their length and the inline size bound each other. So is the route to UC.
     ///
     /// # Errors
-    /// When the devices cannot be asked.
-    pub fn within_devices(&self, plan: Plan) -> Result<Plan, RunError> {
+    /// When the devices cannot be asked, or refuse the route to UC that the configuration names.
+    pub fn within_devices(&mut self, plan: Plan) -> Result<Plan, RunError> {
         let open = |end: &ChosenPort| Context::open_by_name(&end.device.name).map(Arc::new);
         let contexts = [open(&self.pair.sender)?, open(&self.pair.receiver)?];
         let services: BTreeSet<Service> = plan.points.iter().map(|point| point.service).collect();
         let plan = plan.within(&self.limits(&contexts, &services), self.config.warmup);
         let mut tried = HashMap::new();
-        plan.admitted(|point| {
+        let plan = plan.admitted(|point| {
             let depth = point.burst.max(self.config.warmup);
             let inline = if point.inline.is_on() { point.size } else { 0 };
             let key = (point.service, depth, inline);
@@ -198,8 +204,16 @@ impl Runner {
                     point.service.name(),
                 ))
             });
-            Ok(reason.clone())
-        })
+            Ok::<_, RunError>(reason.clone())
+        })?;
+        let ends = [self.pair.sender.address, self.pair.receiver.address];
+        let works = |route: UcRoute| {
+            ends.into_iter()
+                .try_for_each(|address| route.probe(&self.channel, address))
+        };
+        let (plan, route) = choose_route(plan, self.config.uc_route, works)?;
+        self.uc_route = route;
+        Ok(plan)
     }
 
     fn limits(&self, contexts: &[Arc<Context>; 2], services: &BTreeSet<Service>) -> Limits {
@@ -261,9 +275,6 @@ impl Runner {
                 vacant.insert(AnyClock::prepare_with(point.clock, self.config.tsc_khz)?);
             }
         }
-        if plan.points.iter().any(|point| point.service == Service::Uc) {
-            self.uc_route = self.choose_uc_route()?;
-        }
         if self.config.huge_pages == HugePagePolicy::Required {
             self.require_huge_pages(plan)?;
         }
@@ -286,23 +297,6 @@ impl Runner {
         limit.require(already + stacks + buffers)?;
         memory_lock::lock_all()?;
         Ok(())
-    }
-
-    /// The route to UC that was asked for, if it works, or else the first that does.
-    fn choose_uc_route(&self) -> Result<UcRoute, RunError> {
-        let works = |route: UcRoute| {
-            let addresses = [self.pair.sender.address, self.pair.receiver.address];
-            addresses
-                .into_iter()
-                .try_for_each(|address| route.probe(&self.channel, address))
-        };
-        let route = match self.config.uc_route {
-            UcRouteRequest::Endpoint => UcRoute::Endpoint,
-            UcRouteRequest::Patched => UcRoute::Patched,
-            UcRouteRequest::Auto => return first_that_works(works),
-        };
-        works(route)?;
-        Ok(route)
     }
 
     /// Bytes of each buffer of a point.
@@ -440,16 +434,6 @@ impl Runner {
     }
 }
 
-fn first_that_works(works: impl Fn(UcRoute) -> Result<(), CmError>) -> Result<UcRoute, RunError> {
-    let Err(endpoint) = works(UcRoute::Endpoint) else {
-        return Ok(UcRoute::Endpoint);
-    };
-    match works(UcRoute::Patched) {
-        Ok(()) => Ok(UcRoute::Patched),
-        Err(patched) => Err(RunError::NoUcRoute(Box::new([endpoint, patched]))),
-    }
-}
-
 /// Tries queue pairs as long and with as much inline data as a point needs, on both devices.
 fn try_ends(
     contexts: &[Arc<Context>; 2],
@@ -517,32 +501,5 @@ impl ClockUser for Measurement<'_> {
             }
         }
         Ok(session.finish(tally, costs))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn refused() -> CmError {
-        CmError::NoCreateId2 {
-            library: "librdmacm.so.1".to_owned(),
-        }
-    }
-
-    #[test]
-    fn the_patched_route_is_taken_only_where_the_other_fails() {
-        let both = first_that_works(|_| Ok(()));
-        assert_eq!(both.unwrap(), UcRoute::Endpoint);
-        let one = first_that_works(|route| match route {
-            UcRoute::Endpoint => Err(refused()),
-            UcRoute::Patched => Ok(()),
-        });
-        assert_eq!(one.unwrap(), UcRoute::Patched);
-        let none = first_that_works(|_| Err(refused())).unwrap_err();
-        let text = none.to_string();
-        for said in ["endpoint: ", "patched: ", "rdma-cm-patch/build"] {
-            assert!(text.contains(said), "{text}");
-        }
     }
 }

@@ -80,9 +80,11 @@ impl<'a> Session<'a> {
     ) -> Result<Self, RunError> {
         let config = &runner.config;
         let depth = point.burst.max(config.warmup);
+        // Those of the other service types have no use for it.
+        let uc_route = runner.uc_route.unwrap_or(UcRoute::Endpoint);
         let settings = EndpointSettings {
             service: point.service,
-            uc_route: runner.uc_route,
+            uc_route,
             operation: point.operation,
             size: point.size as usize,
             depth,
@@ -154,7 +156,7 @@ impl<'a> Session<'a> {
             stamp_pages: PageKind::Huge,
             bursts: 0,
             signal_every,
-            uc_route: runner.uc_route,
+            uc_route,
             endpoints,
         };
         for _ in 0..session.workers.len() {

@@ -30,6 +30,7 @@ const BYTES_PER_MESSAGE: u64 = 160;
 const BYTES_PER_POINT: u64 = 64 << 10;
 
 pub(super) fn run(arguments: &HcaArguments, config: Config, plan: Plan) -> anyhow::Result<u8> {
+    // Asked for by name, so there are UC points.
     if config.uc_route == UcRouteRequest::Patched {
         UcRoute::Patched
             .check()
@@ -59,6 +60,7 @@ pub(super) fn run(arguments: &HcaArguments, config: Config, plan: Plan) -> anyho
         devices: devices_document(runner.pair()),
         machine: serde_json::to_value(&machine)?,
         libraries: serde_json::to_value(crate::verbs::library_versions())?,
+        uc_route: runner.uc_route().map(UcRoute::name),
     };
     let mut sweep = Sweep {
         arguments,
@@ -298,6 +300,7 @@ fn sort(error: RunError) -> anyhow::Error {
         error,
         RunError::Choice(ChoiceError::UnknownDevice { .. } | ChoiceError::UnusablePort { .. })
             | RunError::Clock(_)
+            | RunError::UcRoute(_)
             | RunError::PriorityOnSharedCpu { .. }
             | RunError::PriorityLeavesNothing { .. }
             | RunError::TooManyMessages { .. }

@@ -16,9 +16,10 @@ use clap::Args;
 use self::values::{List, port_request};
 use super::UsageError;
 use crate::bench::hca::config::{
-    Config, CpuRequest, LARGEST_BURST, Operation, Poll, PortRequest, Service, Sweep, Switch,
+    Config, CpuRequest, LARGEST_BURST, Named, Operation, Poll, PortRequest, Service, Sweep, Switch,
     Timestamp, UcRouteRequest,
 };
+use crate::bench::hca::plan::Plan;
 use crate::buffer::HugePagePolicy;
 use crate::time::{ClockKind, Nanos, TscKilohertz};
 
@@ -194,9 +195,10 @@ impl HcaArguments {
 pub fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
     let config = arguments.config();
     check_tsc_khz(&config)?;
-    let plan = crate::bench::hca::plan::Plan::new(&config.sweep);
+    let plan = Plan::new(&config.sweep);
     plan.check()
         .map_err(|error| UsageError(error.to_string()))?;
+    check_uc_route(&config, &plan)?;
     #[cfg(feature = "rdma")]
     {
         drive::run(arguments, config, plan)
@@ -215,6 +217,18 @@ fn check_tsc_khz(config: &Config) -> Result<(), UsageError> {
         ))),
         _ => Ok(()),
     }
+}
+
+/// A route that was asked for by name must be of use.
+fn check_uc_route(config: &Config, plan: &Plan) -> Result<(), UsageError> {
+    let has_uc = plan.points.iter().any(|point| point.service == Service::Uc);
+    if has_uc || config.uc_route == UcRouteRequest::Auto {
+        return Ok(());
+    }
+    Err(UsageError(format!(
+        "--uc-route {}: no point of this run is UC: add --service uc, or leave it out",
+        config.uc_route.name()
+    )))
 }
 
 #[cfg(test)]

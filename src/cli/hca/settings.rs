@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::bench::hca::config::{Config, Named};
+use crate::bench::hca::config::{Config, Named, Service};
 use crate::bench::hca::plan::{LeftOut, Point};
 use crate::bench::hca::result::{Message, PointResult};
 use crate::report::Record;
@@ -167,6 +167,8 @@ pub struct RunFacts {
     pub machine: Value,
     /// The RDMA libraries in use, with version and path.
     pub libraries: Value,
+    /// The name of the route that UC takes; `None` where no point is UC.
+    pub uc_route: Option<&'static str>,
 }
 
 /// The document `settings.json` of a point; without a result, of one that is still to be measured.
@@ -178,6 +180,12 @@ pub fn settings_document(
 ) -> Value {
     let failure = result.and_then(|result| result.failure.as_deref());
     let complete = result.is_some() && failure.is_none();
+    let obtained = match result {
+        Some(result) => json!(result.circumstances),
+        // Chosen before the first point, so it holds for one that does not come to its end, too.
+        None if point.service == Service::Uc => json!({ "uc_route": facts.uc_route }),
+        None => Value::Null,
+    };
     json!({
         "hcabench": { "version": env!("CARGO_PKG_VERSION") },
         "started_at": facts.started_at,
@@ -196,7 +204,7 @@ pub fn settings_document(
             "cpus": config.cpus,
             "tsc_khz": config.tsc_khz,
         },
-        "obtained": result.map(|result| &result.circumstances),
+        "obtained": obtained,
         "counts": result.map(|result| &result.counts),
         "instrument": result.map(|result| &result.costs),
         "devices": facts.devices,

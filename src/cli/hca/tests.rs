@@ -4,7 +4,7 @@ use clap::Parser;
 use proptest::prelude::*;
 
 use super::*;
-use crate::bench::hca::plan::{Limits, Plan};
+use crate::bench::hca::plan::Limits;
 
 #[derive(Debug, Parser)]
 struct Line {
@@ -79,6 +79,31 @@ fn the_route_to_uc_is_one_of_three() {
     ] {
         let config = parse(&format!("--service uc --uc-route {name}")).unwrap();
         assert_eq!(config.uc_route, route);
+    }
+}
+
+#[test]
+fn a_named_route_needs_a_point_that_is_uc() {
+    let checked = |words: &str| {
+        let config = parse(words).unwrap();
+        let plan = Plan::new(&config.sweep);
+        check_uc_route(&config, &plan).map_err(|error| error.to_string())
+    };
+    for words in [
+        "--service rc",
+        "--service rc --uc-route auto",
+        "--service rc,uc --uc-route patched",
+        "--service uc --uc-route endpoint",
+    ] {
+        assert_eq!(checked(words), Ok::<(), String>(()), "{words}");
+    }
+    for (words, option) in [
+        ("--service rc --uc-route patched", "--uc-route patched: "),
+        ("--service ud --uc-route endpoint", "--uc-route endpoint: "),
+    ] {
+        let error = checked(words).unwrap_err();
+        assert!(error.starts_with(option), "{words}: {error}");
+        assert!(error.contains("--service uc"), "{words}: {error}");
     }
 }
 
@@ -243,11 +268,15 @@ proptest! {
             devices: serde_json::Value::Null,
             machine: serde_json::json!({ "name": "a \u{2014} machine" }),
             libraries: serde_json::Value::Null,
+            uc_route: Some("endpoint"),
         };
         let config = parse("").unwrap();
         let text = serde_json::to_string_pretty(&settings::settings_document(&point, &config, &facts, None)).unwrap();
         let stored = settings::read_settings(&text).unwrap();
         prop_assert_eq!(&stored.point, &point);
+        let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let route = &document["obtained"]["uc_route"];
+        prop_assert_eq!(route == "endpoint", point.service == Service::Uc);
         prop_assert!(!stored.complete);
         let mut end = (text.len() as f64 * cut) as usize;
         while !text.is_char_boundary(end) {
