@@ -18,8 +18,10 @@
 pub mod baseline;
 pub mod cause;
 pub mod coincidence;
+mod conclude;
 pub mod config;
 pub mod distribution;
+mod error;
 pub mod highest;
 pub mod hot_loop;
 pub mod jump;
@@ -28,6 +30,8 @@ pub mod pattern;
 pub mod recorder;
 pub mod result;
 pub mod run;
+mod supervise;
+mod thread;
 pub mod watcher;
 pub mod window;
 
