@@ -376,14 +376,19 @@ fn two_runs_agree_within_the_variance_of_the_readme() {
     assert!(readme.contains(&stated), "the README does not say {stated}");
     let median = || {
         let (_folder, out, _) = done(
-            "--clock monotonic-raw --report histogram --duration 1s --baseline-iterations 10k",
+            "--clock monotonic-raw --report histogram --duration 300ms --baseline-iterations 10k",
         );
         figure(&rows(&out.join("summary.csv"))[0], "p50_ns")
     };
-    let (first, second) = (median(), median());
+    // In turn, because a processor changes its speed with what others do on it.
+    let (mut first, mut second): (Vec<f64>, Vec<f64>) =
+        (0..5).map(|_| (median(), median())).unzip();
+    for runs in [&mut first, &mut second] {
+        runs.sort_by(f64::total_cmp);
+    }
     assert!(
-        (first / second - 1.0).abs() <= VARIANCE,
-        "{first} ns, then {second} ns"
+        (first[2] / second[2] - 1.0).abs() <= VARIANCE,
+        "{first:?} ns, and in turn {second:?} ns"
     );
 }
 
