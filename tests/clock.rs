@@ -333,15 +333,20 @@ fn a_process_that_is_stopped_sees_a_jump_of_that_length_which_is_no_interrupt() 
         stops.push(stop(&child));
     }
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    // Nothing else makes the thread wait: a voluntary switch is one of the stops.
+    // Nothing else makes the thread wait: a voluntary switch is one of the stops. One that fell into the reading of counters
+    // is found at the next jump, which need not be as long.
     let all = rows(&out.join("jumps.csv"));
+    let shortest = stops
+        .iter()
+        .map(|stop| stop.0)
+        .fold(f64::INFINITY, f64::min);
     let stopped: Vec<_> = all
         .iter()
         .filter(|jump| !matches!(jump["voluntary_switches"].as_str(), "" | "0"))
+        .filter(|jump| figure(jump, "jump_ns") >= shortest * 0.9)
         .collect();
     for jump in &stopped {
-        let cause = jump["cause"].as_str();
-        assert!([STOPPED, "another thread ran"].contains(&cause), "{jump:?}");
+        assert!(!jump["cause"].starts_with("interrupt"), "{jump:?}");
     }
     // A stop while counters are read falls into blind time, which is bounded to a tenth of the run.
     assert!(
