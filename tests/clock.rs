@@ -159,7 +159,7 @@ fn one_iteration_is_enough() {
 fn all_cpus_start_together_and_each_has_a_row() {
     let _alone = alone();
     let (_folder, out, output) =
-        done("--clock monotonic-raw --all-cpus --duration 300ms --baseline-iterations 10k");
+        done("--clock monotonic-raw --all-cpus --duration 1s --baseline-iterations 10k");
     let summary = rows(&out.join("summary.csv"));
     let allowed = nix::sched::sched_getaffinity(Pid::from_raw(0)).unwrap();
     let allowed: Vec<String> = (0..nix::sched::CpuSet::count())
@@ -169,7 +169,7 @@ fn all_cpus_start_together_and_each_has_a_row() {
     let found: Vec<&str> = summary.iter().map(|row| row["cpu"].as_str()).collect();
     assert_eq!(found, allowed);
     for row in &summary {
-        assert!(figure(row, "elapsed_ns") > 2e8, "{row:?}");
+        assert!(figure(row, "elapsed_ns") > 3e8, "{row:?}");
     }
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("all CPUs are watched"), "{text}");

@@ -1,10 +1,12 @@
 //! What the threads saw, put together.
 
+use std::time::Duration;
+
 use crate::host::interrupt;
-use crate::time::Scale;
+use crate::time::{Scale, Ticks};
 
 use super::coincidence;
-use super::config::Config;
+use super::config::{Config, Length};
 use super::limit::Judgement;
 use super::result::{ClockResult, CpuResult, Ended};
 use super::thread::Handed;
@@ -35,10 +37,29 @@ pub(super) fn conclude(
         notes,
         ended,
     };
+    tell_of_late_starts(&mut result, config);
     start_at_zero(&mut result);
     coincide(&mut result, config);
     judge(&mut result, config);
     result
+}
+
+/// On a CPU that others use a thread may begin late; that the time was shorter than asked for is to be said.
+fn tell_of_late_starts(result: &mut ClockResult, config: &Config) {
+    let Length::Duration(asked) = config.length else {
+        return;
+    };
+    for cpu in &result.cpus {
+        let watched = Duration::from_nanos(result.scale.to_nanos(Ticks(cpu.elapsed())).0);
+        if result.ended == Ended::Complete && watched.as_secs_f64() < asked.as_secs_f64() * 0.9 {
+            result.notes.push(format!(
+                "CPU {}: watched for {:.3} s of the {:.3} s asked for: others had the CPU at the beginning or the end",
+                cpu.cpu,
+                watched.as_secs_f64(),
+                asked.as_secs_f64()
+            ));
+        }
+    }
 }
 
 /// Counts all times from the first reading of all.
