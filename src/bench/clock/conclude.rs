@@ -1,0 +1,124 @@
+//! What the threads saw, put together.
+
+use std::time::Duration;
+
+use crate::host::interrupt;
+use crate::time::{Scale, Ticks};
+
+use super::coincidence;
+use super::config::{Config, Length};
+use super::limit::Judgement;
+use super::result::{ClockResult, CpuResult, Ended};
+use super::thread::Handed;
+
+/// Puts together what the threads saw.
+pub(super) fn conclude(
+    config: &Config,
+    scale: Scale,
+    notes: Vec<String>,
+    watches: Vec<Handed>,
+) -> ClockResult {
+    let cpus: Vec<CpuResult> = watches.into_iter().flatten().collect();
+    let ended = match interrupt::requested() {
+        Some(signal) => Ended::Early(format!("interrupted by {signal}")),
+        None if cpus.iter().any(|cpu| cpu.memory_full) => Ended::Early(
+            "the memory for the differences was full before the time was over: the clock was read faster than in the \
+             baseline"
+                .to_owned(),
+        ),
+        None => Ended::Complete,
+    };
+    let mut result = ClockResult {
+        clock: config.clock,
+        scale,
+        cpus,
+        coincidences: None,
+        judgements: Vec::new(),
+        notes,
+        ended,
+    };
+    tell_of_late_starts(&mut result, config);
+    start_at_zero(&mut result);
+    coincide(&mut result, config);
+    judge(&mut result, config);
+    result
+}
+
+/// On a CPU that others use a thread may begin late; that the time was shorter than asked for is to be said.
+fn tell_of_late_starts(result: &mut ClockResult, config: &Config) {
+    let Length::Duration(asked) = config.length else {
+        return;
+    };
+    for cpu in &result.cpus {
+        let watched = Duration::from_nanos(result.scale.to_nanos(Ticks(cpu.elapsed())).0);
+        if result.ended == Ended::Complete && watched.as_secs_f64() < asked.as_secs_f64() * 0.9 {
+            result.notes.push(format!(
+                "CPU {}: watched for {:.3} s of the {:.3} s asked for: others had the CPU at the beginning or the end",
+                cpu.cpu,
+                watched.as_secs_f64(),
+                asked.as_secs_f64()
+            ));
+        }
+    }
+}
+
+/// Counts all times from the first reading of all.
+fn start_at_zero(result: &mut ClockResult) {
+    let first = result.cpus.iter().map(|cpu| cpu.start).min().unwrap_or(0);
+    for cpu in &mut result.cpus {
+        cpu.start -= first;
+        cpu.end -= first;
+        cpu.jumps.shift(first);
+        cpu.highest.iter_mut().for_each(|peak| peak.begin -= first);
+        for sum in &mut cpu.windows {
+            sum.begin -= first;
+            sum.last -= first;
+        }
+    }
+}
+
+fn coincide(result: &mut ClockResult, config: &Config) {
+    if result.cpus.len() < 2 {
+        return;
+    }
+    let tolerance = result.scale.ticks_in(config.coincidence).0;
+    let begins: Vec<Vec<u64>> = result
+        .cpus
+        .iter()
+        .map(|cpu| cpu.jumps.jumps().iter().map(|jump| jump.begin).collect())
+        .collect();
+    let others = coincidence::others(&begins, tolerance);
+    let elapsed = result
+        .cpus
+        .iter()
+        .map(CpuResult::elapsed)
+        .max()
+        .unwrap_or(0);
+    result.coincidences = Some(coincidence::summarise(&begins, &others, tolerance, elapsed));
+    for (cpu, others) in result.cpus.iter_mut().zip(others) {
+        cpu.coincident = others;
+    }
+}
+
+fn judge(result: &mut ClockResult, config: &Config) {
+    let mut judgements = Vec::new();
+    for cpu in &result.cpus {
+        for limit in &config.limits {
+            let found = match limit.percent {
+                None => Some(cpu.largest),
+                Some(percent) => cpu
+                    .distribution
+                    .as_ref()
+                    .and_then(|distribution| distribution.percentile(percent)),
+            };
+            let found_ns = result.nanos_f64(found.unwrap_or(0) as f64);
+            judgements.push(Judgement {
+                cpu: cpu.cpu,
+                limit: limit.describe(),
+                found_ns,
+                broken: found_ns > limit.length.0 as f64,
+            });
+        }
+    }
+    result.judgements = judgements;
+}

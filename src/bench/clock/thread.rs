@@ -1,0 +1,178 @@
+//! What the thread of one CPU does: it measures the baseline, and later it watches.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crate::buffer::{PageKind, StampBuffer};
+use crate::host::counters::{CpuCounters, ThreadUsage};
+use crate::time::{Nanos, Reading, ReadingUser, Scale};
+
+use super::baseline::{self, Baseline};
+use super::cause::Names;
+use super::config::{Config, Length, Report};
+use super::distribution::Distribution;
+use super::error::RunError;
+use super::recorder::{Counted, Kept, Nothing, Recorder};
+use super::result::{CpuResult, KeptIn};
+use super::supervise::Control;
+use super::watcher::{Task, Watched, Watcher};
+
+pub(super) struct MeasureBaseline<'a> {
+    pub(super) iterations: u64,
+    pub(super) stop: &'a AtomicBool,
+}
+
+impl ReadingUser for MeasureBaseline<'_> {
+    type Output = Baseline;
+    fn with<R: Reading>(self, reading: R) -> Baseline {
+        baseline::measure(&reading, self.iterations, baseline::LONGEST, self.stop)
+    }
+}
+
+/// One CPU's thread, on its CPU.
+pub(super) struct Prepared {
+    pub(super) cpu: usize,
+    pub(super) at: usize,
+    pub(super) config: Arc<Config>,
+    pub(super) scale: Scale,
+    pub(super) baseline: Baseline,
+    pub(super) keep: Option<u64>,
+    pub(super) guest: bool,
+    pub(super) control: Arc<Control>,
+}
+
+/// What a thread hands over: nothing if it was told to give up before it began.
+pub(super) type Handed = Option<CpuResult>;
+
+impl ReadingUser for Prepared {
+    type Output = Result<Handed, RunError>;
+
+    fn with<R: Reading>(self, reading: R) -> Self::Output {
+        let cpu = self.cpu;
+        let kept = match self.keep {
+            None => None,
+            Some(readings) => {
+                let readings = usize::try_from(readings).unwrap_or(usize::MAX / 8);
+                let slots = StampBuffer::new(readings, self.config.huge_pages)
+                    .map_err(|source| RunError::Buffer { cpu, source })?;
+                let pages = slots.page_kind();
+                Some((Kept::new(slots), pages))
+            }
+        };
+        // Percentiles that cannot be kept are counted.
+        let counts =
+            self.config.counts() || (kept.is_none() && self.config.wants(Report::Percentiles));
+        Ok(match (kept, counts) {
+            (None, false) => self.watch(reading, Nothing, |_| (None, None)),
+            (None, true) => self.watch(reading, Counted::default(), |counted| {
+                (Some(Distribution::of_counted(&counted)), None)
+            }),
+            (Some((kept, pages)), false) => self.watch(reading, kept, |kept| of_kept(&kept, pages)),
+            (Some((kept, pages)), true) => {
+                self.watch(reading, (Counted::default(), kept), |(_, kept)| {
+                    of_kept(&kept, pages)
+                })
+            }
+        })
+    }
+}
+
+fn of_kept(kept: &Kept, pages: PageKind) -> (Option<Distribution>, Option<KeptIn>) {
+    let kept_in = KeptIn {
+        capacity: kept.capacity() as u64,
+        pages,
+    };
+    (Some(Distribution::of_kept(kept)), Some(kept_in))
+}
+
+impl Prepared {
+    fn task(&self) -> Task {
+        let ticks = |nanos| self.scale.ticks_in(nanos).0;
+        Task {
+            readings: match self.config.length {
+                Length::Iterations(readings) => Some(readings),
+                Length::Duration(_) => self.keep,
+            },
+            block: self.baseline.block(ticks(Nanos::from(baseline::LOOK))),
+            baseline: self.baseline.ticks(),
+            threshold: self.config.threshold.map_or(self.baseline.ticks(), ticks),
+            window: self
+                .config
+                .wants(Report::Cumulative)
+                .then(|| ticks(self.config.window)),
+            highest: self.config.wants(Report::Highest),
+            keep: self.config.keep,
+        }
+    }
+
+    fn watch<R: Reading, K: Recorder>(
+        self,
+        reading: R,
+        recorder: K,
+        distribution: impl FnOnce(K) -> (Option<Distribution>, Option<KeptIn>),
+    ) -> Handed {
+        let task = self.task();
+        let mut counters = CpuCounters::open(self.cpu, self.guest);
+        let control = Arc::clone(&self.control);
+        // What is touched for the first time in the loop would be a page fault there.
+        counters.read();
+        let watcher = Watcher::new(
+            (reading, self.scale),
+            recorder,
+            &mut counters,
+            task,
+            (&control.stop, &control.seen[self.at]),
+        );
+        let epoch = control.wait_for_start()?;
+        let before = ThreadUsage::now();
+        let watched = watcher.run(epoch);
+        let usage = ThreadUsage::now().since(before);
+        let memory_full = matches!(self.config.length, Length::Duration(_))
+            && self.keep.is_some_and(|room| watched.readings >= room);
+        let Watched {
+            recorder,
+            first,
+            jumps,
+            windows,
+            highest,
+            largest,
+            backward,
+            readings,
+            start,
+            end,
+            blind,
+            sampling,
+            samples,
+            not_sampled,
+        } = watched;
+        let (distribution, kept_in) = distribution(recorder);
+        Some(CpuResult {
+            cpu: self.cpu,
+            baseline: self.baseline,
+            threshold: task.threshold,
+            distribution,
+            kept_in,
+            first,
+            highest,
+            windows,
+            largest,
+            backward,
+            readings,
+            start,
+            end,
+            blind,
+            sampling,
+            samples,
+            not_sampled,
+            coincident: vec![0; jumps.jumps().len()],
+            jumps,
+            names: Names {
+                interrupts: counters.interrupt_names(),
+                softirqs: counters.softirq_names(),
+            },
+            available: counters.available().clone(),
+            usage,
+            memory_full,
+        })
+    }
+}
