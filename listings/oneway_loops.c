@@ -206,6 +206,8 @@ static void fill(struct burst *burst)
 
 	for (sequence = 0; sequence < burst->count; sequence++) {
 		words = (uint64_t *)slot_of(payload, sequence);
+		/* The line of the stamp too: no first touch in the loop. */
+		words[0] = 0;
 		for (word = 1; word < payload->size / 8; word++)
 			words[word] = pattern(burst->number << SEQUENCE_BITS |
 					      sequence, word);
