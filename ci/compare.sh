@@ -13,7 +13,7 @@ median() {
 # overwritten; what hcabench says goes to FOLDER.log.
 run_hcabench() {
     local folder=$1 messages=$2
-    "$program" --burst "$messages" --poll busy --quiet --force --out "$folder" "${@:3}" \
+    timeout --kill-after=10 120 "$program" --burst "$messages" --poll busy --quiet --force --out "$folder" "${@:3}" \
         2>"$folder.log" || return
     awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i }
              NR == 2 && $column["messages_received"] == '"$messages"' { print $column["latency_p50_us"] }' \

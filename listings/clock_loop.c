@@ -17,6 +17,7 @@
 #include "options.h"
 #include "rdtsc.h"
 #include "rdtscp.h"
+#include "summary.h"
 #include "timespec.h"
 #include "tsc_rate.h"
 
@@ -62,20 +63,20 @@ static inline __attribute__((always_inline)) uint64_t rdtscp_lfence(void)
 }
 
 static inline __attribute__((always_inline))
-void watch(uint64_t (*read)(void), uint64_t *differences, uint64_t iterations)
+void watch(uint64_t (*read)(void), int64_t *differences, uint64_t iterations)
 {
 	uint64_t previous, next, i;
 
 	previous = read();
 	for (i = 0; i < iterations; i++) {
 		next = read();
-		differences[i] = next - previous;
+		differences[i] = (int64_t)(next - previous);
 		previous = next;
 	}
 }
 
 #define LOOP(name, read)						\
-	static void watch_##name(uint64_t *differences, uint64_t iterations) \
+	static void watch_##name(int64_t *differences, uint64_t iterations) \
 	{								\
 		watch(read, differences, iterations);			\
 	}
@@ -89,7 +90,7 @@ LOOP(rdtscp_lfence, rdtscp_lfence)
 
 static const struct clock {
 	const char *name;
-	void (*watch)(uint64_t *differences, uint64_t iterations);
+	void (*watch)(int64_t *differences, uint64_t iterations);
 	bool in_cycles;
 } clocks[] = {
 	{ "realtime", watch_realtime, false },
@@ -100,33 +101,26 @@ static const struct clock {
 	{ "rdtscp-lfence", watch_rdtscp_lfence, true },
 };
 
-static int compare(const void *a, const void *b)
-{
-	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-
-	return (left > right) - (left < right);
-}
-
 /* median and median_ns: of one iteration; unit: that of median. */
-static void report(const struct clock *clock, uint64_t *differences,
+static void report(const struct clock *clock, int64_t *differences,
 		   uint64_t iterations, double hertz)
 {
 	double median;
 
 	clock->watch(differences, iterations);
-	qsort(differences, iterations, sizeof(*differences), compare);
-	median = ((double)differences[(iterations - 1) / 2] +
-		  (double)differences[iterations / 2]) / 2;
-	printf("{\"clock\":\"%s\",\"iterations\":%llu,\"unit\":\"%s\",\"median\":%.1f,\"median_ns\":%.2f,\"min\":%llu}\n",
+	sort_samples(differences, iterations);
+	median = percentile(differences, iterations, 50);
+	printf("{\"clock\":\"%s\",\"iterations\":%llu,\"unit\":\"%s\",\"median\":%.1f,\"median_ns\":%.2f,\"min\":%lld}\n",
 	       clock->name, (unsigned long long)iterations,
 	       clock->in_cycles ? "cycles" : "ns", median,
 	       clock->in_cycles ? median / hertz * 1e9 : median,
-	       (unsigned long long)differences[0]);
+	       (long long)differences[0]);
 }
 
 int main(int argc, char *argv[])
 {
-	uint64_t iterations, *differences;
+	uint64_t iterations;
+	int64_t *differences;
 	bool found = false;
 	double hertz;
 	size_t i;

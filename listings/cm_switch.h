@@ -56,10 +56,25 @@ struct cm_switch {
 	uint32_t peer_key;
 };
 
-static inline int cm_failed(const char *operation)
+/* Says what failed with which errno, and on what; returns -1. */
+static inline int cm_failed(const char *operation, const char *object)
 {
-	fprintf(stderr, "%s failed: %s\n", operation, strerror(errno));
+	fprintf(stderr, "%s for %s failed: %s\n", operation, object,
+		strerror(errno));
 	return -1;
+}
+
+/* Names for cm_failed(); the next call of the first overwrites its own. */
+static inline const char *cm_address(const struct sockaddr_in *address)
+{
+	static char text[INET_ADDRSTRLEN];
+
+	return inet_ntop(AF_INET, &address->sin_addr, text, sizeof(text));
+}
+
+static inline const char *cm_device(const struct rdma_cm_id *id)
+{
+	return ibv_get_device_name(id->verbs->device);
 }
 
 /* Creates an id of the service type that is bound to a local address. */
@@ -78,23 +93,23 @@ static inline struct rdma_cm_id *cm_bound_id(struct cm_switch *cm,
 
 	if (cm->service == IBV_QPT_UC) {
 		if (rdma_create_ep(&id, &information, NULL, NULL)) {
-			cm_failed("rdma_create_ep");
+			cm_failed("rdma_create_ep", cm_address(address));
 			return NULL;
 		}
 		/* It came with a channel of its own. */
 		if (!rdma_migrate_id(id, cm->channel))
 			return id;
-		cm_failed("rdma_migrate_id");
+		cm_failed("rdma_migrate_id", cm_address(address));
 	} else {
 		if (rdma_create_id(cm->channel, &id, NULL,
 				   cm->service == IBV_QPT_UD ? RDMA_PS_UDP :
 							       RDMA_PS_TCP)) {
-			cm_failed("rdma_create_id");
+			cm_failed("rdma_create_id", cm_address(address));
 			return NULL;
 		}
 		if (!rdma_bind_addr(id, (struct sockaddr *)address))
 			return id;
-		cm_failed("rdma_bind_addr");
+		cm_failed("rdma_bind_addr", cm_address(address));
 	}
 	rdma_destroy_id(id);
 	return NULL;
@@ -104,7 +119,7 @@ static inline int cm_resolve_address(struct cm_switch *cm)
 {
 	if (rdma_resolve_addr(cm->active, (struct sockaddr *)&cm->from,
 			      (struct sockaddr *)&cm->to, CM_ATTEMPT_MS))
-		return cm_failed("rdma_resolve_addr");
+		return cm_failed("rdma_resolve_addr", cm_address(&cm->to));
 	return 0;
 }
 
@@ -133,9 +148,10 @@ static inline int cm_connect_or_accept(struct cm_switch *cm,
 	cm_set_ack_timeout(id);
 	if (active)
 		return rdma_connect(id, &parameters) ?
-			cm_failed("rdma_connect") : 0;
+			cm_failed("rdma_connect", cm_device(id)) : 0;
 	parameters.qp_num = id->qp->qp_num;
-	return rdma_accept(id, &parameters) ? cm_failed("rdma_accept") : 0;
+	return rdma_accept(id, &parameters) ?
+		cm_failed("rdma_accept", cm_device(id)) : 0;
 }
 
 /* Answers an event. Returns 0, or -1 when it was the end. */
@@ -144,7 +160,8 @@ static inline int cm_answer(struct cm_switch *cm, struct rdma_cm_event *event)
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 		if (rdma_resolve_route(event->id, CM_ROUTE_MS))
-			return cm_failed("rdma_resolve_route");
+			return cm_failed("rdma_resolve_route",
+					 cm_address(&cm->to));
 		return 0;
 
 	case RDMA_CM_EVENT_ADDR_ERROR:
@@ -204,11 +221,11 @@ static inline int cm_step(struct cm_switch *cm, int limit_ms)
 
 	found = poll(&ready, 1, limit_ms);
 	if (found < 0 && errno != EINTR)
-		return cm_failed("poll");
+		return cm_failed("poll", "the event channel");
 	if (found <= 0)
 		return 0;
 	if (rdma_get_cm_event(cm->channel, &event))
-		return cm_failed("rdma_get_cm_event");
+		return cm_failed("rdma_get_cm_event", "the event channel");
 	copy = *event;
 	rdma_ack_cm_event(event);
 	return cm_answer(cm, &copy) ? -1 : 1;
@@ -221,12 +238,12 @@ static inline int cm_connect(struct cm_switch *cm, uint64_t limit_ms)
 
 	cm->channel = rdma_create_event_channel();
 	if (!cm->channel)
-		return cm_failed("rdma_create_event_channel");
+		return cm_failed("rdma_create_event_channel", "the two ends");
 	cm->listener = cm_bound_id(cm, &cm->to);
 	if (!cm->listener)
 		return -1;
 	if (rdma_listen(cm->listener, 1))
-		return cm_failed("rdma_listen");
+		return cm_failed("rdma_listen", cm_address(&cm->to));
 	cm->to.sin_port = rdma_get_src_port(cm->listener);
 	cm->active = cm_bound_id(cm, &cm->from);
 	if (!cm->active || cm_resolve_address(cm))

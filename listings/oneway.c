@@ -9,8 +9,10 @@
  *
  *     oneway --from 10.77.0.1 --to 10.77.0.2 --service uc --burst 2000 ...
  *
- * Prints counts and latencies as key=value. Exit code 1 if something failed, a
- * reliable message was lost, or one was changed on the way.
+ * Prints counts and latencies as key=value; connected=1 comes first, at once;
+ * pages are those of the stamps, the sender's and the receiver's messages, as
+ * the kernel tells them. Exit code 1 if something failed, a reliable message
+ * was lost, or one was changed on the way; 2 for what is not allowed.
  *
  * In Rust: hcabench::bench::hca::run::Runner
  *          hcabench::bench::hca::analysis::judge
@@ -23,6 +25,7 @@
 
 #include "oneway.h"
 #include "options.h"
+#include "summary.h"
 
 enum { WARMUP, MEASURED, BURSTS };
 
@@ -197,13 +200,42 @@ static const char *parse(int argc, char *argv[], struct settings *settings,
 	return csv;
 }
 
+/* A CPU that was asked for must be one of those this process may use. */
+static void check_cpu(const char *option, int cpu, const cpu_set_t *all)
+{
+	char allowed[256] = "one of the CPUs", value[16];
+	size_t length;
+	int other;
+
+	if (cpu < 0 || CPU_ISSET(cpu, all))
+		return;
+	for (other = 0; other < CPU_SETSIZE; other++) {
+		length = strlen(allowed);
+		if (!CPU_ISSET(other, all))
+			continue;
+		if (length > sizeof(allowed) - 16) {
+			strcat(allowed, " ...");
+			break;
+		}
+		sprintf(allowed + length, " %d", other);
+	}
+	snprintf(value, sizeof(value), "%d", cpu);
+	bad_value(option, value, allowed);
+}
+
 static void choose_cpus(struct settings *settings)
 {
 	int cpu, first = -1, last = -1;
 	cpu_set_t all;
 
-	if (sched_getaffinity(0, sizeof(all), &all))
-		return;
+	if (sched_getaffinity(0, sizeof(all), &all)) {
+		cm_failed("sched_getaffinity", "this process");
+		exit(1);
+	}
+	check_cpu("sender-cpu", settings->sender_cpu, &all);
+	check_cpu("receiver-cpu", settings->receiver_cpu, &all);
+	check_cpu("completion-cpu", settings->completion_cpu, &all);
+	check_cpu("stamp-cpu", settings->stamp_cpu, &all);
 	for (cpu = 0; cpu < CPU_SETSIZE; cpu++) {
 		if (!CPU_ISSET(cpu, &all))
 			continue;
@@ -218,14 +250,15 @@ static void choose_cpus(struct settings *settings)
 		settings->stamp_cpu = settings->sender_cpu;
 }
 
-#define CHANGED UINT64_MAX
+enum fate { LOST, CHANGED, INTACT };
 
 /* What became of the messages of a burst. */
 struct verdict {
-	uint64_t *latencies;
-	uint64_t *completions;
-	/* Of each message: 0 if it was lost, CHANGED if it is not as sent. */
-	uint64_t *by_sequence;
+	int64_t *latencies;
+	int64_t *completions;
+	/* Of each message; its latency counts if it is INTACT. */
+	enum fate *fates;
+	int64_t *by_sequence;
 	uint32_t intact;
 	uint32_t corrupted;
 	uint32_t duplicated;
@@ -261,60 +294,42 @@ static void judge(const struct burst *burst, struct verdict *verdict)
 		arrival = &burst->arrivals[i];
 		sequence = arrival->label & SEQUENCE_MASK;
 		if (sequence >= burst->posted ||
-		    verdict->by_sequence[sequence]) {
+		    verdict->fates[sequence] != LOST) {
 			verdict->duplicated++;
 			continue;
 		}
 		message = (const uint64_t *)slot_of(payload, write ? sequence :
 							     arrival->slot);
 		if (!is_intact(burst, arrival, message)) {
-			verdict->by_sequence[sequence] = CHANGED;
+			verdict->fates[sequence] = CHANGED;
 			verdict->corrupted++;
 			continue;
 		}
+		verdict->fates[sequence] = INTACT;
 		verdict->by_sequence[sequence] =
-			arrival->stamp - load_stamp(message);
+			(int64_t)(arrival->stamp - load_stamp(message));
 		verdict->latencies[verdict->intact++] =
 			verdict->by_sequence[sequence];
 	}
 	for (i = 0; i < burst->posted; i++)
 		if (burst->completed[i])
 			verdict->completions[verdict->completed++] =
-				burst->completed[i] - burst->submitted[i];
+				(int64_t)(burst->completed[i] -
+					  burst->submitted[i]);
 }
 
-static int compare(const void *a, const void *b)
-{
-	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-
-	return (left > right) - (left < right);
-}
-
-/* Linear between the closest ranks, of sorted values. */
-static double percentile(const uint64_t *sorted, uint32_t count, double percent)
-{
-	double rank = percent / 100 * (count - 1);
-	uint32_t below = (uint32_t)rank;
-	double part = rank - below;
-
-	if (below + 1 >= count)
-		return sorted[count - 1];
-	return sorted[below] * (1 - part) + sorted[below + 1] * part;
-}
-
-static void summarize(const char *name, uint64_t *values, uint32_t count)
+static void summarize(const char *name, int64_t *values, uint32_t count)
 {
 	if (!count)
 		return;
-	qsort(values, count, sizeof(*values), compare);
-	printf("%s_min_ns=%llu\n", name, (unsigned long long)values[0]);
+	sort_samples(values, count);
+	printf("%s_min_ns=%lld\n", name, (long long)values[0]);
 	printf("%s_p50_ns=%.1f\n", name, percentile(values, count, 50));
 	printf("%s_p99_ns=%.1f\n", name, percentile(values, count, 99));
-	printf("%s_max_ns=%llu\n", name,
-	       (unsigned long long)values[count - 1]);
+	printf("%s_max_ns=%lld\n", name, (long long)values[count - 1]);
 }
 
-static int write_csv(const char *path, const uint64_t *latencies,
+static int write_csv(const char *path, const struct verdict *verdict,
 		     uint32_t count)
 {
 	FILE *file = fopen(path, "w");
@@ -326,9 +341,9 @@ static int write_csv(const char *path, const uint64_t *latencies,
 	}
 	fprintf(file, "seq,latency_ns\n");
 	for (i = 0; i < count; i++) {
-		if (latencies[i] && latencies[i] != CHANGED)
-			fprintf(file, "%u,%llu\n", i,
-				(unsigned long long)latencies[i]);
+		if (verdict->fates[i] == INTACT)
+			fprintf(file, "%u,%lld\n", i,
+				(long long)verdict->by_sequence[i]);
 		else
 			fprintf(file, "%u,\n", i);
 	}
@@ -339,20 +354,23 @@ static int write_csv(const char *path, const uint64_t *latencies,
 	return 0;
 }
 
-static int report(const struct burst *burst, const char *csv)
+static int report(const struct burst *burst, enum pages stamp_pages,
+		  const char *csv)
 {
 	const struct pair *pair = burst->pair;
 	const struct settings *settings = pair->settings;
-	const size_t bytes = burst->count * sizeof(uint64_t);
+	const size_t bytes = burst->count * sizeof(int64_t);
 	struct verdict verdict = {
 		.latencies = malloc(bytes),
 		.completions = malloc(bytes),
-		.by_sequence = calloc(1, bytes),
+		.fates = calloc(burst->count, sizeof(enum fate)),
+		.by_sequence = malloc(bytes),
 	};
 	uint32_t lost;
 
-	if (!verdict.latencies || !verdict.completions || !verdict.by_sequence)
-		return cm_failed("malloc");
+	if (!verdict.latencies || !verdict.completions || !verdict.fates ||
+	    !verdict.by_sequence)
+		return cm_failed("malloc", "the results");
 	judge(burst, &verdict);
 	lost = burst->posted - verdict.intact - verdict.corrupted;
 	printf("sender=%s\n",
@@ -361,6 +379,11 @@ static int report(const struct burst *burst, const char *csv)
 	       ibv_get_device_name(pair->target.id->verbs->device));
 	printf("sender_cpu=%d\nreceiver_cpu=%d\n", settings->sender_cpu,
 	       settings->receiver_cpu);
+	printf("pages=%s,%s,%s\n", page_names[stamp_pages],
+	       page_names[pages_of(pair->source.payload.memory,
+				   pair->source.payload.length)],
+	       page_names[pages_of(pair->target.payload.memory,
+				   pair->target.payload.length)]);
 	printf("sent=%u\nreceived=%u\nlost=%u\n", burst->posted, verdict.intact,
 	       lost);
 	printf("corrupted=%u\nduplicated=%u\nlate=%u\ncompleted=%u\n",
@@ -371,7 +394,7 @@ static int report(const struct burst *burst, const char *csv)
 		       (unsigned long long)burst->rewritten);
 	summarize("latency", verdict.latencies, verdict.intact);
 	summarize("completion", verdict.completions, verdict.completed);
-	if (csv && write_csv(csv, verdict.by_sequence, burst->posted))
+	if (csv && write_csv(csv, &verdict, burst->posted))
 		return -1;
 	if (burst->posted < settings->burst) {
 		fprintf(stderr, "only %u of %u messages were posted\n",
@@ -390,6 +413,7 @@ static int report(const struct burst *burst, const char *csv)
 	}
 	free(verdict.latencies);
 	free(verdict.completions);
+	free(verdict.fates);
 	free(verdict.by_sequence);
 	return verdict.corrupted || verdict.duplicated ? -1 : 0;
 }
@@ -403,6 +427,7 @@ static int measure(struct pair *pair, const char *csv)
 	uint64_t *submitted = map_pages(stamps), *completed = map_pages(stamps);
 	struct arrival *arrivals = map_pages(slots * sizeof(*arrivals));
 	int i, result = submitted && completed && arrivals ? 0 : -1;
+	enum pages stamp_pages;
 
 	for (i = settings->warmup ? WARMUP : MEASURED;
 	     !result && i < BURSTS; i++) {
@@ -416,8 +441,14 @@ static int measure(struct pair *pair, const char *csv)
 		memset(completed, 0, stamps);
 		result = run_burst(&bursts[i]);
 	}
-	if (bursts[MEASURED].posted && report(&bursts[MEASURED], csv))
-		result = -1;
+	if (bursts[MEASURED].posted) {
+		stamp_pages = least_pages(
+			least_pages(pages_of(submitted, stamps),
+				    pages_of(completed, stamps)),
+			pages_of(arrivals, slots * sizeof(*arrivals)));
+		if (report(&bursts[MEASURED], stamp_pages, csv))
+			result = -1;
+	}
 	unmap_pages(submitted, stamps);
 	unmap_pages(completed, stamps);
 	unmap_pages(arrivals, slots * sizeof(*arrivals));
@@ -449,8 +480,12 @@ int main(int argc, char *argv[])
 		return 1;
 	}
 	result = connect_pair(&pair);
-	if (!result)
+	if (!result) {
+		/* For whoever waits for it. */
+		printf("connected=1\n");
+		fflush(stdout);
 		result = measure(&pair, csv);
+	}
 	destroy_pair(&pair);
 	return result ? 1 : 0;
 }

@@ -81,6 +81,16 @@ void destroy_pair(struct pair *pair);
 void *map_pages(size_t length);
 void unmap_pages(void *memory, size_t length);
 
+/* The pages that memory got, the least first; named as hcabench names them. */
+enum pages { SMALL, PARTLY_TRANSPARENT_HUGE, TRANSPARENT_HUGE, HUGE };
+extern const char *const page_names[];
+enum pages pages_of(const void *memory, size_t length);
+
+static inline enum pages least_pages(enum pages one, enum pages other)
+{
+	return one < other ? one : other;
+}
+
 struct arrival {
 	uint64_t stamp;
 	uint32_t label;

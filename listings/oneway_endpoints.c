@@ -6,6 +6,7 @@
  *          hcabench::buffer::PayloadBuffer
  */
 #define _GNU_SOURCE
+#include <inttypes.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -30,10 +31,12 @@ void *map_pages(size_t length)
 	memory = mmap(NULL, rounded, PROT_READ | PROT_WRITE,
 		      flags | MAP_HUGETLB | MAP_POPULATE, -1, 0);
 	if (memory == MAP_FAILED) {
-		start = mmap(NULL, rounded + HUGE_PAGE, PROT_READ | PROT_WRITE,
-			     flags, -1, 0);
+		/* mlockall() populates what can be accessed at once, and in
+		 * small pages: nobody may, until it was advised. */
+		start = mmap(NULL, rounded + HUGE_PAGE, PROT_NONE, flags, -1,
+			     0);
 		if (start == MAP_FAILED) {
-			cm_failed("mmap");
+			cm_failed("mmap", "messages and stamps");
 			return NULL;
 		}
 		/* Aligned, so that it can be huge at all. */
@@ -43,7 +46,13 @@ void *map_pages(size_t length)
 			munmap(start, extra);
 		munmap(start + extra + rounded, HUGE_PAGE - extra);
 		memory = start + extra;
+		/* It fails in a kernel without them: pages_of() tells. */
 		madvise(start + extra, rounded, MADV_HUGEPAGE);
+		if (mprotect(start + extra, rounded, PROT_READ | PROT_WRITE)) {
+			cm_failed("mprotect", "messages and stamps");
+			munmap(start + extra, rounded);
+			return NULL;
+		}
 	}
 	for (i = 0; i < rounded; i += 4096)
 		memory[i] = 0;
@@ -60,6 +69,47 @@ void unmap_pages(void *memory, size_t length)
 {
 	if (memory)
 		munmap(memory, round_up(length, HUGE_PAGE));
+}
+
+const char *const page_names[] = {
+	[SMALL] = "small",
+	[PARTLY_TRANSPARENT_HUGE] = "partly-transparent-huge",
+	[TRANSPARENT_HUGE] = "transparent-huge",
+	[HUGE] = "huge",
+};
+
+/* The kernel tells it of a whole mapping, of which this may be a part: what
+ * is joined to it may be short of huge pages at its ends only. */
+enum pages pages_of(const void *memory, size_t length)
+{
+	uintptr_t start = (uintptr_t)memory, from, to;
+	size_t kib, all = 0, joined = 0;
+	FILE *maps = fopen("/proc/self/smaps", "r");
+	bool inside = false, reserved = false;
+	char line[512];
+
+	if (!maps)
+		return SMALL;
+	while (fgets(line, sizeof(line), maps)) {
+		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &from, &to) == 2)
+			inside = from < start + length && start < to;
+		else if (!inside)
+			continue;
+		else if (sscanf(line, "Size: %zu kB", &kib) == 1)
+			all += kib << 10;
+		else if (sscanf(line, "AnonHugePages: %zu kB", &kib) == 1)
+			joined += kib << 10;
+		else if (sscanf(line, "KernelPageSize: %zu kB", &kib) == 1)
+			reserved = kib << 10 >= HUGE_PAGE;
+	}
+	fclose(maps);
+	if (reserved)
+		return HUGE;
+	if (!joined)
+		return SMALL;
+	length = round_up(length, HUGE_PAGE);
+	return joined >= length && joined + 2 * HUGE_PAGE >= all ?
+		TRANSPARENT_HUGE : PARTLY_TRANSPARENT_HUGE;
 }
 
 int pin_to(int cpu)
@@ -100,7 +150,7 @@ static int check_size(struct rdma_cm_id *id, const struct settings *settings)
 		return 0;
 	errno = ibv_query_port(id->verbs, id->port_num, &port);
 	if (errno)
-		return cm_failed("ibv_query_port");
+		return cm_failed("ibv_query_port", cm_device(id));
 	mtu = 128u << port.active_mtu;
 	if (settings->size <= mtu)
 		return 0;
@@ -128,13 +178,13 @@ static int make_end(struct rdma_cm_id *id, bool active, void *user)
 		return -1;
 	end->domain = ibv_alloc_pd(id->verbs);
 	if (!end->domain)
-		return cm_failed("ibv_alloc_pd");
+		return cm_failed("ibv_alloc_pd", cm_device(id));
 	end->region = ibv_reg_mr(end->domain, end->payload.memory,
 				 end->payload.length,
 				 active ? 0 : IBV_ACCESS_LOCAL_WRITE |
 					      IBV_ACCESS_REMOTE_WRITE);
 	if (!end->region)
-		return cm_failed("ibv_reg_mr");
+		return cm_failed("ibv_reg_mr", cm_device(id));
 
 	cap->max_send_wr = active ? end->payload.slots : 1;
 	cap->max_recv_wr = active ? 1 : end->payload.slots;
@@ -147,12 +197,12 @@ static int make_end(struct rdma_cm_id *id, bool active, void *user)
 	end->receive_queue = ibv_create_cq(id->verbs, cap->max_recv_wr, NULL,
 					   NULL, 0);
 	if (!end->send_queue || !end->receive_queue)
-		return cm_failed("ibv_create_cq");
+		return cm_failed("ibv_create_cq", cm_device(id));
 	attributes.send_cq = end->send_queue;
 	attributes.recv_cq = end->receive_queue;
 	attributes.qp_type = settings->service;
 	if (rdma_create_qp(id, end->domain, &attributes))
-		return cm_failed("rdma_create_qp");
+		return cm_failed("rdma_create_qp", cm_device(id));
 	if (active && settings->inline_data &&
 	    cap->max_inline_data < settings->size) {
 		fprintf(stderr, "--inline needs %u bytes, %u were granted\n",
@@ -183,7 +233,7 @@ int connect_pair(struct pair *pair)
 	int result;
 
 	if (sched_getaffinity(0, sizeof(all), &all))
-		return cm_failed("sched_getaffinity");
+		return cm_failed("sched_getaffinity", "this process");
 	pair->cm.service = pair->settings->service;
 	pair->cm.make_end = make_end;
 	pair->cm.user = pair;
@@ -192,7 +242,8 @@ int connect_pair(struct pair *pair)
 	if (result || pair->settings->service != IBV_QPT_UD)
 		return result;
 	pair->address = ibv_create_ah(pair->source.domain, &pair->cm.peer);
-	return pair->address ? 0 : cm_failed("ibv_create_ah");
+	return pair->address ? 0 :
+		cm_failed("ibv_create_ah", cm_device(pair->source.id));
 }
 
 static void destroy_end(struct end *end)

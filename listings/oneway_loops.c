@@ -206,6 +206,8 @@ static void fill(struct burst *burst)
 
 	for (sequence = 0; sequence < burst->count; sequence++) {
 		words = (uint64_t *)slot_of(payload, sequence);
+		/* The line of the stamp too: no first touch in the loop. */
+		words[0] = 0;
 		for (word = 1; word < payload->size / 8; word++)
 			words[word] = pattern(burst->number << SEQUENCE_BITS |
 					      sequence, word);
@@ -439,7 +441,7 @@ int run_burst(struct burst *burst)
 		errno = pthread_create(&threads[started], &small, loops[i],
 				       burst);
 		if (errno) {
-			cm_failed("pthread_create");
+			cm_failed("pthread_create", "a loop");
 			relaxed_store(&burst->progress.stop, true);
 			burst->send_failure = "a thread is missing";
 			break;
@@ -450,9 +452,11 @@ int run_burst(struct burst *burst)
 
 	stopped_at = 0;
 	for (i = 0; i < started; ) {
-		deadline = clock_ns(CLOCK_REALTIME) + LOOK_MS * 1000000ull;
+		deadline = now_ns() + LOOK_MS * 1000000ull;
 		until = ns_to_timespec(deadline);
-		if (!pthread_timedjoin_np(threads[i], NULL, &until)) {
+		/* Not on the wall clock, which may be set meanwhile. */
+		if (!pthread_clockjoin_np(threads[i], NULL, CLOCK_MONOTONIC,
+					  &until)) {
 			i++;
 			continue;
 		}

@@ -83,9 +83,10 @@ static uint64_t stall(uint64_t ns)
 }
 
 static inline __attribute__((always_inline))
-void generate(struct signal *signal, uint64_t (*wait)(void *), void *state)
+void generate(struct signal *signal, uint64_t (*wait)(void *), void *state,
+	      uint64_t start)
 {
-	uint64_t start = now_ns(), number = 0, steps;
+	uint64_t number = 0, steps;
 	bool stalled = false, was_stalled = false;
 	struct sample *sample;
 
@@ -114,11 +115,14 @@ void generate(struct signal *signal, uint64_t (*wait)(void *), void *state)
 static void generate_by_timerfd(struct signal *signal)
 {
 	struct timerfd_wait wait;
+	uint64_t start;
 
 	begins();
+	/* Before the timer is set: a step may be over before that returns. */
+	start = now_ns();
 	if (timerfd_wait_start(&wait, signal->period_ns))
 		die("timerfd");
-	generate(signal, wait_by_timerfd, &wait);
+	generate(signal, wait_by_timerfd, &wait, start);
 	close(wait.fd);
 }
 
@@ -131,6 +135,7 @@ static uint64_t wait_by_rdtscp(void *wait)
 static void generate_by_rdtscp(struct signal *signal)
 {
 	struct rdtscp_wait wait;
+	uint64_t start;
 	double hertz;
 
 	if (!has_rdtscp()) {
@@ -142,8 +147,9 @@ static void generate_by_rdtscp(struct signal *signal)
 	hertz = tsc_hertz(200 * 1000 * 1000);
 	printf("tsc_trust=%s\ntsc_hertz=%.0f\n", tsc_trust(), hertz);
 	begins();
+	start = now_ns();
 	rdtscp_wait_start(&wait, signal->period_ns, hertz);
-	generate(signal, wait_by_rdtscp, &wait);
+	generate(signal, wait_by_rdtscp, &wait, start);
 }
 #else
 static void generate_by_rdtscp(struct signal *signal)

@@ -19,30 +19,34 @@
 #include "rdtsc.h"
 #include "timespec.h"
 
-/* Whether a word stands in a file of the kernel's clock sources. */
-static inline bool clock_source_says(const char *file, const char *word)
+/* 1 if a word stands in a file of the kernel's clock sources, 0 if not, -1 if
+ * the file cannot be read. */
+static inline int clock_source_says(const char *file, const char *word)
 {
 	char path[128], line[256] = "", *rest = line, *next;
 	FILE *stream;
+	bool read;
 
 	snprintf(path, sizeof(path),
 		 "/sys/devices/system/clocksource/clocksource0/%s", file);
 	stream = fopen(path, "r");
 	if (!stream)
-		return false;
-	if (!fgets(line, sizeof(line), stream))
-		line[0] = '\0';
+		return -1;
+	read = fgets(line, sizeof(line), stream);
 	fclose(stream);
+	if (!read)
+		return -1;
 	while ((next = strsep(&rest, " \n")))
 		if (!strcmp(next, word))
-			return true;
-	return false;
+			return 1;
+	return 0;
 }
 
 /*
  * "invariant": the processor says that it counts at one rate in all states
- * (CPUID 8000_0007H, EDX bit 8) and the kernel has not struck it off its list.
- * "clock-source": only the kernel trusts it. "none": nobody does.
+ * (CPUID 8000_0007H, EDX bit 8) and the kernel has not struck it off its list,
+ * or has no list to be read. "clock-source": only the kernel trusts it. "none":
+ * nobody does.
  */
 static inline const char *tsc_trust(void)
 {
@@ -50,9 +54,9 @@ static inline const char *tsc_trust(void)
 
 	if (__get_cpuid(0x80000007, &eax, &ebx, &ecx, &edx) &&
 	    (edx & (1u << 8)) &&
-	    clock_source_says("available_clocksource", "tsc"))
+	    clock_source_says("available_clocksource", "tsc") != 0)
 		return "invariant";
-	if (clock_source_says("current_clocksource", "tsc"))
+	if (clock_source_says("current_clocksource", "tsc") > 0)
 		return "clock-source";
 	return "none";
 }

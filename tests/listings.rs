@@ -7,14 +7,16 @@
 #![cfg(target_arch = "x86_64")]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use hcabench::time::TscTrust;
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
 const LISTINGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/listings");
@@ -23,36 +25,150 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs a command to its end, which must come in time and be a success; returns its standard output.
 fn output_of(command: &mut Command) -> String {
-    let child = start(command);
-    finish(child, command)
-}
-
-fn start(command: &mut Command) -> Child {
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap_or_else(|error| panic!("{command:?}: {error}: is it installed? (ci/setup test)"))
-}
-
-fn finish(mut child: Child, command: &Command) -> String {
-    let deadline = Instant::now() + LIMIT;
-    while child.try_wait().unwrap().is_none() {
-        if Instant::now() > deadline {
-            let _ = child.kill();
-            panic!("{command:?}: not ended within {LIMIT:?}");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let output = child.wait_with_output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
+    let ended = Running::start(command).wait();
     assert!(
-        output.status.success(),
-        "{command:?}: {}\n{stderr}",
-        output.status
+        ended.status.success(),
+        "{command:?}: {}\n{}",
+        ended.status,
+        ended.stderr
     );
-    String::from_utf8(output.stdout).unwrap()
+    ended.stdout
+}
+
+/// A command under way, in a process group of its own: when it is dropped, all that it has started ends with it. Its
+/// output is read all the time, so that it never waits for a full pipe.
+struct Running {
+    child: Child,
+    name: String,
+    deadline: Instant,
+    stdout: Output,
+    stderr: Output,
+}
+
+struct Ended {
+    status: ExitStatus,
+    stdout: String,
+    stderr: String,
+}
+
+/// What has come so far from a pipe that a thread reads.
+struct Output {
+    text: Arc<Mutex<Vec<u8>>>,
+    /// Hears of each piece that comes, and is cut off at the end.
+    news: Receiver<()>,
+}
+
+impl Output {
+    fn of(mut pipe: impl Read + Send + 'static) -> Self {
+        let text = Arc::new(Mutex::new(Vec::new()));
+        let (tell, news) = channel();
+        let shared = Arc::clone(&text);
+        std::thread::spawn(move || {
+            let mut piece = [0; 4096];
+            // An error ends it as the end of the pipe does; what is missing then, the tests miss.
+            while let Ok(length @ 1..) = pipe.read(&mut piece) {
+                let mut text = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                text.extend_from_slice(&piece[..length]);
+                let _ = tell.send(());
+            }
+        });
+        Output { text, news }
+    }
+
+    fn so_far(&self) -> String {
+        let text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    /// Waits until the text is as wanted or complete; false if neither comes in time.
+    fn wait(&self, deadline: Instant, wanted: impl Fn(&str) -> bool) -> bool {
+        while !wanted(&self.so_far()) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.news.recv_timeout(left) {
+                Ok(()) => {}
+                Err(RecvTimeoutError::Disconnected) => return true,
+                Err(RecvTimeoutError::Timeout) => return false,
+            }
+        }
+        true
+    }
+}
+
+impl Running {
+    fn start(command: &mut Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .unwrap_or_else(|error| {
+                panic!("{command:?}: {error}: is it installed? (ci/setup test)")
+            });
+        Running {
+            stdout: Output::of(child.stdout.take().unwrap()),
+            stderr: Output::of(child.stderr.take().unwrap()),
+            child,
+            name: format!("{command:?}"),
+            deadline: Instant::now() + LIMIT,
+        }
+    }
+
+    fn id(&self) -> Pid {
+        Pid::from_raw(self.child.id() as i32)
+    }
+
+    /// Waits until it has said this on standard output.
+    fn wait_for(&self, words: &str) {
+        self.stdout.wait(self.deadline, |text| text.contains(words));
+        let text = self.stdout.so_far();
+        assert!(
+            text.contains(words),
+            "{}: no {words:?} in {text:?}",
+            self.name
+        );
+    }
+
+    fn give_up(&mut self) -> ! {
+        let _ = killpg(self.id(), Signal::SIGKILL);
+        let _ = self.child.wait();
+        panic!(
+            "{}: not ended within {LIMIT:?}\n{}",
+            self.name,
+            self.stderr.so_far()
+        )
+    }
+
+    /// Waits for its end and all of its output.
+    fn wait(mut self) -> Ended {
+        let in_time = self.stdout.wait(self.deadline, |_| false)
+            && self.stderr.wait(self.deadline, |_| false);
+        let status = loop {
+            // Not before its output has ended: until it is waited for, the number of its group is its own.
+            match in_time.then(|| self.child.try_wait().unwrap()) {
+                Some(Some(status)) => break status,
+                None => self.give_up(),
+                Some(None) if Instant::now() > self.deadline => self.give_up(),
+                Some(None) => std::thread::sleep(Duration::from_millis(5)),
+            }
+        };
+        Ended {
+            status,
+            stdout: self.stdout.so_far(),
+            stderr: self.stderr.so_far(),
+        }
+    }
+}
+
+impl Drop for Running {
+    /// Ends what has not ended.
+    fn drop(&mut self) {
+        // Once it was waited for, its number may be another's.
+        if let Ok(None) = self.child.try_wait() {
+            let _ = killpg(self.id(), Signal::SIGKILL);
+            let _ = self.child.wait();
+        }
+    }
 }
 
 /// The folder with the programs of one compiler, built once.
@@ -147,6 +263,7 @@ named_items! {
     hcabench::cm::PassiveEndpoint,
     hcabench::pacing::ConstantRate,
     hcabench::pacing::Pacing,
+    hcabench::stats::percentile_of_sorted,
     hcabench::time::Clock,
     hcabench::time::Monotonic,
     hcabench::time::Tsc,
@@ -258,7 +375,8 @@ fn rdtsc_rdtscp_and_clock_gettime_measure_the_same_interval() {
         assert_eq!(said.text("tsc_trust"), trust);
         assert_eq!(said.count("readings"), 200_000);
         let raw = said.number("raw_ns");
-        assert!(raw >= 300e6, "{raw}");
+        // It was slept by the monotonic clock, which is slewed and may be that much faster than the raw one.
+        assert!(raw >= 299e6, "{raw}");
         // Both instructions read one counter, a few instructions apart at the closest of many readings; but even that
         // one may be torn apart, so a microsecond is granted.
         let apart = said.number("rdtsc_cycles") - said.number("rdtscp_cycles");
@@ -340,22 +458,18 @@ fn a_program_that_is_stopped_has_missed_as_many_steps_as_that_took() {
     let waits = ["timerfd", "rdtscp"];
     for wait in &waits[..if trusted() == "none" { 1 } else { 2 }] {
         let mut command = signal_generation("gcc", wait, 1_000, &["--duration", "1500"]);
-        let mut child = start(&mut command);
-        let id = Pid::from_raw(child.id() as i32);
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut text = String::new();
-        while !text.contains("generating=1\n") {
-            assert!(stdout.read_line(&mut text).unwrap() > 0, "{text}");
-        }
+        let running = Running::start(&mut command);
+        let id = running.id();
+        running.wait_for("generating=1\n");
         std::thread::sleep(Duration::from_millis(100));
         kill(id, Signal::SIGSTOP).unwrap();
         let stopped = Instant::now();
         std::thread::sleep(Duration::from_millis(200));
         let length = stopped.elapsed();
         kill(id, Signal::SIGCONT).unwrap();
-        finish(child, &command);
-        stdout.read_to_string(&mut text).unwrap();
-        let said = Said::in_text(&text);
+        let ended = running.wait();
+        assert!(ended.status.success(), "{}", ended.stderr);
+        let said = Said::in_text(&ended.stdout);
         adds_up(&said);
         // It may take some milliseconds until the signal stops it.
         let least = length.as_millis() as u64 - 50;
@@ -431,13 +545,11 @@ fn what_is_not_allowed_is_refused_with_what_is() {
         ),
         ("clock_loop", "rdtsc 0", "ITERATIONS: '0' is not allowed"),
     ] {
-        let output = Command::new(folder.join(program))
-            .args(arguments.split_whitespace())
-            .output()
-            .unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr);
+        let mut command = Command::new(folder.join(program));
+        let ended = Running::start(command.args(arguments.split_whitespace())).wait();
+        let stderr = ended.stderr;
         assert_eq!(
-            output.status.code(),
+            ended.status.code(),
             Some(2),
             "{program} {arguments}: {stderr}"
         );

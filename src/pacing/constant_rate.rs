@@ -56,7 +56,11 @@ impl Pacing for ConstantRate {
                 return;
             }
         }
-        let elapsed = clock.to_nanos(now).0 - clock.to_nanos(start).0;
+        // A clock that was set back in between shows no time at all, not centuries.
+        let elapsed = clock
+            .to_nanos(now)
+            .0
+            .saturating_sub(clock.to_nanos(start).0);
         // Rounding between ticks and nanoseconds may leave it just below the step that was due.
         let step = (elapsed / self.period.0).max(self.step + 1);
         self.missed += step - self.step - 1;

@@ -73,7 +73,12 @@ fn every_message_of_every_kind_arrives_and_the_figures_are_of_the_size_of_hcaben
                 .run()
                 .expect(0);
                 assert_eq!(ended.stderr, "");
-                assert!(ended.stdout.starts_with("sender=rxe0\nreceiver=rxe1\n"));
+                check_pages(&ended);
+                assert!(
+                    ended
+                        .stdout
+                        .starts_with("connected=1\nsender=rxe0\nreceiver=rxe1\n")
+                );
                 let figure = figures(&ended);
                 for (name, expected) in [
                     ("sent", BURST),
@@ -96,6 +101,29 @@ fn every_message_of_every_kind_arrives_and_the_figures_are_of_the_size_of_hcaben
                 );
             }
         }
+    }
+}
+
+/// What pages there were is told of stamps and messages, in the words of hcabench.
+fn check_pages(ended: &Ended) {
+    let pages = ended
+        .stdout
+        .lines()
+        .find_map(|line| line.strip_prefix("pages="))
+        .expect("it says what pages it got");
+    let kinds: Vec<&str> = pages.split(',').collect();
+    assert_eq!(kinds.len(), 3, "{pages}");
+    for kind in kinds {
+        assert!(
+            [
+                "small",
+                "partly-transparent-huge",
+                "transparent-huge",
+                "huge"
+            ]
+            .contains(&kind),
+            "{pages}"
+        );
     }
 }
 
@@ -168,7 +196,7 @@ fn a_device_that_goes_away_ends_it() {
     let _machine = Machine::take();
     let program = compiled();
     let running = oneway(program, "--service rc --burst 8000 --pause 2000000").start();
-    std::thread::sleep(Duration::from_secs(3));
+    running.wait_for_line("connected=1");
     let removal = Instant::now();
     let away = Away::take("rxe1");
     let ended = running.wait(Duration::from_secs(20)).expect(1);
@@ -203,8 +231,12 @@ fn what_is_impossible_is_refused() {
             "--size: '12' is not allowed, must be a multiple of 8",
         ),
         ("--burst 9000", 2, "must be a whole number from 1 to 8192"),
-        ("--to 10.77.0.9", 1, "rdma_bind_addr failed"),
-        ("--sender-cpu 900", 1, "CPU 900 cannot be used"),
+        ("--to 10.77.0.9", 1, "rdma_bind_addr for 10.77.0.9 failed"),
+        (
+            "--sender-cpu 900",
+            2,
+            "--sender-cpu: '900' is not allowed, must be one of the CPUs 0 1",
+        ),
     ] {
         let ended = oneway(program, arguments).run().expect(code);
         assert!(ended.stderr.contains(said), "{arguments}: {}", ended.stderr);

@@ -1,8 +1,9 @@
 //! The program as a user runs it, with a time limit.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
@@ -59,12 +60,14 @@ impl Program {
     /// Starts it.
     pub fn start(mut self) -> Running {
         let mut child = self.command.spawn().expect("the program starts");
+        let (told, lines) = channel();
         let readers = [
-            read(child.stdout.take().unwrap()),
-            read(child.stderr.take().unwrap()),
+            read(child.stdout.take().unwrap(), told),
+            read(child.stderr.take().unwrap(), channel().0),
         ];
         Running {
             child,
+            lines,
             readers: Some(readers),
         }
     }
@@ -75,17 +78,26 @@ impl Program {
     }
 }
 
-fn read(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
+/// Reads a pipe to its end on a thread of its own; `told` hears of each line, if anybody listens.
+fn read(pipe: impl Read + Send + 'static, told: Sender<String>) -> JoinHandle<String> {
     std::thread::spawn(move || {
         let mut text = String::new();
-        pipe.read_to_string(&mut text).expect("the output is text");
-        text
+        let mut lines = BufReader::new(pipe);
+        loop {
+            let start = text.len();
+            if lines.read_line(&mut text).expect("the output is text") == 0 {
+                return text;
+            }
+            let _ = told.send(text[start..].trim_end().to_owned());
+        }
     })
 }
 
 /// A run under way. Dropped, it is killed.
 pub struct Running {
     child: Child,
+    /// Those of standard output, as they come.
+    lines: Receiver<String>,
     readers: Option<[JoinHandle<String>; 2]>,
 }
 
@@ -93,6 +105,19 @@ impl Running {
     /// Sends it a signal.
     pub fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.child.id() as i32), signal).expect("it still runs");
+    }
+
+    /// Waits until this is a line of its standard output, and fails if it ends before or that does not come in time.
+    pub fn wait_for_line(&self, wanted: &str) {
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) if line == wanted => return,
+                Ok(_) => {}
+                Err(reason) => panic!("no line {wanted:?}: {reason}"),
+            }
+        }
     }
 
     /// Waits for its end, and fails if that does not come in time.

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use ibverbs::{CompletionQueue, Context, MemoryRegion, QueuePair, ibv_gid_type, ibv_wc};
 use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sys::mman::{MlockAllFlags, mlockall};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 
@@ -166,7 +167,9 @@ impl Sender<'_> {
         pin_to(self.settings.sender_cpu)?;
         let deadline =
             Instant::now() + LIMIT + Duration::from_nanos(self.settings.pause_ns * count as u64);
-        let mut submitted = vec![0; count];
+        // Not zeros: pages of zeros come from the kernel untouched, and would be faulted in by the loop.
+        let mut submitted = vec![u64::MAX; count];
+        self.memory.fill(u64::MAX);
         let mut completed = 0;
         while !shared.ready.load(Ordering::Acquire) {
             if shared.failed() || Instant::now() > deadline {
@@ -234,7 +237,7 @@ impl Receiver<'_> {
     /// When each message came, with the stamp that it brought.
     fn burst(&mut self, count: usize, shared: &Shared) -> Result<Vec<(u64, u64)>, Failure> {
         pin_to(self.settings.receiver_cpu)?;
-        self.memory.fill(0);
+        self.memory.fill(u64::MAX);
         for slot in 0..count {
             let range = self.settings.range(slot);
             // SAFETY: a slot is read only after its completion; the memory outlives the queue pair.
@@ -243,7 +246,7 @@ impl Receiver<'_> {
                     .post_receive(&mut self.memory, range, slot as u64)
             }?;
         }
-        let mut arrivals = vec![(0, 0); count];
+        let mut arrivals = vec![(u64::MAX, u64::MAX); count];
         let deadline =
             Instant::now() + LIMIT + Duration::from_nanos(self.settings.pause_ns * count as u64);
         let mut looks = 0_u32;
@@ -267,7 +270,12 @@ impl Receiver<'_> {
         }
         Ok(arrivals
             .into_iter()
-            .map(|(slot, stamp)| (stamp, self.memory[self.settings.range(slot as usize).start]))
+            .map(|(slot, stamp)| {
+                let word = &raw const self.memory[self.settings.range(slot as usize).start];
+                // SAFETY: the index was checked by the slice. The device wrote it, which the compiler does not know of,
+                // before the completion that was taken.
+                (stamp, unsafe { word.read_volatile() })
+            })
             .collect())
     }
 }
@@ -317,6 +325,9 @@ fn run_burst(
 }
 
 fn measure(settings: &Settings) -> Result<Vec<u64>, Failure> {
+    // No page fault may fall into a loop.
+    mlockall(MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE)
+        .map_err(|error| format!("mlockall: {error}: raise the limit with ulimit -l"))?;
     let (from, from_gid) = open(&settings.sender)?;
     let (to, to_gid) = open(&settings.receiver)?;
     let slots = settings.slots();
