@@ -161,6 +161,8 @@ fn steps_back_and_missing_reads_are_told() {
         ..empty()
     };
     let text = in_words(&report);
+    // Wherever its lines break.
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         text.contains("1 step back, the largest by 77 counts in 900 of 1000 reads, 199 migrations")
     );
