@@ -1,5 +1,6 @@
 //! `hcabench clock` as a user runs it, on the real clock.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -43,13 +44,15 @@ fn done(words: &str) -> (tempfile::TempDir, PathBuf, Output) {
     (folder, out, output)
 }
 
+type Row = HashMap<String, String>;
+
 /// The rows of a CSV file, by column.
-fn rows(path: &Path) -> Vec<std::collections::HashMap<String, String>> {
+fn rows(path: &Path) -> Vec<Row> {
     let mut reader = csv::Reader::from_path(path).unwrap();
     reader.deserialize().map(|row| row.unwrap()).collect()
 }
 
-fn figure(row: &std::collections::HashMap<String, String>, column: &str) -> f64 {
+fn figure(row: &Row, column: &str) -> f64 {
     row[column]
         .parse()
         .unwrap_or_else(|_| panic!("{column}: {:?}", row[column]))
@@ -73,7 +76,13 @@ fn every_report_of_every_clock_has_its_files_and_its_figures() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         let words = format!("--clock {clock} --iterations 20k --baseline-iterations 1k");
-        let output = run(&words, &out);
+        let mut output = run(&words, &out);
+        // On a busy machine the counter may need a second chance.
+        for _ in 0..4 {
+            if String::from_utf8_lossy(&output.stderr).contains("does not settle") {
+                output = run(&words, &out);
+            }
+        }
         if !output.status.success() {
             let text = String::from_utf8_lossy(&output.stderr);
             assert!(
@@ -81,7 +90,13 @@ fn every_report_of_every_clock_has_its_files_and_its_figures() {
                 "{clock}: {text}"
             );
             assert!(
-                text.contains("TSC") || text.contains("time stamp counter"),
+                [
+                    "TSC",
+                    "time stamp counter",
+                    "the counter's rate does not settle"
+                ]
+                .iter()
+                .any(|reason| text.contains(reason)),
                 "{text}"
             );
             continue;
@@ -291,49 +306,105 @@ fn begin(words: &str, out: &Path) -> Child {
 fn signals_end_it_within_a_second_with_what_was_measured() {
     let _alone = alone();
     for signal in [Signal::SIGINT, Signal::SIGTERM] {
-        let folder = tempfile::tempdir().unwrap();
-        let out = folder.path().join("out");
-        let mut child = begin(
-            "--clock monotonic-raw --report histogram --duration 1h --baseline-iterations 10k --keep-jumps 1000",
-            &out,
-        );
-        let sent = Instant::now();
-        kill(Pid::from_raw(child.id() as i32), signal).unwrap();
-        let status = child.wait().unwrap();
-        assert!(
-            sent.elapsed() < Duration::from_secs(1),
-            "{:?}",
-            sent.elapsed()
-        );
-        assert_eq!(status.code(), Some(1));
-        let mark = std::fs::read_to_string(out.join("INCOMPLETE")).unwrap();
-        assert!(mark.contains(&format!("interrupted by {signal}")), "{mark}");
-        let summary = &rows(&out.join("summary.csv"))[0];
-        assert_eq!(summary["status"], "incomplete");
-        assert!(figure(summary, "iterations") > 1000.0);
+        // The files are synced to a disk that others write to as well: it may need another try.
+        let mut took = Vec::new();
+        while took
+            .last()
+            .is_none_or(|took| *took >= Duration::from_secs(1))
+        {
+            assert!(took.len() < 5, "{signal}: {took:?}");
+            took.push(end_by(signal));
+        }
     }
 }
 
-/// Stops a process for about 5 ms. Returns the shortest and the longest time that it can have been stopped.
-fn stop(child: &Child) -> (f64, f64) {
-    let pid = Pid::from_raw(child.id() as i32);
-    let outer = Instant::now();
-    kill(pid, Signal::SIGSTOP).unwrap();
-    let state = waitpid(pid, Some(WaitPidFlag::WUNTRACED)).unwrap();
-    let inner = Instant::now();
-    assert!(matches!(state, WaitStatus::Stopped(..)), "{state:?}");
-    std::thread::sleep(Duration::from_millis(5));
-    let shortest = inner.elapsed();
-    kill(pid, Signal::SIGCONT).unwrap();
-    (
-        shortest.as_nanos() as f64,
-        outer.elapsed().as_nanos() as f64,
-    )
+/// Ends a run by a signal, and checks what it leaves. Returns how long it took to end.
+fn end_by(signal: Signal) -> Duration {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let mut child = begin(
+        "--clock monotonic-raw --report histogram --duration 1h --baseline-iterations 10k --keep-jumps 1000",
+        &out,
+    );
+    let sent = Instant::now();
+    kill(Pid::from_raw(child.id() as i32), signal).unwrap();
+    let status = child.wait().unwrap();
+    let took = sent.elapsed();
+    assert_eq!(status.code(), Some(1));
+    let mark = std::fs::read_to_string(out.join("INCOMPLETE")).unwrap();
+    assert!(mark.contains(&format!("interrupted by {signal}")), "{mark}");
+    let summary = &rows(&out.join("summary.csv"))[0];
+    assert_eq!(summary["status"], "incomplete");
+    assert!(figure(summary, "iterations") > 1000.0);
+    took
 }
 
-#[test]
-fn a_process_that_is_stopped_sees_a_jump_of_that_length_which_is_no_interrupt() {
-    let _alone = alone();
+/// A stop of a process by `CLOCK_MONOTONIC_RAW`, in ns: it was told to stop after `told` and stood at `stood`; it was told
+/// to go on after `woken`, and could from `going` on at the latest.
+#[derive(Debug, Clone, Copy)]
+struct Stop {
+    told: f64,
+    stood: f64,
+    woken: f64,
+    going: f64,
+}
+
+impl Stop {
+    fn shortest(&self) -> f64 {
+        self.woken - self.stood
+    }
+
+    fn longest(&self) -> f64 {
+        self.going - self.told
+    }
+
+    /// Whether its length is known to 10 %.
+    fn is_known(&self) -> bool {
+        self.longest() / self.shortest() < 1.1
+    }
+}
+
+fn raw_now() -> f64 {
+    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC_RAW).unwrap();
+    now.tv_sec() as f64 * 1e9 + now.tv_nsec() as f64
+}
+
+/// Stops a process for about 5 ms.
+fn stop(child: &Child) -> Stop {
+    let pid = Pid::from_raw(child.id() as i32);
+    let told = raw_now();
+    kill(pid, Signal::SIGSTOP).unwrap();
+    let state = waitpid(pid, Some(WaitPidFlag::WUNTRACED)).unwrap();
+    let stood = raw_now();
+    assert!(matches!(state, WaitStatus::Stopped(..)), "{state:?}");
+    std::thread::sleep(Duration::from_millis(5));
+    let woken = raw_now();
+    kill(pid, Signal::SIGCONT).unwrap();
+    Stop {
+        told,
+        stood,
+        woken,
+        going: raw_now(),
+    }
+}
+
+/// The jump of each stop: the one that begins while the process is told to stop, if the run began at `origin`.
+fn jumps_of<'a>(stops: &[Stop], jumps: &'a [Row], origin: f64) -> Vec<(Stop, Option<&'a Row>)> {
+    // What a thread needs to see the clock stand still, and to be seen to stand.
+    const SLACK: f64 = 100_000.0;
+    let begins = |jump: &Row| origin + figure(jump, "t_ns");
+    let of = |stop: &Stop| {
+        let beginning = jumps.iter().filter(|jump| {
+            (stop.told - SLACK..=stop.stood + SLACK).contains(&begins(jump))
+                && figure(jump, "jump_ns") > stop.shortest() / 2.0
+        });
+        beginning.max_by(|a, b| figure(a, "jump_ns").total_cmp(&figure(b, "jump_ns")))
+    };
+    stops.iter().map(|stop| (*stop, of(stop))).collect()
+}
+
+/// Watches a process that is stopped again and again, and returns the jump of each stop whose length is known.
+fn watch_stops() -> Vec<(Stop, Option<Row>)> {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     let mut child = begin(
@@ -343,49 +414,88 @@ fn a_process_that_is_stopped_sees_a_jump_of_that_length_which_is_no_interrupt() 
     let began = Instant::now();
     let mut stops = Vec::new();
     while began.elapsed() < Duration::from_secs(2) {
-        std::thread::sleep(Duration::from_millis(30));
+        // No two pauses alike: only one beginning of the run makes all stops meet their jumps.
+        std::thread::sleep(Duration::from_millis(20 + 7 * (stops.len() as u64 * 5 % 8)));
         stops.push(stop(&child));
     }
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    // Nothing else makes the thread wait: a voluntary switch is one of the stops. One that fell into the reading of counters
-    // is found at the next jump, which need not be as long.
-    let all = rows(&out.join("jumps.csv"));
-    let shortest = stops
-        .iter()
-        .map(|stop| stop.0)
-        .fold(f64::INFINITY, f64::min);
-    let stopped: Vec<_> = all
-        .iter()
-        .filter(|jump| !matches!(jump["voluntary_switches"].as_str(), "" | "0"))
-        .filter(|jump| figure(jump, "jump_ns") >= shortest * 0.9)
+    let jumps: Vec<Row> = rows(&out.join("jumps.csv"))
+        .into_iter()
+        .filter(|jump| figure(jump, "jump_ns") > 2e6)
         .collect();
-    for jump in &stopped {
-        assert!(!jump["cause"].starts_with("interrupt"), "{jump:?}");
-    }
-    // A stop while counters are read falls into blind time, which is bounded to a tenth of the run, and on a busy
-    // machine several stops are one jump, when the thread did not run in between.
-    assert!(
-        stopped.len() * 5 >= stops.len() && stopped.len() <= stops.len(),
-        "{} stops, {} jumps: {stopped:?}",
-        stops.len(),
-        stopped.len()
-    );
-    // On a busy machine the helper measures badly, or the process gets its CPU back late: the length must be right where
-    // the helper knows it to 10 %, at least once.
-    let known = stops
-        .iter()
-        .filter(|(shortest, longest)| longest / shortest < 1.1);
-    let right = known.clone().any(|(shortest, longest)| {
-        stopped.iter().any(|jump| {
-            let length = figure(jump, "jump_ns");
-            (shortest * 0.9..=longest * 1.1).contains(&length)
-        })
+    stops.retain(Stop::is_known);
+    // The file counts from the beginning of the watch: the one that lets most stops meet a jump.
+    let origins = stops.iter().flat_map(|stop| {
+        let middle = (stop.told + stop.stood) / 2.0;
+        jumps.iter().map(move |jump| middle - figure(jump, "t_ns"))
     });
-    assert!(
-        right,
-        "of {:?} found {stopped:?}",
-        known.collect::<Vec<_>>()
-    );
+    let met = |origin: f64| {
+        let all = jumps_of(&stops, &jumps, origin);
+        all.iter().filter(|(_, jump)| jump.is_some()).count()
+    };
+    let Some(origin) = origins.max_by_key(|&origin| met(origin)) else {
+        return Vec::new();
+    };
+    let found = jumps_of(&stops, &jumps, origin);
+    found
+        .into_iter()
+        .map(|(stop, jump)| (stop, jump.cloned()))
+        .collect()
+}
+
+#[test]
+fn a_process_that_is_stopped_sees_a_jump_of_that_length_which_is_no_interrupt() {
+    // Fewer that the helper knows the length of show nothing.
+    const FEWEST: usize = 10;
+    let _alone = alone();
+    let mut rounds = Vec::new();
+    // On a busy machine the helper measures badly, and the process gets its CPU late before and after a stop.
+    while rounds.len() < 5 {
+        let found = watch_stops();
+        let is_right = |(stop, jump): &(Stop, Option<Row>)| {
+            let Some(jump) = jump else { return false };
+            assert!(!jump["cause"].starts_with("interrupt"), "{jump:?}");
+            let length = figure(jump, "jump_ns");
+            (stop.shortest() * 0.9..=stop.longest() * 1.1).contains(&length)
+        };
+        let right = found.iter().filter(|each| is_right(each)).count();
+        if found.len() >= FEWEST && right * 10 >= found.len() * 8 {
+            return;
+        }
+        rounds.push((right, found));
+    }
+    for (right, found) in &rounds {
+        eprintln!("{right} right of {}", found.len());
+    }
+    panic!("in no round 80 % of the stops are jumps of their length: {rounds:?}");
+}
+
+/// A rate that is off is used, and called into doubt on the terminal and in the files.
+#[test]
+fn a_given_rate_that_is_off_is_doubted() {
+    let _alone = alone();
+    let words = "--clock rdtsc --iterations 10k --baseline-iterations 1k --report highest";
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("off");
+    // No counter runs at less than a tenth of what one sold today does.
+    let output = run(&format!("{words} --tsc-khz 100000"), &out);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    if cfg!(not(target_arch = "x86_64")) {
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        return;
+    }
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("warning: --tsc-khz 100000 "), "{text}");
+    let stated = settings(&out);
+    let notes = stated["result"]["notes"].as_array().unwrap();
+    let noted = |note: &Value| note.as_str().unwrap().starts_with("--tsc-khz 100000 ");
+    assert!(notes.iter().any(noted), "{notes:?}");
+    assert_eq!(stated["clock"]["tsc"]["source"], "tsc-khz");
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(shown.contains("--tsc-khz 100000"), "{shown}");
+    // The measured one is not doubted.
+    let output = run(words, &folder.path().join("measured"));
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("--tsc-khz"));
 }
 
 #[test]

@@ -7,6 +7,7 @@ pub mod clock;
 pub mod hca;
 pub mod host;
 mod output;
+mod values;
 
 #[cfg(feature = "rdma")]
 pub mod devices;

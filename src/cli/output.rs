@@ -1,7 +1,10 @@
-//! What the commands with results share: where results go, and how wide they may be shown.
+//! What the commands with results share: where results go, how wide they may be shown, and how they are printed.
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+
+use serde::Serialize;
 
 use super::UsageError;
 use crate::report::ReportError;
@@ -41,4 +44,31 @@ pub fn bad_folder(out: &Path, error: &ReportError) -> anyhow::Error {
 /// A text with a word in front, in lines that fit, the later ones indented.
 pub fn labelled(label: &str, text: &str) -> String {
     super::wrap(&format!("{label}: {text}"), super::TEXT_WIDTH - 2).join("\n  ")
+}
+
+/// Writes a text to standard output.
+///
+/// # Errors
+/// When it cannot be written; a reader that has seen enough (head, a pager) is no failure.
+pub fn print_text(text: &str) -> io::Result<()> {
+    print(|out| out.write_all(text.as_bytes()))
+}
+
+/// Writes a document to standard output, as JSON.
+///
+/// # Errors
+/// As [`print_text`].
+pub fn print_json(document: &impl Serialize) -> io::Result<()> {
+    print(|out| {
+        serde_json::to_writer_pretty(&mut *out, document)?;
+        writeln!(out)
+    })
+}
+
+fn print(write: impl FnOnce(&mut io::StdoutLock<'static>) -> io::Result<()>) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match write(&mut out).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
 }

@@ -4,16 +4,16 @@
 //! No source needs to be there; each says why it is not. Turning what they say into a rate belongs to
 //! [`crate::time::trust::frequency`].
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::ptr;
 
 use memmap2::MmapOptions;
 use nix::errno::Errno;
 
+use super::perf_event::{Counted, Event};
 use super::system_files::SystemFiles;
 
 /// Why a source does not tell.
@@ -70,22 +70,6 @@ fn from_files(files: &SystemFiles) -> Result<f64, Untold> {
         .map_err(|_| Untold::NoNumber { path: SHOWN, text })
 }
 
-/// `struct perf_event_attr` as its first version has it, 64 bytes; source: `linux/perf_event.h`.
-#[repr(C)]
-#[derive(Default)]
-struct EventAttributes {
-    kind: u32,
-    size: u32,
-    config: u64,
-    sample_period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup_events: u32,
-    breakpoint_type: u32,
-    config1: u64,
-}
-
 /// The head of `struct perf_event_mmap_page`; source: `linux/perf_event.h`.
 #[repr(C)]
 struct EventPage {
@@ -113,7 +97,6 @@ pub fn from_perf() -> Result<Conversion, Untold> {
     const DUMMY: u64 = 9;
     const EXCLUDE_KERNEL: u64 = 1 << 5;
     const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
-    const CLOSE_ON_EXEC: libc::c_ulong = 8;
     const USER_TIME: u64 = 1 << 3;
     const TRIES: usize = 1000;
     let refused = |operation, errno| Untold::Refused {
@@ -121,29 +104,14 @@ pub fn from_perf() -> Result<Conversion, Untold> {
         errno,
         advice: "needs kernel.perf_event_paranoid of 2 or less, and no seccomp filter against it",
     };
-    let attributes = EventAttributes {
+    let event = Event {
         kind: SOFTWARE,
-        size: size_of::<EventAttributes>() as u32,
         config: DUMMY,
         flags: EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR,
-        ..EventAttributes::default()
     };
-    // SAFETY: the kernel reads `size` bytes of `attributes`, which is as large as it says and lives on.
-    let descriptor = unsafe {
-        libc::syscall(
-            libc::SYS_perf_event_open,
-            ptr::from_ref(&attributes),
-            0,
-            -1,
-            -1,
-            CLOSE_ON_EXEC,
-        )
-    };
-    if descriptor < 0 {
-        return Err(refused("perf_event_open", Errno::last()));
-    }
-    // SAFETY: the call returned a new descriptor, which nobody else owns.
-    let event = unsafe { File::from_raw_fd(descriptor as i32) };
+    let event = event
+        .open(Counted::ThisThread)
+        .map_err(|errno| refused("perf_event_open", errno))?;
     let page = MmapOptions::new()
         .len(page_size())
         .map_raw_read_only(event.as_raw_fd())
@@ -225,7 +193,8 @@ pub fn log() -> Result<Vec<String>, Untold> {
     Ok(lines)
 }
 
-/// How fast the kernel's clock, steered by NTP, runs against its raw one: 1 if they are the same.
+/// How fast the kernel's clock, steered by NTP, runs against its raw one, in steered seconds per raw one: above 1 it is
+/// faster, and its second shorter.
 ///
 /// # Errors
 /// When NTP does not hold this machine's clock.
@@ -251,8 +220,8 @@ pub fn ntp_speed() -> Result<f64, Untold> {
     Ok(speed(state.tick, state.freq))
 }
 
-/// The steered second in raw ones, of a tick in microseconds (nominally 10000) and a frequency in ppm with 16 bits behind the
-/// point; source: `adjtimex(2)`.
+/// Steered seconds per raw one, of a tick in microseconds (nominally 10000) and a frequency in ppm with 16 bits behind the
+/// point: either above its nominal value makes the clock faster; source: `adjtimex(2)`.
 fn speed(tick: libc::c_long, frequency: libc::c_long) -> f64 {
     tick as f64 / 10_000.0 + frequency as f64 / 65_536.0 / 1e6
 }
@@ -275,14 +244,13 @@ mod tests {
 
     #[test]
     fn the_structures_are_those_of_the_kernel() {
-        assert_eq!(size_of::<EventAttributes>(), 64);
         assert_eq!(std::mem::offset_of!(EventPage, capabilities), 40);
         assert_eq!(std::mem::offset_of!(EventPage, time_shift), 50);
         assert_eq!(std::mem::offset_of!(EventPage, time_multiplier), 52);
     }
 
     #[test]
-    fn ntp_makes_the_second_longer_or_shorter() {
+    fn ntp_makes_the_clock_faster_or_slower() {
         assert_eq!(speed(10_000, 0), 1.0);
         assert!((speed(10_000, 50 * 65_536) - 1.000_05).abs() < 1e-12);
         assert!((speed(10_001, -100 * 65_536) - 1.0).abs() < 1e-12);

@@ -8,6 +8,7 @@
 //! | what stops a thread | [`counters`] |
 //! | how a run is ended from outside | [`interrupt`], [`wake`] |
 //! | how fast the TSC is by the kernel's word | [`kernel_tsc`] |
+//! | how an event of the performance counters is opened | `perf_event` |
 //! | whether it is fit to measure | [`readiness`] |
 //!
 //! Everything here is Linux, and nothing knows of RDMA: of the RDMA devices only their place in sysfs is read. What a
@@ -27,6 +28,7 @@ pub mod kernel_tsc;
 mod made_up;
 pub mod memory_lock;
 pub mod page_faults;
+mod perf_event;
 pub mod pinning;
 pub mod placement;
 pub mod priority;

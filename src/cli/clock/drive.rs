@@ -15,7 +15,9 @@ use crate::bench::clock::config::{Config, Length, Report};
 use crate::bench::clock::result::{ClockResult, Ended};
 use crate::bench::clock::run::{Observer, RunError, Session, SoFar};
 use crate::cli::UsageError;
-use crate::cli::output::{bad_folder, default_folder, labelled, terminal_width};
+use crate::cli::output::{
+    bad_folder, default_folder, labelled, print_json, print_text, terminal_width,
+};
 use crate::host::placement::{Placement, PlacementRequest};
 use crate::host::readiness::{Needs, Readiness, Verdict};
 use crate::host::topology::Topology;
@@ -31,6 +33,8 @@ const JUMPS: &str = "jumps.csv";
 /// An upper estimate of a row of it, and of the other files of a CPU, in bytes.
 const BYTES_PER_JUMP: u64 = 160;
 const BYTES_PER_CPU: u64 = 512 << 10;
+/// Room for jumps, of all CPUs together, beyond which none is asked for before the run.
+const MOST_BYTES_OF_JUMPS: u64 = 256 << 20;
 /// How often the progress is shown: each time, the supervisor wakes up.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// The bar's parts.
@@ -49,7 +53,7 @@ pub(super) fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
         .out
         .clone()
         .unwrap_or_else(|| default_folder(started_at));
-    let needed = (config.keep as u64 * BYTES_PER_JUMP + BYTES_PER_CPU) * config.cpus.len() as u64;
+    let needed = disk_needed(&config);
     ResultsFolder::check(&out, arguments.force, needed)
         .map_err(|error| bad_folder(&out, &error))?;
 
@@ -71,6 +75,13 @@ pub(super) fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
     announce(&describe_watch(&config, &reading));
     for warning in shared_cores(&topology, &config.cpus) {
         announce(&labelled("warning", &warning));
+    }
+    let doubt = reading
+        .tsc_facts()
+        .and_then(|facts| facts.rate.doubt())
+        .map(|doubt| doubt.to_string());
+    if let Some(doubt) = &doubt {
+        announce(&labelled("warning", doubt));
     }
 
     let observed = ProgressMode::from_environment().0 != ProgressMode::Hidden;
@@ -106,7 +117,11 @@ pub(super) fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
     };
     drop(progress);
     let result = match outcome {
-        Ok(result) => result,
+        Ok(mut result) => {
+            // Who reads the result must know it as well.
+            result.notes.extend(doubt);
+            result
+        }
         Err(error) => {
             // The disk may be full: the mark from the beginning is still there.
             let _ = folder.fail(&format!("{error:#}"));
@@ -114,6 +129,18 @@ pub(super) fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
         }
     };
     close(arguments, &keeper, folder, &result)
+}
+
+/// What the files of a usual run may take. That all CPUs keep all the jumps they may is no usual run: where the disk
+/// cannot take them, the run ends with that error and what was written is marked incomplete.
+fn disk_needed(config: &Config) -> u64 {
+    let most = match config.length {
+        Length::Iterations(readings) => readings.min(config.keep as u64),
+        Length::Duration(_) => config.keep as u64,
+    };
+    let cpus = config.cpus.len() as u64;
+    let jumps = (most * BYTES_PER_JUMP).saturating_mul(cpus);
+    jumps.min(MOST_BYTES_OF_JUMPS) + BYTES_PER_CPU * cpus
 }
 
 /// The CPUs asked for, or the one that placement would choose for a thread that must not be disturbed.
@@ -311,19 +338,11 @@ fn say_where(path: &Path, incomplete: bool) {
 }
 
 fn print(arguments: &ClockArguments, config: &Config, result: &ClockResult) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
-    let written = if arguments.json {
-        serde_json::to_writer_pretty(&mut out, &document::result_document(result, config))
-            .map_err(std::io::Error::from)
-            .and_then(|()| writeln!(out))
+    if arguments.json {
+        print_json(&document::result_document(result, config))
     } else if arguments.quiet {
         Ok(())
     } else {
-        out.write_all(present::text(result, config, terminal_width()).as_bytes())
-    };
-    match written.and_then(|()| out.flush()) {
-        // A reader that has seen enough (head, a pager) is no failure.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        written => written,
+        print_text(&present::text(result, config, terminal_width()))
     }
 }

@@ -14,12 +14,12 @@ use clap::Args;
 
 use self::values::{Limits, Reports};
 
-use super::hca::values::one;
 use crate::bench::clock::config::{Config, Length};
 use crate::bench::clock::limit::Limit;
 use crate::bench::clock::trust::DEFAULT_READS;
 use crate::buffer::HugePagePolicy;
 use crate::cli::UsageError;
+use crate::cli::values::one;
 use crate::host::cpu_set::CpuSet;
 use crate::time::{Nanos, ReadingKind, TscKilohertz};
 

@@ -1,7 +1,6 @@
 //! `hcabench clock --trust`: the report on the time stamp counter, as text or JSON.
 
 use std::fmt::Write as _;
-use std::io::{self, Write};
 
 use anyhow::Context as _;
 
@@ -9,6 +8,7 @@ use super::ClockArguments;
 use crate::bench::clock::trust::{
     CpuOffset, Finding, Report, Settings, TrustError, Verdict, examine,
 };
+use crate::cli::output::{labelled, print_json, print_text};
 use crate::cli::{TEXT_WIDTH, UsageError, label_rows, wrap};
 use crate::host::interrupt;
 use crate::report::table::{Column, Table};
@@ -28,23 +28,15 @@ pub(super) fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
     let stop = || interrupt::requested().is_some();
     let report = examine(settings, &stop).map_err(sort)?;
     if let Some(doubt) = report.rate.and_then(|rate| rate.doubt()) {
-        let text = wrap(&format!("warning: {doubt}"), TEXT_WIDTH - 2).join("\n  ");
-        eprintln!("{text}");
+        eprintln!("{}", labelled("warning", &doubt.to_string()));
     }
     if !arguments.quiet {
-        let mut out = io::stdout().lock();
         let written = if arguments.json {
-            serde_json::to_writer_pretty(&mut out, &report)
-                .map_err(io::Error::from)
-                .and_then(|()| writeln!(out))
+            print_json(&report)
         } else {
-            out.write_all(in_words(&report).as_bytes())
+            print_text(&in_words(&report))
         };
-        match written.and_then(|()| out.flush()) {
-            // A reader that has seen enough (head, a pager) is no failure.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-            written => written.context("cannot write to standard output")?,
-        }
+        written.context("cannot write to standard output")?;
     }
     Ok(u8::from(
         report.judgement.verdict == Verdict::NotToBeTrusted,
@@ -97,7 +89,11 @@ fn in_words(report: &Report) -> String {
             "on all at once",
             match &report.shared {
                 Finding::Found(found) => {
-                    let threads = format!(", {}", counted(found.cpus as u64, "thread"));
+                    let threads = format!(
+                        ", {} of them against another CPU's; {}",
+                        found.monotony.crossings,
+                        counted(found.cpus as u64, "thread")
+                    );
                     steps(&found.monotony, found.asked_reads, &threads)
                 }
                 Finding::Missing(why) => missing(why),
@@ -218,6 +214,7 @@ fn offsets(report: &Report) -> String {
         Column::number("uncertainty", "ns"),
         Column::number("offset", "counts"),
         Column::number("shortest round trip", "counts"),
+        Column::number("contradiction", "counts"),
         Column::number("exchanges", ""),
     ]);
     let mut absent = Vec::new();
@@ -243,6 +240,7 @@ fn offsets(report: &Report) -> String {
                 ns(each.uncertainty_ns),
                 fixed(offset.ticks, 1),
                 offset.round_trip_ticks.to_string(),
+                offset.contradiction_ticks.to_string(),
                 offset.exchanges.to_string(),
             ]);
         }

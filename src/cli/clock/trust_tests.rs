@@ -153,14 +153,19 @@ fn steps_back_and_missing_reads_are_told() {
         shared: Finding::Found(Shared {
             asked_reads: 900,
             cpus: 2,
-            monotony,
+            monotony: Monotony {
+                crossings: 37,
+                ..monotony
+            },
         }),
         ..empty()
     };
     let text = in_words(&report);
+    // Wherever its lines break.
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         text.contains("1 step back, the largest by 77 counts in 900 of 1000 reads, 199 migrations")
     );
     assert!(text.contains("TSC_AUX named wrong CPUs"));
-    assert!(text.contains("1 step back, the largest by 77 counts in 900 reads, 2 threads"));
+    assert!(text.contains("1 step back, the largest by 77 counts in 900 reads, 37 of them against another CPU's; 2 threads"));
 }

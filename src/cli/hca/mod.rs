@@ -21,6 +21,7 @@ use crate::bench::hca::config::{
 };
 use crate::bench::hca::plan::Plan;
 use crate::buffer::HugePagePolicy;
+use crate::cli::values::one;
 use crate::time::{ClockKind, Nanos, TscKilohertz};
 
 /// Arguments of the benchmark. LIST: one value, or several with commas between them.
@@ -117,11 +118,11 @@ pub struct HcaArguments {
     pub priority: Option<u8>,
 
     /// Route to UC: endpoint (rdma_create_ep), patched (rdma_create_id2 of rdma-cm-patch), auto (the first that works)
-    #[arg(long, value_name = "ROUTE", default_value = "auto", help_heading = "Machine", value_parser = values::one::<UcRouteRequest>)]
+    #[arg(long, value_name = "ROUTE", default_value = "auto", help_heading = "Machine", value_parser = one::<UcRouteRequest>)]
     pub uc_route: UcRouteRequest,
 
     /// Huge pages: required, try, off
-    #[arg(long, value_name = "POLICY", default_value = "try", help_heading = "Machine", value_parser = values::one::<HugePagePolicy>)]
+    #[arg(long, value_name = "POLICY", default_value = "try", help_heading = "Machine", value_parser = one::<HugePagePolicy>)]
     pub hugepages: HugePagePolicy,
 
     /// How long without an arrival before what is missing counts as lost; at least 1ms

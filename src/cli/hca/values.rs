@@ -8,6 +8,7 @@ use bytesize::ByteSize;
 use crate::bench::hca::config::{
     LARGEST_BURST, LARGEST_SIZE, Named, PortRequest, SMALLEST_SIZE, all_sizes,
 };
+use crate::cli::values::one;
 use crate::time::Nanos;
 
 /// Values in the order given, each once, at least one.
@@ -33,18 +34,6 @@ fn list<T: PartialEq>(
         }
     }
     Ok(List(values))
-}
-
-/// One value of a fixed set.
-pub fn one<T: Named>(text: &str) -> Result<T, String> {
-    let found = T::ALL
-        .iter()
-        .copied()
-        .find(|value| value.name().eq_ignore_ascii_case(text));
-    found.ok_or_else(|| {
-        let names: Vec<_> = T::ALL.iter().map(|value| value.name()).collect();
-        format!("{text:?} is not one of {}", names.join(", "))
-    })
 }
 
 /// A list of values of a fixed set.

@@ -7,13 +7,12 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::FromRawFd;
 use std::os::unix::fs::FileExt;
+
+use crate::host::perf_event::{Counted, Event};
 
 const DEVICE: &str = "/sys/bus/event_source/devices/msr";
 const MSR_SMI_COUNT: u64 = 0x34;
-/// Of `linux/perf_event.h`.
-const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
 
 /// The SMI counter of one CPU.
 #[derive(Debug)]
@@ -70,22 +69,6 @@ impl SmiCounter {
     }
 }
 
-/// The beginning of `struct perf_event_attr`, as of its first published size (PERF_ATTR_SIZE_VER0).
-#[repr(C)]
-#[derive(Default)]
-struct PerfEventAttributes {
-    kind: u32,
-    size: u32,
-    config: u64,
-    sample_period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup_events: u32,
-    breakpoint_type: u32,
-    config1: u64,
-}
-
 fn open_perf(cpu: usize) -> Result<File, String> {
     let text = |name: &str| {
         let path = format!("{DEVICE}/{name}");
@@ -100,32 +83,14 @@ fn open_perf(cpu: usize) -> Result<File, String> {
     let (Ok(kind), Some(config)) = (kind.trim().parse(), config) else {
         return Err(format!("{DEVICE}: not understood: {event}"));
     };
-    let attributes = PerfEventAttributes {
+    let event = Event {
         kind,
-        size: size_of::<PerfEventAttributes>() as u32,
         config,
-        ..PerfEventAttributes::default()
+        flags: 0,
     };
-    // SAFETY: the attributes are alive, of the size that they state, and only read; the other arguments are numbers:
-    // all processes (-1) on that CPU, no group, close on exec.
-    let descriptor = unsafe {
-        libc::syscall(
-            libc::SYS_perf_event_open,
-            &raw const attributes,
-            -1,
-            cpu as libc::c_int,
-            -1,
-            PERF_FLAG_FD_CLOEXEC,
-        )
-    };
-    match i32::try_from(descriptor) {
-        // SAFETY: the descriptor is new and known to nobody else.
-        Ok(descriptor) if descriptor >= 0 => Ok(unsafe { File::from_raw_fd(descriptor) }),
-        _ => Err(format!(
-            "perf_event_open of msr/smi/ on CPU {cpu}: {} (root, or CAP_PERFMON, may)",
-            std::io::Error::last_os_error()
-        )),
-    }
+    event.open(Counted::AllOn(cpu)).map_err(|errno| {
+        format!("perf_event_open of msr/smi/ on CPU {cpu}: {errno} (root, or CAP_PERFMON, may)")
+    })
 }
 
 #[cfg(test)]
@@ -139,10 +104,5 @@ mod tests {
             Err(reason) => assert!(reason.contains("msr"), "{reason}"),
         }
         assert!(SmiCounter::open(60_000).is_err());
-    }
-
-    #[test]
-    fn the_attributes_have_the_published_size() {
-        assert_eq!(size_of::<PerfEventAttributes>(), 64);
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::exchange::{End, Enough, between};
-use super::reads::{Reading, across_migrations, shared};
+use super::reads::{CountAndAux, across_migrations, shared};
 use super::verdict::{Findings, judge};
 use super::{CpuOffset, CpuOffsets, Finding, Report, Settings, TrustError, sources};
 use crate::host::fingerprint::Fingerprint;
@@ -38,7 +38,7 @@ pub fn examine(settings: Settings, stop: &(dyn Fn() -> bool + Sync)) -> Result<R
         .or_else(|| frequencies.sources.iter().find_map(|it| it.hertz));
 
     let rdtscp = RdtscpInstruction::find();
-    let read = move || -> Reading {
+    let read = move || -> CountAndAux {
         match rdtscp {
             Some(rdtscp) => {
                 let (ticks, aux) = rdtscp.read();

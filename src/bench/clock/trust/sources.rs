@@ -38,7 +38,7 @@ fn gather<R: CpuIdReader>(
         hertz_by_log(lines.iter().map(String::as_str))
             .ok_or_else(|| "what is left of the log does not hold it".to_owned())
     });
-    // The steered second is so much longer than the raw one the calibration was made with.
+    // Counts per raw second, over steered seconds per raw one, are counts per steered second.
     let by_ntp = ntp_speed.map_err(because).and_then(|speed| {
         calibration
             .map(|found| found.hertz / speed)

@@ -20,6 +20,9 @@ pub const CONTRADICTING_PPM: f64 = 10_000.0;
 /// An uncertainty of the calibration beyond this tells too little, in parts per million.
 pub const UNCERTAIN_RATE_PPM: f64 = 100.0;
 
+/// Fewer readings that follow another CPU's compare the CPUs too seldom.
+pub const LEAST_CROSSINGS: u64 = 1000;
+
 /// Whether to trust the counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -199,6 +202,17 @@ pub enum Reason {
         /// How many were asked for.
         asked: u64,
     },
+    /// The CPUs were hardly compared.
+    #[error(
+        "only {crossings} of {reads} reads between threads followed another CPU's: the machine is busy, or --trust-reads too \
+         few"
+    )]
+    FewCrossings {
+        /// Readings that followed another CPU's.
+        crossings: u64,
+        /// All.
+        reads: u64,
+    },
     /// TSC_AUX is not filled as Linux does.
     #[error("TSC_AUX named another CPU in {stays} stays: rdtscp does not tell where it was read")]
     WrongCpuNames {
@@ -348,6 +362,12 @@ fn watched(findings: &Findings<'_>, reasons: &mut Vec<Reason>) {
     }
     if let Some(found) = findings.shared.found() {
         watch(Watch::Shared, found.asked_reads, &found.monotony);
+        if found.monotony.crossings < LEAST_CROSSINGS {
+            reasons.push(Reason::FewCrossings {
+                crossings: found.monotony.crossings,
+                reads: found.monotony.reads,
+            });
+        }
     }
     if let Some(stays @ 1..) = findings
         .migrations

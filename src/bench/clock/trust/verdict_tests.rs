@@ -41,7 +41,7 @@ fn offset(ticks: f64, round_trip: u64) -> Offset {
 fn steady(reads: u64) -> Monotony {
     Monotony {
         reads,
-        crossings: 199,
+        crossings: LEAST_CROSSINGS,
         ..Monotony::default()
     }
 }
@@ -205,6 +205,22 @@ fn what_was_not_read_and_what_was_named_wrongly_is_told() {
         .only(Reason::WrongCpuNames { stays: 5 }, UsableWithCare);
     let without = Machine::good().crossed(|found| found.wrong_cpu_names = None);
     assert_eq!(without.judged().verdict, Verdict::Trusted);
+}
+
+#[test]
+fn cpus_that_were_hardly_compared_are_told() {
+    let compared = |crossings| {
+        let mut machine = Machine::good();
+        if let Finding::Found(shared) = &mut machine.shared {
+            shared.monotony.crossings = crossings;
+        }
+        machine.judged()
+    };
+    assert_eq!(compared(LEAST_CROSSINGS).verdict, Verdict::Trusted);
+    let few = compared(LEAST_CROSSINGS - 1);
+    assert_eq!(few.verdict, Verdict::UsableWithCare);
+    let text = "only 999 of 1000 reads between threads followed another CPU's";
+    assert!(few.reasons[0].text.starts_with(text), "{:?}", few.reasons);
 }
 
 #[test]
