@@ -140,3 +140,7 @@ fn judge(result: &mut ClockResult, config: &Config) {
     }
     result.judgements = judgements;
 }
+
+#[cfg(test)]
+#[path = "conclude_tests.rs"]
+mod tests;

@@ -101,6 +101,11 @@ impl Session {
         &self.reading
     }
 
+    /// What is known beforehand to be less than asked for, or must be known to read the figures.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
     /// Whether so many differences of each CPU are to be kept, and can be.
     fn room(&self, readings: u64) -> Result<Room, RunError> {
         if !self.config.wants(Report::Percentiles) {

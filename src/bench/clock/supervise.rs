@@ -310,3 +310,50 @@ impl ReadingUser for ReadOnce {
         reading.read()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_panics_or_never_starts_ends_those_that_wait() {
+        for panics in [true, false] {
+            let control = Arc::new(Control::new(2));
+            let waiting = Arc::clone(&control);
+            let other = std::thread::spawn(move || waiting.wait_for_start());
+            let watching = Watching::new(Arc::clone(&control), 0);
+            let work = move || {
+                let _watching = watching;
+                assert!(!panics, "as a test wants it");
+            };
+            let ended = std::thread::spawn(work).join();
+            assert_eq!(ended.is_err(), panics);
+            assert!(control.failed.load(Ordering::Acquire));
+            assert_eq!(other.join().unwrap(), None);
+            assert!(!control.loops_ended());
+            control.loop_ended(1);
+            assert!(control.loops_ended());
+        }
+    }
+
+    #[test]
+    fn a_thread_that_has_its_result_ends_no_other() {
+        let control = Arc::new(Control::new(1));
+        Watching::new(Arc::clone(&control), 0).succeed();
+        assert!(!control.failed.load(Ordering::Acquire) && control.loops_ended());
+        assert!(!control.stop.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn threads_that_were_started_are_ended_by_whoever_leaves_early() {
+        let ended = AtomicBool::new(false);
+        let end = || ended.store(true, Ordering::Relaxed);
+        let fails = || -> Option<()> {
+            let _end_all = EndAll(&end);
+            None?;
+            Some(())
+        };
+        assert_eq!(fails(), None);
+        assert!(ended.load(Ordering::Relaxed));
+    }
+}
