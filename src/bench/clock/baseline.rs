@@ -37,6 +37,14 @@ impl Baseline {
         (2.0 * self.mean_ticks).round().max(2.0) as u64
     }
 
+    /// The mean of a watch, in ticks, is hardly below this: the smallest difference, which may be a freak, or a quarter of
+    /// the mean.
+    pub fn quickest_mean(&self) -> f64 {
+        (self.least_ticks as f64)
+            .max(self.mean_ticks / 4.0)
+            .max(0.5)
+    }
+
     /// Readings that take about [`LOOK`].
     pub fn block(&self, ticks_in_look: u64) -> u64 {
         (ticks_in_look as f64 / self.mean_ticks.max(0.5)).clamp(16.0, 1e6) as u64
@@ -124,6 +132,12 @@ mod tests {
         assert_eq!((baseline.iterations, baseline.shortened), (1000, false));
         assert_eq!(baseline.ticks(), 30);
         assert_eq!(baseline.block(1500), 100);
+        assert_eq!(baseline.quickest_mean(), 10.0);
+        let freak = Baseline {
+            least_ticks: 1,
+            ..baseline
+        };
+        assert_eq!(freak.quickest_mean(), 3.75);
     }
 
     #[test]

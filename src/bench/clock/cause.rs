@@ -1,17 +1,20 @@
 //! What may have caused a jump, as far as the kernel's counters tell.
 //!
 //! Counters are read after a jump, outside of the loop; the loop then starts anew, and the time in between is blind.
-//! What a reading tells is what was added since the reading before, over the *window* between the two. Where other
-//! jumps of the same window were not sampled, the counters belong to all of them together: they are then given to the
-//! longest, and the others are called "not told apart".
+//! What a reading tells is what was added since the reading before, over the *window* between the two. Its *rivals* are
+//! all other differences of the window that can have been interrupts, jumps or not, and stops while the clock was not
+//! watched. Context switches, faults and SMIs are given to the longest of them, to others only as "not told apart".
+//! Interrupts and softirqs explain a jump only if there were more of them than rivals: else each may belong to a rival.
+//! Where the baseline is so high that an interrupt need not show as a difference at all, they explain a jump only if the
+//! window is at most [`FAR`] times as long as the jump.
 //!
-//! What that cannot tell: an interrupt that came while counters were being read is found at the next reading, and
-//! may be given to a jump that it did not cause; what a hypervisor did while it handled an interrupt is taken for the
-//! interrupt.
+//! What that cannot tell: an interrupt that came while counters were being read, and was too short to show in the time
+//! that this took, is found at the next reading, and may be given to a jump that it did not cause; what a hypervisor did
+//! while it handled an interrupt is taken for the interrupt.
 
 use serde::Serialize;
 
-use crate::host::counters::{CpuCounters, Deltas};
+use crate::host::counters::{CpuCounters, Deltas, Risen};
 
 /// Reads counters of the CPU and the thread.
 pub trait Sampler {
@@ -55,8 +58,10 @@ pub enum Cause {
     Interrupts([Option<u16>; NAMED]),
     /// Softirqs without an interrupt, by row.
     Softirqs([Option<u16>; NAMED]),
-    /// Counters rose, and a longer jump that was not sampled may be why.
+    /// Counters rose, and another difference that was not sampled may be why.
     NotToldApart,
+    /// The stop fell into the time between two passes of the loop; counters cannot be told from those of the reading.
+    NotWatched,
     /// No counter rose that could be read.
     Unexplained,
     /// No counter was read.
@@ -70,7 +75,14 @@ pub struct Jumped {
     pub nanos: u64,
     /// Whether a longer one of the same window was not sampled.
     pub longer_in_window: bool,
+    /// Other differences of the window to which an interrupt can belong.
+    pub rivals: u64,
+    /// Whether there may be more that did not show, in a window far longer than the jump.
+    pub hidden_rivals: bool,
 }
+
+/// A window is far longer than a jump when it is more than so many times as long.
+pub const FAR: u64 = 100;
 
 /// The length of a tick of the steal time, and from where on it is looked at.
 const STEAL_TICK_NS: u64 = 10_000_000;
@@ -92,6 +104,7 @@ impl Cause {
             }
             names
         };
+        let told_apart = |rows: &Risen| !jumped.hidden_rivals && rows.total() > jumped.rivals;
         // Ticks add up over many short thefts: one alone says little of a short jump.
         let stolen = u64::from(deltas.steal_ticks) * STEAL_TICK_NS * 2 >= jumped.nanos
             && deltas.steal_ticks > 0
@@ -109,9 +122,17 @@ impl Cause {
         } else if deltas.minor_faults > 0 {
             Cause::MinorFault
         } else if !deltas.interrupts.is_empty() {
-            Cause::Interrupts(named(deltas.interrupts.rows()))
+            if told_apart(&deltas.interrupts) {
+                Cause::Interrupts(named(deltas.interrupts.rows()))
+            } else {
+                Cause::NotToldApart
+            }
         } else if !deltas.softirqs.is_empty() {
-            Cause::Softirqs(named(deltas.softirqs.rows()))
+            if told_apart(&deltas.softirqs) {
+                Cause::Softirqs(named(deltas.softirqs.rows()))
+            } else {
+                Cause::NotToldApart
+            }
         } else {
             Cause::Unexplained
         }
@@ -126,6 +147,7 @@ impl Cause {
                 .map(|&row| of.get(usize::from(row)).map_or("?", String::as_str))
                 .collect();
             match found[..] {
+                [] => format!("{kind}s of other kinds"),
                 [one] => format!("{kind} {one}"),
                 _ => {
                     // The labels alone, or the line gets long.
@@ -148,6 +170,7 @@ impl Cause {
             Cause::Interrupts(rows) => list(&names.interrupts, rows, "interrupt"),
             Cause::Softirqs(rows) => list(&names.softirqs, rows, "softirq"),
             Cause::NotToldApart => "not told apart".to_owned(),
+            Cause::NotWatched => "while not watched".to_owned(),
             Cause::Unexplained => "unexplained".to_owned(),
             Cause::NotSampled => "not sampled".to_owned(),
         }
@@ -168,7 +191,8 @@ pub struct Names {
 pub struct Tally {
     /// How many.
     pub count: u64,
-    /// Of these, those in whose window no other jump of their kind went without a sample: the counters are theirs alone.
+    /// Of these, those in whose window no other difference of their kind, and no stop of the reading before, went without
+    /// a sample: the counters are theirs alone, but for interrupts too short to show while counters were read.
     pub alone: u64,
     /// Their lengths together.
     pub total: u64,
@@ -189,11 +213,11 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::counters::Risen;
-
     const LONG: Jumped = Jumped {
         nanos: 5_000_000,
         longer_in_window: false,
+        rivals: 0,
+        hidden_rivals: false,
     };
 
     fn timer() -> Deltas {
@@ -244,6 +268,33 @@ mod tests {
             ..Deltas::default()
         };
         assert_eq!(Cause::of(&only, LONG).describe(&names), "softirq TIMER");
+    }
+
+    #[test]
+    fn interrupts_must_be_more_than_the_differences_that_they_can_belong_to() {
+        let beside = |rivals, hidden_rivals| Jumped {
+            rivals,
+            hidden_rivals,
+            ..LONG
+        };
+        // Two timer interrupts.
+        for (jumped, told) in [
+            (beside(1, false), true),
+            (beside(2, false), false),
+            (beside(0, true), false),
+        ] {
+            let cause = Cause::of(&timer(), jumped);
+            assert_eq!(matches!(cause, Cause::Interrupts(_)), told, "{jumped:?}");
+            assert_eq!(cause == Cause::NotToldApart, !told);
+        }
+        let switched = Deltas {
+            voluntary_switches: 1,
+            ..timer()
+        };
+        assert_eq!(
+            Cause::of(&switched, beside(5, false)),
+            Cause::VoluntarySwitch
+        );
     }
 
     #[test]

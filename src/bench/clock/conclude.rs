@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use crate::host::interrupt;
-use crate::time::{Scale, Ticks};
+use crate::time::{ReadingKind, Scale, Ticks};
 
+use super::cause::Cause;
 use super::coincidence;
 use super::config::{Config, Length};
+use super::jump::Jump;
 use super::limit::Judgement;
 use super::result::{ClockResult, CpuResult, Ended};
 use super::thread::Handed;
@@ -37,6 +39,12 @@ pub(super) fn conclude(
         notes,
         ended,
     };
+    if config.clock == ReadingKind::Realtime {
+        result.notes.push(
+            "CLOCK_REALTIME can be set: a step forward looks like a jump, on all CPUs at once; the other clocks have none"
+                .to_owned(),
+        );
+    }
     tell_of_late_starts(&mut result, config);
     start_at_zero(&mut result);
     coincide(&mut result, config);
@@ -82,10 +90,11 @@ fn coincide(result: &mut ClockResult, config: &Config) {
         return;
     }
     let tolerance = result.scale.ticks_in(config.coincidence).0;
+    // A clock that is set back is set back for all CPUs: that is no stop.
     let begins: Vec<Vec<u64>> = result
         .cpus
         .iter()
-        .map(|cpu| cpu.jumps.jumps().iter().map(|jump| jump.begin).collect())
+        .map(|cpu| stops(cpu).map(|(_, jump)| jump.begin).collect())
         .collect();
     let others = coincidence::others(&begins, tolerance);
     let elapsed = result
@@ -96,8 +105,17 @@ fn coincide(result: &mut ClockResult, config: &Config) {
         .unwrap_or(0);
     result.coincidences = Some(coincidence::summarise(&begins, &others, tolerance, elapsed));
     for (cpu, others) in result.cpus.iter_mut().zip(others) {
-        cpu.coincident = others;
+        let places: Vec<usize> = stops(cpu).map(|(at, _)| at).collect();
+        for (at, others) in places.into_iter().zip(others) {
+            cpu.coincident[at] = others;
+        }
     }
+}
+
+/// The jumps that are no steps backwards, with their places among all.
+fn stops(cpu: &CpuResult) -> impl Iterator<Item = (usize, &Jump)> {
+    let jumps = cpu.jumps.jumps().iter().enumerate();
+    jumps.filter(|(_, jump)| jump.cause != Cause::Backward)
 }
 
 fn judge(result: &mut ClockResult, config: &Config) {
@@ -122,3 +140,7 @@ fn judge(result: &mut ClockResult, config: &Config) {
     }
     result.judgements = judgements;
 }
+
+#[cfg(test)]
+#[path = "conclude_tests.rs"]
+mod tests;

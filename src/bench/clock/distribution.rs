@@ -12,8 +12,10 @@ pub struct Distribution {
     total: u64,
     moments: Moments,
     extremes: Option<(u64, u64)>,
-    /// Whether each value is exact; else those from 4096 ticks up are to three digits.
+    /// Whether each value is exact.
     pub exact: bool,
+    /// Where it is not, small values are multiples of so many ticks, rounded down; larger ones are to three digits.
+    pub step: u64,
 }
 
 /// The percentiles that are reported.
@@ -38,6 +40,7 @@ impl Distribution {
         let mut direct = vec![0_u64; DIRECT];
         let mut distribution = Distribution {
             exact: true,
+            step: 1,
             ..Distribution::default()
         };
         for difference in differences {
@@ -56,11 +59,12 @@ impl Distribution {
     pub fn of_counted(counted: &Counted) -> Self {
         let (direct, above) = counted.parts();
         let mut distribution = Distribution {
-            exact: above.count() == 0,
+            exact: above.count() == 0 && counted.step() == 1,
+            step: counted.step(),
             ..Distribution::default()
         };
         for (value, &count) in direct.iter().enumerate() {
-            distribution.add(value as u64, count);
+            distribution.add(value as u64 * counted.step(), count);
         }
         let largest = above.max_ns().unwrap_or(0) as u64;
         for (value, count) in above.buckets() {

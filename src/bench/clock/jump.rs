@@ -2,7 +2,7 @@
 
 use crate::host::counters::Deltas;
 
-use super::cause::{Cause, Tally};
+use super::cause::{Cause, NAMED, Tally};
 
 /// One jump, in ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,11 +28,18 @@ pub struct Sample {
     pub others: u64,
 }
 
-/// Samples that are kept whole; of later ones only the cause is.
+/// Samples that are kept whole, those of the longest jumps; of others only the cause is.
 pub const SAMPLES: usize = 1 << 14;
 
+/// Causes that are told apart; later ones are taken together by their kind.
+pub const CAUSES: usize = 256;
+
+/// Causes without rows, and the two with rows when those are taken together.
+const KINDS: usize = 16;
+
 /// Jumps in the order of time. When there are more than fit, the shorter half is given up: what stays is all jumps above
-/// a length that is known. Counts, totals and the largest of each cause are those of all jumps.
+/// a length that is known. It is the same with their samples. Counts, totals and the largest of each cause are those of
+/// all jumps.
 #[derive(Debug)]
 pub struct JumpStore {
     jumps: Vec<Jump>,
@@ -41,6 +48,7 @@ pub struct JumpStore {
     kept_above: u64,
     given_up: u64,
     samples: Vec<Sample>,
+    samples_kept_above: u64,
     samples_given_up: u64,
     causes: Vec<(Cause, Tally)>,
 }
@@ -72,32 +80,41 @@ impl JumpStore {
                 };
                 SAMPLES.min(room)
             ],
+            samples_kept_above: 0,
             samples_given_up: 0,
-            causes: Vec::with_capacity(64),
+            // A place beyond for each kind of those that are not told apart any more.
+            causes: vec![(Cause::NotSampled, Tally::default()); CAUSES + KINDS],
         };
         store.jumps.clear();
         store.lengths.clear();
         store.samples.clear();
+        store.causes.clear();
         store
     }
 
-    /// Adds a jump.
-    pub fn push(&mut self, begin: u64, length: u64, cause: Cause, sample: Option<Sample>) {
+    /// Adds a jump. Returns whether memory had to be tidied for it, which takes long.
+    pub fn push(&mut self, begin: u64, length: u64, cause: Cause, sample: Option<Sample>) -> bool {
         let alone = sample.is_some_and(|sample| sample.others == 0);
         self.tally(cause).add(length, alone);
         if length <= self.kept_above {
             self.given_up += 1;
-            return;
+            return false;
         }
+        let mut tidied = false;
         if self.jumps.len() == self.room {
+            tidied = true;
             self.give_up_half();
             if length <= self.kept_above {
                 self.given_up += 1;
-                return;
+                return true;
             }
         }
         let sample = sample.and_then(|sample| {
-            if self.samples.len() == self.samples.capacity() {
+            if length > self.samples_kept_above && self.samples.len() == SAMPLES.min(self.room) {
+                tidied = true;
+                self.give_up_half_of_the_samples();
+            }
+            if length <= self.samples_kept_above {
                 self.samples_given_up += 1;
                 return None;
             }
@@ -110,10 +127,21 @@ impl JumpStore {
             cause,
             sample,
         });
+        tidied
     }
 
     fn tally(&mut self, cause: Cause) -> &mut Tally {
         let at = self.causes.iter().position(|(of, _)| *of == cause);
+        if at.is_none() && self.causes.len() >= CAUSES {
+            let together = match cause {
+                Cause::Interrupts(_) => Cause::Interrupts([None; NAMED]),
+                Cause::Softirqs(_) => Cause::Softirqs([None; NAMED]),
+                other => other,
+            };
+            if together != cause {
+                return self.tally(together);
+            }
+        }
         let at = at.unwrap_or_else(|| {
             self.causes.push((cause, Tally::default()));
             self.causes.len() - 1
@@ -130,6 +158,37 @@ impl JumpStore {
         self.kept_above = median;
         self.jumps.retain(|jump| jump.length > median);
         self.given_up += (self.lengths.len() - self.jumps.len()) as u64;
+        self.close_ranks();
+    }
+
+    fn give_up_half_of_the_samples(&mut self) {
+        self.lengths.clear();
+        let sampled = self.jumps.iter().filter(|jump| jump.sample.is_some());
+        self.lengths.extend(sampled.map(|jump| jump.length));
+        let middle = self.lengths.len() / 2;
+        let (_, &mut median, _) = self.lengths.select_nth_unstable(middle);
+        self.samples_kept_above = median;
+        for jump in &mut self.jumps {
+            if jump.length <= median && jump.sample.take().is_some() {
+                self.samples_given_up += 1;
+            }
+        }
+        self.close_ranks();
+    }
+
+    /// Moves the samples of jumps that are kept to the front. They stand in the order of the jumps.
+    fn close_ranks(&mut self) {
+        let mut used = 0;
+        for place in self
+            .jumps
+            .iter_mut()
+            .filter_map(|jump| jump.sample.as_mut())
+        {
+            self.samples[used] = self.samples[*place as usize];
+            *place = used as u32;
+            used += 1;
+        }
+        self.samples.truncate(used);
     }
 
     /// Counts the times from `first` on.
@@ -152,9 +211,14 @@ impl JumpStore {
         self.given_up
     }
 
-    /// Samples of which only the cause was kept.
+    /// Samples of jumps of which only the cause is kept.
     pub fn samples_given_up(&self) -> u64 {
         self.samples_given_up
+    }
+
+    /// All samples of jumps longer than this are kept, in ticks.
+    pub fn samples_kept_above(&self) -> u64 {
+        self.samples_kept_above
     }
 
     /// All jumps longer than this are kept, in ticks.
@@ -195,6 +259,67 @@ mod tests {
                 prop_assert_eq!(Some(&tally.largest), lengths.iter().max());
             }
         }
+    }
+
+    fn window(window: u64) -> Option<Sample> {
+        Some(Sample {
+            deltas: Deltas::default(),
+            window,
+            others: 0,
+        })
+    }
+
+    #[test]
+    fn the_longest_keep_their_samples_however_late_they_come() {
+        let room = 8;
+        let mut store = JumpStore::new(room);
+        let lengths = [
+            3, 90, 4, 1, 5, 2, 6, 80, 7, 70, 8, 9, 60, 10, 95, 11, 50, 12,
+        ];
+        for &length in &lengths {
+            store.push(length, length, Cause::Unexplained, window(length * 10));
+        }
+        let kept = store.jumps();
+        assert!(kept.len() > 3 && kept.iter().any(|jump| jump.length == 95));
+        for jump in kept {
+            assert_eq!(store.sample(jump).unwrap().window, jump.length * 10);
+        }
+        assert_eq!(kept.len() as u64 + store.given_up(), lengths.len() as u64);
+    }
+
+    #[test]
+    fn samples_are_given_up_by_length_when_there_are_too_many() {
+        let mut store = JumpStore::new(4 * SAMPLES);
+        let all = 3 * SAMPLES as u64;
+        let mut tidied = 0;
+        for length in 1..=all {
+            tidied += u64::from(store.push(length, length, Cause::Unexplained, window(length)));
+        }
+        assert_eq!(store.jumps().len() as u64, all);
+        assert!((1..10).contains(&tidied), "{tidied}");
+        let mut kept = 0;
+        for jump in store.jumps() {
+            let sample = store.sample(jump);
+            assert_eq!(sample.is_some(), jump.length > store.samples_kept_above());
+            assert!(sample.is_none_or(|sample| sample.window == jump.length));
+            kept += u64::from(sample.is_some());
+        }
+        assert!(kept >= SAMPLES as u64 / 2);
+        assert_eq!(kept + store.samples_given_up(), all);
+    }
+
+    #[test]
+    fn causes_are_bounded_and_none_is_lost() {
+        let mut store = JumpStore::new(2);
+        let memory = store.causes.capacity();
+        for row in 0..1000 {
+            store.push(1, 5, Cause::Interrupts([Some(row), None, None, None]), None);
+            store.push(1, 5, Cause::Softirqs([Some(row), None, None, None]), None);
+        }
+        store.push(1, 5, Cause::Smi, None);
+        assert!(store.causes.len() <= CAUSES + 3 && store.causes.capacity() == memory);
+        let counted: u64 = store.causes().iter().map(|(_, tally)| tally.count).sum();
+        assert_eq!(counted, 2001);
     }
 
     #[test]

@@ -45,32 +45,53 @@ impl Recorder for Nothing {
 pub const DIRECT: usize = 4096;
 
 /// Counts differences in constant memory: each value below [`DIRECT`] ticks exactly, the others in a histogram to three
-/// digits.
+/// digits. Where the baseline is higher than that, the counters in front are of steps of a power of two ticks each.
 #[derive(Debug)]
 pub struct Counted {
     direct: Box<[u64; DIRECT]>,
+    shift: u32,
     above: LatencyHistogram,
 }
 
 impl Default for Counted {
     fn default() -> Self {
+        // Written with something else than zero first: pages of zeros need not be there yet.
+        let mut direct = Box::new([1; DIRECT]);
+        std::hint::black_box(&mut direct).fill(0);
         Self {
-            direct: Box::new([0; DIRECT]),
+            direct,
+            shift: 0,
             above: LatencyHistogram::presized(),
         }
+    }
+}
+
+impl Counted {
+    /// For a clock whose jumps are above so many ticks: all other differences stay in the loop.
+    pub fn for_baseline(baseline: u64) -> Self {
+        let mut counted = Self::default();
+        while counted.direct_limit() < baseline && counted.shift < 40 {
+            counted.shift += 1;
+        }
+        counted
+    }
+
+    /// The ticks of a step of the counters in front: 1 if they are exact.
+    pub fn step(&self) -> u64 {
+        1 << self.shift
     }
 }
 
 impl Recorder for Counted {
     #[inline(always)]
     fn recording(&mut self) -> impl FnMut(u64) {
-        let direct = &mut *self.direct;
-        // The limit of the loop is below `DIRECT`; written so that no check is left.
-        move |difference| direct[difference as usize % DIRECT] += 1
+        let (direct, shift) = (&mut *self.direct, self.shift);
+        // The limit of the loop is below `DIRECT` steps; written so that no check is left.
+        move |difference| direct[(difference >> shift) as usize % DIRECT] += 1
     }
 
     fn record_above(&mut self, difference: u64) {
-        if difference < DIRECT as u64 {
+        if difference <= self.direct_limit() {
             self.record(difference);
         } else {
             self.above
@@ -79,12 +100,12 @@ impl Recorder for Counted {
     }
 
     fn direct_limit(&self) -> u64 {
-        DIRECT as u64 - 1
+        ((DIRECT as u64) << self.shift) - 1
     }
 }
 
 impl Counted {
-    /// The counters of the small values, by value, and the histogram of the others.
+    /// The counters of the small values, by value in steps of [`step`](Self::step), and the histogram of the others.
     pub fn parts(&self) -> (&[u64; DIRECT], &LatencyHistogram) {
         (&self.direct, &self.above)
     }
@@ -255,6 +276,22 @@ mod tests {
         let (direct, above) = counted.parts();
         assert_eq!((direct[40], direct[4095]), (2, 1));
         assert_eq!((direct.iter().sum::<u64>(), above.count()), (3, 1));
+    }
+
+    #[test]
+    fn the_counters_reach_to_the_baseline() {
+        for (baseline, step) in [
+            (40, 1),
+            (4095, 1),
+            (4096, 2),
+            (40_000, 16),
+            (u64::MAX, 1 << 40),
+        ] {
+            let mut counted = Counted::for_baseline(baseline);
+            assert_eq!(counted.step(), step, "{baseline}");
+            counted.record(counted.direct_limit());
+            assert_eq!(counted.parts().0[DIRECT - 1], 1);
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::distribution::Distribution;
 use super::highest::Peak;
 use super::jump::JumpStore;
 use super::limit::Judgement;
-use super::watcher::Backward;
+use super::watcher::{Backward, Watched};
 use super::window::Sum;
 
 /// The memory in which all differences were kept.
@@ -44,7 +44,9 @@ pub struct CpuResult {
     pub highest: Vec<Peak>,
     /// The highest sums over windows, if asked for.
     pub windows: Vec<Sum>,
-    /// The largest difference.
+    /// Whether their sums are lower bounds, because windows had more jumps than there was room for.
+    pub windows_merged: bool,
+    /// The largest difference, or stop while the clock was not watched.
     pub largest: u64,
     /// Steps backwards.
     pub backward: Backward,
@@ -56,7 +58,9 @@ pub struct CpuResult {
     pub end: u64,
     /// Ticks in which the clock was not watched.
     pub blind: u64,
-    /// Of these, those in which counters were read.
+    /// The longest time without a look at the clock.
+    pub longest_blind: u64,
+    /// Of the blind ticks, those in which counters were read, without stops.
     pub sampling: u64,
     /// How often counters were read.
     pub samples: u64,
@@ -92,6 +96,60 @@ impl CpuResult {
         (self.readings > 0).then(|| {
             (self.elapsed() - self.blind.min(self.elapsed())) as f64 / self.readings as f64
         })
+    }
+
+    /// What a thread watched; what it counted of the differences is made into a distribution.
+    pub(super) fn of<K>(
+        (cpu, baseline, threshold): (usize, Baseline, u64),
+        watched: Watched<K>,
+        distribution: impl FnOnce(K) -> (Option<Distribution>, Option<KeptIn>),
+    ) -> Self {
+        let Watched {
+            recorder,
+            first,
+            jumps,
+            windows,
+            windows_merged,
+            highest,
+            largest,
+            backward,
+            readings,
+            start,
+            end,
+            blind,
+            longest_blind,
+            sampling,
+            samples,
+            not_sampled,
+        } = watched;
+        let (distribution, kept_in) = distribution(recorder);
+        CpuResult {
+            cpu,
+            baseline,
+            threshold,
+            distribution,
+            kept_in,
+            first,
+            highest,
+            windows,
+            windows_merged,
+            largest,
+            backward,
+            readings,
+            start,
+            end,
+            blind,
+            longest_blind,
+            sampling,
+            samples,
+            not_sampled,
+            coincident: vec![0; jumps.jumps().len()],
+            jumps,
+            names: Names::default(),
+            available: Available::default(),
+            usage: ThreadUsage::default(),
+            memory_full: false,
+        }
     }
 
     /// All jumps together: steps backwards are none.

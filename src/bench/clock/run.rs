@@ -15,7 +15,9 @@ use super::baseline::{self, Baseline};
 use super::conclude::conclude;
 use super::config::{Config, Length, Report};
 use super::result::ClockResult;
-use super::supervise::{Control, all_ended, join_all, pipe, spawn, supervise, wait_for_end};
+use super::supervise::{
+    Control, EndAll, Watching, all_ended, join_all, pipe, spawn, supervise, wait_for_end,
+};
 use super::thread::{MeasureBaseline, Prepared};
 
 pub use super::error::RunError;
@@ -99,6 +101,11 @@ impl Session {
         &self.reading
     }
 
+    /// What is known beforehand to be less than asked for, or must be known to read the figures.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
     /// Whether so many differences of each CPU are to be kept, and can be.
     fn room(&self, readings: u64) -> Result<Room, RunError> {
         if !self.config.wants(Report::Percentiles) {
@@ -131,7 +138,7 @@ impl Session {
         };
         Ok(Room::Count(format!(
             "to keep {readings} differences on each CPU would take {}, more than {short_of}: they are counted instead, \
-             exactly below 4096 ticks and to 0.1 % above; --report percentiles alone insists on keeping them",
+             to 0.1 %, and exactly below 4096 ticks where the baseline is; --report percentiles alone insists on keeping them",
             Bytes(needed)
         )))
     }
@@ -145,6 +152,8 @@ impl Session {
         let held = HeldBack::new()?;
         let reading = self.reading;
         let iterations = self.config.baseline_iterations;
+        let end = || stop.store(true, Ordering::Relaxed);
+        let end_all = EndAll(&end);
         let (ended, own) = pipe()?;
         let mut threads = Vec::new();
         for &cpu in &self.config.cpus {
@@ -159,9 +168,9 @@ impl Session {
         drop(own);
         let limit = baseline::LONGEST * 2;
         let waited = wait_for_end(&held, &ended, limit, &mut None, &|| None);
-        stop.store(true, Ordering::Relaxed);
+        drop(end_all);
         waited?;
-        all_ended(&held, &ended)?;
+        all_ended(&held, &ended, &|| false)?;
         let baselines = join_all(threads)?;
         drop(held);
         if let Some(signal) = interrupt::requested() {
@@ -181,11 +190,11 @@ impl Session {
         }
         let readings = match self.config.length {
             Length::Iterations(readings) => readings,
-            // As many as there could be if each took no longer than the shortest.
             Length::Duration(duration) => {
                 let ticks = self.reading.scale().ticks_in(Nanos::from(duration)).0;
-                let least = baselines.iter().map(|one| one.least_ticks).min();
-                (ticks as f64 / least.unwrap_or(1).max(1) as f64 * 1.05) as u64 + 1000
+                let quickest = baselines.iter().map(Baseline::quickest_mean);
+                let quickest = quickest.fold(f64::INFINITY, f64::min);
+                (ticks as f64 / quickest * 1.05) as u64 + 1000
             }
         };
         let keep = match self.room(readings)? {
@@ -228,6 +237,8 @@ impl Ready {
         let config = &session.config;
         let reading = session.reading;
         let control = Arc::new(Control::new(config.cpus.len()));
+        let end = || control.end();
+        let end_all = EndAll(&end);
         let held = HeldBack::new()?;
         let (ended, own) = pipe()?;
         let mut threads = Vec::new();
@@ -243,19 +254,18 @@ impl Ready {
                 control: Arc::clone(&control),
             };
             let control = Arc::clone(&control);
+            let watching = Watching::new(control, at);
             threads.push(spawn(cpu, &own, move || {
-                let done = reading.visit(prepared);
-                if done.is_err() {
-                    control.failed.store(true, Ordering::Release);
-                }
-                done
+                let done = reading.visit(prepared)?;
+                watching.succeed();
+                Ok(done)
             })?);
         }
         drop(own);
         let watched = supervise(&control, config, reading, &held, &ended, observer);
-        control.end();
+        drop(end_all);
         watched?;
-        all_ended(&held, &ended)?;
+        all_ended(&held, &ended, &|| control.loops_ended())?;
         let watches = join_all(threads)?;
         drop(held);
         let Session {

@@ -4,6 +4,7 @@
 
 use std::io::{PipeReader, PipeWriter};
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -32,8 +33,10 @@ pub type Observer<'a> = Option<(Duration, &'a mut dyn FnMut(SoFar))>;
 
 /// Threads must be ready after this.
 const READY_LIMIT: Duration = Duration::from_secs(120);
-/// Threads must have ended so long after they were told to.
+/// The loops of all threads must have ended so long after they were told to.
 pub(super) const END_LIMIT: Duration = Duration::from_secs(60);
+/// What was kept must be counted so long after that: many gigabytes can be.
+const COUNT_LIMIT: Duration = Duration::from_secs(1800);
 
 /// What supervisor and threads share.
 pub(super) struct Control {
@@ -42,6 +45,7 @@ pub(super) struct Control {
     ready: AtomicUsize,
     start: AtomicU8,
     epoch: AtomicU64,
+    looped: Vec<AtomicBool>,
     pub(super) seen: Vec<Seen>,
 }
 
@@ -57,6 +61,7 @@ impl Control {
             ready: AtomicUsize::new(0),
             start: AtomicU8::new(WAIT),
             epoch: AtomicU64::new(0),
+            looped: (0..cpus).map(|_| AtomicBool::new(false)).collect(),
             seen: (0..cpus).map(|_| Seen::default()).collect(),
         }
     }
@@ -67,6 +72,18 @@ impl Control {
         let _ = self
             .start
             .compare_exchange(WAIT, GIVE_UP, Ordering::Release, Ordering::Relaxed);
+    }
+
+    /// The thread in this place reads the clock no more.
+    pub(super) fn loop_ended(&self, at: usize) {
+        self.looped[at].store(true, Ordering::Release);
+    }
+
+    /// Whether no thread reads the clock any more.
+    pub(super) fn loops_ended(&self) -> bool {
+        self.looped
+            .iter()
+            .all(|ended| ended.load(Ordering::Acquire))
     }
 
     /// Waits for the word to start: its epoch, or `None` to give up.
@@ -123,7 +140,10 @@ pub(super) fn supervise(
                 cpus,
             });
         }
-        held.wait(ended.as_fd(), Duration::from_millis(1))?;
+        if held.wait(ended.as_fd(), Duration::from_millis(1))? {
+            // All have ended before they began; why, they say when they are joined.
+            return Ok(());
+        }
     }
     // Earlier than any thread's first reading, also where the counters of the CPUs differ a little.
     let now = reading.visit(ReadOnce);
@@ -169,15 +189,66 @@ pub(super) fn wait_for_end(
     }
 }
 
-/// Waits until all threads have ended, whatever signals come.
-pub(super) fn all_ended(held: &HeldBack, ended: &PipeReader) -> Result<(), RunError> {
+/// Waits until all threads have ended, whatever signals come. `loops_ended`: whether all that is left is to count what
+/// was kept.
+pub(super) fn all_ended(
+    held: &HeldBack,
+    ended: &PipeReader,
+    loops_ended: &dyn Fn() -> bool,
+) -> Result<(), RunError> {
     let told = Instant::now();
     while !held.wait(ended.as_fd(), Duration::from_millis(100))? {
-        if told.elapsed() > END_LIMIT {
-            return Err(RunError::NotEnded(END_LIMIT.as_secs()));
+        let limit = if loops_ended() {
+            COUNT_LIMIT
+        } else {
+            END_LIMIT
+        };
+        if told.elapsed() > limit {
+            return Err(RunError::NotEnded(limit.as_secs()));
         }
     }
     Ok(())
+}
+
+/// Held by a thread: says so if it ends without a result, in whatever way, also before it is on its CPU.
+pub(super) struct Watching {
+    control: Arc<Control>,
+    at: usize,
+    succeeded: bool,
+}
+
+impl Watching {
+    pub(super) fn new(control: Arc<Control>, at: usize) -> Self {
+        Watching {
+            control,
+            at,
+            succeeded: false,
+        }
+    }
+
+    pub(super) fn succeed(mut self) {
+        self.succeeded = true;
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.control.loop_ended(self.at);
+        if !self.succeeded {
+            self.control.failed.store(true, Ordering::Release);
+            // A watch without all its CPUs is not the one asked for.
+            self.control.end();
+        }
+    }
+}
+
+/// Ends the threads that were started when whoever started them leaves, in whatever way.
+pub(super) struct EndAll<'a, F: Fn()>(pub(super) &'a F);
+
+impl<F: Fn()> Drop for EndAll<'_, F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
 }
 
 /// A pipe that is closed when the last thread has ended, however it ends.
@@ -237,5 +308,52 @@ impl ReadingUser for ReadOnce {
     type Output = Ticks;
     fn with<R: Reading>(self, reading: R) -> Ticks {
         reading.read()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_panics_or_never_starts_ends_those_that_wait() {
+        for panics in [true, false] {
+            let control = Arc::new(Control::new(2));
+            let waiting = Arc::clone(&control);
+            let other = std::thread::spawn(move || waiting.wait_for_start());
+            let watching = Watching::new(Arc::clone(&control), 0);
+            let work = move || {
+                let _watching = watching;
+                assert!(!panics, "as a test wants it");
+            };
+            let ended = std::thread::spawn(work).join();
+            assert_eq!(ended.is_err(), panics);
+            assert!(control.failed.load(Ordering::Acquire));
+            assert_eq!(other.join().unwrap(), None);
+            assert!(!control.loops_ended());
+            control.loop_ended(1);
+            assert!(control.loops_ended());
+        }
+    }
+
+    #[test]
+    fn a_thread_that_has_its_result_ends_no_other() {
+        let control = Arc::new(Control::new(1));
+        Watching::new(Arc::clone(&control), 0).succeed();
+        assert!(!control.failed.load(Ordering::Acquire) && control.loops_ended());
+        assert!(!control.stop.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn threads_that_were_started_are_ended_by_whoever_leaves_early() {
+        let ended = AtomicBool::new(false);
+        let end = || ended.store(true, Ordering::Relaxed);
+        let fails = || -> Option<()> {
+            let _end_all = EndAll(&end);
+            None?;
+            Some(())
+        };
+        assert_eq!(fails(), None);
+        assert!(ended.load(Ordering::Relaxed));
     }
 }

@@ -15,7 +15,7 @@ use super::error::RunError;
 use super::recorder::{Counted, Kept, Nothing, Recorder};
 use super::result::{CpuResult, KeptIn};
 use super::supervise::Control;
-use super::watcher::{Task, Watched, Watcher};
+use super::watcher::{Task, Watcher};
 
 pub(super) struct MeasureBaseline<'a> {
     pub(super) iterations: u64,
@@ -62,16 +62,15 @@ impl ReadingUser for Prepared {
         // Percentiles that cannot be kept are counted.
         let counts =
             self.config.counts() || (kept.is_none() && self.config.wants(Report::Percentiles));
+        let counters = Counted::for_baseline((2.0 * self.baseline.quickest_mean()) as u64);
         Ok(match (kept, counts) {
             (None, false) => self.watch(reading, Nothing, |_| (None, None)),
-            (None, true) => self.watch(reading, Counted::default(), |counted| {
+            (None, true) => self.watch(reading, counters, |counted| {
                 (Some(Distribution::of_counted(&counted)), None)
             }),
             (Some((kept, pages)), false) => self.watch(reading, kept, |kept| of_kept(&kept, pages)),
             (Some((kept, pages)), true) => {
-                self.watch(reading, (Counted::default(), kept), |(_, kept)| {
-                    of_kept(&kept, pages)
-                })
+                self.watch(reading, (counters, kept), |(_, kept)| of_kept(&kept, pages))
             }
         })
     }
@@ -129,43 +128,13 @@ impl Prepared {
         let usage = ThreadUsage::now().since(before);
         let memory_full = matches!(self.config.length, Length::Duration(_))
             && self.keep.is_some_and(|room| watched.readings >= room);
-        let Watched {
-            recorder,
-            first,
-            jumps,
-            windows,
-            highest,
-            largest,
-            backward,
-            readings,
-            start,
-            end,
-            blind,
-            sampling,
-            samples,
-            not_sampled,
-        } = watched;
-        let (distribution, kept_in) = distribution(recorder);
-        Some(CpuResult {
-            cpu: self.cpu,
-            baseline: self.baseline,
-            threshold: task.threshold,
+        control.loop_ended(self.at);
+        let result = CpuResult::of(
+            (self.cpu, self.baseline, task.threshold),
+            watched,
             distribution,
-            kept_in,
-            first,
-            highest,
-            windows,
-            largest,
-            backward,
-            readings,
-            start,
-            end,
-            blind,
-            sampling,
-            samples,
-            not_sampled,
-            coincident: vec![0; jumps.jumps().len()],
-            jumps,
+        );
+        Some(CpuResult {
             names: Names {
                 interrupts: counters.interrupt_names(),
                 softirqs: counters.softirq_names(),
@@ -173,6 +142,7 @@ impl Prepared {
             available: counters.available().clone(),
             usage,
             memory_full,
+            ..result
         })
     }
 }

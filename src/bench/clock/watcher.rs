@@ -1,19 +1,24 @@
 //! One thread's watch over the clock: the loop, and what is done between two passes of it.
 //!
 //! A jump ends a pass. It is then filed, perhaps counters are read, and the loop starts anew from a fresh reading. The
-//! time between is *blind*: nothing that happens in it is a jump. It is added up and reported.
+//! time between is *blind*. It is added up and reported. Where it takes much longer than what is done in it, by more
+//! than [`STOP`], the thresholds and the usual cost of reading counters, the excess is a jump of a cause of its own,
+//! [`Cause::NotWatched`]. Stops shorter than that are not seen in blind time.
 //!
-//! Reading counters takes as long as many iterations, so it is bounded: it may use a tenth of the time that has passed
-//! ([`SAMPLING_SHARE`]), saved up for at most [`MOST_CREDIT`]. A jump earns credit by its own length as well, so one
-//! that is ten times as long as a reading of the counters is always sampled. Half of the credit is there from the start
-//! and is kept for jumps from [`LONG`] on, so that the many shorter ones do not use up what the rare ones need. Jumps
-//! below [`SHORT`], too short for most interrupts, have credit of their own, a hundredth of the time ([`SHORT_SHARE`]).
+//! A difference between the baseline and the threshold is no jump, but ends a pass as well: it is a rival for what the
+//! counters say, and they are read behind it when there is credit, so that the window of the next jump begins there.
+//!
+//! Reading counters takes as long as many iterations, so it is bounded: it may use a tenth of the time that was watched
+//! ([`SAMPLING_SHARE`]), saved up for at most [`MOST_CREDIT`], half of which is there from the start. What is left of
+//! that half is kept for jumps from [`LONG`] on, so that the many shorter ones do not use up what the rare ones need.
+//! Jumps below [`SHORT`], too short for most interrupts, have credit of their own out of the tenth, a hundredth of the
+//! time ([`SHORT_SHARE`]). A stop that falls into a reading is not charged.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::time::{Nanos, Reading, Scale, Ticks};
 
-use super::cause::{Cause, Jumped, Sampler};
+use super::cause::{Cause, FAR, Jumped, Sampler};
 use super::highest::{Highest, Peak};
 use super::hot_loop::{Found, watch};
 use super::jump::{JumpStore, Sample};
@@ -22,7 +27,7 @@ use super::window::{SlidingWindows, Sum};
 
 /// Of so many ticks one may be spent on reading counters.
 pub const SAMPLING_SHARE: u64 = 10;
-/// The same for short jumps.
+/// The part of it for short jumps.
 pub const SHORT_SHARE: u64 = 100;
 /// Credit for reading counters that can be saved up.
 pub const MOST_CREDIT: Nanos = Nanos(20_000_000);
@@ -30,6 +35,8 @@ pub const MOST_CREDIT: Nanos = Nanos(20_000_000);
 pub const LONG: Nanos = Nanos(100_000);
 /// Jumps shorter than this have credit of their own.
 pub const SHORT: Nanos = Nanos(1_000);
+/// Blind time is a stop only beyond this.
+pub const STOP: Nanos = Nanos(2_000);
 
 /// What a thread is to do, in ticks of its clock.
 #[derive(Debug, Clone, Copy)]
@@ -82,6 +89,8 @@ pub struct Watched<K> {
     pub jumps: JumpStore,
     /// The highest sums over windows.
     pub windows: Vec<Sum>,
+    /// Whether the sums are lower bounds, because windows had more jumps than there is room for.
+    pub windows_merged: bool,
     /// The ten largest differences.
     pub highest: Vec<Peak>,
     /// The largest difference.
@@ -96,7 +105,9 @@ pub struct Watched<K> {
     pub end: u64,
     /// Ticks between passes of the loop.
     pub blind: u64,
-    /// Of these, those in which counters were read.
+    /// The longest time between two passes.
+    pub longest_blind: u64,
+    /// Of the blind ticks, those in which counters were read, without stops.
     pub sampling: u64,
     /// How often counters were read.
     pub samples: u64,
@@ -128,23 +139,37 @@ pub struct Watcher<'a, R, K, S> {
     top: Highest,
     short: u64,
     long: u64,
-    most_credit: u64,
-    credit: u64,
-    short_credit: u64,
+    /// Blind time beyond this is a stop.
+    stop_from: u64,
+    most_credit: i64,
+    credit: i64,
+    short_credit: i64,
     credited: u64,
     cost: u64,
     sampled_at: u64,
     unsampled: Unsampled,
+    /// The largest difference between baseline and threshold in this pass.
+    lesser: u64,
+    /// Whether the store of the jumps took time for itself.
+    tidied: bool,
     pending: Vec<Pending>,
     watched: Watched<K>,
 }
 
-/// Jumps without a sample since the last one.
+/// Differences above baseline or threshold, and stops in blind time, without a sample since the last one.
 #[derive(Debug, Clone, Copy, Default)]
 struct Unsampled {
     all: u64,
     not_short: u64,
     longest: u64,
+}
+
+impl Unsampled {
+    fn add(&mut self, length: u64, short: u64) {
+        self.all += 1;
+        self.not_short += u64::from(length >= short);
+        self.longest = self.longest.max(length);
+    }
 }
 
 impl<'a, R: Reading, K: Recorder, S: Sampler> Watcher<'a, R, K, S> {
@@ -164,23 +189,31 @@ impl<'a, R: Reading, K: Recorder, S: Sampler> Watcher<'a, R, K, S> {
             seen,
             task,
             epoch: 0,
-            windows: task.window.map(SlidingWindows::new),
+            windows: task
+                .window
+                .map(|length| SlidingWindows::new(length, task.baseline)),
             top: Highest::default(),
             short: scale.ticks_in(SHORT).0,
             long: scale.ticks_in(LONG).0,
-            most_credit: scale.ticks_in(MOST_CREDIT).0,
+            stop_from: (scale.ticks_in(STOP).0)
+                .max(task.threshold)
+                .max(task.baseline.saturating_mul(2)),
+            most_credit: scale.ticks_in(MOST_CREDIT).0 as i64,
             credit: 0,
             short_credit: 0,
             credited: 0,
             cost: 0,
             sampled_at: 0,
             unsampled: Unsampled::default(),
+            lesser: 0,
+            tidied: false,
             pending: Vec::with_capacity(MOST_PENDING),
             watched: Watched {
                 recorder,
                 first: Vec::with_capacity(10),
                 jumps: JumpStore::new(task.keep),
                 windows: Vec::new(),
+                windows_merged: false,
                 highest: Vec::new(),
                 largest: 0,
                 backward: Backward::default(),
@@ -188,6 +221,7 @@ impl<'a, R: Reading, K: Recorder, S: Sampler> Watcher<'a, R, K, S> {
                 start: 0,
                 end: 0,
                 blind: 0,
+                longest_blind: 0,
                 sampling: 0,
                 samples: 0,
                 not_sampled: 0,
@@ -202,8 +236,9 @@ impl<'a, R: Reading, K: Recorder, S: Sampler> Watcher<'a, R, K, S> {
         let before = self.clock.read();
         self.sampler.read();
         let start = self.clock.read();
-        self.cost = start.0.saturating_sub(before.0).clamp(1, self.most_credit);
-        self.credit = (self.most_credit / 2 + self.cost).min(self.most_credit);
+        let took = start.0.saturating_sub(before.0);
+        self.cost = took.clamp(1, self.most_credit.max(1) as u64);
+        self.credit = (self.most_credit / 2 + self.cost as i64).min(self.most_credit);
         self.watched.start = self.time(start);
         (self.credited, self.sampled_at) = (self.watched.start, self.watched.start);
 
@@ -228,6 +263,7 @@ impl<'a, R: Reading, K: Recorder, S: Sampler> Watcher<'a, R, K, S> {
         self.watched.highest = self.top.peaks().to_vec();
         if let Some(windows) = &self.windows {
             self.watched.windows = windows.highest().to_vec();
+            self.watched.windows_merged = windows.merged();
         }
         self.watched
     }
@@ -264,16 +300,14 @@ impl<'a, R: Reading, K: Recorder, S: Sampler> Watcher<'a, R, K, S> {
         Some(left.min(self.task.block)).filter(|&block| block > 0)
     }
 
+    /// Differences above this are jumps, or rivals of jumps for what the counters say.
+    fn edge(&self) -> u64 {
+        self.task.threshold.min(self.task.baseline)
+    }
+
     /// Differences above this leave the loop.
     fn limit(&self) -> u64 {
-        let mut limit = self
-            .watched
-            .recorder
-            .direct_limit()
-            .min(self.task.threshold);
-        if self.windows.is_some() {
-            limit = limit.min(self.task.baseline);
-        }
+        let mut limit = self.watched.recorder.direct_limit().min(self.edge());
         if self.task.highest {
             limit = limit.min(self.top.limit().unwrap_or(0));
         }
@@ -308,18 +342,10 @@ impl<'a, R: Reading, K: Recorder, S: Sampler> Watcher<'a, R, K, S> {
         } else {
             self.watched.recorder.record_above(difference);
         }
-        self.watched.largest = self.watched.largest.max(difference);
         let begin = self.time(end) - difference;
-        if self.task.highest {
-            self.top.offer(Peak {
-                length: difference,
-                begin,
-            });
-        }
-        if let Some(windows) = &mut self.windows
-            && difference > self.task.baseline
-        {
-            windows.push(begin, difference - self.task.baseline);
+        self.rank(begin, difference);
+        if difference > self.edge() {
+            self.unsampled.add(difference, self.short);
         }
         if difference > self.task.threshold {
             self.pending.push(Pending {
@@ -327,9 +353,21 @@ impl<'a, R: Reading, K: Recorder, S: Sampler> Watcher<'a, R, K, S> {
                 length: difference,
                 backward: false,
             });
-            self.unsampled.all += 1;
-            self.unsampled.not_short += u64::from(difference >= self.short);
-            self.unsampled.longest = self.unsampled.longest.max(difference);
+        } else if difference > self.edge() {
+            self.lesser = self.lesser.max(difference);
+        }
+    }
+
+    /// The largest, the ten largest, and the windows.
+    fn rank(&mut self, begin: u64, length: u64) {
+        self.watched.largest = self.watched.largest.max(length);
+        if self.task.highest {
+            self.top.offer(Peak { length, begin });
+        }
+        if let Some(windows) = &mut self.windows
+            && length > self.task.baseline
+        {
+            windows.push(begin, length - self.task.baseline);
         }
     }
 
@@ -345,25 +383,41 @@ impl<'a, R: Reading, K: Recorder, S: Sampler> Watcher<'a, R, K, S> {
         }
     }
 
+    /// Credit for the time watched since the last pass.
+    fn earn(&mut self, now: u64) {
+        let passed = now - self.credited;
+        let short = (passed / SHORT_SHARE) as i64;
+        let rest = (passed / SAMPLING_SHARE) as i64 - short;
+        self.credit = (self.credit + rest).min(self.most_credit);
+        self.short_credit = (self.short_credit + short).min(self.most_credit);
+    }
+
+    /// Whether counters may be read behind a jump, or a lesser difference, of this length.
+    fn affords(&self, length: u64, is_jump: bool) -> bool {
+        let credit = if length < self.short {
+            self.short_credit
+        } else if is_jump && length >= self.long {
+            self.credit
+        } else {
+            self.credit - self.most_credit / 2
+        };
+        credit >= (self.cost as i64).min(self.most_credit / 2)
+    }
+
     /// Stores the jumps that were filed, the longest with counters if there is credit for it. Returns a fresh reading to
     /// go on from.
     fn store(&mut self, seen: Ticks) -> Ticks {
         let now = self.time(seen);
-        let passed = now - self.credited;
-        let most = self.most_credit;
-        self.credit = (self.credit + passed / SAMPLING_SHARE).min(most);
-        self.short_credit = (self.short_credit + passed / SHORT_SHARE).min(most);
-        self.credited = now;
+        self.earn(now);
         let jumps = self.pending.iter().filter(|jump| !jump.backward);
         let longest = jumps.map(|jump| jump.length).max();
-        let is_short = longest.is_some_and(|length| length < self.short);
-        let credit = match longest {
-            Some(_) if is_short => self.short_credit,
-            Some(length) if length < self.long => self.credit.saturating_sub(most / 2),
-            _ => self.credit,
-        };
-        let mut to_sample = longest.filter(|_| credit >= self.cost.min(most / 2));
-        let sampled = to_sample.is_some();
+        let lesser = std::mem::take(&mut self.lesser);
+        let length = longest.unwrap_or(lesser);
+        let affordable = self.affords(length, longest.is_some());
+        // A lesser one that cannot have been an interrupt takes nothing from the counters.
+        let renew = longest.is_none() && lesser >= self.short && affordable;
+        let mut to_sample = longest.filter(|_| affordable);
+        let reads = renew || to_sample.is_some();
         for at in 0..self.pending.len() {
             let jump = self.pending[at];
             let Pending { begin, length, .. } = jump;
@@ -377,24 +431,36 @@ impl<'a, R: Reading, K: Recorder, S: Sampler> Watcher<'a, R, K, S> {
                 self.watched.not_sampled += 1;
                 (Cause::NotSampled, None)
             };
-            self.watched.jumps.push(begin, length, cause, sample);
+            self.tidied |= self.watched.jumps.push(begin, length, cause, sample);
         }
         self.pending.clear();
-        let again = self.clock.read();
-        if sampled {
+        if renew {
+            self.read_counters(lesser, now);
+        }
+        let mut again = self.clock.read();
+        let usual = if reads { self.cost } else { 0 };
+        let stop = self.lose_sight(seen, again, usual);
+        if reads {
             // The clock may have been set back meanwhile.
             let took = again.0.saturating_sub(seen.0);
-            self.watched.sampling += took;
+            let charged = took - stop.min(took);
+            self.watched.sampling += charged;
             // Once in a while it is the reading that is interrupted: that must not stand for what it costs.
             self.cost = took.min(self.cost * 2).max(1);
-            let credit = if is_short {
+            let credit = if length < self.short {
                 &mut self.short_credit
             } else {
                 &mut self.credit
             };
-            *credit = credit.saturating_sub(took);
+            *credit -= charged as i64;
         }
-        self.lose_sight(seen, again);
+        if stop > 0 {
+            // What was done for it must not be part of the next difference.
+            let filed = again;
+            again = self.clock.read();
+            self.add_blind(filed, again);
+        }
+        self.credited = self.time(again);
         again
     }
 
@@ -415,22 +481,46 @@ impl<'a, R: Reading, K: Recorder, S: Sampler> Watcher<'a, R, K, S> {
         let jumped = Jumped {
             nanos: self.scale.to_nanos(Ticks(length)).0,
             longer_in_window: unsampled.longest > length,
+            rivals: sample.others,
+            hidden_rivals: self.edge() >= self.short && sample.window > length.saturating_mul(FAR),
         };
         self.watched.samples += 1;
         (Cause::of(&deltas, jumped), sample)
     }
 
-    /// Adds up the time from the last reading of a pass to the first of the next.
-    fn lose_sight(&mut self, seen: Ticks, again: Ticks) {
-        let blind = again.0.wrapping_sub(seen.0);
+    /// Adds up the time from the last reading of a pass to the first of the next, in which `usual` ticks are not
+    /// surprising. Much more is a jump, whose length is returned, else 0.
+    fn lose_sight(&mut self, seen: Ticks, again: Ticks, usual: u64) -> u64 {
+        let begin = self.time(seen);
+        let Some(blind) = self.add_blind(seen, again) else {
+            return 0;
+        };
+        self.watched.longest_blind = self.watched.longest_blind.max(blind);
+        let stop = blind.saturating_sub(usual);
+        let tidied = std::mem::take(&mut self.tidied);
+        if tidied || stop <= self.stop_from || blind / 2 <= usual {
+            return 0;
+        }
+        self.rank(begin, stop);
+        self.watched
+            .jumps
+            .push(begin, stop, Cause::NotWatched, None);
+        self.unsampled.add(stop, self.short);
+        stop
+    }
+
+    /// Adds time that was not watched; `None` if the clock was set back in it.
+    fn add_blind(&mut self, from: Ticks, to: Ticks) -> Option<u64> {
+        let blind = to.0.wrapping_sub(from.0);
         if (blind as i64) < 0 {
-            let Pending { begin, length, .. } = self.step_back(blind.wrapping_neg(), again);
+            let Pending { begin, length, .. } = self.step_back(blind.wrapping_neg(), to);
             self.watched
                 .jumps
                 .push(begin, length, Cause::Backward, None);
-        } else {
-            self.watched.blind += blind;
+            return None;
         }
+        self.watched.blind += blind;
+        Some(blind)
     }
 
     fn publish(&self) {

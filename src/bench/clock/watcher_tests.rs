@@ -6,16 +6,20 @@ use super::*;
 use crate::bench::clock::cause::Sampler;
 use crate::bench::clock::distribution::Distribution;
 use crate::bench::clock::recorder::{Counted, Nothing};
-use crate::bench::clock::scripted::{Script, Scripted};
+use crate::bench::clock::scripted::{self, Script, Scripted};
 use crate::host::counters::{Deltas, Risen};
 
-/// Hands out deltas, one a reading, and nothing when they are used up.
+/// Hands out deltas, one a reading, and takes its time; nothing when they are used up.
 #[derive(Default)]
-struct Told(VecDeque<Deltas>);
+struct Told {
+    deltas: VecDeque<Deltas>,
+    costs: VecDeque<u64>,
+}
 
 impl Sampler for Told {
     fn read(&mut self) -> Deltas {
-        self.0.pop_front().unwrap_or_default()
+        scripted::pass(self.costs.pop_front().unwrap_or(0));
+        self.deltas.pop_front().unwrap_or_default()
     }
 }
 
@@ -35,11 +39,12 @@ fn task(readings: u64) -> Task {
 }
 
 /// Watches `differences`. The reading before the first, and one behind each way out of the loop, are the watch's own and
-/// take `blind` ticks.
+/// take `blind` ticks. Counters take the time of `costs` to read, from the reading before the first difference on.
 struct Watch {
     task: Task,
     told: Vec<Deltas>,
     blind: u64,
+    costs: Vec<u64>,
 }
 
 impl Watch {
@@ -47,9 +52,13 @@ impl Watch {
         // Two readings around the first look at the counters, which takes as long as any; then the ten and what follows.
         let script =
             Script::of_differences(10_000, &[self.blind]).with(differences, self.task, self.blind);
-        let mut told = Told(self.told.into());
+        let first_cost = self.costs.first().copied().unwrap_or(0);
+        let mut told = Told {
+            deltas: self.told.into(),
+            costs: self.costs.into(),
+        };
         // The first reading of counters is for nothing.
-        told.0.push_front(Deltas::default());
+        told.deltas.push_front(Deltas::default());
         let (stop, seen) = (AtomicBool::new(false), Seen::default());
         script.play(|| {
             let scale = Scale::Nanoseconds;
@@ -60,7 +69,7 @@ impl Watch {
                 self.task,
                 (&stop, &seen),
             );
-            watcher.run(Ticks(10_000 + self.blind))
+            watcher.run(Ticks(10_000 + self.blind + first_cost))
         })
     }
 }
@@ -111,6 +120,7 @@ fn watch(readings: u64, jumps: &[(usize, u64)], blind: u64) -> Watched<Counted> 
         task: task(readings),
         told: Vec::new(),
         blind,
+        costs: Vec::new(),
     };
     watch.over(Counted::default(), &differences(readings as usize, jumps))
 }
@@ -267,8 +277,12 @@ impl Script {
 }
 
 fn timer() -> Deltas {
+    timers(1)
+}
+
+fn timers(count: u32) -> Deltas {
     let mut interrupts = Risen::default();
-    interrupts.push(3, 1);
+    interrupts.push(3, count);
     Deltas {
         interrupts,
         ..Deltas::default()
@@ -285,6 +299,7 @@ fn a_long_jump_is_sampled_with_its_window_and_cause() {
         task: task(60),
         told: vec![timer(), switched, Deltas::default()],
         blind: 500,
+        costs: Vec::new(),
     };
     let found = differences(60, &[(20, 20_000), (30, 30_000), (40, 40_000)]);
     let watched = watch.over(Nothing, &found);
@@ -327,14 +342,16 @@ fn sampling_takes_a_tenth_of_the_time_at_the_most_and_the_rest_is_called_not_sam
     let watch = Watch {
         task,
         told: Vec::new(),
-        blind: 10_000,
+        blind: 0,
+        costs: vec![10_000; 1000],
     };
     let watched = watch.over(Nothing, &differences(3000, &jumps));
     assert_eq!(watched.jumps.jumps().len(), jumps.len());
     assert_eq!(watched.samples + watched.not_sampled, jumps.len() as u64);
     assert!(watched.samples > 5, "{}", watched.samples);
-    let share = watched.sampling as f64 / (watched.end - watched.start) as f64;
-    assert!(share <= 0.11, "{share}");
+    // Blind time earns nothing; that of one reading is there at the start.
+    let seen = watched.end - watched.start - watched.blind;
+    assert!(watched.sampling <= seen / 10 + 10_000, "{watched:?}");
     let sampled = watched
         .jumps
         .jumps()
@@ -348,22 +365,163 @@ fn counters_that_rose_for_a_longer_jump_are_not_given_to_a_shorter_one() {
     let mut jumps = vec![(12, 100_000)];
     // The first is sampled and takes the credit, so the second, longer than the third, is not.
     jumps.extend([(20, 50_000), (30, 900_000)]);
-    let watch = Watch {
-        task: task(60),
-        told: vec![timer(), timer()],
-        blind: 20_000,
+    for (interrupts, told_apart) in [(1, false), (2, true)] {
+        let watch = Watch {
+            task: task(60),
+            told: vec![timer(), timers(interrupts)],
+            blind: 0,
+            costs: vec![20_000; 10],
+        };
+        let watched = watch.over(Nothing, &differences(60, &jumps));
+        let causes: Vec<Cause> = watched
+            .jumps
+            .jumps()
+            .iter()
+            .map(|jump| jump.cause)
+            .collect();
+        assert_eq!(causes[1], Cause::NotSampled);
+        assert_eq!(matches!(causes[2], Cause::Interrupts(_)), told_apart);
+        assert_eq!(causes[2] == Cause::NotToldApart, !told_apart);
+        let sample = watched.jumps.sample(&watched.jumps.jumps()[2]).unwrap();
+        assert_eq!(sample.others, 1);
+    }
+}
+
+#[test]
+fn differences_below_the_threshold_take_their_interrupts_from_the_next_jump() {
+    let task = Task {
+        threshold: 10_000,
+        ..task(60)
     };
-    let watched = watch.over(Nothing, &differences(60, &jumps));
-    let causes: Vec<Cause> = watched
-        .jumps
-        .jumps()
-        .iter()
-        .map(|jump| jump.cause)
-        .collect();
-    assert_eq!(causes[1], Cause::NotSampled);
-    assert!(matches!(causes[2], Cause::Interrupts(_)));
-    let sample = watched.jumps.sample(&watched.jumps.jumps()[2]).unwrap();
-    assert_eq!(sample.others, 1);
+    let watch = Watch {
+        task,
+        told: vec![timer(), Deltas::default()],
+        blind: 0,
+        costs: vec![500; 3],
+    };
+    let watched = watch.over(Nothing, &differences(60, &[(20, 5_000), (40, 50_000)]));
+    let jumps = watched.jumps.jumps();
+    assert_eq!((jumps.len(), jumps[0].cause), (1, Cause::Unexplained));
+    let sample = watched.jumps.sample(&jumps[0]).unwrap();
+    // From the reading behind the lesser difference and the one after it.
+    assert_eq!(
+        (sample.window, sample.others),
+        (500 + 19 * STEP + 50_000, 0)
+    );
+    assert_eq!((watched.samples, watched.not_sampled), (2, 0));
+}
+
+#[test]
+fn differences_below_the_threshold_are_rivals_where_there_is_no_credit_to_read_counters() {
+    let task = Task {
+        threshold: 10_000,
+        ..task(60)
+    };
+    // The first reading takes the credit: the timer's interrupt of the second lesser difference is found with the jump.
+    for (interrupts, cause) in [
+        (1, Cause::NotToldApart),
+        (2, Cause::Interrupts([Some(3), None, None, None])),
+    ] {
+        let watch = Watch {
+            task,
+            told: vec![timer(), timers(interrupts)],
+            blind: 0,
+            costs: vec![20_000; 3],
+        };
+        let lesser = [(20, 5_000), (30, 5_000), (40, 500_000)];
+        let watched = watch.over(Nothing, &differences(60, &lesser));
+        let jumps = watched.jumps.jumps();
+        assert_eq!((jumps.len(), jumps[0].cause), (1, cause));
+        assert_eq!(watched.jumps.sample(&jumps[0]).unwrap().others, 1);
+        assert_eq!(watched.jumps.causes()[0].1.alone, 0);
+    }
+}
+
+#[test]
+fn an_interrupt_that_need_not_show_explains_no_jump_at_the_end_of_a_long_window() {
+    let of = |length| {
+        let task = Task {
+            baseline: 5_000,
+            threshold: 5_000,
+            ..task(1000)
+        };
+        let watch = Watch {
+            task,
+            told: vec![timer()],
+            blind: 0,
+            costs: Vec::new(),
+        };
+        let mut differences = vec![2_000; 1000];
+        differences[990] = length;
+        watch.over(Nothing, &differences).jumps.jumps()[0].cause
+    };
+    assert_eq!(of(6_000), Cause::NotToldApart);
+    assert!(matches!(of(60_000), Cause::Interrupts(_)));
+}
+
+#[test]
+fn a_stop_while_counters_are_read_is_a_jump_of_its_own() {
+    const STOPPED: u64 = 3_000_000;
+    let (stop, seen) = (AtomicBool::new(false), Seen::default());
+    let mut task = task(200);
+    task.highest = true;
+    let jumps = [(100, 20_000), (150, 30_000)];
+    let script = Script::of_differences(10_000, &[0]).with_all(&differences(200, &jumps));
+    let mut told = Told {
+        deltas: vec![Deltas::default(), timer(), timer()].into(),
+        costs: vec![500, 500 + STOPPED, 500].into(),
+    };
+    let watched = script.play(|| {
+        let watcher = Watcher::new(
+            (Scripted, Scale::Nanoseconds),
+            Nothing,
+            &mut told,
+            task,
+            (&stop, &seen),
+        );
+        watcher.run(Ticks(10_000))
+    });
+    let found = watched.jumps.jumps();
+    let lengths: Vec<u64> = found.iter().map(|jump| jump.length).collect();
+    // One step of the clock, that of the reading itself, lies in it as well.
+    let length = STOPPED + STEP;
+    assert_eq!(lengths, [20_000, length, 30_000]);
+    assert!(matches!(found[0].cause, Cause::Interrupts(_)));
+    assert_eq!(found[1].cause, Cause::NotWatched);
+    assert_eq!(found[1].begin, found[0].begin + 20_000 + STEP);
+    // Its interrupts are found behind the next jump, and are not told from that one's.
+    assert_eq!(found[2].cause, Cause::NotToldApart);
+    assert_eq!(watched.jumps.sample(&found[2]).unwrap().others, 1);
+    assert_eq!(watched.largest, length);
+    assert_eq!(watched.highest[0].length, length);
+    assert_eq!(watched.windows[0].extra, length - BASELINE);
+    assert_eq!(watched.longest_blind, length + 500);
+    assert!(watched.sampling < 2000, "{}", watched.sampling);
+}
+
+#[test]
+fn slow_readings_of_the_clock_stay_in_the_loop() {
+    const SLOW: u64 = 20_000;
+    let task = Task {
+        baseline: 2 * SLOW,
+        threshold: 2 * SLOW,
+        window: Some(1_000_000),
+        block: 100,
+        ..task(1000)
+    };
+    let watch = Watch {
+        task,
+        told: Vec::new(),
+        blind: SLOW,
+        costs: Vec::new(),
+    };
+    let watched = watch.over(Counted::for_baseline(2 * SLOW), &vec![SLOW; 1000]);
+    // Behind the first ten, and never again.
+    assert_eq!(watched.blind, SLOW);
+    let distribution = Distribution::of_counted(&watched.recorder);
+    let median = distribution.percentile(50.0).unwrap();
+    assert_eq!((distribution.count(), distribution.exact), (1000, false));
+    assert!(median.abs_diff(SLOW) <= SLOW / 1000, "{median}");
 }
 
 #[test]
@@ -376,6 +534,10 @@ fn a_reading_of_counters_that_is_itself_interrupted_does_not_end_all_sampling() 
         .for_each(|it| script.add(it));
     for blind in [0, 80_000_000, 900, 900] {
         script.add(blind);
+        if blind > 1_000_000 {
+            // The reading behind the stop that is filed.
+            script.add(0);
+        }
         for difference in [STEP, 30_000_000, STEP] {
             script.add(difference);
         }
@@ -394,5 +556,12 @@ fn a_reading_of_counters_that_is_itself_interrupted_does_not_end_all_sampling() 
         );
         watcher.run(Ticks(10_000))
     });
-    assert_eq!((watched.jumps.jumps().len(), watched.samples), (4, 4));
+    let causes: Vec<Cause> = watched
+        .jumps
+        .jumps()
+        .iter()
+        .map(|jump| jump.cause)
+        .collect();
+    assert_eq!((causes.len(), watched.samples), (5, 4));
+    assert_eq!(causes[1], Cause::NotWatched);
 }

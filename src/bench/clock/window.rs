@@ -26,47 +26,103 @@ pub struct Sum {
 /// The highest sums of windows that have no jump in common.
 ///
 /// The list is kept as the run goes: a window takes the place of those that it overlaps when its sum is higher than
-/// theirs. So the first is the highest of all windows; each other one is the highest that was found beside it.
+/// theirs. So the first is the highest of all windows, exactly. The others are windows beside it that were found on the
+/// way, and no more: a window that gave way to one that later gave way itself is not found again.
 #[derive(Debug)]
 pub struct SlidingWindows {
     length: u64,
-    inside: VecDeque<(u64, u64)>,
+    inside: VecDeque<Part>,
+    room: usize,
+    merged: bool,
     extra: u64,
+    jumps: u64,
     top: Vec<Sum>,
 }
 
+/// A jump in the window, or neighbours that are taken together.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    begin: u64,
+    extra: u64,
+    jumps: u64,
+}
+
+/// Parts that a window has room for, 6 MiB of them; that many jumps do not fit unless it is long.
+const MOST_ROOM: usize = 1 << 18;
+
 impl SlidingWindows {
-    /// Windows of so many ticks.
-    pub fn new(length: u64) -> Self {
-        const ROOM: usize = 1 << 14;
-        let mut inside: VecDeque<(u64, u64)> = std::iter::repeat_n((0, 1), ROOM).collect();
+    /// Windows of so many ticks, for jumps each longer than `baseline`. The memory is touched.
+    pub fn new(length: u64, baseline: u64) -> Self {
+        let fit = usize::try_from(length / baseline.max(1)).unwrap_or(MOST_ROOM);
+        Self::with_room(length, fit.saturating_add(2).min(MOST_ROOM))
+    }
+
+    fn with_room(length: u64, room: usize) -> Self {
+        let touched = Part {
+            begin: 0,
+            extra: 1,
+            jumps: 1,
+        };
+        let mut inside: VecDeque<Part> = std::iter::repeat_n(touched, room).collect();
         inside.clear();
         SlidingWindows {
             length,
             inside,
+            room,
+            merged: false,
             extra: 0,
+            jumps: 0,
             top: Vec::with_capacity(PLACES + 1),
         }
     }
 
     /// Takes the next jump: when it began, not before the one before it, and its length above the baseline.
     pub fn push(&mut self, begin: u64, extra: u64) {
-        while let Some(&(first, gone)) = self.inside.front() {
-            if begin - first < self.length {
+        while let Some(&first) = self.inside.front() {
+            if begin - first.begin < self.length {
                 break;
             }
             self.inside.pop_front();
-            self.extra -= gone;
+            self.extra -= first.extra;
+            self.jumps -= first.jumps;
         }
-        self.inside.push_back((begin, extra));
+        if self.inside.len() == self.room {
+            self.merge();
+        }
+        self.inside.push_back(Part {
+            begin,
+            extra,
+            jumps: 1,
+        });
         self.extra += extra;
-        let (first, _) = self.inside[0];
+        self.jumps += 1;
         self.offer(Sum {
-            begin: first,
+            begin: self.inside[0].begin,
             last: begin,
-            jumps: self.inside.len() as u64,
+            jumps: self.jumps,
             extra: self.extra,
         });
+    }
+
+    /// Takes neighbours together, two by two. The later one then leaves the window together with the earlier: sums can
+    /// be too low, never too high.
+    fn merge(&mut self) {
+        self.merged = true;
+        let parts = self.inside.len();
+        for at in 0..parts.div_ceil(2) {
+            let mut part = self.inside[2 * at];
+            if let Some(next) = self.inside.get(2 * at + 1) {
+                part.extra += next.extra;
+                part.jumps += next.jumps;
+            }
+            self.inside[at] = part;
+        }
+        self.inside.truncate(parts.div_ceil(2));
+    }
+
+    /// Whether a window had more jumps than there was room for: the sums are then lower bounds.
+    pub fn merged(&self) -> bool {
+        self.merged
     }
 
     fn offer(&mut self, sum: Sum) {
@@ -99,7 +155,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn of(length: u64, jumps: &[(u64, u64)]) -> Vec<Sum> {
-        let mut windows = SlidingWindows::new(length);
+        let mut windows = SlidingWindows::new(length, 1);
         jumps
             .iter()
             .for_each(|&(begin, extra)| windows.push(begin, extra));
@@ -152,6 +208,28 @@ mod tests {
                 .skip(1)
                 .all(|other| other.last < 120 || other.begin > 180)
         );
+    }
+
+    #[test]
+    fn only_the_first_is_exact() {
+        // The highest beside the first would be the jump at 0; it gave way to a window that gave way to the first.
+        let found = of(1000, &[(0, 10), (900, 1), (1800, 100)]);
+        assert_eq!(found, [sum(900, 1800, 2, 101)]);
+    }
+
+    #[test]
+    fn memory_does_not_grow_and_sums_are_then_lower_bounds() {
+        let mut windows = SlidingWindows::with_room(1000, 8);
+        let memory = windows.inside.capacity();
+        for at in 0..2000 {
+            windows.push(at * 10, 3);
+        }
+        assert_eq!(windows.inside.capacity(), memory);
+        assert!(windows.merged());
+        // A hundred jumps of 3 fit a window; of the merged ones one part in four at the most leaves too early.
+        let highest = windows.highest()[0];
+        assert!((200..=300).contains(&highest.extra), "{highest:?}");
+        assert_eq!(highest.extra, highest.jumps * 3);
     }
 
     #[test]

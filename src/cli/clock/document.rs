@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 
 use crate::bench::clock::cause::Cause;
 use crate::bench::clock::config::Config;
-use crate::bench::clock::distribution::percentiles;
+use crate::bench::clock::distribution::{Distribution, percentiles};
 use crate::bench::clock::jump::Jump;
 use crate::bench::clock::pattern::patterns;
+use crate::bench::clock::recorder::DIRECT;
 use crate::bench::clock::result::{ClockResult, CpuResult, Ended};
 use crate::host::counters::Risen;
 use crate::report::Record;
@@ -201,6 +202,8 @@ pub fn in_nanos<'a>(
 pub fn cpu_document(result: &ClockResult, cpu: &CpuResult, config: &Config) -> Value {
     let elapsed = result.nanos(cpu.end).0;
     let kept_above = (cpu.jumps.given_up() > 0).then(|| result.nanos(cpu.jumps.kept_above()).0);
+    let samples_above =
+        (cpu.jumps.samples_given_up() > 0).then(|| result.nanos(cpu.jumps.samples_kept_above()).0);
     let distribution = cpu.distribution.as_ref();
     let missing: Value = cpu
         .available
@@ -213,11 +216,13 @@ pub fn cpu_document(result: &ClockResult, cpu: &CpuResult, config: &Config) -> V
         "summary": summary_record(result, cpu),
         "baseline": cpu.baseline,
         "first_ten_ticks": cpu.first,
-        "percentiles_are": distribution.map(|it| if it.exact { "exact" } else { "exact below 4096 ticks, to 0.1 % above" }),
+        "percentiles_are": distribution.map(precision),
         "differences_kept_in": cpu.kept_in,
         "highest": cpu.highest.iter().map(|peak| json!({
             "t_ns": result.nanos(peak.begin).0, "jump_ticks": peak.length, "jump_ns": result.nanos(peak.length).0,
         })).collect::<Vec<_>>(),
+        "start_ns": result.nanos(cpu.start).0,
+        "cumulative_are": if cpu.windows_merged { "lower bounds" } else { "the first exact, the others found beside it" },
         "cumulative": cpu.windows.iter().map(|sum| json!({
             "t_ns": result.nanos(sum.begin).0, "last_jump_t_ns": result.nanos(sum.last).0, "jumps": sum.jumps,
             "above_baseline_ns": result.nanos(sum.extra).0,
@@ -225,14 +230,27 @@ pub fn cpu_document(result: &ClockResult, cpu: &CpuResult, config: &Config) -> V
         "causes": causes(result, cpu),
         "patterns": patterns(in_nanos(result, cpu), elapsed, config.window.0),
         "not_watched": {
-            "total_ns": result.nanos(cpu.blind).0, "share": cpu.blind_share(),
+            "total_ns": result.nanos(cpu.blind).0, "share": cpu.blind_share(), "longest_ns": result.nanos(cpu.longest_blind).0,
             "reading_counters_ns": result.nanos(cpu.sampling).0, "counters_read": cpu.samples,
         },
         "counters_not_readable": missing,
         "jumps_longer_than_this_are_in_the_file_ns": kept_above,
         "samples_with_cause_only": cpu.jumps.samples_given_up(),
+        "jumps_longer_than_this_have_their_samples_ns": samples_above,
         "thread": cpu.usage,
     })
+}
+
+/// How exact the percentiles are.
+fn precision(distribution: &Distribution) -> String {
+    match (distribution.exact, distribution.step) {
+        (true, _) => "exact".to_owned(),
+        (false, 1) => format!("exact below {DIRECT} ticks, to 0.1 % above"),
+        (false, step) => format!(
+            "in steps of {step} ticks, rounded down; to 0.1 % from {} ticks up",
+            DIRECT as u64 * step
+        ),
+    }
 }
 
 /// What was found, for `--json`.

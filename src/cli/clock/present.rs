@@ -24,7 +24,7 @@ pub fn text(result: &ClockResult, config: &Config, width: Option<usize>) -> Stri
     }
     if config.wants(Report::Cumulative) {
         let title = format!(
-            "highest sums of what jumps have above the baseline, in windows of {} that slide",
+            "highest sum of what jumps have above the baseline, in windows of {} that slide; from rank 2 on, others beside it",
             units::duration(config.window.0 as f64)
         );
         parts.push(titled(&title, window_table(result, width)));
@@ -293,6 +293,16 @@ fn closing(result: &ClockResult, config: &Config) -> String {
             ),
         ));
     }
+    if result.cpus.len() > 1 {
+        let latest = result.cpus.iter().map(|cpu| cpu.start).max().unwrap_or(0);
+        lines.push(labelled(
+            "start",
+            &format!(
+                "the first reading of the last CPU came {} after that of the first",
+                units::duration(result.nanos_f64(latest as f64))
+            ),
+        ));
+    }
     for judgement in &result.judgements {
         lines.push(format!(
             "limit {} on CPU {}: {} ({})",
@@ -329,11 +339,26 @@ fn notes(result: &ClockResult) -> Vec<String> {
     let not_sampled: u64 = result.cpus.iter().map(|cpu| cpu.not_sampled).sum();
     if not_sampled > 0 {
         notes.push(format!(
-            "{not_sampled} jumps are not sampled: reading counters may take a tenth of the time, for jumps below 1 us a \
-             hundredth"
+            "{not_sampled} jumps are not sampled: reading counters may take a tenth of the time, of that a hundredth for \
+             jumps below 1 us"
         ));
     }
     for cpu in &result.cpus {
+        if cpu.windows_merged {
+            notes.push(format!(
+                "CPU {}: there were more jumps in a window than there is room for: the sums over windows are lower bounds \
+                 (a shorter --window has room for all)",
+                cpu.cpu
+            ));
+        }
+        if cpu.jumps.samples_given_up() > 0 {
+            notes.push(format!(
+                "CPU {}: {} jumps up to {} have their cause in jumps.csv, but not its counters, which are kept for the longest",
+                cpu.cpu,
+                cpu.jumps.samples_given_up(),
+                units::duration(result.nanos_f64(cpu.jumps.samples_kept_above() as f64)),
+            ));
+        }
         if cpu.jumps.given_up() > 0 {
             notes.push(format!(
                 "CPU {}: jumps.csv, the pattern and what happened at once have all jumps above {}; {} others are only counted \

@@ -57,6 +57,12 @@ impl Risen {
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
+
+    /// By how much all of them rose together; each that was left out counts once.
+    pub fn total(&self) -> u64 {
+        let kept: u64 = self.rows().iter().map(|&(_, by)| u64::from(by)).sum();
+        kept + u64::from(self.left_out)
+    }
 }
 
 /// What was added to each counter between two readings.
@@ -206,10 +212,11 @@ impl CpuCounters {
         &self.available
     }
 
-    /// Reads all counters: what was added since the last time. The thread must be the one whose switches are meant.
+    /// Reads all counters: what was added since the last time. The thread must be the one whose switches are meant. Its
+    /// switches and faults while this reads belong to the reading and to none of the deltas; interrupts that come
+    /// meanwhile are found the next time.
     pub fn read(&mut self) -> Deltas {
-        let now = ThreadUsage::now();
-        let risen = now.since(std::mem::replace(&mut self.usage, now));
+        let risen = ThreadUsage::now().since(self.usage);
         let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         let mut deltas = Deltas {
             voluntary_switches: narrow(risen.voluntary_switches),
@@ -230,6 +237,7 @@ impl CpuCounters {
         if let Some(steal) = &mut self.steal {
             deltas.steal_ticks = steal.rise();
         }
+        self.usage = ThreadUsage::now();
         deltas
     }
 
@@ -276,6 +284,7 @@ mod tests {
             risen.push(row, 1);
         }
         assert_eq!((risen.rows().len(), risen.left_out), (8, 3));
+        assert_eq!(risen.total(), 11);
         assert!(!risen.is_empty() && Risen::default().is_empty());
     }
 }

@@ -75,6 +75,16 @@ impl Needs {
             locked_bytes: address_space_size().unwrap_or(0) + (BUFFERS + THREADS) * PAGE,
         }
     }
+
+    /// What a watch over the clock needs that keeps so many bytes: one core is enough to watch it.
+    pub fn of_a_watch(kept_bytes: u64) -> Self {
+        Self {
+            cores: 1,
+            better_cores: 1,
+            huge_pages: kept_bytes.div_ceil(2 << 20),
+            locked_bytes: kept_bytes,
+        }
+    }
 }
 
 /// What the checks are made on.
