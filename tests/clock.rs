@@ -421,10 +421,11 @@ fn stop(child: &Child, thread: &Path) -> Stop {
     }
 }
 
+/// What a thread needs to see the clock stand still, and to be seen to stand.
+const SLACK: f64 = 100_000.0;
+
 /// The jump of each stop: the one that begins while the process is told to stop, if the run began at `origin`.
 fn jumps_of<'a>(stops: &[Stop], jumps: &'a [Row], origin: f64) -> Vec<(Stop, Option<&'a Row>)> {
-    // What a thread needs to see the clock stand still, and to be seen to stand.
-    const SLACK: f64 = 100_000.0;
     let begins = |jump: &Row| origin + figure(jump, "t_ns");
     let of = |stop: &Stop| {
         let beginning = jumps.iter().filter(|jump| {
@@ -457,14 +458,21 @@ fn watch_stops() -> Vec<(Stop, Option<Row>)> {
         .into_iter()
         .filter(|jump| figure(jump, "jump_ns") > 2e6)
         .collect();
+    let mut begins: Vec<f64> = jumps.iter().map(|jump| figure(jump, "t_ns")).collect();
+    begins.sort_by(f64::total_cmp);
     // The file counts from the beginning of the watch: the one that lets most stops meet a jump.
     let origins = stops.iter().flat_map(|stop| {
         let middle = (stop.told + stop.stood) / 2.0;
-        jumps.iter().map(move |jump| middle - figure(jump, "t_ns"))
+        begins.iter().map(move |begin| middle - begin)
     });
     let met = |origin: f64| {
-        let all = jumps_of(&stops, &jumps, origin);
-        all.iter().filter(|(_, jump)| jump.is_some()).count()
+        let meets = |stop: &&Stop| {
+            let next = begins.partition_point(|begin| origin + begin < stop.told - SLACK);
+            begins
+                .get(next)
+                .is_some_and(|begin| origin + begin <= stop.stood + SLACK)
+        };
+        stops.iter().filter(meets).count()
     };
     let Some(origin) = origins.max_by_key(|&origin| met(origin)) else {
         return Vec::new();
