@@ -6,6 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use hcabench::host::{CpuSet, pinning};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
@@ -446,6 +447,14 @@ fn watch_stops() -> Vec<(Stop, Option<Row>)> {
         &out,
     );
     let thread = watching_thread(&child);
+    // On the watched CPU the helper would be a jump itself, and the stop that follows fall into the reading of counters.
+    let allowed = pinning::current_affinity().unwrap();
+    let name = std::fs::read_to_string(thread.join("comm")).unwrap();
+    let watched: CpuSet = name.trim().trim_start_matches("watch-").parse().unwrap();
+    let free = allowed.difference(&watched);
+    if !free.is_empty() {
+        pinning::pin_current_thread_to(&free).unwrap();
+    }
     let began = Instant::now();
     let mut stops = Vec::new();
     while began.elapsed() < Duration::from_secs(2) {
@@ -453,6 +462,8 @@ fn watch_stops() -> Vec<(Stop, Option<Row>)> {
         std::thread::sleep(Duration::from_millis(20 + 7 * (stops.len() as u64 * 5 % 8)));
         stops.push(stop(&child, &thread));
     }
+    // The next process inherits what this thread may use.
+    pinning::pin_current_thread_to(&allowed).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
     let jumps: Vec<Row> = rows(&out.join("jumps.csv"))
         .into_iter()
