@@ -152,7 +152,7 @@ impl ClockArguments {
 /// Watches the clock, or examines the TSC. Returns the exit code.
 ///
 /// # Errors
-/// [`UsageError`](super::UsageError) for bad input, others when the watch cannot be held.
+/// [`UsageError`] for bad input, others when the watch cannot be held.
 pub fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
     if arguments.trust {
         return trust::run(arguments);
