@@ -6,6 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use hcabench::host::{CpuSet, pinning};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
@@ -421,10 +422,11 @@ fn stop(child: &Child, thread: &Path) -> Stop {
     }
 }
 
+/// What a thread needs to see the clock stand still, and to be seen to stand.
+const SLACK: f64 = 100_000.0;
+
 /// The jump of each stop: the one that begins while the process is told to stop, if the run began at `origin`.
 fn jumps_of<'a>(stops: &[Stop], jumps: &'a [Row], origin: f64) -> Vec<(Stop, Option<&'a Row>)> {
-    // What a thread needs to see the clock stand still, and to be seen to stand.
-    const SLACK: f64 = 100_000.0;
     let begins = |jump: &Row| origin + figure(jump, "t_ns");
     let of = |stop: &Stop| {
         let beginning = jumps.iter().filter(|jump| {
@@ -445,6 +447,14 @@ fn watch_stops() -> Vec<(Stop, Option<Row>)> {
         &out,
     );
     let thread = watching_thread(&child);
+    // On the watched CPU the helper would be a jump itself, and the stop that follows fall into the reading of counters.
+    let allowed = pinning::current_affinity().unwrap();
+    let name = std::fs::read_to_string(thread.join("comm")).unwrap();
+    let watched: CpuSet = name.trim().trim_start_matches("watch-").parse().unwrap();
+    let free = allowed.difference(&watched);
+    if !free.is_empty() {
+        pinning::pin_current_thread_to(&free).unwrap();
+    }
     let began = Instant::now();
     let mut stops = Vec::new();
     while began.elapsed() < Duration::from_secs(2) {
@@ -452,19 +462,28 @@ fn watch_stops() -> Vec<(Stop, Option<Row>)> {
         std::thread::sleep(Duration::from_millis(20 + 7 * (stops.len() as u64 * 5 % 8)));
         stops.push(stop(&child, &thread));
     }
+    // The next process inherits what this thread may use.
+    pinning::pin_current_thread_to(&allowed).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
     let jumps: Vec<Row> = rows(&out.join("jumps.csv"))
         .into_iter()
         .filter(|jump| figure(jump, "jump_ns") > 2e6)
         .collect();
+    let mut begins: Vec<f64> = jumps.iter().map(|jump| figure(jump, "t_ns")).collect();
+    begins.sort_by(f64::total_cmp);
     // The file counts from the beginning of the watch: the one that lets most stops meet a jump.
     let origins = stops.iter().flat_map(|stop| {
         let middle = (stop.told + stop.stood) / 2.0;
-        jumps.iter().map(move |jump| middle - figure(jump, "t_ns"))
+        begins.iter().map(move |begin| middle - begin)
     });
     let met = |origin: f64| {
-        let all = jumps_of(&stops, &jumps, origin);
-        all.iter().filter(|(_, jump)| jump.is_some()).count()
+        let meets = |stop: &&Stop| {
+            let next = begins.partition_point(|begin| origin + begin < stop.told - SLACK);
+            begins
+                .get(next)
+                .is_some_and(|begin| origin + begin <= stop.stood + SLACK)
+        };
+        stops.iter().filter(meets).count()
     };
     let Some(origin) = origins.max_by_key(|&origin| met(origin)) else {
         return Vec::new();
