@@ -508,9 +508,14 @@ fn a_process_that_is_stopped_sees_a_jump_of_that_length_which_is_no_interrupt() 
         let found = watch_stops();
         let is_right = |(stop, jump): &(Stop, Option<Row>)| {
             let Some(jump) = jump else { return false };
-            assert!(!jump["cause"].starts_with("interrupt"), "{jump:?}");
             let length = figure(jump, "jump_ns");
-            (stop.shortest() * 0.9..=stop.longest() * 1.1).contains(&length)
+            let right = (stop.shortest() * 0.9..=stop.longest() * 1.1).contains(&length);
+            // Another length may be that of another jump, which began beside the stop.
+            assert!(
+                !right || !jump["cause"].starts_with("interrupt"),
+                "{jump:?}"
+            );
+            right
         };
         let right = found.iter().filter(|each| is_right(each)).count();
         rounds.push((right, found));

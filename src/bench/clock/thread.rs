@@ -62,7 +62,7 @@ impl ReadingUser for Prepared {
         // Percentiles that cannot be kept are counted.
         let counts =
             self.config.counts() || (kept.is_none() && self.config.wants(Report::Percentiles));
-        let counters = Counted::for_baseline((2.0 * self.baseline.quickest_mean()) as u64);
+        let counters = Counted::for_baseline(self.baseline.ticks());
         Ok(match (kept, counts) {
             (None, false) => self.watch(reading, Nothing, |_| (None, None)),
             (None, true) => self.watch(reading, counters, |counted| {

@@ -445,8 +445,14 @@ impl<'a, R: Reading, K: Recorder, S: Sampler> Watcher<'a, R, K, S> {
             let took = again.0.saturating_sub(seen.0);
             let charged = took - stop.min(took);
             self.watched.sampling += charged;
-            // Once in a while it is the reading that is interrupted: that must not stand for what it costs.
-            self.cost = took.min(self.cost * 2).max(1);
+            // Once in a while it is the reading that is interrupted: that must not stand for what it costs. Nor must the
+            // quickest one, and behind a clock that was set back nothing is known.
+            if again >= seen {
+                self.cost = took
+                    .min(self.cost * 2)
+                    .max(self.cost - self.cost / 16)
+                    .max(1);
+            }
             let credit = if length < self.short {
                 &mut self.short_credit
             } else {
