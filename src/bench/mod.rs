@@ -1,3 +1,4 @@
 //! The benchmarks. They do not know each other and never print; what they find leaves as data.
 
 pub mod hca;
+pub mod queue;

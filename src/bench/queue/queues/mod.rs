@@ -1,0 +1,1 @@
+//! The queues, one file each: those written here.
