@@ -3,7 +3,7 @@
 //! | concept | modules |
 //! | --- | --- |
 //! | what the machine is | [`topology`], [`huge_pages`], [`fingerprint`] |
-//! | where threads run | [`cpu_set`], [`placement`], [`compromise`], [`pinning`], [`priority`] |
+//! | where threads run | [`cpu_set`], [`placement`], [`core_pairs`], [`compromise`], [`pinning`], [`priority`] |
 //! | what must not happen in a hot loop | [`memory_lock`], [`page_faults`] |
 //! | how a run is ended from outside | [`interrupt`], [`wake`] |
 //! | whether it is fit to measure | [`readiness`] |
@@ -12,6 +12,7 @@
 //! clock costs belongs to [`crate::time`], and mapping memory to [`crate::buffer`].
 
 pub mod compromise;
+pub mod core_pairs;
 pub mod cpu_set;
 pub mod error;
 pub mod fingerprint;
@@ -30,6 +31,7 @@ pub mod topology;
 pub mod wake;
 
 pub use compromise::{Compromise, PlacementWarning};
+pub use core_pairs::{CorePair, CoreRelation};
 pub use cpu_set::CpuSet;
 pub use error::HostError;
 pub use fingerprint::Fingerprint;
