@@ -4,6 +4,9 @@
 
 pub mod hca;
 pub mod host;
+pub mod queue;
+
+mod output;
 
 #[cfg(feature = "rdma")]
 pub mod devices;
@@ -39,6 +42,8 @@ struct CommandLine {
 enum Command {
     /// List the RDMA devices, their ports and limits, and the pair that a run would choose
     Devices(DevicesArguments),
+    /// Measure what an enqueue and a dequeue cost, and how long an element stays in a queue between two threads
+    Queue(Box<queue::QueueArguments>),
     /// Tell whether this machine is ready to measure, and what to change; exit code 1 if something would spoil it
     Host(host::HostArguments),
 }
@@ -58,6 +63,7 @@ pub fn main() -> ExitCode {
     let done = match &line.command {
         None => hca::run(&line.hca),
         Some(Command::Devices(arguments)) => run_devices(arguments),
+        Some(Command::Queue(arguments)) => queue::run(arguments),
         Some(Command::Host(arguments)) => host::run(arguments),
     };
     match done {

@@ -133,34 +133,100 @@ pub struct OverRuns {
     pub modes: Option<TwoModes>,
 }
 
-impl PointResult {
-    /// A figure of each run, over all that have it; `None` if none has.
-    pub fn over_runs(&self, figure: impl Fn(&RunResult) -> Option<f64>) -> Option<OverRuns> {
-        let figures: Vec<f64> = self.runs.iter().filter_map(figure).collect();
-        // In thousandths, because the interval is one of whole numbers.
-        let scaled: Vec<i64> = figures
-            .iter()
-            .map(|figure| (figure * 1000.0).round() as i64)
-            .collect();
-        Some(OverRuns {
-            median: median_of(&figures)?,
-            interval: MedianInterval::of(&scaled).map(|interval| {
-                (
-                    interval.low_ns as f64 / 1000.0,
-                    interval.high_ns as f64 / 1000.0,
-                )
+/// A figure of each run, over all that have it; `None` if none has.
+pub fn over_runs(
+    runs: &[RunResult],
+    figure: impl Fn(&RunResult) -> Option<f64>,
+) -> Option<OverRuns> {
+    let figures: Vec<f64> = runs.iter().filter_map(figure).collect();
+    // In thousandths, because the interval is one of whole numbers.
+    let scaled: Vec<i64> = figures
+        .iter()
+        .map(|figure| (figure * 1000.0).round() as i64)
+        .collect();
+    let unscaled = |thousandths: i64| thousandths as f64 / 1000.0;
+    Some(OverRuns {
+        median: median_of(&figures)?,
+        interval: MedianInterval::of(&scaled)
+            .map(|interval| (unscaled(interval.low_ns), unscaled(interval.high_ns))),
+        modes: TwoModes::of(&figures),
+    })
+}
+
+/// As [`over_runs`], of the times.
+pub fn over_times(runs: &[RunResult], figure: impl Fn(&Times) -> Option<f64>) -> Option<OverRuns> {
+    over_runs(runs, |run| run.times.as_ref().and_then(&figure))
+}
+
+#[cfg(test)]
+pub(crate) mod made_up {
+    //! Runs for tests of what is made of them.
+
+    use super::*;
+
+    /// A clean run in which each enqueue took so many nanoseconds, each dequeue twice and each latency ten times as many.
+    pub(crate) fn run(enqueue_ns: i64) -> RunResult {
+        let summary = |ns: i64| Summary::of(&[ns - 1, ns, ns + 1]).unwrap();
+        let stamp = StampCost {
+            cost_ns: 12.5,
+            resolution_ns: Some(1.0),
+        };
+        RunResult {
+            times: Some(Times {
+                enqueue: summary(enqueue_ns),
+                dequeue: summary(2 * enqueue_ns),
+                latency: summary(10 * enqueue_ns),
+                intended: None,
+                depth: Depth { max: 5, mean: 1.5 },
             }),
-            modes: TwoModes::of(&figures),
-        })
+            throughput_per_s: 1e9 / enqueue_ns as f64,
+            failed: Ends {
+                sender: 3,
+                receiver: 7,
+            },
+            missed: Ends::default(),
+            stamp: Ends {
+                sender: stamp,
+                receiver: stamp,
+            },
+            page_faults: Ends::default(),
+            pages: Ends {
+                sender: PageKind::Huge,
+                receiver: PageKind::Huge,
+            },
+            counters: None,
+            verdict: Verdict {
+                sent: 3,
+                received: 3,
+                ..Verdict::default()
+            },
+        }
     }
 
-    /// As [`over_runs`](Self::over_runs), of the times.
-    pub fn over_times(&self, figure: impl Fn(&Times) -> Option<f64>) -> Option<OverRuns> {
-        self.over_runs(|run| run.times.as_ref().and_then(&figure))
+    #[test]
+    fn figures_over_runs_are_medians_with_their_bounds() {
+        let runs: Vec<RunResult> = [40, 41, 42, 43, 44, 45].map(run).into();
+        let found = over_times(&runs, |times| Some(times.enqueue.p50_ns)).unwrap();
+        assert_eq!(found.median, 42.5);
+        assert_eq!(found.interval, Some((40.0, 45.0)));
+        assert_eq!(found.modes, None);
+        assert_eq!(
+            over_times(&runs, |times| times.intended.as_ref().map(|s| s.p50_ns)),
+            None
+        );
+
+        let few = over_runs(&runs[..5], |run| Some(run.throughput_per_s)).unwrap();
+        assert_eq!(few.interval, None);
     }
 
-    /// The sum of a count over all runs.
-    pub fn total(&self, count: impl Fn(&RunResult) -> u64) -> u64 {
-        self.runs.iter().map(count).sum()
+    #[test]
+    fn two_rhythms_are_noticed() {
+        let runs: Vec<RunResult> = [40, 41, 90, 40, 91].map(run).into();
+        let modes = over_times(&runs, |times| Some(times.latency.p50_ns))
+            .unwrap()
+            .modes
+            .unwrap();
+        assert_eq!((modes.low, modes.low_runs), (400.0, 3));
+        assert_eq!((modes.high, modes.high_runs), (905.0, 2));
     }
 }

@@ -16,7 +16,7 @@ use super::interface::Queue;
 use super::judge::Verdict;
 use super::plan::{Plan, Point};
 use super::registry::{self, AllPayloads, QueueUser};
-use super::result::{Ends, Histograms, PointResult, RunResult};
+use super::result::{Ends, Histograms, PointResult, RunResult, over_runs};
 use super::threads::{self, EndReport, Notes, PREPARATION, Task, ThreadError};
 use crate::buffer::Bytes;
 use crate::host::{
@@ -238,8 +238,7 @@ impl Bench {
         if let Some(failure) = result.failure {
             return Err(RunError::NoSaturation(failure));
         }
-        let found = result
-            .over_runs(|run| Some(run.throughput_per_s))
+        let found = over_runs(&result.runs, |run| Some(run.throughput_per_s))
             .ok_or_else(|| RunError::NoSaturation("there was no run".to_owned()))?;
         self.saturations.insert(key, found.median);
         Ok(found.median)

@@ -1,7 +1,6 @@
 //! From arguments to files and a table: the run itself, as the user sees it.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::Context as _;
@@ -16,6 +15,7 @@ use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::result::PointResult;
 use crate::bench::hca::run::{RunError, Runner};
 use crate::cli::UsageError;
+use crate::cli::output::{bad_folder, default_folder, terminal_width, unless_closed, warning};
 use crate::host::fingerprint::Fingerprint;
 use crate::host::{HostError, interrupt};
 use crate::report::folder::{HISTOGRAM, LEFT_OUT, MESSAGES, SETTINGS, SUMMARY};
@@ -273,17 +273,8 @@ impl Sweep<'_> {
             }
             out.write_all(text.as_bytes())
         };
-        match written.and_then(|()| out.flush()) {
-            // A reader that has seen enough (head, a pager) is no failure.
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-            written => written,
-        }
+        unless_closed(written.and_then(|()| out.flush()))
     }
-}
-
-/// A warning in lines that fit, the later ones indented.
-fn warning(text: &str) -> String {
-    crate::cli::wrap(&format!("warning: {text}"), crate::cli::TEXT_WIDTH - 2).join("\n  ")
 }
 
 /// Bad input and what only looks like it: an error that another value of an option would avoid is the user's.
@@ -304,42 +295,11 @@ fn sort(error: RunError) -> anyhow::Error {
     }
 }
 
-fn bad_folder(out: &Path, error: &ReportError) -> anyhow::Error {
-    UsageError(format!("--out {}: {error}", out.display())).into()
-}
-
-/// `results/DATE-TIME`, with a number behind it if there is one already.
-fn default_folder(now: SystemTime) -> PathBuf {
-    let stamp = humantime::format_rfc3339_seconds(now).to_string();
-    let stamp = stamp.replace(['-', ':', 'Z'], "").replace('T', "-");
-    let base = Path::new("results").join(&stamp);
-    let mut candidates = (2..).map(|number| base.with_file_name(format!("{stamp}-{number}")));
-    if base.exists() {
-        candidates
-            .find(|candidate| !candidate.exists())
-            .unwrap_or(base)
-    } else {
-        base
-    }
-}
-
 fn bytes_on_disk(plan: &Plan, config: &Config) -> u64 {
     let of_point = |point: &Point| {
         u64::from(point.burst) * u64::from(config.repeat) * BYTES_PER_MESSAGE + BYTES_PER_POINT
     };
     plan.points.iter().map(of_point).sum()
-}
-
-/// Columns of the terminal; `None` when standard output is no terminal and nobody says how wide it will be shown.
-fn terminal_width() -> Option<usize> {
-    let told = || {
-        std::env::var("COLUMNS")
-            .ok()
-            .and_then(|text| text.parse().ok())
-    };
-    let found =
-        terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0));
-    found.or_else(told)
 }
 
 fn describe_end(end: &ChosenPort) -> String {

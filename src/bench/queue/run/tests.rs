@@ -75,11 +75,11 @@ impl Sender<Words<8>> for End {
             return false;
         }
         self.count += 1;
-        if self.fault == Fault::Drops && self.count % 100 == 0 {
+        if self.fault == Fault::Drops && self.count.is_multiple_of(100) {
             return true;
         }
         queue.push_back(element);
-        if self.fault == Fault::Reorders && self.count % 100 == 0 && queue.len() > 1 {
+        if self.fault == Fault::Reorders && self.count.is_multiple_of(100) && queue.len() > 1 {
             let last = queue.len() - 1;
             queue.swap(last, last - 1);
         }
@@ -103,7 +103,7 @@ impl Receiver<Words<8>> for End {
             Some(element) => {
                 self.count += 1;
                 self.last = Some(element);
-                let damaged = self.fault == Fault::Damages && self.count % 100 == 0;
+                let damaged = self.fault == Fault::Damages && self.count.is_multiple_of(100);
                 Some(if damaged {
                     other_words(element)
                 } else {

@@ -1,0 +1,1 @@
+//! The option table, from text to configuration.
