@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::buffer::HugePagePolicy;
 use crate::pacing::{
-    AfterMiss, Bursty, ConstantRate, ConstantWait, Idle, Interval, Jitter, Pacing,
+    AfterMiss, Bursty, ConstantRate, ConstantWait, Idle, Interval, Jitter, NoPause, Pacing,
 };
 use crate::time::{Clock, ClockKind, Ticks};
 
@@ -74,8 +74,8 @@ impl EndLoad {
         Duration::try_from_secs_f64(mean_ns * (1.0 + self.jitter) / 1e9).unwrap_or(Duration::MAX)
     }
 
-    /// The waiter that makes this load; `None` for the one that never pauses.
-    pub fn waiter<C: Clock>(&self, clock: &C, after_miss: AfterMiss) -> Option<Paced> {
+    /// The waiter that makes this load.
+    pub fn waiter<C: Clock>(&self, clock: &C, after_miss: AfterMiss) -> Paced {
         let with_jitter = |interval: Interval| {
             if self.jitter > 0.0 {
                 interval.with_jitter(Jitter::new(self.jitter, self.seed))
@@ -84,8 +84,8 @@ impl EndLoad {
             }
         };
         let waits = |wait_ns: f64| with_jitter(Interval::from_rate(clock, 1e9 / wait_ns));
-        Some(match self.load {
-            Load::None => return None,
+        match self.load {
+            Load::None => Paced::Not(NoPause),
             Load::ConstantWait { wait_ns } => Paced::Wait(ConstantWait::of(waits(wait_ns))),
             Load::ConstantRate { rate_per_s } => {
                 let interval = with_jitter(Interval::from_rate(clock, rate_per_s));
@@ -94,7 +94,7 @@ impl EndLoad {
             Load::Bursty { wait_ns, burst } => {
                 Paced::Bursty(Bursty::new(waits(wait_ns), burst, after_miss))
             }
-        })
+        }
     }
 }
 
@@ -114,10 +114,12 @@ impl fmt::Display for EndLoad {
     }
 }
 
-/// The waiters that do pause, as one: which it is, is asked while the thread would wait anyway. It keeps the number of
-/// compiled loops at two for each queue, payload, clock and measurer, instead of four.
+/// The waiters as one type: which it is, is asked after each operation, outside of every sample. Where no time is taken,
+/// and a nanosecond counts, the loop without a pause is compiled for itself.
 #[derive(Debug, Clone, Copy)]
 pub enum Paced {
+    /// No time at all.
+    Not(NoPause),
     /// The same time between two operations.
     Wait(ConstantWait),
     /// The same time from start to start.
@@ -130,6 +132,7 @@ impl Pacing for Paced {
     #[inline(always)]
     fn start_at(&mut self, now: Ticks) {
         match self {
+            Paced::Not(waiter) => waiter.start_at(now),
             Paced::Wait(waiter) => waiter.start_at(now),
             Paced::Rate(waiter) => waiter.start_at(now),
             Paced::Bursty(waiter) => waiter.start_at(now),
@@ -139,6 +142,7 @@ impl Pacing for Paced {
     #[inline(always)]
     fn pause<C: Clock>(&mut self, clock: &C, idle: impl Idle) {
         match self {
+            Paced::Not(waiter) => waiter.pause(clock, idle),
             Paced::Wait(waiter) => waiter.pause(clock, idle),
             Paced::Rate(waiter) => waiter.pause(clock, idle),
             Paced::Bursty(waiter) => waiter.pause(clock, idle),
@@ -147,6 +151,7 @@ impl Pacing for Paced {
 
     fn missed(&self) -> u64 {
         match self {
+            Paced::Not(waiter) => waiter.missed(),
             Paced::Wait(waiter) => waiter.missed(),
             Paced::Rate(waiter) => waiter.missed(),
             Paced::Bursty(waiter) => waiter.missed(),
@@ -155,6 +160,7 @@ impl Pacing for Paced {
 
     fn intended_starts(&self, start: Ticks, count: usize) -> Option<Vec<Ticks>> {
         match self {
+            Paced::Not(waiter) => waiter.intended_starts(start, count),
             Paced::Wait(waiter) => waiter.intended_starts(start, count),
             Paced::Rate(waiter) => waiter.intended_starts(start, count),
             Paced::Bursty(waiter) => waiter.intended_starts(start, count),

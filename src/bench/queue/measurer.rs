@@ -9,8 +9,8 @@ use crate::time::{Clock, Ticks};
 
 /// Takes note of the operations of one end.
 pub trait Measurer {
-    /// Whether the time of failed attempts belongs to the operation that succeeded at last.
-    const MEASURE_FAILED: bool;
+    /// Whether the time of failed attempts belongs to the operation that succeeded at last. Asked after one that failed.
+    fn measures_failed(&self) -> bool;
 
     /// An attempt is about to be made. Called again it replaces what was noted before.
     fn pre<C: Clock>(&mut self, clock: &C);
@@ -28,28 +28,33 @@ pub trait Measurer {
 /// One operation: what the element carries, and the time before and after the attempt that succeeded.
 pub type Record = [Ticks; 3];
 
-/// The clock before and after each operation. Where `FAILED`, the time before is that of the first attempt and not of
-/// the one that succeeded, and the clock is not read in between.
+/// The clock before and after each operation. Where failed attempts are measured, the time before is that of the first
+/// attempt and not of the one that succeeded, and the clock is not read in between.
 #[derive(Debug)]
-pub struct Timed<'a, const FAILED: bool> {
+pub struct Timed<'a> {
     records: &'a mut [Record],
+    measures_failed: bool,
     noted: usize,
     before: Ticks,
 }
 
-impl<'a, const FAILED: bool> Timed<'a, FAILED> {
+impl<'a> Timed<'a> {
     /// Notes into `records`, one after the other.
-    pub fn new(records: &'a mut [Record]) -> Self {
+    pub fn new(records: &'a mut [Record], measures_failed: bool) -> Self {
         Timed {
             records,
+            measures_failed,
             noted: 0,
             before: Ticks(0),
         }
     }
 }
 
-impl<const FAILED: bool> Measurer for Timed<'_, FAILED> {
-    const MEASURE_FAILED: bool = FAILED;
+impl Measurer for Timed<'_> {
+    #[inline(always)]
+    fn measures_failed(&self) -> bool {
+        self.measures_failed
+    }
 
     #[inline(always)]
     fn pre<C: Clock>(&mut self, clock: &C) {
@@ -90,8 +95,11 @@ impl<'a> Numbered<'a> {
 }
 
 impl Measurer for Numbered<'_> {
-    // The clock is not read anyway.
-    const MEASURE_FAILED: bool = true;
+    #[inline(always)]
+    fn measures_failed(&self) -> bool {
+        // The clock is not read anyway.
+        true
+    }
 
     #[inline(always)]
     fn pre<C: Clock>(&mut self, _clock: &C) {}
@@ -148,7 +156,7 @@ mod tests {
     fn a_second_pre_replaces_the_first_but_not_what_the_element_carries() {
         READINGS.set(0);
         let mut records = [[Ticks(0); 3]; 1];
-        let mut measurer = Timed::<false>::new(&mut records);
+        let mut measurer = Timed::new(&mut records, false);
         measurer.pre(&Counting);
         let stamp = measurer.stamp().get();
         measurer.pre(&Counting);
@@ -163,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_stamp_is_never_zero() {
-        let measurer = Timed::<true>::new(&mut []);
+        let measurer = Timed::new(&mut [], true);
         assert_eq!(measurer.stamp().get(), 1);
     }
 

@@ -57,7 +57,7 @@ pub struct RunResult {
     pub missed: Ends<u64>,
     /// What a time stamp cost on the CPU of each end right before the run.
     pub stamp: Ends<StampCost>,
-    /// Page faults in the loops.
+    /// Page faults in the loops, after the warm-up.
     pub page_faults: Ends<PageFaults>,
     /// The pages in which the stamps were noted.
     pub pages: Ends<PageKind>,

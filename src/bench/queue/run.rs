@@ -8,23 +8,22 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 
 use super::analysis::{self, Noted};
-use super::config::{Config, EndLoad, Measure};
+use super::config::{Config, Measure};
 use super::control::{Control, Ending};
 use super::counters::{CounterError, Counters};
-use super::element::{Element, Words};
-use super::interface::Queue;
+use super::element::Words;
 use super::judge::Verdict;
 use super::plan::{Plan, Point};
 use super::registry::{self, AllPayloads, QueueUser};
 use super::result::{Ends, Histograms, PointResult, RunResult, over_runs};
-use super::threads::{self, EndReport, Notes, PREPARATION, Task, ThreadError};
+use super::threads::{self, EndReport, Notes, PREPARATION, Start, Task, ThreadError};
 use crate::buffer::Bytes;
 use crate::host::{
-    HostError, MemoryLock, Placement, PlacementRequest, PlacementWarning, Role, RoleRequest,
-    Topology, interrupt, memory_lock, pinning,
+    HostError, MemoryLock, Placement, PlacementRequest, Role, RoleRequest, Topology, interrupt,
+    memory_lock, pinning,
 };
-use crate::pacing::AfterMiss;
-use crate::time::{AnyClock, Clock, ClockError, ClockUser, Ticks};
+use crate::pacing::{AfterMiss, Pacing};
+use crate::time::{AnyClock, Clock, ClockError, Ticks};
 
 /// How long a thread may take to leave its loop after it was told to.
 const GRACE: Duration = Duration::from_secs(2);
@@ -253,90 +252,28 @@ impl Bench {
         let placement = self.placement(point)?;
         // The rest of the process stays off the measuring CPUs, where there are others.
         pinning::pin_current_thread_to(&placement.supervisor)?;
-        let visitor = Visit {
-            point,
-            config: &self.config,
-            clock: self.clock,
-            warnings: placement.warnings,
-            repeat,
-            progress,
-        };
-        registry::visit(&point.queue, visitor)
-            .unwrap_or_else(|| Err(RunError::UnknownQueue(point.queue.clone())))
-    }
-}
-
-/// The runs of a point, on the way to the types of queue, element and clock.
-struct Visit<'a> {
-    point: &'a Point,
-    config: &'a Config,
-    clock: AnyClock,
-    warnings: Vec<PlacementWarning>,
-    repeat: u32,
-    progress: &'a mut dyn FnMut(u32),
-}
-
-impl QueueUser for Visit<'_> {
-    type Output = Result<PointResult, RunError>;
-
-    fn with<Q: AllPayloads>(self) -> Self::Output {
-        let clock = self.clock;
-        match self.point.payload {
-            8 => clock.visit(Typed::<Q, Words<1>>::new(self)),
-            64 => clock.visit(Typed::<Q, Words<8>>::new(self)),
-            256 => clock.visit(Typed::<Q, Words<32>>::new(self)),
-            other => Err(RunError::UnknownPayload(other)),
-        }
-    }
-}
-
-/// The same, with the types of queue and element known.
-struct Typed<'a, Q, T> {
-    visit: Visit<'a>,
-    types: std::marker::PhantomData<(Q, T)>,
-}
-
-impl<'a, Q, T> Typed<'a, Q, T> {
-    fn new(visit: Visit<'a>) -> Self {
-        Typed {
-            visit,
-            types: std::marker::PhantomData,
-        }
-    }
-}
-
-impl<Q: Queue<T>, T: Element> ClockUser for Typed<'_, Q, T> {
-    type Output = Result<PointResult, RunError>;
-
-    fn with<C: Clock>(self, clock: C) -> Self::Output {
-        let Visit {
-            point,
-            config,
-            warnings,
-            repeat,
-            progress,
-            ..
-        } = self.visit;
+        let start = registry::visit(&point.queue, StartOf(point.payload))
+            .ok_or_else(|| RunError::UnknownQueue(point.queue.clone()))?
+            .ok_or(RunError::UnknownPayload(point.payload))?;
         let mut result = PointResult {
             point: point.clone(),
             saturation_per_s: None,
             runs: Vec::with_capacity(repeat as usize),
             histograms: Histograms::default(),
             elements: Vec::new(),
-            placement_warnings: warnings,
+            placement_warnings: placement.warnings,
             failure: None,
         };
+        let expected = self.config.elements();
         for number in 0..repeat {
             progress(number);
-            let run = measure_run::<Q, T, C>(clock, point, config, number, &mut result)?;
-            let expected = config.elements();
-            if !run.verdict.is_clean(expected) {
-                let words = run.verdict.in_words(expected);
-                result.failure = Some(format!("run {} is wrong: {words}", number + 1));
-            }
+            let run = measure_run(self.clock, start, &self.config, number, &mut result)?;
+            let verdict = run.verdict;
             result.runs.push(run);
             // A queue that failed once is not worth another run.
-            if result.failure.is_some() {
+            if !verdict.is_clean(expected) {
+                let words = verdict.in_words(expected);
+                result.failure = Some(format!("run {} is wrong: {words}", number + 1));
                 break;
             }
         }
@@ -344,7 +281,23 @@ impl<Q: Queue<T>, T: Element> ClockUser for Typed<'_, Q, T> {
     }
 }
 
-fn task_of<C: Clock>(clock: C, point: &Point, config: &Config) -> Task<C> {
+/// Starts runs with elements of so many bytes.
+struct StartOf(usize);
+
+impl QueueUser for StartOf {
+    type Output = Option<Start>;
+
+    fn with<Q: AllPayloads>(self) -> Self::Output {
+        match self.0 {
+            8 => Some(threads::start::<Q, Words<1>>),
+            64 => Some(threads::start::<Q, Words<8>>),
+            256 => Some(threads::start::<Q, Words<32>>),
+            _ => None,
+        }
+    }
+}
+
+fn task_of(clock: AnyClock, point: &Point, config: &Config) -> Task {
     let (sending, receiving) = (point.sender.longest_pause(), point.receiver.longest_pause());
     let patience = config.timeout.saturating_add(sending.max(receiving));
     let per_element = SLOWEST_ELEMENT
@@ -370,23 +323,23 @@ fn task_of<C: Clock>(clock: C, point: &Point, config: &Config) -> Task<C> {
     }
 }
 
-/// Makes one run, checks it, and works out its figures.
-pub(super) fn measure_run<Q: Queue<T>, T: Element, C: Clock>(
-    clock: C,
-    point: &Point,
+/// Makes one run, checks it, and works out its figures; its elements go to `result`.
+pub(super) fn measure_run(
+    clock: AnyClock,
+    start: Start,
     config: &Config,
     number: u32,
     result: &mut PointResult,
 ) -> Result<RunResult, RunError> {
-    let task = task_of(clock, point, config);
-    let Ends { sender, receiver } = make_run::<Q, T, C>(&task)?;
+    let task = task_of(clock, &result.point, config);
+    let Ends { sender, receiver } = make_run(start, &task)?;
     let (sent, received) = (stamps_sent(&sender), stamps_received(&receiver));
     let verdict = Verdict::of(&sent, &received, receiver.tally.damaged);
     let mut times = None;
     if let (Notes::Times(sent), Notes::Times(received)) = (&sender.notes, &receiver.notes)
         && verdict.is_clean(config.elements())
     {
-        let intended = intended_starts(&task, &task.sender, sender.started);
+        let intended = intended_starts(&task, sender.started);
         let noted = Noted {
             sent,
             received,
@@ -395,24 +348,26 @@ pub(super) fn measure_run<Q: Queue<T>, T: Element, C: Clock>(
         };
         times = analysis::times(&clock, noted, &mut result.histograms);
         if config.keep_elements {
-            result
-                .elements
-                .extend(analysis::rows(&clock, noted, number));
+            let rows = analysis::rows(&clock, noted, number);
+            result.elements.extend(rows);
         }
     }
     let counted = receiver.tally.noted.saturating_sub(task.warmup);
-    let span = clock.to_nanos(Ticks(receiver.span[1].0.saturating_sub(receiver.span[0].0)));
+    let [began, ended] = receiver.span;
+    let span = clock.to_nanos(Ticks(ended.0.saturating_sub(began.0)));
+    let counters = sender
+        .counts
+        .zip(receiver.counts)
+        .map(|(sender, receiver)| Ends { sender, receiver });
+    let both = |of: fn(&EndReport) -> u64| Ends {
+        sender: of(&sender),
+        receiver: of(&receiver),
+    };
     Ok(RunResult {
         times,
         throughput_per_s: counted as f64 * 1e9 / span.0.max(1) as f64,
-        failed: Ends {
-            sender: sender.tally.failed,
-            receiver: receiver.tally.failed,
-        },
-        missed: Ends {
-            sender: sender.tally.missed,
-            receiver: receiver.tally.missed,
-        },
+        failed: both(|end| end.tally.failed),
+        missed: both(|end| end.tally.missed),
         stamp: Ends {
             sender: sender.stamp,
             receiver: receiver.stamp,
@@ -425,17 +380,13 @@ pub(super) fn measure_run<Q: Queue<T>, T: Element, C: Clock>(
             sender: sender.pages,
             receiver: receiver.pages,
         },
-        counters: sender
-            .counts
-            .zip(receiver.counts)
-            .map(|(sender, receiver)| Ends { sender, receiver }),
+        counters,
         verdict,
     })
 }
 
-fn intended_starts<C: Clock>(task: &Task<C>, load: &EndLoad, started: Ticks) -> Option<Vec<Ticks>> {
-    use crate::pacing::Pacing;
-    let waiter = load.waiter(&task.clock, AfterMiss::CatchUp)?;
+fn intended_starts(task: &Task, started: Ticks) -> Option<Vec<Ticks>> {
+    let waiter = task.sender.waiter(&task.clock, AfterMiss::CatchUp);
     waiter.intended_starts(started, task.elements())
 }
 
@@ -465,15 +416,13 @@ fn stamps_received(report: &EndReport) -> Vec<u64> {
 
 /// Runs both threads to their end. They leave their loops by themselves; the supervisor sees to signals, and to
 /// operations of a queue that never return.
-fn make_run<Q: Queue<T>, T: Element, C: Clock>(
-    task: &Task<C>,
-) -> Result<Ends<EndReport>, RunError> {
+fn make_run(start: Start, task: &Task) -> Result<Ends<EndReport>, RunError> {
     if let Some(signal) = interrupt::requested() {
         return Err(RunError::Interrupted(signal));
     }
     let control = Arc::new(Control::default());
     let (reports, incoming) = channel();
-    let handles = threads::start::<Q, T, C>(task, &control, &reports).map_err(|error| {
+    let handles = start(task, &control, &reports).map_err(|error| {
         control.stop();
         RunError::Spawn(error)
     })?;

@@ -78,7 +78,7 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
                     self.ending = ending;
                     return self;
                 }
-                if !M::MEASURE_FAILED {
+                if !self.measurer.measures_failed() {
                     self.measurer.pre(&self.clock);
                 }
             }
@@ -120,7 +120,7 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
                     self.ending = ending;
                     return self;
                 }
-                if !M::MEASURE_FAILED {
+                if !self.measurer.measures_failed() {
                     self.measurer.pre(&self.clock);
                 }
             };
@@ -155,9 +155,9 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
         found.take(most).map(|element| element.stamp()).collect()
     }
 
-    /// Whether all went through so far.
-    pub fn ending(&self) -> Ending {
-        self.ending
+    /// The end of the queue, to go on with.
+    pub fn into_queue(self) -> Q {
+        self.queue
     }
 
     /// What the loops have counted.

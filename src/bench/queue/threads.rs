@@ -1,10 +1,14 @@
 //! The two threads of one run: placed, their memory touched, started together, and reported on.
 //!
-//! The sender's thread makes the queue, so that its memory is near the sender. Nothing but the loops, the start and the
-//! flush at the end runs between the two readings of the page fault counter.
+//! The sender's thread makes the queue, so that its memory is near the sender. Page faults are counted while
+//! the elements that count go through, and in nothing else.
+//!
+//! Only the loops are compiled for each queue, element, clock and waiter; all else is behind [`Start`] and `dyn Loop`,
+//! which is called four times a run. Otherwise the compiler would be busy for ten minutes.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -17,8 +21,8 @@ use super::measurer::{Measurer, Numbered, Record, Timed};
 use super::runner::{Runner, Tally};
 use crate::buffer::{BufferError, HugePagePolicy, PageKind, StampBuffer};
 use crate::host::{HostError, PageFaults, Role, pinning};
-use crate::pacing::{AfterMiss, NoPause, Pacing};
-use crate::time::{Clock, StampCost, Ticks, measure_stamp_cost};
+use crate::pacing::{AfterMiss, Pacing};
+use crate::time::{AnyClock, Clock, ClockUser, StampCost, Ticks, measure_stamp_cost};
 
 /// How long an end may take to make its queue and touch its memory.
 pub(super) const PREPARATION: Duration = Duration::from_secs(120);
@@ -27,8 +31,8 @@ const MOST_LEFTOVERS: usize = 64;
 
 /// A run to be made.
 #[derive(Debug, Clone)]
-pub(super) struct Task<C> {
-    pub(super) clock: C,
+pub(super) struct Task {
+    pub(super) clock: AnyClock,
     pub(super) sender_cpu: usize,
     pub(super) receiver_cpu: usize,
     pub(super) sender: EndLoad,
@@ -45,7 +49,7 @@ pub(super) struct Task<C> {
     pub(super) limit: Duration,
 }
 
-impl<C> Task<C> {
+impl Task {
     pub(super) fn elements(&self) -> usize {
         self.warmup + self.count
     }
@@ -118,44 +122,75 @@ pub(super) struct EndReport {
 /// What each thread sends, once.
 pub(super) type Report = (Role, Result<EndReport, ThreadError>);
 
-/// Starts both threads of a run.
-pub(super) fn start<Q: Queue<T>, T: Element, C: Clock>(
-    task: &Task<C>,
+/// What a loop is made of beside the queue.
+struct Parts<'a> {
+    clock: AnyClock,
+    control: &'a Control,
+    patience: Patience,
+    waiter: Paced,
+    measures_failed: bool,
+    notes: &'a mut Notes,
+}
+
+/// Makes the loop of an end, in the thread that will run it.
+type Make =
+    Box<dyn for<'a> FnOnce(&Task, Parts<'a>) -> Result<Box<dyn Loop + 'a>, ThreadError> + Send>;
+
+/// Starts both threads of a run: a queue of one kind and elements of one size. Everything behind it knows neither, so
+/// that only the loops are compiled for each.
+pub(super) type Start =
+    fn(&Task, &Arc<Control>, &Sender<Report>) -> std::io::Result<[JoinHandle<()>; 2]>;
+
+/// [`Start`] for a kind of queue and element.
+pub(super) fn start<Q: Queue<T>, T: Element>(
+    task: &Task,
     control: &Arc<Control>,
     reports: &Sender<Report>,
 ) -> std::io::Result<[JoinHandle<()>; 2]> {
     let (give, take) = channel::<Q::Receiver>();
-    let spawn =
-        |role, name: &str, work: Box<dyn FnOnce() -> Result<EndReport, ThreadError> + Send>| {
-            let (reports, control) = (reports.clone(), Arc::clone(control));
-            std::thread::Builder::new()
-                .name(name.to_owned())
-                .spawn(move || {
-                    let other_end = StopUnlessDone(Some(control));
-                    let report = work();
-                    if report.is_ok() {
-                        other_end.keep();
-                    }
-                    // Nobody listens once the supervisor has given up.
-                    let _ = reports.send((role, report));
-                })
-        };
-    let (of_sender, of_receiver) = (task.clone(), task.clone());
-    let (with_sender, with_receiver) = (Arc::clone(control), Arc::clone(control));
+    let sender: Make = Box::new(move |task, parts| {
+        let (sender, receiver) = Q::with_capacity(task.capacity)?;
+        if give.send(receiver).is_err() {
+            return Err(ThreadError::Alone);
+        }
+        Ok(loop_of::<In, T, _>(sender, parts))
+    });
+    let receiver: Make = Box::new(move |_, parts| {
+        let receiver = take
+            .recv_timeout(PREPARATION)
+            .map_err(|_| ThreadError::Alone)?;
+        Ok(loop_of::<Out, T, _>(receiver, parts))
+    });
     Ok([
-        spawn(
-            Role::Sender,
-            "hcabench-send",
-            Box::new(move || run_sender::<Q, T, C>(&of_sender, &with_sender, &give)),
-        )?,
-        spawn(
-            Role::Receiver,
-            "hcabench-recv",
-            Box::new(move || {
-                run_receiver::<Q::Receiver, T, C>(&of_receiver, &with_receiver, &take)
-            }),
-        )?,
+        spawn(Role::Sender, task, control, reports, sender)?,
+        spawn(Role::Receiver, task, control, reports, receiver)?,
     ])
+}
+
+fn spawn(
+    role: Role,
+    task: &Task,
+    control: &Arc<Control>,
+    reports: &Sender<Report>,
+    make: Make,
+) -> std::io::Result<JoinHandle<()>> {
+    let name = if role == Role::Sender {
+        "hcabench-send"
+    } else {
+        "hcabench-recv"
+    };
+    let (task, control, reports) = (task.clone(), Arc::clone(control), reports.clone());
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(move || {
+            let other_end = StopUnlessDone(Some(Arc::clone(&control)));
+            let report = run_end(role, &task, &control, make);
+            if report.is_ok() {
+                other_end.keep();
+            }
+            // Nobody listens once the supervisor has given up.
+            let _ = reports.send((role, report));
+        })
 }
 
 /// Stops the other end when this one fails, or panics in a queue.
@@ -175,249 +210,292 @@ impl Drop for StopUnlessDone {
     }
 }
 
-fn run_sender<Q: Queue<T>, T: Element, C: Clock>(
-    task: &Task<C>,
-    control: &Control,
-    give: &Sender<Q::Receiver>,
-) -> Result<EndReport, ThreadError> {
-    pinning::pin_current_thread(task.sender_cpu)?;
-    let (sender, receiver) = Q::with_capacity(task.capacity)?;
-    if give.send(receiver).is_err() {
-        return Err(ThreadError::Alone);
+/// An end with its loop, whose types are hidden: it is called a few times a run.
+trait Loop {
+    /// Begins the schedule, and returns when that was.
+    fn start(&mut self) -> Ticks;
+    /// Lets so many elements through.
+    fn run(&mut self, count: usize);
+    /// Hands over what is held back.
+    fn flush(&mut self);
+    /// What was counted.
+    fn tally(&self) -> Tally;
+    /// What is left in the queue, at most so many.
+    fn leftovers(&mut self, most: usize) -> Vec<u64>;
+}
+
+/// Which of the two loops an end `Q` runs.
+trait Direction<T, Q> {
+    fn run<M: Measurer, W: Pacing, C: Clock>(
+        runner: Runner<'_, Q, M, W, C>,
+        count: usize,
+    ) -> Runner<'_, Q, M, W, C>;
+
+    fn flush<M: Measurer, W: Pacing, C: Clock>(_runner: &mut Runner<'_, Q, M, W, C>) {}
+
+    fn leftovers<M: Measurer, W: Pacing, C: Clock>(
+        _runner: &mut Runner<'_, Q, M, W, C>,
+        _most: usize,
+    ) -> Vec<u64> {
+        Vec::new()
     }
-    // Numbers are known beforehand.
-    let room = match task.measure {
-        Measure::Time => task.elements(),
-        Measure::Throughput | Measure::Counters => 0,
-    };
-    let mut end = End::prepare(task, control)?;
-    let waiter = task.sender.waiter(&task.clock, AfterMiss::CatchUp);
-    let mut notes = Notes::new(task.measure, room, task.huge_pages)?;
-    match &mut notes {
-        Notes::Times(records) if task.measure_failed => {
-            end.send::<T, _, _>(sender, Timed::<true>::new(records), waiter)?;
-        }
-        Notes::Times(records) => {
-            end.send::<T, _, _>(sender, Timed::<false>::new(records), waiter)?
-        }
-        Notes::Numbers(numbers) => end.send::<T, _, _>(sender, Numbered::new(numbers), waiter)?,
+}
+
+/// Into the queue.
+struct In;
+
+impl<T: Element, S: interface::Sender<T>> Direction<T, S> for In {
+    fn run<M: Measurer, W: Pacing, C: Clock>(
+        runner: Runner<'_, S, M, W, C>,
+        count: usize,
+    ) -> Runner<'_, S, M, W, C> {
+        runner.send::<T>(count)
     }
-    end.report(notes)
-}
 
-fn run_receiver<R: interface::Receiver<T>, T: Element, C: Clock>(
-    task: &Task<C>,
-    control: &Control,
-    take: &Receiver<R>,
-) -> Result<EndReport, ThreadError> {
-    pinning::pin_current_thread(task.receiver_cpu)?;
-    let receiver = take
-        .recv_timeout(PREPARATION)
-        .map_err(|_| ThreadError::Alone)?;
-    let mut end = End::prepare(task, control)?;
-    let waiter = task.receiver.waiter(&task.clock, AfterMiss::StartOver);
-    let mut notes = Notes::new(task.measure, task.elements(), task.huge_pages)?;
-    match &mut notes {
-        Notes::Times(records) if task.measure_failed => {
-            end.receive::<T, _, _>(receiver, Timed::<true>::new(records), waiter)?;
-        }
-        Notes::Times(records) => {
-            end.receive::<T, _, _>(receiver, Timed::<false>::new(records), waiter)?;
-        }
-        Notes::Numbers(numbers) => {
-            end.receive::<T, _, _>(receiver, Numbered::new(numbers), waiter)?;
-        }
+    fn flush<M: Measurer, W: Pacing, C: Clock>(runner: &mut Runner<'_, S, M, W, C>) {
+        runner.flush::<T>();
     }
-    end.report(notes)
 }
 
-/// A thread's end of a run: what goes into the loops, and what came of them.
-struct End<'a, C> {
-    task: &'a Task<C>,
-    control: &'a Control,
-    stamp: StampCost,
-    counters: Option<Counters>,
-    outcome: Option<Outcome>,
+/// Out of the queue.
+struct Out;
+
+impl<T: Element, R: interface::Receiver<T>> Direction<T, R> for Out {
+    fn run<M: Measurer, W: Pacing, C: Clock>(
+        runner: Runner<'_, R, M, W, C>,
+        count: usize,
+    ) -> Runner<'_, R, M, W, C> {
+        runner.receive::<T>(count)
+    }
+
+    fn leftovers<M: Measurer, W: Pacing, C: Clock>(
+        runner: &mut Runner<'_, R, M, W, C>,
+        most: usize,
+    ) -> Vec<u64> {
+        runner.leftovers::<T>(most)
+    }
 }
 
-struct Outcome {
-    tally: Tally,
-    started: Ticks,
-    span: [Ticks; 2],
-    faults: PageFaults,
-    counts: Option<Counts>,
-    leftovers: Vec<u64>,
+/// A runner between two calls.
+struct Running<'a, D, T, Q, M, W, C> {
+    runner: Option<Runner<'a, Q, M, W, C>>,
+    types: PhantomData<(D, T)>,
 }
 
-impl<'a, C: Clock> End<'a, C> {
-    fn prepare(task: &'a Task<C>, control: &'a Control) -> Result<Self, ThreadError> {
-        let counters = match task.measure {
-            Measure::Counters => Some(Counters::open()?),
-            Measure::Time | Measure::Throughput => None,
-        };
-        Ok(End {
-            task,
+const AT_REST: &str = "the runner is given back by its loop";
+
+impl<D: Direction<T, Q>, T, Q, M: Measurer, W: Pacing, C: Clock> Loop
+    for Running<'_, D, T, Q, M, W, C>
+{
+    fn start(&mut self) -> Ticks {
+        self.runner.as_mut().expect(AT_REST).start()
+    }
+
+    fn run(&mut self, count: usize) {
+        let runner = self.runner.take().expect(AT_REST);
+        self.runner = Some(D::run(runner, count));
+    }
+
+    fn flush(&mut self) {
+        D::flush(self.runner.as_mut().expect(AT_REST));
+    }
+
+    fn tally(&self) -> Tally {
+        self.runner.as_ref().expect(AT_REST).tally()
+    }
+
+    fn leftovers(&mut self, most: usize) -> Vec<u64> {
+        D::leftovers(self.runner.as_mut().expect(AT_REST), most)
+    }
+}
+
+/// The loop for these notes: with time stamps compiled for each clock, without them for the clock of the pauses as it
+/// comes, and once more for no pause at all.
+fn loop_of<'a, D, T, Q>(queue: Q, parts: Parts<'a>) -> Box<dyn Loop + 'a>
+where
+    D: Direction<T, Q> + 'a,
+    T: 'a,
+    Q: 'a,
+{
+    let Parts {
+        clock,
+        control,
+        patience,
+        waiter,
+        measures_failed,
+        notes,
+    } = parts;
+    match notes {
+        Notes::Times(records) => clock.visit(ForClock::<D, T, Q> {
+            queue,
+            measurer: Timed::new(records, measures_failed),
+            waiter,
             control,
-            stamp: measure_stamp_cost(&task.clock),
-            counters,
-            outcome: None,
-        })
-    }
-
-    fn patience(&self) -> Patience {
-        Patience::new(self.task.patience)
-    }
-
-    /// The sending loop, with the waiter as a type of its own.
-    fn send<T: Element, S, M>(
-        &mut self,
-        queue: S,
-        measurer: M,
-        waiter: Option<Paced>,
-    ) -> Result<(), ThreadError>
-    where
-        S: interface::Sender<T>,
-        M: Measurer,
-    {
-        match waiter {
-            None => self.send_with::<T, _, _, _>(queue, measurer, NoPause),
-            Some(paced) => self.send_with::<T, _, _, _>(queue, measurer, paced),
+            patience,
+            types: PhantomData,
+        }),
+        Notes::Numbers(numbers) => {
+            let measurer = Numbered::new(numbers);
+            match waiter {
+                Paced::Not(waiter) => boxed::<D, T, _, _, _, _>(Runner::new(
+                    queue, measurer, waiter, clock, control, patience,
+                )),
+                waiter => boxed::<D, T, _, _, _, _>(Runner::new(
+                    queue, measurer, waiter, clock, control, patience,
+                )),
+            }
         }
     }
+}
 
-    fn send_with<T: Element, S, M, W>(
-        &mut self,
-        queue: S,
-        measurer: M,
-        waiter: W,
-    ) -> Result<(), ThreadError>
-    where
-        S: interface::Sender<T>,
-        M: Measurer,
-        W: Pacing,
-    {
-        let (clock, patience) = (self.task.clock, self.patience());
-        let runner = Runner::new(queue, measurer, waiter, clock, self.control, patience);
-        let (warmup, count) = (self.task.warmup, self.task.count);
-        let runner = self.run(
-            runner,
-            |runner| runner.send::<T>(warmup),
-            |runner| {
-                let mut runner = runner.send::<T>(count);
-                runner.flush::<T>();
-                runner
-            },
-        )?;
-        // The queue lives until the receiver has what is in it.
-        self.control.set_sender_done();
-        drop(runner);
-        Ok(())
+fn boxed<'a, D, T, Q, M, W, C>(runner: Runner<'a, Q, M, W, C>) -> Box<dyn Loop + 'a>
+where
+    D: Direction<T, Q> + 'a,
+    T: 'a,
+    Q: 'a,
+    M: Measurer + 'a,
+    W: Pacing + 'a,
+    C: Clock,
+{
+    Box::new(Running {
+        runner: Some(runner),
+        types: PhantomData::<(D, T)>,
+    })
+}
+
+/// What waits for the type of the clock.
+struct ForClock<'a, D, T, Q> {
+    queue: Q,
+    measurer: Timed<'a>,
+    waiter: Paced,
+    control: &'a Control,
+    patience: Patience,
+    types: PhantomData<(D, T)>,
+}
+
+impl<'a, D, T, Q> ClockUser for ForClock<'a, D, T, Q>
+where
+    D: Direction<T, Q> + 'a,
+    T: 'a,
+    Q: 'a,
+{
+    type Output = Box<dyn Loop + 'a>;
+
+    fn with<C: Clock>(self, clock: C) -> Self::Output {
+        boxed::<D, T, _, _, _, _>(Runner::new(
+            self.queue,
+            self.measurer,
+            self.waiter,
+            clock,
+            self.control,
+            self.patience,
+        ))
     }
+}
 
-    /// The receiving loop, with the waiter as a type of its own.
-    fn receive<T: Element, R, M>(
-        &mut self,
-        queue: R,
-        measurer: M,
-        waiter: Option<Paced>,
-    ) -> Result<(), ThreadError>
-    where
-        R: interface::Receiver<T>,
-        M: Measurer,
-    {
-        match waiter {
-            None => self.receive_with::<T, _, _, _>(queue, measurer, NoPause),
-            Some(paced) => self.receive_with::<T, _, _, _>(queue, measurer, paced),
+/// What a thread does, from its place to its report.
+fn run_end(
+    role: Role,
+    task: &Task,
+    control: &Control,
+    make: Make,
+) -> Result<EndReport, ThreadError> {
+    let is_sender = role == Role::Sender;
+    let (cpu, load, after_miss) = if is_sender {
+        (task.sender_cpu, task.sender, AfterMiss::CatchUp)
+    } else {
+        (task.receiver_cpu, task.receiver, AfterMiss::StartOver)
+    };
+    pinning::pin_current_thread(cpu)?;
+    // Numbers that were sent are known without notes.
+    let room = if is_sender && task.measure != Measure::Time {
+        0
+    } else {
+        task.elements()
+    };
+    let mut notes = Notes::new(task.measure, room, task.huge_pages)?;
+    let mut counters = match task.measure {
+        Measure::Counters => Some(Counters::open()?),
+        Measure::Time | Measure::Throughput => None,
+    };
+    let stamp = task.clock.visit(StampCostOf);
+    let parts = Parts {
+        clock: task.clock,
+        control,
+        patience: Patience::new(task.patience),
+        waiter: load.waiter(&task.clock, after_miss),
+        measures_failed: task.measure_failed,
+        notes: &mut notes,
+    };
+    let mut end = make(task, parts)?;
+    touch_stack();
+
+    let mut before = PageFaults::default();
+    let mut work = || {
+        if !control.start_together() {
+            return Ok(None);
         }
-    }
+        let started = end.start();
+        end.run(task.warmup);
+        // Here and not before: the first elements bring the loop's own code into memory.
+        before = PageFaults::of_current_thread()?;
+        let began = task.clock.now();
+        // Who gave up while warming up does not wait a second time.
+        if end.tally().ending == Ending::Complete {
+            end.run(task.count);
+        }
+        end.flush();
+        Ok(Some((started, [began, task.clock.now()])))
+    };
+    let (done, counts): (Result<_, HostError>, _) = match &mut counters {
+        None => (work(), None),
+        Some(counters) => {
+            let (done, counts) = counters.during(work)?;
+            (done, Some(counts))
+        }
+    };
+    let faults = PageFaults::of_current_thread()?.since(&before);
+    let (started, span) = done?.ok_or(ThreadError::Alone)?;
 
-    fn receive_with<T: Element, R, M, W>(
-        &mut self,
-        queue: R,
-        measurer: M,
-        waiter: W,
-    ) -> Result<(), ThreadError>
-    where
-        R: interface::Receiver<T>,
-        M: Measurer,
-        W: Pacing,
-    {
-        let (clock, patience) = (self.task.clock, self.patience());
-        let runner = Runner::new(queue, measurer, waiter, clock, self.control, patience);
-        let (warmup, count) = (self.task.warmup, self.task.count);
-        let mut runner = self.run(
-            runner,
-            |runner| runner.receive::<T>(warmup),
-            |runner| runner.receive::<T>(count),
-        )?;
-        self.control.set_receiver_done();
+    let mut leftovers = Vec::new();
+    if is_sender {
+        control.set_sender_done();
+    } else {
+        control.set_receiver_done();
         // The sender leaves as soon as it sees that, or was done before; the supervisor has a limit as well.
-        while !self.control.sender_done() && !self.control.stopped() {
+        while !control.sender_done() && !control.stopped() {
             std::thread::yield_now();
         }
-        if let Some(outcome) = &mut self.outcome {
-            outcome.leftovers = runner.leftovers::<T>(MOST_LEFTOVERS);
-        }
-        Ok(())
+        leftovers = end.leftovers(MOST_LEFTOVERS);
     }
+    let tally = end.tally();
+    drop(end);
+    Ok(EndReport {
+        tally,
+        started,
+        span,
+        stamp,
+        faults,
+        pages: notes.pages(),
+        counts,
+        leftovers,
+        notes,
+    })
+}
 
-    /// Starts with the other end, warms up, and measures.
-    fn run<Q, M: Measurer, W: Pacing>(
-        &mut self,
-        mut runner: Runner<'a, Q, M, W, C>,
-        warm_up: impl FnOnce(Runner<'a, Q, M, W, C>) -> Runner<'a, Q, M, W, C>,
-        measured: impl FnOnce(Runner<'a, Q, M, W, C>) -> Runner<'a, Q, M, W, C>,
-    ) -> Result<Runner<'a, Q, M, W, C>, ThreadError> {
-        let clock = self.task.clock;
-        let control = self.control;
-        let before = PageFaults::of_current_thread()?;
-        let work = || {
-            if !control.start_together() {
-                return None;
-            }
-            let started = runner.start();
-            let runner = warm_up(runner);
-            let began = clock.now();
-            // Who gave up while warming up does not wait a second time.
-            let runner = if runner.tally().ending == Ending::Complete {
-                measured(runner)
-            } else {
-                runner
-            };
-            Some((runner, started, [began, clock.now()]))
-        };
-        let (done, counts) = match &mut self.counters {
-            None => (work(), None),
-            Some(counters) => {
-                let (done, counts) = counters.during(work)?;
-                (done, Some(counts))
-            }
-        };
-        let faults = PageFaults::of_current_thread()?.since(&before);
-        let (runner, started, span) = done.ok_or(ThreadError::Alone)?;
-        self.outcome = Some(Outcome {
-            tally: runner.tally(),
-            started,
-            span,
-            faults,
-            counts,
-            leftovers: Vec::new(),
-        });
-        Ok(runner)
-    }
+/// The price of a stamp on the CPU that asks.
+struct StampCostOf;
 
-    fn report(self, notes: Notes) -> Result<EndReport, ThreadError> {
-        let outcome = self.outcome.ok_or(ThreadError::Alone)?;
-        Ok(EndReport {
-            tally: outcome.tally,
-            started: outcome.started,
-            span: outcome.span,
-            stamp: self.stamp,
-            faults: outcome.faults,
-            pages: notes.pages(),
-            counts: outcome.counts,
-            leftovers: outcome.leftovers,
-            notes,
-        })
+impl ClockUser for StampCostOf {
+    type Output = StampCost;
+
+    fn with<C: Clock>(self, clock: C) -> StampCost {
+        measure_stamp_cost(&clock)
     }
+}
+
+/// Touches the part of the stack that the loops will use, so that their first call causes no page fault.
+#[inline(never)]
+fn touch_stack() {
+    std::hint::black_box(&mut [1_u8; 64 << 10]);
 }

@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::*;
-use crate::bench::queue::config::Load;
-use crate::bench::queue::interface::{Ends as QueueEnds, QueueError, Receiver, Sender};
+use crate::bench::queue::config::{EndLoad, Load};
+use crate::bench::queue::element::Element;
+use crate::bench::queue::interface::{Ends as QueueEnds, Queue, QueueError, Receiver, Sender};
 use crate::bench::queue::plan::Cpus;
 use crate::buffer::HugePagePolicy;
-use crate::time::{ClockKind, Monotonic};
+use crate::time::ClockKind;
 
 /// What a test queue does wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,6 +178,14 @@ fn point() -> Point {
     }
 }
 
+fn clock() -> AnyClock {
+    AnyClock::prepare(ClockKind::Monotonic).unwrap()
+}
+
+fn start_of<const FAULT: usize>() -> Start {
+    threads::start::<Faulty<FAULT>, Words<8>>
+}
+
 fn empty(point: &Point) -> PointResult {
     PointResult {
         point: point.clone(),
@@ -198,9 +207,7 @@ fn run_at<const FAULT: usize>(point: &Point, config: &Config) -> (RunResult, Poi
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let mut result = empty(point);
-    let clock = Monotonic::default();
-    let run =
-        measure_run::<Faulty<FAULT>, Words<8>, _>(clock, point, config, 0, &mut result).unwrap();
+    let run = measure_run(clock(), start_of::<FAULT>(), config, 0, &mut result).unwrap();
     (run, result)
 }
 
@@ -307,25 +314,25 @@ fn an_operation_that_blocks_ends_the_run_with_an_error() {
     let (point, config) = (point(), config(Measure::Time));
     let task = Task {
         limit: Duration::from_millis(100),
-        ..task_of(Monotonic::default(), &point, &config)
+        ..task_of(clock(), &point, &config)
     };
-    let error = make_run::<Faulty<7>, Words<8>, _>(&task).unwrap_err();
+    let error = make_run(start_of::<7>(), &task).unwrap_err();
     let expected = RunError::Stuck { role: Role::Sender };
     assert_eq!(error.to_string(), expected.to_string());
 }
 
 #[test]
 fn a_queue_that_panics_is_an_error() {
-    let task = task_of(Monotonic::default(), &point(), &config(Measure::Time));
-    let error = make_run::<Faulty<8>, Words<8>, _>(&task).unwrap_err();
+    let task = task_of(clock(), &point(), &config(Measure::Time));
+    let error = make_run(start_of::<8>(), &task).unwrap_err();
     assert!(matches!(error, RunError::Panicked), "{error}");
 }
 
 #[test]
 fn a_cpu_that_does_not_exist_is_the_error_and_not_that_the_other_end_waits() {
-    let mut task = task_of(Monotonic::default(), &point(), &config(Measure::Time));
+    let mut task = task_of(clock(), &point(), &config(Measure::Time));
     task.receiver_cpu = 60_000;
-    let error = make_run::<Faulty<0>, Words<8>, _>(&task).unwrap_err();
+    let error = make_run(start_of::<0>(), &task).unwrap_err();
     assert!(
         matches!(
             error,
