@@ -8,6 +8,20 @@ use std::num::NonZeroU64;
 #[repr(C)]
 pub struct Words<const N: usize>([u64; N]);
 
+impl<const N: usize> Words<N> {
+    /// The words as they are: for queues that take an element apart.
+    #[inline(always)]
+    pub const fn words(&self) -> &[u64; N] {
+        &self.0
+    }
+
+    /// An element put together again from its words.
+    #[inline(always)]
+    pub const fn from_words(words: [u64; N]) -> Self {
+        Words(words)
+    }
+}
+
 /// What a queue carries. The bits of the stamp are never all zero, so queues that mark an empty slot by zero can.
 pub trait Element: Copy + Send + 'static {
     /// The size in bytes.
