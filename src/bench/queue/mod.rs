@@ -25,4 +25,11 @@ pub mod registry;
 pub mod result;
 pub mod run;
 pub mod runner;
+mod slots;
+mod sync;
 mod threads;
+
+#[cfg(all(test, loom))]
+mod loom_tests;
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,15 +1,46 @@
-//! Stand-in for the list of queues.
+//! Which queues there are. A new one is a file in [`queues`] and a line here.
+//!
+//! A name is turned into a type by [`visit`], as [`crate::time::AnyClock::visit`] does it for clocks: what the visitor does
+//! is compiled for each queue on its own.
+//!
+//! ```
+//! use hcabench::bench::queue::element::Words;
+//! use hcabench::bench::queue::interface::{Queue, QueueError, Receiver, Sender};
+//! use hcabench::bench::queue::registry::{self, AllPayloads, QueueUser};
+//!
+//! /// Whether a queue of this capacity can be had for elements of 8 bytes.
+//! struct Tried(usize);
+//!
+//! impl QueueUser for Tried {
+//!     type Output = Result<(), QueueError>;
+//!
+//!     fn with<Q: AllPayloads>(self) -> Self::Output {
+//!         let (mut sender, mut receiver) = <Q as Queue<Words<1>>>::with_capacity(self.0)?;
+//!         let element = Words::from_words([7]);
+//!         assert!(sender.enqueue(element));
+//!         sender.flush();
+//!         assert_eq!(receiver.dequeue(), Some(element));
+//!         Ok(())
+//!     }
+//! }
+//!
+//! assert_eq!(registry::visit("lamport", Tried(100)), Some(Ok(())));
+//! assert!(registry::visit("lamport", Tried(0)).unwrap().is_err());
+//! assert_eq!(registry::visit("there is no such queue", Tried(100)), None);
+//! ```
 
-use super::element::{Element, Words};
-use super::interface::{Ends, Queue, QueueError, Receiver, Sender};
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use super::element::Words;
+use super::interface::{Ends, Queue};
+use super::queues;
+#[cfg(feature = "competitors")]
+use super::queues::crates;
 
 /// A queue for each size of payload: 8, 64 and 256 bytes.
 pub trait AllPayloads: Queue<Words<1>> + Queue<Words<8>> + Queue<Words<32>> {}
+
 impl<Q> AllPayloads for Q where Q: Queue<Words<1>> + Queue<Words<8>> + Queue<Words<32>> {}
 
-/// Something to be done with a queue.
+/// Something to be done with a queue that was chosen by name; the way from a name to a type.
 pub trait QueueUser {
     /// What comes of it.
     type Output;
@@ -40,19 +71,52 @@ pub struct Entry {
     pub origin: Origin,
 }
 
-const ENTRIES: &[Entry] = &[Entry {
-    name: "mutex",
-    source: "a stand-in",
-    ends: Ends::Mpmc,
-    origin: Origin::Here,
-}];
-
-/// Visits.
-pub fn visit<U: QueueUser>(name: &str, user: U) -> Option<U::Output> {
-    (name == "mutex").then(|| user.with::<Locked>())
+impl Entry {
+    const fn of<Q: AllPayloads>(origin: Origin) -> Self {
+        Entry {
+            name: <Q as Queue<Words<1>>>::NAME,
+            source: <Q as Queue<Words<1>>>::SOURCE,
+            ends: <Q as Queue<Words<1>>>::ENDS,
+            origin,
+        }
+    }
 }
 
-/// All queues.
+macro_rules! registry {
+    ($($(#[$condition:meta])? $origin:ident $queue:ty;)+) => {
+        const ENTRIES: &[Entry] = &[$($(#[$condition])? Entry::of::<$queue>(Origin::$origin),)+];
+
+        /// Hands the queue of this name to `user` as a type; `None` when there is none of this name.
+        pub fn visit<U: QueueUser>(name: &str, user: U) -> Option<U::Output> {
+            $($(#[$condition])?
+            if name == <$queue as Queue<Words<1>>>::NAME {
+                return Some(user.with::<$queue>());
+            })+
+            None
+        }
+    };
+}
+
+registry! {
+    Here queues::Baton;
+    Here queues::Lamport;
+    Here queues::FastForward;
+    Here queues::McRingBuffer;
+    Here queues::BQueue;
+    Here queues::EQueue;
+    Here queues::Ffq;
+    Here queues::LinkedBlocks;
+    #[cfg(feature = "competitors")] Crate crates::Rtrb;
+    #[cfg(feature = "competitors")] Crate crates::Ringbuf;
+    #[cfg(feature = "competitors")] Crate crates::Heapless;
+    #[cfg(feature = "competitors")] Crate crates::CrossbeamArrayQueue;
+    #[cfg(feature = "competitors")] Crate crates::Thingbuf;
+    #[cfg(feature = "competitors")] Crate crates::SyncChannel;
+    #[cfg(feature = "competitors")] Crate crates::Flume;
+    #[cfg(feature = "competitors")] Crate crates::Kanal;
+}
+
+/// All queues, in the order of a listing: our own, those of papers, those of crates.
 pub const fn entries() -> &'static [Entry] {
     ENTRIES
 }
@@ -60,44 +124,4 @@ pub const fn entries() -> &'static [Entry] {
 /// The names of all queues, in the same order.
 pub fn names() -> impl ExactSizeIterator<Item = &'static str> {
     ENTRIES.iter().map(|entry| entry.name)
-}
-
-struct Locked;
-/// An end.
-pub struct LockedEnd<T>(Arc<Mutex<VecDeque<T>>>, usize);
-impl<T: Element> Sender<T> for LockedEnd<T> {
-    fn enqueue(&mut self, element: T) -> bool {
-        let mut queue = self.0.lock().unwrap();
-        let fits = queue.len() < self.1;
-        if fits {
-            queue.push_back(element);
-        }
-        fits
-    }
-}
-impl<T: Element> Receiver<T> for LockedEnd<T> {
-    fn dequeue(&mut self) -> Option<T> {
-        self.0.lock().unwrap().pop_front()
-    }
-}
-impl<T: Element> Queue<T> for Locked {
-    type Sender = LockedEnd<T>;
-    type Receiver = LockedEnd<T>;
-    const NAME: &'static str = "mutex";
-    const SOURCE: &'static str = "a stand-in";
-    const ENDS: Ends = Ends::Mpmc;
-    fn with_capacity(capacity: usize) -> Result<(Self::Sender, Self::Receiver), QueueError> {
-        if capacity == 0 {
-            return Err(QueueError::Capacity {
-                queue: "mutex",
-                asked: 0,
-                allowed: "at least 1",
-            });
-        }
-        let queue = Arc::new(Mutex::new(VecDeque::with_capacity(capacity)));
-        Ok((
-            LockedEnd(queue.clone(), capacity),
-            LockedEnd(queue, capacity),
-        ))
-    }
 }
