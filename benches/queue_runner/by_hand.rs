@@ -1,7 +1,7 @@
 //! The loops of the runner, written out: four times the same, each with the code of one queue and one measurer in it.
 //!
 //! What the loops do besides is there as well: failed attempts are counted, the word to stop is looked for, and each
-//! element is checked.
+//! element is checked. That nobody raises the flags, and at which number to begin, is hidden from the compiler.
 
 use std::cell::UnsafeCell;
 use std::hint::black_box;
@@ -25,15 +25,19 @@ struct Flags {
     receiver_done: Alone<AtomicBool>,
 }
 
-static FLAGS: Flags = Flags {
-    stop: Alone(AtomicBool::new(false)),
-    receiver_done: Alone(AtomicBool::new(false)),
-};
+/// Flags of which the compiler does not know that nobody raises them.
+fn flags() -> &'static Flags {
+    static FLAGS: Flags = Flags {
+        stop: Alone(AtomicBool::new(false)),
+        receiver_done: Alone(AtomicBool::new(false)),
+    };
+    black_box(&FLAGS)
+}
 
 #[cold]
 #[inline(never)]
 fn look(flags: &Flags) -> bool {
-    flags.stop.0.load(Ordering::Relaxed)
+    black_box(flags).stop.0.load(Ordering::Relaxed)
 }
 
 struct Lamport {
@@ -67,24 +71,28 @@ fn fast_forward() -> Arc<FastForward> {
     })
 }
 
-pub fn lamport_numbered(batches: usize) -> usize {
+pub fn lamport_numbered(batches: usize, shift: usize) -> usize {
     let queue = lamport();
-    let mut received = vec![0_u64; BATCH];
+    let mut received = vec![0_u64; BATCH + shift];
     let mut taken = 0;
     for _ in 0..batches {
-        lamport_send_numbers(&queue, &FLAGS, BATCH);
-        taken = lamport_receive_numbers(&queue, &FLAGS, &mut received, BATCH);
+        lamport_send_numbers(&queue, flags(), black_box(NonZeroU64::MIN), BATCH);
+        taken = lamport_receive_numbers(&queue, flags(), &mut received[shift..], BATCH);
     }
     black_box(&received);
     taken
 }
 
 #[inline(never)]
-fn lamport_send_numbers(queue: &Arc<Lamport>, flags: &Flags, count: usize) -> (u64, u64) {
-    let (mut number, mut failed) = (0_u64, 0_u64);
+fn lamport_send_numbers(
+    queue: &Arc<Lamport>,
+    flags: &Flags,
+    mut number: NonZeroU64,
+    count: usize,
+) -> (NonZeroU64, u64) {
+    let mut failed = 0_u64;
     for done in 0..count {
-        let stamp = NonZeroU64::MIN.saturating_add(number);
-        let element = Payload::with_stamp(stamp);
+        let element = Payload::with_stamp(number);
         loop {
             let tail = queue.tail.0.load(Ordering::Relaxed);
             let head = queue.head.0.load(Ordering::Acquire);
@@ -99,7 +107,7 @@ fn lamport_send_numbers(queue: &Arc<Lamport>, flags: &Flags, count: usize) -> (u
                 return (number, failed);
             }
         }
-        number += 1;
+        number = number.saturating_add(1);
         if done.is_multiple_of(ELEMENTS_PER_LOOK) && is_over(flags) {
             return (number, failed);
         }
@@ -132,8 +140,8 @@ fn lamport_receive_numbers(
         };
         if let Some(slot) = received.get_mut(taken) {
             *slot = element.stamp();
+            taken += 1;
         }
-        taken += 1;
         damaged += u64::from(!element.is_intact());
         if done.is_multiple_of(ELEMENTS_PER_LOOK) && flags.stop.0.load(Ordering::Relaxed) {
             return taken;
@@ -148,20 +156,20 @@ fn is_over(flags: &Flags) -> bool {
     flags.stop.0.load(Ordering::Relaxed) || flags.receiver_done.0.load(Ordering::Relaxed)
 }
 
-pub fn lamport_timed(batches: usize) -> usize {
+pub fn lamport_timed(batches: usize, shift: usize) -> usize {
     let queue = lamport();
-    let (mut sent, mut received) = (records(), records());
+    let (mut sent, mut received) = (records(shift), records(shift));
     let mut taken = 0;
     for _ in 0..batches {
-        lamport_send_times(&queue, &FLAGS, &mut sent, BATCH);
-        taken = lamport_receive_times(&queue, &FLAGS, &mut received, BATCH);
+        lamport_send_times(&queue, flags(), &mut sent[shift..], BATCH);
+        taken = lamport_receive_times(&queue, flags(), &mut received[shift..], BATCH);
     }
     black_box((&sent, &received));
     taken
 }
 
-fn records() -> Vec<Record> {
-    vec![[Ticks(0); 3]; BATCH]
+fn records(shift: usize) -> Vec<Record> {
+    vec![[Ticks(0); 3]; BATCH + shift]
 }
 
 #[inline(never)]
@@ -242,14 +250,16 @@ fn lamport_receive_times(
     noted
 }
 
-pub fn fast_forward_numbered(batches: usize) -> usize {
+pub fn fast_forward_numbered(batches: usize, shift: usize) -> usize {
     let queue = fast_forward();
-    let mut received = vec![0_u64; BATCH];
+    let mut received = vec![0_u64; BATCH + shift];
     let (mut tail, mut head) = (0, 0);
     let mut taken = 0;
     for _ in 0..batches {
-        tail = fast_forward_send_numbers(&queue, &FLAGS, tail, BATCH).0;
-        (head, taken) = fast_forward_receive_numbers(&queue, &FLAGS, head, &mut received, BATCH);
+        tail =
+            fast_forward_send_numbers(&queue, flags(), tail, black_box(NonZeroU64::MIN), BATCH).0;
+        (head, taken) =
+            fast_forward_receive_numbers(&queue, flags(), head, &mut received[shift..], BATCH);
     }
     black_box(&received);
     taken
@@ -260,12 +270,12 @@ fn fast_forward_send_numbers(
     queue: &Arc<FastForward>,
     flags: &Flags,
     mut next: usize,
+    mut number: NonZeroU64,
     count: usize,
 ) -> (usize, u64) {
-    let (mut number, mut failed) = (0_u64, 0_u64);
+    let mut failed = 0_u64;
     for done in 0..count {
-        let stamp = NonZeroU64::MIN.saturating_add(number);
-        let element = Payload::with_stamp(stamp);
+        let element = Payload::with_stamp(number);
         loop {
             // SAFETY: `next` is less than the number of slots.
             let slot = unsafe { queue.slots.get_unchecked(next) };
@@ -282,7 +292,7 @@ fn fast_forward_send_numbers(
                 return (next, failed);
             }
         }
-        number += 1;
+        number = number.saturating_add(1);
         if done.is_multiple_of(ELEMENTS_PER_LOOK) && is_over(flags) {
             return (next, failed);
         }
@@ -319,8 +329,8 @@ fn fast_forward_receive_numbers(
         };
         if let Some(slot) = received.get_mut(taken) {
             *slot = element.stamp();
+            taken += 1;
         }
-        taken += 1;
         damaged += u64::from(!element.is_intact());
         if done.is_multiple_of(ELEMENTS_PER_LOOK) && flags.stop.0.load(Ordering::Relaxed) {
             return (next, taken);
@@ -330,14 +340,15 @@ fn fast_forward_receive_numbers(
     (next, taken)
 }
 
-pub fn fast_forward_timed(batches: usize) -> usize {
+pub fn fast_forward_timed(batches: usize, shift: usize) -> usize {
     let queue = fast_forward();
-    let (mut sent, mut received) = (records(), records());
+    let (mut sent, mut received) = (records(shift), records(shift));
     let (mut tail, mut head) = (0, 0);
     let mut taken = 0;
     for _ in 0..batches {
-        tail = fast_forward_send_times(&queue, &FLAGS, tail, &mut sent, BATCH).0;
-        (head, taken) = fast_forward_receive_times(&queue, &FLAGS, head, &mut received, BATCH);
+        tail = fast_forward_send_times(&queue, flags(), tail, &mut sent[shift..], BATCH).0;
+        (head, taken) =
+            fast_forward_receive_times(&queue, flags(), head, &mut received[shift..], BATCH);
     }
     black_box((&sent, &received));
     taken

@@ -2,12 +2,12 @@
 //!
 //! | pace | between two operations |
 //! | --- | --- |
-//! | [`NoPause`] | nothing |
+//! | [`NoPause`], [`BackToBack`] | nothing; the first gives the thread a moment for other work |
 //! | [`ConstantWait`] | the same time from the end of one to the start of the next |
 //! | [`ConstantRate`] | the same time from start to start: what an operation takes is subtracted from the wait |
 //! | [`Bursty`] | nothing within a block of operations, their waits together behind it |
 //!
-//! All but the first can vary their waits by [`Jitter`], which a seed decides. A pace is spent in a busy loop on the
+//! All but the first row can vary their waits by [`Jitter`], which a seed decides. A pace is spent in a busy loop on the
 //! benchmark's own clock and never falls into a sample. While it lasts, [`Idle::tick`] is called over and over, so that
 //! the thread can do small work such as polling a completion queue; it returns whether to go on, so that a stop is seen
 //! during a long pause.
@@ -52,7 +52,7 @@ pub trait Pacing {
     fn start_at(&mut self, _now: Ticks) {}
 
     /// Called after each operation; returns when the next one is due. `idle` ticks at least once, unless the pace is in
-    /// the middle of a block.
+    /// the middle of a block or [`BackToBack`].
     fn pause<C: Clock>(&mut self, clock: &C, idle: impl Idle);
 
     /// Operations so far that were already due when the one before them ended.
@@ -76,6 +76,15 @@ impl Pacing for NoPause {
     fn pause<C: Clock>(&mut self, _clock: &C, mut idle: impl Idle) {
         idle.tick();
     }
+}
+
+/// One operation right after the other, and nothing between them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BackToBack;
+
+impl Pacing for BackToBack {
+    #[inline(always)]
+    fn pause<C: Clock>(&mut self, _clock: &C, _idle: impl Idle) {}
 }
 
 /// A constant time from the end of one operation to the start of the next, or one that varies by a jitter.
@@ -195,6 +204,8 @@ mod tests {
         }
         let clock = scripted::set(0, 10);
         let mut count = Count::default();
+        BackToBack.pause(&clock, &mut count);
+        assert_eq!((count.0, count.1), (0, 0));
         NoPause.pause(&clock, &mut count);
         assert_eq!((count.0, count.1), (0, 1));
         ConstantWait::new(&clock, Nanos(30)).pause(&clock, &mut count);

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::buffer::HugePagePolicy;
 use crate::pacing::{
-    AfterMiss, Bursty, ConstantRate, ConstantWait, Idle, Interval, Jitter, NoPause, Pacing,
+    AfterMiss, BackToBack, Bursty, ConstantRate, ConstantWait, Idle, Interval, Jitter, Pacing,
 };
 use crate::time::{Clock, ClockKind, Ticks};
 
@@ -85,7 +85,7 @@ impl EndLoad {
         };
         let waits = |wait_ns: f64| with_jitter(Interval::from_rate(clock, 1e9 / wait_ns));
         match self.load {
-            Load::None => Paced::Not(NoPause),
+            Load::None => Paced::Not(BackToBack),
             Load::ConstantWait { wait_ns } => Paced::Wait(ConstantWait::of(waits(wait_ns))),
             Load::ConstantRate { rate_per_s } => {
                 let interval = with_jitter(Interval::from_rate(clock, rate_per_s));
@@ -119,7 +119,7 @@ impl fmt::Display for EndLoad {
 #[derive(Debug, Clone, Copy)]
 pub enum Paced {
     /// No time at all.
-    Not(NoPause),
+    Not(BackToBack),
     /// The same time between two operations.
     Wait(ConstantWait),
     /// The same time from start to start.

@@ -80,21 +80,21 @@ impl Measurer for Timed<'_> {
     }
 }
 
-/// No time: elements carry their number, counted from 1, and what they carry is noted.
+/// No time, at the sender: elements carry their number, counted from 1, so that nothing need be noted.
 #[derive(Debug)]
-pub struct Numbered<'a> {
-    numbers: &'a mut [u64],
-    count: u64,
+pub struct Numbering {
+    next: NonZeroU64,
 }
 
-impl<'a> Numbered<'a> {
-    /// Notes into `numbers` as far as they go: the receiver gives room for all, the sender for none.
-    pub fn new(numbers: &'a mut [u64]) -> Self {
-        Numbered { numbers, count: 0 }
+impl Default for Numbering {
+    fn default() -> Self {
+        Numbering {
+            next: NonZeroU64::MIN,
+        }
     }
 }
 
-impl Measurer for Numbered<'_> {
+impl Measurer for Numbering {
     #[inline(always)]
     fn measures_failed(&self) -> bool {
         // The clock is not read anyway.
@@ -106,19 +106,57 @@ impl Measurer for Numbered<'_> {
 
     #[inline(always)]
     fn stamp(&self) -> NonZeroU64 {
-        NonZeroU64::MIN.saturating_add(self.count)
+        self.next
+    }
+
+    #[inline(always)]
+    fn post<C: Clock>(&mut self, _clock: &C, _stamp: u64) {
+        self.next = self.next.saturating_add(1);
+    }
+
+    fn noted(&self) -> usize {
+        self.next.get() as usize - 1
+    }
+}
+
+/// No time, at the receiver: what elements carry is noted.
+#[derive(Debug)]
+pub struct Numbers<'a> {
+    numbers: &'a mut [u64],
+    noted: usize,
+}
+
+impl<'a> Numbers<'a> {
+    /// Notes into `numbers`, one after the other.
+    pub fn new(numbers: &'a mut [u64]) -> Self {
+        Numbers { numbers, noted: 0 }
+    }
+}
+
+impl Measurer for Numbers<'_> {
+    #[inline(always)]
+    fn measures_failed(&self) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn pre<C: Clock>(&mut self, _clock: &C) {}
+
+    #[inline(always)]
+    fn stamp(&self) -> NonZeroU64 {
+        NonZeroU64::MIN
     }
 
     #[inline(always)]
     fn post<C: Clock>(&mut self, _clock: &C, stamp: u64) {
-        if let Some(number) = self.numbers.get_mut(self.count as usize) {
+        if let Some(number) = self.numbers.get_mut(self.noted) {
             *number = stamp;
+            self.noted += 1;
         }
-        self.count += 1;
     }
 
     fn noted(&self) -> usize {
-        self.count as usize
+        self.noted
     }
 }
 
@@ -179,14 +217,19 @@ mod tests {
     fn numbers_take_no_time() {
         READINGS.set(0);
         let mut numbers = [0; 2];
-        let mut measurer = Numbered::new(&mut numbers);
+        let (mut sender, mut receiver) = (Numbering::default(), Numbers::new(&mut numbers));
         for expected in 1..=3 {
-            measurer.pre(&Counting);
-            let stamp = measurer.stamp().get();
+            sender.pre(&Counting);
+            let stamp = sender.stamp().get();
             assert_eq!(stamp, expected);
-            measurer.post(&Counting, stamp);
+            sender.post(&Counting, stamp);
+            receiver.pre(&Counting);
+            receiver.post(&Counting, stamp);
         }
-        assert_eq!((measurer.noted(), READINGS.get()), (3, 0));
+        assert_eq!(
+            (sender.noted(), receiver.noted(), READINGS.get()),
+            (3, 2, 0)
+        );
         assert_eq!(numbers, [1, 2]);
     }
 }

@@ -6,6 +6,9 @@
 //! locks, formats or makes a system call; every [`ATTEMPTS_PER_LOOK`] failed attempts in a row there is one look at the
 //! time, so that a queue that loses an element hangs nobody.
 
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+
 use super::control::{ATTEMPTS_PER_LOOK, Control, ELEMENTS_PER_LOOK, Ending, Patience};
 use super::element::Element;
 use super::interface::{Receiver, Sender};
@@ -62,78 +65,122 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
 
     /// Enqueues `count` elements, unless it has to leave before.
     #[inline(never)]
-    pub fn send<T: Element>(mut self, count: usize) -> Self
+    pub fn send<T: Element>(self, count: usize) -> Self
     where
         Q: Sender<T>,
     {
-        for done in 0..count {
-            self.measurer.pre(&self.clock);
-            let stamp = self.measurer.stamp();
+        // Each part on its own: one that is passed on by reference would keep all of them out of registers.
+        let Runner {
+            queue,
+            mut measurer,
+            mut waiter,
+            clock,
+            control,
+            mut patience,
+            mut failed,
+            damaged,
+            mut ending,
+        } = self;
+        let mut queue = kept_on_panic(queue);
+        'elements: for done in 0..count {
+            measurer.pre(&clock);
+            let stamp = measurer.stamp();
             let element = T::with_stamp(stamp);
-            while !self.queue.enqueue(element) {
-                self.failed += 1;
-                if self.failed.is_multiple_of(ATTEMPTS_PER_LOOK)
-                    && let Some(ending) = self.patience.end_of_sender(self.control, done as u64)
+            while !queue.enqueue(element) {
+                failed += 1;
+                if failed.is_multiple_of(ATTEMPTS_PER_LOOK)
+                    && let Some(reason) = patience.end_of_sender(control, done as u64)
                 {
-                    self.ending = ending;
-                    return self;
+                    ending = reason;
+                    break 'elements;
                 }
-                if !self.measurer.measures_failed() {
-                    self.measurer.pre(&self.clock);
+                if !measurer.measures_failed() {
+                    measurer.pre(&clock);
                 }
             }
-            self.measurer.post(&self.clock, stamp.get());
+            measurer.post(&clock, stamp.get());
             let idle = WhileSending {
-                queue: &mut self.queue,
-                control: self.control,
-                element: std::marker::PhantomData::<T>,
+                queue: &mut *queue,
+                control,
+                element: PhantomData::<T>,
             };
-            self.waiter.pause(&self.clock, idle);
-            if done.is_multiple_of(ELEMENTS_PER_LOOK) && self.control.sender_is_over() {
-                self.ending = if self.control.stopped() {
+            waiter.pause(&clock, idle);
+            if done.is_multiple_of(ELEMENTS_PER_LOOK) && control.sender_is_over() {
+                ending = if control.stopped() {
                     Ending::Stopped
                 } else {
                     Ending::GaveUp
                 };
-                return self;
+                break;
             }
         }
-        self
+        Runner {
+            queue: ManuallyDrop::into_inner(queue),
+            measurer,
+            waiter,
+            clock,
+            control,
+            patience,
+            failed,
+            damaged,
+            ending,
+        }
     }
 
     /// Dequeues `count` elements, unless it has to leave before.
     #[inline(never)]
-    pub fn receive<T: Element>(mut self, count: usize) -> Self
+    pub fn receive<T: Element>(self, count: usize) -> Self
     where
         Q: Receiver<T>,
     {
-        for done in 0..count {
-            self.measurer.pre(&self.clock);
+        let Runner {
+            queue,
+            mut measurer,
+            mut waiter,
+            clock,
+            control,
+            mut patience,
+            mut failed,
+            mut damaged,
+            mut ending,
+        } = self;
+        let mut queue = kept_on_panic(queue);
+        'elements: for done in 0..count {
+            measurer.pre(&clock);
             let element = loop {
-                if let Some(element) = self.queue.dequeue() {
+                if let Some(element) = queue.dequeue() {
                     break element;
                 }
-                self.failed += 1;
-                if self.failed.is_multiple_of(ATTEMPTS_PER_LOOK)
-                    && let Some(ending) = self.patience.end_of_receiver(self.control, done as u64)
+                failed += 1;
+                if failed.is_multiple_of(ATTEMPTS_PER_LOOK)
+                    && let Some(reason) = patience.end_of_receiver(control, done as u64)
                 {
-                    self.ending = ending;
-                    return self;
+                    ending = reason;
+                    break 'elements;
                 }
-                if !self.measurer.measures_failed() {
-                    self.measurer.pre(&self.clock);
+                if !measurer.measures_failed() {
+                    measurer.pre(&clock);
                 }
             };
-            self.measurer.post(&self.clock, element.stamp());
-            self.damaged += u64::from(!element.is_intact());
-            let control = self.control;
-            self.waiter.pause(&self.clock, || !control.stopped());
-            if done.is_multiple_of(ELEMENTS_PER_LOOK) && self.control.stopped() {
-                self.ending = Ending::Stopped;
-                return self;
+            measurer.post(&clock, element.stamp());
+            damaged += u64::from(!element.is_intact());
+            waiter.pause(&clock, || !control.stopped());
+            if done.is_multiple_of(ELEMENTS_PER_LOOK) && control.stopped() {
+                ending = Ending::Stopped;
+                break;
             }
         }
-        self
+        Runner {
+            queue: ManuallyDrop::into_inner(queue),
+            measurer,
+            waiter,
+            clock,
+            control,
+            patience,
+            failed,
+            damaged,
+            ending,
+        }
     }
 
     /// Hands over what the queue holds back.
@@ -172,6 +219,12 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
     }
 }
 
+/// A queue that is not dropped when its loop panics, which would keep it out of registers as long as the loop runs. The
+/// process does not go on for long after that.
+fn kept_on_panic<Q>(queue: Q) -> ManuallyDrop<Q> {
+    ManuallyDrop::new(queue)
+}
+
 /// What an end has counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tally {
@@ -191,7 +244,7 @@ pub struct Tally {
 struct WhileSending<'a, Q, T> {
     queue: &'a mut Q,
     control: &'a Control,
-    element: std::marker::PhantomData<T>,
+    element: PhantomData<T>,
 }
 
 impl<T: Element, Q: Sender<T>> Idle for WhileSending<'_, Q, T> {

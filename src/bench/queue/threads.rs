@@ -17,7 +17,7 @@ use super::control::{Control, Ending, Patience};
 use super::counters::{CounterError, Counters, Counts};
 use super::element::Element;
 use super::interface::{self, Queue, QueueError};
-use super::measurer::{Measurer, Numbered, Record, Timed};
+use super::measurer::{Measurer, Numbering, Numbers, Record, Timed};
 use super::runner::{Runner, Tally};
 use crate::buffer::{BufferError, HugePagePolicy, PageKind, StampBuffer};
 use crate::host::{HostError, PageFaults, Role, pinning};
@@ -226,6 +226,11 @@ trait Loop {
 
 /// Which of the two loops an end `Q` runs.
 trait Direction<T, Q> {
+    /// Takes note of operations without the time.
+    type Untimed<'a>: Measurer;
+
+    fn untimed(notes: &mut [u64]) -> Self::Untimed<'_>;
+
     fn run<M: Measurer, W: Pacing, C: Clock>(
         runner: Runner<'_, Q, M, W, C>,
         count: usize,
@@ -245,6 +250,12 @@ trait Direction<T, Q> {
 struct In;
 
 impl<T: Element, S: interface::Sender<T>> Direction<T, S> for In {
+    type Untimed<'a> = Numbering;
+
+    fn untimed(_notes: &mut [u64]) -> Numbering {
+        Numbering::default()
+    }
+
     fn run<M: Measurer, W: Pacing, C: Clock>(
         runner: Runner<'_, S, M, W, C>,
         count: usize,
@@ -261,6 +272,12 @@ impl<T: Element, S: interface::Sender<T>> Direction<T, S> for In {
 struct Out;
 
 impl<T: Element, R: interface::Receiver<T>> Direction<T, R> for Out {
+    type Untimed<'a> = Numbers<'a>;
+
+    fn untimed(notes: &mut [u64]) -> Numbers<'_> {
+        Numbers::new(notes)
+    }
+
     fn run<M: Measurer, W: Pacing, C: Clock>(
         runner: Runner<'_, R, M, W, C>,
         count: usize,
@@ -335,7 +352,7 @@ where
             types: PhantomData,
         }),
         Notes::Numbers(numbers) => {
-            let measurer = Numbered::new(numbers);
+            let measurer = D::untimed(numbers);
             match waiter {
                 Paced::Not(waiter) => boxed::<D, T, _, _, _, _>(Runner::new(
                     queue, measurer, waiter, clock, control, patience,
