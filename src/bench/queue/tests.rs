@@ -374,14 +374,20 @@ fn our_own_queue_works_in_both_ways_between_threads() {
 #[test]
 fn a_million_elements_arrive_once_and_in_order() {
     let many = if cfg!(miri) { 5_000 } else { 1_000_000 };
-    for name in registry::names() {
+    for entry in registry::entries() {
+        // Of what others wrote only the adapter is ours.
+        let many = if entry.origin == registry::Origin::Here {
+            many
+        } else {
+            many / 20
+        };
         for &capacity in if cfg!(miri) {
             &[7][..]
         } else {
             &[1, 2, 7, 64, 1024]
         } {
             let count = if capacity < 64 { many / 50 } else { many };
-            registry::visit(name, Stress { capacity, count }).unwrap();
+            registry::visit(entry.name, Stress { capacity, count }).unwrap();
         }
     }
 }
