@@ -28,7 +28,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// A schedule that is still to be [started](Self::start_at).
+    /// A schedule that is still to be started.
     pub fn new(interval: Interval, after_miss: AfterMiss) -> Self {
         Schedule {
             interval,

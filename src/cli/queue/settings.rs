@@ -49,8 +49,11 @@ pub const FIGURES: [Figure; 4] = [
     },
 ];
 
-/// The percentiles, under their names in the columns.
-pub const PERCENTILES: [(&str, fn(&Summary) -> f64); 5] = [
+/// A percentile: its name in the columns, and where it stands in a summary.
+pub type Percentile = (&'static str, fn(&Summary) -> f64);
+
+/// The percentiles, in the order of the columns.
+pub const PERCENTILES: [Percentile; 5] = [
     ("p50", |summary| summary.p50_ns),
     ("p90", |summary| summary.p90_ns),
     ("p99", |summary| summary.p99_ns),
