@@ -7,7 +7,7 @@
  * Nothing is lost and the CPU is free meanwhile. But each step takes a system
  * call and a wake-up: at 100 kHz that alone can be longer than the step.
  *
- * In Rust: hcabench::pacing::ConstantRate counts the same way; it never sleeps
+ * In Rust: hcabench::pacing::ConstantRate with AfterMiss::Skip; it never sleeps
  */
 #ifndef LISTINGS_TIMERFD_WAIT_H
 #define LISTINGS_TIMERFD_WAIT_H

@@ -2,3 +2,4 @@
 
 pub mod clock;
 pub mod hca;
+pub mod queue;

@@ -19,6 +19,9 @@ unsafe impl Plain for u32 {}
 // SAFETY: a transparent wrapper of an integer.
 unsafe impl Plain for Ticks {}
 
+// SAFETY: an array of what may be zero may be zero.
+unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
+
 /// Something that arrived, as a hot loop stores it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]

@@ -6,6 +6,8 @@
 pub mod clock;
 pub mod hca;
 pub mod host;
+pub mod queue;
+
 mod output;
 mod values;
 
@@ -45,6 +47,8 @@ enum Command {
     Clock(Box<clock::ClockArguments>),
     /// List the RDMA devices, their ports and limits, and the pair that a run would choose
     Devices(DevicesArguments),
+    /// Measure what an enqueue and a dequeue cost, and how long an element stays in a queue between two threads
+    Queue(Box<queue::QueueArguments>),
     /// Tell whether this machine is ready to measure, and what to change; exit code 1 if something would spoil it
     Host(host::HostArguments),
 }
@@ -65,6 +69,7 @@ pub fn main() -> ExitCode {
         None => hca::run(&line.hca),
         Some(Command::Clock(arguments)) => clock::run(arguments),
         Some(Command::Devices(arguments)) => run_devices(arguments),
+        Some(Command::Queue(arguments)) => queue::run(arguments),
         Some(Command::Host(arguments)) => host::run(arguments),
     };
     match done {

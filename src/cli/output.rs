@@ -46,6 +46,11 @@ pub fn labelled(label: &str, text: &str) -> String {
     super::wrap(&format!("{label}: {text}"), super::TEXT_WIDTH - 2).join("\n  ")
 }
 
+/// A warning, in lines that fit.
+pub fn warning(text: &str) -> String {
+    labelled("warning", text)
+}
+
 /// Writes a text to standard output.
 ///
 /// # Errors

@@ -84,6 +84,13 @@ impl Machine {
         self
     }
 
+    /// Gives a CPU a cache, its sysfs entry number `index`, of a level that it shares with `cpus`.
+    pub(crate) fn cache(&self, cpu: usize, index: usize, level: u32, cpus: &str) -> &Self {
+        let cache = format!("sys/devices/system/cpu/cpu{cpu}/cache/index{index}");
+        self.file(&format!("{cache}/level"), &level.to_string())
+            .file(&format!("{cache}/shared_cpu_list"), cpus)
+    }
+
     /// Isolates CPUs.
     pub(crate) fn isolate(&self, cpus: &str) -> &Self {
         self.file("sys/devices/system/cpu/isolated", cpus)

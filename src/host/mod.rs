@@ -3,7 +3,7 @@
 //! | concept | modules |
 //! | --- | --- |
 //! | what the machine is | [`topology`], [`huge_pages`], [`boot`], [`idle_states`], `virtual_machines`, [`fingerprint`] |
-//! | where threads run | [`cpu_set`], [`placement`], [`compromise`], [`pinning`], [`priority`] |
+//! | where threads run | [`cpu_set`], [`placement`], [`core_pairs`], [`compromise`], [`pinning`], [`priority`] |
 //! | what must not happen in a hot loop | [`memory_lock`], [`page_faults`] |
 //! | what stops a thread | [`counters`] |
 //! | how a run is ended from outside | [`interrupt`], [`wake`] |
@@ -16,6 +16,7 @@
 
 pub mod boot;
 pub mod compromise;
+pub mod core_pairs;
 pub mod counters;
 pub mod cpu_set;
 pub mod error;
@@ -39,6 +40,7 @@ mod virtual_machines;
 pub mod wake;
 
 pub use compromise::{Compromise, PlacementWarning};
+pub use core_pairs::{CorePair, CoreRelation};
 pub use cpu_set::CpuSet;
 pub use error::HostError;
 pub use fingerprint::Fingerprint;

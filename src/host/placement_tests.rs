@@ -471,6 +471,7 @@ fn any_topology() -> impl Strategy<Value = Topology> {
                         package: Some(id % all / cores),
                         numa_node: Some(id % all / cores),
                         siblings: (0..threads).map(|thread| id % all + thread * all).collect(),
+                        last_level_cache: None,
                         isolated: isolated[id],
                         nohz_full: false,
                         allowed: all_allowed || allowed[id],

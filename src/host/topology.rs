@@ -1,6 +1,7 @@
-//! The CPUs of the machine: cores, packages, NUMA nodes, isolation, and which of them this process may use.
+//! The CPUs of the machine: cores, shared caches, packages, NUMA nodes, isolation, and which of them this process may
+//! use.
 //!
-//! Left out: caches, interconnects and interrupt affinities.
+//! Left out: the sizes of caches, interconnects and interrupt affinities.
 
 use super::cpu_set::CpuSet;
 use super::error::HostError;
@@ -23,6 +24,8 @@ pub struct Cpu {
     pub numa_node: Option<usize>,
     /// The online CPUs of the same physical core, itself among them.
     pub siblings: CpuSet,
+    /// The online CPUs that share its last level of cache, itself among them; `None` if sysfs does not tell.
+    pub last_level_cache: Option<CpuSet>,
     /// Whether the scheduler keeps other threads off it (`isolcpus`, or an isolated cpuset).
     pub isolated: bool,
     /// Whether the scheduler's tick stops on it while one thread runs (`nohz_full`).
@@ -109,6 +112,11 @@ impl Topology {
                     .find(|(_, cpus)| cpus.contains(id))
                     .map(|(node, _)| *node),
                 siblings,
+                last_level_cache: last_level_cache(files, id)?.map(|cpus| {
+                    let mut cpus = cpus.intersection(&online);
+                    cpus.insert(id);
+                    cpus
+                }),
                 isolated: isolated.contains(id),
                 nohz_full: nohz_full.contains(id),
                 allowed: allowed.contains(id),
@@ -205,6 +213,23 @@ fn numa_nodes(files: &SystemFiles) -> Result<Vec<(usize, CpuSet)>, HostError> {
             ))
         })
         .collect()
+}
+
+/// The CPUs that share the last level of cache with a CPU (`Documentation/ABI/testing/sysfs-devices-system-cpu`).
+fn last_level_cache(files: &SystemFiles, id: usize) -> Result<Option<CpuSet>, HostError> {
+    let mut last: Option<(u32, CpuSet)> = None;
+    for index in 0.. {
+        let cache = format!("{CPUS}/cpu{id}/cache/index{index}");
+        let Some(level) = files.number::<u32>(&format!("{cache}/level")) else {
+            break;
+        };
+        if last.as_ref().is_none_or(|(highest, _)| level > *highest)
+            && let Some(cpus) = files.cpu_list(&format!("{cache}/shared_cpu_list"))?
+        {
+            last = Some((level, cpus));
+        }
+    }
+    Ok(last.map(|(_, cpus)| cpus))
 }
 
 /// The small cores of a hybrid processor: what the PMU driver `cpu_atom` names, else those with well below the largest
@@ -308,6 +333,18 @@ mod tests {
             );
         }
         assert_eq!(machine.topology().select(|cpu| cpu.efficiency), set("0-1"));
+    }
+
+    #[test]
+    fn the_last_level_of_cache_is_the_highest() {
+        let machine = Machine::new(1, 4, 1);
+        machine
+            .cache(0, 0, 1, "0")
+            .cache(0, 1, 3, "0-1,9")
+            .cache(0, 2, 2, "0");
+        let topology = machine.topology();
+        assert_eq!(topology.cpu(0).unwrap().last_level_cache, Some(set("0-1")));
+        assert_eq!(topology.cpu(1).unwrap().last_level_cache, None);
     }
 
     #[test]

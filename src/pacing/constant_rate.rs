@@ -1,157 +1,158 @@
-//! Operations at a constant rate, with count of the steps that came too late.
+//! Operations that start at a constant rate.
 
-use super::Pacing;
-use crate::time::{Clock, Nanos, Ticks};
+use super::schedule::{AfterMiss, Schedule};
+use super::{Idle, Interval, Pacing};
+use crate::time::{Clock, Ticks};
 
-/// Every operation is due a whole number of periods after the first pause began. What takes longer than a period misses
-/// steps: they are counted and not made up for, and the rate holds. It never gives up the CPU.
+/// The same time from the start of one operation to the start of the next; what the operation takes is part of it.
+///
+/// An operation that takes longer than that makes the next one late. It is counted, and [`AfterMiss`] says how it goes
+/// on. With a jitter the times between two starts vary, and the schedule follows from the seed alone.
 #[derive(Debug, Clone, Copy)]
-pub struct ConstantRate {
-    period: Nanos,
-    start: Option<Ticks>,
-    /// The last step that was met or missed.
-    step: u64,
-    missed: u64,
-}
+pub struct ConstantRate(Schedule);
 
 impl ConstantRate {
-    /// One operation every `period`.
-    ///
-    /// # Panics
-    /// When the period is zero.
-    pub fn new(period: Nanos) -> Self {
-        assert!(period.0 > 0, "a rate has a period");
-        ConstantRate {
-            period,
-            start: None,
-            step: 0,
-            missed: 0,
-        }
-    }
-
-    /// Steps so far, met or missed.
-    pub fn steps(&self) -> u64 {
-        self.step
-    }
-
-    /// Steps missed so far.
-    pub fn missed(&self) -> u64 {
-        self.missed
+    /// Starts at that interval.
+    pub fn new(interval: Interval, after_miss: AfterMiss) -> Self {
+        ConstantRate(Schedule::new(interval, after_miss))
     }
 }
 
 impl Pacing for ConstantRate {
     #[inline(always)]
-    fn pause<C: Clock>(&mut self, clock: &C, mut idle: impl FnMut() -> bool) {
-        let start = *self.start.get_or_insert_with(|| clock.now());
-        let due = clock.ticks_in(Nanos((self.step + 1) * self.period.0));
-        let mut now;
-        loop {
-            let go_on = idle();
-            now = clock.now();
-            if now.0.wrapping_sub(start.0) >= due.0 {
-                break;
-            }
-            if !go_on {
-                return;
-            }
-        }
-        // A clock that was set back in between shows no time at all, not centuries.
-        let elapsed = clock
-            .to_nanos(now)
-            .0
-            .saturating_sub(clock.to_nanos(start).0);
-        // Rounding between ticks and nanoseconds may leave it just below the step that was due.
-        let step = (elapsed / self.period.0).max(self.step + 1);
-        self.missed += step - self.step - 1;
-        self.step = step;
+    fn start_at(&mut self, now: Ticks) {
+        self.0.start_at(now);
+    }
+
+    #[inline(always)]
+    fn pause<C: Clock>(&mut self, clock: &C, idle: impl Idle) {
+        self.0.advance();
+        self.0.wait(clock, idle);
+    }
+
+    fn missed(&self) -> u64 {
+        self.0.missed()
+    }
+
+    fn intended_starts(&self, start: Ticks, count: usize) -> Option<Vec<Ticks>> {
+        self.0.moments(start, count, 1)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-
     use super::*;
-    use crate::time::{ClockKind, Monotonic};
+    use crate::pacing::{Jitter, scripted};
+    use crate::time::Nanos;
 
-    thread_local! {
-        static NOW: Cell<u64> = const { Cell::new(0) };
+    fn started(after_miss: AfterMiss) -> (scripted::Scripted, ConstantRate) {
+        let clock = scripted::set(1000, 0);
+        let mut pacing = ConstantRate::new(Interval::new(&clock, Nanos(200)), after_miss);
+        pacing.start_at(Ticks(1000));
+        (clock, pacing)
     }
 
-    /// A clock that is set by hand and goes on by one nanosecond a reading.
-    #[derive(Clone, Copy)]
-    struct Set;
-
-    impl Clock for Set {
-        fn kind(&self) -> ClockKind {
-            ClockKind::Monotonic
-        }
-        fn now(&self) -> Ticks {
-            Ticks(NOW.replace(NOW.get() + 1))
-        }
-        fn to_nanos(&self, reading: Ticks) -> Nanos {
-            Nanos(reading.0)
-        }
-        fn ticks_in(&self, length: Nanos) -> Ticks {
-            Ticks(length.0)
-        }
-    }
-
-    fn go_on(pacing: &mut ConstantRate) -> u64 {
-        pacing.pause(&Set, || true);
-        NOW.get() - 1
-    }
-
-    #[test]
-    fn steps_are_whole_periods_from_the_start_however_long_the_work_takes() {
-        NOW.set(1000);
-        let mut pacing = ConstantRate::new(Nanos(100));
-        assert_eq!(go_on(&mut pacing), 1100);
-        NOW.set(1150);
-        assert_eq!(go_on(&mut pacing), 1200);
-        assert_eq!((pacing.steps(), pacing.missed()), (2, 0));
-        // Late by less than a period: the step is met, if late.
-        NOW.set(1399);
-        assert_eq!(go_on(&mut pacing), 1399);
-        assert_eq!((pacing.steps(), pacing.missed()), (3, 0));
-        assert_eq!(go_on(&mut pacing), 1400);
-        // Steps 5, 6 and 7 have gone by when it comes back; 8 is met late.
-        NOW.set(1850);
-        assert_eq!(go_on(&mut pacing), 1850);
-        assert_eq!((pacing.steps(), pacing.missed()), (8, 3));
-        assert_eq!(go_on(&mut pacing), 1900);
-        assert_eq!((pacing.steps(), pacing.missed()), (9, 3));
-    }
-
-    #[test]
-    fn a_wait_ends_when_idle_says_so_and_meets_no_step() {
-        NOW.set(0);
-        let mut pacing = ConstantRate::new(Nanos(3_600_000_000_000));
-        let mut calls = 0;
-        pacing.pause(&Set, || {
-            calls += 1;
-            calls < 3
+    /// Lets an operation take its time and waits for the next; returns when that starts. Each look at the clock while
+    /// waiting takes a nanosecond.
+    fn operation(clock: &scripted::Scripted, pacing: &mut ConstantRate, takes: u64) -> u64 {
+        scripted::advance(takes);
+        pacing.pause(clock, || {
+            if scripted::time() < 1_000_000 {
+                scripted::advance(1);
+            }
+            true
         });
-        assert_eq!((calls, pacing.steps(), pacing.missed()), (3, 0, 0));
+        scripted::time()
     }
 
     #[test]
-    fn met_and_missed_add_up_to_the_time_that_passed() {
-        let clock = Monotonic::default();
-        let period = 100_000;
-        let mut pacing = ConstantRate::new(Nanos(period));
-        let start = clock.now();
-        for operation in 0..100 {
-            pacing.pause(&clock, || true);
-            if operation == 50 {
-                std::thread::sleep(std::time::Duration::from_millis(5));
+    fn the_time_of_the_operation_is_part_of_the_interval() {
+        let (clock, mut pacing) = started(AfterMiss::CatchUp);
+        assert_eq!(operation(&clock, &mut pacing, 80), 1200);
+        assert_eq!(operation(&clock, &mut pacing, 0), 1400);
+        assert_eq!(operation(&clock, &mut pacing, 199), 1600);
+        assert_eq!(pacing.missed(), 0);
+    }
+
+    #[test]
+    fn a_stall_is_made_up_for_and_the_schedule_stands() {
+        let (clock, mut pacing) = started(AfterMiss::CatchUp);
+        // Over at 1750: the starts at 1200, 1400 and 1600 have passed. Each tick of a late one costs 1 as well.
+        assert_eq!(operation(&clock, &mut pacing, 750), 1751);
+        assert_eq!(operation(&clock, &mut pacing, 10), 1762);
+        assert_eq!(operation(&clock, &mut pacing, 10), 1773);
+        assert_eq!(pacing.missed(), 3);
+        assert_eq!(operation(&clock, &mut pacing, 10), 1800);
+        assert_eq!(operation(&clock, &mut pacing, 10), 2000);
+        assert_eq!(pacing.missed(), 3);
+    }
+
+    #[test]
+    fn or_it_starts_over() {
+        let (clock, mut pacing) = started(AfterMiss::StartOver);
+        assert_eq!(operation(&clock, &mut pacing, 750), 1751);
+        assert_eq!(pacing.missed(), 1);
+        assert_eq!(operation(&clock, &mut pacing, 10), 1950);
+        assert_eq!(pacing.missed(), 1);
+        assert!(pacing.intended_starts(Ticks(1000), 2).is_none());
+    }
+
+    #[test]
+    fn or_what_is_overdue_by_a_whole_interval_is_left_out() {
+        let (clock, mut pacing) = started(AfterMiss::Skip);
+        // Late by less than an interval: met, if late.
+        assert_eq!(operation(&clock, &mut pacing, 399), 1400);
+        assert_eq!(pacing.missed(), 0);
+        assert_eq!(operation(&clock, &mut pacing, 10), 1411);
+        // The starts at 1600, 1800 and 2000 have passed when it comes back; the one at 2000 is met late.
+        assert_eq!(operation(&clock, &mut pacing, 650), 2062);
+        assert_eq!(pacing.missed(), 2);
+        assert_eq!(operation(&clock, &mut pacing, 10), 2200);
+        assert_eq!(pacing.missed(), 2);
+        assert!(pacing.intended_starts(Ticks(1000), 2).is_none());
+    }
+
+    #[test]
+    fn the_intended_starts_are_those_that_were_kept() {
+        for jitter in [None, Some(Jitter::new(1.0, 42))] {
+            let clock = scripted::set(5, 0);
+            let mut interval = Interval::from_rate(&clock, 3e6);
+            if let Some(jitter) = jitter {
+                interval = interval.with_jitter(jitter);
+            }
+            let fresh = ConstantRate::new(interval, AfterMiss::CatchUp);
+            let mut pacing = fresh;
+            pacing.start_at(Ticks(5));
+            let intended = fresh.intended_starts(Ticks(5), 500).unwrap();
+            assert_eq!(intended[0], Ticks(5));
+            for due in &intended[1..] {
+                // Operations that take no time: each starts when it is due, or right after one that was late by a tick.
+                let start = operation(&clock, &mut pacing, 0);
+                assert!((due.0..due.0 + 3).contains(&start), "{start} for {due:?}");
             }
         }
-        let passed = (clock.now().0 - start.0) / period;
-        assert!(pacing.missed() >= 49, "{pacing:?}");
-        assert_eq!(pacing.steps(), 100 + pacing.missed());
-        // The thread may be put aside between the last step and the reading.
-        assert!(pacing.steps() <= passed, "{pacing:?}, {passed}");
+    }
+
+    #[test]
+    fn a_stop_ends_the_wait() {
+        let (clock, mut pacing) = started(AfterMiss::CatchUp);
+        let mut ticks = 0;
+        pacing.pause(&clock, || {
+            ticks += 1;
+            ticks < 3
+        });
+        assert_eq!(ticks, 3);
+    }
+
+    #[test]
+    fn a_counter_that_wraps_around_is_no_miss() {
+        let clock = scripted::set(u64::MAX - 50, 0);
+        let mut pacing = ConstantRate::new(Interval::new(&clock, Nanos(200)), AfterMiss::CatchUp);
+        pacing.start_at(Ticks(u64::MAX - 50));
+        pacing.pause(&clock, || {
+            scripted::advance(1);
+            true
+        });
+        assert_eq!((scripted::time(), pacing.missed()), (149, 0));
     }
 }

@@ -10,6 +10,7 @@
 //! | [`moments`] | mean and standard deviation, in one pass and mergeable |
 //! | [`summary`] | the figures of one row of a results file |
 //! | [`confidence`] | between which bounds the true median lies |
+//! | [`modes`] | whether the figures of several runs fall into two groups |
 //! | [`outliers`] | how many samples lie far from the median, by a robust measure |
 //! | [`histogram`] | the distribution in bounded memory, to three significant digits |
 //!
@@ -17,6 +18,7 @@
 
 pub mod confidence;
 pub mod histogram;
+pub mod modes;
 pub mod moments;
 pub mod outliers;
 pub mod percentile;
@@ -24,6 +26,7 @@ pub mod summary;
 
 pub use confidence::MedianInterval;
 pub use histogram::{LatencyHistogram, PercentilePoint};
+pub use modes::{TwoModes, median_of};
 pub use moments::Moments;
 pub use outliers::Outliers;
 pub use percentile::{percentile_of_sorted, resolvable};

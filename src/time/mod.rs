@@ -175,3 +175,43 @@ impl AnyClock {
         }
     }
 }
+
+/// As a clock itself it asks at each reading which one it is: for readings that are in no sample.
+impl Clock for AnyClock {
+    fn kind(&self) -> ClockKind {
+        match self {
+            AnyClock::Monotonic(clock) => clock.kind(),
+            AnyClock::MonotonicRaw(clock) => clock.kind(),
+            #[cfg(target_arch = "x86_64")]
+            AnyClock::Tsc(clock) => clock.kind(),
+        }
+    }
+
+    #[inline]
+    fn now(&self) -> Ticks {
+        match self {
+            AnyClock::Monotonic(clock) => clock.now(),
+            AnyClock::MonotonicRaw(clock) => clock.now(),
+            #[cfg(target_arch = "x86_64")]
+            AnyClock::Tsc(clock) => clock.now(),
+        }
+    }
+
+    fn to_nanos(&self, reading: Ticks) -> Nanos {
+        match self {
+            AnyClock::Monotonic(clock) => clock.to_nanos(reading),
+            AnyClock::MonotonicRaw(clock) => clock.to_nanos(reading),
+            #[cfg(target_arch = "x86_64")]
+            AnyClock::Tsc(clock) => clock.to_nanos(reading),
+        }
+    }
+
+    fn ticks_in(&self, length: Nanos) -> Ticks {
+        match self {
+            AnyClock::Monotonic(clock) => clock.ticks_in(length),
+            AnyClock::MonotonicRaw(clock) => clock.ticks_in(length),
+            #[cfg(target_arch = "x86_64")]
+            AnyClock::Tsc(clock) => clock.ticks_in(length),
+        }
+    }
+}

@@ -16,7 +16,7 @@ use crate::bench::clock::result::{ClockResult, Ended};
 use crate::bench::clock::run::{Observer, RunError, Session, SoFar};
 use crate::cli::UsageError;
 use crate::cli::output::{
-    bad_folder, default_folder, labelled, print_json, print_text, terminal_width,
+    bad_folder, default_folder, labelled, print_json, print_text, terminal_width, warning,
 };
 use crate::host::placement::{Placement, PlacementRequest};
 use crate::host::readiness::{Needs, Readiness, Verdict};
@@ -73,15 +73,15 @@ pub(super) fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
         crate::cli::host::machine_in_words(machine)
     ));
     announce(&describe_watch(&config, &reading));
-    for warning in shared_cores(&topology, &config.cpus) {
-        announce(&labelled("warning", &warning));
+    for text in shared_cores(&topology, &config.cpus) {
+        announce(&warning(&text));
     }
     let doubt = reading
         .tsc_facts()
         .and_then(|facts| facts.rate.doubt())
         .map(|doubt| doubt.to_string());
     if let Some(doubt) = &doubt {
-        announce(&labelled("warning", doubt));
+        announce(&warning(doubt));
     }
     // Also below the table; but who would rather take another clock should not have to wait for that.
     for note in session.notes() {

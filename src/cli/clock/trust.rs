@@ -8,7 +8,7 @@ use super::ClockArguments;
 use crate::bench::clock::trust::{
     CpuOffset, Finding, Report, Settings, TrustError, Verdict, examine,
 };
-use crate::cli::output::{labelled, print_json, print_text};
+use crate::cli::output::{print_json, print_text, warning};
 use crate::cli::{TEXT_WIDTH, UsageError, label_rows, wrap};
 use crate::host::interrupt;
 use crate::report::table::{Column, Table};
@@ -28,7 +28,7 @@ pub(super) fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
     let stop = || interrupt::requested().is_some();
     let report = examine(settings, &stop).map_err(sort)?;
     if let Some(doubt) = report.rate.and_then(|rate| rate.doubt()) {
-        eprintln!("{}", labelled("warning", &doubt.to_string()));
+        eprintln!("{}", warning(&doubt.to_string()));
     }
     if !arguments.quiet {
         let written = if arguments.json {

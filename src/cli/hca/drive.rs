@@ -15,7 +15,9 @@ use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::result::PointResult;
 use crate::bench::hca::run::{RunError, Runner};
 use crate::cli::UsageError;
-use crate::cli::output::{bad_folder, default_folder, labelled, terminal_width};
+use crate::cli::output::{
+    bad_folder, default_folder, print_json, print_text, terminal_width, warning,
+};
 use crate::cm::UcRoute;
 use crate::host::fingerprint::Fingerprint;
 use crate::host::{HostError, interrupt};
@@ -248,8 +250,7 @@ impl Sweep<'_> {
     /// The table, or the summary as JSON, on standard output.
     fn print(&self) -> std::io::Result<()> {
         let savings = present::inline_savings(&self.finished);
-        let mut out = std::io::stdout().lock();
-        let written = if self.arguments.json {
+        if self.arguments.json {
             let records: Vec<&Record> = self.finished.iter().map(|one| &one.record).collect();
             let left_out: Vec<Record> = self.plan.left_out.iter().map(left_out_record).collect();
             let document = json!({
@@ -258,9 +259,7 @@ impl Sweep<'_> {
                 "inline_savings": savings,
                 "devices": self.facts.devices,
             });
-            serde_json::to_writer_pretty(&mut out, &document)
-                .map_err(std::io::Error::from)
-                .and_then(|()| writeln!(out))
+            print_json(&document)
         } else if self.arguments.quiet || self.finished.is_empty() {
             Ok(())
         } else {
@@ -279,19 +278,9 @@ impl Sweep<'_> {
             if let Some(note) = present::unresolved(&self.finished) {
                 text += &format!("note: {note}\n");
             }
-            out.write_all(text.as_bytes())
-        };
-        match written.and_then(|()| out.flush()) {
-            // A reader that has seen enough (head, a pager) is no failure.
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-            written => written,
+            print_text(&text)
         }
     }
-}
-
-/// A warning in lines that fit.
-fn warning(text: &str) -> String {
-    labelled("warning", text)
 }
 
 /// Bad input and what only looks like it: an error that another value of an option would avoid is the user's.

@@ -1,0 +1,383 @@
+//! What the queue benchmark's runner costs, against the same loops written by hand with the queue's code pasted in.
+//!
+//! | requirement | measured by |
+//! | --- | --- |
+//! | instructions an element at most 2 % more | callgrind, which counts exactly: the difference of a long and a short run |
+//! | time an element at most 3 % more | the thread's time on its CPU, the median of nine rounds in which both sides take turns |
+//!
+//! Both are taken with one thread that fills the queue and drains it in turn, so that no attempt fails and nothing but
+//! the loops is compared: between two threads the time is that of cache lines changing hands. Two queues, with and
+//! without time stamps. Ends with exit code 1 when a requirement is not met or cannot be measured.
+
+use std::hint::black_box;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use hcabench::bench::queue::control::{Control, Patience};
+use hcabench::bench::queue::element::{Element, Words};
+use hcabench::bench::queue::interface::Queue;
+use hcabench::bench::queue::measurer::{Measurer, Numbering, Numbers, Record, Timed};
+use hcabench::bench::queue::queues::{FastForward, Lamport};
+use hcabench::bench::queue::runner::Runner;
+use hcabench::host::pinning;
+use hcabench::pacing::BackToBack;
+use hcabench::report::{Column, Table};
+use hcabench::stats::median_of;
+use hcabench::time::{Clock, ClockKind, Nanos, Ticks};
+use nix::time::{ClockId, clock_gettime};
+
+#[path = "queue_runner/by_hand.rs"]
+mod by_hand;
+
+const USAGE: &str = "\
+Usage: cargo bench --bench queue_runner
+Compares the runner of hcabench queue with loops written by hand, in half a minute. Exit code 1 when
+it costs more than it may. Needs valgrind. Runs on one of the CPUs it may use; choose it with taskset.";
+
+/// At most so many times the instructions of the loops written by hand.
+const INSTRUCTION_LIMIT: f64 = 1.02;
+/// At most so many times their time.
+const TIME_LIMIT: f64 = 1.03;
+
+/// Elements that are in the queue at once, at most.
+const BATCH: usize = 1000;
+const CAPACITY: usize = 1024;
+/// Batches of the short and of the long run below callgrind.
+const SHORT: usize = 10;
+const LONG: usize = 60;
+/// Rounds against the clock, and the batches of one, with and without time stamps, so that it takes a tenth of a second.
+const ROUNDS: usize = 9;
+const BATCHES_WITH_STAMPS: usize = 1000;
+const BATCHES_WITHOUT: usize = 30_000;
+
+type Failed = Box<dyn std::error::Error>;
+type Payload = Words<1>;
+
+/// The time stamp counter without its calibration, which would take most of the instructions, or the system's clock
+/// where there is none.
+#[derive(Clone, Copy)]
+pub struct Counter;
+
+impl Clock for Counter {
+    fn kind(&self) -> ClockKind {
+        ClockKind::Tsc
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn now(&self) -> Ticks {
+        use std::arch::x86_64::{_mm_lfence, _rdtsc};
+        // SAFETY: every x86-64 processor has both instructions.
+        Ticks(unsafe {
+            _mm_lfence();
+            let reading = _rdtsc();
+            _mm_lfence();
+            reading
+        })
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    #[inline(always)]
+    fn now(&self) -> Ticks {
+        hcabench::time::Monotonic::default().now()
+    }
+
+    fn to_nanos(&self, reading: Ticks) -> Nanos {
+        Nanos(reading.0)
+    }
+
+    fn ticks_in(&self, length: Nanos) -> Ticks {
+        Ticks(length.0)
+    }
+}
+
+/// One of the comparisons.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Case {
+    queue: &'static str,
+    measurer: &'static str,
+}
+
+const CASES: [Case; 4] = [
+    Case {
+        queue: "lamport",
+        measurer: "numbered",
+    },
+    Case {
+        queue: "lamport",
+        measurer: "timed",
+    },
+    Case {
+        queue: "fastforward",
+        measurer: "numbered",
+    },
+    Case {
+        queue: "fastforward",
+        measurer: "timed",
+    },
+];
+
+/// Who does the work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    ByHand,
+    Runner,
+}
+
+impl Side {
+    const fn name(self) -> &'static str {
+        match self {
+            Side::ByHand => "by-hand",
+            Side::Runner => "runner",
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    // Cargo passes `--bench`.
+    let arguments: Vec<String> = (std::env::args().skip(1))
+        .filter(|argument| argument != "--bench")
+        .collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        [] => compare(),
+        ["-h" | "--help"] => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        // What callgrind runs.
+        ["once", queue, measurer, side, batches] => once(queue, measurer, side, batches),
+        _ => {
+            eprintln!("queue_runner: unknown arguments {words:?}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("queue_runner: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn once(queue: &str, measurer: &str, side: &str, batches: &str) -> Result<bool, Failed> {
+    let case = CASES
+        .into_iter()
+        .find(|case| (case.queue, case.measurer) == (queue, measurer));
+    let side = [Side::ByHand, Side::Runner]
+        .into_iter()
+        .find(|known| known.name() == side);
+    let (case, side) = case.zip(side).ok_or("no such case")?;
+    work(case, side, batches.parse()?, 0);
+    Ok(true)
+}
+
+/// Whether all requirements are met.
+fn compare() -> Result<bool, Failed> {
+    let cpus = pinning::current_affinity()?;
+    let cpu = cpus.iter().last().ok_or("no CPU")?;
+    pinning::pin_current_thread(cpu)?;
+    let mut table = Table::new(vec![
+        Column::text("queue"),
+        Column::text("measurer"),
+        Column::number("instructions", "by hand"),
+        Column::number("", "runner"),
+        Column::number("ratio", ""),
+        Column::number("time [ns]", "by hand"),
+        Column::number("", "runner"),
+        Column::number("ratio", ""),
+        Column::text("verdict"),
+    ]);
+    let mut all_met = true;
+    for case in CASES {
+        let instructions = [Side::ByHand, Side::Runner].map(|side| instructions(case, side));
+        let [by_hand, runner] = instructions;
+        let (by_hand, runner) = (by_hand?, runner?);
+        let ratio = runner / by_hand;
+        let times = times(case)?;
+        let time_ratio = times[1] / times[0];
+        let met = ratio <= INSTRUCTION_LIMIT && time_ratio <= TIME_LIMIT;
+        all_met &= met;
+        table.row([
+            case.queue.to_owned(),
+            case.measurer.to_owned(),
+            format!("{by_hand:.2}"),
+            format!("{runner:.2}"),
+            format!("{ratio:.3}"),
+            format!("{:.2}", times[0]),
+            format!("{:.2}", times[1]),
+            format!("{time_ratio:.3}"),
+            if met { "met" } else { "NOT MET" }.to_owned(),
+        ]);
+    }
+    println!(
+        "What the queue benchmark's runner costs for an enqueue and a dequeue of {} bytes, on CPU {cpu}\n\n{}\n\
+         {}: the runner takes {INSTRUCTION_LIMIT} times the instructions and {TIME_LIMIT} times the time at the most",
+        Payload::BYTES,
+        table.render(None),
+        if all_met { "met" } else { "NOT MET" }
+    );
+    Ok(all_met)
+}
+
+/// Nanoseconds for an element, by hand and by the runner: the medians of rounds in which they take turns.
+fn times(case: Case) -> Result<[f64; 2], Failed> {
+    let batches = if case.measurer == "timed" {
+        BATCHES_WITH_STAMPS
+    } else {
+        BATCHES_WITHOUT
+    };
+    let mut rounds = [Vec::new(), Vec::new()];
+    for round in 0..ROUNDS {
+        let mut order = [(0, Side::ByHand), (1, Side::Runner)];
+        if round % 2 == 1 {
+            order.reverse();
+        }
+        for (place, side) in order {
+            let start = time_on_cpu()?;
+            work(case, side, batches, 37 * (round + 1));
+            let elements = (batches * BATCH) as f64;
+            rounds[place].push((time_on_cpu()? - start).as_secs_f64() * 1e9 / elements);
+        }
+    }
+    Ok(rounds.map(|times| median_of(&times).expect("there were rounds")))
+}
+
+/// What this thread has had of its CPU: time that another one has it does not count.
+fn time_on_cpu() -> Result<Duration, Failed> {
+    let now = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)?;
+    Ok(Duration::from(now))
+}
+
+/// Instructions for an element.
+fn instructions(case: Case, side: Side) -> Result<f64, Failed> {
+    let (short, long) = (count(case, side, SHORT)?, count(case, side, LONG)?);
+    let elements = ((LONG - SHORT) * BATCH) as f64;
+    Ok((long - short) / elements)
+}
+
+/// All instructions of a process that does so many batches.
+fn count(case: Case, side: Side, batches: usize) -> Result<f64, Failed> {
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(std::env::current_exe()?)
+        .args(["once", case.queue, case.measurer, side.name()])
+        .arg(batches.to_string())
+        .output()
+        .map_err(|error| format!("valgrind cannot be run ({error}): ci/setup bench installs it"))?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let collected = text
+        .lines()
+        .find_map(|line| line.split_once("Collected :"))
+        .and_then(|(_, number)| number.trim().parse().ok());
+    match collected {
+        Some(number) if output.status.success() => Ok(number),
+        _ => Err(format!("callgrind did not count: {text}").into()),
+    }
+}
+
+/// Fills and drains so many batches; the notes lie `shift` entries further on than they would, because where they lie to
+/// the queue's slots modulo the size of a page makes a difference that is of no interest.
+fn work(case: Case, side: Side, batches: usize, shift: usize) {
+    let taken = match (case.queue, case.measurer, side) {
+        ("lamport", "numbered", Side::Runner) => by_runner::<Lamport, Without>(batches, shift),
+        ("lamport", "timed", Side::Runner) => by_runner::<Lamport, With>(batches, shift),
+        ("fastforward", "numbered", Side::Runner) => {
+            by_runner::<FastForward, Without>(batches, shift)
+        }
+        ("fastforward", "timed", Side::Runner) => by_runner::<FastForward, With>(batches, shift),
+        ("lamport", "numbered", Side::ByHand) => by_hand::lamport_numbered(batches, shift),
+        ("lamport", "timed", Side::ByHand) => by_hand::lamport_timed(batches, shift),
+        ("fastforward", "numbered", Side::ByHand) => by_hand::fast_forward_numbered(batches, shift),
+        ("fastforward", "timed", Side::ByHand) => by_hand::fast_forward_timed(batches, shift),
+        other => unreachable!("{other:?} is no case"),
+    };
+    assert_eq!(black_box(taken), BATCH, "elements of the last batch");
+}
+
+/// A measurer for each end.
+trait Measuring {
+    /// What an end notes in.
+    type Notes: Clone;
+    type Sender<'a>: Measurer;
+    type Receiver<'a>: Measurer;
+    const EMPTY: Self::Notes;
+    fn sender(notes: &mut [Self::Notes]) -> Self::Sender<'_>;
+    fn receiver(notes: &mut [Self::Notes]) -> Self::Receiver<'_>;
+}
+
+/// Numbers.
+struct Without;
+
+impl Measuring for Without {
+    type Notes = u64;
+    type Sender<'a> = Numbering;
+    type Receiver<'a> = Numbers<'a>;
+    const EMPTY: u64 = 0;
+
+    fn sender(_notes: &mut [u64]) -> Numbering {
+        Numbering::default()
+    }
+
+    fn receiver(notes: &mut [u64]) -> Numbers<'_> {
+        Numbers::new(notes)
+    }
+}
+
+/// Time stamps.
+struct With;
+
+impl Measuring for With {
+    type Notes = Record;
+    type Sender<'a> = Timed<'a>;
+    type Receiver<'a> = Timed<'a>;
+    const EMPTY: Record = [Ticks(0); 3];
+
+    fn sender(notes: &mut [Record]) -> Timed<'_> {
+        Timed::new(notes, false)
+    }
+
+    fn receiver(notes: &mut [Record]) -> Timed<'_> {
+        Timed::new(notes, false)
+    }
+}
+
+/// The runner's loops, batch by batch. Returns the elements of the last batch.
+fn by_runner<Q: Queue<Payload>, M: Measuring>(batches: usize, shift: usize) -> usize {
+    let (mut sender, mut receiver) =
+        Q::with_capacity(CAPACITY).expect("both come in this capacity");
+    let (mut sent, mut received) = (vec![M::EMPTY; BATCH + shift], vec![M::EMPTY; BATCH + shift]);
+    let control = Control::default();
+    let patience = || Patience::new(Duration::from_secs(1));
+    let mut taken = 0;
+    for _ in 0..batches {
+        let runner = Runner::new(
+            sender,
+            M::sender(&mut sent[shift..]),
+            BackToBack,
+            Counter,
+            &control,
+            patience(),
+        );
+        let runner = runner.send::<Payload>(BATCH);
+        assert_eq!(runner.tally().noted, BATCH);
+        sender = runner.into_queue();
+        let runner = Runner::new(
+            receiver,
+            M::receiver(&mut received[shift..]),
+            BackToBack,
+            Counter,
+            &control,
+            patience(),
+        );
+        let runner = runner.receive::<Payload>(BATCH);
+        let tally = runner.tally();
+        assert_eq!(tally.damaged, 0);
+        taken = tally.noted;
+        receiver = runner.into_queue();
+    }
+    black_box((&sent, &received));
+    taken
+}

@@ -1,0 +1,219 @@
+//! From what the threads noted to the figures of a run.
+
+use super::measurer::Record;
+use super::result::{Depth, ElementRow, Histograms, Times};
+use crate::stats::{LatencyHistogram, Summary, summary::DEFAULT_LIMIT_NS};
+use crate::time::{Clock, Ticks};
+
+/// What both ends noted of the same elements, and what of it counts.
+#[derive(Debug, Clone, Copy)]
+pub struct Noted<'a> {
+    /// By the sender, an entry an element.
+    pub sent: &'a [Record],
+    /// By the receiver, in the same order.
+    pub received: &'a [Record],
+    /// When each was meant to be sent.
+    pub intended: Option<&'a [Ticks]>,
+    /// Elements at the beginning that do not count.
+    pub warmup: usize,
+}
+
+/// The figures of a run, added to the distributions of its point; `None` if no element counts.
+pub fn times<C: Clock>(clock: &C, noted: Noted<'_>, histograms: &mut Histograms) -> Option<Times> {
+    let (sent, received) = (
+        noted.sent.get(noted.warmup..)?,
+        noted.received.get(noted.warmup..)?,
+    );
+    let pairs = || sent.iter().zip(received);
+    let lengths = |of: &dyn Fn(&Record, &Record) -> (Ticks, Ticks)| -> Vec<i64> {
+        pairs()
+            .map(|(sent, received)| of(sent, received))
+            .map(|(from, to)| length_ns(clock, from, to))
+            .collect()
+    };
+    let summary = |samples: Vec<i64>, histogram: &mut LatencyHistogram| {
+        samples.iter().for_each(|&sample| histogram.record(sample));
+        let mut sorted = samples;
+        sorted.sort_unstable();
+        Summary::of_sorted(&sorted, DEFAULT_LIMIT_NS)
+    };
+    let intended = noted.intended.and_then(|moments| {
+        let moments = moments.get(noted.warmup..)?;
+        let samples = moments
+            .iter()
+            .zip(received)
+            .map(|(&moment, received)| length_ns(clock, moment, received[2]));
+        summary(samples.collect(), &mut histograms.intended)
+    });
+    Some(Times {
+        enqueue: summary(
+            lengths(&|sent, _| (sent[1], sent[2])),
+            &mut histograms.enqueue,
+        )?,
+        dequeue: summary(
+            lengths(&|_, received| (received[1], received[2])),
+            &mut histograms.dequeue,
+        )?,
+        latency: summary(
+            lengths(&|sent, received| (sent[0], received[2])),
+            &mut histograms.latency,
+        )?,
+        intended,
+        depth: depth(noted.sent, noted.received, noted.warmup)?,
+    })
+}
+
+/// The elements that count, a row each.
+pub fn rows<C: Clock>(clock: &C, noted: Noted<'_>, run: u32) -> Vec<ElementRow> {
+    let at = |moment: Ticks| clock.to_nanos(moment).0;
+    (noted.warmup..noted.sent.len().min(noted.received.len()))
+        .map(|index| {
+            let (sent, received) = (noted.sent[index], noted.received[index]);
+            ElementRow {
+                run,
+                seq: (index - noted.warmup) as u64,
+                t_intended_ns: noted.intended.map(|moments| at(moments[index])),
+                t_stamp_ns: at(sent[0]),
+                t_enqueue_ns: at(sent[1]),
+                t_enqueued_ns: at(sent[2]),
+                t_dequeue_ns: at(received[1]),
+                t_dequeued_ns: at(received[2]),
+                latency_ns: length_ns(clock, sent[0], received[2]),
+            }
+        })
+        .collect()
+}
+
+/// A length of time, below zero when the clock of one CPU is behind that of the other.
+fn length_ns<C: Clock>(clock: &C, from: Ticks, to: Ticks) -> i64 {
+    // Of the difference, so that both ends are not rounded for themselves.
+    let difference = to.0.wrapping_sub(from.0) as i64;
+    let length = clock.to_nanos(Ticks(difference.unsigned_abs())).0;
+    let length = i64::try_from(length).unwrap_or(i64::MAX);
+    if difference < 0 { -length } else { length }
+}
+
+/// How full the queue was from the first element that counts to the last, from the moments when enqueues and dequeues
+/// ended. An element that was gone before its enqueue had returned was never in it.
+fn depth(sent: &[Record], received: &[Record], warmup: usize) -> Option<Depth> {
+    let first = sent.get(warmup)?[2].0;
+    let (mut entered, mut left) = (0, 0);
+    let (mut most, mut area, mut last) = (0_u64, 0_u128, first);
+    while left < received.len() {
+        let next_in = sent.get(entered).map(|record| record[2].0);
+        let next_out = received[left][2].0;
+        let (moment, is_in) = match next_in {
+            Some(moment) if moment <= next_out => (moment, true),
+            _ => (next_out, false),
+        };
+        let depth = (entered as u64).saturating_sub(left as u64);
+        if moment > last {
+            area += u128::from(depth) * u128::from(moment - last);
+            last = moment;
+        }
+        if is_in {
+            entered += 1;
+        } else {
+            left += 1;
+        }
+        if moment >= first {
+            most = most.max((entered as u64).saturating_sub(left as u64));
+        }
+    }
+    let span = last.saturating_sub(first);
+    Some(Depth {
+        max: most,
+        mean: if span == 0 {
+            0.0
+        } else {
+            area as f64 / span as f64
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Monotonic;
+
+    fn records(moments: &[[u64; 3]]) -> Vec<Record> {
+        moments.iter().map(|moments| moments.map(Ticks)).collect()
+    }
+
+    #[test]
+    fn each_figure_is_between_its_two_moments() {
+        // Stamp, before and after; the second element failed once before it was taken.
+        let sent = records(&[[90, 90, 95], [100, 100, 110], [200, 230, 245]]);
+        let received = records(&[[90, 91, 99], [100, 120, 150], [200, 240, 290]]);
+        let intended = [80, 95, 140].map(Ticks);
+        let noted = Noted {
+            sent: &sent,
+            received: &received,
+            intended: Some(&intended),
+            warmup: 1,
+        };
+        let clock = Monotonic::default();
+        let mut histograms = Histograms::default();
+        let times = times(&clock, noted, &mut histograms).unwrap();
+        let ends = |summary: &Summary| (summary.count, summary.min_ns, summary.max_ns);
+        assert_eq!(ends(&times.enqueue), (2, 10, 15));
+        assert_eq!(ends(&times.dequeue), (2, 30, 50));
+        assert_eq!(ends(&times.latency), (2, 50, 90));
+        assert_eq!(ends(&times.intended.unwrap()), (2, 55, 150));
+        assert_eq!(histograms.latency.count(), 2);
+
+        let rows = rows(&clock, noted, 3);
+        assert_eq!(rows.len(), 2);
+        assert_eq!(
+            rows[1],
+            ElementRow {
+                run: 3,
+                seq: 1,
+                t_intended_ns: Some(140),
+                t_stamp_ns: 200,
+                t_enqueue_ns: 230,
+                t_enqueued_ns: 245,
+                t_dequeue_ns: 240,
+                t_dequeued_ns: 290,
+                latency_ns: 90,
+            }
+        );
+    }
+
+    /// The depth where elements enter and leave at these moments.
+    fn depth_of(entered: &[u64], left: &[u64], warmup: usize) -> Depth {
+        let at = |moments: &[u64]| records(&moments.iter().map(|&m| [0, 0, m]).collect::<Vec<_>>());
+        depth(&at(entered), &at(left), warmup).unwrap()
+    }
+
+    #[test]
+    fn depth_is_weighted_by_time() {
+        // One element from 0, two from 10, one from 30, none from 40 to 50, one from 50 to 60.
+        let found = depth_of(&[0, 10, 50], &[30, 40, 60], 0);
+        assert_eq!(found.max, 2);
+        assert!(
+            (found.mean - (10 + 40 + 10 + 10) as f64 / 60.0).abs() < 1e-12,
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn depth_begins_with_the_first_element_that_counts_and_knows_those_before_it() {
+        // Three from 2 on, until the first leaves at 12.
+        let found = depth_of(&[0, 1, 2], &[12, 22, 32], 2);
+        assert_eq!((found.max, found.mean), (3, 2.0));
+    }
+
+    #[test]
+    fn what_left_before_its_enqueue_returned_was_never_in() {
+        let found = depth_of(&[10, 30], &[5, 25], 0);
+        assert_eq!((found.max, found.mean), (0, 0.0));
+    }
+
+    #[test]
+    fn a_clock_that_is_behind_gives_a_length_below_zero() {
+        let clock = Monotonic::default();
+        assert_eq!(length_ns(&clock, Ticks(100), Ticks(93)), -7);
+        assert_eq!(length_ns(&clock, Ticks(u64::MAX), Ticks(4)), 5);
+    }
+}

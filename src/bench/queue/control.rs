@@ -1,0 +1,192 @@
+//! What the two threads of a run and their supervisor tell each other, and how long anyone waits.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// A value on a cache line of its own (two, as processors fetch them in pairs).
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Apart<T>(T);
+
+/// Shared by the threads of a run. While the loops run it is only read, and written when an end is done or told to stop.
+#[derive(Debug, Default)]
+pub struct Control {
+    ready: Apart<AtomicU32>,
+    stop: Apart<AtomicBool>,
+    sender_done: Apart<AtomicBool>,
+    receiver_done: Apart<AtomicBool>,
+}
+
+impl Control {
+    /// Tells both threads to leave their loops.
+    pub fn stop(&self) {
+        self.stop.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether to leave. Relaxed: nothing else is learnt from it, and a reading that is late by a turn does no harm.
+    #[inline(always)]
+    pub fn stopped(&self) -> bool {
+        self.stop.0.load(Ordering::Relaxed)
+    }
+
+    /// Waits until both threads are here, so that they start together; `false` when told to stop.
+    pub fn start_together(&self) -> bool {
+        self.ready.0.fetch_add(1, Ordering::AcqRel);
+        let mut looks = 0_u32;
+        while self.ready.0.load(Ordering::Acquire) < 2 {
+            if self.stopped() {
+                return false;
+            }
+            looks += 1;
+            // On one CPU the other one comes only if this one lets it.
+            if looks.is_multiple_of(1024) {
+                std::thread::yield_now();
+            }
+        }
+        true
+    }
+
+    /// The sender has enqueued, and flushed, all it will.
+    pub fn set_sender_done(&self) {
+        self.sender_done.0.store(true, Ordering::Release);
+    }
+
+    /// Whether the sender is done.
+    pub fn sender_done(&self) -> bool {
+        self.sender_done.0.load(Ordering::Acquire)
+    }
+
+    /// The receiver takes nothing more.
+    pub fn set_receiver_done(&self) {
+        self.receiver_done.0.store(true, Ordering::Release);
+    }
+
+    /// Whether the receiver is done.
+    pub fn receiver_done(&self) -> bool {
+        self.receiver_done.0.load(Ordering::Acquire)
+    }
+}
+
+impl Control {
+    /// Whether the sender is to leave: nobody takes what it still has.
+    #[inline(always)]
+    pub fn sender_is_over(&self) -> bool {
+        self.stopped() || self.receiver_done.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How an end left its loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// All elements went through.
+    Complete,
+    /// It was told to.
+    Stopped,
+    /// Nothing went through for too long.
+    GaveUp,
+}
+
+/// A look at the time and at [`Control`] is made every so many failed attempts.
+pub const ATTEMPTS_PER_LOOK: u64 = 1024;
+/// A look for the word to stop is made every so many elements that went through.
+pub const ELEMENTS_PER_LOOK: usize = 4096;
+/// How long a receiver goes on when the sender is done: what was enqueued is there at once or never.
+const AFTER_SENDER: Duration = Duration::from_millis(100);
+
+/// Decides when an end that fails again and again gives up.
+#[derive(Debug)]
+pub struct Patience {
+    limit: Duration,
+    waiting: Option<(u64, Instant)>,
+}
+
+impl Patience {
+    /// Gives up after `limit` without an element.
+    pub fn new(limit: Duration) -> Self {
+        Patience {
+            limit,
+            waiting: None,
+        }
+    }
+
+    /// How long the end has waited since `done` elements had gone through, which it says again at each look.
+    fn waited(&mut self, done: u64) -> Duration {
+        match self.waiting {
+            Some((at, since)) if at == done => since.elapsed(),
+            _ => {
+                self.waiting = Some((done, Instant::now()));
+                Duration::ZERO
+            }
+        }
+    }
+
+    /// Whether the sender, whose queue is full, is to leave.
+    #[cold]
+    #[inline(never)]
+    pub fn end_of_sender(&mut self, control: &Control, done: u64) -> Option<Ending> {
+        if control.stopped() {
+            Some(Ending::Stopped)
+        } else if control.receiver_done() || self.waited(done) >= self.limit {
+            Some(Ending::GaveUp)
+        } else {
+            None
+        }
+    }
+
+    /// Whether the receiver, whose queue is empty, is to leave.
+    #[cold]
+    #[inline(never)]
+    pub fn end_of_receiver(&mut self, control: &Control, done: u64) -> Option<Ending> {
+        let limit = if control.sender_done() {
+            self.limit.min(AFTER_SENDER)
+        } else {
+            self.limit
+        };
+        if control.stopped() {
+            Some(Ending::Stopped)
+        } else {
+            (self.waited(done) >= limit).then_some(Ending::GaveUp)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_millis(20);
+
+    #[test]
+    fn patience_ends_after_the_limit_and_begins_anew_with_each_element() {
+        let control = Control::default();
+        let mut patience = Patience::new(LIMIT);
+        assert_eq!(patience.end_of_receiver(&control, 0), None);
+        std::thread::sleep(2 * LIMIT);
+        assert_eq!(patience.end_of_receiver(&control, 1), None);
+        std::thread::sleep(2 * LIMIT);
+        assert_eq!(patience.end_of_receiver(&control, 1), Some(Ending::GaveUp));
+        assert_eq!(patience.end_of_sender(&control, 1), Some(Ending::GaveUp));
+    }
+
+    #[test]
+    fn nobody_waits_for_an_end_that_is_done() {
+        let control = Control::default();
+        let mut patience = Patience::new(Duration::from_secs(3600));
+        control.set_receiver_done();
+        assert_eq!(patience.end_of_sender(&control, 5), Some(Ending::GaveUp));
+        control.set_sender_done();
+        assert_eq!(patience.end_of_receiver(&control, 5), None);
+        std::thread::sleep(2 * AFTER_SENDER);
+        assert_eq!(patience.end_of_receiver(&control, 5), Some(Ending::GaveUp));
+    }
+
+    #[test]
+    fn a_stop_is_seen_at_the_next_look() {
+        let control = Control::default();
+        let mut patience = Patience::new(Duration::from_secs(3600));
+        control.stop();
+        assert_eq!(patience.end_of_sender(&control, 0), Some(Ending::Stopped));
+        assert_eq!(patience.end_of_receiver(&control, 0), Some(Ending::Stopped));
+        assert!(!control.start_together());
+    }
+}

@@ -1,0 +1,68 @@
+//! What a queue is to this benchmark: two ends, each used by one thread, that never block.
+
+use super::element::Element;
+
+/// The end that puts elements in.
+pub trait Sender<T>: Send {
+    /// Puts an element in; `false` when the queue is full, and the element was not taken.
+    fn enqueue(&mut self, element: T) -> bool;
+
+    /// Makes visible what was enqueued and is held back, in queues that hand over in batches. The runner calls it when
+    /// it pauses and after the last element; it does not belong to an enqueue.
+    #[inline(always)]
+    fn flush(&mut self) {}
+}
+
+/// The end that takes elements out.
+pub trait Receiver<T>: Send {
+    /// Takes the oldest element; `None` when there is none to be seen.
+    fn dequeue(&mut self) -> Option<T>;
+}
+
+/// How many threads each end of a queue can have; this benchmark uses one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ends {
+    /// One sender, one receiver.
+    Spsc,
+    /// Many of both, at a price.
+    Mpmc,
+    /// Many senders, one receiver.
+    Mpsc,
+}
+
+/// Why a queue cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum QueueError {
+    /// The queue does not come in this capacity.
+    #[error("the queue {queue} cannot hold {asked} elements: {allowed}")]
+    Capacity {
+        /// The queue's name.
+        queue: &'static str,
+        /// What was asked for.
+        asked: usize,
+        /// What is possible.
+        allowed: &'static str,
+    },
+}
+
+/// A kind of queue.
+pub trait Queue<T: Element>: 'static {
+    /// The sending end.
+    type Sender: Sender<T> + 'static;
+    /// The receiving end.
+    type Receiver: Receiver<T> + 'static;
+
+    /// The name on the command line and in results.
+    const NAME: &'static str;
+    /// Where the idea is from: a paper, or the crate with its version.
+    const SOURCE: &'static str;
+    /// How many threads each end could have.
+    const ENDS: Ends;
+
+    /// Makes a queue for exactly `capacity` elements, with all its memory touched.
+    ///
+    /// # Errors
+    /// When it does not come in this capacity.
+    fn with_capacity(capacity: usize) -> Result<(Self::Sender, Self::Receiver), QueueError>;
+}

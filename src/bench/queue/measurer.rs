@@ -1,0 +1,235 @@
+//! What is noted of each operation while the loops run. One file holds both ways: with time stamps, and without.
+//!
+//! A measurer also decides what the payload carries, because that is what a run is checked by: the time stamp taken
+//! before the first attempt to enqueue it, or its number where no time is taken.
+
+use std::num::NonZeroU64;
+
+use crate::time::{Clock, Ticks};
+
+/// Takes note of the operations of one end.
+pub trait Measurer {
+    /// Whether the time of failed attempts belongs to the operation that succeeded at last. Asked after one that failed.
+    fn measures_failed(&self) -> bool;
+
+    /// An attempt is about to be made. Called again it replaces what was noted before.
+    fn pre<C: Clock>(&mut self, clock: &C);
+
+    /// What an element carries that is enqueued now.
+    fn stamp(&self) -> NonZeroU64;
+
+    /// The attempt succeeded; `stamp` is what the element carries.
+    fn post<C: Clock>(&mut self, clock: &C, stamp: u64);
+
+    /// Operations noted so far.
+    fn noted(&self) -> usize;
+}
+
+/// One operation: what the element carries, and the time before and after the attempt that succeeded.
+pub type Record = [Ticks; 3];
+
+/// The clock before and after each operation. Where failed attempts are measured, the time before is that of the first
+/// attempt and not of the one that succeeded, and the clock is not read in between.
+#[derive(Debug)]
+pub struct Timed<'a> {
+    records: &'a mut [Record],
+    measures_failed: bool,
+    noted: usize,
+    before: Ticks,
+}
+
+impl<'a> Timed<'a> {
+    /// Notes into `records`, one after the other.
+    pub fn new(records: &'a mut [Record], measures_failed: bool) -> Self {
+        Timed {
+            records,
+            measures_failed,
+            noted: 0,
+            before: Ticks(0),
+        }
+    }
+}
+
+impl Measurer for Timed<'_> {
+    #[inline(always)]
+    fn measures_failed(&self) -> bool {
+        self.measures_failed
+    }
+
+    #[inline(always)]
+    fn pre<C: Clock>(&mut self, clock: &C) {
+        self.before = clock.now();
+    }
+
+    #[inline(always)]
+    fn stamp(&self) -> NonZeroU64 {
+        NonZeroU64::new(self.before.0).unwrap_or(NonZeroU64::MIN)
+    }
+
+    #[inline(always)]
+    fn post<C: Clock>(&mut self, clock: &C, stamp: u64) {
+        let after = clock.now();
+        if let Some(record) = self.records.get_mut(self.noted) {
+            *record = [Ticks(stamp), self.before, after];
+            self.noted += 1;
+        }
+    }
+
+    fn noted(&self) -> usize {
+        self.noted
+    }
+}
+
+/// No time, at the sender: elements carry their number, counted from 1, so that nothing need be noted.
+#[derive(Debug)]
+pub struct Numbering {
+    next: NonZeroU64,
+}
+
+impl Default for Numbering {
+    fn default() -> Self {
+        Numbering {
+            next: NonZeroU64::MIN,
+        }
+    }
+}
+
+impl Measurer for Numbering {
+    #[inline(always)]
+    fn measures_failed(&self) -> bool {
+        // The clock is not read anyway.
+        true
+    }
+
+    #[inline(always)]
+    fn pre<C: Clock>(&mut self, _clock: &C) {}
+
+    #[inline(always)]
+    fn stamp(&self) -> NonZeroU64 {
+        self.next
+    }
+
+    #[inline(always)]
+    fn post<C: Clock>(&mut self, _clock: &C, _stamp: u64) {
+        self.next = self.next.saturating_add(1);
+    }
+
+    fn noted(&self) -> usize {
+        self.next.get() as usize - 1
+    }
+}
+
+/// No time, at the receiver: what elements carry is noted.
+#[derive(Debug)]
+pub struct Numbers<'a> {
+    numbers: &'a mut [u64],
+    noted: usize,
+}
+
+impl<'a> Numbers<'a> {
+    /// Notes into `numbers`, one after the other.
+    pub fn new(numbers: &'a mut [u64]) -> Self {
+        Numbers { numbers, noted: 0 }
+    }
+}
+
+impl Measurer for Numbers<'_> {
+    #[inline(always)]
+    fn measures_failed(&self) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn pre<C: Clock>(&mut self, _clock: &C) {}
+
+    #[inline(always)]
+    fn stamp(&self) -> NonZeroU64 {
+        NonZeroU64::MIN
+    }
+
+    #[inline(always)]
+    fn post<C: Clock>(&mut self, _clock: &C, stamp: u64) {
+        if let Some(number) = self.numbers.get_mut(self.noted) {
+            *number = stamp;
+            self.noted += 1;
+        }
+    }
+
+    fn noted(&self) -> usize {
+        self.noted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::{ClockKind, Nanos};
+    use std::cell::Cell;
+
+    thread_local! {
+        static READINGS: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// Counts its readings.
+    #[derive(Clone, Copy)]
+    struct Counting;
+
+    impl Clock for Counting {
+        fn kind(&self) -> ClockKind {
+            ClockKind::Monotonic
+        }
+        fn now(&self) -> Ticks {
+            READINGS.set(READINGS.get() + 1);
+            Ticks(READINGS.get())
+        }
+        fn to_nanos(&self, reading: Ticks) -> Nanos {
+            Nanos(reading.0)
+        }
+        fn ticks_in(&self, length: Nanos) -> Ticks {
+            Ticks(length.0)
+        }
+    }
+
+    #[test]
+    fn a_second_pre_replaces_the_first_but_not_what_the_element_carries() {
+        READINGS.set(0);
+        let mut records = [[Ticks(0); 3]; 1];
+        let mut measurer = Timed::new(&mut records, false);
+        measurer.pre(&Counting);
+        let stamp = measurer.stamp().get();
+        measurer.pre(&Counting);
+        measurer.pre(&Counting);
+        measurer.post(&Counting, stamp);
+        assert_eq!(measurer.noted(), 1);
+        // One more than there is room for is not noted.
+        measurer.post(&Counting, stamp);
+        assert_eq!(measurer.noted(), 1);
+        assert_eq!(records, [[Ticks(1), Ticks(3), Ticks(4)]]);
+    }
+
+    #[test]
+    fn a_stamp_is_never_zero() {
+        let measurer = Timed::new(&mut [], true);
+        assert_eq!(measurer.stamp().get(), 1);
+    }
+
+    #[test]
+    fn numbers_take_no_time() {
+        READINGS.set(0);
+        let mut numbers = [0; 2];
+        let (mut sender, mut receiver) = (Numbering::default(), Numbers::new(&mut numbers));
+        for expected in 1..=3 {
+            sender.pre(&Counting);
+            let stamp = sender.stamp().get();
+            assert_eq!(stamp, expected);
+            sender.post(&Counting, stamp);
+            receiver.pre(&Counting);
+            receiver.post(&Counting, stamp);
+        }
+        assert_eq!(
+            (sender.noted(), receiver.noted(), READINGS.get()),
+            (3, 2, 0)
+        );
+        assert_eq!(numbers, [1, 2]);
+    }
+}

@@ -1,0 +1,35 @@
+//! The queue benchmark: what an enqueue and a dequeue cost, and how long an element stays in the queue.
+//!
+//! | concept | modules |
+//! | --- | --- |
+//! | what a queue is, and what goes through it | [`interface`], [`element`] |
+//! | the queues, one file each, and their list | [`queues`], [`registry`] |
+//! | the hot loops | [`runner`], with a [`measurer`] and a waiter of [`crate::pacing`]; [`control`] ends them |
+//! | a run: two threads, and what comes of it | [`judge`], [`analysis`], [`counters`] |
+//! | all runs | [`config`], [`plan`], [`run`], [`result`] |
+//!
+//! Time is taken on either side of an operation, on one clock for both ends. Not measured: blocking, more than one thread
+//! at an end, and what an application does with an element.
+
+pub mod analysis;
+pub mod config;
+pub mod control;
+pub mod counters;
+pub mod element;
+pub mod interface;
+pub mod judge;
+pub mod measurer;
+pub mod plan;
+pub mod queues;
+pub mod registry;
+pub mod result;
+pub mod run;
+pub mod runner;
+mod slots;
+mod sync;
+mod threads;
+
+#[cfg(all(test, loom))]
+mod loom_tests;
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,292 @@
+//! Which points are measured, and which cannot be.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::config::{EndLoad, Load};
+use super::element::Words;
+use super::interface::{Queue, QueueError};
+use super::registry::{self, AllPayloads, QueueUser};
+use crate::host::CoreRelation;
+
+/// The offered rates of a load curve, in per cent of saturation.
+pub const CURVE_PERCENTS: [u32; 14] = [1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 100];
+
+/// The CPUs of both ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub struct Cpus {
+    /// The sender's.
+    pub sender: usize,
+    /// The receiver's.
+    pub receiver: usize,
+    /// What lies between them, if it is known.
+    pub cores: Option<CoreRelation>,
+}
+
+/// Lists whose product is measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sweep {
+    /// Queues, by their registered names.
+    pub queues: Vec<String>,
+    /// Capacities in elements.
+    pub capacities: Vec<usize>,
+    /// Sizes of an element in bytes.
+    pub payloads: Vec<usize>,
+    /// Loads of the sender; none for a load curve.
+    pub senders: Vec<EndLoad>,
+    /// The load of the receiver.
+    pub receiver: EndLoad,
+    /// Whether the sender's load goes from 1 % to saturation; its jitter and seed are those of this load.
+    pub curve: Option<EndLoad>,
+    /// Pairs of CPUs.
+    pub cpus: Vec<Cpus>,
+}
+
+/// One queue under one load.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Point {
+    /// The queue.
+    pub queue: String,
+    /// Elements it holds at most.
+    pub capacity: usize,
+    /// Bytes of an element.
+    pub payload: usize,
+    /// The sender's load. On a load curve its rate is known once the saturation is.
+    pub sender: EndLoad,
+    /// The receiver's load.
+    pub receiver: EndLoad,
+    /// On a load curve, the offered rate in per cent of saturation.
+    pub percent_of_saturation: Option<u32>,
+    /// Where the ends run.
+    pub cpus: Cpus,
+}
+
+impl fmt::Display for Point {
+    /// Unique in its sweep, and fit for the name of a folder.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "{}-cap{}-{}B-",
+            self.queue, self.capacity, self.payload
+        )?;
+        match self.percent_of_saturation {
+            Some(percent) => write!(formatter, "{percent:03}pc")?,
+            None => write!(formatter, "{}", self.sender)?,
+        }
+        write!(
+            formatter,
+            "-recv_{}-cpu{}to{}",
+            self.receiver, self.cpus.sender, self.cpus.receiver
+        )
+    }
+}
+
+/// What cannot be measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LeftOut {
+    /// The queue; `None` for all.
+    pub queue: Option<String>,
+    /// Its capacity; `None` for all.
+    pub capacity: Option<usize>,
+    /// The relation of the CPUs; `None` for all.
+    pub cores: Option<CoreRelation>,
+    /// Why not.
+    pub reason: String,
+}
+
+/// What is measured, in this order, and what is not.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Plan {
+    /// Points to be measured.
+    pub points: Vec<Point>,
+    /// Queues that do not come in a capacity, and pairs of CPUs that there are not.
+    pub left_out: Vec<LeftOut>,
+}
+
+impl Plan {
+    /// The product of the lists, without the queues that do not come in a capacity: each is made once to find out.
+    pub fn new(sweep: &Sweep) -> Self {
+        let mut plan = Plan::default();
+        for queue in &sweep.queues {
+            for &capacity in &sweep.capacities {
+                if let Some(reason) = refusal(queue, capacity) {
+                    plan.left_out.push(LeftOut {
+                        queue: Some(queue.clone()),
+                        capacity: Some(capacity),
+                        cores: None,
+                        reason,
+                    });
+                    continue;
+                }
+                for &payload in &sweep.payloads {
+                    plan.add(sweep, queue, capacity, payload);
+                }
+            }
+        }
+        plan
+    }
+
+    fn add(&mut self, sweep: &Sweep, queue: &str, capacity: usize, payload: usize) {
+        let steps: Vec<(EndLoad, Option<u32>)> = match sweep.curve {
+            Some(load) => CURVE_PERCENTS
+                .iter()
+                .map(|&percent| (load, Some(percent)))
+                .collect(),
+            None => sweep.senders.iter().map(|&load| (load, None)).collect(),
+        };
+        for &cpus in &sweep.cpus {
+            for &(sender, percent_of_saturation) in &steps {
+                self.points.push(Point {
+                    queue: queue.to_owned(),
+                    capacity,
+                    payload,
+                    sender,
+                    receiver: sweep.receiver,
+                    percent_of_saturation,
+                    cpus,
+                });
+            }
+        }
+    }
+
+    /// Why nothing is left to be measured, if so.
+    pub fn why_empty(&self) -> Option<&str> {
+        let first = self
+            .left_out
+            .first()
+            .map(|left_out| left_out.reason.as_str());
+        self.points
+            .is_empty()
+            .then(|| first.unwrap_or("no queue was named"))
+    }
+}
+
+impl Point {
+    /// The same queue as fast as its ends can.
+    pub fn at_saturation(&self) -> Self {
+        Point {
+            sender: EndLoad::NONE,
+            percent_of_saturation: None,
+            ..self.clone()
+        }
+    }
+
+    /// The point with the rate that is offered when the queue takes `saturation` elements a second; only on a load curve
+    /// does that change anything.
+    pub fn with_saturation(&self, saturation: f64) -> Self {
+        let mut point = self.clone();
+        if let Some(percent) = self.percent_of_saturation {
+            let rate_per_s = (saturation * f64::from(percent) / 100.0).round().max(1.0);
+            point.sender.load = Load::ConstantRate { rate_per_s };
+        }
+        point
+    }
+}
+
+/// Makes a queue once.
+struct Tried(usize);
+
+impl QueueUser for Tried {
+    type Output = Option<QueueError>;
+
+    fn with<Q: AllPayloads>(self) -> Self::Output {
+        <Q as Queue<Words<1>>>::with_capacity(self.0).err()
+    }
+}
+
+/// Why a queue does not come in a capacity; `None` if it does.
+fn refusal(queue: &str, capacity: usize) -> Option<String> {
+    match registry::visit(queue, Tried(capacity)) {
+        None => Some(format!("there is no queue {queue}")),
+        Some(refused) => refused.map(|error| error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sweep(queues: &[&str]) -> Sweep {
+        Sweep {
+            queues: queues.iter().map(|&name| name.to_owned()).collect(),
+            capacities: vec![0, 64],
+            payloads: vec![8, 64],
+            senders: vec![EndLoad::NONE],
+            receiver: EndLoad::NONE,
+            curve: None,
+            cpus: vec![Cpus {
+                sender: 0,
+                receiver: 1,
+                cores: Some(CoreRelation::SameCache),
+            }],
+        }
+    }
+
+    fn any_queue() -> &'static str {
+        registry::names().next().unwrap()
+    }
+
+    #[test]
+    fn a_capacity_that_a_queue_does_not_have_is_left_out_with_the_reason() {
+        let plan = Plan::new(&sweep(&[any_queue()]));
+        assert_eq!(plan.points.len(), 2);
+        assert_eq!(plan.left_out.len(), 1);
+        let left_out = &plan.left_out[0];
+        assert_eq!(left_out.capacity, Some(0));
+        assert!(
+            left_out.reason.contains("cannot hold 0 elements"),
+            "{left_out:?}"
+        );
+        assert_eq!(plan.why_empty(), None);
+    }
+
+    #[test]
+    fn names_of_points_differ() {
+        let mut sweep = sweep(&[any_queue()]);
+        sweep.capacities = vec![64, 1024];
+        let rate = |rate_per_s| EndLoad {
+            load: Load::ConstantRate { rate_per_s },
+            ..EndLoad::NONE
+        };
+        sweep.senders = vec![rate(1e6), rate(2e6), EndLoad::NONE];
+        let plan = Plan::new(&sweep);
+        let names: std::collections::BTreeSet<_> =
+            plan.points.iter().map(ToString::to_string).collect();
+        assert_eq!(names.len(), 12);
+        assert!(
+            names
+                .iter()
+                .any(|name| name.ends_with("-cap64-8B-rate1000000-recv_max-cpu0to1"))
+        );
+    }
+
+    #[test]
+    fn a_curve_goes_from_one_per_cent_to_saturation() {
+        let mut sweep = sweep(&[any_queue()]);
+        sweep.curve = Some(EndLoad::NONE);
+        let plan = Plan::new(&sweep);
+        assert_eq!(plan.points.len(), 2 * CURVE_PERCENTS.len());
+        let rates: Vec<f64> = plan.points[..CURVE_PERCENTS.len()]
+            .iter()
+            .map(|point| match point.with_saturation(2e7).sender.load {
+                Load::ConstantRate { rate_per_s } => rate_per_s,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!((rates[0], rates[rates.len() - 1]), (2e5, 2e7));
+        assert!(rates.is_sorted());
+    }
+
+    #[test]
+    fn an_empty_plan_says_why() {
+        let mut empty = sweep(&[any_queue()]);
+        empty.capacities = vec![0];
+        assert!(
+            Plan::new(&empty)
+                .why_empty()
+                .unwrap()
+                .contains("0 elements")
+        );
+    }
+}

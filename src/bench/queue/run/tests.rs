@@ -1,0 +1,392 @@
+//! Whole runs, over an honest queue and over broken ones.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::*;
+use crate::bench::queue::config::{EndLoad, Load};
+use crate::bench::queue::element::Element;
+use crate::bench::queue::interface::{Ends as QueueEnds, Queue, QueueError, Receiver, Sender};
+use crate::bench::queue::plan::Cpus;
+use crate::buffer::HugePagePolicy;
+use crate::time::ClockKind;
+
+/// What a test queue does wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    Nothing,
+    /// Takes each hundredth element and forgets it.
+    Drops,
+    /// Gives each hundredth element before the one in front of it.
+    Reorders,
+    /// Always has an element; where there is none it makes one up.
+    Invents,
+    /// Gives each hundredth element twice.
+    Duplicates,
+    /// Never gives the last element.
+    Withholds,
+    /// Changes a word of each hundredth element.
+    Damages,
+    /// Does not return from the first enqueue for longer than anyone waits.
+    Blocks,
+    /// Panics at the tenth element.
+    Panics,
+    /// Gives out more at the end than was put in.
+    Appends,
+}
+
+/// A queue with a fault, which is its type.
+struct Faulty<const FAULT: usize>;
+
+const FAULTS: [Fault; 10] = [
+    Fault::Nothing,
+    Fault::Drops,
+    Fault::Reorders,
+    Fault::Invents,
+    Fault::Duplicates,
+    Fault::Withholds,
+    Fault::Damages,
+    Fault::Blocks,
+    Fault::Panics,
+    Fault::Appends,
+];
+
+struct End {
+    fault: Fault,
+    queue: Arc<Mutex<VecDeque<Words<8>>>>,
+    capacity: usize,
+    count: usize,
+    last: Option<Words<8>>,
+}
+
+/// Of all the runs here.
+const COUNT: usize = 5_000;
+
+impl Sender<Words<8>> for End {
+    fn enqueue(&mut self, element: Words<8>) -> bool {
+        if self.fault == Fault::Blocks {
+            std::thread::sleep(Duration::from_secs(10));
+        }
+        if self.fault == Fault::Panics && self.count == 10 {
+            // Without the message of the panic hook in the output of a test that passes.
+            std::panic::resume_unwind(Box::new("a broken queue"));
+        }
+        let mut queue = self.queue.lock().unwrap();
+        if queue.len() >= self.capacity {
+            return false;
+        }
+        self.count += 1;
+        if self.fault == Fault::Drops && self.count.is_multiple_of(100) {
+            return true;
+        }
+        queue.push_back(element);
+        if self.fault == Fault::Reorders && self.count.is_multiple_of(100) && queue.len() > 1 {
+            let last = queue.len() - 1;
+            queue.swap(last, last - 1);
+        }
+        true
+    }
+}
+
+impl Receiver<Words<8>> for End {
+    fn dequeue(&mut self) -> Option<Words<8>> {
+        if self.fault == Fault::Duplicates
+            && self.count % 100 == 99
+            && let Some(last) = self.last.take()
+        {
+            return Some(last);
+        }
+        if self.fault == Fault::Withholds && self.count == COUNT - 1 {
+            return None;
+        }
+        let taken = self.queue.lock().unwrap().pop_front();
+        match taken {
+            Some(element) => {
+                self.count += 1;
+                self.last = Some(element);
+                let damaged = self.fault == Fault::Damages && self.count.is_multiple_of(100);
+                Some(if damaged {
+                    other_words(element)
+                } else {
+                    element
+                })
+            }
+            None if self.fault == Fault::Invents => {
+                Some(Words::with_stamp(std::num::NonZeroU64::new(77).unwrap()))
+            }
+            None if self.fault == Fault::Appends && self.count >= COUNT => self.last,
+            None => None,
+        }
+    }
+}
+
+/// The element with its last word changed.
+fn other_words(element: Words<8>) -> Words<8> {
+    let mut words = *element.words();
+    words[7] ^= 1;
+    Words::from_words(words)
+}
+
+impl<const FAULT: usize> Queue<Words<8>> for Faulty<FAULT> {
+    type Sender = End;
+    type Receiver = End;
+    const NAME: &'static str = "faulty";
+    const SOURCE: &'static str = "these tests";
+    const ENDS: QueueEnds = QueueEnds::Mpmc;
+
+    fn with_capacity(capacity: usize) -> Result<(End, End), QueueError> {
+        let queue = Arc::new(Mutex::new(VecDeque::with_capacity(capacity)));
+        let end = || End {
+            fault: FAULTS[FAULT],
+            queue: Arc::clone(&queue),
+            capacity,
+            count: 0,
+            last: None,
+        };
+        Ok((end(), end()))
+    }
+}
+
+fn config(measure: Measure) -> Config {
+    Config {
+        count: COUNT as u64 - 500,
+        warmup: 500,
+        repeat: 1,
+        measure,
+        measure_failed: false,
+        clock: ClockKind::Monotonic,
+        timeout: Duration::from_millis(500),
+        huge_pages: HugePagePolicy::Try,
+        keep_elements: true,
+    }
+}
+
+fn point() -> Point {
+    let allowed: Vec<usize> = pinning::reachable_cpus().unwrap().iter().collect();
+    Point {
+        queue: "faulty".to_owned(),
+        capacity: 64,
+        payload: 64,
+        sender: EndLoad::NONE,
+        receiver: EndLoad::NONE,
+        percent_of_saturation: None,
+        cpus: Cpus {
+            sender: allowed[0],
+            receiver: *allowed.last().unwrap(),
+            cores: None,
+        },
+    }
+}
+
+fn clock() -> AnyClock {
+    AnyClock::prepare(ClockKind::Monotonic).unwrap()
+}
+
+fn start_of<const FAULT: usize>() -> Start {
+    threads::start::<Faulty<FAULT>, Words<8>>
+}
+
+fn empty(point: &Point) -> PointResult {
+    PointResult {
+        point: point.clone(),
+        saturation_per_s: None,
+        runs: Vec::new(),
+        histograms: Histograms::default(),
+        elements: Vec::new(),
+        placement_warnings: Vec::new(),
+        failure: None,
+    }
+}
+
+fn run<const FAULT: usize>(measure: Measure) -> (RunResult, PointResult) {
+    run_at::<FAULT>(&point(), &config(measure))
+}
+
+fn run_at<const FAULT: usize>(point: &Point, config: &Config) -> (RunResult, PointResult) {
+    // Two runs at a time would wait for each other's CPUs.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut result = empty(point);
+    let run = measure_run(clock(), start_of::<FAULT>(), config, 0, &mut result).unwrap();
+    (run, result)
+}
+
+/// The run of a queue with a fault, without and with time stamps.
+fn verdicts<const FAULT: usize>() -> [Verdict; 2] {
+    [Measure::Time, Measure::Throughput].map(|measure| {
+        let (run, result) = run::<FAULT>(measure);
+        assert!(!run.verdict.is_clean(COUNT as u64), "{measure:?}: {run:?}");
+        // No figures from elements that cannot be told.
+        assert!(run.times.is_none() && result.elements.is_empty());
+        run.verdict
+    })
+}
+
+#[test]
+fn an_honest_queue_is_clean_and_has_all_figures() {
+    let (run, result) = run::<0>(Measure::Time);
+    assert!(run.verdict.is_clean(COUNT as u64), "{:?}", run.verdict);
+    let times = run.times.unwrap();
+    for summary in [&times.enqueue, &times.dequeue, &times.latency] {
+        assert_eq!(summary.count, COUNT as u64 - 500);
+        assert!(summary.min_ns > 0, "{summary:?}");
+    }
+    assert!(times.intended.is_none());
+    assert!(times.latency.p50_ns >= times.dequeue.min_ns as f64);
+    assert!((1..=65).contains(&times.depth.max), "{:?}", times.depth);
+    assert!(run.throughput_per_s > 0.0 && run.stamp.sender.cost_ns > 0.0);
+    assert_eq!(result.elements.len(), COUNT - 500);
+    assert_eq!(result.histograms.latency.count(), COUNT as u64 - 500);
+    let row = result.elements[7];
+    assert_eq!(row.latency_ns, (row.t_dequeued_ns - row.t_stamp_ns) as i64);
+    assert!(row.t_enqueue_ns >= row.t_stamp_ns && row.t_enqueued_ns > row.t_enqueue_ns);
+}
+
+#[test]
+fn throughput_alone_has_no_times_and_is_checked_as_well() {
+    let (run, _) = run::<0>(Measure::Throughput);
+    assert!(run.verdict.is_clean(COUNT as u64), "{:?}", run.verdict);
+    assert!(run.times.is_none() && run.throughput_per_s > 0.0);
+}
+
+#[test]
+fn a_queue_that_drops_is_caught() {
+    for verdict in verdicts::<1>() {
+        assert_eq!(verdict.lost, COUNT as u64 / 100);
+    }
+}
+
+#[test]
+fn a_queue_that_reorders_is_caught() {
+    for verdict in verdicts::<2>() {
+        assert!(
+            (1..=COUNT as u64 / 100).contains(&verdict.reordered),
+            "{verdict:?}"
+        );
+        assert_eq!(verdict.lost, 0);
+    }
+}
+
+#[test]
+fn a_queue_that_invents_is_caught() {
+    for verdict in verdicts::<3>() {
+        // By numbers, what it invents is a number that is there as well.
+        assert!(verdict.invented + verdict.duplicated > 0, "{verdict:?}");
+    }
+}
+
+#[test]
+fn a_queue_that_duplicates_is_caught() {
+    for verdict in verdicts::<4>() {
+        assert!(verdict.duplicated > 0, "{verdict:?}");
+    }
+}
+
+#[test]
+fn a_queue_that_keeps_the_last_is_caught_and_hangs_nobody() {
+    let began = Instant::now();
+    for verdict in verdicts::<5>() {
+        assert_eq!((verdict.lost, verdict.received), (1, COUNT as u64 - 1));
+    }
+    assert!(
+        began.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        began.elapsed()
+    );
+}
+
+#[test]
+fn a_queue_that_changes_a_word_is_caught() {
+    for verdict in verdicts::<6>() {
+        assert_eq!((verdict.damaged, verdict.lost), (COUNT as u64 / 100, 0));
+    }
+}
+
+#[test]
+fn what_comes_behind_the_last_element_is_caught() {
+    for verdict in verdicts::<9>() {
+        assert!(verdict.duplicated > 0, "{verdict:?}");
+    }
+}
+
+#[test]
+fn an_operation_that_blocks_ends_the_run_with_an_error() {
+    let (point, config) = (point(), config(Measure::Time));
+    let task = Task {
+        limit: Duration::from_millis(100),
+        ..task_of(clock(), &point, &config)
+    };
+    let error = make_run(start_of::<7>(), &task).unwrap_err();
+    let expected = RunError::Stuck { role: Role::Sender };
+    assert_eq!(error.to_string(), expected.to_string());
+}
+
+#[test]
+fn a_queue_that_panics_is_an_error() {
+    let task = task_of(clock(), &point(), &config(Measure::Time));
+    let error = make_run(start_of::<8>(), &task).unwrap_err();
+    assert!(matches!(error, RunError::Panicked), "{error}");
+}
+
+#[test]
+fn a_cpu_that_does_not_exist_is_the_error_and_not_that_the_other_end_waits() {
+    let mut task = task_of(clock(), &point(), &config(Measure::Time));
+    task.receiver_cpu = 60_000;
+    let error = make_run(start_of::<0>(), &task).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            RunError::Thread(Role::Receiver, ThreadError::Host(_))
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_schedule_gives_the_latency_from_the_intended_time() {
+    let mut point = point();
+    let rate = Load::ConstantRate {
+        rate_per_s: 500_000.0,
+    };
+    point.sender = EndLoad {
+        load: rate,
+        jitter: 0.5,
+        seed: 1,
+    };
+    let config = config(Measure::Time);
+    let (run, result) = run_at::<0>(&point, &config);
+    let times = run.times.unwrap();
+    let intended = times.intended.unwrap();
+    assert_eq!(intended.count, config.count);
+    // Nothing starts before its time, so the latency from there is never the smaller one.
+    for row in &result.elements {
+        assert!(row.t_intended_ns.unwrap() <= row.t_stamp_ns, "{row:?}");
+    }
+    // Nothing is lost of the schedule: all elements take as long as it lasts.
+    let first = result.elements[0].t_intended_ns.unwrap();
+    let last = result.elements.last().unwrap().t_intended_ns.unwrap();
+    let mean = (last - first) as f64 / (config.count - 1) as f64;
+    assert!((mean - 2000.0).abs() < 60.0, "{mean}");
+}
+
+#[test]
+fn a_slow_receiver_fills_the_queue_and_the_attempts_that_fail_are_counted() {
+    let mut point = point();
+    point.capacity = 4;
+    point.receiver.load = Load::ConstantWait { wait_ns: 20_000.0 };
+    let mut config = config(Measure::Time);
+    (config.count, config.warmup) = (900, 100);
+    let (without, _) = run_at::<0>(&point, &config);
+    config.measure_failed = true;
+    let (with, _) = run_at::<0>(&point, &config);
+    assert!(without.failed.sender > 0 && with.failed.sender > 0);
+    let high = |run: &RunResult| run.times.as_ref().unwrap().enqueue.p90_ns;
+    // An enqueue waits for the receiver, which is in its time only if asked for.
+    assert!(high(&with) >= 10_000.0, "{}", high(&with));
+    assert!(high(&without) < high(&with) / 2.0, "{}", high(&without));
+    let depth = without.times.unwrap().depth;
+    assert!(
+        (4..=5).contains(&depth.max) && depth.mean > 0.0,
+        "{depth:?}"
+    );
+}

@@ -1,0 +1,260 @@
+//! The two hot loops: one end of a queue, a measurer and a waiter, each a type, so that every combination is compiled as
+//! if written by hand.
+//!
+//! In the time of an enqueue: building the element around its stamp, and enqueueing it. In the time of a dequeue:
+//! dequeueing. Outside of both: the check that the element is whole, noting it, and the pause. Nothing here allocates,
+//! locks, formats or makes a system call; every [`ATTEMPTS_PER_LOOK`] failed attempts in a row there is one look at the
+//! time, so that a queue that loses an element hangs nobody.
+
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+
+use super::control::{ATTEMPTS_PER_LOOK, Control, ELEMENTS_PER_LOOK, Ending, Patience};
+use super::element::Element;
+use super::interface::{Receiver, Sender};
+use super::measurer::Measurer;
+use crate::pacing::{Idle, Pacing};
+use crate::time::{Clock, Ticks};
+
+/// One end of a queue `Q` at work, measured by `M` and paced by `W`.
+///
+/// The loops take it by value and give it back, so that its parts can live in registers.
+#[derive(Debug)]
+pub struct Runner<'a, Q, M, W, C> {
+    queue: Q,
+    measurer: M,
+    waiter: W,
+    clock: C,
+    control: &'a Control,
+    patience: Patience,
+    failed: u64,
+    damaged: u64,
+    ending: Ending,
+}
+
+impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
+    /// Puts the parts together.
+    pub fn new(
+        queue: Q,
+        measurer: M,
+        waiter: W,
+        clock: C,
+        control: &'a Control,
+        patience: Patience,
+    ) -> Self {
+        Runner {
+            queue,
+            measurer,
+            waiter,
+            clock,
+            control,
+            patience,
+            failed: 0,
+            damaged: 0,
+            ending: Ending::Complete,
+        }
+    }
+
+    /// Begins the schedule of the waiter, and returns when that was.
+    #[inline(always)]
+    pub fn start(&mut self) -> Ticks {
+        let now = self.clock.now();
+        self.waiter.start_at(now);
+        now
+    }
+
+    /// Enqueues `count` elements, unless it has to leave before.
+    #[inline(never)]
+    pub fn send<T: Element>(self, count: usize) -> Self
+    where
+        Q: Sender<T>,
+    {
+        // Each part on its own: one that is passed on by reference would keep all of them out of registers.
+        let Runner {
+            queue,
+            mut measurer,
+            mut waiter,
+            clock,
+            control,
+            mut patience,
+            mut failed,
+            damaged,
+            mut ending,
+        } = self;
+        let mut queue = kept_on_panic(queue);
+        'elements: for done in 0..count {
+            measurer.pre(&clock);
+            let stamp = measurer.stamp();
+            let element = T::with_stamp(stamp);
+            while !queue.enqueue(element) {
+                failed += 1;
+                if failed.is_multiple_of(ATTEMPTS_PER_LOOK)
+                    && let Some(reason) = patience.end_of_sender(control, done as u64)
+                {
+                    ending = reason;
+                    break 'elements;
+                }
+                if !measurer.measures_failed() {
+                    measurer.pre(&clock);
+                }
+            }
+            measurer.post(&clock, stamp.get());
+            let idle = WhileSending {
+                queue: &mut *queue,
+                control,
+                element: PhantomData::<T>,
+            };
+            waiter.pause(&clock, idle);
+            if done.is_multiple_of(ELEMENTS_PER_LOOK) && control.sender_is_over() {
+                ending = if control.stopped() {
+                    Ending::Stopped
+                } else {
+                    Ending::GaveUp
+                };
+                break;
+            }
+        }
+        Runner {
+            queue: ManuallyDrop::into_inner(queue),
+            measurer,
+            waiter,
+            clock,
+            control,
+            patience,
+            failed,
+            damaged,
+            ending,
+        }
+    }
+
+    /// Dequeues `count` elements, unless it has to leave before.
+    #[inline(never)]
+    pub fn receive<T: Element>(self, count: usize) -> Self
+    where
+        Q: Receiver<T>,
+    {
+        let Runner {
+            queue,
+            mut measurer,
+            mut waiter,
+            clock,
+            control,
+            mut patience,
+            mut failed,
+            mut damaged,
+            mut ending,
+        } = self;
+        let mut queue = kept_on_panic(queue);
+        'elements: for done in 0..count {
+            measurer.pre(&clock);
+            let element = loop {
+                if let Some(element) = queue.dequeue() {
+                    break element;
+                }
+                failed += 1;
+                if failed.is_multiple_of(ATTEMPTS_PER_LOOK)
+                    && let Some(reason) = patience.end_of_receiver(control, done as u64)
+                {
+                    ending = reason;
+                    break 'elements;
+                }
+                if !measurer.measures_failed() {
+                    measurer.pre(&clock);
+                }
+            };
+            measurer.post(&clock, element.stamp());
+            damaged += u64::from(!element.is_intact());
+            waiter.pause(&clock, || !control.stopped());
+            if done.is_multiple_of(ELEMENTS_PER_LOOK) && control.stopped() {
+                ending = Ending::Stopped;
+                break;
+            }
+        }
+        Runner {
+            queue: ManuallyDrop::into_inner(queue),
+            measurer,
+            waiter,
+            clock,
+            control,
+            patience,
+            failed,
+            damaged,
+            ending,
+        }
+    }
+
+    /// Hands over what the queue holds back.
+    pub fn flush<T: Element>(&mut self)
+    where
+        Q: Sender<T>,
+    {
+        self.queue.flush();
+    }
+
+    /// What the queue still gives out, which must be nothing; at most `most` elements, by their stamps.
+    pub fn leftovers<T: Element>(&mut self, most: usize) -> Vec<u64>
+    where
+        Q: Receiver<T>,
+    {
+        // Elements that become visible late, one by one, are found as well.
+        const ATTEMPTS: usize = 1000;
+        let found = (0..ATTEMPTS).filter_map(|_| self.queue.dequeue());
+        found.take(most).map(|element| element.stamp()).collect()
+    }
+
+    /// The end of the queue, to go on with.
+    pub fn into_queue(self) -> Q {
+        self.queue
+    }
+
+    /// What the loops have counted.
+    pub fn tally(&self) -> Tally {
+        Tally {
+            noted: self.measurer.noted(),
+            failed: self.failed,
+            damaged: self.damaged,
+            missed: self.waiter.missed(),
+            ending: self.ending,
+        }
+    }
+}
+
+/// A queue that is not dropped when its loop panics, which would keep it out of registers as long as the loop runs. The
+/// process does not go on for long after that.
+fn kept_on_panic<Q>(queue: Q) -> ManuallyDrop<Q> {
+    ManuallyDrop::new(queue)
+}
+
+/// What an end has counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tally {
+    /// Operations that succeeded.
+    pub noted: usize,
+    /// Attempts that failed, the queue being full or empty.
+    pub failed: u64,
+    /// Elements that came out with other words than their stamp's.
+    pub damaged: u64,
+    /// Operations that were due before the one before them had ended.
+    pub missed: u64,
+    /// How it ended.
+    pub ending: Ending,
+}
+
+/// What the sender does while it pauses: first of all it hands over what it holds back.
+struct WhileSending<'a, Q, T> {
+    queue: &'a mut Q,
+    control: &'a Control,
+    element: PhantomData<T>,
+}
+
+impl<T: Element, Q: Sender<T>> Idle for WhileSending<'_, Q, T> {
+    #[inline(always)]
+    fn begin(&mut self) {
+        self.queue.flush();
+    }
+
+    #[inline(always)]
+    fn tick(&mut self) -> bool {
+        !self.control.sender_is_over()
+    }
+}

@@ -1,0 +1,518 @@
+//! The two threads of one run: placed, their memory touched, started together, and reported on.
+//!
+//! The sender's thread makes the queue, so that its memory is near the sender. Page faults are counted while
+//! the elements that count go through, and in nothing else.
+//!
+//! Only the loops are compiled for each queue, element, clock and waiter; all else is behind [`Start`] and `dyn Loop`,
+//! which is called four times a run. Otherwise the compiler would be busy for ten minutes.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::config::{EndLoad, Measure, Paced};
+use super::control::{Control, Ending, Patience};
+use super::counters::{CounterError, Counters, Counts};
+use super::element::Element;
+use super::interface::{self, Queue, QueueError};
+use super::measurer::{Measurer, Numbering, Numbers, Record, Timed};
+use super::runner::{Runner, Tally};
+use crate::buffer::{BufferError, HugePagePolicy, PageKind, StampBuffer};
+use crate::host::{HostError, PageFaults, Role, pinning};
+use crate::pacing::{AfterMiss, Pacing};
+use crate::time::{AnyClock, Clock, ClockUser, StampCost, Ticks, measure_stamp_cost};
+
+/// How long an end may take to make its queue and touch its memory.
+pub(super) const PREPARATION: Duration = Duration::from_secs(120);
+/// Elements that a queue gives out beyond those put in are looked at up to this number.
+const MOST_LEFTOVERS: usize = 64;
+
+/// A run to be made.
+#[derive(Debug, Clone)]
+pub(super) struct Task {
+    pub(super) clock: AnyClock,
+    pub(super) sender_cpu: usize,
+    pub(super) receiver_cpu: usize,
+    pub(super) sender: EndLoad,
+    pub(super) receiver: EndLoad,
+    pub(super) capacity: usize,
+    pub(super) warmup: usize,
+    pub(super) count: usize,
+    pub(super) measure: Measure,
+    pub(super) measure_failed: bool,
+    pub(super) huge_pages: HugePagePolicy,
+    /// How long nothing may go through.
+    pub(super) patience: Duration,
+    /// How long all of it may take.
+    pub(super) limit: Duration,
+}
+
+impl Task {
+    pub(super) fn elements(&self) -> usize {
+        self.warmup + self.count
+    }
+}
+
+/// A thread cannot do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum ThreadError {
+    /// It cannot be placed.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// It has no memory.
+    #[error(transparent)]
+    Buffer(#[from] BufferError),
+    /// There is no such queue.
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+    /// There are no counters.
+    #[error(transparent)]
+    Counters(#[from] CounterError),
+    /// The other thread did not get ready; its own error says more.
+    #[error("the other end of the queue did not get ready")]
+    Alone,
+}
+
+/// What an end noted.
+#[derive(Debug)]
+pub(super) enum Notes {
+    /// The clock.
+    Times(StampBuffer<Record>),
+    /// What elements carried.
+    Numbers(StampBuffer<u64>),
+}
+
+impl Notes {
+    fn new(measure: Measure, room: usize, policy: HugePagePolicy) -> Result<Self, BufferError> {
+        Ok(match measure {
+            Measure::Time => Notes::Times(StampBuffer::new(room, policy)?),
+            Measure::Throughput | Measure::Counters => {
+                Notes::Numbers(StampBuffer::new(room, policy)?)
+            }
+        })
+    }
+
+    fn pages(&self) -> PageKind {
+        match self {
+            Notes::Times(buffer) => buffer.page_kind(),
+            Notes::Numbers(buffer) => buffer.page_kind(),
+        }
+    }
+}
+
+/// What a thread tells of its end.
+#[derive(Debug)]
+pub(super) struct EndReport {
+    pub(super) tally: Tally,
+    pub(super) notes: Notes,
+    /// When its schedule began.
+    pub(super) started: Ticks,
+    /// When the elements that count began, and ended.
+    pub(super) span: [Ticks; 2],
+    pub(super) stamp: StampCost,
+    pub(super) faults: PageFaults,
+    pub(super) pages: PageKind,
+    pub(super) counts: Option<Counts>,
+    /// What the queue gave out beyond the last element.
+    pub(super) leftovers: Vec<u64>,
+}
+
+/// What each thread sends, once.
+pub(super) type Report = (Role, Result<EndReport, ThreadError>);
+
+/// What a loop is made of beside the queue.
+struct Parts<'a> {
+    clock: AnyClock,
+    control: &'a Control,
+    patience: Patience,
+    waiter: Paced,
+    measures_failed: bool,
+    notes: &'a mut Notes,
+}
+
+/// Makes the loop of an end, in the thread that will run it.
+type Make =
+    Box<dyn for<'a> FnOnce(&Task, Parts<'a>) -> Result<Box<dyn Loop + 'a>, ThreadError> + Send>;
+
+/// Starts both threads of a run: a queue of one kind and elements of one size. Everything behind it knows neither, so
+/// that only the loops are compiled for each.
+pub(super) type Start =
+    fn(&Task, &Arc<Control>, &Sender<Report>) -> std::io::Result<[JoinHandle<()>; 2]>;
+
+/// [`Start`] for a kind of queue and element.
+pub(super) fn start<Q: Queue<T>, T: Element>(
+    task: &Task,
+    control: &Arc<Control>,
+    reports: &Sender<Report>,
+) -> std::io::Result<[JoinHandle<()>; 2]> {
+    let (give, take) = channel::<Q::Receiver>();
+    let sender: Make = Box::new(move |task, parts| {
+        let (sender, receiver) = Q::with_capacity(task.capacity)?;
+        if give.send(receiver).is_err() {
+            return Err(ThreadError::Alone);
+        }
+        Ok(loop_of::<In, T, _>(sender, parts))
+    });
+    let receiver: Make = Box::new(move |_, parts| {
+        let receiver = take
+            .recv_timeout(PREPARATION)
+            .map_err(|_| ThreadError::Alone)?;
+        Ok(loop_of::<Out, T, _>(receiver, parts))
+    });
+    Ok([
+        spawn(Role::Sender, task, control, reports, sender)?,
+        spawn(Role::Receiver, task, control, reports, receiver)?,
+    ])
+}
+
+fn spawn(
+    role: Role,
+    task: &Task,
+    control: &Arc<Control>,
+    reports: &Sender<Report>,
+    make: Make,
+) -> std::io::Result<JoinHandle<()>> {
+    let name = if role == Role::Sender {
+        "hcabench-send"
+    } else {
+        "hcabench-recv"
+    };
+    let (task, control, reports) = (task.clone(), Arc::clone(control), reports.clone());
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(move || {
+            let other_end = StopUnlessDone(Some(Arc::clone(&control)));
+            let report = run_end(role, &task, &control, make);
+            if report.is_ok() {
+                other_end.keep();
+            }
+            // Nobody listens once the supervisor has given up.
+            let _ = reports.send((role, report));
+        })
+}
+
+/// Stops the other end when this one fails, or panics in a queue.
+struct StopUnlessDone(Option<Arc<Control>>);
+
+impl StopUnlessDone {
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for StopUnlessDone {
+    fn drop(&mut self) {
+        if let Some(control) = &self.0 {
+            control.stop();
+        }
+    }
+}
+
+/// An end with its loop, whose types are hidden: it is called a few times a run.
+trait Loop {
+    /// Begins the schedule, and returns when that was.
+    fn start(&mut self) -> Ticks;
+    /// Lets so many elements through.
+    fn run(&mut self, count: usize);
+    /// Hands over what is held back.
+    fn flush(&mut self);
+    /// What was counted.
+    fn tally(&self) -> Tally;
+    /// What is left in the queue, at most so many.
+    fn leftovers(&mut self, most: usize) -> Vec<u64>;
+}
+
+/// Which of the two loops an end `Q` runs.
+trait Direction<T, Q> {
+    /// Takes note of operations without the time.
+    type Untimed<'a>: Measurer;
+
+    fn untimed(notes: &mut [u64]) -> Self::Untimed<'_>;
+
+    fn run<M: Measurer, W: Pacing, C: Clock>(
+        runner: Runner<'_, Q, M, W, C>,
+        count: usize,
+    ) -> Runner<'_, Q, M, W, C>;
+
+    fn flush<M: Measurer, W: Pacing, C: Clock>(_runner: &mut Runner<'_, Q, M, W, C>) {}
+
+    fn leftovers<M: Measurer, W: Pacing, C: Clock>(
+        _runner: &mut Runner<'_, Q, M, W, C>,
+        _most: usize,
+    ) -> Vec<u64> {
+        Vec::new()
+    }
+}
+
+/// Into the queue.
+struct In;
+
+impl<T: Element, S: interface::Sender<T>> Direction<T, S> for In {
+    type Untimed<'a> = Numbering;
+
+    fn untimed(_notes: &mut [u64]) -> Numbering {
+        Numbering::default()
+    }
+
+    fn run<M: Measurer, W: Pacing, C: Clock>(
+        runner: Runner<'_, S, M, W, C>,
+        count: usize,
+    ) -> Runner<'_, S, M, W, C> {
+        runner.send::<T>(count)
+    }
+
+    fn flush<M: Measurer, W: Pacing, C: Clock>(runner: &mut Runner<'_, S, M, W, C>) {
+        runner.flush::<T>();
+    }
+}
+
+/// Out of the queue.
+struct Out;
+
+impl<T: Element, R: interface::Receiver<T>> Direction<T, R> for Out {
+    type Untimed<'a> = Numbers<'a>;
+
+    fn untimed(notes: &mut [u64]) -> Numbers<'_> {
+        Numbers::new(notes)
+    }
+
+    fn run<M: Measurer, W: Pacing, C: Clock>(
+        runner: Runner<'_, R, M, W, C>,
+        count: usize,
+    ) -> Runner<'_, R, M, W, C> {
+        runner.receive::<T>(count)
+    }
+
+    fn leftovers<M: Measurer, W: Pacing, C: Clock>(
+        runner: &mut Runner<'_, R, M, W, C>,
+        most: usize,
+    ) -> Vec<u64> {
+        runner.leftovers::<T>(most)
+    }
+}
+
+/// A runner between two calls.
+struct Running<'a, D, T, Q, M, W, C> {
+    runner: Option<Runner<'a, Q, M, W, C>>,
+    types: PhantomData<(D, T)>,
+}
+
+const AT_REST: &str = "the runner is given back by its loop";
+
+impl<D: Direction<T, Q>, T, Q, M: Measurer, W: Pacing, C: Clock> Loop
+    for Running<'_, D, T, Q, M, W, C>
+{
+    fn start(&mut self) -> Ticks {
+        self.runner.as_mut().expect(AT_REST).start()
+    }
+
+    fn run(&mut self, count: usize) {
+        let runner = self.runner.take().expect(AT_REST);
+        self.runner = Some(D::run(runner, count));
+    }
+
+    fn flush(&mut self) {
+        D::flush(self.runner.as_mut().expect(AT_REST));
+    }
+
+    fn tally(&self) -> Tally {
+        self.runner.as_ref().expect(AT_REST).tally()
+    }
+
+    fn leftovers(&mut self, most: usize) -> Vec<u64> {
+        D::leftovers(self.runner.as_mut().expect(AT_REST), most)
+    }
+}
+
+/// The loop for these notes: with time stamps compiled for each clock, without them for the clock of the pauses as it
+/// comes, and once more for no pause at all.
+fn loop_of<'a, D, T, Q>(queue: Q, parts: Parts<'a>) -> Box<dyn Loop + 'a>
+where
+    D: Direction<T, Q> + 'a,
+    T: 'a,
+    Q: 'a,
+{
+    let Parts {
+        clock,
+        control,
+        patience,
+        waiter,
+        measures_failed,
+        notes,
+    } = parts;
+    match notes {
+        Notes::Times(records) => clock.visit(ForClock::<D, T, Q> {
+            queue,
+            measurer: Timed::new(records, measures_failed),
+            waiter,
+            control,
+            patience,
+            types: PhantomData,
+        }),
+        Notes::Numbers(numbers) => {
+            let measurer = D::untimed(numbers);
+            match waiter {
+                Paced::Not(waiter) => boxed::<D, T, _, _, _, _>(Runner::new(
+                    queue, measurer, waiter, clock, control, patience,
+                )),
+                waiter => boxed::<D, T, _, _, _, _>(Runner::new(
+                    queue, measurer, waiter, clock, control, patience,
+                )),
+            }
+        }
+    }
+}
+
+fn boxed<'a, D, T, Q, M, W, C>(runner: Runner<'a, Q, M, W, C>) -> Box<dyn Loop + 'a>
+where
+    D: Direction<T, Q> + 'a,
+    T: 'a,
+    Q: 'a,
+    M: Measurer + 'a,
+    W: Pacing + 'a,
+    C: Clock,
+{
+    Box::new(Running {
+        runner: Some(runner),
+        types: PhantomData::<(D, T)>,
+    })
+}
+
+/// What waits for the type of the clock.
+struct ForClock<'a, D, T, Q> {
+    queue: Q,
+    measurer: Timed<'a>,
+    waiter: Paced,
+    control: &'a Control,
+    patience: Patience,
+    types: PhantomData<(D, T)>,
+}
+
+impl<'a, D, T, Q> ClockUser for ForClock<'a, D, T, Q>
+where
+    D: Direction<T, Q> + 'a,
+    T: 'a,
+    Q: 'a,
+{
+    type Output = Box<dyn Loop + 'a>;
+
+    fn with<C: Clock>(self, clock: C) -> Self::Output {
+        boxed::<D, T, _, _, _, _>(Runner::new(
+            self.queue,
+            self.measurer,
+            self.waiter,
+            clock,
+            self.control,
+            self.patience,
+        ))
+    }
+}
+
+/// What a thread does, from its place to its report.
+fn run_end(
+    role: Role,
+    task: &Task,
+    control: &Control,
+    make: Make,
+) -> Result<EndReport, ThreadError> {
+    let is_sender = role == Role::Sender;
+    let (cpu, load, after_miss) = if is_sender {
+        (task.sender_cpu, task.sender, AfterMiss::CatchUp)
+    } else {
+        (task.receiver_cpu, task.receiver, AfterMiss::StartOver)
+    };
+    pinning::pin_current_thread(cpu)?;
+    // Numbers that were sent are known without notes.
+    let room = if is_sender && task.measure != Measure::Time {
+        0
+    } else {
+        task.elements()
+    };
+    let mut notes = Notes::new(task.measure, room, task.huge_pages)?;
+    let mut counters = match task.measure {
+        Measure::Counters => Some(Counters::open()?),
+        Measure::Time | Measure::Throughput => None,
+    };
+    let stamp = task.clock.visit(StampCostOf);
+    let parts = Parts {
+        clock: task.clock,
+        control,
+        patience: Patience::new(task.patience),
+        waiter: load.waiter(&task.clock, after_miss),
+        measures_failed: task.measure_failed,
+        notes: &mut notes,
+    };
+    let mut end = make(task, parts)?;
+    touch_stack();
+
+    let mut before = PageFaults::default();
+    let mut work = || {
+        if !control.start_together() {
+            return Ok(None);
+        }
+        let started = end.start();
+        end.run(task.warmup);
+        // Here and not before: the first elements bring the loop's own code into memory.
+        before = PageFaults::of_current_thread()?;
+        let began = task.clock.now();
+        // Who gave up while warming up does not wait a second time.
+        if end.tally().ending == Ending::Complete {
+            end.run(task.count);
+        }
+        end.flush();
+        Ok(Some((started, [began, task.clock.now()])))
+    };
+    let (done, counts): (Result<_, HostError>, _) = match &mut counters {
+        None => (work(), None),
+        Some(counters) => {
+            let (done, counts) = counters.during(work)?;
+            (done, Some(counts))
+        }
+    };
+    let faults = PageFaults::of_current_thread()?.since(&before);
+    let (started, span) = done?.ok_or(ThreadError::Alone)?;
+
+    let mut leftovers = Vec::new();
+    if is_sender {
+        control.set_sender_done();
+    } else {
+        control.set_receiver_done();
+        // The sender leaves as soon as it sees that, or was done before; the supervisor has a limit as well.
+        while !control.sender_done() && !control.stopped() {
+            std::thread::yield_now();
+        }
+        leftovers = end.leftovers(MOST_LEFTOVERS);
+    }
+    let tally = end.tally();
+    drop(end);
+    Ok(EndReport {
+        tally,
+        started,
+        span,
+        stamp,
+        faults,
+        pages: notes.pages(),
+        counts,
+        leftovers,
+        notes,
+    })
+}
+
+/// The price of a stamp on the CPU that asks.
+struct StampCostOf;
+
+impl ClockUser for StampCostOf {
+    type Output = StampCost;
+
+    fn with<C: Clock>(self, clock: C) -> StampCost {
+        measure_stamp_cost(&clock)
+    }
+}
+
+/// Touches the part of the stack that the loops will use, so that their first call causes no page fault.
+#[inline(never)]
+fn touch_stack() {
+    std::hint::black_box(&mut [1_u8; 64 << 10]);
+}

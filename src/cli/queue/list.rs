@@ -1,0 +1,72 @@
+//! `hcabench queue --list`: the queues that there are.
+
+use anyhow::Context as _;
+
+use crate::bench::queue::interface::Ends;
+use crate::bench::queue::registry::{self, Entry, Origin};
+use crate::cli::output::{print_json, print_text};
+use crate::report::{Column, Table};
+
+/// Prints all queues. Returns the exit code.
+pub(super) fn run(as_json: bool) -> anyhow::Result<u8> {
+    let printed = if as_json {
+        print_json(&registry::entries())
+    } else {
+        print_text(&table(registry::entries()))
+    };
+    printed.context("cannot write to standard output")?;
+    Ok(0)
+}
+
+/// How many threads each end can have, as the tables write it.
+pub(super) const fn ends_in_words(ends: Ends) -> &'static str {
+    match ends {
+        Ends::Spsc => "spsc",
+        Ends::Mpsc => "mpsc",
+        Ends::Mpmc => "mpmc",
+    }
+}
+
+/// Who wrote it, as the tables write it.
+pub(super) const fn origin_in_words(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Here => "here",
+        Origin::Crate => "crate",
+    }
+}
+
+fn table(entries: &[Entry]) -> String {
+    let mut table = Table::new(vec![
+        Column::text("queue"),
+        Column::text("ends"),
+        Column::text("written"),
+        Column::text("source"),
+    ]);
+    for entry in entries {
+        table.row([
+            entry.name,
+            ends_in_words(entry.ends),
+            origin_in_words(entry.origin),
+            entry.source,
+        ]);
+    }
+    // Sources are long: one too long a line is read more easily than a table in two parts.
+    table.render(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_queue_has_a_line() {
+        let text = table(registry::entries());
+        for entry in registry::entries() {
+            let line = text
+                .lines()
+                .find(|line| line.starts_with(entry.name))
+                .unwrap();
+            assert!(line.contains(entry.source) && line.contains(ends_in_words(entry.ends)));
+        }
+    }
+}

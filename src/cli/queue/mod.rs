@@ -1,0 +1,354 @@
+//! `hcabench queue`: the queue benchmark.
+
+mod drive;
+mod list;
+mod present;
+pub mod settings;
+mod values;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use self::values::List;
+use super::UsageError;
+use crate::bench::hca::config::Named;
+use crate::bench::queue::config::{Config, EndLoad, Load, MOST_ELEMENTS, Measure};
+use crate::buffer::HugePagePolicy;
+use crate::time::ClockKind;
+
+/// What an end does between two operations, as it is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LoadKind {
+    /// As fast as it can
+    #[value(alias = "max")]
+    None,
+    /// The same time from the end of one operation to the start of the next
+    ConstantWait,
+    /// The same time from start to start; nothing is left out after a stall
+    ConstantRate,
+    /// Blocks without a wait, and their waits together behind them
+    Bursty,
+}
+
+impl LoadKind {
+    /// The name on the command line and in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            LoadKind::None => "none",
+            LoadKind::ConstantWait => "constant-wait",
+            LoadKind::ConstantRate => "constant-rate",
+            LoadKind::Bursty => "bursty",
+        }
+    }
+}
+
+fn clock(text: &str) -> Result<ClockKind, String> {
+    one_of(text)
+}
+
+fn huge_pages(text: &str) -> Result<HugePagePolicy, String> {
+    one_of(text)
+}
+
+fn one_of<T: Named>(text: &str) -> Result<T, String> {
+    let found = T::ALL.iter().copied().find(|value| value.name() == text);
+    found.ok_or_else(|| {
+        let names: Vec<_> = T::ALL.iter().map(|value| value.name()).collect();
+        format!("{text:?} is not one of {}", names.join(", "))
+    })
+}
+
+/// Arguments of `hcabench queue`. LIST: one value, or several with commas between them.
+#[derive(Debug, Clone, Args)]
+pub struct QueueArguments {
+    /// List the queues and measure nothing
+    #[arg(long)]
+    pub list: bool,
+
+    /// Queues: all, or names (see --list)
+    #[arg(long, value_name = "LIST", default_value = "all", help_heading = "Sweep", value_parser = values::queues)]
+    pub queue: List<String>,
+
+    /// Capacities in elements; a queue that does not come in one is left out with the reason
+    #[arg(long, value_name = "LIST", default_value = "1024", help_heading = "Sweep", value_parser = values::capacities)]
+    pub capacity: List<usize>,
+
+    /// Sizes of an element in bytes: 8, 64, 256
+    #[arg(long, value_name = "LIST", default_value = "8", help_heading = "Sweep", value_parser = values::payloads)]
+    pub payload: List<usize>,
+
+    /// What the sender does between two enqueues
+    #[arg(
+        long,
+        value_name = "LOAD",
+        default_value = "none",
+        help_heading = "Load"
+    )]
+    pub load: LoadKind,
+
+    /// Enqueues a second with --load constant-rate, such as 250k or 1M [default: 1M]
+    #[arg(long, value_name = "LIST", help_heading = "Load", value_parser = values::rates)]
+    pub rate: Option<List<f64>>,
+
+    /// Time between two enqueues with --load constant-wait or bursty, with unit: ns, us, ms, s [default: 100ns]
+    #[arg(long, value_name = "TIME", help_heading = "Load", value_parser = values::wait)]
+    pub wait: Option<f64>,
+
+    /// Enqueues of a block with --load bursty [default: 20]
+    #[arg(long, value_name = "N", help_heading = "Load", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub burst: Option<u32>,
+
+    /// Make each wait longer or shorter at random by up to this share, such as 10% [default: 0%]
+    #[arg(long, value_name = "SHARE", help_heading = "Load", value_parser = values::share)]
+    pub jitter: Option<f64>,
+
+    /// What decides the random numbers; the receiver's follow from it
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Load")]
+    pub seed: u64,
+
+    /// What the receiver does between two dequeues
+    #[arg(
+        long,
+        value_name = "LOAD",
+        default_value = "none",
+        help_heading = "Load"
+    )]
+    pub receiver_load: LoadKind,
+
+    /// As --rate, for the receiver; after a stall it starts over
+    #[arg(long, value_name = "RATE", help_heading = "Load", value_parser = values::rate)]
+    pub receiver_rate: Option<f64>,
+
+    /// As --wait, for the receiver
+    #[arg(long, value_name = "TIME", help_heading = "Load", value_parser = values::wait)]
+    pub receiver_wait: Option<f64>,
+
+    /// As --burst, for the receiver
+    #[arg(long, value_name = "N", help_heading = "Load", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub receiver_burst: Option<u32>,
+
+    /// As --jitter, for the receiver
+    #[arg(long, value_name = "SHARE", help_heading = "Load", value_parser = values::share)]
+    pub receiver_jitter: Option<f64>,
+
+    /// Offer rates from 1 % to 100 % of what the queue takes, which is measured first
+    #[arg(long, help_heading = "Load", conflicts_with_all = ["load", "rate", "wait", "burst"])]
+    pub load_curve: bool,
+
+    /// Measure on a pair of cores of each kind: SMT siblings, same cache, other cache, other socket
+    #[arg(long, help_heading = "Machine", conflicts_with_all = ["sender_cpu", "receiver_cpu"])]
+    pub topology: bool,
+
+    /// Elements that are measured in a run
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=MOST_ELEMENTS))]
+    pub count: u64,
+
+    /// Elements before them, not measured
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(0..=MOST_ELEMENTS))]
+    pub warmup: u64,
+
+    /// Runs of each point; from six on the median has bounds
+    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub repeat: u32,
+
+    /// time: the clock around each operation; throughput: no clock; counters: the processor's, over the loops
+    #[arg(
+        long,
+        value_name = "WHAT",
+        default_value = "time",
+        hide_possible_values = true
+    )]
+    pub measure: Measure,
+
+    /// Count the time of failed attempts as part of the operation that succeeds at last
+    #[arg(long)]
+    pub measure_failed: bool,
+
+    /// Clock of stamps and waits: monotonic, monotonic-raw, tsc
+    #[arg(long, value_name = "CLOCK", default_value = "tsc", value_parser = clock)]
+    pub clock: ClockKind,
+
+    /// How long nothing may go through, beside the pauses of the load, before a run is given up; at least 1ms
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::timeout)]
+    pub timeout: Duration,
+
+    /// CPU of the sending thread [default: a core of its own, isolated ones first]
+    #[arg(long, value_name = "CPU", help_heading = "Machine")]
+    pub sender_cpu: Option<usize>,
+
+    /// CPU of the receiving thread
+    #[arg(long, value_name = "CPU", help_heading = "Machine")]
+    pub receiver_cpu: Option<usize>,
+
+    /// Huge pages for the stamps: required, try, off
+    #[arg(long, value_name = "POLICY", default_value = "try", help_heading = "Machine", value_parser = huge_pages)]
+    pub hugepages: HugePagePolicy,
+
+    /// Folder for the results; refused if it holds any, unless --force [default: results/DATE-TIME]
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub out: Option<PathBuf>,
+
+    /// Replace the results in --out
+    #[arg(long, help_heading = "Output")]
+    pub force: bool,
+
+    /// Write the stamps of each element to elements.csv as well; some 100 bytes each
+    #[arg(long, help_heading = "Output")]
+    pub elements: bool,
+
+    /// Print no table
+    #[arg(long, help_heading = "Output")]
+    pub quiet: bool,
+
+    /// Print the summary as JSON instead of the table
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+}
+
+/// The waits of one end, as they were given.
+struct EndOptions<'a> {
+    /// What its options begin with.
+    prefix: &'a str,
+    load: LoadKind,
+    rate: Option<f64>,
+    wait: Option<f64>,
+    burst: Option<u32>,
+    jitter: Option<f64>,
+    seed: u64,
+}
+
+const DEFAULT_RATE: f64 = 1e6;
+const DEFAULT_WAIT_NS: f64 = 100.0;
+const DEFAULT_BURST: u32 = 20;
+
+impl EndOptions<'_> {
+    /// The load, or why an option has no meaning with it.
+    fn load(&self) -> Result<EndLoad, UsageError> {
+        use LoadKind::{Bursty, ConstantRate, ConstantWait, None};
+        let given = [
+            ("rate", self.rate.is_some(), &[ConstantRate][..]),
+            ("wait", self.wait.is_some(), &[ConstantWait, Bursty]),
+            ("burst", self.burst.is_some(), &[Bursty]),
+            (
+                "jitter",
+                self.jitter.is_some_and(|share| share > 0.0),
+                &[ConstantWait, ConstantRate, Bursty],
+            ),
+        ];
+        let prefix = self.prefix;
+        for (option, is_given, loads) in given {
+            if is_given && !loads.contains(&self.load) {
+                let names: Vec<_> = loads.iter().map(|load| load.name()).collect();
+                return Err(UsageError(format!(
+                    "--{prefix}{option} has no meaning with --{prefix}load {}: it is allowed with {}",
+                    self.load.name(),
+                    names.join(", ")
+                )));
+            }
+        }
+        let wait_ns = self.wait.unwrap_or(DEFAULT_WAIT_NS);
+        Ok(EndLoad {
+            load: match self.load {
+                None => Load::None,
+                ConstantWait => Load::ConstantWait { wait_ns },
+                ConstantRate => Load::ConstantRate {
+                    rate_per_s: self.rate.unwrap_or(DEFAULT_RATE),
+                },
+                Bursty => Load::Bursty {
+                    wait_ns,
+                    burst: self.burst.unwrap_or(DEFAULT_BURST),
+                },
+            },
+            jitter: self.jitter.unwrap_or(0.0),
+            seed: self.seed,
+        })
+    }
+}
+
+impl QueueArguments {
+    /// What is the same for all points.
+    ///
+    /// # Errors
+    /// When options contradict each other.
+    pub fn config(&self) -> Result<Config, UsageError> {
+        if self.measure != Measure::Time {
+            let measure = self.measure.name();
+            for (option, is_given) in [
+                ("--measure-failed", self.measure_failed),
+                ("--elements", self.elements),
+                ("--load-curve", self.load_curve),
+            ] {
+                if is_given {
+                    return Err(UsageError(format!(
+                        "{option} has no meaning with --measure {measure}: it is allowed with time"
+                    )));
+                }
+            }
+        }
+        Ok(Config {
+            count: self.count,
+            warmup: self.warmup,
+            repeat: self.repeat,
+            measure: self.measure,
+            measure_failed: self.measure_failed,
+            clock: self.clock,
+            timeout: self.timeout,
+            huge_pages: self.hugepages,
+            keep_elements: self.elements,
+        })
+    }
+
+    /// The loads of the sender, one for each rate; for a load curve one, whose jitter counts.
+    fn senders(&self) -> Result<Vec<EndLoad>, UsageError> {
+        let options = |rate| EndOptions {
+            prefix: "",
+            load: if self.load_curve {
+                LoadKind::ConstantRate
+            } else {
+                self.load
+            },
+            rate,
+            wait: self.wait,
+            burst: self.burst,
+            jitter: self.jitter,
+            seed: self.seed,
+        };
+        match &self.rate {
+            None => Ok(vec![options(None).load()?]),
+            Some(rates) => (rates.0.iter())
+                .map(|&rate| options(Some(rate)).load())
+                .collect(),
+        }
+    }
+
+    /// The load of the receiver.
+    fn receiver(&self) -> Result<EndLoad, UsageError> {
+        EndOptions {
+            prefix: "receiver-",
+            load: self.receiver_load,
+            rate: self.receiver_rate,
+            wait: self.receiver_wait,
+            burst: self.receiver_burst,
+            jitter: self.receiver_jitter,
+            // Another one than the sender's, so that the two do not wait in step.
+            seed: crate::pacing::SplitMix64::new(self.seed).draw(),
+        }
+        .load()
+    }
+}
+
+/// Runs the benchmark. Returns the exit code.
+///
+/// # Errors
+/// [`UsageError`] for bad input, others when the run cannot start.
+pub fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
+    if arguments.list {
+        return list::run(arguments.json);
+    }
+    drive::run(arguments)
+}
+
+#[cfg(test)]
+mod tests;

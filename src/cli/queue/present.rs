@@ -1,0 +1,385 @@
+//! What is shown of the results: two tables, and warnings with what to do about them.
+
+use std::collections::BTreeSet;
+
+use super::settings::{FIGURES, PERCENTILES, summary_record};
+use crate::bench::queue::config::{Config, EndLoad, Load, Measure};
+use crate::bench::queue::plan::Point;
+use crate::bench::queue::result::{OverRuns, PointResult, RunResult, over_runs, over_times};
+use crate::buffer::{HugePagePolicy, PageKind};
+use crate::report::{Column, Record, Table, units};
+use crate::stats::{LatencyHistogram, resolvable};
+
+/// More points than this are shown in one line each.
+const MOST_IN_DETAIL: usize = 20;
+
+/// One finished point, as far as the closing words need it.
+#[derive(Debug, Clone)]
+pub struct Finished {
+    /// Its row of the summary.
+    pub record: Record,
+    point: Point,
+    runs: Vec<RunResult>,
+    failed: bool,
+}
+
+impl Finished {
+    /// Keeps what the closing words need of a result.
+    pub fn new(result: &PointResult, config: &Config) -> Self {
+        Finished {
+            record: summary_record(result, config),
+            point: result.point.clone(),
+            runs: result.runs.clone(),
+            failed: result.failure.is_some(),
+        }
+    }
+}
+
+fn setting_columns() -> Vec<Column> {
+    [
+        Column::text("queue"),
+        Column::number("capacity", ""),
+        Column::number("size", "B"),
+        Column::text("load"),
+        Column::text("receiver"),
+        Column::text("cores"),
+        Column::text("CPUs"),
+    ]
+    .into_iter()
+    .map(Column::setting)
+    .collect()
+}
+
+fn load_in_words(end: &EndLoad) -> String {
+    let mut text = match end.load {
+        Load::None => "max".to_owned(),
+        Load::ConstantWait { wait_ns } => format!("wait {}", units::duration(wait_ns)),
+        Load::ConstantRate { rate_per_s } => units::rate(rate_per_s),
+        Load::Bursty { wait_ns, burst } => format!("{burst} x {}", units::duration(wait_ns)),
+    };
+    if end.jitter > 0.0 {
+        text += &format!(" +-{}%", end.jitter * 100.0);
+    }
+    text
+}
+
+fn setting_cells(point: &Point) -> Vec<String> {
+    let percent = point.percent_of_saturation;
+    vec![
+        point.queue.clone(),
+        point.capacity.to_string(),
+        point.payload.to_string(),
+        percent.map_or_else(
+            || load_in_words(&point.sender),
+            |percent| format!("{percent:>3} % = {}", load_in_words(&point.sender)),
+        ),
+        load_in_words(&point.receiver),
+        point.cpus.cores.map_or("", |cores| cores.name()).to_owned(),
+        format!("{} to {}", point.cpus.sender, point.cpus.receiver),
+    ]
+}
+
+fn number(value: Option<f64>, decimals: usize) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| units::fixed(value, decimals))
+}
+
+fn bounds(found: Option<&OverRuns>) -> String {
+    found.and_then(|found| found.interval).map_or_else(
+        || "-".to_owned(),
+        |(low, high)| format!("{low:.0}..{high:.0}"),
+    )
+}
+
+/// A line for each operation of each point, with all percentiles; empty where no time was measured, and where there are
+/// too many points to look at.
+pub fn details(finished: &[Finished], width: Option<usize>) -> String {
+    if finished.len() > MOST_IN_DETAIL {
+        return String::new();
+    }
+    let mut columns = setting_columns();
+    columns.push(Column::text("operation"));
+    for title in ["floor", "min", "p50"] {
+        columns.push(Column::number(title, "ns"));
+    }
+    columns.push(Column::number("95 % of p50", "ns"));
+    for title in ["p90", "p99", "p99.9", "p99.99", "max"] {
+        columns.push(Column::number(title, "ns"));
+    }
+    let mut table = Table::new(columns);
+    for one in finished {
+        for figure in &FIGURES {
+            let of = figure.of;
+            let summaries = || {
+                let times = one.runs.iter().filter_map(|run| run.times.as_ref());
+                times.filter_map(of)
+            };
+            if summaries().next().is_none() {
+                continue;
+            }
+            let floor = over_runs(&one.runs, |run| {
+                Some(match figure.column {
+                    "enqueue" => run.stamp.sender.cost_ns,
+                    _ => run.stamp.receiver.cost_ns,
+                })
+            });
+            let over = |place: usize| {
+                let (_, value) = PERCENTILES[place];
+                over_times(&one.runs, |times| of(times).map(value))
+            };
+            let mut cells = setting_cells(&one.point);
+            cells.push(figure.title.to_owned());
+            cells.push(number(floor.map(|found| found.median), 1));
+            let lowest = summaries().map(|summary| summary.min_ns).min();
+            cells.push(number(lowest.map(|ns| ns as f64), 0));
+            cells.push(number(over(0).map(|found| found.median), 0));
+            cells.push(bounds(over(0).as_ref()));
+            cells.extend((1..5).map(|place| number(over(place).map(|found| found.median), 0)));
+            let highest = summaries().map(|summary| summary.max_ns).max();
+            cells.push(number(highest.map(|ns| ns as f64), 0));
+            table.row(cells);
+        }
+        table.separator();
+    }
+    table.render(width)
+}
+
+/// A line for each point.
+pub fn overview(finished: &[Finished], measure: Measure, width: Option<usize>) -> String {
+    let with_times = measure == Measure::Time;
+    let has_schedule = finished
+        .iter()
+        .flat_map(|one| &one.runs)
+        .filter_map(|run| run.times.as_ref())
+        .any(|times| times.intended.is_some());
+    let mut columns = setting_columns();
+    columns.push(Column::number("through", "M/s"));
+    columns.push(Column::number("95 %", "M/s"));
+    if with_times {
+        for title in ["enqueue", "dequeue", "latency"] {
+            columns.push(Column::number(title, "p50 ns"));
+        }
+        columns.push(Column::number("", "p99 ns"));
+        if has_schedule {
+            columns.push(Column::number("intended", "p99 ns"));
+        }
+        columns.push(Column::number("depth", "mean"));
+        columns.push(Column::number("", "max"));
+    }
+    if measure == Measure::Counters {
+        for title in ["cycles", "instructions", "cache misses"] {
+            columns.push(Column::number(title, "sender"));
+            columns.push(Column::number("", "receiver"));
+        }
+    }
+    columns.push(Column::number("failed", "enqueues"));
+    columns.push(Column::number("failed", "dequeues"));
+    columns.push(Column::number("late", "enqueues"));
+    columns.push(Column::text("mark"));
+    let mut table = Table::new(columns);
+    let mut before: Option<&Point> = None;
+    for one in finished {
+        let is_next_step = |before: &Point| {
+            before.percent_of_saturation < one.point.percent_of_saturation
+                && before.queue == one.point.queue
+        };
+        if one.point.percent_of_saturation.is_some() && before.is_some_and(|it| !is_next_step(it)) {
+            table.separator();
+        }
+        before = Some(&one.point);
+        table.row(overview_cells(one, measure, has_schedule));
+    }
+    table.render(width)
+}
+
+fn overview_cells(one: &Finished, measure: Measure, has_schedule: bool) -> Vec<String> {
+    let runs = &one.runs;
+    let mut cells = setting_cells(&one.point);
+    let through = over_runs(runs, |run| Some(run.throughput_per_s / 1e6));
+    cells.push(number(through.map(|found| found.median), 2));
+    let interval = through.and_then(|found| found.interval);
+    cells.push(interval.map_or_else(
+        || "-".to_owned(),
+        |(low, high)| format!("{low:.2}..{high:.2}"),
+    ));
+    if measure == Measure::Time {
+        for figure in &FIGURES[..3] {
+            let found = over_times(runs, |times| (figure.of)(times).map(|s| s.p50_ns));
+            cells.push(number(found.map(|found| found.median), 0));
+        }
+        let p99 = |place: usize| {
+            let found = over_times(runs, |times| (FIGURES[place].of)(times).map(|s| s.p99_ns));
+            number(found.map(|found| found.median), 0)
+        };
+        cells.push(p99(2));
+        if has_schedule {
+            cells.push(p99(3));
+        }
+        let mean = over_times(runs, |times| Some(times.depth.mean));
+        cells.push(number(mean.map(|found| found.median), 1));
+        let most = runs
+            .iter()
+            .filter_map(|run| Some(run.times.as_ref()?.depth.max))
+            .max();
+        cells.push(most.map_or_else(|| "-".to_owned(), |most| most.to_string()));
+    }
+    if measure == Measure::Counters {
+        for counter in ["cycles", "instructions", "cache_misses"] {
+            for end in ["sender", "receiver"] {
+                let cell = one.record.get(&format!("{end}_{counter}_per_element"));
+                cells.push(cell.map(|cell| cell.text()).unwrap_or_default());
+            }
+        }
+    }
+    for count in [
+        |run: &RunResult| run.failed.sender,
+        |run: &RunResult| run.failed.receiver,
+        |run: &RunResult| run.missed.sender,
+    ] {
+        cells.push(runs.iter().map(count).sum::<u64>().to_string());
+    }
+    cells.push(mark(one).to_owned());
+    cells
+}
+
+/// A word for what makes a row hard to believe.
+fn mark(one: &Finished) -> &'static str {
+    if one.failed {
+        "BROKEN"
+    } else if !modes(one).is_empty() {
+        "two modes"
+    } else {
+        ""
+    }
+}
+
+/// The figures of a point whose runs fall into two groups.
+fn modes(one: &Finished) -> Vec<&'static str> {
+    let throughput = over_runs(&one.runs, |run| Some(run.throughput_per_s));
+    let mut found: Vec<&str> = throughput
+        .filter(|found| found.modes.is_some())
+        .map(|_| "throughput")
+        .into_iter()
+        .collect();
+    for figure in &FIGURES[..3] {
+        let median = over_times(&one.runs, |times| (figure.of)(times).map(|s| s.p50_ns));
+        if median.is_some_and(|found| found.modes.is_some()) {
+            found.push(figure.title);
+        }
+    }
+    found
+}
+
+/// The points whose runs show two modes, in lines.
+pub fn notes_on_modes(finished: &[Finished]) -> Vec<String> {
+    finished
+        .iter()
+        .filter(|one| !modes(one).is_empty())
+        .map(|one| {
+            format!(
+                "{}: its runs fall into two groups by {}, so that their median is a figure of one of them or of none: see \
+                 runs.csv",
+                one.point,
+                modes(one).join(", ")
+            )
+        })
+        .collect()
+}
+
+/// A line about the instrument itself.
+pub fn instrument_line(finished: &[Finished], config: &Config) -> Option<String> {
+    let runs: Vec<RunResult> = finished.iter().flat_map(|one| one.runs.clone()).collect();
+    let cost = |of: fn(&RunResult) -> f64| {
+        over_runs(&runs, |run| Some(of(run))).map(|found| units::duration(found.median))
+    };
+    let (sender, receiver) = (
+        cost(|run| run.stamp.sender.cost_ns)?,
+        cost(|run| run.stamp.receiver.cost_ns)?,
+    );
+    let resolution = over_runs(&runs, |run| run.stamp.sender.resolution_ns).map_or_else(
+        || "unknown".to_owned(),
+        |found| units::duration(found.median),
+    );
+    Some(format!(
+        "instrument: clock {}: a stamp costs {sender} at the sender, {receiver} at the receiver, which is in each time \
+         above (floor); resolution {resolution}",
+        config.clock.name()
+    ))
+}
+
+/// Which percentiles the samples cannot tell from the maximum.
+pub fn unresolved(config: &Config) -> Option<String> {
+    let beyond: Vec<_> = [("p99", 99.0), ("p99.9", 99.9), ("p99.99", 99.99)]
+        .into_iter()
+        .filter(|(_, percent)| !resolvable(*percent, config.count))
+        .map(|(name, _)| name)
+        .collect();
+    (config.measure == Measure::Time && !beyond.is_empty()).then(|| {
+        format!(
+            "with {} elements a run {} is little else than the maximum: use a larger --count",
+            config.count,
+            beyond.join(", ")
+        )
+    })
+}
+
+/// Warnings of a run, each once.
+#[derive(Debug, Default)]
+pub struct Warnings(BTreeSet<String>);
+
+/// More than this share of the starts being late means that the rate asked for was not had.
+const LATE_SHARE: f64 = 0.05;
+
+impl Warnings {
+    /// What a result gives reason to warn of; only what was not said before.
+    pub fn of(&mut self, result: &PointResult, config: &Config) -> Vec<String> {
+        let mut texts: Vec<String> = (result.placement_warnings.iter())
+            .map(|warning| format!("{}: {}", warning.message, warning.advice))
+            .collect();
+        let point = &result.point;
+        if let Some(failure) = &result.failure {
+            texts.push(format!(
+                "{point}: {failure}: this queue is broken, and its figures mean nothing"
+            ));
+        }
+        let worst = (result.runs.iter())
+            .flat_map(|run| [run.pages.sender, run.pages.receiver])
+            .min();
+        if config.huge_pages == HugePagePolicy::Try
+            && let Some(worst) = worst.filter(|pages| *pages != PageKind::Huge)
+        {
+            texts.push(format!(
+                "stamps are in {}: reserve 2 MiB pages (sysctl vm.nr_hugepages=N), or ask for none with --hugepages off",
+                worst.describe()
+            ));
+        }
+        let sum = |count: fn(&RunResult) -> u64| -> u64 { result.runs.iter().map(count).sum() };
+        let faults = sum(|run| run.page_faults.sender.total() + run.page_faults.receiver.total());
+        if faults > 0 {
+            texts.push(format!(
+                "{faults} page fault(s) in the loops of {point}: its times hold theirs"
+            ));
+        }
+        let late = sum(|run| run.missed.sender);
+        let all = config.elements() * result.runs.len() as u64;
+        if late as f64 > all as f64 * LATE_SHARE {
+            texts.push(format!(
+                "{point}: {late} of {all} enqueues or blocks started late: the load that was asked for is more than this \
+                 machine offers, time stamps included"
+            ));
+        }
+        if has_negative(&result.histograms.latency) {
+            texts.push(format!(
+                "{point}: latencies are negative: the clock {} differs between CPUs; use --clock monotonic",
+                config.clock.name()
+            ));
+        }
+        texts
+            .into_iter()
+            .filter(|text| self.0.insert(text.clone()))
+            .collect()
+    }
+}
+
+fn has_negative(histogram: &LatencyHistogram) -> bool {
+    histogram.negative() > 0
+}

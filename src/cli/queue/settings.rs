@@ -1,0 +1,336 @@
+//! What stands in the files: rows of the summary and of single runs, and the document of settings. Each column's name
+//! ends in its unit, unless it is a count or a word.
+
+use serde_json::{Value, json};
+
+use super::list::{ends_in_words, origin_in_words};
+use crate::bench::queue::config::{Config, EndLoad, Load, Measure};
+use crate::bench::queue::counters::Counts;
+use crate::bench::queue::plan::{LeftOut, Point};
+use crate::bench::queue::registry;
+use crate::bench::queue::result::{
+    Ends, OverRuns, PointResult, RunResult, Times, over_runs, over_times,
+};
+use crate::report::{Cell, Record};
+use crate::stats::{Summary, TwoModes};
+use crate::time::AnyClock;
+
+/// What is measured of an operation, under this name in the columns.
+pub struct Figure {
+    /// What the columns begin with.
+    pub column: &'static str,
+    /// What the tables call it.
+    pub title: &'static str,
+    /// Where it stands in the times of a run.
+    pub of: fn(&Times) -> Option<&Summary>,
+}
+
+/// What is measured of each element, in the order of the columns.
+pub const FIGURES: [Figure; 4] = [
+    Figure {
+        column: "enqueue",
+        title: "enqueue",
+        of: |times| Some(&times.enqueue),
+    },
+    Figure {
+        column: "dequeue",
+        title: "dequeue",
+        of: |times| Some(&times.dequeue),
+    },
+    Figure {
+        column: "latency",
+        title: "latency",
+        of: |times| Some(&times.latency),
+    },
+    Figure {
+        column: "intended_latency",
+        title: "from intended",
+        of: |times| times.intended.as_ref(),
+    },
+];
+
+/// A percentile: its name in the columns, and where it stands in a summary.
+pub type Percentile = (&'static str, fn(&Summary) -> f64);
+
+/// The percentiles, in the order of the columns.
+pub const PERCENTILES: [Percentile; 5] = [
+    ("p50", |summary| summary.p50_ns),
+    ("p90", |summary| summary.p90_ns),
+    ("p99", |summary| summary.p99_ns),
+    ("p999", |summary| summary.p999_ns),
+    ("p9999", |summary| summary.p9999_ns),
+];
+
+fn load_name(load: &Load) -> &'static str {
+    match load {
+        Load::None => "none",
+        Load::ConstantWait { .. } => "constant-wait",
+        Load::ConstantRate { .. } => "constant-rate",
+        Load::Bursty { .. } => "bursty",
+    }
+}
+
+fn add_load(record: &mut Record, prefix: &str, end: &EndLoad) {
+    let (rate, wait, burst) = match end.load {
+        Load::None => (None, None, None),
+        Load::ConstantWait { wait_ns } => (None, Some(wait_ns), None),
+        Load::ConstantRate { rate_per_s } => (Some(rate_per_s), None, None),
+        Load::Bursty { wait_ns, burst } => (None, Some(wait_ns), Some(u64::from(burst))),
+    };
+    record
+        .text(format!("{prefix}load"), load_name(&end.load))
+        .decimal(format!("{prefix}rate_per_s"), rate, 3)
+        .decimal(format!("{prefix}wait_ns"), wait, 0)
+        .count(format!("{prefix}burst"), burst)
+        .decimal(format!("{prefix}jitter_percent"), end.jitter * 100.0, 2);
+}
+
+/// The settings of a point as cells.
+pub fn point_record(point: &Point, config: &Config) -> Record {
+    let entry = registry::entries()
+        .iter()
+        .find(|entry| entry.name == point.queue);
+    let mut record = Record::new();
+    record
+        .text("queue", point.queue.as_str())
+        .text("ends", entry.map_or("", |entry| ends_in_words(entry.ends)))
+        .text(
+            "written",
+            entry.map_or("", |entry| origin_in_words(entry.origin)),
+        )
+        .count("capacity", point.capacity as u64)
+        .count("payload_bytes", point.payload as u64);
+    add_load(&mut record, "", &point.sender);
+    add_load(&mut record, "receiver_", &point.receiver);
+    record
+        .count(
+            "percent_of_saturation",
+            point.percent_of_saturation.map(u64::from),
+        )
+        .text("cores", point.cpus.cores.map_or("", |cores| cores.name()))
+        .count("sender_cpu", point.cpus.sender as u64)
+        .count("receiver_cpu", point.cpus.receiver as u64)
+        .text("measure", config.measure.name())
+        .flag("measure_failed", config.measure_failed)
+        .text("clock", config.clock.name())
+        .count("count", config.count)
+        .count("warmup", config.warmup);
+    record
+}
+
+fn modes_in_words(modes: Option<TwoModes>, decimals: usize) -> String {
+    modes.map_or_else(String::new, |modes| {
+        format!(
+            "{} runs at {:.decimals$}, {} at {:.decimals$}",
+            modes.low_runs, modes.low, modes.high_runs, modes.high
+        )
+    })
+}
+
+fn add_over_runs(record: &mut Record, name: &str, unit: &str, found: Option<OverRuns>) {
+    let interval = found.and_then(|found| found.interval);
+    record
+        .decimal(format!("{name}_{unit}"), found.map(|found| found.median), 1)
+        .decimal(
+            format!("{name}_low_{unit}"),
+            interval.map(|(low, _)| low),
+            1,
+        )
+        .decimal(
+            format!("{name}_high_{unit}"),
+            interval.map(|(_, high)| high),
+            1,
+        )
+        .text(
+            format!("{name}_two_modes"),
+            modes_in_words(found.and_then(|found| found.modes), 1),
+        );
+}
+
+/// What came of some runs, one or all of a point: extremes of all of them, and medians over the runs of everything else.
+pub fn add_figures(record: &mut Record, runs: &[RunResult]) {
+    let times = || runs.iter().filter_map(|run| run.times.as_ref());
+    for figure in &FIGURES {
+        let of = figure.of;
+        let name = figure.column;
+        let lowest = times().filter_map(|times| Some(of(times)?.min_ns)).min();
+        let highest = times().filter_map(|times| Some(of(times)?.max_ns)).max();
+        let median = |value: fn(&Summary) -> f64| over_times(runs, |times| of(times).map(value));
+        record.nanos(format!("{name}_min_ns"), lowest);
+        add_over_runs(
+            record,
+            &format!("{name}_p50"),
+            "ns",
+            median(|summary| summary.p50_ns),
+        );
+        for (percentile, value) in &PERCENTILES[1..] {
+            let found = median(*value).map(|found| found.median);
+            record.decimal(format!("{name}_{percentile}_ns"), found, 1);
+        }
+        let mean = median(|summary| summary.mean_ns).map(|found| found.median);
+        record
+            .nanos(format!("{name}_max_ns"), highest)
+            .decimal(format!("{name}_mean_ns"), mean, 1);
+    }
+    let throughput = over_runs(runs, |run| Some(run.throughput_per_s));
+    add_over_runs(record, "throughput", "per_s", throughput);
+    let sum = |count: fn(&RunResult) -> u64| -> u64 { runs.iter().map(count).sum() };
+    let median = |value: fn(&RunResult) -> f64| {
+        over_runs(runs, |run| Some(value(run))).map(|found| found.median)
+    };
+    let depth_mean = over_times(runs, |times| Some(times.depth.mean)).map(|found| found.median);
+    record
+        .decimal("depth_mean", depth_mean, 2)
+        .count("depth_max", times().map(|times| times.depth.max).max())
+        .count("failed_enqueues", sum(|run| run.failed.sender))
+        .count("failed_dequeues", sum(|run| run.failed.receiver))
+        .count("missed_enqueues", sum(|run| run.missed.sender))
+        .count("missed_dequeues", sum(|run| run.missed.receiver))
+        .decimal("sender_stamp_ns", median(|run| run.stamp.sender.cost_ns), 1)
+        .decimal(
+            "receiver_stamp_ns",
+            median(|run| run.stamp.receiver.cost_ns),
+            1,
+        )
+        .decimal(
+            "clock_resolution_ns",
+            over_runs(runs, |run| run.stamp.sender.resolution_ns).map(|found| found.median),
+            2,
+        )
+        .count(
+            "sender_page_faults",
+            sum(|run| run.page_faults.sender.total()),
+        )
+        .count(
+            "receiver_page_faults",
+            sum(|run| run.page_faults.receiver.total()),
+        );
+    add_counters(record, runs);
+    record
+        .count("elements_lost", sum(|run| run.verdict.lost))
+        .count("elements_duplicated", sum(|run| run.verdict.duplicated))
+        .count("elements_reordered", sum(|run| run.verdict.reordered))
+        .count("elements_invented", sum(|run| run.verdict.invented))
+        .count("elements_damaged", sum(|run| run.verdict.damaged));
+}
+
+/// The processor's counters, for one element at each end.
+fn add_counters(record: &mut Record, runs: &[RunResult]) {
+    type Of<T, R> = fn(&T) -> R;
+    let ends: [(&str, Of<Ends<Counts>, Counts>); 2] = [
+        ("sender", |ends| ends.sender),
+        ("receiver", |ends| ends.receiver),
+    ];
+    let counters: [(&str, Of<Counts, u64>); 4] = [
+        ("cycles", |counts| counts.cycles),
+        ("instructions", |counts| counts.instructions),
+        ("cache_misses", |counts| counts.cache_misses),
+        ("branch_misses", |counts| counts.branch_misses),
+    ];
+    for (end, counts_of) in ends {
+        for (counter, value) in counters {
+            let per_element = over_runs(runs, |run| {
+                let counts = counts_of(run.counters.as_ref()?);
+                Some(value(&counts) as f64 / run.verdict.received.max(1) as f64)
+            });
+            record.decimal(
+                format!("{end}_{counter}_per_element"),
+                per_element.map(|found| found.median),
+                3,
+            );
+        }
+    }
+}
+
+/// A row of `summary.csv`.
+pub fn summary_record(result: &PointResult, config: &Config) -> Record {
+    let mut record = point_record(&result.point, config);
+    record
+        .decimal("saturation_per_s", result.saturation_per_s, 1)
+        .text("status", status(result))
+        .text("failure", result.failure.clone().unwrap_or_default())
+        .count("runs", result.runs.len() as u64);
+    add_figures(&mut record, &result.runs);
+    record
+}
+
+/// A row of `runs.csv`.
+pub fn run_record(number: usize, run: &RunResult) -> Record {
+    let mut record = Record::new();
+    record.count("run", number as u64);
+    add_figures(&mut record, std::slice::from_ref(run));
+    record
+}
+
+/// A row of `left_out.csv`.
+pub fn left_out_record(left_out: &LeftOut) -> Record {
+    let mut record = Record::new();
+    record
+        .text("queue", left_out.queue.as_deref().unwrap_or("all"))
+        .push(
+            "capacity",
+            left_out
+                .capacity
+                .map_or(Cell::Empty, |capacity| Cell::Integer(capacity as i128)),
+        )
+        .text("cores", left_out.cores.map_or("", |cores| cores.name()))
+        .text("reason", left_out.reason.as_str());
+    record
+}
+
+fn status(result: &PointResult) -> &'static str {
+    if result.failure.is_none() {
+        "complete"
+    } else {
+        "incomplete"
+    }
+}
+
+/// What is the same for all points of a run.
+#[derive(Debug, Clone)]
+pub struct RunFacts {
+    /// When it began, UTC, RFC 3339.
+    pub started_at: String,
+    /// The machine.
+    pub machine: Value,
+    /// What is known of the clock.
+    pub clock: Value,
+}
+
+impl RunFacts {
+    /// What is known of a clock, for the document.
+    pub fn of_clock(clock: &AnyClock) -> Value {
+        json!({ "tsc": clock.tsc_facts() })
+    }
+}
+
+/// The document `settings.json` of a point; without a result, of one that is still to be measured.
+pub fn settings_document(
+    point: &Point,
+    config: &Config,
+    facts: &RunFacts,
+    result: Option<&PointResult>,
+) -> Value {
+    let entry = registry::entries()
+        .iter()
+        .find(|entry| entry.name == point.queue);
+    let measures_time = config.measure == Measure::Time;
+    json!({
+        "hcabench": { "version": env!("CARGO_PKG_VERSION") },
+        "benchmark": "queue",
+        "started_at": facts.started_at,
+        "status": result.map_or("incomplete", status),
+        "failure": result.and_then(|result| result.failure.as_deref()),
+        "point": result.map_or(point, |result| &result.point),
+        "queue": entry,
+        "run": config,
+        "timeout_ms": config.timeout.as_secs_f64() * 1e3,
+        "after_a_miss": { "sender": "catch-up", "receiver": "start-over" },
+        "latency_is_from": measures_time.then_some("the first attempt to enqueue"),
+        "saturation_per_s": result.and_then(|result| result.saturation_per_s),
+        "placement_warnings": result.map(|result| &result.placement_warnings),
+        "runs": result.map(|result| &result.runs),
+        "clock": facts.clock,
+        "machine": facts.machine,
+    })
+}

@@ -1,0 +1,184 @@
+//! The values of the options: lists, rates, shares and times, from text.
+
+use std::time::Duration;
+
+use crate::bench::queue::config::{LARGEST_CAPACITY, PAYLOADS};
+use crate::bench::queue::registry;
+
+/// Values in the order given, each once, at least one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct List<T>(pub Vec<T>);
+
+fn list<T: PartialEq>(
+    text: &str,
+    mut item: impl FnMut(&str) -> Result<T, String>,
+) -> Result<List<T>, String> {
+    let mut values = Vec::new();
+    for part in text.split(',') {
+        let value = item(part.trim())?;
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    Ok(List(values))
+}
+
+/// `all`, or names of queues.
+pub fn queues(text: &str) -> Result<List<String>, String> {
+    if text.trim() == "all" {
+        return Ok(List(registry::names().map(str::to_owned).collect()));
+    }
+    list(text, |part| {
+        let found = registry::names().find(|name| name.eq_ignore_ascii_case(part));
+        found.map(str::to_owned).ok_or_else(|| {
+            let names: Vec<_> = registry::names().collect();
+            format!("{part:?} is not all or one of {}", names.join(", "))
+        })
+    })
+}
+
+/// Capacities in elements.
+pub fn capacities(text: &str) -> Result<List<usize>, String> {
+    list(text, |part| {
+        let number = part.parse().ok();
+        number
+            .filter(|number| (1..=LARGEST_CAPACITY).contains(number))
+            .ok_or_else(|| {
+                format!("{part:?} is not a number of elements from 1 to {LARGEST_CAPACITY}")
+            })
+    })
+}
+
+/// Sizes of an element in bytes.
+pub fn payloads(text: &str) -> Result<List<usize>, String> {
+    list(text, |part| {
+        let found = PAYLOADS.into_iter().find(|size| size.to_string() == part);
+        found.ok_or_else(|| format!("{part:?} is not 8, 64 or 256 bytes"))
+    })
+}
+
+/// Rates a second: `1M`, `250k`, `1000000`.
+pub fn rates(text: &str) -> Result<List<f64>, String> {
+    list(text, rate)
+}
+
+/// A rate a second.
+pub fn rate(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix("/s").unwrap_or(text).trim_end();
+    let units = [('k', 1e3), ('M', 1e6), ('G', 1e9)];
+    let (digits, factor) = units
+        .into_iter()
+        .find_map(|(unit, factor)| Some((number.strip_suffix(unit)?, factor)))
+        .unwrap_or((number, 1.0));
+    let plain = digits
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let rate = digits.parse::<f64>().ok().filter(|_| plain);
+    rate.map(|rate| rate * factor)
+        .filter(|rate| (0.001..=1e9).contains(rate))
+        .ok_or_else(|| {
+            format!("{text:?} is not a rate a second from 0.001 to 1G: a number, with k, M or G, such as 1M")
+        })
+}
+
+/// A share: `10%`, `0.1`.
+pub fn share(text: &str) -> Result<f64, String> {
+    let (digits, divisor) = match text.strip_suffix('%') {
+        Some(digits) => (digits, 100.0),
+        None => (text, 1.0),
+    };
+    let plain = digits
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let share = digits.parse::<f64>().ok().filter(|_| plain);
+    share
+        .map(|share| share / divisor)
+        .filter(|share| (0.0..=1.0).contains(share))
+        .ok_or_else(|| format!("{text:?} is not a share from 0% to 100%, such as 10%"))
+}
+
+/// A wait, in nanoseconds.
+pub fn wait(text: &str) -> Result<f64, String> {
+    let wrong =
+        || format!("{text:?} is not a time from 1ns to 1day, with ns, us, ms or s, such as 100ns");
+    let length = humantime::parse_duration(text).map_err(|_| wrong())?;
+    let allowed = Duration::from_nanos(1)..=Duration::from_secs(86_400);
+    allowed
+        .contains(&length)
+        .then_some(length.as_nanos() as f64)
+        .ok_or_else(wrong)
+}
+
+/// A time, at least a millisecond.
+pub fn timeout(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is not a time from 1ms to 1day, such as 5s");
+    let length = humantime::parse_duration(text).map_err(|_| wrong())?;
+    let allowed = Duration::from_millis(1)..=Duration::from_secs(86_400);
+    allowed
+        .contains(&length)
+        .then_some(length)
+        .ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn rates_have_units() {
+        assert_eq!(
+            rates("1M,250k, 1000000,1.5M/s,0.5").unwrap().0,
+            [1e6, 250e3, 1.5e6, 0.5]
+        );
+        for bad in [
+            "", "M", "0", "-1", "1T", "1e6", "inf", "nan", "2G", "1 M k", "1m",
+        ] {
+            assert!(rate(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn shares_are_per_cent_or_parts_of_one() {
+        assert_eq!(
+            (share("10%"), share("0.1"), share("0")),
+            (Ok(0.1), Ok(0.1), Ok(0.0))
+        );
+        for bad in ["", "%", "101%", "1.5", "-1%", "ten", "nan"] {
+            assert!(share(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn times_need_a_unit_and_are_not_zero() {
+        assert_eq!((wait("100ns"), wait("2us")), (Ok(100.0), Ok(2000.0)));
+        for bad in ["100", "0ns", "2days", ""] {
+            assert!(wait(bad).is_err(), "{bad}");
+        }
+        assert_eq!(timeout("5s"), Ok(Duration::from_secs(5)));
+        assert!(timeout("1us").is_err());
+    }
+
+    #[test]
+    fn lists_name_what_is_allowed() {
+        assert_eq!(capacities("64,1024,64").unwrap().0, [64, 1024]);
+        assert!(capacities("0").unwrap_err().contains("1 to 16777216"));
+        assert_eq!(payloads("256,8").unwrap().0, [256, 8]);
+        assert!(payloads("16").unwrap_err().contains("8, 64 or 256"));
+        let every = queues("all").unwrap().0;
+        assert!(!every.is_empty());
+        assert_eq!(
+            queues(&every[0].to_uppercase()).unwrap().0,
+            [every[0].clone()]
+        );
+        assert!(queues("nonsense").unwrap_err().contains(&every[0]));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "\\PC{0,12}") {
+            let _ = (queues(&text), capacities(&text), payloads(&text), rates(&text));
+            let _ = (share(&text), wait(&text), timeout(&text));
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Operations in blocks.
+
+use super::schedule::{AfterMiss, Schedule};
+use super::{Idle, Interval, Pacing};
+use crate::time::{Clock, Ticks};
+
+/// Blocks of operations without a wait between them; the waits of a block are put off and made together behind it.
+///
+/// Like [`ConstantRate`](super::ConstantRate) it counts the time from start to start: 20 operations at 100 ns that take
+/// 20 ns each are followed by a wait of 20 x (100 - 20) ns. A block that takes longer than its waits makes the next one
+/// late, which is counted as one miss.
+#[derive(Debug, Clone, Copy)]
+pub struct Bursty {
+    schedule: Schedule,
+    block: u32,
+    left: u32,
+}
+
+impl Bursty {
+    /// Blocks of `block` operations, at least one, which have `interval` each on average.
+    pub fn new(interval: Interval, block: u32, after_miss: AfterMiss) -> Self {
+        let block = block.max(1);
+        Bursty {
+            schedule: Schedule::new(interval, after_miss),
+            block,
+            left: block,
+        }
+    }
+}
+
+impl Pacing for Bursty {
+    #[inline(always)]
+    fn start_at(&mut self, now: Ticks) {
+        self.schedule.start_at(now);
+        self.left = self.block;
+    }
+
+    #[inline(always)]
+    fn pause<C: Clock>(&mut self, clock: &C, idle: impl Idle) {
+        self.left -= 1;
+        if self.left > 0 {
+            return;
+        }
+        self.left = self.block;
+        for _ in 0..self.block {
+            self.schedule.advance();
+        }
+        self.schedule.wait(clock, idle);
+    }
+
+    fn missed(&self) -> u64 {
+        self.schedule.missed()
+    }
+
+    /// All operations of a block are meant to start with the block.
+    fn intended_starts(&self, start: Ticks, count: usize) -> Option<Vec<Ticks>> {
+        self.schedule.moments(start, count, self.block as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pacing::{Jitter, scripted};
+    use crate::time::Nanos;
+
+    /// When each of `count` operations of 20 ns starts.
+    fn starts(pacing: &mut Bursty, clock: &scripted::Scripted, count: usize) -> Vec<u64> {
+        pacing.start_at(Ticks(scripted::time()));
+        (0..count)
+            .map(|_| {
+                let start = scripted::time();
+                scripted::advance(20);
+                pacing.pause(clock, || {
+                    scripted::advance(1);
+                    true
+                });
+                start
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_waits_of_a_block_come_together_behind_it() {
+        let clock = scripted::set(0, 0);
+        let interval = Interval::new(&clock, Nanos(100));
+        let mut pacing = Bursty::new(interval, 3, AfterMiss::CatchUp);
+        let expected = [0, 20, 40, 300, 320, 340, 600];
+        assert_eq!(starts(&mut pacing, &clock, 7), expected);
+        assert_eq!(pacing.missed(), 0);
+        let intended = pacing.intended_starts(Ticks(0), 7).unwrap();
+        assert_eq!(intended, [0, 0, 0, 300, 300, 300, 600].map(Ticks));
+    }
+
+    #[test]
+    fn a_block_that_takes_too_long_is_one_miss_and_is_made_up_for() {
+        let clock = scripted::set(0, 0);
+        let interval = Interval::new(&clock, Nanos(15));
+        let mut pacing = Bursty::new(interval, 2, AfterMiss::CatchUp);
+        // A block of 40 every 30; each late look costs 1.
+        assert_eq!(starts(&mut pacing, &clock, 6), [0, 20, 41, 61, 82, 102]);
+        assert_eq!(pacing.missed(), 3);
+    }
+
+    #[test]
+    fn jitter_moves_the_blocks_and_keeps_their_mean() {
+        let clock = scripted::set(0, 0);
+        let interval = Interval::new(&clock, Nanos(100)).with_jitter(Jitter::new(0.1, 9));
+        let pacing = Bursty::new(interval, 20, AfterMiss::CatchUp);
+        let intended = pacing.intended_starts(Ticks(0), 20_001).unwrap();
+        let blocks: Vec<u64> = (intended.chunks(20).map(|block| block[0].0)).collect();
+        let lengths: Vec<u64> = blocks.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(lengths.iter().all(|length| (1800..=2200).contains(length)));
+        assert!(lengths.iter().any(|length| *length != 2000));
+        let mean = blocks[1000] as f64 / 1000.0;
+        assert!((mean - 2000.0).abs() < 2.0, "{mean}");
+    }
+
+    #[test]
+    fn a_block_of_one_is_a_constant_rate() {
+        let clock = scripted::set(0, 0);
+        let interval = Interval::new(&clock, Nanos(50));
+        let mut pacing = Bursty::new(interval, 1, AfterMiss::CatchUp);
+        assert_eq!(starts(&mut pacing, &clock, 4), [0, 50, 100, 150]);
+    }
+}

@@ -1,0 +1,47 @@
+//! A clock for tests that moves by a fixed step at each reading, and when it is told to.
+
+use std::cell::Cell;
+
+use crate::time::{Clock, ClockKind, Nanos, Ticks};
+
+thread_local! {
+    static NOW: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A tick is a nanosecond.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scripted {
+    step: u64,
+}
+
+impl Clock for Scripted {
+    fn kind(&self) -> ClockKind {
+        ClockKind::MonotonicRaw
+    }
+    fn now(&self) -> Ticks {
+        NOW.set(NOW.get().wrapping_add(self.step));
+        Ticks(NOW.get())
+    }
+    fn to_nanos(&self, reading: Ticks) -> Nanos {
+        Nanos(reading.0)
+    }
+    fn ticks_in(&self, length: Nanos) -> Ticks {
+        Ticks(length.0)
+    }
+}
+
+/// A clock that stands at `now` and moves by `step` with each reading, before it.
+pub(crate) fn set(now: u64, step: u64) -> Scripted {
+    NOW.set(now);
+    Scripted { step }
+}
+
+/// Lets time pass.
+pub(crate) fn advance(ticks: u64) {
+    NOW.set(NOW.get().wrapping_add(ticks));
+}
+
+/// What the last reading was, and what has passed since.
+pub(crate) fn time() -> u64 {
+    NOW.get()
+}

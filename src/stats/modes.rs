@@ -1,0 +1,124 @@
+//! Whether the figures of several runs fall into two groups.
+//!
+//! A queue can settle into one of two rhythms for a whole run, depending on how the threads started. A mean or a median
+//! over such runs is a figure that never occurred, so it must be known.
+
+use serde::Serialize;
+
+/// The gap between the groups is more than so many times what either of them spreads over.
+pub const GAP_TO_SPREAD: f64 = 3.0;
+/// And more than this share of the median of all: smaller differences are of no consequence.
+pub const GAP_TO_MEDIAN: f64 = 0.1;
+/// A group has at least so many runs: one alone is an outlier.
+pub const SMALLEST_GROUP: usize = 2;
+
+/// Two groups of runs, far from each other.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct TwoModes {
+    /// The median of the lower group.
+    pub low: f64,
+    /// The runs in it.
+    pub low_runs: usize,
+    /// The median of the higher group.
+    pub high: f64,
+    /// The runs in it.
+    pub high_runs: usize,
+}
+
+impl TwoModes {
+    /// Parts the figures of several runs, in any order, at the largest gap between two neighbours that leaves a group of
+    /// [`SMALLEST_GROUP`] on either side; `None` if there is no such gap or it is too small by [`GAP_TO_SPREAD`] or
+    /// [`GAP_TO_MEDIAN`].
+    pub fn of(figures: &[f64]) -> Option<Self> {
+        let mut sorted = figures.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let last = sorted.len().checked_sub(SMALLEST_GROUP)?;
+        let gap_at = |place: usize| sorted[place] - sorted[place - 1];
+        let place = (SMALLEST_GROUP..=last)
+            .max_by(|&one, &other| f64::total_cmp(&gap_at(one), &gap_at(other)))?;
+        let (low, high) = sorted.split_at(place);
+        let spread = |group: &[f64]| group[group.len() - 1] - group[0];
+        let wide = gap_at(place) > GAP_TO_SPREAD * spread(low).max(spread(high));
+        let large = gap_at(place) > GAP_TO_MEDIAN * median(&sorted).abs();
+        (wide && large).then(|| TwoModes {
+            low: median(low),
+            low_runs: low.len(),
+            high: median(high),
+            high_runs: high.len(),
+        })
+    }
+}
+
+/// The median of ascending figures, of which there is at least one.
+fn median(sorted: &[f64]) -> f64 {
+    let middle = sorted.len() / 2;
+    if sorted.len() % 2 == 1 {
+        sorted[middle]
+    } else {
+        (sorted[middle - 1] + sorted[middle]) / 2.0
+    }
+}
+
+/// The median of figures in any order; `None` without any.
+pub fn median_of(figures: &[f64]) -> Option<f64> {
+    let mut sorted = figures.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    (!sorted.is_empty()).then(|| median(&sorted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn two_groups_far_apart_are_two_modes() {
+        let modes = TwoModes::of(&[81.0, 40.0, 41.0, 80.0, 42.0, 82.0, 40.0, 41.0, 41.0]).unwrap();
+        assert_eq!((modes.low, modes.low_runs), (41.0, 6));
+        assert_eq!((modes.high, modes.high_runs), (81.0, 3));
+    }
+
+    #[test]
+    fn one_run_apart_is_an_outlier() {
+        assert_eq!(TwoModes::of(&[40.0, 41.0, 42.0, 40.0, 400.0]), None);
+        // It does not hide two groups either, unless it belongs to one and makes that wide.
+        assert!(TwoModes::of(&[40.0, 40.0, 80.0, 81.0, 82.0]).is_some());
+    }
+
+    #[test]
+    fn an_even_spread_is_one_mode() {
+        let figures: Vec<f64> = (0..9).map(|run| 40.0 + f64::from(run)).collect();
+        assert_eq!(TwoModes::of(&figures), None);
+    }
+
+    #[test]
+    fn a_gap_of_no_consequence_is_none() {
+        assert_eq!(TwoModes::of(&[40.0, 40.0, 41.0, 41.0]), None);
+        assert!(TwoModes::of(&[4.0, 4.0, 5.0, 5.0]).is_some());
+    }
+
+    #[test]
+    fn too_few_runs_tell_nothing() {
+        for count in 0..4 {
+            assert_eq!(TwoModes::of(&[1.0, 1.0, 100.0][..count.min(3)]), None);
+        }
+    }
+
+    #[test]
+    fn medians() {
+        assert_eq!(median_of(&[]), None);
+        assert_eq!(median_of(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median_of(&[4.0, 1.0]), Some(2.5));
+    }
+
+    proptest! {
+        #[test]
+        fn groups_are_apart_and_complete(figures in prop::collection::vec(0.0_f64..1000.0, 0..20)) {
+            if let Some(modes) = TwoModes::of(&figures) {
+                prop_assert_eq!(modes.low_runs + modes.high_runs, figures.len());
+                prop_assert!(modes.low_runs >= SMALLEST_GROUP && modes.high_runs >= SMALLEST_GROUP);
+                prop_assert!(modes.low < modes.high);
+            }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! `hcabench queue` as its user has it: exit codes, what is on disk, and what ends it early.
+
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+fn queue(folder: &Path, words: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hcabench"));
+    command
+        .arg("queue")
+        .args(words.split_ascii_whitespace())
+        // The TSC may not be trusted where the tests run.
+        .args(["--clock", "monotonic", "--out"])
+        .arg(folder.join("results"))
+        .current_dir(folder);
+    command
+}
+
+fn done(folder: &Path, words: &str) -> Output {
+    let output = queue(folder, words).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{words}: {errors}");
+    output
+}
+
+/// The rows of a CSV file as maps from the column to the cell.
+fn rows(path: &Path) -> Vec<std::collections::HashMap<String, String>> {
+    let mut reader = csv::Reader::from_path(path).unwrap();
+    reader.deserialize().map(Result::unwrap).collect()
+}
+
+#[test]
+fn a_run_leaves_whole_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = done(
+        folder.path(),
+        "--queue lamport,baton --capacity 64,128 --payload 64 --count 2000 --warmup 100 --repeat 6 --elements",
+    );
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("lamport") && text.contains("instrument: clock monotonic"),
+        "{text}"
+    );
+    let results = folder.path().join("results");
+    assert!(!results.join("INCOMPLETE").exists());
+    let summary = rows(&results.join("summary.csv"));
+    assert_eq!(summary.len(), 4);
+    for row in &summary {
+        assert_eq!(row["status"], "complete");
+        assert_eq!(
+            (row["runs"].as_str(), row["elements_lost"].as_str()),
+            ("6", "0")
+        );
+        let figure = |column: &str| row[column].parse::<f64>().unwrap();
+        assert!(figure("enqueue_min_ns") > 0.0);
+        assert!(figure("latency_p50_low_ns") <= figure("latency_p50_ns"));
+        assert!(figure("latency_p50_ns") <= figure("latency_p9999_ns"));
+        assert!(figure("throughput_per_s") > 0.0 && figure("sender_stamp_ns") > 0.0);
+    }
+    let points: Vec<_> = std::fs::read_dir(&results)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+        .collect();
+    assert_eq!(points.len(), 4);
+    for point in points {
+        assert_eq!(rows(&point.join("runs.csv")).len(), 6);
+        assert_eq!(rows(&point.join("elements.csv")).len(), 6 * 2000);
+        for name in ["latency.hgrm", "enqueue.hgrm", "dequeue.hgrm"] {
+            let text = std::fs::read_to_string(point.join(name)).unwrap();
+            assert!(text.contains("Total count    =        12000"), "{text}");
+        }
+        let settings = std::fs::read_to_string(point.join("settings.json")).unwrap();
+        let settings: serde_json::Value = serde_json::from_str(&settings).unwrap();
+        assert_eq!(settings["status"], "complete");
+        assert_eq!(settings["runs"].as_array().unwrap().len(), 6);
+    }
+}
+
+#[test]
+fn a_schedule_is_kept_and_measured_from() {
+    let folder = tempfile::tempdir().unwrap();
+    done(
+        folder.path(),
+        "--queue baton --load bursty --burst 20 --wait 2us --jitter 10% --count 4000 --warmup 100 --repeat 1 --json",
+    );
+    let row = &rows(&folder.path().join("results/summary.csv"))[0];
+    let figure = |column: &str| row[column].parse::<f64>().unwrap();
+    assert_eq!(figure("burst"), 20.0);
+    assert!(figure("intended_latency_min_ns") > 0.0);
+    // Blocks come no faster than they should: 2 us an element on average.
+    assert!(figure("throughput_per_s") < 550_000.0, "{row:?}");
+}
+
+#[test]
+fn a_curve_has_a_row_for_each_rate_up_to_saturation() {
+    let folder = tempfile::tempdir().unwrap();
+    done(
+        folder.path(),
+        "--queue lamport --load-curve --count 500 --warmup 50 --repeat 1 --quiet",
+    );
+    let rows = rows(&folder.path().join("results/summary.csv"));
+    assert_eq!(rows.len(), 14);
+    let saturation: f64 = rows[0]["saturation_per_s"].parse().unwrap();
+    for row in &rows {
+        let percent: f64 = row["percent_of_saturation"].parse().unwrap();
+        let rate: f64 = row["rate_per_s"].parse().unwrap();
+        assert!(
+            (rate / saturation - percent / 100.0).abs() < 0.001,
+            "{row:?}"
+        );
+    }
+}
+
+#[test]
+fn throughput_alone_leaves_the_times_empty() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = "--queue lamport --measure throughput --count 5000 --repeat 1 --quiet";
+    let output = done(folder.path(), words);
+    assert!(output.stdout.is_empty());
+    let row = &rows(&folder.path().join("results/summary.csv"))[0];
+    assert_eq!(row["latency_p50_ns"], "");
+    assert!(row["throughput_per_s"].parse::<f64>().unwrap() > 0.0);
+}
+
+#[test]
+fn counters_are_had_or_it_is_said_why_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = "--queue lamport --measure counters --count 5000 --repeat 1 --quiet";
+    let output = queue(folder.path(), words).output().unwrap();
+    if output.status.success() {
+        let row = &rows(&folder.path().join("results/summary.csv"))[0];
+        let instructions: f64 = row["sender_instructions_per_element"].parse().unwrap();
+        assert!(instructions > 1.0, "{row:?}");
+    } else {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains("hardware counters"), "{errors}");
+        assert!(!folder.path().join("results").exists());
+    }
+}
+
+#[test]
+fn a_signal_ends_it_within_a_second_and_leaves_the_mark() {
+    let folder = tempfile::tempdir().unwrap();
+    // An hour and more, at both ends.
+    let words = "--queue baton --load constant-rate --rate 10 --count 100000 --warmup 0 --repeat 1";
+    let mut child: Child = queue(folder.path(), words)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mark = folder.path().join("results/INCOMPLETE");
+    let begun = Instant::now();
+    while !mark.exists() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "it does not begin"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    let told = Instant::now();
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if told.elapsed() > Duration::from_secs(30) {
+            let _ = child.kill();
+            panic!("it does not end");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    // A second where the machine is free; other tests may run.
+    assert!(
+        told.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        told.elapsed()
+    );
+    assert_eq!(status.code(), Some(1));
+    let text = std::fs::read_to_string(&mark).unwrap();
+    assert!(text.contains("interrupted by SIGINT"), "{text}");
+}
+
+#[test]
+fn bad_input_is_told_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    for (words, expected) in [
+        ("--queue nonsense", "lamport"),
+        ("--rate 1M", "constant-rate"),
+        ("--sender-cpu 99999", "--sender-cpu"),
+        ("--count 1073741824 --warmup 1073741824", "--count"),
+    ] {
+        let output = queue(folder.path(), words).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{words}: {errors}");
+        assert!(errors.contains(expected), "{words}: {errors}");
+    }
+    assert!(!folder.path().join("results").exists());
+}
