@@ -14,7 +14,7 @@ use hcabench::cm::{ActiveEndpoint, CmError, EventChannel, IdService, PassiveEndp
 use hcabench::time::Ticks;
 use hcabench::verbs::{
     Capabilities, CompletionQueue, Context, Polled, ProtectionDomain, QueuePairAttributes,
-    QueuePairState, ServiceType, granted_inline,
+    QueuePairState, ServiceType, WorkCompletion, granted_inline,
 };
 
 use crate::machine::{Disturbance, ENDS, Machine, sh};
@@ -76,6 +76,26 @@ fn prepared(channel: &Arc<EventChannel>, to: SocketAddr) -> ActiveEndpoint<hcabe
     let domain = ProtectionDomain::allocate(&context).unwrap();
     let attributes = attributes(&context, ServiceType::ReliableConnection);
     resolved.with_queue_pair(&domain, attributes).unwrap()
+}
+
+/// Sends slot 2 with the stamp 4711 where the receive request is in slot 3, and returns the completion of its arrival.
+pub fn send_one(endpoints: &Endpoints, tag: Tag, what: &str) -> WorkCompletion {
+    let region = endpoints.target_region();
+    endpoints.receiving().post_receive(region, 3).unwrap();
+    let mut port = endpoints.send_port();
+    port.set_tag(tag);
+    port.prepare(2, true);
+    port.stamp(Ticks(4711));
+    port.post().unwrap();
+    let mut poller = endpoints.receiving().receive_queue().poller();
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        match poller.poll() {
+            Polled::Done(completion) => break completion,
+            Polled::Empty => assert!(Instant::now() < deadline, "{what}: nothing arrived"),
+            other => panic!("{what}: {other:?}"),
+        }
+    }
 }
 
 library_tests! {
@@ -142,22 +162,7 @@ library_tests! {
         let channel = EventChannel::create().unwrap();
         let [from, to] = ends();
         let endpoints = Endpoints::connect(&channel, &from, &to, &settings(Service::Rc)).unwrap();
-        let region = endpoints.target_region();
-        endpoints.receiving().post_receive(region, 3).unwrap();
-        let mut port = endpoints.send_port();
-        port.set_tag(Tag::new(0xfeed));
-        port.prepare(2, true);
-        port.stamp(Ticks(4711));
-        port.post().unwrap();
-        let mut poller = endpoints.receiving().receive_queue().poller();
-        let deadline = Instant::now() + LIMIT;
-        let completion = loop {
-            match poller.poll() {
-                Polled::Done(completion) => break completion,
-                Polled::Empty => assert!(Instant::now() < deadline, "nothing arrived"),
-                other => panic!("{other:?}"),
-            }
-        };
+        let completion = send_one(&endpoints, Tag::new(0xfeed), "RC");
         assert_eq!(completion.work_request_id, 3);
         assert_eq!(completion.immediate_data, 0xfeed_0002);
         assert_eq!(completion.byte_count, 8);

@@ -2,24 +2,20 @@
 //! `rdma-cm-patch/build` makes. `ci/test` runs these on kernel 6.12 as well.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use hcabench::bench::hca::config::{Operation, Service, all_sizes};
 use hcabench::bench::hca::endpoints::{EndpointSettings, Endpoints};
-use hcabench::bench::hca::port::SendPort;
 use hcabench::bench::hca::receiver::Tag;
 use hcabench::cm::{EventChannel, UcRoute};
 use hcabench::time::Ticks;
-use hcabench::verbs::{Polled, QueuePair, QueuePairState, ServiceType, library_versions};
+use hcabench::verbs::{QueuePair, QueuePairState, ServiceType, library_versions};
 
-use crate::connections::{ends, settings};
+use crate::connections::{ends, send_one, settings};
 use crate::machine::{ENDS, Machine, sh};
 use crate::own_process::run_with;
 use crate::program::{Program, hcabench};
 use crate::results::Results;
 use crate::scratch;
-
-const LIMIT: Duration = Duration::from_secs(20);
 
 /// Where the patched library is; without it the tests fail.
 fn patched_folder() -> PathBuf {
@@ -117,23 +113,8 @@ fn kernel_says_uc(device: &str, queue_pair: &QueuePair) {
 
 /// Sends slot 2, which arrives there by a write, and by a send in slot 3, where the receive request is.
 fn deliver(endpoints: &Endpoints, size: u32) {
-    let region = endpoints.target_region();
-    endpoints.receiving().post_receive(region, 3).unwrap();
     endpoints.source().fill(2, 7, 2);
-    let mut port = endpoints.send_port();
-    port.set_tag(Tag::new(7));
-    port.prepare(2, true);
-    port.stamp(Ticks(4711));
-    port.post().unwrap();
-    let mut poller = endpoints.receiving().receive_queue().poller();
-    let deadline = Instant::now() + LIMIT;
-    let completion = loop {
-        match poller.poll() {
-            Polled::Done(completion) => break completion,
-            Polled::Empty => assert!(Instant::now() < deadline, "{size} B: nothing arrived"),
-            other => panic!("{size} B: {other:?}"),
-        }
-    };
+    let completion = send_one(endpoints, Tag::new(7), &format!("{size} B"));
     assert_eq!(
         (completion.byte_count, completion.immediate_data),
         (size, 0x7_0002)

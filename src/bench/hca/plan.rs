@@ -280,10 +280,10 @@ fn impossible_within(point: &Point, limits: &Limits, warmup: u32) -> Option<Stri
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn single() -> Sweep {
+    pub(in crate::bench::hca) fn single() -> Sweep {
         Sweep {
             services: vec![Service::Rc],
             operations: vec![Operation::Send],

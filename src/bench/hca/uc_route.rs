@@ -1,8 +1,10 @@
 //! Which route UC takes in a run. It is tried before the first point; where no route is there, the other service types
 //! are measured all the same.
 
+use std::convert::Infallible;
+
 use super::config::{Service, UcRouteRequest};
-use super::plan::{LeftOut, Plan};
+use super::plan::{Plan, Point};
 use crate::cm::{CmError, UcRoute};
 
 /// The route that the user named is refused.
@@ -55,36 +57,23 @@ pub fn choose_route(
         "--service uc is impossible: the connection manager makes no id for UC by any route; {}",
         refusals.join("; ")
     );
-    let (refused, points) = plan
-        .points
-        .into_iter()
-        .partition::<Vec<_>, _>(|point| is_uc(point.service));
-    let mut left_out = plan.left_out;
-    left_out.extend(refused.into_iter().map(|point| LeftOut {
-        point,
-        reason: reason.clone(),
-    }));
-    Ok((Plan { points, left_out }, None))
+    let refused = |point: &Point| Ok::<_, Infallible>(is_uc(point.service).then(|| reason.clone()));
+    let Ok(plan) = plan.admitted(refused);
+    Ok((plan, None))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::hca::config::{Named, Operation, Poll, Sweep, Switch, Timestamp};
-    use crate::time::{ClockKind, Nanos};
+    use crate::bench::hca::config::{Named, Sweep};
+    use crate::bench::hca::plan::LeftOut;
+    use crate::bench::hca::plan::tests::single;
 
     fn plan(services: &[Service]) -> Plan {
         Plan::new(&Sweep {
             services: services.to_vec(),
-            operations: vec![Operation::Send],
-            inline: vec![Switch::Off],
-            unsignaled: vec![Switch::Off],
-            polls: vec![(Poll::Busy, Poll::Busy)],
-            timestamps: vec![Timestamp::Submit],
-            clocks: vec![ClockKind::Monotonic],
-            pauses: vec![Nanos(0)],
-            bursts: vec![100],
             sizes: vec![8, 16],
+            ..single()
         })
     }
 
