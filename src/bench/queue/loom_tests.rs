@@ -4,6 +4,8 @@
 
 use super::element::Words;
 use super::interface::{Queue, Receiver, Sender};
+use super::queues::baton::Steps;
+use super::queues::equeue::Elasticity;
 use super::queues::{BQueue, Baton, EQueue, FastForward, Ffq, Lamport, LinkedBlocks, McRingBuffer};
 
 /// With a second word, that may only be read when the first one is there.
@@ -67,8 +69,22 @@ check_all! {
     equeue: <EQueue as Queue<Element>>::with_capacity;
     ffq: |capacity| Ffq::starting_at(capacity, START >> 1);
     linked_blocks: |capacity| LinkedBlocks::starting_at(capacity, START);
-    baton_whose_receiver_clears: |capacity| Baton::starting_at(capacity, START, false);
-    baton_whose_sender_clears: |capacity| Baton::starting_at(capacity, START, true);
+    baton: <Baton as Queue<Element>>::with_capacity;
+}
+
+/// Each lap has another size if either end had to wait in the one before.
+#[test]
+fn equeue_that_changes_its_size() {
+    for (capacity, smallest) in [(2, 1), (4, 1), (4, 2)] {
+        let elasticity = Elasticity {
+            smallest,
+            enlarge: 1,
+            shrink: 1,
+        };
+        check(6, move || {
+            EQueue::with_elasticity(capacity, elasticity).unwrap()
+        });
+    }
 }
 
 /// Where a batch is more than one element.
@@ -76,6 +92,10 @@ check_all! {
 fn batches() {
     check(5, || McRingBuffer::starting_at(8, START).unwrap());
     check(4, || <BQueue as Queue<Element>>::with_capacity(8).unwrap());
-    check(4, || Baton::starting_at(8, START, true).unwrap());
+    // Four elements are in a line.
+    for (whole_lines, batch, capacity) in [(false, 2, 2), (false, 2, 4), (true, 4, 4)] {
+        let steps = Steps { whole_lines, batch };
+        check(5, move || Baton::with_steps(capacity, steps).unwrap());
+    }
     check(4, || LinkedBlocks::starting_at(4, START).unwrap());
 }

@@ -86,6 +86,40 @@ impl<S> Slots<S> {
     }
 }
 
+impl<const N: usize> Slots<FusedSlot<N>> {
+    /// Empties slots that were read by [`get`](FusedSlot::get); the first of them shows it, and all are empty by then.
+    ///
+    /// # Safety
+    /// `first + count` is at most the number of slots, and `count` is not zero. All of them are full, the caller is the only
+    /// receiver, and the sender looks at none but the first of them until that one is empty.
+    #[inline(always)]
+    pub unsafe fn empty(&self, first: usize, count: usize) {
+        #[cfg(not(loom))]
+        if N < 8 {
+            // SAFETY: the words behind the first one of these slots lie within the allocation. Nobody else touches them
+            // until that first word is cleared, by the caller's word and the protocol of a slot.
+            unsafe {
+                let words =
+                    UnsafeCell::raw_get(self.first.add(first).as_ptr().cast::<UnsafeCell<u64>>());
+                words.add(1).write_bytes(0, count * N - 1);
+            }
+        } else {
+            for index in first + 1..first + count {
+                // SAFETY: within the slots, by the caller's word.
+                unsafe { self.at(index) }.clear(Ordering::Relaxed);
+            }
+        }
+        #[cfg(loom)]
+        for index in first + 1..first + count {
+            // SAFETY: within the slots, by the caller's word.
+            unsafe { self.at(index) }.clear(Ordering::Relaxed);
+        }
+        // Release: the sender, who writes after it saw this, writes after the elements were read and the others cleared.
+        // SAFETY: as above.
+        unsafe { self.at(first) }.clear(Ordering::Release);
+    }
+}
+
 impl<S> Drop for Slots<S> {
     fn drop(&mut self) {
         for index in 0..self.count {
@@ -150,8 +184,8 @@ impl<T: Copy> ValueSlot<T> {
 /// Room for an element whose first word tells whether there is one.
 ///
 /// The protocol of a slot, whatever the queue: the sender fills it while it is empty, and stores the first word last. While it
-/// is full only the receiver touches it, until it clears the first word, or tells the sender in another way that the
-/// slot may be cleared.
+/// is full only the receiver touches it, until it clears the first word: that of the slot, or that of the first one of
+/// several that it empties together.
 #[derive(Debug)]
 #[cfg_attr(not(loom), repr(transparent))]
 pub(super) struct FusedSlot<const N: usize> {
@@ -223,15 +257,9 @@ impl<const N: usize> FusedSlot<N> {
         self.first().store(element.words()[0], Ordering::Release);
     }
 
-    /// Empties the slot from the sender's side.
-    ///
-    /// # Safety
-    /// The caller is the only sender, and the receiver does not look at this slot before it sees something that is
-    /// published later.
     #[inline(always)]
-    pub unsafe fn clear(&self) {
-        // Relaxed: what is published later publishes this too.
-        self.first().store(0, Ordering::Relaxed);
+    fn clear(&self, ordering: Ordering) {
+        self.first().store(0, ordering);
     }
 
     /// The element, if there is one, which stays.
@@ -261,7 +289,7 @@ impl<const N: usize> FusedSlot<N> {
         // SAFETY: full, so the sender does not touch it until the first word is cleared below.
         let element = unsafe { self.copy(first) };
         // Release: the sender, who writes after it saw this, writes after the copying.
-        self.first().store(0, Ordering::Release);
+        self.clear(Ordering::Release);
         Some(element)
     }
 

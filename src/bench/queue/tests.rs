@@ -8,10 +8,12 @@ use proptest::prelude::*;
 
 use super::element::{Element, Words};
 use super::interface::{Queue, QueueError, Receiver, Sender};
-use super::queues::{Baton, Ffq, Lamport, LinkedBlocks, McRingBuffer};
+use super::queues::baton::Steps;
+use super::queues::equeue::Elasticity;
+use super::queues::{Baton, EQueue, Ffq, Lamport, LinkedBlocks, McRingBuffer};
 use super::registry::{self, AllPayloads, QueueUser};
 
-/// Capacities that every queue comes in, heapless included. The largest is one for which our own works in its other way.
+/// Capacities that every queue comes in, heapless included. In the largest our own works in whole lines.
 const CAPACITIES: &[usize] = if cfg!(miri) {
     // Interpreted, each element costs a thousand times as much.
     &[1, 2, 7, 16]
@@ -59,7 +61,7 @@ impl Slack {
         let batch = (capacity / 4).clamp(1, 64) - 1;
         let (unseen, unreturned) = match name {
             "mcringbuffer" => (batch, batch),
-            "baton" if capacity >= 512 => (0, batch),
+            "baton" => (0, (capacity / 8).clamp(1, 64) - 1),
             // Once it has shrunk; never below 256.
             "equeue" => (0, capacity.saturating_sub(256)),
             _ => (0, 0),
@@ -191,11 +193,67 @@ proptest! {
         agrees_with_model(capacity, of("ffq"), ends, &steps);
         let ends = LinkedBlocks::starting_at::<Words<8>>(capacity, start).unwrap();
         agrees_with_model(capacity, of("linked-blocks"), ends, &steps);
-        // In the way of large queues, of which the indices are.
-        let slack = Slack { unseen: 0, unreturned: (capacity / 4).clamp(1, 64) - 1 };
-        let ends = Baton::starting_at::<8>(capacity, start, true).unwrap();
+    }
+
+    #[test]
+    fn equeue_shrinks_and_grows_again(
+        steps in steps(),
+        capacity in 1_usize..50,
+        smallest in 1_usize..8,
+        enlarge in 1_usize..4,
+        shrink in 1_usize..4,
+    ) {
+        let elasticity = Elasticity { smallest, enlarge, shrink };
+        let slack = Slack { unseen: 0, unreturned: capacity.saturating_sub(smallest) };
+        let ends = EQueue::with_elasticity::<8>(capacity, elasticity).unwrap();
         agrees_with_model(capacity, slack, ends, &steps);
     }
+
+    #[test]
+    fn our_own_queue_works_in_steps_of_any_length(
+        steps in steps(),
+        whole_lines: bool,
+        blocks in 1_usize..5,
+        batches in 1_usize..9,
+    ) {
+        own_agrees_with_model::<1>(whole_lines, blocks, batches, &steps);
+        own_agrees_with_model::<3>(whole_lines, blocks, batches, &steps);
+        own_agrees_with_model::<8>(whole_lines, blocks, batches, &steps);
+    }
+}
+
+fn own_agrees_with_model<const N: usize>(
+    whole_lines: bool,
+    blocks: usize,
+    batches: usize,
+    steps: &[Step],
+) {
+    let block = if whole_lines { (8 / N).max(1) } else { 1 };
+    let batch = block * blocks;
+    let capacity = batch * batches;
+    let slack = Slack {
+        unseen: 0,
+        unreturned: batch - 1,
+    };
+    let ends = Baton::with_steps::<N>(capacity, Steps { whole_lines, batch }).unwrap();
+    agrees_with_model(capacity, slack, ends, steps);
+}
+
+#[test]
+fn our_own_queue_is_exact_when_small_and_hands_over_whole_lines_when_large() {
+    let steps = |whole_lines, batch| Steps { whole_lines, batch };
+    for capacity in 1..16 {
+        assert_eq!(Steps::of(capacity, 1), steps(false, 1));
+    }
+    assert_eq!(Steps::of(64, 1), steps(true, 8));
+    assert_eq!(Steps::of(1024, 1), steps(true, 64));
+    assert_eq!(Steps::of(65536, 1), steps(true, 64));
+    assert_eq!(Steps::of(100, 1), steps(false, 10));
+    assert_eq!(Steps::of(1000, 1), steps(true, 40));
+    assert_eq!(Steps::of(1001, 1), steps(false, 13));
+    assert_eq!(Steps::of(997, 1), steps(false, 1));
+    assert_eq!(Steps::of(1024, 8), steps(false, 8));
+    assert_eq!(Steps::of(1024, 32), steps(false, 2));
 }
 
 /// A new queue takes exactly as many as it was made for, and gives them back.
@@ -361,13 +419,47 @@ fn between_threads<const N: usize>(
 }
 
 #[test]
-fn our_own_queue_works_in_both_ways_between_threads() {
+fn equeue_has_another_size_when_it_was_found_empty_and_full() {
+    let elasticity = Elasticity {
+        smallest: 4,
+        enlarge: 2,
+        shrink: 2,
+    };
+    let (mut sender, mut receiver) = EQueue::with_elasticity::<1>(16, elasticity).unwrap();
+    let element = Words::from_words([1]);
+    for _ in 0..100 {
+        assert!(receiver.dequeue().is_none());
+        assert!(sender.enqueue(element));
+        assert!(receiver.dequeue().is_some());
+    }
+    let small = (0..).take_while(|_| sender.enqueue(element)).count();
+    assert_eq!(small, 4, "it has shrunk");
+    for _ in 0..1000 {
+        assert!(!sender.enqueue(element));
+    }
+    // The size changes with the lap.
+    for _ in 0..100 {
+        assert!(receiver.dequeue().is_some());
+        while sender.enqueue(element) {}
+    }
+    let large = (0..).take_while(|_| receiver.dequeue().is_some()).count();
+    assert_eq!(large, 16, "it has grown again");
+}
+
+#[test]
+fn our_own_queue_works_in_steps_between_threads() {
     let many = if cfg!(miri) { 100 } else { 300_000 };
-    for capacity in [1, 2, 7, 64] {
-        for sender_clears in [true, false] {
-            let ends = Baton::starting_at::<8>(capacity, usize::MAX - 50, sender_clears).unwrap();
-            between_threads(ends, if capacity < 7 { many / 10 } else { many });
-        }
+    for (whole_lines, batch, capacity) in [
+        (false, 1, 2),
+        (false, 2, 2),
+        (true, 8, 8),
+        (true, 8, 24),
+        (true, 16, 64),
+    ] {
+        let steps = Steps { whole_lines, batch };
+        between_threads(Baton::with_steps::<1>(capacity, steps).unwrap(), many);
+        between_threads(Baton::with_steps::<2>(capacity, steps).unwrap(), many);
+        between_threads(Baton::with_steps::<8>(capacity, steps).unwrap(), many);
     }
 }
 

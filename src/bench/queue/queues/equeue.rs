@@ -3,7 +3,7 @@
 //!
 //! Junchang Wang, Yangfeng Tian, Xiong Fu: EQueue: Elastic Lock-Free FIFO Queue for Core-to-Core Communication on
 //! Multi-Core Processors. IEEE Access 8, 2020. The slots are FastForward's. The capacity is the largest size, with which
-//! it starts; once it has shrunk it says "full" earlier, down to [`SMALLEST`] elements, until it has grown again.
+//! it starts; once it has shrunk it says "full" earlier, down to 256 elements, until it has grown again.
 //!
 //! In the paper the receiver shrinks the ring, by compare-and-swap on a word that the sender writes too. Here the sender
 //! does both at the end of a lap, where it knows the receiver's count of failures; each lap has its own size, which
@@ -14,12 +14,23 @@ use crate::bench::queue::interface::{Ends, Queue, QueueError, Receiver, Sender};
 use crate::bench::queue::slots::{FusedSlot, Slots, check_capacity};
 use crate::bench::queue::sync::{Alone, Arc, AtomicUsize, Ordering};
 
-/// A ring does not shrink below this size.
-const SMALLEST: usize = 256;
-/// So many more failures of the sender than of the receiver double the size.
-const ENLARGE: usize = 1024;
-/// So many more failures of the receiver than of the sender halve it.
-const SHRINK: usize = 128;
+/// When a ring changes its size.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::bench::queue) struct Elasticity {
+    /// It does not shrink below this size.
+    pub smallest: usize,
+    /// So many more failures of the sender than of the receiver double the size.
+    pub enlarge: usize,
+    /// So many more failures of the receiver than of the sender halve it.
+    pub shrink: usize,
+}
+
+/// The one that is measured.
+const ELASTICITY: Elasticity = Elasticity {
+    smallest: 256,
+    enlarge: 1024,
+    shrink: 128,
+};
 
 /// EQueue.
 #[derive(Debug)]
@@ -50,6 +61,7 @@ pub struct EQueueSender<const N: usize> {
     found_full: usize,
     /// The receiver's count at that time.
     found_empty: usize,
+    elasticity: Elasticity,
 }
 
 /// The receiving end.
@@ -67,14 +79,19 @@ impl<const N: usize> EQueueSender<N> {
     #[inline(never)]
     fn begin_lap(&mut self) {
         let capacity = self.queue.slots.count();
+        let Elasticity {
+            smallest,
+            enlarge,
+            shrink,
+        } = self.elasticity;
         // Relaxed: a hint.
         let count = self.queue.found_empty.load(Ordering::Relaxed);
         let found_empty = count.wrapping_sub(self.found_empty);
-        let resized = if self.found_full >= found_empty.saturating_add(ENLARGE) && self.halved > 0 {
+        let resized = if self.found_full >= found_empty.saturating_add(enlarge) && self.halved > 0 {
             self.halved -= 1;
             true
-        } else if found_empty >= self.found_full.saturating_add(SHRINK)
-            && capacity >> (self.halved + 1) >= SMALLEST
+        } else if found_empty >= self.found_full.saturating_add(shrink)
+            && capacity >> (self.halved + 1) >= smallest
         {
             self.halved += 1;
             true
@@ -144,15 +161,12 @@ impl<const N: usize> Receiver<Words<N>> for EQueueReceiver<N> {
     }
 }
 
-impl<const N: usize> Queue<Words<N>> for EQueue {
-    type Sender = EQueueSender<N>;
-    type Receiver = EQueueReceiver<N>;
-
-    const NAME: &'static str = "equeue";
-    const SOURCE: &'static str = "Wang, Tian, Fu: EQueue: Elastic Lock-Free FIFO Queue for Core-to-Core Communication on Multi-Core Processors. IEEE Access 8, 2020";
-    const ENDS: Ends = Ends::Spsc;
-
-    fn with_capacity(capacity: usize) -> Result<(Self::Sender, Self::Receiver), QueueError> {
+impl EQueue {
+    /// An empty queue that changes its size so.
+    pub(in crate::bench::queue) fn with_elasticity<const N: usize>(
+        capacity: usize,
+        elasticity: Elasticity,
+    ) -> Result<(EQueueSender<N>, EQueueReceiver<N>), QueueError> {
         let capacity = check_capacity("equeue", capacity)?;
         let queue = Arc::new(Shared {
             slots: Slots::new(capacity, FusedSlot::new),
@@ -167,6 +181,7 @@ impl<const N: usize> Queue<Words<N>> for EQueue {
             halved: 0,
             found_full: 0,
             found_empty: 0,
+            elasticity,
         };
         let receiver = EQueueReceiver {
             queue,
@@ -175,5 +190,18 @@ impl<const N: usize> Queue<Words<N>> for EQueue {
             size: capacity,
         };
         Ok((sender, receiver))
+    }
+}
+
+impl<const N: usize> Queue<Words<N>> for EQueue {
+    type Sender = EQueueSender<N>;
+    type Receiver = EQueueReceiver<N>;
+
+    const NAME: &'static str = "equeue";
+    const SOURCE: &'static str = "Wang, Tian, Fu: EQueue: Elastic Lock-Free FIFO Queue for Core-to-Core Communication on Multi-Core Processors. IEEE Access 8, 2020";
+    const ENDS: Ends = Ends::Spsc;
+
+    fn with_capacity(capacity: usize) -> Result<(Self::Sender, Self::Receiver), QueueError> {
+        Self::with_elasticity(capacity, ELASTICITY)
     }
 }

@@ -1,6 +1,6 @@
 //! The queues, one file each: those written here, and in [`crates`] those from crates.io.
 //!
-//! The first seven are ideas of others, kept as they were published but for what a non-blocking queue of any capacity
+//! All but [`Baton`] are ideas of others, kept as they were published but for what a non-blocking queue of any capacity
 //! needs; where that changes something, the file says what. Indices that count elements run freely and wrap around with
 //! the integer; a mask makes slots of them, and the capacity is kept exactly nevertheless.
 
@@ -8,8 +8,8 @@
 pub mod crates;
 
 mod b_queue;
-mod baton;
-mod equeue;
+pub(in crate::bench::queue) mod baton;
+pub(in crate::bench::queue) mod equeue;
 mod fastforward;
 mod ffq;
 mod lamport;
