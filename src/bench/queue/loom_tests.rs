@@ -1,4 +1,4 @@
-//! All interleavings of two threads, and all values the memory model allows, on queues that are small enough for it.
+//! The interleavings of two threads, and all values the memory model allows, on queues that are small enough for it.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --no-default-features --lib loom`; see `ci/check-queues`.
 
@@ -15,7 +15,7 @@ fn element(number: u64) -> Element {
     Words::from_words([number, number ^ 1])
 }
 
-/// All interleavings in which no thread is interrupted more than twice; an end that finds the queue full or empty lets the
+/// All interleavings in which no thread is interrupted more than three times; an end that finds the queue full or empty lets the
 /// other go on.
 fn check<S, R>(count: u64, made: impl Fn() -> (S, R) + Sync + Send + 'static)
 where
@@ -23,7 +23,7 @@ where
     R: Receiver<Element> + 'static,
 {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(2);
+    builder.preemption_bound = Some(3);
     builder.check(move || {
         let (mut sender, mut receiver) = made();
         let thread = loom::thread::spawn(move || {
