@@ -7,6 +7,7 @@
 
 use std::hint::{black_box, spin_loop};
 use std::io::Write;
+use std::mem::ManuallyDrop;
 use std::num::NonZeroU64;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -458,9 +459,22 @@ impl QueueUser for Throughput {
     }
 }
 
+/// An end that its loop can keep in registers, as the runner of `hcabench queue` does: one that had to be dropped when
+/// something panics, or whose drop is called by its address, would stay in memory as long as the loop runs. When a loop
+/// gives up, it is not dropped at all; the program ends then.
+#[inline(always)]
+fn in_registers<E>(end: Apart<E>) -> ManuallyDrop<E> {
+    ManuallyDrop::new(end.0)
+}
+
+#[inline(never)]
+fn dispose<E>(end: ManuallyDrop<E>) {
+    drop(ManuallyDrop::into_inner(end));
+}
+
 #[inline(never)]
 fn send_all<S: Sender<Payload>>(sender: Apart<S>, count: usize) -> Option<Instant> {
-    let Apart(mut sender) = sender;
+    let mut sender = in_registers(sender);
     let mut patience = Patience::new();
     let start = Instant::now();
     for number in 1..=count as u64 {
@@ -472,12 +486,13 @@ fn send_all<S: Sender<Payload>>(sender: Apart<S>, count: usize) -> Option<Instan
         }
     }
     sender.flush();
+    dispose(sender);
     Some(start)
 }
 
 #[inline(never)]
 fn receive_all<R: Receiver<Payload>>(receiver: Apart<R>, count: usize) -> Option<Instant> {
-    let Apart(mut receiver) = receiver;
+    let mut receiver = in_registers(receiver);
     let mut patience = Patience::new();
     let mut in_order = true;
     for number in 1..=count as u64 {
@@ -492,6 +507,7 @@ fn receive_all<R: Receiver<Payload>>(receiver: Apart<R>, count: usize) -> Option
         in_order &= element.stamp() == number;
     }
     let end = Instant::now();
+    dispose(receiver);
     in_order.then_some(end)
 }
 
@@ -527,7 +543,7 @@ impl QueueUser for Latency {
 
 #[inline(never)]
 fn send_paced<C: Clock>(sender: Apart<impl Sender<Payload>>, clock: C) -> Option<()> {
-    let Apart(mut sender) = sender;
+    let mut sender = in_registers(sender);
     let mut patience = Patience::new();
     let pace = clock.ticks_in(PACE).0;
     let mut next = clock.now().0;
@@ -549,12 +565,13 @@ fn send_paced<C: Clock>(sender: Apart<impl Sender<Payload>>, clock: C) -> Option
         }
         sender.flush();
     }
+    dispose(sender);
     Some(())
 }
 
 #[inline(never)]
 fn receive_paced<C: Clock>(receiver: Apart<impl Receiver<Payload>>, clock: C) -> Option<Vec<i64>> {
-    let Apart(mut receiver) = receiver;
+    let mut receiver = in_registers(receiver);
     let mut patience = Patience::new();
     let mut latencies = vec![0; PACED];
     black_box(&mut latencies);
@@ -571,5 +588,6 @@ fn receive_paced<C: Clock>(receiver: Apart<impl Receiver<Payload>>, clock: C) ->
         *latency =
             clock.to_nanos(arrived).0 as i64 - clock.to_nanos(Ticks(element.stamp())).0 as i64;
     }
+    dispose(receiver);
     Some(latencies.split_off(WARMUP))
 }
