@@ -143,47 +143,126 @@ fn counters_are_had_or_it_is_said_why_not() {
     }
 }
 
-#[test]
-fn a_signal_ends_it_within_a_second_and_leaves_the_mark() {
+/// What became of a run that got a signal.
+struct Interrupted {
+    took: Duration,
+    code: Option<i32>,
+    errors: String,
+    /// What the mark in the folder said, if there was a folder.
+    mark: Option<String>,
+}
+
+/// Starts a run, waits until `when` says so and then so long, and sends SIGTERM. `None` if it ended before that.
+fn interrupt(words: &str, when: fn(&Path) -> bool, delay: Duration) -> Option<Interrupted> {
     let folder = tempfile::tempdir().unwrap();
-    // An hour and more, at both ends.
-    let words = "--queue baton --load constant-rate --rate 10 --count 100000 --warmup 0 --repeat 1";
     let mut child: Child = queue(folder.path(), words)
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mark = folder.path().join("results/INCOMPLETE");
+    let results = folder.path().join("results");
     let begun = Instant::now();
-    while !mark.exists() {
+    while !when(&results) {
         assert!(
             begun.elapsed() < Duration::from_secs(60),
-            "it does not begin"
+            "{words}: it does not begin"
         );
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(5));
     }
-    std::thread::sleep(Duration::from_millis(500));
+    std::thread::sleep(delay);
+    if child.try_wait().unwrap().is_some() {
+        return None;
+    }
     let told = Instant::now();
-    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM).unwrap();
     let status = loop {
         if let Some(status) = child.try_wait().unwrap() {
             break status;
         }
-        if told.elapsed() > Duration::from_secs(30) {
+        if told.elapsed() > Duration::from_secs(60) {
             let _ = child.kill();
-            panic!("it does not end");
+            panic!("{words}: it does not end");
         }
         std::thread::sleep(Duration::from_millis(5));
     };
-    // A second where the machine is free; other tests may run.
-    assert!(
-        told.elapsed() < Duration::from_secs(5),
-        "{:?}",
-        told.elapsed()
+    let took = told.elapsed();
+    let mut errors = String::new();
+    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut errors).unwrap();
+    Some(Interrupted {
+        took,
+        code: status.code(),
+        errors,
+        mark: std::fs::read_to_string(results.join("INCOMPLETE")).ok(),
+    })
+}
+
+/// A signal ends it within a second, wherever it is, in one of three tries: other work on this machine may take longer.
+fn ends_within_a_second(words: &str, when: fn(&Path) -> bool, delay: Duration) -> Interrupted {
+    let mut slowest = Duration::ZERO;
+    for _ in 0..3 {
+        let ended = interrupt(words, when, delay)
+            .unwrap_or_else(|| panic!("{words}: it was over before the signal"));
+        assert_eq!(ended.code, Some(1), "{words}: {}", ended.errors);
+        let told = ended.mark.as_ref().unwrap_or(&ended.errors);
+        assert!(told.contains("interrupted by SIGTERM"), "{words}: {told}");
+        if ended.took < Duration::from_secs(1) {
+            return ended;
+        }
+        slowest = slowest.max(ended.took);
+    }
+    panic!("{words}: {slowest:?} until it ended");
+}
+
+fn has_begun(results: &Path) -> bool {
+    results.join("INCOMPLETE").exists()
+}
+
+#[test]
+fn a_signal_ends_a_paced_run_within_a_second_and_leaves_the_mark() {
+    // An hour and more, at both ends.
+    let words = "--queue baton --load constant-rate --rate 10 --count 100000 --warmup 0 --repeat 1";
+    let ended = ends_within_a_second(words, has_begun, Duration::from_millis(500));
+    assert!(ended.mark.is_some());
+}
+
+#[test]
+fn a_signal_ends_the_trial_of_queues_within_a_second() {
+    // Minutes of making queues, before there is a folder.
+    let capacities: Vec<String> = (0..64).map(|less| (4_194_304 - less).to_string()).collect();
+    let words = format!(
+        "--queue lamport,linked-blocks --capacity {}",
+        capacities.join(",")
     );
-    assert_eq!(status.code(), Some(1));
-    let text = std::fs::read_to_string(&mark).unwrap();
-    assert!(text.contains("interrupted by SIGINT"), "{text}");
+    let ended = ends_within_a_second(&words, |_| true, Duration::from_millis(700));
+    assert!(ended.mark.is_none(), "{:?}", ended.mark);
+}
+
+#[test]
+fn a_signal_ends_the_making_of_a_queue_and_the_analysis_within_a_second() {
+    // Each of these runs spends most of its time there.
+    for words in [
+        "--queue linked-blocks --capacity 16777216 --count 1 --warmup 0 --repeat 1000",
+        "--queue lamport --capacity 64 --count 3000000 --warmup 0 --repeat 1000",
+        "--queue lamport --capacity 64 --count 3000000 --warmup 0 --repeat 10 --elements",
+    ] {
+        for delay in [1000, 2300, 3700] {
+            let ended = ends_within_a_second(words, has_begun, Duration::from_millis(delay));
+            assert!(ended.mark.is_some());
+        }
+    }
+}
+
+#[test]
+fn a_signal_ends_the_writing_of_elements_within_a_second() {
+    fn writes(results: &Path) -> bool {
+        let Ok(entries) = std::fs::read_dir(results) else {
+            return false;
+        };
+        let mut points = entries.filter_map(|entry| Some(entry.ok()?.path().join("elements.csv")));
+        points.any(|path| path.metadata().is_ok_and(|file| file.len() > 0))
+    }
+    let words = "--queue lamport --count 2000000 --warmup 0 --repeat 1 --elements";
+    ends_within_a_second(words, writes, Duration::from_millis(100));
 }
 
 #[test]

@@ -26,6 +26,7 @@ pub mod result;
 pub mod run;
 pub mod runner;
 mod slots;
+mod supervisor;
 mod sync;
 mod threads;
 

@@ -122,6 +122,21 @@ pub struct PointResult {
     pub failure: Option<String>,
 }
 
+impl PointResult {
+    /// A point before its first run.
+    pub fn of(point: Point) -> Self {
+        PointResult {
+            point,
+            saturation_per_s: None,
+            runs: Vec::new(),
+            histograms: Histograms::default(),
+            elements: Vec::new(),
+            placement_warnings: Vec::new(),
+            failure: None,
+        }
+    }
+}
+
 /// A figure over the runs of a point.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OverRuns {

@@ -1,21 +1,19 @@
 //! From points to results, one after the other.
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
 use super::analysis::{self, Noted};
 use super::config::{Config, Measure};
-use super::control::{Control, Ending};
 use super::counters::{CounterError, Counters};
 use super::element::Words;
 use super::judge::Verdict;
 use super::plan::{Plan, Point};
 use super::registry::{self, AllPayloads, QueueUser};
-use super::result::{Ends, Histograms, PointResult, RunResult, over_runs};
+use super::result::{Ends, PointResult, RunResult, over_runs};
+use super::supervisor::{GRACE, make_run};
 use super::threads::{self, EndReport, Notes, PREPARATION, Start, Task, ThreadError};
 use crate::buffer::Bytes;
 use crate::host::{
@@ -25,12 +23,8 @@ use crate::host::{
 use crate::pacing::{AfterMiss, Pacing};
 use crate::time::{AnyClock, Clock, ClockError, Ticks};
 
-/// How long a thread may take to leave its loop after it was told to.
-const GRACE: Duration = Duration::from_secs(2);
-/// How often the supervisor looks for a signal.
-const LOOK: Duration = Duration::from_millis(50);
 /// An element takes no longer than this, pauses aside, before a run counts as stuck.
-const SLOWEST_ELEMENT: Duration = Duration::from_micros(100);
+pub(super) const SLOWEST_ELEMENT: Duration = Duration::from_micros(100);
 /// Runs that saturation is the median of.
 const SATURATION_RUNS: u32 = 3;
 /// Bytes that an element takes while it is measured and analysed: two records, four samples and the sender's stamps.
@@ -79,6 +73,26 @@ pub enum RunError {
     /// A thread could not do its work.
     #[error("{0}: {1}")]
     Thread(Role, ThreadError),
+    /// A thread does not get ready.
+    #[error(
+        "the {role} was not ready within {} s: making the queue, or touching the memory for its stamps, takes too long",
+        PREPARATION.as_secs()
+    )]
+    NotReady {
+        /// Whose thread it is.
+        role: Role,
+    },
+    /// A thread was silent for too long.
+    #[error(
+        "nothing was heard of the {role} for {} s: an operation of the queue took so long, or something else has its CPU:          a longer --timeout allows more",
+        silence.as_secs_f64()
+    )]
+    Stalled {
+        /// Whose thread it is.
+        role: Role,
+        /// So long.
+        silence: Duration,
+    },
     /// A thread does not answer.
     #[error(
         "the {role} did not leave its loop within {} s after it was told to: an operation of the queue blocks",
@@ -100,12 +114,20 @@ pub enum RunError {
         /// The limit.
         limit: Duration,
     },
-    /// A queue that fails cannot be saturated.
-    #[error("the saturation could not be found: {0}")]
-    NoSaturation(String),
     /// A signal came.
     #[error("interrupted by {0}")]
     Interrupted(Signal),
+}
+
+impl RunError {
+    /// Whether a queue failed in a way that leaves nothing behind, so that others can be measured. A thread that is stuck
+    /// in a queue is not of that kind: it may take the CPU of the next one.
+    fn leaves_nothing_behind(&self) -> bool {
+        matches!(
+            self,
+            RunError::Panicked | RunError::Stalled { .. } | RunError::TooSlow { .. }
+        )
+    }
 }
 
 /// Measures queues on this machine.
@@ -114,7 +136,9 @@ pub struct Bench {
     config: Config,
     topology: Topology,
     clock: AnyClock,
-    saturations: HashMap<String, f64>,
+    start_of: fn(&Point) -> Result<Start, RunError>,
+    /// What was found for points without their load, or why nothing was.
+    saturations: HashMap<String, Result<f64, String>>,
 }
 
 impl Bench {
@@ -130,6 +154,7 @@ impl Bench {
             clock: AnyClock::prepare(config.clock)?,
             topology,
             config,
+            start_of,
             saturations: HashMap::new(),
         })
     }
@@ -198,8 +223,8 @@ impl Bench {
         Ok(Placement::plan(&self.topology, &request)?)
     }
 
-    /// Measures one point; `progress` is told the number of each run before it begins. A queue that loses elements, or
-    /// worse, is no error here: the result says so.
+    /// Measures one point; `progress` is told the number of each run before it begins. A queue that loses elements, panics, or
+    /// worse, is no error here: the result says so. On a load curve it then may have no saturation, and no runs.
     ///
     /// # Errors
     /// When there is nothing to show.
@@ -208,39 +233,44 @@ impl Bench {
         point: &Point,
         progress: &mut dyn FnMut(u32),
     ) -> Result<PointResult, RunError> {
-        let saturation = match point.percent_of_saturation {
-            Some(_) => Some(self.saturation(point, progress)?),
-            None => None,
-        };
-        let point = match saturation {
-            Some(saturation) => point.with_saturation(saturation),
-            None => point.clone(),
-        };
-        let mut result = self.runs(&point, self.config.repeat, progress)?;
-        result.saturation_per_s = saturation;
-        Ok(result)
+        if point.percent_of_saturation.is_none() {
+            return self.runs(point, self.config.repeat, progress);
+        }
+        match self.saturation(point, progress)? {
+            Ok(saturation) => {
+                let point = point.with_saturation(saturation);
+                let mut result = self.runs(&point, self.config.repeat, progress)?;
+                result.saturation_per_s = Some(saturation);
+                Ok(result)
+            }
+            Err(failure) => Ok(PointResult {
+                failure: Some(format!("the saturation could not be found: {failure}")),
+                ..PointResult::of(point.clone())
+            }),
+        }
     }
 
     /// How many elements a second go through when nobody waits, measured in the same way as the points: with time stamps
-    /// that is less than without.
+    /// that is less than without. Or why that could not be found, which is the queue's fault.
     fn saturation(
         &mut self,
         point: &Point,
         progress: &mut dyn FnMut(u32),
-    ) -> Result<f64, RunError> {
+    ) -> Result<Result<f64, String>, RunError> {
         let fastest = point.at_saturation();
         let key = fastest.to_string();
-        if let Some(&known) = self.saturations.get(&key) {
-            return Ok(known);
+        if let Some(known) = self.saturations.get(&key) {
+            return Ok(known.clone());
         }
         let result = self.runs(&fastest, SATURATION_RUNS, progress)?;
-        if let Some(failure) = result.failure {
-            return Err(RunError::NoSaturation(failure));
-        }
-        let found = over_runs(&result.runs, |run| Some(run.throughput_per_s))
-            .ok_or_else(|| RunError::NoSaturation("there was no run".to_owned()))?;
-        self.saturations.insert(key, found.median);
-        Ok(found.median)
+        let found = match result.failure {
+            Some(failure) => Err(failure),
+            None => over_runs(&result.runs, |run| Some(run.throughput_per_s))
+                .map(|found| found.median)
+                .ok_or_else(|| "there was no run".to_owned()),
+        };
+        self.saturations.insert(key, found.clone());
+        Ok(found)
     }
 
     fn runs(
@@ -252,22 +282,22 @@ impl Bench {
         let placement = self.placement(point)?;
         // The rest of the process stays off the measuring CPUs, where there are others.
         pinning::pin_current_thread_to(&placement.supervisor)?;
-        let start = registry::visit(&point.queue, StartOf(point.payload))
-            .ok_or_else(|| RunError::UnknownQueue(point.queue.clone()))?
-            .ok_or(RunError::UnknownPayload(point.payload))?;
+        let start = (self.start_of)(point)?;
         let mut result = PointResult {
-            point: point.clone(),
-            saturation_per_s: None,
-            runs: Vec::with_capacity(repeat as usize),
-            histograms: Histograms::default(),
-            elements: Vec::new(),
             placement_warnings: placement.warnings,
-            failure: None,
+            ..PointResult::of(point.clone())
         };
         let expected = self.config.elements();
         for number in 0..repeat {
             progress(number);
-            let run = measure_run(self.clock, start, &self.config, number, &mut result)?;
+            let run = match measure_run(self.clock, start, &self.config, number, &mut result) {
+                Ok(run) => run,
+                Err(error) if error.leaves_nothing_behind() => {
+                    result.failure = Some(format!("run {} failed: {error}", number + 1));
+                    break;
+                }
+                Err(error) => return Err(error),
+            };
             let verdict = run.verdict;
             result.runs.push(run);
             // A queue that failed once is not worth another run.
@@ -297,6 +327,12 @@ impl QueueUser for StartOf {
     }
 }
 
+fn start_of(point: &Point) -> Result<Start, RunError> {
+    registry::visit(&point.queue, StartOf(point.payload))
+        .ok_or_else(|| RunError::UnknownQueue(point.queue.clone()))?
+        .ok_or(RunError::UnknownPayload(point.payload))
+}
+
 fn task_of(clock: AnyClock, point: &Point, config: &Config) -> Task {
     let (sending, receiving) = (point.sender.longest_pause(), point.receiver.longest_pause());
     let patience = config.timeout.saturating_add(sending.max(receiving));
@@ -317,13 +353,15 @@ fn task_of(clock: AnyClock, point: &Point, config: &Config) -> Task {
         measure_failed: config.measure_failed,
         huge_pages: config.huge_pages,
         patience,
-        limit: PREPARATION
-            .saturating_add(per_element.saturating_mul(elements))
+        limit: per_element
+            .saturating_mul(elements)
             .saturating_add(patience),
     }
 }
 
 /// Makes one run, checks it, and works out its figures; its elements go to `result`.
+///
+/// The figures of many elements take seconds: a signal does not wait for them.
 pub(super) fn measure_run(
     clock: AnyClock,
     start: Start,
@@ -332,14 +370,35 @@ pub(super) fn measure_run(
     result: &mut PointResult,
 ) -> Result<RunResult, RunError> {
     let task = task_of(clock, &result.point, config);
-    let Ends { sender, receiver } = make_run(start, &task)?;
+    let ends = make_run(start, &task)?;
+    let config = config.clone();
+    let mut kept = std::mem::replace(result, PointResult::of(result.point.clone()));
+    let (run, kept) = interrupt::unless_requested(move || {
+        let run = figures_of(clock, &task, ends, &config, number, &mut kept);
+        (run, kept)
+    })
+    .map_err(RunError::Interrupted)?;
+    *result = kept;
+    Ok(run)
+}
+
+/// Checks a run and works out its figures.
+fn figures_of(
+    clock: AnyClock,
+    task: &Task,
+    ends: Ends<EndReport>,
+    config: &Config,
+    number: u32,
+    result: &mut PointResult,
+) -> RunResult {
+    let Ends { sender, receiver } = ends;
     let (sent, received) = (stamps_sent(&sender), stamps_received(&receiver));
     let verdict = Verdict::of(&sent, &received, receiver.tally.damaged);
     let mut times = None;
     if let (Notes::Times(sent), Notes::Times(received)) = (&sender.notes, &receiver.notes)
         && verdict.is_clean(config.elements())
     {
-        let intended = intended_starts(&task, sender.started);
+        let intended = intended_starts(task, sender.started);
         let noted = Noted {
             sent,
             received,
@@ -363,7 +422,7 @@ pub(super) fn measure_run(
         sender: of(&sender),
         receiver: of(&receiver),
     };
-    Ok(RunResult {
+    RunResult {
         times,
         throughput_per_s: counted as f64 * 1e9 / span.0.max(1) as f64,
         failed: both(|end| end.tally.failed),
@@ -382,7 +441,7 @@ pub(super) fn measure_run(
         },
         counters,
         verdict,
-    })
+    }
 }
 
 fn intended_starts(task: &Task, started: Ticks) -> Option<Vec<Ticks>> {
@@ -414,91 +473,5 @@ fn stamps_received(report: &EndReport) -> Vec<u64> {
     stamps
 }
 
-/// Runs both threads to their end. They leave their loops by themselves; the supervisor sees to signals, and to
-/// operations of a queue that never return.
-fn make_run(start: Start, task: &Task) -> Result<Ends<EndReport>, RunError> {
-    if let Some(signal) = interrupt::requested() {
-        return Err(RunError::Interrupted(signal));
-    }
-    let control = Arc::new(Control::default());
-    let (reports, incoming) = channel();
-    let handles = start(task, &control, &reports).map_err(|error| {
-        control.stop();
-        RunError::Spawn(error)
-    })?;
-    drop(reports);
-    let began = Instant::now();
-    let mut told: Option<Instant> = None;
-    let (mut sender, mut receiver) = (None, None);
-    let mut failure = None;
-    while sender.is_none() || receiver.is_none() {
-        match incoming.recv_timeout(LOOK) {
-            Ok((role, Ok(report))) => {
-                let end = if role == Role::Sender {
-                    &mut sender
-                } else {
-                    &mut receiver
-                };
-                *end = Some(Some(report));
-            }
-            Ok((role, Err(error))) => {
-                let end = if role == Role::Sender {
-                    &mut sender
-                } else {
-                    &mut receiver
-                };
-                *end = Some(None);
-                // Of two, one is only that the other one failed.
-                if failure.is_none() || !matches!(error, ThreadError::Alone) {
-                    failure = Some(RunError::Thread(role, error));
-                }
-            }
-            // A thread has ended without a report: joining it says why.
-            Err(RecvTimeoutError::Disconnected) => break,
-            Err(RecvTimeoutError::Timeout) => {
-                let interrupted = interrupt::requested().is_some();
-                if told.is_none() && (interrupted || began.elapsed() >= task.limit) {
-                    control.stop();
-                    told = Some(Instant::now());
-                }
-                if told.is_some_and(|at| at.elapsed() >= GRACE) {
-                    let role = if sender.is_none() {
-                        Role::Sender
-                    } else {
-                        Role::Receiver
-                    };
-                    return Err(RunError::Stuck { role });
-                }
-            }
-        }
-    }
-    for handle in handles {
-        handle.join().map_err(|_| RunError::Panicked)?;
-    }
-    if let Some(signal) = interrupt::requested() {
-        return Err(RunError::Interrupted(signal));
-    }
-    match (sender.flatten(), receiver.flatten(), failure) {
-        (_, _, Some(failure)) => Err(failure),
-        (Some(sender), Some(receiver), None) => {
-            let stopped = [&sender, &receiver]
-                .iter()
-                .any(|end| end.tally.ending == Ending::Stopped);
-            if stopped {
-                return Err(RunError::TooSlow { limit: task.limit });
-            }
-            Ok(Ends { sender, receiver })
-        }
-        (_, receiver, None) => Err(RunError::Thread(
-            if receiver.is_none() {
-                Role::Receiver
-            } else {
-                Role::Sender
-            },
-            ThreadError::Alone,
-        )),
-    }
-}
-
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

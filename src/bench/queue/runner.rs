@@ -82,6 +82,7 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
             mut ending,
         } = self;
         let mut queue = kept_on_panic(queue);
+        patience.begin();
         'elements: for done in 0..count {
             measurer.pre(&clock);
             let stamp = measurer.stamp();
@@ -105,12 +106,10 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
                 element: PhantomData::<T>,
             };
             waiter.pause(&clock, idle);
-            if done.is_multiple_of(ELEMENTS_PER_LOOK) && control.sender_is_over() {
-                ending = if control.stopped() {
-                    Ending::Stopped
-                } else {
-                    Ending::GaveUp
-                };
+            if done.is_multiple_of(ELEMENTS_PER_LOOK)
+                && let Some(reason) = control.look_of_sender()
+            {
+                ending = reason;
                 break;
             }
         }
@@ -145,6 +144,7 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
             mut ending,
         } = self;
         let mut queue = kept_on_panic(queue);
+        patience.begin();
         'elements: for done in 0..count {
             measurer.pre(&clock);
             let element = loop {
@@ -164,9 +164,11 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
             };
             measurer.post(&clock, element.stamp());
             damaged += u64::from(!element.is_intact());
-            waiter.pause(&clock, || !control.stopped());
-            if done.is_multiple_of(ELEMENTS_PER_LOOK) && control.stopped() {
-                ending = Ending::Stopped;
+            waiter.pause(&clock, WhileReceiving { control });
+            if done.is_multiple_of(ELEMENTS_PER_LOOK)
+                && let Some(reason) = control.look_of_receiver()
+            {
+                ending = reason;
                 break;
             }
         }
@@ -251,10 +253,28 @@ impl<T: Element, Q: Sender<T>> Idle for WhileSending<'_, Q, T> {
     #[inline(always)]
     fn begin(&mut self) {
         self.queue.flush();
+        self.control.sender.beat();
     }
 
     #[inline(always)]
     fn tick(&mut self) -> bool {
         !self.control.sender_is_over()
+    }
+}
+
+/// What the receiver does while it pauses.
+struct WhileReceiving<'a> {
+    control: &'a Control,
+}
+
+impl Idle for WhileReceiving<'_> {
+    #[inline(always)]
+    fn begin(&mut self) {
+        self.control.receiver.beat();
+    }
+
+    #[inline(always)]
+    fn tick(&mut self) -> bool {
+        !self.control.stopped()
     }
 }

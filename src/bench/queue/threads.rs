@@ -446,6 +446,13 @@ fn run_end(
     };
     let mut end = make(task, parts)?;
     touch_stack();
+    // Ready: from here on the supervisor expects signs of life.
+    let pulse = if is_sender {
+        &control.sender
+    } else {
+        &control.receiver
+    };
+    pulse.beat();
 
     let mut before = PageFaults::default();
     let mut work = || {
@@ -481,11 +488,13 @@ fn run_end(
         control.set_receiver_done();
         // The sender leaves as soon as it sees that, or was done before; the supervisor has a limit as well.
         while !control.sender_done() && !control.stopped() {
+            pulse.beat();
             std::thread::yield_now();
         }
         leftovers = end.leftovers(MOST_LEFTOVERS);
     }
     let tally = end.tally();
+    pulse.end();
     drop(end);
     Ok(EndReport {
         tally,

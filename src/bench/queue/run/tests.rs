@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use super::*;
 use crate::bench::queue::config::{EndLoad, Load};
@@ -187,15 +188,7 @@ fn start_of<const FAULT: usize>() -> Start {
 }
 
 fn empty(point: &Point) -> PointResult {
-    PointResult {
-        point: point.clone(),
-        saturation_per_s: None,
-        runs: Vec::new(),
-        histograms: Histograms::default(),
-        elements: Vec::new(),
-        placement_warnings: Vec::new(),
-        failure: None,
-    }
+    PointResult::of(point.clone())
 }
 
 fn run<const FAULT: usize>(measure: Measure) -> (RunResult, PointResult) {
@@ -209,6 +202,43 @@ fn run_at<const FAULT: usize>(point: &Point, config: &Config) -> (RunResult, Poi
     let mut result = empty(point);
     let run = measure_run(clock(), start_of::<FAULT>(), config, 0, &mut result).unwrap();
     (run, result)
+}
+
+/// The name of a queue that panics, where [`Bench::with_one_that_panics`] runs it.
+pub(crate) const PANICS: &str = "panics";
+
+impl Bench {
+    /// The same with one queue more than those of the registry, for elements of 64 bytes.
+    pub(crate) fn with_one_that_panics(self) -> Self {
+        Bench {
+            start_of: |point| match point.queue.as_str() {
+                PANICS => Ok(start_of::<8>()),
+                _ => super::start_of(point),
+            },
+            ..self
+        }
+    }
+}
+
+#[test]
+fn a_queue_that_panics_fails_its_point_and_has_no_saturation() {
+    let mut bench = Bench::new(config(Measure::Time), Topology::read().unwrap())
+        .unwrap()
+        .with_one_that_panics();
+    let mut point = Point {
+        queue: PANICS.to_owned(),
+        ..point()
+    };
+    for percent in [None, Some(1), Some(2)] {
+        point.percent_of_saturation = percent;
+        let mut runs = 0;
+        let result = bench.measure(&point, &mut |_| runs += 1).unwrap();
+        let failure = result.failure.unwrap();
+        assert!(failure.contains("panicked"), "{failure}");
+        assert!(result.runs.is_empty() && result.saturation_per_s.is_none());
+        // It is not tried again for each of its rates.
+        assert_eq!(runs, u32::from(percent != Some(2)), "{percent:?}");
+    }
 }
 
 /// The run of a queue with a fault, without and with time stamps.
