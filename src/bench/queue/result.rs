@@ -51,9 +51,9 @@ pub struct RunResult {
     pub times: Option<Times>,
     /// Elements a second through the queue, by the receiver's clock.
     pub throughput_per_s: f64,
-    /// Attempts that failed because the queue was full or empty, warm-up included.
+    /// Attempts that failed because the queue was full or empty.
     pub failed: Ends<u64>,
-    /// Operations that were already due when the one before them ended, warm-up included.
+    /// Operations, or blocks, that were already due when the one before them ended.
     pub missed: Ends<u64>,
     /// What a time stamp cost on the CPU of each end right before the run.
     pub stamp: Ends<StampCost>,
@@ -61,7 +61,7 @@ pub struct RunResult {
     pub page_faults: Ends<PageFaults>,
     /// The pages in which the stamps were noted.
     pub pages: Ends<PageKind>,
-    /// The processor's counters, if they were asked for, warm-up included.
+    /// The processor's counters, if they were asked for.
     pub counters: Option<Ends<Counts>>,
     /// Whether all came out as it went in.
     pub verdict: Verdict,

@@ -240,6 +240,18 @@ pub struct Tally {
     pub ending: Ending,
 }
 
+impl Tally {
+    /// The same, but with only the failed attempts and the misses that came after `earlier`: those of a warm-up do not
+    /// count. Elements are checked from the first one on.
+    pub fn since(self, earlier: &Tally) -> Self {
+        Tally {
+            failed: self.failed - earlier.failed,
+            missed: self.missed - earlier.missed,
+            ..self
+        }
+    }
+}
+
 /// What the sender does while it pauses: first of all it hands over what it holds back.
 struct WhileSending<'a, Q, T> {
     queue: &'a mut Q,
