@@ -82,8 +82,10 @@ pub enum Ending {
     Complete,
     /// It was told to.
     Stopped,
-    /// Nothing went through for too long.
+    /// Nothing went through for as long as it may take.
     GaveUp,
+    /// The other end was done, and nothing more went through.
+    OtherDone,
 }
 
 /// A look at the time and at [`Control`] is made every so many failed attempts.
@@ -126,10 +128,10 @@ impl Patience {
     pub fn end_of_sender(&mut self, control: &Control, done: u64) -> Option<Ending> {
         if control.stopped() {
             Some(Ending::Stopped)
-        } else if control.receiver_done() || self.waited(done) >= self.limit {
-            Some(Ending::GaveUp)
+        } else if control.receiver_done() {
+            Some(Ending::OtherDone)
         } else {
-            None
+            (self.waited(done) >= self.limit).then_some(Ending::GaveUp)
         }
     }
 
@@ -137,15 +139,15 @@ impl Patience {
     #[cold]
     #[inline(never)]
     pub fn end_of_receiver(&mut self, control: &Control, done: u64) -> Option<Ending> {
-        let limit = if control.sender_done() {
-            self.limit.min(AFTER_SENDER)
+        let (limit, ending) = if control.sender_done() {
+            (self.limit.min(AFTER_SENDER), Ending::OtherDone)
         } else {
-            self.limit
+            (self.limit, Ending::GaveUp)
         };
         if control.stopped() {
             Some(Ending::Stopped)
         } else {
-            (self.waited(done) >= limit).then_some(Ending::GaveUp)
+            (self.waited(done) >= limit).then_some(ending)
         }
     }
 }
@@ -173,11 +175,14 @@ mod tests {
         let control = Control::default();
         let mut patience = Patience::new(Duration::from_secs(3600));
         control.set_receiver_done();
-        assert_eq!(patience.end_of_sender(&control, 5), Some(Ending::GaveUp));
+        assert_eq!(patience.end_of_sender(&control, 5), Some(Ending::OtherDone));
         control.set_sender_done();
         assert_eq!(patience.end_of_receiver(&control, 5), None);
         std::thread::sleep(2 * AFTER_SENDER);
-        assert_eq!(patience.end_of_receiver(&control, 5), Some(Ending::GaveUp));
+        assert_eq!(
+            patience.end_of_receiver(&control, 5),
+            Some(Ending::OtherDone)
+        );
     }
 
     #[test]

@@ -109,7 +109,7 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
                 ending = if control.stopped() {
                     Ending::Stopped
                 } else {
-                    Ending::GaveUp
+                    Ending::OtherDone
                 };
                 break;
             }
@@ -196,10 +196,11 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
     where
         Q: Receiver<T>,
     {
-        // Elements that become visible late, one by one, are found as well.
+        // So many that fail one after the other: elements that become visible late, one by one, are found as well.
         const ATTEMPTS: usize = 1000;
-        let found = (0..ATTEMPTS).filter_map(|_| self.queue.dequeue());
-        found.take(most).map(|element| element.stamp()).collect()
+        let next = || (0..ATTEMPTS).find_map(|_| self.queue.dequeue());
+        let found = std::iter::from_fn(next).take(most);
+        found.map(|element| element.stamp()).collect()
     }
 
     /// The end of the queue, to go on with.

@@ -26,7 +26,8 @@ use crate::time::{AnyClock, Clock, ClockUser, StampCost, Ticks, measure_stamp_co
 
 /// How long an end may take to make its queue and touch its memory.
 pub(super) const PREPARATION: Duration = Duration::from_secs(120);
-/// Elements that a queue gives out beyond those put in are looked at up to this number.
+/// Elements that a queue gives out beyond those put in are looked at up to this number. Where an end gave up, those that
+/// are still in the queue are taken out as well, to tell whether any is lost.
 const MOST_LEFTOVERS: usize = 64;
 
 /// A run to be made.
@@ -455,13 +456,21 @@ fn run_end(
     let mut leftovers = Vec::new();
     if is_sender {
         control.set_sender_done();
+        // What is handed over only when the sender is dropped comes too late: the receiver has left by then.
+        while !control.receiver_done() && !control.stopped() {
+            std::thread::sleep(Duration::from_micros(100));
+        }
     } else {
         control.set_receiver_done();
         // The sender leaves as soon as it sees that, or was done before; the supervisor has a limit as well.
         while !control.sender_done() && !control.stopped() {
             std::thread::yield_now();
         }
-        leftovers = end.leftovers(MOST_LEFTOVERS);
+        let most = match end.tally().ending {
+            Ending::Complete => MOST_LEFTOVERS,
+            _ => task.capacity.saturating_add(MOST_LEFTOVERS),
+        };
+        leftovers = end.leftovers(most);
     }
     let tally = end.tally().since(&passed.warmed_up);
     drop(end);
