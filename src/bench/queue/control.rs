@@ -107,7 +107,7 @@ impl Control {
         self.sender.beat();
         match (self.stopped(), self.receiver_done()) {
             (true, _) => Some(Ending::Stopped),
-            (false, true) => Some(Ending::GaveUp),
+            (false, true) => Some(Ending::OtherDone),
             (false, false) => None,
         }
     }
@@ -134,8 +134,10 @@ pub enum Ending {
     Complete,
     /// It was told to.
     Stopped,
-    /// Nothing went through for too long.
+    /// Nothing went through for as long as it may take.
     GaveUp,
+    /// The other end was done, and nothing more went through.
+    OtherDone,
 }
 
 /// A look at the time and at [`Control`] is made every so many failed attempts.
@@ -185,10 +187,10 @@ impl Patience {
         control.sender.beat();
         if control.stopped() {
             Some(Ending::Stopped)
-        } else if control.receiver_done() || self.waited(done) >= self.limit {
-            Some(Ending::GaveUp)
+        } else if control.receiver_done() {
+            Some(Ending::OtherDone)
         } else {
-            None
+            (self.waited(done) >= self.limit).then_some(Ending::GaveUp)
         }
     }
 
@@ -197,15 +199,15 @@ impl Patience {
     #[inline(never)]
     pub fn end_of_receiver(&mut self, control: &Control, done: u64) -> Option<Ending> {
         control.receiver.beat();
-        let limit = if control.sender_done() {
-            self.limit.min(AFTER_SENDER)
+        let (limit, ending) = if control.sender_done() {
+            (self.limit.min(AFTER_SENDER), Ending::OtherDone)
         } else {
-            self.limit
+            (self.limit, Ending::GaveUp)
         };
         if control.stopped() {
             Some(Ending::Stopped)
         } else {
-            (self.waited(done) >= limit).then_some(Ending::GaveUp)
+            (self.waited(done) >= limit).then_some(ending)
         }
     }
 }
@@ -233,11 +235,14 @@ mod tests {
         let control = Control::default();
         let mut patience = Patience::new(Duration::from_secs(3600));
         control.set_receiver_done();
-        assert_eq!(patience.end_of_sender(&control, 5), Some(Ending::GaveUp));
+        assert_eq!(patience.end_of_sender(&control, 5), Some(Ending::OtherDone));
         control.set_sender_done();
         assert_eq!(patience.end_of_receiver(&control, 5), None);
         std::thread::sleep(2 * AFTER_SENDER);
-        assert_eq!(patience.end_of_receiver(&control, 5), Some(Ending::GaveUp));
+        assert_eq!(
+            patience.end_of_receiver(&control, 5),
+            Some(Ending::OtherDone)
+        );
     }
 
     #[test]

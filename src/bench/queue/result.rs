@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::counters::Counts;
-use super::judge::Verdict;
+use super::judge::{Outcome, Verdict};
 use super::plan::Point;
 use crate::buffer::PageKind;
 use crate::host::{PageFaults, PlacementWarning};
@@ -47,13 +47,17 @@ pub struct Times {
 /// One run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunResult {
-    /// The times, if they were measured and the elements came out as they should.
+    /// How it went: only a clean run has figures.
+    pub outcome: Outcome,
+    /// Elements that count: those after the warm-up.
+    pub elements: u64,
+    /// The times, if they were measured.
     pub times: Option<Times>,
     /// Elements a second through the queue, by the receiver's clock.
-    pub throughput_per_s: f64,
-    /// Attempts that failed because the queue was full or empty, warm-up included.
+    pub throughput_per_s: Option<f64>,
+    /// Attempts that failed because the queue was full or empty.
     pub failed: Ends<u64>,
-    /// Operations that were already due when the one before them ended, warm-up included.
+    /// Operations, or blocks, that were already due when the one before them ended.
     pub missed: Ends<u64>,
     /// What a time stamp cost on the CPU of each end right before the run.
     pub stamp: Ends<StampCost>,
@@ -61,7 +65,7 @@ pub struct RunResult {
     pub page_faults: Ends<PageFaults>,
     /// The pages in which the stamps were noted.
     pub pages: Ends<PageKind>,
-    /// The processor's counters, if they were asked for, warm-up included.
+    /// The processor's counters, if they were asked for.
     pub counters: Option<Ends<Counts>>,
     /// Whether all came out as it went in.
     pub verdict: Verdict,
@@ -135,6 +139,19 @@ impl PointResult {
             failure: None,
         }
     }
+
+    /// The runs that figures may be made of: none if one of them failed, because who is wrong once is not to be believed.
+    pub fn figures(&self) -> &[RunResult] {
+        match self.failure {
+            None => &self.runs,
+            Some(_) => &[],
+        }
+    }
+
+    /// How its runs went: as the last one, because none is made after one that failed; `None` without any.
+    pub fn outcome(&self) -> Option<Outcome> {
+        self.runs.last().map(|run| run.outcome)
+    }
 }
 
 /// A figure over the runs of a point.
@@ -187,6 +204,8 @@ pub(crate) mod made_up {
             resolution_ns: Some(1.0),
         };
         RunResult {
+            outcome: Outcome::Clean,
+            elements: 3,
             times: Some(Times {
                 enqueue: summary(enqueue_ns),
                 dequeue: summary(2 * enqueue_ns),
@@ -194,7 +213,7 @@ pub(crate) mod made_up {
                 intended: None,
                 depth: Depth { max: 5, mean: 1.5 },
             }),
-            throughput_per_s: 1e9 / enqueue_ns as f64,
+            throughput_per_s: Some(1e9 / enqueue_ns as f64),
             failed: Ends {
                 sender: 3,
                 receiver: 7,
@@ -230,7 +249,7 @@ pub(crate) mod made_up {
             None
         );
 
-        let few = over_runs(&runs[..5], |run| Some(run.throughput_per_s)).unwrap();
+        let few = over_runs(&runs[..5], |run| run.throughput_per_s).unwrap();
         assert_eq!(few.interval, None);
     }
 

@@ -7,12 +7,13 @@ use nix::sys::signal::Signal;
 
 use super::analysis::{self, Noted};
 use super::config::{Config, Measure};
+use super::control::Ending;
 use super::counters::{CounterError, Counters};
 use super::element::Words;
-use super::judge::Verdict;
+use super::judge::{Outcome, Seen, Verdict};
 use super::plan::{Plan, Point};
 use super::registry::{self, AllPayloads, QueueUser};
-use super::result::{Ends, PointResult, RunResult, over_runs};
+use super::result::{Ends, Histograms, PointResult, RunResult, over_runs};
 use super::supervisor::{GRACE, make_run};
 use super::threads::{self, EndReport, Notes, PREPARATION, Start, Task, ThreadError};
 use crate::buffer::Bytes;
@@ -265,7 +266,7 @@ impl Bench {
         let result = self.runs(&fastest, SATURATION_RUNS, progress)?;
         let found = match result.failure {
             Some(failure) => Err(failure),
-            None => over_runs(&result.runs, |run| Some(run.throughput_per_s))
+            None => over_runs(&result.runs, |run| run.throughput_per_s)
                 .map(|found| found.median)
                 .ok_or_else(|| "there was no run".to_owned()),
         };
@@ -287,27 +288,44 @@ impl Bench {
             placement_warnings: placement.warnings,
             ..PointResult::of(point.clone())
         };
-        let expected = self.config.elements();
         for number in 0..repeat {
             progress(number);
-            let run = match measure_run(self.clock, start, &self.config, number, &mut result) {
-                Ok(run) => run,
-                Err(error) if error.leaves_nothing_behind() => {
-                    result.failure = Some(format!("run {} failed: {error}", number + 1));
-                    break;
+            let failure = match measure_run(self.clock, start, &self.config, number, &mut result) {
+                Ok(run) => {
+                    let failure = failure_of(&run, &self.config);
+                    result.runs.push(run);
+                    failure
                 }
+                Err(error) if error.leaves_nothing_behind() => Some(format!("failed: {error}")),
                 Err(error) => return Err(error),
             };
-            let verdict = run.verdict;
-            result.runs.push(run);
-            // A queue that failed once is not worth another run.
-            if !verdict.is_clean(expected) {
-                let words = verdict.in_words(expected);
-                result.failure = Some(format!("run {} is wrong: {words}", number + 1));
+            // A queue that failed once is not worth another run, and what came of those before it is not to be believed.
+            if let Some(failure) = failure {
+                result.failure = Some(format!("run {} {failure}", number + 1));
+                result.histograms = Histograms::default();
+                result.elements = Vec::new();
                 break;
             }
         }
         Ok(result)
+    }
+}
+
+/// What kept a run from being clean, in words.
+fn failure_of(run: &RunResult, config: &Config) -> Option<String> {
+    let words = run.verdict.in_words(config.elements());
+    match run.outcome {
+        Outcome::Clean => None,
+        Outcome::Wrong => Some(format!("is wrong: {words}")),
+        Outcome::GaveUp => Some(format!(
+            "was given up: {words}, and nothing went through for {} ms: a thread had no CPU for so long, or the queue is \
+             stuck: look at the load of the machine, or raise --timeout",
+            config.timeout.as_millis()
+        )),
+        Outcome::Unjudged => Some(format!(
+            "cannot be judged: {words}: the clock {} is too coarse for it: use --clock tsc, or a load with pauses",
+            config.clock.name()
+        )),
     }
 }
 
@@ -392,11 +410,12 @@ fn figures_of(
     result: &mut PointResult,
 ) -> RunResult {
     let Ends { sender, receiver } = ends;
-    let (sent, received) = (stamps_sent(&sender), stamps_received(&receiver));
-    let verdict = Verdict::of(&sent, &received, receiver.tally.damaged);
+    let verdict = verdict_of(&sender, &receiver);
+    let outcome = verdict.outcome(config.elements());
+    let is_clean = outcome == Outcome::Clean;
     let mut times = None;
     if let (Notes::Times(sent), Notes::Times(received)) = (&sender.notes, &receiver.notes)
-        && verdict.is_clean(config.elements())
+        && is_clean
     {
         let intended = intended_starts(task, sender.started);
         let noted = Noted {
@@ -411,20 +430,22 @@ fn figures_of(
             result.elements.extend(rows);
         }
     }
-    let counted = receiver.tally.noted.saturating_sub(task.warmup);
     let [began, ended] = receiver.span;
     let span = clock.to_nanos(Ticks(ended.0.saturating_sub(began.0)));
     let counters = sender
         .counts
         .zip(receiver.counts)
+        .filter(|_| is_clean)
         .map(|(sender, receiver)| Ends { sender, receiver });
     let both = |of: fn(&EndReport) -> u64| Ends {
         sender: of(&sender),
         receiver: of(&receiver),
     };
     RunResult {
+        outcome,
+        elements: config.count,
         times,
-        throughput_per_s: counted as f64 * 1e9 / span.0.max(1) as f64,
+        throughput_per_s: is_clean.then(|| config.count as f64 * 1e9 / span.0.max(1) as f64),
         failed: both(|end| end.tally.failed),
         missed: both(|end| end.tally.missed),
         stamp: Ends {
@@ -449,6 +470,18 @@ fn intended_starts(task: &Task, started: Ticks) -> Option<Vec<Ticks>> {
     waiter.intended_starts(started, task.elements())
 }
 
+fn verdict_of(sender: &EndReport, receiver: &EndReport) -> Verdict {
+    Verdict::of(Seen {
+        sent: &stamps_sent(sender),
+        received: &stamps_received(receiver),
+        leftovers: &receiver.leftovers,
+        damaged: receiver.tally.damaged,
+        gave_up: [sender, receiver]
+            .iter()
+            .any(|end| end.tally.ending == Ending::GaveUp),
+    })
+}
+
 /// What the sender put in.
 fn stamps_sent(report: &EndReport) -> Vec<u64> {
     match &report.notes {
@@ -460,17 +493,15 @@ fn stamps_sent(report: &EndReport) -> Vec<u64> {
     }
 }
 
-/// What the receiver got, with what was left over.
+/// What the receiver got.
 fn stamps_received(report: &EndReport) -> Vec<u64> {
-    let mut stamps: Vec<u64> = match &report.notes {
+    match &report.notes {
         Notes::Times(records) => records[..report.tally.noted]
             .iter()
             .map(|record| record[0].0)
             .collect(),
         Notes::Numbers(numbers) => numbers[..report.tally.noted].to_vec(),
-    };
-    stamps.extend(&report.leftovers);
-    stamps
+    }
 }
 
 #[cfg(test)]

@@ -198,10 +198,11 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
     where
         Q: Receiver<T>,
     {
-        // Elements that become visible late, one by one, are found as well.
+        // So many that fail one after the other: elements that become visible late, one by one, are found as well.
         const ATTEMPTS: usize = 1000;
-        let found = (0..ATTEMPTS).filter_map(|_| self.queue.dequeue());
-        found.take(most).map(|element| element.stamp()).collect()
+        let next = || (0..ATTEMPTS).find_map(|_| self.queue.dequeue());
+        let found = std::iter::from_fn(next).take(most);
+        found.map(|element| element.stamp()).collect()
     }
 
     /// The end of the queue, to go on with.
@@ -240,6 +241,18 @@ pub struct Tally {
     pub missed: u64,
     /// How it ended.
     pub ending: Ending,
+}
+
+impl Tally {
+    /// The same, but with only the failed attempts and the misses that came after `earlier`: those of a warm-up do not
+    /// count. Elements are checked from the first one on.
+    pub fn since(self, earlier: &Tally) -> Self {
+        Tally {
+            failed: self.failed - earlier.failed,
+            missed: self.missed - earlier.missed,
+            ..self
+        }
+    }
 }
 
 /// What the sender does while it pauses: first of all it hands over what it holds back.

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use super::config::{EndLoad, Measure, Paced};
 use super::control::{Control, Ending, Patience};
-use super::counters::{CounterError, Counters, Counts};
+use super::counters::{CounterError, Counters, Counting, Counts};
 use super::element::Element;
 use super::interface::{self, Queue, QueueError};
 use super::measurer::{Measurer, Numbering, Numbers, Record, Timed};
@@ -26,7 +26,8 @@ use crate::time::{AnyClock, Clock, ClockUser, StampCost, Ticks, measure_stamp_co
 
 /// How long an end may take to make its queue and touch its memory.
 pub(super) const PREPARATION: Duration = Duration::from_secs(120);
-/// Elements that a queue gives out beyond those put in are looked at up to this number.
+/// Elements that a queue gives out beyond those put in are looked at up to this number. Where an end gave up, those that
+/// are still in the queue are taken out as well, to tell whether any is lost.
 const MOST_LEFTOVERS: usize = 64;
 
 /// A run to be made.
@@ -454,36 +455,18 @@ fn run_end(
     };
     pulse.beat();
 
-    let mut before = PageFaults::default();
-    let mut work = || {
-        if !control.start_together() {
-            return Ok(None);
-        }
-        let started = end.start();
-        end.run(task.warmup);
-        // Here and not before: the first elements bring the loop's own code into memory.
-        before = PageFaults::of_current_thread()?;
-        let began = task.clock.now();
-        // Who gave up while warming up does not wait a second time.
-        if end.tally().ending == Ending::Complete {
-            end.run(task.count);
-        }
-        end.flush();
-        Ok(Some((started, [began, task.clock.now()])))
-    };
-    let (done, counts): (Result<_, HostError>, _) = match &mut counters {
-        None => (work(), None),
-        Some(counters) => {
-            let (done, counts) = counters.during(work)?;
-            (done, Some(counts))
-        }
-    };
-    let faults = PageFaults::of_current_thread()?.since(&before);
-    let (started, span) = done?.ok_or(ThreadError::Alone)?;
+    let counters = counters
+        .as_mut()
+        .map(|counters| counters as &mut dyn Counting);
+    let passed = let_through(&mut *end, task, control, counters)?;
 
     let mut leftovers = Vec::new();
     if is_sender {
         control.set_sender_done();
+        // What is handed over only when the sender is dropped comes too late: the receiver has left by then.
+        while !control.receiver_done() && !control.stopped() {
+            std::thread::sleep(Duration::from_micros(100));
+        }
     } else {
         control.set_receiver_done();
         // The sender leaves as soon as it sees that, or was done before; the supervisor has a limit as well.
@@ -491,21 +474,73 @@ fn run_end(
             pulse.beat();
             std::thread::yield_now();
         }
-        leftovers = end.leftovers(MOST_LEFTOVERS);
+        let most = match end.tally().ending {
+            Ending::Complete => MOST_LEFTOVERS,
+            _ => task.capacity.saturating_add(MOST_LEFTOVERS),
+        };
+        leftovers = end.leftovers(most);
     }
-    let tally = end.tally();
+    let tally = end.tally().since(&passed.warmed_up);
     pulse.end();
     drop(end);
     Ok(EndReport {
         tally,
-        started,
-        span,
+        started: passed.started,
+        span: passed.span,
         stamp,
-        faults,
+        faults: passed.faults,
         pages: notes.pages(),
-        counts,
+        counts: passed.counts,
         leftovers,
         notes,
+    })
+}
+
+/// What is known of an end when all elements went through.
+struct Passed {
+    /// When its schedule began.
+    started: Ticks,
+    /// What it had counted when the warm-up was over.
+    warmed_up: Tally,
+    /// When the elements that count began, and ended.
+    span: [Ticks; 2],
+    faults: PageFaults,
+    counts: Option<Counts>,
+}
+
+/// Waits for the other end and lets all elements through. Page faults and counters are those of the elements that count:
+/// not the wait, which would be charged to the queue, nor the warm-up.
+fn let_through(
+    end: &mut dyn Loop,
+    task: &Task,
+    control: &Control,
+    mut counters: Option<&mut dyn Counting>,
+) -> Result<Passed, ThreadError> {
+    if !control.start_together() {
+        return Err(ThreadError::Alone);
+    }
+    let started = end.start();
+    end.run(task.warmup);
+    let warmed_up = end.tally();
+    // Here and not before: the first elements bring the loop's own code into memory.
+    let before = PageFaults::of_current_thread()?;
+    if let Some(counters) = &mut counters {
+        counters.start()?;
+    }
+    let began = task.clock.now();
+    // Who gave up while warming up does not wait a second time.
+    if warmed_up.ending == Ending::Complete {
+        end.run(task.count);
+    }
+    let counts = counters.map(|counters| counters.stop()).transpose()?;
+    end.flush();
+    let ended = task.clock.now();
+    Ok(Passed {
+        started,
+        warmed_up,
+        span: [began, ended],
+        faults: PageFaults::of_current_thread()?.since(&before),
+        counts,
     })
 }
 
@@ -524,4 +559,101 @@ impl ClockUser for StampCostOf {
 #[inline(never)]
 fn touch_stack() {
     std::hint::black_box(&mut [1_u8; 64 << 10]);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::time::ClockKind;
+
+    type Log = Rc<RefCell<Vec<String>>>;
+
+    /// Counts a failed attempt and a miss for each element, and writes down what it is told.
+    struct Written(Log, u64);
+
+    impl Loop for Written {
+        fn start(&mut self) -> Ticks {
+            self.0.borrow_mut().push("begin".to_owned());
+            Ticks(0)
+        }
+        fn run(&mut self, count: usize) {
+            self.0.borrow_mut().push(format!("run {count}"));
+            self.1 += count as u64;
+        }
+        fn flush(&mut self) {
+            self.0.borrow_mut().push("flush".to_owned());
+        }
+        fn tally(&self) -> Tally {
+            Tally {
+                noted: self.1 as usize,
+                failed: self.1,
+                damaged: 0,
+                missed: self.1,
+                ending: Ending::Complete,
+            }
+        }
+        fn leftovers(&mut self, _most: usize) -> Vec<u64> {
+            Vec::new()
+        }
+    }
+
+    struct Counted(Log);
+
+    impl Counting for Counted {
+        fn start(&mut self) -> Result<(), CounterError> {
+            self.0.borrow_mut().push("count".to_owned());
+            Ok(())
+        }
+        fn stop(&mut self) -> Result<Counts, CounterError> {
+            self.0.borrow_mut().push("count no more".to_owned());
+            Ok(Counts::default())
+        }
+    }
+
+    #[test]
+    fn neither_the_wait_for_the_other_end_nor_the_warm_up_is_counted() {
+        let task = Task {
+            clock: AnyClock::prepare(ClockKind::Monotonic).unwrap(),
+            sender_cpu: 0,
+            receiver_cpu: 0,
+            sender: EndLoad::NONE,
+            receiver: EndLoad::NONE,
+            capacity: 1,
+            warmup: 5,
+            count: 10,
+            measure: Measure::Counters,
+            measure_failed: false,
+            huge_pages: HugePagePolicy::Off,
+            patience: Duration::from_secs(1),
+            limit: Duration::from_secs(1),
+        };
+        let control = Control::default();
+        let log = Log::default();
+        let mut end = Written(Rc::clone(&log), 0);
+        let passed = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // The other end is late.
+                std::thread::sleep(Duration::from_millis(20));
+                control.start_together()
+            });
+            let mut counters = Counted(Rc::clone(&log));
+            let_through(&mut end, &task, &control, Some(&mut counters)).unwrap()
+        });
+        assert_eq!(
+            *log.borrow(),
+            [
+                "begin",
+                "run 5",
+                "count",
+                "run 10",
+                "count no more",
+                "flush"
+            ]
+        );
+        let tally = end.tally().since(&passed.warmed_up);
+        assert_eq!((tally.noted, tally.failed, tally.missed), (15, 10, 10));
+    }
 }

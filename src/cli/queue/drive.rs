@@ -400,6 +400,11 @@ impl Course<'_> {
         }
         let notes = present::notes_on_modes(&self.finished)
             .into_iter()
+            .chain(present::note_on_details(
+                &self.finished,
+                self.config.measure,
+                self.arguments.load_curve,
+            ))
             .chain(present::unresolved(&self.config));
         for note in notes {
             let line = format!("note: {note}");
