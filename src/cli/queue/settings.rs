@@ -83,7 +83,7 @@ fn add_load(record: &mut Record, prefix: &str, end: &EndLoad) {
         .decimal(format!("{prefix}rate_per_s"), rate, 3)
         .decimal(format!("{prefix}wait_ns"), wait, 0)
         .count(format!("{prefix}burst"), burst)
-        .decimal(format!("{prefix}jitter_percent"), end.jitter * 100.0, 2);
+        .decimal(format!("{prefix}jitter_percent"), end.jitter_percent(), 2);
 }
 
 /// The settings of a point as cells.
