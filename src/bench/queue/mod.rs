@@ -6,7 +6,7 @@
 //! | the queues, one file each, and their list | [`queues`], [`registry`] |
 //! | the hot loops | [`runner`], with a [`measurer`] and a waiter of [`crate::pacing`]; [`control`] ends them |
 //! | a run: two threads, and what comes of it | [`judge`], [`analysis`], [`counters`] |
-//! | all runs | [`config`], [`plan`], [`run`], [`result`] |
+//! | all runs | [`config`], [`plan`], [`memory`], [`run`], [`result`] |
 //!
 //! Time is taken on either side of an operation, on one clock for both ends. Not measured: blocking, more than one thread
 //! at an end, and what an application does with an element.
@@ -19,6 +19,7 @@ pub mod element;
 pub mod interface;
 pub mod judge;
 pub mod measurer;
+pub mod memory;
 pub mod plan;
 pub mod queues;
 pub mod registry;

@@ -65,6 +65,8 @@ pub struct RunResult {
     pub page_faults: Ends<PageFaults>,
     /// The pages in which the stamps were noted.
     pub pages: Ends<PageKind>,
+    /// Whether the memory of the queue was locked: with a small limit it is only touched.
+    pub queue_locked: bool,
     /// The processor's counters, if they were asked for.
     pub counters: Option<Ends<Counts>>,
     /// Whether all came out as it went in.
@@ -228,6 +230,7 @@ pub(crate) mod made_up {
                 sender: PageKind::Huge,
                 receiver: PageKind::Huge,
             },
+            queue_locked: true,
             counters: None,
             verdict: Verdict {
                 sent: 3,

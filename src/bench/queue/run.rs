@@ -11,15 +11,15 @@ use super::control::Ending;
 use super::counters::{CounterError, Counters};
 use super::element::Words;
 use super::judge::{Outcome, Seen, Verdict};
+use super::memory::Needs;
 use super::plan::{Plan, Point};
 use super::registry::{self, AllPayloads, QueueUser};
 use super::result::{Ends, Histograms, PointResult, RunResult, over_runs};
 use super::supervisor::{GRACE, make_run};
 use super::threads::{self, EndReport, Notes, PREPARATION, Start, Task, ThreadError};
-use crate::buffer::Bytes;
 use crate::host::{
-    HostError, MemoryLock, Placement, PlacementRequest, Role, RoleRequest, Topology, interrupt,
-    memory_lock, pinning,
+    HostError, HugePages, MemoryLock, Placement, PlacementRequest, Role, RoleRequest, Topology,
+    interrupt, pinning,
 };
 use crate::pacing::{AfterMiss, Pacing};
 use crate::time::{AnyClock, Clock, ClockError, Ticks};
@@ -28,11 +28,6 @@ use crate::time::{AnyClock, Clock, ClockError, Ticks};
 pub(super) const SLOWEST_ELEMENT: Duration = Duration::from_micros(100);
 /// Runs that saturation is the median of.
 const SATURATION_RUNS: u32 = 3;
-/// Bytes that an element takes while it is measured and analysed: two records, four samples and the sender's stamps.
-const BYTES_PER_ELEMENT: u64 = 2 * 24 + 4 * 8 + 16;
-/// Beside that, where the elements are kept.
-const BYTES_PER_ROW: u64 = 88;
-
 /// A run cannot start or go on.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -48,7 +43,7 @@ pub enum RunError {
     /// The notes of a run would not fit into memory.
     #[error(
         "--count {count} with --warmup {warmup} and --capacity {capacity} is impossible here: it takes {needed} of memory, \
-         this machine has {total}: use smaller ones, or no --elements"
+         and half of what this machine has, {allowed}, is allowed: {advice}"
     )]
     TooLarge {
         /// Elements that are measured.
@@ -57,10 +52,25 @@ pub enum RunError {
         warmup: u64,
         /// The largest capacity.
         capacity: usize,
-        /// What it takes.
-        needed: Bytes,
-        /// What there is.
-        total: Bytes,
+        /// What it takes, with its unit.
+        needed: String,
+        /// What it may take, with its unit.
+        allowed: String,
+        /// What to do.
+        advice: String,
+    },
+    /// Huge pages are required, and there are too few.
+    #[error(
+        "--hugepages required: the stamps need {needed} huge pages of 2 MiB, {free} are free: reserve them (sysctl \
+         vm.nr_hugepages={pool}), or use --hugepages try"
+    )]
+    TooFewHugePages {
+        /// Pages that are needed.
+        needed: u64,
+        /// Pages that are free.
+        free: u64,
+        /// The size of the pool that would do.
+        pool: u64,
     },
     /// There is no such queue.
     #[error("there is no queue {0}")]
@@ -137,6 +147,8 @@ pub struct Bench {
     config: Config,
     topology: Topology,
     clock: AnyClock,
+    /// Whether the memory of the queues can be locked.
+    locks_memory: bool,
     start_of: fn(&Point) -> Result<Start, RunError>,
     /// What was found for points without their load, or why nothing was.
     saturations: HashMap<String, Result<f64, String>>,
@@ -155,6 +167,7 @@ impl Bench {
             clock: AnyClock::prepare(config.clock)?,
             topology,
             config,
+            locks_memory: false,
             start_of,
             saturations: HashMap::new(),
         })
@@ -165,49 +178,20 @@ impl Bench {
         &self.clock
     }
 
-    /// Checks what every point needs of the machine: CPUs, and memory that can be locked. Raises the limit for that as
-    /// far as this process may.
+    /// Checks what every point needs of the machine: CPUs, huge pages if they are required, and memory that can be locked.
+    /// Raises the limit for that as far as this process may.
     ///
     /// # Errors
     /// With what is missing and how to get it.
-    pub fn prepare(&self, plan: &Plan) -> Result<(), RunError> {
+    pub fn prepare(&mut self, plan: &Plan) -> Result<(), RunError> {
         for point in &plan.points {
             self.placement(point)?;
         }
+        let needs = Needs::of_plan(&self.config, plan);
+        needs.require_huge_pages(self.config.huge_pages, HugePages::read())?;
         let limit = MemoryLock::raise().or_else(|_| MemoryLock::read())?;
-        // Both ends, each in whole huge pages and one for the alignment.
-        let notes = self.config.elements() * 24 + (4 << 20);
-        limit.require(2 * notes)?;
+        self.locks_memory = needs.require_lock(&limit)?;
         Ok(())
-    }
-
-    /// Checks that this machine has memory for elements and queues of this size, before a queue is made.
-    ///
-    /// # Errors
-    /// When it has too little.
-    pub fn check_memory(
-        config: &Config,
-        largest_capacity: usize,
-        largest_payload: usize,
-    ) -> Result<(), RunError> {
-        let rows = if config.keep_elements {
-            config.count * u64::from(config.repeat) * BYTES_PER_ROW
-        } else {
-            0
-        };
-        // Some queues have a cache line a slot.
-        let queue = largest_capacity as u64 * (largest_payload as u64 + 64);
-        let needed = config.elements() * BYTES_PER_ELEMENT + rows + queue;
-        match memory_lock::physical_memory() {
-            Some(total) if needed > total / 2 => Err(RunError::TooLarge {
-                count: config.count,
-                warmup: config.warmup,
-                capacity: largest_capacity,
-                needed: Bytes(needed),
-                total: Bytes(total),
-            }),
-            _ => Ok(()),
-        }
     }
 
     fn placement(&self, point: &Point) -> Result<Placement, RunError> {
@@ -290,7 +274,11 @@ impl Bench {
         };
         for number in 0..repeat {
             progress(number);
-            let failure = match measure_run(self.clock, start, &self.config, number, &mut result) {
+            let task = Task {
+                locks_memory: self.locks_memory,
+                ..task_of(self.clock, point, &self.config)
+            };
+            let failure = match measure_run(start, task, &self.config, number, &mut result) {
                 Ok(run) => {
                     let failure = failure_of(&run, &self.config);
                     result.runs.push(run);
@@ -370,6 +358,7 @@ fn task_of(clock: AnyClock, point: &Point, config: &Config) -> Task {
         measure: config.measure,
         measure_failed: config.measure_failed,
         huge_pages: config.huge_pages,
+        locks_memory: false,
         patience,
         limit: per_element
             .saturating_mul(elements)
@@ -381,18 +370,17 @@ fn task_of(clock: AnyClock, point: &Point, config: &Config) -> Task {
 ///
 /// The figures of many elements take seconds: a signal does not wait for them.
 pub(super) fn measure_run(
-    clock: AnyClock,
     start: Start,
+    task: Task,
     config: &Config,
     number: u32,
     result: &mut PointResult,
 ) -> Result<RunResult, RunError> {
-    let task = task_of(clock, &result.point, config);
     let ends = make_run(start, &task)?;
     let config = config.clone();
     let mut kept = std::mem::replace(result, PointResult::of(result.point.clone()));
     let (run, kept) = interrupt::unless_requested(move || {
-        let run = figures_of(clock, &task, ends, &config, number, &mut kept);
+        let run = figures_of(&task, ends, &config, number, &mut kept);
         (run, kept)
     })
     .map_err(RunError::Interrupted)?;
@@ -402,13 +390,13 @@ pub(super) fn measure_run(
 
 /// Checks a run and works out its figures.
 fn figures_of(
-    clock: AnyClock,
     task: &Task,
     ends: Ends<EndReport>,
     config: &Config,
     number: u32,
     result: &mut PointResult,
 ) -> RunResult {
+    let clock = task.clock;
     let Ends { sender, receiver } = ends;
     let verdict = verdict_of(&sender, &receiver);
     let outcome = verdict.outcome(config.elements());
@@ -460,6 +448,7 @@ fn figures_of(
             sender: sender.pages,
             receiver: receiver.pages,
         },
+        queue_locked: sender.queue_locked,
         counters,
         verdict,
     }

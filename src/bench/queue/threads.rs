@@ -19,8 +19,8 @@ use super::element::Element;
 use super::interface::{self, Queue, QueueError};
 use super::measurer::{Measurer, Numbering, Numbers, Record, Timed};
 use super::runner::{Runner, Tally};
-use crate::buffer::{BufferError, HugePagePolicy, PageKind, StampBuffer};
-use crate::host::{HostError, PageFaults, Role, pinning};
+use crate::buffer::{BufferError, Bytes, HugePagePolicy, PageKind, StampBuffer};
+use crate::host::{HostError, PageFaults, Role, memory_lock, pinning};
 use crate::pacing::{AfterMiss, Pacing};
 use crate::time::{AnyClock, Clock, ClockUser, StampCost, Ticks, measure_stamp_cost};
 
@@ -44,6 +44,8 @@ pub(super) struct Task {
     pub(super) measure: Measure,
     pub(super) measure_failed: bool,
     pub(super) huge_pages: HugePagePolicy,
+    /// Whether all memory is to be locked, for that of the queue.
+    pub(super) locks_memory: bool,
     /// How long nothing may go through.
     pub(super) patience: Duration,
     /// How long all of it may take.
@@ -63,7 +65,7 @@ pub enum ThreadError {
     #[error(transparent)]
     Host(#[from] HostError),
     /// It has no memory.
-    #[error(transparent)]
+    #[error("stamps of --count and --warmup elements: {0}")]
     Buffer(#[from] BufferError),
     /// There is no such queue.
     #[error(transparent)]
@@ -86,6 +88,24 @@ pub(super) enum Notes {
 }
 
 impl Notes {
+    /// How many an end takes.
+    pub(super) fn room(role: Role, measure: Measure, elements: usize) -> usize {
+        // Numbers that were sent are known without notes.
+        if role == Role::Sender && measure != Measure::Time {
+            0
+        } else {
+            elements
+        }
+    }
+
+    /// The memory of so many.
+    pub(super) fn length(measure: Measure, room: usize, policy: HugePagePolicy) -> Bytes {
+        match measure {
+            Measure::Time => StampBuffer::<Record>::length_for(room, policy),
+            Measure::Throughput | Measure::Counters => StampBuffer::<u64>::length_for(room, policy),
+        }
+    }
+
     fn new(measure: Measure, room: usize, policy: HugePagePolicy) -> Result<Self, BufferError> {
         Ok(match measure {
             Measure::Time => Notes::Times(StampBuffer::new(room, policy)?),
@@ -115,6 +135,8 @@ pub(super) struct EndReport {
     pub(super) stamp: StampCost,
     pub(super) faults: PageFaults,
     pub(super) pages: PageKind,
+    /// Whether the memory of the queue is locked, as the sender knows.
+    pub(super) queue_locked: bool,
     pub(super) counts: Option<Counts>,
     /// What the queue gave out beyond the last element.
     pub(super) leftovers: Vec<u64>,
@@ -425,12 +447,7 @@ fn run_end(
         (task.receiver_cpu, task.receiver, AfterMiss::StartOver)
     };
     pinning::pin_current_thread(cpu)?;
-    // Numbers that were sent are known without notes.
-    let room = if is_sender && task.measure != Measure::Time {
-        0
-    } else {
-        task.elements()
-    };
+    let room = Notes::room(role, task.measure, task.elements());
     let mut notes = Notes::new(task.measure, room, task.huge_pages)?;
     let mut counters = match task.measure {
         Measure::Counters => Some(Counters::open()?),
@@ -447,6 +464,8 @@ fn run_end(
     };
     let mut end = make(task, parts)?;
     touch_stack();
+    // The sender has made the queue; what the receiver needs beside that locks itself.
+    let queue_locked = is_sender && task.locks_memory && memory_lock::lock_present();
     // Ready: from here on the supervisor expects signs of life.
     let pulse = if is_sender {
         &control.sender
@@ -490,6 +509,7 @@ fn run_end(
         stamp,
         faults: passed.faults,
         pages: notes.pages(),
+        queue_locked,
         counts: passed.counts,
         leftovers,
         notes,
@@ -627,6 +647,7 @@ mod tests {
             measure: Measure::Counters,
             measure_failed: false,
             huge_pages: HugePagePolicy::Off,
+            locks_memory: false,
             patience: Duration::from_secs(1),
             limit: Duration::from_secs(1),
         };

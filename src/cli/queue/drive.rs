@@ -12,6 +12,7 @@ use super::present::{self, Finished, Warnings};
 use super::settings::{RunFacts, left_out_record, run_record, settings_document};
 use crate::bench::queue::config::{Config, Measure};
 use crate::bench::queue::counters::CounterError;
+use crate::bench::queue::memory;
 use crate::bench::queue::plan::{Cpus, LeftOut, Plan, Point, Sweep};
 use crate::bench::queue::result::PointResult;
 use crate::bench::queue::run::{Bench, RunError};
@@ -47,7 +48,7 @@ pub(super) fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
     interrupt::install()?;
     let most = |list: &[usize]| list.iter().copied().max().unwrap_or(0);
     let (capacity, payload) = (most(&arguments.capacity.0), most(&arguments.payload.0));
-    Bench::check_memory(&config, capacity, payload).map_err(sort)?;
+    memory::check(&config, capacity, payload).map_err(sort)?;
 
     let topology = Topology::read()?;
     let (cpus, absent) = if arguments.topology {
@@ -77,7 +78,7 @@ pub(super) fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
     let needed = bytes_on_disk(&plan, &config);
     ResultsFolder::check(&out, arguments.force, needed)
         .map_err(|error| bad_folder(&out, &error))?;
-    let bench = Bench::new(config.clone(), topology).map_err(sort)?;
+    let mut bench = Bench::new(config.clone(), topology).map_err(sort)?;
     bench.prepare(&plan).map_err(sort)?;
     let folder = ResultsFolder::create(&out, arguments.force, needed)
         .map_err(|error| bad_folder(&out, &error))?;
@@ -433,6 +434,7 @@ fn sort(error: RunError) -> anyhow::Error {
         error,
         RunError::Clock(_)
             | RunError::TooLarge { .. }
+            | RunError::TooFewHugePages { .. }
             | RunError::Counters(CounterError::None(_) | CounterError::Forbidden(_))
             | RunError::Host(
                 HostError::CpuUnavailable { .. }

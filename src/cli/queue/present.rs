@@ -68,7 +68,7 @@ fn load_in_words(end: &EndLoad) -> String {
         Load::Bursty { wait_ns, burst } => format!("{burst} x {}", units::duration(wait_ns)),
     };
     if end.jitter > 0.0 {
-        text += &format!(" +-{}%", end.jitter * 100.0);
+        text += &format!(" +-{}%", end.jitter_percent());
     }
     text
 }
@@ -383,6 +383,13 @@ impl Warnings {
                 "stamps are in {}: reserve 2 MiB pages (sysctl vm.nr_hugepages=N), or ask for none with --hugepages off",
                 worst.describe()
             ));
+        }
+        if result.runs.iter().any(|run| !run.queue_locked) {
+            texts.push(
+                "the memory of the queues is touched but not locked, because the memlock limit is too small for all of this \
+                 process: raise it with ulimit -l unlimited"
+                    .to_owned(),
+            );
         }
         let sum = |count: fn(&RunResult) -> u64| -> u64 { result.runs.iter().map(count).sum() };
         let faults = sum(|run| run.page_faults.sender.total() + run.page_faults.receiver.total());

@@ -226,7 +226,14 @@ fn run_at<const FAULT: usize>(point: &Point, config: &Config) -> (RunResult, Poi
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let mut result = empty(point);
-    let run = measure_run(clock(), start_of::<FAULT>(), config, 0, &mut result).unwrap();
+    let run = measure_run(
+        start_of::<FAULT>(),
+        task_of(clock(), point, config),
+        config,
+        0,
+        &mut result,
+    )
+    .unwrap();
     (run, result)
 }
 

@@ -115,6 +115,7 @@ fn task(patience: Duration) -> Task {
         measure: Measure::Time,
         measure_failed: false,
         huge_pages: HugePagePolicy::Off,
+        locks_memory: false,
         patience,
         limit: Duration::from_secs(600),
     }
