@@ -5,6 +5,7 @@
 //! process has, if the limit permits that.
 
 use super::config::{Config, Measure};
+use super::floor;
 use super::plan::Plan;
 use super::run::RunError;
 use super::threads::Notes;
@@ -45,7 +46,11 @@ impl Needs {
         } else {
             0
         };
-        let elements = config.elements();
+        let elements = match config.measure {
+            // Those of the floor, which is measured before each run.
+            Measure::Time => config.elements().max(floor::WARMUP + floor::HANDOFFS),
+            Measure::Throughput | Measure::Counters => config.elements(),
+        };
         let stamps = [Role::Sender, Role::Receiver].map(|role| {
             let room = Notes::room(role, config.measure, elements as usize);
             Notes::length(config.measure, room, config.huge_pages).0

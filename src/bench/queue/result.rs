@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::counters::Counts;
+use super::floor::Floors;
 use super::judge::{Outcome, Verdict};
 use super::plan::Point;
 use crate::buffer::PageKind;
@@ -61,6 +62,10 @@ pub struct RunResult {
     pub missed: Ends<u64>,
     /// What a time stamp cost on the CPU of each end right before the run.
     pub stamp: Ends<StampCost>,
+    /// What the loops measure without a queue, where times are measured.
+    pub floors: Option<Floors>,
+    /// Enqueues whose time holds handing over what the queue had held back, before a pause.
+    pub handed_over: u64,
     /// Page faults in the loops, after the warm-up.
     pub page_faults: Ends<PageFaults>,
     /// The pages in which the stamps were noted.
@@ -197,6 +202,7 @@ pub(crate) mod made_up {
     //! Runs for tests of what is made of them.
 
     use super::*;
+    use crate::bench::queue::floor::Floor;
 
     /// A clean run in which each enqueue took so many nanoseconds, each dequeue twice and each latency ten times as many.
     pub(crate) fn run(enqueue_ns: i64) -> RunResult {
@@ -204,6 +210,10 @@ pub(crate) mod made_up {
         let stamp = StampCost {
             cost_ns: 12.5,
             resolution_ns: Some(1.0),
+        };
+        let floor = |min_ns: i64| Floor {
+            min_ns,
+            p50_ns: min_ns as f64 + 0.5,
         };
         RunResult {
             outcome: Outcome::Clean,
@@ -225,6 +235,13 @@ pub(crate) mod made_up {
                 sender: stamp,
                 receiver: stamp,
             },
+            floors: Some(Floors {
+                enqueue: floor(10),
+                dequeue: floor(11),
+                latency: Some(floor(100)),
+                intended: None,
+            }),
+            handed_over: 0,
             page_faults: Ends::default(),
             pages: Ends {
                 sender: PageKind::Huge,

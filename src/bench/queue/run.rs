@@ -6,10 +6,11 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use super::analysis::{self, Noted};
-use super::config::{Config, Measure};
+use super::config::{Config, EndLoad, Load, Measure};
 use super::control::Ending;
 use super::counters::{CounterError, Counters};
 use super::element::Words;
+use super::floor::{self, Floor, Floors, Handoff};
 use super::judge::{Outcome, Seen, Verdict};
 use super::memory::Needs;
 use super::plan::{Plan, Point};
@@ -235,8 +236,8 @@ impl Bench {
         }
     }
 
-    /// How many elements a second go through when nobody waits, measured in the same way as the points: with time stamps
-    /// that is less than without. Or why that could not be found, which is the queue's fault.
+    /// How many elements a second go through when nobody waits, measured by the loops of the points: with time stamps and a
+    /// schedule that is less than without. Or why that could not be found, which is the queue's fault.
     fn saturation(
         &mut self,
         point: &Point,
@@ -376,11 +377,15 @@ pub(super) fn measure_run(
     number: u32,
     result: &mut PointResult,
 ) -> Result<RunResult, RunError> {
+    let one_way = match config.measure {
+        Measure::Time => floor_of_latency(&task, &result.point, config)?,
+        Measure::Throughput | Measure::Counters => None,
+    };
     let ends = make_run(start, &task)?;
     let config = config.clone();
     let mut kept = std::mem::replace(result, PointResult::of(result.point.clone()));
     let (run, kept) = interrupt::unless_requested(move || {
-        let run = figures_of(&task, ends, &config, number, &mut kept);
+        let run = figures_of(&task, ends, one_way, &config, number, &mut kept);
         (run, kept)
     })
     .map_err(RunError::Interrupted)?;
@@ -392,6 +397,7 @@ pub(super) fn measure_run(
 fn figures_of(
     task: &Task,
     ends: Ends<EndReport>,
+    one_way: Option<(Floor, Floor)>,
     config: &Config,
     number: u32,
     result: &mut PointResult,
@@ -440,6 +446,17 @@ fn figures_of(
             sender: sender.stamp,
             receiver: receiver.stamp,
         },
+        floors: (config.measure == Measure::Time).then(|| Floors {
+            enqueue: if sender.tally.extended * 2 > task.count {
+                sender.floors.with_flush
+            } else {
+                sender.floors.plain
+            },
+            dequeue: receiver.floors.plain,
+            latency: one_way.map(|(latency, _)| latency),
+            intended: one_way.map(|(_, intended)| intended),
+        }),
+        handed_over: sender.tally.extended as u64,
         page_faults: Ends {
             sender: sender.faults,
             receiver: receiver.faults,
@@ -452,6 +469,54 @@ fn figures_of(
         counters,
         verdict,
     }
+}
+
+/// What the loops measure between the CPUs of a point where an element is handed over by a bare store: the latency, and
+/// that from the intended time. `None` if that was disturbed.
+fn floor_of_latency(
+    task: &Task,
+    point: &Point,
+    config: &Config,
+) -> Result<Option<(Floor, Floor)>, RunError> {
+    let point = Point {
+        capacity: (floor::WARMUP + floor::HANDOFFS) as usize,
+        sender: EndLoad {
+            load: Load::ConstantRate {
+                rate_per_s: floor::RATE_PER_S,
+            },
+            ..EndLoad::NONE
+        },
+        receiver: EndLoad::NONE,
+        ..point.clone()
+    };
+    let config = Config {
+        count: floor::HANDOFFS,
+        warmup: floor::WARMUP,
+        measure_failed: false,
+        ..config.clone()
+    };
+    let clock = task.clock;
+    let task = Task {
+        locks_memory: task.locks_memory,
+        ..task_of(clock, &point, &config)
+    };
+    let Ends { sender, receiver } = make_run(threads::start::<Handoff, Words<1>>, &task)?;
+    let verdict = verdict_of(&sender, &receiver);
+    let (Notes::Times(sent), Notes::Times(received)) = (&sender.notes, &receiver.notes) else {
+        return Ok(None);
+    };
+    if verdict.outcome(config.elements()) != Outcome::Clean {
+        return Ok(None);
+    }
+    let intended = intended_starts(&task, sender.started);
+    let noted = Noted {
+        sent,
+        received,
+        intended: intended.as_deref(),
+        warmup: task.warmup,
+    };
+    let times = analysis::times(&clock, noted, &mut Histograms::default());
+    Ok(times.and_then(|times| Some((Floor::of(&times.latency), Floor::of(&times.intended?)))))
 }
 
 fn intended_starts(task: &Task, started: Ticks) -> Option<Vec<Ticks>> {

@@ -16,6 +16,7 @@ use super::config::{EndLoad, Measure, Paced};
 use super::control::{Control, Ending, Patience};
 use super::counters::{CounterError, Counters, Counting, Counts};
 use super::element::Element;
+use super::floor::{self, OperationFloors};
 use super::interface::{self, Queue, QueueError};
 use super::measurer::{Measurer, Numbering, Numbers, Record, Timed};
 use super::runner::{Runner, Tally};
@@ -133,6 +134,8 @@ pub(super) struct EndReport {
     /// When the elements that count began, and ended.
     pub(super) span: [Ticks; 2],
     pub(super) stamp: StampCost,
+    /// What the measurer of this end measures without a queue.
+    pub(super) floors: OperationFloors,
     pub(super) faults: PageFaults,
     pub(super) pages: PageKind,
     /// Whether the memory of the queue is locked, as the sender knows.
@@ -453,7 +456,7 @@ fn run_end(
         Measure::Counters => Some(Counters::open()?),
         Measure::Time | Measure::Throughput => None,
     };
-    let stamp = task.clock.visit(StampCostOf);
+    let (stamp, floors) = task.clock.visit(CostOf);
     let parts = Parts {
         clock: task.clock,
         control,
@@ -507,6 +510,7 @@ fn run_end(
         started: passed.started,
         span: passed.span,
         stamp,
+        floors,
         faults: passed.faults,
         pages: notes.pages(),
         queue_locked,
@@ -564,14 +568,14 @@ fn let_through(
     })
 }
 
-/// The price of a stamp on the CPU that asks.
-struct StampCostOf;
+/// The price of a stamp on the CPU that asks, and what is measured without a queue.
+struct CostOf;
 
-impl ClockUser for StampCostOf {
-    type Output = StampCost;
+impl ClockUser for CostOf {
+    type Output = (StampCost, OperationFloors);
 
-    fn with<C: Clock>(self, clock: C) -> StampCost {
-        measure_stamp_cost(&clock)
+    fn with<C: Clock>(self, clock: C) -> Self::Output {
+        (measure_stamp_cost(&clock), floor::of_operations(&clock))
     }
 }
 
@@ -609,6 +613,7 @@ mod tests {
         fn tally(&self) -> Tally {
             Tally {
                 noted: self.1 as usize,
+                extended: 0,
                 failed: self.1,
                 damaged: 0,
                 missed: self.1,

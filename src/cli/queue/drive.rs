@@ -401,6 +401,7 @@ impl Course<'_> {
         }
         let notes = present::notes_on_modes(&self.finished)
             .into_iter()
+            .chain(present::note_on_hand_overs(&self.finished))
             .chain(present::note_on_details(
                 &self.finished,
                 self.config.measure,

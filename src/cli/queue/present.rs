@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::list::ends_in_words;
-use super::settings::{FIGURES, PERCENTILES, median_count, summary_record};
+use super::settings::{FIGURES, PERCENTILES, floor_over_runs, median_count, summary_record};
 use crate::bench::queue::config::{Config, EndLoad, Load, Measure};
 use crate::bench::queue::judge::Outcome;
 use crate::bench::queue::plan::Point;
@@ -113,7 +113,9 @@ pub fn details(finished: &[Finished], width: Option<usize>) -> String {
     }
     let mut columns = setting_columns();
     columns.push(Column::text("operation"));
-    for title in ["floor", "min", "p50"] {
+    columns.push(Column::number("floor", "min ns"));
+    columns.push(Column::number("", "p50 ns"));
+    for title in ["min", "p50"] {
         columns.push(Column::number(title, "ns"));
     }
     columns.push(Column::number("95 % of p50", "ns"));
@@ -131,19 +133,15 @@ pub fn details(finished: &[Finished], width: Option<usize>) -> String {
             if summaries().next().is_none() {
                 continue;
             }
-            let floor = over_runs(&one.runs, |run| {
-                Some(match figure.column {
-                    "enqueue" => run.stamp.sender.cost_ns,
-                    _ => run.stamp.receiver.cost_ns,
-                })
-            });
+            let (floor_min, floor_p50) = floor_over_runs(&one.runs, figure);
             let over = |place: usize| {
                 let (_, value) = PERCENTILES[place];
                 over_times(&one.runs, |times| of(times).map(value))
             };
             let mut cells = setting_cells(&one.point);
             cells.push(figure.title.to_owned());
-            cells.push(number(floor.map(|found| found.median), 1));
+            cells.push(number(floor_min.map(|ns| ns as f64), 0));
+            cells.push(number(floor_p50, 0));
             let lowest = summaries().map(|summary| summary.min_ns).min();
             cells.push(number(lowest.map(|ns| ns as f64), 0));
             cells.push(number(over(0).map(|found| found.median), 0));
@@ -313,6 +311,23 @@ pub fn notes_on_modes(finished: &[Finished]) -> Vec<String> {
         .collect()
 }
 
+/// The queues that hand over in batches, in a line: what of that is in their enqueues.
+pub fn note_on_hand_overs(finished: &[Finished]) -> Option<String> {
+    let queues: BTreeSet<&str> = finished
+        .iter()
+        .filter(|one| one.runs.iter().any(|run| run.handed_over > 0))
+        .map(|one| one.point.queue.as_str())
+        .collect();
+    let names: Vec<&str> = queues.into_iter().collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "{} hands over in batches: where the sender pauses, the enqueue before it holds handing over, and the two stamps \
+             around that",
+            names.join(", ")
+        )
+    })
+}
+
 /// A line about the instrument itself.
 pub fn instrument_line(finished: &[Finished], config: &Config) -> Option<String> {
     let runs: Vec<RunResult> = finished.iter().flat_map(|one| one.runs.clone()).collect();
@@ -328,8 +343,9 @@ pub fn instrument_line(finished: &[Finished], config: &Config) -> Option<String>
         |found| units::duration(found.median),
     );
     Some(format!(
-        "instrument: clock {}: a stamp costs {sender} at the sender, {receiver} at the receiver, which is in each time \
-         above (floor); resolution {resolution}",
+        "instrument: clock {}: a stamp costs {sender} at the sender, {receiver} at the receiver; resolution {resolution}. \
+         The floor of a time is what the same loops measure without a queue: of an operation the measuring alone, of a \
+         latency an element that is handed over by a bare store",
         config.clock.name()
     ))
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::list::{ends_in_words, origin_in_words};
 use crate::bench::queue::config::{Config, EndLoad, Load, Measure};
 use crate::bench::queue::counters::Counts;
+use crate::bench::queue::floor::{Floor, Floors};
 use crate::bench::queue::judge::Outcome;
 use crate::bench::queue::plan::{LeftOut, Point};
 use crate::bench::queue::registry;
@@ -24,6 +25,8 @@ pub struct Figure {
     pub title: &'static str,
     /// Where it stands in the times of a run.
     pub of: fn(&Times) -> Option<&Summary>,
+    /// What the loops measure of it without a queue.
+    pub floor: fn(&Floors) -> Option<Floor>,
 }
 
 /// What is measured of each element, in the order of the columns.
@@ -32,21 +35,25 @@ pub const FIGURES: [Figure; 4] = [
         column: "enqueue",
         title: "enqueue",
         of: |times| Some(&times.enqueue),
+        floor: |floors| Some(floors.enqueue),
     },
     Figure {
         column: "dequeue",
         title: "dequeue",
         of: |times| Some(&times.dequeue),
+        floor: |floors| Some(floors.dequeue),
     },
     Figure {
         column: "latency",
         title: "latency",
         of: |times| Some(&times.latency),
+        floor: |floors| floors.latency,
     },
     Figure {
         column: "intended_latency",
         title: "from intended",
         of: |times| times.intended.as_ref(),
+        floor: |floors| floors.intended,
     },
 ];
 
@@ -158,7 +165,20 @@ pub fn add_figures(record: &mut Record, runs: &[RunResult]) {
         let lowest = times().filter_map(|times| Some(of(times)?.min_ns)).min();
         let highest = times().filter_map(|times| Some(of(times)?.max_ns)).max();
         let median = |value: fn(&Summary) -> f64| over_times(runs, |times| of(times).map(value));
-        record.nanos(format!("{name}_min_ns"), lowest);
+        // Beside a figure that there is.
+        let (floor_min, floor_p50) = floor_over_runs(runs, figure);
+        let is_there = lowest.is_some();
+        record
+            .nanos(
+                format!("{name}_floor_min_ns"),
+                floor_min.filter(|_| is_there),
+            )
+            .decimal(
+                format!("{name}_floor_p50_ns"),
+                floor_p50.filter(|_| is_there),
+                1,
+            )
+            .nanos(format!("{name}_min_ns"), lowest);
         for (percentile, value) in &PERCENTILES {
             add_over_runs(
                 record,
@@ -185,6 +205,7 @@ pub fn add_figures(record: &mut Record, runs: &[RunResult]) {
     record
         .decimal("depth_mean", depth_mean, 2)
         .count("depth_max", times().map(|times| times.depth.max).max())
+        .count("handed_over_enqueues", count(|run| run.handed_over))
         .count("failed_enqueues", count(|run| run.failed.sender))
         .count("failed_dequeues", count(|run| run.failed.receiver))
         .count("missed_enqueues", count(|run| run.missed.sender))
@@ -209,6 +230,14 @@ pub fn add_figures(record: &mut Record, runs: &[RunResult]) {
             sum(|run| run.page_faults.receiver.total()),
         );
     add_counters(record, runs);
+}
+
+/// The floor of a figure over some runs: the lowest of all of them, and the median of their medians.
+pub fn floor_over_runs(runs: &[RunResult], figure: &Figure) -> (Option<i64>, Option<f64>) {
+    let of = |run: &RunResult| (figure.floor)(run.floors.as_ref()?);
+    let lowest = runs.iter().filter_map(|run| Some(of(run)?.min_ns)).min();
+    let median = over_runs(runs, |run| Some(of(run)?.p50_ns));
+    (lowest, median.map(|found| found.median))
 }
 
 /// A count of each run: the median over them, to the next whole number.

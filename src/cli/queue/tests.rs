@@ -174,6 +174,10 @@ fn a_row_has_the_same_columns_whatever_was_measured() {
     assert_eq!(text("failed_dequeues"), "7");
     assert_eq!(text("depth_mean"), "1.50");
     assert_eq!(text("sender_stamp_ns"), "12.5");
+    assert_eq!(text("dequeue_floor_min_ns"), "11");
+    assert_eq!(text("latency_floor_p50_ns"), "100.5");
+    // No floor beside a figure that there is not.
+    assert_eq!(text("intended_latency_floor_min_ns"), "");
     assert_eq!(text("intended_latency_p50_ns"), "");
 }
 

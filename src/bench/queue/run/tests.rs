@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use super::*;
-use crate::bench::queue::config::{EndLoad, Load};
 use crate::bench::queue::element::Element;
 use crate::bench::queue::interface::{Ends as QueueEnds, Queue, QueueError, Receiver, Sender};
 use crate::bench::queue::plan::Cpus;
@@ -299,6 +298,11 @@ fn an_honest_queue_is_clean_and_has_all_figures() {
     assert!(times.latency.p50_ns >= times.dequeue.min_ns as f64);
     assert!((1..=65).contains(&times.depth.max), "{:?}", times.depth);
     assert!(run.throughput_per_s.unwrap() > 0.0 && run.stamp.sender.cost_ns > 0.0);
+    let floors = run.floors.unwrap();
+    assert!(floors.enqueue.min_ns > 0 && floors.dequeue.min_ns > 0);
+    let (latency, intended) = (floors.latency.unwrap(), floors.intended.unwrap());
+    assert!(latency.min_ns > 0 && latency.p50_ns <= intended.p50_ns);
+    assert!((latency.min_ns as f64) < times.latency.p50_ns);
     assert_eq!(result.elements.len(), COUNT - 500);
     assert_eq!(result.histograms.latency.count(), COUNT as u64 - 500);
     let row = result.elements[7];
@@ -394,6 +398,15 @@ fn a_stall_beyond_the_timeout_is_given_up_and_no_fault_of_the_queue() {
         words.contains("given up") && words.contains("--timeout"),
         "{words}"
     );
+}
+
+#[test]
+fn at_saturation_the_sender_is_always_late_and_never_waits() {
+    let fastest = point().at_saturation();
+    let config = config(Measure::Time);
+    let (run, _) = run_at::<0>(&fastest, &config);
+    assert_eq!(run.outcome, Outcome::Clean, "{run:?}");
+    assert_eq!(run.missed.sender, config.count);
 }
 
 #[test]
