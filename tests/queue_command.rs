@@ -127,6 +127,112 @@ fn throughput_alone_leaves_the_times_empty() {
 }
 
 #[test]
+fn all_queues_can_be_listed_and_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_hcabench"))
+        .args(["queue", "--list", "--json"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let listed: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let listed: Vec<&str> = (listed.iter())
+        .map(|entry| entry["name"].as_str().unwrap())
+        .collect();
+    assert!(listed.contains(&"lamport") && listed.contains(&"baton"));
+
+    done(
+        folder.path(),
+        "--queue all --load constant-rate --rate 1M --count 1000 --warmup 100 --repeat 1 --quiet --timeout 30s",
+    );
+    let summary = rows(&folder.path().join("results/summary.csv"));
+    let measured: Vec<&str> = summary.iter().map(|row| row["queue"].as_str()).collect();
+    assert_eq!(measured, listed);
+    for row in &summary {
+        assert_eq!(row["status"], "complete", "{row:?}");
+    }
+}
+
+#[test]
+fn each_kind_of_cores_is_measured_or_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = "--queue lamport --topology --count 500 --warmup 50 --repeat 1 --quiet";
+    let output = queue(folder.path(), words).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(2) {
+        assert!(errors.contains("no two CPUs"), "{errors}");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    let results = folder.path().join("results");
+    let summary = rows(&results.join("summary.csv"));
+    let left_out = rows(&results.join("left_out.csv"));
+    assert!(!summary.is_empty());
+    let mut kinds: Vec<&str> = (summary.iter().chain(&left_out))
+        .map(|row| row["cores"].as_str())
+        .collect();
+    kinds.sort_unstable();
+    let mut all = ["smt-siblings", "same-cache", "other-cache", "other-socket"];
+    all.sort_unstable();
+    assert_eq!(kinds, all);
+    for row in &summary {
+        assert_ne!(row["sender_cpu"], row["receiver_cpu"], "{row:?}");
+    }
+}
+
+#[test]
+fn failed_attempts_are_in_the_times_if_asked_for() {
+    let p90 = |more: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        // The sender fills the queue and waits for the receiver.
+        let words = format!(
+            "--queue lamport --capacity 4 --receiver-load constant-wait --receiver-wait 50us --count 500 --warmup 50 \
+             --repeat 1 --quiet {more}"
+        );
+        done(folder.path(), &words);
+        let row = &rows(&folder.path().join("results/summary.csv"))[0];
+        assert_eq!(row["measure_failed"], (!more.is_empty()).to_string());
+        row["enqueue_p90_ns"].parse::<f64>().unwrap()
+    };
+    let (without, with) = (p90(""), p90("--measure-failed"));
+    assert!(with > 25_000.0 && without < with / 2.0, "{without} {with}");
+}
+
+#[test]
+fn the_memory_of_a_queue_is_locked_or_it_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = done(folder.path(), "--queue lamport --count 500 --repeat 1");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let limit = hcabench::host::MemoryLock::read().unwrap();
+    let is_permitted = limit.permits(u64::MAX) || limit.hard.permits(u64::MAX);
+    let results = folder.path().join("results");
+    let points = std::fs::read_dir(&results).unwrap();
+    let mut paths = points.map(|entry| entry.unwrap().path().join("settings.json"));
+    let settings = paths.find(|path| path.exists()).unwrap();
+    let settings: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(settings).unwrap()).unwrap();
+    let is_locked = settings["runs"][0]["queue_locked"].as_bool().unwrap();
+    assert!(is_locked || !is_permitted, "{errors}");
+    assert_eq!(errors.contains("touched but not locked"), !is_locked);
+}
+
+#[test]
+fn huge_pages_that_are_required_and_not_there_are_told_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = "--queue lamport --count 5000 --repeat 1 --hugepages required";
+    let output = queue(folder.path(), words).output().unwrap();
+    let pool = hcabench::host::HugePages::read();
+    let there = pool.map_or(0, |pool| pool.available() + pool.overcommit);
+    if there >= 2 {
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+    } else {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains("vm.nr_hugepages="), "{errors}");
+        assert!(!folder.path().join("results").exists());
+    }
+}
+
+#[test]
 fn counters_are_had_or_it_is_said_why_not() {
     let folder = tempfile::tempdir().unwrap();
     let words = "--queue lamport --measure counters --count 5000 --repeat 1 --quiet";
@@ -272,7 +378,8 @@ fn bad_input_is_told_before_anything_is_written() {
         ("--queue nonsense", "lamport"),
         ("--rate 1M", "constant-rate"),
         ("--sender-cpu 99999", "--sender-cpu"),
-        ("--count 1073741824 --warmup 1073741824", "--count"),
+        ("--count 1073741824 --warmup 1073741824", "is allowed"),
+        ("--count 1073741824 --hugepages off", "use --count"),
     ] {
         let output = queue(folder.path(), words).output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);

@@ -361,8 +361,9 @@ fn task_of(clock: AnyClock, point: &Point, config: &Config) -> Task {
         huge_pages: config.huge_pages,
         locks_memory: false,
         patience,
-        limit: per_element
-            .saturating_mul(elements)
+        // Whatever hangs is noticed sooner, by its silence.
+        limit: PREPARATION
+            .saturating_add(per_element.saturating_mul(elements))
             .saturating_add(patience),
     }
 }

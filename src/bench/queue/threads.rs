@@ -4,7 +4,7 @@
 //! the elements that count go through, and in nothing else.
 //!
 //! Only the loops are compiled for each queue, element, clock and waiter; all else is behind [`Start`] and `dyn Loop`,
-//! which is called four times a run. Otherwise the compiler would be busy for ten minutes.
+//! which is called a few times a run. Otherwise the compiler would be busy for ten minutes.
 
 use std::marker::PhantomData;
 use std::sync::Arc;

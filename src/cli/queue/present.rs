@@ -177,8 +177,9 @@ pub fn overview(finished: &[Finished], measure: Measure, width: Option<usize>) -
         .filter_map(|run| run.times.as_ref())
         .any(|times| times.intended.is_some());
     let mut columns = setting_columns();
-    columns.push(Column::number("through", "M/s"));
-    columns.push(Column::number("95 %", "M/s"));
+    let unit = unit_of_throughput(finished);
+    columns.push(Column::number("through", unit.0));
+    columns.push(Column::number("95 %", unit.0));
     if with_times {
         for title in ["enqueue", "dequeue", "latency"] {
             columns.push(Column::number(title, "p50 ns"));
@@ -211,20 +212,37 @@ pub fn overview(finished: &[Finished], measure: Measure, width: Option<usize>) -
             table.separator();
         }
         before = Some(&one.point);
-        table.row(overview_cells(one, measure, has_schedule));
+        table.row(overview_cells(one, measure, has_schedule, unit.1));
     }
     table.render(width)
 }
 
-fn overview_cells(one: &Finished, measure: Measure, has_schedule: bool) -> Vec<String> {
+/// A unit in which two decimals tell something of each throughput, and what it is in elements a second.
+fn unit_of_throughput(finished: &[Finished]) -> (&'static str, f64) {
+    let medians = finished
+        .iter()
+        .filter_map(|one| Some(over_runs(&one.runs, |run| run.throughput_per_s)?.median));
+    match medians.fold(f64::INFINITY, f64::min) {
+        rate if rate >= 1e5 => ("M/s", 1e6),
+        rate if rate >= 1e2 => ("k/s", 1e3),
+        _ => ("/s", 1.0),
+    }
+}
+
+fn overview_cells(
+    one: &Finished,
+    measure: Measure,
+    has_schedule: bool,
+    unit_per_s: f64,
+) -> Vec<String> {
     let runs = &one.runs;
     let mut cells = setting_cells(&one.point);
-    let through = over_runs(runs, |run| run.throughput_per_s.map(|rate| rate / 1e6));
-    cells.push(number(through.map(|found| found.median), 2));
+    let through = over_runs(runs, |run| run.throughput_per_s);
+    cells.push(number(through.map(|found| found.median / unit_per_s), 2));
     let interval = through.and_then(|found| found.interval);
     cells.push(interval.map_or_else(
         || "-".to_owned(),
-        |(low, high)| format!("{low:.2}..{high:.2}"),
+        |(low, high)| format!("{:.2}..{:.2}", low / unit_per_s, high / unit_per_s),
     ));
     if measure == Measure::Time {
         for figure in &FIGURES[..3] {

@@ -330,6 +330,31 @@ fn a_table_that_is_left_out_is_told_of() {
     assert_eq!(note_on_details(&[one], Measure::Throughput, true), None);
 }
 
+#[test]
+fn a_throughput_is_never_shown_as_nothing() {
+    let config = parse("").unwrap().config().unwrap();
+    // One element takes so many nanoseconds.
+    let table = |fast: i64, slow: i64| {
+        let finished: Vec<Finished> = [fast, slow]
+            .into_iter()
+            .map(|ns| Finished::new(&made_up_result("lamport", &[ns; 6], None), &config))
+            .collect();
+        overview(&finished, Measure::Throughput, None)
+    };
+    for (fast, slow, expected) in [
+        (40, 5_000, ["M/s", "25.00..25.00", "0.20..0.20"]),
+        (40, 500_000, ["k/s", "25000.00..25000.00", "2.00..2.00"]),
+        (
+            1_000_000,
+            100_000_000,
+            ["/s", "1000.00..1000.00", "10.00..10.00"],
+        ),
+    ] {
+        let text = table(fast, slow);
+        assert!(expected.iter().all(|part| text.contains(part)), "{text}");
+    }
+}
+
 fn value() -> impl Strategy<Value = String> {
     let plausible = prop::sample::select(vec![
         "all",

@@ -12,6 +12,9 @@ use crate::bench::queue::result::ElementRow;
 use crate::buffer::HugePagePolicy;
 use crate::time::ClockKind;
 
+/// Held by each test with a run: two at a time would wait for each other's CPUs.
+pub(crate) static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
 /// What a test queue does wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
@@ -221,8 +224,6 @@ fn run<const FAULT: usize>(measure: Measure) -> (RunResult, PointResult) {
 }
 
 fn run_at<const FAULT: usize>(point: &Point, config: &Config) -> (RunResult, PointResult) {
-    // Two runs at a time would wait for each other's CPUs.
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let mut result = empty(point);
     let run = measure_run(
@@ -254,6 +255,7 @@ impl Bench {
 
 #[test]
 fn a_queue_that_panics_fails_its_point_and_has_no_saturation() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let mut bench = Bench::new(config(Measure::Time), Topology::read().unwrap())
         .unwrap()
         .with_one_that_panics();

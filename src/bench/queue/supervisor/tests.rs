@@ -7,6 +7,7 @@ use super::*;
 use crate::bench::queue::config::{EndLoad, Load, Measure};
 use crate::bench::queue::element::Words;
 use crate::bench::queue::interface::{Ends as QueueEnds, Queue, QueueError, Receiver, Sender};
+use crate::bench::queue::run::tests::ONE_AT_A_TIME;
 use crate::bench::queue::threads;
 use crate::buffer::HugePagePolicy;
 use crate::host::pinning;
@@ -125,8 +126,6 @@ fn run<const KIND: usize>(
     task: &Task,
     requested: &dyn Fn() -> Option<Signal>,
 ) -> (Result<Ends<EndReport>, RunError>, Duration) {
-    // Two runs at a time would wait for each other's CPUs.
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let begun = Instant::now();
     let ended = supervise(threads::start::<SlowQueue<KIND>, Words<1>>, task, requested);
@@ -199,18 +198,18 @@ fn pauses_are_no_silence_however_many_follow_each_other() {
     };
     for at_sender in [true, false] {
         let mut task = Task {
-            count: 4,
-            ..task(Duration::from_millis(410))
+            count: 6,
+            ..task(Duration::from_millis(1200))
         };
         *(if at_sender {
             &mut task.sender
         } else {
             &mut task.receiver
         }) = wait;
-        assert!(longest_silence(&task) < Duration::from_millis(4 * 400));
+        assert!(longest_silence(&task) < Duration::from_millis(5 * 400));
         let (ended, _) = run::<0>(&task, &|| None);
         let ends = ended.unwrap();
-        assert_eq!(ends.receiver.tally.noted, 4);
+        assert_eq!(ends.receiver.tally.noted, 6);
         assert_eq!(ends.sender.tally.ending, Ending::Complete);
     }
 }

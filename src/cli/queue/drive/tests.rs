@@ -1,10 +1,12 @@
 //! A sweep in which a queue fails.
 
+use std::sync::PoisonError;
+
 use clap::Parser;
 
 use super::*;
 use crate::bench::queue::plan::CURVE_PERCENTS;
-use crate::bench::queue::run::tests::PANICS;
+use crate::bench::queue::run::tests::{ONE_AT_A_TIME, PANICS};
 
 #[derive(Debug, Parser)]
 struct Line {
@@ -20,6 +22,7 @@ fn rows(path: &std::path::Path) -> Vec<std::collections::HashMap<String, String>
 
 #[test]
 fn a_queue_without_a_saturation_leaves_the_curves_of_the_others_in_the_sweep() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let words = "queue --queue lamport --load-curve --payload 64 --count 500 --warmup 50 --repeat 1 --clock monotonic --quiet";
     let arguments = Line::parse_from(words.split(' ')).queue;
     let config = arguments.config().unwrap();
