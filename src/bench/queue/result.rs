@@ -91,7 +91,7 @@ pub struct ElementRow {
     pub t_stamp_ns: u64,
     /// Before the enqueue that succeeded.
     pub t_enqueue_ns: u64,
-    /// After it.
+    /// After it; moved by as long as handing over took, where that belongs to it.
     pub t_enqueued_ns: u64,
     /// Before the dequeue that succeeded.
     pub t_dequeue_ns: u64,

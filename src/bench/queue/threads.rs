@@ -353,7 +353,7 @@ impl<D: Direction<T, Q>, T, Q, M: Measurer, W: Pacing, C: Clock> Loop
 }
 
 /// The loop for these notes: with time stamps compiled for each clock, without them for the clock of the pauses as it
-/// comes, and once more for no pause at all.
+/// comes, and once more for no pause at all, without time stamps and with those of the TSC.
 fn loop_of<'a, D, T, Q>(queue: Q, parts: Parts<'a>) -> Box<dyn Loop + 'a>
 where
     D: Direction<T, Q> + 'a,
@@ -369,14 +369,24 @@ where
         notes,
     } = parts;
     match notes {
-        Notes::Times(records) => clock.visit(ForClock::<D, T, Q> {
-            queue,
-            measurer: Timed::new(records, measures_failed),
-            waiter,
-            control,
-            patience,
-            types: PhantomData,
-        }),
+        Notes::Times(records) => {
+            let measurer = Timed::new(records, measures_failed);
+            match (waiter, clock) {
+                // Where a stamp is a few instructions, asking for the waiter after each element would show.
+                #[cfg(target_arch = "x86_64")]
+                (Paced::Not(waiter), AnyClock::Tsc(clock)) => boxed::<D, T, _, _, _, _>(
+                    Runner::new(queue, measurer, waiter, clock, control, patience),
+                ),
+                (waiter, clock) => clock.visit(ForClock::<D, T, Q> {
+                    queue,
+                    measurer,
+                    waiter,
+                    control,
+                    patience,
+                    types: PhantomData,
+                }),
+            }
+        }
         Notes::Numbers(numbers) => {
             let measurer = D::untimed(numbers);
             match waiter {

@@ -127,7 +127,7 @@ fn chosen(topology: &Topology, arguments: &QueueArguments) -> anyhow::Result<Cpu
 }
 
 /// A pair of CPUs of each kind that there is, and the kinds that there are not.
-fn pairs(topology: &Topology) -> Result<(Vec<Cpus>, Vec<LeftOut>), UsageError> {
+pub(super) fn pairs(topology: &Topology) -> Result<(Vec<Cpus>, Vec<LeftOut>), UsageError> {
     let found = core_pairs(topology);
     if found.is_empty() {
         return Err(UsageError(

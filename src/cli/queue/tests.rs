@@ -9,6 +9,7 @@ use crate::bench::queue::judge::Outcome;
 use crate::bench::queue::plan::{Cpus, Point};
 use crate::bench::queue::registry;
 use crate::bench::queue::result::{Histograms, PointResult, made_up};
+use crate::host::made_up::Machine;
 use crate::stats::Summary;
 
 #[derive(Debug, Parser)]
@@ -353,6 +354,26 @@ fn a_throughput_is_never_shown_as_nothing() {
         let text = table(fast, slow);
         assert!(expected.iter().all(|part| text.contains(part)), "{text}");
     }
+}
+
+#[test]
+fn a_topology_is_a_pair_of_each_kind_and_what_there_is_not_is_left_out() {
+    use crate::host::CoreRelation::*;
+    let machine = Machine::new(1, 2, 2);
+    for cpu in 0..4 {
+        machine.cache(cpu, 0, 3, "0-3");
+    }
+    let (cpus, absent) = super::drive::pairs(&machine.topology()).unwrap();
+    let kinds: Vec<_> = cpus.iter().map(|cpus| cpus.cores).collect();
+    assert_eq!(kinds, [Some(SmtSiblings), Some(SameCache)]);
+    assert!(cpus.iter().all(|cpus| cpus.sender != cpus.receiver));
+    let missing: Vec<_> = absent.iter().map(|left_out| left_out.cores).collect();
+    assert_eq!(missing, [Some(OtherCache), Some(OtherSocket)]);
+    assert!(absent[1].reason.contains("other-socket"));
+
+    let one = Machine::new(1, 1, 1);
+    let error = super::drive::pairs(&one.topology()).unwrap_err();
+    assert!(error.to_string().contains("--topology"), "{error}");
 }
 
 fn value() -> impl Strategy<Value = String> {

@@ -304,7 +304,6 @@ fn an_honest_queue_is_clean_and_has_all_figures() {
     assert!(floors.enqueue.min_ns > 0 && floors.dequeue.min_ns > 0);
     let (latency, intended) = (floors.latency.unwrap(), floors.intended.unwrap());
     assert!(latency.min_ns > 0 && latency.p50_ns <= intended.p50_ns);
-    assert!((latency.min_ns as f64) < times.latency.p50_ns);
     assert_eq!(result.elements.len(), COUNT - 500);
     assert_eq!(result.histograms.latency.count(), COUNT as u64 - 500);
     let row = result.elements[7];
