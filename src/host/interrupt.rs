@@ -228,7 +228,7 @@ mod tests {
     fn work_that_panics_does_so_in_the_caller() {
         let caught = std::panic::catch_unwind(|| {
             // Without the message of the panic hook.
-            unless(|| None, || std::panic::resume_unwind(Box::new("work"))).map(|()| ())
+            unless::<()>(|| None, || std::panic::resume_unwind(Box::new("work")))
         });
         assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"work"));
     }

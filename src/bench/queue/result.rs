@@ -13,7 +13,7 @@ use crate::time::StampCost;
 
 /// Something for each end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Ends<T> {
+pub struct PerEnd<T> {
     /// The sender's.
     pub sender: T,
     /// The receiver's.
@@ -57,23 +57,23 @@ pub struct RunResult {
     /// Elements a second through the queue, by the receiver's clock.
     pub throughput_per_s: Option<f64>,
     /// Attempts that failed because the queue was full or empty.
-    pub failed: Ends<u64>,
+    pub failed: PerEnd<u64>,
     /// Operations, or blocks, that were already due when the one before them ended.
-    pub missed: Ends<u64>,
+    pub missed: PerEnd<u64>,
     /// What a time stamp cost on the CPU of each end right before the run.
-    pub stamp: Ends<StampCost>,
+    pub stamp: PerEnd<StampCost>,
     /// What the loops measure without a queue, where times are measured.
     pub floors: Option<Floors>,
     /// Enqueues whose time holds handing over what the queue had held back, before a pause.
     pub handed_over: u64,
     /// Page faults in the loops, after the warm-up.
-    pub page_faults: Ends<PageFaults>,
+    pub page_faults: PerEnd<PageFaults>,
     /// The pages in which the stamps were noted.
-    pub pages: Ends<PageKind>,
+    pub pages: PerEnd<PageKind>,
     /// Whether the memory of the queue was locked: with a small limit it is only touched.
     pub queue_locked: bool,
     /// The processor's counters, if they were asked for.
-    pub counters: Option<Ends<Counts>>,
+    pub counters: Option<PerEnd<Counts>>,
     /// Whether all came out as it went in.
     pub verdict: Verdict,
 }
@@ -226,12 +226,12 @@ pub(crate) mod made_up {
                 depth: Depth { max: 5, mean: 1.5 },
             }),
             throughput_per_s: Some(1e9 / enqueue_ns as f64),
-            failed: Ends {
+            failed: PerEnd {
                 sender: 3,
                 receiver: 7,
             },
-            missed: Ends::default(),
-            stamp: Ends {
+            missed: PerEnd::default(),
+            stamp: PerEnd {
                 sender: stamp,
                 receiver: stamp,
             },
@@ -242,8 +242,8 @@ pub(crate) mod made_up {
                 intended: None,
             }),
             handed_over: 0,
-            page_faults: Ends::default(),
-            pages: Ends {
+            page_faults: PerEnd::default(),
+            pages: PerEnd {
                 sender: PageKind::Huge,
                 receiver: PageKind::Huge,
             },

@@ -15,7 +15,7 @@ use super::judge::{Outcome, Seen, Verdict};
 use super::memory::Needs;
 use super::plan::{Plan, Point};
 use super::registry::{self, AllPayloads, QueueUser};
-use super::result::{Ends, Histograms, PointResult, RunResult, over_runs};
+use super::result::{Histograms, PerEnd, PointResult, RunResult, over_runs};
 use super::supervisor::{GRACE, make_run};
 use super::threads::{self, EndReport, Notes, PREPARATION, Start, Task, ThreadError};
 use crate::host::{
@@ -397,14 +397,14 @@ pub(super) fn measure_run(
 /// Checks a run and works out its figures.
 fn figures_of(
     task: &Task,
-    ends: Ends<EndReport>,
+    ends: PerEnd<EndReport>,
     one_way: Option<(Floor, Floor)>,
     config: &Config,
     number: u32,
     result: &mut PointResult,
 ) -> RunResult {
     let clock = task.clock;
-    let Ends { sender, receiver } = ends;
+    let PerEnd { sender, receiver } = ends;
     let verdict = verdict_of(&sender, &receiver);
     let outcome = verdict.outcome(config.elements());
     let is_clean = outcome == Outcome::Clean;
@@ -431,8 +431,8 @@ fn figures_of(
         .counts
         .zip(receiver.counts)
         .filter(|_| is_clean)
-        .map(|(sender, receiver)| Ends { sender, receiver });
-    let both = |of: fn(&EndReport) -> u64| Ends {
+        .map(|(sender, receiver)| PerEnd { sender, receiver });
+    let both = |of: fn(&EndReport) -> u64| PerEnd {
         sender: of(&sender),
         receiver: of(&receiver),
     };
@@ -443,7 +443,7 @@ fn figures_of(
         throughput_per_s: is_clean.then(|| config.count as f64 * 1e9 / span.0.max(1) as f64),
         failed: both(|end| end.tally.failed),
         missed: both(|end| end.tally.missed),
-        stamp: Ends {
+        stamp: PerEnd {
             sender: sender.stamp,
             receiver: receiver.stamp,
         },
@@ -458,11 +458,11 @@ fn figures_of(
             intended: one_way.map(|(_, intended)| intended),
         }),
         handed_over: sender.tally.extended as u64,
-        page_faults: Ends {
+        page_faults: PerEnd {
             sender: sender.faults,
             receiver: receiver.faults,
         },
-        pages: Ends {
+        pages: PerEnd {
             sender: sender.pages,
             receiver: receiver.pages,
         },
@@ -501,7 +501,7 @@ fn floor_of_latency(
         locks_memory: task.locks_memory,
         ..task_of(clock, &point, &config)
     };
-    let Ends { sender, receiver } = make_run(threads::start::<Handoff, Words<1>>, &task)?;
+    let PerEnd { sender, receiver } = make_run(threads::start::<Handoff, Words<1>>, &task)?;
     let verdict = verdict_of(&sender, &receiver);
     let (Notes::Times(sent), Notes::Times(received)) = (&sender.notes, &receiver.notes) else {
         return Ok(None);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 
 use super::control::{Control, ELEMENTS_PER_LOOK, Ending, Pulse};
-use super::result::Ends;
+use super::result::PerEnd;
 use super::run::{RunError, SLOWEST_ELEMENT};
 use super::threads::{EndReport, PREPARATION, Start, Task, ThreadError};
 use crate::host::{Role, interrupt};
@@ -25,7 +25,7 @@ const GRACE_AFTER_SIGNAL: Duration = Duration::from_millis(300);
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs both threads to their end.
-pub(super) fn make_run(start: Start, task: &Task) -> Result<Ends<EndReport>, RunError> {
+pub(super) fn make_run(start: Start, task: &Task) -> Result<PerEnd<EndReport>, RunError> {
     supervise(start, task, &interrupt::requested)
 }
 
@@ -34,7 +34,7 @@ pub(super) fn supervise(
     start: Start,
     task: &Task,
     requested: &dyn Fn() -> Option<Signal>,
-) -> Result<Ends<EndReport>, RunError> {
+) -> Result<PerEnd<EndReport>, RunError> {
     if let Some(signal) = requested() {
         return Err(RunError::Interrupted(signal));
     }
@@ -47,10 +47,10 @@ pub(super) fn supervise(
     drop(reports);
     let mut watch = Watch::new(task, &control);
     let mut told: Option<(Instant, RunError)> = None;
-    let mut ends: Ends<Option<Option<EndReport>>> = Ends::default();
+    let mut ends: PerEnd<Option<Option<EndReport>>> = PerEnd::default();
     let mut failure = None;
     while ends.sender.is_none() || ends.receiver.is_none() {
-        let end = |role, ends: &mut Ends<_>, report| match role {
+        let end = |role, ends: &mut PerEnd<_>, report| match role {
             Role::Sender => ends.sender = Some(report),
             _ => ends.receiver = Some(report),
         };
@@ -67,7 +67,7 @@ pub(super) fn supervise(
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => {}
         }
-        let at_work = Ends {
+        let at_work = PerEnd {
             sender: ends.sender.is_none(),
             receiver: ends.receiver.is_none(),
         };
@@ -123,7 +123,7 @@ pub(super) fn supervise(
                 .any(|end| end.tally.ending == Ending::Stopped);
             match told {
                 Some((_, reason)) if stopped => Err(reason),
-                _ => Ok(Ends { sender, receiver }),
+                _ => Ok(PerEnd { sender, receiver }),
             }
         }
         (_, receiver, None) => Err(RunError::Thread(
@@ -177,7 +177,7 @@ struct Watch<'a> {
     made: Instant,
     /// Since both are ready.
     began: Option<Instant>,
-    heard: Ends<Heard>,
+    heard: PerEnd<Heard>,
 }
 
 impl<'a> Watch<'a> {
@@ -192,7 +192,7 @@ impl<'a> Watch<'a> {
             control,
             made,
             began: None,
-            heard: Ends {
+            heard: PerEnd {
                 sender: heard(),
                 receiver: heard(),
             },
@@ -200,8 +200,8 @@ impl<'a> Watch<'a> {
     }
 
     /// What is wrong with the ends that are still at work, if anything is.
-    fn complaint(&mut self, at_work: Ends<bool>) -> Option<RunError> {
-        let silence = Ends {
+    fn complaint(&mut self, at_work: PerEnd<bool>) -> Option<RunError> {
+        let silence = PerEnd {
             sender: (self.heard.sender).silence(&self.control.sender, at_work.sender),
             receiver: (self.heard.receiver).silence(&self.control.receiver, at_work.receiver),
         };

@@ -11,7 +11,7 @@ use crate::bench::queue::judge::Outcome;
 use crate::bench::queue::plan::{LeftOut, Point};
 use crate::bench::queue::registry;
 use crate::bench::queue::result::{
-    Ends, OverRuns, PointResult, RunResult, Times, over_runs, over_times,
+    OverRuns, PerEnd, PointResult, RunResult, Times, over_runs, over_times,
 };
 use crate::report::{Cell, Record};
 use crate::stats::{Summary, TwoModes};
@@ -261,7 +261,7 @@ fn add_faults(record: &mut Record, runs: &[RunResult]) {
 /// The processor's counters, for one element at each end.
 fn add_counters(record: &mut Record, runs: &[RunResult]) {
     type Of<T, R> = fn(&T) -> R;
-    let ends: [(&str, Of<Ends<Counts>, Counts>); 2] = [
+    let ends: [(&str, Of<PerEnd<Counts>, Counts>); 2] = [
         ("sender", |ends| ends.sender),
         ("receiver", |ends| ends.receiver),
     ];

@@ -125,7 +125,7 @@ fn task(patience: Duration) -> Task {
 fn run<const KIND: usize>(
     task: &Task,
     requested: &dyn Fn() -> Option<Signal>,
-) -> (Result<Ends<EndReport>, RunError>, Duration) {
+) -> (Result<PerEnd<EndReport>, RunError>, Duration) {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let begun = Instant::now();
     let ended = supervise(threads::start::<SlowQueue<KIND>, Words<1>>, task, requested);
