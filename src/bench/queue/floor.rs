@@ -19,7 +19,7 @@ use crate::stats::Summary;
 use crate::time::{Clock, Ticks};
 
 /// Elements that are handed over, after [`WARMUP`].
-pub(super) const HANDOFFS: u64 = 1000;
+pub(super) const HANDOFFS: u64 = 2000;
 /// Elements before them.
 pub(super) const WARMUP: u64 = 200;
 /// Elements a second.
