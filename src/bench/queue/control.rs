@@ -231,6 +231,21 @@ mod tests {
     }
 
     #[test]
+    fn what_was_waited_for_in_a_loop_does_not_count_in_the_next() {
+        let control = Control::default();
+        let mut patience = Patience::new(LIMIT);
+        patience.begin();
+        assert_eq!(patience.end_of_receiver(&control, 0), None);
+        std::thread::sleep(2 * LIMIT);
+        patience.begin();
+        assert_eq!(patience.end_of_receiver(&control, 0), None);
+        assert_eq!(
+            (control.receiver.beats(), control.sender.beats()),
+            (Some(2), Some(0))
+        );
+    }
+
+    #[test]
     fn nobody_waits_for_an_end_that_is_done() {
         let control = Control::default();
         let mut patience = Patience::new(Duration::from_secs(3600));

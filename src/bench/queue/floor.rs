@@ -4,7 +4,7 @@
 //!   this and the time of the operation.
 //! - Of a latency: an element handed over by a bare store, between the same two CPUs, by the same two loops: a line for
 //!   each element, written once by the sender and looked at by the receiver until it is there. No queue does with less,
-//!   and what the loops add, such as the time between two looks, is in both. At [`RATE_PER_S`], so that nothing piles up.
+//!   and what the loops add, such as the time between two looks, is in both. At `RATE_PER_S`, so that nothing piles up.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
