@@ -1,7 +1,8 @@
 //! The loops of the runner, written out: four times the same, each with the code of one queue and one measurer in it.
 //!
 //! What the loops do besides is there as well: failed attempts are counted, the word to stop is looked for, and each
-//! element is checked. That nobody raises the flags, and at which number to begin, is hidden from the compiler.
+//! element is checked. The memory is laid out as the queues have it: slots that start on a line of their own, in an
+//! allocation of their own, and a loop that holds the queue's address in a register. That nobody raises the flags, and at which number to begin, is hidden from the compiler.
 
 use std::cell::UnsafeCell;
 use std::hint::black_box;
@@ -40,8 +41,26 @@ fn look(flags: &Flags) -> bool {
     black_box(flags).stop.0.load(Ordering::Relaxed)
 }
 
+/// Slots that start where those of the queues do.
+#[repr(align(128))]
+struct Slots<S>([S; CAPACITY]);
+
+impl<S> Slots<S> {
+    fn new(slot: impl Fn() -> S) -> Box<Self> {
+        Box::new(Slots(std::array::from_fn(|_| slot())))
+    }
+
+    /// # Safety
+    /// `index` is less than the number of slots.
+    #[inline(always)]
+    unsafe fn get_unchecked(&self, index: usize) -> &S {
+        // SAFETY: by the caller's word.
+        unsafe { self.0.get_unchecked(index) }
+    }
+}
+
 struct Lamport {
-    slots: Box<[UnsafeCell<Payload>]>,
+    slots: Box<Slots<UnsafeCell<Payload>>>,
     mask: usize,
     capacity: usize,
     tail: Alone<AtomicUsize>,
@@ -51,7 +70,7 @@ struct Lamport {
 fn lamport() -> Arc<Lamport> {
     let empty = Words::from_words([0]);
     Arc::new(Lamport {
-        slots: (0..CAPACITY).map(|_| UnsafeCell::new(empty)).collect(),
+        slots: Slots::new(|| UnsafeCell::new(empty)),
         mask: CAPACITY - 1,
         capacity: CAPACITY,
         tail: Alone(AtomicUsize::new(0)),
@@ -60,13 +79,13 @@ fn lamport() -> Arc<Lamport> {
 }
 
 struct FastForward {
-    slots: Box<[AtomicU64]>,
+    slots: Box<Slots<AtomicU64>>,
     count: usize,
 }
 
 fn fast_forward() -> Arc<FastForward> {
     Arc::new(FastForward {
-        slots: (0..CAPACITY).map(|_| AtomicU64::new(0)).collect(),
+        slots: Slots::new(|| AtomicU64::new(0)),
         count: CAPACITY,
     })
 }
@@ -85,7 +104,7 @@ pub fn lamport_numbered(batches: usize, shift: usize) -> usize {
 
 #[inline(never)]
 fn lamport_send_numbers(
-    queue: &Arc<Lamport>,
+    queue: &Lamport,
     flags: &Flags,
     mut number: NonZeroU64,
     count: usize,
@@ -117,7 +136,7 @@ fn lamport_send_numbers(
 
 #[inline(never)]
 fn lamport_receive_numbers(
-    queue: &Arc<Lamport>,
+    queue: &Lamport,
     flags: &Flags,
     received: &mut [u64],
     count: usize,
@@ -174,7 +193,7 @@ fn records(shift: usize) -> Vec<Record> {
 
 #[inline(never)]
 fn lamport_send_times(
-    queue: &Arc<Lamport>,
+    queue: &Lamport,
     flags: &Flags,
     sent: &mut [Record],
     count: usize,
@@ -213,7 +232,7 @@ fn lamport_send_times(
 
 #[inline(never)]
 fn lamport_receive_times(
-    queue: &Arc<Lamport>,
+    queue: &Lamport,
     flags: &Flags,
     received: &mut [Record],
     count: usize,
@@ -267,7 +286,7 @@ pub fn fast_forward_numbered(batches: usize, shift: usize) -> usize {
 
 #[inline(never)]
 fn fast_forward_send_numbers(
-    queue: &Arc<FastForward>,
+    queue: &FastForward,
     flags: &Flags,
     mut next: usize,
     mut number: NonZeroU64,
@@ -302,7 +321,7 @@ fn fast_forward_send_numbers(
 
 #[inline(never)]
 fn fast_forward_receive_numbers(
-    queue: &Arc<FastForward>,
+    queue: &FastForward,
     flags: &Flags,
     mut next: usize,
     received: &mut [u64],
@@ -356,7 +375,7 @@ pub fn fast_forward_timed(batches: usize, shift: usize) -> usize {
 
 #[inline(never)]
 fn fast_forward_send_times(
-    queue: &Arc<FastForward>,
+    queue: &FastForward,
     flags: &Flags,
     mut next: usize,
     sent: &mut [Record],
@@ -398,7 +417,7 @@ fn fast_forward_send_times(
 
 #[inline(never)]
 fn fast_forward_receive_times(
-    queue: &Arc<FastForward>,
+    queue: &FastForward,
     flags: &Flags,
     mut next: usize,
     received: &mut [Record],

@@ -2,4 +2,5 @@
 
 pub mod clock;
 pub mod hca;
+pub mod named;
 pub mod queue;

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Bytes;
 
-/// The size of the huge pages asked for.
-const HUGE_PAGE: usize = 2 << 20;
+/// The size of the huge pages asked for, in bytes.
+pub const HUGE_PAGE: usize = 2 << 20;
 const HUGE_PAGE_BITS: u8 = 21;
 /// The smallest page on the machines this runs on; touching at this distance touches every page of any size.
 const SMALL_PAGE: usize = 4096;
@@ -80,8 +80,7 @@ pub enum BufferError {
     },
     /// Memory could not be mapped at all.
     #[error(
-        "mmap of {size} failed ({source}): ask for less to be kept (a smaller --burst, --size, --iterations or --duration), \
-         or use a machine with more memory"
+        "mmap of {size} failed ({source}): ask for less to be measured at a time, or use a machine with more memory"
     )]
     Map {
         /// What was asked for.
@@ -112,13 +111,22 @@ pub struct HugeBuffer {
 }
 
 impl HugeBuffer {
+    /// What a buffer for `length` bytes takes, and locks: whole pages.
+    pub fn length_for(length: Bytes, policy: HugePagePolicy) -> Bytes {
+        let wanted = length.0.clamp(1, u64::MAX / 2);
+        let page = match policy {
+            HugePagePolicy::Off => SMALL_PAGE,
+            HugePagePolicy::Required | HugePagePolicy::Try => HUGE_PAGE,
+        };
+        Bytes(wanted.next_multiple_of(page as u64))
+    }
+
     /// Maps at least `length` bytes, touches and locks them.
     ///
     /// # Errors
     /// When the memory cannot be had as the policy says, or cannot be locked.
     pub fn new(length: Bytes, policy: HugePagePolicy) -> Result<Self, BufferError> {
-        let wanted = usize::try_from(length.0).unwrap_or(usize::MAX / 2).max(1);
-        let rounded = wanted.next_multiple_of(HUGE_PAGE);
+        let rounded = Self::length_for(length, policy).0 as usize;
         if policy != HugePagePolicy::Off {
             let huge = MmapOptions::new()
                 .len(rounded)
@@ -140,7 +148,6 @@ impl HugeBuffer {
             }
         }
         if policy == HugePagePolicy::Off {
-            let rounded = wanted.next_multiple_of(SMALL_PAGE);
             let map = map_small(rounded)?;
             let _ = map.advise(memmap2::Advice::NoHugePage);
             return Self::touch_and_lock(map.into(), 0, rounded, None);

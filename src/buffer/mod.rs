@@ -5,7 +5,7 @@ mod mapping;
 mod payload;
 mod stamps;
 
-pub use mapping::{BufferError, HugeBuffer, HugePagePolicy, PageKind};
+pub use mapping::{BufferError, HUGE_PAGE, HugeBuffer, HugePagePolicy, PageKind};
 pub use payload::{Payload, PayloadBuffer, Slot, StampCursor};
 pub use stamps::{Arrival, Plain, StampBuffer};
 

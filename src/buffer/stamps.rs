@@ -48,6 +48,15 @@ pub struct StampBuffer<T: Plain> {
 }
 
 impl<T: Plain> StampBuffer<T> {
+    /// What the memory for `count` values takes, and locks.
+    pub fn length_for(count: usize, policy: HugePagePolicy) -> Bytes {
+        HugeBuffer::length_for(Self::bytes(count), policy)
+    }
+
+    fn bytes(count: usize) -> Bytes {
+        Bytes((count * size_of::<T>()) as u64)
+    }
+
     /// Memory for `count` values.
     ///
     /// # Errors
@@ -57,7 +66,7 @@ impl<T: Plain> StampBuffer<T> {
             assert!(align_of::<T>() <= 4096);
         }
         Ok(StampBuffer {
-            memory: HugeBuffer::new(Bytes((count * size_of::<T>()) as u64), policy)?,
+            memory: HugeBuffer::new(Self::bytes(count), policy)?,
             count,
             values: PhantomData,
         })

@@ -1,6 +1,6 @@
 //! Values of options that several commands take, from text.
 
-use crate::bench::hca::config::Named;
+use crate::bench::named::Named;
 
 /// One value of a fixed set.
 pub fn one<T: Named>(text: &str) -> Result<T, String> {

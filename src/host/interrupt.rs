@@ -11,7 +11,11 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signa
 use nix::sys::time::TimeSpec;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
+
+/// How often [`unless_requested`] looks for a signal.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// The number of the first signal that came, 0 before.
 static REQUESTED: AtomicI32 = AtomicI32::new(0);
@@ -45,6 +49,44 @@ pub fn requested() -> Option<Signal> {
     match REQUESTED.load(Ordering::Relaxed) {
         0 => None,
         number => Signal::try_from(number).ok(),
+    }
+}
+
+/// Does work that does not look for signals itself, however long it takes: in a thread of its own, which is left behind
+/// when a signal comes. Only a program that ends then may use it.
+///
+/// # Errors
+/// The signal.
+///
+/// # Panics
+/// When the work does.
+pub fn unless_requested<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Signal> {
+    unless(requested, work)
+}
+
+fn unless<T: Send + 'static>(
+    requested: impl Fn() -> Option<Signal>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Signal> {
+    let (give, take) = channel();
+    let worker = std::thread::spawn(move || {
+        // Nobody listens after a signal.
+        let _ = give.send(work());
+    });
+    loop {
+        if let Some(signal) = requested() {
+            return Err(signal);
+        }
+        match take.recv_timeout(LOOK) {
+            Ok(done) => return Ok(done),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => match worker.join() {
+                Err(panic) => std::panic::resume_unwind(panic),
+                Ok(()) => unreachable!("work that ends is sent"),
+            },
+        }
     }
 }
 
@@ -169,6 +211,26 @@ mod tests {
             }
         }
         assert!(matches!(in_child(both), WaitStatus::Exited(_, 42)));
+    }
+
+    #[test]
+    fn work_is_left_behind_when_a_signal_comes_and_else_done() {
+        use std::time::Instant;
+        let begun = Instant::now();
+        let signal = || (begun.elapsed() > Duration::from_millis(100)).then_some(Signal::SIGTERM);
+        let long = || std::thread::sleep(Duration::from_secs(30));
+        assert_eq!(unless(signal, long), Err(Signal::SIGTERM));
+        assert!(begun.elapsed() < Duration::from_secs(10));
+        assert_eq!(unless(|| None, || 7), Ok(7));
+    }
+
+    #[test]
+    fn work_that_panics_does_so_in_the_caller() {
+        let caught = std::panic::catch_unwind(|| {
+            // Without the message of the panic hook.
+            unless::<()>(|| None, || std::panic::resume_unwind(Box::new("work")))
+        });
+        assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"work"));
     }
 
     #[test]

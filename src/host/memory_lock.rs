@@ -170,6 +170,12 @@ pub fn lock_all() -> Result<(), HostError> {
     }
 }
 
+/// Locks what the process has mapped now, and nothing that it maps later; it is touched if it was not. Returns whether
+/// the kernel permitted it: the limit is as that of [`lock_all`].
+pub fn lock_present() -> bool {
+    mlockall(MlockAllFlags::MCL_CURRENT).is_ok()
+}
+
 /// The size of the address space of this process in bytes (VmSize), which is what [`lock_all`] locks.
 pub fn address_space_size() -> Option<u64> {
     SystemFiles::of_this_machine().kibibytes("proc/self/status", "VmSize")

@@ -26,7 +26,7 @@ pub mod idle_states;
 pub mod interrupt;
 pub mod kernel_tsc;
 #[cfg(test)]
-mod made_up;
+pub(crate) mod made_up;
 pub mod memory_lock;
 pub mod page_faults;
 mod perf_event;

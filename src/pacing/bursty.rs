@@ -6,9 +6,10 @@ use crate::time::{Clock, Ticks};
 
 /// Blocks of operations without a wait between them; the waits of a block are put off and made together behind it.
 ///
-/// Like [`ConstantRate`](super::ConstantRate) it counts the time from start to start: 20 operations at 100 ns that take
-/// 20 ns each are followed by a wait of 20 x (100 - 20) ns. A block that takes longer than its waits makes the next one
-/// late, which is counted as one miss.
+/// Like [`ConstantRate`](super::ConstantRate) it counts the time from start to start: a block begins as many intervals
+/// behind the one before as that has operations, whatever these took. Eight operations at an interval of 250 ns make a
+/// block every 2 us; if they are over after 300 ns, the remaining 1.7 us are waited. A block that is not over by then makes
+/// the next one late, which is one miss.
 #[derive(Debug, Clone, Copy)]
 pub struct Bursty {
     schedule: Schedule,

@@ -18,7 +18,7 @@ mod interval;
 mod jitter;
 mod schedule;
 #[cfg(test)]
-mod scripted;
+pub(crate) mod scripted;
 
 pub use bursty::Bursty;
 pub use constant_rate::ConstantRate;

@@ -11,6 +11,8 @@ pub const GAP_TO_SPREAD: f64 = 3.0;
 pub const GAP_TO_MEDIAN: f64 = 0.1;
 /// A group has at least so many runs: one alone is an outlier.
 pub const SMALLEST_GROUP: usize = 2;
+/// From so many runs on, one alone that is the lowest or the highest of all is no reason to overlook two groups.
+pub const RUNS_WITH_OUTLIER: usize = 7;
 
 /// Two groups of runs, far from each other.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -28,10 +30,31 @@ pub struct TwoModes {
 impl TwoModes {
     /// Parts the figures of several runs, in any order, at the largest gap between two neighbours that leaves a group of
     /// [`SMALLEST_GROUP`] on either side; `None` if there is no such gap or it is too small by [`GAP_TO_SPREAD`] or
-    /// [`GAP_TO_MEDIAN`].
+    /// [`GAP_TO_MEDIAN`]. Where there are [`RUNS_WITH_OUTLIER`], it is tried once more without the highest and without the
+    /// lowest, which then counts for the group on its side.
     pub fn of(figures: &[f64]) -> Option<Self> {
         let mut sorted = figures.to_vec();
         sorted.sort_by(f64::total_cmp);
+        let found = Self::of_sorted(&sorted);
+        if found.is_some() || sorted.len() < RUNS_WITH_OUTLIER {
+            return found;
+        }
+        let without_highest = Self::of_sorted(&sorted[..sorted.len() - 1]);
+        let without_lowest = || Self::of_sorted(&sorted[1..]);
+        without_highest
+            .map(|modes| TwoModes {
+                high_runs: modes.high_runs + 1,
+                ..modes
+            })
+            .or_else(|| {
+                without_lowest().map(|modes| TwoModes {
+                    low_runs: modes.low_runs + 1,
+                    ..modes
+                })
+            })
+    }
+
+    fn of_sorted(sorted: &[f64]) -> Option<Self> {
         let last = sorted.len().checked_sub(SMALLEST_GROUP)?;
         let gap_at = |place: usize| sorted[place] - sorted[place - 1];
         let place = (SMALLEST_GROUP..=last)
@@ -39,7 +62,7 @@ impl TwoModes {
         let (low, high) = sorted.split_at(place);
         let spread = |group: &[f64]| group[group.len() - 1] - group[0];
         let wide = gap_at(place) > GAP_TO_SPREAD * spread(low).max(spread(high));
-        let large = gap_at(place) > GAP_TO_MEDIAN * median(&sorted).abs();
+        let large = gap_at(place) > GAP_TO_MEDIAN * median(sorted).abs();
         (wide && large).then(|| TwoModes {
             low: median(low),
             low_runs: low.len(),
@@ -83,6 +106,23 @@ mod tests {
         assert_eq!(TwoModes::of(&[40.0, 41.0, 42.0, 40.0, 400.0]), None);
         // It does not hide two groups either, unless it belongs to one and makes that wide.
         assert!(TwoModes::of(&[40.0, 40.0, 80.0, 81.0, 82.0]).is_some());
+    }
+
+    #[test]
+    fn one_run_apart_does_not_hide_two_modes() {
+        let mut figures = [[40.0; 7].as_slice(), &[80.0; 6]].concat();
+        figures.push(400.0);
+        let modes = TwoModes::of(&figures).unwrap();
+        assert_eq!((modes.low, modes.low_runs), (40.0, 7));
+        assert_eq!((modes.high, modes.high_runs), (80.0, 7));
+        *figures.last_mut().unwrap() = 1.0;
+        let modes = TwoModes::of(&figures).unwrap();
+        assert_eq!((modes.low_runs, modes.high_runs), (8, 6));
+        // Nor does it make two of one.
+        assert_eq!(
+            TwoModes::of(&[1.0, 40.0, 41.0, 42.0, 43.0, 44.0, 400.0]),
+            None
+        );
     }
 
     #[test]

@@ -4,16 +4,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bench::named::Named;
 use crate::buffer::HugePagePolicy;
 use crate::time::{ClockKind, Nanos, TscKilohertz};
-
-/// A setting that has a fixed set of named values.
-pub trait Named: Copy + Sized + 'static {
-    /// All values, in the order of the documentation.
-    const ALL: &'static [Self];
-    /// The value's name on the command line and in results.
-    fn name(self) -> &'static str;
-}
 
 macro_rules! named {
     ($(#[$outer:meta])* $kind:ident { $($(#[$inner:meta])* $variant:ident = $name:literal),+ $(,)? }) => {
@@ -99,28 +92,6 @@ impl Switch {
     /// Whether it is on.
     pub fn is_on(self) -> bool {
         self == Switch::On
-    }
-}
-
-impl Named for ClockKind {
-    const ALL: &'static [Self] = &[
-        ClockKind::Monotonic,
-        ClockKind::MonotonicRaw,
-        ClockKind::Tsc,
-    ];
-    fn name(self) -> &'static str {
-        ClockKind::name(self)
-    }
-}
-
-impl Named for HugePagePolicy {
-    const ALL: &'static [Self] = &[
-        HugePagePolicy::Required,
-        HugePagePolicy::Try,
-        HugePagePolicy::Off,
-    ];
-    fn name(self) -> &'static str {
-        HugePagePolicy::name(self)
     }
 }
 

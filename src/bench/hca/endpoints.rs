@@ -71,7 +71,7 @@ pub enum EndpointError {
     #[error(transparent)]
     Verbs(#[from] VerbsError),
     /// For want of memory.
-    #[error(transparent)]
+    #[error("memory for --burst messages of --size bytes: {0}")]
     Buffer(#[from] BufferError),
     /// In placing the memory.
     #[error(transparent)]

@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::config::{Named, Operation, Poll, Service, Sweep, Switch, Timestamp};
+use super::config::{Operation, Poll, Service, Sweep, Switch, Timestamp};
+use crate::bench::named::Named;
 use crate::time::{ClockKind, Nanos};
 
 /// One combination of settings.

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::choice::{ChoiceError, ChosenPort, Pair, choose};
-use super::config::{Config, Named, Poll, Service, Timestamp};
+use super::config::{Config, Poll, Service, Timestamp};
 use super::endpoints::{EndpointError, GLOBAL_ROUTE_HEADER, queue_pair_lengths};
 use super::floor::{FloorError, measure_floor};
 use super::plan::{Limits, Plan, Point};
@@ -13,6 +13,7 @@ use super::result::{InstrumentCosts, Message, PointResult};
 use super::session::{GRACE, Session, Tally};
 use super::threads::ThreadError;
 use super::uc_route::{RouteRefused, choose_route};
+use crate::bench::named::Named;
 use crate::buffer::{Arrival, Bytes, HugePagePolicy, PayloadBuffer};
 use crate::cm::{CmError, EventChannel, UcRoute};
 use crate::host::{

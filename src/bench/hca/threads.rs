@@ -73,7 +73,7 @@ pub enum ThreadError {
     #[error(transparent)]
     Host(#[from] HostError),
     /// It has no memory.
-    #[error(transparent)]
+    #[error("memory for --burst messages of --size bytes: {0}")]
     Buffer(#[from] BufferError),
     /// Receive requests cannot be posted.
     #[error(transparent)]

@@ -65,9 +65,10 @@ pub fn choose_route(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::hca::config::{Named, Sweep};
+    use crate::bench::hca::config::Sweep;
     use crate::bench::hca::plan::LeftOut;
     use crate::bench::hca::plan::tests::single;
+    use crate::bench::named::Named;
 
     fn plan(services: &[Service]) -> Plan {
         Plan::new(&Sweep {

@@ -63,6 +63,11 @@ impl EndLoad {
         seed: 0,
     };
 
+    /// The jitter in per cent, as it was given: a share such as 0.07 is not exact, and its hundredfold would show that.
+    pub fn jitter_percent(&self) -> f64 {
+        (self.jitter * 1e10).round() / 1e8
+    }
+
     /// The longest time that passes between two operations.
     pub fn longest_pause(&self) -> Duration {
         let mean_ns = match self.load {
@@ -108,7 +113,7 @@ impl fmt::Display for EndLoad {
             Load::Bursty { wait_ns, burst } => write!(formatter, "burst{burst}x{wait_ns}ns")?,
         }
         if self.jitter > 0.0 {
-            write!(formatter, "+-{}pc", self.jitter * 100.0)?;
+            write!(formatter, "+-{}pc", self.jitter_percent())?;
         }
         Ok(())
     }
@@ -219,5 +224,27 @@ impl Config {
     /// Elements of a run, with those that warm up.
     pub fn elements(&self) -> u64 {
         self.count + self.warmup
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn per_cents_are_written_as_they_were_given() {
+        for percent in 1..=100 {
+            let load = EndLoad {
+                load: Load::ConstantWait { wait_ns: 100.0 },
+                jitter: f64::from(percent) / 100.0,
+                seed: 1,
+            };
+            assert_eq!(load.to_string(), format!("wait100ns+-{percent}pc"));
+        }
+        let finer = EndLoad {
+            jitter: 0.000_012_5,
+            ..EndLoad::NONE
+        };
+        assert_eq!(finer.jitter_percent(), 0.001_25);
     }
 }

@@ -1,6 +1,6 @@
 //! What the two threads of a run and their supervisor tell each other, and how long anyone waits.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// A value on a cache line of its own (two, as processors fetch them in pairs).
@@ -8,9 +8,41 @@ use std::time::{Duration, Instant};
 #[repr(align(128))]
 struct Apart<T>(T);
 
-/// Shared by the threads of a run. While the loops run it is only read, and written when an end is done or told to stop.
+/// Signs of life of an end: its thread counts them up, and only the supervisor looks. One is given where a loop looks
+/// around anyway, and at the beginning of each pause; none while an operation of the queue lasts.
+#[derive(Debug, Default)]
+pub struct Pulse(Apart<AtomicU64>);
+
+impl Pulse {
+    /// The end has taken the queue apart for all that matters.
+    const OVER: u64 = u64::MAX;
+
+    /// Gives a sign. Relaxed, as the supervisor learns nothing else from it; a load and a store, because nobody else stores.
+    #[inline(always)]
+    pub fn beat(&self) {
+        let count = self.0.0.load(Ordering::Relaxed);
+        self.0.0.store(count + 1, Ordering::Relaxed);
+    }
+
+    /// The last sign: no operation of the queue follows.
+    pub fn end(&self) {
+        self.0.0.store(Self::OVER, Ordering::Relaxed);
+    }
+
+    /// How many signs there were: none before the end is ready, `None` behind the last operation.
+    pub fn beats(&self) -> Option<u64> {
+        Some(self.0.0.load(Ordering::Relaxed)).filter(|count| *count != Self::OVER)
+    }
+}
+
+/// Shared by the threads of a run. While the loops run it is only read but for the pulses, which nobody but the supervisor
+/// reads, and written when an end is done or told to stop.
 #[derive(Debug, Default)]
 pub struct Control {
+    /// The sender's signs of life.
+    pub sender: Pulse,
+    /// The receiver's.
+    pub receiver: Pulse,
     ready: Apart<AtomicU32>,
     stop: Apart<AtomicBool>,
     sender_done: Apart<AtomicBool>,
@@ -68,6 +100,26 @@ impl Control {
 }
 
 impl Control {
+    /// Every so many elements: gives a sign of life, and tells whether the sender is to leave and why.
+    #[cold]
+    #[inline(never)]
+    pub fn look_of_sender(&self) -> Option<Ending> {
+        self.sender.beat();
+        match (self.stopped(), self.receiver_done()) {
+            (true, _) => Some(Ending::Stopped),
+            (false, true) => Some(Ending::OtherDone),
+            (false, false) => None,
+        }
+    }
+
+    /// The same for the receiver.
+    #[cold]
+    #[inline(never)]
+    pub fn look_of_receiver(&self) -> Option<Ending> {
+        self.receiver.beat();
+        self.stopped().then_some(Ending::Stopped)
+    }
+
     /// Whether the sender is to leave: nobody takes what it still has.
     #[inline(always)]
     pub fn sender_is_over(&self) -> bool {
@@ -82,8 +134,10 @@ pub enum Ending {
     Complete,
     /// It was told to.
     Stopped,
-    /// Nothing went through for too long.
+    /// Nothing went through for as long as it may take.
     GaveUp,
+    /// The other end was done, and nothing more went through.
+    OtherDone,
 }
 
 /// A look at the time and at [`Control`] is made every so many failed attempts.
@@ -109,6 +163,12 @@ impl Patience {
         }
     }
 
+    /// A loop begins: what was waited for before does not count, whatever number of elements that was at.
+    #[inline(always)]
+    pub fn begin(&mut self) {
+        self.waiting = None;
+    }
+
     /// How long the end has waited since `done` elements had gone through, which it says again at each look.
     fn waited(&mut self, done: u64) -> Duration {
         match self.waiting {
@@ -124,12 +184,13 @@ impl Patience {
     #[cold]
     #[inline(never)]
     pub fn end_of_sender(&mut self, control: &Control, done: u64) -> Option<Ending> {
+        control.sender.beat();
         if control.stopped() {
             Some(Ending::Stopped)
-        } else if control.receiver_done() || self.waited(done) >= self.limit {
-            Some(Ending::GaveUp)
+        } else if control.receiver_done() {
+            Some(Ending::OtherDone)
         } else {
-            None
+            (self.waited(done) >= self.limit).then_some(Ending::GaveUp)
         }
     }
 
@@ -137,15 +198,16 @@ impl Patience {
     #[cold]
     #[inline(never)]
     pub fn end_of_receiver(&mut self, control: &Control, done: u64) -> Option<Ending> {
-        let limit = if control.sender_done() {
-            self.limit.min(AFTER_SENDER)
+        control.receiver.beat();
+        let (limit, ending) = if control.sender_done() {
+            (self.limit.min(AFTER_SENDER), Ending::OtherDone)
         } else {
-            self.limit
+            (self.limit, Ending::GaveUp)
         };
         if control.stopped() {
             Some(Ending::Stopped)
         } else {
-            (self.waited(done) >= limit).then_some(Ending::GaveUp)
+            (self.waited(done) >= limit).then_some(ending)
         }
     }
 }
@@ -169,15 +231,33 @@ mod tests {
     }
 
     #[test]
+    fn what_was_waited_for_in_a_loop_does_not_count_in_the_next() {
+        let control = Control::default();
+        let mut patience = Patience::new(LIMIT);
+        patience.begin();
+        assert_eq!(patience.end_of_receiver(&control, 0), None);
+        std::thread::sleep(2 * LIMIT);
+        patience.begin();
+        assert_eq!(patience.end_of_receiver(&control, 0), None);
+        assert_eq!(
+            (control.receiver.beats(), control.sender.beats()),
+            (Some(2), Some(0))
+        );
+    }
+
+    #[test]
     fn nobody_waits_for_an_end_that_is_done() {
         let control = Control::default();
         let mut patience = Patience::new(Duration::from_secs(3600));
         control.set_receiver_done();
-        assert_eq!(patience.end_of_sender(&control, 5), Some(Ending::GaveUp));
+        assert_eq!(patience.end_of_sender(&control, 5), Some(Ending::OtherDone));
         control.set_sender_done();
         assert_eq!(patience.end_of_receiver(&control, 5), None);
         std::thread::sleep(2 * AFTER_SENDER);
-        assert_eq!(patience.end_of_receiver(&control, 5), Some(Ending::GaveUp));
+        assert_eq!(
+            patience.end_of_receiver(&control, 5),
+            Some(Ending::OtherDone)
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The processor's own counters over the loop of a thread, through `perf_event_open(2)`.
 //!
-//! They count the whole loop, warm-up included: reading them around each operation would be a system call, a hundred
-//! times as long as what it measures.
+//! They count the loop of the elements that count, and nothing around it: reading them around each operation would be a
+//! system call, a hundred times as long as what it measures.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use perf_event::{Builder, Counter, Group};
 use serde::Serialize;
 
 /// What a thread's loop took, in user space.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Processor cycles.
     pub cycles: u64,
@@ -88,14 +88,29 @@ impl Counters {
         let members = [open(first)?, open(second)?, open(third)?, open(fourth)?];
         Ok(Counters { group, members })
     }
+}
 
-    /// Counts while `work` runs.
+/// Counters that run only while they are told to.
+pub trait Counting {
+    /// Lets them run.
     ///
     /// # Errors
-    /// When they could not be started or read, or did not count all the time.
-    pub fn during<R>(&mut self, work: impl FnOnce() -> R) -> Result<(R, Counts), CounterError> {
-        self.group.enable().map_err(CounterError::Unreadable)?;
-        let result = work();
+    /// When they cannot be started.
+    fn start(&mut self) -> Result<(), CounterError>;
+
+    /// Stops them; returns what was counted.
+    ///
+    /// # Errors
+    /// When they cannot be stopped or read, or did not count all the time.
+    fn stop(&mut self) -> Result<Counts, CounterError>;
+}
+
+impl Counting for Counters {
+    fn start(&mut self) -> Result<(), CounterError> {
+        self.group.enable().map_err(CounterError::Unreadable)
+    }
+
+    fn stop(&mut self) -> Result<Counts, CounterError> {
         self.group.disable().map_err(CounterError::Unreadable)?;
         let data = self.group.read().map_err(CounterError::Unreadable)?;
         if let (Some(enabled), Some(running)) = (data.time_enabled(), data.time_running())
@@ -106,13 +121,12 @@ impl Counters {
         }
         let [cycles, instructions, cache_misses, branch_misses] =
             self.members.each_ref().map(|member| data[member]);
-        let counts = Counts {
+        Ok(Counts {
             cycles,
             instructions,
             cache_misses,
             branch_misses,
-        };
-        Ok((result, counts))
+        })
     }
 }
 
@@ -122,7 +136,7 @@ mod tests {
     use perf_event::events::Software;
 
     #[test]
-    fn what_runs_is_counted_and_what_runs_before_is_not() {
+    fn what_runs_in_between_is_counted_and_nothing_else() {
         // Events of the kernel, which every machine has.
         let opened = Counters::of([
             Software::TASK_CLOCK,
@@ -142,7 +156,10 @@ mod tests {
             std::hint::black_box(&map);
         };
         touch(1000);
-        let ((), counts) = counters.during(|| touch(50)).unwrap();
+        counters.start().unwrap();
+        touch(50);
+        let counts = counters.stop().unwrap();
+        touch(1000);
         assert!(counts.cycles > 0, "{counts:?}");
         assert!((1..500).contains(&counts.instructions), "{counts:?}");
     }

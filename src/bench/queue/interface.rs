@@ -7,8 +7,12 @@ pub trait Sender<T>: Send {
     /// Puts an element in; `false` when the queue is full, and the element was not taken.
     fn enqueue(&mut self, element: T) -> bool;
 
-    /// Makes visible what was enqueued and is held back, in queues that hand over in batches. The runner calls it when
-    /// it pauses and after the last element; it does not belong to an enqueue.
+    /// Whether the queue hands over in batches, so that [`flush`](Self::flush) has something to do.
+    const HOLDS_BACK: bool = false;
+
+    /// Makes visible what was enqueued and is held back, in queues that [hand over in batches](Self::HOLDS_BACK). The
+    /// runner calls it when it pauses and after the last element. Before a pause its time belongs to the enqueue: it is
+    /// what other queues do in each.
     #[inline(always)]
     fn flush(&mut self) {}
 }

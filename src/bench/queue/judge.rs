@@ -7,12 +7,41 @@ use std::collections::HashSet;
 
 use serde::Serialize;
 
+/// What was seen of a run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Seen<'a> {
+    /// The stamps that were put in.
+    pub sent: &'a [u64],
+    /// Those that came out while the receiver was in its loop.
+    pub received: &'a [u64],
+    /// Those that came out when both ends had left their loops.
+    pub leftovers: &'a [u64],
+    /// Elements with other words than those of their stamp.
+    pub damaged: u64,
+    /// Whether an end left because nothing went through for `--timeout`.
+    pub gave_up: bool,
+}
+
+/// How a run went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// What was put in came out as it should.
+    Clean,
+    /// It did not: the queue is broken.
+    Wrong,
+    /// Nothing went through for too long; what did was in order. A CPU was taken away, or the queue is stuck.
+    GaveUp,
+    /// The clock did not tell elements apart.
+    Unjudged,
+}
+
 /// What is wrong with what came out; all zero when nothing is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Verdict {
     /// Elements that were put in.
     pub sent: u64,
-    /// Elements that came out.
+    /// Elements that came out while the receiver waited for them.
     pub received: u64,
     /// Put in, and never came out.
     pub lost: u64,
@@ -24,61 +53,93 @@ pub struct Verdict {
     pub invented: u64,
     /// Came out with other words than those of their stamp.
     pub damaged: u64,
+    /// Came out only after the receiver had left, because it saw none although the sender was done.
+    pub belated: u64,
     /// Put in with a stamp not later than that of the one before, because the clock stood still: nobody can tell them
     /// apart, so the run cannot be judged.
     pub indistinguishable: u64,
+    /// Whether an end left because nothing went through for `--timeout`.
+    pub gave_up: bool,
 }
 
 impl Verdict {
-    /// Compares the stamps put in with those that came out, `damaged` of which had other words than they should.
-    pub fn of(sent: &[u64], received: &[u64], damaged: u64) -> Self {
+    /// Compares the stamps put in with those that came out.
+    pub fn of(seen: Seen<'_>) -> Self {
+        let Seen {
+            sent,
+            received,
+            leftovers,
+            damaged,
+            gave_up,
+        } = seen;
         let mut verdict = Verdict {
             sent: sent.len() as u64,
             received: received.len() as u64,
             damaged,
             indistinguishable: sent.windows(2).filter(|pair| pair[1] <= pair[0]).count() as u64,
+            gave_up,
             ..Verdict::default()
         };
-        if sent == received || verdict.indistinguishable > 0 {
+        if (sent == received && leftovers.is_empty()) || verdict.indistinguishable > 0 {
             return verdict;
         }
-        let mut seen = HashSet::with_capacity(received.len());
+        let mut known = HashSet::with_capacity(received.len());
         let mut latest = 0;
-        for stamp in received {
+        for (index, stamp) in received.iter().chain(leftovers).enumerate() {
             let Ok(place) = sent.binary_search(stamp) else {
                 verdict.invented += 1;
                 continue;
             };
-            if !seen.insert(place) {
+            if !known.insert(place) {
                 verdict.duplicated += 1;
-            } else if place < latest {
+                continue;
+            }
+            if place < latest {
                 verdict.reordered += 1;
             } else {
                 latest = place;
             }
+            // An end that gave up left before its time.
+            verdict.belated += u64::from(index >= received.len() && !gave_up);
         }
-        verdict.lost = (sent.len() - seen.len()) as u64;
+        verdict.lost = (sent.len() - known.len()) as u64;
         verdict
     }
 
-    /// Whether `expected` elements went in and came out as they should.
-    pub fn is_clean(&self, expected: u64) -> bool {
-        let clean = Verdict {
-            sent: expected,
-            received: expected,
-            ..Verdict::default()
-        };
-        *self == clean
+    /// How a run went in which `expected` elements should have gone in and come out.
+    pub fn outcome(&self, expected: u64) -> Outcome {
+        let faults = [
+            self.lost,
+            self.duplicated,
+            self.reordered,
+            self.invented,
+            self.damaged,
+            self.belated,
+        ];
+        if self.indistinguishable > 0 {
+            Outcome::Unjudged
+        } else if faults.iter().any(|&count| count > 0) {
+            Outcome::Wrong
+        } else if self.gave_up || (self.sent, self.received) != (expected, expected) {
+            Outcome::GaveUp
+        } else {
+            Outcome::Clean
+        }
     }
 
     /// What is wrong, in words; of `expected` elements.
     pub fn in_words(&self, expected: u64) -> String {
-        let mut found: Vec<String> = [
+        let found: Vec<String> = [
+            (expected.saturating_sub(self.sent), "never enqueued"),
             (self.lost, "lost"),
             (self.duplicated, "duplicated"),
             (self.reordered, "out of order"),
             (self.invented, "never put in"),
             (self.damaged, "with other words than were put in"),
+            (
+                self.belated,
+                "to be had only after the receiver had waited for them in vain",
+            ),
             (
                 self.indistinguishable,
                 "not to be told apart, because the clock stood still",
@@ -88,11 +149,8 @@ impl Verdict {
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
-        if self.sent != expected {
-            found.insert(0, format!("{} never enqueued", expected - self.sent));
-        }
         if found.is_empty() {
-            return "nothing is wrong".to_owned();
+            return format!("of {expected} elements {} came out", self.received);
         }
         format!("of {expected} elements {}", found.join(", "))
     }
@@ -103,16 +161,25 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const SENT: [u64; 4] = [10, 20, 30, 40];
+
     fn verdict(received: &[u64]) -> Verdict {
-        Verdict::of(&[10, 20, 30, 40], received, 0)
+        Verdict::of(Seen {
+            sent: &SENT,
+            received,
+            ..Seen::default()
+        })
     }
 
     #[test]
     fn what_came_out_as_it_went_in_is_clean() {
         let verdict = verdict(&[10, 20, 30, 40]);
-        assert!(verdict.is_clean(4));
-        assert!(!verdict.is_clean(5));
-        assert!(!Verdict::of(&[10], &[10], 1).is_clean(1));
+        assert_eq!(verdict.outcome(4), Outcome::Clean);
+        let damaged = Verdict {
+            damaged: 1,
+            ..verdict
+        };
+        assert_eq!(damaged.outcome(4), Outcome::Wrong);
     }
 
     #[test]
@@ -139,9 +206,56 @@ mod tests {
 
     #[test]
     fn a_clock_that_stood_still_leaves_nothing_to_judge() {
-        let verdict = Verdict::of(&[10, 10], &[10, 10], 0);
+        let stamps = [10, 10];
+        let verdict = Verdict::of(Seen {
+            sent: &stamps,
+            received: &stamps,
+            ..Seen::default()
+        });
         assert_eq!(verdict.indistinguishable, 1);
-        assert!(!verdict.is_clean(2));
+        assert_eq!(verdict.outcome(2), Outcome::Unjudged);
+    }
+
+    #[test]
+    fn what_comes_out_when_the_receiver_has_left_does_not_count_as_received() {
+        let seen = Seen {
+            sent: &SENT,
+            received: &SENT[..2],
+            leftovers: &SENT[2..],
+            ..Seen::default()
+        };
+        let verdict = Verdict::of(seen);
+        assert_eq!((verdict.received, verdict.belated, verdict.lost), (2, 2, 0));
+        assert_eq!(verdict.outcome(4), Outcome::Wrong);
+        // One beyond the last is a fault as well.
+        let twice = Verdict::of(Seen {
+            received: &SENT,
+            leftovers: &[40],
+            ..seen
+        });
+        assert_eq!((twice.duplicated, twice.outcome(4)), (1, Outcome::Wrong));
+    }
+
+    #[test]
+    fn a_stall_is_no_fault_of_the_queue_and_no_clean_run_either() {
+        let seen = Seen {
+            sent: &SENT,
+            received: &SENT[..2],
+            leftovers: &SENT[2..],
+            gave_up: true,
+            ..Seen::default()
+        };
+        let stalled = Verdict::of(seen);
+        assert_eq!(stalled.outcome(9), Outcome::GaveUp);
+        assert_eq!(stalled.in_words(9), "of 9 elements 5 never enqueued");
+        // It gave up, and then all the rest came.
+        assert_eq!(stalled.outcome(4), Outcome::GaveUp);
+        // Also where an end gave up, no element may be lost.
+        let lossy = Verdict::of(Seen {
+            leftovers: &SENT[3..],
+            ..seen
+        });
+        assert_eq!((lossy.lost, lossy.outcome(9)), (1, Outcome::Wrong));
     }
 
     proptest! {
@@ -158,8 +272,8 @@ mod tests {
                     _ => {}
                 }
             }
-            let verdict = Verdict::of(&sent, &received, 0);
-            prop_assert_eq!(verdict.is_clean(count), sent == received);
+            let verdict = Verdict::of(Seen { sent: &sent, received: &received, ..Seen::default() });
+            prop_assert_eq!(verdict.outcome(count) == Outcome::Clean, sent == received);
             // Each of what came out is in its place or has a fault, and what did not come out is lost.
             let once: std::collections::HashSet<_> = received.iter().filter(|stamp| sent.contains(stamp)).collect();
             prop_assert_eq!(verdict.lost as usize, sent.len() - once.len());

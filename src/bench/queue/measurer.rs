@@ -21,11 +21,23 @@ pub trait Measurer {
     /// The attempt succeeded; `stamp` is what the element carries.
     fn post<C: Clock>(&mut self, clock: &C, stamp: u64);
 
+    /// Does what belongs to the operation noted last, but comes behind it.
+    #[inline(always)]
+    fn beside<C: Clock>(&mut self, _clock: &C, work: impl FnOnce()) {
+        work();
+    }
+
     /// Operations noted so far.
     fn noted(&self) -> usize;
+
+    /// Operations so far of which something came [behind](Self::beside), and was timed.
+    fn extended(&self) -> usize {
+        0
+    }
 }
 
-/// One operation: what the element carries, and the time before and after the attempt that succeeded.
+/// One operation: what the element carries, and the time before and after the attempt that succeeded. What came behind it
+/// has moved the time after it by as much as that took.
 pub type Record = [Ticks; 3];
 
 /// The clock before and after each operation. Where failed attempts are measured, the time before is that of the first
@@ -35,6 +47,7 @@ pub struct Timed<'a> {
     records: &'a mut [Record],
     measures_failed: bool,
     noted: usize,
+    extended: usize,
     before: Ticks,
 }
 
@@ -45,6 +58,7 @@ impl<'a> Timed<'a> {
             records,
             measures_failed,
             noted: 0,
+            extended: 0,
             before: Ticks(0),
         }
     }
@@ -75,8 +89,24 @@ impl Measurer for Timed<'_> {
         }
     }
 
+    #[inline(always)]
+    fn beside<C: Clock>(&mut self, clock: &C, work: impl FnOnce()) {
+        let before = clock.now();
+        work();
+        let after = clock.now();
+        let last = self.noted.checked_sub(1);
+        if let Some([_, _, end]) = last.and_then(|last| self.records.get_mut(last)) {
+            end.0 = (end.0).wrapping_add(after.0.wrapping_sub(before.0));
+            self.extended += 1;
+        }
+    }
+
     fn noted(&self) -> usize {
         self.noted
+    }
+
+    fn extended(&self) -> usize {
+        self.extended
     }
 }
 

@@ -5,8 +5,8 @@
 //! | what a queue is, and what goes through it | [`interface`], [`element`] |
 //! | the queues, one file each, and their list | [`queues`], [`registry`] |
 //! | the hot loops | [`runner`], with a [`measurer`] and a waiter of [`crate::pacing`]; [`control`] ends them |
-//! | a run: two threads, and what comes of it | [`judge`], [`analysis`], [`counters`] |
-//! | all runs | [`config`], [`plan`], [`run`], [`result`] |
+//! | a run: two threads, their supervisor, and what comes of it | `threads`, `supervisor`, [`judge`], [`analysis`], [`floor`], [`counters`] |
+//! | all runs | [`config`], [`plan`], [`memory`], [`run`], [`result`] |
 //!
 //! Time is taken on either side of an operation, on one clock for both ends. Not measured: blocking, more than one thread
 //! at an end, and what an application does with an element.
@@ -16,9 +16,11 @@ pub mod config;
 pub mod control;
 pub mod counters;
 pub mod element;
+pub mod floor;
 pub mod interface;
 pub mod judge;
 pub mod measurer;
+pub mod memory;
 pub mod plan;
 pub mod queues;
 pub mod registry;
@@ -26,6 +28,7 @@ pub mod result;
 pub mod run;
 pub mod runner;
 mod slots;
+mod supervisor;
 mod sync;
 mod threads;
 

@@ -13,6 +13,9 @@ use crate::host::CoreRelation;
 /// The offered rates of a load curve, in per cent of saturation.
 pub const CURVE_PERCENTS: [u32; 14] = [1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 100];
 
+/// More than any sender can keep, stamps and all: a thousandth of a nanosecond from start to start.
+const UNREACHABLE_RATE_PER_S: f64 = 1e12;
+
 /// The CPUs of both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub struct Cpus {
@@ -163,10 +166,17 @@ impl Plan {
 }
 
 impl Point {
-    /// The same queue as fast as its ends can.
+    /// The same queue as fast as its ends can under the loop that offers the rates of a load curve: with a schedule that
+    /// is always late. Without one the sender would have fewer stamps to take, and rates would be offered that the
+    /// instrument itself cannot keep.
     pub fn at_saturation(&self) -> Self {
         Point {
-            sender: EndLoad::NONE,
+            sender: EndLoad {
+                load: Load::ConstantRate {
+                    rate_per_s: UNREACHABLE_RATE_PER_S,
+                },
+                ..self.sender
+            },
             percent_of_saturation: None,
             ..self.clone()
         }
@@ -264,7 +274,10 @@ mod tests {
     #[test]
     fn a_curve_goes_from_one_per_cent_to_saturation() {
         let mut sweep = sweep(&[any_queue()]);
-        sweep.curve = Some(EndLoad::NONE);
+        sweep.curve = Some(EndLoad {
+            jitter: 0.1,
+            ..EndLoad::NONE
+        });
         let plan = Plan::new(&sweep);
         assert_eq!(plan.points.len(), 2 * CURVE_PERCENTS.len());
         let rates: Vec<f64> = plan.points[..CURVE_PERCENTS.len()]
@@ -276,6 +289,13 @@ mod tests {
             .collect();
         assert_eq!((rates[0], rates[rates.len() - 1]), (2e5, 2e7));
         assert!(rates.is_sorted());
+        // Saturation is found by the loop that offers these rates, jitter included.
+        let point = &plan.points[0];
+        let fastest = point.at_saturation();
+        let offered = point.with_saturation(1e6);
+        let kind = |point: &Point| std::mem::discriminant(&point.sender.load);
+        assert_eq!(kind(&fastest), kind(&offered));
+        assert_eq!(fastest.sender.jitter, 0.1);
     }
 
     #[test]

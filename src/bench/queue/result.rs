@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::counters::Counts;
-use super::judge::Verdict;
+use super::floor::Floors;
+use super::judge::{Outcome, Verdict};
 use super::plan::Point;
 use crate::buffer::PageKind;
 use crate::host::{PageFaults, PlacementWarning};
@@ -12,7 +13,7 @@ use crate::time::StampCost;
 
 /// Something for each end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Ends<T> {
+pub struct PerEnd<T> {
     /// The sender's.
     pub sender: T,
     /// The receiver's.
@@ -47,22 +48,32 @@ pub struct Times {
 /// One run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunResult {
-    /// The times, if they were measured and the elements came out as they should.
+    /// How it went: only a clean run has figures.
+    pub outcome: Outcome,
+    /// Elements that count: those after the warm-up.
+    pub elements: u64,
+    /// The times, if they were measured.
     pub times: Option<Times>,
     /// Elements a second through the queue, by the receiver's clock.
-    pub throughput_per_s: f64,
-    /// Attempts that failed because the queue was full or empty, warm-up included.
-    pub failed: Ends<u64>,
-    /// Operations that were already due when the one before them ended, warm-up included.
-    pub missed: Ends<u64>,
+    pub throughput_per_s: Option<f64>,
+    /// Attempts that failed because the queue was full or empty.
+    pub failed: PerEnd<u64>,
+    /// Operations, or blocks, that were already due when the one before them ended.
+    pub missed: PerEnd<u64>,
     /// What a time stamp cost on the CPU of each end right before the run.
-    pub stamp: Ends<StampCost>,
+    pub stamp: PerEnd<StampCost>,
+    /// What the loops measure without a queue, where times are measured.
+    pub floors: Option<Floors>,
+    /// Enqueues whose time holds handing over what the queue had held back, before a pause.
+    pub handed_over: u64,
     /// Page faults in the loops, after the warm-up.
-    pub page_faults: Ends<PageFaults>,
+    pub page_faults: PerEnd<PageFaults>,
     /// The pages in which the stamps were noted.
-    pub pages: Ends<PageKind>,
-    /// The processor's counters, if they were asked for, warm-up included.
-    pub counters: Option<Ends<Counts>>,
+    pub pages: PerEnd<PageKind>,
+    /// Whether the memory of the queue was locked: with a small limit it is only touched.
+    pub queue_locked: bool,
+    /// The processor's counters, if they were asked for.
+    pub counters: Option<PerEnd<Counts>>,
     /// Whether all came out as it went in.
     pub verdict: Verdict,
 }
@@ -80,7 +91,7 @@ pub struct ElementRow {
     pub t_stamp_ns: u64,
     /// Before the enqueue that succeeded.
     pub t_enqueue_ns: u64,
-    /// After it.
+    /// After it; moved by as long as handing over took, where that belongs to it.
     pub t_enqueued_ns: u64,
     /// Before the dequeue that succeeded.
     pub t_dequeue_ns: u64,
@@ -120,6 +131,34 @@ pub struct PointResult {
     pub placement_warnings: Vec<PlacementWarning>,
     /// Why it failed, if it did: a queue that loses elements, or worse.
     pub failure: Option<String>,
+}
+
+impl PointResult {
+    /// A point before its first run.
+    pub fn of(point: Point) -> Self {
+        PointResult {
+            point,
+            saturation_per_s: None,
+            runs: Vec::new(),
+            histograms: Histograms::default(),
+            elements: Vec::new(),
+            placement_warnings: Vec::new(),
+            failure: None,
+        }
+    }
+
+    /// The runs that figures may be made of: none if one of them failed, because who is wrong once is not to be believed.
+    pub fn figures(&self) -> &[RunResult] {
+        match self.failure {
+            None => &self.runs,
+            Some(_) => &[],
+        }
+    }
+
+    /// How its runs went: as the last one, because none is made after one that failed; `None` without any.
+    pub fn outcome(&self) -> Option<Outcome> {
+        self.runs.last().map(|run| run.outcome)
+    }
 }
 
 /// A figure over the runs of a point.
@@ -163,6 +202,7 @@ pub(crate) mod made_up {
     //! Runs for tests of what is made of them.
 
     use super::*;
+    use crate::bench::queue::floor::Floor;
 
     /// A clean run in which each enqueue took so many nanoseconds, each dequeue twice and each latency ten times as many.
     pub(crate) fn run(enqueue_ns: i64) -> RunResult {
@@ -171,7 +211,13 @@ pub(crate) mod made_up {
             cost_ns: 12.5,
             resolution_ns: Some(1.0),
         };
+        let floor = |min_ns: i64| Floor {
+            min_ns,
+            p50_ns: min_ns as f64 + 0.5,
+        };
         RunResult {
+            outcome: Outcome::Clean,
+            elements: 3,
             times: Some(Times {
                 enqueue: summary(enqueue_ns),
                 dequeue: summary(2 * enqueue_ns),
@@ -179,21 +225,29 @@ pub(crate) mod made_up {
                 intended: None,
                 depth: Depth { max: 5, mean: 1.5 },
             }),
-            throughput_per_s: 1e9 / enqueue_ns as f64,
-            failed: Ends {
+            throughput_per_s: Some(1e9 / enqueue_ns as f64),
+            failed: PerEnd {
                 sender: 3,
                 receiver: 7,
             },
-            missed: Ends::default(),
-            stamp: Ends {
+            missed: PerEnd::default(),
+            stamp: PerEnd {
                 sender: stamp,
                 receiver: stamp,
             },
-            page_faults: Ends::default(),
-            pages: Ends {
+            floors: Some(Floors {
+                enqueue: floor(10),
+                dequeue: floor(11),
+                latency: Some(floor(100)),
+                intended: None,
+            }),
+            handed_over: 0,
+            page_faults: PerEnd::default(),
+            pages: PerEnd {
                 sender: PageKind::Huge,
                 receiver: PageKind::Huge,
             },
+            queue_locked: true,
             counters: None,
             verdict: Verdict {
                 sent: 3,
@@ -215,7 +269,7 @@ pub(crate) mod made_up {
             None
         );
 
-        let few = over_runs(&runs[..5], |run| Some(run.throughput_per_s)).unwrap();
+        let few = over_runs(&runs[..5], |run| run.throughput_per_s).unwrap();
         assert_eq!(few.interval, None);
     }
 

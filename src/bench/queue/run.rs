@@ -1,43 +1,34 @@
 //! From points to results, one after the other.
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
 use super::analysis::{self, Noted};
-use super::config::{Config, Measure};
-use super::control::{Control, Ending};
+use super::config::{Config, EndLoad, Load, Measure};
+use super::control::Ending;
 use super::counters::{CounterError, Counters};
 use super::element::Words;
-use super::judge::Verdict;
+use super::floor::{self, Floor, Floors, Handoff};
+use super::judge::{Outcome, Seen, Verdict};
+use super::memory::Needs;
 use super::plan::{Plan, Point};
 use super::registry::{self, AllPayloads, QueueUser};
-use super::result::{Ends, Histograms, PointResult, RunResult, over_runs};
+use super::result::{Histograms, PerEnd, PointResult, RunResult, over_runs};
+use super::supervisor::{GRACE, make_run};
 use super::threads::{self, EndReport, Notes, PREPARATION, Start, Task, ThreadError};
-use crate::buffer::Bytes;
 use crate::host::{
-    HostError, MemoryLock, Placement, PlacementRequest, Role, RoleRequest, Topology, interrupt,
-    memory_lock, pinning,
+    HostError, HugePages, MemoryLock, Placement, PlacementRequest, Role, RoleRequest, Topology,
+    interrupt, pinning,
 };
 use crate::pacing::{AfterMiss, Pacing};
 use crate::time::{AnyClock, Clock, ClockError, Ticks};
 
-/// How long a thread may take to leave its loop after it was told to.
-const GRACE: Duration = Duration::from_secs(2);
-/// How often the supervisor looks for a signal.
-const LOOK: Duration = Duration::from_millis(50);
 /// An element takes no longer than this, pauses aside, before a run counts as stuck.
-const SLOWEST_ELEMENT: Duration = Duration::from_micros(100);
+pub(super) const SLOWEST_ELEMENT: Duration = Duration::from_micros(100);
 /// Runs that saturation is the median of.
 const SATURATION_RUNS: u32 = 3;
-/// Bytes that an element takes while it is measured and analysed: two records, four samples and the sender's stamps.
-const BYTES_PER_ELEMENT: u64 = 2 * 24 + 4 * 8 + 16;
-/// Beside that, where the elements are kept.
-const BYTES_PER_ROW: u64 = 88;
-
 /// A run cannot start or go on.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -53,7 +44,7 @@ pub enum RunError {
     /// The notes of a run would not fit into memory.
     #[error(
         "--count {count} with --warmup {warmup} and --capacity {capacity} is impossible here: it takes {needed} of memory, \
-         this machine has {total}: use smaller ones, or no --elements"
+         and half of what this machine has, {allowed}, is allowed: {advice}"
     )]
     TooLarge {
         /// Elements that are measured.
@@ -62,10 +53,25 @@ pub enum RunError {
         warmup: u64,
         /// The largest capacity.
         capacity: usize,
-        /// What it takes.
-        needed: Bytes,
-        /// What there is.
-        total: Bytes,
+        /// What it takes, with its unit.
+        needed: String,
+        /// What it may take, with its unit.
+        allowed: String,
+        /// What to do.
+        advice: String,
+    },
+    /// Huge pages are required, and there are too few.
+    #[error(
+        "--hugepages required: the stamps need {needed} huge pages of 2 MiB, {free} are free: reserve them (sysctl \
+         vm.nr_hugepages={pool}), or use --hugepages try"
+    )]
+    TooFewHugePages {
+        /// Pages that are needed.
+        needed: u64,
+        /// Pages that are free.
+        free: u64,
+        /// The size of the pool that would do.
+        pool: u64,
     },
     /// There is no such queue.
     #[error("there is no queue {0}")]
@@ -79,6 +85,26 @@ pub enum RunError {
     /// A thread could not do its work.
     #[error("{0}: {1}")]
     Thread(Role, ThreadError),
+    /// A thread does not get ready.
+    #[error(
+        "the {role} was not ready within {} s: making the queue, or touching the memory for its stamps, takes too long",
+        PREPARATION.as_secs()
+    )]
+    NotReady {
+        /// Whose thread it is.
+        role: Role,
+    },
+    /// A thread was silent for too long.
+    #[error(
+        "nothing was heard of the {role} for {} s: an operation of the queue took so long, or something else has its CPU:          a longer --timeout allows more",
+        silence.as_secs_f64()
+    )]
+    Stalled {
+        /// Whose thread it is.
+        role: Role,
+        /// So long.
+        silence: Duration,
+    },
     /// A thread does not answer.
     #[error(
         "the {role} did not leave its loop within {} s after it was told to: an operation of the queue blocks",
@@ -100,12 +126,20 @@ pub enum RunError {
         /// The limit.
         limit: Duration,
     },
-    /// A queue that fails cannot be saturated.
-    #[error("the saturation could not be found: {0}")]
-    NoSaturation(String),
     /// A signal came.
     #[error("interrupted by {0}")]
     Interrupted(Signal),
+}
+
+impl RunError {
+    /// Whether a queue failed in a way that leaves nothing behind, so that others can be measured. A thread that is stuck
+    /// in a queue is not of that kind: it may take the CPU of the next one.
+    fn leaves_nothing_behind(&self) -> bool {
+        matches!(
+            self,
+            RunError::Panicked | RunError::Stalled { .. } | RunError::TooSlow { .. }
+        )
+    }
 }
 
 /// Measures queues on this machine.
@@ -114,7 +148,11 @@ pub struct Bench {
     config: Config,
     topology: Topology,
     clock: AnyClock,
-    saturations: HashMap<String, f64>,
+    /// Whether the memory of the queues can be locked.
+    locks_memory: bool,
+    start_of: fn(&Point) -> Result<Start, RunError>,
+    /// What was found for points without their load, or why nothing was.
+    saturations: HashMap<String, Result<f64, String>>,
 }
 
 impl Bench {
@@ -130,6 +168,8 @@ impl Bench {
             clock: AnyClock::prepare(config.clock)?,
             topology,
             config,
+            locks_memory: false,
+            start_of,
             saturations: HashMap::new(),
         })
     }
@@ -139,49 +179,20 @@ impl Bench {
         &self.clock
     }
 
-    /// Checks what every point needs of the machine: CPUs, and memory that can be locked. Raises the limit for that as
-    /// far as this process may.
+    /// Checks what every point needs of the machine: CPUs, huge pages if they are required, and memory that can be locked.
+    /// Raises the limit for that as far as this process may.
     ///
     /// # Errors
     /// With what is missing and how to get it.
-    pub fn prepare(&self, plan: &Plan) -> Result<(), RunError> {
+    pub fn prepare(&mut self, plan: &Plan) -> Result<(), RunError> {
         for point in &plan.points {
             self.placement(point)?;
         }
+        let needs = Needs::of_plan(&self.config, plan);
+        needs.require_huge_pages(self.config.huge_pages, HugePages::read())?;
         let limit = MemoryLock::raise().or_else(|_| MemoryLock::read())?;
-        // Both ends, each in whole huge pages and one for the alignment.
-        let notes = self.config.elements() * 24 + (4 << 20);
-        limit.require(2 * notes)?;
+        self.locks_memory = needs.require_lock(&limit)?;
         Ok(())
-    }
-
-    /// Checks that this machine has memory for elements and queues of this size, before a queue is made.
-    ///
-    /// # Errors
-    /// When it has too little.
-    pub fn check_memory(
-        config: &Config,
-        largest_capacity: usize,
-        largest_payload: usize,
-    ) -> Result<(), RunError> {
-        let rows = if config.keep_elements {
-            config.count * u64::from(config.repeat) * BYTES_PER_ROW
-        } else {
-            0
-        };
-        // Some queues have a cache line a slot.
-        let queue = largest_capacity as u64 * (largest_payload as u64 + 64);
-        let needed = config.elements() * BYTES_PER_ELEMENT + rows + queue;
-        match memory_lock::physical_memory() {
-            Some(total) if needed > total / 2 => Err(RunError::TooLarge {
-                count: config.count,
-                warmup: config.warmup,
-                capacity: largest_capacity,
-                needed: Bytes(needed),
-                total: Bytes(total),
-            }),
-            _ => Ok(()),
-        }
     }
 
     fn placement(&self, point: &Point) -> Result<Placement, RunError> {
@@ -198,8 +209,8 @@ impl Bench {
         Ok(Placement::plan(&self.topology, &request)?)
     }
 
-    /// Measures one point; `progress` is told the number of each run before it begins. A queue that loses elements, or
-    /// worse, is no error here: the result says so.
+    /// Measures one point; `progress` is told the number of each run before it begins. A queue that loses elements, panics, or
+    /// worse, is no error here: the result says so. On a load curve it then may have no saturation, and no runs.
     ///
     /// # Errors
     /// When there is nothing to show.
@@ -208,39 +219,44 @@ impl Bench {
         point: &Point,
         progress: &mut dyn FnMut(u32),
     ) -> Result<PointResult, RunError> {
-        let saturation = match point.percent_of_saturation {
-            Some(_) => Some(self.saturation(point, progress)?),
-            None => None,
-        };
-        let point = match saturation {
-            Some(saturation) => point.with_saturation(saturation),
-            None => point.clone(),
-        };
-        let mut result = self.runs(&point, self.config.repeat, progress)?;
-        result.saturation_per_s = saturation;
-        Ok(result)
+        if point.percent_of_saturation.is_none() {
+            return self.runs(point, self.config.repeat, progress);
+        }
+        match self.saturation(point, progress)? {
+            Ok(saturation) => {
+                let point = point.with_saturation(saturation);
+                let mut result = self.runs(&point, self.config.repeat, progress)?;
+                result.saturation_per_s = Some(saturation);
+                Ok(result)
+            }
+            Err(failure) => Ok(PointResult {
+                failure: Some(format!("the saturation could not be found: {failure}")),
+                ..PointResult::of(point.clone())
+            }),
+        }
     }
 
-    /// How many elements a second go through when nobody waits, measured in the same way as the points: with time stamps
-    /// that is less than without.
+    /// How many elements a second go through when nobody waits, measured by the loops of the points: with time stamps and a
+    /// schedule that is less than without. Or why that could not be found, which is the queue's fault.
     fn saturation(
         &mut self,
         point: &Point,
         progress: &mut dyn FnMut(u32),
-    ) -> Result<f64, RunError> {
+    ) -> Result<Result<f64, String>, RunError> {
         let fastest = point.at_saturation();
         let key = fastest.to_string();
-        if let Some(&known) = self.saturations.get(&key) {
-            return Ok(known);
+        if let Some(known) = self.saturations.get(&key) {
+            return Ok(known.clone());
         }
         let result = self.runs(&fastest, SATURATION_RUNS, progress)?;
-        if let Some(failure) = result.failure {
-            return Err(RunError::NoSaturation(failure));
-        }
-        let found = over_runs(&result.runs, |run| Some(run.throughput_per_s))
-            .ok_or_else(|| RunError::NoSaturation("there was no run".to_owned()))?;
-        self.saturations.insert(key, found.median);
-        Ok(found.median)
+        let found = match result.failure {
+            Some(failure) => Err(failure),
+            None => over_runs(&result.runs, |run| run.throughput_per_s)
+                .map(|found| found.median)
+                .ok_or_else(|| "there was no run".to_owned()),
+        };
+        self.saturations.insert(key, found.clone());
+        Ok(found)
     }
 
     fn runs(
@@ -252,32 +268,53 @@ impl Bench {
         let placement = self.placement(point)?;
         // The rest of the process stays off the measuring CPUs, where there are others.
         pinning::pin_current_thread_to(&placement.supervisor)?;
-        let start = registry::visit(&point.queue, StartOf(point.payload))
-            .ok_or_else(|| RunError::UnknownQueue(point.queue.clone()))?
-            .ok_or(RunError::UnknownPayload(point.payload))?;
+        let start = (self.start_of)(point)?;
         let mut result = PointResult {
-            point: point.clone(),
-            saturation_per_s: None,
-            runs: Vec::with_capacity(repeat as usize),
-            histograms: Histograms::default(),
-            elements: Vec::new(),
             placement_warnings: placement.warnings,
-            failure: None,
+            ..PointResult::of(point.clone())
         };
-        let expected = self.config.elements();
         for number in 0..repeat {
             progress(number);
-            let run = measure_run(self.clock, start, &self.config, number, &mut result)?;
-            let verdict = run.verdict;
-            result.runs.push(run);
-            // A queue that failed once is not worth another run.
-            if !verdict.is_clean(expected) {
-                let words = verdict.in_words(expected);
-                result.failure = Some(format!("run {} is wrong: {words}", number + 1));
+            let task = Task {
+                locks_memory: self.locks_memory,
+                ..task_of(self.clock, point, &self.config)
+            };
+            let failure = match measure_run(start, task, &self.config, number, &mut result) {
+                Ok(run) => {
+                    let failure = failure_of(&run, &self.config);
+                    result.runs.push(run);
+                    failure
+                }
+                Err(error) if error.leaves_nothing_behind() => Some(format!("failed: {error}")),
+                Err(error) => return Err(error),
+            };
+            // A queue that failed once is not worth another run, and what came of those before it is not to be believed.
+            if let Some(failure) = failure {
+                result.failure = Some(format!("run {} {failure}", number + 1));
+                result.histograms = Histograms::default();
+                result.elements = Vec::new();
                 break;
             }
         }
         Ok(result)
+    }
+}
+
+/// What kept a run from being clean, in words.
+fn failure_of(run: &RunResult, config: &Config) -> Option<String> {
+    let words = run.verdict.in_words(config.elements());
+    match run.outcome {
+        Outcome::Clean => None,
+        Outcome::Wrong => Some(format!("is wrong: {words}")),
+        Outcome::GaveUp => Some(format!(
+            "was given up: {words}, and nothing went through for {} ms: a thread had no CPU for so long, or the queue is \
+             stuck: look at the load of the machine, or raise --timeout",
+            config.timeout.as_millis()
+        )),
+        Outcome::Unjudged => Some(format!(
+            "cannot be judged: {words}: the clock {} is too coarse for it: use --clock tsc, or a load with pauses",
+            config.clock.name()
+        )),
     }
 }
 
@@ -295,6 +332,12 @@ impl QueueUser for StartOf {
             _ => None,
         }
     }
+}
+
+fn start_of(point: &Point) -> Result<Start, RunError> {
+    registry::visit(&point.queue, StartOf(point.payload))
+        .ok_or_else(|| RunError::UnknownQueue(point.queue.clone()))?
+        .ok_or(RunError::UnknownPayload(point.payload))
 }
 
 fn task_of(clock: AnyClock, point: &Point, config: &Config) -> Task {
@@ -316,7 +359,9 @@ fn task_of(clock: AnyClock, point: &Point, config: &Config) -> Task {
         measure: config.measure,
         measure_failed: config.measure_failed,
         huge_pages: config.huge_pages,
+        locks_memory: false,
         patience,
+        // Whatever hangs is noticed sooner, by its silence.
         limit: PREPARATION
             .saturating_add(per_element.saturating_mul(elements))
             .saturating_add(patience),
@@ -324,22 +369,50 @@ fn task_of(clock: AnyClock, point: &Point, config: &Config) -> Task {
 }
 
 /// Makes one run, checks it, and works out its figures; its elements go to `result`.
+///
+/// The figures of many elements take seconds: a signal does not wait for them.
 pub(super) fn measure_run(
-    clock: AnyClock,
     start: Start,
+    task: Task,
     config: &Config,
     number: u32,
     result: &mut PointResult,
 ) -> Result<RunResult, RunError> {
-    let task = task_of(clock, &result.point, config);
-    let Ends { sender, receiver } = make_run(start, &task)?;
-    let (sent, received) = (stamps_sent(&sender), stamps_received(&receiver));
-    let verdict = Verdict::of(&sent, &received, receiver.tally.damaged);
+    let one_way = match config.measure {
+        Measure::Time => floor_of_latency(&task, &result.point, config)?,
+        Measure::Throughput | Measure::Counters => None,
+    };
+    let ends = make_run(start, &task)?;
+    let config = config.clone();
+    let mut kept = std::mem::replace(result, PointResult::of(result.point.clone()));
+    let (run, kept) = interrupt::unless_requested(move || {
+        let run = figures_of(&task, ends, one_way, &config, number, &mut kept);
+        (run, kept)
+    })
+    .map_err(RunError::Interrupted)?;
+    *result = kept;
+    Ok(run)
+}
+
+/// Checks a run and works out its figures.
+fn figures_of(
+    task: &Task,
+    ends: PerEnd<EndReport>,
+    one_way: Option<(Floor, Floor)>,
+    config: &Config,
+    number: u32,
+    result: &mut PointResult,
+) -> RunResult {
+    let clock = task.clock;
+    let PerEnd { sender, receiver } = ends;
+    let verdict = verdict_of(&sender, &receiver);
+    let outcome = verdict.outcome(config.elements());
+    let is_clean = outcome == Outcome::Clean;
     let mut times = None;
     if let (Notes::Times(sent), Notes::Times(received)) = (&sender.notes, &receiver.notes)
-        && verdict.is_clean(config.elements())
+        && is_clean
     {
-        let intended = intended_starts(&task, sender.started);
+        let intended = intended_starts(task, sender.started);
         let noted = Noted {
             sent,
             received,
@@ -352,42 +425,116 @@ pub(super) fn measure_run(
             result.elements.extend(rows);
         }
     }
-    let counted = receiver.tally.noted.saturating_sub(task.warmup);
     let [began, ended] = receiver.span;
     let span = clock.to_nanos(Ticks(ended.0.saturating_sub(began.0)));
     let counters = sender
         .counts
         .zip(receiver.counts)
-        .map(|(sender, receiver)| Ends { sender, receiver });
-    let both = |of: fn(&EndReport) -> u64| Ends {
+        .filter(|_| is_clean)
+        .map(|(sender, receiver)| PerEnd { sender, receiver });
+    let both = |of: fn(&EndReport) -> u64| PerEnd {
         sender: of(&sender),
         receiver: of(&receiver),
     };
-    Ok(RunResult {
+    RunResult {
+        outcome,
+        elements: config.count,
         times,
-        throughput_per_s: counted as f64 * 1e9 / span.0.max(1) as f64,
+        throughput_per_s: is_clean.then(|| config.count as f64 * 1e9 / span.0.max(1) as f64),
         failed: both(|end| end.tally.failed),
         missed: both(|end| end.tally.missed),
-        stamp: Ends {
+        stamp: PerEnd {
             sender: sender.stamp,
             receiver: receiver.stamp,
         },
-        page_faults: Ends {
+        floors: (config.measure == Measure::Time).then(|| Floors {
+            enqueue: if sender.tally.extended * 2 > task.count {
+                sender.floors.with_flush
+            } else {
+                sender.floors.plain
+            },
+            dequeue: receiver.floors.plain,
+            latency: one_way.map(|(latency, _)| latency),
+            intended: one_way.map(|(_, intended)| intended),
+        }),
+        handed_over: sender.tally.extended as u64,
+        page_faults: PerEnd {
             sender: sender.faults,
             receiver: receiver.faults,
         },
-        pages: Ends {
+        pages: PerEnd {
             sender: sender.pages,
             receiver: receiver.pages,
         },
+        queue_locked: sender.queue_locked,
         counters,
         verdict,
-    })
+    }
+}
+
+/// What the loops measure between the CPUs of a point where an element is handed over by a bare store: the latency, and
+/// that from the intended time. `None` if that was disturbed.
+fn floor_of_latency(
+    task: &Task,
+    point: &Point,
+    config: &Config,
+) -> Result<Option<(Floor, Floor)>, RunError> {
+    let point = Point {
+        capacity: (floor::WARMUP + floor::HANDOFFS) as usize,
+        sender: EndLoad {
+            load: Load::ConstantRate {
+                rate_per_s: floor::RATE_PER_S,
+            },
+            ..EndLoad::NONE
+        },
+        receiver: EndLoad::NONE,
+        ..point.clone()
+    };
+    let config = Config {
+        count: floor::HANDOFFS,
+        warmup: floor::WARMUP,
+        measure_failed: false,
+        ..config.clone()
+    };
+    let clock = task.clock;
+    let task = Task {
+        locks_memory: task.locks_memory,
+        ..task_of(clock, &point, &config)
+    };
+    let PerEnd { sender, receiver } = make_run(threads::start::<Handoff, Words<1>>, &task)?;
+    let verdict = verdict_of(&sender, &receiver);
+    let (Notes::Times(sent), Notes::Times(received)) = (&sender.notes, &receiver.notes) else {
+        return Ok(None);
+    };
+    if verdict.outcome(config.elements()) != Outcome::Clean {
+        return Ok(None);
+    }
+    let intended = intended_starts(&task, sender.started);
+    let noted = Noted {
+        sent,
+        received,
+        intended: intended.as_deref(),
+        warmup: task.warmup,
+    };
+    let times = analysis::times(&clock, noted, &mut Histograms::default());
+    Ok(times.and_then(|times| Some((Floor::of(&times.latency), Floor::of(&times.intended?)))))
 }
 
 fn intended_starts(task: &Task, started: Ticks) -> Option<Vec<Ticks>> {
     let waiter = task.sender.waiter(&task.clock, AfterMiss::CatchUp);
     waiter.intended_starts(started, task.elements())
+}
+
+fn verdict_of(sender: &EndReport, receiver: &EndReport) -> Verdict {
+    Verdict::of(Seen {
+        sent: &stamps_sent(sender),
+        received: &stamps_received(receiver),
+        leftovers: &receiver.leftovers,
+        damaged: receiver.tally.damaged,
+        gave_up: [sender, receiver]
+            .iter()
+            .any(|end| end.tally.ending == Ending::GaveUp),
+    })
 }
 
 /// What the sender put in.
@@ -401,104 +548,16 @@ fn stamps_sent(report: &EndReport) -> Vec<u64> {
     }
 }
 
-/// What the receiver got, with what was left over.
+/// What the receiver got.
 fn stamps_received(report: &EndReport) -> Vec<u64> {
-    let mut stamps: Vec<u64> = match &report.notes {
+    match &report.notes {
         Notes::Times(records) => records[..report.tally.noted]
             .iter()
             .map(|record| record[0].0)
             .collect(),
         Notes::Numbers(numbers) => numbers[..report.tally.noted].to_vec(),
-    };
-    stamps.extend(&report.leftovers);
-    stamps
-}
-
-/// Runs both threads to their end. They leave their loops by themselves; the supervisor sees to signals, and to
-/// operations of a queue that never return.
-fn make_run(start: Start, task: &Task) -> Result<Ends<EndReport>, RunError> {
-    if let Some(signal) = interrupt::requested() {
-        return Err(RunError::Interrupted(signal));
-    }
-    let control = Arc::new(Control::default());
-    let (reports, incoming) = channel();
-    let handles = start(task, &control, &reports).map_err(|error| {
-        control.stop();
-        RunError::Spawn(error)
-    })?;
-    drop(reports);
-    let began = Instant::now();
-    let mut told: Option<Instant> = None;
-    let (mut sender, mut receiver) = (None, None);
-    let mut failure = None;
-    while sender.is_none() || receiver.is_none() {
-        match incoming.recv_timeout(LOOK) {
-            Ok((role, Ok(report))) => {
-                let end = if role == Role::Sender {
-                    &mut sender
-                } else {
-                    &mut receiver
-                };
-                *end = Some(Some(report));
-            }
-            Ok((role, Err(error))) => {
-                let end = if role == Role::Sender {
-                    &mut sender
-                } else {
-                    &mut receiver
-                };
-                *end = Some(None);
-                // Of two, one is only that the other one failed.
-                if failure.is_none() || !matches!(error, ThreadError::Alone) {
-                    failure = Some(RunError::Thread(role, error));
-                }
-            }
-            // A thread has ended without a report: joining it says why.
-            Err(RecvTimeoutError::Disconnected) => break,
-            Err(RecvTimeoutError::Timeout) => {
-                let interrupted = interrupt::requested().is_some();
-                if told.is_none() && (interrupted || began.elapsed() >= task.limit) {
-                    control.stop();
-                    told = Some(Instant::now());
-                }
-                if told.is_some_and(|at| at.elapsed() >= GRACE) {
-                    let role = if sender.is_none() {
-                        Role::Sender
-                    } else {
-                        Role::Receiver
-                    };
-                    return Err(RunError::Stuck { role });
-                }
-            }
-        }
-    }
-    for handle in handles {
-        handle.join().map_err(|_| RunError::Panicked)?;
-    }
-    if let Some(signal) = interrupt::requested() {
-        return Err(RunError::Interrupted(signal));
-    }
-    match (sender.flatten(), receiver.flatten(), failure) {
-        (_, _, Some(failure)) => Err(failure),
-        (Some(sender), Some(receiver), None) => {
-            let stopped = [&sender, &receiver]
-                .iter()
-                .any(|end| end.tally.ending == Ending::Stopped);
-            if stopped {
-                return Err(RunError::TooSlow { limit: task.limit });
-            }
-            Ok(Ends { sender, receiver })
-        }
-        (_, receiver, None) => Err(RunError::Thread(
-            if receiver.is_none() {
-                Role::Receiver
-            } else {
-                Role::Sender
-            },
-            ThreadError::Alone,
-        )),
     }
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

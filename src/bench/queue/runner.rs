@@ -1,11 +1,12 @@
 //! The two hot loops: one end of a queue, a measurer and a waiter, each a type, so that every combination is compiled as
 //! if written by hand.
 //!
-//! In the time of an enqueue: building the element around its stamp, and enqueueing it. In the time of a dequeue:
-//! dequeueing. Outside of both: the check that the element is whole, noting it, and the pause. Nothing here allocates,
+//! In the time of an enqueue: building the element around its stamp, which is done anew for each attempt, and enqueueing
+//! it; where a queue hands over in batches and the sender pauses, handing over as well. In the time of a dequeue: dequeueing. Outside of both: the check that the element is whole, noting it, and the pause. Nothing here allocates,
 //! locks, formats or makes a system call; every [`ATTEMPTS_PER_LOOK`] failed attempts in a row there is one look at the
 //! time, so that a queue that loses an element hangs nobody.
 
+use std::hint::black_box;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 
@@ -82,10 +83,11 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
             mut ending,
         } = self;
         let mut queue = kept_on_panic(queue);
+        patience.begin();
         'elements: for done in 0..count {
             measurer.pre(&clock);
             let stamp = measurer.stamp();
-            let element = T::with_stamp(stamp);
+            let mut element = T::with_stamp(stamp);
             while !queue.enqueue(element) {
                 failed += 1;
                 if failed.is_multiple_of(ATTEMPTS_PER_LOOK)
@@ -96,21 +98,26 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
                 }
                 if !measurer.measures_failed() {
                     measurer.pre(&clock);
+                    // One word is its stamp and needs no building.
+                    if T::BYTES > size_of::<u64>() {
+                        // The compiler would build it once.
+                        element = T::with_stamp(black_box(stamp));
+                    }
                 }
             }
             measurer.post(&clock, stamp.get());
             let idle = WhileSending {
                 queue: &mut *queue,
+                measurer: &mut measurer,
+                clock: &clock,
                 control,
                 element: PhantomData::<T>,
             };
             waiter.pause(&clock, idle);
-            if done.is_multiple_of(ELEMENTS_PER_LOOK) && control.sender_is_over() {
-                ending = if control.stopped() {
-                    Ending::Stopped
-                } else {
-                    Ending::GaveUp
-                };
+            if done.is_multiple_of(ELEMENTS_PER_LOOK)
+                && let Some(reason) = control.look_of_sender()
+            {
+                ending = reason;
                 break;
             }
         }
@@ -145,6 +152,7 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
             mut ending,
         } = self;
         let mut queue = kept_on_panic(queue);
+        patience.begin();
         'elements: for done in 0..count {
             measurer.pre(&clock);
             let element = loop {
@@ -164,9 +172,11 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
             };
             measurer.post(&clock, element.stamp());
             damaged += u64::from(!element.is_intact());
-            waiter.pause(&clock, || !control.stopped());
-            if done.is_multiple_of(ELEMENTS_PER_LOOK) && control.stopped() {
-                ending = Ending::Stopped;
+            waiter.pause(&clock, WhileReceiving { control });
+            if done.is_multiple_of(ELEMENTS_PER_LOOK)
+                && let Some(reason) = control.look_of_receiver()
+            {
+                ending = reason;
                 break;
             }
         }
@@ -196,10 +206,11 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
     where
         Q: Receiver<T>,
     {
-        // Elements that become visible late, one by one, are found as well.
+        // So many that fail one after the other: elements that become visible late, one by one, are found as well.
         const ATTEMPTS: usize = 1000;
-        let found = (0..ATTEMPTS).filter_map(|_| self.queue.dequeue());
-        found.take(most).map(|element| element.stamp()).collect()
+        let next = || (0..ATTEMPTS).find_map(|_| self.queue.dequeue());
+        let found = std::iter::from_fn(next).take(most);
+        found.map(|element| element.stamp()).collect()
     }
 
     /// The end of the queue, to go on with.
@@ -211,6 +222,7 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
     pub fn tally(&self) -> Tally {
         Tally {
             noted: self.measurer.noted(),
+            extended: self.measurer.extended(),
             failed: self.failed,
             damaged: self.damaged,
             missed: self.waiter.missed(),
@@ -230,6 +242,8 @@ fn kept_on_panic<Q>(queue: Q) -> ManuallyDrop<Q> {
 pub struct Tally {
     /// Operations that succeeded.
     pub noted: usize,
+    /// Those of them whose time holds handing over what the queue had held back.
+    pub extended: usize,
     /// Attempts that failed, the queue being full or empty.
     pub failed: u64,
     /// Elements that came out with other words than their stamp's.
@@ -240,21 +254,188 @@ pub struct Tally {
     pub ending: Ending,
 }
 
+impl Tally {
+    /// The same, but with only the failed attempts and the misses that came after `earlier`: those of a warm-up do not
+    /// count. Elements are checked from the first one on.
+    pub fn since(self, earlier: &Tally) -> Self {
+        Tally {
+            failed: self.failed - earlier.failed,
+            missed: self.missed - earlier.missed,
+            extended: self.extended - earlier.extended,
+            ..self
+        }
+    }
+}
+
 /// What the sender does while it pauses: first of all it hands over what it holds back.
-struct WhileSending<'a, Q, T> {
+struct WhileSending<'a, Q, M, C, T> {
     queue: &'a mut Q,
+    measurer: &'a mut M,
+    clock: &'a C,
     control: &'a Control,
     element: PhantomData<T>,
 }
 
-impl<T: Element, Q: Sender<T>> Idle for WhileSending<'_, Q, T> {
+impl<T: Element, Q: Sender<T>, M: Measurer, C: Clock> Idle for WhileSending<'_, Q, M, C, T> {
     #[inline(always)]
     fn begin(&mut self) {
-        self.queue.flush();
+        if Q::HOLDS_BACK {
+            self.measurer.beside(self.clock, || self.queue.flush());
+        } else {
+            self.queue.flush();
+        }
+        self.control.sender.beat();
     }
 
     #[inline(always)]
     fn tick(&mut self) -> bool {
         !self.control.sender_is_over()
+    }
+}
+
+/// What the receiver does while it pauses.
+struct WhileReceiving<'a> {
+    control: &'a Control,
+}
+
+impl Idle for WhileReceiving<'_> {
+    #[inline(always)]
+    fn begin(&mut self) {
+        self.control.receiver.beat();
+    }
+
+    #[inline(always)]
+    fn tick(&mut self) -> bool {
+        !self.control.stopped()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::num::NonZeroU64;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::bench::queue::element::Words;
+    use crate::bench::queue::interface::Queue;
+    use crate::bench::queue::measurer::{Record, Timed};
+    use crate::bench::queue::queues::McRingBuffer;
+    use crate::pacing::{AfterMiss, BackToBack, ConstantRate, Interval, scripted};
+    use crate::time::Nanos;
+
+    thread_local! {
+        static BUILT: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// Counts how often it is built.
+    #[derive(Clone, Copy)]
+    struct Built([u64; 2]);
+
+    impl Element for Built {
+        fn with_stamp(stamp: NonZeroU64) -> Self {
+            BUILT.set(BUILT.get() + 1);
+            Built([stamp.get(); 2])
+        }
+        fn stamp(&self) -> u64 {
+            self.0[0]
+        }
+        fn is_intact(&self) -> bool {
+            true
+        }
+    }
+
+    /// Takes every third attempt; each takes 5.
+    struct Third(u64);
+
+    impl Sender<Built> for Third {
+        fn enqueue(&mut self, _element: Built) -> bool {
+            scripted::advance(5);
+            self.0 += 1;
+            self.0.is_multiple_of(3)
+        }
+    }
+
+    #[test]
+    fn each_attempt_has_the_element_built_in_its_time() {
+        let clock = scripted::set(100, 1);
+        let mut records: [Record; 2] = [[Ticks(0); 3]; 2];
+        let (control, patience) = (Control::default(), Patience::new(Duration::from_secs(1)));
+        BUILT.set(0);
+        let measurer = Timed::new(&mut records, false);
+        let runner = Runner::new(Third(0), measurer, BackToBack, clock, &control, patience);
+        let tally = runner.send::<Built>(2).tally();
+        assert_eq!((tally.noted, tally.failed, BUILT.get()), (2, 4, 6));
+        let lengths = records.map(|[_, before, after]| after.0 - before.0);
+        assert_eq!(lengths, [6, 6]);
+    }
+
+    /// A queue that hands over in batches, and the element that its receiver sees after each flush, which takes 30.
+    struct Watched<S, R> {
+        sender: S,
+        receiver: R,
+        seen: Vec<Option<u64>>,
+    }
+
+    impl<S: Sender<Words<1>>, R: Receiver<Words<1>>> Sender<Words<1>> for Watched<S, R> {
+        const HOLDS_BACK: bool = S::HOLDS_BACK;
+
+        fn enqueue(&mut self, element: Words<1>) -> bool {
+            scripted::advance(10);
+            self.sender.enqueue(element)
+        }
+
+        fn flush(&mut self) {
+            scripted::advance(30);
+            self.sender.flush();
+            let next = self.receiver.dequeue();
+            self.seen.push(next.map(|element| element.stamp()));
+        }
+    }
+
+    #[test]
+    fn before_a_pause_all_is_handed_over_and_its_time_is_the_enqueues() {
+        let clock = scripted::set(100, 1);
+        let (sender, receiver) = <McRingBuffer as Queue<Words<1>>>::with_capacity(64).unwrap();
+        let watched = Watched {
+            sender,
+            receiver,
+            seen: Vec::new(),
+        };
+        let mut records: [Record; 3] = [[Ticks(0); 3]; 3];
+        let (control, patience) = (Control::default(), Patience::new(Duration::from_secs(1)));
+        let rate = ConstantRate::new(Interval::new(&clock, Nanos(1000)), AfterMiss::CatchUp);
+        let measurer = Timed::new(&mut records, false);
+        let mut runner = Runner::new(watched, measurer, rate, clock, &control, patience);
+        runner.start();
+        let runner = runner.send::<Words<1>>(3);
+        let tally = runner.tally();
+        assert_eq!((tally.noted, tally.extended, tally.missed), (3, 3, 0));
+        // None stays in the sender while it waits for the next.
+        let seen = runner.into_queue().seen;
+        let stamps = records.map(|[stamp, _, _]| Some(stamp.0));
+        assert_eq!(seen, stamps);
+        // 10 and 30 and a reading each.
+        let lengths = records.map(|[_, before, after]| after.0 - before.0);
+        assert_eq!(lengths, [42; 3]);
+    }
+
+    #[test]
+    fn a_sender_that_is_late_does_not_hand_over_each_element() {
+        let clock = scripted::set(100, 1);
+        let (sender, receiver) = <McRingBuffer as Queue<Words<1>>>::with_capacity(64).unwrap();
+        let watched = Watched {
+            sender,
+            receiver,
+            seen: Vec::new(),
+        };
+        let mut records: [Record; 3] = [[Ticks(0); 3]; 3];
+        let (control, patience) = (Control::default(), Patience::new(Duration::from_secs(1)));
+        let rate = ConstantRate::new(Interval::new(&clock, Nanos(5)), AfterMiss::CatchUp);
+        let measurer = Timed::new(&mut records, false);
+        let mut runner = Runner::new(watched, measurer, rate, clock, &control, patience);
+        runner.start();
+        let tally = runner.send::<Words<1>>(3).tally();
+        assert_eq!((tally.extended, tally.missed), (0, 3));
     }
 }

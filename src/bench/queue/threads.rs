@@ -4,7 +4,7 @@
 //! the elements that count go through, and in nothing else.
 //!
 //! Only the loops are compiled for each queue, element, clock and waiter; all else is behind [`Start`] and `dyn Loop`,
-//! which is called four times a run. Otherwise the compiler would be busy for ten minutes.
+//! which is called a few times a run. Otherwise the compiler would be busy for ten minutes.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -14,19 +14,21 @@ use std::time::Duration;
 
 use super::config::{EndLoad, Measure, Paced};
 use super::control::{Control, Ending, Patience};
-use super::counters::{CounterError, Counters, Counts};
+use super::counters::{CounterError, Counters, Counting, Counts};
 use super::element::Element;
+use super::floor::{self, OperationFloors};
 use super::interface::{self, Queue, QueueError};
 use super::measurer::{Measurer, Numbering, Numbers, Record, Timed};
 use super::runner::{Runner, Tally};
-use crate::buffer::{BufferError, HugePagePolicy, PageKind, StampBuffer};
-use crate::host::{HostError, PageFaults, Role, pinning};
+use crate::buffer::{BufferError, Bytes, HugePagePolicy, PageKind, StampBuffer};
+use crate::host::{HostError, PageFaults, Role, memory_lock, pinning};
 use crate::pacing::{AfterMiss, Pacing};
 use crate::time::{AnyClock, Clock, ClockUser, StampCost, Ticks, measure_stamp_cost};
 
 /// How long an end may take to make its queue and touch its memory.
 pub(super) const PREPARATION: Duration = Duration::from_secs(120);
-/// Elements that a queue gives out beyond those put in are looked at up to this number.
+/// Elements that a queue gives out beyond those put in are looked at up to this number. Where an end gave up, those that
+/// are still in the queue are taken out as well, to tell whether any is lost.
 const MOST_LEFTOVERS: usize = 64;
 
 /// A run to be made.
@@ -43,6 +45,8 @@ pub(super) struct Task {
     pub(super) measure: Measure,
     pub(super) measure_failed: bool,
     pub(super) huge_pages: HugePagePolicy,
+    /// Whether all memory is to be locked, for that of the queue.
+    pub(super) locks_memory: bool,
     /// How long nothing may go through.
     pub(super) patience: Duration,
     /// How long all of it may take.
@@ -62,7 +66,7 @@ pub enum ThreadError {
     #[error(transparent)]
     Host(#[from] HostError),
     /// It has no memory.
-    #[error(transparent)]
+    #[error("stamps of --count and --warmup elements: {0}")]
     Buffer(#[from] BufferError),
     /// There is no such queue.
     #[error(transparent)]
@@ -85,6 +89,24 @@ pub(super) enum Notes {
 }
 
 impl Notes {
+    /// How many an end takes.
+    pub(super) fn room(role: Role, measure: Measure, elements: usize) -> usize {
+        // Numbers that were sent are known without notes.
+        if role == Role::Sender && measure != Measure::Time {
+            0
+        } else {
+            elements
+        }
+    }
+
+    /// The memory of so many.
+    pub(super) fn length(measure: Measure, room: usize, policy: HugePagePolicy) -> Bytes {
+        match measure {
+            Measure::Time => StampBuffer::<Record>::length_for(room, policy),
+            Measure::Throughput | Measure::Counters => StampBuffer::<u64>::length_for(room, policy),
+        }
+    }
+
     fn new(measure: Measure, room: usize, policy: HugePagePolicy) -> Result<Self, BufferError> {
         Ok(match measure {
             Measure::Time => Notes::Times(StampBuffer::new(room, policy)?),
@@ -112,8 +134,12 @@ pub(super) struct EndReport {
     /// When the elements that count began, and ended.
     pub(super) span: [Ticks; 2],
     pub(super) stamp: StampCost,
+    /// What the measurer of this end measures without a queue.
+    pub(super) floors: OperationFloors,
     pub(super) faults: PageFaults,
     pub(super) pages: PageKind,
+    /// Whether the memory of the queue is locked, as the sender knows.
+    pub(super) queue_locked: bool,
     pub(super) counts: Option<Counts>,
     /// What the queue gave out beyond the last element.
     pub(super) leftovers: Vec<u64>,
@@ -327,7 +353,7 @@ impl<D: Direction<T, Q>, T, Q, M: Measurer, W: Pacing, C: Clock> Loop
 }
 
 /// The loop for these notes: with time stamps compiled for each clock, without them for the clock of the pauses as it
-/// comes, and once more for no pause at all.
+/// comes, and once more for no pause at all, without time stamps and with those of the TSC.
 fn loop_of<'a, D, T, Q>(queue: Q, parts: Parts<'a>) -> Box<dyn Loop + 'a>
 where
     D: Direction<T, Q> + 'a,
@@ -343,14 +369,24 @@ where
         notes,
     } = parts;
     match notes {
-        Notes::Times(records) => clock.visit(ForClock::<D, T, Q> {
-            queue,
-            measurer: Timed::new(records, measures_failed),
-            waiter,
-            control,
-            patience,
-            types: PhantomData,
-        }),
+        Notes::Times(records) => {
+            let measurer = Timed::new(records, measures_failed);
+            match (waiter, clock) {
+                // Where a stamp is a few instructions, asking for the waiter after each element would show.
+                #[cfg(target_arch = "x86_64")]
+                (Paced::Not(waiter), AnyClock::Tsc(clock)) => boxed::<D, T, _, _, _, _>(
+                    Runner::new(queue, measurer, waiter, clock, control, patience),
+                ),
+                (waiter, clock) => clock.visit(ForClock::<D, T, Q> {
+                    queue,
+                    measurer,
+                    waiter,
+                    control,
+                    patience,
+                    types: PhantomData,
+                }),
+            }
+        }
         Notes::Numbers(numbers) => {
             let measurer = D::untimed(numbers);
             match waiter {
@@ -424,18 +460,13 @@ fn run_end(
         (task.receiver_cpu, task.receiver, AfterMiss::StartOver)
     };
     pinning::pin_current_thread(cpu)?;
-    // Numbers that were sent are known without notes.
-    let room = if is_sender && task.measure != Measure::Time {
-        0
-    } else {
-        task.elements()
-    };
+    let room = Notes::room(role, task.measure, task.elements());
     let mut notes = Notes::new(task.measure, room, task.huge_pages)?;
     let mut counters = match task.measure {
         Measure::Counters => Some(Counters::open()?),
         Measure::Time | Measure::Throughput => None,
     };
-    let stamp = task.clock.visit(StampCostOf);
+    let (stamp, floors) = task.clock.visit(CostOf);
     let parts = Parts {
         clock: task.clock,
         control,
@@ -446,68 +477,115 @@ fn run_end(
     };
     let mut end = make(task, parts)?;
     touch_stack();
+    // The sender has made the queue; what the receiver needs beside that locks itself.
+    let queue_locked = is_sender && task.locks_memory && memory_lock::lock_present();
+    // Ready: from here on the supervisor expects signs of life.
+    let pulse = if is_sender {
+        &control.sender
+    } else {
+        &control.receiver
+    };
+    pulse.beat();
 
-    let mut before = PageFaults::default();
-    let mut work = || {
-        if !control.start_together() {
-            return Ok(None);
-        }
-        let started = end.start();
-        end.run(task.warmup);
-        // Here and not before: the first elements bring the loop's own code into memory.
-        before = PageFaults::of_current_thread()?;
-        let began = task.clock.now();
-        // Who gave up while warming up does not wait a second time.
-        if end.tally().ending == Ending::Complete {
-            end.run(task.count);
-        }
-        end.flush();
-        Ok(Some((started, [began, task.clock.now()])))
-    };
-    let (done, counts): (Result<_, HostError>, _) = match &mut counters {
-        None => (work(), None),
-        Some(counters) => {
-            let (done, counts) = counters.during(work)?;
-            (done, Some(counts))
-        }
-    };
-    let faults = PageFaults::of_current_thread()?.since(&before);
-    let (started, span) = done?.ok_or(ThreadError::Alone)?;
+    let counters = counters
+        .as_mut()
+        .map(|counters| counters as &mut dyn Counting);
+    let passed = let_through(&mut *end, task, control, counters)?;
 
     let mut leftovers = Vec::new();
     if is_sender {
         control.set_sender_done();
+        // What is handed over only when the sender is dropped comes too late: the receiver has left by then.
+        while !control.receiver_done() && !control.stopped() {
+            std::thread::sleep(Duration::from_micros(100));
+        }
     } else {
         control.set_receiver_done();
         // The sender leaves as soon as it sees that, or was done before; the supervisor has a limit as well.
         while !control.sender_done() && !control.stopped() {
+            pulse.beat();
             std::thread::yield_now();
         }
-        leftovers = end.leftovers(MOST_LEFTOVERS);
+        let most = match end.tally().ending {
+            Ending::Complete => MOST_LEFTOVERS,
+            _ => task.capacity.saturating_add(MOST_LEFTOVERS),
+        };
+        leftovers = end.leftovers(most);
     }
-    let tally = end.tally();
+    let tally = end.tally().since(&passed.warmed_up);
+    pulse.end();
     drop(end);
     Ok(EndReport {
         tally,
-        started,
-        span,
+        started: passed.started,
+        span: passed.span,
         stamp,
-        faults,
+        floors,
+        faults: passed.faults,
         pages: notes.pages(),
-        counts,
+        queue_locked,
+        counts: passed.counts,
         leftovers,
         notes,
     })
 }
 
-/// The price of a stamp on the CPU that asks.
-struct StampCostOf;
+/// What is known of an end when all elements went through.
+struct Passed {
+    /// When its schedule began.
+    started: Ticks,
+    /// What it had counted when the warm-up was over.
+    warmed_up: Tally,
+    /// When the elements that count began, and ended.
+    span: [Ticks; 2],
+    faults: PageFaults,
+    counts: Option<Counts>,
+}
 
-impl ClockUser for StampCostOf {
-    type Output = StampCost;
+/// Waits for the other end and lets all elements through. Page faults and counters are those of the elements that count:
+/// not the wait, which would be charged to the queue, nor the warm-up.
+fn let_through(
+    end: &mut dyn Loop,
+    task: &Task,
+    control: &Control,
+    mut counters: Option<&mut dyn Counting>,
+) -> Result<Passed, ThreadError> {
+    if !control.start_together() {
+        return Err(ThreadError::Alone);
+    }
+    let started = end.start();
+    end.run(task.warmup);
+    let warmed_up = end.tally();
+    // Here and not before: the first elements bring the loop's own code into memory.
+    let before = PageFaults::of_current_thread()?;
+    if let Some(counters) = &mut counters {
+        counters.start()?;
+    }
+    let began = task.clock.now();
+    // Who gave up while warming up does not wait a second time.
+    if warmed_up.ending == Ending::Complete {
+        end.run(task.count);
+    }
+    let counts = counters.map(|counters| counters.stop()).transpose()?;
+    end.flush();
+    let ended = task.clock.now();
+    Ok(Passed {
+        started,
+        warmed_up,
+        span: [began, ended],
+        faults: PageFaults::of_current_thread()?.since(&before),
+        counts,
+    })
+}
 
-    fn with<C: Clock>(self, clock: C) -> StampCost {
-        measure_stamp_cost(&clock)
+/// The price of a stamp on the CPU that asks, and what is measured without a queue.
+struct CostOf;
+
+impl ClockUser for CostOf {
+    type Output = (StampCost, OperationFloors);
+
+    fn with<C: Clock>(self, clock: C) -> Self::Output {
+        (measure_stamp_cost(&clock), floor::of_operations(&clock))
     }
 }
 
@@ -515,4 +593,103 @@ impl ClockUser for StampCostOf {
 #[inline(never)]
 fn touch_stack() {
     std::hint::black_box(&mut [1_u8; 64 << 10]);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::time::ClockKind;
+
+    type Log = Rc<RefCell<Vec<String>>>;
+
+    /// Counts a failed attempt and a miss for each element, and writes down what it is told.
+    struct Written(Log, u64);
+
+    impl Loop for Written {
+        fn start(&mut self) -> Ticks {
+            self.0.borrow_mut().push("begin".to_owned());
+            Ticks(0)
+        }
+        fn run(&mut self, count: usize) {
+            self.0.borrow_mut().push(format!("run {count}"));
+            self.1 += count as u64;
+        }
+        fn flush(&mut self) {
+            self.0.borrow_mut().push("flush".to_owned());
+        }
+        fn tally(&self) -> Tally {
+            Tally {
+                noted: self.1 as usize,
+                extended: 0,
+                failed: self.1,
+                damaged: 0,
+                missed: self.1,
+                ending: Ending::Complete,
+            }
+        }
+        fn leftovers(&mut self, _most: usize) -> Vec<u64> {
+            Vec::new()
+        }
+    }
+
+    struct Counted(Log);
+
+    impl Counting for Counted {
+        fn start(&mut self) -> Result<(), CounterError> {
+            self.0.borrow_mut().push("count".to_owned());
+            Ok(())
+        }
+        fn stop(&mut self) -> Result<Counts, CounterError> {
+            self.0.borrow_mut().push("count no more".to_owned());
+            Ok(Counts::default())
+        }
+    }
+
+    #[test]
+    fn neither_the_wait_for_the_other_end_nor_the_warm_up_is_counted() {
+        let task = Task {
+            clock: AnyClock::prepare(ClockKind::Monotonic).unwrap(),
+            sender_cpu: 0,
+            receiver_cpu: 0,
+            sender: EndLoad::NONE,
+            receiver: EndLoad::NONE,
+            capacity: 1,
+            warmup: 5,
+            count: 10,
+            measure: Measure::Counters,
+            measure_failed: false,
+            huge_pages: HugePagePolicy::Off,
+            locks_memory: false,
+            patience: Duration::from_secs(1),
+            limit: Duration::from_secs(1),
+        };
+        let control = Control::default();
+        let log = Log::default();
+        let mut end = Written(Rc::clone(&log), 0);
+        let passed = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // The other end is late.
+                std::thread::sleep(Duration::from_millis(20));
+                control.start_together()
+            });
+            let mut counters = Counted(Rc::clone(&log));
+            let_through(&mut end, &task, &control, Some(&mut counters)).unwrap()
+        });
+        assert_eq!(
+            *log.borrow(),
+            [
+                "begin",
+                "run 5",
+                "count",
+                "run 10",
+                "count no more",
+                "flush"
+            ]
+        );
+        let tally = end.tally().since(&passed.warmed_up);
+        assert_eq!((tally.noted, tally.failed, tally.missed), (15, 10, 10));
+    }
 }

@@ -16,10 +16,11 @@ use clap::Args;
 use self::values::{List, port_request};
 use super::UsageError;
 use crate::bench::hca::config::{
-    Config, CpuRequest, LARGEST_BURST, Named, Operation, Poll, PortRequest, Service, Sweep, Switch,
+    Config, CpuRequest, LARGEST_BURST, Operation, Poll, PortRequest, Service, Sweep, Switch,
     Timestamp, UcRouteRequest,
 };
 use crate::bench::hca::plan::Plan;
+use crate::bench::named::Named;
 use crate::buffer::HugePagePolicy;
 use crate::cli::values::one;
 use crate::time::{ClockKind, Nanos, TscKilohertz};

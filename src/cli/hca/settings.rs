@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::bench::hca::config::{Config, Named, Service};
+use crate::bench::hca::config::{Config, Service};
 use crate::bench::hca::plan::{LeftOut, Point};
 use crate::bench::hca::result::{Message, PointResult};
+use crate::bench::named::Named;
 use crate::report::Record;
 use crate::stats::summary::DEFAULT_LIMIT_NS;
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 use bytesize::ByteSize;
 
 use crate::bench::hca::config::{
-    LARGEST_BURST, LARGEST_SIZE, Named, PortRequest, SMALLEST_SIZE, all_sizes,
+    LARGEST_BURST, LARGEST_SIZE, PortRequest, SMALLEST_SIZE, all_sizes,
 };
+use crate::bench::named::Named;
 use crate::cli::values::one;
 use crate::time::Nanos;
 

@@ -1,5 +1,6 @@
 //! From arguments to files and tables: the run itself, as the user sees it.
 
+use std::collections::VecDeque;
 use std::io::Write;
 use std::time::SystemTime;
 
@@ -11,7 +12,8 @@ use super::present::{self, Finished, Warnings};
 use super::settings::{RunFacts, left_out_record, run_record, settings_document};
 use crate::bench::queue::config::{Config, Measure};
 use crate::bench::queue::counters::CounterError;
-use crate::bench::queue::plan::{Cpus, LeftOut, Plan, Sweep};
+use crate::bench::queue::memory;
+use crate::bench::queue::plan::{Cpus, LeftOut, Plan, Point, Sweep};
 use crate::bench::queue::result::PointResult;
 use crate::bench::queue::run::{Bench, RunError};
 use crate::cli::UsageError;
@@ -37,6 +39,8 @@ const ELEMENTS: &str = "elements.csv";
 /// An upper estimate of a row of `elements.csv`, and of the other files of a point, in bytes.
 const BYTES_PER_ELEMENT: u64 = 160;
 const BYTES_PER_POINT: u64 = 256 << 10;
+/// Rows that are written between two looks for a signal.
+const ROWS_PER_LOOK: usize = 4096;
 
 pub(super) fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
     let config = arguments.config()?;
@@ -44,7 +48,7 @@ pub(super) fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
     interrupt::install()?;
     let most = |list: &[usize]| list.iter().copied().max().unwrap_or(0);
     let (capacity, payload) = (most(&arguments.capacity.0), most(&arguments.payload.0));
-    Bench::check_memory(&config, capacity, payload).map_err(sort)?;
+    memory::check(&config, capacity, payload).map_err(sort)?;
 
     let topology = Topology::read()?;
     let (cpus, absent) = if arguments.topology {
@@ -61,7 +65,9 @@ pub(super) fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
         receiver,
         cpus,
     };
-    let mut plan = Plan::new(&sweep);
+    // Large queues take a while to be made.
+    let mut plan = interrupt::unless_requested(move || Plan::new(&sweep))
+        .map_err(|signal| sort(RunError::Interrupted(signal)))?;
     if let Some(reason) = plan.why_empty() {
         return Err(UsageError(format!("--capacity: {reason}")).into());
     }
@@ -72,7 +78,7 @@ pub(super) fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
     let needed = bytes_on_disk(&plan, &config);
     ResultsFolder::check(&out, arguments.force, needed)
         .map_err(|error| bad_folder(&out, &error))?;
-    let bench = Bench::new(config.clone(), topology).map_err(sort)?;
+    let mut bench = Bench::new(config.clone(), topology).map_err(sort)?;
     bench.prepare(&plan).map_err(sort)?;
     let folder = ResultsFolder::create(&out, arguments.force, needed)
         .map_err(|error| bad_folder(&out, &error))?;
@@ -121,7 +127,7 @@ fn chosen(topology: &Topology, arguments: &QueueArguments) -> anyhow::Result<Cpu
 }
 
 /// A pair of CPUs of each kind that there is, and the kinds that there are not.
-fn pairs(topology: &Topology) -> Result<(Vec<Cpus>, Vec<LeftOut>), UsageError> {
+pub(super) fn pairs(topology: &Topology) -> Result<(Vec<Cpus>, Vec<LeftOut>), UsageError> {
     let found = core_pairs(topology);
     if found.is_empty() {
         return Err(UsageError(
@@ -148,6 +154,42 @@ fn pairs(topology: &Topology) -> Result<(Vec<Cpus>, Vec<LeftOut>), UsageError> {
         cores: Some(pair.relation),
     });
     Ok((cpus.collect(), absent.collect()))
+}
+
+/// Takes the other points of a load curve out of the sweep when there is no saturation to take per cents of.
+fn without_saturation(result: &PointResult, points: &mut VecDeque<Point>) -> Option<LeftOut> {
+    let point = &result.point;
+    let failure = result.failure.as_ref()?;
+    if point.percent_of_saturation.is_none() || result.saturation_per_s.is_some() {
+        return None;
+    }
+    let before = points.len();
+    let fastest = point.at_saturation();
+    points
+        .retain(|other| other.percent_of_saturation.is_none() || other.at_saturation() != fastest);
+    let taken = before - points.len();
+    (taken > 0).then(|| LeftOut {
+        queue: Some(point.queue.clone()),
+        capacity: Some(point.capacity),
+        cores: point.cpus.cores,
+        reason: format!("the other {taken} points of the load curve of {fastest}: {failure}"),
+    })
+}
+
+/// The list of what is left out, which is there only if something is.
+struct LeftOutFile<'a> {
+    folder: &'a ResultsFolder,
+    file: Option<SummaryFile>,
+}
+
+impl LeftOutFile<'_> {
+    fn append(&mut self, left_out: &LeftOut) -> Result<(), ReportError> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(SummaryFile::create(&self.folder.file(LEFT_OUT)?)?),
+        };
+        file.append(&left_out_record(left_out))
+    }
 }
 
 /// What ended a sweep early.
@@ -198,15 +240,14 @@ impl Course<'_> {
     }
 
     fn measure_all(&mut self, folder: &ResultsFolder) -> Result<(), Ending> {
-        if !self.plan.left_out.is_empty() {
-            let mut file = SummaryFile::create(&folder.file(LEFT_OUT)?)?;
-            for left_out in &self.plan.left_out {
-                file.append(&left_out_record(left_out))?;
-            }
+        let mut left_out = LeftOutFile { folder, file: None };
+        for one in &self.plan.left_out {
+            left_out.append(one)?;
         }
         let mut summary = SummaryFile::create(&folder.file(SUMMARY)?)?;
         let progress = Progress::new(self.plan.points.len());
-        for point in std::mem::take(&mut self.plan.points) {
+        let mut points = VecDeque::from(std::mem::take(&mut self.plan.points));
+        while let Some(point) = points.pop_front() {
             let name = point.to_string();
             let place = folder.point(&name)?;
             let settings = settings_document(&point, &self.config, &self.facts, None);
@@ -223,6 +264,11 @@ impl Course<'_> {
                     return Err(Ending::Failed(reason));
                 }
             };
+            if let Some(one) = without_saturation(&result, &mut points) {
+                progress.warn(&warning(&one.reason));
+                left_out.append(&one)?;
+                self.plan.left_out.push(one);
+            }
             let finished = self.keep(&result, place, &mut summary)?;
             for text in self.warnings.of(&result, &self.config) {
                 progress.warn(&warning(&text));
@@ -250,7 +296,7 @@ impl Course<'_> {
         result: &PointResult,
         place: PointFolder,
         summary: &mut SummaryFile,
-    ) -> Result<Finished, ReportError> {
+    ) -> Result<Finished, Ending> {
         let mut runs = SummaryFile::create(&place.file(RUNS)?)?;
         for (number, run) in result.runs.iter().enumerate() {
             runs.append(&run_record(number, run))?;
@@ -266,8 +312,15 @@ impl Course<'_> {
         }
         if self.config.keep_elements {
             let mut elements = CsvFile::create(&place.file(ELEMENTS)?)?;
-            for element in &result.elements {
-                elements.append(element)?;
+            for some in result.elements.chunks(ROWS_PER_LOOK) {
+                if let Some(signal) = interrupt::requested() {
+                    let reason = format!("{}: {}", result.point, RunError::Interrupted(signal));
+                    place.fail(&reason)?;
+                    return Err(Ending::Failed(reason));
+                }
+                for element in some {
+                    elements.append(element)?;
+                }
             }
             elements.finish()?;
         }
@@ -348,6 +401,12 @@ impl Course<'_> {
         }
         let notes = present::notes_on_modes(&self.finished)
             .into_iter()
+            .chain(present::note_on_hand_overs(&self.finished))
+            .chain(present::note_on_details(
+                &self.finished,
+                self.config.measure,
+                self.arguments.load_curve,
+            ))
             .chain(present::unresolved(&self.config));
         for note in notes {
             let line = format!("note: {note}");
@@ -376,6 +435,7 @@ fn sort(error: RunError) -> anyhow::Error {
         error,
         RunError::Clock(_)
             | RunError::TooLarge { .. }
+            | RunError::TooFewHugePages { .. }
             | RunError::Counters(CounterError::None(_) | CounterError::Forbidden(_))
             | RunError::Host(
                 HostError::CpuUnavailable { .. }
@@ -398,3 +458,6 @@ fn bytes_on_disk(plan: &Plan, config: &Config) -> u64 {
     };
     plan.points.len() as u64 * (rows + BYTES_PER_POINT)
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 
 use self::values::List;
 use super::UsageError;
-use crate::bench::hca::config::Named;
+use super::values::one;
 use crate::bench::queue::config::{Config, EndLoad, Load, MOST_ELEMENTS, Measure};
 use crate::buffer::HugePagePolicy;
 use crate::time::ClockKind;
@@ -42,22 +42,6 @@ impl LoadKind {
             LoadKind::Bursty => "bursty",
         }
     }
-}
-
-fn clock(text: &str) -> Result<ClockKind, String> {
-    one_of(text)
-}
-
-fn huge_pages(text: &str) -> Result<HugePagePolicy, String> {
-    one_of(text)
-}
-
-fn one_of<T: Named>(text: &str) -> Result<T, String> {
-    let found = T::ALL.iter().copied().find(|value| value.name() == text);
-    found.ok_or_else(|| {
-        let names: Vec<_> = T::ALL.iter().map(|value| value.name()).collect();
-        format!("{text:?} is not one of {}", names.join(", "))
-    })
 }
 
 /// Arguments of `hcabench queue`. LIST: one value, or several with commas between them.
@@ -167,7 +151,7 @@ pub struct QueueArguments {
     pub measure_failed: bool,
 
     /// Clock of stamps and waits: monotonic, monotonic-raw, tsc
-    #[arg(long, value_name = "CLOCK", default_value = "tsc", value_parser = clock)]
+    #[arg(long, value_name = "CLOCK", default_value = "tsc", value_parser = one::<ClockKind>)]
     pub clock: ClockKind,
 
     /// How long nothing may go through, beside the pauses of the load, before a run is given up; at least 1ms
@@ -183,7 +167,7 @@ pub struct QueueArguments {
     pub receiver_cpu: Option<usize>,
 
     /// Huge pages for the stamps: required, try, off
-    #[arg(long, value_name = "POLICY", default_value = "try", help_heading = "Machine", value_parser = huge_pages)]
+    #[arg(long, value_name = "POLICY", default_value = "try", help_heading = "Machine", value_parser = one::<HugePagePolicy>)]
     pub hugepages: HugePagePolicy,
 
     /// Folder for the results; refused if it holds any, unless --force [default: results/DATE-TIME]

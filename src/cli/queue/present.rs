@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::settings::{FIGURES, PERCENTILES, summary_record};
+use super::list::ends_in_words;
+use super::settings::{FIGURES, PERCENTILES, floor_over_runs, median_count, summary_record};
 use crate::bench::queue::config::{Config, EndLoad, Load, Measure};
+use crate::bench::queue::judge::Outcome;
 use crate::bench::queue::plan::Point;
+use crate::bench::queue::registry;
 use crate::bench::queue::result::{OverRuns, PointResult, RunResult, over_runs, over_times};
 use crate::buffer::{HugePagePolicy, PageKind};
 use crate::report::{Column, Record, Table, units};
@@ -19,8 +22,9 @@ pub struct Finished {
     /// Its row of the summary.
     pub record: Record,
     point: Point,
+    /// Those that figures are made of.
     runs: Vec<RunResult>,
-    failed: bool,
+    mark: Option<&'static str>,
 }
 
 impl Finished {
@@ -29,8 +33,13 @@ impl Finished {
         Finished {
             record: summary_record(result, config),
             point: result.point.clone(),
-            runs: result.runs.clone(),
-            failed: result.failure.is_some(),
+            runs: result.figures().to_vec(),
+            mark: result.failure.is_some().then(|| match result.outcome() {
+                Some(Outcome::Wrong) => "BROKEN",
+                Some(Outcome::GaveUp) => "GAVE UP",
+                Some(Outcome::Unjudged) => "UNJUDGED",
+                Some(Outcome::Clean) | None => "FAILED",
+            }),
         }
     }
 }
@@ -38,6 +47,7 @@ impl Finished {
 fn setting_columns() -> Vec<Column> {
     [
         Column::text("queue"),
+        Column::text("ends"),
         Column::number("capacity", ""),
         Column::number("size", "B"),
         Column::text("load"),
@@ -58,15 +68,20 @@ fn load_in_words(end: &EndLoad) -> String {
         Load::Bursty { wait_ns, burst } => format!("{burst} x {}", units::duration(wait_ns)),
     };
     if end.jitter > 0.0 {
-        text += &format!(" +-{}%", end.jitter * 100.0);
+        text += &format!(" +-{}%", end.jitter_percent());
     }
     text
 }
 
 fn setting_cells(point: &Point) -> Vec<String> {
     let percent = point.percent_of_saturation;
+    let mut entries = registry::entries().iter();
+    let entry = entries.find(|entry| entry.name == point.queue);
     vec![
         point.queue.clone(),
+        entry
+            .map_or("", |entry| ends_in_words(entry.ends))
+            .to_owned(),
         point.capacity.to_string(),
         point.payload.to_string(),
         percent.map_or_else(
@@ -98,7 +113,9 @@ pub fn details(finished: &[Finished], width: Option<usize>) -> String {
     }
     let mut columns = setting_columns();
     columns.push(Column::text("operation"));
-    for title in ["floor", "min", "p50"] {
+    columns.push(Column::number("floor", "min ns"));
+    columns.push(Column::number("", "p50 ns"));
+    for title in ["min", "p50"] {
         columns.push(Column::number(title, "ns"));
     }
     columns.push(Column::number("95 % of p50", "ns"));
@@ -116,19 +133,15 @@ pub fn details(finished: &[Finished], width: Option<usize>) -> String {
             if summaries().next().is_none() {
                 continue;
             }
-            let floor = over_runs(&one.runs, |run| {
-                Some(match figure.column {
-                    "enqueue" => run.stamp.sender.cost_ns,
-                    _ => run.stamp.receiver.cost_ns,
-                })
-            });
+            let (floor_min, floor_p50) = floor_over_runs(&one.runs, figure);
             let over = |place: usize| {
                 let (_, value) = PERCENTILES[place];
                 over_times(&one.runs, |times| of(times).map(value))
             };
             let mut cells = setting_cells(&one.point);
             cells.push(figure.title.to_owned());
-            cells.push(number(floor.map(|found| found.median), 1));
+            cells.push(number(floor_min.map(|ns| ns as f64), 0));
+            cells.push(number(floor_p50, 0));
             let lowest = summaries().map(|summary| summary.min_ns).min();
             cells.push(number(lowest.map(|ns| ns as f64), 0));
             cells.push(number(over(0).map(|found| found.median), 0));
@@ -143,6 +156,18 @@ pub fn details(finished: &[Finished], width: Option<usize>) -> String {
     table.render(width)
 }
 
+/// Where the percentiles are, if there is no table of them.
+pub fn note_on_details(finished: &[Finished], measure: Measure, is_curve: bool) -> Option<String> {
+    let is_missing = measure == Measure::Time && (is_curve || finished.len() > MOST_IN_DETAIL);
+    is_missing.then(|| {
+        format!(
+            "all percentiles of these {} points, with their bounds, are in summary.csv: the table of them is left out on a \
+             load curve and beyond {MOST_IN_DETAIL} points",
+            finished.len()
+        )
+    })
+}
+
 /// A line for each point.
 pub fn overview(finished: &[Finished], measure: Measure, width: Option<usize>) -> String {
     let with_times = measure == Measure::Time;
@@ -152,8 +177,9 @@ pub fn overview(finished: &[Finished], measure: Measure, width: Option<usize>) -
         .filter_map(|run| run.times.as_ref())
         .any(|times| times.intended.is_some());
     let mut columns = setting_columns();
-    columns.push(Column::number("through", "M/s"));
-    columns.push(Column::number("95 %", "M/s"));
+    let unit = unit_of_throughput(finished);
+    columns.push(Column::number("through", unit.0));
+    columns.push(Column::number("95 %", unit.0));
     if with_times {
         for title in ["enqueue", "dequeue", "latency"] {
             columns.push(Column::number(title, "p50 ns"));
@@ -186,20 +212,37 @@ pub fn overview(finished: &[Finished], measure: Measure, width: Option<usize>) -
             table.separator();
         }
         before = Some(&one.point);
-        table.row(overview_cells(one, measure, has_schedule));
+        table.row(overview_cells(one, measure, has_schedule, unit.1));
     }
     table.render(width)
 }
 
-fn overview_cells(one: &Finished, measure: Measure, has_schedule: bool) -> Vec<String> {
+/// A unit in which two decimals tell something of each throughput, and what it is in elements a second.
+fn unit_of_throughput(finished: &[Finished]) -> (&'static str, f64) {
+    let medians = finished
+        .iter()
+        .filter_map(|one| Some(over_runs(&one.runs, |run| run.throughput_per_s)?.median));
+    match medians.fold(f64::INFINITY, f64::min) {
+        rate if rate >= 1e5 => ("M/s", 1e6),
+        rate if rate >= 1e2 => ("k/s", 1e3),
+        _ => ("/s", 1.0),
+    }
+}
+
+fn overview_cells(
+    one: &Finished,
+    measure: Measure,
+    has_schedule: bool,
+    unit_per_s: f64,
+) -> Vec<String> {
     let runs = &one.runs;
     let mut cells = setting_cells(&one.point);
-    let through = over_runs(runs, |run| Some(run.throughput_per_s / 1e6));
-    cells.push(number(through.map(|found| found.median), 2));
+    let through = over_runs(runs, |run| run.throughput_per_s);
+    cells.push(number(through.map(|found| found.median / unit_per_s), 2));
     let interval = through.and_then(|found| found.interval);
     cells.push(interval.map_or_else(
         || "-".to_owned(),
-        |(low, high)| format!("{low:.2}..{high:.2}"),
+        |(low, high)| format!("{:.2}..{:.2}", low / unit_per_s, high / unit_per_s),
     ));
     if measure == Measure::Time {
         for figure in &FIGURES[..3] {
@@ -235,7 +278,8 @@ fn overview_cells(one: &Finished, measure: Measure, has_schedule: bool) -> Vec<S
         |run: &RunResult| run.failed.receiver,
         |run: &RunResult| run.missed.sender,
     ] {
-        cells.push(runs.iter().map(count).sum::<u64>().to_string());
+        let found = median_count(runs, count);
+        cells.push(found.map_or_else(|| "-".to_owned(), |found| found.to_string()));
     }
     cells.push(mark(one).to_owned());
     cells
@@ -243,8 +287,8 @@ fn overview_cells(one: &Finished, measure: Measure, has_schedule: bool) -> Vec<S
 
 /// A word for what makes a row hard to believe.
 fn mark(one: &Finished) -> &'static str {
-    if one.failed {
-        "BROKEN"
+    if let Some(mark) = one.mark {
+        mark
     } else if !modes(one).is_empty() {
         "two modes"
     } else {
@@ -254,13 +298,13 @@ fn mark(one: &Finished) -> &'static str {
 
 /// The figures of a point whose runs fall into two groups.
 fn modes(one: &Finished) -> Vec<&'static str> {
-    let throughput = over_runs(&one.runs, |run| Some(run.throughput_per_s));
+    let throughput = over_runs(&one.runs, |run| run.throughput_per_s);
     let mut found: Vec<&str> = throughput
         .filter(|found| found.modes.is_some())
         .map(|_| "throughput")
         .into_iter()
         .collect();
-    for figure in &FIGURES[..3] {
+    for figure in &FIGURES {
         let median = over_times(&one.runs, |times| (figure.of)(times).map(|s| s.p50_ns));
         if median.is_some_and(|found| found.modes.is_some()) {
             found.push(figure.title);
@@ -285,6 +329,23 @@ pub fn notes_on_modes(finished: &[Finished]) -> Vec<String> {
         .collect()
 }
 
+/// The queues that hand over in batches, in a line: what of that is in their enqueues.
+pub fn note_on_hand_overs(finished: &[Finished]) -> Option<String> {
+    let queues: BTreeSet<&str> = finished
+        .iter()
+        .filter(|one| one.runs.iter().any(|run| run.handed_over > 0))
+        .map(|one| one.point.queue.as_str())
+        .collect();
+    let names: Vec<&str> = queues.into_iter().collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "{} hands over in batches: where the sender pauses, the enqueue before it holds handing over, and the two stamps \
+             around that",
+            names.join(", ")
+        )
+    })
+}
+
 /// A line about the instrument itself.
 pub fn instrument_line(finished: &[Finished], config: &Config) -> Option<String> {
     let runs: Vec<RunResult> = finished.iter().flat_map(|one| one.runs.clone()).collect();
@@ -300,8 +361,9 @@ pub fn instrument_line(finished: &[Finished], config: &Config) -> Option<String>
         |found| units::duration(found.median),
     );
     Some(format!(
-        "instrument: clock {}: a stamp costs {sender} at the sender, {receiver} at the receiver, which is in each time \
-         above (floor); resolution {resolution}",
+        "instrument: clock {}: a stamp costs {sender} at the sender, {receiver} at the receiver; resolution {resolution}. \
+         The floor of a time is what the same loops measure without a queue: of an operation the measuring alone, of a \
+         latency an element that is handed over by a bare store",
         config.clock.name()
     ))
 }
@@ -328,6 +390,8 @@ pub struct Warnings(BTreeSet<String>);
 
 /// More than this share of the starts being late means that the rate asked for was not had.
 const LATE_SHARE: f64 = 0.05;
+/// A queue that is gone through fewer times than this is little else than memory that is written once.
+const FEWEST_LAPS: u64 = 4;
 
 impl Warnings {
     /// What a result gives reason to warn of; only what was not said before.
@@ -337,9 +401,11 @@ impl Warnings {
             .collect();
         let point = &result.point;
         if let Some(failure) = &result.failure {
-            texts.push(format!(
-                "{point}: {failure}: this queue is broken, and its figures mean nothing"
-            ));
+            let and_so = match result.outcome() {
+                Some(Outcome::Wrong) => ": this queue is broken, and its figures are left out",
+                _ => "",
+            };
+            texts.push(format!("{point}: {failure}{and_so}"));
         }
         let worst = (result.runs.iter())
             .flat_map(|run| [run.pages.sender, run.pages.receiver])
@@ -352,6 +418,13 @@ impl Warnings {
                 worst.describe()
             ));
         }
+        if result.runs.iter().any(|run| !run.queue_locked) {
+            texts.push(
+                "the memory of the queues is touched but not locked, because the memlock limit is too small for all of this \
+                 process: raise it with ulimit -l unlimited"
+                    .to_owned(),
+            );
+        }
         let sum = |count: fn(&RunResult) -> u64| -> u64 { result.runs.iter().map(count).sum() };
         let faults = sum(|run| run.page_faults.sender.total() + run.page_faults.receiver.total());
         if faults > 0 {
@@ -359,12 +432,26 @@ impl Warnings {
                 "{faults} page fault(s) in the loops of {point}: its times hold theirs"
             ));
         }
+        // Those of blocks, where the load has any.
+        let (starts, what) = match point.sender.load {
+            Load::Bursty { burst, .. } => (config.count.div_ceil(u64::from(burst)), "blocks"),
+            _ => (config.count, "enqueues"),
+        };
         let late = sum(|run| run.missed.sender);
-        let all = config.elements() * result.runs.len() as u64;
+        let all = starts * result.runs.len() as u64;
         if late as f64 > all as f64 * LATE_SHARE {
             texts.push(format!(
-                "{point}: {late} of {all} enqueues or blocks started late: the load that was asked for is more than this \
-                 machine offers, time stamps included"
+                "{point}: {late} of {all} {what} started late: the load that was asked for is more than this machine \
+                 offers, time stamps included"
+            ));
+        }
+        let laps = config.elements() / point.capacity as u64;
+        if laps < FEWEST_LAPS {
+            texts.push(format!(
+                "capacity {} with {} elements, warm-up included: each place of the queue is used {laps} times or once more, \
+                 so that it hardly wraps around and is not there to be filled: use a larger --count or a smaller --capacity",
+                point.capacity,
+                config.elements()
             ));
         }
         if has_negative(&result.histograms.latency) {

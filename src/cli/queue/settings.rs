@@ -6,10 +6,12 @@ use serde_json::{Value, json};
 use super::list::{ends_in_words, origin_in_words};
 use crate::bench::queue::config::{Config, EndLoad, Load, Measure};
 use crate::bench::queue::counters::Counts;
+use crate::bench::queue::floor::{Floor, Floors};
+use crate::bench::queue::judge::Outcome;
 use crate::bench::queue::plan::{LeftOut, Point};
 use crate::bench::queue::registry;
 use crate::bench::queue::result::{
-    Ends, OverRuns, PointResult, RunResult, Times, over_runs, over_times,
+    OverRuns, PerEnd, PointResult, RunResult, Times, over_runs, over_times,
 };
 use crate::report::{Cell, Record};
 use crate::stats::{Summary, TwoModes};
@@ -23,6 +25,8 @@ pub struct Figure {
     pub title: &'static str,
     /// Where it stands in the times of a run.
     pub of: fn(&Times) -> Option<&Summary>,
+    /// What the loops measure of it without a queue.
+    pub floor: fn(&Floors) -> Option<Floor>,
 }
 
 /// What is measured of each element, in the order of the columns.
@@ -31,21 +35,25 @@ pub const FIGURES: [Figure; 4] = [
         column: "enqueue",
         title: "enqueue",
         of: |times| Some(&times.enqueue),
+        floor: |floors| Some(floors.enqueue),
     },
     Figure {
         column: "dequeue",
         title: "dequeue",
         of: |times| Some(&times.dequeue),
+        floor: |floors| Some(floors.dequeue),
     },
     Figure {
         column: "latency",
         title: "latency",
         of: |times| Some(&times.latency),
+        floor: |floors| floors.latency,
     },
     Figure {
         column: "intended_latency",
         title: "from intended",
         of: |times| times.intended.as_ref(),
+        floor: |floors| floors.intended,
     },
 ];
 
@@ -82,7 +90,7 @@ fn add_load(record: &mut Record, prefix: &str, end: &EndLoad) {
         .decimal(format!("{prefix}rate_per_s"), rate, 3)
         .decimal(format!("{prefix}wait_ns"), wait, 0)
         .count(format!("{prefix}burst"), burst)
-        .decimal(format!("{prefix}jitter_percent"), end.jitter * 100.0, 2);
+        .decimal(format!("{prefix}jitter_percent"), end.jitter_percent(), 2);
 }
 
 /// The settings of a point as cells.
@@ -147,7 +155,8 @@ fn add_over_runs(record: &mut Record, name: &str, unit: &str, found: Option<Over
         );
 }
 
-/// What came of some runs, one or all of a point: extremes of all of them, and medians over the runs of everything else.
+/// The figures of some runs, one or all of a point, all empty without any: extremes of all of them, sums of page faults, and
+/// medians over the runs of everything else.
 pub fn add_figures(record: &mut Record, runs: &[RunResult]) {
     let times = || runs.iter().filter_map(|run| run.times.as_ref());
     for figure in &FIGURES {
@@ -156,25 +165,39 @@ pub fn add_figures(record: &mut Record, runs: &[RunResult]) {
         let lowest = times().filter_map(|times| Some(of(times)?.min_ns)).min();
         let highest = times().filter_map(|times| Some(of(times)?.max_ns)).max();
         let median = |value: fn(&Summary) -> f64| over_times(runs, |times| of(times).map(value));
-        record.nanos(format!("{name}_min_ns"), lowest);
-        add_over_runs(
-            record,
-            &format!("{name}_p50"),
-            "ns",
-            median(|summary| summary.p50_ns),
-        );
-        for (percentile, value) in &PERCENTILES[1..] {
-            let found = median(*value).map(|found| found.median);
-            record.decimal(format!("{name}_{percentile}_ns"), found, 1);
+        // Beside a figure that there is.
+        let (floor_min, floor_p50) = floor_over_runs(runs, figure);
+        let is_there = lowest.is_some();
+        record
+            .nanos(
+                format!("{name}_floor_min_ns"),
+                floor_min.filter(|_| is_there),
+            )
+            .decimal(
+                format!("{name}_floor_p50_ns"),
+                floor_p50.filter(|_| is_there),
+                1,
+            )
+            .nanos(format!("{name}_min_ns"), lowest);
+        for (percentile, value) in &PERCENTILES {
+            add_over_runs(
+                record,
+                &format!("{name}_{percentile}"),
+                "ns",
+                median(*value),
+            );
         }
         let mean = median(|summary| summary.mean_ns).map(|found| found.median);
         record
             .nanos(format!("{name}_max_ns"), highest)
             .decimal(format!("{name}_mean_ns"), mean, 1);
     }
-    let throughput = over_runs(runs, |run| Some(run.throughput_per_s));
+    let throughput = over_runs(runs, |run| run.throughput_per_s);
     add_over_runs(record, "throughput", "per_s", throughput);
-    let sum = |count: fn(&RunResult) -> u64| -> u64 { runs.iter().map(count).sum() };
+    let sum = |count: fn(&RunResult) -> u64| -> Option<u64> {
+        (!runs.is_empty()).then(|| runs.iter().map(count).sum())
+    };
+    let count = |count: fn(&RunResult) -> u64| median_count(runs, count);
     let median = |value: fn(&RunResult) -> f64| {
         over_runs(runs, |run| Some(value(run))).map(|found| found.median)
     };
@@ -182,10 +205,11 @@ pub fn add_figures(record: &mut Record, runs: &[RunResult]) {
     record
         .decimal("depth_mean", depth_mean, 2)
         .count("depth_max", times().map(|times| times.depth.max).max())
-        .count("failed_enqueues", sum(|run| run.failed.sender))
-        .count("failed_dequeues", sum(|run| run.failed.receiver))
-        .count("missed_enqueues", sum(|run| run.missed.sender))
-        .count("missed_dequeues", sum(|run| run.missed.receiver))
+        .count("handed_over_enqueues", count(|run| run.handed_over))
+        .count("failed_enqueues", count(|run| run.failed.sender))
+        .count("failed_dequeues", count(|run| run.failed.receiver))
+        .count("missed_enqueues", count(|run| run.missed.sender))
+        .count("missed_dequeues", count(|run| run.missed.receiver))
         .decimal("sender_stamp_ns", median(|run| run.stamp.sender.cost_ns), 1)
         .decimal(
             "receiver_stamp_ns",
@@ -206,18 +230,38 @@ pub fn add_figures(record: &mut Record, runs: &[RunResult]) {
             sum(|run| run.page_faults.receiver.total()),
         );
     add_counters(record, runs);
+}
+
+/// The floor of a figure over some runs: the lowest of all of them, and the median of their medians.
+pub fn floor_over_runs(runs: &[RunResult], figure: &Figure) -> (Option<i64>, Option<f64>) {
+    let of = |run: &RunResult| (figure.floor)(run.floors.as_ref()?);
+    let lowest = runs.iter().filter_map(|run| Some(of(run)?.min_ns)).min();
+    let median = over_runs(runs, |run| Some(of(run)?.p50_ns));
+    (lowest, median.map(|found| found.median))
+}
+
+/// A count of each run: the median over them, to the next whole number.
+pub fn median_count(runs: &[RunResult], count: fn(&RunResult) -> u64) -> Option<u64> {
+    let found = over_runs(runs, |run| Some(count(run) as f64))?;
+    Some(found.median.round() as u64)
+}
+
+/// What was wrong with the elements of some runs.
+fn add_faults(record: &mut Record, runs: &[RunResult]) {
+    let sum = |count: fn(&RunResult) -> u64| -> u64 { runs.iter().map(count).sum() };
     record
         .count("elements_lost", sum(|run| run.verdict.lost))
         .count("elements_duplicated", sum(|run| run.verdict.duplicated))
         .count("elements_reordered", sum(|run| run.verdict.reordered))
         .count("elements_invented", sum(|run| run.verdict.invented))
-        .count("elements_damaged", sum(|run| run.verdict.damaged));
+        .count("elements_damaged", sum(|run| run.verdict.damaged))
+        .count("elements_belated", sum(|run| run.verdict.belated));
 }
 
 /// The processor's counters, for one element at each end.
 fn add_counters(record: &mut Record, runs: &[RunResult]) {
     type Of<T, R> = fn(&T) -> R;
-    let ends: [(&str, Of<Ends<Counts>, Counts>); 2] = [
+    let ends: [(&str, Of<PerEnd<Counts>, Counts>); 2] = [
         ("sender", |ends| ends.sender),
         ("receiver", |ends| ends.receiver),
     ];
@@ -231,7 +275,7 @@ fn add_counters(record: &mut Record, runs: &[RunResult]) {
         for (counter, value) in counters {
             let per_element = over_runs(runs, |run| {
                 let counts = counts_of(run.counters.as_ref()?);
-                Some(value(&counts) as f64 / run.verdict.received.max(1) as f64)
+                Some(value(&counts) as f64 / run.elements.max(1) as f64)
             });
             record.decimal(
                 format!("{end}_{counter}_per_element"),
@@ -250,15 +294,21 @@ pub fn summary_record(result: &PointResult, config: &Config) -> Record {
         .text("status", status(result))
         .text("failure", result.failure.clone().unwrap_or_default())
         .count("runs", result.runs.len() as u64);
-    add_figures(&mut record, &result.runs);
+    add_figures(&mut record, result.figures());
+    add_faults(&mut record, &result.runs);
     record
 }
 
 /// A row of `runs.csv`.
 pub fn run_record(number: usize, run: &RunResult) -> Record {
     let mut record = Record::new();
-    record.count("run", number as u64);
-    add_figures(&mut record, std::slice::from_ref(run));
+    record
+        .count("run", number as u64)
+        .text("outcome", outcome_in_words(run.outcome));
+    let run = std::slice::from_ref(run);
+    let is_clean = run[0].outcome == Outcome::Clean;
+    add_figures(&mut record, if is_clean { run } else { &[] });
+    add_faults(&mut record, run);
     record
 }
 
@@ -276,6 +326,16 @@ pub fn left_out_record(left_out: &LeftOut) -> Record {
         .text("cores", left_out.cores.map_or("", |cores| cores.name()))
         .text("reason", left_out.reason.as_str());
     record
+}
+
+/// How a run went, as the files have it.
+const fn outcome_in_words(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Clean => "clean",
+        Outcome::Wrong => "wrong",
+        Outcome::GaveUp => "gave-up",
+        Outcome::Unjudged => "unjudged",
+    }
 }
 
 fn status(result: &PointResult) -> &'static str {

@@ -58,6 +58,8 @@ pub struct McRingBufferReceiver<T> {
 }
 
 impl<T: Element> Sender<T> for McRingBufferSender<T> {
+    const HOLDS_BACK: bool = true;
+
     #[inline(always)]
     fn enqueue(&mut self, element: T) -> bool {
         let queue = &*self.queue;

@@ -2,14 +2,18 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use super::*;
-use crate::bench::queue::config::{EndLoad, Load};
 use crate::bench::queue::element::Element;
 use crate::bench::queue::interface::{Ends as QueueEnds, Queue, QueueError, Receiver, Sender};
 use crate::bench::queue::plan::Cpus;
+use crate::bench::queue::result::ElementRow;
 use crate::buffer::HugePagePolicy;
 use crate::time::ClockKind;
+
+/// Held by each test with a run: two at a time would wait for each other's CPUs.
+pub(crate) static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// What a test queue does wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,12 +37,16 @@ enum Fault {
     Panics,
     /// Gives out more at the end than was put in.
     Appends,
+    /// Hands the last elements over only when its sender is dropped.
+    Belates,
+    /// Stalls once in an enqueue, for [`STALL`].
+    Stalls,
 }
 
 /// A queue with a fault, which is its type.
 struct Faulty<const FAULT: usize>;
 
-const FAULTS: [Fault; 10] = [
+const FAULTS: [Fault; 12] = [
     Fault::Nothing,
     Fault::Drops,
     Fault::Reorders,
@@ -49,6 +57,8 @@ const FAULTS: [Fault; 10] = [
     Fault::Blocks,
     Fault::Panics,
     Fault::Appends,
+    Fault::Belates,
+    Fault::Stalls,
 ];
 
 struct End {
@@ -57,10 +67,21 @@ struct End {
     capacity: usize,
     count: usize,
     last: Option<Words<8>>,
+    held: Vec<Words<8>>,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.queue.lock().unwrap().extend(self.held.drain(..));
+    }
 }
 
 /// Of all the runs here.
 const COUNT: usize = 5_000;
+/// Elements that are handed over too late.
+const BELATED: usize = 10;
+/// Before the element in the middle.
+const STALL: Duration = Duration::from_millis(5);
 
 impl Sender<Words<8>> for End {
     fn enqueue(&mut self, element: Words<8>) -> bool {
@@ -71,11 +92,18 @@ impl Sender<Words<8>> for End {
             // Without the message of the panic hook in the output of a test that passes.
             std::panic::resume_unwind(Box::new("a broken queue"));
         }
+        if self.fault == Fault::Stalls && self.count == COUNT / 2 {
+            std::thread::sleep(STALL);
+        }
         let mut queue = self.queue.lock().unwrap();
         if queue.len() >= self.capacity {
             return false;
         }
         self.count += 1;
+        if self.fault == Fault::Belates && self.count > COUNT - BELATED {
+            self.held.push(element);
+            return true;
+        }
         if self.fault == Fault::Drops && self.count.is_multiple_of(100) {
             return true;
         }
@@ -142,6 +170,7 @@ impl<const FAULT: usize> Queue<Words<8>> for Faulty<FAULT> {
             capacity,
             count: 0,
             last: None,
+            held: Vec::new(),
         };
         Ok((end(), end()))
     }
@@ -187,15 +216,7 @@ fn start_of<const FAULT: usize>() -> Start {
 }
 
 fn empty(point: &Point) -> PointResult {
-    PointResult {
-        point: point.clone(),
-        saturation_per_s: None,
-        runs: Vec::new(),
-        histograms: Histograms::default(),
-        elements: Vec::new(),
-        placement_warnings: Vec::new(),
-        failure: None,
-    }
+    PointResult::of(point.clone())
 }
 
 fn run<const FAULT: usize>(measure: Measure) -> (RunResult, PointResult) {
@@ -203,21 +224,65 @@ fn run<const FAULT: usize>(measure: Measure) -> (RunResult, PointResult) {
 }
 
 fn run_at<const FAULT: usize>(point: &Point, config: &Config) -> (RunResult, PointResult) {
-    // Two runs at a time would wait for each other's CPUs.
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let mut result = empty(point);
-    let run = measure_run(clock(), start_of::<FAULT>(), config, 0, &mut result).unwrap();
+    let run = measure_run(
+        start_of::<FAULT>(),
+        task_of(clock(), point, config),
+        config,
+        0,
+        &mut result,
+    )
+    .unwrap();
     (run, result)
+}
+
+/// The name of a queue that panics, where [`Bench::with_one_that_panics`] runs it.
+pub(crate) const PANICS: &str = "panics";
+
+impl Bench {
+    /// The same with one queue more than those of the registry, for elements of 64 bytes.
+    pub(crate) fn with_one_that_panics(self) -> Self {
+        Bench {
+            start_of: |point| match point.queue.as_str() {
+                PANICS => Ok(start_of::<8>()),
+                _ => super::start_of(point),
+            },
+            ..self
+        }
+    }
+}
+
+#[test]
+fn a_queue_that_panics_fails_its_point_and_has_no_saturation() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut bench = Bench::new(config(Measure::Time), Topology::read().unwrap())
+        .unwrap()
+        .with_one_that_panics();
+    let mut point = Point {
+        queue: PANICS.to_owned(),
+        ..point()
+    };
+    for percent in [None, Some(1), Some(2)] {
+        point.percent_of_saturation = percent;
+        let mut runs = 0;
+        let result = bench.measure(&point, &mut |_| runs += 1).unwrap();
+        let failure = result.failure.unwrap();
+        assert!(failure.contains("panicked"), "{failure}");
+        assert!(result.runs.is_empty() && result.saturation_per_s.is_none());
+        // It is not tried again for each of its rates.
+        assert_eq!(runs, u32::from(percent != Some(2)), "{percent:?}");
+    }
 }
 
 /// The run of a queue with a fault, without and with time stamps.
 fn verdicts<const FAULT: usize>() -> [Verdict; 2] {
     [Measure::Time, Measure::Throughput].map(|measure| {
         let (run, result) = run::<FAULT>(measure);
-        assert!(!run.verdict.is_clean(COUNT as u64), "{measure:?}: {run:?}");
-        // No figures from elements that cannot be told.
+        assert_eq!(run.outcome, Outcome::Wrong, "{measure:?}: {run:?}");
+        // No figures of what is wrong: a queue that is broken looks fastest.
         assert!(run.times.is_none() && result.elements.is_empty());
+        assert_eq!(run.throughput_per_s, None);
         run.verdict
     })
 }
@@ -225,7 +290,7 @@ fn verdicts<const FAULT: usize>() -> [Verdict; 2] {
 #[test]
 fn an_honest_queue_is_clean_and_has_all_figures() {
     let (run, result) = run::<0>(Measure::Time);
-    assert!(run.verdict.is_clean(COUNT as u64), "{:?}", run.verdict);
+    assert!(run.outcome == Outcome::Clean, "{:?}", run.verdict);
     let times = run.times.unwrap();
     for summary in [&times.enqueue, &times.dequeue, &times.latency] {
         assert_eq!(summary.count, COUNT as u64 - 500);
@@ -234,7 +299,11 @@ fn an_honest_queue_is_clean_and_has_all_figures() {
     assert!(times.intended.is_none());
     assert!(times.latency.p50_ns >= times.dequeue.min_ns as f64);
     assert!((1..=65).contains(&times.depth.max), "{:?}", times.depth);
-    assert!(run.throughput_per_s > 0.0 && run.stamp.sender.cost_ns > 0.0);
+    assert!(run.throughput_per_s.unwrap() > 0.0 && run.stamp.sender.cost_ns > 0.0);
+    let floors = run.floors.unwrap();
+    assert!(floors.enqueue.min_ns > 0 && floors.dequeue.min_ns > 0);
+    let (latency, intended) = (floors.latency.unwrap(), floors.intended.unwrap());
+    assert!(latency.min_ns > 0 && latency.p50_ns <= intended.p50_ns);
     assert_eq!(result.elements.len(), COUNT - 500);
     assert_eq!(result.histograms.latency.count(), COUNT as u64 - 500);
     let row = result.elements[7];
@@ -245,8 +314,8 @@ fn an_honest_queue_is_clean_and_has_all_figures() {
 #[test]
 fn throughput_alone_has_no_times_and_is_checked_as_well() {
     let (run, _) = run::<0>(Measure::Throughput);
-    assert!(run.verdict.is_clean(COUNT as u64), "{:?}", run.verdict);
-    assert!(run.times.is_none() && run.throughput_per_s > 0.0);
+    assert!(run.outcome == Outcome::Clean, "{:?}", run.verdict);
+    assert!(run.times.is_none() && run.throughput_per_s.unwrap() > 0.0);
 }
 
 #[test]
@@ -307,6 +376,66 @@ fn what_comes_behind_the_last_element_is_caught() {
     for verdict in verdicts::<9>() {
         assert!(verdict.duplicated > 0, "{verdict:?}");
     }
+}
+
+#[test]
+fn a_queue_that_hands_over_when_nobody_waits_any_more_is_caught() {
+    for verdict in verdicts::<10>() {
+        assert_eq!(verdict.received as usize, COUNT - BELATED);
+        // Whether the elements were found depends on who was quicker.
+        assert_eq!((verdict.lost + verdict.belated) as usize, BELATED);
+    }
+}
+
+#[test]
+fn a_stall_beyond_the_timeout_is_given_up_and_no_fault_of_the_queue() {
+    let mut config = config(Measure::Time);
+    config.timeout = Duration::from_millis(1);
+    let (run, _) = run_at::<11>(&point(), &config);
+    assert_eq!(run.outcome, Outcome::GaveUp, "{run:?}");
+    assert_eq!((run.verdict.lost, run.throughput_per_s), (0, None));
+    let words = failure_of(&run, &config).unwrap();
+    assert!(
+        words.contains("given up") && words.contains("--timeout"),
+        "{words}"
+    );
+}
+
+#[test]
+fn at_saturation_the_sender_is_always_late_and_never_waits() {
+    let fastest = point().at_saturation();
+    let config = config(Measure::Time);
+    let (run, _) = run_at::<0>(&fastest, &config);
+    assert_eq!(run.outcome, Outcome::Clean, "{run:?}");
+    assert_eq!(run.missed.sender, config.count);
+}
+
+#[test]
+fn what_a_stall_causes_is_in_the_latency_from_the_intended_time_only() {
+    let mut point = point();
+    point.sender.load = Load::ConstantRate {
+        rate_per_s: 100_000.0,
+    };
+    let (run, result) = run_at::<11>(&point, &config(Measure::Time));
+    let stall = STALL.as_nanos() as i64;
+    let late = |row: &ElementRow| (row.t_stamp_ns - row.t_intended_ns.unwrap()) as i64;
+    // The element in whose enqueue it was, and those that were due meanwhile.
+    let stalled = result
+        .elements
+        .iter()
+        .position(|row| row.seq as usize == COUNT / 2 - 500)
+        .unwrap();
+    let behind = &result.elements[stalled + 1..];
+    for (place, row) in behind.iter().take(200).enumerate() {
+        let overdue = stall - (place as i64 + 1) * 10_000;
+        assert!(late(row) >= overdue, "{place}: {row:?}");
+    }
+    let times = run.times.unwrap();
+    assert!(times.intended.unwrap().max_ns >= stall);
+    // Each of them went through as quickly as any other once it was its turn.
+    let mut latencies: Vec<i64> = behind.iter().take(200).map(|row| row.latency_ns).collect();
+    latencies.sort_unstable();
+    assert!(latencies[100] < stall / 5, "{}", latencies[100]);
 }
 
 #[test]

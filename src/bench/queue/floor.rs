@@ -1,0 +1,184 @@
+//! What the loops measure where there is nothing to measure: the floor of each figure, taken in every run.
+//!
+//! - Of an operation: the loop's own measurer around nothing, on the CPU of the end. What the queue adds lies between
+//!   this and the time of the operation.
+//! - Of a latency: an element handed over by a bare store, between the same two CPUs, by the same two loops: a line for
+//!   each element, written once by the sender and looked at by the receiver until it is there. No queue does with less,
+//!   and what the loops add, such as the time between two looks, is in both. At `RATE_PER_S`, so that nothing piles up.
+
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::Serialize;
+
+use super::element::{Element, Words};
+use super::interface::{Ends, Queue, QueueError, Receiver, Sender};
+use super::measurer::{Measurer, Record, Timed};
+use crate::stats::Summary;
+use crate::time::{Clock, Ticks};
+
+/// Elements that are handed over, after [`WARMUP`].
+pub(super) const HANDOFFS: u64 = 2000;
+/// Elements before them.
+pub(super) const WARMUP: u64 = 200;
+/// Elements a second.
+pub(super) const RATE_PER_S: f64 = 1e6;
+/// Operations without a queue.
+const OPERATIONS: usize = 2000;
+
+/// A floor, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Floor {
+    /// The lowest.
+    pub min_ns: i64,
+    /// The median.
+    pub p50_ns: f64,
+}
+
+impl Floor {
+    /// Of what was measured.
+    pub(super) fn of(summary: &Summary) -> Self {
+        Floor {
+            min_ns: summary.min_ns,
+            p50_ns: summary.p50_ns,
+        }
+    }
+}
+
+/// The floor of each figure of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Floors {
+    /// Of an enqueue; with a hand-over behind it, where most enqueues had one.
+    pub enqueue: Floor,
+    /// Of a dequeue.
+    pub dequeue: Floor,
+    /// Of the latency; `None` if the bare hand-over was disturbed.
+    pub latency: Option<Floor>,
+    /// Of that from the intended time.
+    pub intended: Option<Floor>,
+}
+
+/// The floors of the operations at one end.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct OperationFloors {
+    /// Of an operation.
+    pub(super) plain: Floor,
+    /// Of one with a hand-over, which is timed by itself and added.
+    pub(super) with_flush: Floor,
+}
+
+/// Measures both on the CPU that runs this, in well under a millisecond.
+pub(super) fn of_operations<C: Clock>(clock: &C) -> OperationFloors {
+    OperationFloors {
+        plain: of_nothing(clock, false),
+        with_flush: of_nothing(clock, true),
+    }
+}
+
+#[inline(never)]
+fn of_nothing<C: Clock>(clock: &C, with_flush: bool) -> Floor {
+    let mut records: Vec<Record> = vec![[Ticks(0); 3]; OPERATIONS];
+    let mut measurer = Timed::new(&mut records, false);
+    for _ in 0..OPERATIONS {
+        measurer.pre(clock);
+        let stamp = measurer.stamp();
+        std::hint::black_box(Words::<1>::with_stamp(stamp));
+        measurer.post(clock, stamp.get());
+        if with_flush {
+            measurer.beside(clock, || ());
+        }
+    }
+    let lengths: Vec<i64> = records
+        .iter()
+        .map(|[_, before, after]| {
+            let length = Ticks(after.0.saturating_sub(before.0));
+            i64::try_from(clock.to_nanos(length).0).unwrap_or(i64::MAX)
+        })
+        .collect();
+    let summary = Summary::of(&lengths).expect("there are operations");
+    Floor::of(&summary)
+}
+
+/// Memory through which each element goes by a line of its own: no queue, as it serves once.
+pub(super) struct Handoff;
+
+#[repr(align(128))]
+struct Line(AtomicU64);
+
+/// Either end.
+pub(super) struct End {
+    lines: Arc<[Line]>,
+    next: usize,
+}
+
+impl Sender<Words<1>> for End {
+    #[inline(always)]
+    fn enqueue(&mut self, element: Words<1>) -> bool {
+        let Some(line) = self.lines.get(self.next) else {
+            return false;
+        };
+        // Release and Acquire, as any queue needs them.
+        line.0.store(element.stamp(), Ordering::Release);
+        self.next += 1;
+        true
+    }
+}
+
+impl Receiver<Words<1>> for End {
+    #[inline(always)]
+    fn dequeue(&mut self) -> Option<Words<1>> {
+        let line = self.lines.get(self.next)?;
+        let stamp = NonZeroU64::new(line.0.load(Ordering::Acquire))?;
+        self.next += 1;
+        Some(Words::with_stamp(stamp))
+    }
+}
+
+impl Queue<Words<1>> for Handoff {
+    type Sender = End;
+    type Receiver = End;
+    const NAME: &'static str = "handoff";
+    const SOURCE: &'static str = "hcabench";
+    const ENDS: Ends = Ends::Spsc;
+
+    fn with_capacity(capacity: usize) -> Result<(End, End), QueueError> {
+        let lines: Arc<[Line]> = (0..capacity).map(|_| Line(AtomicU64::new(0))).collect();
+        let end = || End {
+            lines: Arc::clone(&lines),
+            next: 0,
+        };
+        Ok((end(), end()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pacing::scripted;
+
+    #[test]
+    fn the_floor_is_what_lies_between_two_stamps() {
+        // A clock that moves by 7 at each reading.
+        let floors = of_operations(&scripted::set(1, 7));
+        let of = |ns: i64| Floor {
+            min_ns: ns,
+            p50_ns: ns as f64,
+        };
+        assert_eq!(floors.plain, of(7));
+        assert_eq!(floors.with_flush, of(14));
+    }
+
+    #[test]
+    fn each_element_has_a_line_of_its_own() {
+        let (mut sender, mut receiver) = Handoff::with_capacity(2).unwrap();
+        assert_eq!(receiver.dequeue(), None);
+        for number in 1..=2 {
+            let element = Words::from_words([number]);
+            assert!(sender.enqueue(element));
+            assert_eq!(receiver.dequeue(), Some(element));
+        }
+        assert!(!sender.enqueue(Words::from_words([3])));
+        assert_eq!(receiver.dequeue(), None);
+    }
+}
