@@ -324,7 +324,7 @@ fn a_table_that_is_left_out_is_told_of() {
     );
     for note in [
         note_on_details(&vec![one.clone(); 21], Measure::Time, false),
-        note_on_details(&[one.clone()], Measure::Time, true),
+        note_on_details(std::slice::from_ref(&one), Measure::Time, true),
     ] {
         assert!(note.unwrap().contains("summary.csv"));
     }
