@@ -416,7 +416,10 @@ fn what_a_stall_causes_is_in_the_latency_from_the_intended_time_only() {
     point.sender.load = Load::ConstantRate {
         rate_per_s: 100_000.0,
     };
-    let (run, result) = run_at::<11>(&point, &config(Measure::Time));
+    let mut config = config(Measure::Time);
+    // Other stalls, on a loaded machine, do no harm here.
+    config.timeout = Duration::from_secs(20);
+    let (run, result) = run_at::<11>(&point, &config);
     let stall = STALL.as_nanos() as i64;
     let late = |row: &ElementRow| (row.t_stamp_ns - row.t_intended_ns.unwrap()) as i64;
     // The element in whose enqueue it was, and those that were due meanwhile.
@@ -432,10 +435,10 @@ fn what_a_stall_causes_is_in_the_latency_from_the_intended_time_only() {
     }
     let times = run.times.unwrap();
     assert!(times.intended.unwrap().max_ns >= stall);
-    // Each of them went through as quickly as any other once it was its turn.
-    let mut latencies: Vec<i64> = behind.iter().take(200).map(|row| row.latency_ns).collect();
-    latencies.sort_unstable();
-    assert!(latencies[100] < stall / 5, "{}", latencies[100]);
+    // The latency of each begins when it was its turn, and holds nothing of that.
+    for row in behind {
+        assert_eq!(row.latency_ns, (row.t_dequeued_ns - row.t_stamp_ns) as i64);
+    }
 }
 
 #[test]
