@@ -11,6 +11,8 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from hcabench_results import Distribution
+
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#8C8C00"]
 LINES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (7, 2)), (0, (3, 1))]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X", "*"]
@@ -34,20 +36,26 @@ def style(number):
 
 def titles(figure, title, subtitle):
     """Title, and below it in small what all points share."""
-    figure.suptitle(title, fontsize=12, fontweight="bold")
-    if subtitle:
-        lines = _wrapped(subtitle, int(figure.get_figwidth() * 14))
-        figure.text(0.5, 0, "\n".join(lines), ha="center", va="top", fontsize=7.5, color="0.35")
+    lines = _wrapped(subtitle, int(figure.get_figwidth() * 15)) if subtitle else []
+    # The layout makes room for the small text; its first two lines are empty, and the title stands in their place.
+    figure.suptitle("\n".join(["", "", *lines]), fontsize=7.5, color="0.35")
+    figure.text(0.5, 0.985, title, ha="center", va="top", fontsize=12, fontweight="bold")
+
+
+def number_in_words(value, digits=4):
+    """So many digits, more where they stand before the point, and never an exponent: `1,262`, `29.51`."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{float(f'{value:.{digits}g}'):g}"
 
 
 def histogram(series, title, subtitle="", range_ns=None, what="latency", log=False, bins=200):
-    """Series over each other: {label: samples in ns, or (values in ns, counts)}.
+    """Series over each other: {label: samples in ns, or (values in ns, counts), or a Distribution}.
 
-    Without a range it is the usual one, unless more than nine tenths of the samples lie beyond: then it ends at the
-    highest 99th percentile. The box tells what is not in the picture; lines stand at the medians.
+    The range is a pair, or "auto": to the highest 95th percentile and half as much again. Without one it is the usual
+    range, unless more than nine tenths of the samples lie beyond: then "auto". The box tells what is not in the picture;
+    lines stand at the medians.
     """
     weighted = {name: _weighted(samples) for name, samples in series.items()}
-    low, high = range_ns or _range_of(weighted)
+    low, high = _range_of(weighted, range_ns) if range_ns in (None, "auto") else range_ns
     unit, name_of_unit = (1000, "µs") if high > 20_000 else (1, "ns")
     figure, axes = plt.subplots(figsize=(8, 4.2))
     edges = np.linspace(low, high, bins + 1)
@@ -55,23 +63,26 @@ def histogram(series, title, subtitle="", range_ns=None, what="latency", log=Fal
     for number, (name, (values, counts)) in enumerate(weighted.items()):
         look = style(number)
         total = counts.sum()
-        heights, _ = np.histogram(values, edges, weights=counts)
+        if isinstance(series[name], Distribution):
+            heights = np.diff(series[name].below(edges))
+        else:
+            heights, _ = np.histogram(values, edges, weights=counts)
         share = 100 * heights / total
         axes.stairs(share, edges / unit, fill=True, color=look["color"], alpha=0.25)
         median = median_of(values, counts)
-        axes.stairs(share, edges / unit, color=look["color"], linewidth=1,
-                    label=f"{name}: median {median / unit:,.4g} {name_of_unit}")
-        if low <= median <= high:
-            axes.axvline(median / unit, color=look["color"], linestyle=look["linestyle"], linewidth=1.6)
+        axes.stairs(share, edges / unit, color=look["color"], linewidth=1)
+        # A median beyond the picture has a line in the legend only.
+        axes.axvline(median / unit, color=look["color"], linestyle=look["linestyle"], linewidth=1.6,
+                     label=f"{name}: median {number_in_words(median / unit)} {name_of_unit}")
         above = 100 * counts[values > high].sum() / total
-        box.append(f"{name}: {above:.3g} %, max {values.max() / unit:,.4g} {name_of_unit}")
-    axes.text(0.985, 0.96, f"above {high / unit:,.4g} {name_of_unit}\n" + "\n".join(box), transform=axes.transAxes,
+        box.append(f"{name}: {above:.3g} %, max {number_in_words(values.max() / unit)} {name_of_unit}")
+    axes.text(0.985, 0.96, f"above {number_in_words(high / unit)} {name_of_unit}\n" + "\n".join(box), transform=axes.transAxes,
               ha="right", va="top", fontsize=8, bbox={"boxstyle": "round", "facecolor": "white", "edgecolor": "0.5"})
     axes.set(xlabel=f"{what} [{name_of_unit}]", ylabel=f"samples [% a bin of {(high - low) / bins / unit:.3g} {name_of_unit}]",
              xlim=(low / unit, high / unit))
     if log:
         axes.set_yscale("log")
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, handlelength=3)
     titles(figure, title, subtitle)
     return figure
 
@@ -94,7 +105,8 @@ def medians(table, x, lines, title, subtitle="", y="p50", low="p10", high="p90",
             axes.errorbar(line[x] * beside, line[y], yerr=[line[y] - line[low], line[high] - line[y]], label=name,
                           capsize=2.5, markersize=4, linewidth=1.1, elinewidth=0.9, **style(number))
         axes.set_xscale("log", base=2)
-        axes.set_xticks(ticks, [x_words(tick) if x_words else f"{tick:g}" for tick in ticks],
+        words = [x_words(tick) if x_words else f"{tick:g}" for tick in ticks]
+        axes.set_xticks(ticks, _apart(np.log2(ticks), words, 24),
                         rotation=45 if len(ticks) > 4 else 0)
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.minorticks_off()
@@ -136,10 +148,11 @@ def surface(table, x, y, z, colour, title, subtitle="", x_label="", y_label="", 
         of_faces = (of_nodes[:-1, :-1] + of_nodes[1:, :-1] + of_nodes[:-1, 1:] + of_nodes[1:, 1:]) / 4
         axes.plot_surface(grid_x, grid_y, heights.to_numpy(), rstride=1, cstride=1, shade=False, edgecolor="0.25",
                           linewidth=0.5, facecolors=map_of_colours(norm(of_faces)), zorder=1)
-        axes.scatter(grid_x.ravel(), grid_y.ravel(), heights.to_numpy().ravel(), c=of_nodes.ravel(), cmap=map_of_colours,
-                     norm=norm, s=14, edgecolor="0.15", linewidth=0.5, depthshade=False, zorder=2)
-        axes.set_xticks(across, [x_words(value) for value in heights.columns], fontsize=7)
-        axes.set_yticks(along, [y_words(value) for value in heights.index], fontsize=7)
+        if of_nodes.size <= 40:  # they show through the surface, which many would hide
+            axes.scatter(grid_x.ravel(), grid_y.ravel(), heights.to_numpy().ravel(), c=of_nodes.ravel(), s=14, norm=norm,
+                         cmap=map_of_colours, edgecolor="0.15", linewidth=0.5, depthshade=False, zorder=2)
+        axes.set_xticks(across, _apart(across, [x_words(value) for value in heights.columns]), fontsize=7)
+        axes.set_yticks(along, _apart(along, [y_words(value) for value in heights.index]), fontsize=7)
         axes.tick_params(axis="z", labelsize=7)
         axes.set_xlabel(x_label, fontsize=8)
         axes.set_ylabel(y_label, fontsize=8)
@@ -147,6 +160,8 @@ def surface(table, x, y, z, colour, title, subtitle="", x_label="", y_label="", 
         axes.set_zlim(bottom=0)
         axes.set_title(name)
         axes.view_init(elev=24, azim=-128)
+    if highest == 0:
+        colour_label += ": none anywhere"
     figure.colorbar(ScalarMappable(norm, map_of_colours), ax=figure.axes, label=colour_label, shrink=0.6, pad=0.08)
     titles(figure, title, subtitle)
     return figure
@@ -194,11 +209,14 @@ def log_if_wide(axes, values):
     if len(values) and values.min() > 0 and values.max() > 20 * values.min():
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
-    else:
-        axes.set_ylim(bottom=0)
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    elif len(values):
+        axes.set_ylim(0, 1.08 * values.max() or 1)
 
 
 def _weighted(samples):
+    if isinstance(samples, Distribution):
+        samples = samples.values_ns, samples.counts
     if isinstance(samples, tuple):
         values, counts = (np.asarray(part) for part in samples)
         return values[counts > 0], counts[counts > 0]
@@ -207,24 +225,34 @@ def _weighted(samples):
     return values, np.ones(len(values), dtype=np.int64)
 
 
-def _range_of(weighted):
+def _range_of(weighted, wanted):
     low, high = USUAL_RANGE_NS
     total = sum(counts.sum() for _, counts in weighted.values())
     inside = sum(counts[(values >= low) & (values <= high)].sum() for values, counts in weighted.values())
-    if inside * 10 >= total:
+    if wanted is None and inside * 10 >= total:
         return low, high
     ends = []
     for values, counts in weighted.values():
         order = np.argsort(values)
         passed = np.cumsum(counts[order])
-        ends.append(values[order][np.searchsorted(passed, 0.99 * passed[-1])])
-    return 0, float(max(ends)) * 1.02
+        ends.append(values[order][np.searchsorted(passed, 0.95 * passed[-1])])
+    return 0, float(max(ends)) * 1.5
+
+
+def _apart(places, words, parts=7):
+    """Words without those that would stand on the one before, nearer than one part of so many."""
+    least, last, kept = (max(places) - min(places)) / parts, -np.inf, []
+    for place, word in zip(places, words):
+        kept.append(word if place - last >= least else "")
+        last = place if kept[-1] else last
+    return kept
 
 
 def _wrapped(text, width):
     lines = [""]
     for part in text.split(", "):
         if lines[-1] and len(lines[-1]) + len(part) > width:
+            lines[-1] += ","
             lines.append("")
         lines[-1] += (", " if lines[-1] else "") + part
     return lines

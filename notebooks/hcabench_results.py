@@ -34,6 +34,10 @@ SETTINGS = {
 IN_JSON = {"size_bytes": "size", "payload_bytes": "payload"}
 
 
+# Values that go without saying.
+UNREMARKABLE = {"jitter_percent": 0, "receiver_jitter_percent": 0, "receiver_load": "none", "measure_failed": False}
+
+
 class ResultsError(Exception):
     """A folder that cannot be read as results, with what to do about it."""
 
@@ -63,7 +67,7 @@ class Run:
         for name in SETTINGS[self.benchmark]:
             if name in self.summary and self.summary[name].nunique(dropna=False) == 1:
                 value = self.summary[name].iloc[0]
-                if not pd.isna(value):
+                if not pd.isna(value) and value != UNREMARKABLE.get(name):
                     words.append(in_words(name, value))
         return ", ".join(words)
 
@@ -145,8 +149,21 @@ def elements(point):
     return read
 
 
+@dataclass
+class Distribution:
+    """Percentiles as a file has them: between two of its values it does not tell where the samples lie."""
+
+    values_ns: np.ndarray
+    counts: np.ndarray
+
+    def below(self, limits_ns):
+        """How many samples are at most so long, as if they lay evenly between two values of the file."""
+        values = np.concatenate([[self.values_ns[0] * (1 - 1e-9)], self.values_ns])
+        return np.interp(limits_ns, values, np.concatenate([[0], np.cumsum(self.counts)]))
+
+
 def distribution(path):
-    """A file of HdrHistogram percentiles as (values in ns, how many samples lie at each)."""
+    """A file of HdrHistogram percentiles."""
     path = Path(path)
     values, totals = [], []
     try:
@@ -162,7 +179,8 @@ def distribution(path):
         raise ResultsError(f"{path}: not a file of HdrHistogram percentiles") from None
     if not values:
         raise ResultsError(f"{path}: no value in it")
-    return np.array(values), np.diff(totals, prepend=0)
+    values, counts = np.array(values), np.diff(totals, prepend=0)
+    return Distribution(values[counts > 0], counts[counts > 0])
 
 
 def differences(run, cpu):
