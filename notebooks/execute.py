@@ -11,6 +11,7 @@ import argparse
 import base64
 import os
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -27,7 +28,9 @@ class PrivateKernel(AsyncKernelManager):
     """A kernel on sockets in a folder of the user's, instead of ports that others on this machine could reach."""
 
     def __init__(self, **arguments):
-        super().__init__(transport="ipc", **arguments)
+        # Removed with this object. The path is whole, because the kernel runs in another folder than this program.
+        self.sockets = tempfile.TemporaryDirectory(prefix="hcabench-notebook-")
+        super().__init__(transport="ipc", ip=f"{self.sockets.name}/kernel", **arguments)
 
 
 def main():
