@@ -15,13 +15,14 @@
 //! | [`progress`] | a bar over the sweep on standard error |
 //! | [`units`] | durations, bytes and rates for people |
 //!
-//! [`read`] reads a results folder back as data.
+//! [`plot`] draws figures of plain data; [`read`] reads a results folder back as data.
 
 pub mod csv;
 pub mod error;
 pub mod folder;
 pub mod hgrm;
 pub mod json;
+pub mod plot;
 pub mod progress;
 pub mod read;
 pub mod record;
