@@ -138,6 +138,10 @@ def surface(table, x, y, z, colour, title, subtitle="", x_label="", y_label="", 
         return None
     highest = max(float(np.nanmax(colours.to_numpy())) for _, _, colours in shown)
     norm, map_of_colours = Normalize(0, highest if highest > 0 else 1), colormaps["cividis"]
+    # Logarithmic where one height would flatten all others.
+    least = min(float(heights.to_numpy().min()) for _, heights, _ in shown)
+    most = max(float(heights.to_numpy().max()) for _, heights, _ in shown)
+    log_z = least > 0 and most > 50 * least
     figure = plt.figure(figsize=(max(7, 4.6 * len(shown)), 4.8))
     for number, (name, heights, colours) in enumerate(shown):
         axes = figure.add_subplot(1, len(shown), number + 1, projection="3d", computed_zorder=False)
@@ -145,11 +149,12 @@ def surface(table, x, y, z, colour, title, subtitle="", x_label="", y_label="", 
         along = np.log2(heights.index.to_numpy(float)) if log_y else heights.index.to_numpy(float)
         grid_x, grid_y = np.meshgrid(across, along)
         of_nodes = colours.to_numpy()
+        tall = np.log10(heights.to_numpy(float)) if log_z else heights.to_numpy(float)
         of_faces = (of_nodes[:-1, :-1] + of_nodes[1:, :-1] + of_nodes[:-1, 1:] + of_nodes[1:, 1:]) / 4
-        axes.plot_surface(grid_x, grid_y, heights.to_numpy(), rstride=1, cstride=1, shade=False, edgecolor="0.25",
+        axes.plot_surface(grid_x, grid_y, tall, rstride=1, cstride=1, shade=False, edgecolor="0.25",
                           linewidth=0.5, facecolors=map_of_colours(norm(of_faces)), zorder=1)
         if of_nodes.size <= 40:  # they show through the surface, which many would hide
-            axes.scatter(grid_x.ravel(), grid_y.ravel(), heights.to_numpy().ravel(), c=of_nodes.ravel(), s=14, norm=norm,
+            axes.scatter(grid_x.ravel(), grid_y.ravel(), tall.ravel(), c=of_nodes.ravel(), s=14, norm=norm,
                          cmap=map_of_colours, edgecolor="0.15", linewidth=0.5, depthshade=False, zorder=2)
         axes.set_xticks(across, _apart(across, [x_words(value) for value in heights.columns]), fontsize=7)
         axes.set_yticks(along, _apart(along, [y_words(value) for value in heights.index]), fontsize=7)
@@ -157,7 +162,12 @@ def surface(table, x, y, z, colour, title, subtitle="", x_label="", y_label="", 
         axes.set_xlabel(x_label, fontsize=8)
         axes.set_ylabel(y_label, fontsize=8)
         axes.set_zlabel(z_label, fontsize=8)
-        axes.set_zlim(bottom=0)
+        if log_z:
+            decades = range(int(np.floor(np.log10(least))), int(np.ceil(np.log10(most))) + 1)
+            axes.set_zlim(decades[0], decades[-1])
+            axes.set_zticks(decades, [f"{10.0**decade:,.10g}" for decade in decades])
+        else:
+            axes.set_zlim(bottom=0)
         axes.set_title(name)
         axes.view_init(elev=24, azim=-128)
     if highest == 0:
