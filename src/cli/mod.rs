@@ -6,6 +6,7 @@
 pub mod clock;
 pub mod hca;
 pub mod host;
+pub mod plot;
 pub mod queue;
 
 mod output;
@@ -47,6 +48,8 @@ enum Command {
     Clock(Box<clock::ClockArguments>),
     /// List the RDMA devices, their ports and limits, and the pair that a run would choose
     Devices(DevicesArguments),
+    /// Draw results as SVG or PNG: histograms, medians, surfaces, distribution functions, percentiles, and over time
+    Plot(Box<plot::PlotArguments>),
     /// Measure what an enqueue and a dequeue cost, and how long an element stays in a queue between two threads
     Queue(Box<queue::QueueArguments>),
     /// Tell whether this machine is ready to measure, and what to change; exit code 1 if something would spoil it
@@ -69,6 +72,7 @@ pub fn main() -> ExitCode {
         None => hca::run(&line.hca),
         Some(Command::Clock(arguments)) => clock::run(arguments),
         Some(Command::Devices(arguments)) => run_devices(arguments),
+        Some(Command::Plot(arguments)) => plot::run(arguments),
         Some(Command::Queue(arguments)) => queue::run(arguments),
         Some(Command::Host(arguments)) => host::run(arguments),
     };

@@ -15,14 +15,16 @@
 //! | [`progress`] | a bar over the sweep on standard error |
 //! | [`units`] | durations, bytes and rates for people |
 //!
-//! Left out: reading results back, and plots.
+//! [`plot`] draws figures of plain data; [`read`] reads a results folder back as data.
 
 pub mod csv;
 pub mod error;
 pub mod folder;
 pub mod hgrm;
 pub mod json;
+pub mod plot;
 pub mod progress;
+pub mod read;
 pub mod record;
 pub mod table;
 pub mod units;
