@@ -39,7 +39,7 @@ pub const SETTINGS: &str = "settings.json";
 pub const HISTOGRAM: &str = "latency.hgrm";
 
 const PROBE: &str = ".hcabench-probe";
-const MARK_BEGINS: &str = "These results are incomplete.";
+pub(crate) const MARK_BEGINS: &str = "These results are incomplete.";
 const MARK_NOT_ENDED: &str =
     "The run has not ended yet, or it was killed, or the machine lost power.";
 

@@ -15,7 +15,7 @@
 //! | [`progress`] | a bar over the sweep on standard error |
 //! | [`units`] | durations, bytes and rates for people |
 //!
-//! Left out: reading results back, and plots.
+//! [`read`] reads a results folder back as data.
 
 pub mod csv;
 pub mod error;
@@ -23,6 +23,7 @@ pub mod folder;
 pub mod hgrm;
 pub mod json;
 pub mod progress;
+pub mod read;
 pub mod record;
 pub mod table;
 pub mod units;

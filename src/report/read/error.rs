@@ -1,0 +1,135 @@
+//! What can be wrong with results that are read back, and what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// Results that cannot be read.
+#[derive(Debug, Error)]
+pub enum ReadError {
+    /// There is nothing of that name.
+    #[error("{} does not exist; give the folder that --out named, or that of one of its points", path.display())]
+    NoSuchFolder {
+        /// What was asked for.
+        path: PathBuf,
+    },
+    /// It is a file.
+    #[error("{} is no folder; give the folder of a run, or that of one of its points", path.display())]
+    NotAFolder {
+        /// What was asked for.
+        path: PathBuf,
+    },
+    /// There is nothing in the folder.
+    #[error("{} is empty; give the folder that --out named", path.display())]
+    EmptyFolder {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// What is in the folder are no results.
+    #[error("{} holds no results of hcabench: {reason}; give the folder that --out named, or that of one of its points", path.display())]
+    NoResults {
+        /// The folder.
+        path: PathBuf,
+        /// What is missing, or what is there.
+        reason: String,
+    },
+    /// The run ended before its first point was measured.
+    #[error("{} holds a run that ended before anything was measured: {reason}", path.display())]
+    NothingMeasured {
+        /// The folder.
+        path: PathBuf,
+        /// What its mark says.
+        reason: String,
+    },
+    /// A file that belongs to the results is not there.
+    #[error("{} is missing: {why}", path.display())]
+    MissingFile {
+        /// The file.
+        path: PathBuf,
+        /// Why it should be there, and what to do.
+        why: String,
+    },
+    /// A file ends in the middle of a row or document.
+    #[error("{} is cut off {}: {reason}; copy it again, or measure again", path.display(), place(*line))]
+    Truncated {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1; 0 where that is not known.
+        line: u64,
+        /// How it shows.
+        reason: String,
+    },
+    /// A file is not what its name says.
+    #[error("{} is not as hcabench writes it, {}: {reason}; it was changed, or is another program's", path.display(), place(*line))]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1; 0 where that is not known.
+        line: u64,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A file that is read in one piece is too large for that.
+    #[error("{} has {bytes} bytes, where {most} are the most that is read in one piece; it is no result of hcabench", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+        /// The limit.
+        most: u64,
+    },
+    /// Any other failure of the system.
+    #[error("cannot read {}: {cause}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's answer.
+        cause: io::Error,
+    },
+}
+
+fn place(line: u64) -> String {
+    if line == 0 {
+        "at its end".to_owned()
+    } else {
+        format!("in line {line}")
+    }
+}
+
+impl ReadError {
+    pub(super) fn io(path: &Path, cause: io::Error) -> Self {
+        ReadError::Io {
+            path: path.to_path_buf(),
+            cause,
+        }
+    }
+
+    /// A failure to open a file, of which `why` says what it would be there for.
+    pub(super) fn opening(path: &Path, cause: io::Error, why: &str) -> Self {
+        match cause.kind() {
+            io::ErrorKind::NotFound => ReadError::MissingFile {
+                path: path.to_path_buf(),
+                why: why.to_owned(),
+            },
+            _ => ReadError::io(path, cause),
+        }
+    }
+
+    pub(super) fn foreign(path: &Path, line: u64, reason: impl Into<String>) -> Self {
+        ReadError::Foreign {
+            path: path.to_path_buf(),
+            line,
+            reason: reason.into(),
+        }
+    }
+
+    pub(super) fn truncated(path: &Path, line: u64, reason: impl Into<String>) -> Self {
+        ReadError::Truncated {
+            path: path.to_path_buf(),
+            line,
+            reason: reason.into(),
+        }
+    }
+}
