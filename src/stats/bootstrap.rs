@@ -100,7 +100,9 @@ pub enum TooFew {
     },
     /// What lies beyond the percentile are a few events, each with many samples: they say nothing of how many events
     /// another run would have.
-    #[error("the samples beyond it are those of about {found} events, at least {needed} are needed")]
+    #[error(
+        "the samples beyond it are those of about {found} events, at least {needed} are needed"
+    )]
     Events {
         /// How many there are, as far as the units tell.
         found: usize,
@@ -220,12 +222,28 @@ impl Series {
     /// # Errors
     /// [`TooFew`] when there is nothing to tell its spread by.
     pub fn share_missing(&self, resampling: Resampling) -> Result<Estimate, TooFew> {
+        self.mean_of(resampling, |sample| {
+            f64::from(u8::from(sample == f64::INFINITY))
+        })
+    }
+
+    /// The mean of all samples, with its replicates: for samples that are sums over slices of time.
+    ///
+    /// # Errors
+    /// [`TooFew`] when there is nothing to tell its spread by.
+    pub fn mean(&self, resampling: Resampling) -> Result<Estimate, TooFew> {
+        self.mean_of(resampling, |sample| sample)
+    }
+
+    fn mean_of(
+        &self,
+        resampling: Resampling,
+        count: impl Fn(f64) -> f64,
+    ) -> Result<Estimate, TooFew> {
         if self.is_empty() {
             return Err(TooFew::None);
         }
-        let units = Units::of(&self.in_time, &self.repetitions, |sample| {
-            f64::from(u8::from(sample == f64::INFINITY))
-        })?;
+        let units = Units::of(&self.in_time, &self.repetitions, count)?;
         let value = units.mean();
         let replicates = units.deviations(resampling);
         Ok(Estimate {

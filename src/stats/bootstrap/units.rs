@@ -210,7 +210,7 @@ mod tests {
         // Four neighbours of 64 are alike, and the sixteenths in turn high and low.
         let samples: Vec<f64> = (0..640).map(|place| f64::from(place / 40 % 2)).collect();
         let units = mean_of(&samples, &[640]);
-        assert_eq!((units.len(), units.alike()), (16, false));
+        assert_eq!((units.len(), units.alike()), (32, false));
         let ramp: Vec<f64> = (0..640).map(f64::from).collect();
         let units = mean_of(&ramp, &[640]);
         assert_eq!((units.len(), units.alike()), (LEAST_BLOCKS, true));
