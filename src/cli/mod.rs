@@ -1,9 +1,10 @@
 //! The command line: raw arguments, turned into validated configurations, and what is shown of the results.
 //!
 //! Exit codes: 0 done; 1 a run failed or was interrupted, or the machine is not ready; 2 bad input; 3 a limit of
-//! `hcabench clock --fail-above` is broken.
+//! `hcabench clock --fail-above` or `hcabench compare --max-regression` is broken.
 
 pub mod clock;
+pub mod compare;
 pub mod hca;
 pub mod host;
 pub mod queue;
@@ -45,6 +46,8 @@ struct CommandLine {
 enum Command {
     /// Watch a clock for jumps: how often, how long and why does this machine stop a thread; and whether its TSC can be trusted
     Clock(Box<clock::ClockArguments>),
+    /// Tell by how much and how surely two runs differ, point by point; exit code 3 on a regression beyond --max-regression
+    Compare(compare::CompareArguments),
     /// List the RDMA devices, their ports and limits, and the pair that a run would choose
     Devices(DevicesArguments),
     /// Measure what an enqueue and a dequeue cost, and how long an element stays in a queue between two threads
@@ -68,6 +71,7 @@ pub fn main() -> ExitCode {
     let done = match &line.command {
         None => hca::run(&line.hca),
         Some(Command::Clock(arguments)) => clock::run(arguments),
+        Some(Command::Compare(arguments)) => compare::run(arguments),
         Some(Command::Devices(arguments)) => run_devices(arguments),
         Some(Command::Queue(arguments)) => queue::run(arguments),
         Some(Command::Host(arguments)) => host::run(arguments),

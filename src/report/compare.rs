@@ -20,7 +20,6 @@ use serde::{Serialize, Serializer};
 
 use self::circumstances::{Circumstances, Differs};
 use self::figures::{Figure, Kind, Side, Unit};
-use self::matching::Pair;
 use super::read::{ReadError, Run};
 use crate::stats::difference::ERROR;
 use crate::stats::{Difference, Resampling, TooFew, bootstrap};
@@ -52,7 +51,9 @@ pub enum CompareError {
     #[error(transparent)]
     Read(#[from] ReadError),
     /// A file has another number of rows than its run counted.
-    #[error("{file} has {found} rows, where the summary tells of {told}; copy it again, or measure again")]
+    #[error(
+        "{file} has {found} rows, where the summary tells of {told}; copy it again, or measure again"
+    )]
     Rows {
         /// The file.
         file: String,
@@ -62,7 +63,9 @@ pub enum CompareError {
         told: u64,
     },
     /// The two are of different benchmarks.
-    #[error("BASE holds results of the benchmark {base}, NEW of {new}: they have nothing in common")]
+    #[error(
+        "BASE holds results of the benchmark {base}, NEW of {new}: they have nothing in common"
+    )]
     Benchmarks {
         /// That of BASE.
         base: &'static str,

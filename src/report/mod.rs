@@ -15,8 +15,9 @@
 //! | [`progress`] | a bar over the sweep on standard error |
 //! | [`units`] | durations, bytes and rates for people |
 //!
-//! [`read`] reads a results folder back as data.
+//! [`read`] reads a results folder back as data, [`compare`] tells two of them apart.
 
+pub mod compare;
 pub mod csv;
 pub mod error;
 pub mod folder;

@@ -64,7 +64,7 @@ mod tests {
             Look::Empty,
             &control,
         );
-        crate::bench::hca::port::scripted::journal();
+        let before = Counting.now().0;
         let mut arrivals = vec![Arrival::default(); 3];
         let mut port = Occupied::new(&mut script, &Counting, work);
         let outcome = receive(
@@ -76,14 +76,17 @@ mod tests {
             &control,
         );
         assert_eq!(outcome.received, 3);
-        arrivals.iter().map(|arrival| arrival.stamp.0).collect()
+        arrivals
+            .iter()
+            .map(|arrival| arrival.stamp.0 - before)
+            .collect()
     }
 
     #[test]
     fn each_look_comes_after_the_work() {
         assert_eq!(stamps(BackToBack), [1, 2, 3]);
-        // The clock counts its readings. A wait of 20 takes 21 of them, the stamp one.
+        // The clock counts its readings. A wait of 20 takes 21 of them, the stamp one more; one look found nothing.
         let waiting = stamps(ConstantWait::new(&Counting, Nanos(20)));
-        assert_eq!(waiting, [22, 2 * 21 + 22 + 1 - 1, 2 * 21 + 22 + 22]);
+        assert_eq!(waiting, [22, 22 + 21 + 22, 22 + 21 + 22 + 22]);
     }
 }

@@ -94,7 +94,10 @@ const INSTRUMENT_PERCENT: f64 = 20.0;
 const INSTRUMENT: [(&str, &str); 4] = [
     ("floor_p50_us", "the floor (p50, us)"),
     ("stamp_cost_ns", "the cost of a time stamp (ns)"),
-    ("sender_stamp_ns", "the cost of the sender's time stamp (ns)"),
+    (
+        "sender_stamp_ns",
+        "the cost of the sender's time stamp (ns)",
+    ),
     (
         "receiver_stamp_ns",
         "the cost of the receiver's time stamp (ns)",

@@ -120,10 +120,7 @@ const SLICES: usize = 640;
 ///
 /// # Errors
 /// [`CompareError::NoSuchFigure`] when a limit is on something else.
-pub fn of_benchmark(
-    benchmark: Benchmark,
-    request: &Request,
-) -> Result<Vec<Figure>, CompareError> {
+pub fn of_benchmark(benchmark: Benchmark, request: &Request) -> Result<Vec<Figure>, CompareError> {
     let figure = |of, kind, unit, column| Figure {
         of,
         kind,
@@ -430,7 +427,10 @@ fn of_messages(
     }
     // One after the other: each takes twice its samples.
     let mut sides: Vec<Option<Side>> = vec![None; figures.len()];
-    for (column, bursts) in [("latency_ns", latencies), ("completion_latency_ns", completions)] {
+    for (column, bursts) in [
+        ("latency_ns", latencies),
+        ("completion_latency_ns", completions),
+    ] {
         let series = Series::new(bursts.samples, bursts.lengths);
         for (figure, side) in figures.iter().zip(&mut sides) {
             if figure.column == column {
