@@ -13,6 +13,7 @@
 //! | [`hgrm`] | a distribution, for HdrHistogram's plotter |
 //! | [`table`] | aligned text for a terminal |
 //! | [`progress`] | a bar over the sweep on standard error |
+//! | [`page`] | a whole run as one HTML file |
 //! | [`units`] | durations, bytes and rates for people |
 //!
 //! [`read`] reads a results folder back as data, [`compare`] tells two of them apart.
@@ -23,6 +24,7 @@ pub mod error;
 pub mod folder;
 pub mod hgrm;
 pub mod json;
+pub mod page;
 pub mod progress;
 pub mod read;
 pub mod record;
