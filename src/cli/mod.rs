@@ -8,6 +8,7 @@ pub mod compare;
 pub mod hca;
 pub mod host;
 pub mod queue;
+pub mod report;
 
 mod output;
 mod values;
@@ -52,6 +53,8 @@ enum Command {
     Devices(DevicesArguments),
     /// Measure what an enqueue and a dequeue cost, and how long an element stays in a queue between two threads
     Queue(Box<queue::QueueArguments>),
+    /// Put a run into one HTML file that can be sent: machine, warnings, summary, figures, and how to read them
+    Report(report::ReportArguments),
     /// Tell whether this machine is ready to measure, and what to change; exit code 1 if something would spoil it
     Host(host::HostArguments),
 }
@@ -74,6 +77,7 @@ pub fn main() -> ExitCode {
         Some(Command::Compare(arguments)) => compare::run(arguments),
         Some(Command::Devices(arguments)) => run_devices(arguments),
         Some(Command::Queue(arguments)) => queue::run(arguments),
+        Some(Command::Report(arguments)) => report::run(arguments),
         Some(Command::Host(arguments)) => host::run(arguments),
     };
     match done {

@@ -271,7 +271,10 @@ mod tests {
 
     fn page() -> Page {
         let mut summary = Sheet {
-            columns: vec![SheetColumn::text("service"), SheetColumn::number("p50", "us")],
+            columns: vec![
+                SheetColumn::text("service"),
+                SheetColumn::number("p50", "us"),
+            ],
             ..Sheet::default()
         };
         summary.row(vec!["rc".to_owned(), "12.5".to_owned()]);

@@ -1,6 +1,6 @@
 //! The table of a comparison, and what it says in words.
 
-use crate::cli::output::labelled;
+use crate::cli::output::{heading_of, labelled};
 use crate::report::compare::figures::{Kind, Unit};
 use crate::report::compare::{Comparison, FigureComparison, PointComparison, Verdict};
 use crate::report::units::fixed;
@@ -47,7 +47,7 @@ fn table(comparison: &Comparison) -> Table {
     let mut columns: Vec<Column> = varying
         .iter()
         .map(|name| {
-            let (title, unit) = title_of(name);
+            let (title, unit) = heading_of(name);
             let is_number = comparison
                 .points
                 .iter()
@@ -101,21 +101,6 @@ fn mark(point: &PointComparison) -> &'static str {
         [None, Some(_)] => "NEW incomplete",
         [Some(_), Some(_)] => "both incomplete",
     }
-}
-
-/// `size_bytes` is `size` in `B`.
-fn title_of(column: &str) -> (String, &'static str) {
-    const UNITS: [(&str, &str); 4] = [
-        ("_bytes", "B"),
-        ("_ns", "ns"),
-        ("_per_s", "1/s"),
-        ("_percent", "%"),
-    ];
-    let found = UNITS
-        .iter()
-        .find_map(|(end, unit)| column.strip_suffix(end).map(|name| (name, *unit)));
-    let (name, unit) = found.unwrap_or((column, ""));
-    (name.replace('_', " "), unit)
 }
 
 /// How a figure is shown: its unit, what a unit of it is, and the decimals.
