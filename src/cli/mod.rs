@@ -7,6 +7,7 @@ pub mod clock;
 pub mod compare;
 pub mod hca;
 pub mod host;
+pub mod plot;
 pub mod queue;
 pub mod report;
 
@@ -51,6 +52,8 @@ enum Command {
     Compare(compare::CompareArguments),
     /// List the RDMA devices, their ports and limits, and the pair that a run would choose
     Devices(DevicesArguments),
+    /// Draw results as SVG or PNG: histograms, medians, surfaces, distribution functions, percentiles, and over time
+    Plot(Box<plot::PlotArguments>),
     /// Measure what an enqueue and a dequeue cost, and how long an element stays in a queue between two threads
     Queue(Box<queue::QueueArguments>),
     /// Put a run into one HTML file that can be sent: machine, warnings, summary, figures, and how to read them
@@ -76,6 +79,7 @@ pub fn main() -> ExitCode {
         Some(Command::Clock(arguments)) => clock::run(arguments),
         Some(Command::Compare(arguments)) => compare::run(arguments),
         Some(Command::Devices(arguments)) => run_devices(arguments),
+        Some(Command::Plot(arguments)) => plot::run(arguments),
         Some(Command::Queue(arguments)) => queue::run(arguments),
         Some(Command::Report(arguments)) => report::run(arguments),
         Some(Command::Host(arguments)) => host::run(arguments),

@@ -16,7 +16,7 @@
 //! | [`page`] | a whole run as one HTML file |
 //! | [`units`] | durations, bytes and rates for people |
 //!
-//! [`read`] reads a results folder back as data, [`compare`] tells two of them apart.
+//! [`plot`] draws figures of plain data; [`read`] reads a results folder back as data, [`compare`] tells two of them apart.
 
 pub mod compare;
 pub mod csv;
@@ -25,6 +25,7 @@ pub mod folder;
 pub mod hgrm;
 pub mod json;
 pub mod page;
+pub mod plot;
 pub mod progress;
 pub mod read;
 pub mod record;

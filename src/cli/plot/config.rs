@@ -1,0 +1,427 @@
+//! Settings of a figure: from options, and from a file `plot.json` of which options take precedence.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::Common;
+use crate::cli::UsageError;
+use crate::report::plot::scale::Kind as Scale;
+use crate::report::plot::{DEFAULT_SIZE, SIDES};
+
+/// The file in a folder of results.
+pub(super) const FILE: &str = "plot.json";
+const KINDS: [&str; 6] = [
+    "histogram",
+    "median",
+    "surface",
+    "ecdf",
+    "percentiles",
+    "time",
+];
+
+/// Settings, as they stand in the file and, but for lists, on the command line.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Settings {
+    pub metric: Option<Words>,
+    pub only: BTreeMap<String, Words>,
+    pub range: Option<String>,
+    pub size: Option<String>,
+    pub title: Option<String>,
+    pub x_label: Option<String>,
+    pub y_label: Option<String>,
+    pub labels: BTreeMap<String, String>,
+    pub order: Option<Words>,
+    pub bins: Option<u32>,
+    pub x: Option<String>,
+    pub y: Option<String>,
+    pub scale: Option<String>,
+    pub unit: Option<String>,
+}
+
+/// One word or several.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(from = "OneOrMore")]
+pub(super) struct Words(pub Vec<String>);
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMore {
+    One(Word),
+    More(Vec<Word>),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Word {
+    Text(String),
+    Number(serde_json::Number),
+}
+
+impl From<OneOrMore> for Words {
+    fn from(words: OneOrMore) -> Self {
+        let text = |word: Word| match word {
+            Word::Text(text) => text,
+            Word::Number(number) => number.to_string(),
+        };
+        Words(match words {
+            OneOrMore::One(word) => vec![text(word)],
+            OneOrMore::More(words) => words.into_iter().map(text).collect(),
+        })
+    }
+}
+
+fn list(text: &str) -> Words {
+    Words(text.split(',').map(|word| word.trim().to_owned()).collect())
+}
+
+/// Settings that were found to be right.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Checked {
+    pub metric: Vec<String>,
+    pub only: BTreeMap<String, Words>,
+    pub range: Range,
+    pub size: (u32, u32),
+    pub title: Option<String>,
+    pub x_label: Option<String>,
+    pub y_label: Option<String>,
+    pub labels: BTreeMap<String, String>,
+    pub order: Vec<String>,
+    pub bins: usize,
+    pub x: Option<String>,
+    pub y: Option<String>,
+    pub scale: Option<Scale>,
+    pub nanoseconds_per_unit: f64,
+}
+
+/// The range of the values.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Range {
+    /// Not asked for.
+    Usual,
+    /// From the data.
+    Auto,
+    /// These, in nanoseconds.
+    Given(f64, f64),
+}
+
+impl Range {
+    /// The given one.
+    pub fn given(self) -> Option<(f64, f64)> {
+        match self {
+            Range::Given(low, high) => Some((low, high)),
+            _ => None,
+        }
+    }
+}
+
+impl Settings {
+    /// The options that all figures share.
+    pub fn of(common: &Common) -> Result<Self, UsageError> {
+        let pair = |option: &str, text: &str| match text.split_once('=') {
+            Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+            _ => Err(UsageError(format!(
+                "{option} {text:?}: a name and a value with = between them are needed"
+            ))),
+        };
+        let mut only: BTreeMap<String, Words> = BTreeMap::new();
+        for text in &common.only {
+            let (name, values) = pair("--only", text)?;
+            only.entry(name)
+                .or_insert(Words(Vec::new()))
+                .0
+                .extend(list(&values).0);
+        }
+        let labels = common
+            .label
+            .iter()
+            .map(|text| pair("--label", text))
+            .collect::<Result<_, _>>()?;
+        Ok(Settings {
+            metric: common.metric.as_deref().map(list),
+            only,
+            range: common.range.clone(),
+            size: common.size.clone(),
+            title: common.title.clone(),
+            x_label: common.x_label.clone(),
+            y_label: common.y_label.clone(),
+            labels,
+            order: common.order.as_deref().map(list),
+            ..Settings::default()
+        })
+    }
+
+    /// These, and the others where these say nothing.
+    pub fn over(self, below: Settings) -> Settings {
+        let mut labels = below.labels;
+        labels.extend(self.labels);
+        Settings {
+            metric: self.metric.or(below.metric),
+            only: if self.only.is_empty() {
+                below.only
+            } else {
+                self.only
+            },
+            range: self.range.or(below.range),
+            size: self.size.or(below.size),
+            title: self.title.or(below.title),
+            x_label: self.x_label.or(below.x_label),
+            y_label: self.y_label.or(below.y_label),
+            labels,
+            order: self.order.or(below.order),
+            bins: self.bins.or(below.bins),
+            x: self.x.or(below.x),
+            y: self.y.or(below.y),
+            scale: self.scale.or(below.scale),
+            unit: self.unit.or(below.unit),
+        }
+    }
+
+    /// Finds out whether all values are allowed.
+    pub fn checked(self) -> Result<Checked, UsageError> {
+        let wrong = |option: &str, text: &str, allowed: &str| {
+            UsageError(format!("{option} {text:?}: {allowed}"))
+        };
+        let size = match &self.size {
+            None => DEFAULT_SIZE,
+            Some(text) => size(text).ok_or_else(|| {
+                let (least, most) = (SIDES.start(), SIDES.end());
+                wrong(
+                    "--size",
+                    text,
+                    &format!("WxH is needed, {least} to {most} each, such as 900x560"),
+                )
+            })?,
+        };
+        let range = match self.range.as_deref() {
+            None => Range::Usual,
+            Some("auto") => Range::Auto,
+            Some(text) => range(text).ok_or_else(|| {
+                wrong("--range", text, "auto or LO..HI is needed, in ns or with unit, the second above the first, such as 0..50us")
+            })?,
+        };
+        let bins = self.bins.unwrap_or(100);
+        if !(1..=2000).contains(&bins) {
+            return Err(wrong("--bins", &bins.to_string(), "1 to 2000 are possible"));
+        }
+        let scale = match self.scale.as_deref() {
+            None => None,
+            Some("linear") => Some(Scale::Linear),
+            Some("log") => Some(Scale::Log),
+            Some(text) => return Err(wrong("--scale", text, "it is one of linear, log")),
+        };
+        let unit = self.unit.as_deref().unwrap_or("us");
+        let nanoseconds_per_unit = unit_of(unit)
+            .filter(|_| !unit.is_empty())
+            .ok_or_else(|| wrong("--unit", unit, "it is one of ns, us, ms, s"))?;
+        Ok(Checked {
+            metric: self.metric.map_or_else(Vec::new, |words| words.0),
+            only: self.only,
+            range,
+            size,
+            title: self.title,
+            x_label: self.x_label,
+            y_label: self.y_label,
+            labels: self.labels,
+            order: self.order.map_or_else(Vec::new, |words| words.0),
+            bins: bins as usize,
+            x: self.x,
+            y: self.y,
+            scale,
+            nanoseconds_per_unit,
+        })
+    }
+}
+
+fn size(text: &str) -> Option<(u32, u32)> {
+    let (width, height) = text.split_once('x')?;
+    let side = |text: &str| text.trim().parse().ok().filter(|side| SIDES.contains(side));
+    Some((side(width)?, side(height)?))
+}
+
+fn unit_of(text: &str) -> Option<f64> {
+    Some(match text {
+        "" | "ns" => 1.0,
+        "us" | "µs" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        _ => return None,
+    })
+}
+
+fn nanoseconds(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let end = text
+        .find(|c: char| c.is_alphabetic() || c == 'µ')
+        .unwrap_or(text.len());
+    let number: f64 = text[..end].trim().parse().ok()?;
+    let value = number * unit_of(&text[end..])?;
+    value.is_finite().then_some(value)
+}
+
+fn range(text: &str) -> Option<Range> {
+    let (low, high) = text.split_once("..")?;
+    let (low, high) = (nanoseconds(low)?, nanoseconds(high)?);
+    (low < high).then_some(Range::Given(low, high))
+}
+
+/// Reads the file that was named, or the one in the first folder, or none. What it says under the name of a figure holds
+/// for that figure.
+pub(super) fn read(
+    named: Option<&Path>,
+    from: &[PathBuf],
+    kind: &str,
+) -> Result<Settings, UsageError> {
+    let path = match named {
+        Some(path) => path.to_path_buf(),
+        None => {
+            let above = |folder: &PathBuf| {
+                folder
+                    .canonicalize()
+                    .ok()
+                    .and_then(|it| it.parent().map(Path::to_path_buf))
+            };
+            // That of a run holds for its points.
+            let run = from
+                .first()
+                .filter(|folder| !folder.join("summary.csv").exists())
+                .and_then(above);
+            let run = run.filter(|folder| folder.join("summary.csv").exists());
+            let places = from.first().cloned().into_iter().chain(run);
+            match places
+                .map(|folder| folder.join(FILE))
+                .find(|path| path.is_file())
+            {
+                Some(path) => path,
+                None => return Ok(Settings::default()),
+            }
+        }
+    };
+    let wrong = |what: String| UsageError(format!("{}: {what}", path.display()));
+    let text = std::fs::read_to_string(&path)
+        .map_err(|cause| wrong(format!("cannot be read: {cause}")))?;
+    of_text(&text, kind).map_err(wrong)
+}
+
+fn of_text(text: &str, kind: &str) -> Result<Settings, String> {
+    let mut document: Map<String, Value> =
+        serde_json::from_str(text).map_err(|cause| format!("is no JSON object: {cause}"))?;
+    let mut own = Settings::default();
+    for name in KINDS {
+        if let Some(section) = document.shift_remove(name) {
+            // Also those of other figures must be right, or their mistakes show too late.
+            let section =
+                serde_json::from_value(section).map_err(|cause| format!("in {name}: {cause}"))?;
+            if name == kind {
+                own = section;
+            }
+        }
+    }
+    let shared: Settings = serde_json::from_value(document.into()).map_err(|cause| {
+        let cause = cause.to_string();
+        let sections = if cause.contains("unknown field") {
+            format!("; or a figure: {}", KINDS.join(", "))
+        } else {
+            String::new()
+        };
+        format!("{cause}{sections}")
+    })?;
+    Ok(own.over(shared))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_checked() {
+        let with = |change: fn(&mut Settings)| {
+            let mut settings = Settings::default();
+            change(&mut settings);
+            settings.checked()
+        };
+        let usual = with(|_| ()).unwrap();
+        assert_eq!(
+            (usual.size, usual.bins, usual.range),
+            ((900, 560), 100, Range::Usual)
+        );
+        let given = with(|it| it.range = Some("1.5us..2 ms".into())).unwrap();
+        assert_eq!(given.range, Range::Given(1500.0, 2e6));
+        assert_eq!(
+            with(|it| it.range = Some("auto".into())).unwrap().range,
+            Range::Auto
+        );
+        assert_eq!(
+            with(|it| it.range = Some("-5..10".into())).unwrap().range,
+            Range::Given(-5.0, 10.0)
+        );
+        assert_eq!(
+            with(|it| it.size = Some("1200x800".into())).unwrap().size,
+            (1200, 800)
+        );
+        for (error, option) in [
+            (with(|it| it.range = Some("5".into())), "--range \"5\""),
+            (with(|it| it.range = Some("9..5".into())), "--range"),
+            (with(|it| it.range = Some("0..5min".into())), "--range"),
+            (with(|it| it.range = Some("0..inf".into())), "--range"),
+            (with(|it| it.size = Some("900".into())), "--size"),
+            (with(|it| it.size = Some("900x20".into())), "300 to 4000"),
+            (with(|it| it.size = Some("90000x900".into())), "--size"),
+            (with(|it| it.bins = Some(0)), "--bins"),
+            (with(|it| it.scale = Some("root".into())), "linear, log"),
+            (with(|it| it.unit = Some("years".into())), "--unit"),
+        ] {
+            assert!(error.unwrap_err().0.contains(option), "{option}");
+        }
+    }
+
+    #[test]
+    fn unknown_keys_are_errors_wherever_they_stand() {
+        let text = r#"{"size": "600x400", "only": {"size_bytes": [8, 16], "service": "rc"}, "median": {"x": "burst", "size": "500x500"}}"#;
+        let median = of_text(text, "median").unwrap();
+        assert_eq!(
+            (median.x.as_deref(), median.size.as_deref()),
+            (Some("burst"), Some("500x500"))
+        );
+        assert_eq!(median.only["size_bytes"].0, ["8", "16"]);
+        let ecdf = of_text(text, "ecdf").unwrap();
+        assert_eq!((ecdf.x, ecdf.size.as_deref()), (None, Some("600x400")));
+        for (text, named) in [
+            (r#"{"colour": "red"}"#, "unknown field `colour`"),
+            (r#"{"colour": "red"}"#, "or a figure: histogram"),
+            (
+                r#"{"histogram": {"bin": 5}}"#,
+                "in histogram: unknown field `bin`",
+            ),
+            (r#"{"bins": "many"}"#, "bins"),
+            (r#"[1]"#, "no JSON object"),
+            (r#"{"bins": "#, "no JSON object"),
+        ] {
+            let error = of_text(text, "median").unwrap_err();
+            assert!(error.contains(named) || named == "bins", "{error}");
+        }
+    }
+
+    #[test]
+    fn options_are_over_the_file() {
+        let below = of_text(
+            r#"{"title": "below", "bins": 7, "labels": {"a": "b", "c": "d"}}"#,
+            "histogram",
+        )
+        .unwrap();
+        let above = Settings {
+            title: Some("above".into()),
+            labels: [("a".into(), "z".into())].into(),
+            ..Settings::default()
+        };
+        let both = above.over(below);
+        assert_eq!((both.title.as_deref(), both.bins), (Some("above"), Some(7)));
+        assert_eq!(
+            (both.labels["a"].as_str(), both.labels["c"].as_str()),
+            ("z", "d")
+        );
+    }
+}

@@ -1,0 +1,926 @@
+//! From results to the data of figures.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::Made;
+use super::config::{Checked, Range};
+use super::metric::{Column, JUMPS};
+use super::settings::{axis, tick};
+use super::sources::{Source, Sources};
+use crate::cli::UsageError;
+use crate::report::plot::ecdf::{Curve, Ecdf};
+use crate::report::plot::histogram::{Distribution, Histogram, MOST};
+use crate::report::plot::median::{Line, Medians, Middle};
+use crate::report::plot::percentiles::{Percentiles, Tail};
+use crate::report::plot::scale::{Unit, duration};
+use crate::report::plot::surface::{Height, Surface};
+use crate::report::plot::time::{Cloud, OverTime};
+use crate::report::plot::{INCOMPLETE, PlotError, Words};
+use crate::report::read::{Benchmark, Hgrm};
+use crate::stats::percentile_of_sorted;
+
+/// What all histograms reach to, so that they can be compared at a glance.
+const USUAL_RANGE: (f64, f64) = (0.0, 10_000.0);
+/// Samples that may be kept in memory to be looked at a second time; of more, the file is read again.
+const KEPT: usize = 30_000_000;
+
+/// A label, and whether it is of a part only.
+fn marked(label: &str, source: &Source) -> String {
+    let mark = if source.point.incomplete.is_some() {
+        INCOMPLETE
+    } else {
+        ""
+    };
+    format!("{label}{mark}")
+}
+
+/// A point that was not begun has no samples, and that is known already.
+fn nothing_measured(source: &Source) -> bool {
+    source.point.incomplete.is_some() && !source.has_samples()
+}
+
+fn one_metric_label(sources: &Sources) -> &'static str {
+    let first = sources.all[0].metric;
+    match (
+        sources
+            .all
+            .iter()
+            .all(|source| source.metric.name == first.name),
+        sources.benchmark,
+    ) {
+        (true, _) => first.label,
+        (false, Benchmark::Queue) => "time",
+        (false, _) => "latency",
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().collect::<String>() + letters.as_str()
+    })
+}
+
+/// Names first that were asked to be, in that order; the others as they are.
+fn ordered<T>(
+    mut items: Vec<T>,
+    label: impl Fn(&T) -> &str,
+    settings: &Checked,
+) -> Result<Vec<T>, UsageError> {
+    let plain = |text: &str| text.trim_end_matches(INCOMPLETE).to_owned();
+    for name in &settings.order {
+        if !items.iter().any(|item| plain(label(item)) == *name) {
+            let names: Vec<String> = items
+                .iter()
+                .map(|item| format!("{:?}", plain(label(item))))
+                .collect();
+            return Err(UsageError(format!(
+                "--order {name:?}: there is no such name, only {}",
+                names.join(", ")
+            )));
+        }
+    }
+    items.sort_by_key(|item| {
+        settings
+            .order
+            .iter()
+            .position(|name| *name == plain(label(item)))
+            .unwrap_or(usize::MAX)
+    });
+    Ok(items)
+}
+
+fn samples_usual(benchmark: Benchmark) -> &'static [&'static str] {
+    match benchmark {
+        Benchmark::Hca | Benchmark::Queue => &["latency"],
+        Benchmark::Clock => &["jump"],
+    }
+}
+
+pub(super) fn histogram(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
+    let sources = Sources::open(from, settings, samples_usual)?;
+    let labels = sources.labels(&[], settings);
+    let wanted: Vec<(&Source, String)> = sources
+        .all
+        .iter()
+        .zip(&labels)
+        .filter(|(source, _)| !nothing_measured(source))
+        .map(|(source, label)| (source, marked(label, source)))
+        .collect();
+    if wanted.len() > MOST {
+        return Err(PlotError::TooMuch {
+            found: wanted.len(),
+            most: MOST,
+            what: "histograms over each other",
+        }
+        .into());
+    }
+    if let Some((source, _)) = wanted.iter().find(|(source, _)| !source.has_samples()) {
+        return Err(source.nothing_there());
+    }
+    let mut kept: Vec<Option<(Vec<i64>, u64)>> = Vec::new();
+    let range = match settings.range {
+        Range::Given(low, high) => (low, high),
+        Range::Usual if sources.benchmark != Benchmark::Clock => USUAL_RANGE,
+        Range::Usual | Range::Auto => {
+            let (mut low, mut high, mut room) = (f64::INFINITY, f64::NEG_INFINITY, KEPT);
+            for (source, _) in &wanted {
+                let found = source.sorted()?;
+                if let (Some(&first), Some(p99)) = (
+                    found.values.first(),
+                    percentile_of_sorted(&found.values, 99.0),
+                ) {
+                    low = low.min(first as f64);
+                    high = high.max(p99);
+                }
+                let fits = found.values.len() <= room;
+                room -= if fits { found.values.len() } else { 0 };
+                kept.push(fits.then_some((found.values, found.lost)));
+            }
+            auto_range(low, high)
+        }
+    };
+    kept.resize_with(wanted.len(), || None);
+    let mut series = Vec::new();
+    for ((source, label), kept) in wanted.iter().zip(kept) {
+        let (values, lost) = match kept {
+            Some(found) => found,
+            None => {
+                let found = source.sorted()?;
+                (found.values, found.lost)
+            }
+        };
+        series.push(Distribution::of_sorted(
+            label,
+            &values,
+            lost,
+            range,
+            settings.bins,
+        ));
+    }
+    let series = ordered(series, |series| &series.label, settings)?;
+    let value = one_metric_label(&sources);
+    let mut hints = Vec::new();
+    let inside: u64 = series.iter().flat_map(|series| &series.counts).sum();
+    let all: u64 = series.iter().map(|series| series.total).sum();
+    if inside * 2 < all && settings.range != Range::Auto {
+        hints.push(format!(
+            "{inside} of {all} samples are within {} to {}: --range auto shows them",
+            duration(range.0),
+            duration(range.1)
+        ));
+    }
+    let figure = Histogram {
+        words: sources.words(&capital(value), settings),
+        value: settings.x_label.clone().unwrap_or_else(|| value.to_owned()),
+        samples: settings
+            .y_label
+            .clone()
+            .map_or_else(|| sources.all[0].metric.samples.to_owned(), |label| label),
+        range,
+        series,
+    };
+    let drawing = figure.draw(settings.size)?;
+    Ok(Made {
+        hints,
+        ..Made::new(&figure, drawing)?
+    })
+}
+
+/// A range in which nearly all samples are, with round ends.
+fn auto_range(low: f64, high: f64) -> (f64, f64) {
+    if low > high {
+        return USUAL_RANGE;
+    }
+    let width = (high - low).max(high.abs() * 0.02).max(10.0);
+    let step = 10_f64.powf((width / 2.0).log10().floor());
+    // From zero, unless that would waste most of the figure.
+    let from = if low >= 0.0 && low < 2.0 * width {
+        0.0
+    } else {
+        ((low - 0.1 * width) / step).floor() * step
+    };
+    (from, ((high + 0.1 * width) / step).ceil() * step)
+}
+
+/// The setting on an axis: the one that was asked for, or the first of those that vary and are wished for.
+fn choose(
+    sources: &Sources,
+    asked: Option<&str>,
+    wished: impl Fn(&str, bool) -> bool,
+) -> Result<Option<String>, UsageError> {
+    let rows = || {
+        sources
+            .all
+            .iter()
+            .map(|source| &source.point)
+            .filter(|point| point.row.is_some())
+    };
+    if let Some(name) = asked {
+        if rows().any(|point| point.setting(name).is_some()) {
+            return Ok(Some(name.to_owned()));
+        }
+        let names: Vec<&str> = rows().next().map_or(Vec::new(), |point| {
+            point
+                .settings
+                .iter()
+                .map(|(name, _)| name.as_str())
+                .collect()
+        });
+        return Err(UsageError(format!(
+            "{name:?} is no setting of these points, only {}",
+            names.join(", ")
+        )));
+    }
+    let numeric = |name: &str| {
+        rows().all(|point| {
+            point
+                .setting(name)
+                .is_some_and(|text| text.parse::<f64>().is_ok())
+        })
+    };
+    Ok(sources
+        .varying()
+        .into_iter()
+        .find(|name| wished(name, numeric(name))))
+}
+
+/// The values that a setting has, ascending, with their texts; words stand at 0, 1, 2 and so on.
+struct Places {
+    named: bool,
+    values: Vec<(f64, String)>,
+    texts: Vec<String>,
+}
+
+impl Places {
+    fn of(name: &str, sources: &Sources) -> Self {
+        let mut texts: Vec<String> = Vec::new();
+        for text in sources
+            .all
+            .iter()
+            .filter_map(|source| source.point.setting(name))
+        {
+            if !texts.iter().any(|other| other == text) {
+                texts.push(text.to_owned());
+            }
+        }
+        let numbers: Option<Vec<f64>> = texts
+            .iter()
+            .map(|text| text.parse().ok().filter(|it: &f64| it.is_finite()))
+            .collect();
+        if let Some(numbers) = numbers {
+            let mut both: Vec<(f64, String)> = numbers.into_iter().zip(texts).collect();
+            both.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let values = both
+                .iter()
+                .map(|(number, text)| (*number, tick(name, text)))
+                .collect();
+            return Places {
+                named: false,
+                values,
+                texts: both.into_iter().map(|(_, text)| text).collect(),
+            };
+        }
+        let values = texts
+            .iter()
+            .enumerate()
+            .map(|(place, text)| (place as f64, tick(name, text)))
+            .collect();
+        Places {
+            named: true,
+            values,
+            texts,
+        }
+    }
+
+    fn place(&self, text: &str) -> Option<usize> {
+        self.texts.iter().position(|other| other == text)
+    }
+}
+
+/// Median, 10th and 90th percentile of a source in nanoseconds; `None` without samples.
+fn middle(source: &Source) -> anyhow::Result<Option<(f64, Option<(f64, f64)>)>> {
+    if let (Some(prefix), Some(row)) = (source.metric.summary, &source.point.row) {
+        let figure = |name: &str| {
+            row.number(&format!("{prefix}_{name}_us"))
+                .map(|us| us * 1000.0)
+        };
+        // All lost: the cells are empty.
+        return Ok(figure("p50").map(|median| (median, figure("p10").zip(figure("p90")))));
+    }
+    if let Some(found) = source.distribution()? {
+        let at = |share| value_at(&found, share).map(|value| value * 1000.0);
+        return Ok(at(0.5).map(|median| (median, at(0.1).zip(at(0.9)))));
+    }
+    if source.has_samples() {
+        let values = source.sorted()?.values;
+        let at = |percent| percentile_of_sorted(&values, percent);
+        return Ok(at(50.0).map(|median| (median, at(10.0).zip(at(90.0)))));
+    }
+    if source.point.incomplete.is_some() {
+        Ok(None)
+    } else {
+        Err(source.nothing_there())
+    }
+}
+
+fn value_at(distribution: &Hgrm, share: f64) -> Option<f64> {
+    distribution
+        .lines
+        .iter()
+        .find(|line| line.quantile >= share - 1e-9)
+        .map(|line| line.value)
+}
+
+fn without_median(names: &[String]) -> Option<String> {
+    match names {
+        [] => None,
+        [one] => Some(format!("{one} has no samples and is not drawn")),
+        [first, others @ ..] => Some(format!(
+            "{first} and {} more points have no samples and are not drawn",
+            others.len()
+        )),
+    }
+}
+
+pub(super) fn median(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
+    // Which metrics are usual depends on what varies: over the queues, what an operation costs.
+    let mut sources = Sources::open(from, settings, samples_usual)?;
+    if sources.benchmark == Benchmark::Clock {
+        return by_cause(&sources, settings);
+    }
+    let preferred = ["percent_of_saturation", "rate_per_s", "queue", "size_bytes"];
+    let varying = sources.varying();
+    let usual = preferred
+        .iter()
+        .find(|name| varying.iter().any(|it| it == *name))
+        .copied();
+    let x = match choose(&sources, settings.x.as_deref().or(usual), |_, _| true)? {
+        Some(name) => name,
+        None if sources.benchmark == Benchmark::Hca => "size_bytes".to_owned(),
+        None => "queue".to_owned(),
+    };
+    if sources.benchmark == Benchmark::Queue
+        && x != "percent_of_saturation"
+        && settings.metric.is_empty()
+    {
+        sources = Sources::open(from, settings, |_| &["enqueue", "dequeue"])?;
+    }
+    let places = Places::of(&x, &sources);
+    let labels = sources.labels(&[&x], settings);
+    let mut lines: Vec<Line> = Vec::new();
+    let mut empty = Vec::new();
+    for (source, label) in sources.all.iter().zip(&labels) {
+        let Some(place) = source.point.setting(&x).and_then(|text| places.place(text)) else {
+            empty.push(source.point.name.clone());
+            continue;
+        };
+        let Some((median, most)) = middle(source)? else {
+            empty.push(source.point.name.clone());
+            continue;
+        };
+        let middle = Middle {
+            x: places.values[place].0,
+            median,
+            most,
+        };
+        match lines.iter_mut().find(|line| line.label == *label) {
+            Some(line) => line.middles.push(middle),
+            None => lines.push(Line {
+                label: label.clone(),
+                middles: vec![middle],
+            }),
+        }
+    }
+    for line in &mut lines {
+        line.middles.sort_by(|a, b| a.x.total_cmp(&b.x));
+        if let Some(twice) = line.middles.windows(2).find(|pair| pair[0].x == pair[1].x) {
+            return Err(UsageError(format!(
+                "two points have the same place in the line {:?} ({x} {}): name one of the runs only, or choose by --only",
+                line.label, twice[0].x
+            ))
+            .into());
+        }
+    }
+    let value = one_metric_label(&sources);
+    let mut words = sources.words(&format!("{} by {}", capital(value), axis(&x)), settings);
+    words.subtitle = with_note(&words.subtitle, "bars hold the middle 80 %");
+    let figure = Medians {
+        words,
+        setting: settings.x_label.clone().unwrap_or_else(|| axis(&x)),
+        ticks: places.values.clone(),
+        named: places.named,
+        value: settings
+            .y_label
+            .clone()
+            .unwrap_or_else(|| format!("median {value}")),
+        unit: Unit::Nanoseconds,
+        range: settings.range.given(),
+        scale: settings.scale,
+        lines: ordered(lines, |line| &line.label, settings)?,
+    };
+    let drawing = figure.draw(settings.size)?;
+    Ok(Made {
+        hints: without_median(&empty).into_iter().collect(),
+        ..Made::new(&figure, drawing)?
+    })
+}
+
+fn with_note(text: &str, note: &str) -> String {
+    if text.is_empty() {
+        note.to_owned()
+    } else {
+        format!("{text}; {note}")
+    }
+}
+
+/// Jumps by their cause: time and length of each.
+type Causes = BTreeMap<String, Vec<(i64, i64)>>;
+
+/// The jumps of a CPU by cause. Causes beyond what can be told apart go together, those with the least time.
+fn causes_of(source: &Source, most: usize) -> anyhow::Result<Causes> {
+    let mut causes = Causes::new();
+    let own = source.point.setting("cpu").unwrap_or_default().to_owned();
+    source
+        .point
+        .rows(JUMPS)?
+        .each(&["cpu", "t_ns", "jump_ns", "cause"], |cells| {
+            if cells.bytes(0) == own.as_bytes()
+                && let (Some(time), Some(length)) = (cells.integer(1)?, cells.integer(2)?)
+            {
+                let cause = cells.text(3);
+                match causes.get_mut(cause.as_ref()) {
+                    Some(jumps) => jumps.push((time, length)),
+                    None => {
+                        causes.insert(cause.into_owned(), vec![(time, length)]);
+                    }
+                }
+            }
+            Ok(())
+        })?;
+    Ok(fewer(causes, most))
+}
+
+fn fewer(causes: Causes, most: usize) -> Causes {
+    if causes.len() <= most {
+        return causes;
+    }
+    let mut all: Vec<_> = causes.into_iter().collect();
+    all.sort_by_key(|(_, jumps)| {
+        std::cmp::Reverse(jumps.iter().map(|jump| i128::from(jump.1)).sum::<i128>())
+    });
+    let others: Vec<(i64, i64)> = all
+        .split_off(most - 1)
+        .into_iter()
+        .flat_map(|(_, jumps)| jumps)
+        .collect();
+    let mut fewer: Causes = all.into_iter().collect();
+    fewer.insert("other causes".to_owned(), others);
+    fewer
+}
+
+/// As many causes as have room side by side.
+const CAUSES: usize = 10;
+
+fn by_cause(sources: &Sources, settings: &Checked) -> anyhow::Result<Made> {
+    if settings.x.as_deref().is_some_and(|x| x != "cause") {
+        return Err(
+            UsageError("--x: of a clock, medians are drawn over the cause".to_owned()).into(),
+        );
+    }
+    let labels = sources.labels(&[], settings);
+    let mut names: Vec<(String, i128)> = Vec::new();
+    let mut found = Vec::new();
+    for source in &sources.all {
+        let causes = causes_of(source, CAUSES)?;
+        for (cause, jumps) in &causes {
+            let total: i128 = jumps.iter().map(|jump| i128::from(jump.1)).sum();
+            match names.iter_mut().find(|(name, _)| name == cause) {
+                Some((_, sum)) => *sum += total,
+                None => names.push((cause.clone(), total)),
+            }
+        }
+        found.push(causes);
+    }
+    names.sort_by_key(|(_, total)| std::cmp::Reverse(*total));
+    let ticks: Vec<(f64, String)> = names
+        .iter()
+        .enumerate()
+        .map(|(place, (name, _))| (place as f64, name.clone()))
+        .collect();
+    let mut lines = Vec::new();
+    for (causes, (label, source)) in found.iter().zip(labels.iter().zip(&sources.all)) {
+        let middles = names.iter().enumerate().filter_map(|(place, (name, _))| {
+            let mut lengths: Vec<i64> = causes.get(name)?.iter().map(|jump| jump.1).collect();
+            lengths.sort_unstable();
+            let at = |percent| percentile_of_sorted(&lengths, percent);
+            Some(Middle {
+                x: place as f64,
+                median: at(50.0)?,
+                most: at(10.0).zip(at(90.0)),
+            })
+        });
+        lines.push(Line {
+            label: marked(label, source),
+            middles: middles.collect(),
+        });
+    }
+    let mut words = sources.words("Length of jumps by cause", settings);
+    words.subtitle = with_note(
+        &words.subtitle,
+        "bars hold the middle 80 %; the cause with the most time first",
+    );
+    let figure = Medians {
+        words,
+        setting: settings
+            .x_label
+            .clone()
+            .unwrap_or_else(|| "cause".to_owned()),
+        ticks,
+        named: true,
+        value: settings
+            .y_label
+            .clone()
+            .unwrap_or_else(|| "median length of a jump".to_owned()),
+        unit: Unit::Nanoseconds,
+        range: settings.range.given(),
+        scale: settings.scale,
+        lines: ordered(lines, |line| &line.label, settings)?,
+    };
+    let drawing = figure.draw(settings.size)?;
+    Made::new(&figure, drawing)
+}
+
+pub(super) fn surface(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
+    let sources = Sources::open(from, settings, samples_usual)?;
+    if sources.benchmark == Benchmark::Clock {
+        return Err(UsageError("surface: a clock has no settings to vary".to_owned()).into());
+    }
+    let two = "a surface needs two settings that vary, with numbers: measure a sweep of two, or name them by --x and --y";
+    let first = choose(&sources, settings.x.as_deref(), |name, number| {
+        number && settings.y.as_deref() != Some(name)
+    })?;
+    let x = first.ok_or_else(|| UsageError(two.to_owned()))?;
+    let second = choose(&sources, settings.y.as_deref(), |name, number| {
+        number && name != x
+    })?;
+    let y = second.ok_or_else(|| UsageError(two.to_owned()))?;
+    if x == y {
+        return Err(UsageError(format!(
+            "--x and --y are both {x}: a surface needs two settings"
+        ))
+        .into());
+    }
+    let others: Vec<String> = sources
+        .varying()
+        .into_iter()
+        .filter(|name| *name != x && *name != y)
+        .collect();
+    if let Some(other) = others.first() {
+        let texts: std::collections::BTreeSet<&str> = sources
+            .all
+            .iter()
+            .filter_map(|source| source.point.setting(other))
+            .collect();
+        let texts: Vec<&str> = texts.into_iter().collect();
+        return Err(UsageError(format!(
+            "a surface is of {x} and {y}, but {} vary, too: choose one value of each, such as --only {other}={}",
+            others.join(", "),
+            texts.first().copied().unwrap_or_default()
+        ))
+        .into());
+    }
+    let (across, along) = (Places::of(&x, &sources), Places::of(&y, &sources));
+    let mut heights: Vec<Vec<Option<Height>>> =
+        vec![vec![None; along.texts.len()]; across.texts.len()];
+    let mut empty = Vec::new();
+    for source in &sources.all {
+        let place = |name: &str, places: &Places| {
+            source
+                .point
+                .setting(name)
+                .and_then(|text| places.place(text))
+        };
+        let (Some(column), Some(row)) = (place(&x, &across), place(&y, &along)) else {
+            empty.push(source.point.name.clone());
+            continue;
+        };
+        let Some((value, _)) = middle(source)? else {
+            empty.push(source.point.name.clone());
+            continue;
+        };
+        if heights[column][row].is_some() {
+            return Err(UsageError(format!(
+                "two points have {x} {} and {y} {}: name one run only",
+                across.texts[column], along.texts[row]
+            ))
+            .into());
+        }
+        heights[column][row] = Some(Height {
+            value,
+            share: bad_share(source),
+        });
+    }
+    let value = one_metric_label(&sources);
+    let figure = Surface {
+        words: sources.words(&format!("Median of {value}"), settings),
+        x: (
+            settings.x_label.clone().unwrap_or_else(|| axis(&x)),
+            texts_of(&across),
+        ),
+        y: (
+            settings.y_label.clone().unwrap_or_else(|| axis(&y)),
+            texts_of(&along),
+        ),
+        value: format!("median {value}"),
+        unit: Unit::Nanoseconds,
+        range: settings.range.given(),
+        scale: settings.scale,
+        share: if sources.benchmark == Benchmark::Hca {
+            "lost messages"
+        } else {
+            "started late"
+        }
+        .to_owned(),
+        heights,
+    };
+    let drawing = figure.draw(settings.size)?;
+    Ok(Made {
+        hints: without_median(&empty).into_iter().collect(),
+        ..Made::new(&figure, drawing)?
+    })
+}
+
+fn texts_of(places: &Places) -> Vec<String> {
+    places.values.iter().map(|(_, text)| text.clone()).collect()
+}
+
+/// The share of messages that were lost, or of enqueues that started late.
+fn bad_share(source: &Source) -> f64 {
+    let Some(row) = &source.point.row else {
+        return 0.0;
+    };
+    let (bad, of) = match source.metric.benchmark {
+        Benchmark::Hca => (row.count("messages_lost"), row.count("messages_sent")),
+        _ => {
+            let each = row
+                .count("count")
+                .zip(row.count("warmup"))
+                .map(|(count, warmup)| count + warmup);
+            (
+                row.count("missed_enqueues"),
+                each.zip(row.count("runs")).map(|(each, runs)| each * runs),
+            )
+        }
+    };
+    bad.unwrap_or(0) as f64 / of.unwrap_or(1).max(1) as f64
+}
+
+/// Either samples or a distribution, of each source; and of each file that was named instead of a folder.
+enum Known {
+    Samples(Vec<i64>),
+    /// Value in nanoseconds and share, ascending.
+    Shares(Vec<(f64, f64)>),
+}
+
+struct Drawn {
+    words: Words,
+    value: String,
+    samples: &'static str,
+}
+
+/// What curves are drawn of, one at a time, so that no more than one is in memory; `make` turns it into a curve.
+fn curves<T>(
+    from: &[PathBuf],
+    settings: &Checked,
+    usual: fn(Benchmark) -> &'static [&'static str],
+    mut make: impl FnMut(&str, &Known) -> T,
+) -> anyhow::Result<(Drawn, Vec<T>)> {
+    let (files, folders): (Vec<PathBuf>, Vec<PathBuf>) =
+        from.iter().cloned().partition(|path| is_distribution(path));
+    let mut made = Vec::new();
+    let mut drawn = Drawn {
+        words: Words {
+            title: "Distribution".to_owned(),
+            ..Words::default()
+        },
+        value: "value".to_owned(),
+        samples: "samples",
+    };
+    if !folders.is_empty() {
+        let sources = Sources::open(&folders, settings, usual)?;
+        let labels = sources.labels(&[], settings);
+        for (source, label) in sources.all.iter().zip(&labels) {
+            if nothing_measured(source) && source.distribution()?.is_none() {
+                continue;
+            }
+            let known = if source.has_samples() {
+                Known::Samples(source.sorted()?.values)
+            } else {
+                let found = source
+                    .distribution()?
+                    .ok_or_else(|| source.nothing_there())?;
+                Known::Shares(shares_of(&found, 1000.0))
+            };
+            made.push(make(&marked(label, source), &known));
+        }
+        let value = one_metric_label(&sources);
+        drawn.words = sources.words(&capital(value), settings);
+        drawn.value = value.to_owned();
+        drawn.samples = sources.all[0].metric.samples;
+    } else if let Some(title) = &settings.title {
+        drawn.words.title.clone_from(title);
+    }
+    for path in files {
+        let found = Hgrm::read(&path)?;
+        let name = if path.ends_with("latency.hgrm") {
+            path.parent().unwrap_or(&path)
+        } else {
+            &path
+        };
+        let label = name
+            .file_name()
+            .unwrap_or(name.as_os_str())
+            .to_string_lossy()
+            .into_owned();
+        let label = settings.labels.get(&label).cloned().unwrap_or(label);
+        made.push(make(
+            &label,
+            &Known::Shares(shares_of(&found, settings.nanoseconds_per_unit)),
+        ));
+    }
+    Ok((drawn, made))
+}
+
+fn is_distribution(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "hgrm")
+}
+
+fn shares_of(distribution: &Hgrm, nanoseconds_per_unit: f64) -> Vec<(f64, f64)> {
+    let mut shares: Vec<(f64, f64)> = Vec::new();
+    for line in &distribution.lines {
+        let value = line.value * nanoseconds_per_unit;
+        let share = line.count as f64 / distribution.total.max(1) as f64;
+        match shares.last_mut() {
+            Some(last) if last.0 == value => last.1 = share,
+            _ => shares.push((value, share)),
+        }
+    }
+    shares
+}
+
+pub(super) fn ecdf(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
+    let (drawn, made) = curves(from, settings, samples_usual, |label, known| match known {
+        Known::Samples(sorted) => Curve::of_sorted(label, sorted),
+        Known::Shares(points) => Curve {
+            label: label.to_owned(),
+            points: points.clone(),
+        },
+    })?;
+    let figure = Ecdf {
+        words: drawn.words,
+        value: settings.x_label.clone().unwrap_or(drawn.value),
+        samples: settings
+            .y_label
+            .clone()
+            .unwrap_or_else(|| drawn.samples.to_owned()),
+        unit: Unit::Nanoseconds,
+        range: settings.range.given(),
+        scale: settings.scale,
+        curves: ordered(made, |curve| &curve.label, settings)?,
+    };
+    let drawing = figure.draw(settings.size)?;
+    Made::new(&figure, drawing)
+}
+
+fn tails_usual(benchmark: Benchmark) -> &'static [&'static str] {
+    match benchmark {
+        Benchmark::Clock => &["difference"],
+        other => samples_usual(other),
+    }
+}
+
+pub(super) fn percentiles(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
+    let (drawn, made) = curves(from, settings, tails_usual, |label, known| match known {
+        Known::Samples(sorted) => Tail::of_sorted(label, sorted),
+        Known::Shares(points) => {
+            // The last is the maximum, which is no percentile.
+            let below = points.iter().filter(|(_, share)| *share < 1.0);
+            let mut points: Vec<(f64, f64)> = below.map(|&(value, share)| (share, value)).collect();
+            points.extend(points.is_empty().then(|| known_single(known)).flatten());
+            Tail {
+                label: label.to_owned(),
+                points,
+            }
+        }
+    })?;
+    let figure = Percentiles {
+        words: drawn.words,
+        value: settings.y_label.clone().unwrap_or(drawn.value),
+        unit: Unit::Nanoseconds,
+        range: settings.range.given(),
+        scale: settings.scale,
+        curves: ordered(made, |curve| &curve.label, settings)?,
+    };
+    let drawing = figure.draw(settings.size)?;
+    Made::new(&figure, drawing)
+}
+
+/// A distribution of one value only.
+fn known_single(known: &Known) -> Option<(f64, f64)> {
+    match known {
+        Known::Shares(points) => points.first().map(|&(value, _)| (0.0, value)),
+        Known::Samples(_) => None,
+    }
+}
+
+pub(super) fn time(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
+    let sources = Sources::open(from, settings, samples_usual)?;
+    let labels = sources.labels(&[], settings);
+    let mut clouds: Vec<Cloud> = Vec::new();
+    for (source, label) in sources.all.iter().zip(&labels) {
+        if nothing_measured(source) {
+            continue;
+        }
+        if !source.has_samples() {
+            return Err(source.nothing_there());
+        }
+        if sources.benchmark == Benchmark::Clock {
+            let mut causes: Vec<(String, Vec<(i64, i64)>)> =
+                causes_of(source, CAUSES)?.into_iter().collect();
+            // What is rare stands on top.
+            causes.sort_by_key(|(_, jumps)| jumps.len());
+            for (cause, points) in causes {
+                match clouds.iter_mut().find(|cloud| cloud.label == cause) {
+                    Some(cloud) => cloud.points.extend(points),
+                    None => clouds.push(Cloud {
+                        label: cause,
+                        points,
+                    }),
+                }
+            }
+            continue;
+        }
+        let points = over_time(source)?;
+        // Points were measured one after another: each begins at zero.
+        let begin = points.iter().map(|point| point.0).min().unwrap_or(0);
+        clouds.push(Cloud {
+            label: marked(label, source),
+            points: points
+                .into_iter()
+                .map(|(time, value)| (time - begin, value))
+                .collect(),
+        });
+    }
+    let value = one_metric_label(&sources);
+    let (title, time) = match sources.benchmark {
+        Benchmark::Clock => (
+            "Jumps over time, by cause".to_owned(),
+            "time since the start",
+        ),
+        _ => (
+            format!("{} over time", capital(value)),
+            "time since the first of a point",
+        ),
+    };
+    let mut words = sources.words(&title, settings);
+    if sources.benchmark == Benchmark::Clock && sources.all.len() > 1 {
+        words.subtitle = with_note(
+            &words.subtitle,
+            &format!("{} CPUs together", sources.all.len()),
+        );
+    }
+    let figure = OverTime {
+        words,
+        time: settings.x_label.clone().unwrap_or_else(|| time.to_owned()),
+        value: settings.y_label.clone().unwrap_or_else(|| value.to_owned()),
+        range: settings.range.given(),
+        scale: settings.scale,
+        clouds: ordered(clouds, |cloud| &cloud.label, settings)?,
+    };
+    let drawing = figure.draw(settings.size)?;
+    Made::new(&figure, drawing)
+}
+
+/// Time and value of each sample.
+fn over_time(source: &Source) -> anyhow::Result<Vec<(i64, i64)>> {
+    let (file, columns) = match source.metric.column {
+        Column::One(file, column) => (file, vec![source.metric.time, column]),
+        Column::Between(file, from, to) => (file, vec![source.metric.time, from, to]),
+        Column::None => return Err(source.nothing_there()),
+    };
+    let mut points = Vec::new();
+    source.point.rows(file)?.each(&columns, |cells| {
+        let value = match columns.len() {
+            2 => cells.integer(1)?,
+            _ => cells
+                .integer(1)?
+                .zip(cells.integer(2)?)
+                .map(|(from, to)| to.saturating_sub(from)),
+        };
+        points.extend(cells.integer(0)?.zip(value));
+        Ok(())
+    })?;
+    Ok(points)
+}

@@ -1,0 +1,384 @@
+//! What stands around the data in a figure: title, subtitle, axes with ticks and grid, and the legend below.
+
+use serde::Serialize;
+
+use super::PlotError;
+use super::drawing::{Anchor, Colour, Drawing};
+use super::font;
+use super::palette::Look;
+use super::scale::Axis;
+
+/// The words of a figure.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Words {
+    /// What is shown.
+    pub title: String,
+    /// What does not vary, and what must be known.
+    pub subtitle: String,
+    /// That something is incomplete, and why; empty otherwise.
+    pub warning: String,
+}
+
+/// How an entry of the legend looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sign {
+    /// A line.
+    Line,
+    /// A mark.
+    Mark,
+    /// A line with a mark on it.
+    LineAndMark,
+    /// A filled square with a line around.
+    Patch,
+}
+
+/// An entry of the legend.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// What it is called.
+    pub label: String,
+    /// How it is drawn.
+    pub look: Look,
+    /// What stands for it.
+    pub sign: Sign,
+}
+
+pub(super) const TITLE_EM: f64 = 17.0;
+pub(super) const SUBTITLE_EM: f64 = 11.5;
+pub(super) const LABEL_EM: f64 = 13.0;
+pub(super) const TICK_EM: f64 = 12.0;
+pub(super) const LEGEND_EM: f64 = 12.0;
+const MARGIN: f64 = 16.0;
+const SIGN_WIDTH: f64 = 34.0;
+/// The least that the data must have of the height.
+const LEAST_PLOT: f64 = 0.4;
+
+/// Where the data goes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plot {
+    /// Left end.
+    pub left: f64,
+    /// Upper end.
+    pub top: f64,
+    /// Right end.
+    pub right: f64,
+    /// Lower end.
+    pub bottom: f64,
+    /// From left to right.
+    pub x: Axis,
+    /// From bottom to top.
+    pub y: Axis,
+}
+
+impl Plot {
+    /// The place of a pair of values.
+    pub fn at(&self, x: f64, y: f64) -> (f64, f64) {
+        (
+            self.left + self.x.share(x) * (self.right - self.left),
+            self.bottom - self.y.share(y) * (self.bottom - self.top),
+        )
+    }
+
+    /// Draws a line through places, as far as they are inside.
+    pub fn curve(&self, drawing: &mut Drawing, places: &[(f64, f64)], look: &Look, width: f64) {
+        for run in self.inside(places) {
+            drawing.dashed(&run, look.dashes, width, look.colour);
+        }
+    }
+
+    /// The parts of a line that are inside.
+    pub(super) fn inside(&self, places: &[(f64, f64)]) -> Vec<Vec<(f64, f64)>> {
+        let mut runs: Vec<Vec<(f64, f64)>> = Vec::new();
+        for pair in places.windows(2) {
+            let Some((from, to)) = self.cut(pair[0], pair[1]) else {
+                continue;
+            };
+            match runs.last_mut() {
+                Some(run) if run.last() == Some(&from) => run.push(to),
+                _ => runs.push(vec![from, to]),
+            }
+        }
+        runs
+    }
+
+    /// The part of a straight line that is inside.
+    fn cut(&self, from: (f64, f64), to: (f64, f64)) -> Option<((f64, f64), (f64, f64))> {
+        let (dx, dy) = (to.0 - from.0, to.1 - from.1);
+        let (mut first, mut last) = (0.0_f64, 1.0_f64);
+        let sides = [
+            (-dx, from.0 - self.left),
+            (dx, self.right - from.0),
+            (-dy, from.1 - self.top),
+            (dy, self.bottom - from.1),
+        ];
+        for (towards, distance) in sides {
+            if towards == 0.0 {
+                if distance < -1e-9 {
+                    return None;
+                }
+            } else if towards < 0.0 {
+                first = first.max(distance / towards);
+            } else {
+                last = last.min(distance / towards);
+            }
+        }
+        let at = |share: f64| {
+            // The ends stay what they are, so that runs join.
+            if share <= 0.0 {
+                from
+            } else if share >= 1.0 {
+                to
+            } else {
+                (from.0 + dx * share, from.1 + dy * share)
+            }
+        };
+        (first <= last).then(|| (at(first), at(last)))
+    }
+
+    /// Whether a place is inside.
+    pub fn holds(&self, (x, y): (f64, f64)) -> bool {
+        (self.left - 1e-6..=self.right + 1e-6).contains(&x)
+            && (self.top - 1e-6..=self.bottom + 1e-6).contains(&y)
+    }
+}
+
+/// Draws title, subtitle and warning; returns where they end.
+pub(super) fn words(drawing: &mut Drawing, words: &Words) -> f64 {
+    let middle = drawing.width / 2.0;
+    let room = drawing.width - 2.0 * MARGIN;
+    let mut y = MARGIN;
+    for line in font::wrap(&words.title, TITLE_EM, room, 2) {
+        y += TITLE_EM;
+        drawing.text((middle, y), &line, TITLE_EM, Anchor::Middle, Colour::INK);
+        y += 0.25 * TITLE_EM;
+    }
+    let warn = Colour(0xa0, 0x20, 0x10, 1.0);
+    for (text, lines, colour) in [
+        (&words.warning, 2, warn),
+        (&words.subtitle, 3, Colour::FAINT_INK),
+    ] {
+        for line in font::wrap(text, SUBTITLE_EM, room, lines) {
+            y += 1.3 * SUBTITLE_EM;
+            drawing.text((middle, y), &line, SUBTITLE_EM, Anchor::Middle, colour);
+        }
+    }
+    y + 14.0
+}
+
+/// Draws an entry's sign, its middle `SIGN_WIDTH / 2` right of `x`.
+fn sign(drawing: &mut Drawing, entry: &Entry, x: f64, y: f64) {
+    let (left, right) = (x + 2.0, x + SIGN_WIDTH - 8.0);
+    let middle = (left + right) / 2.0;
+    match entry.sign {
+        Sign::Patch => {
+            let [top, bottom] = [y - 5.0, y + 5.0];
+            drawing.rectangle(left, top, right, bottom, entry.look.colour.covering(0.3));
+            let corners = [
+                (left, top),
+                (right, top),
+                (right, bottom),
+                (left, bottom),
+                (left, top),
+            ];
+            drawing.dashed(&corners, entry.look.dashes, 1.5, entry.look.colour);
+        }
+        Sign::Mark => entry.look.mark_at(drawing, (middle, y), 4.0),
+        Sign::Line | Sign::LineAndMark => {
+            drawing.dashed(
+                &[(left, y), (right, y)],
+                entry.look.dashes,
+                2.0,
+                entry.look.colour,
+            );
+            if entry.sign == Sign::LineAndMark {
+                entry.look.mark_at(drawing, (middle, y), 4.0);
+            }
+        }
+    }
+}
+
+/// The height of the legend's lines, and what it needs in all.
+pub(super) struct Legend<'a> {
+    entries: &'a [Entry],
+    columns: usize,
+    column: f64,
+    /// Its height.
+    pub height: f64,
+}
+
+const LINE: f64 = 1.55 * LEGEND_EM;
+
+impl<'a> Legend<'a> {
+    /// Lays the entries out in as many columns as fit; a single one needs no legend.
+    pub fn of(entries: &'a [Entry], width: f64) -> Self {
+        let room = width - 2.0 * MARGIN;
+        let widest = entries
+            .iter()
+            .map(|entry| font::width(&entry.label, LEGEND_EM))
+            .fold(0.0, f64::max);
+        let column = (widest + SIGN_WIDTH + 18.0).min(room);
+        let columns = ((room / column) as usize).clamp(1, entries.len().max(1));
+        let lines = entries.len().div_ceil(columns);
+        Legend {
+            entries,
+            columns,
+            column,
+            height: lines as f64 * LINE,
+        }
+    }
+
+    /// Draws it from this height down, in the middle.
+    pub fn draw(&self, drawing: &mut Drawing, top: f64) {
+        let lines = self.entries.len().div_ceil(self.columns);
+        let left = (drawing.width - self.columns as f64 * self.column) / 2.0;
+        for (number, entry) in self.entries.iter().enumerate() {
+            // From above to below, then to the right, as one reads a list.
+            let (column, line) = (number / lines, number % lines);
+            let x = left + column as f64 * self.column;
+            let y = top + (line as f64 + 0.5) * LINE;
+            sign(drawing, entry, x, y);
+            let label = font::fit(&entry.label, LEGEND_EM, self.column - SIGN_WIDTH - 4.0);
+            drawing.text(
+                (x + SIGN_WIDTH, y + 0.35 * LEGEND_EM),
+                &label,
+                LEGEND_EM,
+                Anchor::Start,
+                Colour::INK,
+            );
+        }
+    }
+}
+
+/// Draws words, axes, grid and legend, and tells where the data goes.
+///
+/// # Errors
+/// [`PlotError::TooMuch`] when the legend leaves no room for the data.
+pub(super) fn frame(
+    drawing: &mut Drawing,
+    text: &Words,
+    x: Axis,
+    y: Axis,
+    entries: &[Entry],
+) -> Result<Plot, PlotError> {
+    let top = words(drawing, text);
+    let legend = Legend::of(entries, drawing.width);
+    let names_turned = x
+        .given
+        .as_ref()
+        .is_some_and(|ticks| !fit_beside(ticks, &x, drawing.width - 120.0));
+    let tick_height = if names_turned {
+        let widest = x
+            .given
+            .iter()
+            .flatten()
+            .map(|(_, text)| font::width(text, TICK_EM))
+            .fold(0.0, f64::max);
+        widest.min(110.0) + 8.0
+    } else {
+        1.6 * TICK_EM
+    };
+    let below_legend = if entries.is_empty() {
+        MARGIN
+    } else {
+        legend.height + MARGIN + 6.0
+    };
+    let bottom = drawing.height - below_legend - 2.0 * LABEL_EM - tick_height;
+    if bottom - top < LEAST_PLOT * drawing.height {
+        let most = ((drawing.height * (1.0 - LEAST_PLOT) - top - 70.0) / LINE).max(0.0) as usize
+            * legend.columns;
+        return Err(PlotError::TooMuch {
+            found: entries.len(),
+            most,
+            what: "lines in the legend",
+        });
+    }
+    let y_ticks = y.ticks(((bottom - top) / 42.0) as usize);
+    let widest = y_ticks
+        .iter()
+        .map(|(_, text)| font::width(text, TICK_EM))
+        .fold(0.0, f64::max);
+    let left = MARGIN + 1.6 * LABEL_EM + widest + 8.0;
+    let right = drawing.width - MARGIN - 14.0;
+    let plot = Plot {
+        left,
+        top,
+        right,
+        bottom,
+        x,
+        y,
+    };
+
+    for (value, label) in &y_ticks {
+        let (_, height) = plot.at(plot.x.low, *value);
+        drawing.line((left, height), (right, height), 0.8, Colour::GRID);
+        drawing.line((left - 4.0, height), (left, height), 1.0, Colour::INK);
+        drawing.text(
+            (left - 7.0, height + 0.35 * TICK_EM),
+            label,
+            TICK_EM,
+            Anchor::End,
+            Colour::INK,
+        );
+    }
+    let x_ticks = plot.x.ticks(((right - left) / 90.0) as usize);
+    let mut free_from = f64::NEG_INFINITY;
+    for (value, label) in &x_ticks {
+        let (place, _) = plot.at(*value, plot.y.low);
+        drawing.line((place, top), (place, bottom), 0.8, Colour::GRID);
+        drawing.line((place, bottom), (place, bottom + 4.0), 1.0, Colour::INK);
+        if names_turned {
+            let label = font::fit(label, TICK_EM, 110.0);
+            drawing.text_upwards(
+                (place + 0.35 * TICK_EM, bottom + 7.0),
+                &label,
+                TICK_EM,
+                Anchor::End,
+                Colour::INK,
+            );
+        } else {
+            let half = font::width(label, TICK_EM) / 2.0;
+            // Of ticks that were given, those that would cover their neighbours stay without words.
+            if place - half >= free_from {
+                drawing.text(
+                    (place, bottom + 1.4 * TICK_EM),
+                    label,
+                    TICK_EM,
+                    Anchor::Middle,
+                    Colour::INK,
+                );
+                free_from = place + half + 5.0;
+            }
+        }
+    }
+    drawing.line((left, bottom), (right, bottom), 1.2, Colour::INK);
+    drawing.line((left, top), (left, bottom), 1.2, Colour::INK);
+    let under = bottom + tick_height + 1.1 * LABEL_EM;
+    let x_title = font::fit(&plot.x.title(), LABEL_EM, right - left);
+    drawing.text(
+        ((left + right) / 2.0, under),
+        &x_title,
+        LABEL_EM,
+        Anchor::Middle,
+        Colour::INK,
+    );
+    let y_title = font::fit(&plot.y.title(), LABEL_EM, bottom - top);
+    drawing.text_upwards(
+        (MARGIN + 0.8 * LABEL_EM, (top + bottom) / 2.0),
+        &y_title,
+        LABEL_EM,
+        Anchor::Middle,
+        Colour::INK,
+    );
+    legend.draw(drawing, under + 0.9 * LABEL_EM);
+    Ok(plot)
+}
+
+/// Whether names of neighbouring places fit beside each other on an axis of names.
+fn fit_beside(ticks: &[(f64, String)], axis: &Axis, width: f64) -> bool {
+    let in_steps = axis.low == -0.5;
+    let room = width / ticks.len().max(1) as f64 - 6.0;
+    !in_steps
+        || ticks
+            .iter()
+            .all(|(_, text)| font::width(text, TICK_EM) <= room)
+}

@@ -1,0 +1,154 @@
+//! Values up to high percentiles. Each factor of ten towards 100 % has the same room, so that the tail can be seen.
+
+use serde::Serialize;
+
+use super::PlotError;
+use super::drawing::Drawing;
+use super::ecdf::entries;
+use super::frame::{Words, frame};
+use super::palette::{MOST_SERIES, look};
+use super::scale::{Axis, Kind, Unit};
+use crate::stats::percentile_of_sorted;
+
+/// A curve.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Tail {
+    /// What it is called.
+    pub label: String,
+    /// Share of the samples (0 to below 1) and the value up to which they are, both ascending.
+    pub points: Vec<(f64, f64)>,
+}
+
+impl Tail {
+    /// The curve of samples in ascending order, up to the last percentile that is not the maximum.
+    pub fn of_sorted(label: &str, sorted: &[i64]) -> Self {
+        const PER_TEN: i32 = 40;
+        let count = sorted.len().max(1) as f64;
+        let decades = count.log10();
+        let last = (decades * f64::from(PER_TEN)).floor() as i32;
+        let share_of = |step: i32| 1.0 - 10_f64.powf(-f64::from(step) / f64::from(PER_TEN));
+        let points = (0..=last).filter_map(|step| {
+            let share = share_of(step);
+            Some((share, percentile_of_sorted(sorted, 100.0 * share)?))
+        });
+        Tail {
+            label: label.to_owned(),
+            points: points.collect(),
+        }
+    }
+}
+
+/// The figure.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Percentiles {
+    /// The words.
+    pub words: Words,
+    /// What the samples are, for the vertical axis.
+    pub value: String,
+    /// The unit of the values.
+    pub unit: Unit,
+    /// The range of values; `None` for what is needed.
+    pub range: Option<(f64, f64)>,
+    /// The vertical scale; `None` for the one that fits.
+    pub scale: Option<Kind>,
+    /// The curves.
+    pub curves: Vec<Tail>,
+}
+
+/// The highest percentile shown is 99.9999 %.
+const MOST_INVERSE: f64 = 1e6;
+
+impl Percentiles {
+    /// Draws it.
+    ///
+    /// # Errors
+    /// [`PlotError::Nothing`] without samples, [`PlotError::TooMuch`].
+    pub fn draw(&self, size: (u32, u32)) -> Result<Drawing, PlotError> {
+        if self.curves.len() > MOST_SERIES {
+            return Err(PlotError::TooMuch {
+                found: self.curves.len(),
+                most: MOST_SERIES,
+                what: "curves",
+            });
+        }
+        let inverse = |share: f64| 1.0 / (1.0 - share.clamp(0.0, 1.0 - 1e-12));
+        let shown = || {
+            self.curves
+                .iter()
+                .flat_map(|curve| &curve.points)
+                .filter(|point| inverse(point.0) <= MOST_INVERSE * 1.0001)
+        };
+        let lowest = shown().map(|point| point.1).fold(f64::INFINITY, f64::min);
+        let highest = shown()
+            .map(|point| point.1)
+            .fold(f64::NEG_INFINITY, f64::max);
+        if lowest > highest {
+            return Err(PlotError::Nothing("no samples".to_owned()));
+        }
+        let farthest = shown().map(|point| inverse(point.0)).fold(10.0, f64::max);
+        let wide = lowest > 0.0 && highest / lowest > 30.0;
+        let kind = self
+            .scale
+            .unwrap_or(if wide { Kind::Log } else { Kind::Linear });
+        let low = if kind == Kind::Linear {
+            lowest.min(0.0)
+        } else {
+            lowest / 1.1
+        };
+        let beyond = if kind == Kind::Linear {
+            highest + (highest - low) * 0.05
+        } else {
+            highest * 1.1
+        };
+        let y = Axis::new(
+            &self.value,
+            self.range.unwrap_or((low, beyond)),
+            kind,
+            self.unit,
+        );
+        let mut x = Axis::new(
+            "percentile",
+            (1.0, farthest * 1.0001),
+            Kind::Log,
+            Unit::Number,
+        );
+        let ticks = [
+            (1.0, "0 %"),
+            (2.0, "50 %"),
+            (10.0, "90 %"),
+            (100.0, "99 %"),
+            (1e3, "99.9 %"),
+            (1e4, "99.99 %"),
+            (1e5, "99.999 %"),
+            (1e6, "99.9999 %"),
+        ];
+        let inside = ticks
+            .into_iter()
+            .filter(|(value, _)| *value <= farthest * 1.0001);
+        x.given = Some(
+            inside
+                .map(|(value, text)| (value, text.to_owned()))
+                .collect(),
+        );
+        let mut drawing = Drawing::new(size, &self.words.title);
+        let plot = frame(
+            &mut drawing,
+            &self.words,
+            x,
+            y,
+            &entries(self.curves.iter().map(|curve| &curve.label)),
+        )?;
+        for (number, curve) in self.curves.iter().enumerate() {
+            let places: Vec<(f64, f64)> = curve
+                .points
+                .iter()
+                .map(|&(share, value)| plot.at(inverse(share), value))
+                .collect();
+            if let [one] = places[..] {
+                look(number).mark_at(&mut drawing, one, 4.0);
+            }
+            plot.curve(&mut drawing, &places, &look(number), 1.8);
+        }
+        Ok(drawing)
+    }
+}

@@ -1,0 +1,383 @@
+//! Medians over two settings as a surface in space, coloured by a share of what went wrong.
+//!
+//! The surface is drawn from back to front, each piece covering what lies behind it, so no hidden line shows.
+
+use serde::Serialize;
+
+use super::PlotError;
+use super::drawing::{Anchor, Colour, Drawing};
+use super::font;
+use super::frame::{LABEL_EM, TICK_EM, Words, words};
+use super::palette::heat;
+use super::scale::{Axis, Kind, Unit};
+
+/// What was measured at a pair of settings.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Height {
+    /// The median.
+    pub value: f64,
+    /// The share that is shown as colour, 0 to 1.
+    pub share: f64,
+}
+
+/// The figure.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Surface {
+    /// The words.
+    pub words: Words,
+    /// The first setting: its name, and its values with their texts.
+    pub x: (String, Vec<String>),
+    /// The second.
+    pub y: (String, Vec<String>),
+    /// What the heights are.
+    pub value: String,
+    /// Their unit.
+    pub unit: Unit,
+    /// The range of heights; `None` for what is needed.
+    pub range: Option<(f64, f64)>,
+    /// The scale of heights; `None` for the one that fits.
+    pub scale: Option<Kind>,
+    /// What the share is.
+    pub share: String,
+    /// For each value of the first setting, one for each of the second; `None` where nothing was measured.
+    pub heights: Vec<Vec<Option<Height>>>,
+}
+
+/// As many values of a setting as have room on their axis.
+pub const MOST: usize = 40;
+
+/// The view: from the front right, a little from above.
+struct View {
+    middle: (f64, f64),
+    unit: f64,
+    height: f64,
+}
+
+impl View {
+    const TURN: f64 = 0.62;
+    const TILT: f64 = 0.46;
+
+    /// The place of a point of the box from -0.5 to 0.5 on the ground, and from 0 to 1 in height.
+    fn at(&self, x: f64, y: f64, z: f64) -> (f64, f64) {
+        let (sin, cos) = Self::TURN.sin_cos();
+        let (across, away) = (x * cos - y * sin, x * sin + y * cos);
+        (
+            self.middle.0 + across * self.unit,
+            self.middle.1 - away * Self::TILT * self.unit - z * self.height,
+        )
+    }
+
+    /// How far away a point of the ground is.
+    fn away(x: f64, y: f64) -> f64 {
+        let (sin, cos) = Self::TURN.sin_cos();
+        x * sin + y * cos
+    }
+}
+
+impl Surface {
+    /// Draws it.
+    ///
+    /// # Errors
+    /// [`PlotError::Nothing`] without a height or with a single value of a setting, [`PlotError::TooMuch`].
+    pub fn draw(&self, size: (u32, u32)) -> Result<Drawing, PlotError> {
+        let (columns, rows) = (self.x.1.len(), self.y.1.len());
+        if columns < 2 || rows < 2 {
+            return Err(PlotError::Nothing(
+                "a surface needs two values of either setting at least".to_owned(),
+            ));
+        }
+        if columns.max(rows) > MOST {
+            return Err(PlotError::TooMuch {
+                found: columns.max(rows),
+                most: MOST,
+                what: "values of a setting",
+            });
+        }
+        let heights = || self.heights.iter().flatten().flatten();
+        if heights().next().is_none() {
+            return Err(PlotError::Nothing("no point has a median".to_owned()));
+        }
+        let lowest = heights().map(|it| it.value).fold(f64::INFINITY, f64::min);
+        let highest = heights()
+            .map(|it| it.value)
+            .fold(f64::NEG_INFINITY, f64::max);
+        let worst = heights().map(|it| it.share).fold(0.0, f64::max);
+        let wide = lowest > 0.0 && highest / lowest > 30.0;
+        let kind = self
+            .scale
+            .unwrap_or(if wide { Kind::Log } else { Kind::Linear });
+        let range = self.range.unwrap_or(match kind {
+            Kind::Linear => (
+                lowest.min(0.0),
+                highest * if highest > 0.0 { 1.02 } else { 1.0 },
+            ),
+            Kind::Log => (lowest / 1.2, highest * 1.1),
+        });
+        let z = Axis::new(&self.value, range, kind, self.unit);
+
+        let mut drawing = Drawing::new(size, &self.words.title);
+        let top = words(&mut drawing, &self.words);
+        let bottom = drawing.height - 24.0;
+        let unit = ((drawing.width - 240.0) / 1.5).min((bottom - top - 60.0) / 1.02);
+        // On the ground: a turned square, 1.4 wide and 0.64 deep; above it the height.
+        let height = (bottom - top - 56.0 - 0.64 * unit).min(0.85 * unit);
+        let free = bottom - top - 56.0 - 0.64 * unit - height;
+        let view = View {
+            middle: (
+                drawing.width / 2.0 - 24.0,
+                bottom - 46.0 - 0.32 * unit - free / 2.0,
+            ),
+            unit,
+            height,
+        };
+
+        self.walls(&mut drawing, &view, &z);
+        self.pieces(&mut drawing, &view, &z, worst);
+        self.bar(&mut drawing, worst, top);
+        Ok(drawing)
+    }
+
+    fn across(&self, column: usize) -> f64 {
+        column as f64 / (self.x.1.len() - 1) as f64 - 0.5
+    }
+
+    /// The second setting grows away from the viewer.
+    fn along(&self, row: usize) -> f64 {
+        row as f64 / (self.y.1.len() - 1) as f64 - 0.5
+    }
+
+    /// The ground and the two walls behind, with their grids, ticks and titles.
+    fn walls(&self, drawing: &mut Drawing, view: &View, z: &Axis) {
+        let wall = Colour(0xf6, 0xf6, 0xf6, 1.0);
+        let corners =
+            |points: [(f64, f64, f64); 4]| points.map(|(x, y, z)| view.at(x, y, z)).to_vec();
+        let (l, h) = (-0.5, 0.5);
+        for face in [
+            [(l, l, 0.0), (h, l, 0.0), (h, h, 0.0), (l, h, 0.0)],
+            [(l, h, 0.0), (h, h, 0.0), (h, h, 1.0), (l, h, 1.0)],
+            [(h, l, 0.0), (h, h, 0.0), (h, h, 1.0), (h, l, 1.0)],
+        ] {
+            drawing.area(corners(face), wall);
+        }
+        let grid = |drawing: &mut Drawing, points: [(f64, f64, f64); 3]| {
+            drawing.path(
+                points.map(|(x, y, z)| view.at(x, y, z)).to_vec(),
+                0.8,
+                Colour::GRID,
+            );
+        };
+        for column in 0..self.x.1.len() {
+            let x = self.across(column);
+            grid(drawing, [(x, l, 0.0), (x, h, 0.0), (x, h, 1.0)]);
+        }
+        for row in 0..self.y.1.len() {
+            let y = self.along(row);
+            grid(drawing, [(l, y, 0.0), (h, y, 0.0), (h, y, 1.0)]);
+        }
+        let ticks = z.ticks((view.height / 34.0) as usize);
+        for (value, _) in &ticks {
+            let height = z.share(*value);
+            grid(drawing, [(l, h, height), (h, h, height), (h, l, height)]);
+        }
+        let edge = |drawing: &mut Drawing, from: (f64, f64, f64), to: (f64, f64, f64)| {
+            drawing.line(
+                view.at(from.0, from.1, from.2),
+                view.at(to.0, to.1, to.2),
+                1.2,
+                Colour::INK,
+            );
+        };
+        edge(drawing, (l, l, 0.0), (h, l, 0.0));
+        edge(drawing, (l, l, 0.0), (l, h, 0.0));
+        edge(drawing, (l, h, 0.0), (l, h, 1.0));
+
+        // Heights at the left end of the wall behind.
+        let mut widest = 0.0_f64;
+        for (value, label) in &ticks {
+            let (x, y) = view.at(l, h, z.share(*value));
+            drawing.line((x - 4.0, y), (x, y), 1.0, Colour::INK);
+            drawing.text(
+                (x - 7.0, y + 0.35 * TICK_EM),
+                label,
+                TICK_EM,
+                Anchor::End,
+                Colour::INK,
+            );
+            widest = widest.max(font::width(label, TICK_EM));
+        }
+        let (x, y) = view.at(l, h, 0.5);
+        let title = z.title();
+        drawing.text_upwards(
+            (x - 16.0 - widest, y),
+            &title,
+            LABEL_EM,
+            Anchor::Middle,
+            Colour::INK,
+        );
+
+        // The first setting along the front edge, the second along the left one; words that would touch are left out.
+        let mut free = f64::NEG_INFINITY;
+        for (column, label) in self.x.1.iter().enumerate() {
+            let (x, y) = view.at(self.across(column), l, 0.0);
+            drawing.line((x, y), (x + 3.0, y + 4.0), 1.0, Colour::INK);
+            let left = x + 3.0;
+            // The edge rises to the right, so that words may begin below their neighbours' ends.
+            if y < free - TICK_EM * 1.05 || free == f64::NEG_INFINITY {
+                drawing.text(
+                    (left, y + 1.15 * TICK_EM),
+                    label,
+                    TICK_EM,
+                    Anchor::Start,
+                    Colour::INK,
+                );
+                free = y;
+            }
+        }
+        let mut free = f64::INFINITY;
+        for (row, label) in self.y.1.iter().enumerate() {
+            let (x, y) = view.at(l, self.along(row), 0.0);
+            drawing.line((x, y), (x - 3.0, y + 4.0), 1.0, Colour::INK);
+            if y < free - TICK_EM * 1.05 {
+                drawing.text(
+                    (x - 5.0, y + 1.0 * TICK_EM),
+                    label,
+                    TICK_EM,
+                    Anchor::End,
+                    Colour::INK,
+                );
+                free = y;
+            }
+        }
+        let widest_of = |labels: &[String]| {
+            labels
+                .iter()
+                .map(|label| font::width(label, TICK_EM))
+                .fold(0.0, f64::max)
+        };
+        let (x, y) = view.at(0.12, l, 0.0);
+        let away = widest_of(&self.x.1) + 18.0;
+        drawing.text(
+            (x + away, y + 2.3 * TICK_EM),
+            &self.x.0,
+            LABEL_EM,
+            Anchor::Start,
+            Colour::INK,
+        );
+        let (x, y) = view.at(l, -0.12, 0.0);
+        let away = widest_of(&self.y.1) + 16.0;
+        drawing.text(
+            (x - away, y + 2.2 * TICK_EM),
+            &self.y.0,
+            LABEL_EM,
+            Anchor::End,
+            Colour::INK,
+        );
+    }
+
+    /// The surface, from back to front: pieces between four measured points, lines between two, and the points.
+    fn pieces(&self, drawing: &mut Drawing, view: &View, z: &Axis, worst: f64) {
+        let place = |column: usize, row: usize| -> Option<((f64, f64), f64, f64)> {
+            let height = self.heights[column][row]?;
+            let (x, y) = (self.across(column), self.along(row));
+            let up = z.share(height.value).clamp(0.0, 1.0);
+            Some((view.at(x, y, up), height.share, View::away(x, y)))
+        };
+        let colour = |share: f64| heat(if worst > 0.0 { share / worst } else { 0.0 });
+        let line = Colour(0x44, 0x44, 0x44, 1.0);
+        let mut pieces: Vec<(f64, Vec<(f64, f64)>, f64)> = Vec::new();
+        for column in 0..self.x.1.len() - 1 {
+            for row in 0..self.y.1.len() - 1 {
+                let ring = [
+                    (column, row),
+                    (column + 1, row),
+                    (column + 1, row + 1),
+                    (column, row + 1),
+                ];
+                let found: Vec<_> = ring
+                    .iter()
+                    .filter_map(|&(column, row)| place(column, row))
+                    .collect();
+                if found.len() >= 3 {
+                    let count = found.len() as f64;
+                    let away = found.iter().map(|it| it.2).sum::<f64>() / count;
+                    let share = found.iter().map(|it| it.1).sum::<f64>() / count;
+                    pieces.push((away, found.iter().map(|it| it.0).collect(), share));
+                }
+            }
+        }
+        let mut points: Vec<(f64, (f64, f64), f64)> = Vec::new();
+        for column in 0..self.x.1.len() {
+            for row in 0..self.y.1.len() {
+                points.extend(place(column, row).map(|(at, share, away)| (away, at, share)));
+            }
+        }
+        pieces.sort_by(|a, b| b.0.total_cmp(&a.0));
+        points.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let mut points = points.into_iter().peekable();
+        let point = |drawing: &mut Drawing, at: (f64, f64), share: f64| {
+            drawing.dot(at, 3.0, line);
+            drawing.dot(at, 2.2, colour(share));
+        };
+        for (away, corners, share) in pieces {
+            // A point is covered by the pieces in front of it.
+            while let Some((_, at, share)) = points.next_if(|it| it.0 > away) {
+                point(drawing, at, share);
+            }
+            drawing.area(corners.clone(), colour(share).covering(0.94));
+            let mut outline = corners;
+            outline.extend(outline.first().copied());
+            drawing.path(outline, 1.0, line);
+        }
+        for (_, at, share) in points {
+            point(drawing, at, share);
+        }
+    }
+
+    /// The bar that tells what the colours are.
+    fn bar(&self, drawing: &mut Drawing, worst: f64, top: f64) {
+        const STEPS: usize = 48;
+        let (left, right) = (drawing.width - 92.0, drawing.width - 76.0);
+        let (upper, lower) = (top + 50.0, (top + 230.0).min(drawing.height - 60.0));
+        let title = font::wrap(&self.share, TICK_EM, 120.0, 2);
+        for (number, line) in title.iter().enumerate() {
+            let y = upper - 10.0 - (title.len() - 1 - number) as f64 * 1.25 * TICK_EM;
+            drawing.text(
+                (drawing.width - 14.0, y),
+                line,
+                TICK_EM,
+                Anchor::End,
+                Colour::INK,
+            );
+        }
+        if worst <= 0.0 {
+            drawing.rectangle(left, upper, right, upper + 16.0, heat(0.0));
+            drawing.outline([left, upper, right, upper + 16.0], 0.8, Colour::INK);
+            drawing.text(
+                (right + 7.0, upper + 8.0 + 0.35 * TICK_EM),
+                "0 %",
+                TICK_EM,
+                Anchor::Start,
+                Colour::INK,
+            );
+            return;
+        }
+        let axis = Axis::new("", (0.0, 100.0 * worst), Kind::Linear, Unit::Percent);
+        let at = |share: f64| lower - share * (lower - upper);
+        for step in 0..STEPS {
+            let (from, to) = (step as f64 / STEPS as f64, (step + 1) as f64 / STEPS as f64);
+            drawing.rectangle(left, at(to), right, at(from) + 0.3, heat((from + to) / 2.0));
+        }
+        drawing.outline([left, upper, right, lower], 0.8, Colour::INK);
+        for (value, text) in axis.ticks(5) {
+            let y = at(axis.share(value));
+            drawing.line((right, y), (right + 4.0, y), 1.0, Colour::INK);
+            drawing.text(
+                (right + 7.0, y + 0.35 * TICK_EM),
+                &format!("{text} %"),
+                TICK_EM,
+                Anchor::Start,
+                Colour::INK,
+            );
+        }
+    }
+}
