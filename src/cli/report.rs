@@ -70,7 +70,7 @@ fn check_place(out: &Path) -> Result<(), UsageError> {
 
 fn page_of(run: &Run, arguments: &ReportArguments) -> anyhow::Result<Page> {
     let mut warnings = warnings::of(run);
-    let figures = figures::of(run, &arguments.folder, &mut warnings);
+    let (figures, notes) = figures::of(run, &arguments.folder, &mut warnings);
     let title = arguments.title.clone();
     Ok(Page {
         title: title.unwrap_or_else(|| content::title(run)),
@@ -79,6 +79,7 @@ fn page_of(run: &Run, arguments: &ReportArguments) -> anyhow::Result<Page> {
         warnings,
         summary: content::summary(run),
         figures,
+        notes,
         instrument: content::instrument(run),
         reading: reading::of(run.benchmark),
         more: content::more(run)?,

@@ -26,6 +26,8 @@ pub struct Page {
     pub summary: Sheet,
     /// The figures.
     pub figures: Vec<Figure>,
+    /// What there is to say about the figures.
+    pub notes: Vec<String>,
     /// What the instrument itself costs.
     pub instrument: Sheet,
     /// How to read it: what is meant, and its explanation.
@@ -115,7 +117,7 @@ impl Page {
         html += &notices("Warnings", "warnings", &self.warnings);
         if !self.summary.rows.is_empty() {
             html += "<section>\n<h2>Summary</h2>\n";
-            html += &self.summary.html();
+            html += &self.summary.html("Summary");
             html += "</section>\n";
         }
         if !self.figures.is_empty() {
@@ -123,11 +125,14 @@ impl Page {
             for figure in &self.figures {
                 html += &figure.html();
             }
+            for note in &self.notes {
+                let _ = writeln!(html, "<p class=\"note\">{}</p>", escaped(note));
+            }
             html += "</section>\n";
         }
         if !self.instrument.rows.is_empty() {
             html += "<section>\n<h2>The instrument itself</h2>\n";
-            html += &self.instrument.html();
+            html += &self.instrument.html("The instrument itself");
             html += "</section>\n";
         }
         if !self.reading.is_empty() {
@@ -141,7 +146,7 @@ impl Page {
                     html,
                     "<details>\n<summary>{}</summary>\n{}</details>\n",
                     escaped(title),
-                    sheet.html()
+                    sheet.html(title)
                 );
             }
         }
@@ -195,8 +200,12 @@ impl Sheet {
         self.rows.push(cells);
     }
 
-    fn html(&self) -> String {
-        let mut html = "<div class=\"wide\">\n<table>\n<thead>\n<tr>".to_owned();
+    /// The table in a frame that scrolls where it is too large, also by the keyboard.
+    fn html(&self, label: &str) -> String {
+        let mut html = format!(
+            "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">\n<table>\n<thead>\n<tr>",
+            escaped(label)
+        );
         for column in &self.columns {
             let unit = if column.unit.is_empty() {
                 String::new()

@@ -71,15 +71,15 @@ const CLOCK: [Kind; 3] = [
     ),
 ];
 
-/// Those that can be drawn; what cannot is a warning.
-pub fn of(run: &Run, folder: &Path, warnings: &mut Vec<String>) -> Vec<Figure> {
+/// Those that can be drawn, and notes on them; what cannot be drawn is a warning.
+pub fn of(run: &Run, folder: &Path, warnings: &mut Vec<String>) -> (Vec<Figure>, Vec<String>) {
     let kinds: &[Kind] = match run.benchmark {
         Benchmark::Hca => &HCA,
         Benchmark::Queue => &QUEUE,
         Benchmark::Clock => &CLOCK,
     };
     let parts = parts(run);
-    let mut figures = Vec::new();
+    let (mut figures, mut notes) = (Vec::new(), Vec::new());
     for &(command, title, caption) in kinds {
         let mut drawing = Drawing {
             folder,
@@ -91,9 +91,8 @@ pub fn of(run: &Run, folder: &Path, warnings: &mut Vec<String>) -> Vec<Figure> {
         };
         let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
         match drawing.draw(&words, &[], 0) {
-            Ok(()) if drawing.left > 0 => warnings.push(format!(
-                "Figures of \"{title}\": {} more than are shown here; hcabench plot {command} --only SETTING=VALUE draws \
-                 them.",
+            Ok(()) if drawing.left > 0 => notes.push(format!(
+                "{title}: {} more figures are not shown here; hcabench plot {command} --only SETTING=VALUE draws them.",
                 drawing.left
             )),
             Ok(()) => {}
@@ -101,7 +100,7 @@ pub fn of(run: &Run, folder: &Path, warnings: &mut Vec<String>) -> Vec<Figure> {
         }
         figures.append(&mut drawing.figures);
     }
-    figures
+    (figures, notes)
 }
 
 /// By what a figure can be parted: settings that vary with their texts, those with the fewest first.
