@@ -207,16 +207,12 @@ impl Sheet {
             escaped(label)
         );
         for column in &self.columns {
-            let unit = if column.unit.is_empty() {
-                String::new()
-            } else {
-                format!("<span class=\"unit\">{}</span>", escaped(&column.unit))
-            };
             let _ = write!(
                 html,
-                "<th scope=\"col\"{}><span class=\"title\">{}</span>{unit}</th>",
+                "<th scope=\"col\"{}><span class=\"title\">{}</span><span class=\"unit\">{}</span></th>",
                 column.class(),
-                escaped(&column.title)
+                escaped(&column.title),
+                escaped(&column.unit)
             );
         }
         html += "</tr>\n</thead>\n<tbody>\n";

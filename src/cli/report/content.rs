@@ -21,18 +21,15 @@ const HCA: [(&str, &str); 12] = [
     ("completion_latency_p99_us", "comp p99"),
     ("post_rate_per_s", "posts"),
 ];
-const QUEUE: [(&str, &str); 13] = [
+const QUEUE: [(&str, &str); 10] = [
     ("enqueue_p50_ns", "enqueue p50"),
-    ("enqueue_p99_ns", "enqueue p99"),
     ("dequeue_p50_ns", "dequeue p50"),
-    ("dequeue_p99_ns", "dequeue p99"),
     ("latency_p50_ns", "latency p50"),
     ("latency_p99_ns", "latency p99"),
     ("intended_latency_p50_ns", "intended p50"),
     ("intended_latency_p99_ns", "intended p99"),
     ("throughput_per_s", "throughput"),
     ("depth_mean", "depth"),
-    ("failed_enqueues", "failed enqueues"),
     ("missed_enqueues", "late enqueues"),
     ("latency_p50_two_modes", "two modes"),
 ];

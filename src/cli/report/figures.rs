@@ -8,16 +8,24 @@ use crate::report::page::Figure;
 use crate::report::read::{Benchmark, Run};
 
 /// Of one kind, at most so many.
-const MOST_OF_A_KIND: usize = 6;
+const MOST_OF_A_KIND: usize = 4;
 
 /// A kind of figure: the command line, the title, and how to read it.
 type Kind = (&'static str, &'static str, &'static str);
 
-const HCA: [Kind; 4] = [
+/// Takes two settings that are numbers.
+const SURFACE: &str = "surface";
+
+const HCA: [Kind; 5] = [
     (
         "median",
         "Median latency",
         "The median of each point; the bars hold the middle 80 % of its messages.",
+    ),
+    (
+        SURFACE,
+        "Median latency over two settings",
+        "Height is the median; the colour tells the share of lost messages.",
     ),
     (
         "histogram --range auto",
@@ -39,8 +47,8 @@ const HCA: [Kind; 4] = [
 const QUEUE: [Kind; 3] = [
     (
         "median",
-        "Cost and latency, median over the runs",
-        "The median of each point; the bars hold the middle 80 %.",
+        "What an operation takes",
+        "The median of each point, the time stamp included; the bars hold the middle 80 %.",
     ),
     (
         "percentiles --metric latency",
@@ -66,8 +74,8 @@ const CLOCK: [Kind; 3] = [
     ),
     (
         "percentiles",
-        "The lengths of jumps",
-        "Which length a share of the jumps does not exceed.",
+        "Differences between two readings",
+        "Which difference a share of all readings does not exceed: a loop that nothing disturbs is level.",
     ),
 ];
 
@@ -80,7 +88,14 @@ pub fn of(run: &Run, folder: &Path, warnings: &mut Vec<String>) -> (Vec<Figure>,
     };
     let parts = parts(run);
     let (mut figures, mut notes) = (Vec::new(), Vec::new());
+    let numbers = parts
+        .iter()
+        .filter(|(_, texts)| texts.iter().all(|text| text.parse::<f64>().is_ok()))
+        .count();
     for &(command, title, caption) in kinds {
+        if command == SURFACE && numbers < 2 {
+            continue;
+        }
         let mut drawing = Drawing {
             folder,
             title,

@@ -388,7 +388,7 @@ fn kept_above_ns(point: &Point) -> Option<f64> {
     let cpus = point.document.pointer("/result/cpus")?.as_array()?;
     let own = cpus
         .iter()
-        .find(|one| one["summary"]["cpu"].to_string() == cpu)?;
+        .find(|one| one["summary"]["cpu"].as_u64() == cpu.parse().ok())?;
     own["jumps_longer_than_this_are_in_the_file_ns"].as_f64()
 }
 

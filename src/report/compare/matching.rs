@@ -41,7 +41,8 @@ pub fn pairs<'a>(base: &'a Run, new: &'a Run, anyway: bool) -> Matched<'a> {
             .settings
             .iter()
             .map(|(name, text)| (name.as_str(), text.as_str()))
-            .filter(|(name, text)| !text.is_empty() && !(of_saturation && *name == OF_SATURATION.1))
+            .filter(|(_, text)| !text.is_empty())
+            .filter(|(name, _)| !of_saturation || *name != OF_SATURATION.1)
             .filter(|(name, _)| !anyway || !differing.iter().any(|differing| differing == name))
             .collect()
     };
