@@ -24,3 +24,7 @@ pub mod stats;
 pub mod time;
 #[cfg(feature = "rdma")]
 pub mod verbs;
+
+// Under this name, tests of the library share files with those of the program.
+#[cfg(test)]
+extern crate self as hcabench;

@@ -13,7 +13,7 @@ use crate::report::plot::ecdf::{Curve, Ecdf};
 use crate::report::plot::histogram::{Distribution, Histogram, MOST};
 use crate::report::plot::median::{Line, Medians, Middle};
 use crate::report::plot::percentiles::{Percentiles, Tail};
-use crate::report::plot::scale::{Unit, duration};
+use crate::report::plot::scale::{Kind, Unit, duration};
 use crate::report::plot::surface::{Height, Surface};
 use crate::report::plot::time::{Cloud, OverTime};
 use crate::report::plot::{INCOMPLETE, PlotError, Words};
@@ -127,12 +127,11 @@ pub(super) fn histogram(from: &[PathBuf], settings: &Checked) -> anyhow::Result<
             let (mut low, mut high, mut room) = (f64::INFINITY, f64::NEG_INFINITY, KEPT);
             for (source, _) in &wanted {
                 let found = source.sorted()?;
-                if let (Some(&first), Some(p99)) = (
-                    found.values.first(),
-                    percentile_of_sorted(&found.values, 99.0),
-                ) {
-                    low = low.min(first as f64);
-                    high = high.max(p99);
+                let at = |percent| percentile_of_sorted(&found.values, percent);
+                if let (Some(first), Some(p90), Some(p99)) = (at(0.0), at(90.0), at(99.0)) {
+                    low = low.min(first);
+                    // A long tail would leave no room for the rest.
+                    high = high.max(p99.min(first + 2.5 * (p90 - first).max(0.1 * first.abs())));
                 }
                 let fits = found.values.len() <= room;
                 room -= if fits { found.values.len() } else { 0 };
@@ -411,6 +410,7 @@ pub(super) fn median(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Mad
         setting: settings.x_label.clone().unwrap_or_else(|| axis(&x)),
         ticks: places.values.clone(),
         named: places.named,
+        setting_scale: (x == "percent_of_saturation").then_some(Kind::Linear),
         value: settings
             .y_label
             .clone()
@@ -438,14 +438,18 @@ fn with_note(text: &str, note: &str) -> String {
 /// Jumps by their cause: time and length of each.
 type Causes = BTreeMap<String, Vec<(i64, i64)>>;
 
-/// The jumps of a CPU by cause. Causes beyond what can be told apart go together, those with the least time.
-fn causes_of(source: &Source, most: usize) -> anyhow::Result<Causes> {
-    let mut causes = Causes::new();
-    let own = source.point.setting("cpu").unwrap_or_default().to_owned();
-    source
-        .point
-        .rows(JUMPS)?
-        .each(&["cpu", "t_ns", "jump_ns", "cause"], |cells| {
+/// The jumps of each CPU by cause; causes beyond so many go together, those with the least time.
+fn causes_of(sources: &Sources, most: usize) -> anyhow::Result<Vec<Causes>> {
+    let mut found = Vec::new();
+    let mut totals: BTreeMap<String, i128> = BTreeMap::new();
+    for source in &sources.all {
+        if !source.has_samples() {
+            return Err(source.nothing_there());
+        }
+        let mut causes = Causes::new();
+        let own = source.point.setting("cpu").unwrap_or_default();
+        let wanted = ["cpu", "t_ns", "jump_ns", "cause"];
+        source.point.rows(JUMPS)?.each(&wanted, |cells| {
             if cells.bytes(0) == own.as_bytes()
                 && let (Some(time), Some(length)) = (cells.integer(1)?, cells.integer(2)?)
             {
@@ -459,29 +463,34 @@ fn causes_of(source: &Source, most: usize) -> anyhow::Result<Causes> {
             }
             Ok(())
         })?;
-    Ok(fewer(causes, most))
-}
-
-fn fewer(causes: Causes, most: usize) -> Causes {
-    if causes.len() <= most {
-        return causes;
+        for (cause, jumps) in &causes {
+            *totals.entry(cause.clone()).or_default() += total(jumps);
+        }
+        found.push(causes);
     }
-    let mut all: Vec<_> = causes.into_iter().collect();
-    all.sort_by_key(|(_, jumps)| {
-        std::cmp::Reverse(jumps.iter().map(|jump| i128::from(jump.1)).sum::<i128>())
-    });
-    let others: Vec<(i64, i64)> = all
-        .split_off(most - 1)
-        .into_iter()
-        .flat_map(|(_, jumps)| jumps)
-        .collect();
-    let mut fewer: Causes = all.into_iter().collect();
-    fewer.insert("other causes".to_owned(), others);
-    fewer
+    if totals.len() > most {
+        let mut names: Vec<(String, i128)> = totals.into_iter().collect();
+        names.sort_by_key(|(_, total)| std::cmp::Reverse(*total));
+        for (name, _) in names.split_off(most - 1) {
+            for causes in &mut found {
+                if let Some(jumps) = causes.remove(&name) {
+                    let others = causes.entry(OTHERS.to_owned()).or_default();
+                    others.extend(jumps);
+                }
+            }
+        }
+    }
+    Ok(found)
 }
 
-/// As many causes as have room side by side.
-const CAUSES: usize = 10;
+fn total(jumps: &[(i64, i64)]) -> i128 {
+    jumps.iter().map(|jump| i128::from(jump.1)).sum()
+}
+
+const OTHERS: &str = "other causes";
+/// As many causes as have room side by side, and as have a colour of their own.
+const CAUSES_ABREAST: usize = 10;
+const CAUSES_IN_COLOUR: usize = 7;
 
 fn by_cause(sources: &Sources, settings: &Checked) -> anyhow::Result<Made> {
     if settings.x.as_deref().is_some_and(|x| x != "cause") {
@@ -490,18 +499,13 @@ fn by_cause(sources: &Sources, settings: &Checked) -> anyhow::Result<Made> {
         );
     }
     let labels = sources.labels(&[], settings);
+    let found = causes_of(sources, CAUSES_ABREAST)?;
     let mut names: Vec<(String, i128)> = Vec::new();
-    let mut found = Vec::new();
-    for source in &sources.all {
-        let causes = causes_of(source, CAUSES)?;
-        for (cause, jumps) in &causes {
-            let total: i128 = jumps.iter().map(|jump| i128::from(jump.1)).sum();
-            match names.iter_mut().find(|(name, _)| name == cause) {
-                Some((_, sum)) => *sum += total,
-                None => names.push((cause.clone(), total)),
-            }
+    for (cause, jumps) in found.iter().flatten() {
+        match names.iter_mut().find(|(name, _)| name == cause) {
+            Some((_, sum)) => *sum += total(jumps),
+            None => names.push((cause.clone(), total(jumps))),
         }
-        found.push(causes);
     }
     names.sort_by_key(|(_, total)| std::cmp::Reverse(*total));
     let ticks: Vec<(f64, String)> = names
@@ -539,6 +543,7 @@ fn by_cause(sources: &Sources, settings: &Checked) -> anyhow::Result<Made> {
             .unwrap_or_else(|| "cause".to_owned()),
         ticks,
         named: true,
+        setting_scale: None,
         value: settings
             .y_label
             .clone()
@@ -839,28 +844,26 @@ pub(super) fn time(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made>
     let sources = Sources::open(from, settings, samples_usual)?;
     let labels = sources.labels(&[], settings);
     let mut clouds: Vec<Cloud> = Vec::new();
-    for (source, label) in sources.all.iter().zip(&labels) {
+    if sources.benchmark == Benchmark::Clock {
+        for (cause, points) in causes_of(&sources, CAUSES_IN_COLOUR)?.into_iter().flatten() {
+            match clouds.iter_mut().find(|cloud| cloud.label == cause) {
+                Some(cloud) => cloud.points.extend(points),
+                None => clouds.push(Cloud {
+                    label: cause,
+                    points,
+                }),
+            }
+        }
+        // What is rare stands on top.
+        clouds.sort_by_key(|cloud| cloud.points.len());
+    }
+    let one_by_one = sources.benchmark != Benchmark::Clock;
+    for (source, label) in sources.all.iter().zip(&labels).filter(|_| one_by_one) {
         if nothing_measured(source) {
             continue;
         }
         if !source.has_samples() {
             return Err(source.nothing_there());
-        }
-        if sources.benchmark == Benchmark::Clock {
-            let mut causes: Vec<(String, Vec<(i64, i64)>)> =
-                causes_of(source, CAUSES)?.into_iter().collect();
-            // What is rare stands on top.
-            causes.sort_by_key(|(_, jumps)| jumps.len());
-            for (cause, points) in causes {
-                match clouds.iter_mut().find(|cloud| cloud.label == cause) {
-                    Some(cloud) => cloud.points.extend(points),
-                    None => clouds.push(Cloud {
-                        label: cause,
-                        points,
-                    }),
-                }
-            }
-            continue;
         }
         let points = over_time(source)?;
         // Points were measured one after another: each begins at zero.

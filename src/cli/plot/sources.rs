@@ -115,12 +115,7 @@ impl Sources {
                 names.push(name);
             }
         }
-        let curve = self.all.iter().any(|source| {
-            source
-                .point
-                .setting("percent_of_saturation")
-                .is_some_and(|text| !text.is_empty())
-        });
+        let curve = self.is_curve();
         names
             .into_iter()
             .filter(|name| is_told(name, "?") && !(curve && *name == "rate_per_s"))
@@ -133,6 +128,15 @@ impl Sources {
             })
             .map(str::to_owned)
             .collect()
+    }
+
+    /// Whether the points are those of a load curve, of which the rate follows from the share of saturation.
+    fn is_curve(&self) -> bool {
+        let share = |source: &Source| {
+            let text = source.point.setting("percent_of_saturation");
+            text.is_some_and(|text| !text.is_empty())
+        };
+        self.all.iter().any(share)
     }
 
     /// A label for each source: what varies but for `but`, the metric if there are several, and the run if that is not
@@ -175,7 +179,7 @@ impl Sources {
         let label = |source: &Source| {
             let text = plain(source, with_run);
             let text = settings.labels.get(&text).cloned().unwrap_or(text);
-            if text.is_empty() && but.is_empty() {
+            if text.is_empty() && but.is_empty() && self.all.len() > 1 {
                 source.point.name.clone()
             } else {
                 text
@@ -186,7 +190,7 @@ impl Sources {
 
     /// Title, what does not vary, and what is incomplete.
     pub fn words(&self, title: &str, settings: &Checked) -> Words {
-        let varying = self.varying();
+        let (varying, curve) = (self.varying(), self.is_curve());
         let mut parts = Vec::new();
         if let Some(first) = self
             .all
@@ -195,7 +199,10 @@ impl Sources {
             .or(self.all.first())
         {
             for (name, text) in &first.point.settings {
-                if is_told(name, text) && !varying.contains(name) {
+                if is_told(name, text)
+                    && !varying.contains(name)
+                    && !(curve && name == "rate_per_s")
+                {
                     parts.push(in_words(name, text));
                 }
             }

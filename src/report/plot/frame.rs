@@ -50,6 +50,8 @@ pub(super) const TICK_EM: f64 = 12.0;
 pub(super) const LEGEND_EM: f64 = 12.0;
 const MARGIN: f64 = 16.0;
 const SIGN_WIDTH: f64 = 34.0;
+/// Of names that stand upright below the axis, what is longer is cut.
+const LONGEST_NAME: f64 = 150.0;
 /// The least that the data must have of the height.
 const LEAST_PLOT: f64 = 0.4;
 
@@ -273,7 +275,7 @@ pub(super) fn frame(
             .flatten()
             .map(|(_, text)| font::width(text, TICK_EM))
             .fold(0.0, f64::max);
-        widest.min(110.0) + 8.0
+        widest.min(LONGEST_NAME) + 8.0
     } else {
         1.6 * TICK_EM
     };
@@ -327,7 +329,7 @@ pub(super) fn frame(
         drawing.line((place, top), (place, bottom), 0.8, Colour::GRID);
         drawing.line((place, bottom), (place, bottom + 4.0), 1.0, Colour::INK);
         if names_turned {
-            let label = font::fit(label, TICK_EM, 110.0);
+            let label = font::fit(label, TICK_EM, LONGEST_NAME);
             drawing.text_upwards(
                 (place + 0.35 * TICK_EM, bottom + 7.0),
                 &label,

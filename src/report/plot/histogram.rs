@@ -200,30 +200,38 @@ impl Histogram {
         } else {
             String::new()
         };
+        let name = if series.label.is_empty() {
+            String::new()
+        } else {
+            format!("{}: ", series.label)
+        };
         Entry {
-            label: format!("{}: {median}{lost}", series.label),
+            label: format!("{name}{median}{lost}"),
             look: look(number),
             sign: Sign::Patch,
         }
     }
 
-    /// An outline of the bins, and a faint area below.
+    /// An outline of bins that hold something, and a faint area below.
     fn steps(&self, drawing: &mut Drawing, plot: &Plot, shares: &[f64], look: &Look) {
         let (low, high) = self.range;
         let edge = |bin: usize| low + (high - low) * bin as f64 / shares.len() as f64;
-        for (bin, &share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {
-            let ((left, top), (right, bottom)) =
-                (plot.at(edge(bin), share), plot.at(edge(bin + 1), 0.0));
-            drawing.rectangle(left, top, right, bottom, look.colour.covering(0.28));
+        let mut bin = 0;
+        while bin < shares.len() {
+            if shares[bin] <= 0.0 {
+                bin += 1;
+                continue;
+            }
+            let mut outline = vec![plot.at(edge(bin), 0.0)];
+            while bin < shares.len() && shares[bin] > 0.0 {
+                outline.push(plot.at(edge(bin), shares[bin]));
+                outline.push(plot.at(edge(bin + 1), shares[bin]));
+                bin += 1;
+            }
+            outline.push(plot.at(edge(bin), 0.0));
+            drawing.area(outline.clone(), look.colour.covering(0.28));
+            drawing.path(outline, 1.3, look.colour);
         }
-        let mut outline = Vec::with_capacity(2 * shares.len() + 2);
-        outline.push(plot.at(low, 0.0));
-        for (bin, &share) in shares.iter().enumerate() {
-            outline.push(plot.at(edge(bin), share));
-            outline.push(plot.at(edge(bin + 1), share));
-        }
-        outline.push(plot.at(high, 0.0));
-        drawing.path(outline, 1.3, look.colour);
     }
 
     /// What the box says: a head, then a line for each distribution.

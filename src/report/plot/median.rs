@@ -39,6 +39,8 @@ pub struct Medians {
     pub ticks: Vec<(f64, String)>,
     /// Whether the values of the setting are words.
     pub named: bool,
+    /// The horizontal scale of settings that are numbers; `None` for the one that fits.
+    pub setting_scale: Option<Kind>,
     /// What the values are, for the vertical axis.
     pub value: String,
     /// Their unit.
@@ -152,11 +154,12 @@ impl Medians {
         }
         let low = self.ticks.first().map_or(0.0, |tick| tick.0);
         let high = self.ticks.last().map_or(1.0, |tick| tick.0);
-        let kind = if low > 0.0 && high / low >= 8.0 && !self.in_steps() {
+        let fits = if low > 0.0 && high / low >= 8.0 {
             Kind::Log
         } else {
             Kind::Linear
         };
+        let kind = self.setting_scale.unwrap_or(fits);
         let (low, high) = match kind {
             Kind::Linear => (low - (high - low) * 0.04, high + (high - low) * 0.04),
             Kind::Log => (
@@ -167,19 +170,5 @@ impl Medians {
         let mut axis = Axis::new(&self.setting, (low, high), kind, Unit::Number);
         axis.given = Some(self.ticks.clone());
         axis
-    }
-
-    /// Whether the settings are equally far from each other, as a load curve's are from its second on.
-    fn in_steps(&self) -> bool {
-        let steps: Vec<f64> = self
-            .ticks
-            .windows(2)
-            .skip(1)
-            .map(|pair| pair[1].0 - pair[0].0)
-            .collect();
-        steps.len() > 1
-            && steps
-                .iter()
-                .all(|step| (step / steps[0] - 1.0).abs() < 0.01)
     }
 }

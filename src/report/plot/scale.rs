@@ -91,7 +91,7 @@ impl Axis {
                 let fits = NANOSECONDS
                     .iter()
                     .rev()
-                    .find(|(size, _)| largest >= 15.0 * size);
+                    .find(|(size, _)| largest >= if *size >= 1e9 { 2.0 } else { 15.0 } * size);
                 *fits.unwrap_or(&NANOSECONDS[0])
             }
             Unit::Percent => (1.0, "%"),

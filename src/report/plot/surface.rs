@@ -205,10 +205,15 @@ impl Surface {
             );
             widest = widest.max(font::width(label, TICK_EM));
         }
+        // The title may reach down to the words of the second setting.
+        let widest = widest.max(font::width(
+            self.y.1.last().map_or("", String::as_str),
+            TICK_EM,
+        ));
         let (x, y) = view.at(l, h, 0.5);
         let title = z.title();
         drawing.text_upwards(
-            (x - 16.0 - widest, y),
+            (x - 18.0 - widest, y),
             &title,
             LABEL_EM,
             Anchor::Middle,
@@ -239,7 +244,7 @@ impl Surface {
             drawing.line((x, y), (x - 3.0, y + 4.0), 1.0, Colour::INK);
             if y < free - TICK_EM * 1.05 {
                 drawing.text(
-                    (x - 5.0, y + 1.0 * TICK_EM),
+                    (x - 8.0, y + 1.4 * TICK_EM),
                     label,
                     TICK_EM,
                     Anchor::End,
@@ -323,7 +328,7 @@ impl Surface {
             while let Some((_, at, share)) = points.next_if(|it| it.0 > away) {
                 point(drawing, at, share);
             }
-            drawing.area(corners.clone(), colour(share).covering(0.94));
+            drawing.area(corners.clone(), colour(share));
             let mut outline = corners;
             outline.extend(outline.first().copied());
             drawing.path(outline, 1.0, line);
