@@ -10,8 +10,8 @@ use crate::scratch;
 /// wide, or the runs were not equal.
 const ROUNDS: usize = 6;
 
-/// Each message alone, and enough bursts to be drawn.
-const RUN: &str = "--burst 400 --repeat 9 --pause 200us --quiet";
+/// Each message alone, and many short bursts: what disturbs some of them leaves the others.
+const RUN: &str = "--burst 100 --repeat 40 --pause 100us --quiet";
 
 fn measure(folder: &Path, name: &str, options: &str) {
     hcabench(&format!("{RUN} {options}"))
@@ -34,7 +34,7 @@ fn verdict(ended: &Ended) -> String {
         (&figure["of"], &figure["kind"]),
         (&"latency".into(), &"p50".into())
     );
-    assert_eq!(figure["drawn"][0]["units"], 9);
+    assert_eq!(figure["drawn"][0]["units"], 40);
     figure["verdict"].as_str().expect("a word").to_owned()
 }
 
@@ -42,6 +42,8 @@ fn verdict(ended: &Ended) -> String {
 fn a_receiver_that_is_away_for_20_us_is_told_from_one_that_is_not() {
     let _machine = Machine::take();
     let mut found = Vec::new();
+    // The first run in a fresh machine is slower than those that follow.
+    measure(scratch().path(), "first", "");
     for _ in 0..ROUNDS {
         let folder = scratch();
         let folder = folder.path();
