@@ -183,7 +183,7 @@ pub(super) fn histogram(from: &[PathBuf], settings: &Checked) -> anyhow::Result<
     let drawing = figure.draw(settings.size)?;
     Ok(Made {
         hints,
-        ..Made::new(&figure, drawing)?
+        ..Made::new(figure, drawing)
     })
 }
 
@@ -423,7 +423,7 @@ pub(super) fn median(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Mad
     let drawing = figure.draw(settings.size)?;
     Ok(Made {
         hints: without_median(&empty).into_iter().collect(),
-        ..Made::new(&figure, drawing)?
+        ..Made::new(figure, drawing)
     })
 }
 
@@ -554,7 +554,7 @@ fn by_cause(sources: &Sources, settings: &Checked) -> anyhow::Result<Made> {
         lines: ordered(lines, |line| &line.label, settings)?,
     };
     let drawing = figure.draw(settings.size)?;
-    Made::new(&figure, drawing)
+    Ok(Made::new(figure, drawing))
 }
 
 pub(super) fn surface(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
@@ -653,7 +653,7 @@ pub(super) fn surface(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Ma
     let drawing = figure.draw(settings.size)?;
     Ok(Made {
         hints: without_median(&empty).into_iter().collect(),
-        ..Made::new(&figure, drawing)?
+        ..Made::new(figure, drawing)
     })
 }
 
@@ -796,7 +796,7 @@ pub(super) fn ecdf(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made>
         curves: ordered(made, |curve| &curve.label, settings)?,
     };
     let drawing = figure.draw(settings.size)?;
-    Made::new(&figure, drawing)
+    Ok(Made::new(figure, drawing))
 }
 
 fn tails_usual(benchmark: Benchmark) -> &'static [&'static str] {
@@ -829,7 +829,7 @@ pub(super) fn percentiles(from: &[PathBuf], settings: &Checked) -> anyhow::Resul
         curves: ordered(made, |curve| &curve.label, settings)?,
     };
     let drawing = figure.draw(settings.size)?;
-    Made::new(&figure, drawing)
+    Ok(Made::new(figure, drawing))
 }
 
 /// A distribution of one value only.
@@ -865,15 +865,15 @@ pub(super) fn time(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made>
         if !source.has_samples() {
             return Err(source.nothing_there());
         }
-        let points = over_time(source)?;
+        let mut points = over_time(source)?;
         // Points were measured one after another: each begins at zero.
         let begin = points.iter().map(|point| point.0).min().unwrap_or(0);
+        for point in &mut points {
+            point.0 -= begin;
+        }
         clouds.push(Cloud {
             label: marked(label, source),
-            points: points
-                .into_iter()
-                .map(|(time, value)| (time - begin, value))
-                .collect(),
+            points,
         });
     }
     let value = one_metric_label(&sources);
@@ -903,7 +903,7 @@ pub(super) fn time(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made>
         clouds: ordered(clouds, |cloud| &cloud.label, settings)?,
     };
     let drawing = figure.draw(settings.size)?;
-    Made::new(&figure, drawing)
+    Ok(Made::new(figure, drawing))
 }
 
 /// Time and value of each sample.

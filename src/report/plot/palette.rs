@@ -69,7 +69,7 @@ pub fn look(number: usize) -> Look {
     let round = number / COLOURS.len();
     Look {
         colour: COLOURS[number % COLOURS.len()],
-        dashes: DASHES[(number + round) % DASHES.len()],
+        dashes: DASHES[(number + 2 * round) % DASHES.len()],
         mark: MARKS[(number + 3 * round) % MARKS.len()],
     }
 }
@@ -133,7 +133,9 @@ mod tests {
                 let lighter = (one.colour.lightness() - two.colour.lightness()).abs();
                 let apart = lighter > 20.0 || (one.dashes != two.dashes && one.mark != two.mark);
                 assert!(
-                    apart || one.colour != two.colour && one.mark != two.mark,
+                    apart
+                        || one.colour != two.colour
+                            && (one.mark, one.dashes) != (two.mark, two.dashes),
                     "{number} and {other}"
                 );
                 assert_ne!(one, two);

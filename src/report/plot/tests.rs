@@ -184,24 +184,23 @@ fn assert_sound(drawing: &Drawing) {
             "{shape:?}"
         );
     }
-    let texts: Vec<&Text> = drawing.texts().collect();
-    for (number, text) in texts.iter().enumerate() {
-        let [left, top, right, bottom] = text.bounds();
+    let texts: Vec<(&Text, [f64; 4])> = drawing.texts().map(|text| (text, text.bounds())).collect();
+    for (number, (text, bounds)) in texts.iter().enumerate() {
+        let [left, top, right, bottom] = *bounds;
         assert!(
             left >= 0.0 && top >= 0.0 && right <= drawing.width && bottom <= drawing.height,
-            "{:?} of {:?} is cut off: {:?}",
+            "{:?} of {:?} is cut off: {bounds:?}",
             text.text,
-            drawing.title,
-            text.bounds()
+            drawing.title
         );
         assert!(
             !text.text.contains("NaN") && !text.text.contains("inf"),
             "{}",
             text.text
         );
-        for other in &texts[..number] {
-            let [l, t, r, b] = other.bounds();
-            let beside = right <= l + 0.5 || r <= left + 0.5 || bottom <= t + 0.5 || b <= top + 0.5;
+        for (other, [l, t, r, b]) in &texts[..number] {
+            let beside =
+                right <= l + 0.5 || *r <= left + 0.5 || bottom <= t + 0.5 || *b <= top + 0.5;
             assert!(
                 beside,
                 "{:?} covers {:?} in {:?}",
@@ -292,23 +291,25 @@ fn a_png_has_its_size_and_text_in_it() {
     assert_eq!(reader.info().pixel_dims.unwrap().xppu, 7559);
     let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
     reader.next_frame(&mut pixels).unwrap();
-    let dark_within = |text: &Text| {
-        let [left, top, right, bottom] = text.bounds().map(|side| (side * 2.0) as usize);
+    let dark_within = |bounds: [f64; 4]| {
+        let [left, top, right, bottom] = bounds.map(|side| (side * 2.0) as usize);
         let places = (top..bottom).flat_map(|y| (left..right).map(move |x| (y * 1200 + x) * 3));
         places.filter(|&place| pixels[place] < 140).count()
     };
     for text in drawing.texts() {
-        assert!(dark_within(text) > 5, "{:?} is not to be seen", text.text);
+        assert!(
+            dark_within(text.bounds()) > 5,
+            "{:?} is not to be seen",
+            text.text
+        );
     }
-    // Descenders are below the baseline and nothing else: letters stand where they are said to stand.
+    // Nothing is between title and subtitle: letters stand where they are said to stand.
     let title = drawing.texts().next().unwrap();
-    let [left, _, right, bottom] = title.bounds();
-    let below = Text {
-        y: bottom + 0.7 * title.em,
-        em: title.em * 0.4,
-        ..title.clone()
-    };
-    assert!(left < right && dark_within(&below) == 0, "{below:?}");
+    let [left, top, right, bottom] = title.bounds();
+    assert_eq!(dark_within([left, bottom + 0.5, right, bottom + 4.0]), 0);
+    assert_eq!(dark_within([left, top - 8.0, right, top - 1.0]), 0);
+    assert!(dark_within([left, title.y - 2.0, right, title.y]) > 5);
+    assert!(dark_within([left, top, right, top + 3.5]) > 5);
 }
 
 #[test]
@@ -506,7 +507,7 @@ fn odd_data_is_drawn_or_told_and_never_breaks() {
             for drawing in drawn {
                 let drawing = drawing.unwrap();
                 assert_sound(&drawing);
-                parse(&svg(&drawing).unwrap());
+                assert!(!drawing.shapes.is_empty());
             }
         }
     }
@@ -562,17 +563,20 @@ fn odd_data_is_drawn_or_told_and_never_breaks() {
     assert_sound(&long.draw(DEFAULT_SIZE).unwrap());
 }
 
-/// Figures to look at: `HCABENCH_LOOK=FOLDER cargo test --lib figures_to_look_at` writes them there.
 #[test]
-fn figures_to_look_at() {
-    let temporary = tempfile::tempdir().unwrap();
-    let folder = std::env::var_os("HCABENCH_LOOK")
-        .map_or_else(|| temporary.path().to_path_buf(), Into::into);
-    for (number, drawing) in all_figures(DEFAULT_SIZE).iter().enumerate().skip(3).take(3) {
-        for (format, ending) in [(Format::Png, "png"), (Format::Svg, "svg")] {
-            let path = folder.join(format!("figure{number}.{ending}"));
-            write(&path, format, drawing).unwrap();
-            assert!(path.metadata().unwrap().len() > 1000);
-        }
+fn files_are_written_in_either_format_or_an_error_says_why_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let drawing = surface(0.2).draw((400, 300)).unwrap();
+    for (name, begins) in [("f.svg", &b"<?xml"[..]), ("f.PNG", &b"\x89PNG"[..])] {
+        let path = folder.path().join(name);
+        write(&path, Format::of(&path).unwrap(), &drawing).unwrap();
+        assert!(std::fs::read(&path).unwrap().starts_with(begins));
     }
+    assert_eq!(Format::of("figure.pdf".as_ref()), None);
+    let nowhere = folder.path().join("missing/f.svg");
+    let error = write(&nowhere, Format::Svg, &drawing).unwrap_err();
+    assert!(
+        matches!(&error, PlotError::Report(_)) && error.to_string().contains("missing/f.svg"),
+        "{error}"
+    );
 }

@@ -1,0 +1,500 @@
+//! `hcabench plot` as its user has it: figures of real results of the queue and clock benchmarks, and of an HCA run made
+//! by the program's own writers; exit codes; what is said when something is wrong.
+
+mod made_up_run;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use made_up_run::{MadePoint, hca_run};
+
+fn hcabench(words: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hcabench"));
+    command
+        .args(words.split_ascii_whitespace())
+        .output()
+        .unwrap()
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Draws into `out`; returns the texts of the figure, and the data.
+fn drawn(words: &str, out: &Path) -> (Vec<String>, serde_json::Value) {
+    let output = hcabench(&format!("plot {words} --json --out {}", out.display()));
+    assert_eq!(output.status.code(), Some(0), "{words}: {}", told(&output));
+    let text = fs::read_to_string(out).unwrap();
+    let document =
+        roxmltree::Document::parse(&text).unwrap_or_else(|error| panic!("{words}: {error}"));
+    let texts = document
+        .descendants()
+        .filter(|node| node.has_tag_name("text"));
+    let texts = texts
+        .map(|node| node.text().unwrap().trim().to_owned())
+        .collect();
+    (texts, serde_json::from_slice(&output.stdout).unwrap())
+}
+
+/// Exit code and standard error of a command that must fail.
+fn refused(words: &str, code: i32, parts: &[&str]) {
+    let output = hcabench(&format!("plot {words}"));
+    let text = told(&output);
+    assert_eq!(output.status.code(), Some(code), "{words}: {text}");
+    for part in parts {
+        assert!(text.contains(part), "{words}: {part:?} is not in {text}");
+    }
+}
+
+fn sweep(folder: &Path) -> String {
+    let one: Vec<Option<i64>> = (0..100).map(|n| Some(1000 + 10 * n)).collect();
+    let two: Vec<Option<i64>> = (0..100)
+        .map(|n| (n % 4 != 0).then_some(3000 + 100 * n))
+        .collect();
+    let three: Vec<Option<i64>> = (0..100).map(|n| Some(5000 + n)).collect();
+    let points: Vec<MadePoint<'_>> = vec![
+        ("rc", 8, 16, &one),
+        ("rc", 64, 16, &three),
+        ("uc", 8, 16, &two),
+        ("uc", 64, 16, &three),
+        ("rc", 8, 32, &three),
+        ("rc", 64, 32, &two),
+        ("uc", 8, 32, &one),
+        ("uc", 64, 32, &two),
+    ];
+    hca_run(&folder.join("run"), &points, false)
+        .display()
+        .to_string()
+}
+
+fn has(texts: &[String], wanted: &[&str]) {
+    for text in wanted {
+        assert!(
+            texts.iter().any(|found| found == text),
+            "{text:?} is not in {texts:?}"
+        );
+    }
+}
+
+#[test]
+fn figures_of_a_sweep() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = sweep(folder.path());
+    let out = folder.path().join("figure.svg");
+
+    let (texts, data) = drawn(
+        &format!("histogram {run} --only burst=16 --only size_bytes=8"),
+        &out,
+    );
+    has(
+        &texts,
+        &[
+            "One-way latency",
+            "RC: median 1.5 µs",
+            "UC: median 8 µs, 25 lost",
+            "one-way latency (ns)",
+            "10000",
+            "above 10 µs",
+        ],
+    );
+    assert!(
+        texts
+            .iter()
+            .any(|text| text.starts_with("send, 8 B, burst 16, pause 50 µs")),
+        "{texts:?}"
+    );
+    let rc = &data["series"][0];
+    assert_eq!(
+        (
+            rc["total"].as_u64(),
+            rc["median"].as_f64(),
+            rc["max"].as_i64()
+        ),
+        (Some(100), Some(1495.0), Some(1990))
+    );
+    assert_eq!(rc["counts"][10], 10);
+    // 3000 + 100 n above 10000: n from 71 on, but for each fourth.
+    assert_eq!(
+        data["series"][1]["above"],
+        (71..100).filter(|n| n % 4 != 0).count()
+    );
+
+    let (texts, data) = drawn(
+        &format!(
+            "histogram {run} --only burst=16 --only size_bytes=8 --only service=rc --metric t_lat,t_comp"
+        ),
+        &out,
+    );
+    has(
+        &texts,
+        &[
+            "One-way latency".replace("One-way l", "L").as_str(),
+            "one-way latency: median 1.5 µs",
+            "completion latency: median 700 ns",
+        ],
+    );
+    assert_eq!(data["series"].as_array().unwrap().len(), 2);
+
+    let (texts, data) = drawn(&format!("median {run}"), &out);
+    has(
+        &texts,
+        &[
+            "One-way latency by message size",
+            "8 B",
+            "64 B",
+            "RC, burst 16",
+            "UC, burst 32",
+            "message size",
+        ],
+    );
+    let first = &data["lines"][0]["middles"][0];
+    // The summary has three decimals of a microsecond, which are nanoseconds.
+    assert_eq!(
+        (first["median"].as_f64(), &first["most"]),
+        (Some(1495.0), &serde_json::json!([1099.0, 1891.0]))
+    );
+    let (texts, _) = drawn(
+        &format!("median {run} --x burst --order UC,64 --only size_bytes=64"),
+        &out,
+    )
+    .clone();
+    has(&texts, &["messages in a burst"]);
+
+    let (texts, data) = drawn(&format!("surface {run} --only service=uc"), &out);
+    has(
+        &texts,
+        &[
+            "message size",
+            "messages in a burst",
+            "lost messages",
+            "20 %",
+        ],
+    );
+    assert_eq!(data["heights"][0][0]["share"], 0.25);
+    let (texts, data) = drawn(&format!("ecdf {run} --only service=rc"), &out);
+    has(&texts, &["8 B, burst 16", "share of messages up to it (%)"]);
+    assert_eq!(
+        data["curves"][0]["points"][0],
+        serde_json::json!([1000.0, 0.01])
+    );
+    let (texts, _) = drawn(&format!("percentiles {run} --only service=rc"), &out);
+    has(&texts, &["90 %", "99 %", "percentile"]);
+    let (texts, data) = drawn(
+        &format!("time {run} --only service=uc --only burst=16"),
+        &out,
+    );
+    has(&texts, &["One-way latency over time", "8 B", "64 B"]);
+    assert_eq!(data["clouds"][0]["points"][0], serde_json::json!([0, 3100]));
+
+    // A point's folder, a distribution, and PNG.
+    let point = format!("{run}/rc-send-8B-burst16");
+    let (texts, _) = drawn(&format!("percentiles {point} {point}/latency.hgrm"), &out);
+    has(&texts, &["rc-send-8B-burst16"]);
+    let png = folder.path().join("figure.png");
+    let output = hcabench(&format!(
+        "plot histogram {point} --size 300x300 --bins 20 --quiet --out {}",
+        png.display()
+    ));
+    assert_eq!(
+        (output.status.code(), told(&output).as_str()),
+        (Some(0), "")
+    );
+    assert!(fs::read(&png).unwrap().starts_with(b"\x89PNG"));
+}
+
+#[test]
+fn settings_in_a_file_and_what_is_wrong_with_options() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = sweep(folder.path());
+    let out = folder.path().join("figure.svg");
+    let file = Path::new(&run).join("plot.json");
+    fs::write(&file, r#"{"title": "Our fabric", "labels": {"RC": "reliable"}, "histogram": {"only": {"size_bytes": 8, "burst": 16}, "range": "0..5us"}}"#).unwrap();
+    let (texts, _) = drawn(
+        &format!("histogram {run} --title Mine --order UC,reliable"),
+        &out,
+    );
+    has(&texts, &["Mine", "reliable: median 1.5 µs", "above 5 µs"]);
+    assert!(
+        texts.iter().position(|text| text.starts_with("UC:"))
+            < texts.iter().position(|text| text.starts_with("reliable:"))
+    );
+    let (texts, _) = drawn(&format!("histogram {run}/rc-send-8B-burst16"), &out);
+    has(&texts, &["Our fabric"]);
+    fs::write(&file, r#"{"colour": "red"}"#).unwrap();
+    let to = format!("--out {}", out.display());
+    refused(
+        &format!("median {run} {to}"),
+        2,
+        &["plot.json", "unknown field `colour`", "title"],
+    );
+    fs::remove_file(&file).unwrap();
+    let missing = folder.path().join("none.json").display().to_string();
+    refused(
+        &format!("median {run} {to} --config {missing}"),
+        2,
+        &["none.json"],
+    );
+
+    refused(
+        &format!("median {run} --out figure.pdf"),
+        2,
+        &["--out figure.pdf", ".svg or .png"],
+    );
+    refused(&format!("median {run} --out figure"), 2, &[".svg or .png"]);
+    refused(
+        &format!("histogram {run} {to} --range 9..2"),
+        2,
+        &["--range", "0..50us"],
+    );
+    refused(
+        &format!("histogram {run} {to} --only colour=red"),
+        2,
+        &["colour", "service, operation, size_bytes"],
+    );
+    refused(
+        &format!("histogram {run} {to} --only service=xrc"),
+        2,
+        &["service=xrc", "rc, uc"],
+    );
+    refused(
+        &format!("histogram {run} {to} --metric enqueue"),
+        2,
+        &["enqueue", "latency, completion"],
+    );
+    refused(
+        &format!("median {run} {to} --x colour"),
+        2,
+        &["colour", "size_bytes"],
+    );
+    refused(
+        &format!("surface {run} {to}"),
+        2,
+        &["service vary", "--only service=rc"],
+    );
+    refused(
+        &format!("surface {run} {to} --x burst --y burst"),
+        2,
+        &["two settings"],
+    );
+    refused(
+        &format!("median {run} {run} {to}"),
+        2,
+        &["two points have the same place"],
+    );
+    refused(&format!("ecdf {run} {to} --order nobody"), 2, &["nobody"]);
+}
+
+#[test]
+fn what_cannot_be_read_or_written_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = sweep(folder.path());
+    let out = folder.path().join("figure.svg");
+    let to = format!("--out {}", out.display());
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    refused(
+        &format!("ecdf {} {to}", path("nowhere")),
+        1,
+        &["nowhere", "does not exist"],
+    );
+    fs::create_dir(path("empty")).unwrap();
+    refused(&format!("ecdf {} {to}", path("empty")), 1, &["is empty"]);
+    fs::write(path("empty/holiday.txt"), "sun").unwrap();
+    refused(
+        &format!("ecdf {} {to}", path("empty")),
+        1,
+        &["no results of hcabench"],
+    );
+    refused(
+        &format!(
+            "ecdf {run} --only service=rc --out {}",
+            path("missing/f.svg")
+        ),
+        1,
+        &["missing/f.svg"],
+    );
+    fs::write(path("x.hgrm"), "hello\n").unwrap();
+    refused(
+        &format!("percentiles {} {to}", path("x.hgrm")),
+        1,
+        &["x.hgrm", "line 1"],
+    );
+
+    let file = Path::new(&run).join("rc-send-8B-burst16/messages.csv");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, &text[..text.len() / 2]).unwrap();
+    let only = "--only service=rc --only burst=16";
+    refused(
+        &format!("histogram {run} {only} {to}"),
+        1,
+        &[
+            "rc-send-8B-burst16/messages.csv",
+            "cut off in line",
+            "measure again",
+        ],
+    );
+    fs::remove_file(&file).unwrap();
+    refused(
+        &format!("histogram {run} {only} {to}"),
+        1,
+        &["rc-send-8B-burst16", "copy the folder whole"],
+    );
+    assert!(!out.exists());
+    // The medians are in the summary.
+    drawn(&format!("median {run}"), &out);
+}
+
+#[test]
+fn incomplete_lost_and_lonely_points() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("figure.svg");
+    let run = hca_run(
+        &folder.path().join("cut"),
+        &[
+            ("rc", 8, 16, &[Some(1500)]),
+            ("rc", 16, 16, &[Some(2500), Some(2600)]),
+        ],
+        true,
+    );
+    for figure in ["histogram", "ecdf", "percentiles", "time", "median"] {
+        let (texts, _) = drawn(&format!("{figure} {}", run.display()), &out);
+        assert!(texts[0].ends_with("(incomplete)"), "{figure}: {texts:?}");
+        assert!(
+            texts
+                .iter()
+                .any(|text| text.contains("interrupted by SIGINT")),
+            "{figure}: {texts:?}"
+        );
+    }
+    let all_lost = hca_run(
+        &folder.path().join("lost"),
+        &[("ud", 8, 16, &[None; 5]), ("ud", 16, 16, &[Some(7); 3])],
+        false,
+    );
+    let (texts, _) = drawn(&format!("histogram {}", all_lost.display()), &out);
+    has(&texts, &["8 B: no samples, 5 lost"]);
+    let output = hcabench(&format!(
+        "plot median {} --out {}",
+        all_lost.display(),
+        out.display()
+    ));
+    assert!(
+        output.status.success() && told(&output).contains("has no samples and is not drawn"),
+        "{}",
+        told(&output)
+    );
+    let first = all_lost.join("ud-send-8B-burst16");
+    refused(
+        &format!("histogram {} --out {}", first.display(), out.display()),
+        1,
+        &["all of 5 messages were lost"],
+    );
+}
+
+#[test]
+fn figures_of_queues_and_clocks() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let measured = |words: &str, to: &str| {
+        let output = hcabench(&format!("{words} --quiet --out {}", path(to)));
+        assert_eq!(output.status.code(), Some(0), "{words}: {}", told(&output));
+    };
+    let out = folder.path().join("figure.svg");
+    measured(
+        "queue --queue baton,lamport --count 1000 --warmup 100 --repeat 2 --clock monotonic --elements",
+        "queue",
+    );
+    let (texts, data) = drawn(&format!("median {}", path("queue")), &out);
+    has(
+        &texts,
+        &[
+            "baton",
+            "lamport",
+            "time of an enqueue",
+            "time of a dequeue",
+        ],
+    );
+    let middles = data["lines"][0]["middles"].as_array().unwrap();
+    assert!(
+        middles.len() == 2
+            && middles
+                .iter()
+                .all(|it| it["median"].as_f64().unwrap() > 0.0),
+        "{data}"
+    );
+    for figure in ["histogram --range auto", "ecdf", "percentiles", "time"] {
+        let (texts, data) = drawn(&format!("{figure} {}", path("queue")), &out);
+        assert!(
+            texts.iter().any(|text| text.starts_with("baton")),
+            "{figure}: {texts:?}"
+        );
+        if figure.starts_with("histogram") {
+            assert_eq!(data["series"][0]["total"], 2000);
+        }
+    }
+    drawn(
+        &format!("ecdf {} --metric enqueue,dequeue", path("queue")),
+        &out,
+    );
+
+    measured(
+        "queue --queue baton --count 500 --warmup 50 --repeat 1 --clock monotonic --load-curve",
+        "curve",
+    );
+    let (texts, data) = drawn(&format!("median {}", path("curve")), &out);
+    has(&texts, &["offered rate (% of saturation)", "100"]);
+    assert_eq!(data["lines"].as_array().unwrap().len(), 1);
+    refused(
+        &format!("histogram {} --out {}", path("curve"), out.display()),
+        2,
+        &["histograms over each other"],
+    );
+    refused(
+        &format!(
+            "histogram {} --only percent_of_saturation=50 --out {}",
+            path("curve"),
+            out.display()
+        ),
+        1,
+        &["--elements"],
+    );
+
+    measured("clock --clock monotonic --duration 500ms", "clock");
+    let rows = fs::read_to_string(folder.path().join("clock/jumps.csv"))
+        .unwrap()
+        .lines()
+        .count()
+        - 1;
+    assert!(rows > 0, "half a second without any jump");
+    let (texts, data) = drawn(&format!("time {}", path("clock")), &out);
+    has(&texts, &["Jumps over time, by cause"]);
+    let clouds = data["clouds"].as_array().unwrap();
+    assert_eq!(
+        clouds
+            .iter()
+            .map(|cloud| cloud["points"].as_array().unwrap().len())
+            .sum::<usize>(),
+        rows
+    );
+    let (texts, _) = drawn(&format!("median {}", path("clock")), &out);
+    has(&texts, &["Length of jumps by cause"]);
+    let (texts, _) = drawn(&format!("percentiles {}", path("clock")), &out);
+    has(&texts, &["Difference between two readings"]);
+    drawn(&format!("histogram {}", path("clock")), &out);
+    drawn(&format!("ecdf {}", path("clock")), &out);
+    refused(
+        &format!("surface {} --out {}", path("clock"), out.display()),
+        2,
+        &["surface"],
+    );
+    refused(
+        &format!(
+            "ecdf {} {} --out {}",
+            path("clock"),
+            path("queue"),
+            out.display()
+        ),
+        2,
+        &["do not fit into one figure"],
+    );
+}
