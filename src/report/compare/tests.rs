@@ -4,7 +4,7 @@ use std::path::Path;
 use super::*;
 use crate::pacing::SplitMix64;
 use crate::report::folder::SETTINGS;
-use crate::report::read::tests::{Made, hca_run};
+use crate::report::read::tests::made_up_run::{Made, hca_run};
 
 /// Latencies about `level`, in nanoseconds, that a seed decides.
 fn latencies(seed: u64, level: i64) -> Vec<Made> {
