@@ -46,7 +46,8 @@ fn what_varies_is_in_the_table_and_the_rest_is_a_fact() {
     assert_eq!(
         titles(&page.summary),
         [
-            "size", "sent", "lost", "min", "p50", "p90", "p99", "p99.9", "max"
+            "size", "sent", "lost", "min", "p50", "p90", "p99", "p99.9", "max", "comp p50",
+            "comp p99"
         ]
     );
     assert_eq!(page.summary.columns[0].unit, "B");
