@@ -1,13 +1,15 @@
 //! The command line: raw arguments, turned into validated configurations, and what is shown of the results.
 //!
 //! Exit codes: 0 done; 1 a run failed or was interrupted, or the machine is not ready; 2 bad input; 3 a limit of
-//! `hcabench clock --fail-above` is broken.
+//! `hcabench clock --fail-above` or `hcabench compare --max-regression` is broken.
 
 pub mod clock;
+pub mod compare;
 pub mod hca;
 pub mod host;
 pub mod plot;
 pub mod queue;
+pub mod report;
 
 mod output;
 mod values;
@@ -46,12 +48,16 @@ struct CommandLine {
 enum Command {
     /// Watch a clock for jumps: how often, how long and why does this machine stop a thread; and whether its TSC can be trusted
     Clock(Box<clock::ClockArguments>),
+    /// Tell by how much and how surely two runs differ, point by point; exit code 3 on a regression beyond --max-regression
+    Compare(compare::CompareArguments),
     /// List the RDMA devices, their ports and limits, and the pair that a run would choose
     Devices(DevicesArguments),
     /// Draw results as SVG or PNG: histograms, medians, surfaces, distribution functions, percentiles, and over time
     Plot(Box<plot::PlotArguments>),
     /// Measure what an enqueue and a dequeue cost, and how long an element stays in a queue between two threads
     Queue(Box<queue::QueueArguments>),
+    /// Put a run into one HTML file that can be sent: machine, warnings, summary, figures, and how to read them
+    Report(report::ReportArguments),
     /// Tell whether this machine is ready to measure, and what to change; exit code 1 if something would spoil it
     Host(host::HostArguments),
 }
@@ -71,9 +77,11 @@ pub fn main() -> ExitCode {
     let done = match &line.command {
         None => hca::run(&line.hca),
         Some(Command::Clock(arguments)) => clock::run(arguments),
+        Some(Command::Compare(arguments)) => compare::run(arguments),
         Some(Command::Devices(arguments)) => run_devices(arguments),
         Some(Command::Plot(arguments)) => plot::run(arguments),
         Some(Command::Queue(arguments)) => queue::run(arguments),
+        Some(Command::Report(arguments)) => report::run(arguments),
         Some(Command::Host(arguments)) => host::run(arguments),
     };
     match done {

@@ -51,6 +51,24 @@ pub fn warning(text: &str) -> String {
     labelled("warning", text)
 }
 
+/// What a column of a file is called in a table, and its unit: `size_bytes` is `size` in `B`.
+pub fn heading_of(column: &str) -> (String, &'static str) {
+    const UNITS: [(&str, &str); 7] = [
+        ("_bytes", "B"),
+        ("_ns", "ns"),
+        ("_us", "us"),
+        ("_per_s", "1/s"),
+        ("_percent", "%"),
+        ("_ticks", "ticks"),
+        ("_per_element", "per element"),
+    ];
+    let found = UNITS
+        .iter()
+        .find_map(|(end, unit)| column.strip_suffix(end).map(|name| (name, *unit)));
+    let (name, unit) = found.unwrap_or((column, ""));
+    (name.replace('_', " "), unit)
+}
+
 /// Writes a text to standard output.
 ///
 /// # Errors

@@ -13,15 +13,18 @@
 //! | [`hgrm`] | a distribution, for HdrHistogram's plotter |
 //! | [`table`] | aligned text for a terminal |
 //! | [`progress`] | a bar over the sweep on standard error |
+//! | [`page`] | a whole run as one HTML file |
 //! | [`units`] | durations, bytes and rates for people |
 //!
-//! [`plot`] draws figures of plain data; [`read`] reads a results folder back as data.
+//! [`plot`] draws figures of plain data; [`read`] reads a results folder back as data, [`compare`] tells two of them apart.
 
+pub mod compare;
 pub mod csv;
 pub mod error;
 pub mod folder;
 pub mod hgrm;
 pub mod json;
+pub mod page;
 pub mod plot;
 pub mod progress;
 pub mod read;

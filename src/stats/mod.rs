@@ -13,10 +13,14 @@
 //! | [`modes`] | whether the figures of several runs fall into two groups |
 //! | [`outliers`] | how many samples lie far from the median, by a robust measure |
 //! | [`histogram`] | the distribution in bounded memory, to three significant digits |
+//! | [`bootstrap`] | what a percentile could have been, for samples that depend on their neighbours |
+//! | [`difference`] | whether two runs differ by more than chance |
 //!
 //! Left out: nothing here knows what was measured, and no unit other than the nanosecond appears.
 
+pub mod bootstrap;
 pub mod confidence;
+pub mod difference;
 pub mod histogram;
 pub mod modes;
 pub mod moments;
@@ -24,7 +28,9 @@ pub mod outliers;
 pub mod percentile;
 pub mod summary;
 
+pub use bootstrap::{Estimate, Resampling, Series, TooFew};
 pub use confidence::MedianInterval;
+pub use difference::Difference;
 pub use histogram::{LatencyHistogram, PercentilePoint};
 pub use modes::{TwoModes, median_of};
 pub use moments::Moments;

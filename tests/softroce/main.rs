@@ -13,6 +13,7 @@ mod results;
 
 mod allocations;
 mod commands;
+mod compare;
 mod connections;
 mod devices_gone;
 mod errors;

@@ -167,6 +167,8 @@ pub struct Config {
     pub repeat: u32,
     /// How long without an arrival before what is missing counts as lost.
     pub timeout: Duration,
+    /// What the receiver is away for before each look at its completion queue.
+    pub receiver_pause: Nanos,
     /// SCHED_FIFO priority of the measuring threads.
     pub priority: Option<u8>,
     /// What to do about huge pages.

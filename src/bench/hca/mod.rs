@@ -11,7 +11,7 @@
 //! neither contains the preparation of the work request, the pause, the check of the payload, or any page fault.
 //!
 //! [`config`] says what can be set, [`plan`] lists the points of a sweep, [`sender`], [`receiver`] and [`completion`]
-//! are the hot loops over the [`port`]s, [`floor`] runs the same loops over shared memory, [`analysis`] judges each
+//! are the hot loops over the [`port`]s ([`occupied`] makes one of a receiver with other work), [`floor`] runs the same loops over shared memory, [`analysis`] judges each
 //! message, [`result`] is what comes out. `run` (feature `rdma`) puts it together on real verbs.
 
 pub mod analysis;
@@ -20,6 +20,7 @@ pub mod config;
 pub mod control;
 pub mod floor;
 pub mod memory_port;
+pub mod occupied;
 pub mod plan;
 pub mod port;
 pub mod receiver;

@@ -16,7 +16,9 @@ use super::result::{Circumstances, Counts, InstrumentCosts, LoopFaults, Message,
 use super::run::{RunError, Runner};
 use super::sender::SendOutcome;
 use super::stamper::StampOutcome;
-use super::threads::{self, Frame, Report, SenderSettings, Task, ThreadError, Worker};
+use super::threads::{
+    self, Frame, ReceiverSettings, Report, SenderSettings, Task, ThreadError, Worker,
+};
 use super::watch::{Over, PREPARATION, Watch};
 use crate::buffer::{Arrival, PageKind};
 use crate::cm::UcRoute;
@@ -119,8 +121,11 @@ impl<'a> Session<'a> {
                 placement.receiver,
                 &frame,
                 &endpoints,
-                point.poll_recv,
-                point.operation,
+                ReceiverSettings {
+                    mode: point.poll_recv,
+                    operation: point.operation,
+                    pause: config.receiver_pause,
+                },
             )
             .map_err(failed(Role::Receiver))?,
             threads::start_sender(clock, placement.sender, &frame, &endpoints, sending)

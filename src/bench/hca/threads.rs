@@ -11,6 +11,7 @@ use super::completion::{Collector, CompletionOutcome, Elsewhere};
 use super::config::{Operation, Poll, Timestamp};
 use super::control::Control;
 use super::endpoints::Endpoints;
+use super::occupied::Occupied;
 use super::port::{BusyPolling, CompletionPort, Polled, WaitForEvent};
 use super::receiver::{ReceiveOutcome, Tag, receive};
 use super::sender::{SendOutcome, SendStamp, StampMode, SubmitStamp, send};
@@ -288,14 +289,22 @@ pub(super) fn completions_expected(count: usize, every: u32) -> u32 {
     (count as u32).div_ceil(every)
 }
 
+/// How the receiving thread works.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReceiverSettings {
+    pub(super) mode: Poll,
+    pub(super) operation: Operation,
+    /// What it is away for before each look.
+    pub(super) pause: Nanos,
+}
+
 /// Starts the receiving thread.
 pub(super) fn start_receiver<C: Clock>(
     clock: C,
     cpu: usize,
     frame: &Frame,
     endpoints: &Arc<Endpoints>,
-    mode: Poll,
-    operation: Operation,
+    settings: ReceiverSettings,
 ) -> std::io::Result<Worker> {
     let endpoints = Arc::clone(endpoints);
     start(Role::Receiver, cpu, frame, move |frame, tasks| {
@@ -307,7 +316,7 @@ pub(super) fn start_receiver<C: Clock>(
             .send(Report::Placed(Some(arrivals.page_kind())));
         while let Ok(task) = tasks.recv() {
             let target = endpoints.target();
-            let cleared = if operation == Operation::Write {
+            let cleared = if settings.operation == Operation::Write {
                 task.count
             } else {
                 target.slots()
@@ -320,17 +329,23 @@ pub(super) fn start_receiver<C: Clock>(
             requests.top_up(&endpoints, task.count)?;
             let log = &mut arrivals[..task.count];
             let (control, tag) = (&*task.control, Tag::new(task.number));
-            let (outcome, faults) = counting_faults(|| match mode {
-                Poll::Busy => receive(&clock, &mut port, BusyPolling, tag, log, control),
-                Poll::Event => frame.wakeable.during(|| {
-                    receive(
-                        &clock,
-                        &mut port,
-                        WaitForEvent::default(),
-                        tag,
-                        log,
-                        control,
-                    )
+            let work = ConstantWait::new(&clock, settings.pause);
+            let (outcome, faults) = counting_faults(|| match (settings.mode, settings.pause) {
+                (Poll::Busy, Nanos(0)) => {
+                    receive(&clock, &mut port, BusyPolling, tag, log, control)
+                }
+                (Poll::Busy, _) => {
+                    let mut port = Occupied::new(&mut port, &clock, work);
+                    receive(&clock, &mut port, BusyPolling, tag, log, control)
+                }
+                (Poll::Event, Nanos(0)) => frame.wakeable.during(|| {
+                    let mode = WaitForEvent::default();
+                    receive(&clock, &mut port, mode, tag, log, control)
+                }),
+                (Poll::Event, _) => frame.wakeable.during(|| {
+                    let mut port = Occupied::new(&mut port, &clock, work);
+                    let mode = WaitForEvent::default();
+                    receive(&clock, &mut port, mode, tag, log, control)
                 }),
             })?;
             requests.took(outcome.received + outcome.late as usize);

@@ -70,6 +70,10 @@ pub struct HcaArguments {
     #[arg(long, value_name = "LIST", default_value = "0", help_heading = "Sweep", value_parser = values::pauses)]
     pub pause: List<Nanos>,
 
+    /// Time the receiver is away for other work before each look at its completion queue, with unit, below --timeout
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = values::pause)]
+    pub receiver_pause: Nanos,
+
     /// Which moment a message carries: submit (before posting), send (rewritten until the HCA reads it)
     #[arg(long, value_name = "LIST", default_value = "submit", help_heading = "Sweep", value_parser = values::named::<Timestamp>)]
     pub timestamp: List<Timestamp>,
@@ -174,6 +178,7 @@ impl HcaArguments {
             warmup: self.warmup,
             repeat: self.repeat,
             timeout: self.timeout,
+            receiver_pause: self.receiver_pause,
             priority: self.priority,
             huge_pages: self.hugepages,
             uc_route: self.uc_route,
@@ -197,6 +202,7 @@ impl HcaArguments {
 pub fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
     let config = arguments.config();
     check_tsc_khz(&config)?;
+    check_receiver_pause(&config)?;
     let plan = Plan::new(&config.sweep);
     plan.check()
         .map_err(|error| UsageError(error.to_string()))?;
@@ -209,6 +215,19 @@ pub fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
     {
         anyhow::bail!("{}", super::WITHOUT_RDMA)
     }
+}
+
+/// A receiver that is away for as long as messages may take would lose them.
+fn check_receiver_pause(config: &Config) -> Result<(), UsageError> {
+    let pause = Duration::from_nanos(config.receiver_pause.0);
+    if pause < config.timeout {
+        return Ok(());
+    }
+    Err(UsageError(format!(
+        "--receiver-pause {}: must be below --timeout, which is {}",
+        humantime::format_duration(pause),
+        humantime::format_duration(config.timeout)
+    )))
 }
 
 /// A rate that no clock would use is a mistake.

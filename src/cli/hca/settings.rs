@@ -196,6 +196,7 @@ pub fn settings_document(
         "run": {
             "warmup": config.warmup,
             "repeat": config.repeat,
+            "receiver_pause_ns": config.receiver_pause,
             "timeout_ms": config.timeout.as_secs_f64() * 1e3,
             "priority": config.priority,
             "hugepages": config.huge_pages,

@@ -106,14 +106,17 @@ fn ordered(text: &str, from: u32, to: u32) -> Result<(), String> {
 
 /// A list of times.
 pub fn pauses(text: &str) -> Result<List<Nanos>, String> {
-    list(text, |part| {
-        let length = time(part)?;
-        let day = Duration::from_secs(86_400);
-        if length > day {
-            return Err(format!("{part:?} is longer than a day"));
-        }
-        Ok(vec![Nanos::from(length)])
-    })
+    list(text, |part| Ok(vec![pause(part)?]))
+}
+
+/// A time up to a day.
+pub fn pause(text: &str) -> Result<Nanos, String> {
+    let length = time(text)?;
+    let day = Duration::from_secs(86_400);
+    if length > day {
+        return Err(format!("{text:?} is longer than a day"));
+    }
+    Ok(Nanos::from(length))
 }
 
 /// A time, at least a millisecond.

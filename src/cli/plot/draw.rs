@@ -173,10 +173,8 @@ pub(super) fn histogram(from: &[PathBuf], settings: &Checked) -> anyhow::Result<
     let figure = Histogram {
         words: sources.words(&capital(value), settings),
         value: settings.x_label.clone().unwrap_or_else(|| value.to_owned()),
-        samples: settings
-            .y_label
-            .clone()
-            .map_or_else(|| sources.all[0].metric.samples.to_owned(), |label| label),
+        share: (settings.y_label.clone())
+            .unwrap_or_else(|| format!("share of {}", sources.all[0].metric.samples)),
         range,
         series,
     };
@@ -298,8 +296,11 @@ impl Places {
     }
 }
 
+/// A median, and the 10th and 90th percentile where they are known.
+type MedianAndMost = (f64, Option<(f64, f64)>);
+
 /// Median, 10th and 90th percentile of a source in nanoseconds; `None` without samples.
-fn middle(source: &Source) -> anyhow::Result<Option<(f64, Option<(f64, f64)>)>> {
+fn middle(source: &Source) -> anyhow::Result<Option<MedianAndMost>> {
     if let (Some(prefix), Some(row)) = (source.metric.summary, &source.point.row) {
         let figure = |name: &str| {
             row.number(&format!("{prefix}_{name}_us"))
@@ -786,10 +787,8 @@ pub(super) fn ecdf(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made>
     let figure = Ecdf {
         words: drawn.words,
         value: settings.x_label.clone().unwrap_or(drawn.value),
-        samples: settings
-            .y_label
-            .clone()
-            .unwrap_or_else(|| drawn.samples.to_owned()),
+        share: (settings.y_label.clone())
+            .unwrap_or_else(|| format!("share of {} up to it", drawn.samples)),
         unit: Unit::Nanoseconds,
         range: settings.range.given(),
         scale: settings.scale,

@@ -2,6 +2,7 @@
 
 mod config;
 mod draw;
+pub(in crate::cli) mod embedded;
 mod metric;
 mod settings;
 mod sources;

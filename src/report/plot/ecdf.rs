@@ -50,8 +50,8 @@ pub struct Ecdf {
     pub words: Words,
     /// What the samples are, for the horizontal axis.
     pub value: String,
-    /// What is counted, for the vertical axis: "messages".
-    pub samples: String,
+    /// The vertical axis: "share of messages up to it".
+    pub share: String,
     /// The unit of the values.
     pub unit: Unit,
     /// The range of values; `None` for what is needed.
@@ -98,12 +98,7 @@ impl Ecdf {
             kind,
             self.unit,
         );
-        let y = Axis::new(
-            &format!("share of {} up to it", self.samples),
-            (0.0, 100.0),
-            Kind::Linear,
-            Unit::Percent,
-        );
+        let y = Axis::new(&self.share, (0.0, 100.0), Kind::Linear, Unit::Percent);
         let mut drawing = Drawing::new(size, &self.words.title);
         let plot = frame(
             &mut drawing,

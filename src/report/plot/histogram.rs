@@ -86,8 +86,8 @@ pub struct Histogram {
     pub words: Words,
     /// What the samples are, for the horizontal axis.
     pub value: String,
-    /// What the samples are, for the vertical axis: "messages".
-    pub samples: String,
+    /// The vertical axis: "share of messages".
+    pub share: String,
     /// The range in nanoseconds.
     pub range: (f64, f64),
     /// The distributions.
@@ -161,12 +161,7 @@ impl Histogram {
         let top = (highest * 1.06).max(at_left.min(at_right) / free);
 
         let x = Axis::new(&self.value, self.range, Kind::Linear, Unit::Nanoseconds);
-        let y = Axis::new(
-            &format!("share of {}", self.samples),
-            (0.0, top),
-            Kind::Linear,
-            Unit::Percent,
-        );
+        let y = Axis::new(&self.share, (0.0, top), Kind::Linear, Unit::Percent);
         let plot = frame(&mut drawing, &self.words, x, y, &entries)?;
         for (number, all) in shares.iter().enumerate() {
             if self.series[number].total > 0 {

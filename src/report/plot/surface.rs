@@ -289,7 +289,7 @@ impl Surface {
         };
         let colour = |share: f64| heat(if worst > 0.0 { share / worst } else { 0.0 });
         let line = Colour(0x44, 0x44, 0x44, 1.0);
-        let mut pieces: Vec<(f64, Vec<(f64, f64)>, f64)> = Vec::new();
+        let mut pieces = Vec::new();
         for column in 0..self.x.1.len() - 1 {
             for row in 0..self.y.1.len() - 1 {
                 let ring = [
@@ -306,7 +306,8 @@ impl Surface {
                     let count = found.len() as f64;
                     let away = found.iter().map(|it| it.2).sum::<f64>() / count;
                     let share = found.iter().map(|it| it.1).sum::<f64>() / count;
-                    pieces.push((away, found.iter().map(|it| it.0).collect(), share));
+                    let corners: Vec<(f64, f64)> = found.iter().map(|it| it.0).collect();
+                    pieces.push((away, corners, share));
                 }
             }
         }
@@ -316,7 +317,7 @@ impl Surface {
                 points.extend(place(column, row).map(|(at, share, away)| (away, at, share)));
             }
         }
-        pieces.sort_by(|a, b| b.0.total_cmp(&a.0));
+        pieces.sort_by(|a: &(f64, _, _), b| b.0.total_cmp(&a.0));
         points.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut points = points.into_iter().peekable();
         let point = |drawing: &mut Drawing, at: (f64, f64), share: f64| {

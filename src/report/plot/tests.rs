@@ -41,7 +41,7 @@ fn histogram(sets: &[Vec<i64>], range: (f64, f64)) -> Histogram {
     Histogram {
         words: words("One-way latency"),
         value: "one-way latency".into(),
-        samples: "messages".into(),
+        share: "share of messages".into(),
         range,
         series: series.collect(),
     }
@@ -125,7 +125,7 @@ fn ecdf(sets: &[Vec<i64>]) -> Ecdf {
     Ecdf {
         words: words("One-way latency"),
         value: "one-way latency".into(),
-        samples: "messages".into(),
+        share: "share of messages up to it".into(),
         unit: Unit::Nanoseconds,
         range: None,
         scale: None,

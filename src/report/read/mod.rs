@@ -44,7 +44,7 @@ mod rows;
 mod run;
 mod table;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use error::ReadError;
 pub use hgrm::{Hgrm, HgrmLine};

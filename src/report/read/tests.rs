@@ -9,7 +9,7 @@ use crate::report::{ResultsFolder, hgrm};
 use crate::stats::LatencyHistogram;
 
 #[path = "../../../tests/made_up_run/mod.rs"]
-mod made_up_run;
+pub(crate) mod made_up_run;
 
 use made_up_run::{MadePoint, hca_run};
 

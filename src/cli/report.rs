@@ -1,0 +1,90 @@
+//! `hcabench report`: a run as one HTML file.
+
+mod content;
+mod figures;
+mod reading;
+mod warnings;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::UsageError;
+use crate::report::page::{self, Page};
+use crate::report::read::Run;
+
+/// Arguments of `hcabench report`.
+#[derive(Debug, Clone, Args)]
+pub struct ReportArguments {
+    /// The results folder, or that of one of its points
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+
+    /// The file, which is replaced if it is there; its name ends in .html or .htm
+    #[arg(long, value_name = "FILE.html", value_parser = html_file)]
+    pub out: PathBuf,
+
+    /// Title [default: the benchmark and when it was measured]
+    #[arg(long, value_name = "TEXT")]
+    pub title: Option<String>,
+
+    /// Do not tell where the report went
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+fn html_file(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    match ending.map(str::to_ascii_lowercase).as_deref() {
+        Some("html" | "htm") => Ok(path),
+        _ => Err(format!("{text:?} does not end in .html or .htm")),
+    }
+}
+
+/// Writes the report. Returns the exit code.
+///
+/// # Errors
+/// When results cannot be read, or the file cannot be written.
+pub fn run(arguments: &ReportArguments) -> anyhow::Result<u8> {
+    check_place(&arguments.out)?;
+    let run = Run::open(&arguments.folder)?;
+    let page = page_of(&run, arguments)?;
+    page::write(&arguments.out, &page)?;
+    if !arguments.quiet {
+        eprintln!("report:   {}", arguments.out.display());
+    }
+    Ok(0)
+}
+
+/// A place where no file can be is bad input.
+fn check_place(out: &Path) -> Result<(), UsageError> {
+    if out.is_dir() {
+        return Err(UsageError(format!(
+            "--out {}: is a folder; name a file in it",
+            out.display()
+        )));
+    }
+    Ok(())
+}
+
+fn page_of(run: &Run, arguments: &ReportArguments) -> anyhow::Result<Page> {
+    let mut warnings = warnings::of(run);
+    let (figures, notes) = figures::of(run, &arguments.folder, &mut warnings);
+    let title = arguments.title.clone();
+    Ok(Page {
+        title: title.unwrap_or_else(|| content::title(run)),
+        facts: content::facts(run),
+        incomplete: content::incomplete(run),
+        warnings,
+        summary: content::summary(run),
+        figures,
+        notes,
+        instrument: content::instrument(run),
+        reading: reading::of(run.benchmark),
+        more: content::more(run)?,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! The figures of a run: those of `hcabench plot` that its benchmark has, and where there is too much for one, several.
+
+use std::path::Path;
+
+use crate::cli::output::heading_of;
+use crate::cli::plot::embedded::{NotDrawn, figure};
+use crate::report::page::Figure;
+use crate::report::read::{Benchmark, Run};
+
+/// Of one kind, at most so many.
+const MOST_OF_A_KIND: usize = 4;
+
+/// A kind of figure: the command line, the title, and how to read it.
+type Kind = (&'static str, &'static str, &'static str);
+
+/// Takes two settings that are numbers.
+const SURFACE: &str = "surface";
+
+const HCA: [Kind; 5] = [
+    (
+        "median",
+        "Median latency",
+        "The median of each point; the bars hold the middle 80 % of its messages.",
+    ),
+    (
+        SURFACE,
+        "Median latency over two settings",
+        "Height is the median; the colour tells the share of lost messages.",
+    ),
+    (
+        "histogram --range auto",
+        "Latencies",
+        "How many messages took how long; the vertical line is the median, the box tells the share above the range and the \
+         maximum.",
+    ),
+    (
+        "percentiles",
+        "The tail",
+        "Which latency a share of the messages does not exceed; the scale spreads the highest shares.",
+    ),
+    (
+        "percentiles --metric completion",
+        "The tail of completions",
+        "The same for the time until the sender found the completion.",
+    ),
+];
+const QUEUE: [Kind; 3] = [
+    (
+        "median",
+        "What an operation takes",
+        "The median of each point, the time stamp included; the bars hold the middle 80 %.",
+    ),
+    (
+        "percentiles --metric latency",
+        "The tail of the latency in the queue",
+        "Which latency a share of the elements does not exceed; the scale spreads the highest shares.",
+    ),
+    (
+        "percentiles --metric enqueue",
+        "The tail of an enqueue",
+        "The same for what an enqueue takes, the time stamp included.",
+    ),
+];
+const CLOCK: [Kind; 3] = [
+    (
+        "time",
+        "Jumps over time",
+        "Each mark is a jump: when it began, and how long it was; the colour is its cause.",
+    ),
+    (
+        "median",
+        "Jumps by cause",
+        "The median length of the jumps of each cause; the bars hold the middle 80 %.",
+    ),
+    (
+        "percentiles",
+        "Differences between two readings",
+        "Which difference a share of all readings does not exceed: a loop that nothing disturbs is level.",
+    ),
+];
+
+/// Those that can be drawn, and notes on them; what cannot be drawn is a warning.
+pub fn of(run: &Run, folder: &Path, warnings: &mut Vec<String>) -> (Vec<Figure>, Vec<String>) {
+    let kinds: &[Kind] = match run.benchmark {
+        Benchmark::Hca => &HCA,
+        Benchmark::Queue => &QUEUE,
+        Benchmark::Clock => &CLOCK,
+    };
+    let parts = parts(run);
+    let (mut figures, mut notes) = (Vec::new(), Vec::new());
+    let numbers = parts
+        .iter()
+        .filter(|(_, texts)| texts.iter().all(|text| text.parse::<f64>().is_ok()))
+        .count();
+    for &(command, title, caption) in kinds {
+        if command == SURFACE && numbers < 2 {
+            continue;
+        }
+        let mut drawing = Drawing {
+            folder,
+            title,
+            caption,
+            parts: &parts,
+            figures: Vec::new(),
+            left: 0,
+        };
+        let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
+        match drawing.draw(&words, &[], 0) {
+            Ok(()) if drawing.left > 0 => notes.push(format!(
+                "{title}: {} more figures are not shown here; hcabench plot {command} --only SETTING=VALUE draws them.",
+                drawing.left
+            )),
+            Ok(()) => {}
+            Err(reason) => warnings.push(format!("The figure \"{title}\" is not here: {reason}")),
+        }
+        figures.append(&mut drawing.figures);
+    }
+    (figures, notes)
+}
+
+/// By what a figure can be parted: settings that vary with their texts, those with the fewest first.
+fn parts(run: &Run) -> Vec<(String, Vec<String>)> {
+    let names = run
+        .points
+        .first()
+        .map_or(&[][..], |point| &point.settings[..]);
+    let mut parts: Vec<(String, Vec<String>)> = names
+        .iter()
+        .map(|(name, _)| {
+            let mut texts: Vec<String> = Vec::new();
+            for point in &run.points {
+                let text = point.setting(name).unwrap_or_default().to_owned();
+                if !texts.contains(&text) {
+                    texts.push(text);
+                }
+            }
+            (name.clone(), texts)
+        })
+        .filter(|(_, texts)| texts.len() > 1 && !texts.iter().any(String::is_empty))
+        .collect();
+    parts.sort_by_key(|(_, texts)| texts.len());
+    parts
+}
+
+struct Drawing<'a> {
+    folder: &'a Path,
+    title: &'a str,
+    caption: &'a str,
+    parts: &'a [(String, Vec<String>)],
+    figures: Vec<Figure>,
+    /// Those that were not drawn, because there are enough.
+    left: usize,
+}
+
+impl Drawing<'_> {
+    /// Draws a figure, or one for each value of a setting where there is too much in it, and so on.
+    fn draw(&mut self, words: &[String], only: &[String], part: usize) -> Result<(), String> {
+        if self.figures.len() >= MOST_OF_A_KIND {
+            self.left += 1;
+            return Ok(());
+        }
+        match (figure(words, self.folder), self.parts.get(part)) {
+            (Ok(svg), _) => {
+                let title = if only.is_empty() {
+                    self.title.to_owned()
+                } else {
+                    format!("{}: {}", self.title, only.join(", "))
+                };
+                self.figures.push(Figure {
+                    caption: format!("{title}. {}", self.caption),
+                    title,
+                    svg,
+                });
+                Ok(())
+            }
+            (Err(NotDrawn::TooMuch(_)), Some((name, texts))) => {
+                for text in texts {
+                    let mut words = words.to_vec();
+                    words.extend(["--only".to_owned(), format!("{name}={text}")]);
+                    let (title, unit) = heading_of(name);
+                    let mut only = only.to_vec();
+                    only.push(format!("{title} {text} {unit}").trim_end().to_owned());
+                    self.draw(&words, &only, part + 1)?;
+                }
+                Ok(())
+            }
+            (Err(NotDrawn::TooMuch(reason) | NotDrawn::Other(reason)), _) => Err(reason),
+        }
+    }
+}

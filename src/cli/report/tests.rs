@@ -1,0 +1,124 @@
+use super::*;
+use crate::report::read::tests::made_up_run::hca_run;
+
+fn page(unfinished: bool) -> Page {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = |level: i64| -> Vec<Option<i64>> {
+        (0..200)
+            .map(|place| (place != 7).then_some(level + place))
+            .collect()
+    };
+    let (small, large) = (samples(2_000), samples(5_000));
+    let path = hca_run(
+        &folder.path().join("run"),
+        &[("rc", 8, 64, &small), ("rc", 16, 64, &large)],
+        unfinished,
+    );
+    let arguments = ReportArguments {
+        folder: path.clone(),
+        out: "report.html".into(),
+        title: None,
+        quiet: true,
+    };
+    page_of(&Run::open(&path).unwrap(), &arguments).unwrap()
+}
+
+fn titles(sheet: &page::Sheet) -> Vec<&str> {
+    sheet
+        .columns
+        .iter()
+        .map(|column| column.title.as_str())
+        .collect()
+}
+
+fn fact<'a>(page: &'a Page, label: &str) -> &'a str {
+    let found = page.facts.iter().find(|(name, _)| name == label);
+    found.map_or("", |(_, text)| text)
+}
+
+#[test]
+fn what_varies_is_in_the_table_and_the_rest_is_a_fact() {
+    let page = page(false);
+    assert_eq!(
+        page.title,
+        "One-way latency between HCAs, 2026-01-02 03:04 UTC"
+    );
+    assert_eq!(
+        titles(&page.summary),
+        [
+            "size", "sent", "lost", "min", "p50", "p90", "p99", "p99.9", "max", "comp p50",
+            "comp p99"
+        ]
+    );
+    assert_eq!(page.summary.columns[0].unit, "B");
+    assert_eq!(page.summary.columns[4].unit, "us");
+    assert_eq!(page.summary.rows[0][..4], ["8", "200", "1", "2.000"]);
+    assert_eq!(fact(&page, "Points"), "2");
+    assert_eq!(fact(&page, "Machine"), "made-up");
+    let same = fact(&page, "In all points");
+    assert!(
+        same.starts_with("service rc, operation send, burst 64, pause 50000 ns"),
+        "{same}"
+    );
+    assert!(page.incomplete.is_empty());
+    assert!(
+        page.warnings
+            .contains(&"2 messages were lost (2 of 2 points).".to_owned()),
+        "{:?}",
+        page.warnings
+    );
+}
+
+#[test]
+fn figures_are_whole_and_named() {
+    let page = page(false);
+    let named: Vec<&str> = page
+        .figures
+        .iter()
+        .map(|figure| figure.title.as_str())
+        .collect();
+    assert_eq!(
+        named,
+        [
+            "Median latency",
+            "Latencies",
+            "The tail",
+            "The tail of completions"
+        ],
+        "{:?}",
+        page.warnings
+    );
+    for figure in &page.figures {
+        assert!(figure.svg.contains("<svg") && figure.svg.trim_end().ends_with("</svg>"));
+    }
+}
+
+#[test]
+fn an_incomplete_run_is_marked_in_its_facts_and_its_row() {
+    let page = page(true);
+    assert!(
+        page.incomplete[0].contains("interrupted by SIGINT"),
+        "{:?}",
+        page.incomplete
+    );
+    assert_eq!(titles(&page.summary).last(), Some(&"mark"));
+    let marks: Vec<&str> = page
+        .summary
+        .rows
+        .iter()
+        .filter_map(|row| row.last())
+        .map(String::as_str)
+        .collect();
+    assert_eq!(marks, ["", "incomplete"]);
+}
+
+#[test]
+fn the_file_s_name_says_what_it_is() {
+    assert!(html_file("a/b.html").is_ok() && html_file("b.HTM").is_ok());
+    for bad in ["b.pdf", "html", "b"] {
+        let error = html_file(bad).unwrap_err();
+        assert!(error.contains(bad) && error.contains(".html"), "{error}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    assert!(check_place(folder.path()).is_err());
+}

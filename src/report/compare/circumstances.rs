@@ -1,0 +1,277 @@
+//! Whether two runs were measured on the same machine under the same settings, and what differs if not.
+//!
+//! What must agree are the machine's fingerprint, what was asked for, and what was obtained of it (CPUs, pages, devices).
+//! When and where results were written, and what was measured, are no settings; another floor or another cost of a time
+//! stamp is a warning.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::matching::{Matched, Pair};
+use crate::report::read::{Benchmark, Row, Run};
+
+/// Something that is not the same in both runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Differs {
+    /// Where it stands in `settings.json` or among the settings in `summary.csv`.
+    pub what: String,
+    /// In BASE; empty where it is not told.
+    pub base: String,
+    /// In NEW.
+    pub new: String,
+}
+
+impl fmt::Display for Differs {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let told = |text: &str| {
+            if text.is_empty() {
+                "not told".to_owned()
+            } else {
+                text.to_owned()
+            }
+        };
+        write!(
+            formatter,
+            "{}: {} and {}",
+            self.what,
+            told(&self.base),
+            told(&self.new)
+        )
+    }
+}
+
+/// What there is to say about them.
+#[derive(Debug, Default)]
+pub struct Circumstances {
+    /// What must agree and does not.
+    pub differs: Vec<Differs>,
+    /// What makes figures harder to compare.
+    pub warnings: Vec<String>,
+}
+
+/// The parts of `settings.json` that must agree: those of the run, and those of each point.
+const OF_RUN: [&str; 6] = [
+    "machine",
+    "devices",
+    "libraries",
+    "run",
+    "settings",
+    "timeout_ms",
+];
+const OF_POINT: [&str; 5] = [
+    "obtained",
+    "queue",
+    "after_a_miss",
+    "latency_is_from",
+    "runs.0.pages",
+];
+
+/// What lies below those and need not agree: it changes by itself, says how much is written, or is measured.
+const NEED_NOT: [&str; 14] = [
+    // Holds names of folders that a virtual machine was started with; what matters is in machine.boot.
+    "machine.kernel_command_line",
+    "machine.memory.total_bytes",
+    "machine.memory.huge_pages.free",
+    "machine.memory.huge_pages.reserved",
+    "machine.virtual_machines",
+    "libraries.libibverbs.path",
+    "libraries.librdmacm.path",
+    "run.keep_elements",
+    "settings.limits",
+    "settings.keep",
+    "obtained.loop_faults",
+    "obtained.stamp_refresh_ns",
+    "obtained.placement.warnings",
+    "queue.source",
+];
+
+/// A difference of the instrument's own figures is told from so many percent on.
+const INSTRUMENT_PERCENT: f64 = 20.0;
+/// Columns of the summary with the instrument's own figures.
+const INSTRUMENT: [(&str, &str); 4] = [
+    ("floor_p50_us", "the floor (p50, us)"),
+    ("stamp_cost_ns", "the cost of a time stamp (ns)"),
+    (
+        "sender_stamp_ns",
+        "the cost of the sender's time stamp (ns)",
+    ),
+    (
+        "receiver_stamp_ns",
+        "the cost of the receiver's time stamp (ns)",
+    ),
+];
+
+/// Looks at all that is told of two runs and their common points.
+pub fn of(base: &Run, new: &Run, matched: &Matched<'_>) -> Circumstances {
+    let mut found = Circumstances::default();
+    let parts: &[&str] = &OF_RUN;
+    compare_parts(
+        parts,
+        base.document(),
+        new.document(),
+        "",
+        &mut found.differs,
+    );
+    for name in &matched.differing {
+        let text = |run: &Run| {
+            let of_point = run.points.first().and_then(|point| point.setting(name));
+            of_point.unwrap_or_default().to_owned()
+        };
+        found.differs.push(Differs {
+            what: name.clone(),
+            base: text(base),
+            new: text(new),
+        });
+    }
+    let mut by_points: Vec<(Differs, usize, String)> = Vec::new();
+    for pair in &matched.pairs {
+        let mut differs = Vec::new();
+        compare_parts(
+            &OF_POINT,
+            &pair.base.document,
+            &pair.new.document,
+            "",
+            &mut differs,
+        );
+        for differs in differs {
+            match by_points.iter_mut().find(|(known, ..)| *known == differs) {
+                Some((_, count, _)) => *count += 1,
+                None => by_points.push((differs, 1, pair.base.name.clone())),
+            }
+        }
+    }
+    for (mut differs, count, name) in by_points {
+        if base.benchmark != Benchmark::Clock && count < matched.pairs.len() {
+            let more = if count > 1 {
+                format!(" and {} more", count - 1)
+            } else {
+                String::new()
+            };
+            differs.what = format!("{} of {name}{more}", differs.what);
+        }
+        found.differs.push(differs);
+    }
+    warn(base, new, matched, &mut found.warnings);
+    found
+}
+
+fn warn(base: &Run, new: &Run, matched: &Matched<'_>, warnings: &mut Vec<String>) {
+    let version = |run: &Run| run.version().unwrap_or("not told").to_owned();
+    if version(base) != version(new) {
+        warnings.push(format!(
+            "measured by different versions of hcabench: {} and {}",
+            version(base),
+            version(new)
+        ));
+    }
+    for (side, run) in [("BASE", base), ("NEW", new)] {
+        if let Some(reason) = &run.incomplete {
+            warnings.push(format!("{side} is incomplete: {reason}"));
+        }
+    }
+    for (column, words) in INSTRUMENT {
+        let far: Vec<(f64, f64)> = matched
+            .pairs
+            .iter()
+            .filter_map(|pair| numbers(pair, column))
+            .filter(|(base, new)| (new - base).abs() * 100.0 > INSTRUMENT_PERCENT * base.abs())
+            .collect();
+        if let Some((first_base, first_new)) = far.first() {
+            warnings.push(format!(
+                "{words} differs by more than {INSTRUMENT_PERCENT} % at {} of {} points, such as {first_base} and \
+                 {first_new}: something else ran, or the machine is set up otherwise",
+                far.len(),
+                matched.pairs.len()
+            ));
+        }
+    }
+    let rates: Vec<(f64, f64)> = matched
+        .pairs
+        .iter()
+        .filter(|pair| {
+            let share = pair.base.setting("percent_of_saturation");
+            share.is_some_and(|text| !text.is_empty())
+        })
+        .filter_map(|pair| numbers(pair, "saturation_per_s"))
+        .filter(|(base, new)| (new - base).abs() * 100.0 > 5.0 * base)
+        .collect();
+    if let Some((first_base, first_new)) = rates.first() {
+        warnings.push(format!(
+            "the load curves have different saturations, such as {first_base} and {first_new} /s: the same share of it \
+             is another rate, and latencies at other rates are compared"
+        ));
+    }
+}
+
+/// A column of both rows.
+fn numbers(pair: &Pair<'_>, column: &str) -> Option<(f64, f64)> {
+    let of = |row: &Option<Row>| row.as_ref()?.number(column);
+    Some((of(&pair.base.row)?, of(&pair.new.row)?))
+}
+
+fn compare_parts(
+    parts: &[&str],
+    base: &Value,
+    new: &Value,
+    prefix: &str,
+    differs: &mut Vec<Differs>,
+) {
+    for part in parts {
+        let pointer = format!("/{}", part.replace('.', "/"));
+        let at = |document: &Value| {
+            let mut leaves = BTreeMap::new();
+            if let Some(value) = document.pointer(&pointer) {
+                collect(&format!("{prefix}{part}"), value, &mut leaves);
+            }
+            leaves
+        };
+        let (base, mut new) = (at(base), at(new));
+        for (what, base) in base {
+            let new = new.remove(&what).unwrap_or_default();
+            if base != new {
+                differs.push(Differs { what, base, new });
+            }
+        }
+        for (what, new) in new {
+            if !new.is_empty() {
+                let base = String::new();
+                differs.push(Differs { what, base, new });
+            }
+        }
+    }
+}
+
+/// All texts and numbers below a value, by their place; null is an empty text.
+fn collect(place: &str, value: &Value, leaves: &mut BTreeMap<String, String>) {
+    if NEED_NOT.contains(&place) {
+        return;
+    }
+    match value {
+        Value::Object(members) => {
+            // A software device has another one in each boot.
+            let software = members.get("software") == Some(&Value::Bool(true));
+            for (name, value) in members {
+                if !(software && name == "node_guid") {
+                    collect(&format!("{place}.{name}"), value, leaves);
+                }
+            }
+        }
+        Value::Array(elements) => {
+            for (number, value) in elements.iter().enumerate() {
+                collect(&format!("{place}.{number}"), value, leaves);
+            }
+        }
+        Value::Null => {
+            leaves.insert(place.to_owned(), String::new());
+        }
+        Value::String(text) => {
+            leaves.insert(place.to_owned(), text.clone());
+        }
+        other => {
+            leaves.insert(place.to_owned(), other.to_string());
+        }
+    }
+}

@@ -1,0 +1,305 @@
+use std::fs;
+use std::path::Path;
+
+use super::*;
+use crate::pacing::SplitMix64;
+use crate::report::folder::SETTINGS;
+use crate::report::read::tests::made_up_run::{Made, hca_run};
+
+/// Latencies about `level`, in nanoseconds, that a seed decides.
+fn latencies(seed: u64, level: i64) -> Vec<Made> {
+    let mut draws = SplitMix64::new(seed);
+    (0..2_000)
+        .map(|_| Some(level + (draws.draw() % 4_000) as i64))
+        .collect()
+}
+
+fn request() -> Request {
+    Request {
+        percentiles: vec![50.0, 99.0],
+        limits: Vec::new(),
+        anyway: false,
+    }
+}
+
+fn run(path: &Path, points: &[(&str, u32, &[Made])]) -> Run {
+    let points: Vec<_> = points
+        .iter()
+        .map(|&(service, size, latencies)| (service, size, 64, latencies))
+        .collect();
+    Run::open(&hca_run(path, &points, false)).unwrap()
+}
+
+/// Two runs of one point.
+fn of(base: &[Made], new: &[Made], request: &Request) -> Comparison {
+    let folder = tempfile::tempdir().unwrap();
+    let base = run(&folder.path().join("base"), &[("rc", 8, base)]);
+    let new = run(&folder.path().join("new"), &[("rc", 8, new)]);
+    compare(&base, &new, request).unwrap()
+}
+
+fn verdicts(comparison: &Comparison) -> Vec<(String, Verdict)> {
+    comparison
+        .figures()
+        .map(|figure| (figure.figure.kind.to_string(), figure.verdict))
+        .collect()
+}
+
+fn limit(percent: f64, of: Kind) -> Request {
+    Request {
+        limits: vec![Limit { percent, of }],
+        ..request()
+    }
+}
+
+/// Another text in a point's document.
+fn edit(run: &Path, from: &str, to: &str) {
+    for entry in fs::read_dir(run).unwrap() {
+        let file = entry.unwrap().path().join(SETTINGS);
+        if let Ok(text) = fs::read_to_string(&file) {
+            assert!(text.contains(from), "{from} is not in {}", file.display());
+            fs::write(&file, text.replace(from, to)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn slower_is_worse_faster_is_better_and_equal_is_neither() {
+    let (quick, slow) = (latencies(1, 30_000), latencies(2, 50_000));
+    let found = of(&quick, &slow, &request());
+    let expect = |verdict| vec![("p50".to_owned(), verdict), ("p99".to_owned(), verdict)];
+    assert_eq!(verdicts(&found), expect(Verdict::Worse));
+    let p50 = &found.points[0].figures[0];
+    let difference = p50.difference.unwrap();
+    assert!(
+        (difference.value - 20_000.0).abs() < 300.0,
+        "{difference:?}"
+    );
+    assert!(difference.together.0 < 20_000.0 && 20_000.0 < difference.together.1);
+    assert!((p50.change_percent.unwrap() - 62.5).abs() < 2.0);
+    assert_eq!(found.comparisons, 2);
+
+    assert_eq!(
+        verdicts(&of(&slow, &quick, &request())),
+        expect(Verdict::Better)
+    );
+    assert_eq!(
+        verdicts(&of(&quick, &latencies(3, 30_000), &request())),
+        expect(Verdict::NoDifferenceShown)
+    );
+}
+
+#[test]
+fn a_limit_is_broken_by_what_is_worse_and_beyond_it() {
+    let (quick, slow) = (latencies(1, 30_000), latencies(2, 50_000));
+    let p50 = Kind::Percentile(50.0);
+    assert!(of(&quick, &slow, &limit(5.0, p50)).has_broken_limit());
+    // Worse, but within the limit: 62 % are allowed.
+    assert!(!of(&quick, &slow, &limit(70.0, p50)).has_broken_limit());
+    assert!(!of(&slow, &quick, &limit(0.0, p50)).has_broken_limit());
+    // Beyond the limit, but not shown.
+    let other = of(&quick, &latencies(4, 30_000), &limit(0.0, p50));
+    assert!(!other.has_broken_limit());
+    assert!(
+        other
+            .limits_without_judgement(&limit(0.0, p50).limits)
+            .is_empty()
+    );
+}
+
+#[test]
+fn a_limit_that_nothing_can_be_told_of_is_named() {
+    let request = Request {
+        percentiles: vec![50.0, 99.9],
+        ..limit(5.0, Kind::Percentile(99.9))
+    };
+    let found = of(&latencies(1, 30_000), &latencies(2, 50_000), &request);
+    let p999 = &found.points[0].figures[1];
+    assert_eq!(p999.verdict, Verdict::NotJudged);
+    assert!(p999.base.is_some() && p999.difference.is_none());
+    assert!(
+        p999.reason.as_ref().unwrap().contains("2 samples"),
+        "{p999:?}"
+    );
+    assert_eq!(
+        found.limits_without_judgement(&request.limits),
+        request.limits
+    );
+}
+
+#[test]
+fn a_run_that_loses_messages_does_not_look_better() {
+    // What arrives, arrives sooner; every third does not.
+    let base = latencies(1, 50_000);
+    let mut new = latencies(2, 30_000);
+    new.iter_mut()
+        .step_by(3)
+        .for_each(|message| *message = None);
+    let found = of(&base, &new, &limit(1.0, Kind::Lost));
+    assert_eq!(
+        verdicts(&found),
+        [
+            ("p50".to_owned(), Verdict::NoDifferenceShown),
+            ("p99".to_owned(), Verdict::Worse),
+            ("lost".to_owned(), Verdict::Worse),
+        ]
+    );
+    let [p50, p99, lost] = &found.points[0].figures[..] else {
+        panic!("{found:?}")
+    };
+    assert!(
+        p50.reason
+            .as_ref()
+            .unwrap()
+            .contains("messages_lost rose from 0 to 667")
+    );
+    assert_eq!(p99.new, Some(f64::INFINITY));
+    assert!((lost.new.unwrap() - 33.35).abs() < 1e-9);
+    assert!(found.has_broken_limit());
+    let document = serde_json::to_value(&found).unwrap();
+    assert_eq!(document["points"][0]["figures"][1]["new"], "lost");
+    assert_eq!(
+        document["points"][0]["figures"][0]["verdict"],
+        "no-difference-shown"
+    );
+    assert_eq!(document["resampling"]["seed"], bootstrap::SEED);
+}
+
+#[test]
+fn other_machines_and_settings_are_refused_and_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = latencies(1, 30_000);
+    let (base, new) = (folder.path().join("base"), folder.path().join("new"));
+    let first = run(&base, &[("rc", 8, &samples)]);
+    run(&new, &[("rc", 8, &samples)]);
+    edit(&new, "made-up", "another");
+    let error = compare(&first, &Run::open(&new).unwrap(), &request()).unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains("machine.hostname: made-up and another") && text.contains("--anyway"),
+        "{text}"
+    );
+    let anyway = Request {
+        anyway: true,
+        ..request()
+    };
+    let found = compare(&first, &Run::open(&new).unwrap(), &anyway).unwrap();
+    assert_eq!(found.differs.len(), 1);
+    assert_eq!(found.points.len(), 1);
+    // When it was measured is no setting; by which version is a warning.
+    edit(&new, "another", "made-up");
+    edit(&new, "2026-01-02T03:04:05Z", "2027-01-02T03:04:05Z");
+    edit(&new, "0.1.0", "0.2.0");
+    let found = compare(&first, &Run::open(&new).unwrap(), &request()).unwrap();
+    assert!(found.differs.is_empty());
+    assert!(found.warnings[0].contains("0.1.0 and 0.2.0"), "{found:?}");
+}
+
+#[test]
+fn points_are_matched_by_their_settings() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = latencies(1, 30_000);
+    let base = run(
+        &folder.path().join("base"),
+        &[
+            ("rc", 8, &samples),
+            ("rc", 16, &samples),
+            ("uc", 8, &samples),
+        ],
+    );
+    let new = run(
+        &folder.path().join("new"),
+        &[
+            ("rc", 32, &samples),
+            ("rc", 16, &samples),
+            ("rc", 8, &samples),
+        ],
+    );
+    let found = compare(&base, &new, &request()).unwrap();
+    let sizes: Vec<&str> = found
+        .points
+        .iter()
+        .map(|point| point.settings[2].1.as_str())
+        .collect();
+    assert_eq!(sizes, ["8", "16"]);
+    assert_eq!(found.only_in_base, ["uc-send-8B-burst64"]);
+    assert_eq!(found.only_in_new, ["rc-send-32B-burst64"]);
+
+    // A setting that is another one throughout: only if asked for.
+    let other = run(
+        &folder.path().join("other"),
+        &[("ud", 8, &samples), ("ud", 16, &samples)],
+    );
+    let one_service = run(
+        &folder.path().join("one"),
+        &[("rc", 8, &samples), ("rc", 16, &samples)],
+    );
+    let error = compare(&one_service, &other, &request()).unwrap_err();
+    assert!(
+        matches!(&error, CompareError::NothingInCommon(settings) if settings == &["service"]),
+        "{error}"
+    );
+    let anyway = Request {
+        anyway: true,
+        ..request()
+    };
+    let found = compare(&one_service, &other, &anyway).unwrap();
+    assert_eq!(found.points.len(), 2);
+    assert_eq!(found.differs[0].to_string(), "service: rc and ud");
+}
+
+#[test]
+fn an_incomplete_run_is_compared_and_marked() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = latencies(1, 30_000);
+    let points = [("rc", 8, 64, &samples[..]), ("rc", 16, 64, &samples[..])];
+    let base = Run::open(&hca_run(&folder.path().join("base"), &points, false)).unwrap();
+    let new = Run::open(&hca_run(&folder.path().join("new"), &points, true)).unwrap();
+    let found = compare(&base, &new, &request()).unwrap();
+    assert!(
+        found
+            .warnings
+            .iter()
+            .any(|text| text.contains("NEW is incomplete"))
+    );
+    assert_eq!(found.points[0].incomplete, [None, None]);
+    // The last point of NEW has no row in the summary, so its settings are not those of the columns.
+    assert_eq!(found.points.len() + found.only_in_new.len(), 2);
+}
+
+#[test]
+fn a_file_that_lost_rows_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = latencies(1, 30_000);
+    let path = folder.path().join("base");
+    let base = run(&path, &[("rc", 8, &samples)]);
+    let file = base.points[0].file("messages.csv");
+    let text = fs::read_to_string(&file).unwrap();
+    let cut = text.trim_end().rfind('\n').unwrap() + 1;
+    fs::write(&file, &text[..cut]).unwrap();
+    let error = compare(&base, &base, &request()).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            CompareError::Rows {
+                found: 1999,
+                told: 2000,
+                ..
+            }
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn figures_that_a_benchmark_has_not_are_refused() {
+    let samples = latencies(1, 30_000);
+    let folder = tempfile::tempdir().unwrap();
+    let base = run(&folder.path().join("base"), &[("rc", 8, &samples)]);
+    let error = compare(&base, &base, &limit(5.0, Kind::Throughput)).unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains("no throughput") && text.contains("percentiles and lost"),
+        "{text}"
+    );
+}

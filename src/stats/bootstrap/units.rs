@@ -1,0 +1,230 @@
+//! What is drawn: repetitions, or blocks of neighbours.
+
+use serde::Serialize;
+
+use super::TooFew;
+
+/// So many units are enough; more repetitions than that are drawn in groups.
+pub const MOST_UNITS: usize = 64;
+/// With fewer there is no interval. It is also the least number of runs whose median has bounds.
+pub const LEAST_UNITS: usize = 6;
+/// What lies beyond a percentile must come from so many of the blocks.
+pub const LEAST_EVENTS: usize = 4;
+/// Blocks are made longer until they are so few.
+const LEAST_BLOCKS: usize = 8;
+/// Blocks whose counts go with those of their neighbours by more than this are too short.
+const NEIGHBOURS_ALIKE: f64 = 0.1;
+
+/// What one unit is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// A repetition, or several neighbouring ones.
+    Repetition,
+    /// Neighbouring samples.
+    Block,
+}
+
+/// The units of a series: for each the sum of what is counted, and the samples it has.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Units {
+    unit: Unit,
+    units: Vec<(f64, f64)>,
+    alike: bool,
+}
+
+impl Units {
+    /// Parts samples into units and adds up what `count` makes of each sample.
+    ///
+    /// From [`LEAST_UNITS`] repetitions on, these are the units. Else blocks of equal length: [`MOST_UNITS`] of them at
+    /// first, and two neighbours are put together as long as their counts go with each other (lag-1 autocorrelation) and
+    /// eight are left. What lasts longer than an eighth of the samples cannot be told from a true difference: such units
+    /// are said to be [`alike`](Self::alike).
+    pub(super) fn of(
+        samples: &[f64],
+        repetitions: &[usize],
+        count: impl Fn(f64) -> f64,
+    ) -> Result<Self, TooFew> {
+        let sum = |part: &[f64]| {
+            (
+                part.iter().map(|&sample| count(sample)).sum(),
+                part.len() as f64,
+            )
+        };
+        if repetitions.len() >= LEAST_UNITS {
+            let groups = repetitions.len().min(MOST_UNITS);
+            let mut begin = 0;
+            let units = (0..groups)
+                .map(|group| {
+                    let place = |group: usize| group * repetitions.len() / groups;
+                    let length: usize = repetitions[place(group)..place(group + 1)].iter().sum();
+                    begin += length;
+                    sum(&samples[begin - length..begin])
+                })
+                .collect();
+            return Ok(Units {
+                unit: Unit::Repetition,
+                units,
+                alike: false,
+            });
+        }
+        if samples.len() < MOST_UNITS {
+            return Err(TooFew::Units {
+                found: samples.len(),
+                needed: MOST_UNITS,
+            });
+        }
+        let place = |block: usize| block * samples.len() / MOST_UNITS;
+        let mut units: Vec<(f64, f64)> = (0..MOST_UNITS)
+            .map(|block| sum(&samples[place(block)..place(block + 1)]))
+            .collect();
+        let mut alike = neighbours_alike(&units);
+        while alike && units.len() > LEAST_BLOCKS {
+            units = units
+                .chunks(2)
+                .map(|pair| {
+                    pair.iter()
+                        .fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1))
+                })
+                .collect();
+            alike = neighbours_alike(&units);
+        }
+        Ok(Units {
+            unit: Unit::Block,
+            units,
+            alike,
+        })
+    }
+
+    /// What a unit is.
+    pub fn unit(&self) -> Unit {
+        self.unit
+    }
+
+    /// How many units there are.
+    pub fn len(&self) -> usize {
+        self.units.len()
+    }
+
+    /// Whether there are none, which cannot be.
+    pub fn is_empty(&self) -> bool {
+        self.units.is_empty()
+    }
+
+    /// Whether even the longest blocks go with their neighbours: the run drifts, and an interval from it may be too narrow.
+    pub fn alike(&self) -> bool {
+        self.alike
+    }
+
+    /// What is counted, for one sample.
+    pub(super) fn mean(&self) -> f64 {
+        let (sum, samples) = self
+            .units
+            .iter()
+            .fold((0.0, 0.0), |all, unit| (all.0 + unit.0, all.1 + unit.1));
+        sum / samples
+    }
+
+    /// Fails if the samples that are counted (or those that are not) come from a few units only. A unit that holds more of
+    /// them than others counts less than one: `(sum of x)^2 / sum of x^2` (Kish's effective number).
+    pub(super) fn check_events(&self, not_counted: bool) -> Result<(), TooFew> {
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for &(counted, samples) in &self.units {
+            let number = if not_counted {
+                samples - counted
+            } else {
+                counted
+            };
+            sum += number;
+            squares += number * number;
+        }
+        let found = if squares > 0.0 {
+            sum * sum / squares
+        } else {
+            0.0
+        };
+        if found < LEAST_EVENTS as f64 {
+            return Err(TooFew::Events {
+                found: found as usize,
+                needed: LEAST_EVENTS,
+            });
+        }
+        Ok(())
+    }
+
+    /// A unit: the sum of what is counted, and its samples.
+    #[inline]
+    pub(super) fn at(&self, place: usize) -> (f64, f64) {
+        self.units[place]
+    }
+}
+
+/// Whether the counts of neighbouring units rise and fall together.
+fn neighbours_alike(units: &[(f64, f64)]) -> bool {
+    let shares: Vec<f64> = units.iter().map(|(sum, samples)| sum / samples).collect();
+    let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+    let variance: f64 = shares.iter().map(|share| (share - mean).powi(2)).sum();
+    let together: f64 = shares
+        .windows(2)
+        .map(|pair| (pair[0] - mean) * (pair[1] - mean))
+        .sum();
+    variance > 0.0 && together > NEIGHBOURS_ALIKE * variance
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mean_of(samples: &[f64], repetitions: &[usize]) -> Units {
+        Units::of(samples, repetitions, |sample| sample).unwrap()
+    }
+
+    #[test]
+    fn repetitions_are_units_where_there_are_six() {
+        let samples: Vec<f64> = (0..12).map(f64::from).collect();
+        let units = mean_of(&samples, &[2; 6]);
+        assert_eq!((units.unit(), units.len()), (Unit::Repetition, 6));
+        assert_eq!(units.at(1), (2.0 + 3.0, 2.0));
+        assert_eq!(units.mean(), 5.5);
+        // 65 of them: the last unit takes what is over.
+        let units = mean_of(&[1.0; 130], &[2; 65]);
+        assert_eq!(units.len(), MOST_UNITS);
+        assert_eq!(
+            units.units.iter().map(|unit| unit.1).sum::<f64>(),
+            130.0,
+            "no sample is left out"
+        );
+    }
+
+    #[test]
+    fn five_repetitions_are_parted_into_blocks() {
+        // High and low in turn: neighbours are anything but alike.
+        let samples: Vec<f64> = (0..MOST_UNITS).map(|place| (place % 2) as f64).collect();
+        let units = mean_of(&samples, &[60, 1, 1, 1, 1]);
+        assert_eq!((units.unit(), units.len()), (Unit::Block, MOST_UNITS));
+        assert!(!units.alike());
+    }
+
+    #[test]
+    fn a_slow_change_makes_long_blocks_and_a_drift_is_told() {
+        // Four neighbours of 64 are alike, and the sixteenths in turn high and low.
+        let samples: Vec<f64> = (0..640).map(|place| f64::from(place / 40 % 2)).collect();
+        let units = mean_of(&samples, &[640]);
+        assert_eq!((units.len(), units.alike()), (32, false));
+        let ramp: Vec<f64> = (0..640).map(f64::from).collect();
+        let units = mean_of(&ramp, &[640]);
+        assert_eq!((units.len(), units.alike()), (LEAST_BLOCKS, true));
+    }
+
+    #[test]
+    fn too_few_samples_are_refused() {
+        assert_eq!(
+            Units::of(&[1.0; 63], &[63], |sample| sample),
+            Err(TooFew::Units {
+                found: 63,
+                needed: 64
+            })
+        );
+        assert!(Units::of(&[1.0; 5], &[1; 5], |sample| sample).is_err());
+    }
+}

@@ -1,0 +1,153 @@
+//! The difference of a figure between two runs: its interval, and whether it can be chance.
+//!
+//! One comparison in twenty shows a difference at 95 % where there is none. Of a sweep with a hundred comparisons some
+//! would always do so; [`Difference::of`] therefore makes the interval of each so wide that all of them hold together in at
+//! least 95 of 100 runs (Bonferroni), and the verdict follows from that interval. It needs no assumption about how the
+//! comparisons depend on each other.
+
+use serde::Serialize;
+
+use super::bootstrap::Estimate;
+
+/// How often all intervals of a comparison together may fail.
+pub const ERROR: f64 = 0.05;
+
+/// The difference between two runs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Difference {
+    /// NEW less BASE.
+    pub value: f64,
+    /// The 95 % interval of this comparison by itself.
+    pub alone: (f64, f64),
+    /// The interval that holds together with those of all other comparisons in 95 of 100 runs.
+    pub together: (f64, f64),
+    /// How often chance alone would bring a difference like this, for this comparison by itself.
+    pub p_value: f64,
+    /// Whether it is told apart, all comparisons considered: zero lies outside of `together`, by more than the
+    /// resolution.
+    pub shown: bool,
+}
+
+impl Difference {
+    /// The difference of `new` to `base`, as one of so many `comparisons`. Differences up to `resolution`, in the
+    /// figures' unit, are never shown: the clock cannot tell them.
+    ///
+    /// # Panics
+    /// When the estimates have different numbers of replicates, or none.
+    pub fn of(base: &Estimate, new: &Estimate, comparisons: usize, resolution: f64) -> Self {
+        assert_eq!(base.replicates.len(), new.replicates.len());
+        assert!(!base.replicates.is_empty());
+        let mut differences: Vec<f64> = base
+            .replicates
+            .iter()
+            .zip(&new.replicates)
+            .map(|(&base, &new)| between(base, new))
+            .collect();
+        differences.sort_unstable_by(f64::total_cmp);
+        let count = differences.len();
+        let not_above = differences.partition_point(|&difference| difference <= 0.0);
+        let below = differences.partition_point(|&difference| difference < 0.0);
+        let tail = not_above.min(count - below);
+        let p_value = (2.0 * (tail + 1) as f64 / (count + 1) as f64)
+            .max(least_p(base.units.len(), new.units.len()))
+            .min(1.0);
+        let alone = interval(&differences, ERROR);
+        let allowed = ERROR / comparisons.max(1) as f64;
+        let together = interval(&differences, allowed);
+        let shown = p_value <= allowed && (together.0 > resolution || together.1 < -resolution);
+        Difference {
+            value: between(base.value, new.value),
+            alone,
+            together,
+            p_value,
+            shown,
+        }
+    }
+}
+
+/// Two that never came do not differ.
+fn between(base: f64, new: f64) -> f64 {
+    if base == new { 0.0 } else { new - base }
+}
+
+/// What leaves `error` outside, half of it on either side; at the most all that was drawn.
+fn interval(sorted: &[f64], error: f64) -> (f64, f64) {
+    let outside = ((sorted.len() + 1) as f64 * error / 2.0).floor() as usize;
+    let outside = outside.clamp(1, sorted.len());
+    (sorted[outside - 1], sorted[sorted.len() - outside])
+}
+
+/// Chance alone puts all units of one run above all of the other so often, however far apart they lie: no figure made of
+/// so few units can say more.
+fn least_p(base: usize, new: usize) -> f64 {
+    let ways: f64 = (1..=base).map(|k| (new + k) as f64 / k as f64).product();
+    2.0 / ways
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::bootstrap::{Resampling, Series};
+
+    fn of_runs(base: &[f64], new: &[f64], comparisons: usize, resolution: f64) -> Difference {
+        let resampling = Resampling::for_comparisons(comparisons);
+        let estimate = |figures: &[f64], resampling| {
+            Series::of_runs(figures.to_vec())
+                .percentile(50.0, resampling)
+                .unwrap()
+        };
+        let base = estimate(base, resampling);
+        let new = estimate(new, resampling.of_the_other());
+        Difference::of(&base, &new, comparisons, resolution)
+    }
+
+    #[test]
+    fn nine_runs_apart_differ_and_the_same_nine_do_not() {
+        let base = [10.0, 11.0, 12.0, 10.5, 11.5, 10.2, 11.8, 10.9, 11.1];
+        let new = base.map(|figure| figure + 10.0);
+        let found = of_runs(&base, &new, 1, 0.0);
+        assert_eq!(found.value, 10.0);
+        assert!(found.shown, "{found:?}");
+        assert!(found.alone.0 <= 10.0 && 10.0 <= found.alone.1, "{found:?}");
+        assert!(found.together.0 > 0.0);
+        let same = of_runs(&base, &base, 1, 0.0);
+        assert_eq!(same.value, 0.0);
+        assert!(!same.shown, "{same:?}");
+    }
+
+    #[test]
+    fn an_interval_of_many_comparisons_is_wider() {
+        let base: Vec<f64> = (0..40).map(f64::from).collect();
+        let new: Vec<f64> = (0..40).map(|figure| f64::from(figure) + 15.0).collect();
+        let (one, many) = (of_runs(&base, &new, 1, 0.0), of_runs(&base, &new, 200, 0.0));
+        assert!(many.together.0 < one.together.0 && one.together.1 < many.together.1);
+        assert_eq!(one.together, one.alone);
+    }
+
+    #[test]
+    fn few_runs_say_little_however_far_apart() {
+        let (base, new) = ([1.0; 6], [100.0; 6]);
+        // 924 ways to part twelve into six and six.
+        assert!((least_p(6, 6) - 2.0 / 924.0).abs() < 1e-12);
+        assert!(of_runs(&base, &new, 20, 0.0).shown);
+        assert!(!of_runs(&base, &new, 25, 0.0).shown);
+    }
+
+    #[test]
+    fn what_the_clock_cannot_tell_is_not_shown() {
+        let (base, new) = ([40.0; 9], [41.0; 9]);
+        assert!(of_runs(&base, &new, 1, 0.0).shown);
+        assert!(!of_runs(&base, &new, 1, 1.0).shown);
+    }
+
+    #[test]
+    fn what_never_came_differs_from_what_came_and_not_from_its_like() {
+        let lost = [f64::INFINITY; 9];
+        let found = of_runs(&[1.0; 9], &lost, 1, 0.0);
+        assert_eq!(found.value, f64::INFINITY);
+        assert!(found.shown);
+        let both = of_runs(&lost, &lost, 1, 0.0);
+        assert_eq!((both.value, both.shown), (0.0, false));
+        assert_eq!(of_runs(&lost, &[1.0; 9], 1, 0.0).value, f64::NEG_INFINITY);
+    }
+}

@@ -1,0 +1,193 @@
+//! What `hcabench report` writes, opened in headless Chromium. Needs `chromium` (Debian's package; `ci/setup test` installs
+//! it) and the feature `browser`, so that it runs in `ci/test` and not where a browser cannot be expected.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long Chromium may take, on a machine that others use.
+const LIMIT: Duration = Duration::from_secs(90);
+
+fn hcabench(folder: &Path, words: &str) {
+    let output = Command::new(env!("CARGO_BIN_EXE_hcabench"))
+        .args(words.split_ascii_whitespace())
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{words}: {errors}");
+}
+
+/// What Chromium makes of a page: the document after its scripts ran, and what it says besides.
+fn opened(page: &Path) -> (String, String) {
+    let profile = tempfile::tempdir().unwrap();
+    let output = tempfile::tempdir().unwrap();
+    let (document, said) = (output.path().join("out"), output.path().join("err"));
+    let mut browser = Command::new("chromium")
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--enable-logging=stderr",
+            "--dump-dom",
+        ])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .arg(format!("file://{}", page.display()))
+        .stdin(Stdio::null())
+        .stdout(fs::File::create(&document).unwrap())
+        .stderr(fs::File::create(&said).unwrap())
+        .spawn()
+        .unwrap_or_else(|error| {
+            panic!("chromium cannot be started ({error}): install it, ci/setup test does")
+        });
+    let deadline = Instant::now() + LIMIT;
+    let status = loop {
+        if let Some(status) = browser.try_wait().unwrap() {
+            break Some(status);
+        }
+        if Instant::now() > deadline {
+            browser.kill().unwrap();
+            browser.wait().unwrap();
+            break None;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    let read = |path| String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned();
+    let (document, said) = (read(&document), read(&said));
+    assert!(
+        status.is_some_and(|status| status.success()),
+        "{status:?}\n{said}"
+    );
+    (document, said)
+}
+
+/// The same of a page whose scripts do not fail and whose policy keeps it from nothing.
+fn well_opened(page: &Path) -> String {
+    let (document, said) = opened(page);
+    assert!(!said.contains("CONSOLE"), "{said}");
+    document
+}
+
+/// The cells of a column of the first table, in the order of its rows.
+fn column(document: &str, title: &str) -> Vec<String> {
+    let table = document
+        .split("<table>")
+        .nth(1)
+        .expect("a table")
+        .split("</table>")
+        .next()
+        .unwrap();
+    let heads: Vec<&str> = table.split("<th ").skip(1).collect();
+    let place = heads
+        .iter()
+        .position(|head| head.contains(&format!(">{title}<")))
+        .unwrap_or_else(|| panic!("no column {title} in {heads:?}"));
+    let body = table.split("<tbody>").nth(1).unwrap();
+    body.split("<tr>")
+        .skip(1)
+        .map(|row| {
+            let cell = row.split("<td").nth(place + 1).unwrap();
+            let text = cell.split_once('>').unwrap().1;
+            text.split("</td>").next().unwrap().to_owned()
+        })
+        .collect()
+}
+
+/// The page with a click on a column's title at its end.
+fn clicked(page: &Path, title: &str, times: usize) -> std::path::PathBuf {
+    let text = fs::read_to_string(page).unwrap();
+    let click = format!(
+        "<script>for (let i = 0; i < {times}; i++) [...document.querySelectorAll('th button')]\
+         .find((button) => button.textContent === '{title}').click();</script>\n</body>"
+    );
+    let path = page.with_file_name(format!("clicked-{times}.html"));
+    fs::write(&path, text.replace("</body>", &click)).unwrap();
+    path
+}
+
+fn numbers(cells: &[String]) -> Vec<f64> {
+    cells.iter().map(|cell| cell.parse().unwrap()).collect()
+}
+
+#[test]
+fn a_report_opens_sorts_and_hides_nothing_behind_its_script() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    hcabench(
+        folder,
+        "queue --queue lamport,baton,b-queue --capacity 64,128 --count 2000 --warmup 100 --clock monotonic --quiet --out run",
+    );
+    // A name that would be markup.
+    for entry in fs::read_dir(folder.join("run")).unwrap() {
+        let file = entry.unwrap().path().join("settings.json");
+        if let Ok(text) = fs::read_to_string(&file) {
+            let mut document: serde_json::Value = serde_json::from_str(&text).unwrap();
+            document["machine"]["hostname"] =
+                "<img src=x onerror=\"document.title='caught'\">".into();
+            fs::write(&file, document.to_string()).unwrap();
+        }
+    }
+    hcabench(folder, "report run --out run.html");
+    let page = folder.join("run.html");
+
+    let document = well_opened(&page);
+    assert!(
+        document.contains("&lt;img src=x onerror="),
+        "the name is there as text"
+    );
+    assert!(!document.contains("<img") && !document.contains("caught</title>"));
+    let names = column(&document, "queue");
+    assert_eq!(names.len(), 6);
+    assert_eq!(
+        document.matches("<figure>").count(),
+        document.matches("<svg ").count()
+    );
+    assert!(document.matches("<figure>").count() >= 3);
+    for part in [
+        "Summary",
+        "Figures",
+        "The instrument itself",
+        "How to read it",
+    ] {
+        assert!(document.contains(&format!("<h2>{part}</h2>")), "{part}");
+    }
+    for figure in document.split("<svg ").skip(1) {
+        let figure = figure.split("</svg>").next().unwrap();
+        assert!(figure.contains("<text"), "a figure without words");
+    }
+
+    let up = well_opened(&clicked(&page, "enqueue p50", 1));
+    let sorted = numbers(&column(&up, "enqueue p50"));
+    assert!(sorted.is_sorted(), "{sorted:?}");
+    assert!(up.contains("aria-sort=\"ascending\""));
+    let down = well_opened(&clicked(&page, "enqueue p50", 2));
+    let mut reversed = numbers(&column(&down, "enqueue p50"));
+    reversed.reverse();
+    assert_eq!(reversed, sorted);
+    let mut moved = column(&up, "queue");
+    let mut there = names.clone();
+    moved.sort();
+    there.sort();
+    assert_eq!(moved, there, "no row is lost by sorting");
+    let by_name = well_opened(&clicked(&page, "queue", 1));
+    assert_eq!(column(&by_name, "queue"), there);
+
+    // Where scripts do not run nothing is missing but the buttons.
+    let text = fs::read_to_string(&page).unwrap();
+    let without = folder.join("without.html");
+    fs::write(
+        &without,
+        text.replace("script-src 'unsafe-inline'", "script-src 'none'"),
+    )
+    .unwrap();
+    let (plain, said) = opened(&without);
+    assert!(said.contains("CONSOLE"), "the script ran: {said}");
+    assert!(!plain.contains("<button"));
+    assert_eq!(column(&plain, "queue"), names);
+}
