@@ -155,7 +155,7 @@ fn figures_of_a_sweep() {
         (Some(1495.0), &serde_json::json!([1099.0, 1891.0]))
     );
     let (texts, _) = drawn(
-        &format!("median {run} --x burst --order UC,64 --only size_bytes=64"),
+        &format!("median {run} --x burst --order UC --only size_bytes=64"),
         &out,
     )
     .clone();
