@@ -79,10 +79,11 @@ impl Steps {
 #[repr(align(128))]
 pub struct BatonSender<const N: usize> {
     slots: Arc<Slots<FusedSlot<N>>>,
-    /// The slot to be filled next; less than their number.
+    /// The slot to be filled next, of those up to `end`, which are free.
     next: usize,
-    /// So many slots from there on are known to be free.
-    free: usize,
+    end: usize,
+    /// Where the batch after that begins; less than the number of slots.
+    following: usize,
     batch: usize,
     /// From the beginning of a batch to that of its last block.
     to_last_block: usize,
@@ -100,17 +101,23 @@ pub struct BatonReceiver<const N: usize> {
 }
 
 impl<const N: usize> BatonSender<N> {
-    /// Finds out whether the next batch is free.
+    /// Goes on to the next batch if it is free.
     #[inline(always)]
     fn look(&mut self) -> bool {
         let slots = &*self.slots;
-        // SAFETY: no slot is known to be free, so a batch begins here, and the number of slots is a multiple of that.
-        if !unsafe { slots.at(self.next + self.to_last_block) }.is_empty() {
+        // SAFETY: a batch begins here, and the number of slots is a multiple of a batch.
+        if !unsafe { slots.at(self.following + self.to_last_block) }.is_empty() {
             return false;
         }
-        self.free = self.batch;
+        self.next = self.following;
+        self.end = self.next + self.batch;
+        self.following = if self.end == slots.count() {
+            0
+        } else {
+            self.end
+        };
         let mut slot = self.next;
-        while slot < self.next + self.batch {
+        while slot < self.end {
             // SAFETY: within the batch.
             fetch_for_writing(unsafe { slots.at(slot) });
             slot += slots_in_line(N);
@@ -122,20 +129,16 @@ impl<const N: usize> BatonSender<N> {
 impl<const N: usize> Sender<Words<N>> for BatonSender<N> {
     #[inline(always)]
     fn enqueue(&mut self, element: Words<N>) -> bool {
-        if self.free == 0 && !self.look() {
+        if self.next == self.end && !self.look() {
             std::hint::spin_loop();
             return false;
         }
-        self.free -= 1;
         // SAFETY: within a batch.
         let slot = unsafe { self.slots.at(self.next) };
         // SAFETY: this is the only sender. The slot is part of a batch whose last block was seen empty; the receiver
         // empties blocks in order, and all of a block before it shows.
         unsafe { slot.put(&element) };
         self.next += 1;
-        if self.next == self.slots.count() {
-            self.next = 0;
-        }
         true
     }
 }
@@ -217,7 +220,8 @@ impl Baton {
         let sender = BatonSender {
             slots: slots.clone(),
             next: 0,
-            free: 0,
+            end: 0,
+            following: 0,
             batch: steps.batch,
             to_last_block: steps.batch - steps.block(N),
         };
