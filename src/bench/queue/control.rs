@@ -101,8 +101,7 @@ impl Control {
 
 impl Control {
     /// Every so many elements: gives a sign of life, and tells whether the sender is to leave and why.
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
     pub fn look_of_sender(&self) -> Option<Ending> {
         self.sender.beat();
         match (self.stopped(), self.receiver_done()) {
@@ -113,8 +112,7 @@ impl Control {
     }
 
     /// The same for the receiver.
-    #[cold]
-    #[inline(never)]
+    #[inline(always)]
     pub fn look_of_receiver(&self) -> Option<Ending> {
         self.receiver.beat();
         self.stopped().then_some(Ending::Stopped)
