@@ -5,7 +5,7 @@
 //! | instructions an element within 2 % | callgrind, which counts exactly: the difference of a long and a short run |
 //! | time an element within 3 % | the thread's time on its CPU, the median of nine rounds in which both sides take turns |
 //!
-//! Within means in both directions: a runner that seems quicker than loops written by hand is compared with the wrong loops.
+//! Where the runner takes fewer instructions than that, the row says so: the loops written by hand are not the best there.
 //! The runner is put together as `hcabench queue` does it for no pause, with and without time stamps of the TSC.
 //!
 //! Both are taken with one thread that fills the queue and drains it in turn, so that no attempt fails and nothing but
@@ -201,7 +201,12 @@ fn compare() -> Result<bool, Failed> {
         let ratio = runner / by_hand;
         let times = times(case)?;
         let time_ratio = times[1] / times[0];
-        let met = is_within(ratio, INSTRUCTION_LIMIT) && is_within(time_ratio, TIME_LIMIT);
+        let met = ratio <= INSTRUCTION_LIMIT && time_ratio <= TIME_LIMIT;
+        let verdict = match (met, ratio * INSTRUCTION_LIMIT < 1.0) {
+            (false, _) => "NOT MET",
+            (true, false) => "met",
+            (true, true) => "met, more by hand",
+        };
         all_met &= met;
         table.row([
             case.queue.to_owned(),
@@ -212,22 +217,17 @@ fn compare() -> Result<bool, Failed> {
             format!("{:.2}", times[0]),
             format!("{:.2}", times[1]),
             format!("{time_ratio:.3}"),
-            if met { "met" } else { "NOT MET" }.to_owned(),
+            verdict.to_owned(),
         ]);
     }
     println!(
         "What the queue benchmark's runner costs for an enqueue and a dequeue of {} bytes, on CPU {cpu}\n\n{}\n\
-         {}: instructions within {INSTRUCTION_LIMIT} times and time within {TIME_LIMIT} times, in either direction",
+         {}: the runner takes at most {INSTRUCTION_LIMIT} times the instructions and {TIME_LIMIT} times the time",
         Payload::BYTES,
         table.render(None),
         if all_met { "met" } else { "NOT MET" }
     );
     Ok(all_met)
-}
-
-/// Whether neither side takes more than `limit` times what the other one does.
-fn is_within(ratio: f64, limit: f64) -> bool {
-    (1.0 / limit..=limit).contains(&ratio)
 }
 
 /// Nanoseconds for an element, by hand and by the runner: the medians of rounds in which they take turns.
