@@ -419,26 +419,57 @@ fn what_a_stall_causes_is_in_the_latency_from_the_intended_time_only() {
     let mut config = config(Measure::Time);
     // Other stalls, on a loaded machine, do no harm here.
     config.timeout = Duration::from_secs(20);
-    let (run, result) = run_at::<11>(&point, &config);
     let stall = STALL.as_nanos() as i64;
-    let late = |row: &ElementRow| (row.t_stamp_ns - row.t_intended_ns.unwrap()) as i64;
-    // The element in whose enqueue it was, and those that were due meanwhile.
-    let stalled = result
-        .elements
-        .iter()
-        .position(|row| row.seq as usize == COUNT / 2 - 500)
-        .unwrap();
-    let behind = &result.elements[stalled + 1..];
-    for (place, row) in behind.iter().take(200).enumerate() {
-        let overdue = stall - (place as i64 + 1) * 10_000;
-        assert!(late(row) >= overdue, "{place}: {row:?}");
+    let late = |row: &ElementRow| row.t_stamp_ns as i64 - row.t_intended_ns.unwrap() as i64;
+    let mut medians = Vec::new();
+    let is_out_of_the_latency = (0..5).any(|_| {
+        let (run, result) = run_at::<11>(&point, &config);
+        assert_eq!(run.outcome, Outcome::Clean, "{:?}", run.verdict);
+        // The element in whose enqueue it was, and those that were due meanwhile.
+        let stalled = COUNT / 2 - 500;
+        assert_eq!(result.elements[stalled].seq as usize, stalled);
+        let behind = &result.elements[stalled + 1..][..200];
+        for (place, row) in behind.iter().enumerate() {
+            let overdue = stall - (place as i64 + 1) * 10_000;
+            assert!(late(row) >= overdue, "{place}: {row:?}");
+        }
+        let max_ns = run.times.unwrap().intended.unwrap().max_ns;
+        assert!(max_ns >= stall, "{max_ns}");
+        // The latency of each begins when it was its turn, and holds nothing of that, where the receiver has a CPU.
+        let mut latencies: Vec<i64> = behind.iter().map(|row| row.latency_ns).collect();
+        latencies.sort_unstable();
+        medians.push(latencies[100]);
+        latencies[100] < stall / 2
+    });
+    assert!(is_out_of_the_latency, "{medians:?}");
+}
+
+#[test]
+fn a_floor_that_was_disturbed_is_none_and_fails_no_queue() {
+    let stalled = || RunError::Stalled {
+        role: Role::Receiver,
+        silence: Duration::from_millis(5400),
+    };
+    let limit = Duration::from_secs(1);
+    for error in [stalled(), RunError::TooSlow { limit }] {
+        assert!(matches!(unless_disturbed(Err(error)), Ok(None)));
     }
-    let times = run.times.unwrap();
-    assert!(times.intended.unwrap().max_ns >= stall);
-    // The latency of each begins when it was its turn, and holds nothing of that.
-    for row in behind {
-        assert_eq!(row.latency_ns, (row.t_dequeued_ns - row.t_stamp_ns) as i64);
+    for error in [
+        RunError::Interrupted(Signal::SIGINT),
+        RunError::Stuck { role: Role::Sender },
+        RunError::Panicked,
+    ] {
+        let expected = error.to_string();
+        assert_eq!(
+            unless_disturbed(Err(error)).unwrap_err().to_string(),
+            expected
+        );
     }
+    assert_eq!(
+        stalled().to_string(),
+        "nothing was heard of the receiver for 5.4 s: an operation of the queue took so long, or something else has its \
+         CPU: a longer --timeout allows more"
+    );
 }
 
 #[test]
