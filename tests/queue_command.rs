@@ -188,6 +188,37 @@ fn counters_are_had_or_it_is_said_why_not() {
     }
 }
 
+/// The program at work, which does not outlive a test that panics.
+struct Running(Child);
+
+impl Running {
+    fn start(mut command: Command) -> Self {
+        let command = command.stdout(Stdio::null()).stderr(Stdio::piped());
+        Running(command.spawn().unwrap())
+    }
+
+    /// Its exit code, if it has ended.
+    fn ended(&mut self) -> Option<Option<i32>> {
+        self.0.try_wait().unwrap().map(|status| status.code())
+    }
+
+    /// Ends it, if it has not ended; what it said.
+    fn errors(&mut self) -> String {
+        let _ = self.0.kill();
+        let mut errors = Vec::new();
+        let mut stderr = self.0.stderr.take().unwrap();
+        std::io::Read::read_to_end(&mut stderr, &mut errors).unwrap();
+        String::from_utf8_lossy(&errors).into_owned()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// What became of a run that got a signal.
 struct Interrupted {
     took: Duration,
@@ -197,56 +228,54 @@ struct Interrupted {
     mark: Option<String>,
 }
 
-/// Starts a run, waits until `when` says so and then so long, and sends SIGTERM. `None` if it ended before that.
-fn interrupt(words: &str, when: fn(&Path) -> bool, delay: Duration) -> Option<Interrupted> {
+/// Whether a run, by its folder and its process, is where it is to be interrupted.
+type When = fn(&Path, u32) -> bool;
+
+/// Starts a run, waits until `when` says so and then so long, and sends SIGTERM.
+fn interrupt(words: &str, when: When, delay: Duration) -> Interrupted {
     let folder = tempfile::tempdir().unwrap();
-    let mut child: Child = queue(folder.path(), words)
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut running = Running::start(queue(folder.path(), words));
     let results = folder.path().join("results");
     let begun = Instant::now();
-    while !when(&results) {
-        assert!(
-            begun.elapsed() < Duration::from_secs(60),
-            "{words}: it does not begin"
-        );
+    while !when(&results, running.0.id()) {
+        if let Some(code) = running.ended() {
+            let errors = running.errors();
+            panic!("{words}: it ended with {code:?} and did not begin: {errors}");
+        }
+        if begun.elapsed() > Duration::from_secs(60) {
+            panic!("{words}: it does not begin: {}", running.errors());
+        }
         std::thread::sleep(Duration::from_millis(5));
     }
     std::thread::sleep(delay);
-    if child.try_wait().unwrap().is_some() {
-        return None;
+    if let Some(code) = running.ended() {
+        let errors = running.errors();
+        panic!("{words}: it was over before the signal, with {code:?}: {errors}");
     }
     let told = Instant::now();
-    kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM).unwrap();
-    let status = loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            break status;
+    kill(Pid::from_raw(running.0.id() as i32), Signal::SIGTERM).unwrap();
+    let code = loop {
+        if let Some(code) = running.ended() {
+            break code;
         }
         if told.elapsed() > Duration::from_secs(60) {
-            let _ = child.kill();
-            panic!("{words}: it does not end");
+            panic!("{words}: it does not end: {}", running.errors());
         }
         std::thread::sleep(Duration::from_millis(5));
     };
-    let took = told.elapsed();
-    let mut errors = String::new();
-    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut errors).unwrap();
-    Some(Interrupted {
-        took,
-        code: status.code(),
-        errors,
+    Interrupted {
+        took: told.elapsed(),
+        code,
+        errors: running.errors(),
         mark: std::fs::read_to_string(results.join("INCOMPLETE")).ok(),
-    })
+    }
 }
 
 /// A signal ends it within a second, wherever it is, in one of three tries: other work on this machine may take longer.
-fn ends_within_a_second(words: &str, when: fn(&Path) -> bool, delay: Duration) -> Interrupted {
+fn ends_within_a_second(words: &str, when: When, delay: Duration) -> Interrupted {
     let mut slowest = Duration::ZERO;
     for _ in 0..3 {
-        let ended = interrupt(words, when, delay)
-            .unwrap_or_else(|| panic!("{words}: it was over before the signal"));
+        let ended = interrupt(words, when, delay);
         assert_eq!(ended.code, Some(1), "{words}: {}", ended.errors);
         let told = ended.mark.as_ref().unwrap_or(&ended.errors);
         assert!(told.contains("interrupted by SIGTERM"), "{words}: {told}");
@@ -258,40 +287,66 @@ fn ends_within_a_second(words: &str, when: fn(&Path) -> bool, delay: Duration) -
     panic!("{words}: {slowest:?} until it ended");
 }
 
-fn has_begun(results: &Path) -> bool {
+fn has_begun(results: &Path, _: u32) -> bool {
     results.join("INCOMPLETE").exists()
 }
 
+/// Elements whose stamps may be locked under the usual limit of 8 MiB.
+const LOCKABLE: u32 = 80_000;
+
 #[test]
 fn a_signal_ends_a_paced_run_within_a_second_and_leaves_the_mark() {
-    // An hour and more, at both ends.
-    let words = "--queue baton --load constant-rate --rate 10 --count 100000 --warmup 0 --repeat 1";
-    let ended = ends_within_a_second(words, has_begun, Duration::from_millis(500));
+    // Hours, at both ends.
+    let words = format!(
+        "--queue baton --load constant-rate --rate 10 --count {LOCKABLE} --warmup 0 --repeat 1"
+    );
+    let ended = ends_within_a_second(&words, has_begun, Duration::from_millis(500));
     assert!(ended.mark.is_some());
 }
 
 #[test]
 fn a_signal_ends_the_trial_of_queues_within_a_second() {
+    /// The signal is taken, and a second thread is there to try the queues.
+    fn tries(_: &Path, process: u32) -> bool {
+        let status = std::fs::read_to_string(format!("/proc/{process}/status"));
+        let status = status.unwrap_or_default();
+        let value = |key: &str| {
+            let line = status.lines().find(|line| line.starts_with(key))?;
+            Some(line[key.len()..].trim())
+        };
+        let caught = value("SigCgt:").and_then(|mask| u64::from_str_radix(mask, 16).ok());
+        let threads = value("Threads:").and_then(|count| count.parse::<u32>().ok());
+        caught.is_some_and(|mask| mask & 1 << (Signal::SIGTERM as i32 - 1) != 0)
+            && threads.is_some_and(|count| count > 1)
+    }
     // Minutes of making queues, before there is a folder.
-    let capacities: Vec<String> = (0..64).map(|less| (4_194_304 - less).to_string()).collect();
+    let capacities: Vec<String> = (0..64).map(|less| (8_388_608 - less).to_string()).collect();
     let words = format!(
         "--queue lamport,linked-blocks --capacity {}",
         capacities.join(",")
     );
-    let ended = ends_within_a_second(&words, |_| true, Duration::from_millis(700));
+    let ended = ends_within_a_second(&words, tries, Duration::from_millis(300));
     assert!(ended.mark.is_none(), "{:?}", ended.mark);
 }
 
 #[test]
 fn a_signal_ends_the_making_of_a_queue_and_the_analysis_within_a_second() {
+    // An analysis of seconds, where this user may lock the stamps of as many elements.
+    let many = 1_000_000;
+    let limit = hcabench::host::MemoryLock::read().unwrap();
+    let stamps = 64 << 20;
+    let is_permitted = limit.permits(stamps) || limit.hard.permits(stamps);
+    let count = if is_permitted { many } else { LOCKABLE };
     // Each of these runs spends most of its time there.
     for words in [
-        "--queue linked-blocks --capacity 16777216 --count 1 --warmup 0 --repeat 1000",
-        "--queue lamport --capacity 64 --count 3000000 --warmup 0 --repeat 1000",
-        "--queue lamport --capacity 64 --count 3000000 --warmup 0 --repeat 10 --elements",
+        "--queue linked-blocks --capacity 16777216 --count 1 --warmup 0 --repeat 1000".to_owned(),
+        format!("--queue lamport --capacity 64 --count {count} --warmup 0 --repeat 1000"),
+        format!(
+            "--queue lamport --capacity 64 --count {LOCKABLE} --warmup 0 --repeat 50 --elements"
+        ),
     ] {
-        for delay in [1000, 2300, 3700] {
-            let ended = ends_within_a_second(words, has_begun, Duration::from_millis(delay));
+        for delay in [300, 1000, 1700] {
+            let ended = ends_within_a_second(&words, has_begun, Duration::from_millis(delay));
             assert!(ended.mark.is_some());
         }
     }
@@ -299,15 +354,16 @@ fn a_signal_ends_the_making_of_a_queue_and_the_analysis_within_a_second() {
 
 #[test]
 fn a_signal_ends_the_writing_of_elements_within_a_second() {
-    fn writes(results: &Path) -> bool {
+    fn writes(results: &Path, _: u32) -> bool {
         let Ok(entries) = std::fs::read_dir(results) else {
             return false;
         };
         let mut points = entries.filter_map(|entry| Some(entry.ok()?.path().join("elements.csv")));
         points.any(|path| path.metadata().is_ok_and(|file| file.len() > 0))
     }
-    let words = "--queue lamport --count 2000000 --warmup 0 --repeat 1 --elements";
-    ends_within_a_second(words, writes, Duration::from_millis(100));
+    // Two million rows, which are written when all runs are made.
+    let words = format!("--queue lamport --count {LOCKABLE} --warmup 0 --repeat 25 --elements");
+    ends_within_a_second(&words, writes, Duration::from_millis(100));
 }
 
 #[test]

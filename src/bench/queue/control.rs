@@ -142,7 +142,7 @@ pub enum Ending {
 pub const ATTEMPTS_PER_LOOK: u64 = 1024;
 /// A look for the word to stop is made every so many elements that went through.
 pub const ELEMENTS_PER_LOOK: usize = 4096;
-/// How long a receiver goes on when the sender is done: what was enqueued is there at once or never.
+/// How long a receiver goes on once it has seen that the sender is done: what was enqueued is there at once or never.
 const AFTER_SENDER: Duration = Duration::from_millis(100);
 
 /// Decides when an end that fails again and again gives up.
@@ -150,6 +150,8 @@ const AFTER_SENDER: Duration = Duration::from_millis(100);
 pub struct Patience {
     limit: Duration,
     waiting: Option<(u64, Instant)>,
+    /// Whether the receiver has seen that the sender is done.
+    is_after_sender: bool,
 }
 
 impl Patience {
@@ -158,6 +160,7 @@ impl Patience {
         Patience {
             limit,
             waiting: None,
+            is_after_sender: false,
         }
     }
 
@@ -198,6 +201,11 @@ impl Patience {
     pub fn end_of_receiver(&mut self, control: &Control, done: u64) -> Option<Ending> {
         control.receiver.beat();
         let (limit, ending) = if control.sender_done() {
+            if !self.is_after_sender {
+                self.is_after_sender = true;
+                // The last elements may have come after the attempts that failed up to here.
+                self.waiting = None;
+            }
             (self.limit.min(AFTER_SENDER), Ending::OtherDone)
         } else {
             (self.limit, Ending::GaveUp)
@@ -250,6 +258,22 @@ mod tests {
         control.set_receiver_done();
         assert_eq!(patience.end_of_sender(&control, 5), Some(Ending::OtherDone));
         control.set_sender_done();
+        assert_eq!(patience.end_of_receiver(&control, 5), None);
+        std::thread::sleep(2 * AFTER_SENDER);
+        assert_eq!(
+            patience.end_of_receiver(&control, 5),
+            Some(Ending::OtherDone)
+        );
+    }
+
+    #[test]
+    fn the_last_elements_are_waited_for_from_when_the_sender_was_seen_to_be_done() {
+        let control = Control::default();
+        let mut patience = Patience::new(Duration::from_secs(3600));
+        assert_eq!(patience.end_of_receiver(&control, 5), None);
+        std::thread::sleep(2 * AFTER_SENDER);
+        control.set_sender_done();
+        // What it enqueued last may have come after the attempts before this look.
         assert_eq!(patience.end_of_receiver(&control, 5), None);
         std::thread::sleep(2 * AFTER_SENDER);
         assert_eq!(

@@ -3,8 +3,9 @@
 //! - Of an operation: the loop's own measurer around nothing, on the CPU of the end. What the queue adds lies between
 //!   this and the time of the operation.
 //! - Of a latency: an element handed over by a bare store, between the same two CPUs, by the same two loops: a line for
-//!   each element, written once by the sender and looked at by the receiver until it is there. No queue does with less,
-//!   and what the loops add, such as the time between two looks, is in both. At `RATE_PER_S`, so that nothing piles up.
+//!   each element, written once by the sender and looked at by the receiver until it is there. What the loops add, such as
+//!   the time between two looks, is in both. Always 8 bytes at `RATE_PER_S`, so that nothing piles up, whatever the load and
+//!   the payload of the run: what they change is in the queue's figure only.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -49,7 +50,7 @@ impl Floor {
 /// The floor of each figure of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Floors {
-    /// Of an enqueue; with a hand-over behind it, where most enqueues had one.
+    /// Of an enqueue; with a hand-over behind it, where more than half of the enqueues had one.
     pub enqueue: Floor,
     /// Of a dequeue.
     pub dequeue: Floor,

@@ -96,7 +96,8 @@ pub enum RunError {
     },
     /// A thread was silent for too long.
     #[error(
-        "nothing was heard of the {role} for {} s: an operation of the queue took so long, or something else has its CPU:          a longer --timeout allows more",
+        "nothing was heard of the {role} for {} s: an operation of the queue took so long, or something else has its CPU: \
+         a longer --timeout allows more",
         silence.as_secs_f64()
     )]
     Stalled {
@@ -448,6 +449,7 @@ fn figures_of(
             receiver: receiver.stamp,
         },
         floors: (config.measure == Measure::Time).then(|| Floors {
+            // The floor of what most enqueues were: the median is one of them.
             enqueue: if sender.tally.extended * 2 > task.count {
                 sender.floors.with_flush
             } else {
@@ -501,7 +503,10 @@ fn floor_of_latency(
         locks_memory: task.locks_memory,
         ..task_of(clock, &point, &config)
     };
-    let PerEnd { sender, receiver } = make_run(threads::start::<Handoff, Words<1>>, &task)?;
+    let ended = make_run(threads::start::<Handoff, Words<1>>, &task);
+    let Some(PerEnd { sender, receiver }) = unless_disturbed(ended)? else {
+        return Ok(None);
+    };
     let verdict = verdict_of(&sender, &receiver);
     let (Notes::Times(sent), Notes::Times(received)) = (&sender.notes, &receiver.notes) else {
         return Ok(None);
@@ -518,6 +523,17 @@ fn floor_of_latency(
     };
     let times = analysis::times(&clock, noted, &mut Histograms::default());
     Ok(times.and_then(|times| Some((Floor::of(&times.latency), Floor::of(&times.intended?)))))
+}
+
+/// The ends of a run that is not the queue's; `None` where something else had the CPUs for too long.
+fn unless_disturbed(
+    ended: Result<PerEnd<EndReport>, RunError>,
+) -> Result<Option<PerEnd<EndReport>>, RunError> {
+    match ended {
+        Ok(ends) => Ok(Some(ends)),
+        Err(RunError::Stalled { .. } | RunError::TooSlow { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 fn intended_starts(task: &Task, started: Ticks) -> Option<Vec<Ticks>> {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use super::control::{Control, ELEMENTS_PER_LOOK, Ending, Pulse};
+use super::control::{Control, ELEMENTS_PER_LOOK, Pulse};
 use super::result::PerEnd;
 use super::run::{RunError, SLOWEST_ELEMENT};
 use super::threads::{EndReport, PREPARATION, Start, Task, ThreadError};
@@ -71,6 +71,10 @@ pub(super) fn supervise(
             sender: ends.sender.is_none(),
             receiver: ends.receiver.is_none(),
         };
+        // Nobody is left to be told anything.
+        if !at_work.sender && !at_work.receiver {
+            break;
+        }
         let reason = match (requested(), &told) {
             (Some(signal), None | Some((_, RunError::Interrupted(_)))) => {
                 Some(RunError::Interrupted(signal))
@@ -117,15 +121,11 @@ pub(super) fn supervise(
             (RunError::Thread(_, ThreadError::Alone), Some((_, reason))) => Err(reason),
             (failure, _) => Err(failure),
         },
-        (Some(sender), Some(receiver), None) => {
-            let stopped = [&sender, &receiver]
-                .iter()
-                .any(|end| end.tally.ending == Ending::Stopped);
-            match told {
-                Some((_, reason)) if stopped => Err(reason),
-                _ => Ok(PerEnd { sender, receiver }),
-            }
-        }
+        // Once told to stop, an end goes on without its pauses to its next look, and may even complete: that is no result.
+        (Some(sender), Some(receiver), None) => match told {
+            Some((_, reason)) => Err(reason),
+            None => Ok(PerEnd { sender, receiver }),
+        },
         (_, receiver, None) => Err(RunError::Thread(
             if receiver.is_none() {
                 Role::Receiver

@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::config::{EndLoad, Measure, Paced};
-use super::control::{Control, Ending, Patience};
+use super::control::{Control, ELEMENTS_PER_LOOK, Ending, Patience};
 use super::counters::{CounterError, Counters, Counting, Counts};
 use super::element::Element;
 use super::floor::{self, OperationFloors};
@@ -496,7 +496,9 @@ fn run_end(
     if is_sender {
         control.set_sender_done();
         // What is handed over only when the sender is dropped comes too late: the receiver has left by then.
+        // A queue that is still full takes a slow receiver as long as it takes; the supervisor listens to that one.
         while !control.receiver_done() && !control.stopped() {
+            pulse.beat();
             std::thread::sleep(Duration::from_micros(100));
         }
     } else {
@@ -510,7 +512,7 @@ fn run_end(
             Ending::Complete => MOST_LEFTOVERS,
             _ => task.capacity.saturating_add(MOST_LEFTOVERS),
         };
-        leftovers = end.leftovers(most);
+        leftovers = take_leftovers(&mut *end, most, control);
     }
     let tally = end.tally().since(&passed.warmed_up);
     pulse.end();
@@ -530,6 +532,23 @@ fn run_end(
     })
 }
 
+/// What the queue still gives out to the receiver, at most so many. A large queue takes a while to be emptied.
+fn take_leftovers(end: &mut dyn Loop, most: usize, control: &Control) -> Vec<u64> {
+    let mut taken = Vec::new();
+    // Nobody asks what was left where a run was told to stop.
+    while taken.len() < most && !control.stopped() {
+        control.receiver.beat();
+        let asked = ELEMENTS_PER_LOOK.min(most - taken.len());
+        let found = end.leftovers(asked);
+        let is_empty = found.len() < asked;
+        taken.extend(found);
+        if is_empty {
+            break;
+        }
+    }
+    taken
+}
+
 /// What is known of an end when all elements went through.
 struct Passed {
     /// When its schedule began.
@@ -543,7 +562,9 @@ struct Passed {
 }
 
 /// Waits for the other end and lets all elements through. Page faults and counters are those of the elements that count:
-/// not the wait, which would be charged to the queue, nor the warm-up.
+/// not the wait, which would be charged to the queue, nor the warm-up. They are read between the warm-up and the first element
+/// that counts, by one to three system calls, while the schedule of the load goes on: the first elements that count may
+/// begin late by as much, in the latency from the intended time, and the sender catches up.
 fn let_through(
     end: &mut dyn Loop,
     task: &Task,
@@ -608,6 +629,9 @@ mod tests {
     /// Counts a failed attempt and a miss for each element, and writes down what it is told.
     struct Written(Log, u64);
 
+    /// More elements than this are not left over.
+    const LEFT: usize = 2 * ELEMENTS_PER_LOOK + 7;
+
     impl Loop for Written {
         fn start(&mut self) -> Ticks {
             self.0.borrow_mut().push("begin".to_owned());
@@ -630,8 +654,22 @@ mod tests {
                 ending: Ending::Complete,
             }
         }
-        fn leftovers(&mut self, _most: usize) -> Vec<u64> {
-            Vec::new()
+        fn leftovers(&mut self, most: usize) -> Vec<u64> {
+            let from = self.1;
+            self.1 = (LEFT as u64).min(from + most as u64);
+            (from..self.1).collect()
+        }
+    }
+
+    #[test]
+    fn a_large_queue_is_emptied_with_signs_of_life() {
+        let all: Vec<u64> = (0..LEFT as u64).collect();
+        for (most, signs) in [(1 << 40, 3), (LEFT, 3), (ELEMENTS_PER_LOOK, 1), (64, 1)] {
+            let control = Control::default();
+            let mut end = Written(Log::default(), 0);
+            let taken = take_leftovers(&mut end, most, &control);
+            assert_eq!(taken, all[..most.min(LEFT)]);
+            assert_eq!(control.receiver.beats(), Some(signs), "{most}");
         }
     }
 

@@ -419,26 +419,61 @@ fn what_a_stall_causes_is_in_the_latency_from_the_intended_time_only() {
     let mut config = config(Measure::Time);
     // Other stalls, on a loaded machine, do no harm here.
     config.timeout = Duration::from_secs(20);
-    let (run, result) = run_at::<11>(&point, &config);
     let stall = STALL.as_nanos() as i64;
-    let late = |row: &ElementRow| (row.t_stamp_ns - row.t_intended_ns.unwrap()) as i64;
+    let (run, result) = run_at::<11>(&point, &config);
+    assert_eq!(run.outcome, Outcome::Clean, "{:?}", run.verdict);
+    let between = |from: u64, to: u64| to as i64 - from as i64;
+    let from_intended = |row: &ElementRow| between(row.t_intended_ns.unwrap(), row.t_dequeued_ns);
+    let from_stamp = |row: &ElementRow| between(row.t_stamp_ns, row.t_dequeued_ns);
     // The element in whose enqueue it was, and those that were due meanwhile.
-    let stalled = result
-        .elements
-        .iter()
-        .position(|row| row.seq as usize == COUNT / 2 - 500)
-        .unwrap();
-    let behind = &result.elements[stalled + 1..];
+    let (stalled, behind) = result.elements[COUNT / 2 - 500..].split_first().unwrap();
+    assert_eq!(stalled.seq as usize, COUNT / 2 - 500);
+    assert!(between(stalled.t_enqueue_ns, stalled.t_enqueued_ns) >= stall);
     for (place, row) in behind.iter().take(200).enumerate() {
         let overdue = stall - (place as i64 + 1) * 10_000;
-        assert!(late(row) >= overdue, "{place}: {row:?}");
+        assert!(from_intended(row) >= overdue, "{place}: {row:?}");
+        // The latency begins behind the stall, and so holds nothing of it, however loaded the machine is.
+        assert!(row.t_stamp_ns >= stalled.t_enqueued_ns, "{place}: {row:?}");
+        assert_eq!(row.latency_ns, from_stamp(row));
     }
+    // The figures are those of the elements.
     let times = run.times.unwrap();
-    assert!(times.intended.unwrap().max_ns >= stall);
-    // The latency of each begins when it was its turn, and holds nothing of that.
-    for row in behind {
-        assert_eq!(row.latency_ns, (row.t_dequeued_ns - row.t_stamp_ns) as i64);
+    let ends = |of: &dyn Fn(&ElementRow) -> i64| {
+        let all = || result.elements.iter().map(of);
+        (all().min().unwrap(), all().max().unwrap())
+    };
+    let intended = times.intended.unwrap();
+    assert_eq!((intended.min_ns, intended.max_ns), ends(&from_intended));
+    let latency = &times.latency;
+    assert_eq!((latency.min_ns, latency.max_ns), ends(&from_stamp));
+}
+
+#[test]
+fn a_floor_that_was_disturbed_is_none_and_fails_no_queue() {
+    let stalled = || RunError::Stalled {
+        role: Role::Receiver,
+        silence: Duration::from_millis(5400),
+    };
+    let limit = Duration::from_secs(1);
+    for error in [stalled(), RunError::TooSlow { limit }] {
+        assert!(matches!(unless_disturbed(Err(error)), Ok(None)));
     }
+    for error in [
+        RunError::Interrupted(Signal::SIGINT),
+        RunError::Stuck { role: Role::Sender },
+        RunError::Panicked,
+    ] {
+        let expected = error.to_string();
+        assert_eq!(
+            unless_disturbed(Err(error)).unwrap_err().to_string(),
+            expected
+        );
+    }
+    assert_eq!(
+        stalled().to_string(),
+        "nothing was heard of the receiver for 5.4 s: an operation of the queue took so long, or something else has its \
+         CPU: a longer --timeout allows more"
+    );
 }
 
 #[test]
