@@ -47,8 +47,10 @@ def number_in_words(value, digits=4):
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{float(f'{value:.{digits}g}'):g}"
 
 
-def histogram(series, title, subtitle="", range_ns=None, what="latency", log=False, bins=200):
+def histogram(series, title, subtitle="", range_ns=None, what="latency", log=False, bins=200, missing="lost"):
     """Series over each other: {label: samples in ns, or (values in ns, counts), or a Distribution}.
+
+    Shares are those of the samples that there are; the legend counts those that are NaN, as `missing`.
 
     The range is a pair, or "auto": to the highest 95th percentile and half as much again. Without one it is the usual
     range, unless more than nine tenths of the samples lie beyond: then "auto". The box tells what is not in the picture;
@@ -60,9 +62,12 @@ def histogram(series, title, subtitle="", range_ns=None, what="latency", log=Fal
     figure, axes = plt.subplots(figsize=(8, 4.2))
     edges = np.linspace(low, high, bins + 1)
     box = []
-    for number, (name, (values, counts)) in enumerate(weighted.items()):
+    for number, (name, (values, counts, absent)) in enumerate(weighted.items()):
         look = style(number)
         total = counts.sum()
+        if not total:
+            axes.plot([], color=look["color"], linestyle=look["linestyle"], label=_without_samples(name, absent, missing))
+            continue
         if isinstance(series[name], Distribution):
             heights = np.diff(series[name].below(edges))
         else:
@@ -73,10 +78,11 @@ def histogram(series, title, subtitle="", range_ns=None, what="latency", log=Fal
         axes.stairs(share, edges / unit, color=look["color"], linewidth=1)
         # A median beyond the picture has a line in the legend only.
         axes.axvline(median / unit, color=look["color"], linestyle=look["linestyle"], linewidth=1.6,
-                     label=f"{name}: median {number_in_words(median / unit)} {name_of_unit}")
+                     label=f"{name}: median {number_in_words(median / unit)} {name_of_unit}{_and_absent(absent, missing)}")
         above = 100 * counts[values > high].sum() / total
         box.append(f"{name}: {above:.3g} %, max {number_in_words(values.max() / unit)} {name_of_unit}")
-    axes.text(0.985, 0.96, f"above {number_in_words(high / unit)} {name_of_unit}\n" + "\n".join(box), transform=axes.transAxes,
+    above = f"above {number_in_words(high / unit)} {name_of_unit}\n" + "\n".join(box)
+    axes.text(0.985, 0.96, above if box else "no samples", transform=axes.transAxes,
               ha="right", va="top", fontsize=8, bbox={"boxstyle": "round", "facecolor": "white", "edgecolor": "0.5"})
     axes.set(xlabel=f"{what} [{name_of_unit}]", ylabel=f"samples [% a bin of {(high - low) / bins / unit:.3g} {name_of_unit}]",
              xlim=(low / unit, high / unit))
@@ -125,22 +131,29 @@ def medians(table, x, lines, title, subtitle="", y="p50", low="p10", high="p90",
 
 def surface(table, x, y, z, colour, title, subtitle="", x_label="", y_label="", z_label="", colour_label="",
             x_words=str, y_words=str, panel=None, log_x=True, log_y=True):
-    """`z` over two settings as a surface, the mean of `colour` at a face's corners as its colour."""
+    """`z` over two settings as a surface, the mean of `colour` at a face's corners as its colour.
+
+    Where a pair of settings has no value there is a hole, and the panel's title counts them. A panel that has no face
+    is left out and named in the subtitle; without any panel there is no figure.
+    """
     panels = [("", table)] if panel is None else list(table.groupby(panel, sort=False))
-    shown = []
+    shown, flat = [], []
     for name, part in panels:
-        heights = part.pivot_table(index=y, columns=x, values=z, aggfunc="median")
-        heights = heights.dropna(axis=1, how="any")
-        if min(heights.shape, default=0) >= 2:
-            colours = part.pivot_table(index=y, columns=x, values=colour, aggfunc="mean")
-            shown.append((name, heights, colours.reindex_like(heights)))
+        heights = heights_of(part, x, y, z)
+        if has_a_face(heights):
+            colours = part.pivot_table(index=y, columns=x, values=colour, aggfunc="mean").reindex_like(heights)
+            shown.append((name, heights, colours.where(heights.notna())))
+        else:
+            flat.append(str(name) or "all")
     if not shown:
         return None
+    if flat:
+        subtitle = ", ".join([part for part in (subtitle,) if part] + [f"too few values for a surface: {'; '.join(flat)}"])
     highest = max(float(np.nanmax(colours.to_numpy())) for _, _, colours in shown)
     norm, map_of_colours = Normalize(0, highest if highest > 0 else 1), colormaps["cividis"]
     # Logarithmic where one height would flatten all others.
-    least = min(float(heights.to_numpy().min()) for _, heights, _ in shown)
-    most = max(float(heights.to_numpy().max()) for _, heights, _ in shown)
+    least = min(float(np.nanmin(heights.to_numpy())) for _, heights, _ in shown)
+    most = max(float(np.nanmax(heights.to_numpy())) for _, heights, _ in shown)
     log_z = least > 0 and most > 50 * least
     figure = plt.figure(figsize=(max(7, 4.6 * len(shown)), 4.8))
     for number, (name, heights, colours) in enumerate(shown):
@@ -150,7 +163,9 @@ def surface(table, x, y, z, colour, title, subtitle="", x_label="", y_label="", 
         grid_x, grid_y = np.meshgrid(across, along)
         of_nodes = colours.to_numpy()
         tall = np.log10(heights.to_numpy(float)) if log_z else heights.to_numpy(float)
-        of_faces = (of_nodes[:-1, :-1] + of_nodes[1:, :-1] + of_nodes[:-1, 1:] + of_nodes[1:, 1:]) / 4
+        # A face leaves out a corner that has no value.
+        corners = np.ma.masked_invalid([of_nodes[:-1, :-1], of_nodes[1:, :-1], of_nodes[:-1, 1:], of_nodes[1:, 1:]])
+        of_faces = corners.mean(axis=0).filled(0)
         axes.plot_surface(grid_x, grid_y, tall, rstride=1, cstride=1, shade=False, edgecolor="0.25",
                           linewidth=0.5, facecolors=map_of_colours(norm(of_faces)), zorder=1)
         if of_nodes.size <= 40:  # they show through the surface, which many would hide
@@ -168,7 +183,10 @@ def surface(table, x, y, z, colour, title, subtitle="", x_label="", y_label="", 
             axes.set_zticks(decades, [f"{10.0**decade:,.10g}" for decade in decades])
         else:
             axes.set_zlim(bottom=0)
-        axes.set_title(name)
+        holes = int(heights.isna().to_numpy().sum())
+        axes.set_title(f"{name}\n{holes} of {heights.size} without a value: holes".strip() if holes else name)
+        axes.set_xlim(min(across), max(across))
+        axes.set_ylim(min(along), max(along))
         axes.view_init(elev=24, azim=-128)
     if highest == 0:
         colour_label += ": none anywhere"
@@ -177,20 +195,44 @@ def surface(table, x, y, z, colour, title, subtitle="", x_label="", y_label="", 
     return figure
 
 
-def percentiles(series, title, subtitle="", y_label="latency [µs]"):
-    """The tail: {label: samples in ns, or (values in ns, counts)} by percentile, where each nine takes as much room."""
+def heights_of(part, x, y, z):
+    """The medians of `z`, a row for each `y` and a column for each `x`; NaN where there is none."""
+    heights = part.pivot_table(index=y, columns=x, values=z, aggfunc="median")
+    return heights.reindex(index=sorted(part[y].unique()), columns=sorted(part[x].unique()))
+
+
+def has_a_face(heights):
+    """Whether four neighbours have a value, of which a surface can have a face."""
+    there = heights.notna().to_numpy()
+    return bool((there[:-1, :-1] & there[1:, :-1] & there[:-1, 1:] & there[1:, 1:]).any())
+
+
+def half_decades(values):
+    """Limits of bins of half a decade each, around all values; two bins at least."""
+    first, last = (int(np.floor(np.log10(value))) for value in (np.min(values), np.max(values)))
+    return 10 ** (np.arange(2 * first, 2 * (last + 1) + 1) / 2)
+
+
+def percentiles(series, title, subtitle="", y_label="latency [µs]", missing="lost"):
+    """The tail: {label: samples in ns, or (values in ns, counts)} by percentile, where each nine takes as much room.
+
+    Percentiles are those of the samples that there are; the legend counts those that are NaN, as `missing`.
+    """
     figure, axes = plt.subplots(figsize=(8, 4.2))
     most = 0
     for number, (name, samples) in enumerate(series.items()):
-        values, counts = _weighted(samples)
+        values, counts, absent = _weighted(samples)
+        look = style(number)
+        if not counts.sum():
+            axes.plot([], label=_without_samples(name, absent, missing), color=look["color"], linestyle=look["linestyle"])
+            continue
         order = np.argsort(values)
         passed = np.cumsum(counts[order])
         total = passed[-1]
         most = max(most, total)
         # What the rarest of n samples can tell ends at 1 in n.
         beyond = total / np.maximum(total - passed + counts[order], 1)
-        look = style(number)
-        axes.plot(beyond, values[order] / 1000, label=name, color=look["color"], linestyle=look["linestyle"], linewidth=1.4)
+        axes.plot(beyond, values[order] / 1000, label=name + _and_absent(absent, missing), color=look["color"], linestyle=look["linestyle"], linewidth=1.4)
     axes.set_xscale("log")
     axes.set_xlim(1, max(most, 10))
     axes.xaxis.set_major_locator(LogLocator(10, numticks=12))
@@ -224,25 +266,35 @@ def log_if_wide(axes, values):
         axes.set_ylim(0, 1.08 * values.max() or 1)
 
 
+def _and_absent(absent, missing):
+    return f", {absent:,} {missing}" if absent else ""
+
+
+def _without_samples(name, absent, missing):
+    return f"{name}: no samples{_and_absent(absent, missing)}"
+
+
 def _weighted(samples):
+    """Values, how often each is there, and how many have no value."""
     if isinstance(samples, Distribution):
         samples = samples.values_ns, samples.counts
     if isinstance(samples, tuple):
         values, counts = (np.asarray(part) for part in samples)
-        return values[counts > 0], counts[counts > 0]
+        return values[counts > 0], counts[counts > 0], 0
     values = np.asarray(samples, dtype=float)
-    values = values[np.isfinite(values)]
-    return values, np.ones(len(values), dtype=np.int64)
+    there = values[np.isfinite(values)]
+    return there, np.ones(len(there), dtype=np.int64), len(values) - len(there)
 
 
 def _range_of(weighted, wanted):
     low, high = USUAL_RANGE_NS
-    total = sum(counts.sum() for _, counts in weighted.values())
-    inside = sum(counts[(values >= low) & (values <= high)].sum() for values, counts in weighted.values())
-    if wanted is None and inside * 10 >= total:
+    drawn = [(values, counts) for values, counts, _ in weighted.values() if counts.sum()]
+    total = sum(counts.sum() for _, counts in drawn)
+    inside = sum(counts[(values >= low) & (values <= high)].sum() for values, counts in drawn)
+    if not drawn or (wanted is None and inside * 10 >= total):
         return low, high
     ends = []
-    for values, counts in weighted.values():
+    for values, counts in drawn:
         order = np.argsort(values)
         passed = np.cumsum(counts[order])
         ends.append(values[order][np.searchsorted(passed, 0.95 * passed[-1])])

@@ -5,8 +5,11 @@ A folder is one run of one of the three benchmarks: `hcabench` (here called hca)
 a sweep of any length fits into memory. Nothing is removed as an outlier.
 """
 
+import io
 import json
 import os
+import re
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,6 +36,10 @@ SETTINGS = {
 # What a setting is called in settings.json, where that differs from its column.
 IN_JSON = {"size_bytes": "size", "payload_bytes": "payload"}
 
+
+# The list of what hcabench wrote, in the order in which it did.
+LIST = ".hcabench-files"
+MARK = "INCOMPLETE"
 
 # Values that go without saying.
 UNREMARKABLE = {"jitter_percent": 0, "receiver_jitter_percent": 0, "receiver_load": "none", "measure_failed": False}
@@ -109,7 +116,7 @@ def load(path, benchmark):
         settings = _document(path / "settings.json")
     else:
         summary, settings = _with_folders(path, summary, benchmark)
-    mark = path / "INCOMPLETE"
+    mark = path / MARK
     left_out = path / "left_out.csv"
     return Run(
         path=path,
@@ -122,10 +129,20 @@ def load(path, benchmark):
 
 
 def table(path, columns=None):
-    """A CSV file; with `columns`, only those, in this order."""
+    """A CSV file; with `columns`, only those, in this order.
+
+    A last row that was not written to its end is an error; of an incomplete run it is left out, with a warning.
+    """
     path = Path(path)
     try:
-        read = pd.read_csv(path, usecols=columns)
+        source = path
+        if _is_cut(path):
+            if not any((folder / MARK).exists() for folder in path.parents[:2]):
+                raise ResultsError(f"{path}: its last row is cut off; copy the file again from where it was measured")
+            text = path.read_bytes()
+            source = io.BytesIO(text[: text.rfind(b"\n") + 1])
+            warnings.warn(f"{path}: its last row is cut off and left out, the run is incomplete", stacklevel=2)
+        read = pd.read_csv(source, usecols=columns)
     except FileNotFoundError:
         raise ResultsError(f"{path}: there is no such file; is the folder that of a whole run?") from None
     except (ValueError, pd.errors.ParserError) as error:
@@ -158,16 +175,21 @@ class Distribution:
 
     def below(self, limits_ns):
         """How many samples are at most so long, as if they lay evenly between two values of the file."""
+        if len(self.values_ns) == 0:
+            return np.zeros(len(limits_ns))
         values = np.concatenate([[self.values_ns[0] * (1 - 1e-9)], self.values_ns])
         return np.interp(limits_ns, values, np.concatenate([[0], np.cumsum(self.counts)]))
 
 
 def distribution(path):
-    """A file of HdrHistogram percentiles."""
+    """A file of HdrHistogram percentiles, with its closing lines: without them it is not whole."""
     path = Path(path)
-    values, totals = [], []
+    values, totals, closing = [], [0], {}
     try:
         for line in path.read_text().splitlines():
+            if line.startswith("#["):
+                closing |= re.findall(r"(\w[\w ]*?) *= *([0-9.]+)(?=[,\]])", line)
+                continue
             if line.startswith("#") or not line.strip() or line.lstrip().startswith("Value"):
                 continue
             value, _, total, *_ = line.split()
@@ -176,10 +198,12 @@ def distribution(path):
     except FileNotFoundError:
         raise ResultsError(f"{path}: there is no such file; is the folder that of a whole run?") from None
     except ValueError:
-        raise ResultsError(f"{path}: not a file of HdrHistogram percentiles") from None
-    if not values:
-        raise ResultsError(f"{path}: no value in it")
-    values, counts = np.array(values), np.diff(totals, prepend=0)
+        raise ResultsError(f"{path}: not a file of HdrHistogram percentiles, or not all of it") from None
+    if not {"Mean", "Max", "Total count", "Buckets", "SubBuckets"} <= set(closing):
+        raise ResultsError(f"{path}: its closing lines are not there, or not all: it is cut off")
+    if totals[-1] != int(closing["Total count"]):
+        raise ResultsError(f"{path}: its rows count {totals[-1]} samples, its end says {closing['Total count']}: rows are missing")
+    values, counts = np.array(values), np.diff(totals)
     return Distribution(values[counts > 0], counts[counts > 0])
 
 
@@ -261,45 +285,86 @@ def _document(path):
         raise ResultsError(f"{path}: not JSON, or not all of it: {error}") from error
 
 
+def _is_cut(path):
+    """Whether a file of lines ends within one."""
+    with open(path, "rb") as file:
+        if file.seek(0, os.SEEK_END) == 0:
+            return False
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
+
+
 def _key_of_document(document, benchmark):
     """What a point's settings.json says of it, as the summary's columns say it."""
     point = dict(document["point"])
     if benchmark == "queue":
-        sender, cpus = point.get("sender", {}), point.get("cpus", {})
+        run, cpus = document["run"], point["cpus"]
         point = {
             "queue": point["queue"], "capacity": point["capacity"], "payload": point["payload"],
-            "load": sender.get("load"), "rate_per_s": sender.get("rate_per_s"), "wait_ns": sender.get("wait_ns"),
-            "burst": sender.get("burst"), "percent_of_saturation": point.get("percent_of_saturation"),
-            "sender_cpu": cpus.get("sender"), "receiver_cpu": cpus.get("receiver"),
+            "percent_of_saturation": point["percent_of_saturation"],
+            "cores": cpus["cores"], "sender_cpu": cpus["sender"], "receiver_cpu": cpus["receiver"],
+            **{name: run[name] for name in ("measure", "measure_failed", "clock", "count", "warmup")},
+            **_load_of_document(point["sender"], ""), **_load_of_document(point["receiver"], "receiver_"),
         }
     return point
 
 
-def _comparable(value):
-    if value is None or (isinstance(value, float) and np.isnan(value)):
+def _load_of_document(load, side):
+    named = {f"{side}{name}": load.get(name) for name in ("load", "rate_per_s", "wait_ns", "burst")}
+    return named | {f"{side}jitter_percent": 100 * load["jitter"]}
+
+
+def _same(told, column):
+    """Whether a cell of the summary says what a document tells; the summary rounds, to two decimals at the coarsest."""
+    if told is None or pd.isna(column):
+        return told is None and pd.isna(column)
+    numbers = [isinstance(value, (int, float, np.number)) and not isinstance(value, bool) for value in (told, column)]
+    return abs(told - column) <= 0.005 + 1e-9 * abs(told) if all(numbers) else str(told) == str(column)
+
+
+def _listed(path):
+    """The folders of points on the run's list, in the order in which they were measured; None without a list."""
+    try:
+        lines = (path / LIST).read_text().splitlines()
+    except FileNotFoundError:
         return None
-    if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
-        return round(float(value), 3)  # the summary's decimals
-    return str(value)
+    return [path / line[:-1] for line in lines if line.endswith("/") and "/" not in line[:-1]]
 
 
 def _with_folders(path, summary, benchmark):
-    """The summary with the folder of each point; settings.json tells which it is, not the folder's name."""
-    folders, settings = {}, None
-    for file in sorted(path.glob("*/settings.json")):
+    """The summary with the folder of each point: rows are in the order of the run's list. Without the list, which a copy
+    may leave behind, settings.json tells, as far as it can: not the folder's name."""
+    listed = _listed(path)
+    files = sorted(path.glob("*/settings.json")) if listed is None else [folder / "settings.json" for folder in listed]
+    if listed is not None:
+        if len(files) < len(summary):
+            raise ResultsError(f"{path}: the summary has {len(summary)} points, the run's list ({LIST}) {len(files)}")
+        if len(files) > len(summary) and not (path / MARK).exists():
+            raise ResultsError(f"{path}: the summary has {len(summary)} points, the run's list ({LIST}) {len(files)}: rows are missing")
+        files = files[: len(summary)]  # an incomplete run ends in a point without a row
+    points = []
+    for file in files:
         document = _document(file)
-        point = _key_of_document(document, benchmark)
-        settings = settings or document
-        folders[frozenset((name, _comparable(value)) for name, value in point.items())] = (file.parent, document)
-    if not folders:
+        try:
+            points.append((_key_of_document(document, benchmark), file.parent, document))
+        except (KeyError, TypeError) as error:
+            raise ResultsError(f"{file}: not the settings of a point: {error!r}") from error
+    if not points:
         raise ResultsError(f"{path}: no folder of a point in it, only the summary")
-    names = {name for name, _ in next(iter(folders))}
-    columns = [name for name in SETTINGS[benchmark] if IN_JSON.get(name, name) in names]
+    names = points[0][0]
+    columns = [name for name in SETTINGS[benchmark] if IN_JSON.get(name, name) in names and name in summary]
     found = []
-    for row in summary[columns].to_dict("records"):
-        key = frozenset((IN_JSON.get(name, name), _comparable(value)) for name, value in row.items())
-        if key not in folders:
+    for number, row in enumerate(summary[columns].to_dict("records")):
+        candidates = points if listed is None else points[number : number + 1]
+        fit = [point for point in candidates if all(_same(point[0][IN_JSON.get(name, name)], value) for name, value in row.items())]
+        if not fit and listed is not None:
+            raise ResultsError(f"{path}: the settings of row {number + 1} of the summary are not those in {points[number][1].name}: {row}")
+        if not fit:
             raise ResultsError(f"{path}: the summary has a point without a folder: {row}")
-        found.append(folders[key])
-    summary = summary.assign(folder=[folder for folder, _ in found], document=[document for _, document in found])
-    return summary, settings
+        if len(fit) > 1 or any(fit[0] is other for other in found):
+            raise ResultsError(f"{path}: without {LIST} the points with these settings cannot be told apart: {row}; "
+                               "copy the folder whole, hidden files too")
+        found.append(fit[0])
+    more = pd.DataFrame({"folder": [folder for _, folder, _ in found], "document": [document for _, _, document in found]})
+    summary = pd.concat([summary, more], axis="columns").copy()
+    return summary, points[0][2]

@@ -6,7 +6,9 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 
 import hcabench_figures as figures
 import hcabench_results as results
@@ -55,7 +57,87 @@ class Folders(unittest.TestCase):
         one.write_text(whole[: len(whole) // 2])
         self.refused("not JSON, or not all of it", copy)
         one.unlink()
+        self.refused("settings.json: there is no such file", copy)
+        (copy / results.LIST).unlink()
         self.refused("a point without a folder", copy)
+
+    def test_rows_have_their_folders_in_the_order_of_the_list(self):
+        copy = self.copy("queue")
+        listed = (copy / results.LIST).read_text()
+        names = [line[:-1] for line in listed.splitlines() if line.endswith("/")]
+        self.assertEqual([folder.name for folder in results.load(copy, "queue").summary.folder], names)
+        swapped = "".join(f"{name}/\n" for name in [names[1], names[0], *names[2:]])
+        (copy / results.LIST).write_text(swapped)
+        self.refused("settings of row 1 of the summary are not those in", copy, "queue")
+        (copy / results.LIST).write_text(listed.replace(f"{names[-1]}/", "gone"))
+        self.refused("the summary has 12 points, the run's list .* 11", copy, "queue")
+        (copy / results.LIST).write_text(f"{listed}one-more/\n")
+        self.refused("rows are missing", copy, "queue")
+
+    def test_points_that_cannot_be_told_apart_are_refused(self):
+        copy = self.copy("queue")
+        rows = (copy / "summary.csv").read_text().splitlines(keepends=True)
+        names = [line[:-1] for line in (copy / results.LIST).read_text().splitlines() if line.endswith("/")]
+        # Two points of the same settings, as a sweep over what the summary does not tell would have.
+        rows[2] = rows[1]
+        shutil.copy(copy / names[0] / "settings.json", copy / names[1] / "settings.json")
+        (copy / "summary.csv").write_text("".join(rows))
+        self.assertEqual([folder.name for folder in results.load(copy, "queue").summary.folder], names)
+        (copy / results.LIST).unlink()
+        self.refused("cannot be told apart", copy, "queue")
+
+    def test_settings_of_both_ends_tell_points_apart(self):
+        copy = self.copy("queue")
+        (copy / results.LIST).unlink()
+        summary = results.table(copy / "summary.csv")
+        one = next(copy.glob("baton-*/settings.json"))
+        document = json.loads(one.read_text())
+        document["point"]["receiver"] |= {"load": "constant-wait", "wait_ns": 250.0, "jitter": 0.12345}
+        one.write_text(json.dumps(document))
+        self.refused("a point without a folder", copy, "queue")
+        cells = {"receiver_load": "constant-wait", "receiver_wait_ns": 250, "receiver_jitter_percent": 12.35}
+        row = [row.Index for row in results.load(SAMPLE / "queue", "queue").summary.itertuples() if row.folder.name == one.parent.name]
+        for name, value in cells.items():
+            summary[name] = summary[name].astype(object)
+            summary.loc[row, name] = value
+        summary.to_csv(copy / "summary.csv", index=False)
+        self.assertEqual(results.load(copy, "queue").summary.folder[row[0]], one.parent)
+
+    def test_a_row_that_is_cut_is_refused_or_left_out_with_a_word(self):
+        copy = self.copy("hca")
+        point = next(results.load(copy, "hca").summary.itertuples())
+        file = point.folder / "messages.csv"
+        whole = results.messages(point)
+        text = file.read_text()
+        for cut in (text[:-1], text[:-12]):  # within a number, and before a whole cell
+            file.write_text(cut)
+            with self.assertRaisesRegex(results.ResultsError, "messages.csv: its last row is cut off"):
+                results.messages(point)
+        (copy / results.MARK).write_text("These results are incomplete. Interrupted.\n")
+        with self.assertWarnsRegex(UserWarning, "messages.csv: its last row is cut off and left out"):
+            read = results.messages(point)
+        self.assertTrue(read.equals(whole[:-1].astype(read.dtypes)))
+
+    def test_a_distribution_that_is_cut_is_refused(self):
+        source = next((SAMPLE / "queue").glob("*/latency.hgrm"))
+        whole = source.read_text()
+        file = self.folder / "latency.hgrm"
+        lines = whole.splitlines(keepends=True)
+        end = next(number for number, line in enumerate(lines) if line.startswith("#["))
+        for kept in range(len(lines)):
+            file.write_text("".join(lines[:kept]))
+            with self.assertRaises(results.ResultsError, msg=f"{kept} of {len(lines)} lines"):
+                results.distribution(file)
+        for words, text in {
+            "it is cut off": whole[: whole.rindex("]")],
+            "or not all of it": "".join(lines[: end - 1]) + lines[end - 1][:20],
+            "rows are missing": "".join(lines[: end - 9] + lines[end:]),
+        }.items():
+            file.write_text(text)
+            with self.assertRaisesRegex(results.ResultsError, words):
+                results.distribution(file)
+        file.write_text(whole)
+        self.assertEqual(results.distribution(file).counts.sum(), 15000)
 
     def test_an_incomplete_run_is_read_and_marked(self):
         copy = self.copy("hca")
@@ -75,7 +157,14 @@ class Folders(unittest.TestCase):
             results.table(SAMPLE / "clock" / "jumps.csv", ["cpu", "wrong_ns"])
 
 
+def labels_of(figure):
+    return figure.axes[0].get_legend_handles_labels()[1]
+
+
 class Figures(unittest.TestCase):
+    def tearDown(self):
+        plt.close("all")
+
     def test_medians_of_counted_samples_are_those_of_the_samples(self):
         random = np.random.default_rng(6)
         for length in (1, 2, 9, 10):
@@ -95,6 +184,56 @@ class Figures(unittest.TestCase):
         words = [figures.number_in_words(value) for value in (12_620.4, 29.514, 100, 0.25)]
         self.assertEqual(words, ["12,620", "29.51", "100", "0.25"])
         self.assertEqual(figures.number_in_words(103, 2), "100")
+
+    def test_lost_messages_are_counted_in_the_legend(self):
+        some = np.array([100.0, np.nan, 300.0, np.nan, 200.0])
+        series = {"some": some, "none": np.full(1234, np.nan), "all": np.array([5.0]), "pairs": (np.array([7]), np.array([2]))}
+        said = {
+            "histogram": ["some: median 200 ns, 2 lost", "none: no samples, 1,234 lost", "all: median 5 ns", "pairs: median 7 ns"],
+            "percentiles": ["some, 2 lost", "none: no samples, 1,234 lost", "all", "pairs"],
+        }
+        for name, labels in said.items():
+            figure = getattr(figures, name)(series, "Title")
+            self.assertEqual(labels_of(figure), labels, name)
+        figure = figures.histogram(series, "Title", missing="without")
+        self.assertIn("none: no samples, 1,234 without", labels_of(figure))
+
+    def test_where_everything_was_lost_the_figure_says_so(self):
+        empty = {"ud": np.full(3, np.nan), "distribution": results.Distribution(np.array([]), np.array([], dtype=int))}
+        labels = ["ud: no samples, 3 lost", "distribution: no samples"]
+        for range_ns in (None, "auto", (0, 500)):
+            self.assertEqual(labels_of(figures.histogram(empty, "Title", range_ns=range_ns)), labels)
+        self.assertEqual(labels_of(figures.percentiles(empty, "Title")), labels)
+
+    def test_a_surface_has_holes_and_counts_them(self):
+        rows = [(x, y, 10.0 + x + y, 0.0) for x in (8, 16, 32, 64) for y in (1, 2, 4)]
+        table = pd.DataFrame(rows, columns=["x", "y", "z", "lost"])
+        faces = lambda figure: len(figure.axes[0].collections[0].get_facecolor())
+        whole = figures.surface(table, "x", "y", "z", "lost", "Title")
+        self.assertEqual((faces(whole), whole.axes[0].get_title()), (6, ""))
+        for absent in (table[(table.x != 64) | (table.y != 4)], table.assign(z=table.z.where((table.x != 64) | (table.y != 4)))):
+            heights = figures.heights_of(absent, "x", "y", "z")
+            self.assertEqual((heights.shape, int(heights.isna().sum().sum())), ((3, 4), 1))
+            figure = figures.surface(absent, "x", "y", "z", "lost", "Title")
+            self.assertEqual(figure.axes[0].get_title(), "1 of 12 without a value: holes")
+            figure.canvas.draw()
+        # A ladder without two neighbours in both directions: nothing to span a face over.
+        ladder = table[(table.x > 16) == (table.y > 1)].query("y < 4 and x in (8, 32)")
+        self.assertIsNone(figures.surface(ladder, "x", "y", "z", "lost", "Title"))
+
+    def test_a_panel_without_a_surface_is_named(self):
+        rows = [(line, x, y, 5.0, 0.0) for line in ("rc", "ud") for x in (8, 16) for y in (1, 2)]
+        table = pd.DataFrame(rows, columns=["line", "x", "y", "z", "lost"])
+        table.loc[table.line == "ud", "z"] = np.nan
+        figure = figures.surface(table, "x", "y", "z", "lost", "Title", "all the same", panel="line")
+        self.assertIn("too few values for a surface: ud", figure.get_suptitle())
+
+    def test_bins_of_half_decades_hold_their_values(self):
+        for values in ([1000], [1000, 1000], [999], [1, 10], [3.2, 31_000], [100_000, 1_000_000]):
+            edges = figures.half_decades(np.array(values, dtype=float))
+            self.assertGreaterEqual(len(edges), 3, values)
+            self.assertTrue(edges[0] <= min(values) and max(values) < edges[-1], (values, edges))
+            np.testing.assert_allclose(edges[1:] / edges[:-1], 10**0.5)
 
     def test_a_sweep_of_one_setting_has_no_surface(self):
         summary = results.load(SAMPLE / "hca", "hca").summary
