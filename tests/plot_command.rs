@@ -173,19 +173,50 @@ fn figures_of_a_sweep() {
     );
     assert_eq!(data["heights"][0][0]["share"], 0.25);
     let (texts, data) = drawn(&format!("ecdf {run} --only service=rc"), &out);
-    has(&texts, &["8 B, burst 16", "share of messages up to it (%)"]);
+    has(
+        &texts,
+        &[
+            "8 B, burst 16",
+            "64 B, burst 32, 25 lost",
+            "share of received messages up to it (%)",
+        ],
+    );
+    assert_eq!(data["curves"][3]["lost"], 25);
     assert_eq!(
         data["curves"][0]["points"][0],
         serde_json::json!([1000.0, 0.01])
     );
     let (texts, _) = drawn(&format!("percentiles {run} --only service=rc"), &out);
-    has(&texts, &["90 %", "99 %", "percentile"]);
+    has(
+        &texts,
+        &["90 %", "99 %", "percentile", "64 B, burst 32, 25 lost"],
+    );
     let (texts, data) = drawn(
         &format!("time {run} --only service=uc --only burst=16"),
         &out,
     );
-    has(&texts, &["One-way latency over time", "8 B", "64 B"]);
+    has(
+        &texts,
+        &["One-way latency over time", "8 B, 25 lost", "64 B"],
+    );
     assert_eq!(data["clouds"][0]["points"][0], serde_json::json!([0, 3100]));
+
+    // The maximum's share of a distribution is drawn, too.
+    let two: Vec<Option<i64>> = (0..100)
+        .map(|n| Some(if n < 90 { 1000 } else { 1_000_000 }))
+        .collect();
+    let two = hca_run(&folder.path().join("two"), &[("rc", 8, 16, &two)], false);
+    let two = two.join("rc-send-8B-burst16/latency.hgrm");
+    let (texts, data) = drawn(&format!("percentiles {}", two.display()), &out);
+    has(&texts, &["90 %", "99 %"]);
+    let points: Vec<(f64, f64)> =
+        serde_json::from_value(data["curves"][0]["points"].clone()).unwrap();
+    assert_eq!(points[0], (0.0, 1000.0));
+    assert_eq!(points.last().unwrap().0, 0.99);
+    for (share, value) in points {
+        let is = if share <= 0.9 { 1000.0 } else { 1e6 };
+        assert!((value - is).abs() <= 0.001 * is, "{share}: {value}");
+    }
 
     // A point's folder, a distribution, and PNG.
     let point = format!("{run}/rc-send-8B-burst16");
@@ -283,6 +314,42 @@ fn settings_in_a_file_and_what_is_wrong_with_options() {
         &["two points have the same place"],
     );
     refused(&format!("ecdf {run} {to} --order nobody"), 2, &["nobody"]);
+    refused(
+        &format!("surface {run} {to} --metric latency,completion"),
+        2,
+        &["--metric \"latency,completion\"", "a surface is of one"],
+    );
+    refused(
+        &format!("median {run} {to} --metric latency,t_lat"),
+        2,
+        &["\"latency\" and \"t_lat\" are the same"],
+    );
+
+    // Labels of several settings have commas in them.
+    let order = |orders: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hcabench"));
+        command.args(["plot", "ecdf", &run, "--only", "service=rc", "--json"]);
+        command.args(["--out", &out.display().to_string()]);
+        for order in orders {
+            command.args(["--order", order]);
+        }
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", told(&output));
+        let data: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let curves = data["curves"].as_array().unwrap();
+        let label = |curve: &serde_json::Value| curve["label"].as_str().unwrap().to_owned();
+        curves.iter().map(label).collect::<Vec<String>>()
+    };
+    let usual = order(&[]);
+    assert_eq!(usual[0], "8 B, burst 16");
+    let wanted = [
+        "64 B, burst 32",
+        "8 B, burst 32",
+        "8 B, burst 16",
+        "64 B, burst 16",
+    ];
+    assert_eq!(order(&["64 B, burst 32,8 B, burst 32"]), wanted);
+    assert_eq!(order(&["64 B, burst 32", "8 B, burst 32"]), wanted);
 }
 
 #[test]
@@ -382,6 +449,30 @@ fn incomplete_lost_and_lonely_points() {
         output.status.success() && told(&output).contains("has no samples and is not drawn"),
         "{}",
         told(&output)
+    );
+    let (texts, _) = drawn(&format!("median {}", all_lost.display()), &out);
+    has(
+        &texts,
+        &["1 point has no samples and is not drawn: ud-send-8B-burst16"],
+    );
+    let some_lost = hca_run(
+        &folder.path().join("surface"),
+        &[
+            ("ud", 8, 16, &[None; 5]),
+            ("ud", 16, 16, &[Some(7); 3]),
+            ("ud", 8, 32, &[Some(8); 3]),
+            ("ud", 16, 32, &[Some(9), Some(9), Some(9), None]),
+        ],
+        false,
+    );
+    let (texts, data) = drawn(&format!("surface {}", some_lost.display()), &out);
+    has(
+        &texts,
+        &["1 point has no samples: crossed on the ground", "100 %"],
+    );
+    assert_eq!(
+        data["heights"][0][0],
+        serde_json::json!({"value": null, "share": 1.0})
     );
     let first = all_lost.join("ud-send-8B-burst16");
     refused(

@@ -1,6 +1,6 @@
 //! What leaves the program: files, tables and the progress of a sweep.
 //!
-//! Everything here takes results as data and knows the inside of no benchmark. Two rules hold for all of it: a file is
+//! Everything here takes results as data and runs no benchmark. Two rules hold for all of it: a file is
 //! either whole on disk when the call returns, or the folder it lies in is marked as incomplete; and every error names
 //! the operation, the path and the cause.
 //!

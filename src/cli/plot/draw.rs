@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::Made;
 use super::config::{Checked, Range};
 use super::metric::{Column, JUMPS};
-use super::settings::{axis, tick};
+use super::settings::{apart, axis, tick};
 use super::sources::{Source, Sources};
 use crate::cli::UsageError;
 use crate::report::plot::ecdf::{Curve, Ecdf};
@@ -15,9 +15,9 @@ use crate::report::plot::median::{Line, Medians, Middle};
 use crate::report::plot::percentiles::{Percentiles, Tail};
 use crate::report::plot::scale::{Kind, Unit, duration};
 use crate::report::plot::surface::{Height, Surface};
-use crate::report::plot::time::{Cloud, OverTime};
+use crate::report::plot::time::{Cloud, OverTime, Thinned};
 use crate::report::plot::{INCOMPLETE, PlotError, Words};
-use crate::report::read::{Benchmark, Hgrm};
+use crate::report::read::{Benchmark, Hgrm, Point};
 use crate::stats::percentile_of_sorted;
 
 /// What all histograms reach to, so that they can be compared at a glance.
@@ -55,6 +55,20 @@ fn one_metric_label(sources: &Sources) -> &'static str {
     }
 }
 
+/// What there are shares of; where some were lost, it must be said that these are not among them.
+fn samples_in_words(sources: &Sources, lost: bool) -> String {
+    let first = sources.all[0].metric;
+    if sources
+        .all
+        .iter()
+        .any(|source| source.metric.name != first.name)
+    {
+        return "samples".to_owned();
+    }
+    let received = if lost { "received " } else { "" };
+    format!("{received}{}", first.samples)
+}
+
 fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| {
@@ -62,32 +76,45 @@ fn capital(text: &str) -> String {
     })
 }
 
-/// Names first that were asked to be, in that order; the others as they are.
+/// Names first that were asked to be, in that order; the others as they are. A name may hold commas, as those of several
+/// settings do: of the names that are there, the longest that fits is meant.
 fn ordered<T>(
     mut items: Vec<T>,
     label: impl Fn(&T) -> &str,
     settings: &Checked,
 ) -> Result<Vec<T>, UsageError> {
-    let plain = |text: &str| text.trim_end_matches(INCOMPLETE).to_owned();
-    for name in &settings.order {
-        if !items.iter().any(|item| plain(label(item)) == *name) {
-            let names: Vec<String> = items
-                .iter()
-                .map(|item| format!("{:?}", plain(label(item))))
-                .collect();
-            return Err(UsageError(format!(
-                "--order {name:?}: there is no such name, only {}",
-                names.join(", ")
-            )));
+    let plain = |item: &T| label(item).trim_end_matches(INCOMPLETE).to_owned();
+    let names: Vec<String> = items.iter().map(plain).collect();
+    let mut order: Vec<&String> = Vec::new();
+    for list in &settings.order {
+        let mut rest = list.trim();
+        while !rest.is_empty() {
+            let fits = |name: &&String| {
+                let behind = rest.strip_prefix(name.as_str()).map(str::trim_start);
+                !name.is_empty() && behind.is_some_and(|it| it.is_empty() || it.starts_with(','))
+            };
+            let Some(name) = names.iter().filter(fits).max_by_key(|name| name.len()) else {
+                let there: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+                return Err(UsageError(format!(
+                    "--order {rest:?}: there is no such name, only {}",
+                    there.join(", ")
+                )));
+            };
+            order.push(name);
+            rest = rest[name.len()..]
+                .trim_start()
+                .trim_start_matches(',')
+                .trim_start();
         }
     }
-    items.sort_by_key(|item| {
-        settings
-            .order
+    let place = |item: &T| {
+        let name = plain(item);
+        order
             .iter()
-            .position(|name| *name == plain(label(item)))
+            .position(|it| **it == name)
             .unwrap_or(usize::MAX)
-    });
+    };
+    items.sort_by_cached_key(place);
     Ok(items)
 }
 
@@ -170,11 +197,12 @@ pub(super) fn histogram(from: &[PathBuf], settings: &Checked) -> anyhow::Result<
             duration(range.1)
         ));
     }
+    let lost = series.iter().any(|series| series.lost > 0);
     let figure = Histogram {
         words: sources.words(&capital(value), settings),
         value: settings.x_label.clone().unwrap_or_else(|| value.to_owned()),
         share: (settings.y_label.clone())
-            .unwrap_or_else(|| format!("share of {}", sources.all[0].metric.samples)),
+            .unwrap_or_else(|| format!("share of {}", samples_in_words(&sources, lost))),
         range,
         series,
     };
@@ -271,7 +299,11 @@ impl Places {
             both.sort_by(|a, b| a.0.total_cmp(&b.0));
             let values = both
                 .iter()
-                .map(|(number, text)| (*number, tick(name, text)))
+                .map(|(number, text)| {
+                    let others = both.iter().map(|(_, text)| text.as_str());
+                    let words = apart(tick, name, text, others);
+                    (*number, words.unwrap_or_else(|| text.clone()))
+                })
                 .collect();
             return Places {
                 named: false,
@@ -333,14 +365,26 @@ fn value_at(distribution: &Hgrm, share: f64) -> Option<f64> {
         .map(|line| line.value)
 }
 
+/// What is said in the figure and on standard error about points that have no place in it.
 fn without_median(names: &[String]) -> Option<String> {
     match names {
         [] => None,
-        [one] => Some(format!("{one} has no samples and is not drawn")),
+        [one] => Some(format!("1 point has no samples and is not drawn: {one}")),
         [first, others @ ..] => Some(format!(
-            "{first} and {} more points have no samples and are not drawn",
+            "{} points have no samples and are not drawn: {first} and {} more",
+            names.len(),
             others.len()
         )),
+    }
+}
+
+fn warned(words: &mut Words, note: Option<&String>) {
+    if let Some(note) = note {
+        words.warning = if words.warning.is_empty() {
+            note.clone()
+        } else {
+            format!("{note}; {}", words.warning)
+        };
     }
 }
 
@@ -406,6 +450,8 @@ pub(super) fn median(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Mad
     let value = one_metric_label(&sources);
     let mut words = sources.words(&format!("{} by {}", capital(value), axis(&x)), settings);
     words.subtitle = with_note(&words.subtitle, "bars hold the middle 80 %");
+    let note = without_median(&empty);
+    warned(&mut words, note.as_ref());
     let figure = Medians {
         words,
         setting: settings.x_label.clone().unwrap_or_else(|| axis(&x)),
@@ -423,7 +469,7 @@ pub(super) fn median(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Mad
     };
     let drawing = figure.draw(settings.size)?;
     Ok(Made {
-        hints: without_median(&empty).into_iter().collect(),
+        hints: note.into_iter().collect(),
         ..Made::new(figure, drawing)
     })
 }
@@ -443,31 +489,36 @@ type Causes = BTreeMap<String, Vec<(i64, i64)>>;
 fn causes_of(sources: &Sources, most: usize) -> anyhow::Result<Vec<Causes>> {
     let mut found = Vec::new();
     let mut totals: BTreeMap<String, i128> = BTreeMap::new();
-    for source in &sources.all {
-        if !source.has_samples() {
-            return Err(source.nothing_there());
+    let mut rest = &sources.all[..];
+    while let [first, ..] = rest {
+        if !first.has_samples() {
+            return Err(first.nothing_there());
         }
-        let mut causes = Causes::new();
-        let own = source.point.setting("cpu").unwrap_or_default();
-        let wanted = ["cpu", "t_ns", "jump_ns", "cause"];
-        source.point.rows(JUMPS)?.each(&wanted, |cells| {
-            if cells.bytes(0) == own.as_bytes()
-                && let (Some(time), Some(length)) = (cells.integer(1)?, cells.integer(2)?)
-            {
-                let cause = cells.text(3);
-                match causes.get_mut(cause.as_ref()) {
+        // The CPUs of a run stand behind one another, and share a file: it is read once.
+        let file = first.point.file(JUMPS);
+        let of_it = rest
+            .iter()
+            .take_while(|source| source.point.file(JUMPS) == file);
+        let points: Vec<&Point> = of_it.map(|source| &source.point).collect();
+        let mut causes = vec![Causes::new(); points.len()];
+        let wanted = ["t_ns", "jump_ns", "cause"];
+        Point::rows_of(&points, JUMPS)?.each(&wanted, |cells| {
+            if let (Some(time), Some(length)) = (cells.integer(0)?, cells.integer(1)?) {
+                let (cause, own) = (cells.text(2), &mut causes[cells.owner()]);
+                match own.get_mut(cause.as_ref()) {
                     Some(jumps) => jumps.push((time, length)),
                     None => {
-                        causes.insert(cause.into_owned(), vec![(time, length)]);
+                        own.insert(cause.into_owned(), vec![(time, length)]);
                     }
                 }
             }
             Ok(())
         })?;
-        for (cause, jumps) in &causes {
+        for (cause, jumps) in causes.iter().flatten() {
             *totals.entry(cause.clone()).or_default() += total(jumps);
         }
-        found.push(causes);
+        rest = &rest[points.len()..];
+        found.extend(causes);
     }
     if totals.len() > most {
         let mut names: Vec<(String, i128)> = totals.into_iter().collect();
@@ -559,6 +610,13 @@ fn by_cause(sources: &Sources, settings: &Checked) -> anyhow::Result<Made> {
 }
 
 pub(super) fn surface(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
+    if settings.metric.len() > 1 {
+        let named = settings.metric.join(",");
+        return Err(UsageError(format!(
+            "--metric {named:?}: a surface is of one of them, name that only"
+        ))
+        .into());
+    }
     let sources = Sources::open(from, settings, samples_usual)?;
     if sources.benchmark == Benchmark::Clock {
         return Err(UsageError("surface: a clock has no settings to vary".to_owned()).into());
@@ -600,7 +658,7 @@ pub(super) fn surface(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Ma
     let (across, along) = (Places::of(&x, &sources), Places::of(&y, &sources));
     let mut heights: Vec<Vec<Option<Height>>> =
         vec![vec![None; along.texts.len()]; across.texts.len()];
-    let mut empty = Vec::new();
+    let (mut empty, mut without) = (Vec::new(), 0);
     for source in &sources.all {
         let place = |name: &str, places: &Places| {
             source
@@ -612,10 +670,8 @@ pub(super) fn surface(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Ma
             empty.push(source.point.name.clone());
             continue;
         };
-        let Some((value, _)) = middle(source)? else {
-            empty.push(source.point.name.clone());
-            continue;
-        };
+        let value = middle(source)?.map(|(value, _)| value);
+        without += u64::from(value.is_none());
         if heights[column][row].is_some() {
             return Err(UsageError(format!(
                 "two points have {x} {} and {y} {}: name one run only",
@@ -629,8 +685,19 @@ pub(super) fn surface(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Ma
         });
     }
     let value = one_metric_label(&sources);
+    let mut words = sources.words(&format!("Median of {value}"), settings);
+    let note = without_median(&empty);
+    let on_the_ground = match without {
+        0 => None,
+        1 => Some("1 point has no samples: crossed on the ground".to_owned()),
+        more => Some(format!(
+            "{more} points have no samples: crossed on the ground"
+        )),
+    };
+    warned(&mut words, on_the_ground.as_ref());
+    warned(&mut words, note.as_ref());
     let figure = Surface {
-        words: sources.words(&format!("Median of {value}"), settings),
+        words,
         x: (
             settings.x_label.clone().unwrap_or_else(|| axis(&x)),
             texts_of(&across),
@@ -653,7 +720,7 @@ pub(super) fn surface(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Ma
     };
     let drawing = figure.draw(settings.size)?;
     Ok(Made {
-        hints: without_median(&empty).into_iter().collect(),
+        hints: on_the_ground.into_iter().chain(note).collect(),
         ..Made::new(figure, drawing)
     })
 }
@@ -686,14 +753,14 @@ fn bad_share(source: &Source) -> f64 {
 /// Either samples or a distribution, of each source; and of each file that was named instead of a folder.
 enum Known {
     Samples(Vec<i64>),
-    /// Value in nanoseconds and share, ascending.
-    Shares(Vec<(f64, f64)>),
+    /// With the nanoseconds in its unit.
+    Distribution(Hgrm, f64),
 }
 
 struct Drawn {
     words: Words,
     value: String,
-    samples: &'static str,
+    samples: String,
 }
 
 /// What curves are drawn of, one at a time, so that no more than one is in memory; `make` turns it into a curve.
@@ -701,7 +768,7 @@ fn curves<T>(
     from: &[PathBuf],
     settings: &Checked,
     usual: fn(Benchmark) -> &'static [&'static str],
-    mut make: impl FnMut(&str, &Known) -> T,
+    mut make: impl FnMut(&str, &Known, u64) -> T,
 ) -> anyhow::Result<(Drawn, Vec<T>)> {
     let (files, folders): (Vec<PathBuf>, Vec<PathBuf>) =
         from.iter().cloned().partition(|path| is_distribution(path));
@@ -712,8 +779,9 @@ fn curves<T>(
             ..Words::default()
         },
         value: "value".to_owned(),
-        samples: "samples",
+        samples: "samples".to_owned(),
     };
+    let mut any_lost = false;
     if !folders.is_empty() {
         let sources = Sources::open(&folders, settings, usual)?;
         let labels = sources.labels(&[], settings);
@@ -721,20 +789,22 @@ fn curves<T>(
             if nothing_measured(source) && source.distribution()?.is_none() {
                 continue;
             }
-            let known = if source.has_samples() {
-                Known::Samples(source.sorted()?.values)
+            let (known, lost) = if source.has_samples() {
+                let found = source.sorted()?;
+                (Known::Samples(found.values), found.lost)
             } else {
                 let found = source
                     .distribution()?
                     .ok_or_else(|| source.nothing_there())?;
-                Known::Shares(shares_of(&found, 1000.0))
+                (Known::Distribution(found, 1000.0), source.lost_told())
             };
-            made.push(make(&marked(label, source), &known));
+            any_lost |= lost > 0;
+            made.push(make(&marked(label, source), &known, lost));
         }
         let value = one_metric_label(&sources);
         drawn.words = sources.words(&capital(value), settings);
         drawn.value = value.to_owned();
-        drawn.samples = sources.all[0].metric.samples;
+        drawn.samples = samples_in_words(&sources, any_lost);
     } else if let Some(title) = &settings.title {
         drawn.words.title.clone_from(title);
     }
@@ -753,7 +823,8 @@ fn curves<T>(
         let label = settings.labels.get(&label).cloned().unwrap_or(label);
         made.push(make(
             &label,
-            &Known::Shares(shares_of(&found, settings.nanoseconds_per_unit)),
+            &Known::Distribution(found, settings.nanoseconds_per_unit),
+            0,
         ));
     }
     Ok((drawn, made))
@@ -777,12 +848,16 @@ fn shares_of(distribution: &Hgrm, nanoseconds_per_unit: f64) -> Vec<(f64, f64)> 
 }
 
 pub(super) fn ecdf(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
-    let (drawn, made) = curves(from, settings, samples_usual, |label, known| match known {
-        Known::Samples(sorted) => Curve::of_sorted(label, sorted),
-        Known::Shares(points) => Curve {
-            label: label.to_owned(),
-            points: points.clone(),
-        },
+    let (drawn, made) = curves(from, settings, samples_usual, |label, known, lost| {
+        let curve = match known {
+            Known::Samples(sorted) => Curve::of_sorted(label, sorted),
+            Known::Distribution(found, unit) => Curve {
+                label: label.to_owned(),
+                lost,
+                points: shares_of(found, *unit),
+            },
+        };
+        Curve { lost, ..curve }
     })?;
     let figure = Ecdf {
         words: drawn.words,
@@ -806,18 +881,16 @@ fn tails_usual(benchmark: Benchmark) -> &'static [&'static str] {
 }
 
 pub(super) fn percentiles(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
-    let (drawn, made) = curves(from, settings, tails_usual, |label, known| match known {
-        Known::Samples(sorted) => Tail::of_sorted(label, sorted),
-        Known::Shares(points) => {
-            // The last is the maximum, which is no percentile.
-            let below = points.iter().filter(|(_, share)| *share < 1.0);
-            let mut points: Vec<(f64, f64)> = below.map(|&(value, share)| (share, value)).collect();
-            points.extend(points.is_empty().then(|| known_single(known)).flatten());
-            Tail {
+    let (drawn, made) = curves(from, settings, tails_usual, |label, known, lost| {
+        let tail = match known {
+            Known::Samples(sorted) => Tail::of_sorted(label, sorted),
+            Known::Distribution(found, unit) => Tail {
                 label: label.to_owned(),
-                points,
-            }
-        }
+                lost,
+                points: tail_of(found, *unit),
+            },
+        };
+        Tail { lost, ..tail }
     })?;
     let figure = Percentiles {
         words: drawn.words,
@@ -831,12 +904,24 @@ pub(super) fn percentiles(from: &[PathBuf], settings: &Checked) -> anyhow::Resul
     Ok(Made::new(figure, drawing))
 }
 
-/// A distribution of one value only.
-fn known_single(known: &Known) -> Option<(f64, f64)> {
-    match known {
-        Known::Shares(points) => points.first().map(|&(value, _)| (0.0, value)),
-        Known::Samples(_) => None,
+/// Shares below 1, ascending, and the value at each. A line's value is that at its percentile, and up to its count; the
+/// maximum is the value of all shares behind the last line's, up to the last sample but none.
+fn tail_of(distribution: &Hgrm, nanoseconds_per_unit: f64) -> Vec<(f64, f64)> {
+    let total = distribution.total.max(1) as f64;
+    let mut points: Vec<(f64, f64)> = Vec::new();
+    let mut add = |share: f64, value: f64| {
+        if share < 1.0 && points.last().is_none_or(|last| last.0 < share) {
+            points.push((share, value * nanoseconds_per_unit));
+        }
+    };
+    for line in &distribution.lines {
+        add(line.quantile, line.value);
+        add(line.count as f64 / total, line.value);
     }
+    if let Some(last) = distribution.lines.last() {
+        add(1.0 - 1.0 / total, last.value);
+    }
+    points
 }
 
 pub(super) fn time(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
@@ -849,6 +934,7 @@ pub(super) fn time(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made>
                 Some(cloud) => cloud.points.extend(points),
                 None => clouds.push(Cloud {
                     label: cause,
+                    lost: 0,
                     points,
                 }),
             }
@@ -864,7 +950,7 @@ pub(super) fn time(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made>
         if !source.has_samples() {
             return Err(source.nothing_there());
         }
-        let mut points = over_time(source)?;
+        let (mut points, lost) = over_time(source, settings)?;
         // Points were measured one after another: each begins at zero.
         let begin = points.iter().map(|point| point.0).min().unwrap_or(0);
         for point in &mut points {
@@ -872,6 +958,7 @@ pub(super) fn time(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made>
         }
         clouds.push(Cloud {
             label: marked(label, source),
+            lost,
             points,
         });
     }
@@ -905,14 +992,14 @@ pub(super) fn time(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made>
     Ok(Made::new(figure, drawing))
 }
 
-/// Time and value of each sample.
-fn over_time(source: &Source) -> anyhow::Result<Vec<(i64, i64)>> {
+/// Time and value of each sample, but for those that nobody could see beside the others; and how many were lost.
+fn over_time(source: &Source, settings: &Checked) -> anyhow::Result<(Vec<(i64, i64)>, u64)> {
     let (file, columns) = match source.metric.column {
         Column::One(file, column) => (file, vec![source.metric.time, column]),
         Column::Between(file, from, to) => (file, vec![source.metric.time, from, to]),
         Column::None => return Err(source.nothing_there()),
     };
-    let mut points = Vec::new();
+    let (mut points, mut lost) = (Thinned::new(settings.size, settings.range.given()), 0);
     source.point.rows(file)?.each(&columns, |cells| {
         let value = match columns.len() {
             2 => cells.integer(1)?,
@@ -921,8 +1008,12 @@ fn over_time(source: &Source) -> anyhow::Result<Vec<(i64, i64)>> {
                 .zip(cells.integer(2)?)
                 .map(|(from, to)| to.saturating_sub(from)),
         };
-        points.extend(cells.integer(0)?.zip(value));
+        match (cells.integer(0)?, value) {
+            (Some(time), Some(value)) => points.push((time, value)),
+            (_, None) if source.metric.may_be_lost => lost += 1,
+            _ => {}
+        }
         Ok(())
     })?;
-    Ok(points)
+    Ok((points.into_points(), lost))
 }

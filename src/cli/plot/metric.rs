@@ -161,6 +161,15 @@ impl Metric {
                     ))
                 })
         };
+        let known = |name: &String| own().find(|it| it.name == name || it.alias == name);
+        for (place, name) in names.iter().enumerate() {
+            let same = |other: &&String| known(name).is_some() && known(other) == known(name);
+            if let Some(other) = names[..place].iter().find(same) {
+                return Err(UsageError(format!(
+                    "--metric: {other:?} and {name:?} are the same, name it once"
+                )));
+            }
+        }
         if names.is_empty() {
             usual.iter().map(|name| found(name)).collect()
         } else {

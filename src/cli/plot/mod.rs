@@ -85,9 +85,9 @@ struct Common {
     #[arg(long, value_name = "OLD=NEW", help_heading = "Looks")]
     label: Vec<String>,
 
-    /// Order of the legend, by names as they are shown; those not named follow
+    /// Order of the legend, by names as they are shown, commas in them too; those not named follow; may be repeated
     #[arg(long, value_name = "LIST", help_heading = "Looks")]
-    order: Option<String>,
+    order: Vec<String>,
 
     /// Settings of the figure in JSON, instead of plot.json in the first folder
     #[arg(long, value_name = "FILE", help_heading = "Looks")]

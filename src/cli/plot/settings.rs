@@ -45,6 +45,24 @@ pub(super) fn in_words(name: &str, text: &str) -> String {
     }
 }
 
+/// Whether two texts of a setting are different settings: not the same number in other digits.
+fn differ(one: &str, two: &str) -> bool {
+    let number = |text: &str| text.parse::<f64>().ok();
+    one != two && (number(one).is_none() || number(one) != number(two))
+}
+
+/// A setting in the words that `of` makes; or as it stands in the file, where another of its texts would read the same.
+pub(super) fn apart<'a>(
+    of: impl Fn(&str, &str) -> String,
+    name: &str,
+    text: &str,
+    others: impl IntoIterator<Item = &'a str>,
+) -> Option<String> {
+    let words = of(name, text);
+    let mistaken = |other: &str| differ(text, other) && of(name, other) == words;
+    (!others.into_iter().any(mistaken)).then_some(words)
+}
+
 /// The value of a setting on an axis.
 pub(super) fn tick(name: &str, text: &str) -> String {
     let number: Option<f64> = text.parse().ok();
@@ -84,6 +102,19 @@ fn words_of(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_differs_is_not_rounded_to_the_same_word() {
+        let texts = ["1000100.000", "1000200.000", "2000000.000"];
+        let told = |name, text| apart(in_words, name, text, texts);
+        assert_eq!(told("rate_per_s", texts[2]), Some("2.00 M/s".to_owned()));
+        assert_eq!(told("rate_per_s", texts[0]), None);
+        // The same number, written otherwise.
+        assert_eq!(
+            apart(tick, "pause_ns", "50", ["50", "50.0"]),
+            Some("50 ns".to_owned())
+        );
+    }
 
     #[test]
     fn settings_read_as_people_say_them() {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::config::Checked;
 use super::metric::{Column, Metric};
-use super::settings::{in_words, is_told};
+use super::settings::{apart, in_words, is_told};
 use crate::cli::UsageError;
 use crate::report::plot::{INCOMPLETE, Words};
 use crate::report::read::{Benchmark, Hgrm, Point, ReadError, Run};
@@ -130,6 +130,13 @@ impl Sources {
             .collect()
     }
 
+    /// The texts that a setting has.
+    fn texts<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.all
+            .iter()
+            .filter_map(|source| source.point.setting(name))
+    }
+
     /// Whether the points are those of a load curve, of which the rate follows from the share of saturation.
     fn is_curve(&self) -> bool {
         let share = |source: &Source| {
@@ -160,7 +167,8 @@ impl Sources {
                     .setting(name)
                     .filter(|text| is_told(name, text))
                 {
-                    parts.push(in_words(name, text));
+                    let words = apart(in_words, name, text, self.texts(name));
+                    parts.push(words.unwrap_or_else(|| format!("{name} {text}")));
                 }
             }
             if metrics.len() > 1 {
@@ -316,6 +324,17 @@ impl Source {
             values,
             lost: if self.metric.may_be_lost { missing } else { 0 },
         })
+    }
+
+    /// How many messages were lost, by the summary or the settings.
+    pub fn lost_told(&self) -> u64 {
+        if !self.metric.may_be_lost {
+            return 0;
+        }
+        match &self.point.row {
+            Some(row) => row.count("messages_lost").unwrap_or(0),
+            None => self.point.document["counts"]["lost"].as_u64().unwrap_or(0),
+        }
     }
 
     /// Whether its samples are there, one by one.

@@ -278,15 +278,9 @@ fn a_file_that_lost_rows_is_an_error() {
     let cut = text.trim_end().rfind('\n').unwrap() + 1;
     fs::write(&file, &text[..cut]).unwrap();
     let error = compare(&base, &base, &request()).unwrap_err();
+    let error = error.to_string();
     assert!(
-        matches!(
-            error,
-            CompareError::Rows {
-                found: 1999,
-                told: 2000,
-                ..
-            }
-        ),
+        error.contains("messages.csv") && error.contains("1999 rows") && error.contains("of 2000"),
         "{error}"
     );
 }

@@ -13,6 +13,8 @@ use super::scale::{Axis, Kind, Unit};
 pub struct Curve {
     /// What it is called.
     pub label: String,
+    /// Messages that were lost, and are not among the samples, where that is known.
+    pub lost: u64,
     /// Value and share of the samples up to it (0 to 1), both ascending.
     pub points: Vec<(f64, f64)>,
 }
@@ -38,6 +40,7 @@ impl Curve {
         }
         Curve {
             label: label.to_owned(),
+            lost: 0,
             points,
         }
     }
@@ -105,7 +108,11 @@ impl Ecdf {
             &self.words,
             x,
             y,
-            &entries(self.curves.iter().map(|curve| &curve.label)),
+            &entries(
+                self.curves
+                    .iter()
+                    .map(|curve| with_lost(&curve.label, curve.lost)),
+            ),
         )?;
         for (number, curve) in self.curves.iter().enumerate() {
             let mut steps: Vec<(f64, f64)> = Vec::with_capacity(2 * curve.points.len());
@@ -126,12 +133,21 @@ impl Ecdf {
     }
 }
 
+/// A label, and how many messages were lost, if any.
+pub(super) fn with_lost(label: &str, lost: u64) -> String {
+    match (label, lost) {
+        (_, 0) => label.to_owned(),
+        ("", _) => format!("{lost} lost"),
+        _ => format!("{label}, {lost} lost"),
+    }
+}
+
 /// A legend of lines; of a single one without a name, none.
-pub(super) fn entries<'a>(labels: impl Iterator<Item = &'a String>) -> Vec<Entry> {
+pub(super) fn entries(labels: impl Iterator<Item = String>) -> Vec<Entry> {
     let entries: Vec<Entry> = labels
         .enumerate()
         .map(|(number, label)| Entry {
-            label: label.clone(),
+            label,
             look: look(number),
             sign: Sign::Line,
         })

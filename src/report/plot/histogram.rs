@@ -230,19 +230,25 @@ impl Histogram {
     }
 
     /// What the box says: a head, then a line for each distribution.
-    fn rows(&self) -> Vec<(Option<Look>, [String; 2])> {
-        let limit = duration(self.range.1);
-        let mut rows = vec![(None, [format!("above {limit}"), "max".to_owned()])];
+    fn rows(&self) -> Vec<(Option<Look>, Vec<String>)> {
+        let (low, high) = (duration(self.range.0), duration(self.range.1));
+        let below = self.series.iter().any(|series| series.below > 0);
+        let mut head = vec![format!("above {high}"), "max".to_owned()];
+        if below {
+            head.insert(0, format!("below {low}"));
+        }
+        let mut rows = vec![(None, head)];
         for (number, series) in self.series.iter().enumerate() {
             let Some(max) = series.max else { continue };
             let look = (self.series.len() > 1).then(|| look(number));
-            rows.push((
-                look,
-                [
-                    share_in_words(series.above, series.total),
-                    duration(max as f64),
-                ],
-            ));
+            let mut cells = vec![
+                share_in_words(series.above, series.total),
+                duration(max as f64),
+            ];
+            if below {
+                cells.insert(0, share_in_words(series.below, series.total));
+            }
+            rows.push((look, cells));
         }
         rows
     }
@@ -264,7 +270,8 @@ pub(super) fn share_in_words(part: u64, of: u64) -> String {
 const SIGN: f64 = 22.0;
 const GAP: f64 = 14.0;
 
-fn columns(rows: &[(Option<Look>, [String; 2])]) -> [f64; 3] {
+/// The width of the signs, and of each column.
+fn columns(rows: &[(Option<Look>, Vec<String>)]) -> (f64, Vec<f64>) {
     let sign = if rows.iter().any(|(look, _)| look.is_some()) {
         SIGN
     } else {
@@ -275,13 +282,15 @@ fn columns(rows: &[(Option<Look>, [String; 2])]) -> [f64; 3] {
             .map(|(_, cells)| font::width(&cells[column], BOX_EM))
             .fold(0.0, f64::max)
     };
-    [sign, widest(0), widest(1)]
+    let count = rows.first().map_or(0, |(_, cells)| cells.len());
+    (sign, (0..count).map(widest).collect())
 }
 
-fn box_size(rows: &[(Option<Look>, [String; 2])]) -> (f64, f64) {
-    let [sign, first, second] = columns(rows);
+fn box_size(rows: &[(Option<Look>, Vec<String>)]) -> (f64, f64) {
+    let (sign, widths) = columns(rows);
+    let gaps = GAP * widths.len().saturating_sub(1) as f64;
     (
-        sign + first + GAP + second + 16.0,
+        sign + widths.iter().sum::<f64>() + gaps + 16.0,
         rows.len() as f64 * BOX_LINE + 10.0,
     )
 }
@@ -289,7 +298,7 @@ fn box_size(rows: &[(Option<Look>, [String; 2])]) -> (f64, f64) {
 fn draw_box(
     drawing: &mut Drawing,
     plot: &Plot,
-    rows: &[(Option<Look>, [String; 2])],
+    rows: &[(Option<Look>, Vec<String>)],
     (width, height): (f64, f64),
     on_the_left: bool,
 ) {
@@ -311,7 +320,7 @@ fn draw_box(
         0.8,
         Colour::FAINT_INK,
     );
-    let [sign, first, second] = columns(rows);
+    let (sign, widths) = columns(rows);
     for (number, (look, cells)) in rows.iter().enumerate() {
         let y = top + 5.0 + (number as f64 + 0.5) * BOX_LINE;
         if let Some(look) = look {
@@ -334,25 +343,16 @@ fn draw_box(
                 look.colour,
             );
         }
-        let end = left + 8.0 + sign + first;
         let colour = if number == 0 {
             Colour::FAINT_INK
         } else {
             Colour::INK
         };
-        drawing.text(
-            (end, y + 0.36 * BOX_EM),
-            &cells[0],
-            BOX_EM,
-            Anchor::End,
-            colour,
-        );
-        drawing.text(
-            (end + GAP + second, y + 0.36 * BOX_EM),
-            &cells[1],
-            BOX_EM,
-            Anchor::End,
-            colour,
-        );
+        let mut end = left + 8.0 + sign - GAP;
+        for (cell, width) in cells.iter().zip(&widths) {
+            end += GAP + width;
+            let at = (end, y + 0.36 * BOX_EM);
+            drawing.text(at, cell, BOX_EM, Anchor::End, colour);
+        }
     }
 }

@@ -131,10 +131,14 @@ impl Medians {
                     drawing.line((end.0 - 3.5, end.1), (end.0 + 3.5, end.1), 1.2, look.colour);
                 }
             }
+            // On an axis of numbers a median stands at its number, and only its bar beside those of the others.
             let medians: Vec<(f64, f64)> = line
                 .middles
                 .iter()
-                .map(|middle| place(middle.x, middle.median))
+                .map(|middle| match self.named {
+                    true => place(middle.x, middle.median),
+                    false => plot.at(middle.x, middle.median),
+                })
                 .collect();
             if !self.named {
                 plot.curve(&mut drawing, &medians, &look, 1.8);

@@ -131,12 +131,11 @@ mod tests {
             for other in 0..number {
                 let (one, two) = (look(number), look(other));
                 let lighter = (one.colour.lightness() - two.colour.lightness()).abs();
-                let apart = lighter > 20.0 || (one.dashes != two.dashes && one.mark != two.mark);
+                let apart = lighter > 20.0 || one.dashes != two.dashes || one.mark != two.mark;
+                assert!(apart, "{number} and {other} are the same in grey");
                 assert!(
-                    apart
-                        || one.colour != two.colour
-                            && (one.mark, one.dashes) != (two.mark, two.dashes),
-                    "{number} and {other}"
+                    one.colour != two.colour || one.dashes != two.dashes && one.mark != two.mark,
+                    "{number} and {other} of the same colour"
                 );
                 assert_ne!(one, two);
             }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::PlotError;
 use super::drawing::Drawing;
-use super::ecdf::entries;
+use super::ecdf::{entries, with_lost};
 use super::frame::{Words, frame};
 use super::palette::{MOST_SERIES, look};
 use super::scale::{Axis, Kind, Unit};
@@ -15,6 +15,8 @@ use crate::stats::percentile_of_sorted;
 pub struct Tail {
     /// What it is called.
     pub label: String,
+    /// Messages that were lost, and are not among the samples, where that is known.
+    pub lost: u64,
     /// Share of the samples (0 to below 1) and the value up to which they are, both ascending.
     pub points: Vec<(f64, f64)>,
 }
@@ -33,6 +35,7 @@ impl Tail {
         });
         Tail {
             label: label.to_owned(),
+            lost: 0,
             points: points.collect(),
         }
     }
@@ -136,7 +139,11 @@ impl Percentiles {
             &self.words,
             x,
             y,
-            &entries(self.curves.iter().map(|curve| &curve.label)),
+            &entries(
+                self.curves
+                    .iter()
+                    .map(|curve| with_lost(&curve.label, curve.lost)),
+            ),
         )?;
         for (number, curve) in self.curves.iter().enumerate() {
             let places: Vec<(f64, f64)> = curve

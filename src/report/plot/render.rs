@@ -19,6 +19,8 @@ pub const PIXELS_PER_UNIT: u32 = 2;
 const SVG_GRID: u32 = 10;
 /// A PNG is drawn larger and made smaller, which smooths what the backend does not.
 const SMOOTHING: u32 = 2;
+/// Unless that takes more pixels than these: 192 MB. There is little to smooth in a figure of so many.
+const MOST_PIXELS: u64 = 1 << 26;
 
 /// How a figure leaves the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,23 +97,30 @@ pub fn png(drawing: &Drawing) -> Result<Vec<u8>, PlotError> {
         drawing.width as u32 * PIXELS_PER_UNIT,
         drawing.height as u32 * PIXELS_PER_UNIT,
     );
-    let large = (width * SMOOTHING, height * SMOOTHING);
+    let area = u64::from(width) * u64::from(height);
+    let smoothing = if area * u64::from(SMOOTHING.pow(2)) <= MOST_PIXELS {
+        SMOOTHING
+    } else {
+        1
+    };
+    let large = (width * smoothing, height * smoothing);
     let mut pixels = vec![255_u8; large.0 as usize * large.1 as usize * 3];
     {
         let mut backend = BitMapBackend::with_buffer(&mut pixels, large);
         render(
             drawing,
             &mut backend,
-            f64::from(PIXELS_PER_UNIT * SMOOTHING),
+            f64::from(PIXELS_PER_UNIT * smoothing),
             false,
         )?;
         backend.present().map_err(failed)?;
     }
-    let smooth = shrink(
-        &pixels,
-        (width as usize, height as usize),
-        SMOOTHING as usize,
-    );
+    let smooth = if smoothing > 1 {
+        let size = (width as usize, height as usize);
+        shrink(&pixels, size, smoothing as usize)
+    } else {
+        pixels
+    };
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, width, height);
     encoder.set_color(png::ColorType::Rgb);

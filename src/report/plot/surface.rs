@@ -14,8 +14,8 @@ use super::scale::{Axis, Kind, Unit};
 /// What was measured at a pair of settings.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Height {
-    /// The median.
-    pub value: f64,
+    /// The median; `None` without samples, such as when all messages were lost.
+    pub value: Option<f64>,
     /// The share that is shown as colour, 0 to 1.
     pub share: f64,
 }
@@ -94,13 +94,12 @@ impl Surface {
             });
         }
         let heights = || self.heights.iter().flatten().flatten();
-        if heights().next().is_none() {
+        let values = || heights().filter_map(|it| it.value);
+        if values().next().is_none() {
             return Err(PlotError::Nothing("no point has a median".to_owned()));
         }
-        let lowest = heights().map(|it| it.value).fold(f64::INFINITY, f64::min);
-        let highest = heights()
-            .map(|it| it.value)
-            .fold(f64::NEG_INFINITY, f64::max);
+        let lowest = values().fold(f64::INFINITY, f64::min);
+        let highest = values().fold(f64::NEG_INFINITY, f64::max);
         let worst = heights().map(|it| it.share).fold(0.0, f64::max);
         let wide = lowest > 0.0 && highest / lowest > 30.0;
         let kind = self
@@ -133,6 +132,7 @@ impl Surface {
 
         self.walls(&mut drawing, &view, &z);
         self.pieces(&mut drawing, &view, &z, worst);
+        self.without_samples(&mut drawing, &view, worst);
         self.bar(&mut drawing, worst, top);
         Ok(drawing)
     }
@@ -284,7 +284,7 @@ impl Surface {
         let place = |column: usize, row: usize| -> Option<((f64, f64), f64, f64)> {
             let height = self.heights[column][row]?;
             let (x, y) = (self.across(column), self.along(row));
-            let up = z.share(height.value).clamp(0.0, 1.0);
+            let up = z.share(height.value?).clamp(0.0, 1.0);
             Some((view.at(x, y, up), height.share, View::away(x, y)))
         };
         let colour = |share: f64| heat(if worst > 0.0 { share / worst } else { 0.0 });
@@ -336,6 +336,34 @@ impl Surface {
         }
         for (_, at, share) in points {
             point(drawing, at, share);
+        }
+    }
+
+    /// Points without samples have no height: they are crossed squares on the ground, over all else, for they are the worst.
+    fn without_samples(&self, drawing: &mut Drawing, view: &View, worst: f64) {
+        const SIDE: f64 = 5.0;
+        for (column, heights) in self.heights.iter().enumerate() {
+            for (row, height) in heights.iter().enumerate() {
+                let Some(height) = height.filter(|height| height.value.is_none()) else {
+                    continue;
+                };
+                let (x, y) = view.at(self.across(column), self.along(row), 0.0);
+                let [left, top, right, bottom] = [x - SIDE, y - SIDE, x + SIDE, y + SIDE];
+                let share = if worst > 0.0 {
+                    height.share / worst
+                } else {
+                    0.0
+                };
+                drawing.rectangle(left, top, right, bottom, heat(share));
+                drawing.outline([left, top, right, bottom], 1.2, Colour::INK);
+                let cross = if share > 0.5 {
+                    Colour::WHITE
+                } else {
+                    Colour::INK
+                };
+                drawing.line((left, top), (right, bottom), 1.2, cross);
+                drawing.line((left, bottom), (right, top), 1.2, cross);
+            }
         }
     }
 

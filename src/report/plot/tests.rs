@@ -1,9 +1,12 @@
 //! What is drawn: the data, the places of texts, and that what leaves the program can be read by others.
 
-use super::drawing::{Shape, Text};
+use std::collections::HashSet;
+
+use super::drawing::{Colour, Shape, Text};
 use super::ecdf::{Curve, Ecdf};
 use super::histogram::{Distribution, Histogram};
 use super::median::{Line, Medians, Middle};
+use super::palette::heat;
 use super::percentiles::{Percentiles, Tail};
 use super::scale::{Kind, Unit};
 use super::surface::{Height, Surface};
@@ -96,7 +99,7 @@ fn surface(worst: f64) -> Surface {
     let height = |x: usize, y: usize| {
         let hole = x == 3 && y == 2;
         (!hole).then_some(Height {
-            value: 20_000.0 + 4000.0 * (x * y) as f64,
+            value: Some(20_000.0 + 4000.0 * (x * y) as f64),
             share: worst * (x + y) as f64 / 10.0,
         })
     };
@@ -155,6 +158,7 @@ fn percentiles(sets: &[Vec<i64>]) -> Percentiles {
 fn over_time(sets: &[Vec<i64>]) -> OverTime {
     let cloud = |(number, values): (usize, &Vec<i64>)| Cloud {
         label: format!("cause {number}"),
+        lost: 0,
         points: values
             .iter()
             .enumerate()
@@ -469,7 +473,125 @@ fn the_surface_is_darker_where_more_was_lost_and_hides_what_is_behind() {
     );
 }
 
-use super::drawing::Colour;
+/// The lightness of the shapes that are squares of this side.
+fn squares(drawing: &Drawing, side: f64) -> Vec<f64> {
+    let of = |shape: &Shape| match shape {
+        Shape::Area { points, colour } if points.len() == 4 => {
+            let wide = points[2].0 - points[0].0;
+            let high = points[2].1 - points[0].1;
+            ((wide - side).abs() < 1e-6 && (high - side).abs() < 1e-6).then(|| colour.lightness())
+        }
+        _ => None,
+    };
+    drawing.shapes.iter().filter_map(of).collect()
+}
+
+#[test]
+fn what_lost_everything_is_on_the_surface_and_in_its_scale() {
+    let mut figure = surface(0.1);
+    assert!(squares(&figure.draw(DEFAULT_SIZE).unwrap(), 10.0).is_empty());
+    figure.heights[1][1] = Some(Height {
+        value: None,
+        share: 1.0,
+    });
+    let drawing = figure.draw(DEFAULT_SIZE).unwrap();
+    assert_eq!(squares(&drawing, 10.0), [heat(1.0).lightness()]);
+    // The scale reaches to what was worst.
+    assert!(drawing.texts().any(|text| text.text == "100 %"));
+    for height in figure.heights.iter_mut().flatten().flatten() {
+        height.value = None;
+    }
+    assert!(matches!(
+        figure.draw(DEFAULT_SIZE),
+        Err(PlotError::Nothing(_))
+    ));
+}
+
+#[test]
+fn lost_messages_stand_in_the_legend_of_curves_and_clouds() {
+    let sets = [vec![1, 2, 3]];
+    let mut figures = (ecdf(&sets), percentiles(&sets), over_time(&sets));
+    figures.0.curves[0].lost = 19;
+    figures.1.curves[0].lost = 19;
+    figures.2.clouds[0].lost = 19;
+    for (drawing, entry) in [
+        (figures.0.draw(DEFAULT_SIZE), "set 0, 19 lost"),
+        (figures.1.draw(DEFAULT_SIZE), "set 0, 19 lost"),
+        (figures.2.draw(DEFAULT_SIZE), "cause 0, 19 lost"),
+    ] {
+        let drawing = drawing.unwrap();
+        assert!(drawing.texts().any(|text| text.text == entry), "{entry}");
+    }
+}
+
+#[test]
+fn samples_below_the_range_are_told() {
+    let texts = |range| {
+        let figure = histogram(&[vec![100, 5000, 6000, 20_000]], range);
+        let drawing = figure.draw(DEFAULT_SIZE).unwrap();
+        drawing
+            .texts()
+            .map(|text| text.text.clone())
+            .collect::<Vec<String>>()
+    };
+    let told = texts((1000.0, 6000.0));
+    for wanted in ["below 1 µs", "above 6 µs", "25.0 %"] {
+        assert!(told.iter().any(|text| text == wanted), "{wanted}: {told:?}");
+    }
+    let told = texts((0.0, 6000.0));
+    assert!(
+        !told.iter().any(|text| text.starts_with("below")),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn medians_on_an_axis_of_numbers_stand_at_their_number() {
+    let mut figure = medians(3, false);
+    for line in &mut figure.lines {
+        line.middles.retain(|middle| middle.x == figure.ticks[0].0);
+    }
+    let drawing = figure.draw(DEFAULT_SIZE).unwrap();
+    let under_marks: Vec<f64> = drawing
+        .shapes
+        .iter()
+        .filter_map(|shape| match shape {
+            Shape::Dot { at, radius, .. } if *radius == 5.4 => Some(at.0),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(under_marks.len(), 3);
+    assert!(
+        under_marks
+            .iter()
+            .all(|x| (x - under_marks[0]).abs() < 1e-9),
+        "{under_marks:?}"
+    );
+}
+
+#[test]
+fn points_are_thinned_to_what_can_be_seen_and_keep_their_extremes() {
+    let mut thinned = time::Thinned::new(DEFAULT_SIZE, None);
+    let count = 3 * time::Thinned::KEPT as i64;
+    let value = |at: i64| match at {
+        700_000 => 90_000_000,
+        900_000 => -5,
+        _ => 1000 + at * 7919 % 5000,
+    };
+    for at in 0..count {
+        thinned.push((at, value(at)));
+    }
+    let points = thinned.into_points();
+    assert!(points.len() < 2 * time::Thinned::KEPT, "{}", points.len());
+    assert!(points.iter().all(|&(at, found)| found == value(at)));
+    for at in [0, 700_000, 900_000] {
+        assert!(points.contains(&(at, value(at))), "{at}");
+    }
+    assert!(points.last().unwrap().0 > count - 1000);
+    // All of the time has points, in steps of two units of the drawing.
+    let columns: HashSet<i64> = points.iter().map(|point| point.0 * 450 / count).collect();
+    assert_eq!(columns.len(), 450);
+}
 
 #[test]
 fn odd_data_is_drawn_or_told_and_never_breaks() {

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::PlotError;
 use super::drawing::Drawing;
+use super::ecdf::with_lost;
 use super::frame::{Entry, Sign, Words, frame};
 use super::palette::{MOST_SERIES, look};
 use super::scale::{Axis, Kind, Unit};
@@ -15,7 +16,9 @@ use super::scale::{Axis, Kind, Unit};
 pub struct Cloud {
     /// What it is called.
     pub label: String,
-    /// Time and value, both in nanoseconds.
+    /// Messages that were lost, and are not among the samples, where that is known.
+    pub lost: u64,
+    /// Time and value, both in nanoseconds; of many, those that can be told apart.
     pub points: Vec<(i64, i64)>,
 }
 
@@ -38,6 +41,82 @@ pub struct OverTime {
 
 /// Marks nearer than this to one of their kind that is drawn already are left out: nobody could see them.
 const GRAIN: f64 = 1.5;
+
+/// Samples over time, of which so many are kept as the figure can show: a file of millions would not fit into memory.
+#[derive(Debug, Clone)]
+pub struct Thinned {
+    points: Vec<(i64, i64)>,
+    /// Cells of the grid that hold one of each other's points.
+    cells: (f64, f64),
+    range: Option<(f64, f64)>,
+    limit: usize,
+}
+
+impl Thinned {
+    /// As many points as are kept in any case.
+    pub const KEPT: usize = 1 << 20;
+
+    /// For a figure of this size and range of values, if one was asked for.
+    pub fn new(size: (u32, u32), range: Option<(f64, f64)>) -> Self {
+        Thinned {
+            points: Vec::new(),
+            cells: (f64::from(size.0) / GRAIN, f64::from(size.1) / GRAIN),
+            range,
+            limit: Self::KEPT,
+        }
+    }
+
+    /// Adds time and value.
+    pub fn push(&mut self, point: (i64, i64)) {
+        if self.points.len() == self.limit {
+            self.thin();
+            // No more than the grid has cells, however many there are.
+            self.limit = Self::KEPT.max(2 * self.points.len());
+            self.points.reserve_exact(self.limit - self.points.len());
+        }
+        self.points.push(point);
+    }
+
+    /// The points, in the order in which they came.
+    pub fn into_points(self) -> Vec<(i64, i64)> {
+        self.points
+    }
+
+    /// Leaves one point of each cell, and the extremes, from which the axes follow. A cell is as large as a mark's grain
+    /// both on a linear scale and on a logarithmic one.
+    fn thin(&mut self) {
+        let ends = |of: fn(&(i64, i64)) -> i64| {
+            let all = || self.points.iter().map(of);
+            (all().min().unwrap_or(0), all().max().unwrap_or(0))
+        };
+        let (times, values) = (ends(|point| point.0), ends(|point| point.1));
+        let (low, high) = self
+            .range
+            .unwrap_or((values.0.min(0) as f64, values.1 as f64));
+        let cell = |value: f64, low: f64, high: f64, cells: f64| {
+            ((value - low) / (high - low).max(1.0) * cells) as i32
+        };
+        let (across, along) = self.cells;
+        let mut seen = HashSet::with_capacity(self.points.len() / 2);
+        self.points.retain(|&(time, value)| {
+            // 64 cells to each factor of two.
+            let ratio = (value as f64).to_bits() >> 46;
+            let extreme = (
+                time == times.0,
+                time == times.1,
+                value == values.0,
+                value == values.1,
+            );
+            let outside = (value as f64) < low || value as f64 > high;
+            seen.insert((
+                cell(time as f64, times.0 as f64, times.1 as f64, across),
+                cell((value as f64).clamp(low, high), low, high, along),
+                if outside { 0 } else { ratio },
+                extreme,
+            ))
+        });
+    }
+}
 
 impl OverTime {
     /// Draws it.
@@ -78,7 +157,7 @@ impl OverTime {
             .iter()
             .enumerate()
             .map(|(number, cloud)| Entry {
-                label: cloud.label.clone(),
+                label: with_lost(&cloud.label, cloud.lost),
                 look: look(number),
                 sign: Sign::Mark,
             })

@@ -1,6 +1,7 @@
 //! Reading results back: a folder that a benchmark wrote, as data.
 //!
-//! Everything here goes by what the benchmarks' files have in common and knows the inside of none: a run has a
+//! Everything here goes by what the benchmarks' files have in common; of each it knows by what it is recognized, and where
+//! the number of rows stands that a file must have. A run has a
 //! summary with one row a point, whose columns in front of `status` are the point's settings; a point has a
 //! `settings.json` and files of samples, whose columns are asked for by name. What it cannot tell apart from damage is an
 //! error that names file and line; what was marked as incomplete is read and stays marked.

@@ -3,7 +3,7 @@
 //! A file of 10 million messages has about 700 MB: nothing but what is asked for is kept of it.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::error::ReadError;
@@ -38,11 +38,22 @@ pub fn samples(path: &Path, column: &str) -> Result<Samples, ReadError> {
 #[derive(Debug)]
 pub struct RowFile {
     path: PathBuf,
-    reader: csv::Reader<File>,
+    reader: csv::Reader<Lines>,
     columns: Vec<String>,
     bytes: u64,
     ends: bool,
     may_be_cut: bool,
+    shared_by: Option<&'static str>,
+    owners: Vec<Owner>,
+}
+
+/// A point whose rows are read.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Owner {
+    /// What stands in the column that tells the points apart; empty where the file has rows of this point only.
+    pub text: String,
+    /// The rows that it must have, where that is known.
+    pub told: Option<u64>,
 }
 
 impl RowFile {
@@ -58,10 +69,10 @@ impl RowFile {
         let mut reader = csv::ReaderBuilder::new()
             .flexible(true)
             .buffer_capacity(1 << 18)
-            .from_reader(file);
+            .from_reader(Lines::of(file));
         let header = match reader.byte_headers() {
             Ok(header) => header.clone(),
-            Err(cause) => return Err(from_csv(path, cause)),
+            Err(cause) => return Err(from_csv(path, 1, cause)),
         };
         if bytes == 0 || !ends && reader.position().byte() >= bytes {
             return Err(ReadError::truncated(path, 1, "the header is not whole"));
@@ -78,12 +89,21 @@ impl RowFile {
             bytes,
             ends,
             may_be_cut: false,
+            shared_by: None,
+            owners: vec![Owner::default()],
         })
     }
 
     /// Takes a file of which it is known that its writer was interrupted: a last row that is not whole is left out.
     pub fn may_be_cut(mut self, may: bool) -> Self {
         self.may_be_cut = may;
+        self
+    }
+
+    /// Takes only rows of these owners, told apart by a column if the file has rows of several; and counts them.
+    pub(super) fn owned(mut self, shared_by: Option<&'static str>, owners: Vec<Owner>) -> Self {
+        self.shared_by = shared_by;
+        self.owners = owners;
         self
     }
 
@@ -101,8 +121,9 @@ impl RowFile {
     /// ended in the middle of a row, which it only does after [`may_be_cut`](Self::may_be_cut).
     ///
     /// # Errors
-    /// [`ReadError::Foreign`] when a column is not there or a row has another number of cells; [`ReadError::Truncated`];
-    /// [`ReadError::Io`]; whatever `take` returns.
+    /// [`ReadError::Foreign`] when a column is not there, a row has another number of cells, or there are more rows than
+    /// the point's summary tells of; [`ReadError::Truncated`], also when there are fewer; [`ReadError::Io`]; whatever
+    /// `take` returns.
     pub fn each(
         mut self,
         columns: &[&str],
@@ -112,13 +133,15 @@ impl RowFile {
             .iter()
             .map(|column| self.place(column))
             .collect::<Result<Vec<_>, _>>()?;
+        let shared_by = self.shared_by.map(|name| self.place(name)).transpose()?;
+        let mut counts = vec![0_u64; self.owners.len()];
         let mut record = csv::ByteRecord::new();
         let (path, width) = (self.path.as_path(), self.columns.len());
-        while self
-            .reader
-            .read_byte_record(&mut record)
-            .map_err(|cause| from_csv(path, cause))?
-        {
+        loop {
+            let read = self.reader.read_byte_record(&mut record);
+            if !read.map_err(|cause| from_csv(path, self.reader.position().line(), cause))? {
+                break;
+            }
             let line = record.position().map_or(0, csv::Position::line);
             // Only the row at the end of the file can be cut off.
             if !self.ends && self.reader.position().byte() >= self.bytes {
@@ -135,13 +158,39 @@ impl RowFile {
                 let reason = format!("{} cells under {width} columns", record.len());
                 return Err(ReadError::foreign(path, line, reason));
             }
+            let owner = match shared_by {
+                None => 0,
+                Some(place) => {
+                    let is_of = |owner: &Owner| owner.text.as_bytes() == &record[place];
+                    match self.owners.iter().position(is_of) {
+                        Some(owner) => owner,
+                        None => continue,
+                    }
+                }
+            };
+            counts[owner] += 1;
             take(Cells {
                 path,
                 line,
                 record: &record,
                 places: &places,
                 columns,
+                owner,
             })?;
+        }
+        for (owner, rows) in self.owners.iter().zip(counts) {
+            if let Some(told) = owner.told.filter(|&told| told != rows) {
+                let of = match self.shared_by {
+                    Some(name) => format!(" of {name} {}", owner.text),
+                    None => String::new(),
+                };
+                let reason = format!("{rows} rows{of}, where the summary tells of {told}");
+                return Err(if rows < told {
+                    ReadError::truncated(path, 0, reason)
+                } else {
+                    ReadError::foreign(path, 0, reason)
+                });
+            }
         }
         Ok(false)
     }
@@ -151,24 +200,11 @@ impl RowFile {
     /// # Errors
     /// As [`each`](Self::each), and [`ReadError::Foreign`] for a cell that is no whole number of 64 bits.
     pub fn samples(self, column: &str) -> Result<Samples, ReadError> {
-        self.samples_where(column, None)
-    }
-
-    /// As [`samples`](Self::samples), of the rows in which another column has a text.
-    pub(super) fn samples_where(
-        self,
-        column: &str,
-        only: Option<(&str, &str)>,
-    ) -> Result<Samples, ReadError> {
         let mut found = Samples::default();
-        let mut wanted = vec![column];
-        wanted.extend(only.map(|(name, _)| name));
-        found.cut = self.each(&wanted, |cells| {
-            if only.is_none_or(|(_, text)| cells.bytes(1) == text.as_bytes()) {
-                match cells.integer(0)? {
-                    Some(value) => found.values.push(value),
-                    None => found.missing += 1,
-                }
+        found.cut = self.each(&[column], |cells| {
+            match cells.integer(0)? {
+                Some(value) => found.values.push(value),
+                None => found.missing += 1,
             }
             Ok(())
         })?;
@@ -189,7 +225,7 @@ impl RowFile {
 }
 
 /// The size, and whether the last byte ends a line.
-fn end_of(file: &mut File) -> std::io::Result<(u64, bool)> {
+fn end_of(file: &mut File) -> io::Result<(u64, bool)> {
     let bytes = file.seek(SeekFrom::End(0))?;
     let mut last = [0];
     if bytes > 0 {
@@ -200,12 +236,89 @@ fn end_of(file: &mut File) -> std::io::Result<(u64, bool)> {
     Ok((bytes, last == *b"\n"))
 }
 
-fn from_csv(path: &Path, cause: csv::Error) -> ReadError {
-    let line = cause.position().map_or(0, csv::Position::line);
-    let reason = cause.to_string();
+fn from_csv(path: &Path, line: u64, cause: csv::Error) -> ReadError {
+    let (place, reason) = (cause.position().map(csv::Position::line), cause.to_string());
     match cause.into_kind() {
+        csv::ErrorKind::Io(cause) if cause.kind() == io::ErrorKind::InvalidData => {
+            ReadError::foreign(path, line, cause.to_string())
+        }
         csv::ErrorKind::Io(cause) => ReadError::io(path, cause),
-        _ => ReadError::foreign(path, line, reason),
+        _ => ReadError::foreign(path, place.unwrap_or(line), reason),
+    }
+}
+
+/// The longest line of a file of rows; those of hcabench have some hundred bytes.
+const LONGEST_LINE: usize = 1 << 16;
+
+/// A file that must consist of lines as hcabench writes them: none is longer than [`LONGEST_LINE`], and none ends within
+/// quotes. Others would have the whole file taken for one cell, and kept in memory.
+#[derive(Debug)]
+struct Lines {
+    file: File,
+    /// Bytes since the last end of a line, and whether quotes are open there.
+    length: usize,
+    quoted: bool,
+    wrong: Option<&'static str>,
+}
+
+impl Lines {
+    fn of(file: File) -> Self {
+        Lines {
+            file,
+            length: 0,
+            quoted: false,
+            wrong: None,
+        }
+    }
+
+    /// Goes on over some bytes; returns how many of them are in order, up to the beginning of a line.
+    fn follow(&mut self, bytes: &[u8]) -> usize {
+        const PART: usize = 4096;
+        let mut done = 0;
+        for part in bytes.chunks(PART) {
+            if !self.quoted && !part.contains(&b'"') && part.contains(&b'\n') {
+                // The usual case, for which no byte needs to be looked at by itself.
+                self.length = part
+                    .iter()
+                    .rev()
+                    .position(|&byte| byte == b'\n')
+                    .unwrap_or(0);
+            } else {
+                for (place, &byte) in part.iter().enumerate() {
+                    if byte == b'\n' {
+                        if self.quoted {
+                            self.wrong = Some("a quote in it is not closed");
+                            return (done + place).saturating_sub(self.length);
+                        }
+                        self.length = 0;
+                        continue;
+                    }
+                    self.quoted ^= byte == b'"';
+                    self.length += 1;
+                    if self.length > LONGEST_LINE {
+                        self.wrong = Some("it is longer than 64 KiB");
+                        return (done + place + 1).saturating_sub(self.length);
+                    }
+                }
+            }
+            done += part.len();
+        }
+        done
+    }
+}
+
+impl Read for Lines {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.wrong.is_none() {
+            let read = self.file.read(buffer)?;
+            let good = self.follow(&buffer[..read]);
+            // What is in order comes first, so that the line of the error is the right one.
+            if good > 0 || self.wrong.is_none() {
+                return Ok(good);
+            }
+        }
+        let reason = self.wrong.unwrap_or_default();
+        Err(io::Error::new(io::ErrorKind::InvalidData, reason))
     }
 }
 
@@ -217,6 +330,7 @@ pub struct Cells<'a> {
     record: &'a csv::ByteRecord,
     places: &'a [usize],
     columns: &'a [&'a str],
+    owner: usize,
 }
 
 impl Cells<'_> {
@@ -247,6 +361,11 @@ impl Cells<'_> {
                 Err(ReadError::foreign(self.path, self.line, reason))
             }
         }
+    }
+
+    /// Whose row it is: the place among the points that were asked for.
+    pub fn owner(&self) -> usize {
+        self.owner
     }
 
     /// The line, from 1.

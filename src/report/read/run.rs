@@ -8,12 +8,14 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::Value;
 
 use super::error::ReadError;
-use super::rows::{RowFile, Samples};
+use super::rows::{Owner, RowFile, Samples};
 use super::table::{Row, Table, whole};
 use crate::report::folder::{LEFT_OUT, LIST, MARK, MARK_BEGINS, MESSAGES, SETTINGS, SUMMARY};
 
 /// The file of a clock's jumps.
 const JUMPS: &str = "jumps.csv";
+/// The file of a queue's elements.
+const ELEMENTS: &str = "elements.csv";
 /// The first column of the summary that is no setting.
 const STATUS: &str = "status";
 /// Columns in front of it that are measured all the same.
@@ -278,45 +280,71 @@ impl Point {
         self.folder.join(name)
     }
 
-    /// Opens one of its files of rows. Where the point shares it with others, the rows are those of all.
+    /// Opens one of its files of rows. Of a file that it shares with others, only its own rows are read.
     ///
     /// # Errors
     /// As [`RowFile::open`].
     pub fn rows(&self, file: &str) -> Result<RowFile, ReadError> {
-        Ok(RowFile::open(&self.file(file))?.may_be_cut(self.incomplete.is_some()))
+        Self::rows_of(&[self], file)
+    }
+
+    /// Opens a file that these points share, to read it once for all of them; [`Cells::owner`](super::Cells::owner) tells
+    /// whose row it is. Points that share no file have to be read one at a time.
+    ///
+    /// # Errors
+    /// As [`RowFile::open`].
+    ///
+    /// # Panics
+    /// Without points.
+    pub fn rows_of(points: &[&Point], file: &str) -> Result<RowFile, ReadError> {
+        let first = points[0];
+        debug_assert!(points.len() == 1 || first.shares(file).is_some());
+        let owner = |point: &&Point| Owner {
+            text: point.share.as_ref().map_or("", |(_, text)| text).to_owned(),
+            told: point.rows_told(file),
+        };
+        let may_be_cut = points.iter().any(|point| point.incomplete.is_some());
+        Ok(RowFile::open(&first.file(file))?
+            .may_be_cut(may_be_cut)
+            .owned(
+                first.share.as_ref().map(|(column, _)| *column),
+                points.iter().map(owner).collect(),
+            ))
+    }
+
+    /// The path of a file, if other points have their rows in it as well.
+    pub fn shares(&self, file: &str) -> Option<PathBuf> {
+        self.share.as_ref().map(|_| self.file(file))
     }
 
     /// One column of whole numbers of one of its files, such as `latency_ns` of `messages.csv`.
     ///
     /// # Errors
-    /// As [`RowFile::samples`]; and [`ReadError::Truncated`] when the summary tells of more rows than there are.
+    /// As [`RowFile::samples`].
     pub fn samples(&self, file: &str, column: &str) -> Result<Samples, ReadError> {
-        let only = self
-            .share
-            .as_ref()
-            .map(|(column, text)| (*column, text.as_str()));
-        let found = self.rows(file)?.samples_where(column, only)?;
-        if let Some(told) = self.rows_told(file)
-            && told != found.rows()
-            && self.incomplete.is_none()
-        {
-            let (path, rows) = (self.file(file), found.rows());
-            let reason = format!("{rows} rows, where the summary tells of {told}");
-            return Err(if rows < told {
-                ReadError::truncated(&path, 0, reason)
-            } else {
-                ReadError::foreign(&path, 0, reason)
-            });
-        }
-        Ok(found)
+        self.rows(file)?.samples(column)
     }
 
-    /// The rows that a file must have.
+    /// The rows that a file must have: by the summary or, of a point without its run, by its `settings.json`. Of an
+    /// incomplete point nobody knows.
     fn rows_told(&self, file: &str) -> Option<u64> {
-        let row = self.row.as_ref()?;
+        if self.incomplete.is_some() {
+            return None;
+        }
+        let Some(row) = &self.row else {
+            return match file {
+                MESSAGES => self.document["counts"]["sent"].as_u64(),
+                ELEMENTS => {
+                    let each = self.document["run"]["count"].as_u64()?;
+                    each.checked_mul(self.document["runs"].as_array()?.len() as u64)
+                }
+                _ => None,
+            };
+        };
         match file {
             MESSAGES => row.count("messages_sent"),
             JUMPS => row.count("jumps_in_file"),
+            ELEMENTS => row.count("count")?.checked_mul(row.count("runs")?),
             _ => None,
         }
     }

@@ -252,6 +252,134 @@ fn files_that_were_changed_name_file_line_and_column() {
     assert!(error.contains("line 1: it is not text"), "{error}");
 }
 
+#[test]
+fn a_file_without_lines_is_told_from_its_beginning() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("messages.csv");
+    let good = "seq,latency_ns\n1,1500\n2,1600\n";
+    let long = "7".repeat(70_000);
+    // Longer than what is read in one piece, so that the line's beginning lies in another one.
+    let many = "3,1700\n".repeat(100_000);
+    for (text, expected) in [
+        ("\0".repeat(1 << 20), "in line 1: it is longer than 64 KiB"),
+        (
+            format!("{good}{long}\n"),
+            "in line 4: it is longer than 64 KiB",
+        ),
+        (
+            format!("{good}{long}"),
+            "in line 4: it is longer than 64 KiB",
+        ),
+        (
+            format!("{good}{many}{long}\n{good}"),
+            "in line 100004: it is longer than 64 KiB",
+        ),
+        (
+            format!("{good}3,\"1700\n{many}"),
+            "in line 4: a quote in it is not closed",
+        ),
+        (
+            format!("{good}{many}3,\"1700\n{many}"),
+            "in line 100004: a quote in it is not closed",
+        ),
+    ] {
+        fs::write(&file, &text).unwrap();
+        let error = samples(&file, "latency_ns").unwrap_err();
+        assert!(matches!(error, ReadError::Foreign { .. }), "{error}");
+        assert!(error.to_string().contains(expected), "{expected}: {error}");
+    }
+    fs::write(&file, format!("{good}3,\"1700\"\n{many}")).unwrap();
+    assert_eq!(samples(&file, "latency_ns").unwrap().rows(), 100_003);
+}
+
+/// A file that ends with a row, but too early, is told by the rows that were counted.
+#[test]
+fn rows_are_counted_however_they_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let shorter = |file: &Path| {
+        let text = fs::read_to_string(file).unwrap();
+        let end = text.trim_end().rfind('\n').unwrap();
+        fs::write(file, &text[..=end]).unwrap();
+    };
+    let cut = |point: &Point, file: &str, column: &str| {
+        let read = |point: &Point| point.rows(file).unwrap().each(&[column], |_| Ok(()));
+        assert!(!read(point).unwrap(), "{file}");
+        shorter(&point.file(file));
+        for error in [
+            read(point).unwrap_err(),
+            point.samples(file, column).unwrap_err(),
+        ] {
+            assert!(matches!(error, ReadError::Truncated { .. }), "{error}");
+            assert!(error.to_string().contains("tells of"), "{error}");
+        }
+    };
+    let run = Run::open(&two_points(&path.join("hca"))).unwrap();
+    cut(&run.points[0], MESSAGES, "latency_ns");
+
+    // A point without its run around it.
+    for (name, document, file, text) in [
+        (
+            "queue",
+            r#"{"benchmark": "queue", "status": "complete", "point": {}, "run": {"count": 2}, "runs": [{}, {}]}"#,
+            "elements.csv",
+            "run,latency_ns\n0,1\n0,2\n1,3\n1,4\n",
+        ),
+        (
+            "messages",
+            r#"{"status": "complete", "point": {"service": "rc"}, "counts": {"sent": 2}}"#,
+            MESSAGES,
+            "seq,latency_ns\n0,1\n1,\n",
+        ),
+    ] {
+        let alone = path.join(name);
+        fs::create_dir(&alone).unwrap();
+        fs::write(alone.join(SETTINGS), document).unwrap();
+        fs::write(alone.join(file), text).unwrap();
+        cut(&Run::open(&alone).unwrap().points[0], file, "latency_ns");
+    }
+
+    // A file that points share: each has its own count, and one pass is enough.
+    let clock = path.join("clock");
+    fs::create_dir(&clock).unwrap();
+    fs::write(
+        clock.join(SETTINGS),
+        r#"{"command": "clock", "status": "complete"}"#,
+    )
+    .unwrap();
+    fs::write(
+        clock.join(SUMMARY),
+        "clock,cpu,status,jumps_in_file\ntsc,0,complete,1\ntsc,1,complete,2\n",
+    )
+    .unwrap();
+    fs::write(clock.join("jumps.csv"), "cpu,jump_ns\n1,5\n0,6\n1,7\n").unwrap();
+    let run = Run::open(&clock).unwrap();
+    let points: Vec<&Point> = run.points.iter().collect();
+    let mut found = Vec::new();
+    let read = Point::rows_of(&points, "jumps.csv").unwrap();
+    read.each(&["jump_ns"], |cells| {
+        found.push((cells.owner(), cells.integer(0)?));
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(found, [(1, Some(5)), (0, Some(6)), (1, Some(7))]);
+    cut(&run.points[1], "jumps.csv", "jump_ns");
+    let all = Point::rows_of(&points, "jumps.csv").unwrap();
+    let error = all.each(&["jump_ns"], |_| Ok(())).unwrap_err().to_string();
+    assert!(
+        error.contains("1 rows of cpu 1, where the summary tells of 2"),
+        "{error}"
+    );
+    // That of the other is whole.
+    assert_eq!(
+        run.points[0]
+            .samples("jumps.csv", "jump_ns")
+            .unwrap()
+            .values,
+        [6]
+    );
+}
+
 /// Cut anywhere, a file gives an error or what is in its whole lines, and never a panic.
 #[test]
 fn truncation_at_every_byte() {
