@@ -122,3 +122,25 @@ fn the_file_s_name_says_what_it_is() {
     let folder = tempfile::tempdir().unwrap();
     assert!(check_place(folder.path()).is_err());
 }
+
+/// The whole file, with real figures.
+#[test]
+fn a_real_report_is_well_formed_and_takes_nothing_from_elsewhere() {
+    let page = page(false);
+    assert!(!page.figures.is_empty());
+    let html = page.html();
+    // Names of XML, which nothing is fetched from.
+    let bare = html.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
+    for elsewhere in ["http://", "https://", "src=\"", "@import", "url(http"] {
+        assert!(!bare.contains(elsewhere), "{elsewhere}");
+    }
+    for root in html.split("<svg").skip(1) {
+        let root = root.split('>').next().unwrap();
+        assert_eq!(root.matches("role=").count(), 1, "{root}");
+        assert_eq!(root.matches("aria-label=").count(), 1, "{root}");
+    }
+    for figure in html.split("<svg").skip(1) {
+        let svg = format!("<svg{}</svg>", figure.split("</svg>").next().unwrap());
+        roxmltree::Document::parse(&svg).unwrap_or_else(|error| panic!("{error}: {svg}"));
+    }
+}
