@@ -14,7 +14,7 @@ use crate::scratch;
 /// get there.
 const WORSE: usize = 6;
 /// A test that has not got there after so many rounds fails: on a loaded machine most of them show nothing.
-const ROUNDS: usize = 16;
+const ROUNDS: usize = 24;
 
 /// Each message alone, and many short bursts: what disturbs some of them leaves the others.
 const RUN: &str = "--burst 100 --repeat 40 --pause 100us --quiet";
