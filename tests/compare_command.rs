@@ -140,7 +140,13 @@ fn clocks_are_compared_by_their_jumps() {
         2,
     );
     assert!(
-        error.contains("no p50 to compare, but jump-time and jumps"),
+        error.contains("--max-regression")
+            && error.contains("no p50 to compare, but jump-time and jumps"),
+        "{error}"
+    );
+    let (_, error) = expect(hcabench(folder, "compare base base --percentiles p90"), 2);
+    assert!(
+        error.contains("--percentiles") && error.contains("no p90"),
         "{error}"
     );
 }
@@ -167,7 +173,8 @@ fn what_cannot_be_compared_is_told_by_the_exit_code() {
         1,
     );
     assert!(
-        error.contains("5%@p50: could be judged at no point"),
+        error.contains("could not be judged at all points: latency p50 at")
+            || error.contains("could not be judged at all points: enqueue p50 at"),
         "{error}"
     );
     let (_, error) = expect(hcabench(folder, "compare base base --percentiles p95"), 2);

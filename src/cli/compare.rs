@@ -16,11 +16,13 @@ use crate::report::read::Run;
 
 /// The exit code of a broken limit.
 const BROKEN: u8 = 3;
+/// So many reasons why limits could not be judged are told.
+const MOST_GAPS: usize = 10;
 
 /// Arguments of `hcabench compare`.
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "Exit codes: 0 compared; 1 results cannot be read, or a limit could be judged at no point; 2 bad input, \
+    after_help = "Exit codes: 0 compared; 1 results cannot be read, or a limit could not be judged at all points of BASE; 2 bad input, \
 or machine or settings differ; 3 a limit is broken."
 )]
 pub struct CompareArguments {
@@ -37,9 +39,9 @@ pub struct CompareArguments {
     #[arg(long, value_name = "LIST", value_parser = values::limits)]
     pub max_regression: Option<values::List<Limit>>,
 
-    /// Percentiles to compare beside those of --max-regression, such as p50,p99.9
-    #[arg(long, value_name = "LIST", default_value = "p50,p99", value_parser = values::percentiles)]
-    pub percentiles: values::List<f64>,
+    /// Percentiles to compare beside those of --max-regression, such as p50,p99.9 [default: p50,p99]; a clock has none
+    #[arg(long, value_name = "LIST", value_parser = values::percentiles)]
+    pub percentiles: Option<values::List<f64>>,
 
     /// Compare runs of different machines or settings, too; what differs is told
     #[arg(long)]
@@ -60,7 +62,10 @@ impl CompareArguments {
             .max_regression
             .as_ref()
             .map_or_else(Vec::new, |limits| limits.0.clone());
-        let mut percentiles = self.percentiles.0.clone();
+        let mut percentiles = self
+            .percentiles
+            .as_ref()
+            .map_or_else(|| vec![50.0, 99.0], |percentiles| percentiles.0.clone());
         percentiles.extend(limits.iter().filter_map(|limit| match limit.of {
             Kind::Percentile(percent) => Some(percent),
             _ => None,
@@ -69,6 +74,7 @@ impl CompareArguments {
         percentiles.dedup();
         Request {
             percentiles,
+            percentiles_given: self.percentiles.is_some(),
             limits,
             anyway: self.anyway,
         }
@@ -118,15 +124,16 @@ fn judge(comparison: &Comparison, limits: &[Limit]) -> anyhow::Result<u8> {
     if comparison.has_broken_limit() {
         return Ok(BROKEN);
     }
-    let unjudged = comparison.limits_without_judgement(limits);
-    if !unjudged.is_empty() {
-        let names: Vec<String> = unjudged
-            .iter()
-            .map(|limit| format!("{}%@{}", limit.percent, limit.of))
-            .collect();
+    let gaps = comparison.gaps(limits);
+    if !gaps.is_empty() {
+        let told = gaps.iter().take(MOST_GAPS);
+        let mut lines: Vec<String> = told.map(|gap| format!("\n  {gap}")).collect();
+        if gaps.len() > MOST_GAPS {
+            lines.push(format!("\n  and {} more", gaps.len() - MOST_GAPS));
+        }
         anyhow::bail!(
-            "--max-regression {}: could be judged at no point: more samples or --repeat are needed",
-            names.join(",")
+            "--max-regression: no limit is broken, but they could not be judged at all points:{}",
+            lines.concat()
         );
     }
     Ok(0)

@@ -29,6 +29,8 @@ use crate::stats::{Difference, Resampling, TooFew, bootstrap};
 pub struct Request {
     /// Percentiles to compare, above 0 and below 100.
     pub percentiles: Vec<f64>,
+    /// Whether they were asked for: a benchmark that has none is then an error.
+    pub percentiles_given: bool,
     /// What must not be exceeded.
     pub limits: Vec<Limit>,
     /// Compare other machines and other settings, too.
@@ -79,8 +81,12 @@ pub enum CompareError {
     #[error("BASE and NEW have no point in common{}", hint(.0))]
     NothingInCommon(Vec<String>),
     /// A figure that these results do not have.
-    #[error("results of the benchmark {benchmark} have no {asked} to compare, but {have}")]
+    #[error(
+        "{option}: results of the benchmark {benchmark} have no {asked} to compare, but {have}"
+    )]
     NoSuchFigure {
+        /// The option that asks for it.
+        option: &'static str,
         /// The benchmark.
         benchmark: &'static str,
         /// What was asked for.
@@ -112,6 +118,8 @@ fn hint(settings: &[String]) -> String {
 pub enum Verdict {
     /// NEW is better.
     Better,
+    /// NEW is better, but a larger share of its messages or elements is lost or wrong.
+    BetterButMoreFaults,
     /// NEW is worse.
     Worse,
     /// Chance could make a difference like this.
@@ -125,6 +133,7 @@ impl Verdict {
     pub const fn words(self) -> &'static str {
         match self {
             Verdict::Better => "better",
+            Verdict::BetterButMoreFaults => "better, but more faults",
             Verdict::Worse => "worse",
             Verdict::NoDifferenceShown => "no difference shown",
             Verdict::NotJudged => "not judged",
@@ -145,12 +154,13 @@ pub struct FigureComparison {
     #[serde(serialize_with = "figure_or_lost")]
     pub new: Option<f64>,
     /// NEW less BASE, with its intervals.
+    #[serde(serialize_with = "difference_or_lost")]
     pub difference: Option<Difference>,
     /// The difference in percent of BASE, where that is not zero.
     pub change_percent: Option<f64>,
     /// The verdict.
     pub verdict: Verdict,
-    /// Why it is not judged, or was withheld.
+    /// Why it is not judged, or what else is to be known.
     pub reason: Option<String>,
     /// What was drawn for the intervals of BASE and NEW.
     pub drawn: [Option<Drawn>; 2],
@@ -197,6 +207,8 @@ pub struct PointComparison {
 pub struct Comparison {
     /// Their benchmark.
     pub benchmark: &'static str,
+    /// Why they are not whole, if they are not.
+    pub incomplete: [Option<String>; 2],
     /// When they were measured.
     pub started_at: [Option<String>; 2],
     /// What differs in machine and settings.
@@ -229,18 +241,44 @@ impl Comparison {
         limits.any(|limit| limit.broken)
     }
 
-    /// The limits that could be judged at no point.
-    pub fn limits_without_judgement(&self, limits: &[Limit]) -> Vec<Limit> {
-        let judged = |limit: &Limit| {
-            self.figures().any(|figure| {
-                figure.figure.kind == limit.of && figure.verdict != Verdict::NotJudged
-            })
-        };
-        limits
-            .iter()
-            .filter(|limit| !judged(limit))
-            .copied()
-            .collect()
+    /// What keeps `limits` from being judged at all points of BASE: figures without a verdict, and points or parts that are
+    /// not in NEW.
+    pub fn gaps(&self, limits: &[Limit]) -> Vec<String> {
+        let mut gaps = Vec::new();
+        if limits.is_empty() {
+            return gaps;
+        }
+        if let Some(reason) = &self.incomplete[1] {
+            gaps.push(format!("NEW is incomplete ({reason})"));
+        }
+        for name in &self.only_in_base {
+            gaps.push(format!("{name} of BASE is not in NEW"));
+        }
+        for point in &self.points {
+            if let (Some(reason), None) = (&point.incomplete[1], &self.incomplete[1]) {
+                gaps.push(format!(
+                    "{} of NEW is incomplete ({reason})",
+                    point.names[1]
+                ));
+            }
+            let unjudged = point
+                .figures
+                .iter()
+                .filter(|found| found.limit.is_some() && found.verdict == Verdict::NotJudged);
+            for found in unjudged {
+                let reason = found.reason.as_deref().unwrap_or("no reason told");
+                gaps.push(format!(
+                    "{} {} at {} is not judged ({reason})",
+                    found.figure.of, found.figure.kind, point.names[0]
+                ));
+            }
+        }
+        for limit in limits {
+            if !self.figures().any(|found| found.figure.kind == limit.of) {
+                gaps.push(format!("{} is at no point of either", limit.of));
+            }
+        }
+        gaps
     }
 }
 
@@ -270,7 +308,7 @@ pub fn compare(base: &Run, new: &Run, request: &Request) -> Result<Comparison, C
     let wanted: Vec<Vec<Figure>> = matched
         .pairs
         .iter()
-        .map(|pair| figures::present(&figures, base.benchmark, pair))
+        .map(|pair| figures::present(&figures, base.benchmark, pair, &request.limits))
         .collect();
     let comparisons: usize = wanted.iter().map(Vec::len).sum();
     let resampling = Resampling::for_comparisons(comparisons);
@@ -306,6 +344,7 @@ pub fn compare(base: &Run, new: &Run, request: &Request) -> Result<Comparison, C
     };
     Ok(Comparison {
         benchmark: base.benchmark.name(),
+        incomplete: [base, new].map(|run| run.incomplete.clone()),
         started_at: [base, new].map(|run| run.started_at().map(str::to_owned)),
         differs,
         warnings,
@@ -348,17 +387,25 @@ impl Judge<'_> {
             limit: None,
         };
         if let (Some(base), Some(new)) = (base.value, new.value) {
-            let change = (new - base) / base * 100.0;
+            let change = (new - base) / base.abs() * 100.0;
             found.change_percent = change.is_finite().then_some(change);
         }
         match (&base.estimate, &new.estimate) {
             (Ok(base), Ok(new)) => {
                 let difference = Difference::of(base, new, self.comparisons, self.resolution);
                 found.verdict = match (difference.shown, difference.together.0 > 0.0) {
+                    _ if !difference.can_be_shown => Verdict::NotJudged,
                     (false, _) => Verdict::NoDifferenceShown,
                     (true, up) if up == figure.kind.higher_is_better() => Verdict::Better,
                     (true, _) => Verdict::Worse,
                 };
+                if !difference.can_be_shown {
+                    found.reason = Some(format!(
+                        "too few repetitions or blocks for {} comparisons together: nothing could be shown, however large; \
+                         compare fewer figures or points, or measure with a larger --repeat",
+                        self.comparisons
+                    ));
+                }
                 found.difference = Some(difference);
             }
             (Err(reason), Ok(_)) => found.reason = Some(format!("BASE: {reason}")),
@@ -367,7 +414,7 @@ impl Judge<'_> {
             (Err(base), Err(new)) => found.reason = Some(format!("BASE: {base}; NEW: {new}")),
         }
         if let (Verdict::Better, Some(faults)) = (found.verdict, self.more_faults) {
-            found.verdict = Verdict::NoDifferenceShown;
+            found.verdict = Verdict::BetterButMoreFaults;
             found.reason = Some(faults.to_owned());
         }
         let limit = self.limits.iter().find(|limit| limit.of == figure.kind);
@@ -423,8 +470,8 @@ fn warn_of_points(points: &[PointComparison], warnings: &mut Vec<String>) {
             count => format!(" and {count} more"),
         };
         warnings.push(format!(
-            "{first}{more}: the figures drift over the run, so their intervals may be too narrow: measure with --repeat 6 or \
-             more, so that repetitions can be compared"
+            "{first}{more}: the figures drift over the run, so their intervals may be too narrow: measure longer, or \
+             with more repetitions (--repeat), and several runs of either in turn"
         ));
     }
 }
@@ -432,10 +479,48 @@ fn warn_of_points(points: &[PointComparison], warnings: &mut Vec<String>) {
 /// JSON has no infinity.
 fn figure_or_lost<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
     match value {
-        Some(value) if value.is_infinite() => serializer.serialize_str("lost"),
-        Some(value) => serializer.serialize_f64(*value),
+        Some(value) => NumberOrLost(*value).serialize(serializer),
         None => serializer.serialize_none(),
     }
+}
+
+/// A number, or that of a lost message, and less it.
+struct NumberOrLost(f64);
+
+impl Serialize for NumberOrLost {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            f64::INFINITY => serializer.serialize_str("lost"),
+            f64::NEG_INFINITY => serializer.serialize_str("-lost"),
+            value => serializer.serialize_f64(value),
+        }
+    }
+}
+
+fn difference_or_lost<S: Serializer>(
+    difference: &Option<Difference>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Written {
+        value: NumberOrLost,
+        alone: [NumberOrLost; 2],
+        together: [NumberOrLost; 2],
+        p_value: f64,
+        shown: bool,
+        can_be_shown: bool,
+    }
+    let pair = |(low, high)| [NumberOrLost(low), NumberOrLost(high)];
+    difference
+        .map(|found| Written {
+            value: NumberOrLost(found.value),
+            alone: pair(found.alone),
+            together: pair(found.together),
+            p_value: found.p_value,
+            shown: found.shown,
+            can_be_shown: found.can_be_shown,
+        })
+        .serialize(serializer)
 }
 
 fn as_map<S: Serializer>(pairs: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {

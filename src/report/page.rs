@@ -61,7 +61,7 @@ pub struct SheetColumn {
 pub struct Figure {
     /// What it shows.
     pub title: String,
-    /// Whole and well-formed SVG.
+    /// Whole and well-formed SVG, whose root says that it is an image (`role="img"`).
     pub svg: String,
     /// How to read it.
     pub caption: String,
@@ -259,7 +259,7 @@ impl Figure {
         };
         let named = svg.replacen(
             "<svg",
-            &format!("<svg role=\"img\" aria-label=\"{}\"", escaped(&self.title)),
+            &format!("<svg aria-label=\"{}\"", escaped(&self.title)),
             1,
         );
         format!(
@@ -291,7 +291,7 @@ mod tests {
             summary,
             figures: vec![Figure {
                 title: "median \"of\" all".to_owned(),
-                svg: "<?xml version=\"1.0\"?>\n<svg viewBox=\"0 0 1 1\"><text>x</text></svg>\n"
+                svg: "<?xml version=\"1.0\"?>\n<svg viewBox=\"0 0 1 1\" role=\"img\"><text>x</text></svg>\n"
                     .to_owned(),
                 caption: "a < b".to_owned(),
             }],
@@ -308,7 +308,7 @@ mod tests {
             "<dd>mlx5_&lt;0&gt;&#39;\u{fffd}</dd>",
             "<td>&lt;b&gt;uc&lt;/b&gt;</td>",
             "<figcaption>a &lt; b</figcaption>",
-            "<svg role=\"img\" aria-label=\"median &quot;of&quot; all\" viewBox=\"0 0 1 1\"><text>x</text></svg>",
+            "<svg aria-label=\"median &quot;of&quot; all\" viewBox=\"0 0 1 1\" role=\"img\"><text>x</text></svg>",
         ] {
             assert!(html.contains(safe), "{safe} is not in\n{html}");
         }

@@ -73,6 +73,8 @@ pub struct Series {
     in_time: Vec<f64>,
     /// How many samples each repetition has.
     repetitions: Vec<usize>,
+    /// Whether each sample is the figure of a run of its own.
+    of_runs: bool,
     sorted: Vec<f64>,
 }
 
@@ -146,6 +148,7 @@ impl Series {
         Series {
             in_time,
             repetitions: repetitions.into_iter().filter(|&count| count > 0).collect(),
+            of_runs: false,
             sorted,
         }
     }
@@ -153,7 +156,10 @@ impl Series {
     /// Figures of independent runs, one each.
     pub fn of_runs(figures: Vec<f64>) -> Self {
         let repetitions = vec![1; figures.len()];
-        Self::new(figures, repetitions)
+        Series {
+            of_runs: true,
+            ..Self::new(figures, repetitions)
+        }
     }
 
     /// How many samples there are.
@@ -185,10 +191,9 @@ impl Series {
         );
         let value = self.value_at(percent).ok_or(TooFew::None)?;
         let share = percent / 100.0;
-        // Figures of runs are few by nature; for them the number of runs decides.
-        let of_runs = self.repetitions.len() == self.len();
         let beyond = (self.len() as f64 * share.min(1.0 - share) + 1e-9).floor() as usize;
-        if !of_runs && beyond < LEAST_BEYOND {
+        // Figures of runs are few by nature; for them the number of runs decides.
+        if !self.of_runs && beyond < LEAST_BEYOND {
             return Err(TooFew::Beyond {
                 found: beyond,
                 needed: LEAST_BEYOND,
@@ -204,7 +209,7 @@ impl Series {
                 0.0
             }
         })?;
-        if units.unit() == Unit::Block {
+        if !self.of_runs {
             units.check_events(share > 0.5)?;
         }
         let replicates = units.deviations(resampling);
@@ -270,9 +275,11 @@ impl Series {
         let below = (rank.floor() as usize).min(last);
         let fraction = rank - below as f64;
         let (low, high) = (self.sorted[below], self.sorted[(below + 1).min(last)]);
-        // Also keeps infinity times zero out.
+        // Also keeps infinity times zero, and infinity less infinity out.
         if fraction == 0.0 || low == high {
             low
+        } else if high == f64::INFINITY {
+            high
         } else if fraction < 0.5 {
             low + (high - low) * fraction
         } else {
@@ -287,8 +294,9 @@ impl Units {
         let mean = self.mean();
         let count = self.len();
         let freedom = (count - 1) as f64;
-        // A drawn sample of units spreads by (count - 1) / count less than the units of other runs would.
-        let widen = (count as f64 / freedom).sqrt();
+        // A drawn sample of units spreads by (count - 1) / count less than the units of other runs would, and less again
+        // where units go with their neighbours.
+        let widen = (count as f64 / freedom * self.variance_beyond_drawn()).sqrt();
         let mut draws = Draws::new(resampling.seed);
         (0..resampling.replicates).map(move |_| {
             let (mut sum, mut samples) = (0.0, 0.0);

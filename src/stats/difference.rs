@@ -5,15 +5,13 @@
 //! least 95 of 100 runs (Bonferroni), and the verdict follows from that interval. It needs no assumption about how the
 //! comparisons depend on each other.
 
-use serde::Serialize;
-
 use super::bootstrap::Estimate;
 
 /// How often all intervals of a comparison together may fail.
 pub const ERROR: f64 = 0.05;
 
 /// The difference between two runs.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Difference {
     /// NEW less BASE.
     pub value: f64,
@@ -26,6 +24,9 @@ pub struct Difference {
     /// Whether it is told apart, all comparisons considered: zero lies outside of `together`, by more than the
     /// resolution.
     pub shown: bool,
+    /// Whether a difference could be shown at all, however large: with so many comparisons, few units or few replicates
+    /// cannot.
+    pub can_be_shown: bool,
 }
 
 impl Difference {
@@ -33,7 +34,7 @@ impl Difference {
     /// figures' unit, are never shown: the clock cannot tell them.
     ///
     /// # Panics
-    /// When the estimates have different numbers of replicates, or none.
+    /// When the estimates have different numbers of replicates, none, or one that is not a number.
     pub fn of(base: &Estimate, new: &Estimate, comparisons: usize, resolution: f64) -> Self {
         assert_eq!(base.replicates.len(), new.replicates.len());
         assert!(!base.replicates.is_empty());
@@ -43,13 +44,19 @@ impl Difference {
             .zip(&new.replicates)
             .map(|(&base, &new)| between(base, new))
             .collect();
+        assert!(
+            !differences.iter().any(|difference| difference.is_nan()),
+            "a difference is a number"
+        );
         differences.sort_unstable_by(f64::total_cmp);
         let count = differences.len();
         let not_above = differences.partition_point(|&difference| difference <= 0.0);
         let below = differences.partition_point(|&difference| difference < 0.0);
         let tail = not_above.min(count - below);
+        // The least that such units and so many replicates can give.
+        let least = least_p(base.units.len(), new.units.len()).max(2.0 / (count + 1) as f64);
         let p_value = (2.0 * (tail + 1) as f64 / (count + 1) as f64)
-            .max(least_p(base.units.len(), new.units.len()))
+            .max(least)
             .min(1.0);
         let alone = interval(&differences, ERROR);
         let allowed = ERROR / comparisons.max(1) as f64;
@@ -61,6 +68,7 @@ impl Difference {
             together,
             p_value,
             shown,
+            can_be_shown: least <= allowed,
         }
     }
 }
@@ -117,8 +125,9 @@ mod tests {
 
     #[test]
     fn an_interval_of_many_comparisons_is_wider() {
-        let base: Vec<f64> = (0..40).map(f64::from).collect();
-        let new: Vec<f64> = (0..40).map(|figure| f64::from(figure) + 15.0).collect();
+        // In an order in which neighbours do not go with each other.
+        let base: Vec<f64> = (0..40).map(|run| f64::from(run * 17 % 40)).collect();
+        let new: Vec<f64> = (0..40).map(|run| f64::from(run * 17 % 40) + 15.0).collect();
         let (one, many) = (of_runs(&base, &new, 1, 0.0), of_runs(&base, &new, 200, 0.0));
         assert!(many.together.0 < one.together.0 && one.together.1 < many.together.1);
         assert_eq!(one.together, one.alone);
@@ -129,8 +138,24 @@ mod tests {
         let (base, new) = ([1.0; 6], [100.0; 6]);
         // 924 ways to part twelve into six and six.
         assert!((least_p(6, 6) - 2.0 / 924.0).abs() < 1e-12);
-        assert!(of_runs(&base, &new, 20, 0.0).shown);
-        assert!(!of_runs(&base, &new, 25, 0.0).shown);
+        let shown = |comparisons| {
+            let found = of_runs(&base, &new, comparisons, 0.0);
+            (found.shown, found.can_be_shown)
+        };
+        assert_eq!(shown(20), (true, true));
+        assert_eq!(shown(24), (false, false));
+    }
+
+    #[test]
+    fn of_more_comparisons_than_replicates_allow_nothing_can_be_shown() {
+        let base: Vec<f64> = (0..40).map(|run| f64::from(run * 17 % 40)).collect();
+        let new: Vec<f64> = base.iter().map(|figure| figure + 1000.0).collect();
+        let shown = |comparisons| {
+            let found = of_runs(&base, &new, comparisons, 0.0);
+            (found.shown, found.can_be_shown)
+        };
+        assert_eq!(shown(1000), (true, true));
+        assert_eq!(shown(1001), (false, false));
     }
 
     #[test]

@@ -174,7 +174,7 @@ fn words(comparison: &Comparison) -> Vec<String> {
         "verdicts",
         &format!(
             "{} better, {} worse, {} without a difference shown, {} not judged",
-            count(Verdict::Better),
+            count(Verdict::Better) + count(Verdict::BetterButMoreFaults),
             count(Verdict::Worse),
             count(Verdict::NoDifferenceShown),
             count(Verdict::NotJudged)

@@ -307,8 +307,9 @@ pub fn instrument(run: &Run) -> Sheet {
         columns: vec![
             SheetColumn::text("what"),
             SheetColumn::text("unit"),
-            SheetColumn::number("least", ""),
-            SheetColumn::number("most", ""),
+            // Of several units, so they have no order.
+            SheetColumn::text("least"),
+            SheetColumn::text("most"),
         ],
         rows: Vec::new(),
     };

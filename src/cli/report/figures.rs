@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::cli::output::heading_of;
 use crate::cli::plot::embedded::{NotDrawn, figure};
 use crate::report::page::Figure;
-use crate::report::read::{Benchmark, Run};
+use crate::report::read::{Benchmark, Point, Run};
 
 /// Of one kind, at most so many.
 const MOST_OF_A_KIND: usize = 4;
@@ -100,18 +100,27 @@ pub fn of(run: &Run, folder: &Path, warnings: &mut Vec<String>) -> (Vec<Figure>,
             folder,
             title,
             caption,
+            points: &run.points,
             parts: &parts,
             figures: Vec::new(),
             left: 0,
         };
         let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
-        match drawing.draw(&words, &[], 0) {
-            Ok(()) if drawing.left > 0 => notes.push(format!(
+        if let Err(failed) = drawing.draw(&words, &[], &[], 0) {
+            for (part, reason) in failed {
+                let of = if part.is_empty() {
+                    part
+                } else {
+                    format!(": {part}")
+                };
+                warnings.push(format!("The figure \"{title}{of}\" is not here: {reason}"));
+            }
+        }
+        if drawing.left > 0 {
+            notes.push(format!(
                 "{title}: {} more figures are not shown here; hcabench plot {command} --only SETTING=VALUE draws them.",
                 drawing.left
-            )),
-            Ok(()) => {}
-            Err(reason) => warnings.push(format!("The figure \"{title}\" is not here: {reason}")),
+            ));
         }
         figures.append(&mut drawing.figures);
     }
@@ -146,6 +155,7 @@ struct Drawing<'a> {
     folder: &'a Path,
     title: &'a str,
     caption: &'a str,
+    points: &'a [Point],
     parts: &'a [(String, Vec<String>)],
     figures: Vec<Figure>,
     /// Those that were not drawn, because there are enough.
@@ -153,8 +163,15 @@ struct Drawing<'a> {
 }
 
 impl Drawing<'_> {
-    /// Draws a figure, or one for each value of a setting where there is too much in it, and so on.
-    fn draw(&mut self, words: &[String], only: &[String], part: usize) -> Result<(), String> {
+    /// Draws a figure, or one for each value of a setting where there is too much in it, and so on. What cannot be drawn is
+    /// told with its reason, and the rest is drawn.
+    fn draw(
+        &mut self,
+        words: &[String],
+        only: &[String],
+        chosen: &[(&str, &str)],
+        part: usize,
+    ) -> Result<(), Vec<(String, String)>> {
         if self.figures.len() >= MOST_OF_A_KIND {
             self.left += 1;
             return Ok(());
@@ -174,17 +191,39 @@ impl Drawing<'_> {
                 Ok(())
             }
             (Err(NotDrawn::TooMuch(_)), Some((name, texts))) => {
+                let mut failed = Vec::new();
                 for text in texts {
+                    let chosen = [chosen, &[(name.as_str(), text.as_str())]].concat();
+                    if !self.is_somewhere(&chosen) {
+                        continue;
+                    }
                     let mut words = words.to_vec();
                     words.extend(["--only".to_owned(), format!("{name}={text}")]);
                     let (title, unit) = heading_of(name);
                     let mut only = only.to_vec();
                     only.push(format!("{title} {text} {unit}").trim_end().to_owned());
-                    self.draw(&words, &only, part + 1)?;
+                    if let Err(errors) = self.draw(&words, &only, &chosen, part + 1) {
+                        failed.extend(errors);
+                    }
                 }
-                Ok(())
+                if failed.is_empty() {
+                    Ok(())
+                } else {
+                    Err(failed)
+                }
             }
-            (Err(NotDrawn::TooMuch(reason) | NotDrawn::Other(reason)), _) => Err(reason),
+            (Err(NotDrawn::TooMuch(reason) | NotDrawn::Other(reason)), _) => {
+                Err(vec![(only.join(", "), reason)])
+            }
         }
+    }
+
+    /// Whether a point has all of these settings: not each combination need have been measured.
+    fn is_somewhere(&self, chosen: &[(&str, &str)]) -> bool {
+        self.points.iter().any(|point| {
+            chosen
+                .iter()
+                .all(|&(name, text)| point.setting(name) == Some(text))
+        })
     }
 }

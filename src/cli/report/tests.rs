@@ -122,3 +122,60 @@ fn the_file_s_name_says_what_it_is() {
     let folder = tempfile::tempdir().unwrap();
     assert!(check_place(folder.path()).is_err());
 }
+
+/// The whole file, with real figures.
+#[test]
+fn a_real_report_is_well_formed_and_takes_nothing_from_elsewhere() {
+    let page = page(false);
+    assert!(!page.figures.is_empty());
+    let html = page.html();
+    // Names of XML, which nothing is fetched from.
+    let bare = html.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
+    for elsewhere in ["http://", "https://", "src=\"", "@import", "url(http"] {
+        assert!(!bare.contains(elsewhere), "{elsewhere}");
+    }
+    for root in html.split("<svg").skip(1) {
+        let root = root.split('>').next().unwrap();
+        assert_eq!(root.matches("role=").count(), 1, "{root}");
+        assert_eq!(root.matches("aria-label=").count(), 1, "{root}");
+    }
+    for figure in html.split("<svg").skip(1) {
+        let svg = format!("<svg{}</svg>", figure.split("</svg>").next().unwrap());
+        roxmltree::Document::parse(&svg).unwrap_or_else(|error| panic!("{error}: {svg}"));
+    }
+}
+
+/// With more services and bursts than a figure can tell apart, of which not all were measured together.
+#[test]
+fn combinations_that_were_not_measured_are_no_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples: Vec<Option<i64>> = (0..20).map(|place| Some(2_000 + place)).collect();
+    let points: Vec<_> = [("rc", 1), ("rc", 2), ("uc", 4), ("uc", 8)]
+        .into_iter()
+        .flat_map(|(service, burst)| (1..=12).map(move |size| (service, size, burst)))
+        .map(|(service, size, burst)| (service, size, burst, &samples[..]))
+        .collect();
+    let path = hca_run(&folder.path().join("run"), &points, false);
+    let arguments = ReportArguments {
+        folder: path.clone(),
+        out: "report.html".into(),
+        title: None,
+        quiet: true,
+    };
+    let page = page_of(&Run::open(&path).unwrap(), &arguments).unwrap();
+    assert!(
+        page.figures
+            .iter()
+            .any(|figure| figure.title.contains("service rc, burst 2")),
+        "{:?}",
+        page.figures
+            .iter()
+            .map(|figure| &figure.title)
+            .collect::<Vec<_>>()
+    );
+    assert!(
+        !page.warnings.iter().any(|text| text.contains("no point")),
+        "{:?}",
+        page.warnings
+    );
+}

@@ -231,17 +231,29 @@ fn compare_parts(
         let (base, mut new) = (at(base), at(new));
         for (what, base) in base {
             let new = new.remove(&what).unwrap_or_default();
-            if base != new {
+            if base != new && !is_default(&what, &base, &new) {
                 differs.push(Differs { what, base, new });
             }
         }
         for (what, new) in new {
-            if !new.is_empty() {
+            if !new.is_empty() && !is_default(&what, "", &new) {
                 let base = String::new();
                 differs.push(Differs { what, base, new });
             }
         }
     }
+}
+
+/// Options that older versions do not have, with the value that says the same as their absence.
+const DEFAULTS: [(&str, &str); 1] = [("run.receiver_pause_ns", "0")];
+
+fn is_default(what: &str, base: &str, new: &str) -> bool {
+    DEFAULTS.iter().any(|&(name, default)| {
+        name == what
+            && [base, new]
+                .iter()
+                .all(|text| text.is_empty() || *text == default)
+    })
 }
 
 /// All texts and numbers below a value, by their place; null is an empty text.

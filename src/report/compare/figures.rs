@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 
 use super::matching::Pair;
-use super::{CompareError, Request};
+use super::{CompareError, Limit, Request};
 use crate::report::folder::MESSAGES;
 use crate::report::read::{Benchmark, Point, ReadError, Row, Table};
 use crate::stats::{Estimate, Resampling, Series, TooFew};
@@ -163,19 +163,28 @@ pub fn of_benchmark(benchmark: Benchmark, request: &Request) -> Result<Vec<Figur
             "jump-time and jumps"
         }
     };
-    let asked = request
-        .percentiles
+    // A clock has no percentiles; those by default are not asked for.
+    let percentiles = if benchmark == Benchmark::Queue || request.percentiles_given {
+        &request.percentiles[..]
+    } else {
+        &[]
+    };
+    let asked = percentiles
         .iter()
-        .map(|&percent| Kind::Percentile(percent))
-        .filter(|_| benchmark == Benchmark::Queue)
-        .chain(request.limits.iter().map(|limit| limit.of));
-    for asked in asked {
+        .map(|&percent| (Kind::Percentile(percent), "--percentiles"));
+    // The limits first: their percentiles are among those to compare, too.
+    let limited = request
+        .limits
+        .iter()
+        .map(|limit| (limit.of, "--max-regression"));
+    for (asked, option) in limited.chain(asked) {
         let there = match (benchmark, asked) {
             (Benchmark::Queue, Kind::Percentile(percent)) => QUEUE_PERCENTILES.contains(&percent),
             _ => figures.iter().any(|figure| figure.kind == asked),
         };
         if !there {
             return Err(CompareError::NoSuchFigure {
+                option,
                 benchmark: benchmark.name(),
                 asked: asked.to_string(),
                 have: have.to_owned(),
@@ -185,8 +194,13 @@ pub fn of_benchmark(benchmark: Benchmark, request: &Request) -> Result<Vec<Figur
     Ok(figures)
 }
 
-/// The figures that these two points have.
-pub fn present(figures: &[Figure], benchmark: Benchmark, pair: &Pair<'_>) -> Vec<Figure> {
+/// The figures that these two points have; losses only where there are some, or a limit is on them.
+pub fn present(
+    figures: &[Figure],
+    benchmark: Benchmark,
+    pair: &Pair<'_>,
+    limits: &[Limit],
+) -> Vec<Figure> {
     let rows = [pair.base, pair.new].map(|point| point.row.as_ref());
     let has = |figure: &Figure| {
         // Of a point without a row only its files can tell.
@@ -195,7 +209,9 @@ pub fn present(figures: &[Figure], benchmark: Benchmark, pair: &Pair<'_>) -> Vec
             return benchmark != Benchmark::Queue;
         }
         rows.any(|row| match (benchmark, figure.kind, figure.column) {
-            (Benchmark::Hca, Kind::Lost, _) => lost(row) > 0,
+            (Benchmark::Hca, Kind::Lost, _) => {
+                lost(row) > 0 || limits.iter().any(|limit| limit.of == Kind::Lost)
+            }
             (Benchmark::Hca, _, "completion_latency_ns") => {
                 row.count("completions").is_some_and(|count| count > 0)
             }
@@ -261,7 +277,8 @@ impl Side {
     }
 }
 
-/// If NEW has more wrong or lost elements than BASE: why it must not look better.
+/// If a larger share of NEW's messages or elements than of BASE's is lost or wrong: what to say of it beside a better
+/// figure.
 pub fn more_faults(pair: &Pair<'_>) -> Option<String> {
     const FAULTS: [&str; 9] = [
         "messages_lost",
@@ -275,10 +292,16 @@ pub fn more_faults(pair: &Pair<'_>) -> Option<String> {
         "elements_damaged",
     ];
     let count = |point: &Point, column| point.row.as_ref()?.count(column);
+    // Of as many as were sent, which need not be as many in both.
+    let share = |point: &Point, number: u64| {
+        let of = count(point, "messages_sent").or_else(|| count(point, "count"));
+        number as f64 / of.unwrap_or(1).max(1) as f64
+    };
     FAULTS.iter().find_map(|column| {
         let base = count(pair.base, column).unwrap_or(0);
         let new = count(pair.new, column)?;
-        (new > base).then(|| format!("{column} rose from {base} to {new}: not called better"))
+        (share(pair.new, new) > share(pair.base, base))
+            .then(|| format!("{column} rose from {base} to {new}"))
     })
 }
 

@@ -68,14 +68,15 @@ pub fn pairs<'a>(base: &'a Run, new: &'a Run, anyway: bool) -> Matched<'a> {
     matched
 }
 
-/// Settings that have one text in all points of BASE, and another one in all points of NEW.
+/// Settings that have one text in all points of BASE, and another one in all points of NEW. Points without a row in the
+/// summary do not count: their settings are in other words.
 fn differing(base: &Run, new: &Run) -> Vec<String> {
     let texts = |run: &Run, name: &str| -> BTreeSet<String> {
         let text = |point: &Point| point.setting(name).unwrap_or_default().to_owned();
-        run.points.iter().map(text).collect()
+        measured(run).map(text).collect()
     };
     let mut names: Vec<&str> = Vec::new();
-    for point in base.points.iter().chain(&new.points) {
+    for point in measured(base).chain(measured(new)) {
         for (name, _) in &point.settings {
             if !names.contains(&name.as_str()) {
                 names.push(name);
@@ -90,4 +91,8 @@ fn differing(base: &Run, new: &Run) -> Vec<String> {
         })
         .map(str::to_owned)
         .collect()
+}
+
+fn measured(run: &Run) -> impl Iterator<Item = &Point> {
+    run.points.iter().filter(|point| point.row.is_some())
 }

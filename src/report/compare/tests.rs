@@ -17,6 +17,7 @@ fn latencies(seed: u64, level: i64) -> Vec<Made> {
 fn request() -> Request {
     Request {
         percentiles: vec![50.0, 99.0],
+        percentiles_given: false,
         limits: Vec::new(),
         anyway: false,
     }
@@ -100,11 +101,7 @@ fn a_limit_is_broken_by_what_is_worse_and_beyond_it() {
     // Beyond the limit, but not shown.
     let other = of(&quick, &latencies(4, 30_000), &limit(0.0, p50));
     assert!(!other.has_broken_limit());
-    assert!(
-        other
-            .limits_without_judgement(&limit(0.0, p50).limits)
-            .is_empty()
-    );
+    assert!(other.gaps(&limit(0.0, p50).limits).is_empty());
 }
 
 #[test]
@@ -121,9 +118,10 @@ fn a_limit_that_nothing_can_be_told_of_is_named() {
         p999.reason.as_ref().unwrap().contains("2 samples"),
         "{p999:?}"
     );
-    assert_eq!(
-        found.limits_without_judgement(&request.limits),
-        request.limits
+    let gaps = found.gaps(&request.limits);
+    assert!(
+        gaps.len() == 1 && gaps[0].contains("latency p99.9") && gaps[0].contains("2 samples"),
+        "{gaps:?}"
     );
 }
 
@@ -139,7 +137,7 @@ fn a_run_that_loses_messages_does_not_look_better() {
     assert_eq!(
         verdicts(&found),
         [
-            ("p50".to_owned(), Verdict::NoDifferenceShown),
+            ("p50".to_owned(), Verdict::BetterButMoreFaults),
             ("p99".to_owned(), Verdict::Worse),
             ("lost".to_owned(), Verdict::Worse),
         ]
@@ -160,8 +158,12 @@ fn a_run_that_loses_messages_does_not_look_better() {
     assert_eq!(document["points"][0]["figures"][1]["new"], "lost");
     assert_eq!(
         document["points"][0]["figures"][0]["verdict"],
-        "no-difference-shown"
+        "better-but-more-faults"
     );
+    // JSON has no infinity, and null would say that nothing is known.
+    let p99 = &document["points"][0]["figures"][1]["difference"];
+    assert_eq!(p99["value"], "lost");
+    assert_eq!(p99["together"][0], "lost");
     assert_eq!(document["resampling"]["seed"], bootstrap::SEED);
 }
 
@@ -293,7 +295,177 @@ fn figures_that_a_benchmark_has_not_are_refused() {
     let error = compare(&base, &base, &limit(5.0, Kind::Throughput)).unwrap_err();
     let text = error.to_string();
     assert!(
-        text.contains("no throughput") && text.contains("percentiles and lost"),
+        text.contains("--max-regression")
+            && text.contains("no throughput")
+            && text.contains("percentiles and lost"),
         "{text}"
+    );
+}
+
+#[test]
+fn a_limit_on_losses_is_kept_where_nothing_is_lost() {
+    let request = limit(0.1, Kind::Lost);
+    let found = of(&latencies(1, 30_000), &latencies(2, 30_000), &request);
+    let lost = found.figures().last().unwrap();
+    assert_eq!(
+        (lost.figure.kind, lost.verdict),
+        (Kind::Lost, Verdict::NoDifferenceShown)
+    );
+    assert_eq!((lost.base, lost.new), (Some(0.0), Some(0.0)));
+    assert!(found.gaps(&request.limits).is_empty());
+    // Nobody asked for it.
+    let found = of(
+        &latencies(1, 30_000),
+        &latencies(2, 30_000),
+        &self::request(),
+    );
+    assert!(found.figures().all(|found| found.figure.kind != Kind::Lost));
+}
+
+#[test]
+fn the_same_share_of_losses_in_more_messages_does_not_spoil_what_is_better() {
+    let losing = |seed, level, messages: usize| {
+        let mut samples: Vec<Made> = (0..messages / 2_000)
+            .flat_map(|part| latencies(seed + part as u64, level))
+            .collect();
+        samples
+            .iter_mut()
+            .step_by(200)
+            .for_each(|message| *message = None);
+        samples
+    };
+    let found = of(
+        &losing(1, 50_000, 2_000),
+        &losing(2, 30_000, 8_000),
+        &request(),
+    );
+    assert_eq!(verdicts(&found)[0].1, Verdict::Better);
+}
+
+#[test]
+fn limits_are_not_kept_by_what_is_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = latencies(1, 30_000);
+    let points = [("rc", 8, 64, &samples[..]), ("rc", 16, 64, &samples[..])];
+    let request = limit(5.0, Kind::Percentile(50.0));
+    let base = Run::open(&hca_run(&folder.path().join("base"), &points, false)).unwrap();
+    let less = Run::open(&hca_run(&folder.path().join("less"), &points[..1], false)).unwrap();
+    let gaps = compare(&base, &less, &request)
+        .unwrap()
+        .gaps(&request.limits);
+    assert!(
+        gaps.len() == 1 && gaps[0].contains("16B") && gaps[0].contains("not in NEW"),
+        "{gaps:?}"
+    );
+    // A point more is no gap.
+    let found = compare(&less, &base, &request).unwrap();
+    assert!(found.gaps(&request.limits).is_empty());
+    let cut = Run::open(&hca_run(&folder.path().join("cut"), &points, true)).unwrap();
+    let found = compare(&base, &cut, &request).unwrap();
+    let gaps = found.gaps(&request.limits);
+    assert!(gaps[0].contains("NEW is incomplete"), "{gaps:?}");
+    assert!(found.gaps(&[]).is_empty());
+}
+
+#[test]
+fn an_incomplete_point_does_not_keep_other_settings_from_being_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = latencies(1, 30_000);
+    let of = |service| {
+        [
+            (service, 8, 64, &samples[..]),
+            (service, 16, 64, &samples[..]),
+        ]
+    };
+    let base = Run::open(&hca_run(&folder.path().join("base"), &of("rc"), false)).unwrap();
+    let new = Run::open(&hca_run(&folder.path().join("new"), &of("uc"), true)).unwrap();
+    let anyway = Request {
+        anyway: true,
+        ..request()
+    };
+    let found = compare(&base, &new, &anyway).unwrap();
+    assert_eq!(found.points.len(), 1, "{found:?}");
+    assert!(
+        found
+            .differs
+            .iter()
+            .any(|differs| differs.to_string() == "service: rc and uc"),
+        "{:?}",
+        found.differs
+    );
+}
+
+#[test]
+fn too_many_comparisons_for_the_samples_are_not_taken_for_no_difference() {
+    let judge = Judge {
+        comparisons: 24,
+        resolution: 0.0,
+        more_faults: None,
+        limits: &[],
+    };
+    let figures = figures::of_benchmark(super::super::read::Benchmark::Hca, &request()).unwrap();
+    let side = |level: f64, resampling| Side {
+        value: Some(level),
+        estimate: crate::stats::Series::of_runs(vec![level; 6])
+            .percentile(50.0, resampling)
+            .map_err(Into::into),
+    };
+    let resampling = Resampling::for_comparisons(24);
+    let sides = || {
+        (
+            side(1.0, resampling),
+            side(100.0, resampling.of_the_other()),
+        )
+    };
+    let (base, new) = sides();
+    let found = judge.compare(&figures[0], base, new);
+    assert_eq!(found.verdict, Verdict::NotJudged);
+    assert!(
+        found
+            .reason
+            .as_ref()
+            .unwrap()
+            .contains("for 24 comparisons"),
+        "{found:?}"
+    );
+    let (base, new) = sides();
+    let fewer = Judge {
+        comparisons: 23,
+        ..judge
+    };
+    assert_eq!(
+        fewer.compare(&figures[0], base, new).verdict,
+        Verdict::Worse
+    );
+}
+
+#[test]
+fn an_option_that_is_not_used_is_no_difference_to_a_version_without_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = latencies(1, 30_000);
+    let (base, new) = (folder.path().join("base"), folder.path().join("new"));
+    let first = run(&base, &[("rc", 8, &samples)]);
+    run(&new, &[("rc", 8, &samples)]);
+    let set = |value: u64| {
+        for entry in fs::read_dir(&new).unwrap() {
+            let file = entry.unwrap().path().join(SETTINGS);
+            if let Ok(text) = fs::read_to_string(&file) {
+                let mut document: serde_json::Value = serde_json::from_str(&text).unwrap();
+                document["run"]["receiver_pause_ns"] = value.into();
+                fs::write(&file, document.to_string()).unwrap();
+            }
+        }
+        Run::open(&new).unwrap()
+    };
+    assert!(
+        compare(&first, &set(0), &request())
+            .unwrap()
+            .differs
+            .is_empty()
+    );
+    let error = compare(&first, &set(20_000), &request()).unwrap_err();
+    assert!(
+        error.to_string().contains("run.receiver_pause_ns"),
+        "{error}"
     );
 }

@@ -301,3 +301,93 @@ proptest! {
         prop_assert!(estimate.replicates.iter().all(|&value| low <= value && value <= high));
     }
 }
+
+/// With about 1 % lost, the p99 of some replicates is that of a lost message.
+#[test]
+fn losses_about_the_share_of_a_percentile_do_not_hide_that_it_is_worse() {
+    let mut machine = Machine(SplitMix64::new(13));
+    for lost in [70, 80, 90, 95, 99, 100, 101, 105, 110, 120, 130] {
+        let base: Vec<f64> = (0..10_000).map(|_| 1_000.0 + machine.unit()).collect();
+        let mut new: Vec<f64> = base.iter().map(|sample| sample + 5_000.0).collect();
+        for place in 0..lost {
+            new[place * 10_000 / lost] = f64::INFINITY;
+        }
+        let found = difference(&series(base), &series(new), 99.0, 2, QUICK).unwrap();
+        assert!(
+            found.shown && found.together.0 >= 4_999.0,
+            "{lost} lost: {found:?}"
+        );
+        assert_eq!(found.value == f64::INFINITY, lost >= 100, "{lost} lost");
+    }
+}
+
+/// Bursts of a process follow each other within a millisecond: what moves one moves the next.
+fn bursts_that_go_together(draws: &mut Machine, bursts: usize, together: f64) -> Series {
+    let mut level = draws.normal();
+    let mut samples = Vec::new();
+    for _ in 0..bursts {
+        level = together * level + (1.0 - together * together).sqrt() * draws.normal();
+        samples.extend((0..20).map(|_| 100_000.0 + 10_000.0 * level + 1_000.0 * draws.normal()));
+    }
+    Series::new(samples, vec![20; bursts])
+}
+
+#[test]
+fn bursts_that_go_together_are_not_taken_for_independent() {
+    let mut draws = Machine(SplitMix64::new(14));
+    let pairs = 200;
+    // Nine that hardly change from one to the next tell too little to be told apart: there, and only there, a warning is
+    // all there is.
+    for (bursts, together, most_percent) in [
+        (9, 0.0, 5),
+        (9, 0.3, 5),
+        (40, 0.3, 6),
+        (40, 0.8, 10),
+        (64, 0.8, 10),
+        (400, 0.8, 6),
+    ] {
+        let (mut apart, mut warned) = (0, 0);
+        for _ in 0..pairs {
+            let mut run = || bursts_that_go_together(&mut draws, bursts, together);
+            let base = run().percentile(50.0, QUICK).unwrap();
+            let new = run().percentile(50.0, QUICK.of_the_other()).unwrap();
+            warned += usize::from(base.units.alike() || new.units.alike());
+            apart += usize::from(Difference::of(&base, &new, 1, 1.0).shown);
+        }
+        println!("{bursts} bursts, {together}: {apart} of {pairs}, {warned} with a warning");
+        assert!(
+            apart * 100 <= most_percent * pairs,
+            "{bursts} bursts, {together}: {apart} of {pairs}, {warned} with a warning"
+        );
+    }
+}
+
+#[test]
+fn a_few_bursts_that_hardly_change_are_warned_of() {
+    let mut draws = Machine(SplitMix64::new(15));
+    let mut warned = |together| {
+        let alike = |_: &usize| {
+            let run = bursts_that_go_together(&mut draws, 9, together);
+            run.percentile(50.0, QUICK).unwrap().units.alike()
+        };
+        (0..200).filter(alike).count()
+    };
+    let (independent, dependent) = (warned(0.0), warned(0.8));
+    assert!(
+        independent <= 20 && dependent >= 50,
+        "{independent}, {dependent}"
+    );
+}
+
+/// Bursts of one message are bursts, and no runs.
+#[test]
+fn a_percentile_of_bursts_of_one_message_needs_samples_beyond_it() {
+    let samples: Vec<f64> = (0..200).map(|place| f64::from(place * 79 % 200)).collect();
+    let bursts = Series::new(samples, vec![1; 200]);
+    let resampling = Resampling::for_comparisons(1);
+    assert!(matches!(
+        bursts.percentile(99.0, resampling),
+        Err(TooFew::Beyond { found: 2, .. })
+    ));
+    assert!(bursts.percentile(50.0, resampling).is_ok());
+}

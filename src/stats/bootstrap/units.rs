@@ -10,10 +10,15 @@ pub const MOST_UNITS: usize = 64;
 pub const LEAST_UNITS: usize = 6;
 /// What lies beyond a percentile must come from so many of the blocks.
 pub const LEAST_EVENTS: usize = 4;
-/// Blocks are made longer until they are so few.
-const LEAST_BLOCKS: usize = 8;
-/// Blocks whose counts go with those of their neighbours by more than this are too short.
+/// Units are made longer, but never fewer than this.
+const LEAST_MERGED: usize = 8;
+/// Units whose counts go with those of their neighbours by more than this (lag-1 autocorrelation) are too short.
 const NEIGHBOURS_ALIKE: f64 = 0.1;
+/// What chance makes of the lag-1 autocorrelation of independent units is larger than this in one of 20, in multiples of
+/// `1 / sqrt(units)` above its mean of `-1 / units`.
+const ONE_OF_20: f64 = 1.645;
+/// Neighbours that are said to go together by more than this are taken for so much.
+const MOST_TOGETHER: f64 = 0.9;
 
 /// What one unit is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -30,16 +35,17 @@ pub enum Unit {
 pub struct Units {
     unit: Unit,
     units: Vec<(f64, f64)>,
-    alike: bool,
+    /// The lag-1 autocorrelation of the units.
+    together: f64,
 }
 
 impl Units {
     /// Parts samples into units and adds up what `count` makes of each sample.
     ///
-    /// From [`LEAST_UNITS`] repetitions on, these are the units. Else blocks of equal length: [`MOST_UNITS`] of them at
-    /// first, and two neighbours are put together as long as their counts go with each other (lag-1 autocorrelation) and
-    /// eight are left. What lasts longer than an eighth of the samples cannot be told from a true difference: such units
-    /// are said to be [`alike`](Self::alike).
+    /// From [`LEAST_UNITS`] repetitions on, these are the units, else [`MOST_UNITS`] blocks of equal length. Repetitions that
+    /// follow each other within a millisecond are no more independent than blocks: of either, two neighbours are put
+    /// together as long as their counts go with each other (lag-1 autocorrelation) and eight would be left. What lasts
+    /// longer than that cannot be told from a true difference: such units are said to be [`alike`](Self::alike).
     pub(super) fn of(
         samples: &[f64],
         repetitions: &[usize],
@@ -51,7 +57,7 @@ impl Units {
                 part.len() as f64,
             )
         };
-        if repetitions.len() >= LEAST_UNITS {
+        let (unit, units) = if repetitions.len() >= LEAST_UNITS {
             let groups = repetitions.len().min(MOST_UNITS);
             let mut begin = 0;
             let units = (0..groups)
@@ -62,24 +68,26 @@ impl Units {
                     sum(&samples[begin - length..begin])
                 })
                 .collect();
-            return Ok(Units {
-                unit: Unit::Repetition,
-                units,
-                alike: false,
-            });
-        }
-        if samples.len() < MOST_UNITS {
+            (Unit::Repetition, units)
+        } else if samples.len() < MOST_UNITS {
             return Err(TooFew::Units {
                 found: samples.len(),
                 needed: MOST_UNITS,
             });
-        }
-        let place = |block: usize| block * samples.len() / MOST_UNITS;
-        let mut units: Vec<(f64, f64)> = (0..MOST_UNITS)
-            .map(|block| sum(&samples[place(block)..place(block + 1)]))
-            .collect();
-        let mut alike = neighbours_alike(&units);
-        while alike && units.len() > LEAST_BLOCKS {
+        } else {
+            let place = |block: usize| block * samples.len() / MOST_UNITS;
+            let units = (0..MOST_UNITS)
+                .map(|block| sum(&samples[place(block)..place(block + 1)]))
+                .collect();
+            (Unit::Block, units)
+        };
+        Ok(Self::merged(unit, units))
+    }
+
+    /// Puts neighbours together until they no longer go with each other.
+    fn merged(unit: Unit, mut units: Vec<(f64, f64)>) -> Self {
+        let mut together = neighbours_together(&units);
+        while together > NEIGHBOURS_ALIKE && units.len() / 2 >= LEAST_MERGED {
             units = units
                 .chunks(2)
                 .map(|pair| {
@@ -87,13 +95,13 @@ impl Units {
                         .fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1))
                 })
                 .collect();
-            alike = neighbours_alike(&units);
+            together = neighbours_together(&units);
         }
-        Ok(Units {
-            unit: Unit::Block,
+        Units {
+            unit,
             units,
-            alike,
-        })
+            together,
+        }
     }
 
     /// What a unit is.
@@ -111,9 +119,24 @@ impl Units {
         self.units.is_empty()
     }
 
-    /// Whether even the longest blocks go with their neighbours: the run drifts, and an interval from it may be too narrow.
+    /// Whether even the longest units go with their neighbours, by more than chance makes of independent ones: the run
+    /// drifts, and an interval from it may be too narrow.
     pub fn alike(&self) -> bool {
-        self.alike
+        let count = self.len() as f64;
+        self.together > NEIGHBOURS_ALIKE.max(ONE_OF_20 / count.sqrt() - 1.0 / count)
+    }
+
+    /// By what the variance of the mean of such units is larger than that of independent ones, if each goes with its
+    /// neighbour so far and with the next ones accordingly less (autoregressive).
+    pub(super) fn variance_beyond_drawn(&self) -> f64 {
+        // Of a few units it comes out too small by so much.
+        let together = self.together + 1.0 / self.len() as f64;
+        if together > NEIGHBOURS_ALIKE {
+            let together = together.min(MOST_TOGETHER);
+            (1.0 + together) / (1.0 - together)
+        } else {
+            1.0
+        }
     }
 
     /// What is counted, for one sample.
@@ -159,8 +182,8 @@ impl Units {
     }
 }
 
-/// Whether the counts of neighbouring units rise and fall together.
-fn neighbours_alike(units: &[(f64, f64)]) -> bool {
+/// How far the counts of neighbouring units rise and fall together: their lag-1 autocorrelation.
+fn neighbours_together(units: &[(f64, f64)]) -> f64 {
     let shares: Vec<f64> = units.iter().map(|(sum, samples)| sum / samples).collect();
     let mean = shares.iter().sum::<f64>() / shares.len() as f64;
     let variance: f64 = shares.iter().map(|share| (share - mean).powi(2)).sum();
@@ -168,7 +191,11 @@ fn neighbours_alike(units: &[(f64, f64)]) -> bool {
         .windows(2)
         .map(|pair| (pair[0] - mean) * (pair[1] - mean))
         .sum();
-    variance > 0.0 && together > NEIGHBOURS_ALIKE * variance
+    if variance > 0.0 {
+        together / variance
+    } else {
+        0.0
+    }
 }
 
 #[cfg(test)]
@@ -213,7 +240,7 @@ mod tests {
         assert_eq!((units.len(), units.alike()), (32, false));
         let ramp: Vec<f64> = (0..640).map(f64::from).collect();
         let units = mean_of(&ramp, &[640]);
-        assert_eq!((units.len(), units.alike()), (LEAST_BLOCKS, true));
+        assert_eq!((units.len(), units.alike()), (LEAST_MERGED, true));
     }
 
     #[test]
