@@ -11,7 +11,10 @@ pub mod plot;
 pub mod queue;
 pub mod report;
 
+mod ending;
 mod output;
+#[cfg(test)]
+mod refused;
 mod values;
 
 #[cfg(feature = "rdma")]

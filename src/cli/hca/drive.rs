@@ -1,9 +1,7 @@
 //! From arguments to files and a table: the run itself, as the user sees it.
 
-use std::io::Write;
 use std::time::SystemTime;
 
-use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use super::HcaArguments;
@@ -15,6 +13,7 @@ use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::result::PointResult;
 use crate::bench::hca::run::{RunError, Runner};
 use crate::cli::UsageError;
+use crate::cli::ending::{Ending, close};
 use crate::cli::output::{
     bad_folder, default_folder, print_json, print_text, terminal_width, warning,
 };
@@ -76,21 +75,7 @@ pub(super) fn run(arguments: &HcaArguments, config: Config, plan: Plan) -> anyho
     };
     sweep.announce(&machine)?;
     let outcome = sweep.measure_all(&folder);
-    sweep.close(folder, outcome)
-}
-
-/// What ended a sweep early.
-enum Ending {
-    /// A signal, or a failure of the measurement; told in the marks on disk.
-    Failed(String),
-    /// The results could not be written.
-    NotWritten(ReportError),
-}
-
-impl From<ReportError> for Ending {
-    fn from(error: ReportError) -> Self {
-        Ending::NotWritten(error)
-    }
+    close(folder, outcome, arguments.quiet, || sweep.print())
 }
 
 struct Sweep<'a> {
@@ -214,37 +199,6 @@ impl Sweep<'_> {
         }
         summary.append(&finished.record)?;
         Ok(finished)
-    }
-
-    /// Marks the folder and says how it went.
-    fn close(&self, folder: ResultsFolder, outcome: Result<(), Ending>) -> anyhow::Result<u8> {
-        let path = folder.path().to_path_buf();
-        let error = match outcome {
-            Ok(()) => {
-                folder.complete()?;
-                None
-            }
-            Err(Ending::Failed(reason)) => {
-                folder.fail(&reason)?;
-                Some(anyhow::anyhow!(reason))
-            }
-            Err(Ending::NotWritten(error)) => {
-                // The disk may be full: the mark from the beginning is still there.
-                let _ = folder.fail(&error.to_string());
-                Some(error.into())
-            }
-        };
-        self.print().context("cannot write to standard output")?;
-        if !self.arguments.quiet {
-            let state = if error.is_some() { " (incomplete)" } else { "" };
-            // In one piece: standard output may go to the same terminal.
-            let line = format!("results:  {}{state}\n", path.display());
-            let _ = std::io::stderr().write_all(line.as_bytes());
-        }
-        match error {
-            None => Ok(0),
-            Some(error) => Err(error),
-        }
     }
 
     /// The table, or the summary as JSON, on standard output.

@@ -1,10 +1,8 @@
 //! From arguments to files and tables: the run itself, as the user sees it.
 
 use std::collections::VecDeque;
-use std::io::Write;
 use std::time::SystemTime;
 
-use anyhow::Context as _;
 use serde_json::json;
 
 use super::QueueArguments;
@@ -17,6 +15,7 @@ use crate::bench::queue::plan::{Cpus, LeftOut, Plan, Point, Sweep};
 use crate::bench::queue::result::PointResult;
 use crate::bench::queue::run::{Bench, RunError};
 use crate::cli::UsageError;
+use crate::cli::ending::{Ending, close};
 use crate::cli::output::{
     bad_folder, default_folder, print_json, print_text, terminal_width, warning,
 };
@@ -101,7 +100,7 @@ pub(super) fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
     };
     course.announce(&machine);
     let outcome = course.measure_all(&folder);
-    course.close(folder, outcome)
+    close(folder, outcome, arguments.quiet, || course.print())
 }
 
 /// The CPUs for both ends, as asked for or chosen.
@@ -189,20 +188,6 @@ impl LeftOutFile<'_> {
             none => none.insert(SummaryFile::create(&self.folder.file(LEFT_OUT)?)?),
         };
         file.append(&left_out_record(left_out))
-    }
-}
-
-/// What ended a sweep early.
-enum Ending {
-    /// A signal, or a failure of the measurement; told in the marks on disk.
-    Failed(String),
-    /// The results could not be written.
-    NotWritten(ReportError),
-}
-
-impl From<ReportError> for Ending {
-    fn from(error: ReportError) -> Self {
-        Ending::NotWritten(error)
     }
 }
 
@@ -333,37 +318,6 @@ impl Course<'_> {
         }
         summary.append(&finished.record)?;
         Ok(finished)
-    }
-
-    /// Marks the folder and says how it went.
-    fn close(&self, folder: ResultsFolder, outcome: Result<(), Ending>) -> anyhow::Result<u8> {
-        let path = folder.path().to_path_buf();
-        let error = match outcome {
-            Ok(()) => {
-                folder.complete()?;
-                None
-            }
-            Err(Ending::Failed(reason)) => {
-                folder.fail(&reason)?;
-                Some(anyhow::anyhow!(reason))
-            }
-            Err(Ending::NotWritten(error)) => {
-                // The disk may be full: the mark from the beginning is still there.
-                let _ = folder.fail(&error.to_string());
-                Some(error.into())
-            }
-        };
-        self.print().context("cannot write to standard output")?;
-        if !self.arguments.quiet {
-            let state = if error.is_some() { " (incomplete)" } else { "" };
-            // In one piece: standard output may go to the same terminal.
-            let line = format!("results:  {}{state}\n", path.display());
-            let _ = std::io::stderr().write_all(line.as_bytes());
-        }
-        match error {
-            None => Ok(0),
-            Some(error) => Err(error),
-        }
     }
 
     /// The tables, or the summary as JSON, on standard output.

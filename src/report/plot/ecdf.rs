@@ -108,11 +108,7 @@ impl Ecdf {
             &self.words,
             x,
             y,
-            &entries(
-                self.curves
-                    .iter()
-                    .map(|curve| with_lost(&curve.label, curve.lost)),
-            ),
+            &entries(self.curves.iter().map(|curve| (&*curve.label, curve.lost))),
         )?;
         for (number, curve) in self.curves.iter().enumerate() {
             let mut steps: Vec<(f64, f64)> = Vec::with_capacity(2 * curve.points.len());
@@ -142,12 +138,12 @@ pub(super) fn with_lost(label: &str, lost: u64) -> String {
     }
 }
 
-/// A legend of lines; of a single one without a name, none.
-pub(super) fn entries(labels: impl Iterator<Item = String>) -> Vec<Entry> {
-    let entries: Vec<Entry> = labels
+/// A legend of lines, each with its label and how many messages were lost; of a single one with neither, none.
+pub(super) fn entries<'a>(lines: impl Iterator<Item = (&'a str, u64)>) -> Vec<Entry> {
+    let entries: Vec<Entry> = lines
         .enumerate()
-        .map(|(number, label)| Entry {
-            label,
+        .map(|(number, (label, lost))| Entry {
+            label: with_lost(label, lost),
             look: look(number),
             sign: Sign::Line,
         })

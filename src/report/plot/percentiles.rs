@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::PlotError;
 use super::drawing::Drawing;
-use super::ecdf::{entries, with_lost};
+use super::ecdf::entries;
 use super::frame::{Words, frame};
 use super::palette::{MOST_SERIES, look};
 use super::scale::{Axis, Kind, Unit};
@@ -139,11 +139,7 @@ impl Percentiles {
             &self.words,
             x,
             y,
-            &entries(
-                self.curves
-                    .iter()
-                    .map(|curve| with_lost(&curve.label, curve.lost)),
-            ),
+            &entries(self.curves.iter().map(|curve| (&*curve.label, curve.lost))),
         )?;
         for (number, curve) in self.curves.iter().enumerate() {
             let places: Vec<(f64, f64)> = curve

@@ -1,0 +1,60 @@
+//! How a sweep ends: the marks on disk, what is shown, and the exit code.
+
+use std::io::{self, Write as _};
+
+use anyhow::Context as _;
+
+use crate::report::{ReportError, ResultsFolder};
+
+/// What ended a sweep early.
+pub enum Ending {
+    /// A signal, or a failure of the measurement; told in the marks on disk.
+    Failed(String),
+    /// The results could not be written.
+    NotWritten(ReportError),
+}
+
+impl From<ReportError> for Ending {
+    fn from(error: ReportError) -> Self {
+        Ending::NotWritten(error)
+    }
+}
+
+/// Marks the folder, has what was measured so far printed, and says where it is. Returns the exit code.
+///
+/// # Errors
+/// What ended the sweep early; that the mark or standard output could not be written.
+pub fn close(
+    folder: ResultsFolder,
+    outcome: Result<(), Ending>,
+    quiet: bool,
+    print: impl FnOnce() -> io::Result<()>,
+) -> anyhow::Result<u8> {
+    let path = folder.path().to_path_buf();
+    let error = match outcome {
+        Ok(()) => {
+            folder.complete()?;
+            None
+        }
+        Err(Ending::Failed(reason)) => {
+            folder.fail(&reason)?;
+            Some(anyhow::anyhow!(reason))
+        }
+        Err(Ending::NotWritten(error)) => {
+            // The disk may be full: the mark from the beginning is still there.
+            let _ = folder.fail(&error.to_string());
+            Some(error.into())
+        }
+    };
+    print().context("cannot write to standard output")?;
+    if !quiet {
+        let state = if error.is_some() { " (incomplete)" } else { "" };
+        // In one piece: standard output may go to the same terminal.
+        let line = format!("results:  {}{state}\n", path.display());
+        let _ = io::stderr().write_all(line.as_bytes());
+    }
+    match error {
+        None => Ok(0),
+        Some(error) => Err(error),
+    }
+}
