@@ -95,8 +95,18 @@ pub fn lamport_numbered(batches: usize, shift: usize) -> usize {
     let mut received = vec![0_u64; BATCH + shift];
     let mut taken = 0;
     for _ in 0..batches {
-        lamport_send_numbers(&queue, flags(), black_box(NonZeroU64::MIN), BATCH);
-        taken = lamport_receive_numbers(&queue, flags(), &mut received[shift..], BATCH);
+        lamport_send_numbers(
+            &queue,
+            flags(),
+            black_box(NonZeroU64::MIN),
+            black_box(BATCH),
+        );
+        taken = lamport_receive_numbers(
+            &queue,
+            flags(),
+            black_box(&mut received[shift..]),
+            black_box(BATCH),
+        );
     }
     black_box(&received);
     taken
@@ -166,7 +176,7 @@ fn lamport_receive_numbers(
             return taken;
         }
     }
-    assert_eq!(damaged, 0);
+    assert!(damaged == 0);
     taken
 }
 
@@ -180,8 +190,18 @@ pub fn lamport_timed(batches: usize, shift: usize) -> usize {
     let (mut sent, mut received) = (records(shift), records(shift));
     let mut taken = 0;
     for _ in 0..batches {
-        lamport_send_times(&queue, flags(), &mut sent[shift..], BATCH);
-        taken = lamport_receive_times(&queue, flags(), &mut received[shift..], BATCH);
+        lamport_send_times(
+            &queue,
+            flags(),
+            black_box(&mut sent[shift..]),
+            black_box(BATCH),
+        );
+        taken = lamport_receive_times(
+            &queue,
+            flags(),
+            black_box(&mut received[shift..]),
+            black_box(BATCH),
+        );
     }
     black_box((&sent, &received));
     taken
@@ -265,7 +285,7 @@ fn lamport_receive_times(
             return noted;
         }
     }
-    assert_eq!(damaged, 0);
+    assert!(damaged == 0);
     noted
 }
 
@@ -275,10 +295,21 @@ pub fn fast_forward_numbered(batches: usize, shift: usize) -> usize {
     let (mut tail, mut head) = (0, 0);
     let mut taken = 0;
     for _ in 0..batches {
-        tail =
-            fast_forward_send_numbers(&queue, flags(), tail, black_box(NonZeroU64::MIN), BATCH).0;
-        (head, taken) =
-            fast_forward_receive_numbers(&queue, flags(), head, &mut received[shift..], BATCH);
+        tail = fast_forward_send_numbers(
+            &queue,
+            flags(),
+            tail,
+            black_box(NonZeroU64::MIN),
+            black_box(BATCH),
+        )
+        .0;
+        (head, taken) = fast_forward_receive_numbers(
+            &queue,
+            flags(),
+            head,
+            black_box(&mut received[shift..]),
+            black_box(BATCH),
+        );
     }
     black_box(&received);
     taken
@@ -355,7 +386,7 @@ fn fast_forward_receive_numbers(
             return (next, taken);
         }
     }
-    assert_eq!(damaged, 0);
+    assert!(damaged == 0);
     (next, taken)
 }
 
@@ -365,9 +396,21 @@ pub fn fast_forward_timed(batches: usize, shift: usize) -> usize {
     let (mut tail, mut head) = (0, 0);
     let mut taken = 0;
     for _ in 0..batches {
-        tail = fast_forward_send_times(&queue, flags(), tail, &mut sent[shift..], BATCH).0;
-        (head, taken) =
-            fast_forward_receive_times(&queue, flags(), head, &mut received[shift..], BATCH);
+        tail = fast_forward_send_times(
+            &queue,
+            flags(),
+            tail,
+            black_box(&mut sent[shift..]),
+            black_box(BATCH),
+        )
+        .0;
+        (head, taken) = fast_forward_receive_times(
+            &queue,
+            flags(),
+            head,
+            black_box(&mut received[shift..]),
+            black_box(BATCH),
+        );
     }
     black_box((&sent, &received));
     taken
@@ -454,7 +497,7 @@ fn fast_forward_receive_times(
             return (next, noted);
         }
     }
-    assert_eq!(damaged, 0);
+    assert!(damaged == 0);
     (next, noted)
 }
 

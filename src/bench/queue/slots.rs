@@ -6,6 +6,7 @@
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::mem::MaybeUninit;
+use std::ops::Deref;
 use std::ptr::NonNull;
 
 #[cfg(loom)]
@@ -15,7 +16,7 @@ use std::cell::UnsafeCell;
 
 use super::element::Words;
 use super::interface::QueueError;
-use super::sync::{AtomicU64, Ordering};
+use super::sync::{Arc, AtomicU64, Ordering};
 
 /// No queue is made for more elements than this: 4 GiB of the largest.
 pub const MAX_CAPACITY: usize = 1 << 24;
@@ -35,17 +36,74 @@ pub(super) fn check_capacity(queue: &'static str, asked: usize) -> Result<usize,
     })
 }
 
-/// An array of slots that threads share.
+/// Where slots lie, and how many; they are reached through who keeps them: [`Slots`] or [`SharedSlots`].
 #[derive(Debug)]
-pub(super) struct Slots<S> {
+pub(super) struct Array<S> {
     first: NonNull<S>,
     count: usize,
 }
+
+/// An array of slots that threads share.
+#[derive(Debug)]
+pub(super) struct Slots<S>(Array<S>);
 
 // SAFETY: it owns its slots, as a boxed slice does, and hands out shared references only.
 unsafe impl<S: Send> Send for Slots<S> {}
 // SAFETY: as above.
 unsafe impl<S: Sync> Sync for Slots<S> {}
+
+/// One of several who keep the same slots alive. Where they lie is held here as well, for the registers of a loop: behind the
+/// [`Arc`] it would be loaded again for each slot.
+#[derive(Debug)]
+pub(super) struct SharedSlots<S> {
+    array: Array<S>,
+    owner: Arc<Slots<S>>,
+}
+
+// SAFETY: as an `Arc<Slots<S>>`, which is all that it is.
+unsafe impl<S: Send + Sync> Send for SharedSlots<S> {}
+// SAFETY: as above.
+unsafe impl<S: Send + Sync> Sync for SharedSlots<S> {}
+
+impl<S> SharedSlots<S> {
+    /// So many new slots, as [`Slots::new`] makes them.
+    pub fn new(count: usize, slot: impl FnMut() -> S) -> Self {
+        Self::of(Arc::new(Slots::new(count, slot)))
+    }
+
+    fn of(owner: Arc<Slots<S>>) -> Self {
+        let Array { first, count } = **owner;
+        let array = Array { first, count };
+        SharedSlots {
+            array,
+            owner: owner,
+        }
+    }
+}
+
+impl<S> Clone for SharedSlots<S> {
+    fn clone(&self) -> Self {
+        Self::of(self.owner.clone())
+    }
+}
+
+impl<S> Deref for SharedSlots<S> {
+    type Target = Array<S>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Array<S> {
+        &self.array
+    }
+}
+
+impl<S> Deref for Slots<S> {
+    type Target = Array<S>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Array<S> {
+        &self.0
+    }
+}
 
 impl<S> Slots<S> {
     /// So many new slots, each of them written, so that their pages are there.
@@ -61,7 +119,7 @@ impl<S> Slots<S> {
             // SAFETY: it lies within what was just allocated for `count` slots, with at least their alignment.
             unsafe { first.add(index).write(slot()) };
         }
-        Slots { first, count }
+        Slots(Array { first, count })
     }
 
     fn layout(count: usize) -> Layout {
@@ -69,7 +127,9 @@ impl<S> Slots<S> {
             .and_then(|layout| layout.align_to(ALIGNMENT))
             .expect("MAX_CAPACITY slots fit into the address space")
     }
+}
 
+impl<S> Array<S> {
     pub const fn count(&self) -> usize {
         self.count
     }
@@ -81,12 +141,13 @@ impl<S> Slots<S> {
     #[inline(always)]
     pub unsafe fn at(&self, index: usize) -> &S {
         debug_assert!(index < self.count);
-        // SAFETY: within the allocation by the caller's word; all slots were written in `new` and live until the drop.
+        // SAFETY: within the allocation by the caller's word; all slots were written in `new` and live as long as who keeps
+        // them, and this is borrowed from there.
         unsafe { self.first.add(index).as_ref() }
     }
 }
 
-impl<const N: usize> Slots<FusedSlot<N>> {
+impl<const N: usize> Array<FusedSlot<N>> {
     /// Empties slots that were read by [`get`](FusedSlot::get); the first of them shows it, and all are empty by then.
     ///
     /// # Safety
@@ -122,12 +183,13 @@ impl<const N: usize> Slots<FusedSlot<N>> {
 
 impl<S> Drop for Slots<S> {
     fn drop(&mut self) {
-        for index in 0..self.count {
+        let Array { first, count } = self.0;
+        for index in 0..count {
             // SAFETY: each slot was written in `new`, and nobody can have a reference any more.
-            unsafe { self.first.add(index).drop_in_place() };
+            unsafe { first.add(index).drop_in_place() };
         }
         // SAFETY: allocated in `new` with the same layout.
-        unsafe { dealloc(self.first.as_ptr().cast(), Self::layout(self.count)) };
+        unsafe { dealloc(first.as_ptr().cast(), Self::layout(count)) };
     }
 }
 

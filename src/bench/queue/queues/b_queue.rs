@@ -11,8 +11,7 @@
 
 use crate::bench::queue::element::Words;
 use crate::bench::queue::interface::{Ends, Queue, QueueError, Receiver, Sender};
-use crate::bench::queue::slots::{FusedSlot, Slots, check_capacity};
-use crate::bench::queue::sync::Arc;
+use crate::bench::queue::slots::{FusedSlot, SharedSlots, check_capacity};
 
 /// The largest batch; in a small queue a batch is a quarter of it.
 const BATCH: usize = 64;
@@ -24,7 +23,7 @@ pub struct BQueue;
 /// What both ends are: a place on the ring, and how far it is known to be free (or full) from there.
 #[derive(Debug)]
 struct End<const N: usize> {
-    slots: Arc<Slots<FusedSlot<N>>>,
+    slots: SharedSlots<FusedSlot<N>>,
     /// The next slot; less than their number.
     next: usize,
     /// How many slots from there on are known to be the end's own.
@@ -36,7 +35,7 @@ struct End<const N: usize> {
 }
 
 impl<const N: usize> End<N> {
-    fn new(slots: Arc<Slots<FusedSlot<N>>>) -> Self {
+    fn new(slots: SharedSlots<FusedSlot<N>>) -> Self {
         let largest = (slots.count() / 4).clamp(1, BATCH);
         End {
             slots,
@@ -133,7 +132,7 @@ impl<const N: usize> Queue<Words<N>> for BQueue {
 
     fn with_capacity(capacity: usize) -> Result<(Self::Sender, Self::Receiver), QueueError> {
         let capacity = check_capacity("b-queue", capacity)?;
-        let slots = Arc::new(Slots::new(capacity, FusedSlot::new));
+        let slots = SharedSlots::new(capacity, FusedSlot::new);
         Ok((
             BQueueSender(End::new(slots.clone())),
             BQueueReceiver(End::new(slots)),

@@ -24,8 +24,7 @@
 
 use crate::bench::queue::element::Words;
 use crate::bench::queue::interface::{Ends, Queue, QueueError, Receiver, Sender};
-use crate::bench::queue::slots::{FusedSlot, Slots, check_capacity};
-use crate::bench::queue::sync::Arc;
+use crate::bench::queue::slots::{FusedSlot, SharedSlots, check_capacity};
 
 /// The words of a cache line.
 const LINE: usize = 8;
@@ -78,7 +77,7 @@ impl Steps {
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct BatonSender<const N: usize> {
-    slots: Arc<Slots<FusedSlot<N>>>,
+    slots: SharedSlots<FusedSlot<N>>,
     /// The slot to be filled next, of those up to `end`, which are free.
     next: usize,
     end: usize,
@@ -93,7 +92,7 @@ pub struct BatonSender<const N: usize> {
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct BatonReceiver<const N: usize> {
-    slots: Arc<Slots<FusedSlot<N>>>,
+    slots: SharedSlots<FusedSlot<N>>,
     /// The slot to be read next; less than their number.
     next: usize,
     /// The length of a block, less one.
@@ -104,7 +103,7 @@ impl<const N: usize> BatonSender<N> {
     /// Goes on to the next batch if it is free.
     #[inline(always)]
     fn look(&mut self) -> bool {
-        let slots = &*self.slots;
+        let slots = &self.slots;
         // SAFETY: a batch begins here, and the number of slots is a multiple of a batch.
         if !unsafe { slots.at(self.following + self.to_last_block) }.is_empty() {
             return false;
@@ -147,7 +146,7 @@ impl<const N: usize> BatonReceiver<N> {
     /// Empties the block behind this end.
     #[inline(always)]
     fn empty(&mut self) {
-        let slots = &*self.slots;
+        let slots = &self.slots;
         if self.mask == 0 {
             // SAFETY: this is the slot that was just read, by the only receiver.
             unsafe { slots.empty(self.next - 1, 1) };
@@ -166,7 +165,7 @@ impl<const N: usize> BatonReceiver<N> {
 impl<const N: usize> Receiver<Words<N>> for BatonReceiver<N> {
     #[inline(always)]
     fn dequeue(&mut self) -> Option<Words<N>> {
-        let slots = &*self.slots;
+        let slots = &self.slots;
         // SAFETY: kept less than the number of slots. The sender leaves it alone until its block is emptied below.
         let Some(element) = (unsafe { slots.at(self.next).get() }) else {
             finish_looking();
@@ -216,7 +215,7 @@ impl Baton {
         let capacity = check_capacity("baton", capacity)?;
         assert!(steps.batch > 0 && capacity.is_multiple_of(steps.batch));
         assert!(steps.batch.is_multiple_of(steps.block(N)));
-        let slots = Arc::new(Slots::new(capacity, FusedSlot::new));
+        let slots = SharedSlots::new(capacity, FusedSlot::new);
         let sender = BatonSender {
             slots: slots.clone(),
             next: 0,

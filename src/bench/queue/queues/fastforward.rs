@@ -7,8 +7,7 @@
 
 use crate::bench::queue::element::Words;
 use crate::bench::queue::interface::{Ends, Queue, QueueError, Receiver, Sender};
-use crate::bench::queue::slots::{FusedSlot, Slots, check_capacity};
-use crate::bench::queue::sync::Arc;
+use crate::bench::queue::slots::{FusedSlot, SharedSlots, check_capacity};
 
 /// FastForward.
 #[derive(Debug)]
@@ -17,7 +16,7 @@ pub struct FastForward;
 /// The sending end.
 #[derive(Debug)]
 pub struct FastForwardSender<const N: usize> {
-    slots: Arc<Slots<FusedSlot<N>>>,
+    slots: SharedSlots<FusedSlot<N>>,
     /// The slot to be filled next; less than their number.
     next: usize,
 }
@@ -25,7 +24,7 @@ pub struct FastForwardSender<const N: usize> {
 /// The receiving end.
 #[derive(Debug)]
 pub struct FastForwardReceiver<const N: usize> {
-    slots: Arc<Slots<FusedSlot<N>>>,
+    slots: SharedSlots<FusedSlot<N>>,
     /// The slot to be emptied next; less than their number.
     next: usize,
 }
@@ -71,7 +70,7 @@ impl<const N: usize> Queue<Words<N>> for FastForward {
 
     fn with_capacity(capacity: usize) -> Result<(Self::Sender, Self::Receiver), QueueError> {
         let capacity = check_capacity("fastforward", capacity)?;
-        let slots = Arc::new(Slots::new(capacity, FusedSlot::new));
+        let slots = SharedSlots::new(capacity, FusedSlot::new);
         Ok((
             FastForwardSender {
                 slots: slots.clone(),

@@ -7,8 +7,8 @@
 
 use crate::bench::queue::element::Element;
 use crate::bench::queue::interface::{Ends, Queue, QueueError, Receiver, Sender};
-use crate::bench::queue::slots::{Slots, ValueSlot, check_capacity};
-use crate::bench::queue::sync::{Arc, AtomicUsize, Ordering};
+use crate::bench::queue::slots::{SharedSlots, ValueSlot, check_capacity};
+use crate::bench::queue::sync::{AtomicUsize, Ordering};
 
 /// FFQ with one receiver.
 #[derive(Debug)]
@@ -46,14 +46,14 @@ impl Place {
 /// The sending end.
 #[derive(Debug)]
 pub struct FfqSender<T> {
-    cells: Arc<Slots<Cell<T>>>,
+    cells: SharedSlots<Cell<T>>,
     place: Place,
 }
 
 /// The receiving end.
 #[derive(Debug)]
 pub struct FfqReceiver<T> {
-    cells: Arc<Slots<Cell<T>>>,
+    cells: SharedSlots<Cell<T>>,
     place: Place,
 }
 
@@ -100,10 +100,10 @@ impl Ffq {
         start: usize,
     ) -> Result<(FfqSender<T>, FfqReceiver<T>), QueueError> {
         let capacity = check_capacity("ffq", capacity)?;
-        let cells = Arc::new(Slots::new(capacity, || Cell {
+        let cells = SharedSlots::new(capacity, || Cell {
             rank: AtomicUsize::new(FREE),
             value: ValueSlot::new(),
-        }));
+        });
         let place = || Place {
             slot: 0,
             rank: start.wrapping_mul(2) | 1,
