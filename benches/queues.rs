@@ -1,7 +1,10 @@
 //! The queues against each other: throughput of two threads that do nothing else, and the median time that an element
 //! stays in a queue that is hardly used.
 //!
-//! All queues take turns, and each figure is the median of the runs, so that what disturbs the machine disturbs all.
+//! All queues take turns, and each figure is the median of the runs, so that what disturbs the machine disturbs all. Where
+//! the linker puts a loop decides about as much as the queue does (which end waits for the other in a large queue, for one), so
+//! `ci/compare-queues` builds this program several times, aligned in other ways: each queue counts with its fastest place, and
+//! its slowest is shown beside.
 //! Ends with exit code 1 when our own queue is not the best of them in every column, and says by how much, or when an idea
 //! that was published as faster than Lamport's queue is not.
 
@@ -9,7 +12,7 @@ use std::hint::{black_box, spin_loop};
 use std::io::Write;
 use std::mem::ManuallyDrop;
 use std::num::NonZeroU64;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -22,11 +25,14 @@ use hcabench::stats::percentile_of_sorted;
 use hcabench::time::{AnyClock, Clock, ClockKind, ClockUser, Nanos, Ticks};
 
 const USAGE: &str = "\
-Usage: cargo bench --bench queues -- [--capacity N,...] [--queue NAME,...] [--runs N]
-Compares the queues in throughput and latency, with elements of 8 bytes, in less than two minutes.
+Usage: cargo bench --bench queues -- [--capacity N,...] [--queue NAME,...] [--runs N] [--programs A,B,...]
+Compares the queues in throughput and latency, with elements of 8 bytes, in half a minute a program.
   --capacity N,...   elements each queue can hold [default: 64,1024,65536]
   --queue NAME,...   only these, and our own [default: all]
   --runs N           of which the median is taken [default: 9]
+  --programs A,B,... this one built with other alignments, each of which measures; ci/compare-queues
+                     does that
+  --figures          print nothing but the figures, for a program that compares
 Runs on the first and the last of the CPUs it may use; choose them with taskset. The exit code is 1
 when our own queue is not the best, or an idea is slower than it promises, and 2 when an option is wrong.";
 
@@ -60,6 +66,8 @@ struct Options {
     capacities: Vec<usize>,
     names: Vec<&'static str>,
     runs: usize,
+    programs: Vec<String>,
+    figures: bool,
 }
 
 impl Options {
@@ -69,6 +77,8 @@ impl Options {
             capacities: vec![64, 1024, 65536],
             names: registry::names().collect(),
             runs: 9,
+            programs: Vec::new(),
+            figures: false,
         };
         while let Some(argument) = arguments.next() {
             let mut value = || {
@@ -84,6 +94,10 @@ impl Options {
                         .map(|one| whole_number("--capacity", one, 1, 1 << 24))
                         .collect::<Result<_, _>>()?;
                 }
+                "--programs" => {
+                    options.programs = value()?.split(',').map(str::to_owned).collect();
+                }
+                "--figures" => options.figures = true,
                 "--runs" => options.runs = whole_number("--runs", &value()?, 1, 1000)?,
                 "--queue" => {
                     let value = value()?;
@@ -152,6 +166,19 @@ fn run(options: &Options) -> Result<bool, Failed> {
         Err(_) => ClockKind::Monotonic,
     };
     let clock = AnyClock::prepare(kind)?;
+    if options.figures {
+        for &capacity in &options.capacities {
+            let setting = Setting {
+                capacity,
+                cpus: (first, last),
+                clock,
+            };
+            for figures in measure(options, setting)? {
+                println!("{}", figures.to_line());
+            }
+        }
+        return Ok(true);
+    }
     println!(
         "Elements of 8 bytes from CPU {first} to CPU {last}; medians of {} runs; latency with clock {}, one element in {} ns\n",
         options.runs,
@@ -160,31 +187,30 @@ fn run(options: &Options) -> Result<bool, Failed> {
     );
     let mut met = true;
     for &capacity in &options.capacities {
-        let mut rows = Vec::new();
-        for &name in &options.names {
-            let setting = Setting {
-                capacity,
-                cpus: (first, last),
-                clock,
-            };
-            match Row::new(name, setting) {
-                Ok(row) => rows.push(row),
-                Err(NotMeasured::Queue(reason)) => println!("left out: {reason}"),
-                Err(NotMeasured::Failed(reason)) => return Err(reason),
+        let setting = Setting {
+            capacity,
+            cpus: (first, last),
+            clock,
+        };
+        let mut queues: Vec<Places> = Vec::new();
+        if options.programs.is_empty() {
+            queues.extend(measure(options, setting)?.into_iter().map(Places::new));
+        }
+        for program in &options.programs {
+            for figures in measured_by(program, options, capacity)? {
+                match queues.iter_mut().find(|known| known.name == figures.name) {
+                    Some(known) => known.add(figures),
+                    None => queues.push(Places::new(figures)),
+                }
             }
         }
-        // What is allocated between the runs has the queues lie elsewhere in each of them: the way to a cache line depends
-        // on its address by as much as queues differ.
-        let mut in_the_way = Vec::new();
-        for _ in 0..options.runs {
-            for row in &mut rows {
-                in_the_way.push(vec![1_u8; 520]);
-                in_the_way.push(vec![1_u8; 8 * capacity.min(8192) + 8]);
-                row.measure()?;
-            }
-        }
-        black_box(in_the_way);
-        met &= judge(capacity, &rows)?;
+        met &= judge(capacity, &queues)?;
+    }
+    if !options.programs.is_empty() {
+        println!(
+            "each queue in the fastest of {} places of the code; slowest: in the slowest of them",
+            options.programs.len()
+        );
     }
     if WITHOUT_PRIORITY.load(Ordering::Relaxed) {
         println!(
@@ -193,6 +219,119 @@ fn run(options: &Options) -> Result<bool, Failed> {
     }
     println!("took {:.1} s", start.elapsed().as_secs_f64());
     Ok(met)
+}
+
+/// All queues that come in this capacity, in turns.
+fn measure(options: &Options, setting: Setting) -> Result<Vec<Figures>, Failed> {
+    let mut rows = Vec::new();
+    for &name in &options.names {
+        match Row::new(name, setting) {
+            Ok(row) => rows.push(row),
+            Err(NotMeasured::Queue(reason)) => eprintln!("left out: {reason}"),
+            Err(NotMeasured::Failed(reason)) => return Err(reason),
+        }
+    }
+    // What is allocated between the runs has the queues lie elsewhere in each of them: the way to a cache line depends
+    // on its address by as much as queues differ.
+    let mut in_the_way = Vec::new();
+    for _ in 0..options.runs {
+        for row in &mut rows {
+            in_the_way.push(vec![1_u8; 520]);
+            in_the_way.push(vec![1_u8; 8 * setting.capacity.min(8192) + 8]);
+            row.measure()?;
+        }
+    }
+    black_box(in_the_way);
+    Ok(rows.iter().map(Row::figures).collect())
+}
+
+/// What that program measures.
+fn measured_by(program: &str, options: &Options, capacity: usize) -> Result<Vec<Figures>, Failed> {
+    let output = Command::new(program)
+        .args(["--figures", "--queue", &options.names.join(",")])
+        .args(["--capacity", &capacity.to_string()])
+        .args(["--runs", &options.runs.to_string()])
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("{program} cannot be run: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("{program} failed").into());
+    }
+    let text = String::from_utf8(output.stdout)?;
+    text.lines().map(Figures::of_line).collect()
+}
+
+/// Medians and quartiles of the runs of a queue.
+#[derive(Debug, Clone, Copy)]
+struct Figures {
+    name: &'static str,
+    /// Millions of elements in a second: the median, and the quartiles.
+    rate: [f64; 3],
+    /// Medians in nanoseconds: their median, and the quartiles.
+    latency: [f64; 3],
+}
+
+impl Figures {
+    fn to_line(self) -> String {
+        let [rate, rate_low, rate_high] = self.rate;
+        let [latency, latency_low, latency_high] = self.latency;
+        format!(
+            "{} {rate} {rate_low} {rate_high} {latency} {latency_low} {latency_high}",
+            self.name
+        )
+    }
+
+    fn of_line(line: &str) -> Result<Self, Failed> {
+        let mut words = line.split_whitespace();
+        let name = words.next().unwrap_or_default();
+        let known = registry::names().find(|known| *known == name);
+        let numbers = words.map(str::parse).collect::<Result<Vec<f64>, _>>()?;
+        match (known, numbers.as_slice()) {
+            (Some(name), &[a, b, c, d, e, f]) => Ok(Figures {
+                name,
+                rate: [a, b, c],
+                latency: [d, e, f],
+            }),
+            _ => Err(format!("no figures: '{line}'").into()),
+        }
+    }
+}
+
+/// A queue in its best place, and how far down it goes in the others.
+struct Places {
+    name: &'static str,
+    ends: Ends,
+    rate: [f64; 3],
+    lowest_rate: f64,
+    latency: [f64; 3],
+    highest_latency: f64,
+}
+
+impl Places {
+    fn new(figures: Figures) -> Self {
+        let entry = registry::entries()
+            .iter()
+            .find(|entry| entry.name == figures.name);
+        Places {
+            name: figures.name,
+            ends: entry.expect("names are those of entries").ends,
+            rate: figures.rate,
+            lowest_rate: figures.rate[0],
+            latency: figures.latency,
+            highest_latency: figures.latency[0],
+        }
+    }
+
+    fn add(&mut self, figures: Figures) {
+        if figures.rate[0] > self.rate[0] {
+            self.rate = figures.rate;
+        }
+        if figures.latency[0] < self.latency[0] {
+            self.latency = figures.latency;
+        }
+        self.lowest_rate = self.lowest_rate.min(figures.rate[0]);
+        self.highest_latency = self.highest_latency.max(figures.latency[0]);
+    }
 }
 
 enum NotMeasured {
@@ -209,7 +348,6 @@ struct Setting {
 
 struct Row {
     name: &'static str,
-    ends: Ends,
     setting: Setting,
     /// Elements of a run for throughput.
     count: usize,
@@ -224,11 +362,6 @@ impl Row {
     fn new(name: &'static str, setting: Setting) -> Result<Self, NotMeasured> {
         let mut row = Row {
             name,
-            ends: registry::entries()
-                .iter()
-                .find(|entry| entry.name == name)
-                .expect("names are those of entries")
-                .ends,
             setting,
             count: FEWEST,
             rates: Vec::new(),
@@ -266,12 +399,13 @@ impl Row {
         Ok(())
     }
 
-    fn rate(&self) -> f64 {
-        quantile(&self.rates, 50.0)
-    }
-
-    fn latency(&self) -> f64 {
-        quantile(&self.latencies, 50.0)
+    fn figures(&self) -> Figures {
+        let spread = |values: &[f64]| [50.0, 25.0, 75.0].map(|percent| quantile(values, percent));
+        Figures {
+            name: self.name,
+            rate: spread(&self.rates),
+            latency: spread(&self.latencies),
+        }
     }
 }
 
@@ -287,7 +421,7 @@ fn quantile(values: &[f64], percent: f64) -> f64 {
 }
 
 /// Prints the table of a capacity and the verdicts; whether our own queue is the best.
-fn judge(capacity: usize, rows: &[Row]) -> Result<bool, Failed> {
+fn judge(capacity: usize, rows: &[Places]) -> Result<bool, Failed> {
     let own = (rows.iter().find(|row| row.name == OWN))
         .ok_or("our own queue does not come in this capacity")?;
     let others = || rows.iter().filter(|row| row.name != OWN);
@@ -297,37 +431,41 @@ fn judge(capacity: usize, rows: &[Row]) -> Result<bool, Failed> {
         Column::number("throughput", "million/s"),
         Column::number("p25", ""),
         Column::number("p75", ""),
+        Column::number("slowest", ""),
         Column::number("own", "times"),
         Column::number("latency", "p50 ns"),
         Column::number("p25", "of runs"),
         Column::number("p75", "of runs"),
+        Column::number("slowest", ""),
         Column::number("own", "times"),
     ]);
     for row in rows {
         table.row([
             row.name.to_owned(),
             format!("{:?}", row.ends).to_lowercase(),
-            format!("{:.1}", row.rate()),
-            format!("{:.1}", quantile(&row.rates, 25.0)),
-            format!("{:.1}", quantile(&row.rates, 75.0)),
-            format!("{:.2}", own.rate() / row.rate()),
-            format!("{:.0}", row.latency()),
-            format!("{:.0}", quantile(&row.latencies, 25.0)),
-            format!("{:.0}", quantile(&row.latencies, 75.0)),
-            format!("{:.2}", own.latency() / row.latency()),
+            format!("{:.1}", row.rate[0]),
+            format!("{:.1}", row.rate[1]),
+            format!("{:.1}", row.rate[2]),
+            format!("{:.1}", row.lowest_rate),
+            format!("{:.2}", own.rate[0] / row.rate[0]),
+            format!("{:.0}", row.latency[0]),
+            format!("{:.0}", row.latency[1]),
+            format!("{:.0}", row.latency[2]),
+            format!("{:.0}", row.highest_latency),
+            format!("{:.2}", own.latency[0] / row.latency[0]),
         ]);
     }
     let mut out = std::io::stdout().lock();
     writeln!(out, "capacity {capacity}")?;
     write!(out, "{}", table.render(None))?;
-    let Some(fastest) = others().max_by(|a, b| a.rate().total_cmp(&b.rate())) else {
+    let Some(fastest) = others().max_by(|a, b| a.rate[0].total_cmp(&b.rate[0])) else {
         return Err("there is no other queue to compare with".into());
     };
-    let Some(quickest) = others().min_by(|a, b| a.latency().total_cmp(&b.latency())) else {
+    let Some(quickest) = others().min_by(|a, b| a.latency[0].total_cmp(&b.latency[0])) else {
         return Err("there is no other queue to compare with".into());
     };
-    let throughput = own.rate() / fastest.rate();
-    let latency = own.latency() / quickest.latency();
+    let throughput = own.rate[0] / fastest.rate[0];
+    let latency = own.latency[0] / quickest.latency[0];
     let word = |met| if met { "met" } else { "NOT MET" };
     writeln!(
         out,
@@ -347,7 +485,7 @@ fn judge(capacity: usize, rows: &[Row]) -> Result<bool, Failed> {
             .iter()
             .filter(|row| FASTER_THAN_BASELINE.contains(&row.name))
         {
-            let ratio = row.rate() / baseline.rate();
+            let ratio = row.rate[0] / baseline.rate[0];
             promises_kept &= ratio >= 1.0;
             writeln!(
                 out,

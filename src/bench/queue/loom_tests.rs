@@ -4,7 +4,6 @@
 
 use super::element::Words;
 use super::interface::{Queue, Receiver, Sender};
-use super::queues::baton::Steps;
 use super::queues::equeue::Elasticity;
 use super::queues::{BQueue, Baton, EQueue, FastForward, Ffq, Lamport, LinkedBlocks, McRingBuffer};
 
@@ -92,10 +91,5 @@ fn equeue_that_changes_its_size() {
 fn batches() {
     check(5, || McRingBuffer::starting_at(8, START).unwrap());
     check(4, || <BQueue as Queue<Element>>::with_capacity(8).unwrap());
-    // Four elements are in a line.
-    for (whole_lines, batch, capacity) in [(false, 2, 2), (false, 2, 4), (true, 4, 4)] {
-        let steps = Steps { whole_lines, batch };
-        check(5, move || Baton::with_steps(capacity, steps).unwrap());
-    }
     check(4, || LinkedBlocks::starting_at(4, START).unwrap());
 }

@@ -74,10 +74,7 @@ impl<S> SharedSlots<S> {
     fn of(owner: Arc<Slots<S>>) -> Self {
         let Array { first, count } = **owner;
         let array = Array { first, count };
-        SharedSlots {
-            array,
-            owner: owner,
-        }
+        SharedSlots { array, owner }
     }
 }
 
@@ -147,40 +144,6 @@ impl<S> Array<S> {
     }
 }
 
-impl<const N: usize> Array<FusedSlot<N>> {
-    /// Empties slots that were read by [`get`](FusedSlot::get); the first of them shows it, and all are empty by then.
-    ///
-    /// # Safety
-    /// `first + count` is at most the number of slots, and `count` is not zero. All of them are full, the caller is the only
-    /// receiver, and the sender looks at none but the first of them until that one is empty.
-    #[inline(always)]
-    pub unsafe fn empty(&self, first: usize, count: usize) {
-        #[cfg(not(loom))]
-        if N < 8 {
-            // SAFETY: the words behind the first one of these slots lie within the allocation. Nobody else touches them
-            // until that first word is cleared, by the caller's word and the protocol of a slot.
-            unsafe {
-                let words =
-                    UnsafeCell::raw_get(self.first.add(first).as_ptr().cast::<UnsafeCell<u64>>());
-                words.add(1).write_bytes(0, count * N - 1);
-            }
-        } else {
-            for index in first + 1..first + count {
-                // SAFETY: within the slots, by the caller's word.
-                unsafe { self.at(index) }.clear(Ordering::Relaxed);
-            }
-        }
-        #[cfg(loom)]
-        for index in first + 1..first + count {
-            // SAFETY: within the slots, by the caller's word.
-            unsafe { self.at(index) }.clear(Ordering::Relaxed);
-        }
-        // Release: the sender, who writes after it saw this, writes after the elements were read and the others cleared.
-        // SAFETY: as above.
-        unsafe { self.at(first) }.clear(Ordering::Release);
-    }
-}
-
 impl<S> Drop for Slots<S> {
     fn drop(&mut self) {
         let Array { first, count } = self.0;
@@ -246,8 +209,7 @@ impl<T: Copy> ValueSlot<T> {
 /// Room for an element whose first word tells whether there is one.
 ///
 /// The protocol of a slot, whatever the queue: the sender fills it while it is empty, and stores the first word last. While it
-/// is full only the receiver touches it, until it clears the first word: that of the slot, or that of the first one of
-/// several that it empties together.
+/// is full only the receiver touches it, until it clears the first word.
 #[derive(Debug)]
 #[cfg_attr(not(loom), repr(transparent))]
 pub(super) struct FusedSlot<const N: usize> {
@@ -319,25 +281,6 @@ impl<const N: usize> FusedSlot<N> {
         self.first().store(element.words()[0], Ordering::Release);
     }
 
-    #[inline(always)]
-    fn clear(&self, ordering: Ordering) {
-        self.first().store(0, ordering);
-    }
-
-    /// The element, if there is one, which stays.
-    ///
-    /// # Safety
-    /// The sender does not touch a full slot before it knows that this is done.
-    #[inline(always)]
-    pub unsafe fn get(&self) -> Option<Words<N>> {
-        let first = self.look();
-        if first == 0 {
-            return None;
-        }
-        // SAFETY: full, and left alone by the caller's word.
-        Some(unsafe { self.copy(first) })
-    }
-
     /// Takes the element out, if there is one.
     ///
     /// # Safety
@@ -351,7 +294,7 @@ impl<const N: usize> FusedSlot<N> {
         // SAFETY: full, so the sender does not touch it until the first word is cleared below.
         let element = unsafe { self.copy(first) };
         // Release: the sender, who writes after it saw this, writes after the copying.
-        self.clear(Ordering::Release);
+        self.first().store(0, Ordering::Release);
         Some(element)
     }
 

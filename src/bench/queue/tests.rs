@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::element::{Element, Words};
 use super::interface::{Queue, QueueError, Receiver, Sender};
-use super::queues::baton::Steps;
+use super::queues::baton::inside_line;
 use super::queues::equeue::Elasticity;
 use super::queues::{Baton, EQueue, Ffq, Lamport, LinkedBlocks, McRingBuffer};
 use super::registry::{self, AllPayloads, QueueUser};
@@ -61,7 +61,6 @@ impl Slack {
         let batch = (capacity / 4).clamp(1, 64) - 1;
         let (unseen, unreturned) = match name {
             "mcringbuffer" => (batch, batch),
-            "baton" => (0, (capacity / 8).clamp(1, 64) - 1),
             // Once it has shrunk; never below 256.
             "equeue" => (0, capacity.saturating_sub(256)),
             _ => (0, 0),
@@ -208,52 +207,33 @@ proptest! {
         let ends = EQueue::with_elasticity::<8>(capacity, elasticity).unwrap();
         agrees_with_model(capacity, slack, ends, &steps);
     }
-
-    #[test]
-    fn our_own_queue_works_in_steps_of_any_length(
-        steps in steps(),
-        whole_lines: bool,
-        blocks in 1_usize..5,
-        batches in 1_usize..9,
-    ) {
-        own_agrees_with_model::<1>(whole_lines, blocks, batches, &steps);
-        own_agrees_with_model::<3>(whole_lines, blocks, batches, &steps);
-        own_agrees_with_model::<8>(whole_lines, blocks, batches, &steps);
-    }
-}
-
-fn own_agrees_with_model<const N: usize>(
-    whole_lines: bool,
-    blocks: usize,
-    batches: usize,
-    steps: &[Step],
-) {
-    let block = if whole_lines { (8 / N).max(1) } else { 1 };
-    let batch = block * blocks;
-    let capacity = batch * batches;
-    let slack = Slack {
-        unseen: 0,
-        unreturned: batch - 1,
-    };
-    let ends = Baton::with_steps::<N>(capacity, Steps { whole_lines, batch }).unwrap();
-    agrees_with_model(capacity, slack, ends, steps);
 }
 
 #[test]
-fn our_own_queue_is_exact_when_small_and_hands_over_whole_lines_when_large() {
-    let steps = |whole_lines, batch| Steps { whole_lines, batch };
-    for capacity in 1..16 {
-        assert_eq!(Steps::of(capacity, 1), steps(false, 1));
+fn our_own_queue_gives_lines_away_unless_it_is_large() {
+    assert_eq!(inside_line(64, 1), 7);
+    assert_eq!(inside_line(1 << 14, 1), 7);
+    assert_eq!(inside_line((1 << 14) + 1, 1), usize::MAX);
+    assert_eq!(inside_line(1024, 4), 1);
+    assert_eq!(inside_line(1024, 8), 0);
+    assert_eq!(inside_line(1024, 32), usize::MAX);
+    // Lines that are given away, the last of them not whole, and lines that are kept, several times round.
+    for capacity in [1, 7, 8, 20, (1 << 14) + 3] {
+        let laps = 4 * capacity.max(50_000);
+        let many = if cfg!(miri) { 100 } else { laps as u64 };
+        between_threads(
+            <Baton as Queue<Words<1>>>::with_capacity(capacity).unwrap(),
+            many,
+        );
+        between_threads(
+            <Baton as Queue<Words<2>>>::with_capacity(capacity).unwrap(),
+            many,
+        );
+        between_threads(
+            <Baton as Queue<Words<8>>>::with_capacity(capacity).unwrap(),
+            many,
+        );
     }
-    assert_eq!(Steps::of(64, 1), steps(true, 8));
-    assert_eq!(Steps::of(1024, 1), steps(true, 64));
-    assert_eq!(Steps::of(65536, 1), steps(true, 64));
-    assert_eq!(Steps::of(100, 1), steps(false, 10));
-    assert_eq!(Steps::of(1000, 1), steps(true, 40));
-    assert_eq!(Steps::of(1001, 1), steps(false, 13));
-    assert_eq!(Steps::of(997, 1), steps(false, 1));
-    assert_eq!(Steps::of(1024, 8), steps(false, 8));
-    assert_eq!(Steps::of(1024, 32), steps(false, 2));
 }
 
 /// A new queue takes exactly as many as it was made for, and gives them back.
@@ -444,23 +424,6 @@ fn equeue_has_another_size_when_it_was_found_empty_and_full() {
     }
     let large = (0..).take_while(|_| receiver.dequeue().is_some()).count();
     assert_eq!(large, 16, "it has grown again");
-}
-
-#[test]
-fn our_own_queue_works_in_steps_between_threads() {
-    let many = if cfg!(miri) { 100 } else { 300_000 };
-    for (whole_lines, batch, capacity) in [
-        (false, 1, 2),
-        (false, 2, 2),
-        (true, 8, 8),
-        (true, 8, 24),
-        (true, 16, 64),
-    ] {
-        let steps = Steps { whole_lines, batch };
-        between_threads(Baton::with_steps::<1>(capacity, steps).unwrap(), many);
-        between_threads(Baton::with_steps::<2>(capacity, steps).unwrap(), many);
-        between_threads(Baton::with_steps::<8>(capacity, steps).unwrap(), many);
-    }
 }
 
 #[test]
