@@ -87,6 +87,7 @@ fn result(watches: Vec<Watched<Nothing>>, clock: ReadingKind) -> ClockResult {
     let baseline = Baseline {
         mean_ticks: STEP as f64,
         least_ticks: STEP,
+        quickest_ticks: STEP as f64,
         iterations: 1000,
         shortened: false,
     };
