@@ -143,11 +143,7 @@ impl Prepared {
         let watched = watcher.run(epoch);
         let usage = ThreadUsage::now().since(before);
         control.loop_ended(self.at);
-        let result = CpuResult::of(
-            (self.cpu, self.baseline, task.threshold),
-            watched,
-            stored,
-        );
+        let result = CpuResult::of((self.cpu, self.baseline, task.threshold), watched, stored);
         Some(CpuResult {
             names: Names {
                 interrupts: counters.interrupt_names(),
