@@ -172,6 +172,18 @@ fn one_iteration_is_enough() {
 }
 
 #[test]
+fn a_baseline_that_was_slow_ends_no_watch_early() {
+    let _alone = alone();
+    // Of the first difference alone, which is longer than the others: less memory is reserved than they take.
+    let (_folder, out, _) = done(
+        "--clock monotonic-raw --report percentiles --duration 200ms --baseline-iterations 1 --hugepages off",
+    );
+    let row = &rows(&out.join("summary.csv"))[0];
+    assert_eq!(row["status"], "complete");
+    assert!(figure(row, "elapsed_ns") > 1e8, "{row:?}");
+}
+
+#[test]
 fn all_cpus_start_together_and_each_has_a_row() {
     let _alone = alone();
     let (_folder, out, output) =

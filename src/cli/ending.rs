@@ -1,4 +1,4 @@
-//! How a sweep ends: the marks on disk, what is shown, and the exit code.
+//! How a benchmark ends: the marks on disk, what is shown, and the exit code.
 
 use std::io::{self, Write as _};
 
@@ -6,7 +6,7 @@ use anyhow::Context as _;
 
 use crate::report::{ReportError, ResultsFolder};
 
-/// What ended a sweep early.
+/// What ended it early.
 pub enum Ending {
     /// A signal, or a failure of the measurement; told in the marks on disk.
     Failed(String),
@@ -23,7 +23,7 @@ impl From<ReportError> for Ending {
 /// Marks the folder, has what was measured so far printed, and says where it is. Returns the exit code.
 ///
 /// # Errors
-/// What ended the sweep early; that the mark or standard output could not be written.
+/// What ended it early; that the mark or standard output could not be written.
 pub fn close(
     folder: ResultsFolder,
     outcome: Result<(), Ending>,

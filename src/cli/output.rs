@@ -4,13 +4,43 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use clap::Args;
 use serde::Serialize;
 
 use super::UsageError;
 use crate::report::ReportError;
 
+/// Where the results of a benchmark go, and how they are shown.
+#[derive(Debug, Clone, Args)]
+pub struct OutputArguments {
+    /// Folder for the results; refused if it holds any, unless --force [default: results/DATE-TIME]
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub out: Option<PathBuf>,
+
+    /// Replace the results in --out
+    #[arg(long, help_heading = "Output")]
+    pub force: bool,
+
+    /// Print no table
+    #[arg(long, help_heading = "Output")]
+    pub quiet: bool,
+
+    /// Print what was found as JSON instead of the tables
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+}
+
+impl OutputArguments {
+    /// The folder that was asked for, or one with the time in its name.
+    pub fn folder(&self, started_at: SystemTime) -> PathBuf {
+        self.out
+            .clone()
+            .unwrap_or_else(|| default_folder(started_at))
+    }
+}
+
 /// `results/DATE-TIME`, with a number behind it if there is one already.
-pub fn default_folder(now: SystemTime) -> PathBuf {
+fn default_folder(now: SystemTime) -> PathBuf {
     let stamp = humantime::format_rfc3339_seconds(now).to_string();
     let stamp = stamp.replace(['-', ':', 'Z'], "").replace('T', "-");
     let base = Path::new("results").join(&stamp);

@@ -8,6 +8,7 @@ use crate::bench::clock::baseline::Baseline;
 use crate::bench::clock::cause::Sampler;
 use crate::bench::clock::limit::Limit;
 use crate::bench::clock::recorder::Nothing;
+use crate::bench::clock::result::Stored;
 use crate::bench::clock::scripted::{Script, Scripted};
 use crate::bench::clock::watcher::{Seen, Task, Watched, Watcher};
 use crate::buffer::HugePagePolicy;
@@ -87,12 +88,13 @@ fn result(watches: Vec<Watched<Nothing>>, clock: ReadingKind) -> ClockResult {
     let baseline = Baseline {
         mean_ticks: STEP as f64,
         least_ticks: STEP,
+        quickest_ticks: STEP as f64,
         iterations: 1000,
         shortened: false,
     };
     let cpus = watches.into_iter().enumerate();
     let handed = cpus.map(|(cpu, watched)| {
-        let of = CpuResult::of((cpu, baseline, 2 * STEP), watched, |_| (None, None));
+        let of = CpuResult::of((cpu, baseline, 2 * STEP), watched, |_| Stored::default());
         Some(of)
     });
     conclude(&config, Scale::Nanoseconds, Vec::new(), handed.collect())

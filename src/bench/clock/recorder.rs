@@ -151,6 +151,11 @@ impl Kept {
     pub fn capacity(&self) -> usize {
         self.slots.len()
     }
+
+    /// Differences for which there was no slot left.
+    pub fn missed(&self) -> u64 {
+        self.offered.saturating_sub(self.slots.len()) as u64
+    }
 }
 
 impl Recorder for Kept {
@@ -262,8 +267,11 @@ mod tests {
             }
         }
         assert!(kept.iter().eq(differences));
+        assert_eq!(kept.missed(), 0);
         kept.record_above(1 << 41);
+        kept.record(3);
         assert!(kept.iter().eq(differences));
+        assert_eq!(kept.missed(), 2);
     }
 
     #[test]

@@ -25,6 +25,14 @@ pub struct KeptIn {
     pub pages: PageKind,
 }
 
+/// What was made of the differences.
+#[derive(Debug, Default)]
+pub(super) struct Stored {
+    pub(super) distribution: Option<Distribution>,
+    pub(super) kept_in: Option<KeptIn>,
+    pub(super) not_kept: u64,
+}
+
 /// What one CPU's thread has seen. Times are ticks since the start of the first of all threads.
 #[derive(Debug)]
 pub struct CpuResult {
@@ -76,8 +84,8 @@ pub struct CpuResult {
     pub available: Available,
     /// Context switches and page faults of the thread while it watched.
     pub usage: ThreadUsage,
-    /// Whether the watch ended because the memory for the differences was full.
-    pub memory_full: bool,
+    /// Differences that there was no memory to keep: all of them were counted then.
+    pub not_kept: u64,
 }
 
 impl CpuResult {
@@ -98,11 +106,11 @@ impl CpuResult {
         })
     }
 
-    /// What a thread watched; what it counted of the differences is made into a distribution.
+    /// What a thread watched; `stored` makes a distribution of what it kept or counted of the differences.
     pub(super) fn of<K>(
         (cpu, baseline, threshold): (usize, Baseline, u64),
         watched: Watched<K>,
-        distribution: impl FnOnce(K) -> (Option<Distribution>, Option<KeptIn>),
+        stored: impl FnOnce(K) -> Stored,
     ) -> Self {
         let Watched {
             recorder,
@@ -122,7 +130,11 @@ impl CpuResult {
             samples,
             not_sampled,
         } = watched;
-        let (distribution, kept_in) = distribution(recorder);
+        let Stored {
+            distribution,
+            kept_in,
+            not_kept,
+        } = stored(recorder);
         CpuResult {
             cpu,
             baseline,
@@ -148,7 +160,7 @@ impl CpuResult {
             names: Names::default(),
             available: Available::default(),
             usage: ThreadUsage::default(),
-            memory_full: false,
+            not_kept,
         }
     }
 

@@ -277,3 +277,79 @@ impl Ready {
         Ok(conclude(&config, reading.scale(), notes, watches))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::bench::clock::result::Ended;
+    use crate::buffer::HugePagePolicy;
+    use crate::host::topology::Topology;
+    use crate::time::ReadingKind;
+
+    /// A watch of 20 ms for which there is memory for so many differences.
+    fn watched(reports: &[Report], keep: u64) -> ClockResult {
+        let allowed = Topology::read().unwrap().allowed();
+        let config = Config {
+            clock: ReadingKind::MonotonicRaw,
+            tsc_khz: None,
+            reports: reports.iter().copied().collect(),
+            keep_all: false,
+            length: Length::Duration(Duration::from_millis(20)),
+            cpus: allowed.iter().take(1).collect(),
+            window: Nanos(1_000_000),
+            baseline_iterations: 10_000,
+            threshold: None,
+            coincidence: Nanos(10_000),
+            keep: 100,
+            huge_pages: HugePagePolicy::Off,
+            limits: Vec::new(),
+        };
+        // Pins threads of its own only: this one is moved off the CPU.
+        let watch = move || {
+            let session = Session::prepare(config, &allowed, false).unwrap();
+            let mut ready = session.baselines().unwrap();
+            ready.keep = Some(keep);
+            ready.watch(None).unwrap()
+        };
+        std::thread::spawn(watch).join().unwrap()
+    }
+
+    #[test]
+    fn memory_that_is_too_small_costs_no_difference() {
+        for reports in [&[Report::Percentiles][..], &Report::ALL] {
+            let result = watched(reports, 50);
+            let cpu = &result.cpus[0];
+            assert_eq!(result.ended, Ended::Complete);
+            assert_eq!(
+                (cpu.not_kept, cpu.kept_in.is_some()),
+                (cpu.readings - 50, false)
+            );
+            let counted = cpu.distribution.as_ref().unwrap();
+            assert_eq!(counted.count(), cpu.readings);
+            let note = format!("all but {} of {} differences", cpu.not_kept, cpu.readings);
+            assert!(
+                result.notes.iter().any(|it| it.contains(&note)),
+                "{:?}",
+                result.notes
+            );
+        }
+    }
+
+    #[test]
+    fn memory_that_is_large_enough_keeps_every_difference() {
+        let result = watched(&[Report::Percentiles], 20_000_000);
+        let cpu = &result.cpus[0];
+        assert_eq!((cpu.not_kept, cpu.kept_in.is_some()), (0, true));
+        assert_eq!(
+            cpu.distribution.as_ref().map(|it| (it.exact, it.count())),
+            Some((true, cpu.readings))
+        );
+        assert!(
+            !result.notes.iter().any(|it| it.contains("counted instead")),
+            "{:?}",
+            result.notes
+        );
+    }
+}

@@ -13,7 +13,7 @@ use super::config::{Config, Length, Report};
 use super::distribution::Distribution;
 use super::error::RunError;
 use super::recorder::{Counted, Kept, Nothing, Recorder};
-use super::result::{CpuResult, KeptIn};
+use super::result::{CpuResult, KeptIn, Stored};
 use super::supervise::Control;
 use super::watcher::{Task, Watcher};
 
@@ -59,29 +59,45 @@ impl ReadingUser for Prepared {
                 Some((Kept::new(slots), pages))
             }
         };
-        // Percentiles that cannot be kept are counted.
-        let counts =
-            self.config.counts() || (kept.is_none() && self.config.wants(Report::Percentiles));
+        // Percentiles that cannot be kept are counted; how many differences a time has is not known for sure.
+        let sure = kept.is_some() && matches!(self.config.length, Length::Iterations(_));
+        let counts = self.config.counts() || (!sure && self.config.wants(Report::Percentiles));
         let counters = Counted::for_baseline(self.baseline.ticks());
         Ok(match (kept, counts) {
-            (None, false) => self.watch(reading, Nothing, |_| (None, None)),
-            (None, true) => self.watch(reading, counters, |counted| {
-                (Some(Distribution::of_counted(&counted)), None)
-            }),
+            (None, false) => self.watch(reading, Nothing, |_| Stored::default()),
+            (None, true) => self.watch(reading, counters, |counted| of_counted(&counted)),
             (Some((kept, pages)), false) => self.watch(reading, kept, |kept| of_kept(&kept, pages)),
             (Some((kept, pages)), true) => {
-                self.watch(reading, (counters, kept), |(_, kept)| of_kept(&kept, pages))
+                self.watch(reading, (counters, kept), |(counted, kept)| {
+                    match kept.missed() {
+                        0 => of_kept(&kept, pages),
+                        not_kept => Stored {
+                            not_kept,
+                            ..of_counted(&counted)
+                        },
+                    }
+                })
             }
         })
     }
 }
 
-fn of_kept(kept: &Kept, pages: PageKind) -> (Option<Distribution>, Option<KeptIn>) {
-    let kept_in = KeptIn {
-        capacity: kept.capacity() as u64,
-        pages,
-    };
-    (Some(Distribution::of_kept(kept)), Some(kept_in))
+fn of_kept(kept: &Kept, pages: PageKind) -> Stored {
+    Stored {
+        distribution: Some(Distribution::of_kept(kept)),
+        kept_in: Some(KeptIn {
+            capacity: kept.capacity() as u64,
+            pages,
+        }),
+        not_kept: 0,
+    }
+}
+
+fn of_counted(counted: &Counted) -> Stored {
+    Stored {
+        distribution: Some(Distribution::of_counted(counted)),
+        ..Stored::default()
+    }
 }
 
 impl Prepared {
@@ -90,7 +106,7 @@ impl Prepared {
         Task {
             readings: match self.config.length {
                 Length::Iterations(readings) => Some(readings),
-                Length::Duration(_) => self.keep,
+                Length::Duration(_) => None,
             },
             block: self.baseline.block(ticks(Nanos::from(baseline::LOOK))),
             baseline: self.baseline.ticks(),
@@ -108,7 +124,7 @@ impl Prepared {
         self,
         reading: R,
         recorder: K,
-        distribution: impl FnOnce(K) -> (Option<Distribution>, Option<KeptIn>),
+        stored: impl FnOnce(K) -> Stored,
     ) -> Handed {
         let task = self.task();
         let mut counters = CpuCounters::open(self.cpu, self.guest);
@@ -126,14 +142,8 @@ impl Prepared {
         let before = ThreadUsage::now();
         let watched = watcher.run(epoch);
         let usage = ThreadUsage::now().since(before);
-        let memory_full = matches!(self.config.length, Length::Duration(_))
-            && self.keep.is_some_and(|room| watched.readings >= room);
         control.loop_ended(self.at);
-        let result = CpuResult::of(
-            (self.cpu, self.baseline, task.threshold),
-            watched,
-            distribution,
-        );
+        let result = CpuResult::of((self.cpu, self.baseline, task.threshold), watched, stored);
         Some(CpuResult {
             names: Names {
                 interrupts: counters.interrupt_names(),
@@ -141,7 +151,6 @@ impl Prepared {
             },
             available: counters.available().clone(),
             usage,
-            memory_full,
             ..result
         })
     }

@@ -2,15 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// A value on a cache line of its own (two, as processors fetch them in pairs).
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Apart<T>(T);
+use crate::bench::flags::{Apart, Stop};
 
 /// Shared by the threads of a burst. Each counter is written by one thread.
 #[derive(Debug, Default)]
 pub struct Control {
-    stop: Apart<AtomicBool>,
+    stop: Stop,
     ready: Apart<AtomicU32>,
     begun: Apart<AtomicBool>,
     posted: Apart<AtomicU32>,
@@ -23,13 +20,13 @@ pub struct Control {
 impl Control {
     /// Tells all threads to leave their loops.
     pub fn stop(&self) {
-        self.stop.0.store(true, Ordering::Relaxed);
+        self.stop.set();
     }
 
-    /// Whether to leave. Relaxed: nothing else is learnt from it, and a reading that is late by a turn does no harm.
+    /// Whether to leave.
     #[inline(always)]
     pub fn stopped(&self) -> bool {
-        self.stop.0.load(Ordering::Relaxed)
+        self.stop.is_set()
     }
 
     /// A thread other than the sender is about to enter its loop.

@@ -3,10 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A value on a cache line of its own (two, as processors fetch them in pairs).
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Apart<T>(T);
+use crate::bench::flags::{Apart, Stop};
 
 /// Signs of life of an end: its thread counts them up, and only the supervisor looks. One is given where a loop looks
 /// around anyway, and at the beginning of each pause; none while an operation of the queue lasts.
@@ -44,7 +41,7 @@ pub struct Control {
     /// The receiver's.
     pub receiver: Pulse,
     ready: Apart<AtomicU32>,
-    stop: Apart<AtomicBool>,
+    stop: Stop,
     sender_done: Apart<AtomicBool>,
     receiver_done: Apart<AtomicBool>,
 }
@@ -52,13 +49,13 @@ pub struct Control {
 impl Control {
     /// Tells both threads to leave their loops.
     pub fn stop(&self) {
-        self.stop.0.store(true, Ordering::Relaxed);
+        self.stop.set();
     }
 
-    /// Whether to leave. Relaxed: nothing else is learnt from it, and a reading that is late by a turn does no harm.
+    /// Whether to leave.
     #[inline(always)]
     pub fn stopped(&self) -> bool {
-        self.stop.0.load(Ordering::Relaxed)
+        self.stop.is_set()
     }
 
     /// Waits until both threads are here, so that they start together; `false` when told to stop.

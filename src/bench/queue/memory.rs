@@ -6,9 +6,9 @@
 
 use super::config::{Config, Measure};
 use super::floor;
+use super::notes::Notes;
 use super::plan::Plan;
 use super::run::RunError;
-use super::threads::Notes;
 use crate::buffer::{HUGE_PAGE, HugePagePolicy};
 use crate::host::memory_lock::{self, MemoryLock};
 use crate::host::{HugePages, Role};

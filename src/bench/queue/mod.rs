@@ -5,7 +5,7 @@
 //! | what a queue is, and what goes through it | [`interface`], [`element`] |
 //! | the queues, one file each, and their list | [`queues`], [`registry`] |
 //! | the hot loops | [`runner`], with a [`measurer`] and a waiter of [`crate::pacing`]; [`control`] ends them |
-//! | a run: two threads, their supervisor, and what comes of it | `threads`, `supervisor`, [`judge`], [`analysis`], [`floor`], [`counters`] |
+//! | a run: two threads, their supervisor, and what comes of it | `task`, `threads`, `loops`, `passage`, `notes`, `supervisor`, [`judge`], [`analysis`], [`floor`], [`counters`] |
 //! | all runs | [`config`], [`plan`], [`memory`], [`run`], [`result`] |
 //!
 //! Time is taken on either side of an operation, on one clock for both ends. Not measured: blocking, more than one thread
@@ -19,8 +19,11 @@ pub mod element;
 pub mod floor;
 pub mod interface;
 pub mod judge;
+mod loops;
 pub mod measurer;
 pub mod memory;
+mod notes;
+mod passage;
 pub mod plan;
 pub mod queues;
 pub mod registry;
@@ -30,6 +33,7 @@ pub mod runner;
 mod slots;
 mod supervisor;
 mod sync;
+mod task;
 mod threads;
 
 #[cfg(all(test, loom))]

@@ -13,11 +13,13 @@ use super::element::Words;
 use super::floor::{self, Floor, Floors, Handoff};
 use super::judge::{Outcome, Seen, Verdict};
 use super::memory::Needs;
+use super::notes::{EndReport, Notes};
 use super::plan::{Plan, Point};
 use super::registry::{self, AllPayloads, QueueUser};
 use super::result::{Histograms, PerEnd, PointResult, RunResult, over_runs};
 use super::supervisor::{GRACE, make_run};
-use super::threads::{self, EndReport, Notes, PREPARATION, Start, Task, ThreadError};
+use super::task::Task;
+use super::threads::{self, PREPARATION, Start, ThreadError};
 use crate::host::{
     HostError, HugePages, MemoryLock, Placement, PlacementRequest, Role, RoleRequest, Topology,
     interrupt, pinning,

@@ -12,9 +12,11 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 
 use super::control::{Control, ELEMENTS_PER_LOOK, Pulse};
+use super::notes::EndReport;
 use super::result::PerEnd;
 use super::run::{RunError, SLOWEST_ELEMENT};
-use super::threads::{EndReport, PREPARATION, Start, Task, ThreadError};
+use super::task::Task;
+use super::threads::{PREPARATION, Start, ThreadError};
 use crate::host::{Role, interrupt};
 
 /// How long a thread may take to leave its loop after it was told to.

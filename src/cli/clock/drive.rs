@@ -1,10 +1,7 @@
 //! From arguments to files and tables: the watch itself, as the user sees it.
 
-use std::io::Write;
-use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use super::document::{
@@ -15,9 +12,8 @@ use crate::bench::clock::config::{Config, Length, Report};
 use crate::bench::clock::result::{ClockResult, Ended};
 use crate::bench::clock::run::{Observer, RunError, Session, SoFar};
 use crate::cli::UsageError;
-use crate::cli::output::{
-    bad_folder, default_folder, labelled, print_json, print_text, terminal_width, warning,
-};
+use crate::cli::ending::{self, Ending};
+use crate::cli::output::{bad_folder, labelled, print_json, print_text, terminal_width, warning};
 use crate::host::placement::{Placement, PlacementRequest};
 use crate::host::readiness::{Needs, Readiness, Verdict};
 use crate::host::topology::Topology;
@@ -49,12 +45,9 @@ pub(super) fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
     let topology = Topology::read()?;
     let cpus = choose_cpus(arguments, &topology).map_err(|error| sort(error.into()))?;
     let config = arguments.config(cpus);
-    let out = arguments
-        .out
-        .clone()
-        .unwrap_or_else(|| default_folder(started_at));
+    let out = arguments.output.folder(started_at);
     let needed = disk_needed(&config);
-    ResultsFolder::check(&out, arguments.force, needed)
+    ResultsFolder::check(&out, arguments.output.force, needed)
         .map_err(|error| bad_folder(&out, &error))?;
 
     // Before any thread is pinned.
@@ -64,12 +57,12 @@ pub(super) fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
     let session = Session::prepare(config.clone(), &topology.allowed(), guest).map_err(sort)?;
     let reading = *session.reading();
     let announce = |text: &str| {
-        if !arguments.quiet {
+        if !arguments.output.quiet {
             eprintln!("{text}");
         }
     };
     announce(&format!(
-        "machine: {}",
+        "machine:  {}",
         crate::cli::host::machine_in_words(machine)
     ));
     announce(&describe_watch(&config, &reading));
@@ -94,7 +87,7 @@ pub(super) fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
         progress.so_far(0, "measuring the baseline");
     }
     let ready = session.baselines().map_err(sort)?;
-    let folder = ResultsFolder::create(&out, arguments.force, needed)
+    let folder = ResultsFolder::create(&out, arguments.output.force, needed)
         .map_err(|error| bad_folder(&out, &error))?;
     let facts = RunFacts {
         started_at: humantime::format_rfc3339_seconds(started_at).to_string(),
@@ -206,7 +199,7 @@ fn describe_watch(config: &Config, reading: &AnyReading) -> String {
         format!(", {:.3} MHz", facts.rate.hertz / 1e6)
     });
     format!(
-        "watch:   {} ({}){rate}, CPU {cpus}, {length}",
+        "watch:    {} ({}){rate}, CPU {cpus}, {length}",
         config.clock.name(),
         config.clock.sequence()
     )
@@ -309,55 +302,34 @@ impl Keeper<'_> {
     }
 }
 
-/// Writes what was found, marks the folder, shows it, and says how it went.
+/// Writes what was found, and ends as sweeps do; a broken limit has an exit code of its own.
 fn close(
     arguments: &ClockArguments,
     keeper: &Keeper<'_>,
     folder: ResultsFolder,
     result: &ClockResult,
 ) -> anyhow::Result<u8> {
-    let path = folder.path().to_path_buf();
-    let error = match (keeper.keep(&folder, result), &result.ended) {
-        (Ok(()), Ended::Complete) => {
-            folder.complete()?;
-            None
-        }
-        (Ok(()), Ended::Early(reason)) => {
-            folder.fail(reason)?;
-            Some(anyhow::anyhow!(reason.clone()))
-        }
-        (Err(error), _) => {
-            let _ = folder.fail(&error.to_string());
-            Some(error.into())
-        }
+    let outcome = match (keeper.keep(&folder, result), &result.ended) {
+        (Ok(()), Ended::Complete) => Ok(()),
+        (Ok(()), Ended::Early(reason)) => Err(Ending::Failed(reason.clone())),
+        (Err(error), _) => Err(Ending::NotWritten(error)),
     };
-    print(arguments, keeper.config, result).context("cannot write to standard output")?;
-    if !arguments.quiet {
-        say_where(&path, error.is_some());
+    let code = ending::close(folder, outcome, arguments.output.quiet, || {
+        print(arguments, keeper.config, result)
+    })?;
+    if !result.limit_broken() {
+        return Ok(code);
     }
-    match error {
-        Some(error) => Err(error),
-        None if result.limit_broken() => {
-            for line in present::broken_limits(result) {
-                eprintln!("hcabench: {line}");
-            }
-            Ok(LIMIT_BROKEN)
-        }
-        None => Ok(0),
+    for line in present::broken_limits(result) {
+        eprintln!("hcabench: {line}");
     }
-}
-
-fn say_where(path: &Path, incomplete: bool) {
-    let state = if incomplete { " (incomplete)" } else { "" };
-    // In one piece: standard output may go to the same terminal.
-    let line = format!("results: {}{state}\n", path.display());
-    let _ = std::io::stderr().write_all(line.as_bytes());
+    Ok(LIMIT_BROKEN)
 }
 
 fn print(arguments: &ClockArguments, config: &Config, result: &ClockResult) -> std::io::Result<()> {
-    if arguments.json {
+    if arguments.output.json {
         print_json(&document::result_document(result, config))
-    } else if arguments.quiet {
+    } else if arguments.output.quiet {
         Ok(())
     } else {
         print_text(&present::text(result, config, terminal_width()))

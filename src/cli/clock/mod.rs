@@ -7,7 +7,6 @@ mod trust;
 mod values;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -19,6 +18,7 @@ use crate::bench::clock::limit::Limit;
 use crate::bench::clock::trust::DEFAULT_READS;
 use crate::buffer::HugePagePolicy;
 use crate::cli::UsageError;
+use crate::cli::output::OutputArguments;
 use crate::cli::values::one;
 use crate::host::cpu_set::CpuSet;
 use crate::time::{Nanos, ReadingKind, TscKilohertz};
@@ -101,21 +101,9 @@ pub struct ClockArguments {
     #[arg(long, value_name = "KHZ", help_heading = "TSC")]
     pub tsc_khz: Option<TscKilohertz>,
 
-    /// Folder for the results; refused if it holds any, unless --force [default: results/DATE-TIME]
-    #[arg(long, value_name = "DIR", help_heading = "Output")]
-    pub out: Option<PathBuf>,
-
-    /// Replace the results in --out
-    #[arg(long, help_heading = "Output")]
-    pub force: bool,
-
-    /// Print no table
-    #[arg(long, help_heading = "Output")]
-    pub quiet: bool,
-
-    /// Print what was found as JSON instead of the tables
-    #[arg(long, help_heading = "Output")]
-    pub json: bool,
+    /// Where results go, and how they are shown.
+    #[command(flatten)]
+    pub output: OutputArguments,
 }
 
 impl ClockArguments {

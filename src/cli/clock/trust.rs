@@ -30,8 +30,8 @@ pub(super) fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
     if let Some(doubt) = report.rate.and_then(|rate| rate.doubt()) {
         eprintln!("{}", warning(&doubt.to_string()));
     }
-    if !arguments.quiet {
-        let written = if arguments.json {
+    if !arguments.output.quiet {
+        let written = if arguments.output.json {
             print_json(&report)
         } else {
             print_text(&in_words(&report))

@@ -14,9 +14,7 @@ use crate::bench::hca::result::PointResult;
 use crate::bench::hca::run::{RunError, Runner};
 use crate::cli::UsageError;
 use crate::cli::ending::{Ending, close};
-use crate::cli::output::{
-    bad_folder, default_folder, print_json, print_text, terminal_width, warning,
-};
+use crate::cli::output::{bad_folder, print_json, print_text, terminal_width, warning};
 use crate::cm::UcRoute;
 use crate::host::fingerprint::Fingerprint;
 use crate::host::{HostError, interrupt};
@@ -39,12 +37,9 @@ pub(super) fn run(arguments: &HcaArguments, config: Config, plan: Plan) -> anyho
     }
     interrupt::install()?;
     let started_at = SystemTime::now();
-    let out = arguments
-        .out
-        .clone()
-        .unwrap_or_else(|| default_folder(started_at));
+    let out = arguments.output.folder(started_at);
     let needed = bytes_on_disk(&plan, &config);
-    ResultsFolder::check(&out, arguments.force, needed)
+    ResultsFolder::check(&out, arguments.output.force, needed)
         .map_err(|error| bad_folder(&out, &error))?;
 
     let mut runner = Runner::new(config.clone()).map_err(sort)?;
@@ -53,7 +48,7 @@ pub(super) fn run(arguments: &HcaArguments, config: Config, plan: Plan) -> anyho
         .map_err(|error| UsageError(error.to_string()))?;
     runner.prepare(&plan).map_err(sort)?;
 
-    let folder = ResultsFolder::create(&out, arguments.force, needed)
+    let folder = ResultsFolder::create(&out, arguments.output.force, needed)
         .map_err(|error| bad_folder(&out, &error))?;
     let machine = Fingerprint::collect();
     let facts = RunFacts {
@@ -75,7 +70,7 @@ pub(super) fn run(arguments: &HcaArguments, config: Config, plan: Plan) -> anyho
     };
     sweep.announce(&machine)?;
     let outcome = sweep.measure_all(&folder);
-    close(folder, outcome, arguments.quiet, || sweep.print())
+    close(folder, outcome, arguments.output.quiet, || sweep.print())
 }
 
 struct Sweep<'a> {
@@ -107,7 +102,7 @@ impl Sweep<'_> {
             };
             lines.push(format!("sweep:    {points} points to measure{reasons}"));
         }
-        if !self.arguments.quiet {
+        if !self.arguments.output.quiet {
             for line in lines {
                 eprintln!("{line}");
             }
@@ -204,7 +199,7 @@ impl Sweep<'_> {
     /// The table, or the summary as JSON, on standard output.
     fn print(&self) -> std::io::Result<()> {
         let savings = present::inline_savings(&self.finished);
-        if self.arguments.json {
+        if self.arguments.output.json {
             let records: Vec<&Record> = self.finished.iter().map(|one| &one.record).collect();
             let left_out: Vec<Record> = self.plan.left_out.iter().map(left_out_record).collect();
             let document = json!({
@@ -214,7 +209,7 @@ impl Sweep<'_> {
                 "devices": self.facts.devices,
             });
             print_json(&document)
-        } else if self.arguments.quiet || self.finished.is_empty() {
+        } else if self.arguments.output.quiet || self.finished.is_empty() {
             Ok(())
         } else {
             let mut text = present::table(&self.finished, terminal_width());

@@ -8,7 +8,6 @@ pub(super) mod values;
 #[cfg(feature = "rdma")]
 mod drive;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -22,6 +21,7 @@ use crate::bench::hca::config::{
 use crate::bench::hca::plan::Plan;
 use crate::bench::named::Named;
 use crate::buffer::HugePagePolicy;
+use crate::cli::output::OutputArguments;
 use crate::cli::values::one;
 use crate::time::{ClockKind, Nanos, TscKilohertz};
 
@@ -134,21 +134,9 @@ pub struct HcaArguments {
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::timeout)]
     pub timeout: Duration,
 
-    /// Folder for the results; refused if it holds any, unless --force [default: results/DATE-TIME]
-    #[arg(long, value_name = "DIR", help_heading = "Output")]
-    pub out: Option<PathBuf>,
-
-    /// Replace the results in --out
-    #[arg(long, help_heading = "Output")]
-    pub force: bool,
-
-    /// Print no table
-    #[arg(long, help_heading = "Output")]
-    pub quiet: bool,
-
-    /// Print the summary as JSON instead of the table
-    #[arg(long, help_heading = "Output")]
-    pub json: bool,
+    /// Where results go, and how they are shown.
+    #[command(flatten)]
+    pub output: OutputArguments,
 }
 
 impl HcaArguments {

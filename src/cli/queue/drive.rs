@@ -16,9 +16,7 @@ use crate::bench::queue::result::PointResult;
 use crate::bench::queue::run::{Bench, RunError};
 use crate::cli::UsageError;
 use crate::cli::ending::{Ending, close};
-use crate::cli::output::{
-    bad_folder, default_folder, print_json, print_text, terminal_width, warning,
-};
+use crate::cli::output::{bad_folder, print_json, print_text, terminal_width, warning};
 use crate::host::core_pairs::core_pairs;
 use crate::host::fingerprint::Fingerprint;
 use crate::host::{
@@ -73,13 +71,13 @@ pub(super) fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
     plan.left_out.extend(absent);
 
     let started_at = SystemTime::now();
-    let out = (arguments.out.clone()).unwrap_or_else(|| default_folder(started_at));
+    let out = arguments.output.folder(started_at);
     let needed = bytes_on_disk(&plan, &config);
-    ResultsFolder::check(&out, arguments.force, needed)
+    ResultsFolder::check(&out, arguments.output.force, needed)
         .map_err(|error| bad_folder(&out, &error))?;
     let mut bench = Bench::new(config.clone(), topology).map_err(sort)?;
     bench.prepare(&plan).map_err(sort)?;
-    let folder = ResultsFolder::create(&out, arguments.force, needed)
+    let folder = ResultsFolder::create(&out, arguments.output.force, needed)
         .map_err(|error| bad_folder(&out, &error))?;
 
     let machine = Fingerprint::collect();
@@ -100,7 +98,7 @@ pub(super) fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
     };
     course.announce(&machine);
     let outcome = course.measure_all(&folder);
-    close(folder, outcome, arguments.quiet, || course.print())
+    close(folder, outcome, arguments.output.quiet, || course.print())
 }
 
 /// The CPUs for both ends, as asked for or chosen.
@@ -206,7 +204,7 @@ struct Course<'a> {
 impl Course<'_> {
     /// The machine, how many points there are, and what there is not, on stderr.
     fn announce(&self, machine: &Fingerprint) {
-        if self.arguments.quiet {
+        if self.arguments.output.quiet {
             return;
         }
         let (points, left_out) = (self.plan.points.len(), &self.plan.left_out);
@@ -322,11 +320,11 @@ impl Course<'_> {
 
     /// The tables, or the summary as JSON, on standard output.
     fn print(&self) -> std::io::Result<()> {
-        if self.arguments.json {
+        if self.arguments.output.json {
             let records: Vec<&Record> = self.finished.iter().map(|one| &one.record).collect();
             let left_out: Vec<Record> = self.plan.left_out.iter().map(left_out_record).collect();
             print_json(&json!({ "points": records, "left_out": left_out }))
-        } else if self.arguments.quiet || self.finished.is_empty() {
+        } else if self.arguments.output.quiet || self.finished.is_empty() {
             Ok(())
         } else {
             print_text(&self.tables())

@@ -6,13 +6,13 @@ mod present;
 pub mod settings;
 mod values;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
 use self::values::List;
 use super::UsageError;
+use super::output::OutputArguments;
 use super::values::one;
 use crate::bench::queue::config::{Config, EndLoad, Load, MOST_ELEMENTS, Measure};
 use crate::buffer::HugePagePolicy;
@@ -170,25 +170,13 @@ pub struct QueueArguments {
     #[arg(long, value_name = "POLICY", default_value = "try", help_heading = "Machine", value_parser = one::<HugePagePolicy>)]
     pub hugepages: HugePagePolicy,
 
-    /// Folder for the results; refused if it holds any, unless --force [default: results/DATE-TIME]
-    #[arg(long, value_name = "DIR", help_heading = "Output")]
-    pub out: Option<PathBuf>,
-
-    /// Replace the results in --out
-    #[arg(long, help_heading = "Output")]
-    pub force: bool,
-
     /// Write the stamps of each element to elements.csv as well; some 100 bytes each
     #[arg(long, help_heading = "Output")]
     pub elements: bool,
 
-    /// Print no table
-    #[arg(long, help_heading = "Output")]
-    pub quiet: bool,
-
-    /// Print the summary as JSON instead of the table
-    #[arg(long, help_heading = "Output")]
-    pub json: bool,
+    /// Where results go, and how they are shown.
+    #[command(flatten)]
+    pub output: OutputArguments,
 }
 
 /// The waits of one end, as they were given.
@@ -329,7 +317,7 @@ impl QueueArguments {
 /// [`UsageError`] for bad input, others when the run cannot start.
 pub fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
     if arguments.list {
-        return list::run(arguments.json);
+        return list::run(arguments.output.json);
     }
     drive::run(arguments)
 }

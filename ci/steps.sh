@@ -1,0 +1,82 @@
+# Steps of a run: one after another, or beside those that follow. Sourced behind ci/lib.sh, never run.
+#
+# The first that fails ends the script and all that still runs, with exit code 1.
+# shellcheck shell=bash
+
+declare -A beside_titles=() beside_logs=() # by process, of those that have not ended
+step_logs=$(mktemp -d)
+
+title() { printf '\n== %s\n' "$*"; }
+
+# launch COMMAND...: in a process group of its own, so that it can be ended with all it started; sets launched.
+launch() {
+    set -m
+    "$@" </dev/null &
+    launched=$!
+    set +m
+}
+
+end_steps() {
+    local process
+    trap '' INT TERM HUP
+    for process in "${!beside_titles[@]}" ${current_step:-}; do
+        kill -TERM -- "-$process" 2>/dev/null || true
+        wait "$process" 2>/dev/null || true
+    done
+    rm -rf -- "$step_logs"
+}
+trap end_steps EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+# await PROCESS: until it has ended, with its exit code. What fails beside it meanwhile ends the script.
+await() {
+    local ended code label log
+    while :; do
+        code=0
+        wait -n -p ended "$1" "${!beside_titles[@]}" || code=$?
+        [[ -n ${ended:-} ]] || fail "a step has no exit code"
+        label=${beside_titles[$ended]-} log=${beside_logs[$ended]-}
+        unset "beside_titles[$ended]" "beside_logs[$ended]"
+        if [[ $ended == "$1" ]]; then
+            return "$code"
+        fi
+        if ((code != 0)); then
+            title "$label (beside the step above)"
+            cat -- "$log" >&2
+            fail "$label: failed"
+        fi
+    done
+}
+
+# step TITLE COMMAND...
+step() {
+    title "$1"
+    launch "${@:2}"
+    current_step=$launched
+    await "$current_step" || fail "$1: failed"
+    current_step=
+}
+
+# beside NAME TITLE COMMAND...: runs it beside the steps that follow, up to finish NAME.
+beside() {
+    launch "${@:3}" >"$step_logs/$1" 2>&1
+    beside_titles[$launched]=$2
+    beside_logs[$launched]=$step_logs/$1
+    printf '%s\n' "$launched" "$2" >"$step_logs/$1.step"
+}
+
+# finish NAME: waits for it, and shows what it wrote.
+finish() {
+    local process label
+    { read -r process && read -r label; } <"$step_logs/$1.step"
+    if [[ -n ${beside_titles[$process]-} ]]; then
+        await "$process" || {
+            title "$label"
+            cat -- "$step_logs/$1" >&2
+            fail "$label: failed"
+        }
+    fi
+    title "$label"
+    cat -- "$step_logs/$1"
+}

@@ -1,0 +1,25 @@
+//! What the threads of a run share while it lasts: values that stand apart, and the word to stop. For all benchmarks.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A value on a cache line of its own (two, as processors fetch them in pairs).
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(super) struct Apart<T>(pub(super) T);
+
+/// The word to leave all loops, which is never taken back.
+#[derive(Debug, Default)]
+pub(super) struct Stop(Apart<AtomicBool>);
+
+impl Stop {
+    /// Gives it.
+    pub(super) fn set(&self) {
+        self.0.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was given. Relaxed: nothing else is learnt from it, and a reading that is late by a turn does no harm.
+    #[inline(always)]
+    pub(super) fn is_set(&self) -> bool {
+        self.0.0.load(Ordering::Relaxed)
+    }
+}

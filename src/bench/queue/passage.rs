@@ -1,0 +1,197 @@
+//! How the elements of a run go through an end: the warm-up, those that count, and what is left behind them.
+
+use super::control::{Control, ELEMENTS_PER_LOOK, Ending};
+use super::counters::{Counting, Counts};
+use super::loops::Loop;
+use super::runner::Tally;
+use super::task::Task;
+use super::threads::ThreadError;
+use crate::host::PageFaults;
+use crate::time::{Clock, Ticks};
+
+/// What the queue still gives out to the receiver, at most so many. A large queue takes a while to be emptied.
+pub(super) fn take_leftovers(end: &mut dyn Loop, most: usize, control: &Control) -> Vec<u64> {
+    let mut taken = Vec::new();
+    // Nobody asks what was left where a run was told to stop.
+    while taken.len() < most && !control.stopped() {
+        control.receiver.beat();
+        let asked = ELEMENTS_PER_LOOK.min(most - taken.len());
+        let found = end.leftovers(asked);
+        let is_empty = found.len() < asked;
+        taken.extend(found);
+        if is_empty {
+            break;
+        }
+    }
+    taken
+}
+
+/// What is known of an end when all elements went through.
+pub(super) struct Passed {
+    /// When its schedule began.
+    pub(super) started: Ticks,
+    /// What it had counted when the warm-up was over.
+    pub(super) warmed_up: Tally,
+    /// When the elements that count began, and ended.
+    pub(super) span: [Ticks; 2],
+    pub(super) faults: PageFaults,
+    pub(super) counts: Option<Counts>,
+}
+
+/// Waits for the other end and lets all elements through. Page faults and counters are those of the elements that count:
+/// not the wait, which would be charged to the queue, nor the warm-up. They are read between the warm-up and the first element
+/// that counts, by one to three system calls, while the schedule of the load goes on: the first elements that count may
+/// begin late by as much, in the latency from the intended time, and the sender catches up.
+pub(super) fn let_through(
+    end: &mut dyn Loop,
+    task: &Task,
+    control: &Control,
+    mut counters: Option<&mut dyn Counting>,
+) -> Result<Passed, ThreadError> {
+    if !control.start_together() {
+        return Err(ThreadError::Alone);
+    }
+    let started = end.start();
+    end.run(task.warmup);
+    let warmed_up = end.tally();
+    // Here and not before: the first elements bring the loop's own code into memory.
+    let before = PageFaults::of_current_thread()?;
+    if let Some(counters) = &mut counters {
+        counters.start()?;
+    }
+    let began = task.clock.now();
+    // Who gave up while warming up does not wait a second time.
+    if warmed_up.ending == Ending::Complete {
+        end.run(task.count);
+    }
+    let counts = counters.map(|counters| counters.stop()).transpose()?;
+    end.flush();
+    let ended = task.clock.now();
+    Ok(Passed {
+        started,
+        warmed_up,
+        span: [began, ended],
+        faults: PageFaults::of_current_thread()?.since(&before),
+        counts,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::bench::queue::config::{EndLoad, Measure};
+    use crate::bench::queue::counters::CounterError;
+    use crate::buffer::HugePagePolicy;
+    use crate::time::{AnyClock, ClockKind};
+
+    type Log = Rc<RefCell<Vec<String>>>;
+
+    /// Counts a failed attempt and a miss for each element, and writes down what it is told.
+    struct Written(Log, u64);
+
+    /// More elements than this are not left over.
+    const LEFT: usize = 2 * ELEMENTS_PER_LOOK + 7;
+
+    impl Loop for Written {
+        fn start(&mut self) -> Ticks {
+            self.0.borrow_mut().push("begin".to_owned());
+            Ticks(0)
+        }
+        fn run(&mut self, count: usize) {
+            self.0.borrow_mut().push(format!("run {count}"));
+            self.1 += count as u64;
+        }
+        fn flush(&mut self) {
+            self.0.borrow_mut().push("flush".to_owned());
+        }
+        fn tally(&self) -> Tally {
+            Tally {
+                noted: self.1 as usize,
+                extended: 0,
+                failed: self.1,
+                damaged: 0,
+                missed: self.1,
+                ending: Ending::Complete,
+            }
+        }
+        fn leftovers(&mut self, most: usize) -> Vec<u64> {
+            let from = self.1;
+            self.1 = (LEFT as u64).min(from + most as u64);
+            (from..self.1).collect()
+        }
+    }
+
+    #[test]
+    fn a_large_queue_is_emptied_with_signs_of_life() {
+        let all: Vec<u64> = (0..LEFT as u64).collect();
+        for (most, signs) in [(1 << 40, 3), (LEFT, 3), (ELEMENTS_PER_LOOK, 1), (64, 1)] {
+            let control = Control::default();
+            let mut end = Written(Log::default(), 0);
+            let taken = take_leftovers(&mut end, most, &control);
+            assert_eq!(taken, all[..most.min(LEFT)]);
+            assert_eq!(control.receiver.beats(), Some(signs), "{most}");
+        }
+    }
+
+    struct Counted(Log);
+
+    impl Counting for Counted {
+        fn start(&mut self) -> Result<(), CounterError> {
+            self.0.borrow_mut().push("count".to_owned());
+            Ok(())
+        }
+        fn stop(&mut self) -> Result<Counts, CounterError> {
+            self.0.borrow_mut().push("count no more".to_owned());
+            Ok(Counts::default())
+        }
+    }
+
+    #[test]
+    fn neither_the_wait_for_the_other_end_nor_the_warm_up_is_counted() {
+        let task = Task {
+            clock: AnyClock::prepare(ClockKind::Monotonic).unwrap(),
+            sender_cpu: 0,
+            receiver_cpu: 0,
+            sender: EndLoad::NONE,
+            receiver: EndLoad::NONE,
+            capacity: 1,
+            warmup: 5,
+            count: 10,
+            measure: Measure::Counters,
+            measure_failed: false,
+            huge_pages: HugePagePolicy::Off,
+            locks_memory: false,
+            patience: Duration::from_secs(1),
+            limit: Duration::from_secs(1),
+        };
+        let control = Control::default();
+        let log = Log::default();
+        let mut end = Written(Rc::clone(&log), 0);
+        let passed = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // The other end is late.
+                std::thread::sleep(Duration::from_millis(20));
+                control.start_together()
+            });
+            let mut counters = Counted(Rc::clone(&log));
+            let_through(&mut end, &task, &control, Some(&mut counters)).unwrap()
+        });
+        assert_eq!(
+            *log.borrow(),
+            [
+                "begin",
+                "run 5",
+                "count",
+                "run 10",
+                "count no more",
+                "flush"
+            ]
+        );
+        let tally = end.tally().since(&passed.warmed_up);
+        assert_eq!((tally.noted, tally.failed, tally.missed), (15, 10, 10));
+    }
+}
