@@ -116,6 +116,42 @@ fn queues_are_compared_run_by_run() {
 
     let (nothing, _) = expect(hcabench(folder, "compare base same --quiet"), 0);
     assert_eq!(nothing, "");
+
+    // What happened to a file is said with its name.
+    let point = std::fs::read_dir(folder.join("same"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.is_dir())
+        .unwrap();
+    let file = point.join("runs.csv");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let fewer = lines[..lines.len() - 1].join("\n") + "\n";
+    let last = lines[lines.len() - 1];
+    let throughput = lines[0]
+        .split(',')
+        .position(|column| column == "throughput_per_s")
+        .unwrap();
+    let mut cells: Vec<&str> = last.split(',').collect();
+    cells[throughput] = "abc";
+    let other = format!("{fewer}{}\n", cells.join(","));
+    for (text, reason) in [
+        (&fewer, "has 8 rows, where the summary tells of 9"),
+        (&other, "in line 10: throughput_per_s is \"abc\""),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let (_, error) = expect(hcabench(folder, "compare base same"), 1);
+        assert!(
+            error.contains("runs.csv") && error.contains(reason),
+            "{error}"
+        );
+    }
+    std::fs::remove_file(&file).unwrap();
+    let (_, error) = expect(hcabench(folder, "compare base same"), 1);
+    assert!(
+        error.contains("runs.csv is missing") && error.contains("measure again"),
+        "{error}"
+    );
 }
 
 #[test]

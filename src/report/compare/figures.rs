@@ -520,16 +520,41 @@ fn of_runs(
     figures: &[Figure],
     resampling: Resampling,
 ) -> Result<Vec<Side>, CompareError> {
-    let runs = Table::read(&point.file(RUNS), "the figures of each run are in it")?;
+    let file = point.file(RUNS);
+    let why =
+        "the figures of each run are in it; copy it from where it was measured, or measure again";
+    let runs = Table::read(&file, why)?;
+    let told = point.row.as_ref().and_then(|row| row.count("runs"));
+    let found = runs.rows.len() as u64;
+    if let (Some(told), None) = (told, &point.incomplete)
+        && told != found
+    {
+        let file = file.display().to_string();
+        return Err(CompareError::Rows { file, found, told });
+    }
     let of = |figure: &Figure| {
         let column = column_of(figure);
-        let runs: Vec<f64> = runs
-            .rows
-            .iter()
-            .filter_map(|row| row.number(&column))
-            .collect();
-        let series = Series::of_runs(runs);
-        Side::new(series.value_at(50.0), series.percentile(50.0, resampling))
+        let mut figures = Vec::new();
+        for (place, row) in runs.rows.iter().enumerate() {
+            match (row.number(&column), row.text(&column)) {
+                (Some(number), _) => figures.push(number),
+                // Not measured in that run.
+                (None, None | Some("")) => {}
+                (None, Some(text)) => {
+                    return Err(ReadError::Foreign {
+                        path: file.clone(),
+                        line: place as u64 + 2,
+                        reason: format!("{column} is {text:?}, no number"),
+                    });
+                }
+            }
+        }
+        let series = Series::of_runs(figures);
+        Ok(Side::new(
+            series.value_at(50.0),
+            series.percentile(50.0, resampling),
+        ))
     };
-    Ok(figures.iter().map(of).collect())
+    let sides: Result<Vec<Side>, ReadError> = figures.iter().map(of).collect();
+    Ok(sides?)
 }
