@@ -137,8 +137,16 @@ pub fn of(base: &Run, new: &Run, matched: &Matched<'_>) -> Circumstances {
     let mut by_points: Vec<(Differs, usize, String)> = Vec::new();
     for pair in &matched.pairs {
         let mut differs = Vec::new();
+        // A point that ended before it told of a part does not differ in it; it is marked as incomplete.
+        let ended_before = |point: &Point, part: &str| {
+            point.incomplete.is_some() && point.document.get(part).is_none_or(Value::is_null)
+        };
+        let told: Vec<&str> = OF_POINT
+            .into_iter()
+            .filter(|part| !ended_before(pair.base, part) && !ended_before(pair.new, part))
+            .collect();
         compare_parts(
-            &OF_POINT,
+            &told,
             &pair.base.document,
             &pair.new.document,
             "",

@@ -658,4 +658,13 @@ fn other_pages_than_those_of_base_are_another_setting() {
     assert!(compare(&one, &two, &request()).unwrap().differs.is_empty());
     let none = hca("none", "runs", json!([]));
     assert!(compare(&one, &none, &request()).is_err());
+
+    // A point that ended before it told of what it obtained is not of other settings.
+    let ended = hca("ended", "obtained", json!(null));
+    assert!(compare(&base, &ended, &request()).is_err());
+    let mark = ended.points[0].file(crate::report::folder::MARK);
+    fs::write(mark, "interrupted by SIGINT\n").unwrap();
+    let ended = Run::open(&path("ended")).unwrap();
+    let found = compare(&base, &ended, &request()).unwrap();
+    assert!(found.differs.is_empty() && found.points[0].incomplete[1].is_some());
 }
