@@ -116,6 +116,42 @@ fn queues_are_compared_run_by_run() {
 
     let (nothing, _) = expect(hcabench(folder, "compare base same --quiet"), 0);
     assert_eq!(nothing, "");
+
+    // What happened to a file is said with its name.
+    let point = std::fs::read_dir(folder.join("same"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.is_dir())
+        .unwrap();
+    let file = point.join("runs.csv");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let fewer = lines[..lines.len() - 1].join("\n") + "\n";
+    let last = lines[lines.len() - 1];
+    let throughput = lines[0]
+        .split(',')
+        .position(|column| column == "throughput_per_s")
+        .unwrap();
+    let mut cells: Vec<&str> = last.split(',').collect();
+    cells[throughput] = "abc";
+    let other = format!("{fewer}{}\n", cells.join(","));
+    for (text, reason) in [
+        (&fewer, "has 8 rows, where the summary tells of 9"),
+        (&other, "in line 10: throughput_per_s is \"abc\""),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let (_, error) = expect(hcabench(folder, "compare base same"), 1);
+        assert!(
+            error.contains("runs.csv") && error.contains(reason),
+            "{error}"
+        );
+    }
+    std::fs::remove_file(&file).unwrap();
+    let (_, error) = expect(hcabench(folder, "compare base same"), 1);
+    assert!(
+        error.contains("runs.csv is missing") && error.contains("measure again"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -124,31 +160,26 @@ fn clocks_are_compared_by_their_jumps() {
     let folder = folder.path();
     let run = "clock --clock monotonic --duration 300ms --baseline-iterations 100k --threshold 1us --quiet --out";
     expect(hcabench(folder, &format!("{run} base")), 0);
-    let (table, _) = expect(
-        hcabench(
-            folder,
-            "compare base base --max-regression 5%@jump-time,5%@jumps",
-        ),
-        0,
-    );
-    assert!(
-        table.contains("jump-time") && table.contains("jumps"),
-        "{table}"
-    );
+    let limits = "--max-regression 5%@jump-time,5%@jumps";
+    let (table, _) = expect(hcabench(folder, &format!("compare base base {limits}")), 0);
+    for words in ["jump-time", "jumps", "jump length p50", "jump length p99"] {
+        assert!(table.contains(words), "{words} is not in\n{table}");
+    }
     let (_, error) = expect(
-        hcabench(folder, "compare base base --max-regression 5%@p50"),
+        hcabench(folder, "compare base base --max-regression 5%@throughput"),
         2,
     );
     assert!(
         error.contains("--max-regression")
-            && error.contains("no p50 to compare, but jump-time and jumps"),
+            && error.contains("no throughput to compare, but percentiles of jump lengths"),
         "{error}"
     );
-    let (_, error) = expect(hcabench(folder, "compare base base --percentiles p90"), 2);
-    assert!(
-        error.contains("--percentiles") && error.contains("no p90"),
-        "{error}"
+    // No 300 ms have so many jumps that this is judged, and a limit that is not judged is not kept.
+    let (_, error) = expect(
+        hcabench(folder, "compare base base --max-regression 5%@p99.9999"),
+        1,
     );
+    assert!(error.contains("jump length p99.9999 at cpu"), "{error}");
 }
 
 #[test]

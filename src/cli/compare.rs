@@ -39,7 +39,7 @@ pub struct CompareArguments {
     #[arg(long, value_name = "LIST", value_parser = values::limits)]
     pub max_regression: Option<values::List<Limit>>,
 
-    /// Percentiles to compare beside those of --max-regression, such as p50,p99.9 [default: p50,p99]; a clock has none
+    /// Percentiles to compare beside those of --max-regression, such as p50,p99.9 [default: p50,p99]; of a clock those of the lengths of its jumps
     #[arg(long, value_name = "LIST", value_parser = values::percentiles)]
     pub percentiles: Option<values::List<f64>>,
 
@@ -74,7 +74,6 @@ impl CompareArguments {
         percentiles.dedup();
         Request {
             percentiles,
-            percentiles_given: self.percentiles.is_some(),
             limits,
             anyway: self.anyway,
         }

@@ -5,6 +5,7 @@
 //! | [`circumstances`] | whether machine and settings are the same, and what differs |
 //! | [`matching`] | which point of one run belongs to which of the other |
 //! | [`figures`] | what a benchmark's results have that can be compared, and where its samples are |
+//! | [`jumps`] | the same of a clock |
 //!
 //! A verdict is [better](Verdict::Better) or [worse](Verdict::Worse) where the interval of the difference leaves zero
 //! outside, and the intervals of all comparisons hold together in 95 of 100 comparisons of equal runs
@@ -14,13 +15,14 @@
 
 pub mod circumstances;
 pub mod figures;
+pub mod jumps;
 pub mod matching;
 
 use serde::{Serialize, Serializer};
 
 use self::circumstances::{Circumstances, Differs};
-use self::figures::{Figure, Kind, Side, Unit};
-use super::read::{ReadError, Run};
+use self::figures::{Figure, Kind, Samples, Side, Unit};
+use super::read::{Point, ReadError, Run};
 use crate::stats::difference::ERROR;
 use crate::stats::{Difference, Resampling, TooFew, bootstrap};
 
@@ -29,8 +31,6 @@ use crate::stats::{Difference, Resampling, TooFew, bootstrap};
 pub struct Request {
     /// Percentiles to compare, above 0 and below 100.
     pub percentiles: Vec<f64>,
-    /// Whether they were asked for: a benchmark that has none is then an error.
-    pub percentiles_given: bool,
     /// What must not be exceeded.
     pub limits: Vec<Limit>,
     /// Compare other machines and other settings, too.
@@ -268,13 +268,13 @@ impl Comparison {
             for found in unjudged {
                 let reason = found.reason.as_deref().unwrap_or("no reason told");
                 gaps.push(format!(
-                    "{} {} at {} is not judged ({reason})",
-                    found.figure.of, found.figure.kind, point.names[0]
+                    "{} at {} is not judged ({reason})",
+                    found.figure, point.names[0]
                 ));
             }
         }
         for limit in limits {
-            if !self.figures().any(|found| found.figure.kind == limit.of) {
+            if !self.figures().any(|found| found.figure.is_of(limit)) {
                 gaps.push(format!("{} is at no point of either", limit.of));
             }
         }
@@ -312,11 +312,15 @@ pub fn compare(base: &Run, new: &Run, request: &Request) -> Result<Comparison, C
         .collect();
     let comparisons: usize = wanted.iter().map(Vec::len).sum();
     let resampling = Resampling::for_comparisons(comparisons);
+    let base_points: Vec<&Point> = matched.pairs.iter().map(|pair| pair.base).collect();
+    let new_points: Vec<&Point> = matched.pairs.iter().map(|pair| pair.new).collect();
+    let base_samples = Samples::of(base.benchmark, &base_points)?;
+    let new_samples = Samples::of(base.benchmark, &new_points)?;
     let mut points = Vec::new();
     for (pair, wanted) in matched.pairs.iter().zip(&wanted) {
-        let context = figures::Context::of(base.benchmark, pair);
-        let base_sides = context.sides(pair.base, wanted, resampling)?;
-        let new_sides = context.sides(pair.new, wanted, resampling.of_the_other())?;
+        let context = figures::Context::of(pair);
+        let base_sides = base_samples.sides(pair.base, &context, wanted, resampling)?;
+        let new_sides = new_samples.sides(pair.new, &context, wanted, resampling.of_the_other())?;
         let more_faults = figures::more_faults(pair);
         let compared = wanted
             .iter()
@@ -339,7 +343,7 @@ pub fn compare(base: &Run, new: &Run, request: &Request) -> Result<Comparison, C
         });
     }
     warn_of_points(&points, &mut warnings);
-    let names = |points: &[&super::read::Point]| -> Vec<String> {
+    let names = |points: &[&Point]| -> Vec<String> {
         points.iter().map(|point| point.name.clone()).collect()
     };
     Ok(Comparison {
@@ -417,7 +421,7 @@ impl Judge<'_> {
             found.verdict = Verdict::BetterButMoreFaults;
             found.reason = Some(faults.to_owned());
         }
-        let limit = self.limits.iter().find(|limit| limit.of == figure.kind);
+        let limit = self.limits.iter().find(|limit| figure.is_of(limit));
         found.limit = limit.map(|limit| LimitOutcome {
             percent: limit.percent,
             broken: found.verdict == Verdict::Worse && found.worse_by() > limit.percent,

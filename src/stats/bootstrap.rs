@@ -16,6 +16,10 @@
 //! deviation, with one degree of freedom fewer than there are units. With that, long blocks cost next to nothing: 32 of them
 //! widen an interval by 4 %.
 //!
+//! Units that go with their neighbours know less than as many independent ones. How far they do is estimated from the
+//! units, and of a few units only roughly: each replicate therefore takes one of the values that it could have, and is
+//! widened by what that means ([`Units`]).
+//!
 //! All is decided by a seed: the same samples give the same interval.
 //!
 //! Left out: what varies from run to run, which no single run can tell. Only repetitions that begin anew show it.
@@ -111,6 +115,19 @@ pub enum TooFew {
         /// How many there must be.
         needed: usize,
     },
+    /// The units go with their neighbours: the run drifts, and another one would have drifted elsewhere.
+    #[error(
+        "its {found} repetitions or blocks go with their neighbours so far that they tell no more than {worth} independent ones, \
+         at least {needed} are needed: measure longer, or with more repetitions"
+    )]
+    Alike {
+        /// How many units there are.
+        found: usize,
+        /// How many independent ones would know as much.
+        worth: usize,
+        /// How many of those there must be.
+        needed: usize,
+    },
 }
 
 /// The least number of samples beyond a percentile, on its thinner side.
@@ -125,6 +142,8 @@ pub struct Estimate {
     pub replicates: Vec<f64>,
     /// What was drawn.
     pub units: Units,
+    /// Of a mean: how many events it is made of, as far as the units tell.
+    pub events: Option<f64>,
 }
 
 impl Series {
@@ -200,7 +219,7 @@ impl Series {
             });
         }
         let below = self.at_or_below(value, share);
-        let units = Units::of(&self.in_time, &self.repetitions, |sample| {
+        let units = self.units(|sample| {
             if sample < value {
                 1.0
             } else if sample == value {
@@ -219,6 +238,7 @@ impl Series {
                 .map(|deviation| self.quantile(share - deviation))
                 .collect(),
             units,
+            events: None,
         })
     }
 
@@ -248,14 +268,27 @@ impl Series {
         if self.is_empty() {
             return Err(TooFew::None);
         }
-        let units = Units::of(&self.in_time, &self.repetitions, count)?;
+        let units = self.units(count)?;
         let value = units.mean();
         let replicates = units.deviations(resampling);
         Ok(Estimate {
             value,
             replicates: replicates.map(|deviation| value + deviation).collect(),
+            events: Some(units.events(false)),
             units,
         })
+    }
+
+    /// What is drawn, if it can be.
+    fn units(&self, count: impl Fn(f64) -> f64) -> Result<Units, TooFew> {
+        let units = Units::of(&self.in_time, &self.repetitions, count)?;
+        let units = if self.of_runs {
+            units.begin_anew()
+        } else {
+            units
+        };
+        units.check_worth()?;
+        Ok(units)
     }
 
     /// Which part of the samples that equal `value` counts as below it, so that all that count are `share` of all.
@@ -294,9 +327,7 @@ impl Units {
         let mean = self.mean();
         let count = self.len();
         let freedom = (count - 1) as f64;
-        // A drawn sample of units spreads by (count - 1) / count less than the units of other runs would, and less again
-        // where units go with their neighbours.
-        let widen = (count as f64 / freedom * self.variance_beyond_drawn()).sqrt();
+        let together = self.together();
         let mut draws = Draws::new(resampling.seed);
         (0..resampling.replicates).map(move |_| {
             let (mut sum, mut samples) = (0.0, 0.0);
@@ -305,8 +336,11 @@ impl Units {
                 sum += unit_sum;
                 samples += unit_samples;
             }
-            let student = (freedom / draws.chi_squared(freedom)).sqrt();
-            (sum / samples - mean) * widen * student
+            // A drawn sample of units spreads by (count - 1) / count less than the units of other runs would, and less
+            // again where units go with their neighbours.
+            let variance = count as f64 / freedom * together.variance(draws.normal());
+            let student = freedom / draws.chi_squared(freedom);
+            (sum / samples - mean) * (variance * student).sqrt()
         })
     }
 }

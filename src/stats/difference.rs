@@ -57,6 +57,7 @@ impl Difference {
         let least = least_p(base.units.len(), new.units.len()).max(2.0 / (count + 1) as f64);
         let p_value = (2.0 * (tail + 1) as f64 / (count + 1) as f64)
             .max(least)
+            .max(least_p_of_events(base.events, new.events))
             .min(1.0);
         let alone = interval(&differences, ERROR);
         let allowed = ERROR / comparisons.max(1) as f64;
@@ -90,6 +91,15 @@ fn interval(sorted: &[f64], error: f64) -> (f64, f64) {
 fn least_p(base: usize, new: usize) -> f64 {
     let ways: f64 = (1..=base).map(|k| (new + k) as f64 / k as f64).product();
     2.0 / ways
+}
+
+/// Chance alone has all events of two equal runs in one of them so often, however many there are: what holds no events has
+/// none to tell its spread by. Of figures that are no counts of events it says nothing.
+fn least_p_of_events(base: Option<f64>, new: Option<f64>) -> f64 {
+    match (base, new) {
+        (Some(base), Some(new)) => 2.0 * 0.5_f64.powf(base + new),
+        _ => 0.0,
+    }
 }
 
 #[cfg(test)]

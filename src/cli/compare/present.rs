@@ -137,10 +137,6 @@ fn cells(found: &FigureComparison) -> [String; 8] {
             |difference| signed(of(difference), number(of(difference))),
         )
     };
-    let name = match found.figure.kind {
-        kind @ (Kind::Percentile(_) | Kind::Lost) => format!("{} {kind}", found.figure.of),
-        kind => kind.to_string(),
-    };
     let change = found.change_percent.map_or_else(
         || "-".to_owned(),
         |percent| signed(percent, fixed(percent, 1)),
@@ -150,7 +146,7 @@ fn cells(found: &FigureComparison) -> [String; 8] {
         verdict += ", BROKEN";
     }
     [
-        name,
+        found.figure.to_string(),
         unit.to_owned(),
         value(found.base),
         value(found.new),
@@ -278,7 +274,7 @@ fn limit_lines(comparison: &Comparison) -> Vec<String> {
             let of = || {
                 comparison
                     .figures()
-                    .filter(|figure| figure.figure.kind == kind)
+                    .filter(|figure| figure.limit.is_some() && figure.figure.kind == kind)
             };
             let broken = of()
                 .filter(|figure| figure.limit.is_some_and(|limit| limit.broken))

@@ -28,7 +28,6 @@ fn percentiles_are_those_asked_for_and_those_with_limits() {
         ]
         .map(|(percent, of)| Limit { percent, of })
     );
-    assert!(!request.percentiles_given);
     assert_eq!(
         parse("a b --percentiles p90")
             .unwrap()

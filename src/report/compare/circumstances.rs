@@ -4,14 +4,14 @@
 //! When and where results were written, and what was measured, are no settings; another floor or another cost of a time
 //! stamp is a warning.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::matching::{Matched, Pair};
-use crate::report::read::{Benchmark, Row, Run};
+use crate::report::read::{Benchmark, Point, Row, Run};
 
 /// Something that is not the same in both runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -61,16 +61,16 @@ const OF_RUN: [&str; 6] = [
     "settings",
     "timeout_ms",
 ];
-const OF_POINT: [&str; 5] = [
-    "obtained",
-    "queue",
-    "after_a_miss",
-    "latency_is_from",
-    "runs.0.pages",
-];
+const OF_POINT: [&str; 4] = ["obtained", "queue", "after_a_miss", "latency_is_from"];
+
+/// Where a point's document tells what was obtained, each run, end or CPU by itself. The pages of all of them must agree,
+/// whatever the benchmark.
+const WITH_PAGES: [&str; 3] = ["obtained", "runs", "result"];
+/// What pages are called there, and what they are called here.
+const PAGES: &str = "pages";
 
 /// What lies below those and need not agree: it changes by itself, says how much is written, or is measured.
-const NEED_NOT: [&str; 14] = [
+const NEED_NOT: [&str; 15] = [
     // Holds names of folders that a virtual machine was started with; what matters is in machine.boot.
     "machine.kernel_command_line",
     "machine.memory.total_bytes",
@@ -83,6 +83,8 @@ const NEED_NOT: [&str; 14] = [
     "settings.limits",
     "settings.keep",
     "obtained.loop_faults",
+    // Compared by themselves.
+    "obtained.pages",
     "obtained.stamp_refresh_ns",
     "obtained.placement.warnings",
     "queue.source",
@@ -90,8 +92,14 @@ const NEED_NOT: [&str; 14] = [
 
 /// A difference of the instrument's own figures is told from so many percent on.
 const INSTRUMENT_PERCENT: f64 = 20.0;
+/// Another share of the time in which a clock was not watched is told from so much on.
+const BLIND_SHARE: f64 = 0.02;
 /// Columns of the summary with the instrument's own figures.
-const INSTRUMENT: [(&str, &str); 4] = [
+const INSTRUMENT: [(&str, &str); 5] = [
+    (
+        "baseline_ns",
+        "the usual difference between two readings of the clock (ns)",
+    ),
     ("floor_p50_us", "the floor (p50, us)"),
     ("stamp_cost_ns", "the cost of a time stamp (ns)"),
     (
@@ -129,13 +137,22 @@ pub fn of(base: &Run, new: &Run, matched: &Matched<'_>) -> Circumstances {
     let mut by_points: Vec<(Differs, usize, String)> = Vec::new();
     for pair in &matched.pairs {
         let mut differs = Vec::new();
+        // A point that ended before it told of a part does not differ in it; it is marked as incomplete.
+        let ended_before = |point: &Point, part: &str| {
+            point.incomplete.is_some() && point.document.get(part).is_none_or(Value::is_null)
+        };
+        let told: Vec<&str> = OF_POINT
+            .into_iter()
+            .filter(|part| !ended_before(pair.base, part) && !ended_before(pair.new, part))
+            .collect();
         compare_parts(
-            &OF_POINT,
+            &told,
             &pair.base.document,
             &pair.new.document,
             "",
             &mut differs,
         );
+        differs.extend(pages_differ(pair));
         for differs in differs {
             match by_points.iter_mut().find(|(known, ..)| *known == differs) {
                 Some((_, count, _)) => *count += 1,
@@ -156,6 +173,63 @@ pub fn of(base: &Run, new: &Run, matched: &Matched<'_>) -> Circumstances {
     }
     warn(base, new, matched, &mut found.warnings);
     found
+}
+
+/// If the two did not get the same pages. What ended before it told of its pages has none.
+fn pages_differ(pair: &Pair<'_>) -> Option<Differs> {
+    let of = |point: &Point| {
+        let mut pages = BTreeSet::new();
+        for part in WITH_PAGES {
+            collect_pages(&point.document[part], &mut pages);
+        }
+        let pages: Vec<String> = pages.into_iter().collect();
+        pages.join(", ")
+    };
+    let (base, new) = (of(pair.base), of(pair.new));
+    let ended_before = |point: &Point, pages: &str| pages.is_empty() && point.incomplete.is_some();
+    let differ = base != new && !ended_before(pair.base, &base) && !ended_before(pair.new, &new);
+    differ.then(|| Differs {
+        what: "the pages obtained".to_owned(),
+        base,
+        new,
+    })
+}
+
+/// All words below `pages`, at any depth: which of several runs or CPUs had which does not matter, but what the pages are
+/// for does.
+fn collect_pages(value: &Value, pages: &mut BTreeSet<String>) {
+    let members: Vec<(&str, &Value)> = match value {
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| (name.as_str(), value))
+            .collect(),
+        Value::Array(elements) => elements.iter().map(|value| ("", value)).collect(),
+        _ => return,
+    };
+    for (name, value) in members {
+        if name == PAGES {
+            match value {
+                Value::String(word) => {
+                    pages.insert(word.clone());
+                }
+                Value::Array(words) => {
+                    let told = words.iter().enumerate();
+                    let told = told
+                        .filter_map(|(place, word)| Some(format!("{place}: {}", word.as_str()?)));
+                    pages.extend(told);
+                }
+                Value::Object(words) => {
+                    let told = words.iter();
+                    let told =
+                        told.filter_map(|(name, word)| Some(format!("{name}: {}", word.as_str()?)));
+                    pages.extend(told);
+                }
+                _ => {}
+            }
+        } else {
+            collect_pages(value, pages);
+        }
+    }
 }
 
 fn warn(base: &Run, new: &Run, matched: &Matched<'_>, warnings: &mut Vec<String>) {
@@ -187,6 +261,23 @@ fn warn(base: &Run, new: &Run, matched: &Matched<'_>, warnings: &mut Vec<String>
                 matched.pairs.len()
             ));
         }
+    }
+    let blind: Vec<(f64, f64)> = matched
+        .pairs
+        .iter()
+        .filter_map(|pair| numbers(pair, "blind_share"))
+        .filter(|(base, new)| (new - base).abs() > BLIND_SHARE)
+        .collect();
+    if let Some((base, new)) = blind.first() {
+        warnings.push(format!(
+            "the clock was not watched for {:.1} % and {:.1} % of the time (at {} of {} CPUs it differs by more than \
+             {} points): what jumps there were in it is not known",
+            base * 100.0,
+            new * 100.0,
+            blind.len(),
+            matched.pairs.len(),
+            BLIND_SHARE * 100.0
+        ));
     }
     let rates: Vec<(f64, f64)> = matched
         .pairs

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
+use super::jumps::{self, Jumps};
 use super::matching::Pair;
 use super::{CompareError, Limit, Request};
 use crate::report::folder::MESSAGES;
@@ -95,9 +96,50 @@ pub struct Figure {
     pub kind: Kind,
     /// Its unit.
     pub unit: Unit,
+    /// The cause of the jumps that count, where not all do. Limits are on figures of all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
     /// What its column in a file begins with, or is.
     #[serde(skip)]
     column: &'static str,
+}
+
+impl Figure {
+    pub(super) fn new(of: &'static str, kind: Kind, unit: Unit, column: &'static str) -> Self {
+        Figure {
+            of,
+            kind,
+            unit,
+            cause: None,
+            column,
+        }
+    }
+
+    /// The same of one cause.
+    pub(super) fn by(self, cause: &str) -> Self {
+        Figure {
+            cause: Some(cause.to_owned()),
+            ..self
+        }
+    }
+
+    /// Whether a limit is on it.
+    pub(super) fn is_of(&self, limit: &Limit) -> bool {
+        self.cause.is_none() && self.kind == limit.of
+    }
+}
+
+/// As the tables name it.
+impl fmt::Display for Figure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.kind, &self.cause) {
+            (kind @ (Kind::Percentile(_) | Kind::Lost), _) => {
+                write!(formatter, "{} {kind}", self.of)
+            }
+            (kind, Some(cause)) => write!(formatter, "{kind}: {cause}"),
+            (kind, None) => write!(formatter, "{kind}"),
+        }
+    }
 }
 
 /// The times of a queue's elements: name and beginning of the columns.
@@ -111,45 +153,36 @@ const QUEUE_TIMES: [(&str, &str); 4] = [
 const QUEUE_PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 /// The runs of a queue.
 const RUNS: &str = "runs.csv";
-/// The jumps of a clock.
-const JUMPS: &str = "jumps.csv";
-/// The time of a watch is parted into so many slices, whose jumps are counted.
-const SLICES: usize = 640;
 
 /// All figures that can be compared.
 ///
 /// # Errors
 /// [`CompareError::NoSuchFigure`] when a limit is on something else.
 pub fn of_benchmark(benchmark: Benchmark, request: &Request) -> Result<Vec<Figure>, CompareError> {
-    let figure = |of, kind, unit, column| Figure {
-        of,
-        kind,
-        unit,
-        column,
-    };
     let mut figures = Vec::new();
     let mut percentiles = |of, column| {
         for &percent in &request.percentiles {
-            figures.push(figure(
-                of,
-                Kind::Percentile(percent),
-                Unit::Nanoseconds,
-                column,
-            ));
+            let kind = Kind::Percentile(percent);
+            figures.push(Figure::new(of, kind, Unit::Nanoseconds, column));
         }
     };
     let have = match benchmark {
         Benchmark::Hca => {
             percentiles("latency", "latency_ns");
             percentiles("completion", "completion_latency_ns");
-            figures.push(figure("messages", Kind::Lost, Unit::Percent, "latency_ns"));
+            figures.push(Figure::new(
+                "messages",
+                Kind::Lost,
+                Unit::Percent,
+                "latency_ns",
+            ));
             "percentiles and lost"
         }
         Benchmark::Queue => {
             for (of, column) in QUEUE_TIMES {
                 percentiles(of, column);
             }
-            figures.push(figure(
+            figures.push(Figure::new(
                 "queue",
                 Kind::Throughput,
                 Unit::PerSecond,
@@ -158,18 +191,12 @@ pub fn of_benchmark(benchmark: Benchmark, request: &Request) -> Result<Vec<Figur
             "p50, p90, p99, p99.9, p99.99 and throughput"
         }
         Benchmark::Clock => {
-            figures.push(figure("clock", Kind::JumpTime, Unit::Percent, "jump_ns"));
-            figures.push(figure("clock", Kind::Jumps, Unit::PerSecond, "jump_ns"));
-            "jump-time and jumps"
+            figures = jumps::figures(&request.percentiles);
+            "percentiles of jump lengths, jump-time and jumps"
         }
     };
-    // A clock has no percentiles; those by default are not asked for.
-    let percentiles = if benchmark == Benchmark::Queue || request.percentiles_given {
-        &request.percentiles[..]
-    } else {
-        &[]
-    };
-    let asked = percentiles
+    let asked = request
+        .percentiles
         .iter()
         .map(|&percent| (Kind::Percentile(percent), "--percentiles"));
     // The limits first: their percentiles are among those to compare, too.
@@ -210,7 +237,7 @@ pub fn present(
         }
         rows.any(|row| match (benchmark, figure.kind, figure.column) {
             (Benchmark::Hca, Kind::Lost, _) => {
-                lost(row) > 0 || limits.iter().any(|limit| limit.of == Kind::Lost)
+                lost(row) > 0 || limits.iter().any(|limit| figure.is_of(limit))
             }
             (Benchmark::Hca, _, "completion_latency_ns") => {
                 row.count("completions").is_some_and(|count| count > 0)
@@ -219,11 +246,15 @@ pub fn present(
             _ => true,
         })
     };
-    figures
+    let mut present: Vec<Figure> = figures
         .iter()
         .filter(|figure| has(figure))
         .cloned()
-        .collect()
+        .collect();
+    if benchmark == Benchmark::Clock {
+        present.extend(jumps::by_cause(pair));
+    }
+    present
 }
 
 fn lost(row: &Row) -> u64 {
@@ -262,14 +293,14 @@ pub struct Side {
 }
 
 impl Side {
-    fn new(value: Option<f64>, estimate: Result<Estimate, TooFew>) -> Self {
+    pub(super) fn new(value: Option<f64>, estimate: Result<Estimate, TooFew>) -> Self {
         Side {
             value,
             estimate: estimate.map_err(Missing::from),
         }
     }
 
-    fn missing(reason: &str) -> Self {
+    pub(super) fn missing(reason: &str) -> Self {
         Side {
             value: None,
             estimate: Err(Missing(reason.to_owned())),
@@ -280,7 +311,7 @@ impl Side {
 /// If a larger share of NEW's messages or elements than of BASE's is lost or wrong: what to say of it beside a better
 /// figure.
 pub fn more_faults(pair: &Pair<'_>) -> Option<String> {
-    const FAULTS: [&str; 9] = [
+    const FAULTS: [&str; 10] = [
         "messages_lost",
         "messages_corrupted",
         "messages_duplicated",
@@ -290,11 +321,14 @@ pub fn more_faults(pair: &Pair<'_>) -> Option<String> {
         "elements_reordered",
         "elements_invented",
         "elements_damaged",
+        "steps_backwards",
     ];
     let count = |point: &Point, column| point.row.as_ref()?.count(column);
-    // Of as many as were sent, which need not be as many in both.
+    // Of as many as were sent or read, which need not be as many in both.
     let share = |point: &Point, number: u64| {
-        let of = count(point, "messages_sent").or_else(|| count(point, "count"));
+        let of = ["messages_sent", "count", "iterations"]
+            .iter()
+            .find_map(|column| count(point, column));
         number as f64 / of.unwrap_or(1).max(1) as f64
     };
     FAULTS.iter().find_map(|column| {
@@ -308,29 +342,24 @@ pub fn more_faults(pair: &Pair<'_>) -> Option<String> {
 /// What is the same for both points of a pair.
 #[derive(Debug, Clone, Copy)]
 pub struct Context {
-    benchmark: Benchmark,
     resolution_ns: f64,
-    /// Shorter jumps are not told by one of the two.
     jumps_above_ns: f64,
 }
 
 impl Context {
     /// That of a pair.
-    pub fn of(benchmark: Benchmark, pair: &Pair<'_>) -> Self {
-        let largest = |column: &str| {
-            [pair.base, pair.new]
-                .iter()
-                .filter_map(|point| point.row.as_ref()?.number(column))
-                .fold(0.0, f64::max)
+    pub fn of(pair: &Pair<'_>) -> Self {
+        let largest = |columns: &[&str]| {
+            let rows = [pair.base, pair.new].map(|point| point.row.as_ref());
+            let told = rows
+                .into_iter()
+                .flatten()
+                .flat_map(|row| columns.iter().filter_map(|column| row.number(column)));
+            told.fold(0.0, f64::max)
         };
-        let kept_above = [pair.base, pair.new]
-            .iter()
-            .filter_map(|point| kept_above_ns(point))
-            .fold(0.0, f64::max);
         Context {
-            benchmark,
-            resolution_ns: largest("clock_resolution_ns"),
-            jumps_above_ns: largest("threshold_ns").max(kept_above),
+            resolution_ns: largest(&["clock_resolution_ns", "nanos_per_tick"]),
+            jumps_above_ns: jumps::told_above_ns(pair),
         }
     }
 
@@ -341,6 +370,28 @@ impl Context {
             Unit::PerSecond | Unit::Percent => 0.0,
         }
     }
+}
+
+/// Where the samples of a run are.
+#[derive(Debug)]
+pub enum Samples {
+    /// In a file for each point.
+    OfPoints(Benchmark),
+    /// In a file of all, which was read.
+    Jumps(Jumps),
+}
+
+impl Samples {
+    /// Those of some points of a run.
+    ///
+    /// # Errors
+    /// [`ReadError`] when a file that they share cannot be read.
+    pub fn of(benchmark: Benchmark, points: &[&Point]) -> Result<Self, ReadError> {
+        Ok(match benchmark {
+            Benchmark::Clock => Samples::Jumps(Jumps::read(points)?),
+            benchmark => Samples::OfPoints(benchmark),
+        })
+    }
 
     /// The figures of a point.
     ///
@@ -349,13 +400,16 @@ impl Context {
     pub fn sides(
         &self,
         point: &Point,
+        context: &Context,
         figures: &[Figure],
         resampling: Resampling,
     ) -> Result<Vec<Side>, CompareError> {
-        let found = match self.benchmark {
-            Benchmark::Hca => of_messages(point, figures, resampling),
-            Benchmark::Queue => of_runs(point, figures, resampling),
-            Benchmark::Clock => self.of_jumps(point, figures, resampling),
+        let found = match self {
+            Samples::Jumps(jumps) => {
+                Ok(jumps.sides(point, context.jumps_above_ns, figures, resampling))
+            }
+            Samples::OfPoints(Benchmark::Queue) => of_runs(point, figures, resampling),
+            Samples::OfPoints(_) => of_messages(point, figures, resampling),
         };
         match found {
             Err(CompareError::Read(ReadError::MissingFile { .. }))
@@ -366,53 +420,6 @@ impl Context {
             found => found,
         }
     }
-
-    /// The time of a watch in slices: what of each was in jumps, and how many began in it.
-    fn of_jumps(
-        &self,
-        point: &Point,
-        figures: &[Figure],
-        resampling: Resampling,
-    ) -> Result<Vec<Side>, CompareError> {
-        let begins = point.samples(JUMPS, "t_ns")?.values;
-        let lengths = point.samples(JUMPS, "jump_ns")?.values;
-        let elapsed = point.row.as_ref().and_then(|row| row.number("elapsed_ns"));
-        let Some(elapsed) = elapsed.filter(|elapsed| *elapsed > 0.0) else {
-            return Ok(vec![Side::missing("its length is not told"); figures.len()]);
-        };
-        let slice_ns = elapsed / SLICES as f64;
-        let mut times = vec![0.0; SLICES];
-        let mut counts = vec![0.0; SLICES];
-        for (begin, length) in begins.into_iter().zip(lengths) {
-            // Steps backwards are negative.
-            if length as f64 > self.jumps_above_ns {
-                let slice = ((begin as f64 / slice_ns) as usize).min(SLICES - 1);
-                times[slice] += length as f64 / slice_ns * 100.0;
-                counts[slice] += 1e9 / slice_ns;
-            }
-        }
-        let side = |slices: Vec<f64>| {
-            let mean = slices.iter().sum::<f64>() / SLICES as f64;
-            let series = Series::new(slices, vec![SLICES]);
-            Side::new(Some(mean), series.mean(resampling))
-        };
-        let (times, counts) = (side(times), side(counts));
-        let of = |figure: &Figure| match figure.kind {
-            Kind::JumpTime => times.clone(),
-            _ => counts.clone(),
-        };
-        Ok(figures.iter().map(of).collect())
-    }
-}
-
-/// Which jumps of a CPU are all in the file, if not all are.
-fn kept_above_ns(point: &Point) -> Option<f64> {
-    let cpu = point.setting("cpu")?;
-    let cpus = point.document.pointer("/result/cpus")?.as_array()?;
-    let own = cpus
-        .iter()
-        .find(|one| one["summary"]["cpu"].as_u64() == cpu.parse().ok())?;
-    own["jumps_longer_than_this_are_in_the_file_ns"].as_f64()
 }
 
 /// Messages in the order in which they were sent, the lost ones slower than any other, by bursts.
@@ -513,16 +520,41 @@ fn of_runs(
     figures: &[Figure],
     resampling: Resampling,
 ) -> Result<Vec<Side>, CompareError> {
-    let runs = Table::read(&point.file(RUNS), "the figures of each run are in it")?;
+    let file = point.file(RUNS);
+    let why =
+        "the figures of each run are in it; copy it from where it was measured, or measure again";
+    let runs = Table::read(&file, why)?;
+    let told = point.row.as_ref().and_then(|row| row.count("runs"));
+    let found = runs.rows.len() as u64;
+    if let (Some(told), None) = (told, &point.incomplete)
+        && told != found
+    {
+        let file = file.display().to_string();
+        return Err(CompareError::Rows { file, found, told });
+    }
     let of = |figure: &Figure| {
         let column = column_of(figure);
-        let runs: Vec<f64> = runs
-            .rows
-            .iter()
-            .filter_map(|row| row.number(&column))
-            .collect();
-        let series = Series::of_runs(runs);
-        Side::new(series.value_at(50.0), series.percentile(50.0, resampling))
+        let mut figures = Vec::new();
+        for (place, row) in runs.rows.iter().enumerate() {
+            match (row.number(&column), row.text(&column)) {
+                (Some(number), _) => figures.push(number),
+                // Not measured in that run.
+                (None, None | Some("")) => {}
+                (None, Some(text)) => {
+                    return Err(ReadError::Foreign {
+                        path: file.clone(),
+                        line: place as u64 + 2,
+                        reason: format!("{column} is {text:?}, no number"),
+                    });
+                }
+            }
+        }
+        let series = Series::of_runs(figures);
+        Ok(Side::new(
+            series.value_at(50.0),
+            series.percentile(50.0, resampling),
+        ))
     };
-    Ok(figures.iter().map(of).collect())
+    let sides: Result<Vec<Side>, ReadError> = figures.iter().map(of).collect();
+    Ok(sides?)
 }

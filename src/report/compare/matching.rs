@@ -69,14 +69,21 @@ pub fn pairs<'a>(base: &'a Run, new: &'a Run, anyway: bool) -> Matched<'a> {
 }
 
 /// Settings that have one text in all points of BASE, and another one in all points of NEW. Points without a row in the
-/// summary do not count: their settings are in other words.
+/// summary do not count, if there are others: their settings are in other words.
 fn differing(base: &Run, new: &Run) -> Vec<String> {
-    let texts = |run: &Run, name: &str| -> BTreeSet<String> {
-        let text = |point: &Point| point.setting(name).unwrap_or_default().to_owned();
-        measured(run).map(text).collect()
+    let has_rows = |run: &Run| run.points.iter().any(|point| point.row.is_some());
+    let by_rows = has_rows(base) || has_rows(new);
+    let [base, new] = [base, new].map(|run| {
+        let points = run.points.iter();
+        let measured = points.filter(|point| point.row.is_some() || !by_rows);
+        measured.collect::<Vec<&Point>>()
+    });
+    let texts = |points: &[&Point], name: &str| -> BTreeSet<String> {
+        let text = |point: &&Point| point.setting(name).unwrap_or_default().to_owned();
+        points.iter().map(text).collect()
     };
     let mut names: Vec<&str> = Vec::new();
-    for point in measured(base).chain(measured(new)) {
+    for point in base.iter().chain(&new) {
         for (name, _) in &point.settings {
             if !names.contains(&name.as_str()) {
                 names.push(name);
@@ -86,13 +93,9 @@ fn differing(base: &Run, new: &Run) -> Vec<String> {
     names
         .into_iter()
         .filter(|name| {
-            let (base, new) = (texts(base, name), texts(new, name));
+            let (base, new) = (texts(&base, name), texts(&new, name));
             base.len() == 1 && new.len() == 1 && base != new
         })
         .map(str::to_owned)
         .collect()
-}
-
-fn measured(run: &Run) -> impl Iterator<Item = &Point> {
-    run.points.iter().filter(|point| point.row.is_some())
 }

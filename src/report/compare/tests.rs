@@ -17,7 +17,6 @@ fn latencies(seed: u64, level: i64) -> Vec<Made> {
 fn request() -> Request {
     Request {
         percentiles: vec![50.0, 99.0],
-        percentiles_given: false,
         limits: Vec::new(),
         anyway: false,
     }
@@ -468,4 +467,204 @@ fn an_option_that_is_not_used_is_no_difference_to_a_version_without_it() {
         error.to_string().contains("run.receiver_pause_ns"),
         "{error}"
     );
+}
+
+#[test]
+fn single_points_without_their_runs_say_what_differs() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = latencies(1, 30_000);
+    let alone = |service: &str| {
+        let run = folder.path().join(service);
+        self::run(&run, &[(service, 8, &samples)]);
+        let alone = folder.path().join(format!("{service}-alone"));
+        fs::rename(run.join(format!("{service}-send-8B-burst64")), &alone).unwrap();
+        Run::open(&alone).unwrap()
+    };
+    let (rc, uc) = (alone("rc"), alone("uc"));
+    let error = compare(&rc, &uc, &request()).unwrap_err().to_string();
+    assert!(error.contains("differ in service; --anyway"), "{error}");
+    let anyway = Request {
+        anyway: true,
+        ..request()
+    };
+    assert_eq!(compare(&rc, &uc, &anyway).unwrap().points.len(), 1);
+}
+
+/// A run of the clock over 10 s on two CPUs: each cause with its jumps in a second and their length, by chance.
+fn clock_run(path: &Path, seed: u64, pages: &str, causes: &[(&str, f64, f64)]) -> Run {
+    const ELAPSED_NS: f64 = 1e10;
+    fs::create_dir_all(path).unwrap();
+    let mut draws = SplitMix64::new(seed);
+    let mut unit = || ((draws.draw() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
+    let mut rows = "cpu,t_ns,jump_ns,cause\n".to_owned();
+    let mut summary =
+        "clock,cpu,status,iterations,elapsed_ns,nanos_per_tick,baseline_ns,threshold_ns,\
+                       jumps_in_file,steps_backwards,blind_share\n"
+            .to_owned();
+    let mut cpus = Vec::new();
+    for cpu in 0..2 {
+        let (mut all, mut told) = (0, Vec::new());
+        for &(cause, per_second, length_ns) in causes {
+            let (mut count, mut total, mut begin) = (0_u64, 0, 0.0);
+            loop {
+                begin += -unit().ln() * 1e9 / per_second;
+                if begin >= ELAPSED_NS {
+                    break;
+                }
+                let length = length_ns * (1.0 + unit());
+                rows += &format!("{cpu},{begin:.0},{length:.0},{cause}\n");
+                count += 1;
+                total += length as u64;
+            }
+            all += count;
+            told.push(serde_json::json!({ "cause": cause, "count": count, "total_ns": total }));
+        }
+        summary += &format!("tsc,{cpu},complete,1000000,{ELAPSED_NS},0.4,50,1000,{all},0,0.01\n");
+        cpus.push(serde_json::json!({
+            "summary": { "cpu": cpu }, "causes": told, "differences_kept_in": { "pages": pages },
+        }));
+    }
+    fs::write(path.join("jumps.csv"), rows).unwrap();
+    fs::write(path.join("summary.csv"), summary).unwrap();
+    let document = serde_json::json!({
+        "command": "clock", "version": "0.1.0", "settings": { "clock": "tsc" }, "result": { "cpus": cpus },
+    });
+    fs::write(path.join(SETTINGS), document.to_string()).unwrap();
+    Run::open(path).unwrap()
+}
+
+#[test]
+fn clocks_are_compared_by_rate_share_length_and_cause_of_their_jumps() {
+    let folder = tempfile::tempdir().unwrap();
+    let of =
+        |name: &str, seed, causes: &[_]| clock_run(&folder.path().join(name), seed, "huge", causes);
+    let timer = ("interrupt LOC", 250.0, 2_000.0);
+    let (others, rare) = (
+        ("unexplained", 40.0, 8_000.0),
+        ("softirq RCU", 0.5, 5_000.0),
+    );
+    let base = of("base", 1, &[timer, others, rare]);
+    let new = of("new", 2, &[others, rare]);
+    let request = limit(5.0, Kind::Jumps);
+    let found = compare(&base, &new, &request).unwrap();
+    assert_eq!(found.points.len(), 2);
+    for point in &found.points {
+        let said: Vec<(String, Verdict, bool)> = point
+            .figures
+            .iter()
+            .map(|found| {
+                let name = found.figure.to_string();
+                (name, found.verdict, found.limit.is_some())
+            })
+            .collect();
+        let expect = |name: &str, verdict, limited| (name.to_owned(), verdict, limited);
+        use Verdict::{Better, NoDifferenceShown, NotJudged, Worse};
+        // The short jumps have gone, so that those left are longer. What has fewer than ten jumps is no figure.
+        let expected = [
+            expect("jump-time", Better, false),
+            expect("jumps", Better, true),
+            expect("jump length p50", Worse, false),
+            expect("jump length p99", NotJudged, false),
+            expect("jump-time: interrupt LOC", Better, false),
+            expect("jumps: interrupt LOC", Better, false),
+            expect("jump-time: unexplained", NoDifferenceShown, false),
+            expect("jumps: unexplained", NoDifferenceShown, false),
+        ];
+        assert!(
+            said.len() == expected.len() && expected.iter().all(|one| said.contains(one)),
+            "{said:?}"
+        );
+        let jumps = &point.figures[1];
+        assert!(
+            (250.0..330.0).contains(&jumps.base.unwrap())
+                && (30.0..50.0).contains(&jumps.new.unwrap())
+        );
+    }
+    let document = serde_json::to_value(&found).unwrap();
+    // The cause with the most time comes first.
+    assert_eq!(document["points"][0]["figures"][4]["cause"], "unexplained");
+
+    // The other way round it is worse, and the limit is broken; nothing is where nothing changed.
+    assert!(compare(&new, &base, &request).unwrap().has_broken_limit());
+    let same = compare(&base, &of("same", 3, &[timer, others, rare]), &request).unwrap();
+    assert!(
+        same.figures()
+            .all(|found| { !matches!(found.verdict, Verdict::Better | Verdict::Worse) }),
+        "{same:?}"
+    );
+}
+
+#[test]
+fn a_longer_threshold_of_one_of_two_clocks_holds_for_both() {
+    let folder = tempfile::tempdir().unwrap();
+    let causes = [("short", 100.0, 1_500.0), ("long", 30.0, 8_000.0)];
+    let base = clock_run(&folder.path().join("base"), 1, "huge", &causes);
+    let path = folder.path().join("new");
+    clock_run(&path, 2, "huge", &causes);
+    let text = fs::read_to_string(path.join("summary.csv")).unwrap();
+    fs::write(
+        path.join("summary.csv"),
+        text.replace(",50,1000,", ",50,5000,"),
+    )
+    .unwrap();
+    let found = compare(&base, &Run::open(&path).unwrap(), &request()).unwrap();
+    let jumps = &found.points[0].figures[1];
+    assert!(jumps.base.unwrap() < 40.0, "{jumps:?}");
+    assert_eq!(jumps.verdict, Verdict::NoDifferenceShown);
+}
+
+/// One rule for all benchmarks; which of several CPUs or runs had which pages does not matter.
+#[test]
+fn other_pages_than_those_of_base_are_another_setting() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let causes = [("unexplained", 40.0, 8_000.0)];
+    let huge = clock_run(&path("huge"), 1, "huge", &causes);
+    let small = clock_run(&path("small"), 2, "small", &causes);
+    let told = compare(&huge, &small, &request()).unwrap_err().to_string();
+    assert!(
+        told.contains("the pages obtained: huge and small"),
+        "{told}"
+    );
+
+    let samples = latencies(1, 30_000);
+    let hca = |name: &str, part: &str, value: serde_json::Value| {
+        run(&path(name), &[("rc", 8, &samples)]);
+        for entry in fs::read_dir(path(name)).unwrap() {
+            let file = entry.unwrap().path().join(SETTINGS);
+            if let Ok(text) = fs::read_to_string(&file) {
+                let mut document: serde_json::Value = serde_json::from_str(&text).unwrap();
+                document[part] = value.clone();
+                fs::write(&file, document.to_string()).unwrap();
+            }
+        }
+        Run::open(&path(name)).unwrap()
+    };
+    use serde_json::json;
+    let base = hca("hca-huge", "obtained", json!({ "pages": ["huge", "huge"] }));
+    let new = hca(
+        "hca-small",
+        "obtained",
+        json!({ "pages": ["huge", "small"] }),
+    );
+    let told = compare(&base, &new, &request()).unwrap_err().to_string();
+    assert!(
+        told.contains("the pages obtained: 0: huge, 1: huge and 0: huge, 1: small"),
+        "{told}"
+    );
+    let one = json!([{ "pages": { "sender": "huge" } }, { "pages": { "sender": "small" } }]);
+    let two = json!([{ "pages": { "sender": "small" } }, { "pages": { "sender": "huge" } }]);
+    let (one, two) = (hca("one", "runs", one), hca("two", "runs", two));
+    assert!(compare(&one, &two, &request()).unwrap().differs.is_empty());
+    let none = hca("none", "runs", json!([]));
+    assert!(compare(&one, &none, &request()).is_err());
+
+    // A point that ended before it told of what it obtained is not of other settings.
+    let ended = hca("ended", "obtained", json!(null));
+    assert!(compare(&base, &ended, &request()).is_err());
+    let mark = ended.points[0].file(crate::report::folder::MARK);
+    fs::write(mark, "interrupted by SIGINT\n").unwrap();
+    let ended = Run::open(&path("ended")).unwrap();
+    let found = compare(&base, &ended, &request()).unwrap();
+    assert!(found.differs.is_empty() && found.points[0].incomplete[1].is_some());
 }

@@ -23,7 +23,7 @@ impl Draws {
     }
 
     /// Of the standard normal distribution (Box and Muller, 1958).
-    fn normal(&mut self) -> f64 {
+    pub(super) fn normal(&mut self) -> f64 {
         let radius = (-2.0 * self.unit().ln()).sqrt();
         radius * (std::f64::consts::TAU * self.unit()).cos()
     }
