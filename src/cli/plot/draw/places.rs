@@ -1,0 +1,108 @@
+//! Which setting is on an axis, and where its values stand.
+
+use crate::cli::UsageError;
+use crate::cli::plot::settings::{apart, tick};
+use crate::cli::plot::sources::Sources;
+
+/// The setting on an axis: the one that was asked for, or the first of those that vary and are wished for.
+pub(super) fn choose(
+    sources: &Sources,
+    asked: Option<&str>,
+    wished: impl Fn(&str, bool) -> bool,
+) -> Result<Option<String>, UsageError> {
+    let rows = || {
+        sources
+            .all
+            .iter()
+            .map(|source| &source.point)
+            .filter(|point| point.row.is_some())
+    };
+    if let Some(name) = asked {
+        if rows().any(|point| point.setting(name).is_some()) {
+            return Ok(Some(name.to_owned()));
+        }
+        let names: Vec<&str> = rows().next().map_or(Vec::new(), |point| {
+            point
+                .settings
+                .iter()
+                .map(|(name, _)| name.as_str())
+                .collect()
+        });
+        return Err(UsageError(format!(
+            "{name:?} is no setting of these points, only {}",
+            names.join(", ")
+        )));
+    }
+    let numeric = |name: &str| {
+        rows().all(|point| {
+            point
+                .setting(name)
+                .is_some_and(|text| text.parse::<f64>().is_ok())
+        })
+    };
+    Ok(sources
+        .varying()
+        .into_iter()
+        .find(|name| wished(name, numeric(name))))
+}
+
+/// The values that a setting has, ascending, with their texts; words stand at 0, 1, 2 and so on.
+pub(super) struct Places {
+    pub named: bool,
+    pub values: Vec<(f64, String)>,
+    pub texts: Vec<String>,
+}
+
+impl Places {
+    pub fn of(name: &str, sources: &Sources) -> Self {
+        let mut texts: Vec<String> = Vec::new();
+        for text in sources
+            .all
+            .iter()
+            .filter_map(|source| source.point.setting(name))
+        {
+            if !texts.iter().any(|other| other == text) {
+                texts.push(text.to_owned());
+            }
+        }
+        let numbers: Option<Vec<f64>> = texts
+            .iter()
+            .map(|text| text.parse().ok().filter(|it: &f64| it.is_finite()))
+            .collect();
+        if let Some(numbers) = numbers {
+            let mut both: Vec<(f64, String)> = numbers.into_iter().zip(texts).collect();
+            both.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let values = both
+                .iter()
+                .map(|(number, text)| {
+                    let others = both.iter().map(|(_, text)| text.as_str());
+                    let words = apart(tick, name, text, others);
+                    (*number, words.unwrap_or_else(|| text.clone()))
+                })
+                .collect();
+            return Places {
+                named: false,
+                values,
+                texts: both.into_iter().map(|(_, text)| text).collect(),
+            };
+        }
+        let values = texts
+            .iter()
+            .enumerate()
+            .map(|(place, text)| (place as f64, tick(name, text)))
+            .collect();
+        Places {
+            named: true,
+            values,
+            texts,
+        }
+    }
+
+    pub fn place(&self, text: &str) -> Option<usize> {
+        self.texts.iter().position(|other| other == text)
+    }
+}
+
+pub(super) fn texts_of(places: &Places) -> Vec<String> {
+    places.values.iter().map(|(_, text)| text.clone()).collect()
+}

@@ -1,0 +1,152 @@
+//! `surface`: medians over two settings.
+
+use std::path::PathBuf;
+
+use super::median::middle;
+use super::places::{Places, choose, texts_of};
+use super::{one_metric_label, samples_usual, warned, without_median};
+use crate::cli::UsageError;
+use crate::cli::plot::Made;
+use crate::cli::plot::config::Checked;
+use crate::cli::plot::settings::axis;
+use crate::cli::plot::sources::{Source, Sources};
+use crate::report::plot::scale::Unit;
+use crate::report::plot::surface::{Height, Surface};
+use crate::report::read::Benchmark;
+
+pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
+    if settings.metric.len() > 1 {
+        let named = settings.metric.join(",");
+        return Err(UsageError(format!(
+            "--metric {named:?}: a surface is of one of them, name that only"
+        ))
+        .into());
+    }
+    let sources = Sources::open(from, settings, samples_usual)?;
+    if sources.benchmark == Benchmark::Clock {
+        return Err(UsageError("surface: a clock has no settings to vary".to_owned()).into());
+    }
+    let two = "a surface needs two settings that vary, with numbers: measure a sweep of two, or name them by --x and --y";
+    let first = choose(&sources, settings.x.as_deref(), |name, number| {
+        number && settings.y.as_deref() != Some(name)
+    })?;
+    let x = first.ok_or_else(|| UsageError(two.to_owned()))?;
+    let second = choose(&sources, settings.y.as_deref(), |name, number| {
+        number && name != x
+    })?;
+    let y = second.ok_or_else(|| UsageError(two.to_owned()))?;
+    if x == y {
+        return Err(UsageError(format!(
+            "--x and --y are both {x}: a surface needs two settings"
+        ))
+        .into());
+    }
+    let others: Vec<String> = sources
+        .varying()
+        .into_iter()
+        .filter(|name| *name != x && *name != y)
+        .collect();
+    if let Some(other) = others.first() {
+        let texts: std::collections::BTreeSet<&str> = sources
+            .all
+            .iter()
+            .filter_map(|source| source.point.setting(other))
+            .collect();
+        let texts: Vec<&str> = texts.into_iter().collect();
+        return Err(UsageError(format!(
+            "a surface is of {x} and {y}, but {} vary, too: choose one value of each, such as --only {other}={}",
+            others.join(", "),
+            texts.first().copied().unwrap_or_default()
+        ))
+        .into());
+    }
+    let (across, along) = (Places::of(&x, &sources), Places::of(&y, &sources));
+    let mut heights: Vec<Vec<Option<Height>>> =
+        vec![vec![None; along.texts.len()]; across.texts.len()];
+    let (mut empty, mut without) = (Vec::new(), 0);
+    for source in &sources.all {
+        let place = |name: &str, places: &Places| {
+            source
+                .point
+                .setting(name)
+                .and_then(|text| places.place(text))
+        };
+        let (Some(column), Some(row)) = (place(&x, &across), place(&y, &along)) else {
+            empty.push(source.point.name.clone());
+            continue;
+        };
+        let value = middle(source)?.map(|(value, _)| value);
+        without += u64::from(value.is_none());
+        if heights[column][row].is_some() {
+            return Err(UsageError(format!(
+                "two points have {x} {} and {y} {}: name one run only",
+                across.texts[column], along.texts[row]
+            ))
+            .into());
+        }
+        heights[column][row] = Some(Height {
+            value,
+            share: bad_share(source),
+        });
+    }
+    let value = one_metric_label(&sources);
+    let mut words = sources.words(&format!("Median of {value}"), settings);
+    let note = without_median(&empty);
+    let on_the_ground = match without {
+        0 => None,
+        1 => Some("1 point has no samples: crossed on the ground".to_owned()),
+        more => Some(format!(
+            "{more} points have no samples: crossed on the ground"
+        )),
+    };
+    warned(&mut words, on_the_ground.as_ref());
+    warned(&mut words, note.as_ref());
+    let figure = Surface {
+        words,
+        x: (
+            settings.x_label.clone().unwrap_or_else(|| axis(&x)),
+            texts_of(&across),
+        ),
+        y: (
+            settings.y_label.clone().unwrap_or_else(|| axis(&y)),
+            texts_of(&along),
+        ),
+        value: format!("median {value}"),
+        unit: Unit::Nanoseconds,
+        range: settings.range.given(),
+        scale: settings.scale,
+        share: if sources.benchmark == Benchmark::Hca {
+            "lost messages"
+        } else {
+            "started late"
+        }
+        .to_owned(),
+        heights,
+    };
+    let drawing = figure.draw(settings.size)?;
+    Ok(Made {
+        hints: on_the_ground.into_iter().chain(note).collect(),
+        ..Made::new(figure, drawing)
+    })
+}
+
+/// The share of messages that were lost, or of enqueues that started late.
+fn bad_share(source: &Source) -> f64 {
+    let Some(row) = &source.point.row else {
+        return 0.0;
+    };
+    let (bad, of) = match source.metric.benchmark {
+        Benchmark::Hca => (row.count("messages_lost"), row.count("messages_sent")),
+        _ => {
+            let each = row
+                .count("count")
+                .zip(row.count("warmup"))
+                .map(|(count, warmup)| count + warmup);
+            (
+                row.count("missed_enqueues"),
+                each.zip(row.count("runs")).map(|(each, runs)| each * runs),
+            )
+        }
+    };
+    bad.unwrap_or(0) as f64 / of.unwrap_or(1).max(1) as f64
+}
