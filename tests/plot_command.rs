@@ -37,6 +37,23 @@ fn drawn(words: &str, out: &Path) -> (Vec<String>, serde_json::Value) {
     (texts, serde_json::from_slice(&output.stdout).unwrap())
 }
 
+/// The radius of the ring around what is incomplete, in the SVG's tenths.
+const RING: &str = "75";
+
+/// The middles of the circles of this radius.
+fn circles(out: &Path, radius: &str) -> Vec<(f64, f64)> {
+    let text = fs::read_to_string(out).unwrap();
+    let document = roxmltree::Document::parse(&text).unwrap();
+    let circles = document
+        .descendants()
+        .filter(|node| node.has_tag_name("circle") && node.attribute("r") == Some(radius));
+    let place =
+        |node: roxmltree::Node<'_, '_>, name| node.attribute(name).unwrap().parse().unwrap();
+    circles
+        .map(|node| (place(node, "cx"), place(node, "cy")))
+        .collect()
+}
+
 /// Exit code and standard error of a command that must fail.
 fn refused(words: &str, code: i32, parts: &[&str]) {
     let output = hcabench(&format!("plot {words}"));
@@ -161,6 +178,13 @@ fn figures_of_a_sweep() {
     .clone();
     has(&texts, &["messages in a burst"]);
 
+    // The medians are 1495 twice and about 7900 ns twice.
+    let (texts, _) = drawn(
+        &format!("surface {run} --only service=uc --range 0..7us"),
+        &out,
+    );
+    let note = "2 points lie outside of the range";
+    assert!(texts.iter().any(|text| text.starts_with(note)), "{texts:?}");
     let (texts, data) = drawn(&format!("surface {run} --only service=uc"), &out);
     has(
         &texts,
@@ -324,6 +348,37 @@ fn settings_in_a_file_and_what_is_wrong_with_options() {
         2,
         &["\"latency\" and \"t_lat\" are the same"],
     );
+    // The whole table of settings and figures is tried in src/cli/plot/tests.rs.
+    refused(
+        &format!("surface {run} {to} --only service=rc --order UC"),
+        2,
+        &[
+            "--order \"UC\"",
+            "no effect in surface",
+            "surface has --metric",
+        ],
+    );
+    refused(
+        &format!("median {run} {to} --label RX=x"),
+        2,
+        &["--label \"RX\"", "\"RC, burst 16\""],
+    );
+    refused(
+        &format!("ecdf {run} {to} --only service=rc --unit ns"),
+        2,
+        &["--unit \"ns\"", ".hgrm"],
+    );
+    fs::write(&file, r#"{"bins": 50}"#).unwrap();
+    refused(
+        &format!("median {run} {to}"),
+        2,
+        &[
+            "plot.json: \"bins\" \"50\"",
+            "only in histogram",
+            "{\"histogram\": {\"bins\": ...}}",
+        ],
+    );
+    fs::remove_file(&file).unwrap();
 
     // Labels of several settings have commas in them.
     let order = |orders: &[&str]| {
@@ -433,6 +488,45 @@ fn incomplete_lost_and_lonely_points() {
             "{figure}: {texts:?}"
         );
     }
+    // In the figure of medians, that point and no other has a ring, and the legend says what a ring is.
+    let (texts, data) = drawn(&format!("median {}", run.display()), &out);
+    has(&texts, &["incomplete"]);
+    let middles = data["lines"][0]["middles"].as_array().unwrap();
+    let marks: Vec<(f64, bool)> = middles
+        .iter()
+        .map(|it| {
+            (
+                it["x"].as_f64().unwrap(),
+                it["incomplete"].as_bool().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(marks, [(8.0, false), (16.0, true)]);
+    let rings = circles(&out, RING);
+    let [sign, around] = rings[..] else {
+        panic!("{rings:?}")
+    };
+    // Right of the middle, as 16 is of 8, and above the legend.
+    assert!(around.0 > 5000.0 && around.1 < sign.1, "{rings:?}");
+    let cut = hca_run(
+        &folder.path().join("cut-surface"),
+        &[
+            ("rc", 8, 16, &[Some(1500)]),
+            ("rc", 16, 16, &[Some(2500)]),
+            ("rc", 8, 32, &[Some(3500)]),
+            ("rc", 16, 32, &[Some(4500)]),
+        ],
+        true,
+    );
+    let (texts, data) = drawn(&format!("surface {}", cut.display()), &out);
+    has(&texts, &["incomplete"]);
+    let marks = |x: usize, y: usize| data["heights"][x][y]["incomplete"].as_bool();
+    let whole = Some(false);
+    assert_eq!(
+        [marks(0, 0), marks(0, 1), marks(1, 0), marks(1, 1)],
+        [whole, whole, whole, Some(true)]
+    );
+    assert_eq!(circles(&out, RING).len(), 2);
     let all_lost = hca_run(
         &folder.path().join("lost"),
         &[("ud", 8, 16, &[None; 5]), ("ud", 16, 16, &[Some(7); 3])],
@@ -472,7 +566,7 @@ fn incomplete_lost_and_lonely_points() {
     );
     assert_eq!(
         data["heights"][0][0],
-        serde_json::json!({"value": null, "share": 1.0})
+        serde_json::json!({"value": null, "share": 1.0, "incomplete": false})
     );
     let first = all_lost.join("ud-send-8B-burst16");
     refused(
@@ -560,6 +654,7 @@ fn figures_of_queues_and_clocks() {
     let (texts, data) = drawn(&format!("time {}", path("clock")), &out);
     has(&texts, &["Jumps over time, by cause"]);
     let clouds = data["clouds"].as_array().unwrap();
+    let cause = clouds[0]["label"].as_str().unwrap().to_owned();
     assert_eq!(
         clouds
             .iter()
@@ -573,6 +668,31 @@ fn figures_of_queues_and_clocks() {
     has(&texts, &["Difference between two readings"]);
     drawn(&format!("histogram {}", path("clock")), &out);
     drawn(&format!("ecdf {}", path("clock")), &out);
+    for figure in ["histogram", "median", "time"] {
+        refused(
+            &format!(
+                "{figure} {} --metric difference --out {}",
+                path("clock"),
+                out.display()
+            ),
+            2,
+            &["--metric \"difference\"", "ecdf and percentiles draw it"],
+        );
+    }
+    let renamed = Command::new(env!("CARGO_BIN_EXE_hcabench"))
+        .args([
+            "plot",
+            "time",
+            &path("clock"),
+            "--label",
+            &format!("{cause}=mine"),
+        ])
+        .args(["--json", "--out", &out.display().to_string()])
+        .output()
+        .unwrap();
+    assert_eq!(renamed.status.code(), Some(0), "{}", told(&renamed));
+    let data: serde_json::Value = serde_json::from_slice(&renamed.stdout).unwrap();
+    assert_eq!(data["clouds"][0]["label"], "mine");
     refused(
         &format!("surface {} --out {}", path("clock"), out.display()),
         2,

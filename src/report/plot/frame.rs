@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::PlotError;
 use super::drawing::{Anchor, Colour, Drawing};
 use super::font;
-use super::palette::Look;
+use super::palette::{Look, look};
 use super::scale::Axis;
 
 /// The words of a figure.
@@ -19,6 +19,19 @@ pub struct Words {
     pub warning: String,
 }
 
+impl Words {
+    /// These, with one more thing that must be known.
+    pub(super) fn warned(&self, note: &str) -> Words {
+        let mut words = self.clone();
+        words.warning = match (note, self.warning.as_str()) {
+            ("", _) => self.warning.clone(),
+            (_, "") => note.to_owned(),
+            (_, warning) => format!("{note}; {warning}"),
+        };
+        words
+    }
+}
+
 /// How an entry of the legend looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sign {
@@ -30,6 +43,8 @@ pub enum Sign {
     LineAndMark,
     /// A filled square with a line around.
     Patch,
+    /// The ring around marks of what is incomplete.
+    Ring,
 }
 
 /// An entry of the legend.
@@ -182,6 +197,7 @@ fn sign(drawing: &mut Drawing, entry: &Entry, x: f64, y: f64) {
             ];
             drawing.dashed(&corners, entry.look.dashes, 1.5, entry.look.colour);
         }
+        Sign::Ring => ring(drawing, (middle, y)),
         Sign::Mark => entry.look.mark_at(drawing, (middle, y), 4.0),
         Sign::Line | Sign::LineAndMark => {
             drawing.dashed(
@@ -194,6 +210,24 @@ fn sign(drawing: &mut Drawing, entry: &Entry, x: f64, y: f64) {
                 entry.look.mark_at(drawing, (middle, y), 4.0);
             }
         }
+    }
+}
+
+/// The radius of the ring around what is incomplete.
+pub(super) const RING: f64 = 7.5;
+
+/// The ring around the mark of what is incomplete; the mark is drawn into it.
+pub(super) fn ring(drawing: &mut Drawing, at: (f64, f64)) {
+    drawing.dot(at, RING, Colour::INK);
+    drawing.dot(at, RING - 1.4, Colour::WHITE);
+}
+
+/// The entry of the legend that says so.
+pub(super) fn incomplete_entry() -> Entry {
+    Entry {
+        label: "incomplete".to_owned(),
+        look: look(0),
+        sign: Sign::Ring,
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::names::ordered;
-use super::{marked, with_note};
+use super::names::named;
+use super::with_note;
 use crate::cli::UsageError;
 use crate::cli::plot::Made;
 use crate::cli::plot::config::Checked;
@@ -77,12 +77,14 @@ const CAUSES_ABREAST: usize = 10;
 pub(super) const CAUSES_IN_COLOUR: usize = 7;
 
 pub(super) fn by_cause(sources: &Sources, settings: &Checked) -> anyhow::Result<Made> {
-    if settings.x.as_deref().is_some_and(|x| x != "cause") {
-        return Err(
-            UsageError("--x: of a clock, medians are drawn over the cause".to_owned()).into(),
-        );
+    if let Some(x) = settings.x.as_deref().filter(|x| *x != "cause") {
+        return Err(UsageError(format!(
+            "{} {x:?}: of a clock, medians are drawn over cause only",
+            settings.named("x")
+        ))
+        .into());
     }
-    let labels = sources.labels(&[], settings);
+    let labels = sources.labels(&[]);
     let found = causes_of(sources, CAUSES_ABREAST)?;
     let mut names: Vec<(String, i128)> = Vec::new();
     for (cause, jumps) in found.iter().flatten() {
@@ -107,13 +109,15 @@ pub(super) fn by_cause(sources: &Sources, settings: &Checked) -> anyhow::Result<
                 x: place as f64,
                 median: at(50.0)?,
                 most: at(10.0).zip(at(90.0)),
+                incomplete: source.point.incomplete.is_some(),
             })
         });
         lines.push(Line {
-            label: marked(label, source),
+            label: label.clone(),
             middles: middles.collect(),
         });
     }
+    let lines = named(lines, |line| &mut line.label, settings)?;
     let mut words = sources.words("Length of jumps by cause", settings);
     words.subtitle = with_note(
         &words.subtitle,
@@ -135,8 +139,11 @@ pub(super) fn by_cause(sources: &Sources, settings: &Checked) -> anyhow::Result<
         unit: Unit::Nanoseconds,
         range: settings.range.given(),
         scale: settings.scale,
-        lines: ordered(lines, |line| &line.label, settings)?,
+        lines: lines.lines,
     };
     let drawing = figure.draw(settings.size)?;
-    Ok(Made::new(figure, drawing))
+    Ok(Made {
+        hints: lines.hints,
+        ..Made::new(figure, drawing)
+    })
 }

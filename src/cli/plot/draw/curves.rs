@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::names::ordered;
+use super::names::named;
 use super::{capital, marked, nothing_measured, one_metric_label, samples_in_words, samples_usual};
+use crate::cli::UsageError;
 use crate::cli::plot::Made;
 use crate::cli::plot::config::Checked;
 use crate::cli::plot::sources::Sources;
@@ -36,6 +37,22 @@ fn curves<T>(
     let (files, folders): (Vec<PathBuf>, Vec<PathBuf>) =
         from.iter().cloned().partition(|path| is_distribution(path));
     let mut made = Vec::new();
+    let without_effect = |id: &str, value: &str, why: &str| {
+        Err(UsageError(format!("{} {value:?}: {why}", settings.named(id))).into())
+    };
+    if let Some(unit) = settings.unit.as_deref().filter(|_| files.is_empty()) {
+        let why = "it is that of .hgrm files named beside or instead of folders, and none is";
+        return without_effect("unit", unit, why);
+    }
+    if folders.is_empty() {
+        let why = "it chooses from the folder of a run or a point, and none is named";
+        if !settings.metric.is_empty() {
+            return without_effect("metric", &settings.metric.join(","), why);
+        }
+        if let Some(name) = settings.only.keys().next() {
+            return without_effect("only", name, why);
+        }
+    }
     let mut drawn = Drawn {
         words: Words {
             title: "Distribution".to_owned(),
@@ -47,7 +64,7 @@ fn curves<T>(
     let mut any_lost = false;
     if !folders.is_empty() {
         let sources = Sources::open(&folders, settings, usual)?;
-        let labels = sources.labels(&[], settings);
+        let labels = sources.labels(&[]);
         for (source, label) in sources.all.iter().zip(&labels) {
             if nothing_measured(source) && source.distribution()?.is_none() {
                 continue;
@@ -83,7 +100,6 @@ fn curves<T>(
             .unwrap_or(name.as_os_str())
             .to_string_lossy()
             .into_owned();
-        let label = settings.labels.get(&label).cloned().unwrap_or(label);
         made.push(make(
             &label,
             &Known::Distribution(found, settings.nanoseconds_per_unit),
@@ -122,6 +138,7 @@ pub(in crate::cli::plot) fn ecdf(from: &[PathBuf], settings: &Checked) -> anyhow
         };
         Curve { lost, ..curve }
     })?;
+    let made = named(made, |curve| &mut curve.label, settings)?;
     let figure = Ecdf {
         words: drawn.words,
         value: settings.x_label.clone().unwrap_or(drawn.value),
@@ -130,10 +147,13 @@ pub(in crate::cli::plot) fn ecdf(from: &[PathBuf], settings: &Checked) -> anyhow
         unit: Unit::Nanoseconds,
         range: settings.range.given(),
         scale: settings.scale,
-        curves: ordered(made, |curve| &curve.label, settings)?,
+        curves: made.lines,
     };
     let drawing = figure.draw(settings.size)?;
-    Ok(Made::new(figure, drawing))
+    Ok(Made {
+        hints: made.hints,
+        ..Made::new(figure, drawing)
+    })
 }
 
 fn tails_usual(benchmark: Benchmark) -> &'static [&'static str] {
@@ -158,16 +178,21 @@ pub(in crate::cli::plot) fn percentiles(
         };
         Tail { lost, ..tail }
     })?;
+    let made = named(made, |curve| &mut curve.label, settings)?;
     let figure = Percentiles {
         words: drawn.words,
         value: settings.y_label.clone().unwrap_or(drawn.value),
+        percentile: (settings.x_label.clone()).unwrap_or_else(|| "percentile".to_owned()),
         unit: Unit::Nanoseconds,
         range: settings.range.given(),
         scale: settings.scale,
-        curves: ordered(made, |curve| &curve.label, settings)?,
+        curves: made.lines,
     };
     let drawing = figure.draw(settings.size)?;
-    Ok(Made::new(figure, drawing))
+    Ok(Made {
+        hints: made.hints,
+        ..Made::new(figure, drawing)
+    })
 }
 
 /// Shares below 1, ascending, and the value at each. A line's value is that at its percentile, and up to its count; the

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::names::ordered;
+use super::names::named;
 use super::{capital, marked, nothing_measured, one_metric_label, samples_in_words, samples_usual};
 use crate::cli::plot::Made;
 use crate::cli::plot::config::{Checked, Range};
+use crate::cli::plot::options::Figure;
 use crate::cli::plot::sources::{Source, Sources};
 use crate::report::plot::PlotError;
 use crate::report::plot::histogram::{Distribution, Histogram, MOST};
@@ -23,7 +24,8 @@ pub(in crate::cli::plot) fn histogram(
     settings: &Checked,
 ) -> anyhow::Result<Made> {
     let sources = Sources::open(from, settings, samples_usual)?;
-    let labels = sources.labels(&[], settings);
+    sources.must_have_samples(Figure::Histogram, settings)?;
+    let labels = sources.labels(&[]);
     let wanted: Vec<(&Source, String)> = sources
         .all
         .iter()
@@ -81,9 +83,9 @@ pub(in crate::cli::plot) fn histogram(
             settings.bins,
         ));
     }
-    let series = ordered(series, |series| &series.label, settings)?;
+    let series = named(series, |series| &mut series.label, settings)?;
+    let (series, mut hints) = (series.lines, series.hints);
     let value = one_metric_label(&sources);
-    let mut hints = Vec::new();
     let inside: u64 = series.iter().flat_map(|series| &series.counts).sum();
     let all: u64 = series.iter().map(|series| series.total).sum();
     if inside * 2 < all && settings.range != Range::Auto {

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use super::causes::by_cause;
-use super::names::ordered;
+use super::names::named;
 use super::places::{Places, choose};
 use super::{capital, one_metric_label, samples_usual, warned, with_note, without_median};
 use crate::cli::UsageError;
 use crate::cli::plot::Made;
 use crate::cli::plot::config::Checked;
+use crate::cli::plot::options::Figure;
 use crate::cli::plot::settings::axis;
 use crate::cli::plot::sources::{Source, Sources};
 use crate::report::plot::median::{Line, Medians, Middle};
@@ -56,6 +57,7 @@ fn value_at(distribution: &Hgrm, share: f64) -> Option<f64> {
 pub(in crate::cli::plot) fn median(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
     // Which metrics are usual depends on what varies: over the queues, what an operation costs.
     let mut sources = Sources::open(from, settings, samples_usual)?;
+    sources.must_have_samples(Figure::Median, settings)?;
     if sources.benchmark == Benchmark::Clock {
         return by_cause(&sources, settings);
     }
@@ -65,7 +67,7 @@ pub(in crate::cli::plot) fn median(from: &[PathBuf], settings: &Checked) -> anyh
         .iter()
         .find(|name| varying.iter().any(|it| it == *name))
         .copied();
-    let x = match choose(&sources, settings.x.as_deref().or(usual), |_, _| true)? {
+    let x = match choose(&sources, "x", settings, usual)? {
         Some(name) => name,
         None if sources.benchmark == Benchmark::Hca => "size_bytes".to_owned(),
         None => "queue".to_owned(),
@@ -77,7 +79,7 @@ pub(in crate::cli::plot) fn median(from: &[PathBuf], settings: &Checked) -> anyh
         sources = Sources::open(from, settings, |_| &["enqueue", "dequeue"])?;
     }
     let places = Places::of(&x, &sources);
-    let labels = sources.labels(&[&x], settings);
+    let labels = sources.labels(&[&x]);
     let mut lines: Vec<Line> = Vec::new();
     let mut empty = Vec::new();
     for (source, label) in sources.all.iter().zip(&labels) {
@@ -93,6 +95,7 @@ pub(in crate::cli::plot) fn median(from: &[PathBuf], settings: &Checked) -> anyh
             x: places.values[place].0,
             median,
             most,
+            incomplete: source.point.incomplete.is_some(),
         };
         match lines.iter_mut().find(|line| line.label == *label) {
             Some(line) => line.middles.push(middle),
@@ -112,6 +115,7 @@ pub(in crate::cli::plot) fn median(from: &[PathBuf], settings: &Checked) -> anyh
             .into());
         }
     }
+    let lines = named(lines, |line| &mut line.label, settings)?;
     let value = one_metric_label(&sources);
     let mut words = sources.words(&format!("{} by {}", capital(value), axis(&x)), settings);
     words.subtitle = with_note(&words.subtitle, "bars hold the middle 80 %");
@@ -130,11 +134,11 @@ pub(in crate::cli::plot) fn median(from: &[PathBuf], settings: &Checked) -> anyh
         unit: Unit::Nanoseconds,
         range: settings.range.given(),
         scale: settings.scale,
-        lines: ordered(lines, |line| &line.label, settings)?,
+        lines: lines.lines,
     };
     let drawing = figure.draw(settings.size)?;
     Ok(Made {
-        hints: note.into_iter().collect(),
+        hints: note.into_iter().chain(lines.hints).collect(),
         ..Made::new(figure, drawing)
     })
 }

@@ -1,49 +1,53 @@
 //! Which setting is on an axis, and where its values stand.
 
 use crate::cli::UsageError;
+use crate::cli::plot::config::Checked;
 use crate::cli::plot::settings::{apart, tick};
 use crate::cli::plot::sources::Sources;
+use crate::report::read::Point;
 
-/// The setting on an axis: the one that was asked for, or the first of those that vary and are wished for.
+/// Points with a row in the summary: only those have all settings under the same names.
+fn rows(sources: &Sources) -> impl Iterator<Item = &Point> {
+    let points = sources.all.iter().map(|source| &source.point);
+    points.filter(|point| point.row.is_some())
+}
+
+/// The setting on an axis, `x` or `y`: the one that was asked for, or the usual one, or the first that varies.
 pub(super) fn choose(
     sources: &Sources,
-    asked: Option<&str>,
-    wished: impl Fn(&str, bool) -> bool,
+    axis: &str,
+    settings: &Checked,
+    usual: Option<&str>,
 ) -> Result<Option<String>, UsageError> {
-    let rows = || {
-        sources
-            .all
-            .iter()
-            .map(|source| &source.point)
-            .filter(|point| point.row.is_some())
+    let asked = if axis == "x" {
+        &settings.x
+    } else {
+        &settings.y
     };
-    if let Some(name) = asked {
-        if rows().any(|point| point.setting(name).is_some()) {
-            return Ok(Some(name.to_owned()));
-        }
-        let names: Vec<&str> = rows().next().map_or(Vec::new(), |point| {
-            point
-                .settings
-                .iter()
-                .map(|(name, _)| name.as_str())
-                .collect()
-        });
-        return Err(UsageError(format!(
-            "{name:?} is no setting of these points, only {}",
-            names.join(", ")
-        )));
+    let Some(name) = asked else {
+        let usual = usual.map(str::to_owned);
+        return Ok(usual.or_else(|| sources.varying().into_iter().next()));
+    };
+    if rows(sources).any(|point| point.setting(name).is_some()) {
+        return Ok(Some(name.clone()));
     }
-    let numeric = |name: &str| {
-        rows().all(|point| {
-            point
-                .setting(name)
-                .is_some_and(|text| text.parse::<f64>().is_ok())
-        })
-    };
-    Ok(sources
-        .varying()
-        .into_iter()
-        .find(|name| wished(name, numeric(name))))
+    let first = rows(sources).next();
+    let names: Vec<&str> = (first.iter().flat_map(|point| &point.settings))
+        .map(|(name, _)| name.as_str())
+        .collect();
+    Err(UsageError(format!(
+        "{} {name:?}: it is no setting of these points, only {}",
+        settings.named(axis),
+        names.join(", ")
+    )))
+}
+
+/// Whether all values of a setting are numbers.
+pub(super) fn are_numbers(sources: &Sources, name: &str) -> bool {
+    rows(sources).all(|point| {
+        let text = point.setting(name);
+        text.is_some_and(|text| text.parse::<f64>().is_ok())
+    })
 }
 
 /// The values that a setting has, ascending, with their texts; words stand at 0, 1, 2 and so on.

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use super::median::middle;
-use super::places::{Places, choose, texts_of};
+use super::places::{Places, are_numbers, choose, texts_of};
 use super::{one_metric_label, samples_usual, warned, without_median};
 use crate::cli::UsageError;
-use crate::cli::plot::Made;
 use crate::cli::plot::config::Checked;
 use crate::cli::plot::settings::axis;
 use crate::cli::plot::sources::{Source, Sources};
+use crate::cli::plot::{Made, TooMuch};
 use crate::report::plot::scale::Unit;
 use crate::report::plot::surface::{Height, Surface};
 use crate::report::read::Benchmark;
@@ -18,7 +18,8 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
     if settings.metric.len() > 1 {
         let named = settings.metric.join(",");
         return Err(UsageError(format!(
-            "--metric {named:?}: a surface is of one of them, name that only"
+            "{} {named:?}: a surface is of one of them, name that only",
+            settings.named("metric")
         ))
         .into());
     }
@@ -26,38 +27,20 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
     if sources.benchmark == Benchmark::Clock {
         return Err(UsageError("surface: a clock has no settings to vary".to_owned()).into());
     }
-    let two = "a surface needs two settings that vary, with numbers: measure a sweep of two, or name them by --x and --y";
-    let first = choose(&sources, settings.x.as_deref(), |name, number| {
-        number && settings.y.as_deref() != Some(name)
-    })?;
-    let x = first.ok_or_else(|| UsageError(two.to_owned()))?;
-    let second = choose(&sources, settings.y.as_deref(), |name, number| {
-        number && name != x
-    })?;
-    let y = second.ok_or_else(|| UsageError(two.to_owned()))?;
-    if x == y {
-        return Err(UsageError(format!(
-            "--x and --y are both {x}: a surface needs two settings"
-        ))
-        .into());
-    }
-    let others: Vec<String> = sources
-        .varying()
-        .into_iter()
+    let (x, y) = axes(&sources, settings)?;
+    let others: Vec<String> = (sources.varying().into_iter())
         .filter(|name| *name != x && *name != y)
         .collect();
     if let Some(other) = others.first() {
-        let texts: std::collections::BTreeSet<&str> = sources
-            .all
-            .iter()
-            .filter_map(|source| source.point.setting(other))
-            .collect();
-        let texts: Vec<&str> = texts.into_iter().collect();
-        return Err(UsageError(format!(
-            "a surface is of {x} and {y}, but {} vary, too: choose one value of each, such as --only {other}={}",
-            others.join(", "),
-            texts.first().copied().unwrap_or_default()
-        ))
+        let texts = (sources.all.iter()).filter_map(|source| source.point.setting(other));
+        let first = texts.min().unwrap_or_default();
+        return Err(TooMuch {
+            reason: UsageError(format!(
+                "a surface is of {x} and {y}, but {} vary, too: choose one value of each, such as --only {other}={first}",
+                others.join(", ")
+            )),
+            by: others,
+        }
         .into());
     }
     let (across, along) = (Places::of(&x, &sources), Places::of(&y, &sources));
@@ -87,6 +70,7 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
         heights[column][row] = Some(Height {
             value,
             share: bad_share(source),
+            incomplete: source.point.incomplete.is_some(),
         });
     }
     let value = one_metric_label(&sources);
@@ -128,6 +112,44 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
         hints: on_the_ground.into_iter().chain(note).collect(),
         ..Made::new(figure, drawing)
     })
+}
+
+/// The settings on the ground: those that were asked for, else of those that vary and are numbers the two with the most
+/// values, in the order of the summary.
+fn axes(sources: &Sources, settings: &Checked) -> Result<(String, String), UsageError> {
+    let asked = |id: &str, name: Option<&String>| match name {
+        Some(_) => choose(sources, id, settings, None),
+        None => Ok(None),
+    };
+    let (x, y) = (
+        asked("x", settings.x.as_ref())?,
+        asked("y", settings.y.as_ref())?,
+    );
+    if x.is_some() && x == y {
+        return Err(UsageError(format!(
+            "{} and {} are both {}: a surface needs two settings",
+            settings.named("x"),
+            settings.named("y"),
+            x.unwrap_or_default()
+        )));
+    }
+    let mut free = sources.varying();
+    free.retain(|name| {
+        Some(name) != x.as_ref() && Some(name) != y.as_ref() && are_numbers(sources, name)
+    });
+    let most = |name: &String| std::cmp::Reverse(Places::of(name, sources).texts.len());
+    let mut by_values = free.clone();
+    by_values.sort_by_key(most);
+    by_values.truncate([&x, &y].into_iter().filter(|axis| axis.is_none()).count());
+    free.retain(|name| by_values.contains(name));
+    let mut free = free.into_iter();
+    match (x.or_else(|| free.next()), y.or_else(|| free.next())) {
+        (Some(x), Some(y)) => Ok((x, y)),
+        _ => Err(UsageError(
+            "a surface needs two settings that vary, with numbers: measure a sweep of two, or name them by --x and --y"
+                .to_owned(),
+        )),
+    }
 }
 
 /// The share of messages that were lost, or of enqueues that started late.

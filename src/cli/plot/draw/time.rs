@@ -3,18 +3,20 @@
 use std::path::PathBuf;
 
 use super::causes::{CAUSES_IN_COLOUR, causes_of};
-use super::names::ordered;
+use super::names::named;
 use super::{capital, marked, nothing_measured, one_metric_label, samples_usual, with_note};
 use crate::cli::plot::Made;
 use crate::cli::plot::config::Checked;
 use crate::cli::plot::metric::Column;
+use crate::cli::plot::options::Figure;
 use crate::cli::plot::sources::{Source, Sources};
 use crate::report::plot::time::{Cloud, OverTime, Thinned};
 use crate::report::read::Benchmark;
 
 pub(in crate::cli::plot) fn time(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
     let sources = Sources::open(from, settings, samples_usual)?;
-    let labels = sources.labels(&[], settings);
+    sources.must_have_samples(Figure::Time, settings)?;
+    let labels = sources.labels(&[]);
     let mut clouds: Vec<Cloud> = Vec::new();
     if sources.benchmark == Benchmark::Clock {
         for (cause, points) in causes_of(&sources, CAUSES_IN_COLOUR)?.into_iter().flatten() {
@@ -23,9 +25,17 @@ pub(in crate::cli::plot) fn time(from: &[PathBuf], settings: &Checked) -> anyhow
                 None => clouds.push(Cloud {
                     label: cause,
                     lost: 0,
+                    outside: 0,
                     points,
                 }),
             }
+        }
+        let is_outside = |point: &&(i64, i64)| {
+            let range = settings.range.given();
+            range.is_some_and(|(low, high)| (point.1 as f64) < low || point.1 as f64 > high)
+        };
+        for cloud in &mut clouds {
+            cloud.outside = cloud.points.iter().filter(is_outside).count() as u64;
         }
         // What is rare stands on top.
         clouds.sort_by_key(|cloud| cloud.points.len());
@@ -38,7 +48,7 @@ pub(in crate::cli::plot) fn time(from: &[PathBuf], settings: &Checked) -> anyhow
         if !source.has_samples() {
             return Err(source.nothing_there());
         }
-        let (mut points, lost) = over_time(source, settings)?;
+        let (mut points, outside, lost) = over_time(source, settings)?;
         // Points were measured one after another: each begins at zero.
         let begin = points.iter().map(|point| point.0).min().unwrap_or(0);
         for point in &mut points {
@@ -47,6 +57,7 @@ pub(in crate::cli::plot) fn time(from: &[PathBuf], settings: &Checked) -> anyhow
         clouds.push(Cloud {
             label: marked(label, source),
             lost,
+            outside,
             points,
         });
     }
@@ -68,20 +79,25 @@ pub(in crate::cli::plot) fn time(from: &[PathBuf], settings: &Checked) -> anyhow
             &format!("{} CPUs together", sources.all.len()),
         );
     }
+    let clouds = named(clouds, |cloud| &mut cloud.label, settings)?;
     let figure = OverTime {
         words,
         time: settings.x_label.clone().unwrap_or_else(|| time.to_owned()),
         value: settings.y_label.clone().unwrap_or_else(|| value.to_owned()),
         range: settings.range.given(),
         scale: settings.scale,
-        clouds: ordered(clouds, |cloud| &cloud.label, settings)?,
+        clouds: clouds.lines,
     };
     let drawing = figure.draw(settings.size)?;
-    Ok(Made::new(figure, drawing))
+    Ok(Made {
+        hints: clouds.hints,
+        ..Made::new(figure, drawing)
+    })
 }
 
-/// Time and value of each sample, but for those that nobody could see beside the others; and how many were lost.
-fn over_time(source: &Source, settings: &Checked) -> anyhow::Result<(Vec<(i64, i64)>, u64)> {
+/// Time and value of each sample, but for those that nobody could see beside the others; how many are outside of the
+/// range that was asked for, and how many were lost.
+fn over_time(source: &Source, settings: &Checked) -> anyhow::Result<(Vec<(i64, i64)>, u64, u64)> {
     let (file, columns) = match source.metric.column {
         Column::One(file, column) => (file, vec![source.metric.time, column]),
         Column::Between(file, from, to) => (file, vec![source.metric.time, from, to]),
@@ -103,5 +119,6 @@ fn over_time(source: &Source, settings: &Checked) -> anyhow::Result<(Vec<(i64, i
         }
         Ok(())
     })?;
-    Ok((points.into_points(), lost))
+    let outside = points.outside();
+    Ok((points.into_points(), outside, lost))
 }

@@ -84,6 +84,7 @@ fn bars_reach_from_the_10th_to_the_90th_percentile() {
         x: 64.0,
         median: 4000.0,
         most: Some((2000.0, 8000.0)),
+        incomplete: false,
     }];
     let drawing = figure.draw(DEFAULT_SIZE).unwrap();
     let height = |text: &str| drawing.texts().find(|it| it.text == text).unwrap().bounds();
@@ -184,6 +185,7 @@ fn what_lost_everything_is_on_the_surface_and_in_its_scale() {
     figure.heights[1][1] = Some(Height {
         value: None,
         share: 1.0,
+        incomplete: false,
     });
     let drawing = figure.draw(DEFAULT_SIZE).unwrap();
     assert_eq!(squares(&drawing, 10.0), [heat(1.0).lightness()]);
@@ -282,4 +284,137 @@ fn points_are_thinned_to_what_can_be_seen_and_keep_their_extremes() {
     // All of the time has points, in steps of two units of the drawing.
     let columns: HashSet<i64> = points.iter().map(|point| point.0 * 450 / count).collect();
     assert_eq!(columns.len(), 450);
+}
+
+/// The middles of rings: a dark disc, and a white one in it.
+fn rings(drawing: &Drawing) -> Vec<(f64, f64)> {
+    let pairs = drawing.shapes.windows(2);
+    let ring = |pair: &[Shape]| match pair {
+        [
+            Shape::Dot { at, radius, colour },
+            Shape::Dot {
+                at: inner,
+                radius: less,
+                colour: white,
+            },
+        ] if *radius == frame::RING && *colour == Colour::INK => {
+            (at == inner && less < radius && *white == Colour::WHITE).then_some(*at)
+        }
+        _ => None,
+    };
+    pairs.filter_map(ring).collect()
+}
+
+fn says(drawing: &Drawing, wanted: &str) -> bool {
+    drawing.texts().any(|text| text.text.contains(wanted))
+}
+
+#[test]
+fn a_ring_is_around_what_is_incomplete_and_the_legend_says_so() {
+    let mut figure = medians(2, false);
+    let whole = figure.draw(DEFAULT_SIZE).unwrap();
+    assert!(rings(&whole).is_empty() && !says(&whole, "incomplete"));
+    figure.lines[1].middles[4].incomplete = true;
+    let drawing = figure.draw(DEFAULT_SIZE).unwrap();
+    assert_sound(&drawing);
+    // In the legend, and around the mark.
+    let [sign, around] = rings(&drawing)[..] else {
+        panic!("{:?}", rings(&drawing))
+    };
+    let sizes = drawing.texts().find(|text| text.text == figure.ticks[4].1);
+    assert!((sizes.unwrap().x - around.0).abs() < 0.01, "{around:?}");
+    let entry = drawing
+        .texts()
+        .find(|text| text.text == "incomplete")
+        .unwrap();
+    assert!((entry.y - sign.1).abs() < 8.0 && (0.0..40.0).contains(&(entry.x - sign.0)));
+
+    for worst in [0.0, 0.3] {
+        let mut figure = surface(worst);
+        assert!(rings(&figure.draw(DEFAULT_SIZE).unwrap()).is_empty());
+        let all = |figure: &Surface| rings(&figure.draw(DEFAULT_SIZE).unwrap()).len();
+        figure.heights[0][0].as_mut().unwrap().incomplete = true;
+        let drawing = figure.draw(DEFAULT_SIZE).unwrap();
+        assert_sound(&drawing);
+        assert!(says(&drawing, "incomplete"));
+        assert_eq!(rings(&drawing).len(), 2);
+        figure.heights[0][0].as_mut().unwrap().value = None;
+        assert_eq!(all(&figure), 2);
+    }
+}
+
+/// Triangles are the only areas with a first point twice among four.
+fn triangles(drawing: &Drawing) -> usize {
+    let is_one = |shape: &&Shape| match shape {
+        Shape::Area { points, colour } => {
+            points.len() == 4 && points[0] == points[3] && *colour == Colour::WHITE
+        }
+        _ => false,
+    };
+    drawing.shapes.iter().filter(is_one).count()
+}
+
+#[test]
+fn what_a_range_leaves_out_is_told() {
+    let mut figure = surface(0.3);
+    let highest = 20_000.0 + 4000.0 * 18.0;
+    figure.range = Some((20_000.0, highest));
+    let drawing = figure.draw(DEFAULT_SIZE).unwrap();
+    assert!(triangles(&drawing) == 0 && !says(&drawing, "outside"));
+    // 12 and 15 are the next lower products.
+    figure.range = Some((20_000.0, highest - 1.0));
+    let drawing = figure.draw(DEFAULT_SIZE).unwrap();
+    assert_eq!(triangles(&drawing), 1);
+    assert!(says(&drawing, "1 point lies outside of the range"));
+    figure.range = Some((1.0, 2.0));
+    assert!(matches!(
+        figure.draw(DEFAULT_SIZE),
+        Err(PlotError::Outside { .. })
+    ));
+
+    let mut figure = medians(1, false);
+    figure.range = Some((0.0, 2100.0));
+    // 2000 and a tenth of the size: those up to 1000 bytes.
+    let left_out = figure.ticks.iter().filter(|tick| tick.0 > 1000.0).count();
+    let note = format!("{left_out} medians lie outside of the axis");
+    assert!(says(&figure.draw(DEFAULT_SIZE).unwrap(), &note));
+
+    let mut figure = percentiles(&[vec![1; 10], vec![5; 10]]);
+    figure.range = Some((0.0, 2.0));
+    assert!(says(
+        &figure.draw(DEFAULT_SIZE).unwrap(),
+        "1 curve lies outside"
+    ));
+    let mut figure = over_time(&[vec![-1, 0, 5, 6]]);
+    figure.scale = Some(Kind::Log);
+    assert!(says(
+        &figure.draw(DEFAULT_SIZE).unwrap(),
+        "2 samples lie outside"
+    ));
+    figure.range = Some((1.0, 5.5));
+    figure.clouds[0].outside = 3;
+    assert!(says(
+        &figure.draw(DEFAULT_SIZE).unwrap(),
+        "3 samples lie outside"
+    ));
+
+    // A curve beyond the range stays at 0 %.
+    let mut figure = ecdf(&[vec![1; 10], vec![5; 10]]);
+    figure.range = Some((0.0, 2.0));
+    let drawing = figure.draw(DEFAULT_SIZE).unwrap();
+    let colour = palette::look(1).colour;
+    let drawn = drawing.shapes.iter().filter(|shape| match shape {
+        Shape::Path {
+            colour: its, width, ..
+        } => *its == colour && *width == 1.8,
+        _ => false,
+    });
+    assert!(drawn.count() > 0);
+}
+
+#[test]
+fn samples_outside_are_counted_while_they_are_thinned() {
+    let mut thinned = time::Thinned::new(DEFAULT_SIZE, Some((0.0, 10.0)));
+    (0..100).for_each(|at| thinned.push((at, at)));
+    assert_eq!(thinned.outside(), 89);
 }

@@ -74,6 +74,7 @@ fn medians(lines: usize, named: bool) -> Medians {
             x,
             median,
             most: Some((median * 0.9, median * 1.3)),
+            incomplete: false,
         }
     };
     Medians {
@@ -101,6 +102,7 @@ fn surface(worst: f64) -> Surface {
         (!hole).then_some(Height {
             value: Some(20_000.0 + 4000.0 * (x * y) as f64),
             share: worst * (x + y) as f64 / 10.0,
+            incomplete: false,
         })
     };
     Surface {
@@ -143,6 +145,7 @@ fn ecdf(sets: &[Vec<i64>]) -> Ecdf {
 fn percentiles(sets: &[Vec<i64>]) -> Percentiles {
     Percentiles {
         words: words("One-way latency"),
+        percentile: "percentile".into(),
         value: "one-way latency".into(),
         unit: Unit::Nanoseconds,
         range: None,
@@ -159,6 +162,7 @@ fn over_time(sets: &[Vec<i64>]) -> OverTime {
     let cloud = |(number, values): (usize, &Vec<i64>)| Cloud {
         label: format!("cause {number}"),
         lost: 0,
+        outside: 0,
         points: values
             .iter()
             .enumerate()
