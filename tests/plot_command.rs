@@ -37,21 +37,26 @@ fn drawn(words: &str, out: &Path) -> (Vec<String>, serde_json::Value) {
     (texts, serde_json::from_slice(&output.stdout).unwrap())
 }
 
-/// The radius of the ring around what is incomplete, in the SVG's tenths.
-const RING: &str = "75";
-
-/// The middles of the circles of this radius.
-fn circles(out: &Path, radius: &str) -> Vec<(f64, f64)> {
+/// The middles of the rings around what is incomplete: closed lines of 32 corners.
+fn rings(out: &Path) -> Vec<(f64, f64)> {
     let text = fs::read_to_string(out).unwrap();
     let document = roxmltree::Document::parse(&text).unwrap();
-    let circles = document
-        .descendants()
-        .filter(|node| node.has_tag_name("circle") && node.attribute("r") == Some(radius));
-    let place =
-        |node: roxmltree::Node<'_, '_>, name| node.attribute(name).unwrap().parse().unwrap();
-    circles
-        .map(|node| (place(node, "cx"), place(node, "cy")))
-        .collect()
+    let lines = document.descendants().filter_map(|node| {
+        node.attribute("points")
+            .filter(|_| node.has_tag_name("polyline"))
+    });
+    let points = lines.map(|line| -> Vec<(f64, f64)> {
+        let pair = |pair: &str| {
+            let (x, y) = pair.split_once(',').unwrap();
+            (x.parse().unwrap(), y.parse().unwrap())
+        };
+        line.split_whitespace().map(pair).collect()
+    });
+    let ring = |points: Vec<(f64, f64)>| {
+        let round = points.len() == 33 && points[0] == points[32];
+        round.then(|| ((points[0].0 + points[16].0) / 2.0, points[0].1))
+    };
+    points.filter_map(ring).collect()
 }
 
 /// Exit code and standard error of a command that must fail.
@@ -502,12 +507,12 @@ fn incomplete_lost_and_lonely_points() {
         })
         .collect();
     assert_eq!(marks, [(8.0, false), (16.0, true)]);
-    let rings = circles(&out, RING);
-    let [sign, around] = rings[..] else {
-        panic!("{rings:?}")
+    let rings_of_it = rings(&out);
+    let [sign, around] = rings_of_it[..] else {
+        panic!("{rings_of_it:?}")
     };
     // Right of the middle, as 16 is of 8, and above the legend.
-    assert!(around.0 > 5000.0 && around.1 < sign.1, "{rings:?}");
+    assert!(around.0 > 5000.0 && around.1 < sign.1, "{rings_of_it:?}");
     let cut = hca_run(
         &folder.path().join("cut-surface"),
         &[
@@ -526,7 +531,7 @@ fn incomplete_lost_and_lonely_points() {
         [marks(0, 0), marks(0, 1), marks(1, 0), marks(1, 1)],
         [whole, whole, whole, Some(true)]
     );
-    assert_eq!(circles(&out, RING).len(), 2);
+    assert_eq!(rings(&out).len(), 2);
     let all_lost = hca_run(
         &folder.path().join("lost"),
         &[("ud", 8, 16, &[None; 5]), ("ud", 16, 16, &[Some(7); 3])],

@@ -8,7 +8,10 @@ use crate::report::page::Figure;
 use crate::report::read::{Benchmark, Point, Run};
 
 /// Of one kind, at most so many.
-const MOST_OF_A_KIND: usize = 6;
+const MOST_OF_A_KIND: usize = 4;
+/// A surface has fewer settings in it than the others, so more of them belong to a sweep: three services, with inline and
+/// without.
+const MOST_SURFACES: usize = 6;
 
 /// A kind of figure: the command line, the title, and how to read it.
 type Kind = (&'static str, &'static str, &'static str);
@@ -101,6 +104,11 @@ pub fn of(run: &Run, folder: &Path, warnings: &mut Vec<String>) -> (Vec<Figure>,
             title,
             caption,
             points: &run.points,
+            most: if command == SURFACE {
+                MOST_SURFACES
+            } else {
+                MOST_OF_A_KIND
+            },
             figures: Vec::new(),
             left: Vec::new(),
         };
@@ -168,6 +176,8 @@ struct Drawing<'a> {
     title: &'a str,
     caption: &'a str,
     points: &'a [Point],
+    /// As many figures as there may be.
+    most: usize,
     figures: Vec<Figure>,
     /// What is in those that were not drawn, because there are enough.
     left: Vec<String>,
@@ -183,7 +193,7 @@ impl Drawing<'_> {
         chosen: &[(&str, &str)],
         parts: &[Part],
     ) -> Result<(), Vec<(String, String)>> {
-        if self.figures.len() >= MOST_OF_A_KIND {
+        if self.figures.len() >= self.most {
             self.left.push(only.join(", "));
             return Ok(());
         }

@@ -215,11 +215,16 @@ fn sign(drawing: &mut Drawing, entry: &Entry, x: f64, y: f64) {
 
 /// The radius of the ring around what is incomplete.
 pub(super) const RING: f64 = 7.5;
+/// As many corners look round.
+pub(super) const RING_CORNERS: usize = 32;
 
-/// The ring around the mark of what is incomplete; the mark is drawn into it.
-pub(super) fn ring(drawing: &mut Drawing, at: (f64, f64)) {
-    drawing.dot(at, RING, Colour::INK);
-    drawing.dot(at, RING - 1.4, Colour::WHITE);
+/// The ring around the mark of what is incomplete. It covers nothing: others may have their marks there.
+pub(super) fn ring(drawing: &mut Drawing, (x, y): (f64, f64)) {
+    let corner = |number: usize| {
+        let (sin, cos) = (number as f64 / RING_CORNERS as f64 * std::f64::consts::TAU).sin_cos();
+        (x + RING * cos, y + RING * sin)
+    };
+    drawing.path((0..=RING_CORNERS).map(corner).collect(), 1.4, Colour::INK);
 }
 
 /// The entry of the legend that says so.
@@ -302,7 +307,7 @@ pub(super) fn frame(
             let most = lines.iter().map(Vec::len).max().unwrap_or(1);
             (0.35 + 1.25 * most as f64) * TICK_EM
         }
-        Names::Upright(longest) => longest + 8.0,
+        Names::Upright(_, longest) => longest + 8.0,
     };
     let below_legend = if entries.is_empty() {
         MARGIN
@@ -354,10 +359,13 @@ pub(super) fn frame(
         drawing.line((place, top), (place, bottom), 0.8, Colour::GRID);
         drawing.line((place, bottom), (place, bottom + 4.0), 1.0, Colour::INK);
         match &names {
-            Names::Upright(longest) => {
-                let label = font::fit(label, TICK_EM, *longest);
-                let at = (place + 0.35 * TICK_EM, bottom + 7.0);
-                drawing.text_upwards(at, &label, TICK_EM, Anchor::End, Colour::INK);
+            Names::Upright(lines, _) => {
+                let lines = &lines[number];
+                for (line, text) in lines.iter().enumerate() {
+                    let beside = line as f64 - (lines.len() - 1) as f64 / 2.0;
+                    let at = (place + (0.35 + 1.15 * beside) * TICK_EM, bottom + 7.0);
+                    drawing.text_upwards(at, text, TICK_EM, Anchor::End, Colour::INK);
+                }
             }
             Names::Lines(lines) => {
                 let one = [label.clone()];
@@ -403,8 +411,8 @@ pub(super) fn frame(
 enum Names {
     /// In lines, if there are any for its number; else in one.
     Lines(Vec<Vec<String>>),
-    /// Upright, as long as this at most.
-    Upright(f64),
+    /// Upright, in lines for each, as long as this at most.
+    Upright(Vec<Vec<String>>, f64),
 }
 
 impl Names {
@@ -428,7 +436,16 @@ impl Names {
         if broken.iter().zip(ticks).all(whole) {
             return Names::Lines(broken);
         }
-        let widths = ticks.iter().map(|(_, name)| font::width(name, TICK_EM));
-        Names::Upright(widths.fold(0.0, f64::max).min(longest))
+        let side_by_side = ((room / (1.15 * TICK_EM)) as usize).clamp(1, LINES);
+        let upright: Vec<Vec<String>> = ticks
+            .iter()
+            .map(|(_, name)| font::wrap(name, TICK_EM, longest, side_by_side))
+            .collect();
+        let widths = upright
+            .iter()
+            .flatten()
+            .map(|line| font::width(line, TICK_EM));
+        let most = widths.fold(0.0, f64::max);
+        Names::Upright(upright, most)
     }
 }

@@ -122,6 +122,7 @@ impl Medians {
         let places = self.ticks.len().max(2) as f64;
         let apart = ((plot.right - plot.left) / places / (self.lines.len() + 1) as f64)
             .min(if self.named { 24.0 } else { 6.0 });
+        let mut incomplete = Vec::new();
         for (number, line) in self.lines.iter().enumerate() {
             let look = look(number);
             let beside = (number as f64 - (self.lines.len() - 1) as f64 / 2.0) * apart;
@@ -155,16 +156,18 @@ impl Medians {
                 plot.curve(&mut drawing, &medians, &look, 1.8);
             }
             for (&median, middle) in medians.iter().zip(&line.middles) {
-                if !plot.holds(median) {
-                    continue;
-                }
-                if middle.incomplete {
-                    ring(&mut drawing, median);
-                } else {
+                if plot.holds(median) {
                     drawing.dot(median, 5.4, Colour::WHITE);
+                    look.mark_at(&mut drawing, median, 4.0);
+                    incomplete.extend(middle.incomplete.then_some((median, look)));
                 }
-                look.mark_at(&mut drawing, median, 4.0);
             }
+        }
+        // On top, so that no other mark stands in the ring.
+        for (median, look) in incomplete {
+            drawing.dot(median, 5.4, Colour::WHITE);
+            look.mark_at(&mut drawing, median, 4.0);
+            ring(&mut drawing, median);
         }
         Ok(drawing)
     }

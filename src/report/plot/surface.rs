@@ -146,6 +146,7 @@ impl Surface {
         self.pieces(&mut drawing, &view, &z, worst);
         self.without_samples(&mut drawing, &view, worst);
         self.beyond(&mut drawing, &view, &z);
+        self.rings(&mut drawing, &view, &z);
         self.bar(&mut drawing, worst, top);
         Ok(drawing)
     }
@@ -334,9 +335,6 @@ impl Surface {
         points.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut points = points.into_iter().peekable();
         let point = |drawing: &mut Drawing, at: (f64, f64), height: Height| {
-            if height.incomplete {
-                ring(drawing, at);
-            }
             drawing.dot(at, 3.0, line);
             drawing.dot(at, 2.2, colour(height.share));
         };
@@ -364,9 +362,6 @@ impl Surface {
                     continue;
                 };
                 let (x, y) = view.at(self.across(column), self.along(row), 0.0);
-                if height.incomplete {
-                    ring(drawing, (x, y));
-                }
                 let [left, top, right, bottom] = [x - SIDE, y - SIDE, x + SIDE, y + SIDE];
                 let share = if worst > 0.0 {
                     height.share / worst
@@ -409,6 +404,20 @@ impl Surface {
                 ];
                 drawing.area(corners.clone(), Colour::WHITE);
                 drawing.path(corners, 1.2, Colour::INK);
+            }
+        }
+    }
+
+    /// Rings around what is incomplete, also around points behind the surface.
+    fn rings(&self, drawing: &mut Drawing, view: &View, z: &Axis) {
+        for (column, heights) in self.heights.iter().enumerate() {
+            for (row, height) in heights.iter().enumerate() {
+                if let Some(height) = height.filter(|height| height.incomplete) {
+                    let up = height
+                        .value
+                        .map_or(0.0, |value| z.share(value).clamp(0.0, 1.0));
+                    ring(drawing, view.at(self.across(column), self.along(row), up));
+                }
             }
         }
     }

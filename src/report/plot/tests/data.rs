@@ -286,23 +286,19 @@ fn points_are_thinned_to_what_can_be_seen_and_keep_their_extremes() {
     assert_eq!(columns.len(), 450);
 }
 
-/// The middles of rings: a dark disc, and a white one in it.
+/// The middles of rings: closed lines of as many corners.
 fn rings(drawing: &Drawing) -> Vec<(f64, f64)> {
-    let pairs = drawing.shapes.windows(2);
-    let ring = |pair: &[Shape]| match pair {
-        [
-            Shape::Dot { at, radius, colour },
-            Shape::Dot {
-                at: inner,
-                radius: less,
-                colour: white,
-            },
-        ] if *radius == frame::RING && *colour == Colour::INK => {
-            (at == inner && less < radius && *white == Colour::WHITE).then_some(*at)
+    let ring = |shape: &Shape| match shape {
+        Shape::Path { points, .. } if points.len() == frame::RING_CORNERS + 1 => {
+            let across = points[frame::RING_CORNERS / 2];
+            Some((
+                (points[0].0 + across.0) / 2.0,
+                (points[0].1 + across.1) / 2.0,
+            ))
         }
         _ => None,
     };
-    pairs.filter_map(ring).collect()
+    drawing.shapes.iter().filter_map(ring).collect()
 }
 
 fn says(drawing: &Drawing, wanted: &str) -> bool {
@@ -417,4 +413,24 @@ fn samples_outside_are_counted_while_they_are_thinned() {
     let mut thinned = time::Thinned::new(DEFAULT_SIZE, Some((0.0, 10.0)));
     (0..100).for_each(|at| thinned.push((at, at)));
     assert_eq!(thinned.outside(), 89);
+}
+
+#[test]
+fn long_names_of_places_stand_whole_in_upright_lines() {
+    let mut figure = medians(1, true);
+    let name = |place| {
+        (
+            f64::from(place),
+            format!("interrupts {place} LOC virtio1-request.0"),
+        )
+    };
+    figure.ticks = (0..10).map(name).collect();
+    let drawing = figure.draw(DEFAULT_SIZE).unwrap();
+    assert_sound(&drawing);
+    let upright: Vec<&Text> = drawing.texts().filter(|text| text.upwards).collect();
+    assert!(upright.len() > 20, "{}", upright.len());
+    assert!(
+        upright.iter().all(|text| !text.text.contains('…')),
+        "{upright:?}"
+    );
 }
