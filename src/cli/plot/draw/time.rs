@@ -48,18 +48,7 @@ pub(in crate::cli::plot) fn time(from: &[PathBuf], settings: &Checked) -> anyhow
         if !source.has_samples() {
             return Err(source.nothing_there());
         }
-        let (mut points, outside, lost) = over_time(source, settings)?;
-        // Points were measured one after another: each begins at zero.
-        let begin = points.iter().map(|point| point.0).min().unwrap_or(0);
-        for point in &mut points {
-            point.0 -= begin;
-        }
-        clouds.push(Cloud {
-            label: marked(label, source),
-            lost,
-            outside,
-            points,
-        });
+        clouds.push(over_time(source, &marked(label, source), settings)?);
     }
     let value = one_metric_label(&sources);
     let (title, time) = match sources.benchmark {
@@ -95,9 +84,9 @@ pub(in crate::cli::plot) fn time(from: &[PathBuf], settings: &Checked) -> anyhow
     })
 }
 
-/// Time and value of each sample, but for those that nobody could see beside the others; how many are outside of the
-/// range that was asked for, and how many were lost.
-fn over_time(source: &Source, settings: &Checked) -> anyhow::Result<(Vec<(i64, i64)>, u64, u64)> {
+/// The samples of a point, but for those that nobody could see beside the others. Points were measured one after another:
+/// the time of each begins at zero.
+fn over_time(source: &Source, label: &str, settings: &Checked) -> anyhow::Result<Cloud> {
     let (file, columns) = match source.metric.column {
         Column::One(file, column) => (file, vec![source.metric.time, column]),
         Column::Between(file, from, to) => (file, vec![source.metric.time, from, to]),
@@ -120,5 +109,15 @@ fn over_time(source: &Source, settings: &Checked) -> anyhow::Result<(Vec<(i64, i
         Ok(())
     })?;
     let outside = points.outside();
-    Ok((points.into_points(), outside, lost))
+    let mut points = points.into_points();
+    let begin = points.iter().map(|point| point.0).min().unwrap_or(0);
+    for point in &mut points {
+        point.0 -= begin;
+    }
+    Ok(Cloud {
+        label: label.to_owned(),
+        lost,
+        outside,
+        points,
+    })
 }
