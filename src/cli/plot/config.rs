@@ -235,15 +235,12 @@ impl Settings {
 
     /// These, and the others where these say nothing.
     pub fn over(self, below: Settings) -> Settings {
-        let mut labels = below.labels;
+        let (mut labels, mut only) = (below.labels, below.only);
         labels.extend(self.labels);
+        only.extend(self.only);
         Settings {
             metric: self.metric.or(below.metric),
-            only: if self.only.is_empty() {
-                below.only
-            } else {
-                self.only
-            },
+            only,
             range: self.range.or(below.range),
             size: self.size.or(below.size),
             title: self.title.or(below.title),
@@ -552,17 +549,25 @@ mod tests {
     #[test]
     fn options_are_over_the_file() {
         let below = of_text(
-            r#"{"title": "below", "bins": 7, "labels": {"a": "b", "c": "d"}}"#,
+            r#"{"title": "below", "bins": 7, "labels": {"a": "b", "c": "d"}, "only": {"burst": 8, "size_bytes": 8}}"#,
             Figure::Histogram,
         )
         .unwrap();
         let above = Settings {
             title: Some("above".into()),
             labels: [("a".into(), "z".into())].into(),
+            only: [("burst".into(), Words(vec!["16".into()]))].into(),
             ..Settings::default()
         };
         let both = above.over(below);
         assert_eq!((both.title.as_deref(), both.bins), (Some("above"), Some(7)));
+        assert_eq!(
+            (
+                &both.only["burst"].0[0][..],
+                &both.only["size_bytes"].0[0][..]
+            ),
+            ("16", "8")
+        );
         assert_eq!(
             (both.labels["a"].as_str(), both.labels["c"].as_str()),
             ("z", "d")
