@@ -37,6 +37,28 @@ fn drawn(words: &str, out: &Path) -> (Vec<String>, serde_json::Value) {
     (texts, serde_json::from_slice(&output.stdout).unwrap())
 }
 
+/// The middles of the rings around what is incomplete: closed lines of 32 corners.
+fn rings(out: &Path) -> Vec<(f64, f64)> {
+    let text = fs::read_to_string(out).unwrap();
+    let document = roxmltree::Document::parse(&text).unwrap();
+    let lines = document.descendants().filter_map(|node| {
+        node.attribute("points")
+            .filter(|_| node.has_tag_name("polyline"))
+    });
+    let points = lines.map(|line| -> Vec<(f64, f64)> {
+        let pair = |pair: &str| {
+            let (x, y) = pair.split_once(',').unwrap();
+            (x.parse().unwrap(), y.parse().unwrap())
+        };
+        line.split_whitespace().map(pair).collect()
+    });
+    let ring = |points: Vec<(f64, f64)>| {
+        let round = points.len() == 33 && points[0] == points[32];
+        round.then(|| ((points[0].0 + points[16].0) / 2.0, points[0].1))
+    };
+    points.filter_map(ring).collect()
+}
+
 /// Exit code and standard error of a command that must fail.
 fn refused(words: &str, code: i32, parts: &[&str]) {
     let output = hcabench(&format!("plot {words}"));
@@ -161,6 +183,13 @@ fn figures_of_a_sweep() {
     .clone();
     has(&texts, &["messages in a burst"]);
 
+    // The medians are 1495 twice and about 7900 ns twice.
+    let (texts, _) = drawn(
+        &format!("surface {run} --only service=uc --range 0..7us"),
+        &out,
+    );
+    let note = "2 points lie outside of the range";
+    assert!(texts.iter().any(|text| text.starts_with(note)), "{texts:?}");
     let (texts, data) = drawn(&format!("surface {run} --only service=uc"), &out);
     has(
         &texts,
@@ -324,6 +353,37 @@ fn settings_in_a_file_and_what_is_wrong_with_options() {
         2,
         &["\"latency\" and \"t_lat\" are the same"],
     );
+    // The whole table of settings and figures is tried in src/cli/plot/tests.rs.
+    refused(
+        &format!("surface {run} {to} --only service=rc --order UC"),
+        2,
+        &[
+            "--order \"UC\"",
+            "no effect in surface",
+            "surface has --metric",
+        ],
+    );
+    refused(
+        &format!("median {run} {to} --label RX=x"),
+        2,
+        &["--label \"RX\"", "\"RC, burst 16\""],
+    );
+    refused(
+        &format!("ecdf {run} {to} --only service=rc --unit ns"),
+        2,
+        &["--unit \"ns\"", ".hgrm"],
+    );
+    fs::write(&file, r#"{"bins": 50}"#).unwrap();
+    refused(
+        &format!("median {run} {to}"),
+        2,
+        &[
+            "plot.json: \"bins\" \"50\"",
+            "only in histogram",
+            "{\"histogram\": {\"bins\": ...}}",
+        ],
+    );
+    fs::remove_file(&file).unwrap();
 
     // Labels of several settings have commas in them.
     let order = |orders: &[&str]| {
@@ -433,6 +493,45 @@ fn incomplete_lost_and_lonely_points() {
             "{figure}: {texts:?}"
         );
     }
+    // In the figure of medians, that point and no other has a ring, and the legend says what a ring is.
+    let (texts, data) = drawn(&format!("median {}", run.display()), &out);
+    has(&texts, &["incomplete"]);
+    let middles = data["lines"][0]["middles"].as_array().unwrap();
+    let marks: Vec<(f64, bool)> = middles
+        .iter()
+        .map(|it| {
+            (
+                it["x"].as_f64().unwrap(),
+                it["incomplete"].as_bool().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(marks, [(8.0, false), (16.0, true)]);
+    let rings_of_it = rings(&out);
+    let [sign, around] = rings_of_it[..] else {
+        panic!("{rings_of_it:?}")
+    };
+    // Right of the middle, as 16 is of 8, and above the legend.
+    assert!(around.0 > 5000.0 && around.1 < sign.1, "{rings_of_it:?}");
+    let cut = hca_run(
+        &folder.path().join("cut-surface"),
+        &[
+            ("rc", 8, 16, &[Some(1500)]),
+            ("rc", 16, 16, &[Some(2500)]),
+            ("rc", 8, 32, &[Some(3500)]),
+            ("rc", 16, 32, &[Some(4500)]),
+        ],
+        true,
+    );
+    let (texts, data) = drawn(&format!("surface {}", cut.display()), &out);
+    has(&texts, &["incomplete"]);
+    let marks = |x: usize, y: usize| data["heights"][x][y]["incomplete"].as_bool();
+    let whole = Some(false);
+    assert_eq!(
+        [marks(0, 0), marks(0, 1), marks(1, 0), marks(1, 1)],
+        [whole, whole, whole, Some(true)]
+    );
+    assert_eq!(rings(&out).len(), 2);
     let all_lost = hca_run(
         &folder.path().join("lost"),
         &[("ud", 8, 16, &[None; 5]), ("ud", 16, 16, &[Some(7); 3])],
@@ -472,7 +571,7 @@ fn incomplete_lost_and_lonely_points() {
     );
     assert_eq!(
         data["heights"][0][0],
-        serde_json::json!({"value": null, "share": 1.0})
+        serde_json::json!({"value": null, "share": 1.0, "incomplete": false})
     );
     let first = all_lost.join("ud-send-8B-burst16");
     refused(
@@ -560,6 +659,7 @@ fn figures_of_queues_and_clocks() {
     let (texts, data) = drawn(&format!("time {}", path("clock")), &out);
     has(&texts, &["Jumps over time, by cause"]);
     let clouds = data["clouds"].as_array().unwrap();
+    let cause = clouds[0]["label"].as_str().unwrap().to_owned();
     assert_eq!(
         clouds
             .iter()
@@ -573,6 +673,31 @@ fn figures_of_queues_and_clocks() {
     has(&texts, &["Difference between two readings"]);
     drawn(&format!("histogram {}", path("clock")), &out);
     drawn(&format!("ecdf {}", path("clock")), &out);
+    for figure in ["histogram", "median", "time"] {
+        refused(
+            &format!(
+                "{figure} {} --metric difference --out {}",
+                path("clock"),
+                out.display()
+            ),
+            2,
+            &["--metric \"difference\"", "ecdf and percentiles draw it"],
+        );
+    }
+    let renamed = Command::new(env!("CARGO_BIN_EXE_hcabench"))
+        .args([
+            "plot",
+            "time",
+            &path("clock"),
+            "--label",
+            &format!("{cause}=mine"),
+        ])
+        .args(["--json", "--out", &out.display().to_string()])
+        .output()
+        .unwrap();
+    assert_eq!(renamed.status.code(), Some(0), "{}", told(&renamed));
+    let data: serde_json::Value = serde_json::from_slice(&renamed.stdout).unwrap();
+    assert_eq!(data["clouds"][0]["label"], "mine");
     refused(
         &format!("surface {} --out {}", path("clock"), out.display()),
         2,

@@ -206,13 +206,17 @@ impl Sheet {
             "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">\n<table>\n<thead>\n<tr>",
             escaped(label)
         );
+        let any_unit = self.columns.iter().any(|column| !column.unit.is_empty());
         for column in &self.columns {
+            let unit = match any_unit {
+                true => format!("<span class=\"unit\">{}</span>", escaped(&column.unit)),
+                false => String::new(),
+            };
             let _ = write!(
                 html,
-                "<th scope=\"col\"{}><span class=\"title\">{}</span><span class=\"unit\">{}</span></th>",
+                "<th scope=\"col\"{}><span class=\"title\">{}</span>{unit}</th>",
                 column.class(),
-                escaped(&column.title),
-                escaped(&column.unit)
+                escaped(&column.title)
             );
         }
         html += "</tr>\n</thead>\n<tbody>\n";
@@ -263,7 +267,8 @@ impl Figure {
             1,
         );
         format!(
-            "<figure>\n{}\n<figcaption>{}</figcaption>\n</figure>\n",
+            "<figure>\n<div class=\"drawing\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">\n{}\n</div>\n<figcaption>{}</figcaption>\n</figure>\n",
+            escaped(&self.title),
             named.trim_end(),
             escaped(&self.caption)
         )

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use clap::Parser;
 
-use super::{Kind, PlotArguments, config, draw};
-use crate::report::plot::{PlotError, svg};
+use super::{PlotArguments, TooMuch};
+use crate::report::plot::svg;
 
 #[derive(Debug, Parser)]
 struct Line {
@@ -17,8 +17,8 @@ struct Line {
 /// Why a figure is not there.
 #[derive(Debug)]
 pub(in crate::cli) enum NotDrawn {
-    /// There is more in it than can be told apart.
-    TooMuch(String),
+    /// There is more in it than can be told apart, and in parts it can; by these settings, or by any if there are none.
+    TooMuch(String, Vec<String>),
     /// Anything else.
     Other(String),
 }
@@ -37,23 +37,9 @@ pub(in crate::cli) fn figure(words: &[String], from: &Path) -> Result<String, No
         ]);
     let other = |error: &dyn std::fmt::Display| NotDrawn::Other(error.to_string());
     let line = Line::try_parse_from(line).map_err(|error| other(&error))?;
-    let kind = &line.plot.kind;
-    let options = kind.settings().map_err(|error| other(&error))?;
-    let common = kind.common();
-    let drawn = config::read(None, &common.from, kind.name())
-        .and_then(|file| options.over(file).checked())
-        .map_err(anyhow::Error::from)
-        .and_then(|settings| match kind {
-            Kind::Histogram(_) => draw::histogram(&common.from, &settings),
-            Kind::Median(_) => draw::median(&common.from, &settings),
-            Kind::Surface(_) => draw::surface(&common.from, &settings),
-            Kind::Ecdf(_) => draw::ecdf(&common.from, &settings),
-            Kind::Percentiles(_) => draw::percentiles(&common.from, &settings),
-            Kind::Time(_) => draw::time(&common.from, &settings),
-        });
-    let made = drawn.map_err(|error| match error.downcast_ref::<PlotError>() {
-        Some(PlotError::TooMuch { .. }) => NotDrawn::TooMuch(error.to_string()),
-        _ => NotDrawn::Other(format!("{error:#}")),
+    let made = (line.plot.kind.made(true)).map_err(|error| match error.downcast::<TooMuch>() {
+        Ok(much) => NotDrawn::TooMuch(much.to_string(), much.by),
+        Err(error) => NotDrawn::Other(format!("{error:#}")),
     })?;
     svg(&made.drawing).map_err(|error| other(&error))
 }

@@ -1,5 +1,6 @@
 //! What there is to draw in the results of each benchmark, and where it stands.
 
+use super::config::Checked;
 use crate::cli::UsageError;
 use crate::report::folder::MESSAGES;
 use crate::report::read::Benchmark;
@@ -141,9 +142,10 @@ impl Metric {
     /// The metrics of these names; without names, the usual one.
     pub fn of(
         benchmark: Benchmark,
-        names: &[String],
+        settings: &Checked,
         usual: &[&str],
     ) -> Result<Vec<&'static Metric>, UsageError> {
+        let names = &settings.metric;
         let own = || {
             METRICS
                 .iter()
@@ -155,7 +157,8 @@ impl Metric {
                 .ok_or_else(|| {
                     let names: Vec<&str> = own().map(|metric| metric.name).collect();
                     UsageError(format!(
-                        "--metric {name:?}: results of {} have {}",
+                        "{} {name:?}: results of {} have {}",
+                        settings.named("metric"),
                         benchmark.name(),
                         names.join(", ")
                     ))
@@ -166,7 +169,8 @@ impl Metric {
             let same = |other: &&String| known(name).is_some() && known(other) == known(name);
             if let Some(other) = names[..place].iter().find(same) {
                 return Err(UsageError(format!(
-                    "--metric: {other:?} and {name:?} are the same, name it once"
+                    "{}: {other:?} and {name:?} are the same, name it once",
+                    settings.named("metric")
                 )));
             }
         }

@@ -4,8 +4,11 @@ mod config;
 mod draw;
 pub(in crate::cli) mod embedded;
 mod metric;
+mod options;
 mod settings;
 mod sources;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::path::PathBuf;
@@ -13,7 +16,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use self::config::Settings;
+use self::config::Checked;
+use self::options::{Figure, Of};
 use super::UsageError;
 use super::output::{print_json, warning};
 use crate::report::plot::{Drawing, Format, PlotError, write};
@@ -28,23 +32,23 @@ pub struct PlotArguments {
 #[derive(Debug, Clone, Subcommand)]
 enum Kind {
     /// Distributions over each other: share of samples by latency, a line at each median, and what lies above the range
-    Histogram(HistogramArguments),
+    Histogram(Of<{ Figure::Histogram as usize }>),
     /// The median over a setting, with bars for the middle 80 %; of a clock, by the cause of jumps
-    Median(MedianArguments),
+    Median(Of<{ Figure::Median as usize }>),
     /// The median over two settings as a surface in space; colour is the share that was lost, or started late
-    Surface(SurfaceArguments),
+    Surface(Of<{ Figure::Surface as usize }>),
     /// The share of samples up to each latency
-    Ecdf(CurveArguments),
+    Ecdf(Of<{ Figure::Ecdf as usize }>),
     /// Latencies up to the highest percentiles, on a scale that spreads the tail
-    Percentiles(CurveArguments),
+    Percentiles(Of<{ Figure::Percentiles as usize }>),
     /// Samples over time; of a clock, its jumps by their cause
-    Time(TimeArguments),
+    Time(Of<{ Figure::Time as usize }>),
 }
 
-/// What all figures share.
+/// The options of all figures; which of them a figure has is in [`options::SETTINGS`].
 #[derive(Debug, Clone, Args)]
-struct Common {
-    /// Folder of a run, or of one of its points; several are drawn into one figure
+struct Options {
+    /// Folder of a run, or of one of its points; several are drawn into one figure. ecdf and percentiles take .hgrm files, too
     #[arg(value_name = "DIR", required = true)]
     from: Vec<PathBuf>,
 
@@ -64,6 +68,27 @@ struct Common {
     /// Range of the values: LO..HI, in ns, or with unit (0..50us); auto: from the data
     #[arg(long, value_name = "RANGE")]
     range: Option<String>,
+
+    /// Bins of the range, 1 to 2000 [default: 100]
+    #[arg(long, value_name = "N")]
+    bins: Option<u32>,
+
+    /// Setting on the first axis, as it is called in summary.csv [default: median: the first that varies; surface: of
+    /// those that vary and are numbers, the two with the most values]
+    #[arg(long, value_name = "SETTING")]
+    x: Option<String>,
+
+    /// Setting on the second axis
+    #[arg(long, value_name = "SETTING")]
+    y: Option<String>,
+
+    /// Scale of the values: linear, log [default: the one that fits]
+    #[arg(long, value_name = "SCALE")]
+    scale: Option<String>,
+
+    /// Unit of .hgrm files that are named instead of a folder: ns, us, ms, s [default: us]
+    #[arg(long, value_name = "UNIT")]
+    unit: Option<String>,
 
     /// Width and height in 1/96 inch, 300 to 4000 each [default: 900x560]
     #[arg(long, value_name = "WxH", help_heading = "Looks")]
@@ -102,115 +127,34 @@ struct Common {
     quiet: bool,
 }
 
-#[derive(Debug, Clone, Args)]
-struct HistogramArguments {
-    #[command(flatten)]
-    common: Common,
-
-    /// Bins of the range, 1 to 2000 [default: 100]
-    #[arg(long, value_name = "N")]
-    bins: Option<u32>,
-}
-
-#[derive(Debug, Clone, Args)]
-struct MedianArguments {
-    #[command(flatten)]
-    common: Common,
-
-    /// Setting on the horizontal axis, as it is called in summary.csv [default: the first that varies]
-    #[arg(long, value_name = "SETTING")]
-    x: Option<String>,
-
-    /// Scale of the values: linear, log [default: the one that fits]
-    #[arg(long, value_name = "SCALE")]
-    scale: Option<String>,
-}
-
-#[derive(Debug, Clone, Args)]
-struct SurfaceArguments {
-    #[command(flatten)]
-    common: Common,
-
-    /// First setting, as it is called in summary.csv [default: the first that varies and is a number]
-    #[arg(long, value_name = "SETTING")]
-    x: Option<String>,
-
-    /// Second setting [default: the next that varies and is a number]
-    #[arg(long, value_name = "SETTING")]
-    y: Option<String>,
-
-    /// Scale of the values: linear, log [default: the one that fits]
-    #[arg(long, value_name = "SCALE")]
-    scale: Option<String>,
-}
-
-#[derive(Debug, Clone, Args)]
-struct CurveArguments {
-    #[command(flatten)]
-    common: Common,
-
-    /// Scale of the values: linear, log [default: the one that fits]
-    #[arg(long, value_name = "SCALE")]
-    scale: Option<String>,
-
-    /// Unit of .hgrm files that are named instead of a folder: ns, us, ms, s [default: us]
-    #[arg(long, value_name = "UNIT")]
-    unit: Option<String>,
-}
-
-#[derive(Debug, Clone, Args)]
-struct TimeArguments {
-    #[command(flatten)]
-    common: Common,
-
-    /// Scale of the values: linear, log [default: the one that fits]
-    #[arg(long, value_name = "SCALE")]
-    scale: Option<String>,
-}
-
 impl Kind {
-    fn common(&self) -> &Common {
+    /// The figure, and its options.
+    fn parts(&self) -> (Figure, &Options) {
         match self {
-            Kind::Histogram(arguments) => &arguments.common,
-            Kind::Median(arguments) => &arguments.common,
-            Kind::Surface(arguments) => &arguments.common,
-            Kind::Ecdf(arguments) | Kind::Percentiles(arguments) => &arguments.common,
-            Kind::Time(arguments) => &arguments.common,
+            Kind::Histogram(Of(options)) => (Figure::Histogram, options),
+            Kind::Median(Of(options)) => (Figure::Median, options),
+            Kind::Surface(Of(options)) => (Figure::Surface, options),
+            Kind::Ecdf(Of(options)) => (Figure::Ecdf, options),
+            Kind::Percentiles(Of(options)) => (Figure::Percentiles, options),
+            Kind::Time(Of(options)) => (Figure::Time, options),
         }
     }
 
-    fn name(&self) -> &'static str {
-        match self {
-            Kind::Histogram(_) => "histogram",
-            Kind::Median(_) => "median",
-            Kind::Surface(_) => "surface",
-            Kind::Ecdf(_) => "ecdf",
-            Kind::Percentiles(_) => "percentiles",
-            Kind::Time(_) => "time",
-        }
-    }
-
-    /// The options as settings, to be laid over those of a file.
-    fn settings(&self) -> Result<Settings, UsageError> {
-        let mut settings = Settings::of(self.common())?;
-        match self {
-            Kind::Histogram(arguments) => settings.bins = arguments.bins,
-            Kind::Median(arguments) => {
-                settings.x.clone_from(&arguments.x);
-                settings.scale.clone_from(&arguments.scale);
-            }
-            Kind::Surface(arguments) => {
-                settings.x.clone_from(&arguments.x);
-                settings.y.clone_from(&arguments.y);
-                settings.scale.clone_from(&arguments.scale);
-            }
-            Kind::Ecdf(arguments) | Kind::Percentiles(arguments) => {
-                settings.scale.clone_from(&arguments.scale);
-                settings.unit.clone_from(&arguments.unit);
-            }
-            Kind::Time(arguments) => settings.scale.clone_from(&arguments.scale),
-        }
-        Ok(settings)
+    /// The figure, by its options and a file. Where the program chose what is in it, not each name that the file has
+    /// other words for can be there.
+    fn made(&self, chosen_here: bool) -> anyhow::Result<Made> {
+        let (figure, options) = self.parts();
+        let settings = config::settings(options, figure, chosen_here)?;
+        let (from, settings) = (&options.from[..], &settings);
+        let made = match figure {
+            Figure::Histogram => draw::histogram(from, settings),
+            Figure::Median => draw::median(from, settings),
+            Figure::Surface => draw::surface(from, settings),
+            Figure::Ecdf => draw::ecdf(from, settings),
+            Figure::Percentiles => draw::percentiles(from, settings),
+            Figure::Time => draw::time(from, settings),
+        };
+        made.map_err(|error| sorted(error, settings))
     }
 }
 
@@ -238,43 +182,58 @@ impl Made {
 /// # Errors
 /// [`UsageError`] for options and settings that are wrong; others when results cannot be read or the file cannot be written.
 pub fn run(arguments: &PlotArguments) -> anyhow::Result<u8> {
-    let kind = &arguments.kind;
-    let common = kind.common();
-    let format = Format::of(&common.out).ok_or_else(|| {
+    let (_, options) = arguments.kind.parts();
+    let format = Format::of(&options.out).ok_or_else(|| {
         UsageError(format!(
             "--out {}: its ending must be .svg or .png",
-            common.out.display()
+            options.out.display()
         ))
     })?;
-    let options = kind.settings()?;
-    let file = config::read(common.config.as_deref(), &common.from, kind.name())?;
-    let settings = options.over(file).checked()?;
-    let made = match kind {
-        Kind::Histogram(_) => draw::histogram(&common.from, &settings),
-        Kind::Median(_) => draw::median(&common.from, &settings),
-        Kind::Surface(_) => draw::surface(&common.from, &settings),
-        Kind::Ecdf(_) => draw::ecdf(&common.from, &settings),
-        Kind::Percentiles(_) => draw::percentiles(&common.from, &settings),
-        Kind::Time(_) => draw::time(&common.from, &settings),
-    }
-    .map_err(sort)?;
-    write(&common.out, format, &made.drawing)?;
-    if common.json {
+    let made = (arguments.kind.made(false)).map_err(|error| match error.downcast::<TooMuch>() {
+        Ok(much) => much.reason.into(),
+        Err(error) => error,
+    })?;
+    write(&options.out, format, &made.drawing)?;
+    if options.json {
         (made.print)()?;
     }
-    if !common.quiet {
+    if !options.quiet {
         for hint in &made.hints {
             eprintln!("{}", warning(hint));
         }
-        eprintln!("figure:  {}", common.out.display());
+        eprintln!("figure:  {}", options.out.display());
     }
     Ok(0)
 }
 
-/// More than can be told apart is for the options to mend.
-fn sort(error: anyhow::Error) -> anyhow::Error {
+/// There is more in a figure than can be shown in one; parts of it can.
+#[derive(Debug, thiserror::Error)]
+#[error("{reason}")]
+struct TooMuch {
+    /// What is too much, and what to do.
+    reason: UsageError,
+    /// Settings of which one value each must be chosen; none where any may.
+    by: Vec<String>,
+}
+
+/// What the options can mend is a usage error.
+fn sorted(error: anyhow::Error, settings: &Checked) -> anyhow::Error {
+    let reason = UsageError(error.to_string());
     match error.downcast_ref::<PlotError>() {
-        Some(PlotError::TooMuch { .. }) => UsageError(error.to_string()).into(),
+        Some(PlotError::TooMuch { .. }) => TooMuch {
+            reason,
+            by: Vec::new(),
+        }
+        .into(),
+        Some(PlotError::Outside { .. }) => {
+            // A logarithmic axis has no place for zero and what is below.
+            let id = if settings.range.given().is_some() {
+                "range"
+            } else {
+                "scale"
+            };
+            UsageError(format!("{}: {reason}", settings.named(id))).into()
+        }
         _ => error,
     }
 }

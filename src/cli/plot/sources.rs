@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::config::Checked;
 use super::metric::{Column, Metric};
+use super::options::Figure;
 use super::settings::{apart, in_words, is_told};
 use crate::cli::UsageError;
 use crate::report::plot::{INCOMPLETE, Words};
@@ -39,7 +40,7 @@ impl Sources {
         settings: &Checked,
         usual: impl Fn(Benchmark) -> &'static [&'static str],
     ) -> anyhow::Result<Self> {
-        let runs = from
+        let mut runs = from
             .iter()
             .map(|path| Run::open(path))
             .collect::<Result<Vec<_>, _>>()?;
@@ -54,16 +55,19 @@ impl Sources {
             ))
             .into());
         }
-        let metrics = Metric::of(benchmark, &settings.metric, usual(benchmark))?;
+        let metrics = Metric::of(benchmark, settings, usual(benchmark))?;
         let names = run_names(&runs);
         let mut sources = Sources {
             all: Vec::new(),
             benchmark,
             incomplete: Vec::new(),
         };
+        for run in &mut runs {
+            align(run);
+        }
         let points = || runs.iter().flat_map(|run| &run.points);
         for (name, values) in &settings.only {
-            check_choice(points(), name, &values.0)?;
+            check_choice(points(), name, &values.0, settings)?;
         }
         for (run, name) in runs.iter().zip(&names) {
             for point in &run.points {
@@ -99,12 +103,27 @@ impl Sources {
                 .map(|(name, values)| format!("{name}={}", values.0.join(",")))
                 .collect();
             return Err(UsageError(format!(
-                "--only {}: no point has all of that",
-                only.join(" --only ")
+                "{} {:?}: no point has all of that",
+                settings.named("only"),
+                only.join(" ")
             ))
             .into());
         }
         Ok(sources)
+    }
+
+    /// Refuses metrics of which there is only a distribution, for a figure that needs samples.
+    pub fn must_have_samples(&self, figure: Figure, settings: &Checked) -> Result<(), UsageError> {
+        let mut metrics = self.all.iter().map(|source| source.metric);
+        let Some(metric) = metrics.find(|metric| metric.column == Column::None) else {
+            return Ok(());
+        };
+        Err(UsageError(format!(
+            "{} {:?}: of it there is only a distribution, and {} needs samples; ecdf and percentiles draw it",
+            settings.named("metric"),
+            metric.name,
+            figure.name()
+        )))
     }
 
     /// Settings that differ between the points, in the order of the summary.
@@ -148,7 +167,7 @@ impl Sources {
 
     /// A label for each source: what varies but for `but`, the metric if there are several, and the run if that is not
     /// enough.
-    pub fn labels(&self, but: &[&str], settings: &Checked) -> Vec<String> {
+    pub fn labels(&self, but: &[&str]) -> Vec<String> {
         let varying: Vec<String> = self
             .varying()
             .into_iter()
@@ -186,7 +205,6 @@ impl Sources {
         let with_run = runs.len() > 1 && distinct.len() < self.all.len();
         let label = |source: &Source| {
             let text = plain(source, with_run);
-            let text = settings.labels.get(&text).cloned().unwrap_or(text);
             if text.is_empty() && but.is_empty() && self.all.len() > 1 {
                 source.point.name.clone()
             } else {
@@ -255,6 +273,25 @@ fn run_names(runs: &[Run]) -> Vec<String> {
     }
 }
 
+/// Gives the settings of points without a row the names of the summary's columns, which have their units in them.
+fn align(run: &mut Run) {
+    let with_row = run.points.iter().find(|point| point.row.is_some());
+    let columns: Vec<String> = with_row.map_or(Vec::new(), |point| {
+        let names = point.settings.iter().map(|(name, _)| name.clone());
+        names.collect()
+    });
+    for point in run.points.iter_mut().filter(|point| point.row.is_none()) {
+        for (name, _) in &mut point.settings {
+            let with_unit = |column: &&String| {
+                (column.strip_prefix(name.as_str())).is_some_and(|unit| unit == "_bytes")
+            };
+            if let Some(column) = columns.iter().find(with_unit) {
+                name.clone_from(column);
+            }
+        }
+    }
+}
+
 /// Whether a value that was asked for is that of a setting: as a text or as a number.
 pub(super) fn same(value: &str, text: &str) -> bool {
     let number = |text: &str| text.parse::<f64>().ok();
@@ -266,6 +303,7 @@ fn check_choice<'a>(
     points: impl Iterator<Item = &'a Point> + Clone,
     name: &str,
     values: &[String],
+    settings: &Checked,
 ) -> Result<(), UsageError> {
     let texts: BTreeSet<&str> = points
         .clone()
@@ -280,7 +318,8 @@ fn check_choice<'a>(
                 .collect()
         });
         return Err(UsageError(format!(
-            "--only {name}: there is no such setting, only {}",
+            "{} {name:?}: there is no such setting, only {}",
+            settings.named("only"),
             names.join(", ")
         )));
     }
@@ -292,7 +331,8 @@ fn check_choice<'a>(
         Some(value) => {
             let there: Vec<&str> = texts.into_iter().collect();
             Err(UsageError(format!(
-                "--only {name}={value}: no point has that, only {}",
+                "{} \"{name}={value}\": no point has that, only {}",
+                settings.named("only"),
                 there.join(", ")
             )))
         }

@@ -307,9 +307,9 @@ pub fn instrument(run: &Run) -> Sheet {
         columns: vec![
             SheetColumn::text("what"),
             SheetColumn::text("unit"),
-            // Of several units, so they have no order.
-            SheetColumn::text("least"),
-            SheetColumn::text("most"),
+            // Of several units, which stand beside them.
+            SheetColumn::number("least", ""),
+            SheetColumn::number("most", ""),
         ],
         rows: Vec::new(),
     };

@@ -9,6 +9,9 @@ use crate::report::read::{Benchmark, Point, Run};
 
 /// Of one kind, at most so many.
 const MOST_OF_A_KIND: usize = 4;
+/// A surface has fewer settings in it than the others, so more of them belong to a sweep: three services, with inline and
+/// without.
+const MOST_SURFACES: usize = 6;
 
 /// A kind of figure: the command line, the title, and how to read it.
 type Kind = (&'static str, &'static str, &'static str);
@@ -101,12 +104,16 @@ pub fn of(run: &Run, folder: &Path, warnings: &mut Vec<String>) -> (Vec<Figure>,
             title,
             caption,
             points: &run.points,
-            parts: &parts,
+            most: if command == SURFACE {
+                MOST_SURFACES
+            } else {
+                MOST_OF_A_KIND
+            },
             figures: Vec::new(),
-            left: 0,
+            left: Vec::new(),
         };
         let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
-        if let Err(failed) = drawing.draw(&words, &[], &[], 0) {
+        if let Err(failed) = drawing.draw(&words, &[], &[], &parts) {
             for (part, reason) in failed {
                 let of = if part.is_empty() {
                     part
@@ -116,10 +123,9 @@ pub fn of(run: &Run, folder: &Path, warnings: &mut Vec<String>) -> (Vec<Figure>,
                 warnings.push(format!("The figure \"{title}{of}\" is not here: {reason}"));
             }
         }
-        if drawing.left > 0 {
+        if let Some(left) = named(&drawing.left) {
             notes.push(format!(
-                "{title}: {} more figures are not shown here; hcabench plot {command} --only SETTING=VALUE draws them.",
-                drawing.left
+                "{title}: not shown here are {left}; hcabench plot {command} --only SETTING=VALUE draws them."
             ));
         }
         figures.append(&mut drawing.figures);
@@ -128,12 +134,12 @@ pub fn of(run: &Run, folder: &Path, warnings: &mut Vec<String>) -> (Vec<Figure>,
 }
 
 /// By what a figure can be parted: settings that vary with their texts, those with the fewest first.
-fn parts(run: &Run) -> Vec<(String, Vec<String>)> {
+fn parts(run: &Run) -> Vec<Part> {
     let names = run
         .points
         .first()
         .map_or(&[][..], |point| &point.settings[..]);
-    let mut parts: Vec<(String, Vec<String>)> = names
+    let mut parts: Vec<Part> = names
         .iter()
         .map(|(name, _)| {
             let mut texts: Vec<String> = Vec::new();
@@ -151,33 +157,48 @@ fn parts(run: &Run) -> Vec<(String, Vec<String>)> {
     parts
 }
 
+/// What was left, in words; a long list is cut.
+fn named(left: &[String]) -> Option<String> {
+    const MOST_NAMED: usize = 12;
+    let shown = &left[..left.len().min(MOST_NAMED)];
+    let more = match left.len() - shown.len() {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    (!left.is_empty()).then(|| format!("{}{more}", shown.join("; ")))
+}
+
+/// A setting with its texts.
+type Part = (String, Vec<String>);
+
 struct Drawing<'a> {
     folder: &'a Path,
     title: &'a str,
     caption: &'a str,
     points: &'a [Point],
-    parts: &'a [(String, Vec<String>)],
+    /// As many figures as there may be.
+    most: usize,
     figures: Vec<Figure>,
-    /// Those that were not drawn, because there are enough.
-    left: usize,
+    /// What is in those that were not drawn, because there are enough.
+    left: Vec<String>,
 }
 
 impl Drawing<'_> {
     /// Draws a figure, or one for each value of a setting where there is too much in it, and so on. What cannot be drawn is
-    /// told with its reason, and the rest is drawn.
+    /// told with its reason, and the rest is drawn. `parts` are the settings by which it can still be parted.
     fn draw(
         &mut self,
         words: &[String],
         only: &[String],
         chosen: &[(&str, &str)],
-        part: usize,
+        parts: &[Part],
     ) -> Result<(), Vec<(String, String)>> {
-        if self.figures.len() >= MOST_OF_A_KIND {
-            self.left += 1;
+        if self.figures.len() >= self.most {
+            self.left.push(only.join(", "));
             return Ok(());
         }
-        match (figure(words, self.folder), self.parts.get(part)) {
-            (Ok(svg), _) => {
+        let (reason, by) = match figure(words, self.folder) {
+            Ok(svg) => {
                 let title = if only.is_empty() {
                     self.title.to_owned()
                 } else {
@@ -188,33 +209,36 @@ impl Drawing<'_> {
                     title,
                     svg,
                 });
-                Ok(())
+                return Ok(());
             }
-            (Err(NotDrawn::TooMuch(_)), Some((name, texts))) => {
-                let mut failed = Vec::new();
-                for text in texts {
-                    let chosen = [chosen, &[(name.as_str(), text.as_str())]].concat();
-                    if !self.is_somewhere(&chosen) {
-                        continue;
-                    }
-                    let mut words = words.to_vec();
-                    words.extend(["--only".to_owned(), format!("{name}={text}")]);
-                    let (title, unit) = heading_of(name);
-                    let mut only = only.to_vec();
-                    only.push(format!("{title} {text} {unit}").trim_end().to_owned());
-                    if let Err(errors) = self.draw(&words, &only, &chosen, part + 1) {
-                        failed.extend(errors);
-                    }
-                }
-                if failed.is_empty() {
-                    Ok(())
-                } else {
-                    Err(failed)
-                }
+            Err(NotDrawn::TooMuch(reason, by)) => (reason, by),
+            Err(NotDrawn::Other(reason)) => return Err(vec![(only.join(", "), reason)]),
+        };
+        let may = |part: &Part| by.is_empty() || by.contains(&part.0);
+        let Some(place) = parts.iter().position(may) else {
+            return Err(vec![(only.join(", "), reason)]);
+        };
+        let (name, texts) = &parts[place];
+        let others = [&parts[..place], &parts[place + 1..]].concat();
+        let mut failed = Vec::new();
+        for text in texts {
+            let chosen = [chosen, &[(name.as_str(), text.as_str())]].concat();
+            if !self.is_somewhere(&chosen) {
+                continue;
             }
-            (Err(NotDrawn::TooMuch(reason) | NotDrawn::Other(reason)), _) => {
-                Err(vec![(only.join(", "), reason)])
+            let mut words = words.to_vec();
+            words.extend(["--only".to_owned(), format!("{name}={text}")]);
+            let (title, unit) = heading_of(name);
+            let mut only = only.to_vec();
+            only.push(format!("{title} {text} {unit}").trim_end().to_owned());
+            if let Err(errors) = self.draw(&words, &only, &chosen, &others) {
+                failed.extend(errors);
             }
+        }
+        if failed.is_empty() {
+            Ok(())
+        } else {
+            Err(failed)
         }
     }
 

@@ -179,3 +179,77 @@ fn combinations_that_were_not_measured_are_no_failure() {
         page.warnings
     );
 }
+
+fn page_of_run(path: &Path) -> Page {
+    let arguments = ReportArguments {
+        folder: path.to_path_buf(),
+        out: "report.html".into(),
+        title: None,
+        quiet: true,
+    };
+    page_of(&Run::open(path).unwrap(), &arguments).unwrap()
+}
+
+/// The sweep of more than two settings has its surfaces: one for each value of the rest, of which those that are left are
+/// named.
+#[test]
+fn a_surface_is_parted_by_the_settings_that_are_not_on_its_ground() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples: Vec<Option<i64>> = (0..20).map(|place| Some(2_000 + place)).collect();
+    let of = |services: &[&'static str]| -> Vec<(&'static str, u32, u32, &[Option<i64>])> {
+        let sizes = |&service| {
+            [8, 16, 32]
+                .into_iter()
+                .flat_map(move |size| [1, 64].into_iter().map(move |burst| (service, size, burst)))
+        };
+        let all = services.iter().flat_map(sizes);
+        all.map(|(service, size, burst)| (service, size, burst, &samples[..]))
+            .collect()
+    };
+    let surfaces = |page: &Page| -> Vec<String> {
+        let titles = page.figures.iter().map(|figure| figure.title.clone());
+        titles
+            .filter(|title| title.contains("over two settings"))
+            .collect()
+    };
+    let path = hca_run(&folder.path().join("run"), &of(&["rc", "uc"]), false);
+    let page = page_of_run(&path);
+    let title = "Median latency over two settings: service";
+    assert_eq!(
+        surfaces(&page),
+        [format!("{title} rc"), format!("{title} uc")]
+    );
+    assert!(
+        !page.warnings.iter().any(|text| text.contains("surface")),
+        "{:?}",
+        page.warnings
+    );
+
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let page = page_of_run(&hca_run(&folder.path().join("many"), &of(&names), false));
+    assert_eq!(surfaces(&page).len(), 6);
+    let left = "not shown here are service g; service h; hcabench plot surface --only";
+    assert!(
+        page.notes.iter().any(|text| text.contains(left)),
+        "{:?}",
+        page.notes
+    );
+
+    // Names for lines that only some of the figures have are no reason to leave the others out.
+    std::fs::write(
+        path.join("plot.json"),
+        r#"{"histogram": {"labels": {"RC, 8 B": "x"}}}"#,
+    )
+    .unwrap();
+    let page = page_of_run(&path);
+    assert!(
+        page.figures
+            .iter()
+            .any(|figure| figure.title.starts_with("Latencies"))
+    );
+    assert!(
+        !page.warnings.iter().any(|text| text.contains("Latencies")),
+        "{:?}",
+        page.warnings
+    );
+}

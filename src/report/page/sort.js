@@ -8,8 +8,9 @@ for (const table of document.querySelectorAll("table")) {
     const button = document.createElement("button");
     button.type = "button";
     button.title = "sort by this column";
-    button.append(...title.childNodes);
-    title.replaceWith(button);
+    button.append(title.textContent);
+    title.before(button);
+    title.classList.add("printed");
     button.addEventListener("click", () => {
       const down = head.getAttribute("aria-sort") === "ascending";
       const key = (row) => row.cells[column].textContent;

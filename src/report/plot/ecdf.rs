@@ -69,7 +69,7 @@ impl Ecdf {
     /// Draws it.
     ///
     /// # Errors
-    /// [`PlotError::Nothing`] without samples, [`PlotError::TooMuch`].
+    /// [`PlotError::Nothing`] without samples, [`PlotError::Outside`], [`PlotError::TooMuch`].
     pub fn draw(&self, size: (u32, u32)) -> Result<Drawing, PlotError> {
         let ends: Vec<(f64, f64)> = self
             .curves
@@ -101,6 +101,9 @@ impl Ecdf {
             kind,
             self.unit,
         );
+        // A curve that lies beyond the range still tells so: it stays at 0 % or at 100 %.
+        let values = self.curves.iter().flat_map(|curve| &curve.points);
+        x.outside("samples", values.map(|point| point.0))?;
         let y = Axis::new(&self.share, (0.0, 100.0), Kind::Linear, Unit::Percent);
         let mut drawing = Drawing::new(size, &self.words.title);
         let plot = frame(
@@ -113,6 +116,9 @@ impl Ecdf {
         for (number, curve) in self.curves.iter().enumerate() {
             let mut steps: Vec<(f64, f64)> = Vec::with_capacity(2 * curve.points.len());
             let mut before = 0.0;
+            if self.range.is_some() && curve.points.first().is_some_and(|it| it.0 > plot.x.low) {
+                steps.push(plot.at(plot.x.low, 0.0));
+            }
             for &(value, share) in &curve.points {
                 // Left of the axis there is a place for what has no logarithm.
                 steps.push(plot.at(value, 100.0 * before));

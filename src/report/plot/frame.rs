@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::PlotError;
 use super::drawing::{Anchor, Colour, Drawing};
 use super::font;
-use super::palette::Look;
+use super::palette::{Look, look};
 use super::scale::Axis;
 
 /// The words of a figure.
@@ -19,6 +19,19 @@ pub struct Words {
     pub warning: String,
 }
 
+impl Words {
+    /// These, with one more thing that must be known.
+    pub(super) fn warned(&self, note: &str) -> Words {
+        let mut words = self.clone();
+        words.warning = match (note, self.warning.as_str()) {
+            ("", _) => self.warning.clone(),
+            (_, "") => note.to_owned(),
+            (_, warning) => format!("{note}; {warning}"),
+        };
+        words
+    }
+}
+
 /// How an entry of the legend looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sign {
@@ -30,6 +43,8 @@ pub enum Sign {
     LineAndMark,
     /// A filled square with a line around.
     Patch,
+    /// The ring around marks of what is incomplete.
+    Ring,
 }
 
 /// An entry of the legend.
@@ -182,6 +197,7 @@ fn sign(drawing: &mut Drawing, entry: &Entry, x: f64, y: f64) {
             ];
             drawing.dashed(&corners, entry.look.dashes, 1.5, entry.look.colour);
         }
+        Sign::Ring => ring(drawing, (middle, y)),
         Sign::Mark => entry.look.mark_at(drawing, (middle, y), 4.0),
         Sign::Line | Sign::LineAndMark => {
             drawing.dashed(
@@ -194,6 +210,29 @@ fn sign(drawing: &mut Drawing, entry: &Entry, x: f64, y: f64) {
                 entry.look.mark_at(drawing, (middle, y), 4.0);
             }
         }
+    }
+}
+
+/// The radius of the ring around what is incomplete.
+pub(super) const RING: f64 = 7.5;
+/// As many corners look round.
+pub(super) const RING_CORNERS: usize = 32;
+
+/// The ring around the mark of what is incomplete. It covers nothing: others may have their marks there.
+pub(super) fn ring(drawing: &mut Drawing, (x, y): (f64, f64)) {
+    let corner = |number: usize| {
+        let (sin, cos) = (number as f64 / RING_CORNERS as f64 * std::f64::consts::TAU).sin_cos();
+        (x + RING * cos, y + RING * sin)
+    };
+    drawing.path((0..=RING_CORNERS).map(corner).collect(), 1.4, Colour::INK);
+}
+
+/// The entry of the legend that says so.
+pub(super) fn incomplete_entry() -> Entry {
+    Entry {
+        label: "incomplete".to_owned(),
+        look: look(0),
+        sign: Sign::Ring,
     }
 }
 
@@ -268,7 +307,7 @@ pub(super) fn frame(
             let most = lines.iter().map(Vec::len).max().unwrap_or(1);
             (0.35 + 1.25 * most as f64) * TICK_EM
         }
-        Names::Upright(longest) => longest + 8.0,
+        Names::Upright(_, longest) => longest + 8.0,
     };
     let below_legend = if entries.is_empty() {
         MARGIN
@@ -320,10 +359,13 @@ pub(super) fn frame(
         drawing.line((place, top), (place, bottom), 0.8, Colour::GRID);
         drawing.line((place, bottom), (place, bottom + 4.0), 1.0, Colour::INK);
         match &names {
-            Names::Upright(longest) => {
-                let label = font::fit(label, TICK_EM, *longest);
-                let at = (place + 0.35 * TICK_EM, bottom + 7.0);
-                drawing.text_upwards(at, &label, TICK_EM, Anchor::End, Colour::INK);
+            Names::Upright(lines, _) => {
+                let lines = &lines[number];
+                for (line, text) in lines.iter().enumerate() {
+                    let beside = line as f64 - (lines.len() - 1) as f64 / 2.0;
+                    let at = (place + (0.35 + 1.15 * beside) * TICK_EM, bottom + 7.0);
+                    drawing.text_upwards(at, text, TICK_EM, Anchor::End, Colour::INK);
+                }
             }
             Names::Lines(lines) => {
                 let one = [label.clone()];
@@ -369,8 +411,8 @@ pub(super) fn frame(
 enum Names {
     /// In lines, if there are any for its number; else in one.
     Lines(Vec<Vec<String>>),
-    /// Upright, as long as this at most.
-    Upright(f64),
+    /// Upright, in lines for each, as long as this at most.
+    Upright(Vec<Vec<String>>, f64),
 }
 
 impl Names {
@@ -394,7 +436,16 @@ impl Names {
         if broken.iter().zip(ticks).all(whole) {
             return Names::Lines(broken);
         }
-        let widths = ticks.iter().map(|(_, name)| font::width(name, TICK_EM));
-        Names::Upright(widths.fold(0.0, f64::max).min(longest))
+        let side_by_side = ((room / (1.15 * TICK_EM)) as usize).clamp(1, LINES);
+        let upright: Vec<Vec<String>> = ticks
+            .iter()
+            .map(|(_, name)| font::wrap(name, TICK_EM, longest, side_by_side))
+            .collect();
+        let widths = upright
+            .iter()
+            .flatten()
+            .map(|line| font::width(line, TICK_EM));
+        let most = widths.fold(0.0, f64::max);
+        Names::Upright(upright, most)
     }
 }

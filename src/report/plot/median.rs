@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::PlotError;
 use super::drawing::{Colour, Drawing};
-use super::frame::{Entry, Sign, Words, frame};
+use super::frame::{Entry, Sign, Words, frame, incomplete_entry, ring};
 use super::palette::{MOST_SERIES, look};
 use super::scale::{Axis, Kind, Unit};
 
@@ -17,6 +17,8 @@ pub struct Middle {
     pub median: f64,
     /// The 10th and the 90th percentile, where they are known.
     pub most: Option<(f64, f64)>,
+    /// Whether it is of a part of the samples only.
+    pub incomplete: bool,
 }
 
 /// A line.
@@ -57,7 +59,7 @@ impl Medians {
     /// Draws it.
     ///
     /// # Errors
-    /// [`PlotError::Nothing`] without a mark, [`PlotError::TooMuch`].
+    /// [`PlotError::Nothing`] without a mark, [`PlotError::Outside`], [`PlotError::TooMuch`].
     pub fn draw(&self, size: (u32, u32)) -> Result<Drawing, PlotError> {
         let middles = || self.lines.iter().flat_map(|line| &line.middles);
         if middles().next().is_none() {
@@ -89,6 +91,12 @@ impl Medians {
             Kind::Log => (lowest / 1.2, highest * 1.2),
         });
         let y = Axis::new(&self.value, range, kind, self.unit);
+        let outside = y.outside("medians", middles().map(|middle| middle.median))?;
+        let note = match outside {
+            0 => String::new(),
+            1 => "1 median lies outside of the axis and is not drawn".to_owned(),
+            more => format!("{more} medians lie outside of the axis and are not drawn"),
+        };
         let x = self.setting_axis();
         let marks = self.lines.iter().enumerate().map(|(number, line)| Entry {
             label: line.label.clone(),
@@ -99,18 +107,22 @@ impl Medians {
                 Sign::LineAndMark
             },
         });
-        let entries: Vec<Entry> = if self.lines.len() > 1 || !self.lines[0].label.is_empty() {
+        let mut entries: Vec<Entry> = if self.lines.len() > 1 || !self.lines[0].label.is_empty() {
             marks.collect()
         } else {
             Vec::new()
         };
+        if middles().any(|middle| middle.incomplete) {
+            entries.push(incomplete_entry());
+        }
         let mut drawing = Drawing::new(size, &self.words.title);
-        let plot = frame(&mut drawing, &self.words, x, y, &entries)?;
+        let plot = frame(&mut drawing, &self.words.warned(&note), x, y, &entries)?;
 
         // Bars of one place stand beside each other.
         let places = self.ticks.len().max(2) as f64;
         let apart = ((plot.right - plot.left) / places / (self.lines.len() + 1) as f64)
             .min(if self.named { 24.0 } else { 6.0 });
+        let mut incomplete = Vec::new();
         for (number, line) in self.lines.iter().enumerate() {
             let look = look(number);
             let beside = (number as f64 - (self.lines.len() - 1) as f64 / 2.0) * apart;
@@ -143,10 +155,19 @@ impl Medians {
             if !self.named {
                 plot.curve(&mut drawing, &medians, &look, 1.8);
             }
-            for &median in medians.iter().filter(|&&median| plot.holds(median)) {
-                drawing.dot(median, 5.4, Colour::WHITE);
-                look.mark_at(&mut drawing, median, 4.0);
+            for (&median, middle) in medians.iter().zip(&line.middles) {
+                if plot.holds(median) {
+                    drawing.dot(median, 5.4, Colour::WHITE);
+                    look.mark_at(&mut drawing, median, 4.0);
+                    incomplete.extend(middle.incomplete.then_some((median, look)));
+                }
             }
+        }
+        // On top, so that no other mark stands in the ring.
+        for (median, look) in incomplete {
+            drawing.dot(median, 5.4, Colour::WHITE);
+            look.mark_at(&mut drawing, median, 4.0);
+            ring(&mut drawing, median);
         }
         Ok(drawing)
     }

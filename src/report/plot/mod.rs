@@ -61,6 +61,16 @@ pub enum PlotError {
         /// Of what.
         what: &'static str,
     },
+    /// Nothing of it is in the range that was asked for.
+    #[error("none of the {what} is in it, they are {from} to {to}")]
+    Outside {
+        /// What there is.
+        what: &'static str,
+        /// The least, in words.
+        from: String,
+        /// The largest, in words.
+        to: String,
+    },
     /// The drawing library failed.
     #[error("the figure cannot be drawn: {0}")]
     Drawing(String),

@@ -46,6 +46,8 @@ impl Tail {
 pub struct Percentiles {
     /// The words.
     pub words: Words,
+    /// The horizontal axis: "percentile".
+    pub percentile: String,
     /// What the samples are, for the vertical axis.
     pub value: String,
     /// The unit of the values.
@@ -65,7 +67,7 @@ impl Percentiles {
     /// Draws it.
     ///
     /// # Errors
-    /// [`PlotError::Nothing`] without samples, [`PlotError::TooMuch`].
+    /// [`PlotError::Nothing`] without samples, [`PlotError::Outside`], [`PlotError::TooMuch`].
     pub fn draw(&self, size: (u32, u32)) -> Result<Drawing, PlotError> {
         if self.curves.len() > MOST_SERIES {
             return Err(PlotError::TooMuch {
@@ -109,8 +111,17 @@ impl Percentiles {
             kind,
             self.unit,
         );
+        y.outside("percentiles", shown().map(|point| point.1))?;
+        let beyond = self.curves.iter().filter(|curve| {
+            !curve.points.is_empty() && !curve.points.iter().any(|point| y.holds(point.1))
+        });
+        let note = match beyond.count() {
+            0 => String::new(),
+            1 => "1 curve lies outside of the axis and is not drawn".to_owned(),
+            more => format!("{more} curves lie outside of the axis and are not drawn"),
+        };
         let mut x = Axis::new(
-            "percentile",
+            &self.percentile,
             (1.0, farthest * 1.0001),
             Kind::Log,
             Unit::Number,
@@ -136,7 +147,7 @@ impl Percentiles {
         let mut drawing = Drawing::new(size, &self.words.title);
         let plot = frame(
             &mut drawing,
-            &self.words,
+            &self.words.warned(&note),
             x,
             y,
             &entries(self.curves.iter().map(|curve| (&*curve.label, curve.lost))),

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::PlotError;
+
 /// What the numbers on an axis are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -81,6 +83,35 @@ impl Axis {
             Kind::Log if value <= 0.0 => -1.0,
             Kind::Log => (value / self.low).ln() / (self.high / self.low).ln(),
         }
+    }
+
+    /// Whether a value is within the axis.
+    pub fn holds(&self, value: f64) -> bool {
+        (-1e-9..=1.0 + 1e-9).contains(&self.share(value))
+    }
+
+    /// How many of these values lie outside of the axis.
+    ///
+    /// # Errors
+    /// [`PlotError::Outside`] when all do, and there are any.
+    pub fn outside(
+        &self,
+        what: &'static str,
+        values: impl Iterator<Item = f64> + Clone,
+    ) -> Result<usize, PlotError> {
+        let (mut all, mut outside) = (0, 0);
+        for value in values.clone() {
+            all += 1;
+            outside += usize::from(!self.holds(value));
+        }
+        if all > 0 && outside == all {
+            return Err(PlotError::Outside {
+                what,
+                from: self.in_words(values.clone().fold(f64::INFINITY, f64::min)),
+                to: self.in_words(values.fold(f64::NEG_INFINITY, f64::max)),
+            });
+        }
+        Ok(outside)
     }
 
     /// The unit that the numbers are shown in, and how many of its own make one of it.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::PlotError;
 use super::drawing::{Anchor, Colour, Drawing};
 use super::font;
-use super::frame::{LABEL_EM, TICK_EM, Words, words};
+use super::frame::{LABEL_EM, RING, TICK_EM, Words, ring, words};
 use super::palette::heat;
 use super::scale::{Axis, Kind, Unit};
 
@@ -18,6 +18,8 @@ pub struct Height {
     pub value: Option<f64>,
     /// The share that is shown as colour, 0 to 1.
     pub share: f64,
+    /// Whether it is of a part of the samples only.
+    pub incomplete: bool,
 }
 
 /// The figure.
@@ -78,7 +80,8 @@ impl Surface {
     /// Draws it.
     ///
     /// # Errors
-    /// [`PlotError::Nothing`] without a height or with a single value of a setting, [`PlotError::TooMuch`].
+    /// [`PlotError::Nothing`] without a height or with a single value of a setting, [`PlotError::Outside`],
+    /// [`PlotError::TooMuch`].
     pub fn draw(&self, size: (u32, u32)) -> Result<Drawing, PlotError> {
         let (columns, rows) = (self.x.1.len(), self.y.1.len());
         if columns < 2 || rows < 2 {
@@ -114,8 +117,17 @@ impl Surface {
         });
         let z = Axis::new(&self.value, range, kind, self.unit);
 
+        let note = match z.outside("medians", values())? {
+            0 => String::new(),
+            1 => "1 point lies outside of the range: drawn at its end, with a triangle that points there"
+                .to_owned(),
+            more => format!(
+                "{more} points lie outside of the range: drawn at its end, with a triangle that points there"
+            ),
+        };
+
         let mut drawing = Drawing::new(size, &self.words.title);
-        let top = words(&mut drawing, &self.words);
+        let top = words(&mut drawing, &self.words.warned(&note));
         let bottom = drawing.height - 24.0;
         let unit = ((drawing.width - 240.0) / 1.5).min((bottom - top - 60.0) / 1.02);
         // On the ground: a turned square, 1.4 wide and 0.64 deep; above it the height.
@@ -133,6 +145,8 @@ impl Surface {
         self.walls(&mut drawing, &view, &z);
         self.pieces(&mut drawing, &view, &z, worst);
         self.without_samples(&mut drawing, &view, worst);
+        self.beyond(&mut drawing, &view, &z);
+        self.rings(&mut drawing, &view, &z);
         self.bar(&mut drawing, worst, top);
         Ok(drawing)
     }
@@ -281,11 +295,11 @@ impl Surface {
 
     /// The surface, from back to front: pieces between four measured points, lines between two, and the points.
     fn pieces(&self, drawing: &mut Drawing, view: &View, z: &Axis, worst: f64) {
-        let place = |column: usize, row: usize| -> Option<((f64, f64), f64, f64)> {
+        let place = |column: usize, row: usize| -> Option<((f64, f64), Height, f64)> {
             let height = self.heights[column][row]?;
             let (x, y) = (self.across(column), self.along(row));
             let up = z.share(height.value?).clamp(0.0, 1.0);
-            Some((view.at(x, y, up), height.share, View::away(x, y)))
+            Some((view.at(x, y, up), height, View::away(x, y)))
         };
         let colour = |share: f64| heat(if worst > 0.0 { share / worst } else { 0.0 });
         let line = Colour(0x44, 0x44, 0x44, 1.0);
@@ -305,37 +319,37 @@ impl Surface {
                 if found.len() >= 3 {
                     let count = found.len() as f64;
                     let away = found.iter().map(|it| it.2).sum::<f64>() / count;
-                    let share = found.iter().map(|it| it.1).sum::<f64>() / count;
+                    let share = found.iter().map(|it| it.1.share).sum::<f64>() / count;
                     let corners: Vec<(f64, f64)> = found.iter().map(|it| it.0).collect();
                     pieces.push((away, corners, share));
                 }
             }
         }
-        let mut points: Vec<(f64, (f64, f64), f64)> = Vec::new();
+        let mut points: Vec<(f64, (f64, f64), Height)> = Vec::new();
         for column in 0..self.x.1.len() {
             for row in 0..self.y.1.len() {
-                points.extend(place(column, row).map(|(at, share, away)| (away, at, share)));
+                points.extend(place(column, row).map(|(at, height, away)| (away, at, height)));
             }
         }
         pieces.sort_by(|a: &(f64, _, _), b| b.0.total_cmp(&a.0));
         points.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut points = points.into_iter().peekable();
-        let point = |drawing: &mut Drawing, at: (f64, f64), share: f64| {
+        let point = |drawing: &mut Drawing, at: (f64, f64), height: Height| {
             drawing.dot(at, 3.0, line);
-            drawing.dot(at, 2.2, colour(share));
+            drawing.dot(at, 2.2, colour(height.share));
         };
         for (away, corners, share) in pieces {
             // A point is covered by the pieces in front of it.
-            while let Some((_, at, share)) = points.next_if(|it| it.0 > away) {
-                point(drawing, at, share);
+            while let Some((_, at, height)) = points.next_if(|it| it.0 > away) {
+                point(drawing, at, height);
             }
             drawing.area(corners.clone(), colour(share));
             let mut outline = corners;
             outline.extend(outline.first().copied());
             drawing.path(outline, 1.0, line);
         }
-        for (_, at, share) in points {
-            point(drawing, at, share);
+        for (_, at, height) in points {
+            point(drawing, at, height);
         }
     }
 
@@ -367,6 +381,59 @@ impl Surface {
         }
     }
 
+    /// Triangles at points whose height is beyond the range, which stand at its end: over all else, as these heights are
+    /// not the true ones.
+    fn beyond(&self, drawing: &mut Drawing, view: &View, z: &Axis) {
+        const SIDE: f64 = 6.0;
+        for (column, heights) in self.heights.iter().enumerate() {
+            for (row, height) in heights.iter().enumerate() {
+                let Some(value) = height.and_then(|height| height.value) else {
+                    continue;
+                };
+                if z.holds(value) {
+                    continue;
+                }
+                let share = z.share(value).clamp(0.0, 1.0);
+                let up = if share > 0.5 { -SIDE } else { SIDE };
+                let (x, y) = view.at(self.across(column), self.along(row), share);
+                let corners = vec![
+                    (x - SIDE, y),
+                    (x + SIDE, y),
+                    (x, y + 1.5 * up),
+                    (x - SIDE, y),
+                ];
+                drawing.area(corners.clone(), Colour::WHITE);
+                drawing.path(corners, 1.2, Colour::INK);
+            }
+        }
+    }
+
+    /// Rings around what is incomplete, also around points behind the surface.
+    fn rings(&self, drawing: &mut Drawing, view: &View, z: &Axis) {
+        for (column, heights) in self.heights.iter().enumerate() {
+            for (row, height) in heights.iter().enumerate() {
+                if let Some(height) = height.filter(|height| height.incomplete) {
+                    let up = height
+                        .value
+                        .map_or(0.0, |value| z.share(value).clamp(0.0, 1.0));
+                    ring(drawing, view.at(self.across(column), self.along(row), up));
+                }
+            }
+        }
+    }
+
+    /// Under the bar, what the ring is.
+    fn incomplete(&self, drawing: &mut Drawing, y: f64) {
+        let mut heights = self.heights.iter().flatten().flatten();
+        if heights.any(|height| height.incomplete) {
+            let (text, right) = ("incomplete", drawing.width - 14.0);
+            let left = right - font::width(text, TICK_EM);
+            let at = (right, y + 0.35 * TICK_EM);
+            drawing.text(at, text, TICK_EM, Anchor::End, Colour::INK);
+            ring(drawing, (left - 6.0 - RING, y));
+        }
+    }
+
     /// The bar that tells what the colours are.
     fn bar(&self, drawing: &mut Drawing, worst: f64, top: f64) {
         const STEPS: usize = 48;
@@ -393,6 +460,7 @@ impl Surface {
                 Anchor::Start,
                 Colour::INK,
             );
+            self.incomplete(drawing, upper + 40.0);
             return;
         }
         let axis = Axis::new("", (0.0, 100.0 * worst), Kind::Linear, Unit::Percent);
@@ -413,5 +481,6 @@ impl Surface {
                 Colour::INK,
             );
         }
+        self.incomplete(drawing, lower + 24.0);
     }
 }

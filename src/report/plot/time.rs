@@ -18,6 +18,8 @@ pub struct Cloud {
     pub label: String,
     /// Messages that were lost, and are not among the samples, where that is known.
     pub lost: u64,
+    /// Samples outside of the range that was asked for.
+    pub outside: u64,
     /// Time and value, both in nanoseconds; of many, those that can be told apart.
     pub points: Vec<(i64, i64)>,
 }
@@ -50,6 +52,7 @@ pub struct Thinned {
     cells: (f64, f64),
     range: Option<(f64, f64)>,
     limit: usize,
+    outside: u64,
 }
 
 impl Thinned {
@@ -63,6 +66,7 @@ impl Thinned {
             cells: (f64::from(size.0) / GRAIN, f64::from(size.1) / GRAIN),
             range,
             limit: Self::KEPT,
+            outside: 0,
         }
     }
 
@@ -74,7 +78,14 @@ impl Thinned {
             self.limit = Self::KEPT.max(2 * self.points.len());
             self.points.reserve_exact(self.limit - self.points.len());
         }
+        let (low, high) = self.range.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
+        self.outside += u64::from(!(low..=high).contains(&(point.1 as f64)));
         self.points.push(point);
+    }
+
+    /// How many samples were outside of the range.
+    pub fn outside(&self) -> u64 {
+        self.outside
     }
 
     /// The points, in the order in which they came.
@@ -122,7 +133,7 @@ impl OverTime {
     /// Draws it.
     ///
     /// # Errors
-    /// [`PlotError::Nothing`] without samples, [`PlotError::TooMuch`].
+    /// [`PlotError::Nothing`] without samples, [`PlotError::Outside`], [`PlotError::TooMuch`].
     pub fn draw(&self, size: (u32, u32)) -> Result<Drawing, PlotError> {
         let all = || self.clouds.iter().flat_map(|cloud| &cloud.points);
         let span = |of: fn(&(i64, i64)) -> i64| {
@@ -152,6 +163,17 @@ impl OverTime {
         });
         let x = Axis::new(&self.time, times, Kind::Linear, Unit::Nanoseconds);
         let y = Axis::new(&self.value, range, kind, Unit::Nanoseconds);
+        let values = all().map(|point| point.1 as f64);
+        let without_place = y.outside("samples", values)? as u64;
+        let note = match self.range {
+            Some(_) => self.clouds.iter().map(|cloud| cloud.outside).sum(),
+            None => without_place,
+        };
+        let note = match note {
+            0 => String::new(),
+            1 => "1 sample lies outside of the axis and is not drawn".to_owned(),
+            more => format!("{more} samples lie outside of the axis and are not drawn"),
+        };
         let entries: Vec<Entry> = self
             .clouds
             .iter()
@@ -166,7 +188,7 @@ impl OverTime {
         let mut drawing = Drawing::new(size, &self.words.title);
         let plot = frame(
             &mut drawing,
-            &self.words,
+            &self.words.warned(&note),
             x,
             y,
             if single { &[] } else { &entries },

@@ -1,0 +1,174 @@
+//! `surface`: medians over two settings.
+
+use std::path::PathBuf;
+
+use super::median::middle;
+use super::places::{Places, are_numbers, choose, texts_of};
+use super::{one_metric_label, samples_usual, warned, without_median};
+use crate::cli::UsageError;
+use crate::cli::plot::config::Checked;
+use crate::cli::plot::settings::axis;
+use crate::cli::plot::sources::{Source, Sources};
+use crate::cli::plot::{Made, TooMuch};
+use crate::report::plot::scale::Unit;
+use crate::report::plot::surface::{Height, Surface};
+use crate::report::read::Benchmark;
+
+pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
+    if settings.metric.len() > 1 {
+        let named = settings.metric.join(",");
+        return Err(UsageError(format!(
+            "{} {named:?}: a surface is of one of them, name that only",
+            settings.named("metric")
+        ))
+        .into());
+    }
+    let sources = Sources::open(from, settings, samples_usual)?;
+    if sources.benchmark == Benchmark::Clock {
+        return Err(UsageError("surface: a clock has no settings to vary".to_owned()).into());
+    }
+    let (x, y) = axes(&sources, settings)?;
+    let others: Vec<String> = (sources.varying().into_iter())
+        .filter(|name| *name != x && *name != y)
+        .collect();
+    if let Some(other) = others.first() {
+        let texts = (sources.all.iter()).filter_map(|source| source.point.setting(other));
+        let first = texts.min().unwrap_or_default();
+        return Err(TooMuch {
+            reason: UsageError(format!(
+                "a surface is of {x} and {y}, but {} vary, too: choose one value of each, such as --only {other}={first}",
+                others.join(", ")
+            )),
+            by: others,
+        }
+        .into());
+    }
+    let (across, along) = (Places::of(&x, &sources), Places::of(&y, &sources));
+    let mut heights: Vec<Vec<Option<Height>>> =
+        vec![vec![None; along.texts.len()]; across.texts.len()];
+    let (mut empty, mut without) = (Vec::new(), 0);
+    for source in &sources.all {
+        let place = |name: &str, places: &Places| {
+            source
+                .point
+                .setting(name)
+                .and_then(|text| places.place(text))
+        };
+        let (Some(column), Some(row)) = (place(&x, &across), place(&y, &along)) else {
+            empty.push(source.point.name.clone());
+            continue;
+        };
+        let value = middle(source)?.map(|(value, _)| value);
+        without += u64::from(value.is_none());
+        if heights[column][row].is_some() {
+            return Err(UsageError(format!(
+                "two points have {x} {} and {y} {}: name one run only",
+                across.texts[column], along.texts[row]
+            ))
+            .into());
+        }
+        heights[column][row] = Some(Height {
+            value,
+            share: bad_share(source),
+            incomplete: source.point.incomplete.is_some(),
+        });
+    }
+    let value = one_metric_label(&sources);
+    let mut words = sources.words(&format!("Median of {value}"), settings);
+    let note = without_median(&empty);
+    let on_the_ground = match without {
+        0 => None,
+        1 => Some("1 point has no samples: crossed on the ground".to_owned()),
+        more => Some(format!(
+            "{more} points have no samples: crossed on the ground"
+        )),
+    };
+    warned(&mut words, on_the_ground.as_ref());
+    warned(&mut words, note.as_ref());
+    let figure = Surface {
+        words,
+        x: (
+            settings.x_label.clone().unwrap_or_else(|| axis(&x)),
+            texts_of(&across),
+        ),
+        y: (
+            settings.y_label.clone().unwrap_or_else(|| axis(&y)),
+            texts_of(&along),
+        ),
+        value: format!("median {value}"),
+        unit: Unit::Nanoseconds,
+        range: settings.range.given(),
+        scale: settings.scale,
+        share: if sources.benchmark == Benchmark::Hca {
+            "lost messages"
+        } else {
+            "started late"
+        }
+        .to_owned(),
+        heights,
+    };
+    let drawing = figure.draw(settings.size)?;
+    Ok(Made {
+        hints: on_the_ground.into_iter().chain(note).collect(),
+        ..Made::new(figure, drawing)
+    })
+}
+
+/// The settings on the ground: those that were asked for, else of those that vary and are numbers the two with the most
+/// values, in the order of the summary.
+fn axes(sources: &Sources, settings: &Checked) -> Result<(String, String), UsageError> {
+    let asked = |id: &str, name: Option<&String>| match name {
+        Some(_) => choose(sources, id, settings, None),
+        None => Ok(None),
+    };
+    let (x, y) = (
+        asked("x", settings.x.as_ref())?,
+        asked("y", settings.y.as_ref())?,
+    );
+    if x.is_some() && x == y {
+        return Err(UsageError(format!(
+            "{} and {} are both {}: a surface needs two settings",
+            settings.named("x"),
+            settings.named("y"),
+            x.unwrap_or_default()
+        )));
+    }
+    let mut free = sources.varying();
+    free.retain(|name| {
+        Some(name) != x.as_ref() && Some(name) != y.as_ref() && are_numbers(sources, name)
+    });
+    let most = |name: &String| std::cmp::Reverse(Places::of(name, sources).texts.len());
+    let mut by_values = free.clone();
+    by_values.sort_by_key(most);
+    by_values.truncate([&x, &y].into_iter().filter(|axis| axis.is_none()).count());
+    free.retain(|name| by_values.contains(name));
+    let mut free = free.into_iter();
+    match (x.or_else(|| free.next()), y.or_else(|| free.next())) {
+        (Some(x), Some(y)) => Ok((x, y)),
+        _ => Err(UsageError(
+            "a surface needs two settings that vary, with numbers: measure a sweep of two, or name them by --x and --y"
+                .to_owned(),
+        )),
+    }
+}
+
+/// The share of messages that were lost, or of enqueues that started late.
+fn bad_share(source: &Source) -> f64 {
+    let Some(row) = &source.point.row else {
+        return 0.0;
+    };
+    let (bad, of) = match source.metric.benchmark {
+        Benchmark::Hca => (row.count("messages_lost"), row.count("messages_sent")),
+        _ => {
+            let each = row
+                .count("count")
+                .zip(row.count("warmup"))
+                .map(|(count, warmup)| count + warmup);
+            (
+                row.count("missed_enqueues"),
+                each.zip(row.count("runs")).map(|(each, runs)| each * runs),
+            )
+        }
+    };
+    bad.unwrap_or(0) as f64 / of.unwrap_or(1).max(1) as f64
+}

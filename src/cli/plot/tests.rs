@@ -1,0 +1,235 @@
+//! Each setting with each figure: it changes the picture, or it is refused with what is allowed.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::{CommandFactory, Parser};
+
+use super::config::FILE;
+use super::options::{Figure, SETTINGS, Setting};
+use super::{Made, PlotArguments};
+use crate::cli::UsageError;
+use crate::report::plot::svg;
+use crate::report::read::tests::made_up_run::{MadePoint, hca_run};
+
+#[derive(Debug, Parser)]
+struct Line {
+    #[command(flatten)]
+    plot: PlotArguments,
+}
+
+fn made(figure: Figure, from: &[PathBuf], options: &[&str]) -> anyhow::Result<Made> {
+    let words = ["plot", figure.name(), "--out", "figure.svg"];
+    let words = words.iter().chain(options).map(OsString::from);
+    let line = Line::try_parse_from(words.chain(from.iter().map(OsString::from)))?;
+    line.plot.kind.made(false)
+}
+
+fn picture(figure: Figure, from: &[PathBuf], words: &[&str]) -> anyhow::Result<String> {
+    Ok(svg(&made(figure, from, words)?.drawing)?)
+}
+
+/// A value of a setting that changes the figure, as option and as JSON; where it has no effect, any.
+fn value(setting: &Setting, figure: Figure) -> (&'static str, &'static str) {
+    let surface = figure == Figure::Surface;
+    match setting.id {
+        "metric" => ("completion", r#""completion""#),
+        "only" if surface => ("size_bytes=8,64", r#"{"size_bytes": [8, 64]}"#),
+        "only" => ("service=rc", r#"{"service": "rc"}"#),
+        "range" => ("1us..4us", r#""1us..4us""#),
+        "bins" => ("20", "20"),
+        "x" if surface => ("burst", r#""burst""#),
+        "x" => ("service", r#""service""#),
+        "y" => ("size_bytes", r#""size_bytes""#),
+        "scale" => ("log", r#""log""#),
+        "unit" => ("ns", r#""ns""#),
+        "size" => ("700x500", r#""700x500""#),
+        "title" | "x_label" | "y_label" => ("mine", r#""mine""#),
+        "label" => ("RC=reliable", r#"{"RC": "reliable"}"#),
+        "order" => ("UC", r#"["UC"]"#),
+        other => panic!("no value for {other}"),
+    }
+}
+
+fn refused(drawn: anyhow::Result<String>, parts: &[&str]) {
+    let error = drawn.expect_err(&format!("{parts:?}"));
+    assert!(error.is::<UsageError>(), "{error}");
+    let text = error.to_string();
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+}
+
+fn with_file(folder: &Path, text: &str) {
+    fs::write(folder.join(FILE), text).unwrap();
+}
+
+#[test]
+fn each_setting_changes_the_figure_or_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let level =
+        |level: i64| -> Vec<Option<i64>> { (0..40).map(|n| Some(level + 10 * n)).collect() };
+    let levels: Vec<_> = (1..=6).map(|n| level(700 * n)).collect();
+    let run = |name: &str, points: &[(&'static str, u32, u32)]| {
+        let point = |(&(service, size, burst), values): (&_, _)| -> MadePoint<'_> {
+            (service, size, burst, values)
+        };
+        let values = levels.iter().map(Vec::as_slice);
+        let points: Vec<MadePoint<'_>> = points.iter().zip(values).map(point).collect();
+        hca_run(&folder.path().join(name), &points, false)
+    };
+    let two = run("two", &[("rc", 8, 16), ("uc", 8, 16)]);
+    let sizes = [("rc", 8, 16), ("uc", 8, 16), ("rc", 64, 16), ("uc", 64, 16)];
+    let sizes = run("sizes", &sizes);
+    let ground = [8, 16, 64].map(|size| [("rc", size, 16), ("rc", size, 32)]);
+    let ground = run("ground", ground.as_flattened());
+    let distribution = two.join("rc-send-8B-burst16/latency.hgrm");
+
+    for figure in Figure::ALL {
+        let from = match figure {
+            Figure::Histogram | Figure::Time => vec![two.clone()],
+            Figure::Median => vec![sizes.clone()],
+            Figure::Surface => vec![ground.clone()],
+            Figure::Ecdf | Figure::Percentiles => vec![two.clone(), distribution.clone()],
+        };
+        let name = figure.name();
+        let usual = picture(figure, &from, &[]).unwrap();
+        for setting in &SETTINGS {
+            let (text, json) = value(setting, figure);
+            let (option, key) = (setting.option(), setting.key);
+            let by_option = picture(figure, &from, &[&option, text]);
+            with_file(&from[0], &format!(r#"{{{key:?}: {json}}}"#));
+            let by_file = picture(figure, &from, &[]);
+            with_file(&from[0], &format!(r#"{{{name:?}: {{{key:?}: {json}}}}}"#));
+            let by_section = picture(figure, &from, &[]);
+            // A mistake in a section shows with any figure.
+            let other = Figure::ALL
+                .into_iter()
+                .find(|other| *other != figure)
+                .unwrap();
+            let other = picture(other, &from[..1], &[]);
+            fs::remove_file(from[0].join(FILE)).unwrap();
+            if setting.goes_with(figure) {
+                let by_option =
+                    by_option.unwrap_or_else(|error| panic!("{name} {option}: {error}"));
+                assert!(
+                    by_option != usual,
+                    "{option} {text} changes nothing in {name}"
+                );
+                assert_eq!(by_file.unwrap(), by_option, "{name} {key}");
+                assert_eq!(by_section.unwrap(), by_option, "{name} {key}");
+            } else {
+                let quoted = format!("{key:?}");
+                let has = format!("{name} has ");
+                let figures: Vec<&str> = setting.figures.iter().map(|it| it.name()).collect();
+                let only = format!("only in {}", figures.join(", "));
+                refused(by_option, &[&option, text, &has, "--metric", &only]);
+                let path = from[0].join(FILE).display().to_string();
+                let parts = [&path, quoted.as_str(), &has, "\"metric\"", &only];
+                refused(by_file, &parts);
+                refused(by_section, &parts);
+                refused(other, &parts);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_help_of_a_figure_shows_what_it_has() {
+    let mut line = Line::command();
+    for figure in Figure::ALL {
+        let command = line.find_subcommand_mut(figure.name()).unwrap();
+        let help = command.render_long_help().to_string();
+        for setting in &SETTINGS {
+            let there = help.split_whitespace().any(|word| word == setting.option());
+            assert_eq!(there, setting.goes_with(figure), "{}: {help}", setting.id);
+        }
+        for always in ["--out", "--config", "--json", "--quiet"] {
+            assert!(help.contains(always), "{always}: {help}");
+        }
+    }
+}
+
+#[test]
+fn what_has_no_effect_on_these_results_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples: Vec<Option<i64>> = (0..40).map(|n| Some(1000 + n)).collect();
+    let points = [("rc", 8, 16, &samples[..]), ("uc", 8, 16, &samples[..])];
+    let run = vec![hca_run(&folder.path().join("run"), &points, false)];
+    let file = vec![run[0].join("rc-send-8B-burst16/latency.hgrm")];
+    for figure in [Figure::Ecdf, Figure::Percentiles] {
+        refused(
+            picture(figure, &run, &["--unit", "ns"]),
+            &["--unit \"ns\"", ".hgrm"],
+        );
+        let metric = ["--metric", "latency"];
+        refused(
+            picture(figure, &file, &metric),
+            &["--metric \"latency\"", "folder"],
+        );
+        let only = ["--only", "service=rc"];
+        refused(
+            picture(figure, &file, &only),
+            &["--only \"service\"", "folder"],
+        );
+        // The name of a distribution is that of its point.
+        picture(figure, &file, &["--label", "rc-send-8B-burst16=mine"]).unwrap();
+    }
+    for figure in [
+        Figure::Median,
+        Figure::Ecdf,
+        Figure::Percentiles,
+        Figure::Time,
+    ] {
+        let range = ["--range", "1ms..2ms"];
+        let parts = ["--range: none of the", "they are 1"];
+        refused(picture(figure, &run, &range), &parts);
+    }
+    let point = vec![run[0].join("rc-send-8B-burst16")];
+    let alone = picture(Figure::Ecdf, &point, &["--label", "RC=x"]);
+    refused(
+        alone,
+        &["--label \"RC\"", "no line of this figure has a name"],
+    );
+}
+
+#[test]
+fn names_that_no_line_has_are_refused_or_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples: Vec<Option<i64>> = (0..40).map(|n| Some(1000 + n)).collect();
+    let points = [("rc", 8, 16, &samples[..]), ("uc", 8, 16, &samples[..])];
+    let run = vec![hca_run(&folder.path().join("run"), &points, false)];
+    let draw = |words: &[&str]| made(Figure::Ecdf, &run, words);
+    let text = |words: &[&str]| picture(Figure::Ecdf, &run, words);
+    let there = "only \"RC\", \"UC\"";
+    refused(text(&["--label", "XX=y"]), &["--label \"XX\"", there]);
+    refused(text(&["--order", "UC, XX"]), &["--order \"XX\"", there]);
+    // The order is by the names as they are shown.
+    refused(
+        text(&["--label", "RC=new", "--order", "RC"]),
+        &["--order \"RC\"", "\"new\""],
+    );
+
+    // A file names the lines of several figures, but one of this at least.
+    with_file(
+        &run[0],
+        r#"{"labels": {"RC": "reliable", "RC, inline on": "x"}, "order": ["UD", "UC"]}"#,
+    );
+    let found = draw(&[]).unwrap();
+    assert_eq!(found.hints.len(), 2, "{:?}", found.hints);
+    assert!(found.hints[0].contains("\"labels\"") && found.hints[0].contains("\"RC, inline on\""));
+    assert!(found.hints[1].contains("\"order\"") && found.hints[1].contains("\"UD\""));
+    with_file(&run[0], r#"{"labels": {"RD": "x"}}"#);
+    refused(text(&[]), &["plot.json: \"labels\" \"RD\"", there]);
+    with_file(&run[0], r#"{"order": ["RD"]}"#);
+    refused(text(&[]), &["plot.json: \"order\" \"RD\"", there]);
+    // The file of a run says nothing of one of its points only.
+    let point = vec![run[0].join("rc-send-8B-burst16")];
+    assert_eq!(made(Figure::Ecdf, &point, &[]).unwrap().hints.len(), 1);
+    // Values of the file are named with it.
+    with_file(&run[0], r#"{"only": {"colour": "red"}}"#);
+    refused(text(&[]), &["plot.json: \"only\" \"colour\""]);
+    with_file(&run[0], r#"{"size": "9x9"}"#);
+    refused(text(&[]), &["plot.json: \"size\" \"9x9\"", "300 to 4000"]);
+}
