@@ -21,11 +21,12 @@ use hcabench::bench::queue::interface::{Ends, Queue, QueueError, Receiver, Sende
 use hcabench::bench::queue::registry::{self, AllPayloads, QueueUser};
 use hcabench::host::{pinning, priority};
 use hcabench::report::{Column, Table};
-use hcabench::stats::percentile_of_sorted;
+use hcabench::stats::{median_of, percentile_of_sorted};
 use hcabench::time::{AnyClock, Clock, ClockKind, ClockUser, Nanos, Ticks};
 
 const USAGE: &str = "\
-Usage: cargo bench --bench queues -- [--capacity N,...] [--queue NAME,...] [--runs N] [--programs A,B,...]
+Usage: cargo bench --bench queues -- [--capacity N,...] [--queue NAME,...] [--runs N]
+    [--programs A,B,... | --figures | --check]
 Compares the queues in throughput and latency, with elements of 8 bytes, in half a minute a program.
   --capacity N,...   elements each queue can hold [default: 64,1024,65536]
   --queue NAME,...   only these, and our own [default: all]
@@ -33,6 +34,7 @@ Compares the queues in throughput and latency, with elements of 8 bytes, in half
   --programs A,B,... this one built with other alignments, each of which measures; ci/compare-queues
                      does that
   --figures          print nothing but the figures, for a program that compares
+  --check            only judge the options
 Runs on the first and the last of the CPUs it may use; choose them with taskset. The exit code is 1
 when our own queue is not the best, or an idea is slower than it promises, and 2 when an option is wrong.";
 
@@ -56,6 +58,8 @@ const WARMUP: usize = 1_000;
 const PRIORITY: i32 = 1;
 /// Whether that was not permitted.
 static WITHOUT_PRIORITY: AtomicBool = AtomicBool::new(false);
+/// How a program that only prints its figures says so.
+const NO_PRIORITY: &str = "without-priority";
 /// For one run. A run that takes so long is not slow, it hangs.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
@@ -68,6 +72,7 @@ struct Options {
     runs: usize,
     programs: Vec<String>,
     figures: bool,
+    check: bool,
 }
 
 impl Options {
@@ -79,6 +84,7 @@ impl Options {
             runs: 9,
             programs: Vec::new(),
             figures: false,
+            check: false,
         };
         while let Some(argument) = arguments.next() {
             let mut value = || {
@@ -98,6 +104,7 @@ impl Options {
                     options.programs = value()?.split(',').map(str::to_owned).collect();
                 }
                 "--figures" => options.figures = true,
+                "--check" => options.check = true,
                 "--runs" => options.runs = whole_number("--runs", &value()?, 1, 1000)?,
                 "--queue" => {
                     let value = value()?;
@@ -116,6 +123,9 @@ impl Options {
                 }
                 other => return Err(format!("unknown argument '{other}'")),
             }
+        }
+        if options.figures && !options.programs.is_empty() {
+            return Err("--figures and --programs exclude each other".to_owned());
         }
         Ok(Some(options))
     }
@@ -166,6 +176,9 @@ fn run(options: &Options) -> Result<bool, Failed> {
         Err(_) => ClockKind::Monotonic,
     };
     let clock = AnyClock::prepare(kind)?;
+    if options.check {
+        return Ok(true);
+    }
     if options.figures {
         for &capacity in &options.capacities {
             let setting = Setting {
@@ -176,6 +189,9 @@ fn run(options: &Options) -> Result<bool, Failed> {
             for figures in measure(options, setting)? {
                 println!("{}", figures.to_line());
             }
+        }
+        if WITHOUT_PRIORITY.load(Ordering::Relaxed) {
+            println!("{NO_PRIORITY}");
         }
         return Ok(true);
     }
@@ -199,7 +215,7 @@ fn run(options: &Options) -> Result<bool, Failed> {
         for program in &options.programs {
             for figures in measured_by(program, options, capacity)? {
                 match queues.iter_mut().find(|known| known.name == figures.name) {
-                    Some(known) => known.add(figures),
+                    Some(known) => known.places.push(figures),
                     None => queues.push(Places::new(figures)),
                 }
             }
@@ -258,7 +274,15 @@ fn measured_by(program: &str, options: &Options, capacity: usize) -> Result<Vec<
         return Err(format!("{program} failed").into());
     }
     let text = String::from_utf8(output.stdout)?;
-    text.lines().map(Figures::of_line).collect()
+    let mut measured = Vec::new();
+    for line in text.lines() {
+        if line == NO_PRIORITY {
+            WITHOUT_PRIORITY.store(true, Ordering::Relaxed);
+        } else {
+            measured.push(Figures::of_line(line)?);
+        }
+    }
+    Ok(measured)
 }
 
 /// Medians and quartiles of the runs of a queue.
@@ -297,14 +321,11 @@ impl Figures {
     }
 }
 
-/// A queue in its best place, and how far down it goes in the others.
+/// A queue in each place of the code.
 struct Places {
     name: &'static str,
     ends: Ends,
-    rate: [f64; 3],
-    lowest_rate: f64,
-    latency: [f64; 3],
-    highest_latency: f64,
+    places: Vec<Figures>,
 }
 
 impl Places {
@@ -315,22 +336,32 @@ impl Places {
         Places {
             name: figures.name,
             ends: entry.expect("names are those of entries").ends,
-            rate: figures.rate,
-            lowest_rate: figures.rate[0],
-            latency: figures.latency,
-            highest_latency: figures.latency[0],
+            places: vec![figures],
         }
     }
 
-    fn add(&mut self, figures: Figures) {
-        if figures.rate[0] > self.rate[0] {
-            self.rate = figures.rate;
-        }
-        if figures.latency[0] < self.latency[0] {
-            self.latency = figures.latency;
-        }
-        self.lowest_rate = self.lowest_rate.min(figures.rate[0]);
-        self.highest_latency = self.highest_latency.max(figures.latency[0]);
+    fn in_order(&self, figure: impl Fn(&Figures) -> [f64; 3]) -> Vec<[f64; 3]> {
+        let mut all: Vec<[f64; 3]> = self.places.iter().map(figure).collect();
+        all.sort_by(|a, b| a[0].total_cmp(&b[0]));
+        all
+    }
+
+    /// From the lowest to the highest.
+    fn rates(&self) -> Vec<[f64; 3]> {
+        self.in_order(|figures| figures.rate)
+    }
+
+    /// From the lowest to the highest.
+    fn latencies(&self) -> Vec<[f64; 3]> {
+        self.in_order(|figures| figures.latency)
+    }
+
+    fn highest_rate(&self) -> f64 {
+        self.rates()[self.places.len() - 1][0]
+    }
+
+    fn lowest_latency(&self) -> f64 {
+        self.latencies()[0][0]
     }
 }
 
@@ -440,44 +471,67 @@ fn judge(capacity: usize, rows: &[Places]) -> Result<bool, Failed> {
         Column::number("own", "times"),
     ]);
     for row in rows {
+        let (rates, latencies) = (row.rates(), row.latencies());
+        let (rate, latency) = (rates[rates.len() - 1], latencies[0]);
         table.row([
             row.name.to_owned(),
             format!("{:?}", row.ends).to_lowercase(),
-            format!("{:.1}", row.rate[0]),
-            format!("{:.1}", row.rate[1]),
-            format!("{:.1}", row.rate[2]),
-            format!("{:.1}", row.lowest_rate),
-            format!("{:.2}", own.rate[0] / row.rate[0]),
-            format!("{:.0}", row.latency[0]),
-            format!("{:.0}", row.latency[1]),
-            format!("{:.0}", row.latency[2]),
-            format!("{:.0}", row.highest_latency),
-            format!("{:.2}", own.latency[0] / row.latency[0]),
+            format!("{:.1}", rate[0]),
+            format!("{:.1}", rate[1]),
+            format!("{:.1}", rate[2]),
+            format!("{:.1}", rates[0][0]),
+            format!("{:.2}", own.highest_rate() / rate[0]),
+            format!("{:.0}", latency[0]),
+            format!("{:.0}", latency[1]),
+            format!("{:.0}", latency[2]),
+            format!("{:.0}", latencies[latencies.len() - 1][0]),
+            format!("{:.2}", own.lowest_latency() / latency[0]),
         ]);
     }
     let mut out = std::io::stdout().lock();
     writeln!(out, "capacity {capacity}")?;
     write!(out, "{}", table.render(None))?;
-    let Some(fastest) = others().max_by(|a, b| a.rate[0].total_cmp(&b.rate[0])) else {
+    let fastest = others().max_by(|a, b| a.highest_rate().total_cmp(&b.highest_rate()));
+    let quickest = others().min_by(|a, b| a.lowest_latency().total_cmp(&b.lowest_latency()));
+    let (Some(fastest), Some(quickest)) = (fastest, quickest) else {
         return Err("there is no other queue to compare with".into());
     };
-    let Some(quickest) = others().min_by(|a, b| a.latency[0].total_cmp(&b.latency[0])) else {
-        return Err("there is no other queue to compare with".into());
-    };
-    let throughput = own.rate[0] / fastest.rate[0];
-    let latency = own.latency[0] / quickest.latency[0];
+    let throughput = own.highest_rate() / fastest.highest_rate();
+    let latency = own.lowest_latency() / quickest.lowest_latency();
     let word = |met| if met { "met" } else { "NOT MET" };
+    // Of each place, so that nothing is chosen.
+    let in_places = |ratio: &dyn Fn(usize) -> f64| {
+        let mut ratios: Vec<f64> = (0..own.places.len()).map(ratio).collect();
+        ratios.sort_by(f64::total_cmp);
+        let middle = median_of(&ratios).unwrap_or(f64::NAN);
+        let (low, high) = (ratios[0], ratios[ratios.len() - 1]);
+        format!("place by place {low:.3} to {high:.3}, median {middle:.3}")
+    };
+    let rate_in = |place: usize| {
+        let best = others()
+            .filter_map(|row| row.places.get(place))
+            .map(|figures| figures.rate[0]);
+        own.places[place].rate[0] / best.fold(f64::NAN, f64::max)
+    };
+    let latency_in = |place: usize| {
+        let best = others()
+            .filter_map(|row| row.places.get(place))
+            .map(|figures| figures.latency[0]);
+        own.places[place].latency[0] / best.fold(f64::NAN, f64::min)
+    };
     writeln!(
         out,
-        "{}: {OWN} has {throughput:.3} times the throughput of the fastest other, {}; at least 1 is required",
+        "{}: {OWN} has {throughput:.3} times the throughput of the fastest other, {}; at least 1 is required ({})",
         word(throughput >= 1.0),
-        fastest.name
+        fastest.name,
+        in_places(&rate_in),
     )?;
     writeln!(
         out,
-        "{}: {OWN} has {latency:.3} times the median latency of the quickest other, {}; at most 1 is required",
+        "{}: {OWN} has {latency:.3} times the median latency of the quickest other, {}; at most 1 is required ({})",
         word(latency <= 1.0),
-        quickest.name
+        quickest.name,
+        in_places(&latency_in),
     )?;
     let mut promises_kept = true;
     if let Some(baseline) = rows.iter().find(|row| row.name == BASELINE) {
@@ -485,7 +539,7 @@ fn judge(capacity: usize, rows: &[Places]) -> Result<bool, Failed> {
             .iter()
             .filter(|row| FASTER_THAN_BASELINE.contains(&row.name))
         {
-            let ratio = row.rate[0] / baseline.rate[0];
+            let ratio = row.highest_rate() / baseline.highest_rate();
             promises_kept &= ratio >= 1.0;
             writeln!(
                 out,

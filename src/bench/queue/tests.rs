@@ -219,8 +219,8 @@ fn our_own_queue_gives_lines_away_unless_it_is_large() {
     assert_eq!(inside_line(1024, 32), usize::MAX);
     // Lines that are given away, the last of them not whole, and lines that are kept, several times round.
     for capacity in [1, 7, 8, 20, (1 << 14) + 3] {
-        let laps = 4 * capacity.max(50_000);
-        let many = if cfg!(miri) { 100 } else { laps as u64 };
+        let several_times_round = (4 * capacity + 20_000) as u64;
+        let many = if cfg!(miri) { 100 } else { several_times_round };
         between_threads(
             <Baton as Queue<Words<1>>>::with_capacity(capacity).unwrap(),
             many,

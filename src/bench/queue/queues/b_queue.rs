@@ -7,9 +7,9 @@
 //! nothing is left of it, and begins the next search near what it last found.
 //!
 //! Here the sender backtracks as well, so that the last free slot can be used and the capacity is exact. The published
-//! queue waits a thousand cycles after a look that found nothing; here it is one `pause`, as a queue that does not block has
-//! no time for more. Without any, the receiver's looks take lines from a sender that is still writing them: a quarter of the
-//! throughput, less than Lamport's queue.
+//! queue waits a thousand cycles after a look that found nothing; here it is one `pause` after each such look, as a queue
+//! that does not block has no time for more. Without any, the receiver's looks take lines from a sender that is still
+//! writing them: a quarter of the throughput, less than Lamport's queue.
 
 use crate::bench::queue::element::Words;
 use crate::bench::queue::interface::{Ends, Queue, QueueError, Receiver, Sender};
