@@ -316,10 +316,23 @@ mod tests {
         std::thread::spawn(watch).join().unwrap()
     }
 
+    /// The first of five watches that read the clock as often as it is to: on a busy machine one may begin or end far too late.
+    fn watched_until(
+        reports: &[Report],
+        millis: u64,
+        keep: u64,
+        usual: impl Fn(u64) -> bool,
+    ) -> ClockResult {
+        let mut results = (0..5).map(|_| watched(reports, millis, keep));
+        results
+            .find(|result| usual(result.cpus[0].readings))
+            .expect("the watches read the clock too often or not often enough, five times")
+    }
+
     #[test]
     fn memory_that_is_too_small_costs_no_difference() {
         for reports in [&[Report::Percentiles][..], &Report::ALL] {
-            let result = watched(reports, 20, 50);
+            let result = watched_until(reports, 100, 50, |readings| readings > 50);
             let cpu = &result.cpus[0];
             assert_eq!(result.ended, Ended::Complete);
             assert_eq!(
@@ -339,12 +352,9 @@ mod tests {
 
     #[test]
     fn memory_that_is_large_enough_keeps_every_difference() {
-        // Half of the usual memlock limit of 8 MiB, as other tests lock memory as well. A busy machine may end the watch far
-        // too late: it has more chances.
+        // Half of the usual memlock limit of 8 MiB, as other tests lock memory as well.
         const KEEP: u64 = 1_000_000;
-        let mut results = (0..5).map(|_| watched(&[Report::Percentiles], 1, KEEP));
-        let result = results.find(|result| result.cpus[0].readings <= KEEP);
-        let result = result.expect("a watch of 1 ms read the clock too often five times");
+        let result = watched_until(&[Report::Percentiles], 1, KEEP, |readings| readings <= KEEP);
         let cpu = &result.cpus[0];
         assert_eq!((cpu.not_kept, cpu.kept_in.is_some()), (0, true));
         assert_eq!(
