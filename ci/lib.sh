@@ -37,6 +37,22 @@ find_cargo() {
     PATH=$(dirname -- "$cargo"):$PATH
 }
 
+# Sets program to the one that the variable HCABENCH_PROGRAM names, else to a release build made now, and says which.
+find_program() {
+    local target=${CARGO_TARGET_DIR:-$repository/target}
+    program=${HCABENCH_PROGRAM-}
+    if [[ -n $program ]]; then
+        [[ -f $program && -x $program ]] || fail "HCABENCH_PROGRAM: '$program' is no program that can be run"
+    else
+        find_cargo
+        "$cargo" build --quiet --release --locked --bin hcabench --manifest-path "$repository/Cargo.toml" \
+            --target-dir "$target" || fail "hcabench could not be built"
+        program=$target/release/hcabench
+    fi
+    program=$(realpath -- "$program")
+    say "the program is $program"
+}
+
 # build_places BENCH FOLDER: builds that benchmark several times into FOLDER, with its code aligned in other ways,
 # and sets programs to them. How long a loop of a nanosecond or two takes depends on where the linker puts it.
 build_places() {

@@ -3,7 +3,7 @@
 # The first that fails ends the script and all that still runs, with exit code 1.
 # shellcheck shell=bash
 
-declare -A beside_titles=() beside_logs=() # by process, of those that have not ended
+declare -A beside_titles=() beside_logs=() # by process, of those that have not ended well
 step_logs=$(mktemp -d)
 
 title() { printf '\n== %s\n' "$*"; }
@@ -17,10 +17,18 @@ launch() {
 }
 
 end_steps() {
-    local process
+    local process tries
     trap '' INT TERM HUP
     for process in "${!beside_titles[@]}" ${current_step:-}; do
         kill -TERM -- "-$process" 2>/dev/null || true
+    done
+    # The first of a group may be gone before the others: ci/vm gives its command 10 s.
+    for process in "${!beside_titles[@]}" ${current_step:-}; do
+        for ((tries = 0; tries < 200; tries++)); do
+            kill -0 -- "-$process" 2>/dev/null || break
+            sleep 0.1
+        done
+        kill -KILL -- "-$process" 2>/dev/null || true
         wait "$process" 2>/dev/null || true
     done
     rm -rf -- "$step_logs"
@@ -29,22 +37,39 @@ trap end_steps EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
+# wait_for_one PROCESS...: until one of them has ended; sets ended and code.
+wait_for_one() {
+    local process
+    # The dead first: wait -n passes over those whose end bash has told already, as it does of most signals. wait knows them.
+    for process; do
+        kill -0 "$process" 2>/dev/null && continue
+        ended=$process code=0
+        wait "$process" || code=$?
+        return 0
+    done
+    code=0
+    wait -n -p ended "$@" || code=$?
+    if [[ -z ${ended-} ]]; then # all of them have ended, and bash has told it
+        ended=$1 code=0
+        wait "$1" || code=$?
+    fi
+}
+
 # await PROCESS: until it has ended, with its exit code. What fails beside it meanwhile ends the script.
 await() {
-    local ended code label log
+    local label log
     while :; do
-        code=0
-        wait -n -p ended "$1" "${!beside_titles[@]}" || code=$?
-        [[ -n ${ended:-} ]] || fail "a step has no exit code"
+        wait_for_one "$1" "${!beside_titles[@]}"
         label=${beside_titles[$ended]-} log=${beside_logs[$ended]-}
-        unset "beside_titles[$ended]" "beside_logs[$ended]"
+        # What failed stays among them: it may have left others of its group.
+        ((code != 0)) || unset "beside_titles[$ended]" "beside_logs[$ended]"
         if [[ $ended == "$1" ]]; then
             return "$code"
         fi
         if ((code != 0)); then
             title "$label (beside the step above)"
             cat -- "$log" >&2
-            fail "$label: failed"
+            fail "$label: failed, with exit code $code"
         fi
     done
 }
@@ -54,7 +79,7 @@ step() {
     title "$1"
     launch "${@:2}"
     current_step=$launched
-    await "$current_step" || fail "$1: failed"
+    await "$current_step" || fail "$1: failed, with exit code $?"
     current_step=
 }
 
@@ -74,7 +99,7 @@ finish() {
         await "$process" || {
             title "$label"
             cat -- "$step_logs/$1" >&2
-            fail "$label: failed"
+            fail "$label: failed, with exit code $code"
         }
     fi
     title "$label"

@@ -1,4 +1,5 @@
-//! What the threads of a run share while it lasts: values that stand apart, and the word to stop. For all benchmarks.
+//! What the threads of a run share while it lasts: values that stand apart, and the word to stop. For
+//! the benchmarks of adapters and of queues; a watch on a clock has its own (`clock::supervise`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn touching_a_buffer_causes_no_page_fault() {
-        let buffer = HugeBuffer::new(Bytes(8 << 20), HugePagePolicy::Try).unwrap();
+        let buffer = HugeBuffer::new(Bytes(2 << 20), HugePagePolicy::Try).unwrap();
         let faults = || {
             nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_THREAD)
                 .unwrap()

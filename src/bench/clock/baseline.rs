@@ -18,6 +18,8 @@ pub struct Baseline {
     /// The smallest, in ticks.
     pub least_ticks: u64,
     /// The mean of the block of readings that was over soonest, in ticks: others on the CPU slow some blocks, not all.
+    /// Only blocks of 1024 readings and more, or of half a [`LOOK`], are taken; where there is none, as with few
+    /// iterations, it is the mean of everything.
     pub quickest_ticks: f64,
     /// Differences that were measured.
     pub iterations: u64,

@@ -31,8 +31,8 @@ pub enum RunError {
     },
     /// There is not enough memory to keep all differences.
     #[error(
-        "--report percentiles keeps every difference: {readings} of them on each of {cpus} CPUs take {needed}, and \
-         {available} of memory are available: use fewer --iterations or a shorter --duration, or --report histogram"
+        "--report percentiles reserves memory for every difference: {readings} of them on each of {cpus} CPUs take {needed}, and \
+         {available} are available: use fewer --iterations or a shorter --duration, or --report histogram"
     )]
     Memory {
         /// Differences of a CPU.
@@ -46,7 +46,7 @@ pub enum RunError {
     },
     /// The memory for the differences must not be locked.
     #[error(
-        "--report percentiles keeps every difference in locked memory: {0}; or use --report histogram"
+        "--report percentiles reserves locked memory for every difference: {0}; or use --report histogram"
     )]
     Lock(HostError),
     /// A thread did not get ready.

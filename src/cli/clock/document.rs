@@ -218,6 +218,8 @@ pub fn cpu_document(result: &ClockResult, cpu: &CpuResult, config: &Config) -> V
         "first_ten_ticks": cpu.first,
         "percentiles_are": distribution.map(precision),
         "differences_kept_in": cpu.kept_in,
+        // Null where no memory was reserved.
+        "differences_not_kept": (cpu.kept_in.is_some() || cpu.not_kept > 0).then_some(cpu.not_kept),
         "highest": cpu.highest.iter().map(|peak| json!({
             "t_ns": result.nanos(peak.begin).0, "jump_ticks": peak.length, "jump_ns": result.nanos(peak.length).0,
         })).collect::<Vec<_>>(),
