@@ -280,7 +280,7 @@ fn limit_lines(comparison: &Comparison) -> Vec<String> {
                 .filter(|figure| figure.limit.is_some_and(|limit| limit.broken))
                 .count();
             let unjudged = of()
-                .filter(|figure| figure.verdict == Verdict::NotJudged)
+                .filter(|figure| figure.leaves_limit_open())
                 .count();
             let all = of().count();
             let mut outcome = match broken {
