@@ -612,6 +612,17 @@ fn clocks_are_compared_by_rate_share_length_and_cause_of_their_jumps() {
                 && (30.0..50.0).contains(&jumps.new.unwrap())
         );
     }
+    // Equal ones keep limits on both.
+    let both = Request {
+        limits: [Kind::Jumps, Kind::JumpTime]
+            .map(|of| Limit { percent: 5.0, of })
+            .to_vec(),
+        ..self::request()
+    };
+    let equal = compare(&base, &of("equal", 3, &[timer, others, rare]), &both).unwrap();
+    assert!(!equal.has_broken_limit());
+    assert_eq!(equal.gaps(&both.limits), Vec::<String>::new());
+
     let document = serde_json::to_value(&found).unwrap();
     // The cause with the most time comes first.
     assert_eq!(document["points"][0]["figures"][4]["cause"], "unexplained");
