@@ -160,8 +160,7 @@ fn clocks_are_compared_by_their_jumps() {
     let folder = folder.path();
     let run = "clock --clock monotonic --duration 300ms --baseline-iterations 100k --threshold 1us --quiet --out";
     expect(hcabench(folder, &format!("{run} base")), 0);
-    let limits = "--max-regression 5%@jump-time,5%@jumps";
-    let (table, _) = expect(hcabench(folder, &format!("compare base base {limits}")), 0);
+    let (table, _) = expect(hcabench(folder, "compare base base"), 0);
     for words in ["jump-time", "jumps", "jump length p50", "jump length p99"] {
         assert!(table.contains(words), "{words} is not in\n{table}");
     }
@@ -174,9 +173,14 @@ fn clocks_are_compared_by_their_jumps() {
             && error.contains("no throughput to compare, but percentiles of jump lengths"),
         "{error}"
     );
-    // No 300 ms have so many jumps that this is judged, and a limit that is not judged is not kept.
+    // No 300 ms have so many jumps that this is judged, and a limit that is not judged is not kept. Whether the others are
+    // judged is a matter of what else the machine does; made-up clocks keep them in src/report/compare/tests.rs.
+    let limits = "5%@jump-time,5%@jumps,5%@p99.9999";
     let (_, error) = expect(
-        hcabench(folder, "compare base base --max-regression 5%@p99.9999"),
+        hcabench(
+            folder,
+            &format!("compare base base --max-regression {limits}"),
+        ),
         1,
     );
     assert!(error.contains("jump length p99.9999 at cpu"), "{error}");

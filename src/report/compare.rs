@@ -261,10 +261,7 @@ impl Comparison {
                     point.names[1]
                 ));
             }
-            let unjudged = point
-                .figures
-                .iter()
-                .filter(|found| found.limit.is_some() && found.verdict == Verdict::NotJudged);
+            let unjudged = (point.figures.iter()).filter(|found| found.leaves_limit_open());
             for found in unjudged {
                 let reason = found.reason.as_deref().unwrap_or("no reason told");
                 gaps.push(format!(
@@ -398,7 +395,7 @@ impl Judge<'_> {
             (Ok(base), Ok(new)) => {
                 let difference = Difference::of(base, new, self.comparisons, self.resolution);
                 found.verdict = match (difference.shown, difference.together.0 > 0.0) {
-                    _ if !difference.can_be_shown => Verdict::NotJudged,
+                    _ if !difference.enough() => Verdict::NotJudged,
                     (false, _) => Verdict::NoDifferenceShown,
                     (true, up) if up == figure.kind.higher_is_better() => Verdict::Better,
                     (true, _) => Verdict::Worse,
@@ -407,6 +404,13 @@ impl Judge<'_> {
                     found.reason = Some(format!(
                         "too few repetitions or blocks for {} comparisons together: nothing could be shown, however large; \
                          compare fewer figures or points, or measure with a larger --repeat",
+                        self.comparisons
+                    ));
+                } else if !difference.enough_events {
+                    found.reason = Some(format!(
+                        "too few {} for {} comparisons together: chance alone could have brought all of them to one of two equal \
+                         runs; compare fewer figures or points, or measure longer",
+                        figure.kind.events(),
                         self.comparisons
                     ));
                 }
@@ -431,6 +435,17 @@ impl Judge<'_> {
 }
 
 impl FigureComparison {
+    /// Whether there is a limit on it that could not be judged. What is no worse than its limit keeps it, also where its
+    /// events are too few to tell whether it differs.
+    pub fn leaves_limit_open(&self) -> bool {
+        let Some(limit) = self.limit.filter(|_| self.verdict == Verdict::NotJudged) else {
+            return false;
+        };
+        let few_events = (self.difference.as_ref())
+            .is_some_and(|difference| difference.can_be_shown && !difference.enough_events);
+        !few_events || self.worse_by() > limit.percent
+    }
+
     /// By how much NEW is worse, in the unit of a [`Limit`]; negative where it is better.
     fn worse_by(&self) -> f64 {
         let Some(difference) = self.difference else {
@@ -513,6 +528,7 @@ fn difference_or_lost<S: Serializer>(
         p_value: f64,
         shown: bool,
         can_be_shown: bool,
+        enough_events: bool,
     }
     let pair = |(low, high)| [NumberOrLost(low), NumberOrLost(high)];
     difference
@@ -523,6 +539,7 @@ fn difference_or_lost<S: Serializer>(
             p_value: found.p_value,
             shown: found.shown,
             can_be_shown: found.can_be_shown,
+            enough_events: found.enough_events,
         })
         .serialize(serializer)
 }

@@ -142,7 +142,10 @@ pub struct Estimate {
     pub replicates: Vec<f64>,
     /// What was drawn.
     pub units: Units,
-    /// Of a mean: how many events it is made of, as far as the units tell.
+    /// Of a mean: how many events it is made of, as far as the units tell (Kish's effective number, `(sum of x)^2 / sum of
+    /// x^2` over units). Of a share or a rate that is their number where each has a unit of its own, and less where some
+    /// share one. Of a sum of lengths it is no number of events: long ones weigh more than short ones, and a few that make up
+    /// most of it count as few, however many others there are.
     pub events: Option<f64>,
 }
 

@@ -22,11 +22,14 @@ pub struct Difference {
     /// How often chance alone would bring a difference like this, for this comparison by itself.
     pub p_value: f64,
     /// Whether it is told apart, all comparisons considered: zero lies outside of `together`, by more than the
-    /// resolution.
+    /// resolution, and there are [enough](Self::enough) units and events for that to mean something.
     pub shown: bool,
     /// Whether a difference could be shown at all, however large: with so many comparisons, few units or few replicates
     /// cannot.
     pub can_be_shown: bool,
+    /// Whether a count is made of enough events: where they are too few, chance has them all in one run more often than
+    /// `together` makes believe, which leaves zero outside.
+    pub enough_events: bool,
 }
 
 impl Difference {
@@ -55,22 +58,33 @@ impl Difference {
         let tail = not_above.min(count - below);
         // The least that such units and so many replicates can give.
         let least = least_p(base.units.len(), new.units.len()).max(2.0 / (count + 1) as f64);
+        let of_events = least_p_of_events(base.events, new.events);
         let p_value = (2.0 * (tail + 1) as f64 / (count + 1) as f64)
             .max(least)
-            .max(least_p_of_events(base.events, new.events))
+            .max(of_events)
             .min(1.0);
         let alone = interval(&differences, ERROR);
         let allowed = ERROR / comparisons.max(1) as f64;
         let together = interval(&differences, allowed);
-        let shown = p_value <= allowed && (together.0 > resolution || together.1 < -resolution);
+        let (can_be_shown, apart) = (
+            least <= allowed,
+            together.0 > resolution || together.1 < -resolution,
+        );
+        let enough_events = !apart || of_events <= allowed;
         Difference {
             value: between(base.value, new.value),
             alone,
             together,
             p_value,
-            shown,
-            can_be_shown: least <= allowed,
+            shown: apart && can_be_shown && enough_events,
+            can_be_shown,
+            enough_events,
         }
+    }
+
+    /// Whether there are enough units, replicates and events for a verdict.
+    pub fn enough(&self) -> bool {
+        self.can_be_shown && self.enough_events
     }
 }
 
@@ -166,6 +180,50 @@ mod tests {
         };
         assert_eq!(shown(1000), (true, true));
         assert_eq!(shown(1001), (false, false));
+    }
+
+    /// A verdict and the interval beside it say the same, or there is no verdict.
+    #[test]
+    fn counts_of_events_differ_where_their_interval_leaves_zero_outside_or_are_not_judged() {
+        let events = |count: usize, resampling| {
+            let mut samples = vec![0.0; 640];
+            // Each in a block of its own, which do not go with each other.
+            for event in 0..count {
+                samples[event * 27 % 64 * 10] = f64::INFINITY;
+            }
+            Series::new(samples, vec![640])
+                .share_missing(resampling)
+                .unwrap()
+        };
+        let mut not_judged = Vec::new();
+        for comparisons in [1, 2, 5, 20] {
+            let resampling = Resampling::for_comparisons(comparisons);
+            for base in 0..10 {
+                for new in 0..10 {
+                    let found = Difference::of(
+                        &events(base, resampling),
+                        &events(new, resampling.of_the_other()),
+                        comparisons,
+                        0.0,
+                    );
+                    let told = format!("{base} and {new}, {comparisons}: {found:?}");
+                    let outside = found.together.0 > 0.0 || found.together.1 < 0.0;
+                    assert!(found.can_be_shown, "{told}");
+                    assert_eq!(found.shown, outside && found.enough(), "{told}");
+                    let allowed = ERROR / comparisons as f64;
+                    assert_eq!(found.shown, found.p_value <= allowed, "{told}");
+                    if !found.enough() {
+                        not_judged.push((base, new, comparisons));
+                    }
+                }
+            }
+        }
+        // Six in one run come by chance in one of 32 cases, which is enough for one comparison but not for two.
+        let is_not_judged = |one| not_judged.contains(&one);
+        assert!(is_not_judged((0, 6, 2)) && is_not_judged((6, 0, 2)));
+        assert!(!is_not_judged((0, 6, 1)) && !is_not_judged((0, 8, 2)));
+        // Of a single one, and of none, the interval is wide enough.
+        assert!(!not_judged.iter().any(|&(base, new, _)| base.max(new) < 2));
     }
 
     #[test]

@@ -279,9 +279,7 @@ fn limit_lines(comparison: &Comparison) -> Vec<String> {
             let broken = of()
                 .filter(|figure| figure.limit.is_some_and(|limit| limit.broken))
                 .count();
-            let unjudged = of()
-                .filter(|figure| figure.verdict == Verdict::NotJudged)
-                .count();
+            let unjudged = of().filter(|figure| figure.leaves_limit_open()).count();
             let all = of().count();
             let mut outcome = match broken {
                 0 => format!("kept by {} of {all} figures", all - unjudged),

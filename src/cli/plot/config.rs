@@ -100,6 +100,8 @@ pub(super) struct Origin {
     pub of_file: Vec<&'static str>,
     /// Lines of the legend that options have other names for.
     pub labels_of_options: Vec<String>,
+    /// Settings of which options choose the values.
+    pub only_of_options: Vec<String>,
     /// Whether the file speaks of more than this figure: it lies in the run of which a point is drawn, or the program
     /// chose what is in the figure.
     pub wider: bool,
@@ -114,6 +116,15 @@ impl Checked {
                 format!("{}: {:?}", path.display(), setting.key)
             }
             _ => setting.option(),
+        }
+    }
+
+    /// The choice of the values of a setting, as whoever made it wrote it.
+    pub fn named_only(&self, name: &str) -> String {
+        let of_options = self.origin.only_of_options.iter().any(|it| it == name);
+        match &self.origin.file {
+            Some(path) if !of_options => format!("{}: \"only\"", path.display()),
+            _ => "--only".to_owned(),
         }
     }
 }
@@ -379,6 +390,7 @@ pub(super) fn settings(
             .filter(|id| !ids(&above).any(|over| over == *id))
             .collect(),
         labels_of_options: above.labels.keys().cloned().collect(),
+        only_of_options: above.only.keys().cloned().collect(),
         wider: wider || chosen_here,
     };
     let checked = above.over(below).checked(Setting::option)?;

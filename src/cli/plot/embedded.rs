@@ -5,7 +5,9 @@ use std::path::Path;
 
 use clap::Parser;
 
-use super::{PlotArguments, TooMuch};
+pub(in crate::cli) use super::Asked;
+use super::sources::same;
+use super::{PlotArguments, TooMuch, config};
 use crate::report::plot::svg;
 
 #[derive(Debug, Parser)]
@@ -23,9 +25,53 @@ pub(in crate::cli) enum NotDrawn {
     Other(String),
 }
 
+/// A figure, and the names that `plot.json` has for its lines.
+#[derive(Debug)]
+pub(in crate::cli) struct Drawn {
+    pub svg: String,
+    pub asked: Vec<Asked>,
+}
+
+/// What `plot.json` leaves of the points: settings with the values that it chooses.
+#[derive(Debug, Default)]
+pub(in crate::cli) struct Chosen(Vec<(String, Vec<String>)>);
+
+impl Chosen {
+    /// By a folder's file, for a figure. A file with a mistake chooses nothing: drawing the figure tells of it.
+    pub fn of(words: &[String], from: &Path) -> Self {
+        let line = line(words, from).ok();
+        let settings = line.and_then(|line| {
+            let (figure, options) = line.plot.kind.parts();
+            config::settings(options, figure, true).ok()
+        });
+        let only = settings.into_iter().flat_map(|settings| settings.only);
+        Chosen(only.map(|(name, values)| (name, values.0)).collect())
+    }
+
+    /// Whether a point is among them, by what it has of a setting.
+    pub fn holds<'a>(&self, setting: impl Fn(&str) -> Option<&'a str>) -> bool {
+        self.0.iter().all(|(name, values)| {
+            setting(name).is_some_and(|text| values.iter().any(|value| same(value, text)))
+        })
+    }
+}
+
 /// An SVG of the results in a folder, by the words of a command line such as `histogram --range auto`; the folder's
 /// `plot.json` counts, too.
-pub(in crate::cli) fn figure(words: &[String], from: &Path) -> Result<String, NotDrawn> {
+pub(in crate::cli) fn figure(words: &[String], from: &Path) -> Result<Drawn, NotDrawn> {
+    let other = |error: &dyn std::fmt::Display| NotDrawn::Other(error.to_string());
+    let line = line(words, from).map_err(|error| other(&error))?;
+    let made = (line.plot.kind.made(true)).map_err(|error| match error.downcast::<TooMuch>() {
+        Ok(much) => NotDrawn::TooMuch(much.to_string(), much.by),
+        Err(error) => NotDrawn::Other(format!("{error:#}")),
+    })?;
+    Ok(Drawn {
+        svg: svg(&made.drawing).map_err(|error| other(&error))?,
+        asked: made.asked,
+    })
+}
+
+fn line(words: &[String], from: &Path) -> Result<Line, clap::Error> {
     let line = [OsString::from("plot")]
         .into_iter()
         .chain(words.iter().map(OsString::from))
@@ -35,11 +81,5 @@ pub(in crate::cli) fn figure(words: &[String], from: &Path) -> Result<String, No
             OsString::from("--"),
             from.as_os_str().to_owned(),
         ]);
-    let other = |error: &dyn std::fmt::Display| NotDrawn::Other(error.to_string());
-    let line = Line::try_parse_from(line).map_err(|error| other(&error))?;
-    let made = (line.plot.kind.made(true)).map_err(|error| match error.downcast::<TooMuch>() {
-        Ok(much) => NotDrawn::TooMuch(much.to_string(), much.by),
-        Err(error) => NotDrawn::Other(format!("{error:#}")),
-    })?;
-    svg(&made.drawing).map_err(|error| other(&error))
+    Line::try_parse_from(line)
 }

@@ -164,6 +164,18 @@ struct Made {
     /// Prints its data.
     print: Box<dyn FnOnce() -> io::Result<()>>,
     hints: Vec<String>,
+    /// The names that a file has for its lines.
+    asked: Vec<Asked>,
+}
+
+/// A name of a line that a file has other words or a place for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::cli) struct Asked {
+    /// The key in the file.
+    pub key: &'static str,
+    pub name: String,
+    /// Whether a line has it.
+    pub found: bool,
 }
 
 impl Made {
@@ -173,6 +185,7 @@ impl Made {
             // Only when it is asked for: of ten million samples it is long.
             print: Box::new(move || print_json(&figure)),
             hints: Vec::new(),
+            asked: Vec::new(),
         }
     }
 }
@@ -225,9 +238,9 @@ fn sorted(error: anyhow::Error, settings: &Checked) -> anyhow::Error {
             by: Vec::new(),
         }
         .into(),
-        Some(PlotError::Outside { .. }) => {
+        Some(PlotError::Outside { on_any_range, .. }) => {
             // A logarithmic axis has no place for zero and what is below.
-            let id = if settings.range.given().is_some() {
+            let id = if settings.range.given().is_some() && !on_any_range {
                 "range"
             } else {
                 "scale"

@@ -97,14 +97,15 @@ impl Sources {
             }
         }
         if sources.all.is_empty() {
-            let only: Vec<String> = settings
-                .only
-                .iter()
+            let only: Vec<String> = (settings.only.iter())
                 .map(|(name, values)| format!("{name}={}", values.0.join(",")))
+                .collect();
+            let by: BTreeSet<String> = (settings.only.keys())
+                .map(|name| settings.named_only(name))
                 .collect();
             return Err(UsageError(format!(
                 "{} {:?}: no point has all of that",
-                settings.named("only"),
+                Vec::from_iter(by).join(" and "),
                 only.join(" ")
             ))
             .into());
@@ -319,7 +320,7 @@ fn check_choice<'a>(
         });
         return Err(UsageError(format!(
             "{} {name:?}: there is no such setting, only {}",
-            settings.named("only"),
+            settings.named_only(name),
             names.join(", ")
         )));
     }
@@ -332,7 +333,7 @@ fn check_choice<'a>(
             let there: Vec<&str> = texts.into_iter().collect();
             Err(UsageError(format!(
                 "{} \"{name}={value}\": no point has that, only {}",
-                settings.named("only"),
+                settings.named_only(name),
                 there.join(", ")
             )))
         }

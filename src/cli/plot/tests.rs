@@ -177,6 +177,7 @@ fn what_has_no_effect_on_these_results_is_refused() {
         picture(figure, &file, &["--label", "rc-send-8B-burst16=mine"]).unwrap();
     }
     for figure in [
+        Figure::Histogram,
         Figure::Median,
         Figure::Ecdf,
         Figure::Percentiles,
@@ -186,6 +187,15 @@ fn what_has_no_effect_on_these_results_is_refused() {
         let parts = ["--range: none of the", "they are 1"];
         refused(picture(figure, &run, &range), &parts);
     }
+    // Of a logarithmic scale that has no place for zero, no range is to blame.
+    let zeros = [Some(0); 40];
+    let zeros = [("rc", 8, 16, &zeros[..])];
+    let zeros = vec![hca_run(&folder.path().join("zeros"), &zeros, false)];
+    let both = ["--range", "0..5us", "--scale", "log"];
+    refused(
+        picture(Figure::Ecdf, &zeros, &both),
+        &["--scale: none of the"],
+    );
     let point = vec![run[0].join("rc-send-8B-burst16")];
     let alone = picture(Figure::Ecdf, &point, &["--label", "RC=x"]);
     refused(
@@ -205,6 +215,7 @@ fn names_that_no_line_has_are_refused_or_told() {
     let there = "only \"RC\", \"UC\"";
     refused(text(&["--label", "XX=y"]), &["--label \"XX\"", there]);
     refused(text(&["--order", "UC, XX"]), &["--order \"XX\"", there]);
+    refused(text(&["--order", "XX, UC"]), &["--order \"XX\":", there]);
     // The order is by the names as they are shown.
     refused(
         text(&["--label", "RC=new", "--order", "RC"]),
@@ -230,6 +241,14 @@ fn names_that_no_line_has_are_refused_or_told() {
     // Values of the file are named with it.
     with_file(&run[0], r#"{"only": {"colour": "red"}}"#);
     refused(text(&[]), &["plot.json: \"only\" \"colour\""]);
+    // Also where options choose values of another setting.
+    let rc = ["--only", "service=rc"];
+    refused(text(&rc), &["plot.json: \"only\" \"colour\""]);
+    with_file(&run[0], r#"{"only": {"size_bytes": 8}}"#);
+    refused(
+        text(&["--only", "service=ud"]),
+        &["--only \"service=ud\": no point has that"],
+    );
     with_file(&run[0], r#"{"size": "9x9"}"#);
     refused(text(&[]), &["plot.json: \"size\" \"9x9\"", "300 to 4000"]);
 }

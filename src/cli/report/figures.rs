@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::cli::output::heading_of;
-use crate::cli::plot::embedded::{NotDrawn, figure};
+use crate::cli::plot::embedded::{Asked, Chosen, Drawn, NotDrawn, figure};
 use crate::report::page::Figure;
 use crate::report::read::{Benchmark, Point, Run};
 
@@ -90,7 +90,7 @@ pub fn of(run: &Run, folder: &Path, warnings: &mut Vec<String>) -> (Vec<Figure>,
         Benchmark::Clock => &CLOCK,
     };
     let parts = parts(run);
-    let (mut figures, mut notes) = (Vec::new(), Vec::new());
+    let (mut figures, mut notes, mut asked) = (Vec::new(), Vec::new(), Vec::new());
     let numbers = parts
         .iter()
         .filter(|(_, texts)| texts.iter().all(|text| text.parse::<f64>().is_ok()))
@@ -99,11 +99,14 @@ pub fn of(run: &Run, folder: &Path, warnings: &mut Vec<String>) -> (Vec<Figure>,
         if command == SURFACE && numbers < 2 {
             continue;
         }
+        let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
+        let chosen = Chosen::of(&words, folder);
+        let is_chosen = |point: &&Point| chosen.holds(|name| point.setting(name));
         let mut drawing = Drawing {
             folder,
             title,
             caption,
-            points: &run.points,
+            points: run.points.iter().filter(is_chosen).collect(),
             most: if command == SURFACE {
                 MOST_SURFACES
             } else {
@@ -111,8 +114,8 @@ pub fn of(run: &Run, folder: &Path, warnings: &mut Vec<String>) -> (Vec<Figure>,
             },
             figures: Vec::new(),
             left: Vec::new(),
+            asked: Vec::new(),
         };
-        let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
         if let Err(failed) = drawing.draw(&words, &[], &[], &parts) {
             for (part, reason) in failed {
                 let of = if part.is_empty() {
@@ -129,8 +132,30 @@ pub fn of(run: &Run, folder: &Path, warnings: &mut Vec<String>) -> (Vec<Figure>,
             ));
         }
         figures.append(&mut drawing.figures);
+        asked.append(&mut drawing.asked);
     }
+    notes.extend(strange(&asked));
     (figures, notes)
+}
+
+/// What is said of names in `plot.json` that no line of any figure has: one of them may be meant for one figure only.
+fn strange(asked: &[Asked]) -> Vec<String> {
+    let of = |key: &str| {
+        let found = |name: &str| {
+            let mut same = asked.iter().filter(|it| it.key == key && it.name == name);
+            same.any(|it| it.found)
+        };
+        let mut names: Vec<String> = (asked.iter())
+            .filter(|it| it.key == key && !found(&it.name))
+            .map(|it| format!("{:?}", it.name))
+            .collect();
+        names.sort();
+        names.dedup();
+        let names = names.join(", ");
+        (!names.is_empty())
+            .then(|| format!("plot.json: {key:?}: no line of these figures is called {names}."))
+    };
+    ["labels", "order"].into_iter().filter_map(of).collect()
 }
 
 /// By what a figure can be parted: settings that vary with their texts, those with the fewest first.
@@ -175,12 +200,15 @@ struct Drawing<'a> {
     folder: &'a Path,
     title: &'a str,
     caption: &'a str,
-    points: &'a [Point],
+    /// Those that `plot.json` chooses.
+    points: Vec<&'a Point>,
     /// As many figures as there may be.
     most: usize,
     figures: Vec<Figure>,
     /// What is in those that were not drawn, because there are enough.
     left: Vec<String>,
+    /// The names that `plot.json` has for lines of these figures.
+    asked: Vec<Asked>,
 }
 
 impl Drawing<'_> {
@@ -198,7 +226,8 @@ impl Drawing<'_> {
             return Ok(());
         }
         let (reason, by) = match figure(words, self.folder) {
-            Ok(svg) => {
+            Ok(Drawn { svg, mut asked }) => {
+                self.asked.append(&mut asked);
                 let title = if only.is_empty() {
                     self.title.to_owned()
                 } else {
@@ -242,7 +271,7 @@ impl Drawing<'_> {
         }
     }
 
-    /// Whether a point has all of these settings: not each combination need have been measured.
+    /// Whether a point has all of these settings: not each combination need have been measured, nor be chosen.
     fn is_somewhere(&self, chosen: &[(&str, &str)]) -> bool {
         self.points.iter().any(|point| {
             chosen

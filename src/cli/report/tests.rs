@@ -235,6 +235,37 @@ fn a_surface_is_parted_by_the_settings_that_are_not_on_its_ground() {
         page.notes
     );
 
+    // What the file leaves out stays out of the parts, too.
+    std::fs::write(path.join("plot.json"), r#"{"only": {"service": "RC"}}"#).unwrap();
+    let page = page_of_run(&path);
+    assert_eq!(surfaces(&page), ["Median latency over two settings"]);
+    std::fs::write(
+        path.join("plot.json"),
+        r#"{"only": {"size_bytes": [8, 16]}, "surface": {"only": {"size_bytes": [8, 16], "service": ["rc", "uc"], "burst": [1, 64]}}}"#,
+    )
+    .unwrap();
+    let page = page_of_run(&path);
+    assert_eq!(
+        surfaces(&page),
+        [format!("{title} rc"), format!("{title} uc")]
+    );
+    let many = folder.path().join("many");
+    std::fs::write(
+        many.join("plot.json"),
+        r#"{"only": {"service": ["b", "h"]}}"#,
+    )
+    .unwrap();
+    let page = page_of_run(&many);
+    assert_eq!(
+        surfaces(&page),
+        [format!("{title} b"), format!("{title} h")]
+    );
+    assert!(
+        page.notes.iter().all(|note| !note.contains("not shown")),
+        "{:?}",
+        page.notes
+    );
+
     // Names for lines that only some of the figures have are no reason to leave the others out.
     std::fs::write(
         path.join("plot.json"),
@@ -251,5 +282,23 @@ fn a_surface_is_parted_by_the_settings_that_are_not_on_its_ground() {
         !page.warnings.iter().any(|text| text.contains("Latencies")),
         "{:?}",
         page.warnings
+    );
+
+    // What no line of any figure is called is told; what one of them has is not.
+    std::fs::write(
+        path.join("plot.json"),
+        r#"{"labels": {"XX": "x", "RC, burst 1": "short"}, "order": ["YY"]}"#,
+    )
+    .unwrap();
+    let page = page_of_run(&path);
+    let told: Vec<&String> = (page.notes.iter())
+        .filter(|note| note.starts_with("plot.json"))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "plot.json: \"labels\": no line of these figures is called \"XX\".",
+            "plot.json: \"order\": no line of these figures is called \"YY\"."
+        ],
     );
 }

@@ -32,6 +32,16 @@ impl Kind {
     pub const fn higher_is_better(self) -> bool {
         matches!(self, Kind::Throughput)
     }
+
+    /// What it is made of, where that is events.
+    pub(super) const fn events(self) -> &'static str {
+        match self {
+            Kind::Lost => "losses",
+            Kind::JumpTime => "jumps, or too few that make up most of the time",
+            Kind::Jumps => "jumps",
+            Kind::Percentile(_) | Kind::Throughput => "samples",
+        }
+    }
 }
 
 impl fmt::Display for Kind {

@@ -321,6 +321,38 @@ fn a_limit_on_losses_is_kept_where_nothing_is_lost() {
     assert!(found.figures().all(|found| found.figure.kind != Kind::Lost));
 }
 
+/// Six that were lost in as many places against none: of three comparisons, chance could have brought them.
+#[test]
+fn losses_too_few_to_be_told_apart_do_not_keep_a_limit_that_they_exceed() {
+    let whole = latencies(1, 30_000);
+    let mut losing = latencies(2, 30_000);
+    for place in [20, 411, 777, 1_090, 1_500, 1_901] {
+        losing[place] = None;
+    }
+    let with = |base: &[Made], new: &[Made], percent| {
+        let request = limit(percent, Kind::Lost);
+        let found = of(base, new, &request);
+        let lost = found.figures().last().unwrap().clone();
+        assert_eq!(
+            (lost.figure.kind, found.comparisons),
+            (Kind::Lost, 3),
+            "{found:?}"
+        );
+        (lost, found.gaps(&request.limits))
+    };
+    let (lost, gaps) = with(&whole, &losing, 0.0);
+    assert_eq!(lost.verdict, Verdict::NotJudged, "{lost:?}");
+    assert!(lost.difference.unwrap().together.0 > 0.0, "{lost:?}");
+    let reason = "too few losses for 3 comparisons together";
+    assert!(gaps.len() == 1 && gaps[0].contains(reason), "{gaps:?}");
+    // 0.3 percentage points are more than there is, and fewer are no worse.
+    for (base, new, percent) in [(&whole, &losing, 0.5), (&losing, &whole, 0.0)] {
+        let (lost, gaps) = with(base, new, percent);
+        assert_eq!(lost.verdict, Verdict::NotJudged, "{lost:?}");
+        assert!(gaps.is_empty(), "{gaps:?}");
+    }
+}
+
 #[test]
 fn the_same_share_of_losses_in_more_messages_does_not_spoil_what_is_better() {
     let losing = |seed, level, messages: usize| {
@@ -580,6 +612,17 @@ fn clocks_are_compared_by_rate_share_length_and_cause_of_their_jumps() {
                 && (30.0..50.0).contains(&jumps.new.unwrap())
         );
     }
+    // Equal ones keep limits on both.
+    let both = Request {
+        limits: [Kind::Jumps, Kind::JumpTime]
+            .map(|of| Limit { percent: 5.0, of })
+            .to_vec(),
+        ..self::request()
+    };
+    let equal = compare(&base, &of("equal", 3, &[timer, others, rare]), &both).unwrap();
+    assert!(!equal.has_broken_limit());
+    assert_eq!(equal.gaps(&both.limits), Vec::<String>::new());
+
     let document = serde_json::to_value(&found).unwrap();
     // The cause with the most time comes first.
     assert_eq!(document["points"][0]["figures"][4]["cause"], "unexplained");

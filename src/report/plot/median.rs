@@ -92,11 +92,27 @@ impl Medians {
         });
         let y = Axis::new(&self.value, range, kind, self.unit);
         let outside = y.outside("medians", middles().map(|middle| middle.median))?;
-        let note = match outside {
-            0 => String::new(),
-            1 => "1 median lies outside of the axis and is not drawn".to_owned(),
-            more => format!("{more} medians lie outside of the axis and are not drawn"),
+        let outside = match outside {
+            0 => None,
+            1 => Some("1 median lies outside of the axis and is not drawn".to_owned()),
+            more => Some(format!(
+                "{more} medians lie outside of the axis and are not drawn"
+            )),
         };
+        let is_cut = |middle: &&Middle| {
+            let (low, high) = ends(middle);
+            y.holds(middle.median) && !(y.holds(low) && y.holds(high))
+        };
+        let cut = match middles().filter(is_cut).count() {
+            0 => None,
+            1 => Some("1 bar goes on outside of the axis".to_owned()),
+            more => Some(format!("{more} bars go on outside of the axis")),
+        };
+        let note = outside
+            .into_iter()
+            .chain(cut)
+            .collect::<Vec<_>>()
+            .join("; ");
         let x = self.setting_axis();
         let marks = self.lines.iter().enumerate().map(|(number, line)| Entry {
             label: line.label.clone(),

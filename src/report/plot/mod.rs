@@ -70,6 +70,8 @@ pub enum PlotError {
         from: String,
         /// The largest, in words.
         to: String,
+        /// Whether the scale has no place for them, whatever the range: a logarithmic one ends above zero.
+        on_any_range: bool,
     },
     /// The drawing library failed.
     #[error("the figure cannot be drawn: {0}")]

@@ -63,6 +63,31 @@ pub struct Percentiles {
 /// The highest percentile shown is 99.9999 %.
 const MOST_INVERSE: f64 = 1e6;
 
+/// What is said of curves that the axis does not hold; `held` is `None` for points that are not shown on any axis.
+fn note_on(curves: &[Tail], held: impl Fn(&(f64, f64)) -> Option<bool>) -> String {
+    let (mut beyond, mut cut) = (0, 0);
+    for curve in curves {
+        let held: Vec<bool> = curve.points.iter().filter_map(&held).collect();
+        let inside = held.iter().filter(|&&held| held).count();
+        beyond += usize::from(!held.is_empty() && inside == 0);
+        cut += usize::from(inside > 0 && inside < held.len());
+    }
+    let beyond = match beyond {
+        0 => None,
+        1 => Some("1 curve lies outside of the axis and is not drawn".to_owned()),
+        more => Some(format!(
+            "{more} curves lie outside of the axis and are not drawn"
+        )),
+    };
+    let cut = match cut {
+        0 => None,
+        1 => Some("1 curve goes on outside of the axis".to_owned()),
+        more => Some(format!("{more} curves go on outside of the axis")),
+    };
+    let parts: Vec<String> = beyond.into_iter().chain(cut).collect();
+    parts.join("; ")
+}
+
 impl Percentiles {
     /// Draws it.
     ///
@@ -112,14 +137,9 @@ impl Percentiles {
             self.unit,
         );
         y.outside("percentiles", shown().map(|point| point.1))?;
-        let beyond = self.curves.iter().filter(|curve| {
-            !curve.points.is_empty() && !curve.points.iter().any(|point| y.holds(point.1))
+        let note = note_on(&self.curves, |point| {
+            (inverse(point.0) <= MOST_INVERSE * 1.0001).then(|| y.holds(point.1))
         });
-        let note = match beyond.count() {
-            0 => String::new(),
-            1 => "1 curve lies outside of the axis and is not drawn".to_owned(),
-            more => format!("{more} curves lie outside of the axis and are not drawn"),
-        };
         let mut x = Axis::new(
             &self.percentile,
             (1.0, farthest * 1.0001),

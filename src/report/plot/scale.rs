@@ -105,10 +105,13 @@ impl Axis {
             outside += usize::from(!self.holds(value));
         }
         if all > 0 && outside == all {
+            let lowest = values.clone().fold(f64::INFINITY, f64::min);
+            let highest = values.fold(f64::NEG_INFINITY, f64::max);
             return Err(PlotError::Outside {
                 what,
-                from: self.in_words(values.clone().fold(f64::INFINITY, f64::min)),
-                to: self.in_words(values.fold(f64::NEG_INFINITY, f64::max)),
+                from: self.in_words(lowest),
+                to: self.in_words(highest),
+                on_any_range: self.kind == Kind::Log && highest <= 0.0,
             });
         }
         Ok(outside)
@@ -271,7 +274,8 @@ fn widened(low: f64, high: f64, kind: Kind) -> (f64, f64) {
                 1.0_f64.min(high.abs().max(1e-3) / 10.0)
             };
             let high = high.max(low);
-            if high / low > 1.2 {
+            // However narrow: one that was given must stay as it is.
+            if high / low > 1.0 + 1e-9 {
                 (low, high)
             } else {
                 (low / 1.5, high * 1.5)
@@ -310,6 +314,7 @@ mod tests {
                 (7.0, f64::INFINITY),
                 (0.0, 9.0),
                 (1e15, 1e15),
+                (1000.0, 1001.0),
             ] {
                 let axis = Axis::new("x", range, kind, Unit::Nanoseconds);
                 assert!(
@@ -326,6 +331,15 @@ mod tests {
                     assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_range_that_has_a_width_stays_as_it_is() {
+        for kind in [Kind::Linear, Kind::Log] {
+            let axis = Axis::new("x", (1000.0, 1100.0), kind, Unit::Nanoseconds);
+            assert_eq!((axis.low, axis.high), (1000.0, 1100.0));
+            assert!(axis.holds(1100.0) && !axis.holds(1101.0) && !axis.holds(999.0));
         }
     }
 

@@ -166,7 +166,14 @@ impl OverTime {
         let values = all().map(|point| point.1 as f64);
         let without_place = y.outside("samples", values)? as u64;
         let note = match self.range {
-            Some(_) => self.clouds.iter().map(|cloud| cloud.outside).sum(),
+            // Of many samples outside of the range not all are kept, and within it a logarithmic axis has not for all a place.
+            Some((low, high)) => {
+                let is_inside = |value: f64| (low..=high).contains(&value);
+                let values = all().map(|point| point.1 as f64);
+                let off_axis = values.filter(|&value| is_inside(value) && !y.holds(value));
+                let outside: u64 = self.clouds.iter().map(|cloud| cloud.outside).sum();
+                outside + off_axis.count() as u64
+            }
             None => without_place,
         };
         let note = match note {

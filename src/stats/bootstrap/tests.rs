@@ -409,7 +409,7 @@ fn a_few_bursts_that_hardly_change_are_not_judged() {
     assert!(Series::of_runs(rising).percentile(50.0, QUICK).is_ok());
 }
 
-/// Events that come by chance, a few or many, each alone or in a heap: what is counted of losses and jumps.
+/// Events that come by chance, a few or many, each alone or in a heap: what is counted of losses.
 fn events(draws: &mut Machine, samples: usize, rate: f64, heap: usize) -> Series {
     let mut missing = vec![1_000.0; samples];
     let mut place = 0.0;
@@ -446,6 +446,47 @@ fn equal_shares_of_losses_are_told_apart_in_no_more_than_5_of_100() {
     // Three of a thousand instead of none.
     let found = share([0.0, 0.003], 1);
     assert!(found >= 95, "{found} %");
+}
+
+/// Draws the length of a jump.
+type Length = fn(&mut Machine) -> f64;
+
+/// Slices of the time of a watch, with the sum of the lengths of the jumps in each: so many on average, by chance.
+fn jumps(draws: &mut Machine, rate: f64, length: Length) -> Series {
+    let mut slices = vec![0.0; 640];
+    let mut place = 0.0;
+    loop {
+        place += -draws.unit().ln() / rate;
+        match slices.get_mut(place as usize) {
+            Some(slice) => *slice += length(draws),
+            None => return series(slices),
+        }
+    }
+}
+
+#[test]
+fn equal_rates_and_sums_of_jumps_are_told_apart_no_more_often_than_5_of_100_and_chance() {
+    let mut draws = Machine(SplitMix64::new(18));
+    let pairs = 250;
+    // Each alike, as they are counted; lengths about one; and lengths of which a few make up much of the sum.
+    let lengths: [(&str, Length); 3] = [
+        ("alike", |_| 1.0),
+        ("exponential", |draws| -draws.unit().ln()),
+        ("log-normal", |draws| draws.normal().exp()),
+    ];
+    for rate in [0.01, 0.1, 3.0] {
+        for (name, length) in lengths {
+            let shown = |_: &usize| {
+                let base = jumps(&mut draws, rate, length).mean(QUICK);
+                let new = jumps(&mut draws, rate, length).mean(QUICK.of_the_other());
+                matches!((base, new), (Ok(base), Ok(new)) if Difference::of(&base, &new, 1, 0.0).shown)
+            };
+            let apart = (0..pairs).filter(shown).count() as f64 * 100.0 / pairs as f64;
+            println!("{rate} in a slice, {name}: {apart} %");
+            // Of 1000 pairs 4.0 at the most; of these few, chance may make it more.
+            assert!(apart <= 7.5, "{rate} in a slice, {name}: {apart} %");
+        }
+    }
 }
 
 /// Bursts of one message are bursts, and no runs.

@@ -144,6 +144,7 @@ pub(super) fn by_cause(sources: &Sources, settings: &Checked) -> anyhow::Result<
     let drawing = figure.draw(settings.size)?;
     Ok(Made {
         hints: lines.hints,
+        asked: lines.asked,
         ..Made::new(figure, drawing)
     })
 }

@@ -37,20 +37,20 @@ fn curves<T>(
     let (files, folders): (Vec<PathBuf>, Vec<PathBuf>) =
         from.iter().cloned().partition(|path| is_distribution(path));
     let mut made = Vec::new();
-    let without_effect = |id: &str, value: &str, why: &str| {
-        Err(UsageError(format!("{} {value:?}: {why}", settings.named(id))).into())
+    let without_effect = |name: String, value: &str, why: &str| {
+        Err(UsageError(format!("{name} {value:?}: {why}")).into())
     };
     if let Some(unit) = settings.unit.as_deref().filter(|_| files.is_empty()) {
         let why = "it is that of .hgrm files named beside or instead of folders, and none is";
-        return without_effect("unit", unit, why);
+        return without_effect(settings.named("unit"), unit, why);
     }
     if folders.is_empty() {
         let why = "it chooses from the folder of a run or a point, and none is named";
         if !settings.metric.is_empty() {
-            return without_effect("metric", &settings.metric.join(","), why);
+            return without_effect(settings.named("metric"), &settings.metric.join(","), why);
         }
         if let Some(name) = settings.only.keys().next() {
-            return without_effect("only", name, why);
+            return without_effect(settings.named_only(name), name, why);
         }
     }
     let mut drawn = Drawn {
@@ -152,6 +152,7 @@ pub(in crate::cli::plot) fn ecdf(from: &[PathBuf], settings: &Checked) -> anyhow
     let drawing = figure.draw(settings.size)?;
     Ok(Made {
         hints: made.hints,
+        asked: made.asked,
         ..Made::new(figure, drawing)
     })
 }
@@ -191,6 +192,7 @@ pub(in crate::cli::plot) fn percentiles(
     let drawing = figure.draw(settings.size)?;
     Ok(Made {
         hints: made.hints,
+        asked: made.asked,
         ..Made::new(figure, drawing)
     })
 }

@@ -67,6 +67,7 @@ pub(in crate::cli::plot) fn histogram(
     };
     kept.resize_with(wanted.len(), || None);
     let mut series = Vec::new();
+    let mut lowest = i64::MAX;
     for ((source, label), kept) in wanted.iter().zip(kept) {
         let (values, lost) = match kept {
             Some(found) => found,
@@ -75,6 +76,7 @@ pub(in crate::cli::plot) fn histogram(
                 (found.values, found.lost)
             }
         };
+        lowest = lowest.min(values.first().copied().unwrap_or(i64::MAX));
         series.push(Distribution::of_sorted(
             label,
             &values,
@@ -84,10 +86,20 @@ pub(in crate::cli::plot) fn histogram(
         ));
     }
     let series = named(series, |series| &mut series.label, settings)?;
-    let (series, mut hints) = (series.lines, series.hints);
+    let (series, mut hints, asked) = (series.lines, series.hints, series.asked);
     let value = one_metric_label(&sources);
     let inside: u64 = series.iter().flat_map(|series| &series.counts).sum();
     let all: u64 = series.iter().map(|series| series.total).sum();
+    let highest = series.iter().filter_map(|series| series.max).max();
+    if let (0, Range::Given(..), Some(highest)) = (inside, settings.range, highest) {
+        return Err(PlotError::Outside {
+            what: "samples",
+            from: duration(lowest as f64),
+            to: duration(highest as f64),
+            on_any_range: false,
+        }
+        .into());
+    }
     if inside * 2 < all && settings.range != Range::Auto {
         hints.push(format!(
             "{inside} of {all} samples are within {} to {}: --range auto shows them",
@@ -107,6 +119,7 @@ pub(in crate::cli::plot) fn histogram(
     let drawing = figure.draw(settings.size)?;
     Ok(Made {
         hints,
+        asked,
         ..Made::new(figure, drawing)
     })
 }

@@ -139,6 +139,7 @@ pub(in crate::cli::plot) fn median(from: &[PathBuf], settings: &Checked) -> anyh
     let drawing = figure.draw(settings.size)?;
     Ok(Made {
         hints: note.into_iter().chain(lines.hints).collect(),
+        asked: lines.asked,
         ..Made::new(figure, drawing)
     })
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::cli::UsageError;
+use crate::cli::plot::Asked;
 use crate::cli::plot::config::Checked;
 use crate::report::plot::INCOMPLETE;
 
@@ -11,6 +12,8 @@ pub(super) struct Named<T> {
     pub lines: Vec<T>,
     /// Names in a file that fit no line, where that is no mistake.
     pub hints: Vec<String>,
+    /// All names in a file.
+    pub asked: Vec<Asked>,
 }
 
 /// A label, and the mark behind it.
@@ -45,8 +48,15 @@ pub(super) fn named<T>(
     }
     let of_file = (settings.labels.keys()).filter(|old| !origin.labels_of_options.contains(old));
     let missing: Vec<&String> = of_file.clone().filter(strange).collect();
-    let all = of_file.count();
+    let all = of_file.clone().count();
     unknown("label", &missing, all, &there, settings, &mut hints)?;
+    let mut asked: Vec<Asked> = (of_file.clone())
+        .map(|name| Asked {
+            key: "labels",
+            name: name.clone(),
+            found: there.contains(name),
+        })
+        .collect();
     for line in &mut lines {
         let label = label(line);
         let (name, mark) = parts(label);
@@ -66,6 +76,15 @@ pub(super) fn named<T>(
         settings,
         &mut hints,
     )?;
+    if origin.of_file.contains(&"order") {
+        for (names, found) in [(&order, true), (&missing, false)] {
+            asked.extend(names.iter().map(|name| Asked {
+                key: "order",
+                name: name.clone(),
+                found,
+            }));
+        }
+    }
     let place = |line: &mut T| {
         let name = parts(label(line)).0;
         let found = order.iter().position(|it| it == name);
@@ -79,6 +98,7 @@ pub(super) fn named<T>(
     Ok(Named {
         lines: placed.into_iter().map(|(_, line)| line).collect(),
         hints,
+        asked,
     })
 }
 
@@ -145,8 +165,9 @@ fn order_of(lists: &[String], there: &[String]) -> (Vec<String>, Vec<String>) {
                     name.len()
                 }
                 None => {
-                    missing.push(rest.to_owned());
-                    rest.find(',').unwrap_or(rest.len())
+                    let length = rest.find(',').unwrap_or(rest.len());
+                    missing.push(rest[..length].trim_end().to_owned());
+                    length
                 }
             };
             rest = rest[length..]

@@ -80,6 +80,7 @@ pub(in crate::cli::plot) fn time(from: &[PathBuf], settings: &Checked) -> anyhow
     let drawing = figure.draw(settings.size)?;
     Ok(Made {
         hints: clouds.hints,
+        asked: clouds.asked,
         ..Made::new(figure, drawing)
     })
 }

@@ -374,6 +374,13 @@ fn what_a_range_leaves_out_is_told() {
     let left_out = figure.ticks.iter().filter(|tick| tick.0 > 1000.0).count();
     let note = format!("{left_out} medians lie outside of the axis");
     assert!(says(&figure.draw(DEFAULT_SIZE).unwrap(), &note));
+    let middle = figure.lines[0].middles[0];
+    let (low, _) = middle.most.unwrap();
+    figure.range = Some((low + 1.0, 1e9));
+    assert!(says(
+        &figure.draw(DEFAULT_SIZE).unwrap(),
+        "1 bar goes on outside of the axis"
+    ));
 
     let mut figure = percentiles(&[vec![1; 10], vec![5; 10]]);
     figure.range = Some((0.0, 2.0));
@@ -381,6 +388,14 @@ fn what_a_range_leaves_out_is_told() {
         &figure.draw(DEFAULT_SIZE).unwrap(),
         "1 curve lies outside"
     ));
+    let mut figure = percentiles(&[vec![1; 100], (1..=100).collect()]);
+    figure.range = Some((0.0, 50.0));
+    assert!(says(
+        &figure.draw(DEFAULT_SIZE).unwrap(),
+        "1 curve goes on outside of the axis"
+    ));
+    figure.range = Some((0.0, 100.0));
+    assert!(!says(&figure.draw(DEFAULT_SIZE).unwrap(), "outside"));
     let mut figure = over_time(&[vec![-1, 0, 5, 6]]);
     figure.scale = Some(Kind::Log);
     assert!(says(
@@ -392,6 +407,13 @@ fn what_a_range_leaves_out_is_told() {
     assert!(says(
         &figure.draw(DEFAULT_SIZE).unwrap(),
         "3 samples lie outside"
+    ));
+    // In the range, but a logarithmic axis has no place for them.
+    figure.range = Some((-1.0, 6.0));
+    figure.clouds[0].outside = 0;
+    assert!(says(
+        &figure.draw(DEFAULT_SIZE).unwrap(),
+        "2 samples lie outside"
     ));
 
     // A curve beyond the range stays at 0 %.
