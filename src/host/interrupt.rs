@@ -187,6 +187,12 @@ mod tests {
         }
 
         fn twice(signal: Signal) -> i32 {
+            // Whoever started the tests in the background of a shell has SIGINT ignored, and so it would stay.
+            let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+            // SAFETY: the default action runs no code of ours.
+            if unsafe { sigaction(signal, &default) }.is_err() {
+                return 4;
+            }
             if install().is_err() || requested().is_some() || raise(signal).is_err() {
                 return 1;
             }
@@ -201,6 +207,11 @@ mod tests {
     #[test]
     fn the_first_of_two_kinds_is_told_and_neither_kills() {
         fn both() -> i32 {
+            let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+            for signal in [Signal::SIGINT, Signal::SIGTERM] {
+                // SAFETY: the default action runs no code of ours.
+                let _ = unsafe { sigaction(signal, &default) };
+            }
             let _ = install();
             let _ = raise(Signal::SIGTERM);
             let _ = raise(Signal::SIGINT);
