@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use hcabench::bench::hca::floor::measure_floor;
 use hcabench::buffer::{Arrival, HugePagePolicy, StampBuffer};
+use hcabench::cli::table::{Column, Table};
 use hcabench::host::pinning;
-use hcabench::report::{Column, Table};
 use hcabench::stats::percentile_of_sorted;
 use hcabench::time::{AnyClock, Clock, ClockKind, ClockUser, Nanos, Ticks};
 

@@ -22,14 +22,14 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use hcabench::bench::queue::control::{Control, Patience};
-use hcabench::bench::queue::element::{Element, Words};
-use hcabench::bench::queue::interface::Queue;
 use hcabench::bench::queue::measurer::{Measurer, Numbering, Numbers, Record, Timed};
-use hcabench::bench::queue::queues::{FastForward, Lamport};
 use hcabench::bench::queue::runner::Runner;
+use hcabench::cli::table::{Column, Table};
 use hcabench::host::pinning;
 use hcabench::pacing::BackToBack;
-use hcabench::report::{Column, Table};
+use hcabench::queues::element::{Element, Words};
+use hcabench::queues::interface::Queue;
+use hcabench::queues::{FastForward, Lamport};
 use hcabench::stats::median_of;
 use hcabench::time::{Clock, ClockKind, Nanos, Ticks};
 use nix::time::{ClockId, clock_gettime};

@@ -16,11 +16,11 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use hcabench::bench::queue::element::{Element, Words};
-use hcabench::bench::queue::interface::{Ends, Queue, QueueError, Receiver, Sender};
-use hcabench::bench::queue::registry::{self, AllPayloads, QueueUser};
+use hcabench::cli::table::{Column, Table};
 use hcabench::host::{pinning, priority};
-use hcabench::report::{Column, Table};
+use hcabench::queues::element::{Element, Words};
+use hcabench::queues::interface::{Ends, Queue, QueueError, Receiver, Sender};
+use hcabench::queues::registry::{self, AllPayloads, QueueUser};
 use hcabench::stats::{median_of, percentile_of_sorted};
 use hcabench::time::{AnyClock, Clock, ClockKind, ClockUser, Nanos, Ticks};
 

@@ -7,23 +7,28 @@
 //! | layer | modules | may use |
 //! | --- | --- | --- |
 //! | ground | [`time`], [`buffer`], [`host`], [`pacing`], [`stats`] | each other; nothing of RDMA |
-//! | RDMA | `verbs`, then `cm` | the ground |
-//! | benchmarks | [`mod@bench`] | all below; never each other, and they never print |
-//! | output | [`report`] | results as data; no benchmark's inside |
-//! | command line | [`cli`] | benchmarks and report |
+//! | RDMA | `rdma::verbs`, then `rdma::cm` | the ground |
+//! | queues | [`queues`] | the ground |
+//! | rig | [`rig`] | all of these; no benchmark |
+//! | benchmarks | [`mod@bench`] | the rig and all below; never each other, and they never print |
+//! | results | [`results`], [`compare`], [`plot`], [`page`] | data and schemas; no benchmark |
+//! | command line | [`cli`] | all |
 
 pub mod bench;
 pub mod buffer;
 pub mod cli;
-#[cfg(feature = "rdma")]
-pub mod cm;
+pub mod compare;
 pub mod host;
 pub mod pacing;
-pub mod report;
+pub mod page;
+pub mod plot;
+pub mod queues;
+#[cfg(feature = "rdma")]
+pub mod rdma;
+pub mod results;
+pub mod rig;
 pub mod stats;
 pub mod time;
-#[cfg(feature = "rdma")]
-pub mod verbs;
 
 // Under this name, tests of the library share files with those of the program.
 #[cfg(test)]

@@ -174,7 +174,7 @@ fn clocks_are_compared_by_their_jumps() {
         "{error}"
     );
     // No 300 ms have so many jumps that this is judged, and a limit that is not judged is not kept. Whether the others are
-    // judged is a matter of what else the machine does; made-up clocks keep them in src/report/compare/tests.rs.
+    // judged is a matter of what else the machine does; made-up clocks keep them in src/compare/tests.rs.
     let limits = "5%@jump-time,5%@jumps,5%@p99.9999";
     let (_, error) = expect(
         hcabench(

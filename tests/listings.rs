@@ -256,11 +256,11 @@ named_items! {
     hcabench::buffer::PayloadBuffer,
     hcabench::cli,
     #[cfg(feature = "rdma")]
-    hcabench::cm::ActiveEndpoint,
+    hcabench::rdma::cm::ActiveEndpoint,
     #[cfg(feature = "rdma")]
-    hcabench::cm::EventChannel,
+    hcabench::rdma::cm::EventChannel,
     #[cfg(feature = "rdma")]
-    hcabench::cm::PassiveEndpoint,
+    hcabench::rdma::cm::PassiveEndpoint,
     hcabench::pacing::ConstantRate,
     hcabench::pacing::Pacing,
     hcabench::stats::percentile_of_sorted,

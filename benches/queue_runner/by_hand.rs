@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use hcabench::bench::queue::control::{ATTEMPTS_PER_LOOK, ELEMENTS_PER_LOOK};
-use hcabench::bench::queue::element::{Element, Words};
 use hcabench::bench::queue::measurer::Record;
+use hcabench::queues::element::{Element, Words};
 use hcabench::time::{Clock, Ticks};
 
 use super::{BATCH, CAPACITY, Counter, Payload};

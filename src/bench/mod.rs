@@ -1,7 +1,5 @@
 //! The benchmarks. They do not know each other and never print; what they find leaves as data.
 
 pub mod clock;
-mod flags;
 pub mod hca;
-pub mod named;
 pub mod queue;

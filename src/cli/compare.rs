@@ -11,8 +11,8 @@ use serde_json::json;
 
 use super::UsageError;
 use super::output::{print_json, print_text, terminal_width, warning};
-use crate::report::compare::{CompareError, Comparison, Limit, Request, compare, figures::Kind};
-use crate::report::read::Run;
+use crate::compare::{CompareError, Comparison, Limit, Request, compare, figures::Kind};
+use crate::results::read::Run;
 
 /// The exit code of a broken limit.
 const BROKEN: u8 = 3;

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::DevicesArguments;
 use crate::bench::hca::choice::choose;
-use crate::cm::{EventChannel, UcRoute};
-use crate::report::{Column, Table};
-use crate::verbs::{
+use crate::cli::table::{Column, Table};
+use crate::rdma::cm::{EventChannel, UcRoute};
+use crate::rdma::verbs::{
     Context, Device, Library, Port, ServiceType, devices, granted_inline, library_versions,
 };
 

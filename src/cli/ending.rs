@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 
 use anyhow::Context as _;
 
-use crate::report::{ReportError, ResultsFolder};
+use crate::results::{ReportError, ResultsFolder};
 
 /// What ended it early.
 pub enum Ending {

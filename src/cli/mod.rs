@@ -13,8 +13,10 @@ pub mod report;
 
 mod ending;
 mod output;
+pub mod progress;
 #[cfg(test)]
 mod refused;
+pub mod table;
 mod values;
 
 #[cfg(feature = "rdma")]

@@ -8,7 +8,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::UsageError;
-use crate::report::ReportError;
+use crate::results::ReportError;
 
 /// Where the results of a benchmark go, and how they are shown.
 #[derive(Debug, Clone, Args)]

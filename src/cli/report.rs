@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::UsageError;
-use crate::report::page::{self, Page};
-use crate::report::read::Run;
+use crate::page::{self, Page};
+use crate::results::read::Run;
 
 /// Arguments of `hcabench report`.
 #[derive(Debug, Clone, Args)]

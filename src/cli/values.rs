@@ -1,6 +1,6 @@
 //! Values of options that several commands take, from text.
 
-use crate::bench::named::Named;
+use crate::rig::named::Named;
 
 /// One value of a fixed set.
 pub fn one<T: Named>(text: &str) -> Result<T, String> {

@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use hcabench::report::folder::{HISTOGRAM, MESSAGES, SETTINGS, SUMMARY};
-use hcabench::report::{CsvFile, Record, ResultsFolder, SummaryFile, hgrm, json};
+use hcabench::results::folder::{HISTOGRAM, MESSAGES, SETTINGS, SUMMARY};
+use hcabench::results::{CsvFile, Record, ResultsFolder, SummaryFile, hgrm, json};
 use hcabench::stats::{LatencyHistogram, Summary};
 use serde::Serialize;
 use serde_json::json;

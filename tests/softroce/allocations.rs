@@ -14,8 +14,8 @@ use hcabench::bench::hca::receiver::{Tag, receive};
 use hcabench::bench::hca::sender::{SubmitStamp, send};
 use hcabench::bench::hca::verbs_port::VerbsCompletionPort;
 use hcabench::buffer::{Arrival, HugePagePolicy, StampBuffer};
-use hcabench::cm::EventChannel;
 use hcabench::pacing::NoPause;
+use hcabench::rdma::cm::EventChannel;
 use hcabench::time::{Monotonic, Ticks};
 
 use crate::connections::{SERVICES, ends, settings};

@@ -10,12 +10,14 @@ use hcabench::bench::hca::endpoints::{EndPort, EndpointError, EndpointSettings, 
 use hcabench::bench::hca::port::SendPort;
 use hcabench::bench::hca::receiver::Tag;
 use hcabench::buffer::HugePagePolicy;
-use hcabench::cm::{ActiveEndpoint, CmError, EventChannel, IdService, PassiveEndpoint, UcRoute};
-use hcabench::time::Ticks;
-use hcabench::verbs::{
+use hcabench::rdma::cm::{
+    ActiveEndpoint, CmError, EventChannel, IdService, PassiveEndpoint, UcRoute,
+};
+use hcabench::rdma::verbs::{
     Capabilities, CompletionQueue, Context, Polled, ProtectionDomain, QueuePairAttributes,
     QueuePairState, ServiceType, WorkCompletion, granted_inline,
 };
+use hcabench::time::Ticks;
 
 use crate::machine::{Disturbance, ENDS, Machine, sh};
 
@@ -65,12 +67,18 @@ fn attributes(context: &Arc<Context>, service: ServiceType) -> QueuePairAttribut
     }
 }
 
-fn resolve(channel: &Arc<EventChannel>, to: SocketAddr) -> ActiveEndpoint<hcabench::cm::Resolved> {
+fn resolve(
+    channel: &Arc<EventChannel>,
+    to: SocketAddr,
+) -> ActiveEndpoint<hcabench::rdma::cm::Resolved> {
     let service = IdService::ReliableConnection;
     ActiveEndpoint::resolve(channel, service, ("rxe0", 1), address(0), to, LIMIT).unwrap()
 }
 
-fn prepared(channel: &Arc<EventChannel>, to: SocketAddr) -> ActiveEndpoint<hcabench::cm::Prepared> {
+fn prepared(
+    channel: &Arc<EventChannel>,
+    to: SocketAddr,
+) -> ActiveEndpoint<hcabench::rdma::cm::Prepared> {
     let resolved = resolve(channel, to);
     let context = resolved.context().unwrap();
     let domain = ProtectionDomain::allocate(&context).unwrap();

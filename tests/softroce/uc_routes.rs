@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use hcabench::bench::hca::config::{Operation, Service, all_sizes};
 use hcabench::bench::hca::endpoints::{EndpointSettings, Endpoints};
 use hcabench::bench::hca::receiver::Tag;
-use hcabench::cm::{EventChannel, UcRoute};
+use hcabench::rdma::cm::{EventChannel, UcRoute};
+use hcabench::rdma::verbs::{QueuePair, QueuePairState, ServiceType, library_versions};
 use hcabench::time::Ticks;
-use hcabench::verbs::{QueuePair, QueuePairState, ServiceType, library_versions};
 
 use crate::connections::{ends, send_one, settings};
 use crate::machine::{ENDS, Machine, sh};

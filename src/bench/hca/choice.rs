@@ -2,7 +2,7 @@
 
 use super::config::PortRequest;
 use super::endpoints::EndPort;
-use crate::verbs::{Device, Devices, Port};
+use crate::rdma::verbs::{Device, Devices, Port};
 
 /// Why no pair of ports can be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -277,7 +277,7 @@ fn describe_all(devices: &[Device]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verbs::{DeviceLimits, LinkLayer, VerbsError};
+    use crate::rdma::verbs::{DeviceLimits, LinkLayer, VerbsError};
 
     fn port(number: u8, active: bool, addresses: &[&str]) -> Port {
         Port {

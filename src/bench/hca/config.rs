@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bench::named::Named;
 use crate::buffer::HugePagePolicy;
+use crate::rig::named::Named;
 use crate::time::{ClockKind, Nanos, TscKilohertz};
 
 macro_rules! named {

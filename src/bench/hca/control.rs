@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use crate::bench::flags::{Apart, Stop};
+use crate::rig::flags::{Apart, Stop};
 
 /// Shared by the threads of a burst. Each counter is written by one thread.
 #[derive(Debug, Default)]

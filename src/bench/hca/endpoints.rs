@@ -7,11 +7,11 @@ use std::time::Duration;
 use super::config::{Operation, Service};
 use super::verbs_port::{PayloadStamps, VerbsCompletionPort, VerbsSendPort};
 use crate::buffer::{BufferError, HugePagePolicy, PageKind, Payload, PayloadBuffer};
-use crate::cm::{
+use crate::host::{HostError, pinning};
+use crate::rdma::cm::{
     ActiveEndpoint, CmError, Connection, EventChannel, IdService, PassiveEndpoint, UcRoute,
 };
-use crate::host::{HostError, pinning};
-use crate::verbs::{
+use crate::rdma::verbs::{
     Access, AddressHandle, Capabilities, CompletionQueue, Context, Destination, MemoryRegion,
     ProtectionDomain, QueuePair, QueuePairAttributes, SendRequest, ServiceType, VerbsError,
 };
@@ -114,7 +114,7 @@ pub struct Endpoints {
     inline: bool,
     /// The devices, with the ports that are used.
     contexts: [(Arc<Context>, u8); 2],
-    _listener: PassiveEndpoint<crate::cm::Listening>,
+    _listener: PassiveEndpoint<crate::rdma::cm::Listening>,
 }
 
 struct End {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::config::{Operation, Poll, Service, Sweep, Switch, Timestamp};
-use crate::bench::named::Named;
+use crate::rig::named::Named;
 use crate::time::{ClockKind, Nanos};
 
 /// One combination of settings.

@@ -13,17 +13,17 @@ use super::result::{InstrumentCosts, Message, PointResult};
 use super::session::{GRACE, Session, Tally};
 use super::threads::ThreadError;
 use super::uc_route::{RouteRefused, choose_route};
-use crate::bench::named::Named;
 use crate::buffer::{Arrival, Bytes, HugePagePolicy, PayloadBuffer};
-use crate::cm::{CmError, EventChannel, UcRoute};
 use crate::host::{
     Compromise, HostError, HugePages, MemoryLock, Placement, PlacementRequest, Role, RoleRequest,
     Topology, Waiting, Wakeable, memory_lock, pinning, priority,
 };
-use crate::time::{AnyClock, Clock, ClockError, ClockKind, ClockUser, Ticks, measure_stamp_cost};
-use crate::verbs::{
+use crate::rdma::cm::{CmError, EventChannel, UcRoute};
+use crate::rdma::verbs::{
     Capabilities, Context, ServiceType, VerbsError, devices, granted_inline, try_queue_pair,
 };
+use crate::rig::named::Named;
+use crate::time::{AnyClock, Clock, ClockError, ClockKind, ClockUser, Ticks, measure_stamp_cost};
 
 /// Bytes that a message takes in memory until its point is written: the judged message and its latencies, sorted.
 const BYTES_PER_RESULT: u64 = (size_of::<Message>() + 4 * size_of::<i64>()) as u64;

@@ -21,8 +21,8 @@ use super::threads::{
 };
 use super::watch::{Over, PREPARATION, Watch};
 use crate::buffer::{Arrival, PageKind};
-use crate::cm::UcRoute;
 use crate::host::{CompletionBy, Placement, Role, Wakeable, interrupt};
+use crate::rdma::cm::UcRoute;
 use crate::stats::{LatencyHistogram, MedianInterval, Summary};
 use crate::time::{Clock, Ticks};
 

@@ -20,8 +20,8 @@ use super::verbs_port::{VerbsCompletionPort, VerbsSendPort};
 use crate::buffer::{Arrival, BufferError, HugePagePolicy, PageKind, StampBuffer};
 use crate::host::{HostError, PageFaults, Role, Wakeable, pinning, priority};
 use crate::pacing::{ConstantWait, NoPause, Pacing};
+use crate::rdma::verbs::VerbsError;
 use crate::time::{Clock, Nanos, Ticks};
-use crate::verbs::VerbsError;
 
 /// A burst to be run.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 
 use super::config::{Service, UcRouteRequest};
 use super::plan::{Plan, Point};
-use crate::cm::{CmError, UcRoute};
+use crate::rdma::cm::{CmError, UcRoute};
 
 /// The route that the user named is refused.
 #[derive(Debug, thiserror::Error)]
@@ -68,7 +68,7 @@ mod tests {
     use crate::bench::hca::config::Sweep;
     use crate::bench::hca::plan::LeftOut;
     use crate::bench::hca::plan::tests::single;
-    use crate::bench::named::Named;
+    use crate::rig::named::Named;
 
     fn plan(services: &[Service]) -> Plan {
         Plan::new(&Sweep {

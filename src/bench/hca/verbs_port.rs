@@ -6,10 +6,10 @@ use super::port::{Completion, CompletionPort, EventPort, Failure, Polled, SendPo
 use super::receiver::Tag;
 use super::stamper::StampSlots;
 use crate::buffer::{Payload, StampCursor};
-use crate::time::Ticks;
-use crate::verbs::{
+use crate::rdma::verbs::{
     self, CompletionQueue, FailedCompletion, Poller, QueuePair, SendRequest, VerbsError,
 };
+use crate::time::Ticks;
 
 /// Sends over a queue pair.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::bench::flags::{Apart, Stop};
+use crate::rig::flags::{Apart, Stop};
 
 /// Signs of life of an end: its thread counts them up, and only the supervisor looks. One is given where a loop looks
 /// around anyway, and at the beginning of each pause; none while an operation of the queue lasts.

@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 
-use super::element::{Element, Words};
-use super::interface::{Ends, Queue, QueueError, Receiver, Sender};
 use super::measurer::{Measurer, Record, Timed};
+use crate::queues::element::{Element, Words};
+use crate::queues::interface::{Ends, Queue, QueueError, Receiver, Sender};
 use crate::stats::Summary;
 use crate::time::{Clock, Ticks};
 

@@ -15,9 +15,9 @@ pub mod analysis;
 pub mod config;
 pub mod control;
 pub mod counters;
-pub mod element;
+
 pub mod floor;
-pub mod interface;
+
 pub mod judge;
 mod loops;
 pub mod measurer;
@@ -25,18 +25,12 @@ pub mod memory;
 mod notes;
 mod passage;
 pub mod plan;
-pub mod queues;
-pub mod registry;
+
 pub mod result;
 pub mod run;
 pub mod runner;
-mod slots;
+
 mod supervisor;
-mod sync;
+
 mod task;
 mod threads;
-
-#[cfg(all(test, loom))]
-mod loom_tests;
-#[cfg(all(test, not(loom)))]
-mod tests;

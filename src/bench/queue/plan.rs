@@ -5,10 +5,10 @@ use std::fmt;
 use serde::Serialize;
 
 use super::config::{EndLoad, Load};
-use super::element::Words;
-use super::interface::{Queue, QueueError};
-use super::registry::{self, AllPayloads, QueueUser};
 use crate::host::CoreRelation;
+use crate::queues::element::Words;
+use crate::queues::interface::{Queue, QueueError};
+use crate::queues::registry::{self, AllPayloads, QueueUser};
 
 /// The offered rates of a load curve, in per cent of saturation.
 pub const CURVE_PERCENTS: [u32; 14] = [1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 100];

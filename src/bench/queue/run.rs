@@ -9,13 +9,11 @@ use super::analysis::{self, Noted};
 use super::config::{Config, EndLoad, Load, Measure};
 use super::control::Ending;
 use super::counters::{CounterError, Counters};
-use super::element::Words;
 use super::floor::{self, Floor, Floors, Handoff};
 use super::judge::{Outcome, Seen, Verdict};
 use super::memory::Needs;
 use super::notes::{EndReport, Notes};
 use super::plan::{Plan, Point};
-use super::registry::{self, AllPayloads, QueueUser};
 use super::result::{Histograms, PerEnd, PointResult, RunResult, over_runs};
 use super::supervisor::{GRACE, make_run};
 use super::task::Task;
@@ -25,6 +23,8 @@ use crate::host::{
     interrupt, pinning,
 };
 use crate::pacing::{AfterMiss, Pacing};
+use crate::queues::element::Words;
+use crate::queues::registry::{self, AllPayloads, QueueUser};
 use crate::time::{AnyClock, Clock, ClockError, Ticks};
 
 /// An element takes no longer than this, pauses aside, before a run counts as stuck.

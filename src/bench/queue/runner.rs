@@ -11,10 +11,10 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 
 use super::control::{ATTEMPTS_PER_LOOK, Control, ELEMENTS_PER_LOOK, Ending, Patience};
-use super::element::Element;
-use super::interface::{Receiver, Sender};
 use super::measurer::Measurer;
 use crate::pacing::{Idle, Pacing};
+use crate::queues::element::Element;
+use crate::queues::interface::{Receiver, Sender};
 use crate::time::{Clock, Ticks};
 
 /// One end of a queue `Q` at work, measured by `M` and paced by `W`.
@@ -317,11 +317,11 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::bench::queue::element::Words;
-    use crate::bench::queue::interface::Queue;
     use crate::bench::queue::measurer::{Record, Timed};
-    use crate::bench::queue::queues::McRingBuffer;
     use crate::pacing::{AfterMiss, BackToBack, ConstantRate, Interval, scripted};
+    use crate::queues::McRingBuffer;
+    use crate::queues::element::Words;
+    use crate::queues::interface::Queue;
     use crate::time::Nanos;
 
     thread_local! {

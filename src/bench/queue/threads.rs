@@ -14,9 +14,7 @@ use std::time::Duration;
 use super::config::Measure;
 use super::control::{Control, Ending, Patience};
 use super::counters::{CounterError, Counters, Counting};
-use super::element::Element;
 use super::floor::{self, OperationFloors};
-use super::interface::{Queue, QueueError};
 use super::loops::{In, Loop, Out, Parts, loop_of};
 use super::notes::{EndReport, Notes};
 use super::passage::{let_through, take_leftovers};
@@ -24,6 +22,8 @@ use super::task::Task;
 use crate::buffer::BufferError;
 use crate::host::{HostError, Role, memory_lock, pinning};
 use crate::pacing::AfterMiss;
+use crate::queues::element::Element;
+use crate::queues::interface::{Queue, QueueError};
 use crate::time::{Clock, ClockUser, StampCost, measure_stamp_cost};
 
 /// How long an end may take to make its queue and touch its memory.

@@ -11,7 +11,7 @@ use crate::bench::clock::pattern::patterns;
 use crate::bench::clock::recorder::DIRECT;
 use crate::bench::clock::result::{ClockResult, CpuResult, Ended};
 use crate::host::counters::Risen;
-use crate::report::Record;
+use crate::results::Record;
 use crate::time::AnyReading;
 
 /// A row of `jumps.csv`. What was not measured is empty.

@@ -14,14 +14,13 @@ use crate::bench::clock::run::{Observer, RunError, Session, SoFar};
 use crate::cli::UsageError;
 use crate::cli::ending::{self, Ending};
 use crate::cli::output::{bad_folder, labelled, print_json, print_text, terminal_width, warning};
+use crate::cli::progress::{Progress, ProgressMode};
 use crate::host::placement::{Placement, PlacementRequest};
 use crate::host::readiness::{Needs, Readiness, Verdict};
 use crate::host::topology::Topology;
 use crate::host::{HostError, interrupt};
-use crate::report::folder::{SETTINGS, SUMMARY};
-use crate::report::{
-    CsvFile, Progress, ProgressMode, ReportError, ResultsFolder, SummaryFile, hgrm, json, units,
-};
+use crate::results::folder::{SETTINGS, SUMMARY};
+use crate::results::{CsvFile, ReportError, ResultsFolder, SummaryFile, hgrm, json, units};
 use crate::time::AnyReading;
 
 /// The file of the jumps.

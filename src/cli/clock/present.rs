@@ -7,7 +7,8 @@ use crate::bench::clock::highest::PLACES;
 use crate::bench::clock::pattern::{Pattern, patterns};
 use crate::bench::clock::result::{ClockResult, CpuResult};
 use crate::cli::output::labelled;
-use crate::report::{Column, Table, units};
+use crate::cli::table::{Column, Table};
+use crate::results::units;
 use crate::stats::resolvable;
 
 /// All that is shown of a result, for a terminal of so many columns.

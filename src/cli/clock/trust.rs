@@ -9,10 +9,10 @@ use crate::bench::clock::trust::{
     CpuOffset, Finding, Report, Settings, TrustError, Verdict, examine,
 };
 use crate::cli::output::{print_json, print_text, warning};
+use crate::cli::table::{Column, Table};
 use crate::cli::{TEXT_WIDTH, UsageError, label_rows, wrap};
 use crate::host::interrupt;
-use crate::report::table::{Column, Table};
-use crate::report::units::fixed;
+use crate::results::units::fixed;
 use crate::time::RateSource;
 use crate::time::trust::monotony::Monotony;
 

@@ -1,10 +1,10 @@
 //! The table of a comparison, and what it says in words.
 
 use crate::cli::output::{heading_of, labelled};
-use crate::report::compare::figures::{Kind, Unit};
-use crate::report::compare::{Comparison, FigureComparison, PointComparison, Verdict};
-use crate::report::units::fixed;
-use crate::report::{Column, Table};
+use crate::cli::table::{Column, Table};
+use crate::compare::figures::{Kind, Unit};
+use crate::compare::{Comparison, FigureComparison, PointComparison, Verdict};
+use crate::results::units::fixed;
 use crate::stats::bootstrap;
 
 /// All of it.

@@ -1,7 +1,7 @@
 //! Values of the options, from text.
 
-use crate::report::compare::Limit;
-use crate::report::compare::figures::Kind;
+use crate::compare::Limit;
+use crate::compare::figures::Kind;
 
 /// One value or several. A type of its own, because clap takes a `Vec` for repeated options.
 #[derive(Debug, Clone, PartialEq)]

@@ -15,13 +15,13 @@ use crate::bench::hca::run::{RunError, Runner};
 use crate::cli::UsageError;
 use crate::cli::ending::{Ending, close};
 use crate::cli::output::{bad_folder, print_json, print_text, terminal_width, warning};
-use crate::cm::UcRoute;
+use crate::cli::progress::{LastPoint, Progress};
 use crate::host::fingerprint::Fingerprint;
 use crate::host::{HostError, interrupt};
-use crate::report::folder::{HISTOGRAM, LEFT_OUT, MESSAGES, SETTINGS, SUMMARY};
-use crate::report::{
-    CsvFile, LastPoint, PointFolder, Progress, Record, ReportError, ResultsFolder, SummaryFile,
-    hgrm, json,
+use crate::rdma::cm::UcRoute;
+use crate::results::folder::{HISTOGRAM, LEFT_OUT, MESSAGES, SETTINGS, SUMMARY};
+use crate::results::{
+    CsvFile, PointFolder, Record, ReportError, ResultsFolder, SummaryFile, hgrm, json,
 };
 
 /// An upper estimate of a row of `messages.csv`, and of the other files of a point, in bytes.
@@ -55,7 +55,7 @@ pub(super) fn run(arguments: &HcaArguments, config: Config, plan: Plan) -> anyho
         started_at: humantime::format_rfc3339_seconds(started_at).to_string(),
         devices: devices_document(runner.pair()),
         machine: serde_json::to_value(&machine)?,
-        libraries: serde_json::to_value(crate::verbs::library_versions())?,
+        libraries: serde_json::to_value(crate::rdma::verbs::library_versions())?,
         uc_route: runner.uc_route().map(UcRoute::name),
     };
     let mut sweep = Sweep {

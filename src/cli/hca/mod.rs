@@ -19,10 +19,10 @@ use crate::bench::hca::config::{
     Timestamp, UcRouteRequest,
 };
 use crate::bench::hca::plan::Plan;
-use crate::bench::named::Named;
 use crate::buffer::HugePagePolicy;
 use crate::cli::output::OutputArguments;
 use crate::cli::values::one;
+use crate::rig::named::Named;
 use crate::time::{ClockKind, Nanos, TscKilohertz};
 
 /// Arguments of the benchmark. LIST: one value, or several with commas between them.

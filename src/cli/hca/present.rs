@@ -9,7 +9,8 @@ use crate::bench::hca::config::{Config, Timestamp};
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::result::PointResult;
 use crate::buffer::{HugePagePolicy, PageKind};
-use crate::report::{Column, Record, Table, units};
+use crate::cli::table::{Column, Table};
+use crate::results::{Record, units};
 use crate::stats::resolvable;
 
 /// One finished point, as far as the closing words need it.

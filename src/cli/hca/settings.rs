@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::bench::hca::config::{Config, Service};
 use crate::bench::hca::plan::{LeftOut, Point};
 use crate::bench::hca::result::{Message, PointResult};
-use crate::bench::named::Named;
-use crate::report::Record;
+use crate::results::Record;
+use crate::rig::named::Named;
 use crate::stats::summary::DEFAULT_LIMIT_NS;
 
 /// A row of `messages.csv`.

@@ -8,8 +8,8 @@ use bytesize::ByteSize;
 use crate::bench::hca::config::{
     LARGEST_BURST, LARGEST_SIZE, PortRequest, SMALLEST_SIZE, all_sizes,
 };
-use crate::bench::named::Named;
 use crate::cli::values::one;
+use crate::rig::named::Named;
 use crate::time::Nanos;
 
 /// Values in the order given, each once, at least one.

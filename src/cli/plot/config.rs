@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use super::Options;
 use super::options::{Figure, Setting};
 use crate::cli::UsageError;
-use crate::report::plot::scale::Kind as Scale;
-use crate::report::plot::{DEFAULT_SIZE, SIDES};
+use crate::plot::scale::Kind as Scale;
+use crate::plot::{DEFAULT_SIZE, SIDES};
 
 /// The file in a folder of results.
 pub(super) const FILE: &str = "plot.json";

@@ -8,7 +8,7 @@ use clap::Parser;
 pub(in crate::cli) use super::Asked;
 use super::sources::same;
 use super::{PlotArguments, TooMuch, config};
-use crate::report::plot::svg;
+use crate::plot::svg;
 
 #[derive(Debug, Parser)]
 struct Line {

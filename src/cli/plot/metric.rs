@@ -2,8 +2,8 @@
 
 use super::config::Checked;
 use crate::cli::UsageError;
-use crate::report::folder::MESSAGES;
-use crate::report::read::Benchmark;
+use crate::results::folder::MESSAGES;
+use crate::results::read::Benchmark;
 
 /// Where the samples stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -20,7 +20,7 @@ use self::config::Checked;
 use self::options::{Figure, Of};
 use super::UsageError;
 use super::output::{print_json, warning};
-use crate::report::plot::{Drawing, Format, PlotError, write};
+use crate::plot::{Drawing, Format, PlotError, write};
 
 /// Arguments of `hcabench plot`.
 #[derive(Debug, Clone, Args)]

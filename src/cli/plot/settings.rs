@@ -1,7 +1,7 @@
 //! Settings in words: in labels, subtitles and on axes.
 
-use crate::report::plot::scale::{duration, plain};
-use crate::report::units;
+use crate::plot::scale::{duration, plain};
+use crate::results::units;
 
 /// What follows from another setting and is not told for itself.
 const DERIVED: [&str; 4] = ["ends", "written", "measure_failed", "saturation_per_s"];

@@ -8,8 +8,8 @@ use super::metric::{Column, Metric};
 use super::options::Figure;
 use super::settings::{apart, in_words, is_told};
 use crate::cli::UsageError;
-use crate::report::plot::{INCOMPLETE, Words};
-use crate::report::read::{Benchmark, Hgrm, Point, ReadError, Run};
+use crate::plot::{INCOMPLETE, Words};
+use crate::results::read::{Benchmark, Hgrm, Point, ReadError, Run};
 
 /// A metric of a point.
 pub(super) struct Source {

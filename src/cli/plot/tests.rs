@@ -10,8 +10,8 @@ use super::config::FILE;
 use super::options::{Figure, SETTINGS, Setting};
 use super::{Made, PlotArguments};
 use crate::cli::UsageError;
-use crate::report::plot::svg;
-use crate::report::read::tests::made_up_run::{MadePoint, hca_run};
+use crate::plot::svg;
+use crate::results::read::tests::made_up_run::{MadePoint, hca_run};
 
 #[derive(Debug, Parser)]
 struct Line {

@@ -17,15 +17,15 @@ use crate::bench::queue::run::{Bench, RunError};
 use crate::cli::UsageError;
 use crate::cli::ending::{Ending, close};
 use crate::cli::output::{bad_folder, print_json, print_text, terminal_width, warning};
+use crate::cli::progress::{LastPoint, Progress};
 use crate::host::core_pairs::core_pairs;
 use crate::host::fingerprint::Fingerprint;
 use crate::host::{
     CoreRelation, HostError, Placement, PlacementRequest, RoleRequest, Topology, interrupt,
 };
-use crate::report::folder::{HISTOGRAM, LEFT_OUT, SETTINGS, SUMMARY};
-use crate::report::{
-    CsvFile, LastPoint, PointFolder, Progress, Record, ReportError, ResultsFolder, SummaryFile,
-    hgrm, json,
+use crate::results::folder::{HISTOGRAM, LEFT_OUT, SETTINGS, SUMMARY};
+use crate::results::{
+    CsvFile, PointFolder, Record, ReportError, ResultsFolder, SummaryFile, hgrm, json,
 };
 
 /// A point's runs, one row each.

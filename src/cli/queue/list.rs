@@ -2,10 +2,10 @@
 
 use anyhow::Context as _;
 
-use crate::bench::queue::interface::Ends;
-use crate::bench::queue::registry::{self, Entry, Origin};
 use crate::cli::output::{print_json, print_text};
-use crate::report::{Column, Table};
+use crate::cli::table::{Column, Table};
+use crate::queues::interface::Ends;
+use crate::queues::registry::{self, Entry, Origin};
 
 /// Prints all queues. Returns the exit code.
 pub(super) fn run(as_json: bool) -> anyhow::Result<u8> {

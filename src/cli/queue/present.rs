@@ -7,10 +7,11 @@ use super::settings::{FIGURES, PERCENTILES, floor_over_runs, median_count, summa
 use crate::bench::queue::config::{Config, EndLoad, Load, Measure};
 use crate::bench::queue::judge::Outcome;
 use crate::bench::queue::plan::Point;
-use crate::bench::queue::registry;
 use crate::bench::queue::result::{OverRuns, PointResult, RunResult, over_runs, over_times};
 use crate::buffer::{HugePagePolicy, PageKind};
-use crate::report::{Column, Record, Table, units};
+use crate::cli::table::{Column, Table};
+use crate::queues::registry;
+use crate::results::{Record, units};
 use crate::stats::{LatencyHistogram, resolvable};
 
 /// More points than this are shown in one line each.

@@ -9,11 +9,11 @@ use crate::bench::queue::counters::Counts;
 use crate::bench::queue::floor::{Floor, Floors};
 use crate::bench::queue::judge::Outcome;
 use crate::bench::queue::plan::{LeftOut, Point};
-use crate::bench::queue::registry;
 use crate::bench::queue::result::{
     OverRuns, PerEnd, PointResult, RunResult, Times, over_runs, over_times,
 };
-use crate::report::{Cell, Record};
+use crate::queues::registry;
+use crate::results::{Cell, Record};
 use crate::stats::{Summary, TwoModes};
 use crate::time::AnyClock;
 

@@ -7,10 +7,10 @@ use super::present::{Finished, Warnings, details, note_on_details, overview};
 use super::*;
 use crate::bench::queue::judge::Outcome;
 use crate::bench::queue::plan::{Cpus, Point};
-use crate::bench::queue::registry;
 use crate::bench::queue::result::{Histograms, PointResult, made_up};
 use crate::cli::refused::assert_refused;
 use crate::host::made_up::Machine;
+use crate::queues::registry;
 use crate::stats::Summary;
 
 #[derive(Debug, Parser)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::bench::queue::config::{LARGEST_CAPACITY, PAYLOADS};
-use crate::bench::queue::registry;
+use crate::queues::registry;
 
 /// Values in the order given, each once, at least one.
 #[derive(Debug, Clone, PartialEq)]

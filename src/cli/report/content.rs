@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::cli::output::heading_of;
-use crate::report::page::{Sheet, SheetColumn};
-use crate::report::read::{Benchmark, Point, ReadError, Row, Run};
+use crate::page::{Sheet, SheetColumn};
+use crate::results::read::{Benchmark, Point, ReadError, Row, Run};
 
 /// Columns of the summary that the page's table shows behind the settings: name in the file, title.
 const HCA: [(&str, &str); 12] = [
@@ -338,7 +338,7 @@ pub fn instrument(run: &Run) -> Sheet {
 
 /// All of the summary, what was left out, and the machine.
 pub fn more(run: &Run) -> Result<Vec<(String, Sheet)>, ReadError> {
-    let of_table = |table: &crate::report::read::Table| {
+    let of_table = |table: &crate::results::read::Table| {
         let columns = table.columns.iter().map(|name| {
             let texts: Vec<String> = table
                 .rows

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::cli::output::heading_of;
 use crate::cli::plot::embedded::{Asked, Chosen, Drawn, NotDrawn, figure};
-use crate::report::page::Figure;
-use crate::report::read::{Benchmark, Point, Run};
+use crate::page::Figure;
+use crate::results::read::{Benchmark, Point, Run};
 
 /// Of one kind, at most so many.
 const MOST_OF_A_KIND: usize = 4;

@@ -1,6 +1,6 @@
 //! What a reader needs to know who was not there when it was measured.
 
-use crate::report::read::Benchmark;
+use crate::results::read::Benchmark;
 
 /// What is meant, and its explanation.
 pub fn of(benchmark: Benchmark) -> Vec<(String, String)> {

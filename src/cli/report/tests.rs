@@ -1,5 +1,5 @@
 use super::*;
-use crate::report::read::tests::made_up_run::hca_run;
+use crate::results::read::tests::made_up_run::hca_run;
 
 fn page(unfinished: bool) -> Page {
     let folder = tempfile::tempdir().unwrap();

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::report::read::{Benchmark, Point, Run};
+use crate::results::read::{Benchmark, Point, Run};
 
 /// All warnings, each once.
 pub fn of(run: &Run) -> Vec<String> {

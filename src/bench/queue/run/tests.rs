@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use super::*;
-use crate::bench::queue::element::Element;
-use crate::bench::queue::interface::{Ends as QueueEnds, Queue, QueueError, Receiver, Sender};
 use crate::bench::queue::plan::Cpus;
 use crate::bench::queue::result::ElementRow;
 use crate::buffer::HugePagePolicy;
+use crate::queues::element::Element;
+use crate::queues::interface::{Ends as QueueEnds, Queue, QueueError, Receiver, Sender};
 use crate::time::ClockKind;
 
 /// Held by each test with a run: two at a time would wait for each other's CPUs.

@@ -9,9 +9,9 @@ use crate::cli::plot::Made;
 use crate::cli::plot::config::Checked;
 use crate::cli::plot::metric::JUMPS;
 use crate::cli::plot::sources::Sources;
-use crate::report::plot::median::{Line, Medians, Middle};
-use crate::report::plot::scale::Unit;
-use crate::report::read::Point;
+use crate::plot::median::{Line, Medians, Middle};
+use crate::plot::scale::Unit;
+use crate::results::read::Point;
 use crate::stats::percentile_of_sorted;
 
 /// Jumps by their cause: time and length of each.

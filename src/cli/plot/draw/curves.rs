@@ -8,11 +8,11 @@ use crate::cli::UsageError;
 use crate::cli::plot::Made;
 use crate::cli::plot::config::Checked;
 use crate::cli::plot::sources::Sources;
-use crate::report::plot::Words;
-use crate::report::plot::ecdf::{Curve, Ecdf};
-use crate::report::plot::percentiles::{Percentiles, Tail};
-use crate::report::plot::scale::Unit;
-use crate::report::read::{Benchmark, Hgrm};
+use crate::plot::Words;
+use crate::plot::ecdf::{Curve, Ecdf};
+use crate::plot::percentiles::{Percentiles, Tail};
+use crate::plot::scale::Unit;
+use crate::results::read::{Benchmark, Hgrm};
 
 /// Either samples or a distribution, of each source; and of each file that was named instead of a folder.
 enum Known {

@@ -8,10 +8,10 @@ use crate::cli::plot::Made;
 use crate::cli::plot::config::{Checked, Range};
 use crate::cli::plot::options::Figure;
 use crate::cli::plot::sources::{Source, Sources};
-use crate::report::plot::PlotError;
-use crate::report::plot::histogram::{Distribution, Histogram, MOST};
-use crate::report::plot::scale::duration;
-use crate::report::read::Benchmark;
+use crate::plot::PlotError;
+use crate::plot::histogram::{Distribution, Histogram, MOST};
+use crate::plot::scale::duration;
+use crate::results::read::Benchmark;
 use crate::stats::percentile_of_sorted;
 
 /// What all histograms reach to, so that they can be compared at a glance.

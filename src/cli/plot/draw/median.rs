@@ -12,9 +12,9 @@ use crate::cli::plot::config::Checked;
 use crate::cli::plot::options::Figure;
 use crate::cli::plot::settings::axis;
 use crate::cli::plot::sources::{Source, Sources};
-use crate::report::plot::median::{Line, Medians, Middle};
-use crate::report::plot::scale::{Kind, Unit};
-use crate::report::read::{Benchmark, Hgrm};
+use crate::plot::median::{Line, Medians, Middle};
+use crate::plot::scale::{Kind, Unit};
+use crate::results::read::{Benchmark, Hgrm};
 use crate::stats::percentile_of_sorted;
 
 /// A median, and the 10th and 90th percentile where they are known.

@@ -16,8 +16,8 @@ pub(super) use surface::surface;
 pub(super) use time::time;
 
 use super::sources::{Source, Sources};
-use crate::report::plot::{INCOMPLETE, Words};
-use crate::report::read::Benchmark;
+use crate::plot::{INCOMPLETE, Words};
+use crate::results::read::Benchmark;
 
 /// A label, and whether it is of a part only.
 fn marked(label: &str, source: &Source) -> String {

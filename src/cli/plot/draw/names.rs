@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::cli::UsageError;
 use crate::cli::plot::Asked;
 use crate::cli::plot::config::Checked;
-use crate::report::plot::INCOMPLETE;
+use crate::plot::INCOMPLETE;
 
 /// Lines with the names and in the order that were asked for.
 pub(super) struct Named<T> {

@@ -4,7 +4,7 @@ use crate::cli::UsageError;
 use crate::cli::plot::config::Checked;
 use crate::cli::plot::settings::{apart, tick};
 use crate::cli::plot::sources::Sources;
-use crate::report::read::Point;
+use crate::results::read::Point;
 
 /// Points with a row in the summary: only those have all settings under the same names.
 fn rows(sources: &Sources) -> impl Iterator<Item = &Point> {

@@ -10,9 +10,9 @@ use crate::cli::plot::config::Checked;
 use crate::cli::plot::settings::axis;
 use crate::cli::plot::sources::{Source, Sources};
 use crate::cli::plot::{Made, TooMuch};
-use crate::report::plot::scale::Unit;
-use crate::report::plot::surface::{Height, Surface};
-use crate::report::read::Benchmark;
+use crate::plot::scale::Unit;
+use crate::plot::surface::{Height, Surface};
+use crate::results::read::Benchmark;
 
 pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
     if settings.metric.len() > 1 {

@@ -10,8 +10,8 @@ use crate::cli::plot::config::Checked;
 use crate::cli::plot::metric::Column;
 use crate::cli::plot::options::Figure;
 use crate::cli::plot::sources::{Source, Sources};
-use crate::report::plot::time::{Cloud, OverTime, Thinned};
-use crate::report::read::Benchmark;
+use crate::plot::time::{Cloud, OverTime, Thinned};
+use crate::results::read::Benchmark;
 
 pub(in crate::cli::plot) fn time(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
     let sources = Sources::open(from, settings, samples_usual)?;

@@ -1,0 +1,367 @@
+//! A report as one HTML file: nothing in it comes from elsewhere, so it can be sent, kept and printed.
+//!
+//! It is made from plain data and knows no benchmark. All text is escaped. The tables can be sorted by a click where the
+//! small script in the page runs, and are whole where it does not; a policy in the page keeps a browser from fetching
+//! anything, whatever stands in a label. Light or dark is the reader's choice.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
+
+use crate::results::durable;
+use crate::results::error::ReportError;
+
+/// What is on the page, in its order. Empty parts are left out.
+#[derive(Debug, Clone, Default)]
+pub struct Page {
+    /// The title.
+    pub title: String,
+    /// What was measured where and when: label and text.
+    pub facts: Vec<(String, String)>,
+    /// Why the results are not whole.
+    pub incomplete: Vec<String>,
+    /// What to know before a figure is believed.
+    pub warnings: Vec<String>,
+    /// The summary: a row a point.
+    pub summary: Sheet,
+    /// The figures.
+    pub figures: Vec<Figure>,
+    /// What there is to say about the figures.
+    pub notes: Vec<String>,
+    /// What the instrument itself costs.
+    pub instrument: Sheet,
+    /// How to read it: what is meant, and its explanation.
+    pub reading: Vec<(String, String)>,
+    /// What else there is, folded up: title and sheet.
+    pub more: Vec<(String, Sheet)>,
+}
+
+/// A table.
+#[derive(Debug, Clone, Default)]
+pub struct Sheet {
+    /// The columns.
+    pub columns: Vec<SheetColumn>,
+    /// The rows, a text for each column.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// A column of a table.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SheetColumn {
+    /// Its title.
+    pub title: String,
+    /// The unit of its numbers; may be empty.
+    pub unit: String,
+    /// Whether it holds numbers.
+    pub number: bool,
+}
+
+/// A figure.
+#[derive(Debug, Clone, Default)]
+pub struct Figure {
+    /// What it shows.
+    pub title: String,
+    /// Whole and well-formed SVG, whose root says that it is an image (`role="img"`).
+    pub svg: String,
+    /// How to read it.
+    pub caption: String,
+}
+
+/// Writes a page; the file is whole or was not touched.
+///
+/// # Errors
+/// [`ReportError`] when it cannot be written.
+pub fn write(path: &Path, page: &Page) -> Result<(), ReportError> {
+    let text = page.html();
+    durable::replace(path, |out| {
+        out.write_all(text.as_bytes())
+            .map_err(|cause| ReportError::from_io("write", path, cause))
+    })
+}
+
+/// Text as it may stand in an element or a quoted attribute.
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            // Not allowed in HTML, whichever way they are written.
+            control if control.is_control() && !control.is_whitespace() => safe.push('\u{fffd}'),
+            other => safe.push(other),
+        }
+    }
+    safe
+}
+
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("sort.js");
+
+impl Page {
+    /// The whole file.
+    pub fn html(&self) -> String {
+        let title = escaped(&self.title);
+        let mut html = format!(
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
+             script-src 'unsafe-inline'; img-src data:\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n\
+             <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
+        );
+        html += &definitions(&self.facts, "facts");
+        html += &notices("Incomplete", "incomplete", &self.incomplete);
+        html += &notices("Warnings", "warnings", &self.warnings);
+        if !self.summary.rows.is_empty() {
+            html += "<section>\n<h2>Summary</h2>\n";
+            html += &self.summary.html("Summary");
+            html += "</section>\n";
+        }
+        if !self.figures.is_empty() {
+            html += "<section>\n<h2>Figures</h2>\n";
+            for figure in &self.figures {
+                html += &figure.html();
+            }
+            for note in &self.notes {
+                let _ = writeln!(html, "<p class=\"note\">{}</p>", escaped(note));
+            }
+            html += "</section>\n";
+        }
+        if !self.instrument.rows.is_empty() {
+            html += "<section>\n<h2>The instrument itself</h2>\n";
+            html += &self.instrument.html("The instrument itself");
+            html += "</section>\n";
+        }
+        if !self.reading.is_empty() {
+            html += "<section>\n<h2>How to read it</h2>\n";
+            html += &definitions(&self.reading, "reading");
+            html += "</section>\n";
+        }
+        for (title, sheet) in &self.more {
+            if !sheet.rows.is_empty() {
+                let _ = write!(
+                    html,
+                    "<details>\n<summary>{}</summary>\n{}</details>\n",
+                    escaped(title),
+                    sheet.html(title)
+                );
+            }
+        }
+        let _ = write!(
+            html,
+            "</main>\n<footer>Made by hcabench {}.</footer>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+            env!("CARGO_PKG_VERSION")
+        );
+        html
+    }
+}
+
+fn definitions(pairs: &[(String, String)], class: &str) -> String {
+    if pairs.is_empty() {
+        return String::new();
+    }
+    let mut html = format!("<dl class=\"{class}\">\n");
+    for (label, text) in pairs {
+        let _ = writeln!(
+            html,
+            "<dt>{}</dt><dd>{}</dd>",
+            escaped(label),
+            escaped(text)
+        );
+    }
+    html + "</dl>\n"
+}
+
+fn notices(title: &str, class: &str, texts: &[String]) -> String {
+    if texts.is_empty() {
+        return String::new();
+    }
+    let mut html = format!("<section class=\"notice {class}\">\n<h2>{title}</h2>\n<ul>\n");
+    for text in texts {
+        let _ = writeln!(html, "<li>{}</li>", escaped(text));
+    }
+    html + "</ul>\n</section>\n"
+}
+
+impl Sheet {
+    /// Adds a row.
+    ///
+    /// # Panics
+    /// When it has another number of cells than there are columns.
+    pub fn row(&mut self, cells: Vec<String>) {
+        assert_eq!(
+            cells.len(),
+            self.columns.len(),
+            "a row has a cell for each column"
+        );
+        self.rows.push(cells);
+    }
+
+    /// The table in a frame that scrolls where it is too large, also by the keyboard.
+    fn html(&self, label: &str) -> String {
+        let mut html = format!(
+            "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">\n<table>\n<thead>\n<tr>",
+            escaped(label)
+        );
+        let any_unit = self.columns.iter().any(|column| !column.unit.is_empty());
+        for column in &self.columns {
+            let unit = match any_unit {
+                true => format!("<span class=\"unit\">{}</span>", escaped(&column.unit)),
+                false => String::new(),
+            };
+            let _ = write!(
+                html,
+                "<th scope=\"col\"{}><span class=\"title\">{}</span>{unit}</th>",
+                column.class(),
+                escaped(&column.title)
+            );
+        }
+        html += "</tr>\n</thead>\n<tbody>\n";
+        for row in &self.rows {
+            html += "<tr>";
+            for (column, cell) in self.columns.iter().zip(row) {
+                let _ = write!(html, "<td{}>{}</td>", column.class(), escaped(cell));
+            }
+            html += "</tr>\n";
+        }
+        html + "</tbody>\n</table>\n</div>\n"
+    }
+}
+
+impl SheetColumn {
+    /// A column of text.
+    pub fn text(title: impl Into<String>) -> Self {
+        SheetColumn {
+            title: title.into(),
+            ..Self::default()
+        }
+    }
+
+    /// A column of numbers.
+    pub fn number(title: impl Into<String>, unit: impl Into<String>) -> Self {
+        SheetColumn {
+            title: title.into(),
+            unit: unit.into(),
+            number: true,
+        }
+    }
+
+    fn class(&self) -> &'static str {
+        if self.number { " class=\"number\"" } else { "" }
+    }
+}
+
+impl Figure {
+    fn html(&self) -> String {
+        // What stands before the root element belongs to a file of its own.
+        let svg = match self.svg.find("<svg") {
+            Some(begin) => &self.svg[begin..],
+            None => "",
+        };
+        let named = svg.replacen(
+            "<svg",
+            &format!("<svg aria-label=\"{}\"", escaped(&self.title)),
+            1,
+        );
+        format!(
+            "<figure>\n<div class=\"drawing\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">\n{}\n</div>\n<figcaption>{}</figcaption>\n</figure>\n",
+            escaped(&self.title),
+            named.trim_end(),
+            escaped(&self.caption)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page() -> Page {
+        let mut summary = Sheet {
+            columns: vec![
+                SheetColumn::text("service"),
+                SheetColumn::number("p50", "us"),
+            ],
+            ..Sheet::default()
+        };
+        summary.row(vec!["rc".to_owned(), "12.5".to_owned()]);
+        summary.row(vec!["<b>uc</b>".to_owned(), "9".to_owned()]);
+        Page {
+            title: "A \"run\" & more".to_owned(),
+            warnings: vec!["</li><script>alert(1)</script>".to_owned()],
+            facts: vec![("device".to_owned(), "mlx5_<0>'\u{1}".to_owned())],
+            summary,
+            figures: vec![Figure {
+                title: "median \"of\" all".to_owned(),
+                svg: "<?xml version=\"1.0\"?>\n<svg viewBox=\"0 0 1 1\" role=\"img\"><text>x</text></svg>\n"
+                    .to_owned(),
+                caption: "a < b".to_owned(),
+            }],
+            ..Page::default()
+        }
+    }
+
+    #[test]
+    fn all_text_is_escaped() {
+        let html = page().html();
+        for safe in [
+            "<title>A &quot;run&quot; &amp; more</title>",
+            "<li>&lt;/li&gt;&lt;script&gt;alert(1)&lt;/script&gt;</li>",
+            "<dd>mlx5_&lt;0&gt;&#39;\u{fffd}</dd>",
+            "<td>&lt;b&gt;uc&lt;/b&gt;</td>",
+            "<figcaption>a &lt; b</figcaption>",
+            "<svg aria-label=\"median &quot;of&quot; all\" viewBox=\"0 0 1 1\" role=\"img\"><text>x</text></svg>",
+        ] {
+            assert!(html.contains(safe), "{safe} is not in\n{html}");
+        }
+        assert_eq!(html.matches("<script").count(), 1, "only its own");
+        assert!(!html.contains("<?xml"), "{html}");
+    }
+
+    #[test]
+    fn nothing_comes_from_elsewhere() {
+        let html = page().html();
+        assert!(html.contains("default-src 'none'"));
+        for elsewhere in ["http://", "https://", "src=\"", "@import", "url("] {
+            assert!(!html.contains(elsewhere), "{elsewhere}");
+        }
+    }
+
+    #[test]
+    fn elements_are_closed_in_their_order() {
+        let html = page().html();
+        let mut open: Vec<&str> = Vec::new();
+        let body = html.replace(STYLE, "").replace(SCRIPT, "");
+        for piece in body.split('<').skip(1) {
+            let tag = piece.split('>').next().unwrap();
+            let name = tag.split_whitespace().next().unwrap();
+            match name.strip_prefix('/') {
+                Some(name) => assert_eq!(open.pop(), Some(name), "{html}"),
+                None if ["!DOCTYPE", "meta"].contains(&name) => {}
+                None => open.push(name),
+            }
+        }
+        assert!(open.is_empty(), "{open:?}");
+    }
+
+    #[test]
+    fn empty_parts_are_left_out() {
+        let html = Page::default().html();
+        for part in ["<h2>", "<table>", "<figure>", "<details>", "<dl"] {
+            assert!(!html.contains(part), "{part}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("none").join("report.html");
+        assert!(write(&path, &page()).is_err());
+        let path = folder.path().join("report.html");
+        write(&path, &page()).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), page().html());
+    }
+}

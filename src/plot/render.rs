@@ -1,0 +1,259 @@
+//! From a drawing to a file: SVG, and PNG in so many pixels to a unit. Both by the backends of `plotters`.
+
+use std::io::Write;
+use std::path::Path;
+
+use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{Color, FontTransform, RGBAColor, ShapeStyle, TextStyle};
+
+use super::PlotError;
+use super::drawing::{Anchor, Colour, Drawing, Shape, Text, printable};
+use super::font;
+use crate::results::ReportError;
+use crate::results::durable;
+
+/// Pixels of a PNG to a unit of the drawing: 192 to the inch.
+pub const PIXELS_PER_UNIT: u32 = 2;
+/// Coordinates of the backends are whole numbers. Those of an SVG are tenths of a unit.
+const SVG_GRID: u32 = 10;
+/// A PNG is drawn larger and made smaller, which smooths what the backend does not.
+const SMOOTHING: u32 = 2;
+/// Unless that takes more pixels than these: 192 MB. There is little to smooth in a figure of so many.
+const MOST_PIXELS: u64 = 1 << 26;
+
+/// How a figure leaves the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Scalable Vector Graphics.
+    Svg,
+    /// Portable Network Graphics.
+    Png,
+}
+
+impl Format {
+    /// The format that a file's name ends in; `None` for others.
+    pub fn of(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "svg" => Some(Format::Svg),
+            "png" => Some(Format::Png),
+            _ => None,
+        }
+    }
+}
+
+/// Writes a drawing to a file, in one step.
+///
+/// # Errors
+/// [`PlotError::Drawing`] when it cannot be drawn, [`PlotError::Report`] when the file cannot be written.
+pub fn write(path: &Path, format: Format, drawing: &Drawing) -> Result<(), PlotError> {
+    let bytes = match format {
+        Format::Svg => svg(drawing)?.into_bytes(),
+        Format::Png => png(drawing)?,
+    };
+    durable::replace(path, |out| {
+        out.write_all(&bytes)
+            .map_err(|cause| ReportError::from_io("write", path, cause))
+    })
+    .map_err(PlotError::Report)
+}
+
+/// A drawing as an SVG document, without anything from elsewhere.
+///
+/// # Errors
+/// [`PlotError::Drawing`].
+pub fn svg(drawing: &Drawing) -> Result<String, PlotError> {
+    let mut text = String::new();
+    let (width, height) = (drawing.width as u32, drawing.height as u32);
+    {
+        let mut backend = SVGBackend::with_string(&mut text, (width * SVG_GRID, height * SVG_GRID));
+        render(drawing, &mut backend, f64::from(SVG_GRID), true)?;
+        backend.present().map_err(failed)?;
+    }
+    // Baselines are given, so nothing is to be shifted; quotes in texts are escaped, so these can only be attributes.
+    let text = text.replace(" dy=\"0.76em\"", "");
+    let body = text.split_once('>').map_or("", |(_, body)| body);
+    let title = escape(&printable(&drawing.title));
+    Ok(format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+         viewBox=\"0 0 {} {}\" role=\"img\" stroke-linejoin=\"round\">\n<title>{title}</title>{body}",
+        width * SVG_GRID,
+        height * SVG_GRID,
+    ))
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}
+
+/// A drawing as a PNG file.
+///
+/// # Errors
+/// [`PlotError::Drawing`].
+pub fn png(drawing: &Drawing) -> Result<Vec<u8>, PlotError> {
+    let (width, height) = (
+        drawing.width as u32 * PIXELS_PER_UNIT,
+        drawing.height as u32 * PIXELS_PER_UNIT,
+    );
+    let area = u64::from(width) * u64::from(height);
+    let smoothing = if area * u64::from(SMOOTHING.pow(2)) <= MOST_PIXELS {
+        SMOOTHING
+    } else {
+        1
+    };
+    let large = (width * smoothing, height * smoothing);
+    let mut pixels = vec![255_u8; large.0 as usize * large.1 as usize * 3];
+    {
+        let mut backend = BitMapBackend::with_buffer(&mut pixels, large);
+        render(
+            drawing,
+            &mut backend,
+            f64::from(PIXELS_PER_UNIT * smoothing),
+            false,
+        )?;
+        backend.present().map_err(failed)?;
+    }
+    let smooth = if smoothing > 1 {
+        let size = (width as usize, height as usize);
+        shrink(&pixels, size, smoothing as usize)
+    } else {
+        pixels
+    };
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, width, height);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.set_depth(png::BitDepth::Eight);
+    let per_metre = (f64::from(96 * PIXELS_PER_UNIT) / 0.0254).round() as u32;
+    encoder.set_pixel_dims(Some(png::PixelDimensions {
+        xppu: per_metre,
+        yppu: per_metre,
+        unit: png::Unit::Meter,
+    }));
+    encoder
+        .add_text_chunk("Title".to_owned(), latin(&drawing.title))
+        .and_then(|()| encoder.write_header())
+        .and_then(|mut writer| writer.write_image_data(&smooth))
+        .map_err(failed)?;
+    Ok(bytes)
+}
+
+/// Text chunks hold Latin-1.
+fn latin(text: &str) -> String {
+    printable(text)
+        .chars()
+        .map(|c| if (c as u32) < 256 { c } else { '?' })
+        .collect()
+}
+
+/// The mean of each square of `by` times `by` pixels.
+fn shrink(pixels: &[u8], (width, height): (usize, usize), by: usize) -> Vec<u8> {
+    let row = width * by * 3;
+    let mut shrunk = Vec::with_capacity(width * height * 3);
+    for y in 0..height {
+        for x in 0..width {
+            for channel in 0..3 {
+                let mut sum = 0_u32;
+                for (inner_y, inner_x) in (0..by).flat_map(|a| (0..by).map(move |b| (a, b))) {
+                    sum += u32::from(
+                        pixels[(y * by + inner_y) * row + (x * by + inner_x) * 3 + channel],
+                    );
+                }
+                shrunk.push((sum / (by * by) as u32) as u8);
+            }
+        }
+    }
+    shrunk
+}
+
+fn failed(cause: impl std::fmt::Display) -> PlotError {
+    PlotError::Drawing(cause.to_string())
+}
+
+fn colour_of(colour: Colour) -> RGBAColor {
+    RGBAColor(colour.0, colour.1, colour.2, colour.3)
+}
+
+fn render<B: DrawingBackend>(
+    drawing: &Drawing,
+    backend: &mut B,
+    grid: f64,
+    is_svg: bool,
+) -> Result<(), PlotError> {
+    let place = |(x, y): (f64, f64)| ((x * grid).round() as i32, (y * grid).round() as i32);
+    for shape in &drawing.shapes {
+        match shape {
+            Shape::Path {
+                points,
+                width,
+                colour,
+            } => {
+                let style = ShapeStyle {
+                    color: colour_of(*colour),
+                    filled: false,
+                    stroke_width: (width * grid).round().max(1.0) as u32,
+                };
+                if let [from, to] = points[..] {
+                    backend
+                        .draw_line(place(from), place(to), &style)
+                        .map_err(failed)?;
+                } else {
+                    backend
+                        .draw_path(points.iter().map(|&point| place(point)), &style)
+                        .map_err(failed)?;
+                }
+            }
+            Shape::Area { points, colour } => {
+                backend
+                    .fill_polygon(
+                        points.iter().map(|&point| place(point)),
+                        &colour_of(*colour).filled(),
+                    )
+                    .map_err(failed)?;
+            }
+            Shape::Dot { at, radius, colour } => {
+                let radius = (radius * grid).round().max(1.0) as u32;
+                backend
+                    .draw_circle(place(*at), radius, &colour_of(*colour).filled(), true)
+                    .map_err(failed)?;
+            }
+            Shape::Text(text) => draw_text(text, backend, grid, is_svg)?,
+        }
+    }
+    Ok(())
+}
+
+fn draw_text<B: DrawingBackend>(
+    text: &Text,
+    backend: &mut B,
+    grid: f64,
+    is_svg: bool,
+) -> Result<(), PlotError> {
+    // The SVG backend divides by 1.24 and names the place's baseline. The other has the baseline half the size lower.
+    let size = text.em * grid * if is_svg { 1.24 } else { font::HEIGHT };
+    let lower = if is_svg { 0.0 } else { size / 2.0 };
+    let (x, y) = (text.x * grid, text.y * grid);
+    let (x, y) = if text.upwards {
+        (x - lower, y)
+    } else {
+        (x, y - lower)
+    };
+    let across = match text.anchor {
+        Anchor::Start => HPos::Left,
+        Anchor::Middle => HPos::Center,
+        Anchor::End => HPos::Right,
+    };
+    let turned = if text.upwards {
+        FontTransform::Rotate270
+    } else {
+        FontTransform::None
+    };
+    let colour = colour_of(text.colour);
+    let style = TextStyle::from(font::at(size).transform(turned))
+        .color(&colour)
+        .pos(Pos::new(across, VPos::Top));
+    backend
+        .draw_text(&text.text, &style, (x.round() as i32, y.round() as i32))
+        .map_err(failed)
+}

@@ -1,0 +1,363 @@
+//! From values to places, and the ticks of an axis.
+
+use serde::Serialize;
+
+use super::PlotError;
+
+/// What the numbers on an axis are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// Nanoseconds, shown in the unit that fits.
+    Nanoseconds,
+    /// Per cent.
+    Percent,
+    /// Plain numbers.
+    Number,
+}
+
+/// How values become places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// In equal steps.
+    Linear,
+    /// In equal ratios.
+    Log,
+}
+
+/// An axis: its range, and the ticks on it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Axis {
+    /// What it is, without unit.
+    pub label: String,
+    /// The smallest value shown.
+    pub low: f64,
+    /// The largest value shown.
+    pub high: f64,
+    /// How values become places.
+    pub kind: Kind,
+    /// What the numbers are.
+    pub unit: Unit,
+    /// Ticks given by whoever made the axis; of others there are as many as fit.
+    pub given: Option<Vec<(f64, String)>>,
+}
+
+const NANOSECONDS: [(f64, &str); 4] = [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")];
+
+impl Axis {
+    /// An axis over a range, which is widened where it has no width.
+    pub fn new(label: &str, (low, high): (f64, f64), kind: Kind, unit: Unit) -> Self {
+        let (low, high) = widened(low, high, kind);
+        Axis {
+            label: label.to_owned(),
+            low,
+            high,
+            kind,
+            unit,
+            given: None,
+        }
+    }
+
+    /// An axis of places 0, 1, 2 and so on with a name each.
+    pub fn named(label: &str, names: &[String]) -> Self {
+        let ticks = names
+            .iter()
+            .enumerate()
+            .map(|(place, name)| (place as f64, name.clone()));
+        Axis {
+            label: label.to_owned(),
+            low: -0.5,
+            high: names.len() as f64 - 0.5,
+            kind: Kind::Linear,
+            unit: Unit::Number,
+            given: Some(ticks.collect()),
+        }
+    }
+
+    /// The share of the axis below a value; outside 0 to 1 for what is outside its range.
+    pub fn share(&self, value: f64) -> f64 {
+        match self.kind {
+            Kind::Linear => (value - self.low) / (self.high - self.low),
+            // What has no logarithm lies below everything.
+            Kind::Log if value <= 0.0 => -1.0,
+            Kind::Log => (value / self.low).ln() / (self.high / self.low).ln(),
+        }
+    }
+
+    /// Whether a value is within the axis.
+    pub fn holds(&self, value: f64) -> bool {
+        (-1e-9..=1.0 + 1e-9).contains(&self.share(value))
+    }
+
+    /// How many of these values lie outside of the axis.
+    ///
+    /// # Errors
+    /// [`PlotError::Outside`] when all do, and there are any.
+    pub fn outside(
+        &self,
+        what: &'static str,
+        values: impl Iterator<Item = f64> + Clone,
+    ) -> Result<usize, PlotError> {
+        let (mut all, mut outside) = (0, 0);
+        for value in values.clone() {
+            all += 1;
+            outside += usize::from(!self.holds(value));
+        }
+        if all > 0 && outside == all {
+            let lowest = values.clone().fold(f64::INFINITY, f64::min);
+            let highest = values.fold(f64::NEG_INFINITY, f64::max);
+            return Err(PlotError::Outside {
+                what,
+                from: self.in_words(lowest),
+                to: self.in_words(highest),
+                on_any_range: self.kind == Kind::Log && highest <= 0.0,
+            });
+        }
+        Ok(outside)
+    }
+
+    /// The unit that the numbers are shown in, and how many of its own make one of it.
+    fn shown_in(&self) -> (f64, &'static str) {
+        match self.unit {
+            Unit::Nanoseconds => {
+                let largest = self.high.abs().max(self.low.abs());
+                let fits = NANOSECONDS
+                    .iter()
+                    .rev()
+                    .find(|(size, _)| largest >= if *size >= 1e9 { 2.0 } else { 15.0 } * size);
+                *fits.unwrap_or(&NANOSECONDS[0])
+            }
+            Unit::Percent => (1.0, "%"),
+            Unit::Number => (1.0, ""),
+        }
+    }
+
+    /// The label with its unit.
+    pub fn title(&self) -> String {
+        let in_words = self.kind == Kind::Log && self.unit == Unit::Nanoseconds;
+        match self.shown_in() {
+            (_, "") => self.label.clone(),
+            // Each tick has a unit of its own.
+            _ if in_words || self.given.is_some() => self.label.clone(),
+            (_, unit) => format!("{} ({unit})", self.label),
+        }
+    }
+
+    /// Values and texts of its ticks, at most about so many.
+    pub fn ticks(&self, most: usize) -> Vec<(f64, String)> {
+        if let Some(given) = &self.given {
+            return given.clone();
+        }
+        match self.kind {
+            Kind::Linear => self.linear_ticks(most),
+            Kind::Log => self.log_ticks(most),
+        }
+    }
+
+    fn linear_ticks(&self, most: usize) -> Vec<(f64, String)> {
+        let (size, _) = self.shown_in();
+        let step = round_step((self.high - self.low) / size / most.max(2) as f64);
+        let first = (self.low / size / step - 1e-9).ceil() as i64;
+        let last = (self.high / size / step + 1e-9).floor() as i64;
+        let decimals = (-step.log10().floor()).max(0.0) as usize;
+        let text = |number: i64| crate::results::units::fixed(number as f64 * step, decimals);
+        (first..=last)
+            .map(|number| (number as f64 * step * size, text(number)))
+            .collect()
+    }
+
+    fn log_ticks(&self, most: usize) -> Vec<(f64, String)> {
+        let (first, last) = (
+            self.low.log10().floor() as i32,
+            self.high.log10().ceil() as i32,
+        );
+        let of = |parts: &[f64], every: i32| {
+            let mut ticks = Vec::new();
+            for power in (first..=last).filter(|power| power.rem_euclid(every) == 0) {
+                for part in parts {
+                    let value = part * 10_f64.powi(power);
+                    if (self.low * (1.0 - 1e-9)..=self.high * (1.0 + 1e-9)).contains(&value) {
+                        ticks.push((value, self.in_words(value)));
+                    }
+                }
+            }
+            ticks
+        };
+        let sets = [
+            of(&[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0], 1),
+            of(&[1.0, 2.0, 5.0], 1),
+            of(&[1.0, 3.0], 1),
+            of(&[1.0], 1),
+            of(&[1.0], 2),
+            of(&[1.0], 3),
+        ];
+        let fits = sets
+            .iter()
+            .find(|ticks| ticks.len() <= most && ticks.len() >= 2);
+        fits.cloned().unwrap_or_else(|| self.linear_ticks(most))
+    }
+
+    /// A value with its unit.
+    pub fn in_words(&self, value: f64) -> String {
+        match self.unit {
+            Unit::Nanoseconds => duration(value),
+            Unit::Percent => format!("{} %", plain(value)),
+            Unit::Number => plain(value),
+        }
+    }
+}
+
+/// Nanoseconds with three digits in the unit that fits, without zeros behind the point.
+pub fn duration(nanoseconds: f64) -> String {
+    let size = NANOSECONDS
+        .iter()
+        .rev()
+        .find(|(size, _)| nanoseconds.abs() >= 0.9995 * size);
+    let (size, unit) = size.unwrap_or(&NANOSECONDS[0]);
+    let value = nanoseconds / size;
+    let decimals = match value.abs() {
+        small if small < 9.995 => 2,
+        small if small < 99.95 => 1,
+        _ => 0,
+    };
+    format!(
+        "{} {unit}",
+        trimmed(&crate::results::units::fixed(value, decimals))
+    )
+}
+
+fn trimmed(text: &str) -> &str {
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        text
+    }
+}
+
+/// A number in as few digits as tell it, thousands and millions by their letters.
+pub fn plain(value: f64) -> String {
+    let letters = [(1e9, "G"), (1e6, "M"), (1e4, "k")];
+    for (size, letter) in letters {
+        if value.abs() >= size {
+            let size = if letter == "k" { 1e3 } else { size };
+            return format!("{}{letter}", trimmed(&format!("{:.3}", value / size)));
+        }
+    }
+    trimmed(&format!("{value:.4}")).to_owned()
+}
+
+/// 1, 2 or 5 times a power of ten, not below `least`.
+fn round_step(least: f64) -> f64 {
+    let power = 10_f64.powf(least.log10().floor());
+    let part = [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .find(|part| part * power >= least * (1.0 - 1e-9));
+    part.unwrap_or(10.0) * power
+}
+
+/// A range that has a width and is finite; of a logarithmic one, above zero.
+fn widened(low: f64, high: f64, kind: Kind) -> (f64, f64) {
+    let finite = |value: f64, other: f64| if value.is_finite() { value } else { other };
+    let (low, high) = (finite(low, 0.0), finite(high, 1.0));
+    let (low, high) = (low.min(high), low.max(high));
+    match kind {
+        Kind::Linear if high - low > high.abs().max(low.abs()) * 1e-9 && high > low => (low, high),
+        Kind::Linear => {
+            let beside = (low.abs() * 0.1).max(1.0);
+            (low - beside, high + beside)
+        }
+        Kind::Log => {
+            let low = if low > 0.0 {
+                low
+            } else {
+                1.0_f64.min(high.abs().max(1e-3) / 10.0)
+            };
+            let high = high.max(low);
+            // However narrow: one that was given must stay as it is.
+            if high / low > 1.0 + 1e-9 {
+                (low, high)
+            } else {
+                (low / 1.5, high * 1.5)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_and_inside() {
+        let axis = Axis::new("latency", (0.0, 10_000.0), Kind::Linear, Unit::Nanoseconds);
+        let texts: Vec<String> = axis.ticks(6).into_iter().map(|(_, text)| text).collect();
+        assert_eq!(texts, ["0", "2000", "4000", "6000", "8000", "10000"]);
+        assert_eq!(axis.title(), "latency (ns)");
+        let axis = Axis::new("latency", (900.0, 2.5e6), Kind::Log, Unit::Nanoseconds);
+        let texts: Vec<String> = axis.ticks(6).into_iter().map(|(_, text)| text).collect();
+        assert_eq!(texts, ["1 µs", "10 µs", "100 µs", "1 ms"]);
+        assert_eq!(axis.title(), "latency");
+        let axis = Axis::new("latency", (0.0, 43_210.0), Kind::Linear, Unit::Nanoseconds);
+        assert_eq!(axis.title(), "latency (µs)");
+        assert_eq!(axis.ticks(5)[1], (10_000.0, "10".to_owned()));
+    }
+
+    #[test]
+    fn no_range_is_empty_or_infinite() {
+        for kind in [Kind::Linear, Kind::Log] {
+            for range in [
+                (0.0, 0.0),
+                (5.0, 5.0),
+                (-3.0, -3.0),
+                (f64::NAN, f64::NAN),
+                (7.0, f64::INFINITY),
+                (0.0, 9.0),
+                (1e15, 1e15),
+                (1000.0, 1001.0),
+            ] {
+                let axis = Axis::new("x", range, kind, Unit::Nanoseconds);
+                assert!(
+                    axis.low < axis.high && axis.low.is_finite() && axis.high.is_finite(),
+                    "{axis:?}"
+                );
+                let ticks = axis.ticks(6);
+                assert!((1..=14).contains(&ticks.len()), "{axis:?}: {ticks:?}");
+                for (value, text) in ticks {
+                    assert!(
+                        (-1e-6..=1.0 + 1e-6).contains(&axis.share(value)),
+                        "{axis:?}: {value}"
+                    );
+                    assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_range_that_has_a_width_stays_as_it_is() {
+        for kind in [Kind::Linear, Kind::Log] {
+            let axis = Axis::new("x", (1000.0, 1100.0), kind, Unit::Nanoseconds);
+            assert_eq!((axis.low, axis.high), (1000.0, 1100.0));
+            assert!(axis.holds(1100.0) && !axis.holds(1101.0) && !axis.holds(999.0));
+        }
+    }
+
+    #[test]
+    fn numbers_in_words() {
+        let texts = [
+            0.0, 12.0, 999.0, 1000.0, 1500.0, 21_345.0, 999_960.0, 3.2e9, -40.0,
+        ]
+        .map(duration);
+        assert_eq!(
+            texts,
+            [
+                "0 ns", "12 ns", "999 ns", "1 µs", "1.5 µs", "21.3 µs", "1 ms", "3.2 s", "-40 ns"
+            ]
+        );
+        assert_eq!(
+            [8.0, 8192.0, 32_768.0, 1e6, 0.25].map(plain),
+            ["8", "8192", "32.768k", "1M", "0.25"]
+        );
+    }
+}

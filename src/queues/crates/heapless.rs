@@ -1,0 +1,114 @@
+//! The SPSC queue of heapless: indices modulo the number of slots, of which one stays free.
+//!
+//! Its capacity is part of its type, so it comes in a few only, each of them a type of its own. Both ends work on a
+//! view without the number, so that the loop is compiled once.
+
+use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
+
+use heapless::spsc::{Consumer, Producer, Queue as HeaplessQueue, QueueView};
+
+use crate::queues::element::Element;
+use crate::queues::interface::{Ends, Queue, QueueError, Receiver, Sender};
+use crate::queues::sync::Arc;
+
+/// The SPSC queue of heapless.
+#[derive(Debug)]
+pub struct Heapless;
+
+/// The memory of the queue, which both ends hold.
+struct Storage<T: 'static>(*mut QueueView<T>);
+
+// SAFETY: it is used to free the memory only, by whichever end goes last.
+unsafe impl<T: Send> Send for Storage<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for Storage<T> {}
+
+impl<T> Drop for Storage<T> {
+    fn drop(&mut self) {
+        // SAFETY: it was a box, and both ends, which borrow from it, are gone before their share of this one: they stand
+        // before it in their structures.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
+}
+
+/// The sending end.
+pub struct HeaplessSender<T: 'static> {
+    end: Producer<'static, T>,
+    _storage: Arc<Storage<T>>,
+}
+
+/// The receiving end.
+pub struct HeaplessReceiver<T: 'static> {
+    end: Consumer<'static, T>,
+    _storage: Arc<Storage<T>>,
+}
+
+impl<T: Element> Sender<T> for HeaplessSender<T> {
+    #[inline(always)]
+    fn enqueue(&mut self, element: T) -> bool {
+        self.end.enqueue(element).is_ok()
+    }
+}
+
+impl<T: Element> Receiver<T> for HeaplessReceiver<T> {
+    #[inline(always)]
+    fn dequeue(&mut self) -> Option<T> {
+        self.end.dequeue()
+    }
+}
+
+/// An empty queue with `SLOTS` slots, made where it is to stay: it can be larger than a stack.
+fn on_the_heap<T: Element, const SLOTS: usize>() -> Box<QueueView<T>> {
+    let layout = Layout::new::<HeaplessQueue<T, SLOTS>>();
+    // SAFETY: the layout is not empty, as there are two indices in it.
+    let memory = unsafe { alloc_zeroed(layout) }.cast::<HeaplessQueue<T, SLOTS>>();
+    if memory.is_null() {
+        handle_alloc_error(layout);
+    }
+    // SAFETY: allocated with the layout of the queue. It consists of two atomic indices and an array of slots that may be
+    // uninitialised, so zeros are a value of it: the one of `new`, with both indices 0.
+    let queue: Box<HeaplessQueue<T, SLOTS>> = unsafe { Box::from_raw(memory) };
+    assert!(queue.is_empty() && queue.capacity() + 1 == SLOTS);
+    queue
+}
+
+macro_rules! capacities {
+    ($asked:expr, $($capacity:literal)+) => {
+        match $asked {
+            $($capacity => on_the_heap::<T, { $capacity + 1 }>(),)+
+            asked => {
+                return Err(QueueError::Capacity {
+                    queue: "heapless",
+                    asked,
+                    allowed: "its capacity is fixed at compile time, here to 1, 2, 3, 7, 16, 64, 100, 256, 1000, 1024, 4096, 16384 and 65536",
+                });
+            }
+        }
+    };
+}
+
+impl<T: Element> Queue<T> for Heapless {
+    type Sender = HeaplessSender<T>;
+    type Receiver = HeaplessReceiver<T>;
+
+    const NAME: &'static str = "heapless";
+    const SOURCE: &'static str = "crate heapless 0.9, spsc::Queue";
+    const ENDS: Ends = Ends::Spsc;
+
+    fn with_capacity(capacity: usize) -> Result<(Self::Sender, Self::Receiver), QueueError> {
+        let queue = capacities!(capacity, 1 2 3 7 16 64 100 256 1000 1024 4096 16384 65536);
+        let queue = Box::into_raw(queue);
+        let storage = Arc::new(Storage(queue));
+        // SAFETY: valid until the storage is dropped, which both ends outlive by no moment; nobody else has a reference.
+        let (sender, receiver) = unsafe { &mut *queue }.split_const();
+        let sender = HeaplessSender {
+            end: sender,
+            _storage: storage.clone(),
+        };
+        let receiver = HeaplessReceiver {
+            end: receiver,
+            _storage: storage,
+        };
+        super::touched("heapless", capacity, (sender, receiver))
+    }
+}

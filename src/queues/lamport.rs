@@ -1,0 +1,106 @@
+//! Lamport's ring buffer: two indices, each written by one end and read by both, need no lock.
+//!
+//! Leslie Lamport: Specifying Concurrent Program Modules. ACM Transactions on Programming Languages and Systems 5 (2),
+//! 1983. The measure of all that came after: each operation reads the other end's index, so the line that holds it
+//! travels between the caches with almost every element. The indices stand alone on their cache lines.
+
+use crate::queues::element::Element;
+use crate::queues::interface::{Ends, Queue, QueueError, Receiver, Sender};
+use crate::queues::slots::{Slots, ValueSlot, check_capacity};
+use crate::queues::sync::{Alone, Arc, AtomicUsize, Ordering};
+
+/// Lamport's ring buffer.
+#[derive(Debug)]
+pub struct Lamport;
+
+#[derive(Debug)]
+struct Shared<T> {
+    slots: Slots<ValueSlot<T>>,
+    mask: usize,
+    capacity: usize,
+    /// How many elements were put in, wrapping. Written by the sender.
+    tail: Alone<AtomicUsize>,
+    /// How many were taken out, wrapping. Written by the receiver.
+    head: Alone<AtomicUsize>,
+}
+
+/// The sending end.
+#[derive(Debug)]
+pub struct LamportSender<T>(Arc<Shared<T>>);
+
+/// The receiving end.
+#[derive(Debug)]
+pub struct LamportReceiver<T>(Arc<Shared<T>>);
+
+impl<T: Element> Sender<T> for LamportSender<T> {
+    #[inline(always)]
+    fn enqueue(&mut self, element: T) -> bool {
+        let queue = &*self.0;
+        // Relaxed: only this thread writes it.
+        let tail = queue.tail.load(Ordering::Relaxed);
+        // Acquire: a slot that is free was read before it was given back.
+        let head = queue.head.load(Ordering::Acquire);
+        if tail.wrapping_sub(head) == queue.capacity {
+            return false;
+        }
+        // SAFETY: masked, so within the slots. Between tail and head plus capacity the slots are the sender's: the
+        // receiver reads none before the store below.
+        unsafe { queue.slots.at(tail & queue.mask).write(element) };
+        // Release: who sees the index sees the element.
+        queue.tail.store(tail.wrapping_add(1), Ordering::Release);
+        true
+    }
+}
+
+impl<T: Element> Receiver<T> for LamportReceiver<T> {
+    #[inline(always)]
+    fn dequeue(&mut self) -> Option<T> {
+        let queue = &*self.0;
+        // Relaxed: only this thread writes it.
+        let head = queue.head.load(Ordering::Relaxed);
+        // Acquire: the element was written before the index.
+        let tail = queue.tail.load(Ordering::Acquire);
+        if head == tail {
+            return None;
+        }
+        // SAFETY: masked, so within the slots. Between head and tail the slots are written and are the receiver's: the
+        // sender writes none before the store below.
+        let element = unsafe { queue.slots.at(head & queue.mask).read() };
+        // Release: the slot is given back after it was read.
+        queue.head.store(head.wrapping_add(1), Ordering::Release);
+        Some(element)
+    }
+}
+
+impl Lamport {
+    /// An empty queue whose indices start where they are told to.
+    pub(crate) fn starting_at<T: Element>(
+        capacity: usize,
+        start: usize,
+    ) -> Result<(LamportSender<T>, LamportReceiver<T>), QueueError> {
+        let capacity = check_capacity("lamport", capacity)?;
+        let slots = Slots::new(capacity.next_power_of_two(), ValueSlot::new);
+        let shared = Arc::new(Shared {
+            mask: slots.count() - 1,
+            slots,
+            capacity,
+            tail: Alone(AtomicUsize::new(start)),
+            head: Alone(AtomicUsize::new(start)),
+        });
+        Ok((LamportSender(shared.clone()), LamportReceiver(shared)))
+    }
+}
+
+impl<T: Element> Queue<T> for Lamport {
+    type Sender = LamportSender<T>;
+    type Receiver = LamportReceiver<T>;
+
+    const NAME: &'static str = "lamport";
+    const SOURCE: &'static str =
+        "Lamport: Specifying Concurrent Program Modules. TOPLAS 5 (2), 1983";
+    const ENDS: Ends = Ends::Spsc;
+
+    fn with_capacity(capacity: usize) -> Result<(Self::Sender, Self::Receiver), QueueError> {
+        Self::starting_at(capacity, 0)
+    }
+}

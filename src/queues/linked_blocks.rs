@@ -1,0 +1,263 @@
+//! A list of blocks: the sender fills a block and links the next one to it, the receiver returns what it has emptied.
+//!
+//! Marco Aldinucci, Marco Danelutto, Peter Kilpatrick, Massimiliano Meneghin, Massimo Torquati: An Efficient Unbounded
+//! Lock-Free Queue for Multi-core Systems. Euro-Par 2012. Blocks go round through a pool, so those in use are few and stay in
+//! the cache, however large the queue may become. There the queue has no bound and the pool falls back on the allocator;
+//! here all blocks are made in advance, because an allocation would be measured as an enqueue, and the elements taken out are
+//! counted, so that the capacity is exact.
+
+use crate::queues::element::Element;
+use crate::queues::interface::{Ends, Queue, QueueError, Receiver, Sender};
+use crate::queues::slots::{Slots, ValueSlot, check_capacity};
+use crate::queues::sync::{Alone, Arc, AtomicUsize, Ordering};
+
+/// The largest block, in elements; in a small queue a block is half of it.
+const BLOCK: usize = 64;
+/// The link of the last block.
+const NONE: usize = usize::MAX;
+
+/// A list of blocks.
+#[derive(Debug)]
+pub struct LinkedBlocks;
+
+#[derive(Debug)]
+struct Header {
+    /// How many elements were put into this block. Written by the sender.
+    filled: AtomicUsize,
+    /// The number of the block behind this one, or [`NONE`]. Written by the sender.
+    next: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Shared<T> {
+    /// Of all blocks, one behind the other.
+    slots: Slots<ValueSlot<T>>,
+    headers: Slots<Alone<Header>>,
+    block: usize,
+    capacity: usize,
+    /// The numbers of the blocks that can be used again, a ring with room for all.
+    pool: Slots<AtomicUsize>,
+    /// How many numbers were ever put into the pool. Written by the receiver.
+    returned: Alone<AtomicUsize>,
+    /// How many elements were taken out, wrapping. Written by the receiver.
+    taken: Alone<AtomicUsize>,
+}
+
+impl<T> Shared<T> {
+    #[inline(always)]
+    fn header(&self, block: usize) -> &Header {
+        // SAFETY: the ends and the pool hold numbers of blocks only, and there is a header for each.
+        unsafe { self.headers.at(block) }
+    }
+
+    #[inline(always)]
+    fn slot(&self, block: usize, index: usize) -> &ValueSlot<T> {
+        debug_assert!(index < self.block);
+        // SAFETY: a number of a block, and an index within it, as the ends keep it.
+        unsafe { self.slots.at(block * self.block + index) }
+    }
+}
+
+/// The sending end.
+#[derive(Debug)]
+pub struct LinkedBlocksSender<T> {
+    queue: Arc<Shared<T>>,
+    /// The block being filled.
+    block: usize,
+    /// How many elements are in it.
+    filled: usize,
+    /// How many elements were put in, wrapping.
+    put: usize,
+    /// What `taken` was when last looked at.
+    taken: usize,
+    /// Where in the pool the next number is read; less than the number of blocks.
+    pool_place: usize,
+    /// How many numbers were read from the pool.
+    reused: usize,
+}
+
+/// The receiving end.
+#[derive(Debug)]
+pub struct LinkedBlocksReceiver<T> {
+    queue: Arc<Shared<T>>,
+    /// The block being emptied.
+    block: usize,
+    /// How many elements were taken from it.
+    emptied: usize,
+    /// What its `filled` was when last looked at.
+    filled: usize,
+    /// How many elements were taken out, wrapping.
+    taken: usize,
+    /// Where in the pool the next number is written; less than the number of blocks.
+    pool_place: usize,
+    /// How many numbers were written to the pool.
+    returned: usize,
+}
+
+impl<T> LinkedBlocksSender<T> {
+    /// Links an empty block to the full one. There always is one: the elements that are in, fewer than the capacity, and
+    /// the last one taken out touch at most all blocks but one.
+    #[inline(never)]
+    fn link(&mut self) -> bool {
+        let queue = &*self.queue;
+        // Acquire: the number was written, and the block left, before it was counted.
+        if queue.returned.load(Ordering::Acquire) == self.reused {
+            debug_assert!(false, "no block is left below the capacity");
+            return false;
+        }
+        // SAFETY: kept below the number of blocks.
+        let block = unsafe { queue.pool.at(self.pool_place) }.load(Ordering::Relaxed);
+        self.reused += 1;
+        self.pool_place += 1;
+        if self.pool_place == queue.pool.count() {
+            self.pool_place = 0;
+        }
+        let header = queue.header(block);
+        // Relaxed: the link publishes them.
+        header.filled.store(0, Ordering::Relaxed);
+        header.next.store(NONE, Ordering::Relaxed);
+        // Release: who sees the link sees the header as it is now.
+        (queue.header(self.block).next).store(block, Ordering::Release);
+        self.block = block;
+        self.filled = 0;
+        true
+    }
+}
+
+impl<T: Element> Sender<T> for LinkedBlocksSender<T> {
+    #[inline(always)]
+    fn enqueue(&mut self, element: T) -> bool {
+        if self.put.wrapping_sub(self.taken) == self.queue.capacity {
+            // Acquire: the blocks returned by then are in the pool.
+            self.taken = self.queue.taken.load(Ordering::Acquire);
+            if self.put.wrapping_sub(self.taken) == self.queue.capacity {
+                return false;
+            }
+        }
+        if self.filled == self.queue.block && !self.link() {
+            return false;
+        }
+        // SAFETY: what is not counted in the block's header the receiver does not touch.
+        unsafe { self.queue.slot(self.block, self.filled).write(element) };
+        self.filled += 1;
+        self.put = self.put.wrapping_add(1);
+        // Release: who sees the count sees the element.
+        (self.queue.header(self.block).filled).store(self.filled, Ordering::Release);
+        true
+    }
+}
+
+impl<T> LinkedBlocksReceiver<T> {
+    /// Finds out whether there is more: in this block, or in one behind it.
+    #[inline(always)]
+    fn look(&mut self) -> bool {
+        let queue = &*self.queue;
+        if self.emptied == queue.block {
+            // Acquire: the header of the block behind was made ready before.
+            let next = queue.header(self.block).next.load(Ordering::Acquire);
+            if next == NONE {
+                return false;
+            }
+            self.give_back();
+            self.block = next;
+            self.emptied = 0;
+        }
+        // Acquire: the elements were written before they were counted.
+        self.filled = self.queue.header(self.block).filled.load(Ordering::Acquire);
+        self.filled != self.emptied
+    }
+
+    fn give_back(&mut self) {
+        let queue = &*self.queue;
+        // SAFETY: kept below the number of blocks.
+        let place = unsafe { queue.pool.at(self.pool_place) };
+        // Relaxed: the count publishes it. What stood there was read long ago: there is room for all numbers.
+        place.store(self.block, Ordering::Relaxed);
+        self.pool_place += 1;
+        if self.pool_place == queue.pool.count() {
+            self.pool_place = 0;
+        }
+        self.returned += 1;
+        // Release: who sees the count sees the number, and comes after all reading in that block.
+        queue.returned.store(self.returned, Ordering::Release);
+    }
+}
+
+impl<T: Element> Receiver<T> for LinkedBlocksReceiver<T> {
+    #[inline(always)]
+    fn dequeue(&mut self) -> Option<T> {
+        if self.emptied == self.filled && !self.look() {
+            return None;
+        }
+        // SAFETY: counted, so written, and the sender does not touch it before the block is given back.
+        let element = unsafe { self.queue.slot(self.block, self.emptied).read() };
+        self.emptied += 1;
+        self.taken = self.taken.wrapping_add(1);
+        // Release: who sees the count sees the blocks returned.
+        self.queue.taken.store(self.taken, Ordering::Release);
+        Some(element)
+    }
+}
+
+impl LinkedBlocks {
+    /// An empty queue that has seen so many elements.
+    pub(crate) fn starting_at<T: Element>(
+        capacity: usize,
+        start: usize,
+    ) -> Result<(LinkedBlocksSender<T>, LinkedBlocksReceiver<T>), QueueError> {
+        let capacity = check_capacity("linked-blocks", capacity)?;
+        let block = (capacity / 2).clamp(1, BLOCK);
+        let blocks = capacity.div_ceil(block) + 1;
+        // The first block is in use, all others are in the pool.
+        let mut number = 0;
+        let queue = Arc::new(Shared {
+            slots: Slots::new(blocks * block, ValueSlot::new),
+            headers: Slots::new(blocks, || {
+                Alone(Header {
+                    filled: AtomicUsize::new(0),
+                    next: AtomicUsize::new(NONE),
+                })
+            }),
+            block,
+            capacity,
+            pool: Slots::new(blocks, || {
+                number += 1;
+                AtomicUsize::new(number)
+            }),
+            returned: Alone(AtomicUsize::new(blocks - 1)),
+            taken: Alone(AtomicUsize::new(start)),
+        });
+        let sender = LinkedBlocksSender {
+            queue: queue.clone(),
+            block: 0,
+            filled: 0,
+            put: start,
+            taken: start,
+            pool_place: 0,
+            reused: 0,
+        };
+        let receiver = LinkedBlocksReceiver {
+            queue,
+            block: 0,
+            emptied: 0,
+            filled: 0,
+            taken: start,
+            pool_place: blocks - 1,
+            returned: blocks - 1,
+        };
+        Ok((sender, receiver))
+    }
+}
+
+impl<T: Element> Queue<T> for LinkedBlocks {
+    type Sender = LinkedBlocksSender<T>;
+    type Receiver = LinkedBlocksReceiver<T>;
+
+    const NAME: &'static str = "linked-blocks";
+    const SOURCE: &'static str = "Aldinucci, Danelutto, Kilpatrick, Meneghin, Torquati: An Efficient Unbounded Lock-Free Queue for Multi-core Systems. Euro-Par 2012";
+    const ENDS: Ends = Ends::Spsc;
+
+    fn with_capacity(capacity: usize) -> Result<(Self::Sender, Self::Receiver), QueueError> {
+        Self::starting_at(capacity, 0)
+    }
+}

@@ -1,0 +1,127 @@
+//! Which queues there are. A new one is a file in [`queues`] and a line here.
+//!
+//! A name is turned into a type by [`visit`], as [`crate::time::AnyClock::visit`] does it for clocks: what the visitor does
+//! is compiled for each queue on its own.
+//!
+//! ```
+//! use hcabench::queues::element::Words;
+//! use hcabench::queues::interface::{Queue, QueueError, Receiver, Sender};
+//! use hcabench::queues::registry::{self, AllPayloads, QueueUser};
+//!
+//! /// Whether a queue of this capacity can be had for elements of 8 bytes.
+//! struct Tried(usize);
+//!
+//! impl QueueUser for Tried {
+//!     type Output = Result<(), QueueError>;
+//!
+//!     fn with<Q: AllPayloads>(self) -> Self::Output {
+//!         let (mut sender, mut receiver) = <Q as Queue<Words<1>>>::with_capacity(self.0)?;
+//!         let element = Words::from_words([7]);
+//!         assert!(sender.enqueue(element));
+//!         sender.flush();
+//!         assert_eq!(receiver.dequeue(), Some(element));
+//!         Ok(())
+//!     }
+//! }
+//!
+//! assert_eq!(registry::visit("lamport", Tried(100)), Some(Ok(())));
+//! assert!(registry::visit("lamport", Tried(0)).unwrap().is_err());
+//! assert_eq!(registry::visit("there is no such queue", Tried(100)), None);
+//! ```
+
+use super::element::Words;
+use super::interface::{Ends, Queue};
+
+#[cfg(feature = "competitors")]
+use super::crates;
+
+/// A queue for each size of payload: 8, 64 and 256 bytes.
+pub trait AllPayloads: Queue<Words<1>> + Queue<Words<8>> + Queue<Words<32>> {}
+
+impl<Q> AllPayloads for Q where Q: Queue<Words<1>> + Queue<Words<8>> + Queue<Words<32>> {}
+
+/// Something to be done with a queue that was chosen by name; the way from a name to a type.
+pub trait QueueUser {
+    /// What comes of it.
+    type Output;
+    /// Called with the queue.
+    fn with<Q: AllPayloads>(self) -> Self::Output;
+}
+
+/// Who wrote a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// This project, after the source named or its own idea.
+    Here,
+    /// Others: the queue is used as it is.
+    Crate,
+}
+
+/// What there is to know of a queue without making one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct Entry {
+    /// The name on the command line and in results.
+    pub name: &'static str,
+    /// Where the idea is from: a paper, or the crate with its version.
+    pub source: &'static str,
+    /// How many threads each end could have.
+    pub ends: Ends,
+    /// Who wrote it.
+    pub origin: Origin,
+}
+
+impl Entry {
+    const fn of<Q: AllPayloads>(origin: Origin) -> Self {
+        Entry {
+            name: <Q as Queue<Words<1>>>::NAME,
+            source: <Q as Queue<Words<1>>>::SOURCE,
+            ends: <Q as Queue<Words<1>>>::ENDS,
+            origin,
+        }
+    }
+}
+
+macro_rules! registry {
+    ($($(#[$condition:meta])? $origin:ident $queue:ty;)+) => {
+        const ENTRIES: &[Entry] = &[$($(#[$condition])? Entry::of::<$queue>(Origin::$origin),)+];
+
+        /// Hands the queue of this name to `user` as a type; `None` when there is none of this name.
+        pub fn visit<U: QueueUser>(name: &str, user: U) -> Option<U::Output> {
+            $($(#[$condition])?
+            if name == <$queue as Queue<Words<1>>>::NAME {
+                return Some(user.with::<$queue>());
+            })+
+            None
+        }
+    };
+}
+
+registry! {
+    Here super::Baton;
+    Here super::Lamport;
+    Here super::FastForward;
+    Here super::McRingBuffer;
+    Here super::BQueue;
+    Here super::EQueue;
+    Here super::Ffq;
+    Here super::LinkedBlocks;
+    #[cfg(feature = "competitors")] Crate crates::Rtrb;
+    #[cfg(feature = "competitors")] Crate crates::Ringbuf;
+    #[cfg(feature = "competitors")] Crate crates::Heapless;
+    #[cfg(feature = "competitors")] Crate crates::CrossbeamArrayQueue;
+    #[cfg(feature = "competitors")] Crate crates::Thingbuf;
+    #[cfg(feature = "competitors")] Crate crates::SyncChannel;
+    #[cfg(feature = "competitors")] Crate crates::Flume;
+    #[cfg(feature = "competitors")] Crate crates::Kanal;
+}
+
+/// All queues, in the order of a listing: our own, those of papers, those of crates.
+pub const fn entries() -> &'static [Entry] {
+    ENTRIES
+}
+
+/// The names of all queues, in the same order.
+pub fn names() -> impl ExactSizeIterator<Item = &'static str> {
+    ENTRIES.iter().map(|entry| entry.name)
+}

@@ -1,0 +1,354 @@
+//! The event channel and the thread that reads it.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout};
+use nix::sys::eventfd::EventFd;
+use rdma_sys as sys;
+
+use super::{CmError, Id};
+use crate::host::interrupt;
+use crate::rdma::verbs::AddressVector;
+
+/// The events of the connection manager.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventKind {
+    /// The address has a device.
+    AddressResolved,
+    /// It has none.
+    AddressError,
+    /// The way to it is known.
+    RouteResolved,
+    /// It is not.
+    RouteError,
+    /// Somebody wants to connect to a listening id.
+    ConnectRequest,
+    /// Connecting failed.
+    ConnectError,
+    /// Nobody answered.
+    Unreachable,
+    /// The peer does not want to.
+    Rejected,
+    /// Connected, or for UD: the peer's address is known.
+    Established,
+    /// The peer has gone.
+    Disconnected,
+    /// The device has gone.
+    DeviceRemoval,
+    /// The path has changed under the connection.
+    AddressChange,
+    /// The time in which old packets could arrive has passed.
+    TimeWaitExit,
+    /// Any other.
+    Other(u32),
+}
+
+impl EventKind {
+    fn from_raw(raw: sys::rdma_cm_event_type::Type) -> Self {
+        use sys::rdma_cm_event_type as of;
+        match raw {
+            of::RDMA_CM_EVENT_ADDR_RESOLVED => EventKind::AddressResolved,
+            of::RDMA_CM_EVENT_ADDR_ERROR => EventKind::AddressError,
+            of::RDMA_CM_EVENT_ROUTE_RESOLVED => EventKind::RouteResolved,
+            of::RDMA_CM_EVENT_ROUTE_ERROR => EventKind::RouteError,
+            of::RDMA_CM_EVENT_CONNECT_REQUEST => EventKind::ConnectRequest,
+            of::RDMA_CM_EVENT_CONNECT_ERROR => EventKind::ConnectError,
+            of::RDMA_CM_EVENT_UNREACHABLE => EventKind::Unreachable,
+            of::RDMA_CM_EVENT_REJECTED => EventKind::Rejected,
+            of::RDMA_CM_EVENT_ESTABLISHED => EventKind::Established,
+            of::RDMA_CM_EVENT_DISCONNECTED => EventKind::Disconnected,
+            of::RDMA_CM_EVENT_DEVICE_REMOVAL => EventKind::DeviceRemoval,
+            of::RDMA_CM_EVENT_ADDR_CHANGE => EventKind::AddressChange,
+            of::RDMA_CM_EVENT_TIMEWAIT_EXIT => EventKind::TimeWaitExit,
+            other => EventKind::Other(other),
+        }
+    }
+
+    /// Whether an established connection can carry no more messages after this.
+    pub fn ends_connection(self) -> bool {
+        matches!(
+            self,
+            EventKind::Disconnected
+                | EventKind::DeviceRemoval
+                | EventKind::ConnectError
+                | EventKind::Unreachable
+                | EventKind::Rejected
+        )
+    }
+}
+
+/// An event, copied and acknowledged.
+#[derive(Debug, Clone, Copy)]
+pub struct Event {
+    /// What happened.
+    pub kind: EventKind,
+    /// An errno or a reason, depending on the kind.
+    pub status: i32,
+    /// Where the peer is, for an established UD pair.
+    pub address: Option<AddressVector>,
+    /// The id that the event belongs to (for a request: the listening one).
+    owner: usize,
+    /// The id that a request brings with it.
+    request: Option<usize>,
+}
+
+/// How often a waiting thread looks whether it is to stop.
+const LOOK: Duration = Duration::from_millis(100);
+
+#[derive(Debug, Default)]
+struct Shared {
+    events: Mutex<VecDeque<Event>>,
+    arrived: Condvar,
+}
+
+impl Shared {
+    fn events(&self) -> MutexGuard<'_, VecDeque<Event>> {
+        // The queue is consistent after every statement, so a panic elsewhere does not spoil it.
+        self.events
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+/// A pointer that may cross to the reading thread.
+struct Channel(NonNull<sys::rdma_event_channel>);
+
+// SAFETY: librdmacm may be called from any thread; the channel outlives the thread, which is joined first.
+unsafe impl Send for Channel {}
+
+/// Where connection manager ids report, with the thread that listens.
+#[derive(Debug)]
+pub struct EventChannel {
+    reader: Option<JoinHandle<()>>,
+    stop: Arc<EventFd>,
+    shared: Arc<Shared>,
+    raw: NonNull<sys::rdma_event_channel>,
+}
+
+// SAFETY: librdmacm may be called from any thread.
+unsafe impl Send for EventChannel {}
+// SAFETY: as above.
+unsafe impl Sync for EventChannel {}
+
+impl EventChannel {
+    /// Creates a channel and starts its thread.
+    ///
+    /// # Errors
+    /// When the kernel's connection manager cannot be reached.
+    pub fn create() -> Result<Arc<Self>, CmError> {
+        // SAFETY: no preconditions.
+        let raw = NonNull::new(unsafe { sys::rdma_create_event_channel() })
+            .ok_or_else(|| CmError::last("rdma_create_event_channel", "/dev/infiniband/rdma_cm"))?;
+        // SAFETY: the channel was just created and its descriptor is open as long as it is.
+        let descriptor = unsafe { BorrowedFd::borrow_raw((*raw.as_ptr()).fd) };
+        let set = fcntl(
+            descriptor,
+            FcntlArg::F_SETFL(OFlag::O_RDWR | OFlag::O_NONBLOCK),
+        );
+        let mut channel = EventChannel {
+            reader: None,
+            stop: Arc::new(EventFd::new().map_err(|errno| CmError::Call {
+                operation: "eventfd",
+                object: "event channel".to_owned(),
+                source: errno.into(),
+                advice: "",
+            })?),
+            shared: Arc::default(),
+            raw,
+        };
+        set.map_err(|errno| CmError::Call {
+            operation: "fcntl(O_NONBLOCK)",
+            object: "event channel".to_owned(),
+            source: errno.into(),
+            advice: "",
+        })?;
+        let (stop, shared, pointer) = (
+            Arc::clone(&channel.stop),
+            Arc::clone(&channel.shared),
+            Channel(raw),
+        );
+        let reader = std::thread::Builder::new()
+            .name("hcabench-cm".to_owned())
+            .spawn(move || read_events(pointer, &stop, &shared))
+            .map_err(|source| CmError::Call {
+                operation: "pthread_create",
+                object: "connection manager thread".to_owned(),
+                source,
+                advice: "",
+            })?;
+        channel.reader = Some(reader);
+        Ok(Arc::new(channel))
+    }
+
+    pub(super) fn as_ptr(&self) -> *mut sys::rdma_event_channel {
+        self.raw.as_ptr()
+    }
+
+    /// Waits for an event of `id`. One that ends the attempt is an error.
+    pub(super) fn expect(
+        &self,
+        id: &Id,
+        wanted: EventKind,
+        step: &'static str,
+        limit: Duration,
+    ) -> Result<Event, CmError> {
+        let deadline = Instant::now() + limit;
+        let mut events = self.shared.events();
+        loop {
+            let place = events.iter().position(|event| event.owner == id.key());
+            if let Some(event) = place.and_then(|place| events.remove(place)) {
+                if event.kind == wanted {
+                    return Ok(event);
+                }
+                return Err(CmError::Event {
+                    step,
+                    object: id.describe(),
+                    event: event.kind,
+                    status: event.status,
+                    advice: advice_for(event.kind),
+                });
+            }
+            let Some(left) = deadline.checked_duration_since(Instant::now()) else {
+                return Err(CmError::TimedOut {
+                    step,
+                    object: id.describe(),
+                    limit,
+                });
+            };
+            if interrupt::requested().is_some() {
+                return Err(CmError::Interrupted { step });
+            }
+            events = self
+                .shared
+                .arrived
+                .wait_timeout(events, left.min(LOOK))
+                .unwrap_or_else(|poisoned| poisoned.into_inner())
+                .0;
+        }
+    }
+
+    /// The first event of a kind that came for `id` and that nobody expected. Never blocks.
+    pub(super) fn find(&self, id: &Id, is_wanted: impl Fn(EventKind) -> bool) -> Option<Event> {
+        self.shared
+            .events()
+            .iter()
+            .find(|event| event.owner == id.key() && is_wanted(event.kind))
+            .copied()
+    }
+
+    /// Drops what is left of `id`'s events, so that a later id at the same place in memory does not get them.
+    pub(super) fn forget(&self, key: usize) {
+        let mut events = self.shared.events();
+        let (of_id, rest): (VecDeque<_>, VecDeque<_>) =
+            events.drain(..).partition(|event| event.owner == key);
+        *events = rest;
+        drop(events);
+        destroy_requests(of_id);
+    }
+}
+
+impl Event {
+    /// The id that a connection request brought, as a handle of its own.
+    pub(super) fn into_request(self, channel: &Arc<EventChannel>) -> Option<Id> {
+        let raw = NonNull::new(self.request? as *mut sys::rdma_cm_id)?;
+        // SAFETY: the id came with the event, which is consumed here, so it has no other owner.
+        Some(unsafe { Id::from_raw(raw, channel) })
+    }
+}
+
+fn destroy_requests(events: impl IntoIterator<Item = Event>) {
+    for request in events.into_iter().filter_map(|event| event.request) {
+        // SAFETY: the id came with a request that nobody has taken, and the event was acknowledged.
+        unsafe { sys::rdma_destroy_id(request as *mut sys::rdma_cm_id) };
+    }
+}
+
+impl Drop for EventChannel {
+    fn drop(&mut self) {
+        if self.stop.write(1).is_ok()
+            && let Some(reader) = self.reader.take()
+        {
+            let _ = reader.join();
+        }
+        destroy_requests(std::mem::take(&mut *self.shared.events()));
+        // SAFETY: created here; all ids hold the channel by Arc, so none is left, and the thread has ended.
+        unsafe { sys::rdma_destroy_event_channel(self.as_ptr()) };
+    }
+}
+
+fn read_events(channel: Channel, stop: &EventFd, shared: &Shared) {
+    // SAFETY: the channel outlives this thread, and so does its descriptor.
+    let descriptor = unsafe { BorrowedFd::borrow_raw((*channel.0.as_ptr()).fd) };
+    // SAFETY: the eventfd is held by the thread's closure.
+    let stop = unsafe { BorrowedFd::borrow_raw(stop.as_raw_fd()) };
+    loop {
+        let mut waiting = [
+            PollFd::new(descriptor, PollFlags::POLLIN),
+            PollFd::new(stop, PollFlags::POLLIN),
+        ];
+        match nix::poll::poll(&mut waiting, PollTimeout::NONE) {
+            Err(nix::errno::Errno::EINTR) => continue,
+            Err(_) => return,
+            Ok(_) => {}
+        }
+        if waiting[1].any().unwrap_or(true) {
+            return;
+        }
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the channel exists and `raw` is writable. The descriptor does not block: destroying an id can take
+        // away the event that made it readable.
+        if unsafe { sys::rdma_get_cm_event(channel.0.as_ptr(), &mut raw) } != 0 {
+            // Whatever is wrong must not turn this thread into a spinning one beside a measurement.
+            std::thread::sleep(Duration::from_millis(10));
+            continue;
+        }
+        // Kept before it is acknowledged: destroying an id waits for the acknowledgements, and then forgets its events.
+        // SAFETY: the event is valid until it is acknowledged, which happens once, after copying.
+        unsafe {
+            shared.events().push_back(copy(&*raw));
+            sys::rdma_ack_cm_event(raw);
+        }
+        shared.arrived.notify_all();
+    }
+}
+
+fn copy(raw: &sys::rdma_cm_event) -> Event {
+    let kind = EventKind::from_raw(raw.event);
+    let is_request = kind == EventKind::ConnectRequest;
+    // SAFETY: an event has a valid id, and the id knows its port space.
+    let is_datagram = unsafe { (*raw.id).ps } == sys::rdma_port_space::RDMA_PS_UDP;
+    let address = (kind == EventKind::Established && is_datagram).then(|| {
+        // SAFETY: for the UDP port space `ud` is the member of the union that is set.
+        let parameters = unsafe { raw.param.ud };
+        AddressVector {
+            attributes: parameters.ah_attr,
+            queue_pair_number: parameters.qp_num,
+            queue_key: parameters.qkey,
+        }
+    });
+    Event {
+        kind,
+        status: raw.status,
+        address,
+        owner: if is_request { raw.listen_id } else { raw.id } as usize,
+        request: is_request.then_some(raw.id as usize),
+    }
+}
+
+fn advice_for(kind: EventKind) -> &'static str {
+    match kind {
+        EventKind::AddressError => ": the address is not reachable by an RDMA device of this host",
+        EventKind::RouteError | EventKind::Unreachable => {
+            ": check that the two ports reach each other (cable, subnet manager, and for addresses of one host the \
+             policy routing that the README shows)"
+        }
+        EventKind::DeviceRemoval => ": the device has gone",
+        _ => "",
+    }
+}

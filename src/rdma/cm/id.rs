@@ -1,0 +1,339 @@
+//! Connection manager ids.
+
+use std::net::{IpAddr, SocketAddr};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::sys::socket::{SockaddrLike, SockaddrStorage};
+use rdma_sys as sys;
+
+use super::{CmError, Event, EventChannel, UcRoute};
+use crate::rdma::verbs::{Context, ProtectionDomain, QueuePair, QueuePairAttributes};
+
+/// The service type of an id, and how one for UC is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IdService {
+    /// RC.
+    ReliableConnection,
+    /// UC, by this route.
+    UnreliableConnection(UcRoute),
+    /// UD.
+    UnreliableDatagram,
+}
+
+/// An id: one end of a connection in the making, and after.
+#[derive(Debug)]
+pub struct Id {
+    raw: NonNull<sys::rdma_cm_id>,
+    channel: Arc<EventChannel>,
+}
+
+// SAFETY: librdmacm may be called from any thread.
+unsafe impl Send for Id {}
+// SAFETY: as above.
+unsafe impl Sync for Id {}
+
+/// `RDMA_OPTION_ID` and `RDMA_OPTION_ID_ACK_TIMEOUT` of rdma/rdma_cma.h, which the bindings leave out.
+const OPTION_LEVEL_ID: i32 = 0;
+const OPTION_ACK_TIMEOUT: i32 = 3;
+
+/// Time until an unacknowledged packet is sent again: 4.096 us times two to this power, 134 ms. The kernel's own choice
+/// for RoCE is seconds, which makes a lost packet look like a broken connection.
+const ACK_TIMEOUT_EXPONENT: u8 = 15;
+/// Repetitions of a packet without an answer before the connection is given up. The field has 3 bits, but its largest
+/// value, 7, means without end to Linux's rxe.
+const RETRIES: u8 = 6;
+/// Repetitions when the receiver has no request posted; 7 would mean without end.
+const RECEIVER_NOT_READY_RETRIES: u8 = 6;
+
+impl Id {
+    /// Takes over an id that reports to `channel`.
+    ///
+    /// # Safety
+    /// Nobody else may destroy `raw`, and it must belong to `channel`.
+    pub(super) unsafe fn from_raw(
+        raw: NonNull<sys::rdma_cm_id>,
+        channel: &Arc<EventChannel>,
+    ) -> Self {
+        Id {
+            raw,
+            channel: Arc::clone(channel),
+        }
+    }
+
+    /// Creates an id. One for UC is bound to the local address already.
+    pub(super) fn create(
+        channel: &Arc<EventChannel>,
+        service: IdService,
+        address: IpAddr,
+    ) -> Result<Self, CmError> {
+        // rdma_create_id derives the service type from the port space.
+        let port_space = match service {
+            IdService::ReliableConnection => sys::rdma_port_space::RDMA_PS_TCP,
+            IdService::UnreliableConnection(route) => return route.bound_id(channel, address),
+            IdService::UnreliableDatagram => sys::rdma_port_space::RDMA_PS_UDP,
+        };
+        let mut raw = std::ptr::null_mut();
+        // SAFETY: the channel exists and is held by the id; `raw` is writable.
+        let code = unsafe {
+            sys::rdma_create_id(channel.as_ptr(), &mut raw, std::ptr::null_mut(), port_space)
+        };
+        match NonNull::new(raw) {
+            // SAFETY: just created.
+            Some(raw) if code == 0 => Ok(unsafe { Id::from_raw(raw, channel) }),
+            _ => Err(CmError::last("rdma_create_id", format!("{service:?}"))),
+        }
+    }
+
+    /// Creates an id that is bound to a local address; the kernel chooses the port number.
+    pub(super) fn bound(
+        channel: &Arc<EventChannel>,
+        service: IdService,
+        address: IpAddr,
+    ) -> Result<Self, CmError> {
+        let id = Id::create(channel, service, address)?;
+        if !matches!(service, IdService::UnreliableConnection(_)) {
+            id.bind(address)?;
+        }
+        Ok(id)
+    }
+
+    pub(super) fn as_ptr(&self) -> *mut sys::rdma_cm_id {
+        self.raw.as_ptr()
+    }
+
+    pub(super) fn channel(&self) -> &Arc<EventChannel> {
+        &self.channel
+    }
+
+    pub(super) fn key(&self) -> usize {
+        self.raw.as_ptr() as usize
+    }
+
+    pub(super) fn describe(&self) -> String {
+        match self.device_and_port() {
+            Some((device, port)) => format!("{device} port {port}"),
+            None => "no device yet".to_owned(),
+        }
+    }
+
+    /// Waits for an event of this id.
+    pub(super) fn expect(
+        &self,
+        wanted: super::EventKind,
+        step: &'static str,
+        limit: Duration,
+    ) -> Result<Event, CmError> {
+        self.channel.expect(self, wanted, step, limit)
+    }
+
+    fn verbs(&self) -> Option<NonNull<sys::ibv_context>> {
+        // SAFETY: the id exists.
+        NonNull::new(unsafe { self.raw.as_ref().verbs })
+    }
+
+    /// The device and the port that the connection manager chose for it.
+    pub fn device_and_port(&self) -> Option<(String, u8)> {
+        let verbs = self.verbs()?;
+        // SAFETY: the context of an id is open and its device has a name.
+        let name =
+            unsafe { std::ffi::CStr::from_ptr(sys::ibv_get_device_name(verbs.as_ref().device)) };
+        // SAFETY: the id exists.
+        Some((name.to_string_lossy().into_owned(), unsafe {
+            self.raw.as_ref().port_num
+        }))
+    }
+
+    /// Checks that the connection manager chose the device and port that were asked for.
+    pub(super) fn check_device(
+        &self,
+        address: IpAddr,
+        device: &str,
+        port: u8,
+    ) -> Result<(), CmError> {
+        match self.device_and_port() {
+            Some((found, number)) if found == device && number == port => Ok(()),
+            found => Err(CmError::WrongDevice {
+                address: address.to_string(),
+                wanted: format!("{device} port {port}"),
+                found: found.map_or("no device".to_owned(), |(device, port)| {
+                    format!("{device} port {port}")
+                }),
+            }),
+        }
+    }
+
+    /// The device's context, which the id keeps open.
+    pub(super) fn context(self: &Arc<Self>) -> Result<Arc<Context>, CmError> {
+        let verbs = self.verbs().ok_or_else(|| CmError::WrongDevice {
+            address: "the id".to_owned(),
+            wanted: "an RDMA device".to_owned(),
+            found: "no device".to_owned(),
+        })?;
+        // SAFETY: librdmacm keeps the context open as long as the id exists.
+        Ok(Arc::new(unsafe {
+            Context::borrowed(verbs, Arc::clone(self) as _)
+        }))
+    }
+
+    /// The port number that it is bound to.
+    pub(super) fn local_port(&self) -> u16 {
+        // SAFETY: the id exists.
+        u16::from_be(unsafe { sys::rdma_get_src_port(self.as_ptr()) })
+    }
+
+    pub(super) fn bind(&self, address: IpAddr) -> Result<(), CmError> {
+        let storage = SockaddrStorage::from(SocketAddr::new(address, 0));
+        // SAFETY: the id exists; the address is only read.
+        match unsafe { sys::rdma_bind_addr(self.as_ptr(), storage.as_ptr().cast_mut()) } {
+            0 => Ok(()),
+            _ => Err(CmError::last("rdma_bind_addr", address.to_string())),
+        }
+    }
+
+    pub(super) fn resolve_address(
+        &self,
+        from: IpAddr,
+        to: SocketAddr,
+        limit: Duration,
+    ) -> Result<(), CmError> {
+        let source = SockaddrStorage::from(SocketAddr::new(from, 0));
+        let destination = SockaddrStorage::from(to);
+        // SAFETY: the id exists; the addresses are only read.
+        let code = unsafe {
+            sys::rdma_resolve_addr(
+                self.as_ptr(),
+                source.as_ptr().cast_mut(),
+                destination.as_ptr().cast_mut(),
+                milliseconds(limit),
+            )
+        };
+        match code {
+            0 => Ok(()),
+            _ => Err(CmError::last(
+                "rdma_resolve_addr",
+                format!("{from} to {to}"),
+            )),
+        }
+    }
+
+    pub(super) fn resolve_route(&self, limit: Duration) -> Result<(), CmError> {
+        // SAFETY: the id exists.
+        match unsafe { sys::rdma_resolve_route(self.as_ptr(), milliseconds(limit)) } {
+            0 => Ok(()),
+            _ => Err(CmError::last("rdma_resolve_route", self.describe())),
+        }
+    }
+
+    pub(super) fn listen(&self) -> Result<(), CmError> {
+        // SAFETY: the id exists.
+        match unsafe { sys::rdma_listen(self.as_ptr(), 1) } {
+            0 => Ok(()),
+            _ => Err(CmError::last("rdma_listen", self.describe())),
+        }
+    }
+
+    /// Creates the queue pair of this id and brings it into the state in which it takes receive requests.
+    pub(super) fn create_queue_pair(
+        self: &Arc<Self>,
+        domain: &Arc<ProtectionDomain>,
+        attributes: QueuePairAttributes,
+    ) -> Result<QueuePair, CmError> {
+        let mut raw = attributes.raw();
+        // SAFETY: the id exists, the domain belongs to its context and is held by the queue pair, as are the queues.
+        if unsafe { sys::rdma_create_qp(self.as_ptr(), domain.as_ptr(), &mut raw) } != 0 {
+            return Err(CmError::last(
+                "rdma_create_qp",
+                format!(
+                    "{}, {:?}, {:?}",
+                    self.describe(),
+                    attributes.service,
+                    attributes.capabilities
+                ),
+            ));
+        }
+        // SAFETY: the call succeeded, so the id has a queue pair.
+        let created = unsafe { self.raw.as_ref().qp };
+        let id = Arc::clone(self);
+        // SAFETY: created right above, with these attributes; librdmacm destroys it on request and not before.
+        Ok(unsafe {
+            QueuePair::from_raw(
+                NonNull::new(created).expect("rdma_create_qp succeeded"),
+                &raw.cap,
+                attributes,
+                domain,
+                Box::new(move || sys::rdma_destroy_qp(id.as_ptr())),
+            )
+        })
+    }
+
+    pub(super) fn connect(&self) -> Result<(), CmError> {
+        self.set_ack_timeout();
+        let mut parameters = connection_parameters();
+        // SAFETY: the id exists; the parameters are only read.
+        match unsafe { sys::rdma_connect(self.as_ptr(), &mut parameters) } {
+            0 => Ok(()),
+            _ => Err(CmError::last("rdma_connect", self.describe())),
+        }
+    }
+
+    pub(super) fn accept(&self, queue_pair: &QueuePair) -> Result<(), CmError> {
+        self.set_ack_timeout();
+        let mut parameters = connection_parameters();
+        parameters.qp_num = queue_pair.number();
+        // SAFETY: the id exists; the parameters are only read.
+        match unsafe { sys::rdma_accept(self.as_ptr(), &mut parameters) } {
+            0 => Ok(()),
+            _ => Err(CmError::last("rdma_accept", self.describe())),
+        }
+    }
+
+    /// Kernels before 5.10 or service types without acknowledgements refuse it; the kernel's choice then stands.
+    fn set_ack_timeout(&self) {
+        let mut exponent = ACK_TIMEOUT_EXPONENT;
+        // SAFETY: the id exists; one byte is read.
+        unsafe {
+            sys::rdma_set_option(
+                self.as_ptr(),
+                OPTION_LEVEL_ID,
+                OPTION_ACK_TIMEOUT,
+                (&raw mut exponent).cast(),
+                size_of::<u8>(),
+            );
+        }
+    }
+
+    pub(super) fn disconnect(&self) {
+        // SAFETY: the id exists. An error means that the connection has ended already.
+        unsafe { sys::rdma_disconnect(self.as_ptr()) };
+    }
+}
+
+impl Drop for Id {
+    fn drop(&mut self) {
+        let key = self.key();
+        // SAFETY: owned here, its queue pair holds it by Arc, and all its events were acknowledged when they were read.
+        unsafe { sys::rdma_destroy_id(self.as_ptr()) };
+        self.channel.forget(key);
+    }
+}
+
+fn milliseconds(limit: Duration) -> i32 {
+    i32::try_from(limit.as_millis()).unwrap_or(i32::MAX)
+}
+
+fn connection_parameters() -> sys::rdma_conn_param {
+    sys::rdma_conn_param {
+        private_data: std::ptr::null(),
+        private_data_len: 0,
+        // No RDMA reads or atomics are outstanding at any time; UC demands zero.
+        responder_resources: 0,
+        initiator_depth: 0,
+        flow_control: 0,
+        retry_count: RETRIES,
+        rnr_retry_count: RECEIVER_NOT_READY_RETRIES,
+        srq: 0,
+        qp_num: 0,
+    }
+}

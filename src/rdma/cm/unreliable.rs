@@ -1,0 +1,228 @@
+//! UC over the connection manager, which has no port space for it: two routes to an id.
+//!
+//! The kernel takes a service type beside the port space, and with `RDMA_PS_IB` it makes UC, also for IPv4 addresses and
+//! on RoCE. `rdma_create_id` does not let the caller choose: it derives the service type from the port space.
+//!
+//! - [`UcRoute::Endpoint`]: `rdma_create_ep` passes on what stands in the address information it is handed. It works with
+//!   a channel of its own, from which the id is then moved to ours. Both ends are made as passive ones, which are only
+//!   bound to their address: for an active one it would resolve the way to the peer as well, but in a call that blocks,
+//!   that no signal ends and that makes one attempt.
+//! - [`UcRoute::Patched`]: `rdma_create_id2`, which `rdma-cm-patch` makes public, creates the id on our channel. It is
+//!   looked up at run time, so one hcabench runs with any librdmacm.
+
+use std::ffi::{c_int, c_void};
+use std::net::{IpAddr, SocketAddr};
+use std::ptr::NonNull;
+use std::sync::{Arc, LazyLock};
+
+use nix::sys::socket::{SockaddrLike, SockaddrStorage};
+use rdma_sys as sys;
+
+use super::{CmError, EventChannel, Id};
+use crate::rdma::verbs::library_versions;
+
+/// A way to an id for UC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UcRoute {
+    /// By `rdma_create_ep` of any librdmacm.
+    Endpoint,
+    /// By `rdma_create_id2` of a librdmacm with the patch of `rdma-cm-patch`.
+    Patched,
+}
+
+impl UcRoute {
+    /// All routes, in the order in which they are tried.
+    pub const ALL: [UcRoute; 2] = [UcRoute::Endpoint, UcRoute::Patched];
+
+    /// Its name on the command line and in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            UcRoute::Endpoint => "endpoint",
+            UcRoute::Patched => "patched",
+        }
+    }
+
+    /// The one that is not this one.
+    pub fn other(self) -> Self {
+        match self {
+            UcRoute::Endpoint => UcRoute::Patched,
+            UcRoute::Patched => UcRoute::Endpoint,
+        }
+    }
+
+    /// The function that creates the id.
+    pub fn function(self) -> &'static str {
+        match self {
+            UcRoute::Endpoint => "rdma_create_ep",
+            UcRoute::Patched => CREATE_ID2_NAME,
+        }
+    }
+
+    /// Checks that the librdmacm in use has the function. Touches no device.
+    ///
+    /// # Errors
+    /// [`CmError::NoCreateId2`] for the patched route, where it is not exported.
+    pub fn check(self) -> Result<(), CmError> {
+        match self {
+            UcRoute::Endpoint => Ok(()),
+            UcRoute::Patched => create_id2().map(drop),
+        }
+    }
+
+    /// Tries the route: creates an id, binds it to a local address and drops it. That it connects is not shown by that.
+    ///
+    /// # Errors
+    /// When librdmacm lacks the function, or the kernel refuses.
+    pub fn probe(self, channel: &Arc<EventChannel>, address: IpAddr) -> Result<(), CmError> {
+        self.bound_id(channel, address).map(drop)
+    }
+
+    /// An id for UC, bound to a local address, ready to listen or to resolve the way to a peer.
+    pub(super) fn bound_id(
+        self,
+        channel: &Arc<EventChannel>,
+        address: IpAddr,
+    ) -> Result<Id, CmError> {
+        match self {
+            UcRoute::Endpoint => by_endpoint(channel, address),
+            UcRoute::Patched => by_create_id2(channel, address),
+        }
+    }
+}
+
+/// `rdma_create_id2` as librdmacm/cma.c of rdma-core defines it.
+type CreateId2 = unsafe extern "C" fn(
+    *mut sys::rdma_event_channel,
+    *mut *mut sys::rdma_cm_id,
+    *mut c_void,
+    sys::rdma_port_space::Type,
+    sys::ibv_qp_type::Type,
+) -> c_int;
+
+const CREATE_ID2_NAME: &str = "rdma_create_id2";
+
+static CREATE_ID2: LazyLock<Option<CreateId2>> = LazyLock::new(|| {
+    // SAFETY: the name ends with a zero byte.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"rdma_create_id2".as_ptr()) };
+    // SAFETY: a function of that name is the one of librdmacm, whose type this is; null becomes `None`.
+    unsafe { std::mem::transmute::<*mut c_void, Option<CreateId2>>(found) }
+});
+
+fn create_id2() -> Result<CreateId2, CmError> {
+    CREATE_ID2.ok_or_else(|| CmError::NoCreateId2 {
+        library: library_in_use(),
+    })
+}
+
+/// The file of the librdmacm that this process runs with.
+fn library_in_use() -> String {
+    library_versions()
+        .remove("librdmacm")
+        .map_or("librdmacm".to_owned(), |library| {
+            library.path.display().to_string()
+        })
+}
+
+fn by_create_id2(channel: &Arc<EventChannel>, address: IpAddr) -> Result<Id, CmError> {
+    let create = create_id2()?;
+    let mut raw = std::ptr::null_mut();
+    // SAFETY: the channel exists and is held by the id; `raw` is writable; the context may be null.
+    let code = unsafe {
+        create(
+            channel.as_ptr(),
+            &mut raw,
+            std::ptr::null_mut(),
+            sys::rdma_port_space::RDMA_PS_IB,
+            sys::ibv_qp_type::IBV_QPT_UC,
+        )
+    };
+    let id = match NonNull::new(raw) {
+        // SAFETY: just created.
+        Some(raw) if code == 0 => unsafe { Id::from_raw(raw, channel) },
+        _ => return Err(CmError::last(CREATE_ID2_NAME, format!("UC, {address}"))),
+    };
+    id.bind(address)?;
+    Ok(id)
+}
+
+/// `RAI_PASSIVE` of rdma/rdma_cma.h, which the bindings leave out.
+const FLAG_PASSIVE: i32 = 1;
+
+fn by_endpoint(channel: &Arc<EventChannel>, address: IpAddr) -> Result<Id, CmError> {
+    let source = SocketAddr::new(address, 0);
+    let object = || format!("UC, {address}");
+    let from = SockaddrStorage::from(source);
+    let mut information = sys::rdma_addrinfo {
+        ai_flags: FLAG_PASSIVE,
+        ai_family: if source.is_ipv4() {
+            libc::AF_INET
+        } else {
+            libc::AF_INET6
+        },
+        ai_qp_type: sys::ibv_qp_type::IBV_QPT_UC as i32,
+        ai_port_space: sys::rdma_port_space::RDMA_PS_IB as i32,
+        ai_src_len: length_of(source),
+        ai_dst_len: 0,
+        ai_src_addr: from.as_ptr().cast_mut(),
+        ai_dst_addr: std::ptr::null_mut(),
+        ai_src_canonname: std::ptr::null_mut(),
+        ai_dst_canonname: std::ptr::null_mut(),
+        ai_route_len: 0,
+        ai_route: std::ptr::null_mut(),
+        ai_connect_len: 0,
+        ai_connect: std::ptr::null_mut(),
+        ai_next: std::ptr::null_mut(),
+    };
+    let mut raw = std::ptr::null_mut();
+    // SAFETY: the information and the address it points to live through the call; `raw` is writable; domain and queue
+    // pair attributes may be null.
+    let code = unsafe {
+        sys::rdma_create_ep(
+            &mut raw,
+            &mut information,
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+        )
+    };
+    let id = match NonNull::new(raw) {
+        // SAFETY: just created; it is moved to the channel right below, or destroyed.
+        Some(raw) if code == 0 => unsafe { Id::from_raw(raw, channel) },
+        _ => return Err(CmError::last("rdma_create_ep", object())),
+    };
+    // SAFETY: id and channel exist, and no event of the id is unacknowledged.
+    match unsafe { sys::rdma_migrate_id(id.as_ptr(), channel.as_ptr()) } {
+        0 => Ok(id),
+        _ => Err(CmError::last("rdma_migrate_id", object())),
+    }
+}
+
+/// The exact length of an address, which the kernel checks.
+fn length_of(address: SocketAddr) -> libc::socklen_t {
+    let length = if address.is_ipv4() {
+        size_of::<libc::sockaddr_in>()
+    } else {
+        size_of::<libc::sockaddr_in6>()
+    };
+    length as libc::socklen_t
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unpatched_library_is_named_with_what_to_do() {
+        let error = CmError::NoCreateId2 {
+            library: "/usr/lib/librdmacm.so.1.3.44.0".to_owned(),
+        };
+        let text = error.to_string();
+        for said in [
+            "librdmacm.so.1.3.44.0",
+            CREATE_ID2_NAME,
+            "rdma-cm-patch/build",
+        ] {
+            assert!(text.contains(said), "{said:?} is not in: {text}");
+        }
+        assert!(UcRoute::Endpoint.check().is_ok());
+    }
+}

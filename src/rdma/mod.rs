@@ -1,0 +1,4 @@
+//! Verbs and the RDMA connection manager, as safe types. They know bytes and work requests.
+
+pub mod cm;
+pub mod verbs;

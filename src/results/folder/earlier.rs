@@ -1,0 +1,150 @@
+//! What an earlier run left in a results folder: recognised by its marks, removed by its list.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Component, Path};
+
+use super::{LIST, MARK, MARK_BEGINS, MESSAGES, SETTINGS, SUMMARY};
+use crate::results::durable::partial_path;
+use crate::results::error::ReportError;
+
+/// What an earlier run left in a folder.
+#[derive(Debug, Default)]
+pub(super) struct Earlier {
+    /// What shows that there are results.
+    pub(super) evidence: Option<String>,
+    /// What looks like results and is not on the list.
+    pub(super) unlisted: Option<String>,
+    /// The entries of the list that may be followed.
+    listed: BTreeSet<String>,
+}
+
+impl Earlier {
+    /// Looks into `path`, which need not exist.
+    pub(super) fn find(path: &Path) -> Result<Self, ReportError> {
+        let failed = |cause| ReportError::from_io("look into", path, cause);
+        let entries = match fs::read_dir(path) {
+            Ok(entries) => entries,
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(cause) => return Err(failed(cause)),
+        };
+        let mut earlier = Self::default();
+        match fs::read_to_string(path.join(LIST)) {
+            Ok(list) => {
+                earlier.evidence = Some(LIST.to_owned());
+                earlier.listed = list
+                    .lines()
+                    .filter(|line| stays_inside(line))
+                    .map(str::to_owned)
+                    .collect();
+            }
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
+            Err(cause) => return Err(ReportError::from_io("read", &path.join(LIST), cause)),
+        }
+        for entry in entries {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let (shows_results, listed) = if entry.file_type().map_err(failed)?.is_dir() {
+                (
+                    is_point(&entry.path()),
+                    earlier.listed.contains(&format!("{name}/")),
+                )
+            } else {
+                let ours = name == MARK && is_our_mark(&entry.path());
+                (
+                    name == SUMMARY || name == MARK,
+                    ours || earlier.listed.contains(&name),
+                )
+            };
+            if shows_results {
+                if !listed {
+                    earlier.unlisted.get_or_insert_with(|| name.clone());
+                }
+                earlier.evidence = Some(name);
+            }
+        }
+        Ok(earlier)
+    }
+
+    /// Bytes that removing the earlier run would free.
+    pub(super) fn bytes(&self, path: &Path) -> u64 {
+        let size = |entry: &String| {
+            path.join(entry)
+                .symlink_metadata()
+                .ok()
+                .filter(fs::Metadata::is_file)
+        };
+        self.listed
+            .iter()
+            .filter_map(size)
+            .map(|metadata| metadata.len())
+            .sum()
+    }
+
+    /// Removes what is on the list, the files first, then the folders that are empty; the list itself goes last.
+    pub(super) fn remove(&self, path: &Path) -> Result<(), ReportError> {
+        let (folders, files): (Vec<_>, Vec<_>) =
+            self.listed.iter().partition(|entry| entry.ends_with('/'));
+        for entry in files {
+            // A folder replaced by a symbolic link would lead elsewhere.
+            let file = path.join(entry);
+            if entry
+                .split_once('/')
+                .is_none_or(|(folder, _)| is_true_folder(&path.join(folder)))
+            {
+                remove(&file, |file| fs::remove_file(file))?;
+                remove(&partial_path(&file), |file| fs::remove_file(file))?;
+            }
+        }
+        for entry in folders {
+            let folder = path.join(entry.trim_end_matches('/'));
+            if is_true_folder(&folder) {
+                remove(&partial_path(&folder.join(MARK)), |file| {
+                    fs::remove_file(file)
+                })?;
+                remove(&folder, |folder| match fs::remove_dir(folder) {
+                    Err(cause) if cause.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
+                    other => other,
+                })?;
+            }
+        }
+        remove(&partial_path(&path.join(MARK)), |file| {
+            fs::remove_file(file)
+        })?;
+        remove(&path.join(LIST), |file| fs::remove_file(file))
+    }
+}
+
+fn remove(path: &Path, remover: impl Fn(&Path) -> io::Result<()>) -> Result<(), ReportError> {
+    match remover(path) {
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
+            Err(ReportError::from_io("remove the earlier", path, cause))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn is_true_folder(path: &Path) -> bool {
+    path.symlink_metadata()
+        .is_ok_and(|metadata| metadata.is_dir())
+}
+
+fn is_our_mark(path: &Path) -> bool {
+    fs::read(path).is_ok_and(|text| text.is_empty() || text.starts_with(MARK_BEGINS.as_bytes()))
+}
+
+pub(super) fn is_point(folder: &Path) -> bool {
+    is_our_mark(&folder.join(MARK))
+        || (folder.join(MESSAGES).exists() && folder.join(SETTINGS).exists())
+}
+
+/// Whether a line of the list names a file or folder at the top or in a folder at the top, as we write them.
+pub(super) fn stays_inside(line: &str) -> bool {
+    let mut depth = 0;
+    let plain = Path::new(line).components().all(|component| {
+        depth += 1;
+        matches!(component, Component::Normal(_))
+    });
+    plain && (1..=2).contains(&depth)
+}
