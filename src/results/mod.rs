@@ -25,6 +25,7 @@ pub mod hgrm;
 pub mod json;
 pub mod read;
 pub mod record;
+pub mod schema;
 pub mod units;
 
 pub(crate) mod durable;

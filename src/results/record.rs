@@ -4,10 +4,57 @@
 //! a prefix each, counts). A record gathers them once; the same record is a row of `summary.csv`, an object of the JSON
 //! output, and gives the table its texts.
 
+use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::Value as Json;
 
+use super::schema::{Column, Data, Named};
 use super::units::fixed;
+use crate::stats::summary::DEFAULT_LIMIT_NS;
 use crate::stats::{MedianInterval, Summary};
+
+/// What a cell of a declared column is set to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// Nothing was measured.
+    None,
+    /// Text.
+    Text(String),
+    /// A whole number.
+    Whole(i128),
+    /// Any number.
+    Number(f64),
+    /// Yes or no.
+    Flag(bool),
+}
+
+macro_rules! value_from {
+    ($($kind:ty => $variant:ident($make:expr)),+ $(,)?) => {
+        $(impl From<$kind> for Value {
+            fn from(value: $kind) -> Self {
+                #[allow(clippy::redundant_closure_call)]
+                Value::$variant($make(value))
+            }
+        })+
+    };
+}
+
+value_from! {
+    &str => Text(str::to_owned),
+    String => Text(|text| text),
+    u64 => Whole(i128::from),
+    u32 => Whole(i128::from),
+    i64 => Whole(i128::from),
+    usize => Whole(|number| number as i128),
+    f64 => Number(|number| number),
+    bool => Flag(|flag| flag),
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Value::None, Into::into)
+    }
+}
 
 /// One value of a record.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +80,19 @@ impl Cell {
             Self::Integer(number) => number.to_string(),
             Self::Decimal(number, decimals) => fixed(*number, *decimals),
             Self::Flag(flag) => flag.to_string(),
+        }
+    }
+}
+
+impl Cell {
+    /// With the decimals of its column.
+    fn as_declared(self, column: &Column) -> Self {
+        match (self, column.data) {
+            (Self::Integer(number), Data::Number(decimals)) => {
+                Self::Decimal(number as f64, decimals)
+            }
+            (Self::Decimal(number, _), Data::Number(decimals)) => Self::Decimal(number, decimals),
+            (cell, _) => cell,
         }
     }
 }
@@ -73,6 +133,84 @@ impl Record {
         debug_assert!(self.get(&column).is_none(), "column {column} occurs twice");
         self.cells.push((column, cell));
         self
+    }
+
+    /// Sets the cell of a declared column; nothing of a missing value. Columns may be set in any order, see
+    /// [`arranged`](Self::arranged).
+    pub fn set(&mut self, column: &Column, value: impl Into<Value>) -> &mut Self {
+        let cell = match (value.into(), column.data) {
+            (Value::None, _) => Cell::Empty,
+            (Value::Text(text), _) => Cell::Text(text),
+            (Value::Whole(number), Data::Number(decimals)) => {
+                Cell::Decimal(number as f64, decimals)
+            }
+            (Value::Whole(number), _) => Cell::Integer(number),
+            (Value::Number(number), Data::Number(decimals)) => Cell::Decimal(number, decimals),
+            (Value::Number(number), _) => Cell::Decimal(number, 0),
+            (Value::Flag(flag), _) => Cell::Flag(flag),
+        };
+        self.push(column.name, cell)
+    }
+
+    /// Sets the cell of the same column of another record, if it has one.
+    pub fn set_from(&mut self, column: &Column, other: &Record) -> &mut Self {
+        let cell = other.get(column.name).cloned().unwrap_or(Cell::Empty);
+        self.push(column.name, cell)
+    }
+
+    /// The figures of a distribution; without a summary all of them stand empty. `columns`: the list that
+    /// `distribution_columns!` declares.
+    pub fn distribution(&mut self, columns: &[Column; 13], summary: Option<&Summary>) -> &mut Self {
+        debug_assert!(summary.is_none_or(|s| s.limit_ns == DEFAULT_LIMIT_NS));
+        let figures: [fn(&Summary) -> Option<f64>; 13] = [
+            |s| Some(s.min_ns as f64),
+            |s| Some(s.p10_ns),
+            |s| Some(s.p50_ns),
+            |s| Some(s.p90_ns),
+            |s| Some(s.p95_ns),
+            |s| Some(s.p99_ns),
+            |s| Some(s.p999_ns),
+            |s| Some(s.p9999_ns),
+            |s| Some(s.max_ns as f64),
+            |s| Some(s.mean_ns),
+            |s| s.stdev_ns,
+            |s| Some(s.share_above_limit),
+            |s| Some(s.negative as f64),
+        ];
+        for (column, figure) in columns.iter().zip(figures) {
+            self.set(column, summary.and_then(figure));
+        }
+        self
+    }
+
+    /// The cells in the order of the columns; those that were not set stand empty.
+    ///
+    /// # Panics
+    /// When a cell has none of these columns: a column that is not declared.
+    pub fn arranged(&self, columns: &[Named]) -> Record {
+        for (name, _) in &self.cells {
+            let known = columns.iter().any(|(column, _)| column == name);
+            assert!(known, "column {name} is not declared");
+        }
+        let cells = columns.iter().map(|(name, _)| {
+            let cell = self.get(name).cloned().unwrap_or(Cell::Empty);
+            (name.to_string(), cell)
+        });
+        let cells = cells
+            .zip(columns)
+            .map(|((name, cell), (_, column))| (name, cell.as_declared(column)));
+        Record {
+            cells: cells.collect(),
+        }
+    }
+
+    /// The number in the cell of a column.
+    pub fn number(&self, column: &str) -> Option<f64> {
+        match self.get(column)? {
+            Cell::Integer(number) => Some(*number as f64),
+            Cell::Decimal(number, _) => Some(*number),
+            Cell::Empty | Cell::Text(_) | Cell::Flag(_) => None,
+        }
     }
 
     /// Adds text.
@@ -200,6 +338,34 @@ impl Serialize for Record {
         map.end()
     }
 }
+
+impl<'de> Deserialize<'de> for Record {
+    /// As it was serialized, but for decimals, which [`arranged`](Record::arranged) brings back.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let map = serde_json::Map::deserialize(deserializer)?;
+        let cells = map.into_iter().map(|(name, value)| {
+            let cell = match value {
+                Json::Bool(flag) => Cell::Flag(flag),
+                Json::String(text) => Cell::Text(text),
+                Json::Number(number) => match (number.as_i64(), number.as_u64()) {
+                    (Some(whole), _) => Cell::Integer(whole.into()),
+                    (None, Some(whole)) => Cell::Integer(whole.into()),
+                    (None, None) => number
+                        .as_f64()
+                        .map_or(Cell::Empty, |number| Cell::Decimal(number, MOST_DECIMALS)),
+                },
+                Json::Null | Json::Array(_) | Json::Object(_) => Cell::Empty,
+            };
+            (name, cell)
+        });
+        Ok(Record {
+            cells: cells.collect(),
+        })
+    }
+}
+
+/// Decimals of a number whose column is not known.
+const MOST_DECIMALS: usize = 9;
 
 #[cfg(test)]
 mod tests {

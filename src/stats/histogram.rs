@@ -1,6 +1,7 @@
 //! A distribution in bounded memory: every value from 1 ns to 292 years to three significant digits.
 
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 
 use super::moments::Moments;
 
@@ -12,12 +13,51 @@ pub const SIGNIFICANT_DIGITS: u8 = 3;
 /// It grows by itself, takes at most about half a megabyte, and never saturates. A histogram of this kind has no place
 /// for values below zero: they are counted apart and are in none of the percentiles. Extremes, mean and standard
 /// deviation are those of the samples themselves, not of the buckets.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(into = "Stored", from = "Stored")]
 pub struct LatencyHistogram {
     buckets: Histogram<u64>,
     moments: Moments,
     extremes: Option<(i64, i64)>,
     negative: u64,
+}
+
+/// A histogram as it is passed on: what its buckets hold, and what is kept beside them.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Stored {
+    counts: Vec<(u64, u64)>,
+    moments: Moments,
+    extremes: Option<(i64, i64)>,
+    negative: u64,
+}
+
+impl From<LatencyHistogram> for Stored {
+    fn from(histogram: LatencyHistogram) -> Self {
+        let recorded = histogram.buckets.iter_recorded();
+        let counts = recorded.map(|step| (step.value_iterated_to(), step.count_at_value()));
+        Stored {
+            counts: counts.collect(),
+            moments: histogram.moments,
+            extremes: histogram.extremes,
+            negative: histogram.negative,
+        }
+    }
+}
+
+impl From<Stored> for LatencyHistogram {
+    fn from(stored: Stored) -> Self {
+        let mut histogram = LatencyHistogram::new();
+        for (value, count) in stored.counts {
+            // The value came out of a bucket, so there is one for it.
+            let _ = histogram.buckets.record_n(value, count);
+        }
+        LatencyHistogram {
+            moments: stored.moments,
+            extremes: stored.extremes,
+            negative: stored.negative,
+            ..histogram
+        }
+    }
 }
 
 /// One step of a walk through the percentiles.

@@ -5,8 +5,10 @@
 //! stamps near 2^63 with a spread of a few nanoseconds lose no digit; two streams are joined by the formula of Chan,
 //! Golub and LeVeque (1979).
 
+use serde::{Deserialize, Serialize};
+
 /// Running count, sum and squared deviations of samples in nanoseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Moments {
     count: u64,
     origin: i64,

@@ -1,0 +1,396 @@
+//! What stands in results: each column of each file, declared once.
+//!
+//! A [`Column`] has a name that ends in its unit, a kind, the direction in which it is better, and what becomes of it over
+//! several rounds. Writers set cells by column ([`Record::set`](crate::results::Record::set)), and readers, comparisons, figures and tables take
+//! name and meaning from here. One file a benchmark.
+
+pub mod clock;
+pub mod hca;
+pub mod queue;
+
+use std::borrow::Cow;
+
+/// What a column is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Tells which row it is, or how it ended.
+    Label,
+    /// Was set, or follows from what was set.
+    Setting,
+    /// Was measured.
+    Measured,
+    /// Was counted.
+    Count,
+}
+
+/// What its cells hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Data {
+    /// Text.
+    Text,
+    /// A whole number.
+    Whole,
+    /// A number with so many decimals.
+    Number(usize),
+    /// `true` or `false`.
+    Flag,
+    /// A moment, in RFC 3339.
+    Moment,
+}
+
+/// In which direction it is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Better {
+    /// Less is better.
+    Lower,
+    /// More is better.
+    Higher,
+    /// Neither is.
+    Neither,
+}
+
+/// What becomes of it over several rounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Over {
+    /// It is the same in all of them, or only the first one's is told.
+    First,
+    /// The least of all.
+    Least,
+    /// The greatest of all.
+    Greatest,
+    /// Their sum.
+    Sum,
+    /// Their median.
+    Median,
+    /// Their median, with its bounds in two more columns.
+    MedianWithBounds,
+}
+
+/// One column, declared once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Column {
+    /// The name, with the unit at its end: `latency_p50_ns`. Without one it is a count, a share or a word.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: Kind,
+    /// What its cells hold.
+    pub data: Data,
+    /// In which direction it is better.
+    pub better: Better,
+    /// What becomes of it over rounds.
+    pub over: Over,
+    /// Its heading in tables, without the unit.
+    pub title: &'static str,
+    /// What it means, in a sentence.
+    pub meaning: &'static str,
+}
+
+/// Ends of names and the units they stand for.
+const UNITS: [(&str, &str); 9] = [
+    ("_bytes", "B"),
+    ("_ns", "ns"),
+    ("_per_s", "1/s"),
+    ("_percent", "%"),
+    ("_ticks", "ticks"),
+    ("_cycles", "cycles"),
+    ("_per_element", "per element"),
+    ("_per_tick", "per tick"),
+    ("_hz", "Hz"),
+];
+
+impl Column {
+    const fn new(kind: Kind, data: Data, over: Over, name: &'static str) -> Self {
+        Column {
+            name,
+            kind,
+            data,
+            better: Better::Neither,
+            over,
+            title: name,
+            meaning: "",
+        }
+    }
+
+    /// A word that tells which row it is, or how it ended.
+    pub const fn label(name: &'static str, meaning: &'static str) -> Self {
+        Self::new(Kind::Label, Data::Text, Over::First, name).meaning(meaning)
+    }
+
+    /// A setting in words.
+    pub const fn setting(name: &'static str, meaning: &'static str) -> Self {
+        Self::new(Kind::Setting, Data::Text, Over::First, name).meaning(meaning)
+    }
+
+    /// A measured figure with so many decimals, of which less is better: its median over rounds counts.
+    pub const fn measured(name: &'static str, decimals: usize, meaning: &'static str) -> Self {
+        let column = Self::new(Kind::Measured, Data::Number(decimals), Over::Median, name);
+        column.better(Better::Lower).meaning(meaning)
+    }
+
+    /// Something that was counted: its sum over rounds counts.
+    pub const fn count(name: &'static str, meaning: &'static str) -> Self {
+        Self::new(Kind::Count, Data::Whole, Over::Sum, name).meaning(meaning)
+    }
+
+    /// The same with other cells.
+    pub const fn data(mut self, data: Data) -> Self {
+        self.data = data;
+        self
+    }
+
+    /// The same with whole numbers.
+    pub const fn whole(self) -> Self {
+        self.data(Data::Whole)
+    }
+
+    /// The same with another direction.
+    pub const fn better(mut self, better: Better) -> Self {
+        self.better = better;
+        self
+    }
+
+    /// The same with something else becoming of it over rounds.
+    pub const fn over(mut self, over: Over) -> Self {
+        self.over = over;
+        self
+    }
+
+    /// The same with bounds of its median.
+    pub const fn with_bounds(self) -> Self {
+        self.over(Over::MedianWithBounds)
+    }
+
+    /// The same with a shorter heading.
+    pub const fn title(mut self, title: &'static str) -> Self {
+        self.title = title;
+        self
+    }
+
+    const fn meaning(mut self, meaning: &'static str) -> Self {
+        self.meaning = meaning;
+        self
+    }
+
+    /// The unit at the end of the name, as people write it; empty without one.
+    pub fn unit(&self) -> &'static str {
+        split_unit(self.name).1
+    }
+
+    /// The names of the columns of its bounds: `latency_p50_low_ns` and `latency_p50_high_ns`.
+    pub fn bounds(&self) -> [String; 2] {
+        let (stem, end) = split_end(self.name);
+        ["low", "high"].map(|bound| format!("{stem}_{bound}{end}"))
+    }
+}
+
+/// The name without its unit's end, and that end.
+fn split_end(name: &str) -> (&str, &str) {
+    let ends = UNITS.iter().map(|(end, _)| *end);
+    let found = ends.filter_map(|end| name.strip_suffix(end).map(|stem| (stem, end)));
+    // The longest end: `_per_element` may stand behind another.
+    found
+        .min_by_key(|(stem, _)| stem.len())
+        .unwrap_or((name, ""))
+}
+
+/// A name without its unit, and the unit as people write it; `("sent", "")` where there is none.
+pub fn split_unit(name: &str) -> (&str, &'static str) {
+    let (stem, end) = split_end(name);
+    let unit = UNITS.iter().find(|(found, _)| *found == end);
+    (stem, unit.map_or("", |(_, unit)| unit))
+}
+
+/// A file of samples in the folder of a point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SampleFile {
+    /// Its name.
+    pub name: &'static str,
+    /// Its columns; the first is [`ROUND`].
+    pub columns: &'static [Column],
+    /// The count in the summary that tells how many rows it has.
+    pub counted_by: Column,
+    /// What it holds, in a sentence.
+    pub meaning: &'static str,
+}
+
+/// What the results of a benchmark have.
+#[derive(Debug, Clone, Copy)]
+pub struct Schema {
+    /// The benchmark, as `settings.json` names it.
+    pub benchmark: &'static str,
+    /// For people.
+    pub title: &'static str,
+    /// The settings of a point.
+    pub point: &'static [Column],
+    /// What is found of it.
+    pub figures: &'static [Column],
+    /// The files of samples that its points may have.
+    pub samples: &'static [SampleFile],
+    /// What the progress shows of a finished point: how many samples, their median, and their 99th percentile.
+    pub headline: [Column; 3],
+}
+
+/// The name of a point's folder.
+pub const POINT: Column = Column::label("point", "the point, which is the name of its folder");
+/// The number of a round.
+pub const ROUND: Column =
+    Column::label("round", "the round of the sweep, from 0").data(Data::Whole);
+/// The position in a round.
+pub const ORDER: Column =
+    Column::label("order", "the position in its round, from 0").data(Data::Whole);
+/// When it was begun.
+pub const STARTED_AT: Column =
+    Column::label("started_at", "when it was begun, UTC").data(Data::Moment);
+/// Whether it is whole.
+pub const STATUS: Column = Column::label("status", "complete or incomplete");
+/// Why it is not.
+pub const FAILURE: Column = Column::label("failure", "what ended it early");
+/// How many rounds a row of the summary is made of.
+pub const ROUNDS: Column =
+    Column::label("rounds", "rounds that the figures are made of").data(Data::Whole);
+/// Why a point was left out.
+pub const REASON: Column = Column::label("reason", "why it was left out");
+
+/// [`STATUS`] of what is whole.
+pub const COMPLETE: &str = "complete";
+/// [`STATUS`] of what is not.
+pub const INCOMPLETE: &str = "incomplete";
+
+/// The version of the format of results, as `settings.json` tells it.
+pub const FORMAT: u64 = 2;
+
+/// A column of a file: as declared, or the bound of one.
+pub type Named = (Cow<'static, str>, Column);
+
+impl Schema {
+    /// All schemas.
+    pub const ALL: [&'static Schema; 3] = [&hca::SCHEMA, &queue::SCHEMA, &clock::SCHEMA];
+
+    /// The schema of a benchmark.
+    pub fn of(benchmark: &str) -> Option<&'static Schema> {
+        Self::ALL
+            .into_iter()
+            .find(|schema| schema.benchmark == benchmark)
+    }
+
+    /// The columns of `summary.csv`, bounds included, in order.
+    pub fn summary(&self) -> Vec<Named> {
+        let mut columns = vec![plain(POINT)];
+        columns.extend(self.point.iter().copied().map(plain));
+        columns.extend([STATUS, FAILURE, ROUNDS].map(plain));
+        for column in self.figures {
+            columns.push(plain(*column));
+            if column.over == Over::MedianWithBounds {
+                columns.extend(column.bounds().map(|name| (Cow::Owned(name), *column)));
+            }
+        }
+        columns
+    }
+
+    /// The columns of `runs.csv`, in order.
+    pub fn runs(&self) -> Vec<Named> {
+        let mut columns = [POINT, ROUND, ORDER, STARTED_AT].map(plain).to_vec();
+        columns.extend(self.point.iter().copied().map(plain));
+        columns.extend([STATUS, FAILURE].map(plain));
+        columns.extend(self.figures.iter().copied().map(plain));
+        columns
+    }
+
+    /// A setting or figure by its name.
+    pub fn column(&self, name: &str) -> Option<&'static Column> {
+        let (point, figures) = (self.point, self.figures);
+        point
+            .iter()
+            .chain(figures)
+            .find(|column| column.name == name)
+    }
+}
+
+fn plain(column: Column) -> Named {
+    (Cow::Borrowed(column.name), column)
+}
+
+/// Declares the columns of a distribution, `PREFIX_min_ns` to `PREFIX_negative`, as the constants of a module of that name,
+/// and `ALL`, which lists them in order.
+#[macro_export]
+macro_rules! distribution_columns {
+    ($(#[$outer:meta])* $module:ident, $prefix:literal, $title:literal, $what:literal) => {
+        $(#[$outer])*
+        pub mod $module {
+            use $crate::results::schema::{Better, Column, Over};
+
+            #[doc = concat!("The least ", $what, ".")]
+            pub const MIN: Column = Column::measured(concat!($prefix, "_min_ns"), 0, concat!("least ", $what))
+                .over(Over::Least).title(concat!($title, "min"));
+            #[doc = concat!("The 10th percentile of the ", $what, ".")]
+            pub const P10: Column = Column::measured(concat!($prefix, "_p10_ns"), 1, concat!("10th percentile of the ", $what))
+                .title(concat!($title, "p10"));
+            #[doc = concat!("The median ", $what, ".")]
+            pub const P50: Column = Column::measured(concat!($prefix, "_p50_ns"), 1, concat!("median ", $what))
+                .with_bounds().title(concat!($title, "p50"));
+            #[doc = concat!("The 90th percentile of the ", $what, ".")]
+            pub const P90: Column = Column::measured(concat!($prefix, "_p90_ns"), 1, concat!("90th percentile of the ", $what))
+                .with_bounds().title(concat!($title, "p90"));
+            #[doc = concat!("The 95th percentile of the ", $what, ".")]
+            pub const P95: Column = Column::measured(concat!($prefix, "_p95_ns"), 1, concat!("95th percentile of the ", $what))
+                .title(concat!($title, "p95"));
+            #[doc = concat!("The 99th percentile of the ", $what, ".")]
+            pub const P99: Column = Column::measured(concat!($prefix, "_p99_ns"), 1, concat!("99th percentile of the ", $what))
+                .with_bounds().title(concat!($title, "p99"));
+            #[doc = concat!("The 99.9th percentile of the ", $what, ".")]
+            pub const P999: Column = Column::measured(concat!($prefix, "_p999_ns"), 1, concat!("99.9th percentile of the ", $what))
+                .with_bounds().title(concat!($title, "p99.9"));
+            #[doc = concat!("The 99.99th percentile of the ", $what, ".")]
+            pub const P9999: Column = Column::measured(concat!($prefix, "_p9999_ns"), 1, concat!("99.99th percentile of the ", $what))
+                .with_bounds().title(concat!($title, "p99.99"));
+            #[doc = concat!("The greatest ", $what, ".")]
+            pub const MAX: Column = Column::measured(concat!($prefix, "_max_ns"), 0, concat!("greatest ", $what))
+                .over(Over::Greatest).title(concat!($title, "max"));
+            #[doc = concat!("The mean ", $what, ".")]
+            pub const MEAN: Column = Column::measured(concat!($prefix, "_mean_ns"), 1, concat!("mean ", $what))
+                .title(concat!($title, "mean"));
+            #[doc = concat!("The standard deviation of the ", $what, ", with divisor n - 1.")]
+            pub const STDEV: Column = Column::measured(concat!($prefix, "_stdev_ns"), 1, concat!("standard deviation of the ", $what))
+                .title(concat!($title, "stdev"));
+            #[doc = concat!("The share of the ", $what, " above 10 us.")]
+            pub const SHARE_ABOVE: Column = Column::measured(concat!($prefix, "_share_above_10000ns"), 6,
+                concat!("share of the ", $what, " above 10 us, of 1")).title(concat!($title, "above 10 us"));
+            #[doc = concat!("Negative samples of the ", $what, ".")]
+            pub const NEGATIVE: Column = Column::count(concat!($prefix, "_negative"),
+                concat!("negative samples of the ", $what, ": the clocks of two CPUs differ")).better(Better::Lower);
+
+            /// All of them, in the order of the files.
+            pub const ALL: [Column; 13] = [
+                MIN, P10, P50, P90, P95, P99, P999, P9999, MAX, MEAN, STDEV, SHARE_ABOVE, NEGATIVE,
+            ];
+
+            /// The column of a percentile, such as 99.9; `None` for others than those in the files.
+            pub fn percentile(percent: f64) -> Option<Column> {
+                [(10.0, P10), (50.0, P50), (90.0, P90), (95.0, P95), (99.0, P99), (99.9, P999), (99.99, P9999)]
+                    .into_iter()
+                    .find(|(found, _)| *found == percent)
+                    .map(|(_, column)| column)
+            }
+        }
+    };
+}
+
+/// Puts lists of columns one behind the other, so that a file's list needs no second naming of what it is made of.
+pub const fn join<const N: usize>(lists: &[&[Column]]) -> [Column; N] {
+    let mut all = [POINT; N];
+    let (mut at, mut list) = (0, 0);
+    while list < lists.len() {
+        let mut column = 0;
+        while column < lists[list].len() {
+            all[at] = lists[list][column];
+            at += 1;
+            column += 1;
+        }
+        list += 1;
+    }
+    assert!(at == N, "the lists have another number of columns");
+    all
+}
+
+#[cfg(test)]
+mod tests;

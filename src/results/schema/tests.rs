@@ -1,0 +1,54 @@
+use std::collections::BTreeSet;
+
+use super::*;
+
+#[test]
+fn no_name_occurs_twice_in_a_file_and_each_has_a_meaning() {
+    for schema in Schema::ALL {
+        for columns in [schema.summary(), schema.runs()] {
+            let names: BTreeSet<&str> = columns.iter().map(|(name, _)| name.as_ref()).collect();
+            assert_eq!(names.len(), columns.len(), "{}", schema.benchmark);
+            assert!(columns.iter().all(|(_, column)| !column.meaning.is_empty()));
+        }
+        for file in schema.samples {
+            assert_eq!(file.columns[0], ROUND, "{}", file.name);
+            assert!(
+                schema.column(file.counted_by.name).is_some(),
+                "{}",
+                file.name
+            );
+        }
+    }
+}
+
+#[test]
+fn times_are_in_nanoseconds_everywhere() {
+    for schema in Schema::ALL {
+        let files = schema.samples.iter().flat_map(|file| file.columns);
+        for column in schema.point.iter().chain(schema.figures).chain(files) {
+            let other = ["_us", "_ms", "_s"]
+                .iter()
+                .find(|end| column.name.ends_with(*end));
+            assert!(
+                other.is_none() || column.name.ends_with("_per_s"),
+                "{}",
+                column.name
+            );
+        }
+    }
+}
+
+#[test]
+fn units_and_bounds_follow_from_the_name() {
+    let column = Column::measured("latency_p50_ns", 1, "median").with_bounds();
+    assert_eq!(column.unit(), "ns");
+    assert_eq!(
+        column.bounds(),
+        ["latency_p50_low_ns", "latency_p50_high_ns"]
+    );
+    assert_eq!(
+        split_unit("sender_cycles_per_element"),
+        ("sender_cycles", "per element")
+    );
+    assert_eq!(split_unit("messages_sent"), ("messages_sent", ""));
+}

@@ -1,0 +1,157 @@
+//! What a benchmark is, to whatever runs it: a plan, and a way to measure one point of it.
+//!
+//! The sweep, its rounds, the folders, `summary.csv` and `runs.csv`, the progress, signals between two points and the exit
+//! code are the driver's. A benchmark says what it would measure and what that takes, measures a point of its plan when it is told to, writes the
+//! samples of it into the folders it is given, and hands out the rest as data.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::results::Record;
+use crate::results::schema::Schema;
+use crate::stats::LatencyHistogram;
+
+/// What a benchmark offers.
+pub trait Benchmark {
+    /// What its results have.
+    fn schema(&self) -> &'static Schema;
+
+    /// What would be measured, and what not and why. Everything that can be refused without a device is refused here. Takes no
+    /// measure and locks no memory.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for settings that are impossible.
+    fn plan(&mut self) -> Result<Plan, Failure>;
+
+    /// Opens devices, leaves out what they cannot do, checks what every point needs of the machine, and makes it ready
+    /// (clocks, memory lock). Called once, before the first point of a process.
+    ///
+    /// # Errors
+    /// With what is missing and how to get it.
+    fn prepare(&mut self, plan: Plan) -> Result<Ready, Failure>;
+
+    /// Measures a point of the plan that [`prepare`](Self::prepare) gave back. A failure after the first sample is told in
+    /// the outcome, with what was measured until then.
+    ///
+    /// # Errors
+    /// When there is nothing to show.
+    fn measure(
+        &mut self,
+        point: usize,
+        place: &Place,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Outcome, Failure>;
+}
+
+/// Why a benchmark cannot start, or go on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+pub enum Failure {
+    /// Bad input: another value of an option would avoid it.
+    #[error("{0}")]
+    Usage(String),
+    /// The machine, a device or the measurement failed.
+    #[error("{0}")]
+    Run(String),
+    /// A signal came.
+    #[error("interrupted by {0}")]
+    Interrupted(String),
+}
+
+/// What is to be measured.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Plan {
+    /// Its points, in the order of the sweep.
+    pub points: Vec<PlannedPoint>,
+    /// The settings of points that are left out, each with [`REASON`](crate::results::schema::REASON).
+    pub left_out: Vec<Record>,
+}
+
+/// A point of the sweep: what is measured at once.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlannedPoint {
+    /// What identifies it in its benchmark's own plan.
+    pub index: usize,
+    /// The rows that come of it, with the name of a folder each: one, or one for each CPU that is watched at once.
+    pub rows: Vec<PlannedRow>,
+    /// How long a round of it takes, about.
+    pub time: Duration,
+    /// Bytes that a round of it leaves on disk, at the most.
+    pub bytes: u64,
+}
+
+/// A row of the summary to be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlannedRow {
+    /// The name of its folder: unique in the sweep.
+    pub name: String,
+    /// Its settings: the schema's `point`.
+    pub settings: Record,
+}
+
+/// A benchmark that can measure.
+#[derive(Debug, Clone, Default)]
+pub struct Ready {
+    /// The plan, without what the devices cannot do.
+    pub plan: Plan,
+    /// What is the same for all points: devices, libraries, routes (an object; it stands in `obtained`).
+    pub obtained: Value,
+    /// Lines for people that say what is measured on: devices, clock.
+    pub announcements: Vec<String>,
+    /// What to warn of before the first point.
+    pub warnings: Vec<String>,
+}
+
+/// Where a point's samples go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// The round, from 0.
+    pub round: u32,
+    /// A folder for each row, in their order. Files of samples in it are added to ([`SampleWriter`](crate::results::SampleWriter)).
+    pub folders: Vec<PathBuf>,
+}
+
+/// How far a point is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Samples so far, or another measure.
+    pub done: u64,
+    /// Of so many.
+    pub of: u64,
+}
+
+/// What came of a point in one round.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Its rows, in the order of the plan.
+    pub rows: Vec<RowOutcome>,
+    /// What to warn of; each text is shown once in a run.
+    pub warnings: Vec<String>,
+    /// What stands below the tables, each line once.
+    pub notes: Vec<String>,
+    /// What only one round can tell people, in place of the table of the summary.
+    pub text: Option<String>,
+    /// Exit code 3 at the end: limits that are broken.
+    pub broken_limits: Vec<String>,
+}
+
+/// One row of it.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct RowOutcome {
+    /// Its figures, and settings that are known only now; columns of the schema.
+    pub figures: Record,
+    /// What ended it early, if anything did.
+    pub failure: Option<String>,
+    /// Whether the sweep ends with this failure. A queue that fails does not keep others from being measured.
+    pub ends_sweep: bool,
+    /// What was obtained for it (an object).
+    pub obtained: Value,
+    /// What the instrument costs (an object).
+    pub instrument: Value,
+    /// The benchmark's own tables (an object, or null).
+    pub details: Value,
+    /// Distributions by file name (`latency.hgrm`), in nanoseconds; those of all rounds are added up.
+    pub histograms: Vec<(String, LatencyHistogram)>,
+}
