@@ -10,8 +10,8 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use hcabench::bench::queue::control::{ATTEMPTS_PER_LOOK, ELEMENTS_PER_LOOK};
 use hcabench::bench::queue::measurer::Record;
+use hcabench::bench::queue::patience::{ATTEMPTS_PER_LOOK, ELEMENTS_PER_LOOK};
 use hcabench::queues::element::{Element, Words};
 use hcabench::time::{Clock, Ticks};
 
