@@ -26,6 +26,7 @@ pub mod json;
 pub mod read;
 pub mod record;
 pub mod schema;
+pub mod text;
 pub mod units;
 
 pub(crate) mod durable;
