@@ -23,7 +23,8 @@ impl Rounds {
         if self.count <= 1 {
             return order;
         }
-        let mut numbers = SplitMix64::new(self.seed ^ u64::from(round).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let mut numbers =
+            SplitMix64::new(self.seed ^ u64::from(round).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         // Fisher and Yates. The remainder favours small numbers by less than one in 2^50 for any sweep that fits on a disk.
         for last in (1..points).rev() {
             order.swap(last, (numbers.draw() % (last as u64 + 1)) as usize);
@@ -56,7 +57,10 @@ impl Budget {
 
     /// Whether another round fits, `elapsed` after the sweep began: one as long as the longest so far. The first always does.
     pub fn allows_another(&self, elapsed: Duration) -> bool {
-        self.longest.is_zero() || self.limit.is_none_or(|limit| elapsed + self.longest <= limit)
+        self.longest.is_zero()
+            || self
+                .limit
+                .is_none_or(|limit| elapsed + self.longest <= limit)
     }
 }
 
@@ -76,7 +80,12 @@ mod tests {
             assert_eq!(sorted, (0..20).collect::<Vec<_>>());
         }
         assert!((1..8).all(|round| orders[round] != orders[0]));
-        assert_eq!(orders, (0..8).map(|round| rounds.order(round, 20)).collect::<Vec<_>>());
+        assert_eq!(
+            orders,
+            (0..8)
+                .map(|round| rounds.order(round, 20))
+                .collect::<Vec<_>>()
+        );
         assert_ne!(orders[0], Rounds { count: 8, seed: 8 }.order(0, 20));
         assert!(rounds.order(0, 0).is_empty());
     }
@@ -86,10 +95,18 @@ mod tests {
         let mut at = [[0_u32; 5]; 5];
         for seed in 0..2000 {
             let order = Rounds { count: 2, seed }.order(1, 5);
-            order.iter().enumerate().for_each(|(place, &point)| at[place][point] += 1);
+            order
+                .iter()
+                .enumerate()
+                .for_each(|(place, &point)| at[place][point] += 1);
         }
         // 400 expected, with a standard deviation of 18.
-        assert!(at.as_flattened().iter().all(|count| (310..490).contains(count)), "{at:?}");
+        assert!(
+            at.as_flattened()
+                .iter()
+                .all(|count| (310..490).contains(count)),
+            "{at:?}"
+        );
     }
 
     #[test]

@@ -80,7 +80,9 @@ fn only_resumes(arguments: &[OsString]) -> Option<PathBuf> {
     let mut value = false;
     for argument in arguments {
         let text = argument.to_str().unwrap_or_default();
-        let name = text.strip_prefix("--").map(|it| it.split('=').next().unwrap_or(it));
+        let name = text
+            .strip_prefix("--")
+            .map(|it| it.split('=').next().unwrap_or(it));
         match name {
             _ if std::mem::take(&mut value) => {}
             Some(name) if BESIDE_RESUME.contains(&name) => {
@@ -108,7 +110,9 @@ pub fn of_any_run(arguments: impl Iterator<Item = String>) -> Vec<OsString> {
         if std::mem::take(&mut value) {
             continue;
         }
-        let name = argument.strip_prefix("--").map(|it| it.split('=').next().unwrap_or(it));
+        let name = argument
+            .strip_prefix("--")
+            .map(|it| it.split('=').next().unwrap_or(it));
         match OF_ONE_RUN.iter().find(|(it, _)| Some(*it) == name) {
             Some((_, takes)) => value = *takes && !argument.contains('='),
             None => kept.push(argument.into()),
@@ -139,19 +143,31 @@ fn from_file(
         && typed.as_os_str() != OsStr::new(told)
     {
         let typed = typed.to_string_lossy();
-        return Err(wrong(format!("it has options of {told}, and {typed} was asked for")));
+        return Err(wrong(format!(
+            "it has options of {told}, and {typed} was asked for"
+        )));
     }
-    let name = typed.and_then(|it| it.to_str()).or(told.map(String::as_str));
-    let options = name.map_or(command, |name| command.find_subcommand(name).unwrap_or(command));
+    let name = typed
+        .and_then(|it| it.to_str())
+        .or(told.map(String::as_str));
+    let options = name.map_or(command, |name| {
+        command.find_subcommand(name).unwrap_or(command)
+    });
     let mut found = Vec::new();
     for (key, value) in &table {
         if key == "command" {
             continue;
         }
         let known = options.get_arguments().any(|it| it.get_long() == Some(key));
-        if !known || OF_ONE_RUN.iter().any(|(it, _)| it == key && key != "out" && key != "budget") {
+        if !known
+            || OF_ONE_RUN
+                .iter()
+                .any(|(it, _)| it == key && key != "out" && key != "budget")
+        {
             let of = name.unwrap_or("the HCA benchmark");
-            return Err(wrong(format!("'{key}' is no option of {of} that a file can hold")));
+            return Err(wrong(format!(
+                "'{key}' is no option of {of} that a file can hold"
+            )));
         }
         match value {
             toml::Value::Boolean(true) => found.push(format!("--{key}").into()),
@@ -179,9 +195,11 @@ fn in_words(value: &toml::Value) -> Result<String, String> {
 pub fn to_file(matches: &ArgMatches, command: &Command) -> String {
     let (name, matches, command) = match matches.subcommand() {
         None => (None, matches, command),
-        Some((name, matches)) => {
-            (Some(name), matches, command.find_subcommand(name).unwrap_or(command))
-        }
+        Some((name, matches)) => (
+            Some(name),
+            matches,
+            command.find_subcommand(name).unwrap_or(command),
+        ),
     };
     let mut table = toml::Table::new();
     if let Some(name) = name {

@@ -15,11 +15,14 @@ use crate::cli::progress::{LastPoint, Progress};
 use crate::host::interrupt;
 use crate::host::readiness::{Readiness, Verdict};
 use crate::results::document::{self, Document, Program};
-use crate::results::folder::{LEFT_OUT, RUNS, SETTINGS, SUMMARY, PACKAGE};
+use crate::results::folder::{LEFT_OUT, PACKAGE, RUNS, SETTINGS, SUMMARY};
 use crate::results::runs::{self, RunsFile};
 use crate::results::schema::{self, Schema};
-use crate::results::{PointFolder, Record, ReportError, ResultsFolder, SampleWriter, datapackage, hgrm, json as json_file};
-use crate::rig::benchmark::{Benchmark, Failure, Outcome, Place, PlannedPoint, Plan, Ready, RowOutcome};
+use crate::results::{
+    PointFolder, Record, ReportError, ResultsFolder, SampleWriter, datapackage, hgrm,
+    json as json_file,
+};
+use crate::rig::benchmark::{Benchmark, Failure, Outcome, Place, Plan, RowOutcome};
 use crate::rig::sweep::{Budget, Rounds};
 use crate::stats::LatencyHistogram;
 
@@ -87,7 +90,10 @@ impl Earlier {
     pub fn read(folder: &Path, schema: &'static Schema) -> Result<Self, String> {
         let document = Document::read(&folder.join(SETTINGS)).map_err(|error| error.to_string())?;
         if document.benchmark != schema.benchmark {
-            return Err(format!("it holds results of the benchmark {}", document.benchmark));
+            return Err(format!(
+                "it holds results of the benchmark {}",
+                document.benchmark
+            ));
         }
         if !super::is_incomplete(folder) {
             return Err("it is complete: nothing is missing".to_owned());
@@ -95,7 +101,11 @@ impl Earlier {
         let path = folder.join(RUNS);
         let rows = match path.symlink_metadata() {
             Err(_) => Vec::new(),
-            Ok(_) => RunsFile::open(&path, schema).map_err(|error| error.to_string())?.1,
+            Ok(_) => {
+                RunsFile::open(&path, schema)
+                    .map_err(|error| error.to_string())?
+                    .1
+            }
         };
         let told = document.rounds;
         Ok(Earlier {
@@ -129,21 +139,32 @@ impl Earlier {
             let ours = ours.as_object().into_iter().flatten();
             let mut other = ours.filter(|(key, value)| theirs[key.as_str()] != **value);
             other.next().map(|(key, value)| {
-                format!("{what} differ in {key}: {} there, {value} now", theirs[key.as_str()])
+                format!(
+                    "{what} differ in {key}: {} there, {value} now",
+                    theirs[key.as_str()]
+                )
             })
         };
         of("the settings", &settings.run, &self.document.run).or_else(|| {
             // What stays the same of a machine from one boot to the next.
             let parts = ["cpu", "kernel", "hostname"];
             let part = |key: &str, machine: &Value| (key.to_owned(), machine[key].clone());
-            let ours = Value::Object(parts.iter().map(|key| part(key, &settings.machine)).collect());
+            let ours = Value::Object(
+                parts
+                    .iter()
+                    .map(|key| part(key, &settings.machine))
+                    .collect(),
+            );
             of("the machines", &ours, &self.document.machine)
         })
     }
 }
 
 fn names_of(plan: &Plan) -> impl Iterator<Item = &str> {
-    plan.points.iter().flat_map(|point| &point.rows).map(|row| row.name.as_str())
+    plan.points
+        .iter()
+        .flat_map(|point| &point.rows)
+        .map(|row| row.name.as_str())
 }
 
 fn moment(time: SystemTime) -> String {
@@ -178,7 +199,11 @@ impl Course {
     ///
     /// # Errors
     /// When they cannot be made.
-    pub fn begin(folder: ResultsFolder, plan: Plan, settings: Settings) -> Result<Self, ReportError> {
+    pub fn begin(
+        folder: ResultsFolder,
+        plan: Plan,
+        settings: Settings,
+    ) -> Result<Self, ReportError> {
         let file = RunsFile::create(&folder.file(RUNS)?, settings.schema)?;
         let course = Self::with(folder, plan, settings, file, Vec::new(), false);
         course.write_left_out()?;
@@ -264,7 +289,10 @@ impl Course {
         let spoils: Vec<String> = of(Verdict::Spoils)
             .map(|check| {
                 let advice = check.advice.as_deref().unwrap_or("see hcabench host");
-                format!("this machine is not ready to measure: {}: {}: {advice}", check.title, check.found)
+                format!(
+                    "this machine is not ready to measure: {}: {}: {advice}",
+                    check.title, check.found
+                )
             })
             .collect();
         self.warn(&spoils);
@@ -294,9 +322,15 @@ impl Course {
         let mut budget = Budget::new(limits.budget);
         let mut end = End::Complete;
         for round in 0..rounds.count {
-            let order: Vec<(usize, usize)> = rounds.order(round, self.plan.points.len()).into_iter().enumerate().collect();
-            let missing: Vec<(usize, usize)> =
-                order.into_iter().filter(|(_, point)| self.is_missing(*point, round)).collect();
+            let order: Vec<(usize, usize)> = rounds
+                .order(round, self.plan.points.len())
+                .into_iter()
+                .enumerate()
+                .collect();
+            let missing: Vec<(usize, usize)> = order
+                .into_iter()
+                .filter(|(_, point)| self.is_missing(*point, round))
+                .collect();
             if missing.is_empty() {
                 continue;
             }
@@ -311,7 +345,9 @@ impl Course {
             let started = Instant::now();
             let mut child = match &own {
                 Some(_) => None,
-                None => Some(Round::start(arguments).map_err(|failure| self.ended(&failure.to_string()))?),
+                None => Some(
+                    Round::start(arguments).map_err(|failure| self.ended(&failure.to_string()))?,
+                ),
             };
             for (order, point) in missing {
                 if let Some(signal) = interrupt::requested() {
@@ -337,14 +373,22 @@ impl Course {
     fn tell_shortfall(&mut self, round: u32, limits: &Limits) {
         let asked = self.settings.rounds.count;
         if asked < super::AS_MANY_AS_FIT {
-            let budget = limits.budget.map_or_else(String::new, |it| humantime::format_duration(it).to_string());
-            let text = format!("{round} of {asked} rounds were measured: another one would not have fitted into --budget {budget}");
+            let budget = limits
+                .budget
+                .map_or_else(String::new, |it| humantime::format_duration(it).to_string());
+            let text = format!(
+                "{round} of {asked} rounds were measured: another one would not have fitted into --budget {budget}"
+            );
             self.warn(&[text]);
         }
     }
 
     fn rows_of(&self, point: usize) -> Vec<String> {
-        self.plan.points[point].rows.iter().map(|row| row.name.clone()).collect()
+        self.plan.points[point]
+            .rows
+            .iter()
+            .map(|row| row.name.clone())
+            .collect()
     }
 
     /// Whether a point has no complete row of a round, and is not broken.
@@ -352,7 +396,9 @@ impl Course {
         let names = self.rows_of(point);
         let has = |name: &String| {
             self.rows.iter().any(|row| {
-                is_of(row, name) && row.number(schema::ROUND.name) == Some(f64::from(round)) && is_complete(row)
+                is_of(row, name)
+                    && row.number(schema::ROUND.name) == Some(f64::from(round))
+                    && is_complete(row)
             })
         };
         !names.iter().any(|name| self.broken.contains_key(name)) && !names.iter().all(has)
@@ -374,7 +420,10 @@ impl Course {
             _ => format!("{} (round {} of {rounds})", names[0], round + 1),
         };
         self.progress.start_point(&shown);
-        let folders = names.iter().map(|name| self.open_point(name)).collect::<Result<Vec<_>, _>>()?;
+        let folders = names
+            .iter()
+            .map(|name| self.open_point(name))
+            .collect::<Result<Vec<_>, _>>()?;
         let place = Place { round, folders };
         let started_at = SystemTime::now();
         let limit = self.plan.points[point].time * 20 + BEYOND_EXPECTATION;
@@ -406,14 +455,17 @@ impl Course {
             if self.resumed {
                 let rows = &self.rows;
                 SampleWriter::keep_rounds(&path, file, |round| {
-                    let of_round = |row: &&Record| row.number(schema::ROUND.name) == Some(f64::from(round));
-                    rows.iter().any(|row| is_of(row, name) && of_round(&row) && is_complete(row))
+                    let of_round =
+                        |row: &&Record| row.number(schema::ROUND.name) == Some(f64::from(round));
+                    rows.iter()
+                        .any(|row| is_of(row, name) && of_round(&row) && is_complete(row))
                 })?;
             }
         }
         let kept = place.file(HISTOGRAMS)?;
-        if self.resumed && kept.exists() {
-            self.histograms.insert(name.to_owned(), json_file::read(&kept)?);
+        if self.resumed && kept.exists() && self.rows_complete(name) > 0 {
+            self.histograms
+                .insert(name.to_owned(), json_file::read(&kept)?);
         }
         let path = place.path().to_path_buf();
         self.open.insert(name.to_owned(), place);
@@ -441,7 +493,11 @@ impl Course {
                 .set(&schema::ORDER, order)
                 .set(&schema::STARTED_AT, moment(started_at));
             let record = record.arranged(&self.settings.schema.runs());
-            let [messages, p50, p99] = self.settings.schema.headline.map(|column| record.number(column.name));
+            let [messages, p50, p99] = self
+                .settings
+                .schema
+                .headline
+                .map(|column| record.number(column.name));
             last = LastPoint {
                 messages: messages.unwrap_or(0.0) as u64,
                 p50_ns: p50,
@@ -449,9 +505,12 @@ impl Course {
             };
             self.file.append(&record)?;
             self.rows.push(record);
-            let all = self.histograms.entry(row.name.clone()).or_default();
-            for (file, histogram) in &found.histograms {
-                all.entry(file.clone()).or_default().merge(histogram);
+            // A round that failed is measured again by --resume, and would count twice.
+            if found.failure.is_none() || self.settings.rounds.count == 1 {
+                let all = self.histograms.entry(row.name.clone()).or_default();
+                for (file, histogram) in &found.histograms {
+                    all.entry(file.clone()).or_default().merge(histogram);
+                }
             }
             if let Some(failure) = &found.failure {
                 self.broken.insert(row.name.clone(), failure.clone());
@@ -486,8 +545,14 @@ impl Course {
     fn row(&self, planned: &Record, found: &RowOutcome) -> Record {
         let mut record = Record::new();
         for column in self.settings.schema.point {
-            let known = found.figures.get(column.name).or_else(|| planned.get(column.name));
-            record.push(column.name, known.cloned().unwrap_or(crate::results::Cell::Empty));
+            let known = found
+                .figures
+                .get(column.name)
+                .or_else(|| planned.get(column.name));
+            record.push(
+                column.name,
+                known.cloned().unwrap_or(crate::results::Cell::Empty),
+            );
         }
         for column in self.settings.schema.figures {
             record.set_from(column, &found.figures);
@@ -555,7 +620,10 @@ impl Course {
     fn ended(&mut self, reason: &str) -> Ending {
         let names: Vec<String> = self.open.keys().cloned().collect();
         for name in names {
-            if let Err(error) = self.keep_histograms(&name).and_then(|()| self.close_point(&name, Some(reason))) {
+            if let Err(error) = self
+                .keep_histograms(&name)
+                .and_then(|()| self.close_point(&name, Some(reason)))
+            {
                 return Ending::NotWritten(error);
             }
         }
@@ -576,27 +644,43 @@ impl Course {
     }
 
     fn rows_complete(&self, name: &str) -> u32 {
-        self.rows.iter().filter(|row| is_of(row, name) && is_complete(row)).count() as u32
+        self.rows
+            .iter()
+            .filter(|row| is_of(row, name) && is_complete(row))
+            .count() as u32
     }
 
     /// The row of each point that has one, in the sweep's order.
     fn summary(&self) -> Vec<Record> {
         let of = |name: &str| {
-            let rows: Vec<Record> = self.rows.iter().filter(|row| is_of(row, name)).cloned().collect();
+            let rows: Vec<Record> = self
+                .rows
+                .iter()
+                .filter(|row| is_of(row, name))
+                .cloned()
+                .collect();
             (!rows.is_empty()).then(|| runs::over_rounds(self.settings.schema, &rows))
         };
         names_of(&self.plan).filter_map(of).collect()
     }
 
     fn write_summary(&self) -> Result<(), ReportError> {
-        runs::write_summary(&self.folder.file(SUMMARY)?, self.settings.schema, &self.summary())
+        runs::write_summary(
+            &self.folder.file(SUMMARY)?,
+            self.settings.schema,
+            &self.summary(),
+        )
     }
 
     fn write_left_out(&self) -> Result<(), ReportError> {
         if self.plan.left_out.is_empty() {
             return Ok(());
         }
-        runs::write_left_out(&self.folder.file(LEFT_OUT)?, self.settings.schema, &self.plan.left_out)
+        runs::write_left_out(
+            &self.folder.file(LEFT_OUT)?,
+            self.settings.schema,
+            &self.plan.left_out,
+        )
     }
 
     fn document(&self, status: &str, failure: Option<&str>, done: u32) -> Document {
@@ -632,20 +716,33 @@ impl Course {
         document.write(&self.folder.file(SETTINGS)?)
     }
 
-    fn write_point_settings(&self, name: &str, status: &str, failure: Option<&str>) -> Result<(), ReportError> {
+    fn write_point_settings(
+        &self,
+        name: &str,
+        status: &str,
+        failure: Option<&str>,
+    ) -> Result<(), ReportError> {
         let Some(place) = self.open.get(name) else {
             return Ok(());
         };
         let rows = self.plan.points.iter().flat_map(|point| &point.rows);
         let planned = rows.into_iter().find(|row| row.name == name);
         let told = self.told.get(name);
-        let columns: Vec<schema::Named> =
-            self.settings.schema.point.iter().map(|column| (column.name.into(), *column)).collect();
+        let columns: Vec<schema::Named> = self
+            .settings
+            .schema
+            .point
+            .iter()
+            .map(|column| (column.name.into(), *column))
+            .collect();
         let mut point = Record::new();
         for column in self.settings.schema.point {
             let known = told.and_then(|it| it.figures.get(column.name));
             let known = known.or_else(|| planned.and_then(|row| row.settings.get(column.name)));
-            point.push(column.name, known.cloned().unwrap_or(crate::results::Cell::Empty));
+            point.push(
+                column.name,
+                known.cloned().unwrap_or(crate::results::Cell::Empty),
+            );
         }
         let mut document = Document {
             point: Some(point.arranged(&columns)),
@@ -667,12 +764,21 @@ impl Course {
             && broken.is_none()
             && self.open.is_empty()
             && interrupt::requested().is_none();
-        let status = if is_whole { schema::COMPLETE } else { schema::INCOMPLETE };
+        let status = if is_whole {
+            schema::COMPLETE
+        } else {
+            schema::INCOMPLETE
+        };
         let names: Vec<&str> = names_of(&self.plan).collect();
         // The mark of the folder stays where this fails, and says so.
         let _ = self.write_run_settings(status, broken.map(String::as_str));
         let _ = self.folder.file(PACKAGE).and_then(|_| {
-            datapackage::write(self.folder.path(), self.settings.schema, &moment(self.settings.started_at), &names)
+            datapackage::write(
+                self.folder.path(),
+                self.settings.schema,
+                &moment(self.settings.started_at),
+                &names,
+            )
         });
         let details = names
             .iter()
@@ -701,11 +807,13 @@ impl Course {
 }
 
 fn is_of(row: &Record, name: &str) -> bool {
-    row.get(schema::POINT.name).is_some_and(|cell| cell.text() == name)
+    row.get(schema::POINT.name)
+        .is_some_and(|cell| cell.text() == name)
 }
 
 fn is_complete(row: &Record) -> bool {
-    row.get(schema::STATUS.name).is_some_and(|cell| cell.text() == schema::COMPLETE)
+    row.get(schema::STATUS.name)
+        .is_some_and(|cell| cell.text() == schema::COMPLETE)
 }
 
 /// The keys of both objects; where both have one, the second's.
@@ -720,6 +828,3 @@ fn merged(first: &Value, second: &Value) -> Value {
         (_, second) => second.clone(),
     }
 }
-
-#[cfg(test)]
-mod tests;

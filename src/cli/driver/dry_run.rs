@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::cli::table::{Column, Table};
 use crate::results::{Record, units};
-use crate::rig::benchmark::{PlannedPoint, Plan};
+use crate::rig::benchmark::{Plan, PlannedPoint};
 use crate::rig::sweep::Rounds;
 
 /// How long a round takes, about.
@@ -31,7 +31,12 @@ fn rows_of(point: &PlannedPoint) -> impl Iterator<Item = &str> {
 }
 
 /// For people.
-pub fn text(plan: &Plan, rounds: &Rounds, budget: Option<Duration>, width: Option<usize>) -> String {
+pub fn text(
+    plan: &Plan,
+    rounds: &Rounds,
+    budget: Option<Duration>,
+    width: Option<usize>,
+) -> String {
     let mut table = Table::new(vec![
         Column::text("point"),
         Column::number("time", "about"),
@@ -76,7 +81,11 @@ pub fn text(plan: &Plan, rounds: &Rounds, budget: Option<Duration>, width: Optio
         None => {}
     }
     if !plan.left_out.is_empty() {
-        text += &format!("{} points are impossible; the first: {}\n", plan.left_out.len(), reason(&plan.left_out[0]));
+        text += &format!(
+            "{} points are impossible; the first: {}\n",
+            plan.left_out.len(),
+            reason(&plan.left_out[0])
+        );
     }
     text += "what the devices refuse is known only when they are asked: nothing was opened\n";
     text
@@ -115,18 +124,29 @@ mod tests {
             index,
             rows: names
                 .iter()
-                .map(|name| PlannedRow { name: (*name).to_owned(), settings: Record::new() })
+                .map(|name| PlannedRow {
+                    name: (*name).to_owned(),
+                    settings: Record::new(),
+                })
                 .collect(),
             time: Duration::from_millis(1500),
             bytes: 3 << 20,
         };
-        Plan { points: vec![point(0, &["rc-8B"]), point(1, &["cpu0", "cpu1"])], left_out: Vec::new() }
+        Plan {
+            points: vec![point(0, &["rc-8B"]), point(1, &["cpu0", "cpu1"])],
+            left_out: Vec::new(),
+        }
     }
 
     #[test]
     fn points_time_and_disk_are_told() {
         let text = text(&plan(), &Rounds { count: 4, seed: 1 }, None, None);
-        for part in ["rc-8B", "cpu1", "a round of 2 points takes about 3s", "4 rounds take about 12s"] {
+        for part in [
+            "rc-8B",
+            "cpu1",
+            "a round of 2 points takes about 3s",
+            "4 rounds take about 12s",
+        ] {
             assert!(text.contains(part), "{text}");
         }
         let document = document(&plan(), &Rounds { count: 4, seed: 1 });
@@ -143,7 +163,13 @@ mod tests {
 
     #[test]
     fn times_have_two_units_at_the_most() {
-        for (millis, words) in [(0, "1ms"), (20, "20ms"), (1_600, "2s"), (61_000, "1m"), (3_725_000, "1h 2m")] {
+        for (millis, words) in [
+            (0, "1ms"),
+            (20, "20ms"),
+            (1_600, "2s"),
+            (61_000, "1m"),
+            (3_725_000, "1h 2m"),
+        ] {
             assert_eq!(time_in_words(Duration::from_millis(millis)), words);
         }
     }

@@ -25,7 +25,9 @@ use self::arguments::SweepArguments;
 use self::course::{Course, Settings};
 use super::UsageError;
 use super::ending::{Ending, close};
-use super::output::{OutputArguments, bad_folder, labelled, print_json, print_text, terminal_width, warning};
+use super::output::{
+    OutputArguments, bad_folder, labelled, print_json, print_text, terminal_width,
+};
 use crate::host::interrupt;
 use crate::host::readiness::{Needs, Readiness, Verdict};
 use crate::results::{Record, ResultsFolder};
@@ -98,7 +100,9 @@ pub fn run(mut request: Request<'_>) -> anyhow::Result<u8> {
         } else {
             dry_run::text(&plan, &rounds, request.sweep.budget, terminal_width())
         };
-        return print_text(&text).map(|()| 0).context("cannot write to standard output");
+        return print_text(&text)
+            .map(|()| 0)
+            .context("cannot write to standard output");
     }
     let started_at = SystemTime::now();
     let out = match &request.sweep.resume {
@@ -107,9 +111,10 @@ pub fn run(mut request: Request<'_>) -> anyhow::Result<u8> {
     };
     let needed = bytes_needed(&plan, &rounds, request.sweep.budget);
     let earlier = match &request.sweep.resume {
-        Some(folder) => Some(course::Earlier::read(folder, request.benchmark.schema()).map_err(|reason| {
-            UsageError(format!("--resume {}: {reason}", folder.display()))
-        })?),
+        Some(folder) => Some(
+            course::Earlier::read(folder, request.benchmark.schema())
+                .map_err(|reason| UsageError(format!("--resume {}: {reason}", folder.display())))?,
+        ),
         None => {
             let checked = ResultsFolder::check(&out, request.output.force, needed);
             checked.map_err(|error| bad_folder(&out, &error))?;
@@ -179,7 +184,11 @@ pub fn run(mut request: Request<'_>) -> anyhow::Result<u8> {
     for line in &report.broken_limits {
         eprintln!("hcabench: {line}");
     }
-    Ok(if report.broken_limits.is_empty() { code } else { LIMIT_BROKEN })
+    Ok(if report.broken_limits.is_empty() {
+        code
+    } else {
+        LIMIT_BROKEN
+    })
 }
 
 /// How many rounds, and the seed of their orders.
@@ -219,7 +228,9 @@ fn check_budget(sweep: &SweepArguments, plan: &Plan) -> Result<(), UsageError> {
 /// Bytes on disk, of as many rounds as the budget can hold.
 fn bytes_needed(plan: &Plan, rounds: &Rounds, budget: Option<Duration>) -> u64 {
     let round = dry_run::time_of_round(plan).max(Duration::from_millis(1));
-    let fit = budget.map_or(f64::INFINITY, |budget| budget.as_secs_f64() / round.as_secs_f64() + 1.0);
+    let fit = budget.map_or(f64::INFINITY, |budget| {
+        budget.as_secs_f64() / round.as_secs_f64() + 1.0
+    });
     let count = f64::from(rounds.count).min(fit);
     let of_round: u64 = plan.points.iter().map(|point| point.bytes).sum();
     (of_round as f64 * count) as u64
@@ -230,7 +241,10 @@ fn sweep_in_words(plan: &Plan, rounds: &Rounds) -> Option<String> {
     if points + left_out <= 1 && rounds.count == 1 {
         return None;
     }
-    let mut line = format!("sweep:    {points} point{} to measure", if points == 1 { "" } else { "s" });
+    let mut line = format!(
+        "sweep:    {points} point{} to measure",
+        if points == 1 { "" } else { "s" }
+    );
     if rounds.count == AS_MANY_AS_FIT {
         line += ", in as many rounds as fit";
     } else if rounds.count > 1 {
@@ -243,7 +257,10 @@ fn sweep_in_words(plan: &Plan, rounds: &Rounds) -> Option<String> {
 }
 
 fn readiness_document(readiness: &Readiness) -> Value {
-    let checks = readiness.checks.iter().filter(|check| check.verdict > Verdict::Good);
+    let checks = readiness
+        .checks
+        .iter()
+        .filter(|check| check.verdict > Verdict::Good);
     json!({ "ready": readiness.ready, "checks": checks.collect::<Vec<_>>() })
 }
 
@@ -253,8 +270,12 @@ fn own_arguments() -> Vec<OsString> {
 }
 
 fn command_line() -> Vec<String> {
-    let words = own_arguments().into_iter().map(|word| word.to_string_lossy().into_owned());
-    std::iter::once("hcabench".to_owned()).chain(words).collect()
+    let words = own_arguments()
+        .into_iter()
+        .map(|word| word.to_string_lossy().into_owned());
+    std::iter::once("hcabench".to_owned())
+        .chain(words)
+        .collect()
 }
 
 /// Bad input ends with exit code 2, whatever found it.
@@ -298,7 +319,8 @@ impl Report {
                 "warnings": self.warnings,
                 "notes": self.notes,
             });
-            if let (Value::Object(all), Value::Object(more)) = (&mut document, (view.json)(&shown)) {
+            if let (Value::Object(all), Value::Object(more)) = (&mut document, (view.json)(&shown))
+            {
                 all.extend(more);
             }
             return print_json(&document);
@@ -323,10 +345,8 @@ impl Report {
 
 /// Whether a path is that of a results folder that a run may go on in.
 pub(crate) fn is_incomplete(folder: &Path) -> bool {
-    folder.join(crate::results::folder::MARK).symlink_metadata().is_ok()
-}
-
-/// A warning on standard error, in lines that fit.
-pub(crate) fn warn_now(text: &str) {
-    eprintln!("{}", warning(text));
+    folder
+        .join(crate::results::folder::MARK)
+        .symlink_metadata()
+        .is_ok()
 }

@@ -146,7 +146,9 @@ impl Round {
     /// That it could not be started, or what keeps it from measuring.
     pub fn start(arguments: &[OsString]) -> Result<Self, Failure> {
         let failed = |error: io::Error| {
-            Failure::Run(format!("a round could not be started in a process of its own: {error}"))
+            Failure::Run(format!(
+                "a round could not be started in a process of its own: {error}"
+            ))
         };
         let mut child = Command::new(std::env::current_exe().map_err(failed)?)
             .args(arguments)
@@ -157,7 +159,10 @@ impl Round {
             .spawn()
             .map_err(failed)?;
         let stdin = child.stdin.take();
-        let stdout = child.stdout.take().ok_or_else(|| failed(io::Error::other("no pipe")))?;
+        let stdout = child
+            .stdout
+            .take()
+            .ok_or_else(|| failed(io::Error::other("no pipe")))?;
         let (give, answers) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines() {
@@ -166,7 +171,11 @@ impl Round {
                 }
             }
         });
-        let mut round = Round { child, stdin, answers };
+        let mut round = Round {
+            child,
+            stdin,
+            answers,
+        };
         match round.next(START)? {
             Answer::Ready => Ok(round),
             Answer::Failed(failure) => Err(failure),
@@ -212,7 +221,8 @@ impl Round {
             match self.answers.recv_timeout(LOOK) {
                 Ok(Ok(line)) => {
                     let answer = serde_json::from_str(&line);
-                    return answer.map_err(|error| Failure::Run(format!("{} ({error})", unexpected())));
+                    return answer
+                        .map_err(|error| Failure::Run(format!("{} ({error})", unexpected())));
                 }
                 Ok(Err(error)) => return Err(Failure::Run(error.to_string())),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.gone(told)),

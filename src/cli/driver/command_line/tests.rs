@@ -9,7 +9,10 @@ fn command() -> Command {
         [
             Arg::new("service").long("service"),
             Arg::new("burst").long("burst"),
-            Arg::new("inline").long("inline").num_args(0..=1).default_missing_value("on"),
+            Arg::new("inline")
+                .long("inline")
+                .num_args(0..=1)
+                .default_missing_value("on"),
             Arg::new("force").long("force").action(ArgAction::SetTrue),
             Arg::new("out").long("out"),
             Arg::new("config").long("config"),
@@ -32,14 +35,26 @@ fn expanded(text: &str, file: &str) -> Result<Vec<String>, String> {
     let typed = words(&text.replace("FILE", path.to_str().unwrap()));
     let found = expand(typed, &command()).map_err(|error| error.to_string())?;
     let found = found.into_iter().map(|it| it.into_string().unwrap());
-    Ok(found.filter(|it| !it.contains("run.toml") && it != "--config").collect())
+    Ok(found
+        .filter(|it| !it.contains("run.toml") && it != "--config")
+        .collect())
 }
 
 #[test]
 fn options_of_a_file_stand_before_those_typed() {
     let file = "service = [\"rc\", \"uc\"]\nburst = 8192\ninline = true\nforce = false\n";
     let found = expanded("hcabench --config FILE --burst 5", file).unwrap();
-    assert_eq!(found, ["hcabench", "--service=rc,uc", "--burst=8192", "--inline", "--burst", "5"]);
+    assert_eq!(
+        found,
+        [
+            "hcabench",
+            "--service=rc,uc",
+            "--burst=8192",
+            "--inline",
+            "--burst",
+            "5"
+        ]
+    );
     let found = expanded("hcabench queue --config=FILE --burst 5", "burst = \"7\"").unwrap();
     assert_eq!(found, ["hcabench", "queue", "--burst=7", "--burst", "5"]);
     let found = expanded("hcabench --config FILE", "command = \"queue\"\nburst = 7").unwrap();
@@ -58,7 +73,10 @@ fn a_file_that_cannot_be_used_is_bad_input_that_names_it() {
         let error = expanded("hcabench --config FILE", file).unwrap_err();
         assert!(error.contains(part), "{error}");
     }
-    let other = expanded("hcabench queue --config FILE", "command = \"hca\"\nburst = 1");
+    let other = expanded(
+        "hcabench queue --config FILE",
+        "command = \"hca\"\nburst = 1",
+    );
     assert!(other.is_ok());
     let error = expand(words("hcabench --config /nowhere/x.toml"), &command()).unwrap_err();
     assert!(error.to_string().contains("/nowhere/x.toml"), "{error}");
@@ -88,7 +106,16 @@ fn only_a_bare_resume_takes_the_command_line_of_its_folder() {
 
 #[test]
 fn what_belongs_to_one_run_is_not_repeated() {
-    let line = ["--service", "rc", "--out", "x", "--force", "--budget=5s", "--inline", "--config=a"];
+    let line = [
+        "--service",
+        "rc",
+        "--out",
+        "x",
+        "--force",
+        "--budget=5s",
+        "--inline",
+        "--config=a",
+    ];
     let kept = of_any_run(line.iter().map(|it| (*it).to_owned()));
     assert_eq!(kept, words("--service rc --inline"));
 }
