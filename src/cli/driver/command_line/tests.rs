@@ -49,9 +49,9 @@ fn options_of_a_file_stand_before_those_typed() {
         found,
         [
             "hcabench",
-            "--service=rc,uc",
             "--burst=8192",
             "--inline",
+            "--service=rc,uc",
             "--burst",
             "5"
         ]
