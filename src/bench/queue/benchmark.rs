@@ -15,13 +15,13 @@ use super::plan::{Plan as Points, Point, Sweep};
 use super::result::{ElementRow, Round, RunResult};
 use super::round::{self, measure_run};
 use super::rows;
-use super::sample_writer::SampleWriter;
 use super::task::Task;
 use super::threads::Start;
 use super::warnings;
 use crate::host::{HugePages, MemoryLock, PlacementWarning, Topology, interrupt, pinning};
 use crate::pacing::Load;
 use crate::queues::registry;
+use crate::results::SampleWriter;
 use crate::results::schema::Schema;
 use crate::results::schema::queue as columns;
 use crate::rig::benchmark::{

@@ -31,7 +31,6 @@ pub mod result;
 mod round;
 pub mod rows;
 pub mod runner;
-mod sample_writer;
 mod supervisor;
 mod task;
 mod threads;

@@ -1,6 +1,5 @@
 //! `hcabench queue`: the queue benchmark.
 
-mod drive;
 mod list;
 mod present;
 mod values;
@@ -12,6 +11,7 @@ use clap::{Args, ValueEnum};
 use self::values::List;
 use super::UsageError;
 use super::driver::arguments::SweepArguments;
+use super::driver::{self, Request, View};
 use super::output::OutputArguments;
 use super::values::one;
 use crate::bench::queue::benchmark::QueueBenchmark;
@@ -19,6 +19,7 @@ use crate::bench::queue::config::{Config, MOST_ELEMENTS, Measure};
 use crate::bench::queue::cpus::CpuChoice;
 use crate::bench::queue::plan::Sweep;
 use crate::buffer::HugePagePolicy;
+use crate::host::readiness::Needs;
 use crate::pacing::{EndLoad, Load};
 use crate::time::ClockKind;
 
@@ -137,7 +138,7 @@ pub struct QueueArguments {
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(0..=MOST_ELEMENTS))]
     pub warmup: u64,
 
-    /// As --rounds
+    /// As --rounds, of which there are 9 unless asked for
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repeat: Option<u32>,
 
@@ -348,8 +349,6 @@ impl QueueArguments {
     }
 }
 
-pub use present::tables;
-
 /// Runs the benchmark. Returns the exit code.
 ///
 /// # Errors
@@ -358,7 +357,28 @@ pub fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
     if arguments.list {
         return list::run(arguments.output.json);
     }
-    drive::run(arguments)
+    let sweep = SweepArguments {
+        rounds: arguments.sweep.rounds.or(arguments.repeat),
+        ..arguments.sweep.clone()
+    };
+    let run = serde_json::json!({
+        "seed": arguments.seed,
+        "timeout_ms": arguments.timeout.as_secs_f64() * 1e3,
+        "huge_pages": arguments.hugepages.name(),
+        "elements": arguments.elements,
+    });
+    driver::run(Request {
+        sweep: &sweep,
+        output: &arguments.output,
+        benchmark: Box::new(arguments.benchmark()?),
+        default_rounds: QueueArguments::DEFAULT_ROUNDS,
+        run,
+        needs: Needs::of_a_default_run(),
+        view: View {
+            tables: |shown| present::tables(shown.summary, shown.runs, shown.width),
+            json: |_| serde_json::json!({}),
+        },
+    })
 }
 
 #[cfg(test)]
