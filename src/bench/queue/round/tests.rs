@@ -45,12 +45,14 @@ enum Fault {
     Belates,
     /// Stalls once in an enqueue, for [`STALL`].
     Stalls,
+    /// Lets its sender run on all CPUs from the tenth element on, as `taskset -a -p` does from outside.
+    Moves,
 }
 
 /// A queue with a fault, which is its type.
 struct Faulty<const FAULT: usize>;
 
-const FAULTS: [Fault; 12] = [
+const FAULTS: [Fault; 13] = [
     Fault::Nothing,
     Fault::Drops,
     Fault::Reorders,
@@ -63,6 +65,7 @@ const FAULTS: [Fault; 12] = [
     Fault::Appends,
     Fault::Belates,
     Fault::Stalls,
+    Fault::Moves,
 ];
 
 struct End {
@@ -95,6 +98,9 @@ impl Sender<Words<8>> for End {
         if self.fault == Fault::Panics && self.count == 10 {
             // Without the message of the panic hook in the output of a test that passes.
             std::panic::resume_unwind(Box::new("a broken queue"));
+        }
+        if self.fault == Fault::Moves && self.count == 10 {
+            pinning::pin_current_thread_to(&pinning::reachable_cpus().unwrap()).unwrap();
         }
         if self.fault == Fault::Stalls && self.count == COUNT / 2 {
             std::thread::sleep(STALL);
@@ -467,6 +473,16 @@ fn an_operation_that_blocks_ends_the_run_with_an_error() {
         matches!(error, RunError::Rig(RigError::Stuck { role: SENDER, .. })),
         "{error}"
     );
+}
+
+#[test]
+fn a_thread_that_does_not_stay_on_its_cpu_fails_its_point() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let task = Task::new(clock(), &point(), &config(Measure::Time));
+    let error = make_run(start_of::<12>(), &task).unwrap_err();
+    let is_moved = matches!(error, RunError::Rig(RigError::Moved { role: SENDER, .. }));
+    assert!(is_moved, "{error}");
+    assert!(error.fails_its_point() && !error.leaves_thread_behind());
 }
 
 #[test]
