@@ -20,6 +20,9 @@ pub const STARTED_AT: &str = "2026-01-02T03:04:05.000Z";
 /// Why unfinished ones end.
 pub const INTERRUPTED: &str = "interrupted by SIGINT";
 
+/// Writes the files of a point in a round.
+pub type FilesOfARound<'a> = Box<dyn Fn(&PointFolder, u32) + 'a>;
+
 /// A point of a made-up run: its settings and figures, a record for each round.
 pub struct MadeRow<'a> {
     /// The name of its folder.
@@ -27,7 +30,7 @@ pub struct MadeRow<'a> {
     /// What is set in each round; settings that are not get some value, counts 0, and measured figures stay empty.
     pub rounds: Vec<Record>,
     /// Writes the samples of a round and other files.
-    pub files: Box<dyn Fn(&PointFolder, u32) + 'a>,
+    pub files: FilesOfARound<'a>,
 }
 
 /// Writes a run of any benchmark as the program does, round by round; returns its folder. The last round of an `unfinished` one is
