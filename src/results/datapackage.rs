@@ -10,7 +10,8 @@ use super::folder::{LEFT_OUT, PACKAGE, RUNS, SUMMARY};
 use super::json;
 use super::schema::{Better, Data, Kind, Named, Schema};
 
-/// Writes the package of a run, with a resource for each CSV file that is there, in one step. `created` is a moment in RFC 3339,
+/// Writes the package of a run, with a resource for each CSV file that is there, in one step. `created` is a moment in
+/// RFC 3339,
 /// `points` are the names of the points' folders.
 ///
 /// # Errors

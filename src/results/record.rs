@@ -1,8 +1,8 @@
 //! One row with named cells, in the order in which they were added.
 //!
-//! The summary of a sweep has some forty columns that come from several places (the point's settings, two summaries with
-//! a prefix each, counts). A record gathers them once; the same record is a row of `summary.csv`, an object of the JSON
-//! output, and gives the table its texts.
+//! The summary of a sweep has some forty columns that come from several places (the point's settings, two summaries
+//! with a prefix each, counts). A record gathers them once; the same record is a row of `summary.csv`, an object of the
+//! JSON output, and gives the table its texts.
 
 use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, SerializeMap, Serializer};

@@ -1,5 +1,5 @@
-//! Results folders made without a device: by the program's own writers, with the columns of its schemas. Shared by tests of the
-//! library and of the command.
+//! Results folders made without a device: by the program's own writers, with the columns of its schemas. Shared by
+//! tests of the library and of the command.
 
 #![allow(dead_code)] // Each test uses a part of it.
 
@@ -33,8 +33,8 @@ pub struct MadeRow<'a> {
     pub files: FilesOfARound<'a>,
 }
 
-/// Writes a run of any benchmark as the program does, round by round; returns its folder. The last round of an `unfinished` one is
-/// incomplete in its last point.
+/// Writes a run of any benchmark as the program does, round by round; returns its folder. The last round of an
+/// `unfinished` one is incomplete in its last point.
 pub fn run_of(
     path: &Path,
     schema: &'static Schema,
