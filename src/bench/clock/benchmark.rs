@@ -61,13 +61,13 @@ impl ClockBenchmark {
         }
     }
 
-    /// Bytes of differences that are known to be kept; of a time it is not known yet how many it has.
+    /// Bytes of differences that are known to be kept on each CPU; of a time it is not known yet how many it has.
     pub fn kept_bytes(&self) -> u64 {
         match self.config.length {
             Length::Iterations(readings)
                 if self.config.keep_all && self.config.wants(Report::Percentiles) =>
             {
-                readings.saturating_mul(4 * self.config.cpus.len() as u64)
+                readings.saturating_mul(4)
             }
             _ => 0,
         }
@@ -224,7 +224,7 @@ impl ClockBenchmark {
             .into_iter();
         let details = Details::of(result, cpu, &self.config);
         RowOutcome {
-            figures: figures::of(result, cpu),
+            figures: figures::of(result, cpu, self.config.wants(Report::Histogram)),
             ends_sweep: result.interrupted.is_some(),
             failure: result.interrupted.clone().or(moved),
             obtained: json!({"cpu": cpu.cpu, "pages": cpu.stored.kept_in}),

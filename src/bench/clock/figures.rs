@@ -5,8 +5,8 @@ use crate::results::schema::clock as column;
 
 use super::result::{ClockResult, CpuResult};
 
-/// The figures of a CPU.
-pub fn of(result: &ClockResult, cpu: &CpuResult) -> Record {
+/// The figures of a CPU; `histogram`: whether its differences are written.
+pub fn of(result: &ClockResult, cpu: &CpuResult, histogram: bool) -> Record {
     let watched = &cpu.watched;
     let nanos = |ticks: u64| result.nanos_f64(ticks as f64);
     let whole = |ticks: u64| result.nanos(ticks).0;
@@ -15,6 +15,11 @@ pub fn of(result: &ClockResult, cpu: &CpuResult) -> Record {
     let seconds = whole(elapsed) as f64 / 1e9;
     let share = jumped.total as f64 / elapsed.max(1) as f64;
     let least = cpu.stored.distribution.as_ref().and_then(|it| it.min());
+    let values = cpu
+        .stored
+        .distribution
+        .as_ref()
+        .map_or(0, |it| it.counts().count());
     let mut record = Record::new();
     record
         .set(&column::ITERATIONS, watched.readings)
@@ -40,6 +45,7 @@ pub fn of(result: &ClockResult, cpu: &CpuResult) -> Record {
         .set(&column::JUMPS_TOTAL, whole(jumped.total))
         .set(&column::JUMP_TIME, share * 100.0)
         .set(&column::JUMPS_IN_FILE, watched.jumps.jumps().len())
+        .set(&column::DIFFERENCES_IN_FILE, histogram.then_some(values))
         .set(&column::NOT_SAMPLED, watched.not_sampled)
         .set(
             &column::HIGHEST_WINDOW,

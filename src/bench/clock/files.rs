@@ -1,21 +1,17 @@
 //! What a watch leaves in the folder of a CPU: its jumps, and how often each difference occurred.
 
-use std::fs;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::host::counters::Risen;
-use crate::results::schema::clock::JUMPS_FILE;
-use crate::results::{ReportError, json};
+use crate::results::schema::clock::{HISTOGRAM_FILE, JUMPS_FILE};
+use crate::results::{ReportError, SampleWriter};
 
 use super::cause::Cause;
 use super::jump::Jump;
 use super::result::{ClockResult, CpuResult};
-use super::sample_writer::SampleWriter;
 
-/// The file of the differences, in ticks with their counts.
-pub const HISTOGRAM: &str = "histogram.json";
 /// The file of their distribution in nanoseconds.
 pub const DISTRIBUTION: &str = "histogram.hgrm";
 
@@ -111,25 +107,16 @@ pub(super) fn add_jumps(
     file.finish()
 }
 
-/// The document of `histogram.json`.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Histogram {
-    unit: String,
-    rounds: Vec<HistogramRound>,
-}
-
-/// The differences of a round. Each has measured the length of its ticks by itself.
-#[derive(Debug, Serialize, Deserialize)]
-struct HistogramRound {
+/// A row of `histogram.csv`.
+#[derive(Debug, Default, Serialize)]
+struct HistogramRow {
     round: u32,
-    nanos_per_tick: f64,
-    exact: bool,
-    total: u64,
-    /// Differences in ticks, ascending, with how often each occurred.
-    counts: Vec<(u64, u64)>,
+    difference_ticks: u64,
+    difference_ns: f64,
+    differences: u64,
 }
 
-/// Adds the differences of a round to `histogram.json` in the folder, if they were counted.
+/// Adds the differences of a round to `histogram.csv` in the folder, if they were counted.
 pub(super) fn add_histogram(
     folder: &Path,
     round: u32,
@@ -139,39 +126,38 @@ pub(super) fn add_histogram(
     let Some(distribution) = &cpu.stored.distribution else {
         return Ok(());
     };
-    let path = folder.join(HISTOGRAM);
-    // In the first round there is none. One that cannot be read is replaced: it was no whole one.
-    let mut document: Histogram = (round > 0)
-        .then(|| fs::read(&path).ok())
-        .flatten()
-        .and_then(|text| serde_json::from_slice(&text).ok())
-        .unwrap_or_default();
-    document.unit = "ticks".to_owned();
-    document.rounds.retain(|other| other.round != round);
-    document.rounds.push(HistogramRound {
-        round,
-        nanos_per_tick: result.scale.nanos_per_tick(),
-        exact: distribution.exact,
-        total: distribution.count(),
-        counts: distribution.counts().collect(),
-    });
-    json::write(&path, &document)
+    let mut file = SampleWriter::open(folder, &HISTOGRAM_FILE, round)?;
+    for (ticks, differences) in distribution.counts() {
+        file.append(&HistogramRow {
+            round,
+            difference_ticks: ticks,
+            difference_ns: (result.nanos_f64(ticks as f64) * 1e3).round() / 1e3,
+            differences,
+        })?;
+    }
+    file.finish()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::schema::SampleFile;
 
     #[test]
-    fn the_fields_of_a_row_are_the_columns_of_the_file() {
-        let mut writer = csv::Writer::from_writer(Vec::new());
-        writer.serialize(JumpRow::default()).unwrap();
-        let text = String::from_utf8(writer.into_inner().unwrap()).unwrap();
-        let names: Vec<&str> = JUMPS_FILE
-            .columns
-            .iter()
-            .map(|column| column.name)
-            .collect();
-        assert_eq!(text.lines().next().unwrap(), names.join(","));
+    fn the_fields_of_a_row_are_the_columns_of_its_file() {
+        let header = |row: &dyn Fn(&mut csv::Writer<Vec<u8>>)| {
+            let mut writer = csv::Writer::from_writer(Vec::new());
+            row(&mut writer);
+            let text = String::from_utf8(writer.into_inner().unwrap()).unwrap();
+            text.lines().next().unwrap().to_owned()
+        };
+        let of = |file: SampleFile| {
+            let names = file.columns.iter().map(|column| column.name);
+            names.collect::<Vec<_>>().join(",")
+        };
+        let jumps = header(&|writer| writer.serialize(JumpRow::default()).unwrap());
+        assert_eq!(jumps, of(JUMPS_FILE));
+        let counts = header(&|writer| writer.serialize(HistogramRow::default()).unwrap());
+        assert_eq!(counts, of(HISTOGRAM_FILE));
     }
 }

@@ -38,7 +38,6 @@ mod ranking;
 pub mod recorder;
 pub mod result;
 pub mod run;
-mod sample_writer;
 mod sampling;
 mod thread;
 mod timeline;

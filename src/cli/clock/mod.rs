@@ -1,6 +1,5 @@
 //! `hcabench clock`: the clock-jump benchmark, and with `--trust` whether the time stamp counter can be trusted.
 
-mod drive;
 mod present;
 mod trust;
 mod values;
@@ -8,6 +7,7 @@ mod values;
 use std::time::Duration;
 
 use clap::Args;
+use serde_json::Value;
 
 use self::values::{Limits, Reports};
 
@@ -17,10 +17,12 @@ use crate::bench::clock::trust::DEFAULT_READS;
 use crate::buffer::HugePagePolicy;
 use crate::cli::UsageError;
 use crate::cli::driver::arguments::SweepArguments;
+use crate::cli::driver::{self, Request};
 use crate::cli::output::OutputArguments;
 use crate::cli::progress::ProgressMode;
 use crate::cli::values::one;
 use crate::host::cpu_set::CpuSet;
+use crate::host::readiness::Needs;
 use crate::time::{Nanos, ReadingKind, TscKilohertz};
 
 #[cfg(target_arch = "x86_64")]
@@ -89,7 +91,8 @@ pub struct ClockArguments {
     /// Tell instead whether the TSC can be trusted: its flags, its rate by every source, the offsets between CPUs, steps
     /// back; exit code 1 if it cannot
     #[arg(long, help_heading = "TSC", conflicts_with_all = ["clock", "report", "iterations", "duration", "cpu", "all_cpus",
-          "hugepages", "threshold", "baseline_iterations", "window", "coincidence", "keep_jumps", "fail_above", "out", "force"])]
+          "hugepages", "threshold", "baseline_iterations", "window", "coincidence", "keep_jumps", "fail_above", "out", "force",
+          "rounds", "order_seed", "budget", "dry_run", "resume"])]
     pub trust: bool,
 
     /// Reads for --trust in which the TSC must not step back, 10000 to 10000000000
@@ -119,6 +122,16 @@ impl ClockArguments {
             None => Cpus::Chosen,
         };
         ClockBenchmark::new(self.config(), cpus, look)
+    }
+
+    /// The settings that are no point's.
+    fn settings(&self) -> Value {
+        let mut settings = serde_json::to_value(self.config()).unwrap_or(Value::Null);
+        if let Some(settings) = settings.as_object_mut() {
+            settings.remove("clock");
+            settings.remove("cpus");
+        }
+        settings
     }
 
     fn config(&self) -> Config {
@@ -160,7 +173,18 @@ pub fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
             arguments.clock.name()
         ))
         .into()),
-        _ => drive::run(arguments, arguments.benchmark(look())),
+        _ => {
+            let benchmark = arguments.benchmark(look());
+            driver::run(Request {
+                sweep: &arguments.sweep,
+                output: &arguments.output,
+                default_rounds: 1,
+                run: arguments.settings(),
+                needs: Needs::of_a_watch(benchmark.kept_bytes()),
+                view: present::VIEW,
+                benchmark: Box::new(benchmark),
+            })
+        }
     }
 }
 

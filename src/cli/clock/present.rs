@@ -6,27 +6,31 @@ use serde_json::Value;
 use crate::bench::clock::config::Report;
 use crate::bench::clock::details::{CauseRow, Details};
 use crate::bench::clock::highest::PLACES;
+use crate::cli::driver::{Shown, View};
 use crate::cli::output::labelled;
 use crate::cli::table::{Column, Table};
 use crate::results::schema::{ROUNDS, clock as schema};
 use crate::results::{Record, units};
 
-/// All that is shown: `summary` has a row for each CPU, `details` the name of its folder and what its last round told.
-pub fn tables(summary: &[Record], details: &[(String, Value)], width: Option<usize>) -> String {
-    let mut parts = vec![overview(summary, width)];
-    if summary
-        .iter()
-        .all(|row| row.number(ROUNDS.name).unwrap_or(1.0) <= 1.0)
-    {
-        parts.extend(of_one_round(&read(details), width));
+/// How the results are shown.
+pub const VIEW: View = View {
+    tables,
+    json: document,
+};
+
+fn tables(shown: &Shown<'_>) -> String {
+    let mut parts = vec![overview(shown.summary, shown.width)];
+    let rounds = |row: &Record| row.number(ROUNDS.name).unwrap_or(1.0);
+    if shown.summary.iter().all(|row| rounds(row) <= 1.0) {
+        parts.extend(of_one_round(&read(shown.details), shown.width));
     }
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
 }
 
-/// What `--json` has beside the common parts.
-pub fn document(details: &[(String, Value)]) -> Value {
-    let cpus: Vec<&Value> = details.iter().map(|(_, details)| details).collect();
+/// Of each CPU what its last round told.
+fn document(shown: &Shown<'_>) -> Value {
+    let cpus: Vec<&Value> = shown.details.iter().map(|(_, details)| details).collect();
     serde_json::json!({ "cpus": cpus })
 }
 
@@ -74,9 +78,9 @@ fn number(value: Option<f64>, decimals: usize) -> String {
 }
 
 /// A column of the overview: that of the schema, its unit here, what its numbers are divided by, and decimals.
-type Shown = (crate::results::schema::Column, &'static str, f64, usize);
+type OverviewColumn = (crate::results::schema::Column, &'static str, f64, usize);
 
-const OVERVIEW: [Shown; 13] = [
+const OVERVIEW: [OverviewColumn; 13] = [
     (schema::CPU, "", 1.0, 0),
     (schema::ELAPSED, "s", 1e9, 3),
     (schema::ITERATIONS, "", 1.0, 0),
