@@ -76,6 +76,55 @@ pub fn current_cpu() -> Result<usize, HostError> {
     })
 }
 
+/// A thread that was pinned to one CPU runs, or may run, on others. Its text wants a subject before it: "the receiver ...".
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}; its figures are not those of CPU {cpu}: {ADVICE}", self.what())]
+pub struct Moved {
+    /// The CPU it was pinned to.
+    pub cpu: usize,
+    /// The CPU it was found on.
+    pub found: usize,
+    /// The CPUs it may run on now.
+    pub allowed: CpuSet,
+}
+
+const ADVICE: &str = "does something else (taskset, a cpuset, a CPU that went offline) move the threads of this process?";
+
+impl Moved {
+    fn what(&self) -> String {
+        let Moved {
+            cpu,
+            found,
+            allowed,
+        } = self;
+        if cpu == found {
+            format!("was pinned to CPU {cpu} and may now run on CPU {allowed}")
+        } else {
+            format!("was moved from CPU {cpu} to CPU {found}")
+        }
+    }
+}
+
+/// Checks that the calling thread, which was pinned to `cpu`, is there and may run nowhere else. Two system calls at the
+/// most: for the end of a loop, not for its inside.
+///
+/// # Errors
+/// [`Moved`] if it is, or may be, on another CPU: then nobody knows where it was while it measured.
+pub fn check_still_on(cpu: usize) -> Result<(), Moved> {
+    // Both calls succeeded when the thread was pinned. Should they fail now, it is not known to be where it was put.
+    let found = current_cpu().unwrap_or(usize::MAX);
+    let allowed = current_affinity().unwrap_or_default();
+    if found == cpu && allowed == CpuSet::from_iter([cpu]) {
+        Ok(())
+    } else {
+        Err(Moved {
+            cpu,
+            found,
+            allowed,
+        })
+    }
+}
+
 /// All CPUs the kernel would let this process run on, whatever its affinity is now.
 ///
 /// A thread of its own asks for every CPU there is, and reads what is left of that after the cpuset.
@@ -132,6 +181,29 @@ mod tests {
             .join()
             .unwrap();
         }
+    }
+
+    #[test]
+    fn a_thread_that_is_or_may_be_on_another_cpu_is_told() {
+        let all = current_affinity().unwrap();
+        thread::spawn(move || {
+            let cpu = all.first().unwrap();
+            pin_current_thread(cpu).unwrap();
+            assert_eq!(check_still_on(cpu), Ok(()));
+            let text = check_still_on(cpu + 1).unwrap_err().to_string();
+            let moved = format!("was moved from CPU {} to CPU {cpu};", cpu + 1);
+            assert!(text.starts_with(&moved), "{text}");
+            let Some(other) = all.iter().nth(1) else {
+                return;
+            };
+            // As by `taskset -a -p` in the middle of a run, and as when its CPU went offline and came back.
+            pin_current_thread(other).unwrap();
+            assert_eq!(check_still_on(cpu).unwrap_err().found, other);
+            set_affinity(&all).unwrap();
+            assert_eq!(check_still_on(other).unwrap_err().allowed, all);
+        })
+        .join()
+        .unwrap();
     }
 
     #[test]
