@@ -8,10 +8,11 @@ use super::config::{Config, Measure};
 use super::floor;
 use super::notes::Notes;
 use super::plan::Plan;
+use super::role::Role;
 use super::run::RunError;
 use crate::buffer::{HUGE_PAGE, HugePagePolicy};
+use crate::host::HugePages;
 use crate::host::memory_lock::{self, MemoryLock};
-use crate::host::{HugePages, Role};
 
 /// Bytes that an element takes while a run is analysed: four samples, and what was sent and received.
 const BYTES_WITH_TIMES: u64 = 4 * 8 + 16;

@@ -27,6 +27,7 @@ mod passage;
 pub mod plan;
 
 pub mod result;
+pub mod role;
 pub mod run;
 pub mod runner;
 

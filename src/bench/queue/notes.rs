@@ -4,9 +4,10 @@ use super::config::Measure;
 use super::counters::Counts;
 use super::floor::OperationFloors;
 use super::measurer::Record;
+use super::role::Role;
 use super::runner::Tally;
 use crate::buffer::{BufferError, Bytes, HugePagePolicy, PageKind, StampBuffer};
-use crate::host::{PageFaults, Role};
+use crate::host::PageFaults;
 use crate::time::{StampCost, Ticks};
 
 /// What an end noted.

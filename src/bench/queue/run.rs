@@ -15,13 +15,11 @@ use super::memory::Needs;
 use super::notes::{EndReport, Notes};
 use super::plan::{Plan, Point};
 use super::result::{Histograms, PerEnd, PointResult, RunResult, over_runs};
+use super::role::Role;
 use super::supervisor::{GRACE, make_run};
 use super::task::Task;
 use super::threads::{self, PREPARATION, Start, ThreadError};
-use crate::host::{
-    HostError, HugePages, MemoryLock, Placement, PlacementRequest, Role, RoleRequest, Topology,
-    interrupt, pinning,
-};
+use crate::host::{HostError, HugePages, MemoryLock, Placement, Topology, interrupt, pinning};
 use crate::pacing::{AfterMiss, Pacing};
 use crate::queues::element::Words;
 use crate::queues::registry::{self, AllPayloads, QueueUser};
@@ -199,17 +197,8 @@ impl Bench {
     }
 
     fn placement(&self, point: &Point) -> Result<Placement, RunError> {
-        let on = |cpu| RoleRequest {
-            cpu: Some(cpu),
-            ..RoleRequest::default()
-        };
-        let request = PlacementRequest {
-            sender: on(point.cpus.sender),
-            receiver: on(point.cpus.receiver),
-            completion: None,
-            stamp: None,
-        };
-        Ok(Placement::plan(&self.topology, &request)?)
+        let (sender, receiver) = (Some(point.cpus.sender), Some(point.cpus.receiver));
+        Ok(Placement::of_pair(&self.topology, sender, receiver)?.1)
     }
 
     /// Measures one point; `progress` is told the number of each run before it begins. A queue that loses elements, panics, or

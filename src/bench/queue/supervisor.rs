@@ -14,10 +14,11 @@ use nix::sys::signal::Signal;
 use super::control::{Control, ELEMENTS_PER_LOOK, Pulse};
 use super::notes::EndReport;
 use super::result::PerEnd;
+use super::role::Role;
 use super::run::{RunError, SLOWEST_ELEMENT};
 use super::task::Task;
 use super::threads::{PREPARATION, Start, ThreadError};
-use crate::host::{Role, interrupt};
+use crate::host::interrupt;
 
 /// How long a thread may take to leave its loop after it was told to.
 pub(super) const GRACE: Duration = Duration::from_secs(2);

@@ -15,7 +15,7 @@ use crate::cli::UsageError;
 use crate::cli::ending::{self, Ending};
 use crate::cli::output::{bad_folder, labelled, print_json, print_text, terminal_width, warning};
 use crate::cli::progress::{Progress, ProgressMode};
-use crate::host::placement::{Placement, PlacementRequest};
+use crate::host::placement::{Placement, RoleSpec};
 use crate::host::readiness::{Needs, Readiness, Verdict};
 use crate::host::topology::Topology;
 use crate::host::{HostError, interrupt};
@@ -146,8 +146,8 @@ fn choose_cpus(arguments: &ClockArguments, topology: &Topology) -> Result<Vec<us
         return Ok(allowed.iter().collect());
     }
     let Some(wanted) = &arguments.cpu else {
-        let placement = Placement::plan(topology, &PlacementRequest::default())?;
-        return Ok(vec![placement.sender]);
+        let placement = Placement::plan(topology, &[RoleSpec::new("watcher", "--cpu", None)])?;
+        return Ok(vec![placement.cpu(0)]);
     };
     for cpu in wanted.iter() {
         let reason = match topology.cpu(cpu) {

@@ -20,9 +20,7 @@ use crate::cli::output::{bad_folder, print_json, print_text, terminal_width, war
 use crate::cli::progress::{LastPoint, Progress};
 use crate::host::core_pairs::core_pairs;
 use crate::host::fingerprint::Fingerprint;
-use crate::host::{
-    CoreRelation, HostError, Placement, PlacementRequest, RoleRequest, Topology, interrupt,
-};
+use crate::host::{CoreRelation, HostError, Placement, Topology, interrupt};
 use crate::results::folder::{HISTOGRAM, LEFT_OUT, SETTINGS, SUMMARY};
 use crate::results::{
     CsvFile, PointFolder, Record, ReportError, ResultsFolder, SummaryFile, hgrm, json,
@@ -103,18 +101,9 @@ pub(super) fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
 
 /// The CPUs for both ends, as asked for or chosen.
 fn chosen(topology: &Topology, arguments: &QueueArguments) -> anyhow::Result<Cpus> {
-    let role = |cpu| RoleRequest {
-        cpu,
-        ..RoleRequest::default()
-    };
-    let request = PlacementRequest {
-        sender: role(arguments.sender_cpu),
-        receiver: role(arguments.receiver_cpu),
-        completion: None,
-        stamp: None,
-    };
-    let placement = Placement::plan(topology, &request).map_err(|error| sort(error.into()))?;
-    let (sender, receiver) = (placement.sender, placement.receiver);
+    let asked = (arguments.sender_cpu, arguments.receiver_cpu);
+    let ([sender, receiver], _) =
+        Placement::of_pair(topology, asked.0, asked.1).map_err(|error| sort(error.into()))?;
     let both = topology.cpu(sender).zip(topology.cpu(receiver));
     Ok(Cpus {
         sender,
