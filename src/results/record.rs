@@ -1,8 +1,8 @@
 //! One row with named cells, in the order in which they were added.
 //!
-//! The summary of a sweep has some forty columns that come from several places (the point's settings, two summaries with
-//! a prefix each, counts). A record gathers them once; the same record is a row of `summary.csv`, an object of the JSON
-//! output, and gives the table its texts.
+//! The summary of a sweep has some forty columns that come from several places (the point's settings, two summaries
+//! with a prefix each, counts). A record gathers them once; the same record is a row of `summary.csv`, an object of the
+//! JSON output, and gives the table its texts.
 
 use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -82,11 +82,25 @@ impl Cell {
             Self::Flag(flag) => flag.to_string(),
         }
     }
-}
 
-impl Cell {
+    /// The cell of a column from its text in a CSV file; `None` when the column has no such cells.
+    pub fn parse(column: &Column, text: &str) -> Option<Self> {
+        if text.is_empty() {
+            return Some(Self::Empty);
+        }
+        match column.data {
+            Data::Text | Data::Moment => Some(Self::Text(text.to_owned())),
+            Data::Whole => text.parse().ok().map(Self::Integer),
+            Data::Number(decimals) => text
+                .parse()
+                .ok()
+                .map(|number| Self::Decimal(number, decimals)),
+            Data::Flag => text.parse().ok().map(Self::Flag),
+        }
+    }
+
     /// With the decimals of its column.
-    fn as_declared(self, column: &Column) -> Self {
+    pub(super) fn with_decimals_of(self, column: &Column) -> Self {
         match (self, column.data) {
             (Self::Integer(number), Data::Number(decimals)) => {
                 Self::Decimal(number as f64, decimals)
@@ -198,7 +212,7 @@ impl Record {
         });
         let cells = cells
             .zip(columns)
-            .map(|((name, cell), (_, column))| (name, cell.as_declared(column)));
+            .map(|((name, cell), (_, column))| (name, cell.with_decimals_of(column)));
         Record {
             cells: cells.collect(),
         }

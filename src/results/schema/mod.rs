@@ -1,8 +1,8 @@
 //! What stands in results: each column of each file, declared once.
 //!
-//! A [`Column`] has a name that ends in its unit, a kind, the direction in which it is better, and what becomes of it over
-//! several rounds. Writers set cells by column ([`Record::set`](crate::results::Record::set)), and readers, comparisons, figures and tables take
-//! name and meaning from here. One file a benchmark.
+//! A [`Column`] has a name that ends in its unit, a kind, the direction in which it is better, and what becomes of it
+//! over several rounds. Writers set cells by column ([`Record::set`](crate::results::Record::set)), and readers,
+//! comparisons, figures and tables take name and meaning from here. One file a benchmark.
 
 pub mod clock;
 pub mod hca;
@@ -247,7 +247,7 @@ pub const STATUS: Column = Column::label("status", "complete or incomplete");
 pub const FAILURE: Column = Column::label("failure", "what ended it early");
 /// How many rounds a row of the summary is made of.
 pub const ROUNDS: Column =
-    Column::label("rounds", "rounds that the figures are made of").data(Data::Whole);
+    Column::label("rounds", "complete rounds, of which the medians are").data(Data::Whole);
 /// Why a point was left out.
 pub const REASON: Column = Column::label("reason", "why it was left out");
 
@@ -296,6 +296,17 @@ impl Schema {
         columns
     }
 
+    /// The columns of `left_out.csv`, in order.
+    pub fn left_out(&self) -> Vec<Named> {
+        let columns = self.point.iter().copied().chain([REASON]);
+        columns.map(plain).collect()
+    }
+
+    /// A file of samples by its name.
+    pub fn sample_file(&self, name: &str) -> Option<&'static SampleFile> {
+        self.samples.iter().find(|file| file.name == name)
+    }
+
     /// A setting or figure by its name.
     pub fn column(&self, name: &str) -> Option<&'static Column> {
         let (point, figures) = (self.point, self.figures);
@@ -310,8 +321,8 @@ fn plain(column: Column) -> Named {
     (Cow::Borrowed(column.name), column)
 }
 
-/// Declares the columns of a distribution, `PREFIX_min_ns` to `PREFIX_negative`, as the constants of a module of that name,
-/// and `ALL`, which lists them in order.
+/// Declares the columns of a distribution, `PREFIX_min_ns` to `PREFIX_negative`, as the constants of a module of that
+/// name, and `ALL`, which lists them in order.
 #[macro_export]
 macro_rules! distribution_columns {
     ($(#[$outer:meta])* $module:ident, $prefix:literal, $title:literal, $what:literal) => {
