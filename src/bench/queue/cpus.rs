@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::error::RunError;
 use super::plan::LeftOut;
 use crate::host::core_pairs::core_pairs;
-use crate::host::{CoreRelation, Placement, PlacementRequest, RoleRequest, Topology};
+use crate::host::{CoreRelation, Placement, Topology};
 
 /// The CPUs of both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -40,8 +40,7 @@ impl CpuChoice {
     pub fn pairs(self, topology: &Topology) -> Result<(Vec<Cpus>, Vec<LeftOut>), RunError> {
         match self {
             CpuChoice::Pair { sender, receiver } => {
-                let placement = placement(topology, sender, receiver)?;
-                let (sender, receiver) = (placement.sender, placement.receiver);
+                let ([sender, receiver], _) = Placement::of_pair(topology, sender, receiver)?;
                 let both = topology.cpu(sender).zip(topology.cpu(receiver));
                 let cores = both.and_then(|(first, second)| CoreRelation::between(first, second));
                 let cpus = Cpus {
@@ -62,26 +61,9 @@ impl Cpus {
     /// # Errors
     /// When one of the CPUs cannot be had.
     pub(super) fn placement(&self, topology: &Topology) -> Result<Placement, RunError> {
-        placement(topology, Some(self.sender), Some(self.receiver))
+        let placed = Placement::of_pair(topology, Some(self.sender), Some(self.receiver))?;
+        Ok(placed.1)
     }
-}
-
-fn placement(
-    topology: &Topology,
-    sender: Option<usize>,
-    receiver: Option<usize>,
-) -> Result<Placement, RunError> {
-    let role = |cpu| RoleRequest {
-        cpu,
-        ..RoleRequest::default()
-    };
-    let request = PlacementRequest {
-        sender: role(sender),
-        receiver: role(receiver),
-        completion: None,
-        stamp: None,
-    };
-    Ok(Placement::plan(topology, &request)?)
 }
 
 fn each_relation(topology: &Topology) -> Result<(Vec<Cpus>, Vec<LeftOut>), RunError> {
