@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Permitted;
-use super::figures::INSTRUMENT;
+use super::figures::is_instrument;
 use super::matching::{Matched, Pair};
 use super::rounds::{RecordedPoint, Recording};
 use crate::stats::median_of;
@@ -151,7 +151,12 @@ pub fn warnings(base: &Recording, new: &Recording, pairs: &[Pair<'_>]) -> Vec<St
             warnings.push(format!("{side} is incomplete: {reason}"));
         }
     }
-    for column in &INSTRUMENT {
+    for column in base
+        .schema
+        .figures
+        .iter()
+        .filter(|column| is_instrument(column))
+    {
         let median = |point: &RecordedPoint| {
             let values = point
                 .rounds

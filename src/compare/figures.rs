@@ -135,8 +135,7 @@ impl Figure {
     fn of_percentile(column: &'static Column) -> Option<Self> {
         let counts = matches!(column.over, Over::Median | Over::MedianWithBounds);
         let (scope, percent) = percentile_in(column)?;
-        let is_instrument = INSTRUMENT.iter().any(|one| one.name == column.name);
-        (counts && column.better != Better::Neither && !is_instrument).then(|| Figure {
+        (counts && column.better != Better::Neither && !is_instrument(column)).then(|| Figure {
             scope: scope.strip_suffix("_latency").unwrap_or(scope).to_owned(),
             kind: Kind::Percentile(percent),
             unit: column.unit(),
@@ -180,8 +179,11 @@ impl fmt::Display for Figure {
     }
 }
 
-/// The instrument's own figures: not judged, but told where they are far apart.
-pub const INSTRUMENT: [Column; 3] = [hca::FLOOR_P50, hca::FLOOR_P99, hca::STAMP_COST];
+/// Whether it is a figure of the instrument: not judged, but told where two are far apart.
+pub fn is_instrument(column: &Column) -> bool {
+    let words = ["floor", "stamp", "baseline"];
+    column.kind == schema::Kind::Measured && words.iter().any(|word| column.name.contains(word))
+}
 
 /// Of `completion_latency_p999_ns` what comes before, and 99.9.
 fn percentile_in(column: &Column) -> Option<(&'static str, f64)> {

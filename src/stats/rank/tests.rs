@@ -95,8 +95,11 @@ fn the_normal_distribution_takes_over_where_the_exact_one_ends() {
     ] {
         for error in [0.025, 0.001] {
             let (exact, approximate) = (exact.critical(error), approximate.critical(error));
-            let far = exact.unwrap().abs_diff(approximate.unwrap());
-            assert!(far <= 4, "{exact:?} and {approximate:?} of {error}");
+            let (exact, approximate) = (exact.unwrap(), approximate.unwrap());
+            assert!(
+                approximate <= exact + 1 && exact <= approximate + 6,
+                "{exact} and {approximate} of {error}"
+            );
         }
     }
     for (z, share) in [
@@ -180,7 +183,7 @@ fn as_many_rounds_are_asked_for_as_can_show_something() {
 
 #[test]
 fn of_equals_at_most_the_nominal_share_differ() {
-    const TRIES: u64 = 4000;
+    const TRIES: u64 = 2000;
     for (rounds, error) in [(8, 0.05), (10, 0.01), (25, 0.05)] {
         let apart = share(TRIES, |draws| {
             let (base, new) = (draws.normals(rounds, 0.0), draws.normals(rounds, 0.0));
@@ -211,7 +214,7 @@ fn drifting(draws: &mut Draws, rounds: usize) -> (Vec<f64>, Vec<f64>) {
 
 #[test]
 fn a_drift_common_to_both_in_turn_shows_no_difference() {
-    const TRIES: u64 = 4000;
+    const TRIES: u64 = 2000;
     for rounds in [8, 20] {
         let apart = share(TRIES, |draws| {
             let (base, new) = drifting(draws, rounds);
@@ -253,7 +256,7 @@ fn a_shift_of_two_deviations_is_found_with_ten_rounds() {
 
 #[test]
 fn intervals_hold_the_shift_as_often_as_they_say() {
-    const TRIES: u64 = 4000;
+    const TRIES: u64 = 2000;
     let within = |shift: Shift| shift.interval.0 <= 3.0 && 3.0 <= shift.interval.1;
     // Of a lopsided distribution, too.
     let lopsided = |draws: &mut Draws, level: f64| -> Vec<f64> {
@@ -281,7 +284,7 @@ fn intervals_hold_the_shift_as_often_as_they_say() {
 /// as much evidence what is the same evidence twice.
 #[test]
 fn two_points_less_their_mean_are_no_two_samples() {
-    const TRIES: u64 = 4000;
+    const TRIES: u64 = 2000;
     let apart = |paired: bool| {
         share(TRIES, |draws| {
             let (base, new) = (draws.normals(10, 0.0), draws.normals(10, 0.0));
