@@ -57,8 +57,6 @@ impl Differs {
 }
 
 const MACHINE: &str = "machine";
-/// The parts of `settings.json` that must agree: of the run, and of each point.
-const OF_RUN: [&str; 3] = [MACHINE, "run", OBTAINED];
 const OBTAINED: &str = "obtained";
 
 /// What lies below those and need not agree: it changes by itself, says how much is written, or is measured.
@@ -86,8 +84,15 @@ const INSTRUMENT_PERCENT: f64 = 20.0;
 /// What differs between two runs and their common points.
 pub fn differences(base: &Recording, new: &Recording, matched: &Matched<'_>) -> Vec<Differs> {
     let mut found = Vec::new();
-    for part in OF_RUN {
-        compare(part, &base.document[part], &new.document[part], &mut found);
+    let parts = |run: &Recording| {
+        [
+            (MACHINE, run.document.machine.clone()),
+            ("run", run.document.run.clone()),
+            (OBTAINED, run.document.obtained.clone()),
+        ]
+    };
+    for ((part, base), (_, new)) in parts(base).iter().zip(&parts(new)) {
+        compare(part, base, new, &mut found);
     }
     for name in &matched.differing {
         let text = |run: &Recording| {
@@ -104,16 +109,8 @@ pub fn differences(base: &Recording, new: &Recording, matched: &Matched<'_>) -> 
     for Pair { base, new } in &matched.pairs {
         let mut differs = Vec::new();
         // A point that ended before it told of it does not differ in it.
-        if [base, new]
-            .iter()
-            .all(|point| !point.document[OBTAINED].is_null())
-        {
-            compare(
-                OBTAINED,
-                &base.document[OBTAINED],
-                &new.document[OBTAINED],
-                &mut differs,
-            );
+        if [base, new].iter().all(|point| !point.obtained.is_null()) {
+            compare(OBTAINED, &base.obtained, &new.obtained, &mut differs);
         }
         for differs in differs {
             match by_points.iter_mut().find(|(known, ..)| *known == differs) {

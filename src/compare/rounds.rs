@@ -4,9 +4,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::results::Document;
 use crate::results::folder::{SETTINGS, SUMMARY};
 use crate::results::read::{ReadError, Row, Table};
-use crate::results::schema::{self, Data, FORMAT, Kind, Schema};
+use crate::results::schema::{self, Data, Kind, Schema};
 
 /// The file with a row for each point and round.
 pub const RUNS: &str = "runs.csv";
@@ -17,7 +18,7 @@ pub struct Recording {
     /// What its results have.
     pub schema: &'static Schema,
     /// Its `settings.json`.
-    pub document: Value,
+    pub document: Document,
     /// Why it is not whole, if it is not.
     pub incomplete: Option<String>,
     /// Its points, in the order of the sweep; only the one, if a point's folder was opened.
@@ -31,8 +32,8 @@ pub struct RecordedPoint {
     pub name: String,
     /// Its settings: column and text, in order.
     pub settings: Vec<(String, String)>,
-    /// Its `settings.json`; null without one.
-    pub document: Value,
+    /// What was obtained for it; null where that is not told.
+    pub obtained: Value,
     /// Its whole rounds.
     pub rounds: Vec<RecordedRound>,
     /// Why rounds of it are not whole, if any are not.
@@ -80,14 +81,11 @@ impl Recording {
     }
 
     fn open_run(path: &Path) -> Result<Self, ReadError> {
-        let document = read_document(&path.join(SETTINGS))?;
-        if document["hcabench"]["format"].as_u64() != Some(FORMAT) {
-            return Err(no_results(path, OLDER));
-        }
-        let benchmark = document["benchmark"].as_str().and_then(Schema::of);
-        let schema = benchmark.ok_or_else(|| {
+        let settings = path.join(SETTINGS);
+        let document = Document::read(&settings)?;
+        let schema = document.schema().ok_or_else(|| {
             foreign(
-                &path.join(SETTINGS),
+                &settings,
                 0,
                 "it names no benchmark that this version knows",
             )
@@ -113,12 +111,9 @@ impl Recording {
 
     /// The version and commit of hcabench that measured it.
     pub fn version(&self) -> String {
-        let part = |name: &str| {
-            self.document["hcabench"][name]
-                .as_str()
-                .unwrap_or("not told")
-        };
-        format!("{} ({})", part("version"), part("commit"))
+        let program = &self.document.hcabench;
+        let commit = program.commit.as_deref().unwrap_or("commit not told");
+        format!("{} ({commit})", program.version)
     }
 
     /// When its first round was begun, and its last.
@@ -163,22 +158,9 @@ fn unreadable(path: &Path, cause: std::io::Error) -> ReadError {
     }
 }
 
-fn read_document(path: &Path) -> Result<Value, ReadError> {
-    let why = "settings and machine are in it; copy it from where it was measured";
-    let text = std::fs::read_to_string(path).map_err(|cause| match cause.kind() {
-        std::io::ErrorKind::NotFound => ReadError::MissingFile {
-            path: path.to_owned(),
-            why: why.to_owned(),
-        },
-        _ => unreadable(path, cause),
-    })?;
-    serde_json::from_str(&text)
-        .map_err(|cause| foreign(path, cause.line() as u64, cause.to_string()))
-}
-
-fn incomplete(document: &Value) -> Option<String> {
-    (document[schema::STATUS.name] == schema::INCOMPLETE).then(|| {
-        let failure = document[schema::FAILURE.name].as_str();
+fn incomplete(document: &Document) -> Option<String> {
+    (document.status == schema::INCOMPLETE).then(|| {
+        let failure = document.failure.as_deref();
         failure
             .unwrap_or("it was not measured to its end")
             .to_owned()
@@ -227,7 +209,8 @@ fn points_of(
                 points.push(RecordedPoint {
                     name: name.to_owned(),
                     settings: settings.collect(),
-                    document: read_document(&path.join(name).join(SETTINGS)).unwrap_or(Value::Null),
+                    obtained: Document::of_run(&path.join(name))
+                        .map_or(Value::Null, |own| own.obtained),
                     rounds: Vec::new(),
                     incomplete: None,
                 });

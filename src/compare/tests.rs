@@ -577,7 +577,7 @@ fn older_folders_are_refused_and_numbers_that_are_none() {
     std::fs::write(path.join("summary.csv"), "service\n").unwrap();
     assert!(open(path).contains("older hcabench"), "{}", open(path));
     let mut format = document(&hca::SCHEMA);
-    format["hcabench"] = json!({ "version": "0.1.0" });
+    format["hcabench"]["format"] = json!(1);
     let made = hca_point(&RC, 1, 2, 30_000.0);
     let old = run(
         &path.join("old"),

@@ -53,6 +53,12 @@ pub fn document(schema: &Schema) -> Value {
         "run": { "timeout_ms": 1000.0, "hugepages": "none" },
         "obtained": { "devices": ["rxe0", "rxe1"] },
         "machine": { "hostname": "made-up" },
+        "command_line": ["hcabench"],
+        "point": null,
+        "instrument": null,
+        "readiness": null,
+        "rounds": { "planned": 8, "done": 8, "seed": null },
+        "details": null,
     })
 }
 

@@ -46,6 +46,26 @@ pub enum ReadError {
         /// What is missing, or what is there.
         reason: String,
     },
+    /// An older version wrote it.
+    #[error(
+        "{} was written by an older hcabench (results format 1); this version reads format 2; measure again, or use hcabench 0.1",
+        shown(path)
+    )]
+    OlderFormat {
+        /// The folder or file.
+        path: PathBuf,
+    },
+    /// A newer version wrote it.
+    #[error(
+        "{} was written by a newer hcabench (results format {format}); this version reads format 2",
+        shown(path)
+    )]
+    NewerFormat {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        format: u64,
+    },
     /// The run ended before its first point was measured.
     #[error(
         "{} holds a run that ended before anything was measured: {}",
@@ -118,6 +138,12 @@ fn place(line: u64) -> String {
 }
 
 impl ReadError {
+    pub(crate) fn older(path: &Path) -> Self {
+        ReadError::OlderFormat {
+            path: path.to_path_buf(),
+        }
+    }
+
     pub(super) fn io(path: &Path, cause: io::Error) -> Self {
         ReadError::Io {
             path: path.to_path_buf(),
@@ -136,7 +162,7 @@ impl ReadError {
         }
     }
 
-    pub(super) fn foreign(path: &Path, line: u64, reason: impl Into<String>) -> Self {
+    pub(crate) fn foreign(path: &Path, line: u64, reason: impl Into<String>) -> Self {
         ReadError::Foreign {
             path: path.to_path_buf(),
             line,
@@ -144,7 +170,7 @@ impl ReadError {
         }
     }
 
-    pub(super) fn truncated(path: &Path, line: u64, reason: impl Into<String>) -> Self {
+    pub(crate) fn truncated(path: &Path, line: u64, reason: impl Into<String>) -> Self {
         ReadError::Truncated {
             path: path.to_path_buf(),
             line,
