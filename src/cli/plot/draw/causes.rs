@@ -11,7 +11,6 @@ use crate::cli::plot::metric::JUMPS;
 use crate::cli::plot::sources::Sources;
 use crate::plot::median::{Line, Medians, Middle};
 use crate::plot::scale::Unit;
-use crate::results::read::Point;
 use crate::stats::percentile_of_sorted;
 
 /// Jumps by their cause: time and length of each.
@@ -21,36 +20,23 @@ pub(super) type Causes = BTreeMap<String, Vec<(i64, i64)>>;
 pub(super) fn causes_of(sources: &Sources, most: usize) -> anyhow::Result<Vec<Causes>> {
     let mut found = Vec::new();
     let mut totals: BTreeMap<String, i128> = BTreeMap::new();
-    let mut rest = &sources.all[..];
-    while let [first, ..] = rest {
-        if !first.has_samples() {
-            return Err(first.nothing_there());
+    for source in &sources.all {
+        if !source.has_samples() {
+            return Err(source.nothing_there());
         }
-        // The CPUs of a run stand behind one another, and share a file: it is read once.
-        let file = first.point.file(JUMPS);
-        let of_it = rest
-            .iter()
-            .take_while(|source| source.point.file(JUMPS) == file);
-        let points: Vec<&Point> = of_it.map(|source| &source.point).collect();
-        let mut causes = vec![Causes::new(); points.len()];
+        let mut causes = Causes::new();
         let wanted = ["t_ns", "jump_ns", "cause"];
-        Point::rows_of(&points, JUMPS)?.each(&wanted, |cells| {
+        source.point.rows(JUMPS)?.each(&wanted, |cells| {
             if let (Some(time), Some(length)) = (cells.integer(0)?, cells.integer(1)?) {
-                let (cause, own) = (cells.text(2), &mut causes[cells.owner()]);
-                match own.get_mut(cause.as_ref()) {
-                    Some(jumps) => jumps.push((time, length)),
-                    None => {
-                        own.insert(cause.into_owned(), vec![(time, length)]);
-                    }
-                }
+                let cause = cells.text(2).into_owned();
+                causes.entry(cause).or_default().push((time, length));
             }
             Ok(())
         })?;
-        for (cause, jumps) in causes.iter().flatten() {
+        for (cause, jumps) in &causes {
             *totals.entry(cause.clone()).or_default() += total(jumps);
         }
-        rest = &rest[points.len()..];
-        found.extend(causes);
+        found.push(causes);
     }
     if totals.len() > most {
         let mut names: Vec<(String, i128)> = totals.into_iter().collect();
