@@ -45,7 +45,7 @@ fn value(setting: &Setting, figure: Figure) -> (&'static str, &'static str) {
         "scale" => ("log", r#""log""#),
         "unit" => ("ns", r#""ns""#),
         "size" => ("700x500", r#""700x500""#),
-        "title" | "x_label" | "y_label" => ("mine", r#""mine""#),
+        "title" | "subtitle" | "x-label" | "y-label" => ("mine", r#""mine""#),
         "label" => ("RC=reliable", r#"{"RC": "reliable"}"#),
         "order" => ("UC", r#"["UC"]"#),
         other => panic!("no value for {other}"),

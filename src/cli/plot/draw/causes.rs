@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::names::named;
-use super::with_note;
 use crate::cli::UsageError;
 use crate::cli::plot::Made;
 use crate::cli::plot::config::Checked;
-use crate::cli::plot::metric::JUMPS;
+use crate::cli::plot::metric::JUMP;
 use crate::cli::plot::sources::Sources;
 use crate::plot::median::{Line, Medians, Middle};
 use crate::plot::scale::Unit;
-use crate::results::read::Point;
 use crate::stats::percentile_of_sorted;
 
 /// Jumps by their cause: time and length of each.
@@ -21,36 +19,27 @@ pub(super) type Causes = BTreeMap<String, Vec<(i64, i64)>>;
 pub(super) fn causes_of(sources: &Sources, most: usize) -> anyhow::Result<Vec<Causes>> {
     let mut found = Vec::new();
     let mut totals: BTreeMap<String, i128> = BTreeMap::new();
-    let mut rest = &sources.all[..];
-    while let [first, ..] = rest {
-        if !first.has_samples() {
-            return Err(first.nothing_there());
+    for source in &sources.all {
+        if !source.has_samples() {
+            return Err(source.nothing_there());
         }
-        // The CPUs of a run stand behind one another, and share a file: it is read once.
-        let file = first.point.file(JUMPS);
-        let of_it = rest
-            .iter()
-            .take_while(|source| source.point.file(JUMPS) == file);
-        let points: Vec<&Point> = of_it.map(|source| &source.point).collect();
-        let mut causes = vec![Causes::new(); points.len()];
-        let wanted = ["t_ns", "jump_ns", "cause"];
-        Point::rows_of(&points, JUMPS)?.each(&wanted, |cells| {
+        let mut causes = Causes::new();
+        source.each(&JUMP, |cells| {
             if let (Some(time), Some(length)) = (cells.integer(0)?, cells.integer(1)?) {
-                let (cause, own) = (cells.text(2), &mut causes[cells.owner()]);
-                match own.get_mut(cause.as_ref()) {
+                let cause = cells.text(2);
+                match causes.get_mut(cause.as_ref()) {
                     Some(jumps) => jumps.push((time, length)),
                     None => {
-                        own.insert(cause.into_owned(), vec![(time, length)]);
+                        causes.insert(cause.into_owned(), vec![(time, length)]);
                     }
                 }
             }
             Ok(())
         })?;
-        for (cause, jumps) in causes.iter().flatten() {
+        for (cause, jumps) in &causes {
             *totals.entry(cause.clone()).or_default() += total(jumps);
         }
-        rest = &rest[points.len()..];
-        found.extend(causes);
+        found.push(causes);
     }
     if totals.len() > most {
         let mut names: Vec<(String, i128)> = totals.into_iter().collect();
@@ -109,6 +98,7 @@ pub(super) fn by_cause(sources: &Sources, settings: &Checked) -> anyhow::Result<
                 x: place as f64,
                 median: at(50.0)?,
                 most: at(10.0).zip(at(90.0)),
+                interval: None,
                 incomplete: source.point.incomplete.is_some(),
             })
         });
@@ -117,12 +107,9 @@ pub(super) fn by_cause(sources: &Sources, settings: &Checked) -> anyhow::Result<
             middles: middles.collect(),
         });
     }
-    let lines = named(lines, |line| &mut line.label, settings)?;
-    let mut words = sources.words("Length of jumps by cause", settings);
-    words.subtitle = with_note(
-        &words.subtitle,
-        "bars hold the middle 80 %; the cause with the most time first",
-    );
+    let (lines, looks, told) = named(lines, |line| &mut line.label, Some(sources), settings)?;
+    let note = "bars hold the middle 80 %; the cause with the most time first";
+    let words = sources.words("Length of jumps by cause", &[note], settings);
     let figure = Medians {
         words,
         setting: settings
@@ -139,12 +126,9 @@ pub(super) fn by_cause(sources: &Sources, settings: &Checked) -> anyhow::Result<
         unit: Unit::Nanoseconds,
         range: settings.range.given(),
         scale: settings.scale,
-        lines: lines.lines,
+        lines,
+        looks,
     };
     let drawing = figure.draw(settings.size)?;
-    Ok(Made {
-        hints: lines.hints,
-        asked: lines.asked,
-        ..Made::new(figure, drawing)
-    })
+    Ok(told.made(figure, drawing))
 }
