@@ -15,6 +15,7 @@
 //! clock costs belongs to [`crate::time`], and mapping memory to [`crate::buffer`].
 
 pub mod boot;
+pub mod cgroup;
 pub mod compromise;
 pub mod core_pairs;
 pub mod counters;

@@ -76,6 +76,38 @@ pub fn current_cpu() -> Result<usize, HostError> {
     })
 }
 
+/// A thread is not where it was pinned to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("was moved away from CPU {from}: it runs on CPU {on}, and may run on {allowed}")]
+pub struct Moved {
+    /// The CPU that it was pinned to.
+    pub from: usize,
+    /// The CPU that it runs on.
+    pub on: usize,
+    /// The CPUs that it may run on.
+    pub allowed: CpuSet,
+}
+
+/// Whether the calling thread is still where [`pin_current_thread`] put it: an administrator, another program or a CPU that went
+/// offline moves threads without telling them. Two system calls.
+///
+/// # Errors
+/// [`Moved`], also if the thread is back by now but may run elsewhere.
+pub fn check_still_on(cpu: usize) -> Result<(), Moved> {
+    let on = current_cpu().unwrap_or(cpu);
+    let pinned = CpuSet::from_iter([cpu]);
+    let allowed = current_affinity().unwrap_or_else(|_| pinned.clone());
+    if on == cpu && allowed == pinned {
+        Ok(())
+    } else {
+        Err(Moved {
+            from: cpu,
+            on,
+            allowed,
+        })
+    }
+}
+
 /// All CPUs the kernel would let this process run on, whatever its affinity is now.
 ///
 /// A thread of its own asks for every CPU there is, and reads what is left of that after the cpuset.
@@ -117,6 +149,30 @@ fn set_affinity(cpus: &CpuSet) -> Result<(), HostError> {
 mod tests {
     use super::*;
     use std::thread;
+
+    #[test]
+    fn a_thread_that_was_moved_is_noticed() {
+        let moved = thread::spawn(|| {
+            let all = reachable_cpus().unwrap();
+            let cpu = all.iter().next().unwrap();
+            pin_current_thread(cpu).unwrap();
+            check_still_on(cpu).unwrap();
+            // As taskset -p does it from outside; with one CPU only a number that is not ours can stand for it.
+            let elsewhere = all.iter().find(|&other| other != cpu);
+            if elsewhere.is_some() {
+                pin_current_thread_to(&all).unwrap();
+            }
+            (
+                cpu,
+                elsewhere,
+                check_still_on(elsewhere.map_or(cpu + 1, |_| cpu)),
+            )
+        });
+        let (cpu, elsewhere, found) = moved.join().unwrap();
+        let error = found.unwrap_err();
+        assert_eq!(error.from, if elsewhere.is_some() { cpu } else { cpu + 1 });
+        assert!(error.to_string().contains("was moved away"), "{error}");
+    }
 
     #[test]
     fn a_pinned_thread_runs_where_it_was_pinned() {

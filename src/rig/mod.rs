@@ -3,9 +3,18 @@
 //! | module | what is in it |
 //! | --- | --- |
 //! | [`benchmark`] | the trait of a benchmark, its plan and its outcome |
-//! | [`flags`] | what threads of a run share |
+//! | [`control`] | what threads of a run share: ready barrier, stop flag, signs of life |
+//! | [`workers`] | pinned threads whose roles are data, and their one supervisor |
+//! | [`memory`] | whether a run fits into the machine and its control group |
+//! | [`ledger`] | what was sent against what arrived |
+//! | [`error`] | what can go wrong in any benchmark |
 //! | [`named`] | settings with a fixed set of named values |
 
 pub mod benchmark;
+pub mod control;
+pub mod error;
 pub mod flags;
+pub mod ledger;
+pub mod memory;
 pub mod named;
+pub mod workers;

@@ -83,9 +83,10 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::bench::queue::config::{EndLoad, Measure};
+    use crate::bench::queue::config::Measure;
     use crate::bench::queue::counters::CounterError;
     use crate::buffer::HugePagePolicy;
+    use crate::pacing::EndLoad;
     use crate::time::{AnyClock, ClockKind};
 
     type Log = Rc<RefCell<Vec<String>>>;

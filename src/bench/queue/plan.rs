@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::config::{EndLoad, Load};
 use crate::host::CoreRelation;
+use crate::pacing::{EndLoad, Load};
 use crate::queues::element::Words;
 use crate::queues::interface::{Queue, QueueError};
 use crate::queues::registry::{self, AllPayloads, QueueUser};

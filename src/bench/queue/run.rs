@@ -6,7 +6,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use super::analysis::{self, Noted};
-use super::config::{Config, EndLoad, Load, Measure};
+use super::config::{Config, Measure};
 use super::control::Ending;
 use super::counters::{CounterError, Counters};
 use super::floor::{self, Floor, Floors, Handoff};
@@ -22,7 +22,7 @@ use crate::host::{
     HostError, HugePages, MemoryLock, Placement, PlacementRequest, Role, RoleRequest, Topology,
     interrupt, pinning,
 };
-use crate::pacing::{AfterMiss, Pacing};
+use crate::pacing::{AfterMiss, EndLoad, Load, Pacing};
 use crate::queues::element::Words;
 use crate::queues::registry::{self, AllPayloads, QueueUser};
 use crate::time::{AnyClock, Clock, ClockError, Ticks};

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::config::{EndLoad, Measure};
+use super::config::Measure;
 use crate::buffer::HugePagePolicy;
+use crate::pacing::EndLoad;
 use crate::time::AnyClock;
 
 /// A run to be made.

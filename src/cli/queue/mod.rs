@@ -14,8 +14,9 @@ use self::values::List;
 use super::UsageError;
 use super::output::OutputArguments;
 use super::values::one;
-use crate::bench::queue::config::{Config, EndLoad, Load, MOST_ELEMENTS, Measure};
+use crate::bench::queue::config::{Config, MOST_ELEMENTS, Measure};
 use crate::buffer::HugePagePolicy;
+use crate::pacing::{EndLoad, Load};
 use crate::time::ClockKind;
 
 /// What an end does between two operations, as it is named.

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use super::list::ends_in_words;
 use super::settings::{FIGURES, PERCENTILES, floor_over_runs, median_count, summary_record};
-use crate::bench::queue::config::{Config, EndLoad, Load, Measure};
+use crate::bench::queue::config::{Config, Measure};
 use crate::bench::queue::judge::Outcome;
 use crate::bench::queue::plan::Point;
 use crate::bench::queue::result::{OverRuns, PointResult, RunResult, over_runs, over_times};
 use crate::buffer::{HugePagePolicy, PageKind};
 use crate::cli::table::{Column, Table};
+use crate::pacing::{EndLoad, Load};
 use crate::queues::registry;
 use crate::results::{Record, units};
 use crate::stats::{LatencyHistogram, resolvable};

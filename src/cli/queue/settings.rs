@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::list::{ends_in_words, origin_in_words};
-use crate::bench::queue::config::{Config, EndLoad, Load, Measure};
+use crate::bench::queue::config::{Config, Measure};
 use crate::bench::queue::counters::Counts;
 use crate::bench::queue::floor::{Floor, Floors};
 use crate::bench::queue::judge::Outcome;
@@ -12,6 +12,7 @@ use crate::bench::queue::plan::{LeftOut, Point};
 use crate::bench::queue::result::{
     OverRuns, PerEnd, PointResult, RunResult, Times, over_runs, over_times,
 };
+use crate::pacing::{EndLoad, Load};
 use crate::queues::registry;
 use crate::results::{Cell, Record};
 use crate::stats::{Summary, TwoModes};

@@ -4,13 +4,14 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use super::*;
-use crate::bench::queue::config::{EndLoad, Load, Measure};
+use crate::bench::queue::config::Measure;
 use crate::bench::queue::control::Ending;
 use crate::bench::queue::notes::Notes;
 use crate::bench::queue::run::tests::ONE_AT_A_TIME;
 use crate::bench::queue::threads;
 use crate::buffer::HugePagePolicy;
 use crate::host::pinning;
+use crate::pacing::{EndLoad, Load};
 use crate::queues::element::Words;
 use crate::queues::interface::{Ends as QueueEnds, Queue, QueueError, Receiver, Sender};
 use crate::time::{AnyClock, ClockKind};

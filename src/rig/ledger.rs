@@ -1,0 +1,145 @@
+//! What was sent against what arrived, by publisher and sequence number.
+
+use serde::{Deserialize, Serialize};
+
+/// What an arrival is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrival {
+    /// The first of that publisher and number.
+    First,
+    /// One of a publisher and number that had arrived.
+    Again,
+    /// Of a publisher that there is not, or with a number that was never sent.
+    NeverSent,
+}
+
+/// What became of all that was sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    /// Sent.
+    pub sent: u64,
+    /// Arrived at least once.
+    pub received: u64,
+    /// Sent, and never arrived.
+    pub lost: u64,
+    /// Arrived again.
+    pub duplicated: u64,
+    /// Arrived for the first time after a later one of the same publisher.
+    pub reordered: u64,
+    /// Arrived and were never sent.
+    pub never_sent: u64,
+    /// Arrived, first or again, after the end of what they belong to.
+    pub late: u64,
+    /// Arrived with other content than was sent.
+    pub damaged: u64,
+}
+
+/// The books of one run.
+#[derive(Debug, Clone)]
+pub struct Ledger {
+    arrived: Vec<Vec<bool>>,
+    next: Vec<usize>,
+    tally: Tally,
+}
+
+impl Ledger {
+    /// `sent`: how many each publisher sent, numbered from 0.
+    pub fn new(sent: &[usize]) -> Self {
+        Ledger {
+            arrived: sent.iter().map(|&count| vec![false; count]).collect(),
+            next: vec![0; sent.len()],
+            tally: Tally {
+                sent: sent.iter().map(|&count| count as u64).sum(),
+                ..Tally::default()
+            },
+        }
+    }
+
+    /// Books an arrival, in the order in which they came.
+    pub fn arrived(&mut self, publisher: usize, sequence: usize) -> Arrival {
+        let known = self.arrived.get_mut(publisher);
+        let Some(arrived) = known.and_then(|all| all.get_mut(sequence)) else {
+            self.tally.never_sent += 1;
+            return Arrival::NeverSent;
+        };
+        if std::mem::replace(arrived, true) {
+            self.tally.duplicated += 1;
+            return Arrival::Again;
+        }
+        self.tally.received += 1;
+        let next = &mut self.next[publisher];
+        if sequence < *next {
+            self.tally.reordered += 1;
+        } else {
+            *next = sequence + 1;
+        }
+        Arrival::First
+    }
+
+    /// The arrival booked last had other content than was sent.
+    pub fn damaged(&mut self) {
+        self.tally.damaged += 1;
+    }
+
+    /// Something arrived after its end.
+    pub fn late(&mut self) {
+        self.tally.late += 1;
+    }
+
+    /// What became of all.
+    pub fn close(mut self) -> Tally {
+        self.tally.lost = self.tally.sent - self.tally.received;
+        self.tally
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_fault_has_its_count() {
+        let mut ledger = Ledger::new(&[4, 2]);
+        assert_eq!(ledger.arrived(0, 0), Arrival::First);
+        assert_eq!(ledger.arrived(0, 2), Arrival::First);
+        assert_eq!(ledger.arrived(0, 1), Arrival::First);
+        // Another publisher's numbers are its own.
+        assert_eq!(ledger.arrived(1, 0), Arrival::First);
+        assert_eq!(ledger.arrived(0, 2), Arrival::Again);
+        ledger.late();
+        assert_eq!(ledger.arrived(0, 4), Arrival::NeverSent);
+        assert_eq!(ledger.arrived(2, 0), Arrival::NeverSent);
+        assert_eq!(ledger.arrived(1, 1), Arrival::First);
+        ledger.damaged();
+        let tally = ledger.close();
+        let expected = Tally {
+            sent: 6,
+            received: 5,
+            lost: 1,
+            duplicated: 1,
+            reordered: 1,
+            never_sent: 2,
+            late: 1,
+            damaged: 1,
+        };
+        assert_eq!(tally, expected);
+    }
+
+    #[test]
+    fn all_in_order_is_clean() {
+        let mut ledger = Ledger::new(&[1000]);
+        (0..1000).for_each(|number| {
+            ledger.arrived(0, number);
+        });
+        let tally = ledger.close();
+        assert_eq!((tally.sent, tally.received), (1000, 1000));
+        assert_eq!(
+            Tally {
+                sent: 0,
+                received: 0,
+                ..tally
+            },
+            Tally::default()
+        );
+    }
+}

@@ -1,0 +1,373 @@
+//! The threads of a run: each pinned to its CPU, with a role that is data, and one supervisor for all of them.
+//!
+//! A worker places itself, does its work, and sends reports. The [`Crew`] that started it collects them: it sleeps until a
+//! report, a signal or the next look is due, and ends the run when a signal came, when the benchmark's own watch has a
+//! reason, or when a worker failed or panicked. A worker that does not leave its loop then is left behind.
+
+use std::fmt;
+use std::io::{PipeReader, PipeWriter, Read as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+
+use super::control::Control;
+use super::error::RigError;
+use crate::host::interrupt::{self, HeldBack};
+use crate::host::{HostError, pinning, priority};
+
+/// What a thread does in a benchmark. Benchmarks define their roles as constants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+pub struct Role {
+    /// In words: `receiver`.
+    pub name: &'static str,
+    /// The thread's name, as `top -H` shows it; at most 15 characters.
+    pub thread: &'static str,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name)
+    }
+}
+
+/// Where a worker runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seat {
+    /// What it does.
+    pub role: Role,
+    /// Its CPU.
+    pub cpu: usize,
+    /// Its SCHED_FIFO priority, if any.
+    pub priority: Option<u8>,
+}
+
+/// How long the supervisor waits, and for what.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// How often it looks around; each look costs a measuring thread a few microseconds where no CPU is left.
+    pub look: Duration,
+    /// How long a worker may take to leave its loop once the stop flag is raised.
+    pub grace: Duration,
+    /// The same after a signal, which is to end the program within a second.
+    pub grace_after_signal: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Patience {
+            look: Duration::from_millis(200),
+            grace: Duration::from_secs(2),
+            grace_after_signal: Duration::from_millis(300),
+        }
+    }
+}
+
+/// What ended a run before all reports were there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause<X> {
+    /// A signal came.
+    Signal(Signal),
+    /// The benchmark's watch had a reason.
+    Watch(X),
+    /// A worker failed.
+    Worker,
+}
+
+/// What the workers sent.
+#[derive(Debug)]
+pub struct Collected<R, E, X> {
+    /// Their reports, with the place of each in the crew.
+    pub reports: Vec<(usize, R)>,
+    /// Those that failed.
+    pub failures: Vec<(Role, E)>,
+    /// What ended it early, if anything did.
+    pub cause: Option<Cause<X>>,
+}
+
+enum Event<R, E> {
+    Report(usize, R),
+    Failed(usize, E),
+    Panicked(usize),
+}
+
+/// A worker's way to its supervisor.
+#[derive(Debug)]
+pub struct Reporter<R, E> {
+    place: usize,
+    events: Sender<Event<R, E>>,
+    wake: PipeWriter,
+}
+
+impl<R, E> Reporter<R, E> {
+    /// Sends a report. Returns false where nobody listens any more: the supervisor has given up.
+    pub fn send(&self, report: R) -> bool {
+        self.tell(Event::Report(self.place, report))
+    }
+
+    fn tell(&self, event: Event<R, E>) -> bool {
+        let heard = self.events.send(event).is_ok();
+        // One byte wakes the supervisor. A pipe that is full has woken it already.
+        let _ = (&self.wake).write(&[1]);
+        heard
+    }
+}
+
+/// Tells the supervisor if a thread ends by a panic.
+struct Unwinding<'a, R, E>(&'a Reporter<R, E>, &'a Control);
+
+impl<R, E> Drop for Unwinding<'_, R, E> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.1.set_failed();
+            self.0.tell(Event::Panicked(self.0.place));
+        }
+    }
+}
+
+/// Workers and what they send.
+#[derive(Debug)]
+pub struct Crew<R, E> {
+    events: Receiver<Event<R, E>>,
+    give: Sender<Event<R, E>>,
+    woken: PipeReader,
+    wake: PipeWriter,
+    held: HeldBack,
+    workers: Vec<(Role, JoinHandle<()>)>,
+    control: Arc<Control>,
+}
+
+impl<R: Send + 'static, E: From<HostError> + Send + 'static> Crew<R, E> {
+    /// A crew without workers. The calling thread is its supervisor; SIGINT and SIGTERM reach it only while it waits.
+    ///
+    /// # Errors
+    /// When the kernel refuses a pipe or a signal mask.
+    pub fn new(control: &Arc<Control>) -> Result<Self, RigError> {
+        let (give, events) = channel();
+        let (woken, wake) = std::io::pipe().map_err(|error| RigError::pipe(&error))?;
+        nonblocking(&woken)?;
+        nonblocking(&wake)?;
+        Ok(Crew {
+            events,
+            give,
+            woken,
+            wake,
+            held: HeldBack::new()?,
+            workers: Vec::new(),
+            control: Arc::clone(control),
+        })
+    }
+
+    /// Starts a worker: it goes to its CPU, takes its priority, and does `work`. Its failure, or its panic, is told to the supervisor
+    /// and to all who wait for it.
+    ///
+    /// # Errors
+    /// [`RigError::Spawn`]; the workers started before are told to leave.
+    pub fn start(
+        &mut self,
+        seat: Seat,
+        work: impl FnOnce(&Reporter<R, E>) -> Result<(), E> + Send + 'static,
+    ) -> Result<(), RigError> {
+        let failed = |source: std::io::Error| RigError::Spawn {
+            role: seat.role,
+            source,
+        };
+        let reporter = Reporter {
+            place: self.workers.len(),
+            events: self.give.clone(),
+            wake: self.wake.try_clone().map_err(failed)?,
+        };
+        let control = Arc::clone(&self.control);
+        let thread = std::thread::Builder::new().name(seat.role.thread.to_owned());
+        let handle = thread
+            .spawn(move || {
+                let _unwinding = Unwinding(&reporter, &control);
+                let placed = || -> Result<(), E> {
+                    pinning::pin_current_thread(seat.cpu)?;
+                    if let Some(level) = seat.priority {
+                        priority::set_fifo(i32::from(level))?;
+                    }
+                    work(&reporter)
+                };
+                if let Err(error) = placed() {
+                    control.set_failed();
+                    reporter.tell(Event::Failed(reporter.place, error));
+                }
+            })
+            .map_err(|source| {
+                self.control.stop();
+                failed(source)
+            })?;
+        self.workers.push((seat.role, handle));
+        Ok(())
+    }
+
+    /// How many workers there are.
+    pub fn len(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.workers.is_empty()
+    }
+
+    /// Waits for one report of each worker, under signals of this process. `watch` is asked at each look; a reason raises the
+    /// stop flag. Where a thread sleeps in the kernel, `watch` or `told` must wake it: `told` is called when the flag was raised and at each look
+    /// from then on.
+    ///
+    /// # Errors
+    /// [`RigError::Stuck`] when a worker does not leave its loop, [`RigError::Panicked`], and those of waiting.
+    pub fn collect<X>(
+        &mut self,
+        patience: &Patience,
+        watch: impl FnMut() -> Option<X>,
+        told: impl FnMut(),
+    ) -> Result<Collected<R, E, X>, RigError> {
+        self.collect_under(&interrupt::requested, patience, watch, told)
+    }
+
+    /// The same with signals from elsewhere.
+    ///
+    /// # Errors
+    /// As [`collect`](Self::collect).
+    pub fn collect_under<X>(
+        &mut self,
+        requested: &dyn Fn() -> Option<Signal>,
+        patience: &Patience,
+        mut watch: impl FnMut() -> Option<X>,
+        mut told: impl FnMut(),
+    ) -> Result<Collected<R, E, X>, RigError> {
+        let mut collected = Collected {
+            reports: Vec::new(),
+            failures: Vec::new(),
+            cause: None,
+        };
+        let mut missing = vec![true; self.workers.len()];
+        let mut stopped: Option<Instant> = None;
+        while missing.contains(&true) {
+            let look = stopped.map_or(patience.look, |_| STOPPING_LOOK);
+            if self.held.wait(self.woken.as_fd(), look)? {
+                let _ = (&self.woken).read(&mut [0; 64]);
+            }
+            // Before the channel is emptied: who had ended by then has sent all it ever will.
+            let ended = |place: usize| missing[place] && self.workers[place].1.is_finished();
+            let gone: Vec<usize> = (0..missing.len()).filter(|&place| ended(place)).collect();
+            loop {
+                match self.events.try_recv() {
+                    Ok(Event::Report(place, report)) => {
+                        missing[place] = false;
+                        collected.reports.push((place, report));
+                    }
+                    Ok(Event::Failed(place, error)) => {
+                        missing[place] = false;
+                        collected.failures.push((self.workers[place].0, error));
+                        self.end(&mut collected.cause, Cause::Worker, &mut stopped);
+                    }
+                    Ok(Event::Panicked(place)) => {
+                        self.control.stop();
+                        told();
+                        return Err(RigError::Panicked {
+                            role: self.workers[place].0,
+                        });
+                    }
+                    Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
+                }
+            }
+            if !missing.contains(&true) {
+                break;
+            }
+            if let Some(&place) = gone.iter().find(|&&place| missing[place]) {
+                return Err(RigError::NoReport {
+                    role: self.workers[place].0,
+                });
+            }
+            match (requested(), &collected.cause) {
+                // Whatever else there was: a signal ends it sooner.
+                (Some(signal), None | Some(Cause::Watch(_) | Cause::Worker)) => {
+                    collected.cause = None;
+                    stopped = None;
+                    self.end(&mut collected.cause, Cause::Signal(signal), &mut stopped);
+                }
+                (None, None) => {
+                    if let Some(reason) = watch() {
+                        self.end(&mut collected.cause, Cause::Watch(reason), &mut stopped);
+                    }
+                }
+                _ => {}
+            }
+            if let Some(since) = stopped {
+                told();
+                let grace = match collected.cause {
+                    Some(Cause::Signal(_)) => patience.grace_after_signal,
+                    _ => patience.grace,
+                };
+                if since.elapsed() >= grace {
+                    return Err(self.stuck(&missing, &collected.cause, grace));
+                }
+            }
+        }
+        if let (None, Some(signal)) = (&collected.cause, requested()) {
+            collected.cause = Some(Cause::Signal(signal));
+        }
+        Ok(collected)
+    }
+
+    fn end<X>(&self, cause: &mut Option<Cause<X>>, new: Cause<X>, stopped: &mut Option<Instant>) {
+        self.control.stop();
+        cause.get_or_insert(new);
+        stopped.get_or_insert_with(Instant::now);
+    }
+
+    fn stuck<X>(&self, missing: &[bool], cause: &Option<Cause<X>>, grace: Duration) -> RigError {
+        if let Some(Cause::Signal(signal)) = cause {
+            return RigError::Interrupted(*signal);
+        }
+        let place = missing.iter().position(|missing| *missing).unwrap_or(0);
+        RigError::Stuck {
+            role: self.workers[place].0,
+            grace,
+        }
+    }
+}
+
+impl<R, E> Crew<R, E> {
+    /// Ends the crew: raises the stop flag and joins the workers that end within `limit`. Others are left behind.
+    pub fn dismiss(&mut self, limit: Duration) {
+        self.control.stop();
+        let deadline = Instant::now() + limit;
+        for (_, handle) in self.workers.drain(..) {
+            while !handle.is_finished() && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_micros(100));
+            }
+            if handle.is_finished() {
+                // What it panicked with was told when it did.
+                let _ = handle.join();
+            }
+        }
+    }
+}
+
+/// How often the supervisor looks while it waits for workers to leave.
+const STOPPING_LOOK: Duration = Duration::from_millis(20);
+
+impl<R, E> Drop for Crew<R, E> {
+    fn drop(&mut self) {
+        if !self.workers.is_empty() {
+            self.dismiss(Patience::default().grace_after_signal);
+        }
+    }
+}
+
+fn nonblocking(end: &impl std::os::fd::AsFd) -> Result<(), RigError> {
+    use nix::fcntl::{FcntlArg, OFlag, fcntl};
+    let set = fcntl(end.as_fd(), FcntlArg::F_SETFL(OFlag::O_NONBLOCK));
+    set.map(|_| ())
+        .map_err(|errno| RigError::pipe(&errno.into()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,236 @@
+use super::*;
+use crate::host::Topology;
+
+const WORKS: Role = Role {
+    name: "worker",
+    thread: "test-work",
+};
+const OTHER: Role = Role {
+    name: "other worker",
+    thread: "test-other",
+};
+
+type Report = u32;
+type Failure = HostError;
+
+fn seat(role: Role) -> Seat {
+    let allowed = Topology::read().unwrap().allowed();
+    Seat {
+        role,
+        cpu: allowed.iter().next().unwrap(),
+        priority: None,
+    }
+}
+
+fn crew() -> (Arc<Control>, Crew<Report, Failure>) {
+    let control = Arc::new(Control::default());
+    let crew = Crew::new(&control).unwrap();
+    (control, crew)
+}
+
+fn patience() -> Patience {
+    Patience {
+        look: Duration::from_millis(5),
+        ..Patience::default()
+    }
+}
+
+/// Waits for the stop flag, as a loop does.
+fn until_stopped(control: &Control) {
+    while !control.stopped() {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn each_report_comes_with_its_place_and_all_are_waited_for() {
+    let (_, mut crew) = crew();
+    for number in 0..3 {
+        crew.start(seat(WORKS), move |reporter| {
+            assert!(reporter.send(number * 10));
+            Ok(())
+        })
+        .unwrap();
+    }
+    let mut found = crew
+        .collect_under(&|| None, &patience(), || None::<()>, || {})
+        .unwrap();
+    found.reports.sort_unstable();
+    assert_eq!(found.reports, [(0, 0), (1, 10), (2, 20)]);
+    assert!(found.cause.is_none() && found.failures.is_empty());
+}
+
+#[test]
+fn a_signal_raises_the_stop_flag_and_what_was_found_is_kept() {
+    let (control, mut crew) = crew();
+    let shared = Arc::clone(&control);
+    crew.start(seat(WORKS), move |reporter| {
+        until_stopped(&shared);
+        reporter.send(7);
+        Ok(())
+    })
+    .unwrap();
+    let mut wakes = 0;
+    let found = crew
+        .collect_under(
+            &|| Some(Signal::SIGTERM),
+            &patience(),
+            || None::<()>,
+            || wakes += 1,
+        )
+        .unwrap();
+    assert_eq!(found.reports, [(0, 7)]);
+    assert_eq!(found.cause, Some(Cause::Signal(Signal::SIGTERM)));
+    assert!(control.stopped());
+}
+
+#[test]
+fn the_watch_ends_a_run_with_its_reason() {
+    let (control, mut crew) = crew();
+    let shared = Arc::clone(&control);
+    crew.start(seat(WORKS), move |reporter| {
+        until_stopped(&shared);
+        reporter.send(1);
+        Ok(())
+    })
+    .unwrap();
+    let found = crew
+        .collect_under(&|| None, &patience(), || Some("silence"), || {})
+        .unwrap();
+    assert_eq!(found.cause, Some(Cause::Watch("silence")));
+}
+
+#[test]
+fn a_worker_that_fails_ends_the_others() {
+    let (control, mut crew) = crew();
+    let shared = Arc::clone(&control);
+    crew.start(seat(OTHER), move |reporter| {
+        // Waits for a worker that will never be ready.
+        assert!(!shared.start_together(2));
+        reporter.send(1);
+        Ok(())
+    })
+    .unwrap();
+    crew.start(seat(WORKS), |_| Err(HostError::NoCpu)).unwrap();
+    let found = crew
+        .collect_under(&|| None, &patience(), || None::<()>, || {})
+        .unwrap();
+    assert_eq!(found.failures.len(), 1);
+    assert_eq!(found.failures[0].0, WORKS);
+    assert_eq!(found.reports, [(0, 1)]);
+    assert_eq!(found.cause, Some(Cause::Worker));
+}
+
+#[test]
+fn a_worker_that_cannot_be_placed_says_so() {
+    let (_, mut crew) = crew();
+    let nowhere = Seat {
+        cpu: 1023,
+        ..seat(WORKS)
+    };
+    crew.start(nowhere, |_| Ok(())).unwrap();
+    let found = crew
+        .collect_under(&|| None, &patience(), || None::<()>, || {})
+        .unwrap();
+    assert_eq!(found.failures.len(), 1);
+}
+
+#[test]
+fn a_panic_is_told_with_its_role() {
+    let (control, mut crew) = crew();
+    crew.start(seat(OTHER), |_| {
+        std::panic::resume_unwind(Box::new("as a test wants it"))
+    })
+    .unwrap();
+    let error = crew
+        .collect_under(&|| None, &patience(), || None::<()>, || {})
+        .unwrap_err();
+    assert!(
+        matches!(error, RigError::Panicked { role } if role == OTHER),
+        "{error}"
+    );
+    assert!(control.stopped());
+}
+
+#[test]
+fn a_worker_that_hangs_is_left_behind_and_named() {
+    let (_, mut crew) = crew();
+    let (release, wait) = channel::<()>();
+    crew.start(seat(OTHER), move |reporter| {
+        let _ = wait.recv();
+        reporter.send(0);
+        Ok(())
+    })
+    .unwrap();
+    let brief = Patience {
+        grace: Duration::from_millis(30),
+        ..patience()
+    };
+    let error = crew
+        .collect_under(&|| None, &brief, || Some("too slow"), || {})
+        .unwrap_err();
+    assert!(
+        matches!(error, RigError::Stuck { role, .. } if role == OTHER),
+        "{error}"
+    );
+    drop(release);
+}
+
+#[test]
+fn a_worker_that_hangs_after_a_signal_does_not_hold_the_program_up() {
+    let (_, mut crew) = crew();
+    let (release, wait) = channel::<()>();
+    crew.start(seat(OTHER), move |_| {
+        let _ = wait.recv();
+        Ok(())
+    })
+    .unwrap();
+    let begun = Instant::now();
+    let error = crew
+        .collect_under(&|| Some(Signal::SIGINT), &patience(), || None::<()>, || {})
+        .unwrap_err();
+    assert!(
+        matches!(error, RigError::Interrupted(Signal::SIGINT)),
+        "{error}"
+    );
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    drop(release);
+}
+
+#[test]
+fn workers_report_more_than_once() {
+    let (_, mut crew) = crew();
+    crew.start(seat(WORKS), |reporter| {
+        reporter.send(1);
+        // The second belongs to the second collection, which takes it from the channel.
+        reporter.send(2);
+        Ok(())
+    })
+    .unwrap();
+    let first = crew
+        .collect_under(&|| None, &patience(), || None::<()>, || {})
+        .unwrap();
+    let mut all = first.reports;
+    if all.len() == 1 {
+        let second = crew
+            .collect_under(&|| None, &patience(), || None::<()>, || {})
+            .unwrap();
+        all.extend(second.reports);
+    }
+    assert_eq!(all, [(0, 1), (0, 2)]);
+    crew.dismiss(Duration::from_secs(20));
+    assert!(crew.is_empty());
+}
+
+#[test]
+fn a_worker_that_ends_without_a_report_is_not_waited_for() {
+    let (_, mut crew) = crew();
+    crew.start(seat(OTHER), |_| Ok(())).unwrap();
+    let error = crew
+        .collect_under(&|| None, &patience(), || None::<()>, || {})
+        .unwrap_err();
+    assert!(
+        matches!(error, RigError::NoReport { role } if role == OTHER),
+        "{error}"
+    );
+}
