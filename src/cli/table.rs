@@ -6,6 +6,8 @@
 
 use std::fmt::Write;
 
+use crate::results::text::printable;
+
 /// What stands between two columns.
 const GAP: &str = "  ";
 
@@ -74,7 +76,8 @@ impl Table {
     /// # Panics
     /// When the number of cells is not that of the columns.
     pub fn row<I: IntoIterator<Item: Into<String>>>(&mut self, cells: I) -> &mut Self {
-        let cells: Vec<String> = cells.into_iter().map(Into::into).collect();
+        let shown = |cell: String| printable(&cell).into_owned();
+        let cells: Vec<String> = cells.into_iter().map(Into::into).map(shown).collect();
         assert_eq!(
             cells.len(),
             self.columns.len(),
@@ -418,6 +421,16 @@ ud           8  on        85
             .row(["2"])
             .separator();
         assert_eq!(table.render(None), "a\n-\n1\n\n2\n");
+    }
+
+    #[test]
+    fn a_cell_cannot_steer_the_terminal() {
+        let mut table = Table::new(vec![Column::text("host")]);
+        table.row(["\x1b[31mred\n"]);
+        assert_eq!(
+            table.render(None),
+            "host\n----------------\n\\u{1b}[31mred\\n\n"
+        );
     }
 
     #[test]

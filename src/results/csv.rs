@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::ser::{Serialize, Serializer};
 
-use super::durable::{folder_of, sync_folder};
+use super::durable::{self, folder_of, sync_folder};
 use super::error::ReportError;
 use super::record::{Cell, Record};
 use super::units::fixed;
@@ -37,13 +37,13 @@ pub struct CsvFile<R> {
 }
 
 impl<R: Serialize + Default> CsvFile<R> {
-    /// Creates the file, or empties it, and writes the header.
+    /// Creates the file, which must not be there, and writes the header.
     ///
     /// # Errors
     /// [`ReportError`] when the file cannot be created, or when the row type has fields that CSV cannot hold.
     pub fn create(path: &Path) -> Result<Self, ReportError> {
-        let file =
-            File::create(path).map_err(|cause| ReportError::from_io("create", path, cause))?;
+        let file = durable::create_new(path)
+            .map_err(|cause| ReportError::from_io("create", path, cause))?;
         let mut created = Self {
             path: path.to_path_buf(),
             writer: csv::WriterBuilder::new()
@@ -85,7 +85,7 @@ impl<R: Serialize + Default> CsvFile<R> {
     }
 
     fn failed(&self, operation: &'static str, cause: csv::Error) -> ReportError {
-        from_csv(operation, &self.path, cause)
+        ReportError::from_csv(operation, &self.path, cause)
     }
 }
 
@@ -97,18 +97,6 @@ fn header_of<R: Serialize + Default>() -> Result<csv::StringRecord, csv::Error> 
         .into_inner()
         .map_err(|cause| csv::Error::from(cause.into_error()))?;
     csv::Reader::from_reader(text.as_slice()).headers().cloned()
-}
-
-fn from_csv(operation: &'static str, path: &Path, cause: csv::Error) -> ReportError {
-    let reason = cause.to_string();
-    match cause.into_kind() {
-        csv::ErrorKind::Io(cause) => ReportError::from_io(operation, path, cause),
-        _ => ReportError::Unfit {
-            operation,
-            path: path.to_path_buf(),
-            reason,
-        },
-    }
 }
 
 /// The summary of a sweep: a CSV file whose rows are durable one by one.
@@ -124,13 +112,13 @@ pub struct SummaryFile {
 }
 
 impl SummaryFile {
-    /// Creates the file, or empties it.
+    /// Creates the file, which must not be there.
     ///
     /// # Errors
     /// [`ReportError`] when the file cannot be created.
     pub fn create(path: &Path) -> Result<Self, ReportError> {
-        let file =
-            File::create(path).map_err(|cause| ReportError::from_io("create", path, cause))?;
+        let file = durable::create_new(path)
+            .map_err(|cause| ReportError::from_io("create", path, cause))?;
         sync_folder(folder_of(path))?;
         Ok(Self {
             path: path.to_path_buf(),
@@ -160,7 +148,7 @@ impl SummaryFile {
         };
         written
             .and_then(|()| lines.write_record(record.cells().map(Cell::text)))
-            .map_err(|cause| from_csv("write a row to", &self.path, cause))?;
+            .map_err(|cause| ReportError::from_csv("write a row to", &self.path, cause))?;
         let bytes = lines.into_inner().map_err(|cause| {
             ReportError::from_io("write a row to", &self.path, cause.into_error())
         })?;
@@ -186,11 +174,7 @@ impl SummaryFile {
     }
 
     fn unfit(&self, reason: String) -> ReportError {
-        ReportError::Unfit {
-            operation: "write a row to",
-            path: self.path.clone(),
-            reason,
-        }
+        ReportError::unfit("write a row to", &self.path, reason)
     }
 }
 
@@ -298,13 +282,16 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_an_error_of_its_own_and_dropping_the_file_no_panic() {
-        let full = Path::new("/dev/full");
-        let mut file = CsvFile::create(full).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let (one, other) = (folder.path().join("a.csv"), folder.path().join("b.csv"));
+        durable::tests::fill_the_disk_for(&one);
+        durable::tests::fill_the_disk_for(&other);
+        let mut file = CsvFile::create(&one).unwrap();
         file.append(&Row::default()).unwrap();
         let error = file.finish().unwrap_err();
         assert!(matches!(error, ReportError::DiskFull { .. }), "{error}");
 
-        let mut file = CsvFile::create(full).unwrap();
+        let mut file = CsvFile::create(&other).unwrap();
         let row = Row {
             note: "x".repeat(1000),
             ..Row::default()
@@ -374,7 +361,10 @@ mod tests {
 
     #[test]
     fn a_summary_on_a_full_disk_is_an_error() {
-        let error = SummaryFile::create(Path::new("/dev/full"))
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("summary.csv");
+        durable::tests::fill_the_disk_for(&path);
+        let error = SummaryFile::create(&path)
             .unwrap()
             .append(&record("rc", None))
             .unwrap_err();

@@ -1,10 +1,100 @@
-//! Writing so that a power failure leaves either the old state or the new one.
+//! Files made and read so that nothing but our own is touched, and written so that a power failure leaves either the old
+//! state or the new one.
+//!
+//! A file is only ever made anew and exclusively, so that a link which somebody planted in the folder is never written
+//! through. A file is only read if it is a regular one, so that a pipe cannot make us wait.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::error::ReportError;
+
+/// How many names are tried where others are in use.
+const MOST_NAMES: u32 = 64;
+
+/// Makes a file that is not there yet. A link of that name, wherever it leads, is an error like a file.
+pub(crate) fn create_new(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let created = options.write(true).create_new(true).open(path)?;
+    #[cfg(test)]
+    if tests::is_full(path) {
+        return OpenOptions::new().write(true).open("/dev/full");
+    }
+    Ok(created)
+}
+
+/// Makes a new file called `name`, or that and a number if something of that name is there.
+pub(crate) fn create_numbered(name: &Path) -> io::Result<(PathBuf, File)> {
+    let mut path = name.to_path_buf();
+    for number in 1..=MOST_NAMES {
+        match create_new(&path) {
+            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists && number < MOST_NAMES => {
+                let mut other = name.as_os_str().to_owned();
+                other.push(format!(".{number}"));
+                path = other.into();
+            }
+            created => return created.map(|file| (path, file)),
+        }
+    }
+    unreachable!("the last attempt returns")
+}
+
+/// Opens a file to read, which must be a regular one; a link to one is followed.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    // Opening a device or a pipe can have an effect, so the kind is asked before; and again of what was opened.
+    check_regular(fs::metadata(path)?.file_type())?;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+        .open(path)?;
+    check_regular(file.metadata()?.file_type())?;
+    Ok(file)
+}
+
+/// Opens a file of ours to go on writing it: a regular one, and no link.
+pub(crate) fn open_to_go_on(path: &Path) -> io::Result<File> {
+    check_regular(fs::symlink_metadata(path)?.file_type())?;
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW)
+        .open(path)?;
+    check_regular(file.metadata()?.file_type())?;
+    Ok(file)
+}
+
+/// Cuts off what stands behind the last whole line, and stands at the end to go on there. Returns the length.
+pub(crate) fn cut_torn_line(file: &mut File) -> io::Result<u64> {
+    const PART: u64 = 1 << 16;
+    let mut end = file.seek(SeekFrom::End(0))?;
+    let whole = loop {
+        let begin = end.saturating_sub(PART);
+        let mut bytes = vec![0; (end - begin) as usize];
+        file.seek(SeekFrom::Start(begin))?;
+        file.read_exact(&mut bytes)?;
+        match bytes.iter().rposition(|&byte| byte == b'\n') {
+            Some(place) => break begin + place as u64 + 1,
+            None if begin == 0 => break 0,
+            None => end = begin,
+        }
+    };
+    file.set_len(whole)?;
+    file.seek(SeekFrom::Start(whole))
+}
+
+fn check_regular(kind: fs::FileType) -> io::Result<()> {
+    let found = match kind {
+        _ if kind.is_file() => return Ok(()),
+        _ if kind.is_dir() => "a folder",
+        _ if kind.is_symlink() => "a symbolic link",
+        _ if kind.is_fifo() => "a pipe",
+        _ if kind.is_socket() => "a socket",
+        _ => "a device",
+    };
+    Err(io::Error::other(format!("it is {found}, not a file")))
+}
 
 /// Makes the creation, renaming and removal of files in `folder` durable.
 pub(crate) fn sync_folder(folder: &Path) -> Result<(), ReportError> {
@@ -35,11 +125,21 @@ pub(crate) fn replace(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> Result<(), ReportError>,
 ) -> Result<(), ReportError> {
-    let partial = partial_path(path);
-    let written = write_whole(&partial, path, write).and_then(|()| {
-        fs::rename(&partial, path)
-            .map_err(|cause| ReportError::from_io("put in place", path, cause))
-    });
+    let failed = |operation, cause| ReportError::from_io(operation, path, cause);
+    let usual = partial_path(path);
+    // What a killed process left goes; anything else of that name stays, and another name is taken.
+    if usual.symlink_metadata().is_ok_and(|found| found.is_file()) {
+        fs::remove_file(&usual).map_err(|cause| failed("replace", cause))?;
+    }
+    let (partial, file) = create_numbered(&usual).map_err(|cause| failed("create", cause))?;
+    let mut out = BufWriter::new(file);
+    let written = write(&mut out)
+        .and_then(|()| out.flush().map_err(|cause| failed("write", cause)))
+        .and_then(|()| {
+            let synced = out.get_ref().sync_all();
+            synced.map_err(|cause| failed("sync", cause))
+        })
+        .and_then(|()| fs::rename(&partial, path).map_err(|cause| failed("put in place", cause)));
     if written.is_err() {
         // What failed is reported; a leftover that cannot be removed either changes nothing about it.
         let _ = fs::remove_file(&partial);
@@ -48,29 +148,29 @@ pub(crate) fn replace(
     sync_folder(folder_of(path))
 }
 
-fn write_whole(
-    partial: &Path,
-    path: &Path,
-    write: impl FnOnce(&mut BufWriter<File>) -> Result<(), ReportError>,
-) -> Result<(), ReportError> {
-    let failed = |operation, cause: io::Error| ReportError::from_io(operation, path, cause);
-    let file = File::create(partial).map_err(|cause| failed("create", cause))?;
-    let mut buffered = BufWriter::new(file);
-    write(&mut buffered)?;
-    buffered.flush().map_err(|cause| failed("write", cause))?;
-    buffered
-        .get_ref()
-        .sync_all()
-        .map_err(|cause| failed("sync", cause))
-}
-
 #[cfg(test)]
 pub(super) mod tests {
+    use std::cell::RefCell;
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
-    /// Makes the next [`replace`] of `path` write to a device that is always full.
+    thread_local! {
+        static FULL: RefCell<Vec<PathBuf>> = const { RefCell::new(Vec::new()) };
+    }
+
+    /// From here on, in this thread, a new file of that path (or the partial one of it) is on a device that is always full.
     pub(crate) fn fill_the_disk_for(path: &Path) {
-        std::os::unix::fs::symlink("/dev/full", partial_path(path)).unwrap();
+        FULL.with_borrow_mut(|full| full.extend([path.to_path_buf(), partial_path(path)]));
+    }
+
+    /// There is space again.
+    pub(crate) fn empty_the_disk() {
+        FULL.with_borrow_mut(Vec::clear);
+    }
+
+    pub(super) fn is_full(path: &Path) -> bool {
+        FULL.with_borrow(|full| full.iter().any(|one| one == path))
     }
 
     fn put(path: &Path, text: &str) -> Result<(), ReportError> {
@@ -85,9 +185,75 @@ pub(super) mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json");
         put(&path, "old").unwrap();
+        fs::write(partial_path(&path), "a killed process left this").unwrap();
         put(&path, "new").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_planted_link_is_neither_followed_nor_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, victim) = (folder.path().join("a.json"), folder.path().join("victim"));
+        fs::write(&victim, "precious").unwrap();
+        symlink(&victim, partial_path(&path)).unwrap();
+        put(&path, "new").unwrap();
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        assert!(partial_path(&path).is_symlink() && !path.is_symlink());
+        symlink(&victim, folder.path().join("b.csv")).unwrap();
+        for link in ["a.json", "b.csv"] {
+            let error = create_new(&folder.path().join(link)).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        }
+        assert!(open_to_go_on(&folder.path().join("b.csv")).is_err());
+    }
+
+    #[test]
+    fn only_regular_files_are_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let socket = folder.path().join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        for (path, kind) in [
+            (pipe.as_path(), "a pipe"),
+            (&socket, "a socket"),
+            (Path::new("/dev/zero"), "a device"),
+            (folder.path(), "a folder"),
+        ] {
+            for opened in [open_regular(path), open_to_go_on(path)] {
+                let error = opened.unwrap_err().to_string();
+                assert_eq!(error, format!("it is {kind}, not a file"));
+            }
+        }
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        fs::write(&file, "x").unwrap();
+        symlink(&file, &link).unwrap();
+        open_regular(&link).unwrap();
+    }
+
+    #[test]
+    fn a_torn_line_is_cut_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.csv");
+        let long = format!("a,b\n{}", "1".repeat(200_000));
+        for (text, whole) in [
+            ("", 0),
+            ("a,b", 0),
+            ("a,b\n", 4),
+            ("a,b\n1,", 4),
+            (long.as_str(), 4),
+        ] {
+            fs::write(&path, text).unwrap();
+            let mut file = open_to_go_on(&path).unwrap();
+            assert_eq!(cut_torn_line(&mut file).unwrap(), whole);
+            file.write_all(b"x\n").unwrap();
+            assert_eq!(
+                fs::read(&path).unwrap(),
+                [&text.as_bytes()[..whole as usize], b"x\n"].concat()
+            );
+        }
     }
 
     #[test]

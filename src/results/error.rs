@@ -6,11 +6,16 @@ use std::path::{Path, PathBuf};
 use bytesize::ByteSize;
 use thiserror::Error;
 
+use super::text::{printable, printable_path as shown};
+
 /// A result that could not be written.
 #[derive(Debug, Error)]
 pub enum ReportError {
     /// The file system has no space left, or the user's quota is used up.
-    #[error("cannot {operation} {}: {cause}; free some space there, or write the results elsewhere", path.display())]
+    #[error(
+        "cannot {operation} {}: {cause}; free some space there, or write the results elsewhere",
+        shown(path)
+    )]
     DiskFull {
         /// What was being done.
         operation: &'static str,
@@ -22,7 +27,7 @@ pub enum ReportError {
     /// The file system holds less than the results will take; nothing was measured yet.
     #[error(
         "{} has {} free, and the results may take {}; free some space there, or write the results elsewhere",
-        path.display(), ByteSize(*free_bytes).display().iec(), ByteSize(*needed_bytes).display().iec()
+        shown(path), ByteSize(*free_bytes).display().iec(), ByteSize(*needed_bytes).display().iec()
     )]
     TooLittleSpace {
         /// The results folder.
@@ -33,7 +38,10 @@ pub enum ReportError {
         needed_bytes: u64,
     },
     /// The place may not be written to.
-    #[error("cannot {operation} {}: {cause}; make it writable for this user, or write the results elsewhere", path.display())]
+    #[error(
+        "cannot {operation} {}: {cause}; make it writable for this user, or write the results elsewhere",
+        shown(path)
+    )]
     NotWritable {
         /// What was being done.
         operation: &'static str,
@@ -43,17 +51,32 @@ pub enum ReportError {
         cause: io::Error,
     },
     /// The folder holds results of an earlier run.
-    #[error("{} already holds results ({found}); choose another folder, or replace them with --force", path.display())]
+    #[error(
+        "{} already holds results ({}); choose another folder, or replace them with --force",
+        shown(path),
+        printable(found)
+    )]
     ExistingResults {
         /// The results folder.
         path: PathBuf,
         /// The file or folder that shows it.
         found: String,
     },
+    /// There is no run to go on with.
+    #[error(
+        "{} holds no run that could be resumed; give the folder that --out named",
+        shown(path)
+    )]
+    NothingToResume {
+        /// The folder.
+        path: PathBuf,
+    },
     /// The folder holds what looks like results, but is not on the list of files that hcabench wrote there.
     #[error(
-        "{} holds {found}, which is not on its list of files that hcabench wrote; \
-         nothing was removed: move it away, or choose another folder", path.display()
+        "{} holds {}, which is not on its list of files that hcabench wrote; \
+         nothing was removed: move it away, or choose another folder",
+        shown(path),
+        printable(found)
     )]
     ForeignResults {
         /// The results folder.
@@ -62,7 +85,10 @@ pub enum ReportError {
         found: String,
     },
     /// A name that cannot be one of a file or folder among the results.
-    #[error("{name:?} cannot be a name among the results in {}: {reason}", path.display())]
+    #[error(
+        "{name:?} cannot be a name among the results in {}: {reason}",
+        shown(path)
+    )]
     BadName {
         /// The folder.
         path: PathBuf,
@@ -72,7 +98,10 @@ pub enum ReportError {
         reason: &'static str,
     },
     /// The whole was to be called complete while parts of it were not.
-    #[error("{} cannot be marked as complete: {unfinished} of its points are not", path.display())]
+    #[error(
+        "{} cannot be marked as complete: {unfinished} of its points are not",
+        shown(path)
+    )]
     UnfinishedPoints {
         /// The results folder.
         path: PathBuf,
@@ -80,7 +109,7 @@ pub enum ReportError {
         unfinished: usize,
     },
     /// A row or document that the format cannot hold, or that does not fit the rows before it.
-    #[error("cannot {operation} {}: {reason}", path.display())]
+    #[error("cannot {operation} {}: {}", shown(path), printable(reason))]
     Unfit {
         /// What was being done.
         operation: &'static str,
@@ -90,7 +119,7 @@ pub enum ReportError {
         reason: String,
     },
     /// Any other failure of the system.
-    #[error("cannot {operation} {}: {cause}", path.display())]
+    #[error("cannot {operation} {}: {cause}", shown(path))]
     Io {
         /// What was being done.
         operation: &'static str,
@@ -102,6 +131,24 @@ pub enum ReportError {
 }
 
 impl ReportError {
+    /// A failure of the CSV writer or reader.
+    pub(super) fn from_csv(operation: &'static str, path: &Path, cause: csv::Error) -> Self {
+        let reason = cause.to_string();
+        match cause.into_kind() {
+            csv::ErrorKind::Io(cause) => Self::from_io(operation, path, cause),
+            _ => Self::unfit(operation, path, reason),
+        }
+    }
+
+    /// A row or document that does not fit.
+    pub(super) fn unfit(operation: &'static str, path: &Path, reason: impl Into<String>) -> Self {
+        Self::Unfit {
+            operation,
+            path: path.to_path_buf(),
+            reason: reason.into(),
+        }
+    }
+
     /// Sorts the system's answer to `operation` ("write to", "create") on `path` into the case that it is.
     pub fn from_io(operation: &'static str, path: &Path, cause: io::Error) -> Self {
         let path = path.to_path_buf();

@@ -9,7 +9,7 @@
 //! Left out: two runs that replace the same folder at the same time are not kept apart.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,10 +25,14 @@ mod tests;
 
 /// The file that marks a folder as incomplete.
 pub const MARK: &str = "INCOMPLETE";
+/// What describes the files to programs, a Frictionless Tabular Data Package.
+pub const PACKAGE: &str = "datapackage.json";
 /// The list of what was written, one path a line relative to the results folder, folders with a slash at the end.
 pub const LIST: &str = ".hcabench-files";
 /// The sweep's summary, one row a point.
 pub const SUMMARY: &str = "summary.csv";
+/// A row for each point and round, in the order measured.
+pub const RUNS: &str = "runs.csv";
 /// The points of a sweep that were left out, with the reason.
 pub const LEFT_OUT: &str = "left_out.csv";
 /// A point's messages, one row each.
@@ -62,8 +66,10 @@ pub struct PointFolder {
 struct Shared {
     path: PathBuf,
     list: File,
-    /// What this run has put on the list.
+    /// What this run has on the list.
     given: Mutex<BTreeSet<String>>,
+    /// The points that this process began.
+    begun: Mutex<BTreeSet<String>>,
     unfinished: AtomicUsize,
 }
 
@@ -106,7 +112,7 @@ impl ResultsFolder {
         let fresh = earlier.evidence.is_none();
         if fresh {
             // Of two runs that begin at the same moment, one gets the folder.
-            let claimed = OpenOptions::new().write(true).create_new(true).open(&mark);
+            let claimed = durable::create_new(&mark);
             claimed.map_err(|cause| match cause.kind() {
                 io::ErrorKind::AlreadyExists => ReportError::ExistingResults {
                     path: path.to_path_buf(),
@@ -118,19 +124,46 @@ impl ResultsFolder {
         let begun = Self::begin(path, &mark, earlier);
         if fresh && begun.is_err() {
             // Nothing was there before, and nothing of ours stays; the error is what is reported.
-            let _ = fs::remove_file(path.join(LIST));
             let _ = fs::remove_file(&mark);
         }
+        Ok(Self::with(path, begun?, BTreeSet::new(), free_bytes))
+    }
+
+    fn with(path: &Path, list: File, given: BTreeSet<String>, free_bytes: Option<u64>) -> Self {
         let shared = Shared {
             path: path.to_path_buf(),
-            list: begun?,
-            given: Mutex::default(),
+            list,
+            given: Mutex::new(given),
+            begun: Mutex::default(),
             unfinished: AtomicUsize::new(0),
         };
-        Ok(Self {
+        Self {
             shared: Arc::new(shared),
             free_bytes,
-        })
+        }
+    }
+
+    /// Takes up the folder of an earlier run, to measure what is missing in it. It is marked as incomplete again; its files and
+    /// the folders of its points are given out again.
+    ///
+    /// # Errors
+    /// [`ReportError::NothingToResume`] when no run of hcabench is there; others when it cannot be read or written to.
+    pub fn resume(path: &Path, needed_bytes: u64) -> Result<Self, ReportError> {
+        let list_path = path.join(LIST);
+        let earlier = Earlier::find(path)?;
+        let free_bytes = check_space(path, &Earlier::default(), needed_bytes)?;
+        let mut list = durable::open_to_go_on(&list_path).map_err(|cause| match cause.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+                ReportError::NothingToResume {
+                    path: path.to_path_buf(),
+                }
+            }
+            _ => ReportError::from_io("open", &list_path, cause),
+        })?;
+        durable::cut_torn_line(&mut list)
+            .map_err(|cause| ReportError::from_io("read", &list_path, cause))?;
+        write_mark(&path.join(MARK), MARK_NOT_ENDED)?;
+        Ok(Self::with(path, list, earlier.listed, free_bytes))
     }
 
     /// Marks the folder, removes the earlier run, and returns the new list.
@@ -138,11 +171,14 @@ impl ResultsFolder {
         write_mark(mark, MARK_NOT_ENDED)?;
         earlier.remove(path)?;
         let list_path = path.join(LIST);
-        let list = File::create(&list_path)
+        let list = durable::create_new(&list_path)
             .map_err(|cause| ReportError::from_io("create", &list_path, cause))?;
-        sync_folder(path)?;
-        sync_folder(folder_of(path))?;
-        Ok(list)
+        let synced = sync_folder(path).and_then(|()| sync_folder(folder_of(path)));
+        if synced.is_err() {
+            // The error is what is reported.
+            let _ = fs::remove_file(&list_path);
+        }
+        synced.map(|()| list)
     }
 
     /// The folder's path, as given.
@@ -174,7 +210,12 @@ impl ResultsFolder {
     pub fn point(&self, name: &str) -> Result<PointFolder, ReportError> {
         check_name(self.path(), name)?;
         let folder = format!("{name}/");
-        if self.shared.has_given(&folder) {
+        let begun = &self.shared.begun;
+        let first = begun
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(name.to_owned());
+        if !first {
             return Err(self.shared.taken(name));
         }
         let path = self.path().join(name);
@@ -291,13 +332,6 @@ impl Shared {
         Ok(path)
     }
 
-    fn has_given(&self, relative: &str) -> bool {
-        self.given
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains(relative)
-    }
-
     fn taken(&self, name: &str) -> ReportError {
         ReportError::BadName {
             path: self.path.clone(),
@@ -357,17 +391,12 @@ fn make_folders(path: &Path) -> Result<Vec<PathBuf>, ReportError> {
     Ok(missing.into_iter().rev().collect())
 }
 
-/// Writes, syncs and removes a small file.
+/// Writes, syncs and removes a small file of a name that nothing has yet.
 fn probe(path: &Path) -> Result<(), ReportError> {
-    let file = path.join(PROBE);
-    let written = File::create(&file).and_then(|mut probe| {
-        probe.write_all(&[0; 4096])?;
-        probe.sync_all()
-    });
-    let removed = fs::remove_file(&file);
-    written
-        .and(removed)
-        .map_err(|cause| ReportError::from_io("write into", path, cause))
+    let failed = |cause| ReportError::from_io("write into", path, cause);
+    let (name, mut file) = durable::create_numbered(&path.join(PROBE)).map_err(failed)?;
+    let written = file.write_all(&[0; 4096]).and_then(|()| file.sync_all());
+    written.and(fs::remove_file(&name)).map_err(failed)
 }
 
 fn write_mark(mark: &Path, reason: &str) -> Result<(), ReportError> {
@@ -399,8 +428,18 @@ fn examine(
             });
         }
     }
+    let free_bytes = check_space(path, &earlier, needed_bytes)?;
+    Ok((earlier, free_bytes))
+}
+
+/// The free bytes, with those of the run that would be replaced; too few are an error.
+fn check_space(
+    path: &Path,
+    replaced: &Earlier,
+    needed_bytes: u64,
+) -> Result<Option<u64>, ReportError> {
     let free_bytes =
-        free_bytes(nearest_existing(path)).map(|free| free.saturating_add(earlier.bytes(path)));
+        free_bytes(nearest_existing(path)).map(|free| free.saturating_add(replaced.bytes(path)));
     if let Some(free_bytes) = free_bytes.filter(|&free| free < needed_bytes) {
         return Err(ReportError::TooLittleSpace {
             path: path.to_path_buf(),
@@ -408,7 +447,7 @@ fn examine(
             needed_bytes,
         });
     }
-    Ok((earlier, free_bytes))
+    Ok(free_bytes)
 }
 
 /// Removes folders that were just made, the deepest first; those that are not empty stay.

@@ -19,18 +19,26 @@
 //! [`plot`] draws figures of plain data; [`read`] reads a results folder back as data, [`compare`] tells two of them apart.
 
 pub mod csv;
+pub mod datapackage;
+pub mod document;
 pub mod error;
 pub mod folder;
 pub mod hgrm;
 pub mod json;
 pub mod read;
 pub mod record;
+pub mod runs;
+pub mod samples;
 pub mod schema;
+pub mod text;
 pub mod units;
 
 pub(crate) mod durable;
 
 pub use self::csv::{CsvFile, Micros3, SummaryFile};
+pub use document::Document;
 pub use error::ReportError;
 pub use folder::{PointFolder, ResultsFolder};
 pub use record::{Cell, Record};
+pub use runs::RunsFile;
+pub use samples::SampleWriter;

@@ -82,11 +82,25 @@ impl Cell {
             Self::Flag(flag) => flag.to_string(),
         }
     }
-}
 
-impl Cell {
+    /// The cell of a column from its text in a CSV file; `None` when the column has no such cells.
+    pub fn parse(column: &Column, text: &str) -> Option<Self> {
+        if text.is_empty() {
+            return Some(Self::Empty);
+        }
+        match column.data {
+            Data::Text | Data::Moment => Some(Self::Text(text.to_owned())),
+            Data::Whole => text.parse().ok().map(Self::Integer),
+            Data::Number(decimals) => text
+                .parse()
+                .ok()
+                .map(|number| Self::Decimal(number, decimals)),
+            Data::Flag => text.parse().ok().map(Self::Flag),
+        }
+    }
+
     /// With the decimals of its column.
-    fn as_declared(self, column: &Column) -> Self {
+    pub(super) fn as_declared(self, column: &Column) -> Self {
         match (self, column.data) {
             (Self::Integer(number), Data::Number(decimals)) => {
                 Self::Decimal(number as f64, decimals)

@@ -49,8 +49,8 @@ impl MedianInterval {
 }
 
 /// The largest rank k, counted from 1, such that the k-th smallest and the k-th largest of `count` samples enclose the
-/// median with at least [`CONFIDENCE`].
-fn lower_rank(count: usize) -> Option<usize> {
+/// median with at least [`CONFIDENCE`]; `None` for fewer than six samples.
+pub fn lower_rank(count: usize) -> Option<usize> {
     if count > EXACT_UP_TO {
         let n = count as f64;
         return Some((0.5 * (n + 1.0 - NORMAL_975 * n.sqrt())).floor() as usize);

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Component, Path};
 
 use super::{LIST, MARK, MARK_BEGINS, MESSAGES, SETTINGS, SUMMARY};
-use crate::results::durable::partial_path;
+use crate::results::durable::{open_regular, partial_path};
 use crate::results::error::ReportError;
 
 /// What an earlier run left in a folder.
@@ -17,7 +17,7 @@ pub(super) struct Earlier {
     /// What looks like results and is not on the list.
     pub(super) unlisted: Option<String>,
     /// The entries of the list that may be followed.
-    listed: BTreeSet<String>,
+    pub(super) listed: BTreeSet<String>,
 }
 
 impl Earlier {
@@ -30,7 +30,7 @@ impl Earlier {
             Err(cause) => return Err(failed(cause)),
         };
         let mut earlier = Self::default();
-        match fs::read_to_string(path.join(LIST)) {
+        match open_regular(&path.join(LIST)).and_then(io::read_to_string) {
             Ok(list) => {
                 earlier.evidence = Some(LIST.to_owned());
                 earlier.listed = list
@@ -94,26 +94,34 @@ impl Earlier {
                 .is_none_or(|(folder, _)| is_true_folder(&path.join(folder)))
             {
                 remove(&file, |file| fs::remove_file(file))?;
-                remove(&partial_path(&file), |file| fs::remove_file(file))?;
+                remove_partial(&file)?;
             }
         }
         for entry in folders {
             let folder = path.join(entry.trim_end_matches('/'));
             if is_true_folder(&folder) {
-                remove(&partial_path(&folder.join(MARK)), |file| {
-                    fs::remove_file(file)
-                })?;
+                remove_partial(&folder.join(MARK))?;
                 remove(&folder, |folder| match fs::remove_dir(folder) {
                     Err(cause) if cause.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
                     other => other,
                 })?;
             }
         }
-        remove(&partial_path(&path.join(MARK)), |file| {
-            fs::remove_file(file)
-        })?;
+        remove_partial(&path.join(MARK))?;
         remove(&path.join(LIST), |file| fs::remove_file(file))
     }
+}
+
+/// Removes what a killed process left of a file that it was writing; what is no file is not ours.
+fn remove_partial(file: &Path) -> Result<(), ReportError> {
+    let partial = partial_path(file);
+    if partial
+        .symlink_metadata()
+        .is_ok_and(|found| found.is_file())
+    {
+        remove(&partial, |file| fs::remove_file(file))?;
+    }
+    Ok(())
 }
 
 fn remove(path: &Path, remover: impl Fn(&Path) -> io::Result<()>) -> Result<(), ReportError> {
@@ -131,7 +139,10 @@ pub(super) fn is_true_folder(path: &Path) -> bool {
 }
 
 fn is_our_mark(path: &Path) -> bool {
-    fs::read(path).is_ok_and(|text| text.is_empty() || text.starts_with(MARK_BEGINS.as_bytes()))
+    let mut text = Vec::new();
+    open_regular(path)
+        .and_then(|file| file.take(MARK_BEGINS.len() as u64).read_to_end(&mut text))
+        .is_ok_and(|_| text.is_empty() || text == MARK_BEGINS.as_bytes())
 }
 
 pub(super) fn is_point(folder: &Path) -> bool {

@@ -277,10 +277,115 @@ fn a_place_where_nobody_may_write_is_an_error() {
 #[test]
 fn a_full_disk_in_the_probe_leaves_no_folder() {
     let home = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink("/dev/full", home.path().join(PROBE)).unwrap();
-    let error = ResultsFolder::create(home.path(), false, 0).unwrap_err();
+    durable::tests::fill_the_disk_for(&home.path().join("new").join(PROBE));
+    let error = ResultsFolder::create(&home.path().join("new"), false, 0).unwrap_err();
     assert!(matches!(error, ReportError::DiskFull { .. }), "{error}");
     assert_eq!(names(home.path()), [""; 0]);
+}
+
+/// Whatever name of ours somebody planted a link under, what it leads to and the link stay.
+#[test]
+fn planted_links_are_not_followed() {
+    for name in [
+        PROBE,
+        LIST,
+        MARK,
+        SUMMARY,
+        ".INCOMPLETE.partial",
+        "p/.INCOMPLETE.partial",
+        "p/.settings.json.partial",
+        "p/messages.csv",
+    ] {
+        let home = tempfile::tempdir().unwrap();
+        let victim = home.path().join("victim");
+        let link = home.path().join("run").join(name);
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        // Not there yet, and there: neither is made nor changed.
+        for contents in [None, Some("precious")] {
+            if let Some(text) = contents {
+                fs::write(&victim, text).unwrap();
+            }
+            let _ = fs::remove_file(&link);
+            std::os::unix::fs::symlink(&victim, &link).unwrap();
+            let _ = ResultsFolder::check(&home.path().join("run"), false, 0);
+            for force in [false, true] {
+                let _ = run(&home.path().join("run"), force);
+                assert_eq!(
+                    fs::read_to_string(&victim).ok().as_deref(),
+                    contents,
+                    "{name}"
+                );
+                // With --force a list is replaced, whatever it is.
+                assert!(link.is_symlink() || name == LIST && force, "{name}");
+            }
+            let _ = fs::remove_dir_all(home.path().join("run"));
+            fs::create_dir_all(link.parent().unwrap()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_check_touches_nothing_of_the_users() {
+    let home = tempfile::tempdir().unwrap();
+    fs::write(home.path().join(PROBE), "mine").unwrap();
+    ResultsFolder::check(home.path(), false, 0).unwrap();
+    assert_eq!(fs::read_to_string(home.path().join(PROBE)).unwrap(), "mine");
+    assert_eq!(names(home.path()), [PROBE]);
+}
+
+/// Opening a pipe would wait for somebody to write into it.
+#[test]
+fn pipes_in_place_of_our_files_are_refused() {
+    for name in [PROBE, LIST, MARK, "p/INCOMPLETE", ".INCOMPLETE.partial"] {
+        let home = tempfile::tempdir().unwrap();
+        let pipe = home.path().join(name);
+        fs::create_dir_all(pipe.parent().unwrap()).unwrap();
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        for force in [false, true] {
+            let made = ResultsFolder::create(home.path(), force, 0);
+            match name {
+                LIST => assert!(
+                    made.unwrap_err()
+                        .to_string()
+                        .contains("it is a pipe, not a file")
+                ),
+                MARK => assert!(made.is_err()),
+                _ => drop(made),
+            }
+        }
+        assert!(!pipe.symlink_metadata().unwrap().is_file());
+    }
+}
+
+#[test]
+fn a_run_is_taken_up_again() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("run");
+    let error = ResultsFolder::resume(&path, 0).unwrap_err();
+    assert!(
+        matches!(error, ReportError::NothingToResume { .. }),
+        "{error}"
+    );
+    run(&path, false).unwrap();
+    let results = ResultsFolder::resume(&path, 0).unwrap();
+    assert!(path.join(MARK).exists());
+    let point = results.point("rc-send-8").unwrap();
+    assert!(point.path().join(MARK).exists());
+    assert_eq!(
+        point.file(MESSAGES).unwrap(),
+        path.join("rc-send-8/messages.csv")
+    );
+    assert!(results.point("rc-send-8").is_err());
+    results.point("rc-send-16").unwrap().complete().unwrap();
+    point.complete().unwrap();
+    results.complete().unwrap();
+    let list = fs::read_to_string(path.join(LIST)).unwrap();
+    assert_eq!(list.matches("rc-send-8/\n").count(), 1);
+    assert!(
+        list.ends_with("rc-send-16/\nrc-send-16/INCOMPLETE\n"),
+        "{list}"
+    );
+    run(&path, true).unwrap();
 }
 
 #[test]
@@ -293,6 +398,7 @@ fn a_full_disk_at_the_mark_leaves_a_folder_that_can_be_used() {
     let error = ResultsFolder::create(&path, false, 0).unwrap_err();
     assert!(matches!(error, ReportError::DiskFull { .. }), "{error}");
     assert_eq!(names(&path), ["notes.txt"]);
+    durable::tests::empty_the_disk();
     run(&path, false).unwrap();
 }
 

@@ -51,4 +51,5 @@ pub use error::ReadError;
 pub use hgrm::{Hgrm, HgrmLine};
 pub use rows::{Cells, RowFile, Samples, samples};
 pub use run::{Benchmark, Point, Run};
+pub(super) use table::whole;
 pub use table::{Row, Table};

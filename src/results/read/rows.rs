@@ -7,6 +7,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::error::ReadError;
+use crate::results::durable::open_regular;
 
 /// A column of whole numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -64,7 +65,7 @@ impl RowFile {
     /// when it is no text; [`ReadError::Io`].
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let why = "the samples are in it; copy it from where it was measured, or measure again";
-        let mut file = File::open(path).map_err(|cause| ReadError::opening(path, cause, why))?;
+        let mut file = open_regular(path).map_err(|cause| ReadError::opening(path, cause, why))?;
         let (bytes, ends) = end_of(&mut file).map_err(|cause| ReadError::io(path, cause))?;
         let mut reader = csv::ReaderBuilder::new()
             .flexible(true)

@@ -1,18 +1,18 @@
 //! Small tables with named columns, such as the summary.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::error::ReadError;
+use crate::results::durable::open_regular;
 
 /// The most that is read in one piece.
 const MOST_BYTES: u64 = 64 << 20;
 
 /// The whole of a small file.
-pub(super) fn whole(path: &Path, why: &str) -> Result<String, ReadError> {
-    let file = File::open(path).map_err(|cause| ReadError::opening(path, cause, why))?;
+pub(crate) fn whole(path: &Path, why: &str) -> Result<String, ReadError> {
+    let file = open_regular(path).map_err(|cause| ReadError::opening(path, cause, why))?;
     let mut bytes = Vec::new();
     file.take(MOST_BYTES + 1)
         .read_to_end(&mut bytes)

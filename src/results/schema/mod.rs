@@ -247,7 +247,7 @@ pub const STATUS: Column = Column::label("status", "complete or incomplete");
 pub const FAILURE: Column = Column::label("failure", "what ended it early");
 /// How many rounds a row of the summary is made of.
 pub const ROUNDS: Column =
-    Column::label("rounds", "rounds that the figures are made of").data(Data::Whole);
+    Column::label("rounds", "complete rounds, of which the medians are").data(Data::Whole);
 /// Why a point was left out.
 pub const REASON: Column = Column::label("reason", "why it was left out");
 
@@ -294,6 +294,17 @@ impl Schema {
         columns.extend([STATUS, FAILURE].map(plain));
         columns.extend(self.figures.iter().copied().map(plain));
         columns
+    }
+
+    /// The columns of `left_out.csv`, in order.
+    pub fn left_out(&self) -> Vec<Named> {
+        let columns = self.point.iter().copied().chain([REASON]);
+        columns.map(plain).collect()
+    }
+
+    /// A file of samples by its name.
+    pub fn sample_file(&self, name: &str) -> Option<&'static SampleFile> {
+        self.samples.iter().find(|file| file.name == name)
     }
 
     /// A setting or figure by its name.

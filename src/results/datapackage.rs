@@ -1,0 +1,128 @@
+//! `datapackage.json`: a Frictionless Tabular Data Package, which tells programs that know nothing of hcabench the type, the unit and
+//! the meaning of each column of each CSV file.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::error::ReportError;
+use super::folder::{LEFT_OUT, PACKAGE, RUNS, SUMMARY};
+use super::json;
+use super::schema::{Better, Data, Kind, Named, Schema};
+
+/// Writes the package of a run, with a resource for each CSV file that is there, in one step. `created` is a moment in RFC 3339,
+/// `points` are the names of the points' folders.
+///
+/// # Errors
+/// [`ReportError`] when it cannot be written.
+pub fn write(
+    run: &Path,
+    schema: &Schema,
+    created: &str,
+    points: &[&str],
+) -> Result<(), ReportError> {
+    let mut resources = Vec::new();
+    let mut add = |path: String, meaning: &str, columns: &[Named]| {
+        if run.join(&path).is_file() {
+            let name = name_of(&path, resources.len());
+            resources.push(resource(&name, &path, meaning, columns));
+        }
+    };
+    add(SUMMARY.to_owned(), "a row a point", &schema.summary());
+    add(
+        RUNS.to_owned(),
+        "a row for each point and round",
+        &schema.runs(),
+    );
+    add(
+        LEFT_OUT.to_owned(),
+        "points that were left out, with the reason",
+        &schema.left_out(),
+    );
+    for point in points {
+        for file in schema.samples {
+            let columns: Vec<Named> = file
+                .columns
+                .iter()
+                .map(|&column| (column.name.into(), column))
+                .collect();
+            add(format!("{point}/{}", file.name), file.meaning, &columns);
+        }
+    }
+    let package = json!({
+        "profile": "tabular-data-package",
+        "name": format!("hcabench-{}", schema.benchmark),
+        "title": format!("Results of hcabench: {}", schema.title),
+        "created": created,
+        "resources": resources,
+    });
+    json::write(&run.join(PACKAGE), &package)
+}
+
+/// A name as the format allows it, told apart by the number where small letters are not enough.
+fn name_of(path: &str, number: usize) -> String {
+    let stem = path.strip_suffix(".csv").unwrap_or(path);
+    let plain = stem
+        .bytes()
+        .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-._/".contains(&byte));
+    if plain {
+        return stem.to_owned();
+    }
+    let allowed = |character: char| match character.to_ascii_lowercase() {
+        letter @ ('a'..='z' | '0'..='9' | '-' | '.' | '_' | '/') => letter,
+        _ => '-',
+    };
+    format!("{}-{number}", stem.chars().map(allowed).collect::<String>())
+}
+
+fn resource(name: &str, path: &str, meaning: &str, columns: &[Named]) -> Value {
+    json!({
+        "profile": "tabular-data-resource",
+        "name": name,
+        "path": path,
+        "description": meaning,
+        "format": "csv",
+        "mediatype": "text/csv",
+        "encoding": "utf-8",
+        "schema": {
+            "fields": columns.iter().map(field).collect::<Vec<_>>(),
+            "missingValues": [""],
+        },
+    })
+}
+
+fn field((name, column): &Named) -> Value {
+    let kind = match column.data {
+        Data::Text => "string",
+        Data::Whole => "integer",
+        Data::Number(_) => "number",
+        Data::Flag => "boolean",
+        Data::Moment => "datetime",
+    };
+    let bound = match name.as_ref() {
+        name if name == column.name => "",
+        name if name == column.bounds()[0] => ": lower bound of its median over rounds",
+        _ => ": upper bound of its median over rounds",
+    };
+    let mut field = json!({
+        "name": name,
+        "title": column.title,
+        "type": kind,
+        "description": format!("{}{bound}", column.meaning),
+        "hcabench:kind": match column.kind {
+            Kind::Label => "label",
+            Kind::Setting => "setting",
+            Kind::Measured => "measured",
+            Kind::Count => "count",
+        },
+    });
+    if !column.unit().is_empty() {
+        field["unit"] = column.unit().into();
+    }
+    match column.better {
+        Better::Lower => field["hcabench:better"] = "lower".into(),
+        Better::Higher => field["hcabench:better"] = "higher".into(),
+        Better::Neither => {}
+    }
+    field
+}

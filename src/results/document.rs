@@ -1,0 +1,191 @@
+//! `settings.json`: what was asked for, what was obtained, and on which machine. The same keys in all benchmarks, in the folder of a
+//! run and of each point.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::error::ReportError;
+use super::json;
+use super::read::{ReadError, whole};
+use super::record::Record;
+use super::schema::{FORMAT, Schema};
+
+/// The document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Document {
+    /// What wrote it.
+    pub hcabench: Program,
+    /// The benchmark, by its name in the schema.
+    pub benchmark: String,
+    /// The command line, the program first.
+    pub command_line: Vec<String>,
+    /// When it was begun, in RFC 3339, UTC.
+    pub started_at: String,
+    /// Whether it is whole: [`COMPLETE`](super::schema::COMPLETE) or [`INCOMPLETE`](super::schema::INCOMPLETE).
+    pub status: String,
+    /// Why it is not.
+    pub failure: Option<String>,
+    /// The settings of the point; none in the folder of the run.
+    pub point: Option<Record>,
+    /// The settings of the run that are not the point's.
+    pub run: Value,
+    /// What was obtained: placement, pages, devices, libraries, route.
+    pub obtained: Value,
+    /// What the instrument costs: stamps, floor, clock.
+    pub instrument: Value,
+    /// The machine.
+    pub machine: Value,
+    /// The checks of the machine that are not good.
+    pub readiness: Value,
+    /// How many rounds, and in which order.
+    pub rounds: Rounds,
+    /// The benchmark's own tables.
+    pub details: Value,
+}
+
+/// What wrote the results.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// Its version.
+    pub version: String,
+    /// The commit that it was built from, where that was told when it was built.
+    pub commit: Option<String>,
+    /// The version of the format.
+    pub format: u64,
+}
+
+impl Program {
+    /// This program. The commit is that of the environment variable `HCABENCH_COMMIT` when it was built.
+    pub fn this() -> Self {
+        Self {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: option_env!("HCABENCH_COMMIT").map(str::to_owned),
+            format: FORMAT,
+        }
+    }
+}
+
+/// The rounds of a run or point.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rounds {
+    /// So many were asked for.
+    pub planned: u32,
+    /// So many are complete.
+    pub done: u32,
+    /// What the order of the points was shuffled from; none where it is the sweep's.
+    pub seed: Option<u64>,
+}
+
+impl Document {
+    /// Writes it to `path`, in one step and durable on return.
+    ///
+    /// # Errors
+    /// [`ReportError`] when it cannot be written; `path` is then as it was.
+    pub fn write(&self, path: &Path) -> Result<(), ReportError> {
+        json::write(path, self)
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// [`ReadError::OlderFormat`] and [`ReadError::NewerFormat`] when another version wrote it; [`ReadError::MissingFile`],
+    /// [`ReadError::Truncated`], [`ReadError::Foreign`], [`ReadError::Io`].
+    pub fn read(path: &Path) -> Result<Self, ReadError> {
+        let value = read_value(path)?;
+        serde_json::from_value(value)
+            .map_err(|cause| ReadError::foreign(path, 1, cause.to_string()))
+    }
+
+    /// What the results have; none of a benchmark that this version does not know.
+    pub fn schema(&self) -> Option<&'static Schema> {
+        Schema::of(&self.benchmark)
+    }
+}
+
+/// The document as it stands in the file, of this version of the format.
+pub(super) fn read_value(path: &Path) -> Result<Value, ReadError> {
+    let why = "settings and machine are in it; copy it from where it was measured";
+    let text = whole(path, why)?;
+    let value: Value = serde_json::from_str(&text).map_err(|cause| {
+        let (line, reason) = (cause.line() as u64, cause.to_string());
+        if cause.is_eof() {
+            ReadError::truncated(path, line, reason)
+        } else {
+            ReadError::foreign(path, line, reason)
+        }
+    })?;
+    // Format 1 did not tell its number; its clock benchmark not even the object.
+    match value["hcabench"]["format"].as_u64() {
+        Some(FORMAT) => Ok(value),
+        Some(format) if format > FORMAT => Err(ReadError::NewerFormat {
+            path: path.to_path_buf(),
+            format,
+        }),
+        _ if value["machine"].is_object() => Err(ReadError::older(path)),
+        _ => Err(ReadError::foreign(
+            path,
+            1,
+            "it does not tell of a format of results",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn reads_back_and_tells_other_formats_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("settings.json");
+        let mut point = Record::new();
+        point.text("service", "rc").count("size_bytes", 8);
+        let written = Document {
+            hcabench: Program::this(),
+            benchmark: "hca".to_owned(),
+            command_line: vec!["hcabench".to_owned(), "--size".to_owned(), "8".to_owned()],
+            started_at: "2026-01-02T03:04:05.678Z".to_owned(),
+            status: super::super::schema::COMPLETE.to_owned(),
+            failure: None,
+            point: Some(point),
+            run: Value::Null,
+            obtained: serde_json::json!({"pages": "4 KiB"}),
+            instrument: Value::Null,
+            machine: serde_json::json!({"hostname": "here"}),
+            readiness: Value::Null,
+            rounds: Rounds {
+                planned: 3,
+                done: 3,
+                seed: Some(u64::MAX),
+            },
+            details: Value::Null,
+        };
+        written.write(&path).unwrap();
+        assert_eq!(Document::read(&path).unwrap(), written);
+        assert_eq!(written.schema().unwrap().benchmark, "hca");
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.replace("\"format\": 2", "\"format\": 3")).unwrap();
+        assert!(matches!(
+            Document::read(&path),
+            Err(ReadError::NewerFormat { format: 3, .. })
+        ));
+        fs::write(
+            &path,
+            r#"{"hcabench": {"version": "0.1.0"}, "machine": {}}"#,
+        )
+        .unwrap();
+        let error = Document::read(&path).unwrap_err().to_string();
+        assert!(
+            error.contains("results format 1") && error.contains("measure again"),
+            "{error}"
+        );
+        fs::write(&path, "{\"editor.tabSize\": 4}").unwrap();
+        assert!(matches!(
+            Document::read(&path),
+            Err(ReadError::Foreign { .. })
+        ));
+    }
+}
