@@ -11,6 +11,7 @@ pub mod plot;
 pub mod queue;
 pub mod report;
 
+pub mod driver;
 mod ending;
 mod output;
 pub mod progress;
@@ -22,9 +23,11 @@ mod values;
 #[cfg(feature = "rdma")]
 pub mod devices;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 /// Bad input that was found after the command line was parsed; exit code 2.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +43,7 @@ pub struct UsageError(pub String);
     name = "hcabench",
     version,
     args_conflicts_with_subcommands = true,
+    args_override_self = true,
     max_term_width = 100
 )]
 struct CommandLine {
@@ -50,6 +54,7 @@ struct CommandLine {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(args_override_self = true)]
 enum Command {
     /// Watch a clock for jumps: how often, how long and why does this machine stop a thread; and whether its TSC can be trusted
     Clock(Box<clock::ClockArguments>),
@@ -63,8 +68,26 @@ enum Command {
     Queue(Box<queue::QueueArguments>),
     /// Put a run into one HTML file that can be sent: machine, warnings, summary, figures, and how to read them
     Report(report::ReportArguments),
+    /// Measure again what the results folder DIR holds, with the command line that is recorded in it; options that follow go before
+    Rerun(RerunArguments),
     /// Tell whether this machine is ready to measure, and what to change; exit code 1 if something would spoil it
     Host(host::HostArguments),
+}
+
+/// Arguments of `hcabench rerun`, which [`driver::command_line::expand`] replaces by those of the earlier run.
+#[derive(Debug, Clone, clap::Args)]
+pub struct RerunArguments {
+    /// The results folder of the earlier run
+    #[arg(value_name = "DIR")]
+    pub folder: std::path::PathBuf,
+
+    /// Options that go before those of the earlier run, such as --out DIR
+    #[arg(
+        value_name = "OPTION",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub options: Vec<String>,
 }
 
 /// Arguments of `hcabench devices`.
@@ -75,10 +98,57 @@ pub struct DevicesArguments {
     pub json: bool,
 }
 
+/// The command line without the program's name, with the options of files in it.
+static EXPANDED: OnceLock<Vec<OsString>> = OnceLock::new();
+
+/// The command line of this process, without the program's name: what a child of it is started with.
+pub(crate) fn expanded_arguments() -> &'static [OsString] {
+    EXPANDED.get().map_or(&[], Vec::as_slice)
+}
+
 /// Parses the command line, runs what it names, and returns the exit code.
 pub fn main() -> ExitCode {
-    // Clap prints its own errors and exits with 2, for --help and --version with 0.
-    let line = CommandLine::parse();
+    match parse() {
+        Ok(line) => run(&line),
+        Err(error) => {
+            eprintln!("hcabench: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The command line with options of files; clap prints its own errors and exits with 2, for --help and --version with 0.
+fn parse() -> Result<CommandLine, UsageError> {
+    let command = CommandLine::command();
+    let typed: Vec<OsString> = std::env::args_os().collect();
+    let expanded = driver::command_line::expand(typed, &command)?;
+    let matches = command.clone().get_matches_from(&expanded);
+    let line = CommandLine::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    if let Some(file) = line.sweep().and_then(|sweep| sweep.save_config.as_ref())
+        && !driver::worker::is_worker()
+    {
+        let text = driver::command_line::to_file(&matches, &command);
+        crate::results::durable::create_new(file)
+            .and_then(|mut created| std::io::Write::write_all(&mut created, text.as_bytes()))
+            .map_err(|error| UsageError(format!("--save-config {}: {error}", file.display())))?;
+    }
+    let _ = EXPANDED.set(expanded.into_iter().skip(1).collect());
+    Ok(line)
+}
+
+impl CommandLine {
+    /// The options of the sweep, of a command that has one.
+    fn sweep(&self) -> Option<&driver::arguments::SweepArguments> {
+        match &self.command {
+            None => Some(&self.hca.sweep),
+            Some(Command::Clock(arguments)) => Some(&arguments.sweep),
+            Some(Command::Queue(arguments)) => Some(&arguments.sweep),
+            Some(_) => None,
+        }
+    }
+}
+
+fn run(line: &CommandLine) -> ExitCode {
     let done = match &line.command {
         None => hca::run(&line.hca),
         Some(Command::Clock(arguments)) => clock::run(arguments),
@@ -87,6 +157,9 @@ pub fn main() -> ExitCode {
         Some(Command::Plot(arguments)) => plot::run(arguments),
         Some(Command::Queue(arguments)) => queue::run(arguments),
         Some(Command::Report(arguments)) => report::run(arguments),
+        Some(Command::Rerun(_)) => {
+            Err(UsageError("rerun: name the results folder first".to_owned()).into())
+        }
         Some(Command::Host(arguments)) => host::run(arguments),
     };
     match done {

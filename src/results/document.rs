@@ -98,6 +98,14 @@ impl Document {
             .map_err(|cause| ReadError::foreign(path, 1, cause.to_string()))
     }
 
+    /// Reads that of the run in a folder.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn of_run(folder: &Path) -> Result<Self, ReadError> {
+        Self::read(&folder.join(super::folder::SETTINGS))
+    }
+
     /// What the results have; none of a benchmark that this version does not know.
     pub fn schema(&self) -> Option<&'static Schema> {
         Schema::of(&self.benchmark)

@@ -41,6 +41,11 @@ pub(crate) fn create_numbered(name: &Path) -> io::Result<(PathBuf, File)> {
     unreachable!("the last attempt returns")
 }
 
+/// The text of a file that a user names: what is no file, such as a pipe, is refused.
+pub(crate) fn read_text(path: &Path) -> io::Result<String> {
+    io::read_to_string(open_regular(path)?)
+}
+
 /// Opens a file to read, which must be a regular one; a link to one is followed.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     // Opening a device or a pipe can have an effect, so the kind is asked before; and again of what was opened.

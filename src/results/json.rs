@@ -31,6 +31,17 @@ pub fn write(path: &Path, document: &impl Serialize) -> Result<(), ReportError> 
     })
 }
 
+/// Reads a document that [`write()`] wrote.
+///
+/// # Errors
+/// [`ReportError`] when it cannot be read, or is none of this kind.
+pub fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, ReportError> {
+    let file =
+        durable::open_regular(path).map_err(|cause| ReportError::from_io("read", path, cause))?;
+    serde_json::from_reader(std::io::BufReader::new(file))
+        .map_err(|cause| ReportError::unfit("read", path, cause.to_string()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -118,6 +118,17 @@ pub fn write_summary(path: &Path, schema: &Schema, rows: &[Record]) -> Result<()
     write_table(path, &schema.summary(), rows)
 }
 
+/// Writes `runs.csv` whole and durably: for a run that is taken up again without some of its rows.
+///
+/// # Errors
+/// [`ReportError`] when it cannot be written; what was there then stays.
+///
+/// # Panics
+/// When a record has a column that is not declared.
+pub fn write_runs(path: &Path, schema: &Schema, rows: &[Record]) -> Result<(), ReportError> {
+    write_table(path, &schema.runs(), rows)
+}
+
 /// Writes `left_out.csv` whole and durably.
 ///
 /// # Errors

@@ -9,6 +9,7 @@
 //! | [`ledger`] | what was sent against what arrived |
 //! | [`error`] | what can go wrong in any benchmark |
 //! | [`named`] | settings with a fixed set of named values |
+//! | [`sweep`] | the order of points over rounds, and the time for them |
 
 pub mod benchmark;
 pub mod control;
@@ -17,4 +18,5 @@ pub mod flags;
 pub mod ledger;
 pub mod memory;
 pub mod named;
+pub mod sweep;
 pub mod workers;

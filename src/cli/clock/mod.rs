@@ -18,6 +18,7 @@ use crate::bench::clock::limit::Limit;
 use crate::bench::clock::trust::DEFAULT_READS;
 use crate::buffer::HugePagePolicy;
 use crate::cli::UsageError;
+use crate::cli::driver::arguments::SweepArguments;
 use crate::cli::output::OutputArguments;
 use crate::cli::values::one;
 use crate::host::cpu_set::CpuSet;
@@ -104,6 +105,10 @@ pub struct ClockArguments {
     /// Where results go, and how they are shown.
     #[command(flatten)]
     pub output: OutputArguments,
+
+    /// How often, how long and from where the sweep is run.
+    #[command(flatten)]
+    pub sweep: SweepArguments,
 }
 
 impl ClockArguments {

@@ -20,6 +20,7 @@ use crate::bench::hca::config::{
 };
 use crate::bench::hca::plan::Plan;
 use crate::buffer::HugePagePolicy;
+use crate::cli::driver::arguments::SweepArguments;
 use crate::cli::output::OutputArguments;
 use crate::cli::values::one;
 use crate::rig::named::Named;
@@ -137,6 +138,10 @@ pub struct HcaArguments {
     /// Where results go, and how they are shown.
     #[command(flatten)]
     pub output: OutputArguments,
+
+    /// How often, how long and from where the sweep is run.
+    #[command(flatten)]
+    pub sweep: SweepArguments,
 }
 
 impl HcaArguments {

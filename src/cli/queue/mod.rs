@@ -12,6 +12,7 @@ use clap::{Args, ValueEnum};
 
 use self::values::List;
 use super::UsageError;
+use super::driver::arguments::SweepArguments;
 use super::output::OutputArguments;
 use super::values::one;
 use crate::bench::queue::config::{Config, MOST_ELEMENTS, Measure};
@@ -178,6 +179,10 @@ pub struct QueueArguments {
     /// Where results go, and how they are shown.
     #[command(flatten)]
     pub output: OutputArguments,
+
+    /// How often, how long and from where the sweep is run.
+    #[command(flatten)]
+    pub sweep: SweepArguments,
 }
 
 /// The waits of one end, as they were given.

@@ -1,0 +1,239 @@
+//! From what was typed to what is run: options from a file, the command line of an earlier run, and back into a file.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Command};
+
+use crate::cli::UsageError;
+use crate::results::document::Document;
+use crate::results::durable;
+
+/// Options that belong to one run and not to what is measured, with whether they take a value.
+const OF_ONE_RUN: [(&str, bool); 8] = [
+    ("out", true),
+    ("force", false),
+    ("resume", true),
+    ("config", true),
+    ("save-config", true),
+    ("until-round", true),
+    ("dry-run", false),
+    ("budget", true),
+];
+/// Options that only change what is shown, or how far a run goes on: they may stand beside `--resume` without its settings.
+const BESIDE_RESUME: [&str; 5] = ["resume", "quiet", "json", "until-round", "budget"];
+/// The command that repeats an earlier run.
+const RERUN: &str = "rerun";
+
+/// What was typed, with the options of `--config` in it, and for `rerun DIR` and a bare `--resume DIR` the command line of that
+/// run. `typed` begins with the program's name.
+///
+/// # Errors
+/// [`UsageError`] when the file or the folder cannot be used.
+pub fn expand(typed: Vec<OsString>, command: &Command) -> Result<Vec<OsString>, UsageError> {
+    let (program, rest) = typed.split_at(typed.len().min(1));
+    let mut arguments = rest.to_vec();
+    if arguments.first().is_some_and(|first| first == RERUN)
+        && let Some(folder) = arguments.get(1).filter(|it| !is_option(it))
+    {
+        let mut again = stored(Path::new(folder), "rerun")?;
+        again.extend_from_slice(&arguments[2..]);
+        arguments = again;
+    } else if let Some(folder) = only_resumes(&arguments) {
+        let mut again = stored(&folder, "--resume")?;
+        again.append(&mut arguments);
+        arguments = again;
+    }
+    if let Some(file) = value_of(&arguments, "config") {
+        let at = usize::from(arguments.first().is_some_and(|first| !is_option(first)));
+        let (name, more) = from_file(Path::new(&file), &arguments, command)?;
+        arguments.splice(at..at, more);
+        if let Some(name) = name {
+            arguments.insert(0, name);
+        }
+    }
+    Ok([program, &arguments].concat())
+}
+
+fn is_option(argument: &OsStr) -> bool {
+    argument.as_encoded_bytes().starts_with(b"-")
+}
+
+/// The value of an option, in either spelling; of several, the last.
+fn value_of(arguments: &[OsString], option: &str) -> Option<OsString> {
+    let (bare, with) = (format!("--{option}"), format!("--{option}="));
+    let mut found = None;
+    for (place, argument) in arguments.iter().enumerate() {
+        if argument == bare.as_str() {
+            found = arguments.get(place + 1).cloned();
+        } else if let Some(text) = argument.to_str().and_then(|it| it.strip_prefix(&with)) {
+            found = Some(text.into());
+        }
+    }
+    found
+}
+
+/// The folder of `--resume` where nothing else says what to measure.
+fn only_resumes(arguments: &[OsString]) -> Option<PathBuf> {
+    let folder = value_of(arguments, "resume")?;
+    let mut value = false;
+    for argument in arguments {
+        let text = argument.to_str().unwrap_or_default();
+        let name = text
+            .strip_prefix("--")
+            .map(|it| it.split('=').next().unwrap_or(it));
+        match name {
+            _ if std::mem::take(&mut value) => {}
+            Some(name) if BESIDE_RESUME.contains(&name) => {
+                let takes = OF_ONE_RUN.iter().any(|(it, takes)| *it == name && *takes);
+                value = takes && !text.contains('=');
+            }
+            _ => return None,
+        }
+    }
+    Some(folder.into())
+}
+
+/// The command line of the run in a folder, without what belongs to that run alone.
+fn stored(folder: &Path, asked: &str) -> Result<Vec<OsString>, UsageError> {
+    let document = Document::of_run(folder)
+        .map_err(|error| UsageError(format!("{asked} {}: {error}", folder.display())))?;
+    Ok(of_any_run(document.command_line.into_iter().skip(1)))
+}
+
+/// Without the options of one run.
+pub fn of_any_run(arguments: impl Iterator<Item = String>) -> Vec<OsString> {
+    let mut kept = Vec::new();
+    let mut value = false;
+    for argument in arguments {
+        if std::mem::take(&mut value) {
+            continue;
+        }
+        let name = argument
+            .strip_prefix("--")
+            .map(|it| it.split('=').next().unwrap_or(it));
+        match OF_ONE_RUN.iter().find(|(it, _)| Some(*it) == name) {
+            Some((_, takes)) => value = *takes && !argument.contains('='),
+            None => kept.push(argument.into()),
+        }
+    }
+    kept
+}
+
+/// The command that a file names, if the command line names none, and its options as arguments.
+fn from_file(
+    file: &Path,
+    arguments: &[OsString],
+    command: &Command,
+) -> Result<(Option<OsString>, Vec<OsString>), UsageError> {
+    let wrong = |what: String| UsageError(format!("--config {}: {what}", file.display()));
+    let text = durable::read_text(file).map_err(|error| wrong(error.to_string()))?;
+    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+        wrong(error.to_string().trim_end().replace('\n', "\n  "))
+    })?;
+    let typed = arguments.first().filter(|first| !is_option(first));
+    let told = match table.get("command") {
+        None => None,
+        Some(toml::Value::String(name)) if name == "hca" => None,
+        Some(toml::Value::String(name)) if command.find_subcommand(name).is_some() => Some(name),
+        Some(other) => return Err(wrong(format!("command is {other}, no command of hcabench"))),
+    };
+    if let (Some(typed), Some(told)) = (typed, told)
+        && typed.as_os_str() != OsStr::new(told)
+    {
+        let typed = typed.to_string_lossy();
+        return Err(wrong(format!(
+            "it has options of {told}, and {typed} was asked for"
+        )));
+    }
+    let name = typed
+        .and_then(|it| it.to_str())
+        .or(told.map(String::as_str));
+    let options = name.map_or(command, |name| {
+        command.find_subcommand(name).unwrap_or(command)
+    });
+    let mut found = Vec::new();
+    for (key, value) in &table {
+        if key == "command" {
+            continue;
+        }
+        let known = options.get_arguments().any(|it| it.get_long() == Some(key));
+        if !known
+            || OF_ONE_RUN
+                .iter()
+                .any(|(it, _)| it == key && key != "out" && key != "budget")
+        {
+            let of = name.unwrap_or("the HCA benchmark");
+            return Err(wrong(format!(
+                "'{key}' is no option of {of} that a file can hold"
+            )));
+        }
+        match value {
+            toml::Value::Boolean(true) => found.push(format!("--{key}").into()),
+            toml::Value::Boolean(false) => {}
+            value => found.push(format!("--{key}={}", in_words(value).map_err(&wrong)?).into()),
+        }
+    }
+    Ok((told.filter(|_| typed.is_none()).map(OsString::from), found))
+}
+
+fn in_words(value: &toml::Value) -> Result<String, String> {
+    match value {
+        toml::Value::String(text) => Ok(text.clone()),
+        toml::Value::Integer(number) => Ok(number.to_string()),
+        toml::Value::Float(number) => Ok(number.to_string()),
+        toml::Value::Array(values) => {
+            let all: Result<Vec<String>, String> = values.iter().map(in_words).collect();
+            Ok(all?.join(","))
+        }
+        other => Err(format!("{other} is no text, number or list of them")),
+    }
+}
+
+/// The options that were given, as the text of a file for `--config`: without those of one run and without defaults.
+pub fn to_file(matches: &ArgMatches, command: &Command) -> String {
+    let (name, matches, command) = match matches.subcommand() {
+        None => (None, matches, command),
+        Some((name, matches)) => (
+            Some(name),
+            matches,
+            command.find_subcommand(name).unwrap_or(command),
+        ),
+    };
+    let mut table = toml::Table::new();
+    if let Some(name) = name {
+        table.insert("command".to_owned(), toml::Value::String(name.to_owned()));
+    }
+    for argument in command.get_arguments() {
+        let id = argument.get_id().as_str();
+        let Some(long) = argument.get_long() else {
+            continue;
+        };
+        let of_one_run = OF_ONE_RUN.iter().any(|(it, _)| *it == long);
+        let given = matches.try_contains_id(id).unwrap_or(false)
+            && matches.value_source(id) == Some(ValueSource::CommandLine);
+        if of_one_run || !given {
+            continue;
+        }
+        let raw: Vec<String> = matches
+            .get_raw(id)
+            .into_iter()
+            .flatten()
+            .map(|value| value.to_string_lossy().into_owned())
+            .collect();
+        let takes = argument.get_action().takes_values();
+        let value = match raw.as_slice() {
+            [text] if takes => toml::Value::String(text.clone()),
+            several if takes && several.len() > 1 => {
+                toml::Value::Array(several.iter().cloned().map(toml::Value::String).collect())
+            }
+            _ => toml::Value::Boolean(true),
+        };
+        table.insert(long.to_owned(), value);
+    }
+    table.to_string()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+use std::fs;
+
+use clap::{Arg, ArgAction};
+
+use super::*;
+
+fn command() -> Command {
+    let list = || {
+        [
+            Arg::new("service").long("service"),
+            Arg::new("burst").long("burst"),
+            Arg::new("inline")
+                .long("inline")
+                .num_args(0..=1)
+                .default_missing_value("on"),
+            Arg::new("force").long("force").action(ArgAction::SetTrue),
+            Arg::new("out").long("out"),
+            Arg::new("config").long("config"),
+        ]
+    };
+    Command::new("hcabench")
+        .args(list())
+        .subcommand(Command::new("queue").args(list()).args_override_self(true))
+        .args_override_self(true)
+}
+
+fn words(text: &str) -> Vec<OsString> {
+    text.split(' ').map(OsString::from).collect()
+}
+
+fn expanded(text: &str, file: &str) -> Result<Vec<String>, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.toml");
+    fs::write(&path, file).unwrap();
+    let typed = words(&text.replace("FILE", path.to_str().unwrap()));
+    let found = expand(typed, &command()).map_err(|error| error.to_string())?;
+    let found = found.into_iter().map(|it| it.into_string().unwrap());
+    Ok(found
+        .filter(|it| !it.contains("run.toml") && it != "--config")
+        .collect())
+}
+
+#[test]
+fn options_of_a_file_stand_before_those_typed() {
+    let file = "service = [\"rc\", \"uc\"]\nburst = 8192\ninline = true\nforce = false\n";
+    let found = expanded("hcabench --config FILE --burst 5", file).unwrap();
+    assert_eq!(
+        found,
+        [
+            "hcabench",
+            "--service=rc,uc",
+            "--burst=8192",
+            "--inline",
+            "--burst",
+            "5"
+        ]
+    );
+    let found = expanded("hcabench queue --config=FILE --burst 5", "burst = \"7\"").unwrap();
+    assert_eq!(found, ["hcabench", "queue", "--burst=7", "--burst", "5"]);
+    let found = expanded("hcabench --config FILE", "command = \"queue\"\nburst = 7").unwrap();
+    assert_eq!(found, ["hcabench", "queue", "--burst=7"]);
+}
+
+#[test]
+fn a_file_that_cannot_be_used_is_bad_input_that_names_it() {
+    for (file, part) in [
+        ("burst = ", "run.toml"),
+        ("bursts = 7", "'bursts' is no option of the HCA benchmark"),
+        ("command = \"nothing\"", "no command of hcabench"),
+        ("burst = { a = 1 }", "no text, number or list"),
+        ("config = \"x\"", "no option of"),
+    ] {
+        let error = expanded("hcabench --config FILE", file).unwrap_err();
+        assert!(error.contains(part), "{error}");
+    }
+    let other = expanded(
+        "hcabench queue --config FILE",
+        "command = \"hca\"\nburst = 1",
+    );
+    assert!(other.is_ok());
+    let error = expand(words("hcabench --config /nowhere/x.toml"), &command()).unwrap_err();
+    assert!(error.to_string().contains("/nowhere/x.toml"), "{error}");
+}
+
+#[test]
+fn what_is_saved_reads_back() {
+    let command = command();
+    let typed = words("hcabench queue --service rc,uc --inline --burst 7 --out x --force");
+    let matches = command.clone().get_matches_from(typed);
+    let text = to_file(&matches, &command);
+    assert!(!text.contains("out") && !text.contains("force"), "{text}");
+    let found = expanded("hcabench --config FILE", &text).unwrap();
+    let again = command.clone().get_matches_from(&found);
+    assert_eq!(to_file(&again, &command), text);
+}
+
+#[test]
+fn only_a_bare_resume_takes_the_command_line_of_its_folder() {
+    let only = |text: &str| only_resumes(&words(text));
+    assert_eq!(only("--resume x"), Some("x".into()));
+    assert_eq!(only("--resume=x --quiet --until-round 3"), Some("x".into()));
+    assert_eq!(only("--resume x --service rc"), None);
+    assert_eq!(only("queue --resume x"), None);
+    assert_eq!(only("--service rc"), None);
+}
+
+#[test]
+fn what_belongs_to_one_run_is_not_repeated() {
+    let line = [
+        "--service",
+        "rc",
+        "--out",
+        "x",
+        "--force",
+        "--budget=5s",
+        "--inline",
+        "--config=a",
+    ];
+    let kept = of_any_run(line.iter().map(|it| (*it).to_owned()));
+    assert_eq!(kept, words("--service rc --inline"));
+}

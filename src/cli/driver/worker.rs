@@ -1,0 +1,294 @@
+//! A round in a process of its own: the program runs itself again, and the sweep drives it point by point.
+//!
+//! One line of JSON each way: the sweep asks on the child's standard input, the child answers on its standard output. The child is in
+//! a process group of its own, so that a signal from the terminal reaches it once, through the sweep.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill, raise};
+use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
+
+use crate::host::interrupt;
+use crate::rig::benchmark::{Benchmark, Failure, Outcome, Place, Plan, Progress};
+
+/// The environment variable that makes the program the child of a sweep.
+pub const VARIABLE: &str = "HCABENCH_ROUND_WORKER";
+
+/// How long a child may take to its first word, beside what its plan takes.
+const START: Duration = Duration::from_secs(600);
+/// How often the sweep looks for signals while the child measures.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long the child may take to end after a signal, before it is killed.
+const GRACE: Duration = Duration::from_millis(800);
+
+/// What the sweep asks.
+#[derive(Debug, Serialize, Deserialize)]
+struct Ask {
+    /// The names of the point's rows, by which the child finds it in its own plan.
+    names: Vec<String>,
+    place: Place,
+}
+
+/// What the child answers.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Answer {
+    /// It can measure.
+    Ready,
+    /// How far the point is.
+    Progress(Progress),
+    /// What came of it.
+    Outcome(Box<Outcome>),
+    /// It cannot go on.
+    Failed(Failure),
+}
+
+/// Whether this process is the child of a sweep.
+pub fn is_worker() -> bool {
+    std::env::var_os(VARIABLE).is_some()
+}
+
+/// Measures what the sweep asks for, until it asks for nothing more. Returns the exit code.
+///
+/// # Errors
+/// When standard output cannot be written.
+pub fn serve(benchmark: &mut dyn Benchmark) -> io::Result<u8> {
+    let ready = interrupt::install()
+        .map_err(|error| Failure::Run(error.to_string()))
+        .and_then(|()| benchmark.plan())
+        .and_then(|plan| benchmark.prepare(plan));
+    let plan = match ready {
+        Ok(ready) => ready.plan,
+        Err(failure) => {
+            answer(&Answer::Failed(failure))?;
+            return Ok(1);
+        }
+    };
+    answer(&Answer::Ready)?;
+    let measuring = Arc::new(AtomicBool::new(false));
+    let asked = listen(&measuring);
+    while let Ok(line) = asked.recv() {
+        let ask: Ask = serde_json::from_str(&line).map_err(io::Error::other)?;
+        measuring.store(true, Ordering::Release);
+        let outcome = match find(&plan, &ask.names) {
+            None => Err(Failure::Run(format!(
+                "a round of its own does not have the point {}: its devices or the machine have changed",
+                ask.names.join(", ")
+            ))),
+            Some(point) => benchmark.measure(point, &ask.place, &mut |so_far| {
+                // A sweep that has gone shows by the end of standard input.
+                let _ = answer(&Answer::Progress(so_far));
+            }),
+        };
+        measuring.store(false, Ordering::Release);
+        match outcome {
+            Ok(outcome) => answer(&Answer::Outcome(Box::new(outcome)))?,
+            Err(failure) => {
+                answer(&Answer::Failed(failure))?;
+                return Ok(1);
+            }
+        }
+    }
+    Ok(0)
+}
+
+fn find(plan: &Plan, names: &[String]) -> Option<usize> {
+    let named = |rows: &[crate::rig::benchmark::PlannedRow]| {
+        rows.len() == names.len() && rows.iter().zip(names).all(|(row, name)| row.name == *name)
+    };
+    let point = plan.points.iter().find(|point| named(&point.rows))?;
+    Some(point.index)
+}
+
+fn answer(answer: &Answer) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer(&mut out, answer)?;
+    out.write_all(b"\n")?;
+    out.flush()
+}
+
+/// The lines of standard input. When it ends while a point is measured, the sweep has gone, and this process is to end, too.
+fn listen(measuring: &Arc<AtomicBool>) -> Receiver<String> {
+    let (give, take) = channel();
+    let measuring = Arc::clone(measuring);
+    std::thread::spawn(move || {
+        for line in io::stdin().lock().lines().map_while(Result::ok) {
+            if give.send(line).is_err() {
+                return;
+            }
+        }
+        if measuring.load(Ordering::Acquire) {
+            let _ = raise(Signal::SIGTERM);
+        }
+    });
+    take
+}
+
+/// The sweep's end: one child, for one round.
+pub struct Round {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    answers: Receiver<io::Result<String>>,
+}
+
+impl Round {
+    /// Starts this program again with these arguments, and waits until it can measure.
+    ///
+    /// # Errors
+    /// That it could not be started, or what keeps it from measuring.
+    pub fn start(arguments: &[OsString]) -> Result<Self, Failure> {
+        let failed = |error: io::Error| {
+            Failure::Run(format!(
+                "a round could not be started in a process of its own: {error}"
+            ))
+        };
+        let mut child = Command::new(std::env::current_exe().map_err(failed)?)
+            .args(arguments)
+            .env(VARIABLE, "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(failed)?;
+        let stdin = child.stdin.take();
+        let stdout = child
+            .stdout
+            .take()
+            .ok_or_else(|| failed(io::Error::other("no pipe")))?;
+        let (give, answers) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines() {
+                if give.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut round = Round {
+            child,
+            stdin,
+            answers,
+        };
+        match round.next(START)? {
+            Answer::Ready => Ok(round),
+            Answer::Failed(failure) => Err(failure),
+            Answer::Progress(_) | Answer::Outcome(_) => Err(unexpected()),
+        }
+    }
+
+    /// Measures a point in the child.
+    ///
+    /// # Errors
+    /// As [`Benchmark::measure`], and when the child does not answer within `limit`.
+    pub fn measure(
+        &mut self,
+        names: &[String],
+        place: &Place,
+        limit: Duration,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Outcome, Failure> {
+        let ask = Ask {
+            names: names.to_vec(),
+            place: place.clone(),
+        };
+        let line = serde_json::to_string(&ask).map_err(|error| Failure::Run(error.to_string()))?;
+        if let Some(stdin) = &mut self.stdin {
+            // A child that has gone shows by the end of its answers.
+            let _ = writeln!(stdin, "{line}").and_then(|()| stdin.flush());
+        }
+        loop {
+            match self.next(limit)? {
+                Answer::Progress(so_far) => progress(so_far),
+                Answer::Outcome(outcome) => return Ok(*outcome),
+                Answer::Failed(failure) => return Err(failure),
+                Answer::Ready => return Err(unexpected()),
+            }
+        }
+    }
+
+    /// The next answer. A signal to this process is passed on; the child then says what it has.
+    fn next(&mut self, limit: Duration) -> Result<Answer, Failure> {
+        let begun = Instant::now();
+        let mut told: Option<(Instant, Signal)> = None;
+        loop {
+            match self.answers.recv_timeout(LOOK) {
+                Ok(Ok(line)) => {
+                    let answer = serde_json::from_str(&line);
+                    return answer
+                        .map_err(|error| Failure::Run(format!("{} ({error})", unexpected())));
+                }
+                Ok(Err(error)) => return Err(Failure::Run(error.to_string())),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.gone(told)),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            match (&told, interrupt::requested()) {
+                (None, Some(signal)) => {
+                    self.tell(signal);
+                    told = Some((Instant::now(), signal));
+                }
+                (Some((since, signal)), _) if since.elapsed() > GRACE => {
+                    let signal = *signal;
+                    self.end();
+                    return Err(Failure::Interrupted(signal.to_string()));
+                }
+                _ => {}
+            }
+            if begun.elapsed() > limit {
+                self.end();
+                return Err(Failure::Run(format!(
+                    "the process of a round did not answer within {}",
+                    humantime::format_duration(Duration::from_secs(limit.as_secs()))
+                )));
+            }
+        }
+    }
+
+    fn tell(&self, signal: Signal) {
+        if let Ok(id) = i32::try_from(self.child.id()) {
+            let _ = kill(Pid::from_raw(id), signal);
+        }
+    }
+
+    fn gone(&mut self, told: Option<(Instant, Signal)>) -> Failure {
+        let status = self.child.wait();
+        if let Some(signal) = told.map(|(_, signal)| signal).or(interrupt::requested()) {
+            return Failure::Interrupted(signal.to_string());
+        }
+        Failure::Run(match status {
+            Ok(status) => format!("the process of a round ended early: {status}"),
+            Err(error) => format!("the process of a round ended early: {error}"),
+        })
+    }
+
+    fn end(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Round {
+    fn drop(&mut self) {
+        // The end of its standard input ends it.
+        self.stdin = None;
+        let begun = Instant::now();
+        while begun.elapsed() < GRACE {
+            if matches!(self.child.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        self.end();
+    }
+}
+
+fn unexpected() -> Failure {
+    Failure::Run("the process of a round gave an answer that was not asked for".to_owned())
+}
