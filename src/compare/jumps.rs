@@ -8,7 +8,7 @@
 
 use super::figures::{Figure, Kind, Side, Unit};
 use super::matching::Pair;
-use crate::results::read::{Point, ReadError};
+use crate::results::read::{Cells, Point, ReadError};
 use crate::stats::{Resampling, Series};
 
 /// The file of the jumps.
@@ -124,10 +124,11 @@ impl Jumps {
         if points.is_empty() {
             return Ok(found);
         }
-        let mut jumps = vec![Vec::new(); points.len()];
-        let read = Point::rows_of(points, JUMPS).and_then(|file| {
-            let columns = ["t_ns", "jump_ns", "cause"];
-            file.each(&columns, |cells| {
+        let columns = ["t_ns", "jump_ns", "cause"];
+        let mut jumps = Vec::new();
+        for point in points {
+            let mut own = Vec::new();
+            let take = |cells: Cells<'_>| {
                 let text = cells.text(2);
                 let known = found.causes.iter().position(|cause| *cause == text);
                 let cause = known.unwrap_or_else(|| {
@@ -135,23 +136,20 @@ impl Jumps {
                     found.causes.len() - 1
                 });
                 if let (Some(begin_ns), Some(length_ns)) = (cells.integer(0)?, cells.integer(1)?) {
-                    jumps[cells.owner()].push(Jump {
+                    own.push(Jump {
                         begin_ns,
                         length_ns,
                         cause,
                     });
                 }
                 Ok(())
-            })
-        });
-        match read {
-            Err(ReadError::MissingFile { .. })
-                if points.iter().all(|point| point.incomplete.is_some()) =>
-            {
-                return Ok(found);
+            };
+            match point.rows(JUMPS).and_then(|file| file.each(&columns, take)) {
+                Err(ReadError::MissingFile { .. }) if point.incomplete.is_some() => {}
+                read => drop(read?),
             }
-            read => read?,
-        };
+            jumps.push(own);
+        }
         let names = points.iter().map(|point| point.name.clone());
         found.points = names.zip(jumps).collect();
         for (_, jumps) in &mut found.points {

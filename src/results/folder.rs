@@ -169,7 +169,9 @@ impl ResultsFolder {
     /// Marks the folder, removes the earlier run, and returns the new list.
     fn begin(path: &Path, mark: &Path, earlier: &Earlier) -> Result<File, ReportError> {
         write_mark(mark, MARK_NOT_ENDED)?;
-        earlier.remove(path)?;
+        if earlier.evidence.is_some() {
+            earlier.remove(path)?;
+        }
         let list_path = path.join(LIST);
         let list = durable::create_new(&list_path)
             .map_err(|cause| ReportError::from_io("create", &list_path, cause))?;

@@ -5,8 +5,8 @@
 //! `#[...]`. The last line's fourth column is `inf`, as in the C and Go implementations and in the plotter's own sample
 //! file, so that every line has four; the plotter itself passes over that line.
 //!
-//! Values are microseconds with three decimals, which loses no nanosecond. The format does not name its unit: choose
-//! "microseconds" in the plotter, whose preset is milliseconds. Interval logs (`.hlog`), which HistogramLogAnalyzer reads,
+//! Values are nanoseconds. The format does not name its unit: choose "nanoseconds" in the plotter, whose preset is
+//! milliseconds. Interval logs (`.hlog`), which HistogramLogAnalyzer reads,
 //! are another format.
 //!
 //! Mean, standard deviation (divisor n - 1) and maximum are those of the samples themselves, and no value exceeds the
@@ -23,15 +23,12 @@ use crate::stats::LatencyHistogram;
 /// Steps in each halving of the distance to 100 %.
 pub const TICKS_PER_HALF_DISTANCE: u32 = 5;
 
-/// Nanoseconds in the unit of the files that [`write()`] makes.
-pub const NANOSECONDS_PER_UNIT: f64 = 1000.0;
-
-/// Writes the distribution to `path` in microseconds, in one step and durable on return.
+/// Writes the distribution to `path` in nanoseconds, in one step and durable on return.
 ///
 /// # Errors
 /// [`ReportError`] when the file cannot be written; `path` is then as it was.
 pub fn write(path: &Path, histogram: &LatencyHistogram) -> Result<(), ReportError> {
-    write_scaled(path, histogram, NANOSECONDS_PER_UNIT)
+    write_scaled(path, histogram, 1000.0)
 }
 
 /// As [`write()`], for a histogram in another unit than the nanosecond, of which so many make a microsecond.
@@ -44,21 +41,21 @@ pub fn write_scaled(
     units_per_microsecond: f64,
 ) -> Result<(), ReportError> {
     durable::replace(path, |out| {
-        write_to(out, histogram, units_per_microsecond)
+        write_to(out, histogram, units_per_microsecond / 1000.0)
             .map_err(|cause| ReportError::from_io("write", path, cause))
     })
 }
 
-/// Writes the distribution to `out`, its values in units of so many nanoseconds, with three decimals.
+/// Writes the distribution to `out` in nanoseconds with three decimals, where the histogram counts so many units in a nanosecond.
 ///
 /// # Errors
 /// The errors of `out`.
 pub fn write_to(
     out: &mut impl Write,
     histogram: &LatencyHistogram,
-    nanoseconds_per_unit: f64,
+    units_per_nanosecond: f64,
 ) -> io::Result<()> {
-    let scaled = |nanoseconds: f64| nanoseconds / nanoseconds_per_unit;
+    let scaled = |units: f64| units / units_per_nanosecond;
     writeln!(
         out,
         "{:>12} {:>14} {:>10} {:>14}\n",
@@ -143,12 +140,7 @@ mod tests {
 
     fn text_of(samples: &[i64]) -> String {
         let mut out = Vec::new();
-        write_to(
-            &mut out,
-            &LatencyHistogram::of(samples),
-            NANOSECONDS_PER_UNIT,
-        )
-        .unwrap();
+        write_to(&mut out, &LatencyHistogram::of(samples), 1.0).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -168,7 +160,7 @@ mod tests {
 #[Max     =        2.000, Total count    =            2]
 #[Buckets =            1, SubBuckets     =         2048]
 ";
-        assert_eq!(text_of(&[2000, 1000]), expected);
+        assert_eq!(text_of(&[2, 1]), expected);
     }
 
     #[test]
@@ -181,7 +173,7 @@ mod tests {
             text.ends_with("# 2 samples below zero are not in this distribution\n"),
             "{text}"
         );
-        assert_eq!(parse(&text).rows.last().unwrap()[..3], [0.010, 1.0, 1.0]);
+        assert_eq!(parse(&text).rows.last().unwrap()[..3], [10.0, 1.0, 1.0]);
     }
 
     #[test]
@@ -204,14 +196,14 @@ mod tests {
             sorted.sort_unstable();
             let parsed = parse(&text_of(&samples));
             for row in &parsed.rows {
-                let [value_us, quantile, count, inverse] = *row;
+                let [value_ns, quantile, count, inverse] = *row;
                 // The smallest rank that reaches the level; its sample lies in the bucket shown. A level that falls on a
                 // rank exactly may miss it by the last bit, and then shows the next.
                 let rank_of = |level: f64| (level * sorted.len() as f64).ceil().max(1.0) as usize;
                 let (rank, next) = (rank_of(quantile - 1e-9), rank_of(quantile + 1e-9).min(sorted.len()));
-                let at_least_us = sorted[rank - 1] as f64 / 1000.0;
-                let at_most_us = sorted[next - 1] as f64 / 1000.0 * 1.001 + 0.001;
-                prop_assert!((at_least_us - 0.0006..=at_most_us + 0.0006).contains(&value_us), "{:?}: {}", row, at_least_us);
+                let at_least_ns = sorted[rank - 1] as f64;
+                let at_most_ns = sorted[next - 1] as f64 * 1.001 + 1.0;
+                prop_assert!((at_least_ns..=at_most_ns).contains(&value_ns), "{:?}: {}", row, at_least_ns);
                 prop_assert!(count as usize >= rank);
                 if quantile < 1.0 {
                     prop_assert!((inverse * (1.0 - quantile) - 1.0).abs() < 0.01, "{:?}", row);
@@ -219,12 +211,12 @@ mod tests {
             }
             prop_assert!(parsed.rows.is_sorted_by(|a, b| a[0] <= b[0] && a[1] < b[1] && a[2] <= b[2]));
             let last = parsed.rows.last().unwrap();
-            let max_us = *sorted.last().unwrap() as f64 / 1000.0;
-            prop_assert_eq!(last, &[max_us, 1.0, sorted.len() as f64, f64::INFINITY]);
-            let mean = sorted.iter().sum::<i64>() as f64 / sorted.len() as f64 / 1000.0;
+            let max_ns = *sorted.last().unwrap() as f64;
+            prop_assert_eq!(last, &[max_ns, 1.0, sorted.len() as f64, f64::INFINITY]);
+            let mean = sorted.iter().sum::<i64>() as f64 / sorted.len() as f64;
             prop_assert_eq!(&parsed.closing[0].0, "Mean");
             prop_assert!((parsed.closing[0].1 - mean).abs() < 0.0006);
-            prop_assert_eq!(&parsed.closing[2], &("Max".to_owned(), max_us));
+            prop_assert_eq!(&parsed.closing[2], &("Max".to_owned(), max_ns));
             prop_assert_eq!(&parsed.closing[3], &("Total count".to_owned(), sorted.len() as f64));
         }
     }

@@ -274,7 +274,7 @@ mod tests {
     fn round(number: u32, status: &str, p50: f64, sent: u64) -> Record {
         let mut row = Record::new();
         row.set(&hca::latency::P50, p50)
-            .set(&hca::latency::MIN, p50 / 2.0)
+            .set(&hca::latency::MIN, (p50 / 2.0).round())
             .set(&hca::latency::MAX, p50 * 2.0)
             .set(&hca::SENT, sent)
             .set(&hca::SERVICE, "rc")

@@ -1,17 +1,155 @@
-//! A results folder of the HCA benchmark, made by the program's own writers without a device. Shared by tests of the
+//! Results folders made without a device: by the program's own writers, with the columns of its schemas. Shared by tests of the
 //! library and of the command.
+
+#![allow(dead_code)] // Each test uses a part of it.
 
 use std::path::{Path, PathBuf};
 
-use hcabench::results::folder::{HISTOGRAM, MESSAGES, SETTINGS, SUMMARY};
-use hcabench::results::{CsvFile, Record, ResultsFolder, SummaryFile, hgrm, json};
+use hcabench::results::document::{Program, Rounds};
+use hcabench::results::folder::{HISTOGRAM, PACKAGE, PointFolder, RUNS, SETTINGS, SUMMARY};
+use hcabench::results::schema::{self, Data, Kind, Schema, hca};
+use hcabench::results::{
+    Document, Record, ResultsFolder, RunsFile, SampleWriter, datapackage, hgrm, runs,
+};
 use hcabench::stats::{LatencyHistogram, Summary};
 use serde::Serialize;
 use serde_json::json;
 
+/// When made-up runs begin.
+pub const STARTED_AT: &str = "2026-01-02T03:04:05.000Z";
+/// Why unfinished ones end.
+pub const INTERRUPTED: &str = "interrupted by SIGINT";
+
+/// A point of a made-up run: its settings and figures, a record for each round.
+pub struct MadeRow<'a> {
+    /// The name of its folder.
+    pub name: String,
+    /// What is set in each round; settings that are not get some value, counts 0, and measured figures stay empty.
+    pub rounds: Vec<Record>,
+    /// Writes the samples of a round and other files.
+    pub files: Box<dyn Fn(&PointFolder, u32) + 'a>,
+}
+
+/// Writes a run of any benchmark as the program does, round by round; returns its folder. The last round of an `unfinished` one is
+/// incomplete in its last point.
+pub fn run_of(
+    path: &Path,
+    schema: &'static Schema,
+    rows: &[MadeRow<'_>],
+    unfinished: bool,
+) -> PathBuf {
+    let folder = ResultsFolder::create(path, false, 0).unwrap();
+    let mut runs_file = RunsFile::create(&folder.file(RUNS).unwrap(), schema).unwrap();
+    let rounds = rows.iter().map(|row| row.rounds.len()).max().unwrap_or(0);
+    let places: Vec<PointFolder> = rows
+        .iter()
+        .map(|row| folder.point(&row.name).unwrap())
+        .collect();
+    let mut measured: Vec<Vec<Record>> = vec![Vec::new(); rows.len()];
+    let document = |status: &str, point: Option<Record>, done: usize| Document {
+        hcabench: Program::this(),
+        benchmark: schema.benchmark.to_owned(),
+        command_line: vec!["hcabench".to_owned(), schema.benchmark.to_owned()],
+        started_at: STARTED_AT.to_owned(),
+        status: status.to_owned(),
+        failure: (status == schema::INCOMPLETE).then(|| INTERRUPTED.to_owned()),
+        point,
+        run: json!({}),
+        obtained: json!({}),
+        instrument: json!({}),
+        machine: json!({ "hostname": "made-up" }),
+        readiness: json!([]),
+        rounds: Rounds {
+            planned: rounds as u32,
+            done: done as u32,
+            seed: None,
+        },
+        details: json!(null),
+    };
+    for round in 0..rounds {
+        for (order, (row, place)) in rows.iter().zip(&places).enumerate() {
+            let Some(set) = row.rounds.get(round) else {
+                continue;
+            };
+            let last = unfinished && round + 1 == rounds && order + 1 == rows.len();
+            (row.files)(place, round as u32);
+            let mut record = set.clone();
+            fill(&mut record, schema);
+            record
+                .set(&schema::POINT, row.name.as_str())
+                .set(&schema::ROUND, round)
+                .set(&schema::ORDER, order)
+                .set(&schema::STARTED_AT, STARTED_AT)
+                .set(
+                    &schema::STATUS,
+                    if last {
+                        schema::INCOMPLETE
+                    } else {
+                        schema::COMPLETE
+                    },
+                )
+                .set(&schema::FAILURE, last.then_some(INTERRUPTED));
+            runs_file.append(&record).unwrap();
+            measured[order].push(record);
+        }
+    }
+    let mut summary = Vec::new();
+    for (place, rounds) in places.into_iter().zip(&measured) {
+        let row = runs::over_rounds(schema, rounds);
+        let mut point = Record::new();
+        for column in schema.point {
+            point.set_from(column, &row);
+        }
+        let status = row.get(schema::STATUS.name).unwrap().text();
+        let settings = document(&status, Some(point), rounds.len());
+        settings.write(&place.file(SETTINGS).unwrap()).unwrap();
+        if status == schema::COMPLETE {
+            place.complete().unwrap();
+        } else {
+            place.fail(INTERRUPTED).unwrap();
+        }
+        summary.push(row);
+    }
+    runs::write_summary(&folder.file(SUMMARY).unwrap(), schema, &summary).unwrap();
+    let status = if unfinished {
+        schema::INCOMPLETE
+    } else {
+        schema::COMPLETE
+    };
+    document(status, None, rounds)
+        .write(&folder.file(SETTINGS).unwrap())
+        .unwrap();
+    let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+    folder.file(PACKAGE).unwrap();
+    datapackage::write(path, schema, STARTED_AT, &names).unwrap();
+    if unfinished {
+        folder.fail(INTERRUPTED).unwrap();
+    } else {
+        folder.complete().unwrap();
+    }
+    path.to_path_buf()
+}
+
+/// Sets the columns that the test says nothing about.
+fn fill(record: &mut Record, schema: &Schema) {
+    for column in schema.point.iter().chain(schema.figures) {
+        if record.get(column.name).is_some() {
+            continue;
+        }
+        match (column.kind, column.data) {
+            (Kind::Setting, Data::Text) => record.set(column, "any"),
+            (Kind::Setting, Data::Flag) => record.set(column, false),
+            (Kind::Setting, _) => record.set(column, 1_u32),
+            (Kind::Count, _) => record.set(column, 0_u32),
+            (Kind::Measured | Kind::Label, _) => record.set(column, None::<f64>),
+        };
+    }
+}
+
 /// A row as the HCA benchmark writes it.
 #[derive(Debug, Default, Serialize)]
 struct MessageRow {
+    round: u32,
     repeat: u32,
     seq: u32,
     t_subm_ns: u64,
@@ -28,73 +166,72 @@ pub type Made = Option<i64>;
 /// A point for [`hca_run`]: service, size, burst, and its latencies.
 pub type MadePoint<'a> = (&'a str, u32, u32, &'a [Made]);
 
-/// Writes a run as the HCA benchmark does; returns its folder. What is `unfinished` has no row in the summary.
+/// A run of the HCA benchmark with one round; the last point of an `unfinished` one is incomplete.
 pub fn hca_run(path: &Path, points: &[MadePoint<'_>], unfinished: bool) -> PathBuf {
-    let folder = ResultsFolder::create(path, false, 0).unwrap();
-    let mut summary = SummaryFile::create(&folder.file(SUMMARY).unwrap()).unwrap();
-    for (number, &(service, size, burst, latencies)) in points.iter().enumerate() {
-        let place = folder
-            .point(&format!("{service}-send-{size}B-burst{burst}"))
-            .unwrap();
-        let mut messages = CsvFile::create(&place.file(MESSAGES).unwrap()).unwrap();
-        for (seq, latency) in latencies.iter().enumerate() {
-            let submitted = 1_000_000 + 50_000 * seq as u64;
-            messages
-                .append(&MessageRow {
-                    seq: seq as u32,
-                    t_subm_ns: submitted,
-                    t_recv_ns: latency.map(|ns| submitted.wrapping_add_signed(ns)),
-                    t_comp_ns: Some(submitted + 700),
-                    latency_ns: *latency,
-                    completion_latency_ns: Some(700),
-                    ..MessageRow::default()
-                })
-                .unwrap();
-        }
-        messages.finish().unwrap();
+    let points: Vec<_> = points
+        .iter()
+        .map(|&(service, size, burst, latencies)| (service, size, burst, vec![latencies]))
+        .collect();
+    hca_rounds(path, &points, unfinished)
+}
+
+/// A run of the HCA benchmark with several rounds: the latencies of each.
+pub fn hca_rounds(
+    path: &Path,
+    points: &[(&str, u32, u32, Vec<&[Made]>)],
+    unfinished: bool,
+) -> PathBuf {
+    let rows: Vec<MadeRow<'_>> = points.iter().map(hca_row).collect();
+    run_of(path, &hca::SCHEMA, &rows, unfinished)
+}
+
+fn hca_row<'a>((service, size, burst, rounds): &'a (&str, u32, u32, Vec<&[Made]>)) -> MadeRow<'a> {
+    let figures = |latencies: &&[Made]| {
         let received: Vec<i64> = latencies.iter().flatten().copied().collect();
-        let histogram = LatencyHistogram::of(&received);
-        hgrm::write(&place.file(HISTOGRAM).unwrap(), &histogram).unwrap();
-        let last = unfinished && number + 1 == points.len();
-        let status = if last { "incomplete" } else { "complete" };
-        json::write(
-            &place.file(SETTINGS).unwrap(),
-            &json!({
-                "hcabench": { "version": "0.1.0" },
-                "started_at": "2026-01-02T03:04:05Z",
-                "status": status,
-                "failure": null,
-                "point": { "service": service, "operation": "send", "size": size, "burst": burst, "pause_ns": 50000 },
-                "machine": { "hostname": "made-up" },
-            }),
-        )
-        .unwrap();
-        if last {
-            place.fail("interrupted by SIGINT").unwrap();
-            break;
-        }
-        place.complete().unwrap();
-        let (sent, arrived) = (latencies.len() as u64, received.len() as u64);
+        let (sent, arrived) = (latencies.len(), received.len());
         let mut record = Record::new();
         record
-            .text("service", service)
-            .text("operation", "send")
-            .count("size_bytes", u64::from(size))
-            .count("burst", u64::from(burst))
-            .count("pause_ns", 50_000)
-            .count("warmup", 100)
-            .text("status", "complete")
-            .count("messages_sent", sent)
-            .count("messages_received", arrived)
-            .count("messages_lost", sent - arrived)
-            .summary("latency", 10_000, Summary::of(&received).as_ref())
-            .summary("completion_latency", 10_000, Summary::of(&[700]).as_ref());
-        summary.append(&record).unwrap();
+            .set(&hca::SERVICE, *service)
+            .set(&hca::OPERATION, "send")
+            .set(&hca::SIZE, *size)
+            .set(&hca::BURST, *burst)
+            .set(&hca::PAUSE, 50_000_u32)
+            .set(&hca::RECEIVER_PAUSE, 0_u32)
+            .set(&hca::SENT, sent)
+            .set(&hca::RECEIVED, arrived)
+            .set(&hca::LOST, sent - arrived)
+            .distribution(&hca::latency::ALL, Summary::of(&received).as_ref())
+            .distribution(&hca::completion::ALL, Summary::of(&[700]).as_ref());
+        record
+    };
+    let files = |place: &PointFolder, round: u32| {
+        place.file(hca::MESSAGES.name).unwrap();
+        let mut messages = SampleWriter::open(place.path(), &hca::MESSAGES, round).unwrap();
+        for (seq, latency) in rounds[round as usize].iter().enumerate() {
+            let submitted = 1_000_000 + 50_000 * seq as u64;
+            let row = MessageRow {
+                round,
+                seq: seq as u32,
+                t_subm_ns: submitted,
+                t_recv_ns: latency.map(|ns| submitted.wrapping_add_signed(ns)),
+                t_comp_ns: Some(submitted + 700),
+                latency_ns: *latency,
+                completion_latency_ns: Some(700),
+                ..MessageRow::default()
+            };
+            messages.append(&row).unwrap();
+        }
+        messages.finish().unwrap();
+        let until_now = rounds[..=round as usize]
+            .iter()
+            .flat_map(|round| round.iter());
+        let received: Vec<i64> = until_now.flatten().copied().collect();
+        let histogram = LatencyHistogram::of(&received);
+        hgrm::write(&place.file(HISTOGRAM).unwrap(), &histogram).unwrap();
+    };
+    MadeRow {
+        name: format!("{service}-send-{size}B-burst{burst}"),
+        rounds: rounds.iter().map(figures).collect(),
+        files: Box::new(files),
     }
-    if unfinished {
-        folder.fail("interrupted by SIGINT").unwrap();
-    } else {
-        folder.complete().unwrap();
-    }
-    path.to_path_buf()
 }

@@ -9,7 +9,7 @@ use super::table::whole;
 /// A line of a distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HgrmLine {
-    /// The value, in the file's unit: microseconds in files of hcabench.
+    /// The value, in the file's unit: nanoseconds in files of hcabench.
     pub value: f64,
     /// The percentile as a fraction, 0 to 1.
     pub quantile: f64,

@@ -1,10 +1,9 @@
 //! Reading results back: a folder that a benchmark wrote, as data.
 //!
-//! Everything here goes by what the benchmarks' files have in common; of each it knows by what it is recognized, and where
-//! the number of rows stands that a file must have. A run has a
-//! summary with one row a point, whose columns in front of `status` are the point's settings; a point has a
-//! `settings.json` and files of samples, whose columns are asked for by name. What it cannot tell apart from damage is an
-//! error that names file and line; what was marked as incomplete is read and stays marked.
+//! Names of columns come from the schema of the benchmark. A run has a summary with one row a point, and `runs.csv` with one
+//! for each point and round; a point has a folder with a `settings.json` and files of samples, whose columns are asked for by
+//! name. What it cannot tell apart from damage is an error that names file and line; what was marked as incomplete is read and
+//! stays marked. Folders of an older hcabench (format 1) are refused.
 //!
 //! | piece | what it reads |
 //! | --- | --- |
@@ -15,29 +14,22 @@
 //! | [`RowFile`] | the same files row by row, several columns at once, in constant memory |
 //! | [`Hgrm`] | a `.hgrm` file: (value, percentile, count) a line |
 //!
-//! To compare two runs:
-//!
 //! ```no_run
-//! use hcabench::results::read::{Run, samples};
+//! use hcabench::results::read::Run;
+//! use hcabench::results::schema::hca;
 //! # fn main() -> Result<(), hcabench::results::read::ReadError> {
-//! let (base, new) = (Run::open("base".as_ref())?, Run::open("new".as_ref())?);
-//! for point in &base.points {
-//!     // Settings are pairs of a column's name and its text, in the order of summary.csv.
-//!     let Some(same) = new.points.iter().find(|other| other.settings == point.settings) else { continue };
-//!     let p50 = |point: &hcabench::results::read::Point| point.row.as_ref().and_then(|row| row.number("latency_p50_us"));
-//!     println!("{}: {:?} us, was {:?} us", point.name, p50(same), p50(point));
-//!     let latency = point.samples("messages.csv", "latency_ns")?; // the lost ones are in `latency.missing`
+//! let run = Run::open("results".as_ref())?;
+//! for point in &run.points {
+//!     for round in run.rounds_of(point) {
+//!         println!("{}: {:?} ns", point.name, round.number(hca::latency::P50.name));
+//!     }
+//!     let latency = point.samples(hca::MESSAGES.name, "latency_ns")?; // the lost ones are in `latency.missing`
 //!     println!("{} samples, {} lost, incomplete: {:?}", latency.values.len(), latency.missing, point.incomplete);
 //! }
-//! println!("{}", base.machine()["hostname"]);
+//! println!("{}", run.machine()["hostname"]);
 //! # Ok(())
 //! # }
 //! ```
-//!
-//! [`Run::benchmark`] tells whose results they are. A run of `clock` has a point for each CPU; they share the run's folder
-//! and `settings.json`, and [`Point::samples`] takes only rows of that CPU.
-//!
-//! Left out: what the columns mean, which is known to who asks for them.
 
 mod error;
 mod hgrm;

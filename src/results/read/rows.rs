@@ -44,17 +44,7 @@ pub struct RowFile {
     bytes: u64,
     ends: bool,
     may_be_cut: bool,
-    shared_by: Option<&'static str>,
-    owners: Vec<Owner>,
-}
-
-/// A point whose rows are read.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Owner {
-    /// What stands in the column that tells the points apart; empty where the file has rows of this point only.
-    pub text: String,
-    /// The rows that it must have, where that is known.
-    pub told: Option<u64>,
+    told: Option<u64>,
 }
 
 impl RowFile {
@@ -90,8 +80,7 @@ impl RowFile {
             bytes,
             ends,
             may_be_cut: false,
-            shared_by: None,
-            owners: vec![Owner::default()],
+            told: None,
         })
     }
 
@@ -101,10 +90,9 @@ impl RowFile {
         self
     }
 
-    /// Takes only rows of these owners, told apart by a column if the file has rows of several; and counts them.
-    pub(super) fn owned(mut self, shared_by: Option<&'static str>, owners: Vec<Owner>) -> Self {
-        self.shared_by = shared_by;
-        self.owners = owners;
+    /// Takes a file that must have so many rows, where that is known.
+    pub(super) fn told(mut self, rows: Option<u64>) -> Self {
+        self.told = rows;
         self
     }
 
@@ -134,8 +122,7 @@ impl RowFile {
             .iter()
             .map(|column| self.place(column))
             .collect::<Result<Vec<_>, _>>()?;
-        let shared_by = self.shared_by.map(|name| self.place(name)).transpose()?;
-        let mut counts = vec![0_u64; self.owners.len()];
+        let mut rows = 0;
         let mut record = csv::ByteRecord::new();
         let (path, width) = (self.path.as_path(), self.columns.len());
         loop {
@@ -159,39 +146,22 @@ impl RowFile {
                 let reason = format!("{} cells under {width} columns", record.len());
                 return Err(ReadError::foreign(path, line, reason));
             }
-            let owner = match shared_by {
-                None => 0,
-                Some(place) => {
-                    let is_of = |owner: &Owner| owner.text.as_bytes() == &record[place];
-                    match self.owners.iter().position(is_of) {
-                        Some(owner) => owner,
-                        None => continue,
-                    }
-                }
-            };
-            counts[owner] += 1;
+            rows += 1;
             take(Cells {
                 path,
                 line,
                 record: &record,
                 places: &places,
                 columns,
-                owner,
             })?;
         }
-        for (owner, rows) in self.owners.iter().zip(counts) {
-            if let Some(told) = owner.told.filter(|&told| told != rows) {
-                let of = match self.shared_by {
-                    Some(name) => format!(" of {name} {}", owner.text),
-                    None => String::new(),
-                };
-                let reason = format!("{rows} rows{of}, where the summary tells of {told}");
-                return Err(if rows < told {
-                    ReadError::truncated(path, 0, reason)
-                } else {
-                    ReadError::foreign(path, 0, reason)
-                });
-            }
+        if let Some(told) = self.told.filter(|&told| told != rows) {
+            let reason = format!("{rows} rows, where the summary tells of {told}");
+            return Err(if rows < told {
+                ReadError::truncated(path, 0, reason)
+            } else {
+                ReadError::foreign(path, 0, reason)
+            });
         }
         Ok(false)
     }
@@ -331,7 +301,6 @@ pub struct Cells<'a> {
     record: &'a csv::ByteRecord,
     places: &'a [usize],
     columns: &'a [&'a str],
-    owner: usize,
 }
 
 impl Cells<'_> {
@@ -362,11 +331,6 @@ impl Cells<'_> {
                 Err(ReadError::foreign(self.path, self.line, reason))
             }
         }
-    }
-
-    /// Whose row it is: the place among the points that were asked for.
-    pub fn owner(&self) -> usize {
-        self.owner
     }
 
     /// The line, from 1.

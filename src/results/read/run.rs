@@ -8,18 +8,12 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::Value;
 
 use super::error::ReadError;
-use super::rows::{Owner, RowFile, Samples};
+use super::rows::{RowFile, Samples};
 use super::table::{Row, Table, whole};
-use crate::results::folder::{LEFT_OUT, LIST, MARK, MARK_BEGINS, MESSAGES, SETTINGS, SUMMARY};
-
-/// The file of a clock's jumps.
-const JUMPS: &str = "jumps.csv";
-/// The file of a queue's elements.
-const ELEMENTS: &str = "elements.csv";
-/// The first column of the summary that is no setting.
-const STATUS: &str = "status";
-/// Columns in front of it that are measured all the same.
-const MEASURED: [&str; 1] = ["saturation_per_s"];
+use crate::results::document::read_value;
+use crate::results::folder::{LEFT_OUT, LIST, MARK, MARK_BEGINS, RUNS, SETTINGS, SUMMARY};
+use crate::results::record::Record;
+use crate::results::schema::{FAILURE, INCOMPLETE, POINT, ROUNDS, STATUS, Schema};
 
 /// Whose results they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,6 +27,14 @@ pub enum Benchmark {
 }
 
 impl Benchmark {
+    fn of(schema: &Schema) -> Self {
+        match schema.benchmark {
+            "queue" => Benchmark::Queue,
+            "clock" => Benchmark::Clock,
+            _ => Benchmark::Hca,
+        }
+    }
+
     /// The name for people.
     pub const fn name(self) -> &'static str {
         match self {
@@ -48,12 +50,16 @@ impl Benchmark {
 pub struct Run {
     /// Its folder.
     pub path: PathBuf,
+    /// What its results have.
+    pub schema: &'static Schema,
     /// Whose results they are.
     pub benchmark: Benchmark,
-    /// Its points, in the order in which they were measured; only the one, if a point's folder was opened.
+    /// Its points, in the order of the sweep; only the one, if a point's folder was opened.
     pub points: Vec<Point>,
     /// The summary, with the rows of all points.
     pub summary: Table,
+    /// A row for each point and round, in the order measured.
+    pub runs: Table,
     /// Why it is not whole, if it is not.
     pub incomplete: Option<String>,
     document: Value,
@@ -62,12 +68,13 @@ pub struct Run {
 /// A point of a run.
 #[derive(Debug, Clone)]
 pub struct Point {
-    /// Its name: that of its folder, or `cpu1`.
+    /// Its name: that of its folder.
     pub name: String,
     /// The folder that its files are in.
     pub folder: PathBuf,
-    /// Its settings: column of the summary and text, in order. Of a point without a row they are the numbers and words
-    /// in `point` of its `settings.json`, under their names there.
+    /// What its results have.
+    pub schema: &'static Schema,
+    /// Its settings: column and text, in the order of the schema.
     pub settings: Vec<(String, String)>,
     /// Its row of the summary, if it has one.
     pub row: Option<Row>,
@@ -75,8 +82,6 @@ pub struct Point {
     pub incomplete: Option<String>,
     /// Its `settings.json`.
     pub document: Value,
-    /// Of files that it shares with other points, the rows in which this column has this text are its own.
-    share: Option<(&'static str, String)>,
 }
 
 impl Run {
@@ -96,10 +101,7 @@ impl Run {
             return Self::open_point(path);
         }
         if has(MARK) {
-            return Err(ReadError::NothingMeasured {
-                path: path.to_path_buf(),
-                reason: mark_of(path)?.unwrap_or_default(),
-            });
+            return Err(nothing_measured(path, mark_of(path)?.unwrap_or_default()));
         }
         let below: Vec<&str> = names
             .iter()
@@ -112,51 +114,45 @@ impl Run {
         } else {
             format!("but these in it do: {}", below.join(", "))
         };
-        Err(ReadError::NoResults {
-            path: path.to_path_buf(),
-            reason,
-        })
+        Err(no_results(path, reason))
     }
 
     fn open_run(path: &Path) -> Result<Self, ReadError> {
         let incomplete = mark_of(path)?;
-        let summary = read_summary(path, incomplete.is_some())?;
-        if !summary.columns.is_empty() && !summary.has(STATUS) {
-            return Err(ReadError::NoResults {
-                path: path.to_path_buf(),
-                reason: format!("its {SUMMARY} has no column {STATUS}"),
+        let summary = read_table(path, SUMMARY, incomplete.is_some())?;
+        let settings = path.join(SETTINGS);
+        if !summary.columns.is_empty() && !summary.has(POINT.name) {
+            return Err(if summary.has(STATUS.name) {
+                ReadError::older(path)
+            } else {
+                let reason = format!("its {SUMMARY} has no column {}", POINT.name);
+                no_results(path, reason)
             });
         }
-        let shared = path.join(SETTINGS);
-        let (document, points) = if shared.exists() {
-            let document = read_document(&shared)?;
-            let points = shared_points(path, &summary, &document, incomplete.as_deref());
-            (document, points)
-        } else {
-            let points = own_points(path, &summary)?;
-            let first = points.iter().map(|point| &point.document);
-            let document = first.into_iter().find(|document| document.is_object());
-            (document.cloned().unwrap_or(Value::Null), points)
+        let (document, schema) = match read_document(&settings) {
+            Err(ReadError::MissingFile { .. })
+                if incomplete.is_some() && summary.rows.is_empty() =>
+            {
+                return Err(nothing_measured(path, incomplete.unwrap_or_default()));
+            }
+            read => read?,
         };
+        let runs = read_table(path, RUNS, incomplete.is_some())?;
+        let points = points_of(path, schema, &summary, incomplete.is_some())?;
         if points.is_empty() {
             return Err(match incomplete {
-                Some(reason) => ReadError::NothingMeasured {
-                    path: path.to_path_buf(),
-                    reason,
-                },
-                None => ReadError::NoResults {
-                    path: path.to_path_buf(),
-                    reason: "there is no point in it".to_owned(),
-                },
+                Some(reason) => nothing_measured(path, reason),
+                None => no_results(path, "there is no point in it".to_owned()),
             });
         }
-        let benchmark = benchmark_of(&document, &summary)
-            .ok_or_else(|| ReadError::foreign(&path.join(SUMMARY), 1, UNKNOWN))?;
+        check_rounds(path, &points, &runs)?;
         Ok(Run {
             path: path.to_path_buf(),
-            benchmark,
+            schema,
+            benchmark: Benchmark::of(schema),
             points,
             summary,
+            runs,
             incomplete,
             document,
         })
@@ -177,27 +173,29 @@ impl Run {
                 return Ok(run);
             }
         }
-        let document = read_document(&path.join(SETTINGS))?;
-        let benchmark = benchmark_of(&document, &Table::default())
-            .ok_or_else(|| ReadError::foreign(&path.join(SETTINGS), 1, UNKNOWN))?;
+        let (document, schema) = read_document(&path.join(SETTINGS))?;
         let name = full.file_name().unwrap_or(full.as_os_str());
-        let point = Point::of(
-            path,
-            name.to_string_lossy().into_owned(),
-            None,
-            document.clone(),
-        )?;
+        let name = name.to_string_lossy().into_owned();
+        let point = Point::of(path, name, schema, None, document.clone())?;
         Ok(Run {
             path: path.to_path_buf(),
-            benchmark,
+            schema,
+            benchmark: Benchmark::of(schema),
             incomplete: point.incomplete.clone(),
             points: vec![point],
             summary: Table::default(),
+            runs: Table::default(),
             document,
         })
     }
 
-    /// What is the same for all points: the first `settings.json`.
+    /// The rows of [`runs`](Self::runs) of a point, one for each round, in the order measured.
+    pub fn rounds_of<'a>(&'a self, point: &'a Point) -> impl Iterator<Item = &'a Row> {
+        let rows = self.runs.rows.iter();
+        rows.filter(|row| row.text(POINT.name) == Some(&point.name))
+    }
+
+    /// What is the same for all points: the run's `settings.json`; of a point alone its own.
     pub fn document(&self) -> &Value {
         &self.document
     }
@@ -214,8 +212,7 @@ impl Run {
 
     /// The version of hcabench that measured it.
     pub fn version(&self) -> Option<&str> {
-        let own = &self.document["hcabench"]["version"];
-        own.as_str().or_else(|| self.document["version"].as_str())
+        self.document["hcabench"]["version"].as_str()
     }
 
     /// What was left out of the sweep, with the reasons; empty when nothing was.
@@ -235,37 +232,55 @@ impl Point {
     fn of(
         folder: &Path,
         name: String,
+        schema: &'static Schema,
         row: Option<Row>,
         document: Value,
     ) -> Result<Self, ReadError> {
-        let settings = match &row {
-            Some(row) => settings_of(row),
-            None => {
-                let mut leaves = Vec::new();
-                leaves_of("", &document["point"], &mut leaves);
-                leaves
+        let told: Record = serde_json::from_value(document["point"].clone()).unwrap_or_default();
+        let mut settings = Vec::new();
+        for column in schema.point {
+            let told = told
+                .get(column.name)
+                .map(|cell| cell.clone().as_declared(column).text());
+            let found = row
+                .as_ref()
+                .and_then(|row| row.text(column.name))
+                .map(str::to_owned);
+            if let (Some(told), Some(found)) = (&told, &found)
+                && told != found
+            {
+                let reason = format!(
+                    "{} of {name} is {found:?}, and {told:?} in its {SETTINGS}",
+                    column.name
+                );
+                return Err(ReadError::foreign(
+                    &folder.with_file_name(SUMMARY),
+                    0,
+                    reason,
+                ));
             }
-        };
-        let told = |text: Option<&str>| text == Some("incomplete");
-        let by_row = told(row.as_ref().and_then(|row| row.text(STATUS)));
+            if let Some(text) = found.or(told) {
+                settings.push((column.name.to_owned(), text));
+            }
+        }
+        let of_row = |column: &str| row.as_ref().and_then(|row| row.text(column));
+        let is_incomplete =
+            [of_row(STATUS.name), document[STATUS.name].as_str()].contains(&Some(INCOMPLETE));
         let incomplete = match mark_of(folder)? {
-            Some(reason) => Some(reason),
-            None if by_row || told(document[STATUS].as_str()) => Some(
-                document["failure"]
-                    .as_str()
-                    .unwrap_or("it was not measured to its end")
-                    .to_owned(),
-            ),
-            None => None,
+            None if is_incomplete => {
+                let told = document[FAILURE.name].as_str().or(of_row(FAILURE.name));
+                Some(told.unwrap_or("it was not measured to its end").to_owned())
+            }
+            mark => mark,
         };
         Ok(Point {
             name,
             folder: folder.to_path_buf(),
+            schema,
             settings,
             row,
             incomplete,
             document,
-            share: None,
         })
     }
 
@@ -280,41 +295,14 @@ impl Point {
         self.folder.join(name)
     }
 
-    /// Opens one of its files of rows. Of a file that it shares with others, only its own rows are read.
+    /// Opens one of its files of rows.
     ///
     /// # Errors
     /// As [`RowFile::open`].
     pub fn rows(&self, file: &str) -> Result<RowFile, ReadError> {
-        Self::rows_of(&[self], file)
-    }
-
-    /// Opens a file that these points share, to read it once for all of them; [`Cells::owner`](super::Cells::owner) tells
-    /// whose row it is. Points that share no file have to be read one at a time.
-    ///
-    /// # Errors
-    /// As [`RowFile::open`].
-    ///
-    /// # Panics
-    /// Without points.
-    pub fn rows_of(points: &[&Point], file: &str) -> Result<RowFile, ReadError> {
-        let first = points[0];
-        debug_assert!(points.len() == 1 || first.shares(file).is_some());
-        let owner = |point: &&Point| Owner {
-            text: point.share.as_ref().map_or("", |(_, text)| text).to_owned(),
-            told: point.rows_told(file),
-        };
-        let may_be_cut = points.iter().any(|point| point.incomplete.is_some());
-        Ok(RowFile::open(&first.file(file))?
-            .may_be_cut(may_be_cut)
-            .owned(
-                first.share.as_ref().map(|(column, _)| *column),
-                points.iter().map(owner).collect(),
-            ))
-    }
-
-    /// The path of a file, if other points have their rows in it as well.
-    pub fn shares(&self, file: &str) -> Option<PathBuf> {
-        self.share.as_ref().map(|_| self.file(file))
+        Ok(RowFile::open(&self.file(file))?
+            .may_be_cut(self.incomplete.is_some())
+            .told(self.rows_told(file)))
     }
 
     /// One column of whole numbers of one of its files, such as `latency_ns` of `messages.csv`.
@@ -325,42 +313,27 @@ impl Point {
         self.rows(file)?.samples(column)
     }
 
-    /// The rows that a file must have: by the summary or, of a point without its run, by its `settings.json`. Of an
-    /// incomplete point nobody knows.
+    /// The rows that a file must have, by the summary. Of an incomplete point nobody knows.
     fn rows_told(&self, file: &str) -> Option<u64> {
         if self.incomplete.is_some() {
             return None;
         }
-        let Some(row) = &self.row else {
-            return match file {
-                MESSAGES => self.document["counts"]["sent"].as_u64(),
-                ELEMENTS => {
-                    let each = self.document["run"]["count"].as_u64()?;
-                    each.checked_mul(self.document["runs"].as_array()?.len() as u64)
-                }
-                _ => None,
-            };
-        };
-        match file {
-            MESSAGES => row.count("messages_sent"),
-            JUMPS => row.count("jumps_in_file"),
-            ELEMENTS => row.count("count")?.checked_mul(row.count("runs")?),
-            _ => None,
-        }
+        let counted_by = self.schema.sample_file(file)?.counted_by;
+        self.row.as_ref()?.count(counted_by.name)
     }
 }
 
-const UNKNOWN: &str = "it does not tell of a benchmark that this version knows";
+fn nothing_measured(path: &Path, reason: String) -> ReadError {
+    ReadError::NothingMeasured {
+        path: path.to_path_buf(),
+        reason,
+    }
+}
 
-fn benchmark_of(document: &Value, summary: &Table) -> Option<Benchmark> {
-    match (document["benchmark"].as_str(), document["command"].as_str()) {
-        (Some("queue"), _) => Some(Benchmark::Queue),
-        (None, Some("clock")) => Some(Benchmark::Clock),
-        (None, None) => {
-            let by_point = document["point"]["service"].is_string();
-            (by_point || summary.has("messages_sent")).then_some(Benchmark::Hca)
-        }
-        _ => None,
+fn no_results(path: &Path, reason: String) -> ReadError {
+    ReadError::NoResults {
+        path: path.to_path_buf(),
+        reason,
     }
 }
 
@@ -403,10 +376,10 @@ fn mark_of(folder: &Path) -> Result<Option<String>, ReadError> {
     }))
 }
 
-fn read_summary(path: &Path, incomplete: bool) -> Result<Table, ReadError> {
-    let file = path.join(SUMMARY);
-    let why = "it has a row for each point; copy it from where it was measured";
-    // A run that was killed has rows as far as it came.
+/// One of the tables of a run. One that was killed has rows as far as it came.
+fn read_table(path: &Path, name: &str, incomplete: bool) -> Result<Table, ReadError> {
+    let file = path.join(name);
+    let why = "it has the figures of all points; copy the folder whole";
     match Table::read(&file, why) {
         Err(ReadError::MissingFile { .. }) if incomplete => Ok(Table::default()),
         Err(ReadError::Truncated { .. }) if incomplete => {
@@ -420,179 +393,103 @@ fn read_summary(path: &Path, incomplete: bool) -> Result<Table, ReadError> {
     }
 }
 
-fn read_document(path: &Path) -> Result<Value, ReadError> {
-    let why = "settings and machine are in it; copy it from where it was measured";
-    let text = whole(path, why)?;
-    serde_json::from_str(&text).map_err(|cause| {
-        let (line, reason) = (cause.line() as u64, cause.to_string());
-        if cause.is_eof() {
-            ReadError::truncated(path, line, reason)
-        } else {
-            ReadError::foreign(path, line, reason)
-        }
-    })
+/// A `settings.json` and what the results of its benchmark have.
+fn read_document(path: &Path) -> Result<(Value, &'static Schema), ReadError> {
+    let document = read_value(path)?;
+    let schema = document["benchmark"].as_str().and_then(Schema::of);
+    let unknown = "it does not tell of a benchmark that this version knows";
+    let schema = schema.ok_or_else(|| ReadError::foreign(path, 1, unknown))?;
+    Ok((document, schema))
 }
 
-/// The points of a run that has one folder and one document for all.
-fn shared_points(
+/// The points in the summary, in its order; then those that have a folder and no row yet.
+fn points_of(
     path: &Path,
+    schema: &'static Schema,
     summary: &Table,
-    document: &Value,
-    incomplete: Option<&str>,
-) -> Vec<Point> {
-    let of_row = |row: &Row| {
-        let cpu = row.text("cpu").unwrap_or_default().to_owned();
-        Point {
-            name: format!("cpu{cpu}"),
-            folder: path.to_path_buf(),
-            settings: settings_of(row),
-            row: Some(row.clone()),
-            incomplete: incomplete.map(str::to_owned),
-            document: document.clone(),
-            share: Some(("cpu", cpu)),
+    incomplete: bool,
+) -> Result<Vec<Point>, ReadError> {
+    let in_summary = |row: &Row| row.text(POINT.name).unwrap_or_default().to_owned();
+    let mut rows: Vec<(String, Option<Row>)> = summary
+        .rows
+        .iter()
+        .map(|row| (in_summary(row), Some(row.clone())))
+        .collect();
+    for (place, (name, _)) in rows.iter().enumerate() {
+        let line = place as u64 + 2;
+        if !is_plain(name) || rows[..place].iter().any(|(other, _)| other == name) {
+            let reason = format!("{name:?} is no name of a point, or not its first row");
+            return Err(ReadError::foreign(&path.join(SUMMARY), line, reason));
         }
-    };
-    summary.rows.iter().map(of_row).collect()
-}
-
-/// The points of a run with a folder for each.
-fn own_points(path: &Path, summary: &Table) -> Result<Vec<Point>, ReadError> {
-    let listed = listed_folders(path)?;
-    let names = match &listed {
-        Some(names) => names.clone(),
-        None => names_in(path)?
-            .into_iter()
-            .filter(|name| path.join(name).join(SETTINGS).exists())
-            .collect(),
-    };
-    let mut free: Vec<&Row> = summary.rows.iter().collect();
+    }
+    for name in folders(path)? {
+        if rows.iter().all(|(other, _)| *other != name) {
+            rows.push((name, None));
+        }
+    }
     let mut points = Vec::new();
-    for name in names {
+    for (name, row) in rows {
         let folder = path.join(&name);
         if !folder.is_dir() {
             return Err(ReadError::MissingFile {
                 path: folder,
-                why: "the run's list names it; copy the folder whole".to_owned(),
+                why: "it is a point of the run; copy the folder whole".to_owned(),
             });
         }
-        let file = folder.join(SETTINGS);
-        let document = if file.exists() || mark_of(&folder)?.is_none() {
-            read_document(&file)?
-        } else {
+        let document = match read_document(&folder.join(SETTINGS)) {
             // Ended between making the folder and writing into it.
-            Value::Null
+            Err(ReadError::MissingFile { .. }) if mark_of(&folder)?.is_some() => Value::Null,
+            read => read?.0,
         };
-        let row = if listed.is_some() {
-            // Rows are written in the order of the list; the last point may have ended without one.
-            free.first().copied()
-        } else {
-            match &free[..] {
-                rows if rows.iter().filter(|row| agrees(row, &document)).count() > 1 => {
-                    return Err(ReadError::MissingFile {
-                        path: path.join(LIST),
-                        why: format!(
-                            "without it, the rows of {SUMMARY} cannot be told apart; copy the folder whole, hidden files too"
-                        ),
-                    });
-                }
-                rows => rows.iter().copied().find(|row| agrees(row, &document)),
-            }
-        };
-        if let Some(row) = row {
-            if !agrees(row, &document) {
-                let reason = format!("the settings of its row for {name} are others than there");
-                return Err(ReadError::foreign(&path.join(SUMMARY), 0, reason));
-            }
-            free.retain(|other| !std::ptr::eq(*other, row));
-        }
-        let point = Point::of(&folder, name, row.cloned(), document)?;
-        if point.row.is_none() && point.incomplete.is_none() {
+        let point = Point::of(&folder, name, schema, row, document)?;
+        if point.row.is_none() && point.incomplete.is_none() && !incomplete {
             let reason = format!("it has no row for {}", point.name);
             return Err(ReadError::truncated(&path.join(SUMMARY), 0, reason));
         }
         points.push(point);
     }
-    if !free.is_empty() {
-        let reason = format!("{} rows more than there are folders of points", free.len());
-        return Err(ReadError::foreign(&path.join(SUMMARY), 0, reason));
-    }
     Ok(points)
 }
 
-/// The folders on the run's list, in order; `None` without a list.
-fn listed_folders(path: &Path) -> Result<Option<Vec<String>>, ReadError> {
+/// Whether all rounds that the summary tells of are there.
+fn check_rounds(path: &Path, points: &[Point], runs: &Table) -> Result<(), ReadError> {
+    for point in points.iter().filter(|point| point.incomplete.is_none()) {
+        let told = point.row.as_ref().and_then(|row| row.count(ROUNDS.name));
+        let rows = runs
+            .rows
+            .iter()
+            .filter(|row| row.text(POINT.name) == Some(&point.name));
+        let found = rows.count() as u64;
+        if told.is_some_and(|told| told != found) {
+            let reason = format!(
+                "{found} rounds of {}, where the summary tells of {}",
+                point.name,
+                told.unwrap_or(0)
+            );
+            return Err(ReadError::truncated(&path.join(RUNS), 0, reason));
+        }
+    }
+    Ok(())
+}
+
+fn is_plain(name: &str) -> bool {
+    let mut parts = Path::new(name).components();
+    matches!(parts.next(), Some(Component::Normal(_))) && parts.next().is_none()
+}
+
+/// The folders of points: those on the run's list, or without one those that look so.
+fn folders(path: &Path) -> Result<Vec<String>, ReadError> {
     let list = path.join(LIST);
-    if !list.exists() {
-        return Ok(None);
+    if list.symlink_metadata().is_err() {
+        let names = names_in(path)?.into_iter();
+        return Ok(names
+            .filter(|name| !name.starts_with('.') && path.join(name).join(SETTINGS).exists())
+            .collect());
     }
     let text = whole(&list, "it was there a moment ago")?;
-    let folder = |line: &str| {
-        let name = line.strip_suffix('/')?;
-        let mut parts = Path::new(name).components();
-        let plain = matches!(parts.next(), Some(Component::Normal(_))) && parts.next().is_none();
-        plain.then(|| name.to_owned())
-    };
-    Ok(Some(text.lines().filter_map(folder).collect()))
-}
-
-/// The settings in a row: the columns in front of its status.
-fn settings_of(row: &Row) -> Vec<(String, String)> {
-    row.cells()
-        .take_while(|(column, _)| *column != STATUS)
-        .filter(|(column, _)| !MEASURED.contains(column))
-        .map(|(column, text)| (column.to_owned(), text.to_owned()))
-        .collect()
-}
-
-/// Whether a row's settings do not contradict the numbers and words of a document's `point`: of those that have a column
-/// of their name, or one with a unit behind it.
-fn agrees(row: &Row, document: &Value) -> bool {
-    let settings = settings_of(row);
-    let Some(point) = document["point"].as_object() else {
-        return true;
-    };
-    point.iter().all(|(key, value)| {
-        let exact = settings.iter().find(|(column, _)| column == key);
-        let with_unit = || {
-            let behind = format!("{key}_");
-            settings
-                .iter()
-                .find(|(column, _)| column.starts_with(&behind))
-        };
-        match exact.or_else(with_unit) {
-            Some((_, text)) => same(value, text),
-            None => true,
-        }
-    })
-}
-
-fn same(value: &Value, text: &str) -> bool {
-    match value {
-        Value::Null => text.is_empty(),
-        Value::Bool(yes) => text == yes.to_string() || text == if *yes { "on" } else { "off" },
-        Value::Number(number) => text
-            .parse()
-            .is_ok_and(|found: f64| Some(found) == number.as_f64()),
-        Value::String(word) => word == text,
-        Value::Array(_) | Value::Object(_) => true,
-    }
-}
-
-/// The numbers and words in a document, with the names on the way to them.
-fn leaves_of(name: &str, value: &Value, leaves: &mut Vec<(String, String)>) {
-    match value {
-        Value::Object(members) => {
-            for (key, member) in members {
-                let below = if name.is_empty() {
-                    key.clone()
-                } else {
-                    format!("{name}_{key}")
-                };
-                leaves_of(&below, member, leaves);
-            }
-        }
-        Value::String(word) => leaves.push((name.to_owned(), word.clone())),
-        Value::Number(_) | Value::Bool(_) => leaves.push((name.to_owned(), value.to_string())),
-        Value::Null | Value::Array(_) => {}
-    }
+    let folders = text.lines().filter_map(|line| line.strip_suffix('/'));
+    Ok(folders
+        .filter(|name| is_plain(name))
+        .map(str::to_owned)
+        .collect())
 }

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 
 use super::*;
 use crate::results::folder::{HISTOGRAM, LIST, MARK, MESSAGES, SETTINGS, SUMMARY};
-use crate::results::{ResultsFolder, hgrm};
+use crate::results::schema::{self, Schema, hca};
+use crate::results::{Record, ResultsFolder, hgrm};
 use crate::stats::LatencyHistogram;
 
 #[path = "../../../tests/made_up_run/mod.rs"]
 pub(crate) mod made_up_run;
 
-use made_up_run::{MadePoint, hca_run};
+use made_up_run::{MadePoint, MadeRow, hca_rounds, hca_run, run_of};
 
 fn two_points(path: &Path) -> PathBuf {
     let lost = [Some(1500), None, Some(2500), Some(-3)];
@@ -30,25 +31,26 @@ fn a_run_and_its_points() {
     assert_eq!((run.benchmark, &run.incomplete), (Benchmark::Hca, &None));
     assert_eq!(
         (run.version(), run.started_at()),
-        (Some("0.1.0"), Some("2026-01-02T03:04:05Z"))
+        (
+            Some(env!("CARGO_PKG_VERSION")),
+            Some(made_up_run::STARTED_AT)
+        )
     );
     assert_eq!(run.machine()["hostname"], "made-up");
     let [rc, uc] = &run.points[..] else {
         panic!("{:?}", run.points)
     };
     let pair = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+    assert_eq!(uc.settings.len(), hca::POINT.len());
     assert_eq!(
-        uc.settings,
-        [
-            pair("service", "uc"),
-            pair("operation", "send"),
-            pair("size_bytes", "16"),
-            pair("burst", "8"),
-            pair("pause_ns", "50000"),
-            pair("warmup", "100")
-        ]
+        uc.settings[..2],
+        [pair("service", "uc"), pair("operation", "send")]
     );
-    assert_eq!(rc.row.as_ref().unwrap().number("latency_p50_us"), Some(1.0));
+    assert_eq!(uc.setting("pause_ns"), Some("50000"));
+    assert_eq!(
+        rc.row.as_ref().unwrap().number("latency_p50_ns"),
+        Some(1000.0)
+    );
     assert_eq!(uc.row.as_ref().unwrap().count("messages_lost"), Some(1));
     let found = uc.samples(MESSAGES, "latency_ns").unwrap();
     assert_eq!(found.values, [1500, 2500, -3]);
@@ -74,12 +76,13 @@ fn a_point_alone_has_its_run_around_it_or_not() {
     let run = Run::open(&path.join("uc-send-16B-burst8")).unwrap();
     assert_eq!(run.points.len(), 1);
     assert_eq!(run.points[0].setting("size_bytes"), Some("16"));
+    assert_eq!(run.rounds_of(&run.points[0]).count(), 1);
 
     let alone = folder.path().join("alone");
     fs::rename(path.join("uc-send-16B-burst8"), &alone).unwrap();
     let run = Run::open(&alone).unwrap();
     assert_eq!(run.points[0].name, "alone");
-    assert_eq!(run.points[0].setting("size"), Some("16"));
+    assert_eq!(run.points[0].setting("size_bytes"), Some("16"));
     assert_eq!(
         run.points[0]
             .samples(MESSAGES, "latency_ns")
@@ -96,7 +99,7 @@ fn a_point_alone_has_its_run_around_it_or_not() {
 }
 
 #[test]
-fn without_the_list_rows_are_found_by_their_settings() {
+fn points_have_the_order_of_the_summary_with_the_list_or_without() {
     let folder = tempfile::tempdir().unwrap();
     let path = hca_run(
         &folder.path().join("run"),
@@ -108,19 +111,146 @@ fn without_the_list_rows_are_found_by_their_settings() {
         ],
         false,
     );
-    fs::remove_file(path.join(LIST)).unwrap();
-    let run = Run::open(&path).unwrap();
-    for point in &run.points {
-        let latency = point.samples(MESSAGES, "latency_ns").unwrap().values[0];
-        let row = point.row.as_ref().unwrap();
-        assert_eq!(row.number("latency_min_us"), Some(latency as f64 / 1000.0));
+    for list in [true, false] {
+        if !list {
+            fs::remove_file(path.join(LIST)).unwrap();
+        }
+        let run = Run::open(&path).unwrap();
+        let latencies = run.points.iter().map(|point| {
+            let latency = point.samples(MESSAGES, "latency_ns").unwrap().values[0];
+            let row = point.row.as_ref().unwrap();
+            assert_eq!(row.number("latency_min_ns"), Some(latency as f64));
+            latency
+        });
+        assert_eq!(latencies.collect::<Vec<_>>(), [1, 2, 3]);
     }
-    // Two rows that fit both are refused, not guessed.
     let summary = fs::read_to_string(path.join(SUMMARY)).unwrap();
     let last = summary.lines().last().unwrap();
-    fs::write(path.join(SUMMARY), format!("{summary}{last}\n")).unwrap();
-    let error = Run::open(&path).unwrap_err().to_string();
-    assert!(error.contains("hidden files too"), "{error}");
+    for (row, line) in [
+        (last.to_owned(), 5),
+        (last.replace("rc-send", "../rc-send"), 5),
+    ] {
+        fs::write(path.join(SUMMARY), format!("{summary}{row}\n")).unwrap();
+        let error = Run::open(&path).unwrap_err();
+        assert!(
+            matches!(error, ReadError::Foreign { line: found, .. } if found == line),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn rounds_are_read_by_point() {
+    let folder = tempfile::tempdir().unwrap();
+    let rounds: Vec<Vec<Option<i64>>> = (0..6).map(|round| vec![Some(1000 + round); 3]).collect();
+    let rounds: Vec<&[Option<i64>]> = rounds.iter().map(Vec::as_slice).collect();
+    let path = hca_rounds(
+        &folder.path().join("run"),
+        &[("rc", 8, 16, rounds.clone()), ("ud", 8, 16, rounds)],
+        false,
+    );
+    let run = Run::open(&path).unwrap();
+    for point in &run.points {
+        let medians = run
+            .rounds_of(point)
+            .map(|row| row.number("latency_p50_ns").unwrap());
+        assert_eq!(
+            medians.collect::<Vec<_>>(),
+            [1000.0, 1001.0, 1002.0, 1003.0, 1004.0, 1005.0]
+        );
+        let row = point.row.as_ref().unwrap();
+        let figures = [
+            "latency_p50_ns",
+            "latency_p50_low_ns",
+            "latency_p50_high_ns",
+            "messages_sent",
+        ];
+        let figures = figures.map(|column| row.number(column).unwrap());
+        assert_eq!(figures, [1002.5, 1000.0, 1005.0, 18.0]);
+        assert_eq!(point.samples(MESSAGES, "latency_ns").unwrap().rows(), 18);
+    }
+}
+
+#[test]
+fn a_run_of_each_benchmark() {
+    for schema in Schema::ALL {
+        let folder = tempfile::tempdir().unwrap();
+        let rows = ["a", "b"].map(|name| MadeRow {
+            name: name.to_owned(),
+            rounds: vec![Record::new(); 2],
+            files: Box::new(|_, _| ()),
+        });
+        let path = run_of(&folder.path().join("run"), schema, &rows, false);
+        let run = Run::open(&path).unwrap();
+        assert_eq!(run.schema.benchmark, schema.benchmark);
+        let names: Vec<&str> = run.points.iter().map(|point| point.name.as_str()).collect();
+        assert_eq!(names, ["a", "b"]);
+        let summary = schema.summary();
+        assert!(
+            summary
+                .iter()
+                .map(|(name, _)| name.as_ref())
+                .eq(run.summary.columns.iter())
+        );
+        assert_eq!(run.runs.rows.len(), 4);
+    }
+}
+
+#[test]
+fn older_folders_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (run, clock) = (folder.path().join("run"), folder.path().join("clock"));
+    fs::create_dir_all(run.join("rc-send-8B")).unwrap();
+    fs::write(
+        run.join(SUMMARY),
+        "service,status,messages_sent\nrc,complete,1\n",
+    )
+    .unwrap();
+    let old = r#"{"version": "0.1.0", "command": "clock", "status": "complete", "machine": {}}"#;
+    fs::write(run.join("rc-send-8B").join(SETTINGS), old).unwrap();
+    fs::create_dir(&clock).unwrap();
+    fs::write(clock.join(SETTINGS), old).unwrap();
+    for path in [&run, &run.join("rc-send-8B"), &clock] {
+        let error = Run::open(path).unwrap_err();
+        assert!(matches!(error, ReadError::OlderFormat { .. }), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("measure again, or use hcabench 0.1"),
+            "{error}"
+        );
+    }
+}
+
+/// Opening a pipe would wait for somebody to write into it.
+#[test]
+fn pipes_in_place_of_results_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in [
+        MARK,
+        LIST,
+        SUMMARY,
+        SETTINGS,
+        "runs.csv",
+        "uc-send-16B-burst8/settings.json",
+    ] {
+        let path = two_points(&folder.path().join(name.replace('/', "-")));
+        let _ = fs::remove_file(path.join(name));
+        nix::unistd::mkfifo(&path.join(name), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let error = Run::open(&path).unwrap_err().to_string();
+        assert!(
+            error.contains("it is a pipe, not a file"),
+            "{name}: {error}"
+        );
+    }
+    let path = two_points(&folder.path().join("samples"));
+    let point = Run::open(&path).unwrap().points.remove(0);
+    for name in [MESSAGES, HISTOGRAM] {
+        fs::remove_file(point.file(name)).unwrap();
+        nix::unistd::mkfifo(&point.file(name), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    }
+    assert!(point.samples(MESSAGES, "latency_ns").is_err());
+    assert!(Hgrm::read(&point.file(HISTOGRAM)).is_err());
 }
 
 #[test]
@@ -133,7 +263,10 @@ fn incomplete_runs_are_read_and_marked() {
     assert_eq!(run.points[0].incomplete, None);
     let last = &run.points[1];
     assert_eq!(last.incomplete.as_deref(), Some("interrupted by SIGINT"));
-    assert!(last.row.is_none());
+    assert_eq!(
+        last.row.as_ref().unwrap().text(schema::STATUS.name),
+        Some(schema::INCOMPLETE)
+    );
     // Of a file whose writer was interrupted the last row may be half there.
     let file = last.file(MESSAGES);
     let text = fs::read(&file).unwrap();
@@ -142,8 +275,12 @@ fn incomplete_runs_are_read_and_marked() {
     assert_eq!((found.values.as_slice(), found.cut), (&[2][..], true));
     // Rows are durable one by one; a torn one is left out.
     let summary = fs::read_to_string(path.join(SUMMARY)).unwrap();
-    fs::write(path.join(SUMMARY), format!("{summary}rc,se")).unwrap();
-    assert_eq!(Run::open(&path).unwrap().summary.rows.len(), 1);
+    let whole = summary.trim_end().rfind('\n').unwrap() + 1;
+    fs::write(path.join(SUMMARY), &summary[..whole + 20]).unwrap();
+    let run = Run::open(&path).unwrap();
+    assert_eq!((run.summary.rows.len(), run.points.len()), (1, 2));
+    assert!(run.points[1].row.is_none() && run.points[1].incomplete.is_some());
+    assert_eq!(run.points[1].setting("size_bytes"), Some("16"));
     fs::remove_file(path.join(MARK)).unwrap();
     let error = Run::open(&path).unwrap_err();
     assert!(
@@ -202,11 +339,11 @@ fn files_that_were_changed_name_file_line_and_column() {
         ),
         (
             good.replace("2500,", "2500,,"),
-            "in line 4: 10 cells under 8 columns",
+            "in line 4: 11 cells under 9 columns",
         ),
         (
             good.replace("latency_ns", "delay"),
-            "there is no column \"latency_ns\", only repeat, seq",
+            "there is no column \"latency_ns\", only round, repeat, seq",
         ),
         (
             good.replace("1500,", "99999999999999999999,"),
@@ -220,7 +357,7 @@ fn files_that_were_changed_name_file_line_and_column() {
             "2 rows, where the summary tells of 4",
         ),
         (
-            format!("{good}0,9,1,,2,3,4,5\n"),
+            format!("{good}0,0,9,1,,2,3,4,5\n"),
             "5 rows, where the summary tells of 4",
         ),
         (String::new(), "header is not whole"),
@@ -244,9 +381,16 @@ fn files_that_were_changed_name_file_line_and_column() {
 
     let settings = point.file(SETTINGS);
     let good = fs::read_to_string(&settings).unwrap();
-    fs::write(&settings, good.replace("\"size\": 16", "\"size\": 32")).unwrap();
+    fs::write(
+        &settings,
+        good.replace("\"size_bytes\": 16", "\"size_bytes\": 32"),
+    )
+    .unwrap();
     let error = Run::open(&path).unwrap_err().to_string();
-    assert!(error.contains("its row for uc-send-16B-burst8"), "{error}");
+    assert!(
+        error.contains("size_bytes of uc-send-16B-burst8 is \"16\", and \"32\""),
+        "{error}"
+    );
     fs::write(&settings, b"\xff\xfe{}").unwrap();
     let error = Run::open(&path).unwrap_err().to_string();
     assert!(error.contains("line 1: it is not text"), "{error}");
@@ -316,68 +460,6 @@ fn rows_are_counted_however_they_are_read() {
     };
     let run = Run::open(&two_points(&path.join("hca"))).unwrap();
     cut(&run.points[0], MESSAGES, "latency_ns");
-
-    // A point without its run around it.
-    for (name, document, file, text) in [
-        (
-            "queue",
-            r#"{"benchmark": "queue", "status": "complete", "point": {}, "run": {"count": 2}, "runs": [{}, {}]}"#,
-            "elements.csv",
-            "run,latency_ns\n0,1\n0,2\n1,3\n1,4\n",
-        ),
-        (
-            "messages",
-            r#"{"status": "complete", "point": {"service": "rc"}, "counts": {"sent": 2}}"#,
-            MESSAGES,
-            "seq,latency_ns\n0,1\n1,\n",
-        ),
-    ] {
-        let alone = path.join(name);
-        fs::create_dir(&alone).unwrap();
-        fs::write(alone.join(SETTINGS), document).unwrap();
-        fs::write(alone.join(file), text).unwrap();
-        cut(&Run::open(&alone).unwrap().points[0], file, "latency_ns");
-    }
-
-    // A file that points share: each has its own count, and one pass is enough.
-    let clock = path.join("clock");
-    fs::create_dir(&clock).unwrap();
-    fs::write(
-        clock.join(SETTINGS),
-        r#"{"command": "clock", "status": "complete"}"#,
-    )
-    .unwrap();
-    fs::write(
-        clock.join(SUMMARY),
-        "clock,cpu,status,jumps_in_file\ntsc,0,complete,1\ntsc,1,complete,2\n",
-    )
-    .unwrap();
-    fs::write(clock.join("jumps.csv"), "cpu,jump_ns\n1,5\n0,6\n1,7\n").unwrap();
-    let run = Run::open(&clock).unwrap();
-    let points: Vec<&Point> = run.points.iter().collect();
-    let mut found = Vec::new();
-    let read = Point::rows_of(&points, "jumps.csv").unwrap();
-    read.each(&["jump_ns"], |cells| {
-        found.push((cells.owner(), cells.integer(0)?));
-        Ok(())
-    })
-    .unwrap();
-    assert_eq!(found, [(1, Some(5)), (0, Some(6)), (1, Some(7))]);
-    cut(&run.points[1], "jumps.csv", "jump_ns");
-    let all = Point::rows_of(&points, "jumps.csv").unwrap();
-    let error = all.each(&["jump_ns"], |_| Ok(())).unwrap_err().to_string();
-    assert!(
-        error.contains("1 rows of cpu 1, where the summary tells of 2"),
-        "{error}"
-    );
-    // That of the other is whole.
-    assert_eq!(
-        run.points[0]
-            .samples("jumps.csv", "jump_ns")
-            .unwrap()
-            .values,
-        [6]
-    );
 }
 
 /// Cut anywhere, a file gives an error or what is in its whole lines, and never a panic.
@@ -399,7 +481,13 @@ fn truncation_at_every_byte() {
     }
     fs::write(&file, &good).unwrap();
 
-    for name in [SUMMARY, "uc-send-16B-burst8/settings.json", LIST] {
+    for name in [
+        SUMMARY,
+        "runs.csv",
+        SETTINGS,
+        "uc-send-16B-burst8/settings.json",
+        LIST,
+    ] {
         let file = path.join(name);
         let good = fs::read(&file).unwrap();
         let whole = Run::open(&path).unwrap();
