@@ -3,7 +3,7 @@
 use super::config::Checked;
 use crate::cli::UsageError;
 use crate::results::read::Benchmark;
-use crate::results::schema::{Column, Schema, clock, hca, queue};
+use crate::results::schema::{Column, clock, hca, queue};
 
 /// Where the samples stand, in the benchmark's file of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,15 +37,6 @@ pub(super) struct Metric {
     pub summary: Option<[Column; 3]>,
     /// Whether an empty cell is a message that was lost.
     pub may_be_lost: bool,
-}
-
-/// The schema of a benchmark's results.
-pub(in crate::cli) fn schema_of(benchmark: Benchmark) -> &'static Schema {
-    match benchmark {
-        Benchmark::Hca => &hca::SCHEMA,
-        Benchmark::Queue => &queue::SCHEMA,
-        Benchmark::Clock => &clock::SCHEMA,
-    }
 }
 
 /// The name of a column of samples, which must be declared: another one does not compile.
@@ -241,8 +232,11 @@ impl Metric {
 
     /// The file of its samples; `None` where there is only a distribution.
     pub fn file(&self) -> Option<&'static str> {
-        let file = schema_of(self.benchmark).samples.first();
-        file.filter(|_| self.samples != Samples::None)
-            .map(|file| file.name)
+        let file = match self.benchmark {
+            Benchmark::Hca => hca::MESSAGES,
+            Benchmark::Queue => queue::ELEMENTS,
+            Benchmark::Clock => clock::JUMPS_FILE,
+        };
+        (self.samples != Samples::None).then_some(file.name)
     }
 }

@@ -17,9 +17,11 @@ use serde::Serialize;
 
 use self::config::Checked;
 use self::options::{Common, Figure, Of, Setting};
+pub(super) use self::settings::{in_words, is_told};
 use super::UsageError;
 use super::output::{print_json, warning};
 use crate::plot::{Drawing, Format, PlotError, write};
+use crate::results::text::printable_path;
 
 /// Arguments of `hcabench plot`.
 #[derive(Debug, Clone, Args)]
@@ -122,7 +124,7 @@ pub fn run(arguments: &PlotArguments) -> anyhow::Result<u8> {
     let format = Format::of(&options.out).ok_or_else(|| {
         UsageError(format!(
             "--out {}: its ending must be .svg or .png",
-            options.out.display()
+            printable_path(&options.out)
         ))
     })?;
     let made = (arguments.kind.made(false)).map_err(|error| match error.downcast::<TooMuch>() {
@@ -137,7 +139,7 @@ pub fn run(arguments: &PlotArguments) -> anyhow::Result<u8> {
         for hint in &made.hints {
             eprintln!("{}", warning(hint));
         }
-        eprintln!("figure:  {}", options.out.display());
+        eprintln!("figure:  {}", printable_path(&options.out));
     }
     Ok(0)
 }

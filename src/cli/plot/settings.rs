@@ -12,7 +12,7 @@ const DERIVED: [&str; 3] = [
 ];
 
 /// Whether a setting is worth telling.
-pub(super) fn is_told(name: &str, text: &str) -> bool {
+pub(in crate::cli) fn is_told(name: &str, text: &str) -> bool {
     let is_jitter = name == queue::JITTER.name || name == queue::RECEIVER_JITTER.name;
     !text.is_empty() && !(is_jitter && text.parse() == Ok(0.0)) && !DERIVED.contains(&name)
 }
@@ -23,7 +23,7 @@ pub(super) fn goes_without_saying(name: &str, text: &str) -> bool {
 }
 
 /// A setting with its value, short, for people.
-pub(super) fn in_words(name: &str, text: &str) -> String {
+pub(in crate::cli) fn in_words(name: &str, text: &str) -> String {
     let (words, unit) = split_unit(name);
     let words = words.replace('_', " ");
     let Ok(number) = text.parse::<f64>() else {
