@@ -9,6 +9,7 @@ use crate::cli::UsageError;
 use crate::plot::scale::Kind as Scale;
 use crate::plot::{DEFAULT_SIZE, SIDES};
 use crate::results::folder::SUMMARY;
+use crate::results::text::printable_path;
 
 /// The file in a folder of results.
 pub(super) const FILE: &str = "plot.json";
@@ -59,7 +60,7 @@ impl Checked {
     pub fn named(&self, id: &str) -> String {
         match &self.origin.file {
             Some(path) if self.is_of_file(id) => {
-                format!("{}: {}", path.display(), Setting::of(id).quoted())
+                format!("{}: {}", printable_path(path), Setting::of(id).quoted())
             }
             _ => Setting::of(id).option(),
         }
@@ -69,7 +70,7 @@ impl Checked {
     pub fn named_only(&self, name: &str) -> String {
         let of_options = self.origin.options.has_name("only", name);
         match &self.origin.file {
-            Some(path) if !of_options => format!("{}: \"only\"", path.display()),
+            Some(path) if !of_options => format!("{}: \"only\"", printable_path(path)),
             _ => "--only".to_owned(),
         }
     }
@@ -206,7 +207,7 @@ pub(super) fn settings(
     let below = match &file {
         None => Given::default(),
         Some(path) => {
-            let wrong = |what: String| UsageError(format!("{}: {what}", path.display()));
+            let wrong = |what: String| UsageError(format!("{}: {what}", printable_path(path)));
             let text = std::fs::read_to_string(path)
                 .map_err(|cause| wrong(format!("cannot be read: {cause}")))?;
             of_text(&text, figure).map_err(wrong)?

@@ -21,7 +21,7 @@ pub(super) use self::settings::{in_words, is_told};
 use super::UsageError;
 use super::output::{print_json, warning};
 use crate::plot::{Drawing, Format, PlotError, write};
-use crate::results::text::printable_path;
+use crate::results::text::{printable, printable_path};
 
 /// Arguments of `hcabench plot`.
 #[derive(Debug, Clone, Args)]
@@ -137,7 +137,7 @@ pub fn run(arguments: &PlotArguments) -> anyhow::Result<u8> {
     }
     if !options.quiet {
         for hint in &made.hints {
-            eprintln!("{}", warning(hint));
+            eprintln!("{}", warning(&printable(hint)));
         }
         eprintln!("figure:  {}", printable_path(&options.out));
     }

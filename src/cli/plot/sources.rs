@@ -11,6 +11,7 @@ use crate::cli::UsageError;
 use crate::plot::{INCOMPLETE, Words};
 use crate::results::read::{Benchmark, Cells, Hgrm, Point, ReadError, Run};
 use crate::results::schema::{ROUND, ROUNDS, hca, queue};
+use crate::results::text::printable_path;
 
 /// A metric of a point.
 #[derive(Clone)]
@@ -52,9 +53,9 @@ impl Sources {
         if let Some(other) = runs.iter().find(|run| run.benchmark != benchmark) {
             return Err(UsageError(format!(
                 "{} holds results of {}, {} those of {}: they do not fit into one figure",
-                runs[0].path.display(),
+                printable_path(&runs[0].path),
                 benchmark.name(),
-                other.path.display(),
+                printable_path(&other.path),
                 other.benchmark.name()
             ))
             .into());
@@ -312,9 +313,7 @@ fn run_names(runs: &[Run]) -> Vec<String> {
     let paths: BTreeSet<&Path> = runs.iter().map(|run| run.path.as_path()).collect();
     let distinct: BTreeSet<&String> = names.iter().collect();
     if distinct.len() < paths.len() {
-        runs.iter()
-            .map(|run| run.path.display().to_string())
-            .collect()
+        runs.iter().map(|run| printable_path(&run.path)).collect()
     } else {
         names
     }
@@ -503,7 +502,7 @@ impl Source {
             Benchmark::Clock => "measure with --report all",
             Benchmark::Hca => "copy the folder whole, or measure again",
         };
-        let folder = self.point.folder.display();
+        let folder = printable_path(&self.point.folder);
         anyhow::anyhow!("{folder} has no samples of {}: {advice}", self.metric.name)
     }
 }

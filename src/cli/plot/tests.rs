@@ -43,7 +43,7 @@ fn value(setting: &Setting, figure: Figure) -> (&'static str, &'static str) {
         "x" => ("service", r#""service""#),
         "y" => ("size_bytes", r#""size_bytes""#),
         "scale" => ("log", r#""log""#),
-        "unit" => ("ns", r#""ns""#),
+        "unit" => ("us", r#""us""#),
         "size" => ("700x500", r#""700x500""#),
         "title" | "subtitle" | "x-label" | "y-label" => ("mine", r#""mine""#),
         "label" => ("RC=reliable", r#"{"RC": "reliable"}"#),

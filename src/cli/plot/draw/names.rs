@@ -9,6 +9,7 @@ use crate::cli::plot::config::Checked;
 use crate::cli::plot::sources::Sources;
 use crate::cli::plot::{Asked, Made};
 use crate::plot::{Drawing, INCOMPLETE, Looks};
+use crate::results::text::printable_path;
 
 /// What is to be told of the names of lines.
 pub(super) struct Told {
@@ -145,7 +146,7 @@ fn unknown(
     // Of labels, those of options are not among these.
     let of_file = id == "label" || settings.is_of_file(id);
     let name = match &origin.file {
-        Some(path) if id == "label" => format!("{}: \"labels\"", path.display()),
+        Some(path) if id == "label" => format!("{}: \"labels\"", printable_path(path)),
         _ => settings.named(id),
     };
     if of_file && (origin.wider || missing.len() < all) {
