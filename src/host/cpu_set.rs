@@ -9,7 +9,7 @@ use std::str::FromStr;
 /// to.
 pub const HIGHEST_CPU: usize = 65_535;
 
-/// A text is no list of CPUs.
+/// A text that is no list of CPUs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a list of CPUs: {reason}; write for example 0-3,8")]
 pub struct CpuListError {
