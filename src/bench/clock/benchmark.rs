@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::host::HostError;
 use crate::host::cpu_set::CpuSet;
 use crate::host::fingerprint::Fingerprint;
-use crate::host::placement::{Placement, PlacementRequest};
+use crate::host::placement::{Placement, RoleSpec};
 use crate::host::topology::Topology;
 use crate::results::schema::{Schema, clock as schema};
 use crate::results::{Record, ReportError};
@@ -240,8 +240,8 @@ fn choose_cpus(cpus: &Cpus, topology: &Topology) -> Result<Vec<usize>, HostError
     let wanted = match cpus {
         Cpus::All => return Ok(allowed.iter().collect()),
         Cpus::Chosen => {
-            let placement = Placement::plan(topology, &PlacementRequest::default())?;
-            return Ok(vec![placement.sender]);
+            let watcher = RoleSpec::new("watcher", "--cpu", None);
+            return Ok(vec![Placement::plan(topology, &[watcher])?.cpu(0)]);
         }
         Cpus::These(wanted) => wanted,
     };
