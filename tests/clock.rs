@@ -63,6 +63,11 @@ fn settings(out: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(out.join("settings.json")).unwrap()).unwrap()
 }
 
+/// The folder of the first watched CPU.
+fn first_cpu(out: &Path) -> PathBuf {
+    out.join(&rows(&out.join("summary.csv"))[0]["point"])
+}
+
 #[test]
 fn every_report_of_every_clock_has_its_files_and_its_figures() {
     let _alone = alone();
@@ -102,8 +107,15 @@ fn every_report_of_every_clock_has_its_files_and_its_figures() {
             );
             continue;
         }
-        for file in ["jumps.csv", "summary.csv", "settings.json"] {
-            assert!(out.join(file).exists(), "{clock}: {file}");
+        let files = [
+            "jumps.csv",
+            "histogram.csv",
+            "histogram.hgrm",
+            "settings.json",
+        ];
+        let folder = first_cpu(&out);
+        for file in files.map(|file| folder.join(file)) {
+            assert!(file.exists(), "{clock}: {}", file.display());
         }
         assert!(!out.join("INCOMPLETE").exists());
         let summary = &rows(&out.join("summary.csv"))[0];
@@ -115,34 +127,22 @@ fn every_report_of_every_clock_has_its_files_and_its_figures() {
         assert!(figure(summary, "p50_ns") > 0.0 && figure(summary, "min_ns") <= mean);
         assert!(figure(summary, "p50_ns") <= figure(summary, "p999999_ns"));
         assert!(figure(summary, "p999999_ns") <= figure(summary, "max_ns") * 1.0011);
-        let cpu = summary["cpu"].as_str();
-        let histogram =
-            std::fs::read_to_string(out.join(format!("histogram-cpu{cpu}.hgrm"))).unwrap();
+        assert_eq!(summary["point"], format!("cpu{}", summary["cpu"]));
+        let histogram = std::fs::read_to_string(folder.join("histogram.hgrm")).unwrap();
         assert!(
             histogram.contains("Total count    =        20000"),
             "{histogram}"
         );
-        let json = std::fs::read_to_string(out.join(format!("histogram-cpu{cpu}.json"))).unwrap();
-        let json: Value = serde_json::from_str(&json).unwrap();
-        assert_eq!(json["total"], 20_000);
-        let stated = settings(&out);
-        assert_eq!(
-            stated["result"]["cpus"][0]["first_ten_ticks"]
-                .as_array()
-                .unwrap()
-                .len(),
-            10
-        );
-        assert_eq!(
-            stated["result"]["cpus"][0]["highest"]
-                .as_array()
-                .unwrap()
-                .len(),
-            10
-        );
+        let counts = rows(&folder.join("histogram.csv"));
+        let counted: f64 = counts.iter().map(|row| figure(row, "differences")).sum();
+        assert_eq!(counted, 20_000.0);
+        assert_eq!(counts.len() as f64, figure(summary, "differences_in_file"));
+        let details = &settings(&folder)["details"];
+        assert_eq!(details["first_ten_ticks"].as_array().unwrap().len(), 10);
+        assert_eq!(details["highest"].as_array().unwrap().len(), 10);
         // Jumps lie within the run, in order, and above the threshold.
         let mut last = 0.0;
-        for jump in rows(&out.join("jumps.csv")) {
+        for jump in rows(&first_cpu(&out).join("jumps.csv")) {
             if jump["cause"] == "clock set back" {
                 continue;
             }
@@ -186,7 +186,7 @@ fn differences_of_a_time_are_all_kept_or_said_not_to_be() {
     let noted = document["notes"].to_string().contains("all but");
     assert_eq!(noted, not_kept > 0, "{document}");
     assert_eq!(cpu["differences_kept_in"].is_null(), not_kept > 0);
-    assert_eq!(cpu["percentiles_are"] == "exact", not_kept == 0);
+    assert_eq!(cpu["percentiles"]["are"] == "exact", not_kept == 0);
 }
 
 #[test]
@@ -286,9 +286,10 @@ fn json_and_quiet() {
     let short = "--clock monotonic-raw --iterations 10k --baseline-iterations 1k";
     let (_folder, out, output) = done(&format!("{short} --json --quiet"));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(document["status"], "complete");
-    assert_eq!(document["cpus"][0]["summary"]["iterations"], 10_000);
-    assert_eq!(settings(&out)["result"], document);
+    assert_eq!(document["points"][0]["status"], "complete");
+    assert_eq!(document["points"][0]["iterations"], 10_000);
+    let stated = settings(&first_cpu(&out));
+    assert_eq!(stated["details"], document["cpus"][0]);
     let (_folder, _, output) = done(&format!("{short} --quiet"));
     assert!(
         output.stdout.is_empty() && output.stderr.is_empty(),
@@ -317,6 +318,14 @@ fn begin(words: &str, out: &Path) -> Child {
         );
         std::thread::sleep(Duration::from_millis(5));
     }
+    while watching_thread(&child).is_none() {
+        assert!(
+            started.elapsed() < Duration::from_secs(60),
+            "no thread watches"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // The baseline is measured by threads of the same name.
     std::thread::sleep(Duration::from_millis(300));
     child
 }
@@ -402,13 +411,14 @@ fn given_and_waited(thread: &Path) -> (u64, f64) {
 }
 
 /// The thread of a process that watches.
-fn watching_thread(child: &Child) -> PathBuf {
+fn watching_thread(child: &Child) -> Option<PathBuf> {
     let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
-    let mut tasks = tasks.map(|task| task.unwrap().path());
+    // A thread may end meanwhile.
+    let mut tasks = tasks.filter_map(|task| Some(task.ok()?.path()));
     let watches = |task: &PathBuf| {
         std::fs::read_to_string(task.join("comm")).is_ok_and(|name| name.starts_with("watch-"))
     };
-    tasks.find(watches).expect("no thread watches")
+    tasks.find(watches)
 }
 
 /// Stops a process for about 5 ms.
@@ -464,7 +474,7 @@ fn watch_stops() -> Vec<(Stop, Option<Row>)> {
         "--clock monotonic-raw --report highest --duration 4s --baseline-iterations 10k",
         &out,
     );
-    let thread = watching_thread(&child);
+    let thread = watching_thread(&child).expect("no thread watches");
     // On the watched CPU the helper would be a jump itself, and the stop that follows fall into the reading of counters.
     let allowed = pinning::current_affinity().unwrap();
     let name = std::fs::read_to_string(thread.join("comm")).unwrap();
@@ -483,7 +493,7 @@ fn watch_stops() -> Vec<(Stop, Option<Row>)> {
     // The next process inherits what this thread may use.
     pinning::pin_current_thread_to(&allowed).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    let jumps: Vec<Row> = rows(&out.join("jumps.csv"))
+    let jumps: Vec<Row> = rows(&first_cpu(&out).join("jumps.csv"))
         .into_iter()
         .filter(|jump| figure(jump, "jump_ns") > 2e6)
         .collect();
@@ -571,11 +581,14 @@ fn a_given_rate_that_is_off_is_doubted() {
     }
     assert!(output.status.success(), "{text}");
     assert!(text.contains("warning: --tsc-khz 100000 "), "{text}");
-    let stated = settings(&out);
-    let notes = stated["result"]["notes"].as_array().unwrap();
+    let notes = settings(&first_cpu(&out))["details"]["notes"].clone();
+    let notes = notes.as_array().unwrap();
     let noted = |note: &Value| note.as_str().unwrap().starts_with("--tsc-khz 100000 ");
     assert!(notes.iter().any(noted), "{notes:?}");
-    assert_eq!(stated["clock"]["tsc"]["source"], "tsc-khz");
+    assert_eq!(
+        settings(&out)["obtained"]["clock"]["tsc"]["source"],
+        "tsc-khz"
+    );
     let shown = String::from_utf8(output.stdout).unwrap();
     assert!(shown.contains("--tsc-khz 100000"), "{shown}");
     // The measured one is not doubted.
@@ -639,4 +652,107 @@ fn a_longer_run_of_the_histogram_takes_no_more_memory() {
         short > 1000 && long <= short + 1024,
         "{short} KiB, then {long} KiB"
     );
+}
+
+#[test]
+fn a_thread_that_is_moved_off_its_cpu_marks_its_point() {
+    let _alone = alone();
+    let allowed = pinning::current_affinity().unwrap();
+    let (Some(cpu), Some(other)) = (allowed.iter().next(), allowed.iter().nth(1)) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let words = "--clock monotonic-raw --report highest --duration 3s --baseline-iterations 10k";
+    let mut child = begin(&format!("{words} --cpu {cpu}"), &out);
+    let thread = watching_thread(&child).expect("no thread watches");
+    let id: i32 = thread
+        .file_name()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .parse()
+        .unwrap();
+    let mut set = nix::sched::CpuSet::new();
+    set.set(other).unwrap();
+    nix::sched::sched_setaffinity(Pid::from_raw(id), &set).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    let summary = &rows(&out.join("summary.csv"))[0];
+    assert_eq!(summary["status"], "incomplete");
+    let told =
+        format!("the thread watch-{cpu} was moved away from CPU {cpu}: it runs on CPU {other}");
+    assert!(summary["failure"].starts_with(&told), "{summary:?}");
+    assert!(first_cpu(&out).join("INCOMPLETE").exists());
+}
+
+#[test]
+fn memory_for_jumps_that_is_refused_is_told_with_its_option() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let program = hcabench(
+        "--clock monotonic-raw --iterations 1k --baseline-iterations 1k --report highest --keep-jumps 10M",
+        &out,
+    );
+    let words: Vec<_> = program
+        .get_args()
+        .map(|word| word.to_string_lossy())
+        .collect();
+    // 400 MiB of address space: the jumps take more.
+    let line = format!(
+        "ulimit -v 409600; exec {} {}",
+        env!("CARGO_BIN_EXE_hcabench"),
+        words.join(" ")
+    );
+    let output = Command::new("sh").args(["-c", &line]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    for part in ["--keep-jumps 10000000", "ulimit -v", "2 to 100M"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+}
+
+#[test]
+fn rounds_are_added_up_in_the_folder_of_each_cpu() {
+    let _alone = alone();
+    let (_folder, out, output) = done(
+        "--clock monotonic-raw --iterations 20k --baseline-iterations 1k --rounds 3 --keep-jumps 100",
+    );
+    let runs = rows(&out.join("runs.csv"));
+    assert_eq!(runs.len(), 3);
+    let summary = &rows(&out.join("summary.csv"))[0];
+    assert_eq!(
+        (summary["rounds"].as_str(), summary["iterations"].as_str()),
+        ("3", "60000")
+    );
+    let folder = first_cpu(&out);
+    for (file, column) in [
+        ("jumps.csv", "jumps_in_file"),
+        ("histogram.csv", "differences_in_file"),
+    ] {
+        let all = rows(&folder.join(file));
+        assert_eq!(all.len() as f64, figure(summary, column), "{file}");
+        for (round, run) in runs.iter().enumerate() {
+            let of_round = all.iter().filter(|row| row["round"] == round.to_string());
+            assert_eq!(
+                of_round.count() as f64,
+                figure(run, column),
+                "{file}, round {round}"
+            );
+        }
+    }
+    for run in &runs {
+        let rate = figure(run, "jumps") / figure(run, "elapsed_ns") * 1e9;
+        assert!(
+            (figure(run, "jumps_per_s") - rate).abs() <= 0.001 + rate * 1e-6,
+            "{run:?}"
+        );
+        let share = figure(run, "jumps_total_ns") / figure(run, "elapsed_ns") * 100.0;
+        assert!(
+            (figure(run, "jump_time_percent") - share).abs() < 1e-3,
+            "{run:?}"
+        );
+    }
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(!text.contains("causes of the jumps"), "{text}");
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::buffer::Bytes;
+use crate::host::cgroup;
 use crate::host::cpu_set::CpuSet;
 use crate::host::memory_lock::{MemoryLock, available_memory};
 use crate::host::pinning;
@@ -68,6 +69,8 @@ pub struct Session {
     config: Arc<Config>,
     reading: AnyReading,
     guest: bool,
+    /// CPUs that are not watched.
+    free: CpuSet,
     notes: Vec<String>,
 }
 
@@ -80,11 +83,10 @@ pub struct Ready {
 }
 
 impl Session {
-    /// Makes the clock ready and moves the calling thread to a CPU that is not watched, if there is one among
-    /// `allowed`. `guest`: whether the machine is a virtual one.
+    /// Makes the clock ready. `allowed`: the CPUs that this process may use; `guest`: whether the machine is a virtual one.
     ///
     /// # Errors
-    /// When the clock cannot be used, the thread cannot be moved, or the differences cannot be kept.
+    /// When the clock cannot be used, or the differences or jumps cannot be kept.
     pub fn prepare(config: Config, allowed: &CpuSet, guest: bool) -> Result<Self, RunError> {
         jumps_fit(&config)?;
         let reading = AnyReading::prepare(config.clock, config.tsc_khz)?;
@@ -97,8 +99,6 @@ impl Session {
                  progress, runs on one of them"
                     .to_owned(),
             );
-        } else {
-            pinning::pin_current_thread_to(&free)?;
         }
         if guest && config.clock == ReadingKind::Rdtscp {
             notes.push(
@@ -111,6 +111,7 @@ impl Session {
             config: Arc::new(config),
             reading,
             guest,
+            free,
             notes,
         };
         if let Length::Iterations(readings) = session.config.length {
@@ -145,7 +146,9 @@ impl Session {
         let needed = readings
             .saturating_mul(BYTES_PER_READING)
             .saturating_mul(cpus as u64);
-        let available = available_memory().unwrap_or(u64::MAX);
+        let machine = available_memory().unwrap_or(u64::MAX);
+        let group = cgroup::memory_limit().map_or(u64::MAX, |limit| limit.free);
+        let available = machine.min(group);
         let lock = MemoryLock::read()?;
         if self.config.keep_all {
             if needed as f64 > available as f64 * MOST_OF_MEMORY {
@@ -173,11 +176,16 @@ impl Session {
         )))
     }
 
-    /// Measures the baseline of each CPU, of all at the same time.
+    /// Measures the baseline of each CPU, of all at the same time, and moves the calling thread to a CPU that is not watched,
+    /// if there is one.
     ///
     /// # Errors
     /// When a thread cannot run where it should, when a signal came, or the differences cannot be kept.
     pub fn baselines(mut self) -> Result<Ready, RunError> {
+        // Not before: processes that are started meanwhile inherit it.
+        if !self.free.is_empty() {
+            pinning::pin_current_thread_to(&self.free)?;
+        }
         let control = Arc::new(Control::default());
         let mut crew = Crew::<Baseline, RunError>::new(&control)?;
         let reading = self.reading;
@@ -252,6 +260,7 @@ impl Ready {
             reading,
             guest,
             notes,
+            ..
         } = session;
         let control = Arc::new(Control::default());
         let seen: Arc<Vec<Seen>> = Arc::new(config.cpus.iter().map(|_| Seen::default()).collect());
@@ -402,19 +411,26 @@ fn ended<R>(found: Collected<R, RunError, ()>) -> Result<Vec<(usize, R)>, RunErr
 
 /// Whether the jumps that may be kept fit into the memory that this process may take.
 fn jumps_fit(config: &Config) -> Result<(), RunError> {
-    let Some(allowance) = Allowance::of_this_process() else {
-        return Ok(());
-    };
-    let cpus = config.cpus.len() as u64;
-    let needs = [Need {
-        what: "the jumps",
-        bytes: JumpStore::bytes(config.keep).saturating_mul(cpus),
-    }];
-    let fit = allowance.bytes / cpus.max(1) / JumpStore::bytes(2).div_ceil(2);
-    let options = format!("--keep-jumps {} on {cpus} CPUs", config.keep);
-    let advice = format!("keep at most about {fit}, or watch fewer CPUs");
-    let fits = allowance.require(&needs, &options, &advice);
-    fits.map_err(|error| RunError::Rig(error.into()))
+    let (cpus, of_cpu) = (config.cpus.len(), JumpStore::bytes(config.keep));
+    let bytes = of_cpu.saturating_mul(cpus as u64);
+    if let Some(allowance) = Allowance::of_this_process() {
+        let needs = [Need {
+            what: "the jumps",
+            bytes,
+        }];
+        let fit = allowance.bytes / JumpStore::bytes(1_000_000).div_ceil(1_000_000) / cpus as u64;
+        let options = format!("--keep-jumps {} on {cpus} CPUs", config.keep);
+        let advice = format!("keep 2 to about {fit}, or watch fewer CPUs");
+        let fits = allowance.require(&needs, &options, &advice);
+        fits.map_err(|error| RunError::Rig(error.into()))?;
+    }
+    // What ulimit -v refuses is refused now, as nothing is measured yet.
+    let mut trial = Vec::<u8>::new();
+    let tried = trial.try_reserve_exact(usize::try_from(bytes).unwrap_or(usize::MAX));
+    tried.map_err(|_| RunError::Jumps {
+        keep: config.keep,
+        needed: Bytes(of_cpu),
+    })
 }
 
 struct ReadOnce;

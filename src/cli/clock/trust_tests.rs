@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::bench::clock::trust::reads::{Crossed, Shared};
-use crate::bench::clock::trust::{CpuOffsets, Judgement, Reason, verdict};
+use crate::bench::clock::trust::{CpuOffsets, Judgement, Reason};
 use crate::host::fingerprint::{Clock, Virtualisation};
 use crate::time::trust::frequency::{Frequencies, Frequency, FrequencySource};
 use crate::time::trust::monotony::BackwardStep;
@@ -85,16 +85,14 @@ fn what_is_missing_says_so_with_its_reason() {
 
 #[test]
 fn lines_fit_and_reasons_stand_first() {
-    let reason = Reason::Dropped {
-        available: "hpet, acpi_pm".to_owned(),
-    };
     let report = Report {
         judgement: Judgement {
             verdict: Verdict::NotToBeTrusted,
-            reasons: vec![verdict::Weighed {
-                weighs: reason.weighs(),
-                text: reason.to_string(),
-                reason,
+            reasons: vec![Reason {
+                weighs: Verdict::NotToBeTrusted,
+                reason: "dropped",
+                text: "the kernel has dropped it from its clock sources (hpet, acpi_pm); its log says why, and it is a long one"
+                    .to_owned(),
             }],
         },
         ..with_cpus(2)

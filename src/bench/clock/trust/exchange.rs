@@ -55,7 +55,7 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Spins between two looks at the clock and at the word to stop.
+/// Spins between two looks at the clock and at the stop flag.
 const SPINS: u32 = 256;
 
 /// Exchanges stamps between two threads. `None` if the other end never answered.
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn the_word_to_stop_and_the_time_end_it() {
+    fn the_stop_flag_and_the_time_end_it() {
         let end = End {
             cpu: None,
             read: now,

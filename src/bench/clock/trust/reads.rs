@@ -17,7 +17,7 @@ use crate::time::trust::monotony::Monotony;
 /// Stays on a CPU, on a machine with few.
 const STAYS: u64 = 200;
 
-/// Readings between two looks at the clock and at the word to stop.
+/// Readings between two looks at the clock and at the stop flag.
 const READS_BETWEEN_LOOKS: u64 = 1024;
 
 /// What a thread saw that was moved from CPU to CPU.
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_hangs_on_a_missing_cpu_or_after_the_word_to_stop() {
+    fn nothing_hangs_on_a_missing_cpu_or_after_the_stop_flag() {
         let read = |_| Monotonic::default().now().0;
         let begun = Instant::now();
         let missing = shared(&cpus("0,1023"), 1 << 40, &read, true, &|| false);
