@@ -1,13 +1,21 @@
-//! `hcabench compare` as its user has it: exit codes, tables, JSON, and what it refuses, on real results.
+//! `hcabench compare` as its user has it: exit codes, tables, JSON, and what it refuses.
 
 use std::path::Path;
 use std::process::{Command, Output};
 
+use hcabench::results::schema::{Column, hca};
+use serde_json::json;
+
+mod made_up_rounds;
+
+use made_up_rounds::{Made, document, hca_point, run};
+
+/// Runs it with these words, quoted as in a shell.
 fn hcabench(folder: &Path, words: &str) -> Output {
     Command::new(env!("CARGO_BIN_EXE_hcabench"))
-        .args(words.split_ascii_whitespace())
+        .args(shlex::split(words).unwrap())
         .current_dir(folder)
-        .env_remove("COLUMNS")
+        .env("COLUMNS", "100")
         .output()
         .unwrap()
 }
@@ -22,199 +30,257 @@ fn expect(output: Output, code: i32) -> (String, String) {
     (stdout, stderr.join(" "))
 }
 
-/// Two runs of a queue, the second with a receiver that takes its time; a copy of the first.
-fn queue_runs(folder: &Path) {
-    let run = "queue --queue lamport --capacity 64 --count 2000 --warmup 100 --clock monotonic --quiet --load constant-wait \
-               --wait 1us";
-    expect(hcabench(folder, &format!("{run} --out base")), 0);
-    let slow = format!("{run} --receiver-load constant-wait --receiver-wait 50us --out slow");
-    expect(hcabench(folder, &slow), 0);
-    let copied = Command::new("cp")
-        .args(["-r", "base", "same"])
-        .current_dir(folder)
-        .status();
-    assert!(copied.unwrap().success());
+fn poll(service: &'static str, poll: &'static str) -> [(Column, &'static str); 3] {
+    [
+        (hca::SERVICE, service),
+        (hca::POLL_RECV, poll),
+        (hca::POLL_COMP, poll),
+    ]
+}
+
+/// Runs of eight rounds in turn: two that are alike, and one that is slower.
+fn runs(folder: &Path) {
+    let document = document(&hca::SCHEMA);
+    for (second, (name, level)) in [("base", 30_000.0), ("same", 30_000.0), ("slow", 60_000.0)]
+        .into_iter()
+        .enumerate()
+    {
+        let point = |service| hca_point(&poll(service, "busy"), second as u64, 8, level);
+        run(
+            &folder.join(name),
+            &hca::SCHEMA,
+            &document,
+            &["rc", "uc"].map(point),
+            10 * second,
+        );
+    }
 }
 
 #[test]
-fn queues_are_compared_run_by_run() {
+fn two_runs_are_compared_round_by_round() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    queue_runs(folder);
-
-    let (table, _) = expect(
-        hcabench(
-            folder,
-            "compare base same --max-regression 0%@p50,0%@throughput",
-        ),
-        0,
-    );
+    runs(folder);
+    let limits = "--max-regression 10%@latency.p50,10%@completion.p50";
+    let (table, warnings) = expect(hcabench(folder, &format!("compare base same {limits}")), 0);
     for words in [
-        "latency p50",
-        "throughput",
+        "latency.p50",
+        "completion.p99",
+        "8 figures",
         "no difference shown",
-        "9 repetitions",
-        "limit 0%@p50: kept by 3 of 3 figures",
+        "limit 10%@latency.p50: kept by 2 of 2",
     ] {
         assert!(table.contains(words), "{words} is not in\n{table}");
     }
-    let header = table.lines().next().unwrap();
-    let verdict_at = header.find("verdict").unwrap();
-    for line in table
-        .lines()
-        .filter(|line| line.contains("no difference shown") && !line.contains(':'))
-    {
-        assert_eq!(line.find("no difference"), Some(verdict_at), "{table}");
-    }
-
-    // The receiver's load is a setting of the point.
-    let (_, error) = expect(hcabench(folder, "compare base slow"), 2);
     assert!(
-        error.contains("no point in common")
-            && error.contains("receiver_load")
-            && error.contains("--anyway"),
-        "{error}"
+        table.lines().all(|line| line.chars().count() <= 100),
+        "{table}"
     );
-    let limits = "--max-regression 10%@p50,10%@throughput";
-    let (table, warnings) = expect(
-        hcabench(folder, &format!("compare base slow --anyway {limits}")),
-        3,
-    );
-    assert!(table.contains("worse, BROKEN"), "{table}");
-    assert!(
-        warnings.contains("differ in receiver_load: none and constant-wait"),
-        "{warnings}"
-    );
+    assert_eq!(warnings, "");
 
+    let (table, _) = expect(hcabench(folder, &format!("compare base slow {limits}")), 3);
+    assert!(
+        table.contains("worse, BROKEN")
+            && table.contains("limit 10%@completion.p50: kept by 2 of 2"),
+        "{table}"
+    );
     let (text, _) = expect(
-        hcabench(
-            folder,
-            &format!("compare base slow --anyway {limits} --json"),
-        ),
+        hcabench(folder, &format!("compare base slow {limits} --json")),
         3,
     );
     let document: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(document["verdict"]["broken"], true);
-    let figures = document["comparison"]["points"][0]["figures"]
-        .as_array()
-        .unwrap();
-    let of = |of: &str, kind: &str| {
-        figures
-            .iter()
-            .find(|figure| figure["of"] == of && figure["kind"] == kind)
-            .unwrap_or_else(|| panic!("{of} {kind} is not in {figures:?}"))
-    };
-    // A full queue of 64 waits for 64 times 50 us.
-    let latency = of("latency", "p50");
-    assert_eq!(latency["verdict"], "worse");
-    assert_eq!(latency["unit"], "ns");
-    assert!(
-        latency["difference"]["together"][0].as_f64().unwrap() > 1e6,
-        "{latency}"
-    );
-    assert_eq!(of("queue", "throughput")["verdict"], "worse");
-
-    let (nothing, _) = expect(hcabench(folder, "compare base same --quiet"), 0);
-    assert_eq!(nothing, "");
-
-    // What happened to a file is said with its name.
-    let point = std::fs::read_dir(folder.join("same"))
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .find(|path| path.is_dir())
-        .unwrap();
-    let file = point.join("runs.csv");
-    let text = std::fs::read_to_string(&file).unwrap();
-    let lines: Vec<&str> = text.lines().collect();
-    let fewer = lines[..lines.len() - 1].join("\n") + "\n";
-    let last = lines[lines.len() - 1];
-    let throughput = lines[0]
-        .split(',')
-        .position(|column| column == "throughput_per_s")
-        .unwrap();
-    let mut cells: Vec<&str> = last.split(',').collect();
-    cells[throughput] = "abc";
-    let other = format!("{fewer}{}\n", cells.join(","));
-    for (text, reason) in [
-        (&fewer, "has 8 rows, where the summary tells of 9"),
-        (&other, "in line 10: throughput_per_s is \"abc\""),
-    ] {
-        std::fs::write(&file, text).unwrap();
-        let (_, error) = expect(hcabench(folder, "compare base same"), 1);
+    let points = document["comparison"]["points"].as_array().unwrap();
+    let figures: Vec<_> = points
+        .iter()
+        .flat_map(|point| point["figures"].as_array().unwrap())
+        .collect();
+    assert_eq!(figures.len(), 8);
+    for figure in figures {
+        let is_latency = figure["figure"].as_str().unwrap().starts_with("latency.");
+        assert_eq!(
+            figure["verdict"],
+            if is_latency {
+                "worse"
+            } else {
+                "no-difference-shown"
+            },
+            "{figure}"
+        );
+        let interval = figure["interval"].as_array().unwrap();
+        let number = |value: &serde_json::Value| value.as_f64().unwrap();
+        assert!(number(&interval[0]) <= number(&figure["shift"]), "{figure}");
         assert!(
-            error.contains("runs.csv") && error.contains(reason),
-            "{error}"
+            ["base", "new", "p"].iter().all(|key| figure[*key].is_f64()),
+            "{figure}"
+        );
+        assert!(
+            figure["point"].as_str().unwrap().ends_with("-busy-busy"),
+            "{figure}"
         );
     }
-    std::fs::remove_file(&file).unwrap();
-    let (_, error) = expect(hcabench(folder, "compare base same"), 1);
-    assert!(
-        error.contains("runs.csv is missing") && error.contains("measure again"),
-        "{error}"
-    );
+    let (nothing, _) = expect(hcabench(folder, "compare base slow --quiet"), 0);
+    assert_eq!(nothing, "");
 }
 
 #[test]
-fn clocks_are_compared_by_their_jumps() {
+fn the_points_of_a_sweep_are_compared_by_a_setting() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let run = "clock --clock monotonic --duration 300ms --baseline-iterations 100k --threshold 1us --quiet --out";
-    expect(hcabench(folder, &format!("{run} base")), 0);
-    let (table, _) = expect(hcabench(folder, "compare base base"), 0);
-    for words in ["jump-time", "jumps", "jump length p50", "jump length p99"] {
+    let point = |(service, word)| {
+        hca_point(
+            &poll(service, word),
+            5,
+            8,
+            if word == "event" { 45_000.0 } else { 30_000.0 },
+        )
+    };
+    let points: [Made; 4] = [
+        ("rc", "busy"),
+        ("rc", "event"),
+        ("uc", "busy"),
+        ("uc", "event"),
+    ]
+    .map(point);
+    run(
+        &folder.join("sweep"),
+        &hca::SCHEMA,
+        &document(&hca::SCHEMA),
+        &points,
+        0,
+    );
+    let (table, _) = expect(hcabench(folder, "compare sweep --by poll-recv"), 0);
+    for words in [
+        "by: BASE is poll_recv busy; poll_comp goes along with it",
+        "4 worse",
+        "event",
+    ] {
         assert!(table.contains(words), "{words} is not in\n{table}");
     }
-    let (_, error) = expect(
-        hcabench(folder, "compare base base --max-regression 5%@throughput"),
-        2,
-    );
+    let (_, error) = expect(hcabench(folder, "compare sweep --by size"), 2);
     assert!(
-        error.contains("--max-regression")
-            && error.contains("no throughput to compare, but percentiles of jump lengths"),
+        error.contains("has one value") && error.contains("service, poll_recv, poll_comp"),
         "{error}"
     );
-    // No 300 ms have so many jumps that this is judged, and a limit that is not judged is not kept. Whether the others are
-    // judged is a matter of what else the machine does; made-up clocks keep them in src/compare/tests.rs.
-    let limits = "5%@jump-time,5%@jumps,5%@p99.9999";
-    let (_, error) = expect(
+    // Limits are of the levels, then.
+    expect(
         hcabench(
             folder,
-            &format!("compare base base --max-regression {limits}"),
+            "compare sweep --by poll_recv --max-regression 10%@latency.p50",
         ),
-        1,
+        3,
     );
-    assert!(error.contains("jump length p99.9999 at cpu"), "{error}");
 }
 
 #[test]
 fn what_cannot_be_compared_is_told_by_the_exit_code() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
+    runs(folder);
     let (_, error) = expect(hcabench(folder, "compare nowhere nothing"), 1);
     assert!(
         error.contains("BASE") && error.contains("nowhere does not exist"),
         "{error}"
     );
-    let (_, error) = expect(hcabench(folder, "compare . . --max-regression 5"), 2);
+    let (_, error) = expect(hcabench(folder, "compare base same --max-regression 5"), 2);
     assert!(error.contains("5%@p50"), "{error}");
+    let (_, error) = expect(hcabench(folder, "compare base same --percentiles p42"), 2);
+    assert!(
+        error.contains("no p42") && error.contains("latency.p99.99"),
+        "{error}"
+    );
+    let (_, error) = expect(hcabench(folder, "compare base same --allow colour"), 2);
+    assert!(
+        error.contains("--allow") && error.contains("colour"),
+        "{error}"
+    );
 
-    // Five runs give no interval, so that a limit cannot be kept or broken.
-    let run = "queue --queue lamport --count 500 --warmup 10 --clock monotonic --quiet --repeat 5 --out base";
-    expect(hcabench(folder, run), 0);
-    let (table, _) = expect(hcabench(folder, "compare base base"), 0);
-    assert!(table.contains("not judged"), "{table}");
+    // Another machine, whose name would colour the terminal, two settings, and too few rounds.
+    let mut other = document(&hca::SCHEMA);
+    other["machine"]["hostname"] = json!("\u{1b}[31mred");
+    other["run"]["hugepages"] = json!("2M");
+    let few = hca_point(&poll("rc", "event"), 1, 2, 30_000.0);
+    run(&folder.join("other"), &hca::SCHEMA, &other, &[few], 0);
+    let point = folder.join("base/rc-busy-busy");
+    std::fs::create_dir(&point).unwrap();
+    std::fs::copy(
+        folder.join("base/settings.json"),
+        point.join("settings.json"),
+    )
+    .unwrap();
+    let (_, error) = expect(hcabench(folder, "compare base/rc-busy-busy other"), 2);
+    assert!(
+        error.contains("no point in common") && error.contains("--allow poll_recv,poll_comp"),
+        "{error}"
+    );
     let (_, error) = expect(
-        hcabench(folder, "compare base base --max-regression 5%@p50"),
+        hcabench(
+            folder,
+            "compare base/rc-busy-busy other --allow poll_recv,poll-comp",
+        ),
+        2,
+    );
+    for words in [
+        "run.hugepages: none and 2M",
+        "machine.hostname: made-up and",
+        "--anyway",
+    ] {
+        assert!(error.contains(words), "{words} is not in {error}");
+    }
+    assert!(!error.contains('\u{1b}'), "{error}");
+    let (table, warnings) = expect(
+        hcabench(folder, "compare base/rc-busy-busy other --anyway"),
+        0,
+    );
+    assert!(
+        table.contains("not judged") && table.contains("it takes 5 of either"),
+        "{table}"
+    );
+    assert!(
+        warnings.contains("differ in poll_recv: busy and event") && !warnings.contains('\u{1b}'),
+        "{warnings}"
+    );
+    let (_, error) = expect(
+        hcabench(
+            folder,
+            "compare base/rc-busy-busy other --anyway --max-regression 5%@p50",
+        ),
         1,
     );
     assert!(
-        error.contains("could not be judged at all points: latency p50 at")
-            || error.contains("could not be judged at all points: enqueue p50 at"),
+        error.contains("could not be judged") && error.contains("latency.p50 at rc-busy-busy"),
         "{error}"
     );
-    let (_, error) = expect(hcabench(folder, "compare base base --percentiles p95"), 2);
+}
+
+#[test]
+fn command_lines_are_measured_in_turn() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    // Refused before anything is measured, and by the first round.
+    let (_, error) = expect(
+        hcabench(folder, "compare --run 'queue --count 10' --rounds 2"),
+        2,
+    );
+    assert!(error.contains("give two of them"), "{error}");
+    let (_, error) = expect(
+        hcabench(
+            folder,
+            "compare --run 'queue --queue nosuch' --run queue --rounds 2 --out both",
+        ),
+        2,
+    );
     assert!(
-        error.contains("no p95") && error.contains("p99.99"),
+        error.contains("nosuch") && error.contains("A was refused in round 1"),
         "{error}"
     );
+    std::fs::create_dir_all(folder.join("full/A")).unwrap();
+    let (_, error) = expect(
+        hcabench(
+            folder,
+            "compare --run queue --run queue --rounds 2 --out full",
+        ),
+        2,
+    );
+    assert!(error.contains("holds something already"), "{error}");
 }

@@ -1,47 +1,80 @@
-//! `hcabench compare`: whether a run is better or worse than another.
+//! `hcabench compare`: whether a run is better or worse than another, or a point than another of the same sweep.
 
 mod present;
+mod turns;
 mod values;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 
 use super::UsageError;
-use super::output::{print_json, print_text, terminal_width, warning};
-use crate::compare::{CompareError, Comparison, Limit, Request, compare, figures::Kind};
-use crate::results::read::Run;
+use super::output::{default_folder, print_json, print_text, terminal_width, warning};
+use crate::compare::figures::{Kind, Limit};
+use crate::compare::rounds::Recording;
+use crate::compare::{
+    CompareError, Comparison, Permitted, Request, compare, compare_within, within,
+};
+use crate::results::text::printable;
 
 /// The exit code of a broken limit.
 const BROKEN: u8 = 3;
-/// So many reasons why limits could not be judged are told.
-const MOST_GAPS: usize = 10;
+/// So many names, or reasons why limits could not be judged, are told.
+const MOST_TOLD: usize = 10;
 
 /// Arguments of `hcabench compare`.
 #[derive(Debug, Clone, Args)]
-#[command(
-    after_help = "Exit codes: 0 compared; 1 results cannot be read, or a limit could not be judged at all points of BASE; 2 bad input, \
-or machine or settings differ; 3 a limit is broken."
-)]
+#[command(after_help = "\
+Verdicts are by rounds: record both with --rounds 8 or more, in turn (--run does).
+
+Examples:
+  hcabench compare before after --max-regression 5%@latency.p50,10%@p99
+  hcabench compare sweep --by poll_recv
+  hcabench compare --run '--poll busy' --run '--poll event' --rounds 10 --out busy-or-event
+
+Exit codes: 0 compared; 1 results cannot be read, a run failed, or a limit could not be judged at all points of BASE; \
+2 bad input, or machine or settings differ; 3 a limit is broken.")]
 pub struct CompareArguments {
     /// The results folder to compare with, or that of one of its points
-    #[arg(value_name = "BASE")]
-    pub base: PathBuf,
+    #[arg(value_name = "BASE", required_unless_present = "run")]
+    pub base: Option<PathBuf>,
 
     /// The results folder that may be better or worse
-    #[arg(value_name = "NEW")]
-    pub new: PathBuf,
+    #[arg(value_name = "NEW", required_unless_present_any = ["by", "run"])]
+    pub new: Option<PathBuf>,
+
+    /// Compare points of one run that differ in this setting only, its first level with each other: poll_recv
+    #[arg(long, value_name = "SETTING", conflicts_with_all = ["new", "allow", "anyway", "run"])]
+    pub by: Option<String>,
+
+    /// Measure two command lines in turn, round by round, and compare them: --run 'ARGS A' --run 'ARGS B'
+    #[arg(long, value_name = "ARGS", conflicts_with = "base", requires = "rounds", value_parser = values::command_line,
+        allow_hyphen_values = true)]
+    pub run: Vec<values::Words>,
+
+    /// Rounds of each --run
+    #[arg(long, value_name = "N", requires = "run", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: Option<u32>,
+
+    /// Folder for A and B, the results of --run; refused if it holds anything [default: results/DATE-TIME]
+    #[arg(long, value_name = "DIR", requires = "run")]
+    pub out: Option<PathBuf>,
 
     /// Fail with exit code 3 if a figure is worse and by more than a share of BASE, such as 5%@p50,10%@p99,5%@throughput;
-    /// of lost and jump-time, which are shares themselves, percentage points: 0.1%@lost
+    /// of lost and jump-time, which are shares themselves, percentage points: 0.1%@lost. 5%@p50 is of all that have a p50,
+    /// 5%@latency.p50 of latency alone (also completion, enqueue, dequeue)
     #[arg(long, value_name = "LIST", value_parser = values::limits)]
     pub max_regression: Option<values::List<Limit>>,
 
-    /// Percentiles to compare beside those of --max-regression, such as p50,p99.9 [default: p50,p99]; of a clock those of the lengths of its jumps
+    /// Percentiles to compare beside those of --max-regression, such as p50,p99.9 [default: p50,p99]
     #[arg(long, value_name = "LIST", value_parser = values::percentiles)]
     pub percentiles: Option<values::List<f64>>,
+
+    /// Compare runs that differ in these settings, such as hugepages,receiver-pause; the machine must be the same
+    #[arg(long, value_name = "SETTING,...", value_parser = values::settings)]
+    pub allow: Option<values::List<String>>,
 
     /// Compare runs of different machines or settings, too; what differs is told
     #[arg(long)]
@@ -62,60 +95,145 @@ impl CompareArguments {
             .max_regression
             .as_ref()
             .map_or_else(Vec::new, |limits| limits.0.clone());
+        // Without any others, those with limits stand beside the usual ones.
         let mut percentiles = self
             .percentiles
             .as_ref()
-            .map_or_else(|| vec![50.0, 99.0], |percentiles| percentiles.0.clone());
-        percentiles.extend(limits.iter().filter_map(|limit| match limit.of {
-            Kind::Percentile(percent) => Some(percent),
-            _ => None,
+            .map_or_else(|| vec![50.0, 99.0], |list| list.0.clone());
+        percentiles.extend(limits.iter().filter_map(|limit| {
+            match (limit.of.kind, &limit.of.scope) {
+                (Kind::Percentile(percent), None) => Some(percent),
+                _ => None,
+            }
         }));
         percentiles.sort_by(f64::total_cmp);
         percentiles.dedup();
+        let named = self
+            .allow
+            .as_ref()
+            .map_or_else(Vec::new, |list| list.0.clone());
+        let permitted = match (self.anyway, self.run.is_empty()) {
+            (true, _) => Permitted::All,
+            // Two command lines are meant to differ.
+            (false, false) => Permitted::Settings,
+            (false, true) => Permitted::Named(named),
+        };
         Request {
             percentiles,
             limits,
-            anyway: self.anyway,
+            permitted,
         }
     }
 }
 
-/// Compares two runs. Returns the exit code.
+/// Compares two runs, or the points of one, or has two measured before. Returns the exit code.
 ///
 /// # Errors
-/// [`UsageError`] where other options or folders would do, others when results cannot be read.
+/// [`UsageError`] where other options or folders would do, others when results cannot be read or measured.
 pub fn run(arguments: &CompareArguments) -> anyhow::Result<u8> {
     let request = arguments.request();
-    let base = Run::open(&arguments.base).context("BASE")?;
-    let new = Run::open(&arguments.new).context("NEW")?;
-    let comparison = compare(&base, &new, &request).map_err(sort)?;
-    for text in &comparison.warnings {
-        eprintln!("{}", warning(text));
+    match (
+        arguments.run.as_slice(),
+        &arguments.base,
+        &arguments.new,
+        &arguments.by,
+    ) {
+        ([one, other], ..) => {
+            let folder = arguments.out.clone();
+            let folder = folder.unwrap_or_else(|| default_folder(std::time::SystemTime::now()));
+            let rounds = arguments.rounds.unwrap_or(1);
+            let [base, new] = turns::take([&one.0, &other.0], rounds, &folder, arguments.quiet)?;
+            compare_folders(arguments, &request, &base, &new)
+        }
+        ([], Some(base), Some(new), None) => compare_folders(arguments, &request, base, new),
+        ([], Some(base), None, Some(by)) => {
+            let run = Recording::open(base)?;
+            let comparison = compare_within(&run, by, &request).map_err(sort)?;
+            show(arguments, &request, &comparison, json!({ "run": base }))
+        }
+        (runs, ..) => {
+            Err(UsageError(format!("--run: give two of them, not {}", runs.len())).into())
+        }
     }
-    for (side, other, names) in [
-        ("BASE", "NEW", &comparison.only_in_base),
-        ("NEW", "BASE", &comparison.only_in_new),
-    ] {
-        for name in names {
-            eprintln!(
-                "{}",
-                warning(&format!("{name} of {side} is not in {other}"))
+}
+
+fn compare_folders(
+    arguments: &CompareArguments,
+    request: &Request,
+    base: &Path,
+    new: &Path,
+) -> anyhow::Result<u8> {
+    let folders = json!({ "base": base, "new": new });
+    let base = Recording::open(base).context("BASE")?;
+    let new = Recording::open(new).context("NEW")?;
+    check_allowed(arguments, &base, &new)?;
+    let comparison = compare(&base, &new, request).map_err(sort)?;
+    show(arguments, request, &comparison, folders)
+}
+
+/// A name that is no setting at all would permit nothing, without a word.
+fn check_allowed(
+    arguments: &CompareArguments,
+    base: &Recording,
+    new: &Recording,
+) -> anyhow::Result<()> {
+    for name in arguments.allow.iter().flat_map(|list| &list.0) {
+        let in_document = |run: &Recording| {
+            let has = |part: &serde_json::Value| part.to_string().contains(&format!("\"{name}"));
+            has(&run.document.run) || has(&run.document.obtained)
+        };
+        if within::setting(base.schema, name).is_none() && ![base, new].into_iter().any(in_document)
+        {
+            return Err(
+                UsageError(format!("--allow: {name:?} is no setting of either run")).into(),
             );
         }
     }
+    Ok(())
+}
+
+fn show(
+    arguments: &CompareArguments,
+    request: &Request,
+    comparison: &Comparison,
+    folders: serde_json::Value,
+) -> anyhow::Result<u8> {
+    for text in &comparison.warnings {
+        eprintln!("{}", warning(&printable(text)));
+    }
     for differs in &comparison.differs {
-        eprintln!("{}", warning(&format!("BASE and NEW differ in {differs}")));
+        eprintln!(
+            "{}",
+            warning(&printable(&format!("BASE and NEW differ in {differs}")))
+        );
+    }
+    for (side, names) in [
+        ("NEW", &comparison.only_in_base),
+        ("BASE", &comparison.only_in_new),
+    ] {
+        if !names.is_empty() {
+            let text = format!("not in {side}: {}", first_of(names, ", "));
+            eprintln!("{}", warning(&printable(&text)));
+        }
     }
     if arguments.json {
-        let folders = json!({ "base": arguments.base, "new": arguments.new });
         let verdict = json!({ "limits": request.limits, "broken": comparison.has_broken_limit() });
         print_json(&json!({ "folders": folders, "verdict": verdict, "comparison": comparison }))
             .context("cannot write to standard output")?;
     } else if !arguments.quiet {
-        print_text(&present::text(&comparison, terminal_width()))
+        print_text(&present::text(comparison, terminal_width()))
             .context("cannot write to standard output")?;
     }
-    judge(&comparison, &request.limits)
+    judge(comparison, &request.limits)
+}
+
+fn first_of(texts: &[String], between: &str) -> String {
+    let told = &texts[..texts.len().min(MOST_TOLD)];
+    let more = match texts.len() - told.len() {
+        0 => String::new(),
+        more => format!("{between}and {more} more"),
+    };
+    told.join(between) + &more
 }
 
 /// The exit code, or why there can be none that means something.
@@ -123,16 +241,15 @@ fn judge(comparison: &Comparison, limits: &[Limit]) -> anyhow::Result<u8> {
     if comparison.has_broken_limit() {
         return Ok(BROKEN);
     }
-    let gaps = comparison.gaps(limits);
+    let gaps: Vec<String> = comparison
+        .gaps(limits)
+        .iter()
+        .map(|gap| printable(gap).into_owned())
+        .collect();
     if !gaps.is_empty() {
-        let told = gaps.iter().take(MOST_GAPS);
-        let mut lines: Vec<String> = told.map(|gap| format!("\n  {gap}")).collect();
-        if gaps.len() > MOST_GAPS {
-            lines.push(format!("\n  and {} more", gaps.len() - MOST_GAPS));
-        }
         anyhow::bail!(
-            "--max-regression: no limit is broken, but they could not be judged at all points:{}",
-            lines.concat()
+            "--max-regression: no limit is broken, but they could not be judged at all points:\n  {}",
+            first_of(&gaps, "\n  ")
         );
     }
     Ok(0)
@@ -141,20 +258,15 @@ fn judge(comparison: &Comparison, limits: &[Limit]) -> anyhow::Result<u8> {
 /// What other options or folders would avoid is the user's.
 fn sort(error: CompareError) -> anyhow::Error {
     match error {
-        CompareError::Read(_) | CompareError::Rows { .. } => error.into(),
-        CompareError::Differ(differs) => {
-            let lines: Vec<String> = differs
-                .iter()
-                .map(|differs| format!("\n  {differs}"))
+        CompareError::Read(_) => error.into(),
+        error => {
+            let lines: Vec<String> = error
+                .to_string()
+                .lines()
+                .map(|line| printable(line).into_owned())
                 .collect();
-            UsageError(format!(
-                "BASE and NEW were not measured alike; --anyway compares them all the same. They differ in (BASE and \
-                 NEW):{}",
-                lines.concat()
-            ))
-            .into()
+            UsageError(lines.join("\n")).into()
         }
-        error => UsageError(error.to_string()).into(),
     }
 }
 

@@ -40,7 +40,7 @@ impl OutputArguments {
 }
 
 /// `results/DATE-TIME`, with a number behind it if there is one already.
-fn default_folder(now: SystemTime) -> PathBuf {
+pub fn default_folder(now: SystemTime) -> PathBuf {
     let stamp = humantime::format_rfc3339_seconds(now).to_string();
     let stamp = stamp.replace(['-', ':', 'Z'], "").replace('T', "-");
     let base = Path::new("results").join(&stamp);

@@ -429,7 +429,7 @@ ud           8  on        85
         table.row(["\x1b[31mred\n"]);
         assert_eq!(
             table.render(None),
-            "host\n----------------\n\\u{1b}[31mred\\n\n"
+            "host\n---------------\n\\u{1b}[31mred\\n\n"
         );
     }
 

@@ -1,30 +1,70 @@
-//! Two runs, point by point: what differs by more than chance, and in which direction.
+//! Two runs, point by point, or the points of one: what differs by more than chance, and in which direction.
 //!
 //! | module | what it does |
 //! | --- | --- |
+//! | [`rounds`] | the figures of each round of a run |
+//! | [`figures`] | which of them are judged |
 //! | [`circumstances`] | whether machine and settings are the same, and what differs |
 //! | [`matching`] | which point of one run belongs to which of the other |
-//! | [`figures`] | what a benchmark's results have that can be compared, and where its samples are |
-//! | [`jumps`] | the same of a clock |
+//! | [`within`] | which points of one sweep differ in one setting only |
 //!
-//! A verdict is [better](Verdict::Better) or [worse](Verdict::Worse) where the interval of the difference leaves zero
-//! outside, and the intervals of all comparisons hold together in 95 of 100 comparisons of equal runs
-//! ([`Difference`]). "No difference shown" is no proof that there is none.
+//! The sample is the round: what differs from one connection, one process or one minute to the next is in it, which samples
+//! within a run do not tell. A verdict is [better](Verdict::Better) or [worse](Verdict::Worse) where the interval of the
+//! [`Shift`] leaves zero outside. The errors of all figures judged together are at most [`ERROR`]: each has its share
+//! (Bonferroni). "No difference shown" is no proof that there is none.
 //!
 //! Left out: extremes. The largest of many samples says next to nothing of the largest of another run.
 
 pub mod circumstances;
 pub mod figures;
-pub mod jumps;
 pub mod matching;
+pub mod rounds;
+pub mod within;
+
+use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 
-use self::circumstances::{Circumstances, Differs};
-use self::figures::{Figure, Kind, Samples, Side, Unit};
-use crate::results::read::{Point, ReadError, Run};
-use crate::stats::difference::ERROR;
-use crate::stats::{Difference, Resampling, TooFew, bootstrap};
+use self::circumstances::Differs;
+use self::figures::{Figure, Kind, Limit};
+use self::matching::Pair;
+use self::rounds::{RecordedPoint, Recording};
+use crate::results::read::ReadError;
+use crate::results::schema::{self, Better, split_unit};
+use crate::stats::median_of;
+use crate::stats::rank::{Shift, Test, rounds_needed};
+
+/// The probability that any figure of two equal runs is said to differ.
+pub const ERROR: f64 = 0.05;
+
+/// Which differences of settings are permitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Permitted {
+    /// Those of these names.
+    Named(Vec<String>),
+    /// All settings, but not another machine.
+    Settings,
+    /// Everything, the machine included.
+    All,
+}
+
+impl Permitted {
+    /// Whether this setting may differ.
+    pub fn has(&self, setting: &str) -> bool {
+        match self {
+            Permitted::Named(names) => {
+                let is = |name: &String| *name == setting || *name == split_unit(setting).0;
+                names.iter().any(is)
+            }
+            Permitted::Settings | Permitted::All => true,
+        }
+    }
+}
+
+/// The name of a setting as the files have it: options have dashes.
+pub fn normalized(setting: &str) -> String {
+    setting.trim_start_matches('-').replace('-', "_")
+}
 
 /// What is asked of a comparison.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,17 +73,8 @@ pub struct Request {
     pub percentiles: Vec<f64>,
     /// What must not be exceeded.
     pub limits: Vec<Limit>,
-    /// Compare other machines and other settings, too.
-    pub anyway: bool,
-}
-
-/// By how much a figure may get worse.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Limit {
-    /// Percent of BASE; of figures that are percentages themselves, percentage points.
-    pub percent: f64,
-    /// Of which figures.
-    pub of: Kind,
+    /// What may differ.
+    pub permitted: Permitted,
 }
 
 /// Why there is no comparison.
@@ -52,18 +83,6 @@ pub enum CompareError {
     /// Results that cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// A file has another number of rows than its run counted.
-    #[error(
-        "{file} has {found} rows, where the summary tells of {told}; copy it again, or measure again"
-    )]
-    Rows {
-        /// The file.
-        file: String,
-        /// Its rows.
-        found: u64,
-        /// Those of the summary.
-        told: u64,
-    },
     /// The two are of different benchmarks.
     #[error(
         "BASE holds results of the benchmark {base}, NEW of {new}: they have nothing in common"
@@ -75,7 +94,8 @@ pub enum CompareError {
         new: &'static str,
     },
     /// Machine or settings are not the same.
-    #[error("BASE and NEW differ in {}; --anyway compares them all the same", list(.0))]
+    #[error("BASE and NEW were not measured alike; --allow SETTING permits a setting, --anyway all of it. \
+             They differ in (BASE and NEW):{}", list(.0))]
     Differ(Vec<Differs>),
     /// No point of one run is in the other.
     #[error("BASE and NEW have no point in common{}", hint(.0))]
@@ -94,22 +114,37 @@ pub enum CompareError {
         /// What there is.
         have: String,
     },
+    /// Points cannot be compared by it.
+    #[error("--by {asked}: it {reason}; what varies in this run: {}", or_nothing(.varying))]
+    Setting {
+        /// What was asked for.
+        asked: String,
+        /// Why not.
+        reason: String,
+        /// Settings that vary.
+        varying: String,
+    },
 }
 
 fn list(differs: &[Differs]) -> String {
-    let all: Vec<String> = differs.iter().map(ToString::to_string).collect();
-    all.join("; ")
+    differs
+        .iter()
+        .map(|differs| format!("\n  {differs}"))
+        .collect()
+}
+
+fn or_nothing(names: &str) -> &str {
+    if names.is_empty() { "nothing" } else { names }
 }
 
 fn hint(settings: &[String]) -> String {
     if settings.is_empty() {
-        String::new()
-    } else {
-        format!(
-            ": all points of either differ in {}; --anyway compares them all the same",
-            settings.join(", ")
-        )
+        return String::new();
     }
+    let settings = settings.join(",");
+    format!(
+        ": all points of either differ in {settings}; --allow {settings} or --anyway compares them all the same"
+    )
 }
 
 /// What came out for a figure.
@@ -118,13 +153,13 @@ fn hint(settings: &[String]) -> String {
 pub enum Verdict {
     /// NEW is better.
     Better,
-    /// NEW is better, but a larger share of its messages or elements is lost or wrong.
+    /// NEW is better, but more of its messages or elements are lost or wrong.
     BetterButMoreFaults,
     /// NEW is worse.
     Worse,
     /// Chance could make a difference like this.
     NoDifferenceShown,
-    /// There is no interval to judge by.
+    /// There are too few rounds to show any.
     NotJudged,
 }
 
@@ -144,46 +179,39 @@ impl Verdict {
 /// A figure of two points.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FigureComparison {
-    /// Which.
-    #[serde(flatten)]
+    /// The point of BASE.
+    pub point: String,
+    /// Which figure.
+    #[serde(serialize_with = "as_text")]
     pub figure: Figure,
-    /// That of BASE, in the figure's unit.
-    #[serde(serialize_with = "figure_or_lost")]
+    /// Its unit.
+    pub unit: &'static str,
+    /// Rounds of BASE and of NEW that have it.
+    pub rounds: [usize; 2],
+    /// The median of BASE's rounds, in the unit.
     pub base: Option<f64>,
-    /// That of NEW.
-    #[serde(serialize_with = "figure_or_lost")]
+    /// That of NEW's.
     pub new: Option<f64>,
-    /// NEW less BASE, with its intervals.
-    #[serde(serialize_with = "difference_or_lost")]
-    pub difference: Option<Difference>,
-    /// The difference in percent of BASE, where that is not zero.
-    pub change_percent: Option<f64>,
+    /// How far NEW lies above BASE: in percent of BASE's median; of figures that are percentages, in percentage points.
+    pub shift: Option<f64>,
+    /// Bounds of it that hold with all others together.
+    pub interval: Option<[f64; 2]>,
+    /// The probability of a difference as large between equals, of this figure alone.
+    pub p: Option<f64>,
     /// The verdict.
     pub verdict: Verdict,
     /// Why it is not judged, or what else is to be known.
     pub reason: Option<String>,
-    /// What was drawn for the intervals of BASE and NEW.
-    pub drawn: [Option<Drawn>; 2],
     /// The limit on it.
     pub limit: Option<LimitOutcome>,
 }
 
-/// What was drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Drawn {
-    /// Of what kind.
-    pub unit: bootstrap::Unit,
-    /// How many.
-    pub units: usize,
-    /// Whether they go with their neighbours, however long they are: the run drifts.
-    pub drifts: bool,
-}
-
 /// What became of a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LimitOutcome {
     /// The limit.
-    pub percent: f64,
+    #[serde(flatten)]
+    pub limit: Limit,
     /// Whether it is broken: the figure is worse, by more than the limit.
     pub broken: bool,
 }
@@ -191,37 +219,51 @@ pub struct LimitOutcome {
 /// Two points.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PointComparison {
+    /// The points' names.
+    pub names: [String; 2],
     /// The settings of the point of BASE.
     #[serde(serialize_with = "as_map")]
     pub settings: Vec<(String, String)>,
-    /// The points' names.
-    pub names: [String; 2],
-    /// Why they are not whole, if they are not.
+    /// The level of NEW, where points of one sweep are compared.
+    pub level: Option<String>,
+    /// Why rounds of them are not whole, if any are not.
     pub incomplete: [Option<String>; 2],
     /// Their figures.
     pub figures: Vec<FigureComparison>,
 }
 
-/// Two runs.
+/// By which setting points of one sweep are compared.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct By {
+    /// The setting.
+    pub setting: &'static str,
+    /// Its first level, that of BASE.
+    pub first: String,
+    /// Settings that vary only together with it.
+    pub along: Vec<&'static str>,
+}
+
+/// Two runs, or the points of one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
     /// Their benchmark.
     pub benchmark: &'static str,
     /// Why they are not whole, if they are not.
     pub incomplete: [Option<String>; 2],
-    /// When they were measured.
-    pub started_at: [Option<String>; 2],
+    /// By which setting, if the points of one run are compared.
+    pub by: Option<By>,
     /// What differs in machine and settings.
     pub differs: Vec<Differs>,
     /// What to know before a verdict is believed.
     pub warnings: Vec<String>,
-    /// How many comparisons hold together.
+    /// How many figures are judged together.
     pub comparisons: usize,
-    /// The confidence of the intervals.
-    pub confidence: f64,
-    /// How replicates were made.
-    pub resampling: Resampling,
-    /// The points that are in both.
+    /// By which test.
+    #[serde(serialize_with = "test_name")]
+    pub test: Test,
+    /// Rounds of either side that it takes to show anything of so many figures.
+    pub rounds_needed: usize,
+    /// The points that are compared.
     pub points: Vec<PointComparison>,
     /// Names of points of BASE that are not in NEW.
     pub only_in_base: Vec<String>,
@@ -237,12 +279,12 @@ impl Comparison {
 
     /// Whether a limit is broken.
     pub fn has_broken_limit(&self) -> bool {
-        let mut limits = self.figures().filter_map(|figure| figure.limit);
+        let mut limits = self.figures().filter_map(|figure| figure.limit.as_ref());
         limits.any(|limit| limit.broken)
     }
 
-    /// What keeps `limits` from being judged at all points of BASE: figures without a verdict, and points or parts that are
-    /// not in NEW.
+    /// What keeps `limits` from being judged at all points of BASE: figures without a verdict, and points that are not in
+    /// NEW.
     pub fn gaps(&self, limits: &[Limit]) -> Vec<String> {
         let mut gaps = Vec::new();
         if limits.is_empty() {
@@ -254,24 +296,15 @@ impl Comparison {
         for name in &self.only_in_base {
             gaps.push(format!("{name} of BASE is not in NEW"));
         }
-        for point in &self.points {
-            if let (Some(reason), None) = (&point.incomplete[1], &self.incomplete[1]) {
-                gaps.push(format!(
-                    "{} of NEW is incomplete ({reason})",
-                    point.names[1]
-                ));
-            }
-            let unjudged = (point.figures.iter()).filter(|found| found.leaves_limit_open());
-            for found in unjudged {
-                let reason = found.reason.as_deref().unwrap_or("no reason told");
-                gaps.push(format!(
-                    "{} at {} is not judged ({reason})",
-                    found.figure, point.names[0]
-                ));
-            }
+        for found in self.figures().filter(|found| found.leaves_limit_open()) {
+            let reason = found.reason.as_deref().unwrap_or("no reason told");
+            gaps.push(format!(
+                "{} at {} is not judged ({reason})",
+                found.figure, found.point
+            ));
         }
         for limit in limits {
-            if !self.figures().any(|found| found.figure.is_of(limit)) {
+            if !self.figures().any(|found| found.figure.is(&limit.of)) {
                 gaps.push(format!("{} is at no point of either", limit.of));
             }
         }
@@ -283,276 +316,307 @@ impl Comparison {
 ///
 /// # Errors
 /// [`CompareError`].
-pub fn compare(base: &Run, new: &Run, request: &Request) -> Result<Comparison, CompareError> {
-    if base.benchmark != new.benchmark {
+pub fn compare(
+    base: &Recording,
+    new: &Recording,
+    request: &Request,
+) -> Result<Comparison, CompareError> {
+    if base.schema.benchmark != new.schema.benchmark {
         return Err(CompareError::Benchmarks {
-            base: base.benchmark.name(),
-            new: new.benchmark.name(),
+            base: base.schema.title,
+            new: new.schema.title,
         });
     }
-    let figures = figures::of_benchmark(base.benchmark, request)?;
-    let matched = matching::pairs(base, new, request.anyway);
+    let figures = figures::of_schema(base.schema, request)?;
+    let matched = matching::pairs(base, new, &request.permitted);
     if matched.pairs.is_empty() {
         return Err(CompareError::NothingInCommon(matched.differing));
     }
-    let Circumstances {
-        differs,
-        mut warnings,
-    } = circumstances::of(base, new, &matched);
-    if !differs.is_empty() && !request.anyway {
+    let differs = circumstances::differences(base, new, &matched);
+    if !differs
+        .iter()
+        .all(|differs| differs.is_permitted(&request.permitted))
+    {
         return Err(CompareError::Differ(differs));
     }
-    let wanted: Vec<Vec<Figure>> = matched
-        .pairs
-        .iter()
-        .map(|pair| figures::present(&figures, base.benchmark, pair, &request.limits))
-        .collect();
-    let comparisons: usize = wanted.iter().map(Vec::len).sum();
-    let resampling = Resampling::for_comparisons(comparisons);
-    let base_points: Vec<&Point> = matched.pairs.iter().map(|pair| pair.base).collect();
-    let new_points: Vec<&Point> = matched.pairs.iter().map(|pair| pair.new).collect();
-    let base_samples = Samples::of(base.benchmark, &base_points)?;
-    let new_samples = Samples::of(base.benchmark, &new_points)?;
-    let mut points = Vec::new();
-    for (pair, wanted) in matched.pairs.iter().zip(&wanted) {
-        let context = figures::Context::of(pair);
-        let base_sides = base_samples.sides(pair.base, &context, wanted, resampling)?;
-        let new_sides = new_samples.sides(pair.new, &context, wanted, resampling.of_the_other())?;
-        let more_faults = figures::more_faults(pair);
-        let compared = wanted
-            .iter()
-            .zip(base_sides.into_iter().zip(new_sides))
-            .map(|(figure, (base, new))| {
-                let judge = Judge {
-                    comparisons,
-                    resolution: context.resolution(figure),
-                    more_faults: more_faults.as_deref(),
-                    limits: &request.limits,
-                };
-                judge.compare(figure, base, new)
-            })
-            .collect();
-        points.push(PointComparison {
-            settings: pair.base.settings.clone(),
-            names: [pair.base.name.clone(), pair.new.name.clone()],
-            incomplete: [pair.base.incomplete.clone(), pair.new.incomplete.clone()],
-            figures: compared,
-        });
-    }
-    warn_of_points(&points, &mut warnings);
-    let names = |points: &[&Point]| -> Vec<String> {
-        points.iter().map(|point| point.name.clone()).collect()
-    };
+    let judged = Judged::of(&matched.pairs, &figures, &request.limits);
+    let mut warnings = circumstances::warnings(base, new, &matched.pairs);
+    warn_of_points(&matched.pairs, &mut warnings);
+    let names = |points: &[&RecordedPoint]| points.iter().map(|point| point.name.clone()).collect();
     Ok(Comparison {
-        benchmark: base.benchmark.name(),
+        benchmark: base.schema.benchmark,
         incomplete: [base, new].map(|run| run.incomplete.clone()),
-        started_at: [base, new].map(|run| run.started_at().map(str::to_owned)),
+        by: None,
         differs,
         warnings,
-        comparisons,
-        confidence: 1.0 - ERROR,
-        resampling,
-        points,
+        comparisons: judged.comparisons,
+        test: Test::MannWhitney,
+        rounds_needed: rounds_needed(Test::MannWhitney, judged.error()),
+        points: judged.points(base, &matched.pairs, Test::MannWhitney, &request.limits),
         only_in_base: names(&matched.only_in_base),
         only_in_new: names(&matched.only_in_new),
     })
 }
 
-/// What decides a figure.
-struct Judge<'a> {
-    comparisons: usize,
-    resolution: f64,
-    more_faults: Option<&'a str>,
-    limits: &'a [Limit],
+/// Compares points of one run that differ in one setting only.
+///
+/// # Errors
+/// [`CompareError`].
+pub fn compare_within(
+    run: &Recording,
+    by: &str,
+    request: &Request,
+) -> Result<Comparison, CompareError> {
+    let figures = figures::of_schema(run.schema, request)?;
+    let levels = within::levels(run, by)?;
+    let judged = Judged::of(&levels.pairs, &figures, &request.limits);
+    let test = within::test(judged.least_rounds(), judged.error());
+    let mut warnings: Vec<String> = Vec::new();
+    warnings.extend(
+        run.incomplete
+            .iter()
+            .map(|reason| format!("the run is incomplete: {reason}")),
+    );
+    warn_of_points(&levels.pairs, &mut warnings);
+    let mut points = judged.points(run, &levels.pairs, test, &request.limits);
+    for (point, pair) in points.iter_mut().zip(&levels.pairs) {
+        point.level = pair.new.setting(levels.setting).map(str::to_owned);
+    }
+    let (only_in_base, only_in_new): (Vec<&RecordedPoint>, Vec<&RecordedPoint>) =
+        (levels.alone.iter())
+            .partition(|point| point.setting(levels.setting) == Some(levels.first));
+    let names = |points: &[&RecordedPoint]| points.iter().map(|point| point.name.clone()).collect();
+    Ok(Comparison {
+        benchmark: run.schema.benchmark,
+        incomplete: [run.incomplete.clone(), run.incomplete.clone()],
+        by: Some(By {
+            setting: levels.setting,
+            first: levels.first.to_owned(),
+            along: levels.along,
+        }),
+        differs: Vec::new(),
+        warnings,
+        comparisons: judged.comparisons,
+        test,
+        rounds_needed: rounds_needed(Test::MannWhitney, judged.error()),
+        points,
+        only_in_base: names(&only_in_base),
+        only_in_new: names(&only_in_new),
+    })
 }
 
-impl Judge<'_> {
-    fn compare(&self, figure: &Figure, base: Side, new: Side) -> FigureComparison {
-        let drawn = [&base, &new].map(|side| {
-            let estimate = side.estimate.as_ref().ok()?;
-            Some(Drawn {
-                unit: estimate.units.unit(),
-                units: estimate.units.len(),
-                drifts: estimate.units.alike(),
-            })
-        });
+/// The values of one figure by round, of both points.
+type Values = [BTreeMap<u64, f64>; 2];
+
+/// What is judged together.
+struct Judged {
+    /// By pair.
+    figures: Vec<Vec<(Figure, Values)>>,
+    comparisons: usize,
+}
+
+impl Judged {
+    /// Figures that both points have; losses only where there are any, or a limit is on them.
+    fn of(pairs: &[Pair<'_>], figures: &[Figure], limits: &[Limit]) -> Self {
+        let of_pair = |pair: &Pair<'_>| {
+            let values = |figure: &Figure| {
+                [pair.base, pair.new].map(|point| figure.values(point).into_iter().collect())
+            };
+            let is_told = |(figure, values): &(Figure, Values)| {
+                let mut all = values.iter().flat_map(BTreeMap::values);
+                let is_limited = limits.iter().any(|limit| figure.is(&limit.of));
+                is_limited
+                    || if figure.kind == Kind::Lost {
+                        all.any(|lost| *lost > 0.0)
+                    } else {
+                        all.next().is_some()
+                    }
+            };
+            let figures = figures
+                .iter()
+                .map(|figure| (figure.clone(), values(figure)));
+            figures.filter(is_told).collect::<Vec<_>>()
+        };
+        let figures: Vec<Vec<_>> = pairs.iter().map(of_pair).collect();
+        let comparisons = figures.iter().map(Vec::len).sum();
+        Judged {
+            figures,
+            comparisons,
+        }
+    }
+
+    /// The error that each figure may have.
+    fn error(&self) -> f64 {
+        ERROR / self.comparisons.max(1) as f64
+    }
+
+    /// The least number of rounds that both points of a pair have.
+    fn least_rounds(&self) -> usize {
+        let values = self.figures.iter().flatten();
+        let common = values
+            .map(|(_, [base, new])| base.keys().filter(|round| new.contains_key(round)).count());
+        common.min().unwrap_or(0)
+    }
+
+    fn points(
+        &self,
+        run: &Recording,
+        pairs: &[Pair<'_>],
+        test: Test,
+        limits: &[Limit],
+    ) -> Vec<PointComparison> {
+        let of_pair = |(pair, figures): (&Pair<'_>, &Vec<(Figure, Values)>)| {
+            let faults = more_faults(run, pair);
+            let judge = |(figure, values): &(Figure, Values)| {
+                let mut found = self.judge(figure, values, test);
+                found.point.clone_from(&pair.base.name);
+                if let (Verdict::Better, Some(faults)) = (found.verdict, &faults) {
+                    found.verdict = Verdict::BetterButMoreFaults;
+                    found.reason = Some(faults.clone());
+                }
+                let limit = limits.iter().find(|limit| figure.is(&limit.of));
+                found.limit = limit.map(|limit| LimitOutcome {
+                    limit: limit.clone(),
+                    broken: found.verdict == Verdict::Worse && found.worse_by() > limit.percent,
+                });
+                found
+            };
+            PointComparison {
+                names: [pair.base, pair.new].map(|point| point.name.clone()),
+                settings: pair.base.settings.clone(),
+                level: None,
+                incomplete: [pair.base, pair.new].map(|point| point.incomplete.clone()),
+                figures: figures.iter().map(judge).collect(),
+            }
+        };
+        pairs.iter().zip(&self.figures).map(of_pair).collect()
+    }
+
+    fn judge(&self, figure: &Figure, values: &Values, test: Test) -> FigureComparison {
+        let [base, new] = values
+            .each_ref()
+            .map(|side| side.values().copied().collect::<Vec<f64>>());
+        let shift = match test {
+            Test::MannWhitney => Shift::of_samples(&base, &new, self.error()),
+            Test::SignedRank => {
+                let [base, new] = values;
+                let differences = base
+                    .iter()
+                    .filter_map(|(round, base)| Some(new.get(round)? - base));
+                Shift::of_pairs(&differences.collect::<Vec<f64>>(), self.error())
+            }
+        };
+        let rounds = [base.len(), new.len()];
+        let [base, new] = [base, new].map(|values| median_of(&values));
         let mut found = FigureComparison {
+            point: String::new(),
             figure: figure.clone(),
-            base: base.value,
-            new: new.value,
-            difference: None,
-            change_percent: None,
+            unit: figure.unit,
+            rounds,
+            base,
+            new,
+            shift: None,
+            interval: None,
+            p: shift.map(|shift| shift.p_value),
             verdict: Verdict::NotJudged,
             reason: None,
-            drawn,
             limit: None,
         };
-        if let (Some(base), Some(new)) = (base.value, new.value) {
-            let change = (new - base) / base.abs() * 100.0;
-            found.change_percent = change.is_finite().then_some(change);
+        let Some(shift) = shift else {
+            found.reason = Some("it was not measured in both".to_owned());
+            return found;
+        };
+        let in_percent = |value: f64| match figure.unit {
+            "%" => Some(value),
+            _ => base
+                .filter(|base| *base != 0.0)
+                .map(|base| value / base.abs() * 100.0),
+        };
+        found.shift = in_percent(shift.value);
+        if !shift.can_be_shown {
+            found.reason = Some(format!(
+                "{} and {} rounds can show nothing of {} figures together: it takes {} of either (--rounds)",
+                rounds[0],
+                rounds[1],
+                self.comparisons,
+                rounds_needed(test, self.error())
+            ));
+            return found;
         }
-        match (&base.estimate, &new.estimate) {
-            (Ok(base), Ok(new)) => {
-                let difference = Difference::of(base, new, self.comparisons, self.resolution);
-                found.verdict = match (difference.shown, difference.together.0 > 0.0) {
-                    _ if !difference.enough() => Verdict::NotJudged,
-                    (false, _) => Verdict::NoDifferenceShown,
-                    (true, up) if up == figure.kind.higher_is_better() => Verdict::Better,
-                    (true, _) => Verdict::Worse,
-                };
-                if !difference.can_be_shown {
-                    found.reason = Some(format!(
-                        "too few repetitions or blocks for {} comparisons together: nothing could be shown, however large; \
-                         compare fewer figures or points, or measure with a larger --repeat",
-                        self.comparisons
-                    ));
-                } else if !difference.enough_events {
-                    found.reason = Some(format!(
-                        "too few {} for {} comparisons together: chance alone could have brought all of them to one of two equal \
-                         runs; compare fewer figures or points, or measure longer",
-                        figure.kind.events(),
-                        self.comparisons
-                    ));
-                }
-                found.difference = Some(difference);
-            }
-            (Err(reason), Ok(_)) => found.reason = Some(format!("BASE: {reason}")),
-            (Ok(_), Err(reason)) => found.reason = Some(format!("NEW: {reason}")),
-            (Err(base), Err(new)) if base == new => found.reason = Some(base.to_string()),
-            (Err(base), Err(new)) => found.reason = Some(format!("BASE: {base}; NEW: {new}")),
-        }
-        if let (Verdict::Better, Some(faults)) = (found.verdict, self.more_faults) {
-            found.verdict = Verdict::BetterButMoreFaults;
-            found.reason = Some(faults.to_owned());
-        }
-        let limit = self.limits.iter().find(|limit| figure.is_of(limit));
-        found.limit = limit.map(|limit| LimitOutcome {
-            percent: limit.percent,
-            broken: found.verdict == Verdict::Worse && found.worse_by() > limit.percent,
-        });
+        found.interval = Option::zip(in_percent(shift.interval.0), in_percent(shift.interval.1))
+            .map(|(low, high)| [low, high]);
+        let is_higher = shift.interval.0 > 0.0;
+        found.verdict = match shift.is_shown() {
+            false => Verdict::NoDifferenceShown,
+            true if is_higher == (figure.better == Better::Higher) => Verdict::Better,
+            true => Verdict::Worse,
+        };
         found
     }
 }
 
 impl FigureComparison {
-    /// Whether there is a limit on it that could not be judged. What is no worse than its limit keeps it, also where its
-    /// events are too few to tell whether it differs.
+    /// Whether there is a limit on it that could not be judged.
     pub fn leaves_limit_open(&self) -> bool {
-        let Some(limit) = self.limit.filter(|_| self.verdict == Verdict::NotJudged) else {
-            return false;
-        };
-        let few_events = (self.difference.as_ref())
-            .is_some_and(|difference| difference.can_be_shown && !difference.enough_events);
-        !few_events || self.worse_by() > limit.percent
+        self.limit.is_some() && self.verdict == Verdict::NotJudged
     }
 
-    /// By how much NEW is worse, in the unit of a [`Limit`]; negative where it is better.
+    /// By how much NEW is worse, in the unit of a [`Limit`]; negative where it is better. Any part of nothing is more than
+    /// any limit.
     fn worse_by(&self) -> f64 {
-        let Some(difference) = self.difference else {
-            return 0.0;
-        };
-        let value = if self.figure.kind.higher_is_better() {
-            -difference.value
+        let shift = self.shift.unwrap_or(f64::INFINITY);
+        if self.figure.better == Better::Higher {
+            -shift
         } else {
-            difference.value
-        };
-        match (self.figure.unit, self.base) {
-            (Unit::Percent, _) | (_, None) => value,
-            (_, Some(base)) => value / base.abs() * 100.0,
+            shift
         }
     }
 }
 
-/// Of points that are not whole, or drift.
-fn warn_of_points(points: &[PointComparison], warnings: &mut Vec<String>) {
-    for point in points {
-        for (side, (name, reason)) in ["BASE", "NEW"]
-            .into_iter()
-            .zip(point.names.iter().zip(&point.incomplete))
-        {
-            if let Some(reason) = reason {
-                warnings.push(format!("{side}: {name} is incomplete: {reason}"));
+/// If a round of NEW has more messages or elements lost or wrong than one of BASE: what to say of it beside a better
+/// figure.
+fn more_faults(run: &Recording, pair: &Pair<'_>) -> Option<String> {
+    let counts = run.schema.figures.iter();
+    let mut faults = counts
+        .filter(|column| column.kind == schema::Kind::Count && column.better == Better::Lower);
+    faults.find_map(|column| {
+        let mean = |point: &RecordedPoint| {
+            let counts: Vec<f64> = (point.rounds.iter())
+                .filter_map(|round| round.row.number(column.name))
+                .collect();
+            counts.iter().sum::<f64>() / counts.len().max(1) as f64
+        };
+        let (base, new) = (mean(pair.base), mean(pair.new));
+        (new > base).then(|| format!("{} rose from {base:.1} to {new:.1} a round", column.name))
+    })
+}
+
+fn warn_of_points(pairs: &[Pair<'_>], warnings: &mut Vec<String>) {
+    for pair in pairs {
+        for (side, point) in [("BASE", pair.base), ("NEW", pair.new)] {
+            if let Some(reason) = &point.incomplete {
+                warnings.push(format!(
+                    "{side}: rounds of {} are not whole, and not judged: {reason}",
+                    point.name
+                ));
             }
         }
     }
-    let drifting: Vec<&str> = points
-        .iter()
-        .filter(|point| {
-            let drawn = point.figures.iter().flat_map(|figure| figure.drawn);
-            drawn.flatten().any(|drawn| drawn.drifts)
-        })
-        .map(|point| point.names[0].as_str())
-        .collect();
-    if let [first, rest @ ..] = drifting.as_slice() {
-        let more = match rest.len() {
-            0 => String::new(),
-            count => format!(" and {count} more"),
-        };
-        warnings.push(format!(
-            "{first}{more}: the figures drift over the run, so their intervals may be too narrow: measure longer, or \
-             with more repetitions (--repeat), and several runs of either in turn"
-        ));
-    }
 }
 
-/// JSON has no infinity.
-fn figure_or_lost<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
-    match value {
-        Some(value) => NumberOrLost(*value).serialize(serializer),
-        None => serializer.serialize_none(),
-    }
-}
-
-/// A number, or that of a lost message, and less it.
-struct NumberOrLost(f64);
-
-impl Serialize for NumberOrLost {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            f64::INFINITY => serializer.serialize_str("lost"),
-            f64::NEG_INFINITY => serializer.serialize_str("-lost"),
-            value => serializer.serialize_f64(value),
-        }
-    }
-}
-
-fn difference_or_lost<S: Serializer>(
-    difference: &Option<Difference>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct Written {
-        value: NumberOrLost,
-        alone: [NumberOrLost; 2],
-        together: [NumberOrLost; 2],
-        p_value: f64,
-        shown: bool,
-        can_be_shown: bool,
-        enough_events: bool,
-    }
-    let pair = |(low, high)| [NumberOrLost(low), NumberOrLost(high)];
-    difference
-        .map(|found| Written {
-            value: NumberOrLost(found.value),
-            alone: pair(found.alone),
-            together: pair(found.together),
-            p_value: found.p_value,
-            shown: found.shown,
-            can_be_shown: found.can_be_shown,
-            enough_events: found.enough_events,
-        })
-        .serialize(serializer)
+fn as_text<S: Serializer>(figure: &Figure, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(figure)
 }
 
 fn as_map<S: Serializer>(pairs: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(pairs.iter().map(|(name, text)| (name, text)))
 }
 
-/// The reason for want of samples, as a text.
-impl From<TooFew> for figures::Missing {
-    fn from(reason: TooFew) -> Self {
-        figures::Missing(reason.to_string())
-    }
+fn test_name<S: Serializer>(test: &Test, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(match test {
+        Test::MannWhitney => "mann-whitney",
+        Test::SignedRank => "signed-rank",
+    })
 }
 
 #[cfg(test)]

@@ -1,713 +1,605 @@
-use std::fs;
 use std::path::Path;
 
+use serde_json::{Value, json};
+
+use super::figures::Which;
 use super::*;
 use crate::pacing::SplitMix64;
-use crate::results::folder::SETTINGS;
-use crate::results::read::tests::made_up_run::{Made, hca_run};
+use crate::results::schema::{Column, hca};
 
-/// Latencies about `level`, in nanoseconds, that a seed decides.
-fn latencies(seed: u64, level: i64) -> Vec<Made> {
-    let mut draws = SplitMix64::new(seed);
-    (0..2_000)
-        .map(|_| Some(level + (draws.draw() % 4_000) as i64))
-        .collect()
-}
+#[path = "../../tests/made_up_rounds/mod.rs"]
+mod made_up_rounds;
+
+use made_up_rounds::{Made, document, hca_point, run};
+
+const RC: [(Column, &str); 2] = [(hca::SERVICE, "rc"), (hca::SIZE, "8")];
 
 fn request() -> Request {
     Request {
         percentiles: vec![50.0, 99.0],
         limits: Vec::new(),
-        anyway: false,
+        permitted: Permitted::Named(Vec::new()),
     }
 }
 
-fn run(path: &Path, points: &[(&str, u32, &[Made])]) -> Run {
-    let points: Vec<_> = points
-        .iter()
-        .map(|&(service, size, latencies)| (service, size, 64, latencies))
-        .collect();
-    Run::open(&hca_run(path, &points, false)).unwrap()
+fn limited(percent: f64, of: &str) -> Request {
+    Request {
+        limits: vec![Limit {
+            percent,
+            of: of.parse().unwrap(),
+        }],
+        ..request()
+    }
 }
 
-/// Two runs of one point.
-fn of(base: &[Made], new: &[Made], request: &Request) -> Comparison {
+/// A run in a folder that goes away.
+fn recorded(points: &[Made], second: usize) -> Recording {
+    with_document(&document(&hca::SCHEMA), points, second)
+}
+
+fn with_document(document: &Value, points: &[Made], second: usize) -> Recording {
     let folder = tempfile::tempdir().unwrap();
-    let base = run(&folder.path().join("base"), &[("rc", 8, base)]);
-    let new = run(&folder.path().join("new"), &[("rc", 8, new)]);
-    compare(&base, &new, request).unwrap()
+    Recording::open(&run(
+        &folder.path().join("run"),
+        &hca::SCHEMA,
+        document,
+        points,
+        second,
+    ))
+    .unwrap()
+}
+
+/// One point with median latencies about a level, in nanoseconds.
+fn about(level: f64, seed: u64, rounds: usize) -> Recording {
+    recorded(&[hca_point(&RC, seed, rounds, level)], seed as usize % 30)
 }
 
 fn verdicts(comparison: &Comparison) -> Vec<(String, Verdict)> {
     comparison
         .figures()
-        .map(|figure| (figure.figure.kind.to_string(), figure.verdict))
+        .map(|found| (found.figure.to_string(), found.verdict))
         .collect()
 }
 
-fn limit(percent: f64, of: Kind) -> Request {
-    Request {
-        limits: vec![Limit { percent, of }],
-        ..request()
-    }
-}
-
-/// Another text in a point's document.
-fn edit(run: &Path, from: &str, to: &str) {
-    for entry in fs::read_dir(run).unwrap() {
-        let file = entry.unwrap().path().join(SETTINGS);
-        if let Ok(text) = fs::read_to_string(&file) {
-            assert!(text.contains(from), "{from} is not in {}", file.display());
-            fs::write(&file, text.replace(from, to)).unwrap();
-        }
-    }
+fn of<'a>(comparison: &'a Comparison, figure: &str) -> &'a FigureComparison {
+    comparison
+        .figures()
+        .find(|found| found.figure.to_string() == figure)
+        .unwrap()
 }
 
 #[test]
 fn slower_is_worse_faster_is_better_and_equal_is_neither() {
-    let (quick, slow) = (latencies(1, 30_000), latencies(2, 50_000));
-    let found = of(&quick, &slow, &request());
-    let expect = |verdict| vec![("p50".to_owned(), verdict), ("p99".to_owned(), verdict)];
+    let (quick, slow) = (about(30_000.0, 1, 8), about(60_000.0, 2, 8));
+    let found = compare(&quick, &slow, &request()).unwrap();
+    let expect = |latency| {
+        [
+            ("latency.p50".to_owned(), latency),
+            ("latency.p99".to_owned(), latency),
+            ("completion.p50".to_owned(), Verdict::NoDifferenceShown),
+            ("completion.p99".to_owned(), Verdict::NoDifferenceShown),
+        ]
+    };
     assert_eq!(verdicts(&found), expect(Verdict::Worse));
-    let p50 = &found.points[0].figures[0];
-    let difference = p50.difference.unwrap();
+    assert_eq!((found.comparisons, found.rounds_needed), (4, 5));
+    let p50 = of(&found, "latency.p50");
+    assert_eq!((p50.unit, p50.rounds), ("ns", [8, 8]));
+    let ([low, high], shift) = (p50.interval.unwrap(), p50.shift.unwrap());
     assert!(
-        (difference.value - 20_000.0).abs() < 300.0,
-        "{difference:?}"
+        (shift - 97.0).abs() < 5.0 && low < shift && shift < high,
+        "{p50:?}"
     );
-    assert!(difference.together.0 < 20_000.0 && 20_000.0 < difference.together.1);
-    assert!((p50.change_percent.unwrap() - 62.5).abs() < 2.0);
-    assert_eq!(found.comparisons, 2);
+    assert!(p50.p.unwrap() <= ERROR / 4.0);
 
-    assert_eq!(
-        verdicts(&of(&slow, &quick, &request())),
-        expect(Verdict::Better)
+    let back = compare(&slow, &quick, &request()).unwrap();
+    assert_eq!(verdicts(&back), expect(Verdict::Better));
+    let same = compare(&quick, &about(30_000.0, 3, 8), &request()).unwrap();
+    assert_eq!(verdicts(&same), expect(Verdict::NoDifferenceShown));
+}
+
+#[test]
+fn with_too_few_rounds_it_says_how_many_it_takes() {
+    let limit = limited(5.0, "latency.p50");
+    let found = compare(&about(30_000.0, 1, 4), &about(60_000.0, 2, 4), &limit).unwrap();
+    assert!(
+        found
+            .figures()
+            .all(|found| found.verdict == Verdict::NotJudged && found.interval.is_none())
     );
-    assert_eq!(
-        verdicts(&of(&quick, &latencies(3, 30_000), &request())),
-        expect(Verdict::NoDifferenceShown)
+    let reason = of(&found, "latency.p50").reason.clone().unwrap();
+    assert!(
+        reason.contains("4 and 4 rounds") && reason.contains("takes 5 of either"),
+        "{reason}"
     );
+    let gaps = found.gaps(&limit.limits);
+    assert!(
+        gaps.len() == 1 && gaps[0].contains("latency.p50") && gaps[0].contains("takes 5"),
+        "{gaps:?}"
+    );
+    assert!(!found.has_broken_limit());
 }
 
 #[test]
 fn a_limit_is_broken_by_what_is_worse_and_beyond_it() {
-    let (quick, slow) = (latencies(1, 30_000), latencies(2, 50_000));
-    let p50 = Kind::Percentile(50.0);
-    assert!(of(&quick, &slow, &limit(5.0, p50)).has_broken_limit());
-    // Worse, but within the limit: 62 % are allowed.
-    assert!(!of(&quick, &slow, &limit(70.0, p50)).has_broken_limit());
-    assert!(!of(&slow, &quick, &limit(0.0, p50)).has_broken_limit());
+    let (quick, slow) = (about(30_000.0, 1, 8), about(60_000.0, 2, 8));
+    let broken = |base: &Recording, new: &Recording, percent, of| {
+        let request = limited(percent, of);
+        let found = compare(base, new, &request).unwrap();
+        assert_eq!(found.gaps(&request.limits), Vec::<String>::new());
+        found.has_broken_limit()
+    };
+    assert!(broken(&quick, &slow, 5.0, "p50"));
+    // Worse, but within the limit: 97 % are allowed.
+    assert!(!broken(&quick, &slow, 120.0, "p50"));
+    assert!(!broken(&slow, &quick, 0.0, "p50"));
     // Beyond the limit, but not shown.
-    let other = of(&quick, &latencies(4, 30_000), &limit(0.0, p50));
-    assert!(!other.has_broken_limit());
-    assert!(other.gaps(&limit(0.0, p50).limits).is_empty());
-}
-
-#[test]
-fn a_limit_that_nothing_can_be_told_of_is_named() {
-    let request = Request {
-        percentiles: vec![50.0, 99.9],
-        ..limit(5.0, Kind::Percentile(99.9))
-    };
-    let found = of(&latencies(1, 30_000), &latencies(2, 50_000), &request);
-    let p999 = &found.points[0].figures[1];
-    assert_eq!(p999.verdict, Verdict::NotJudged);
-    assert!(p999.base.is_some() && p999.difference.is_none());
-    assert!(
-        p999.reason.as_ref().unwrap().contains("2 samples"),
-        "{p999:?}"
-    );
-    let gaps = found.gaps(&request.limits);
-    assert!(
-        gaps.len() == 1 && gaps[0].contains("latency p99.9") && gaps[0].contains("2 samples"),
-        "{gaps:?}"
-    );
-}
-
-#[test]
-fn a_run_that_loses_messages_does_not_look_better() {
-    // What arrives, arrives sooner; every third does not.
-    let base = latencies(1, 50_000);
-    let mut new = latencies(2, 30_000);
-    new.iter_mut()
-        .step_by(3)
-        .for_each(|message| *message = None);
-    let found = of(&base, &new, &limit(1.0, Kind::Lost));
+    assert!(!broken(&quick, &about(30_000.0, 4, 8), 0.0, "p50"));
+    // Completion latency is the same, whatever latency is.
+    assert!(broken(&quick, &slow, 5.0, "latency.p50"));
+    assert!(!broken(&quick, &slow, 5.0, "completion.p50"));
+    let found = compare(&quick, &slow, &limited(5.0, "completion.p50")).unwrap();
     assert_eq!(
-        verdicts(&found),
-        [
-            ("p50".to_owned(), Verdict::BetterButMoreFaults),
-            ("p99".to_owned(), Verdict::Worse),
-            ("lost".to_owned(), Verdict::Worse),
-        ]
+        found
+            .figures()
+            .filter(|found| found.limit.is_some())
+            .count(),
+        1
     );
-    let [p50, p99, lost] = &found.points[0].figures[..] else {
-        panic!("{found:?}")
+}
+
+#[test]
+fn a_figure_that_there_is_not_is_named_with_those_that_are() {
+    let run = about(30_000.0, 1, 8);
+    for (request, parts) in [
+        (
+            limited(5.0, "throughput"),
+            ["--max-regression", "no throughput", "latency.p50"],
+        ),
+        (
+            limited(5.0, "enqueue.p50"),
+            ["--max-regression", "no enqueue.p50", "completion.p99.9"],
+        ),
+        (
+            Request {
+                percentiles: vec![42.0],
+                ..request()
+            },
+            ["--percentiles", "no p42", "latency.p99.99"],
+        ),
+    ] {
+        let error = compare(&run, &run, &request).unwrap_err().to_string();
+        assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+    }
+    // The floor is the instrument's.
+    let figures = figures::of_schema(&hca::SCHEMA, &request()).unwrap();
+    assert!(
+        !figures
+            .iter()
+            .any(|figure| figure.to_string().contains("floor"))
+    );
+}
+
+#[test]
+fn losses_are_judged_by_round_and_mark_what_looks_better() {
+    let lossy = |level, lost: [f64; 8]| {
+        let mut point = hca_point(&RC, 5, 8, level);
+        for (figures, lost) in point.rounds.iter_mut().zip(lost) {
+            figures.retain(|(column, _)| {
+                ![hca::LOST.name, hca::DELIVERY_RATE.name].contains(&column.name)
+            });
+            figures.extend([(hca::LOST, lost), (hca::DELIVERY_RATE, 1.0 - lost / 1000.0)]);
+        }
+        recorded(&[point], 3)
     };
+    let base = about(60_000.0, 1, 8);
+    let new = lossy(30_000.0, [10.0, 12.0, 9.0, 11.0, 10.0, 13.0, 8.0, 10.0]);
+    let found = compare(&base, &new, &limited(0.5, "lost")).unwrap();
+    let p50 = of(&found, "latency.p50");
+    assert_eq!(p50.verdict, Verdict::BetterButMoreFaults);
     assert!(
         p50.reason
             .as_ref()
             .unwrap()
-            .contains("messages_lost rose from 0 to 667")
+            .contains("messages_lost rose from 0.0 to 10.4"),
+        "{p50:?}"
     );
-    assert_eq!(p99.new, Some(f64::INFINITY));
-    assert!((lost.new.unwrap() - 33.35).abs() < 1e-9);
-    assert!(found.has_broken_limit());
-    let document = serde_json::to_value(&found).unwrap();
-    assert_eq!(document["points"][0]["figures"][1]["new"], "lost");
-    assert_eq!(
-        document["points"][0]["figures"][0]["verdict"],
-        "better-but-more-faults"
+    let lost = of(&found, "lost");
+    assert_eq!((lost.verdict, lost.unit), (Verdict::Worse, "%"));
+    // Percentage points.
+    assert!(
+        (lost.shift.unwrap() - 1.0).abs() < 0.05 && found.has_broken_limit(),
+        "{lost:?}"
     );
-    // JSON has no infinity, and null would say that nothing is known.
-    let p99 = &document["points"][0]["figures"][1]["difference"];
-    assert_eq!(p99["value"], "lost");
-    assert_eq!(p99["together"][0], "lost");
-    assert_eq!(document["resampling"]["seed"], bootstrap::SEED);
+    assert!(
+        !compare(&base, &new, &limited(2.0, "lost"))
+            .unwrap()
+            .has_broken_limit()
+    );
+    // One loss in one round is nothing.
+    let once = lossy(60_000.0, [0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+    let found = compare(&base, &once, &request()).unwrap();
+    assert_eq!(of(&found, "lost").verdict, Verdict::NoDifferenceShown);
 }
 
 #[test]
-fn other_machines_and_settings_are_refused_and_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let samples = latencies(1, 30_000);
-    let (base, new) = (folder.path().join("base"), folder.path().join("new"));
-    let first = run(&base, &[("rc", 8, &samples)]);
-    run(&new, &[("rc", 8, &samples)]);
-    edit(&new, "made-up", "another");
-    let error = compare(&first, &Run::open(&new).unwrap(), &request()).unwrap_err();
-    let text = error.to_string();
+fn runs_one_after_the_other_are_told() {
+    let later = |second| recorded(&[hca_point(&RC, 1, 8, 30_000.0)], second);
+    let warned = |base: &Recording, new: &Recording| {
+        let warnings = compare(base, new, &request()).unwrap().warnings;
+        warnings
+            .iter()
+            .any(|text| text.contains("a drift between them cannot be told"))
+    };
+    let first = later(0);
+    assert!(warned(&first, &later(600)) && warned(&later(600), &first));
+    // In turn, and one that began when the other had not ended.
+    assert!(!warned(&first, &later(30)) && !warned(&first, &later(300)));
+}
+
+#[test]
+fn other_settings_are_refused_but_those_that_may_differ() {
+    let [one, other] = [("rc", "busy"), ("rc", "event")].map(|(service, poll)| {
+        let settings = [
+            (hca::SERVICE, service),
+            (hca::SIZE, "8"),
+            (hca::POLL_RECV, poll),
+        ];
+        recorded(&[hca_point(&settings, 1, 8, 30_000.0)], 0)
+    });
+    let error = compare(&one, &other, &request()).unwrap_err().to_string();
     assert!(
-        text.contains("machine.hostname: made-up and another") && text.contains("--anyway"),
-        "{text}"
+        error.contains("no point in common") && error.contains("--allow poll_recv"),
+        "{error}"
     );
-    let anyway = Request {
-        anyway: true,
+    let allowed = Request {
+        permitted: Permitted::Named(vec!["poll_recv".to_owned()]),
         ..request()
     };
-    let found = compare(&first, &Run::open(&new).unwrap(), &anyway).unwrap();
+    let found = compare(&one, &other, &allowed).unwrap();
     assert_eq!(found.differs.len(), 1);
-    assert_eq!(found.points.len(), 1);
-    // When it was measured is no setting; by which version is a warning.
-    edit(&new, "another", "made-up");
-    edit(&new, "2026-01-02T03:04:05Z", "2027-01-02T03:04:05Z");
-    edit(&new, "0.1.0", "0.2.0");
-    let found = compare(&first, &Run::open(&new).unwrap(), &request()).unwrap();
-    assert!(found.differs.is_empty());
-    assert!(found.warnings[0].contains("0.1.0 and 0.2.0"), "{found:?}");
-}
+    assert_eq!(found.differs[0].to_string(), "poll_recv: busy and event");
 
-#[test]
-fn points_are_matched_by_their_settings() {
-    let folder = tempfile::tempdir().unwrap();
-    let samples = latencies(1, 30_000);
-    let base = run(
-        &folder.path().join("base"),
-        &[
-            ("rc", 8, &samples),
-            ("rc", 16, &samples),
-            ("uc", 8, &samples),
-        ],
-    );
-    let new = run(
-        &folder.path().join("new"),
-        &[
-            ("rc", 32, &samples),
-            ("rc", 16, &samples),
-            ("rc", 8, &samples),
-        ],
-    );
-    let found = compare(&base, &new, &request()).unwrap();
-    let sizes: Vec<&str> = found
-        .points
-        .iter()
-        .map(|point| point.settings[2].1.as_str())
-        .collect();
-    assert_eq!(sizes, ["8", "16"]);
-    assert_eq!(found.only_in_base, ["uc-send-8B-burst64"]);
-    assert_eq!(found.only_in_new, ["rc-send-32B-burst64"]);
-
-    // A setting that is another one throughout: only if asked for.
-    let other = run(
-        &folder.path().join("other"),
-        &[("ud", 8, &samples), ("ud", 16, &samples)],
-    );
-    let one_service = run(
-        &folder.path().join("one"),
-        &[("rc", 8, &samples), ("rc", 16, &samples)],
-    );
-    let error = compare(&one_service, &other, &request()).unwrap_err();
+    // Of the run, and of the machine.
+    let with = |change: &dyn Fn(&mut Value)| {
+        let mut document = document(&hca::SCHEMA);
+        change(&mut document);
+        with_document(&document, &[hca_point(&RC, 1, 8, 30_000.0)], 0)
+    };
+    let plain = with(&|_| ());
+    let pages = with(&|document| document["run"]["hugepages"] = json!("2M"));
+    let machine = with(&|document| document["machine"]["hostname"] = json!("hugepages"));
+    let error = compare(&plain, &pages, &request()).unwrap_err().to_string();
     assert!(
-        matches!(&error, CompareError::NothingInCommon(settings) if settings == &["service"]),
+        error.contains("run.hugepages: none and 2M") && error.contains("--allow"),
         "{error}"
     );
-    let anyway = Request {
-        anyway: true,
+    let named = |name: &str| Request {
+        permitted: Permitted::Named(vec![name.to_owned()]),
         ..request()
     };
-    let found = compare(&one_service, &other, &anyway).unwrap();
-    assert_eq!(found.points.len(), 2);
-    assert_eq!(found.differs[0].to_string(), "service: rc and ud");
-}
-
-#[test]
-fn an_incomplete_run_is_compared_and_marked() {
-    let folder = tempfile::tempdir().unwrap();
-    let samples = latencies(1, 30_000);
-    let points = [("rc", 8, 64, &samples[..]), ("rc", 16, 64, &samples[..])];
-    let base = Run::open(&hca_run(&folder.path().join("base"), &points, false)).unwrap();
-    let new = Run::open(&hca_run(&folder.path().join("new"), &points, true)).unwrap();
-    let found = compare(&base, &new, &request()).unwrap();
-    assert!(
-        found
-            .warnings
-            .iter()
-            .any(|text| text.contains("NEW is incomplete"))
-    );
-    assert_eq!(found.points[0].incomplete, [None, None]);
-    // The last point of NEW has no row in the summary, so its settings are not those of the columns.
-    assert_eq!(found.points.len() + found.only_in_new.len(), 2);
-}
-
-#[test]
-fn a_file_that_lost_rows_is_an_error() {
-    let folder = tempfile::tempdir().unwrap();
-    let samples = latencies(1, 30_000);
-    let path = folder.path().join("base");
-    let base = run(&path, &[("rc", 8, &samples)]);
-    let file = base.points[0].file("messages.csv");
-    let text = fs::read_to_string(&file).unwrap();
-    let cut = text.trim_end().rfind('\n').unwrap() + 1;
-    fs::write(&file, &text[..cut]).unwrap();
-    let error = compare(&base, &base, &request()).unwrap_err();
-    let error = error.to_string();
-    assert!(
-        error.contains("messages.csv") && error.contains("1999 rows") && error.contains("of 2000"),
-        "{error}"
-    );
-}
-
-#[test]
-fn figures_that_a_benchmark_has_not_are_refused() {
-    let samples = latencies(1, 30_000);
-    let folder = tempfile::tempdir().unwrap();
-    let base = run(&folder.path().join("base"), &[("rc", 8, &samples)]);
-    let error = compare(&base, &base, &limit(5.0, Kind::Throughput)).unwrap_err();
-    let text = error.to_string();
-    assert!(
-        text.contains("--max-regression")
-            && text.contains("no throughput")
-            && text.contains("percentiles and lost"),
-        "{text}"
-    );
-}
-
-#[test]
-fn a_limit_on_losses_is_kept_where_nothing_is_lost() {
-    let request = limit(0.1, Kind::Lost);
-    let found = of(&latencies(1, 30_000), &latencies(2, 30_000), &request);
-    let lost = found.figures().last().unwrap();
-    assert_eq!(
-        (lost.figure.kind, lost.verdict),
-        (Kind::Lost, Verdict::NoDifferenceShown)
-    );
-    assert_eq!((lost.base, lost.new), (Some(0.0), Some(0.0)));
-    assert!(found.gaps(&request.limits).is_empty());
-    // Nobody asked for it.
-    let found = of(
-        &latencies(1, 30_000),
-        &latencies(2, 30_000),
-        &self::request(),
-    );
-    assert!(found.figures().all(|found| found.figure.kind != Kind::Lost));
-}
-
-/// Six that were lost in as many places against none: of three comparisons, chance could have brought them.
-#[test]
-fn losses_too_few_to_be_told_apart_do_not_keep_a_limit_that_they_exceed() {
-    let whole = latencies(1, 30_000);
-    let mut losing = latencies(2, 30_000);
-    for place in [20, 411, 777, 1_090, 1_500, 1_901] {
-        losing[place] = None;
+    assert!(compare(&plain, &pages, &named("hugepages")).is_ok());
+    for name in ["hostname", "machine", "hugepages"] {
+        assert!(matches!(
+            compare(&plain, &machine, &named(name)),
+            Err(CompareError::Differ(_))
+        ));
     }
-    let with = |base: &[Made], new: &[Made], percent| {
-        let request = limit(percent, Kind::Lost);
-        let found = of(base, new, &request);
-        let lost = found.figures().last().unwrap().clone();
-        assert_eq!(
-            (lost.figure.kind, found.comparisons),
-            (Kind::Lost, 3),
-            "{found:?}"
-        );
-        (lost, found.gaps(&request.limits))
-    };
-    let (lost, gaps) = with(&whole, &losing, 0.0);
-    assert_eq!(lost.verdict, Verdict::NotJudged, "{lost:?}");
-    assert!(lost.difference.unwrap().together.0 > 0.0, "{lost:?}");
-    let reason = "too few losses for 3 comparisons together";
-    assert!(gaps.len() == 1 && gaps[0].contains(reason), "{gaps:?}");
-    // 0.3 percentage points are more than there is, and fewer are no worse.
-    for (base, new, percent) in [(&whole, &losing, 0.5), (&losing, &whole, 0.0)] {
-        let (lost, gaps) = with(base, new, percent);
-        assert_eq!(lost.verdict, Verdict::NotJudged, "{lost:?}");
-        assert!(gaps.is_empty(), "{gaps:?}");
-    }
-}
-
-#[test]
-fn the_same_share_of_losses_in_more_messages_does_not_spoil_what_is_better() {
-    let losing = |seed, level, messages: usize| {
-        let mut samples: Vec<Made> = (0..messages / 2_000)
-            .flat_map(|part| latencies(seed + part as u64, level))
-            .collect();
-        samples
-            .iter_mut()
-            .step_by(200)
-            .for_each(|message| *message = None);
-        samples
-    };
-    let found = of(
-        &losing(1, 50_000, 2_000),
-        &losing(2, 30_000, 8_000),
-        &request(),
-    );
-    assert_eq!(verdicts(&found)[0].1, Verdict::Better);
-}
-
-#[test]
-fn limits_are_not_kept_by_what_is_not_there() {
-    let folder = tempfile::tempdir().unwrap();
-    let samples = latencies(1, 30_000);
-    let points = [("rc", 8, 64, &samples[..]), ("rc", 16, 64, &samples[..])];
-    let request = limit(5.0, Kind::Percentile(50.0));
-    let base = Run::open(&hca_run(&folder.path().join("base"), &points, false)).unwrap();
-    let less = Run::open(&hca_run(&folder.path().join("less"), &points[..1], false)).unwrap();
-    let gaps = compare(&base, &less, &request)
-        .unwrap()
-        .gaps(&request.limits);
-    assert!(
-        gaps.len() == 1 && gaps[0].contains("16B") && gaps[0].contains("not in NEW"),
-        "{gaps:?}"
-    );
-    // A point more is no gap.
-    let found = compare(&less, &base, &request).unwrap();
-    assert!(found.gaps(&request.limits).is_empty());
-    let cut = Run::open(&hca_run(&folder.path().join("cut"), &points, true)).unwrap();
-    let found = compare(&base, &cut, &request).unwrap();
-    let gaps = found.gaps(&request.limits);
-    assert!(gaps[0].contains("NEW is incomplete"), "{gaps:?}");
-    assert!(found.gaps(&[]).is_empty());
-}
-
-#[test]
-fn an_incomplete_point_does_not_keep_other_settings_from_being_compared() {
-    let folder = tempfile::tempdir().unwrap();
-    let samples = latencies(1, 30_000);
-    let of = |service| {
-        [
-            (service, 8, 64, &samples[..]),
-            (service, 16, 64, &samples[..]),
-        ]
-    };
-    let base = Run::open(&hca_run(&folder.path().join("base"), &of("rc"), false)).unwrap();
-    let new = Run::open(&hca_run(&folder.path().join("new"), &of("uc"), true)).unwrap();
-    let anyway = Request {
-        anyway: true,
-        ..request()
-    };
-    let found = compare(&base, &new, &anyway).unwrap();
-    assert_eq!(found.points.len(), 1, "{found:?}");
-    assert!(
-        found
-            .differs
-            .iter()
-            .any(|differs| differs.to_string() == "service: rc and uc"),
-        "{:?}",
-        found.differs
-    );
-}
-
-#[test]
-fn too_many_comparisons_for_the_samples_are_not_taken_for_no_difference() {
-    let judge = Judge {
-        comparisons: 24,
-        resolution: 0.0,
-        more_faults: None,
-        limits: &[],
-    };
-    let figures = figures::of_benchmark(crate::results::read::Benchmark::Hca, &request()).unwrap();
-    let side = |level: f64, resampling| Side {
-        value: Some(level),
-        estimate: crate::stats::Series::of_runs(vec![level; 6])
-            .percentile(50.0, resampling)
-            .map_err(Into::into),
-    };
-    let resampling = Resampling::for_comparisons(24);
-    let sides = || {
-        (
-            side(1.0, resampling),
-            side(100.0, resampling.of_the_other()),
+    let anyway = |permitted| {
+        compare(
+            &plain,
+            &machine,
+            &Request {
+                permitted,
+                ..request()
+            },
         )
     };
-    let (base, new) = sides();
-    let found = judge.compare(&figures[0], base, new);
-    assert_eq!(found.verdict, Verdict::NotJudged);
-    assert!(
-        found
-            .reason
-            .as_ref()
-            .unwrap()
-            .contains("for 24 comparisons"),
-        "{found:?}"
-    );
-    let (base, new) = sides();
-    let fewer = Judge {
-        comparisons: 23,
-        ..judge
-    };
-    assert_eq!(
-        fewer.compare(&figures[0], base, new).verdict,
-        Verdict::Worse
-    );
+    assert!(anyway(Permitted::All).is_ok() && anyway(Permitted::Settings).is_err());
 }
 
 #[test]
-fn an_option_that_is_not_used_is_no_difference_to_a_version_without_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let samples = latencies(1, 30_000);
-    let (base, new) = (folder.path().join("base"), folder.path().join("new"));
-    let first = run(&base, &[("rc", 8, &samples)]);
-    run(&new, &[("rc", 8, &samples)]);
-    let set = |value: u64| {
-        for entry in fs::read_dir(&new).unwrap() {
-            let file = entry.unwrap().path().join(SETTINGS);
-            if let Ok(text) = fs::read_to_string(&file) {
-                let mut document: serde_json::Value = serde_json::from_str(&text).unwrap();
-                document["run"]["receiver_pause_ns"] = value.into();
-                fs::write(&file, document.to_string()).unwrap();
-            }
-        }
-        Run::open(&new).unwrap()
+fn what_one_side_lacks_is_named() {
+    let sizes = |sizes: &[&'static str]| {
+        let point = |size: &&'static str| {
+            hca_point(&[(hca::SERVICE, "rc"), (hca::SIZE, size)], 1, 8, 30_000.0)
+        };
+        recorded(&sizes.iter().map(point).collect::<Vec<_>>(), 0)
     };
-    assert!(
-        compare(&first, &set(0), &request())
-            .unwrap()
-            .differs
-            .is_empty()
-    );
-    let error = compare(&first, &set(20_000), &request()).unwrap_err();
-    assert!(
-        error.to_string().contains("run.receiver_pause_ns"),
-        "{error}"
-    );
-}
-
-#[test]
-fn single_points_without_their_runs_say_what_differs() {
-    let folder = tempfile::tempdir().unwrap();
-    let samples = latencies(1, 30_000);
-    let alone = |service: &str| {
-        let run = folder.path().join(service);
-        self::run(&run, &[(service, 8, &samples)]);
-        let alone = folder.path().join(format!("{service}-alone"));
-        fs::rename(run.join(format!("{service}-send-8B-burst64")), &alone).unwrap();
-        Run::open(&alone).unwrap()
-    };
-    let (rc, uc) = (alone("rc"), alone("uc"));
-    let error = compare(&rc, &uc, &request()).unwrap_err().to_string();
-    assert!(error.contains("differ in service; --anyway"), "{error}");
-    let anyway = Request {
-        anyway: true,
-        ..request()
-    };
-    assert_eq!(compare(&rc, &uc, &anyway).unwrap().points.len(), 1);
-}
-
-/// A run of the clock over 10 s on two CPUs: each cause with its jumps in a second and their length, by chance.
-fn clock_run(path: &Path, seed: u64, pages: &str, causes: &[(&str, f64, f64)]) -> Run {
-    const ELAPSED_NS: f64 = 1e10;
-    fs::create_dir_all(path).unwrap();
-    let mut draws = SplitMix64::new(seed);
-    let mut unit = || ((draws.draw() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
-    let mut rows = "cpu,t_ns,jump_ns,cause\n".to_owned();
-    let mut summary =
-        "clock,cpu,status,iterations,elapsed_ns,nanos_per_tick,baseline_ns,threshold_ns,\
-                       jumps_in_file,steps_backwards,blind_share\n"
-            .to_owned();
-    let mut cpus = Vec::new();
-    for cpu in 0..2 {
-        let (mut all, mut told) = (0, Vec::new());
-        for &(cause, per_second, length_ns) in causes {
-            let (mut count, mut total, mut begin) = (0_u64, 0, 0.0);
-            loop {
-                begin += -unit().ln() * 1e9 / per_second;
-                if begin >= ELAPSED_NS {
-                    break;
-                }
-                let length = length_ns * (1.0 + unit());
-                rows += &format!("{cpu},{begin:.0},{length:.0},{cause}\n");
-                count += 1;
-                total += length as u64;
-            }
-            all += count;
-            told.push(serde_json::json!({ "cause": cause, "count": count, "total_ns": total }));
-        }
-        summary += &format!("tsc,{cpu},complete,1000000,{ELAPSED_NS},0.4,50,1000,{all},0,0.01\n");
-        cpus.push(serde_json::json!({
-            "summary": { "cpu": cpu }, "causes": told, "differences_kept_in": { "pages": pages },
-        }));
-    }
-    fs::write(path.join("jumps.csv"), rows).unwrap();
-    fs::write(path.join("summary.csv"), summary).unwrap();
-    let document = serde_json::json!({
-        "command": "clock", "version": "0.1.0", "settings": { "clock": "tsc" }, "result": { "cpus": cpus },
-    });
-    fs::write(path.join(SETTINGS), document.to_string()).unwrap();
-    Run::open(path).unwrap()
-}
-
-#[test]
-fn clocks_are_compared_by_rate_share_length_and_cause_of_their_jumps() {
-    let folder = tempfile::tempdir().unwrap();
-    let of =
-        |name: &str, seed, causes: &[_]| clock_run(&folder.path().join(name), seed, "huge", causes);
-    let timer = ("interrupt LOC", 250.0, 2_000.0);
-    let (others, rare) = (
-        ("unexplained", 40.0, 8_000.0),
-        ("softirq RCU", 0.5, 5_000.0),
-    );
-    let base = of("base", 1, &[timer, others, rare]);
-    let new = of("new", 2, &[others, rare]);
-    let request = limit(5.0, Kind::Jumps);
-    let found = compare(&base, &new, &request).unwrap();
-    assert_eq!(found.points.len(), 2);
-    for point in &found.points {
-        let said: Vec<(String, Verdict, bool)> = point
-            .figures
-            .iter()
-            .map(|found| {
-                let name = found.figure.to_string();
-                (name, found.verdict, found.limit.is_some())
-            })
-            .collect();
-        let expect = |name: &str, verdict, limited| (name.to_owned(), verdict, limited);
-        use Verdict::{Better, NoDifferenceShown, NotJudged, Worse};
-        // The short jumps have gone, so that those left are longer. What has fewer than ten jumps is no figure.
-        let expected = [
-            expect("jump-time", Better, false),
-            expect("jumps", Better, true),
-            expect("jump length p50", Worse, false),
-            expect("jump length p99", NotJudged, false),
-            expect("jump-time: interrupt LOC", Better, false),
-            expect("jumps: interrupt LOC", Better, false),
-            expect("jump-time: unexplained", NoDifferenceShown, false),
-            expect("jumps: unexplained", NoDifferenceShown, false),
-        ];
-        assert!(
-            said.len() == expected.len() && expected.iter().all(|one| said.contains(one)),
-            "{said:?}"
-        );
-        let jumps = &point.figures[1];
-        assert!(
-            (250.0..330.0).contains(&jumps.base.unwrap())
-                && (30.0..50.0).contains(&jumps.new.unwrap())
-        );
-    }
-    // Equal ones keep limits on both.
-    let both = Request {
-        limits: [Kind::Jumps, Kind::JumpTime]
-            .map(|of| Limit { percent: 5.0, of })
-            .to_vec(),
-        ..self::request()
-    };
-    let equal = compare(&base, &of("equal", 3, &[timer, others, rare]), &both).unwrap();
-    assert!(!equal.has_broken_limit());
-    assert_eq!(equal.gaps(&both.limits), Vec::<String>::new());
-
-    let document = serde_json::to_value(&found).unwrap();
-    // The cause with the most time comes first.
-    assert_eq!(document["points"][0]["figures"][4]["cause"], "unexplained");
-
-    // The other way round it is worse, and the limit is broken; nothing is where nothing changed.
-    assert!(compare(&new, &base, &request).unwrap().has_broken_limit());
-    let same = compare(&base, &of("same", 3, &[timer, others, rare]), &request).unwrap();
-    assert!(
-        same.figures()
-            .all(|found| { !matches!(found.verdict, Verdict::Better | Verdict::Worse) }),
-        "{same:?}"
-    );
-}
-
-#[test]
-fn a_longer_threshold_of_one_of_two_clocks_holds_for_both() {
-    let folder = tempfile::tempdir().unwrap();
-    let causes = [("short", 100.0, 1_500.0), ("long", 30.0, 8_000.0)];
-    let base = clock_run(&folder.path().join("base"), 1, "huge", &causes);
-    let path = folder.path().join("new");
-    clock_run(&path, 2, "huge", &causes);
-    let text = fs::read_to_string(path.join("summary.csv")).unwrap();
-    fs::write(
-        path.join("summary.csv"),
-        text.replace(",50,1000,", ",50,5000,"),
+    let limit = limited(5.0, "latency.p50");
+    let found = compare(
+        &sizes(&["8", "16", "32"]),
+        &sizes(&["32", "8", "64"]),
+        &limit,
     )
     .unwrap();
-    let found = compare(&base, &Run::open(&path).unwrap(), &request()).unwrap();
-    let jumps = &found.points[0].figures[1];
-    assert!(jumps.base.unwrap() < 40.0, "{jumps:?}");
-    assert_eq!(jumps.verdict, Verdict::NoDifferenceShown);
+    let names: Vec<&str> = found
+        .points
+        .iter()
+        .map(|point| point.names[0].as_str())
+        .collect();
+    assert_eq!(names, ["rc-8", "rc-32"]);
+    assert_eq!(
+        (found.only_in_base.as_slice(), found.only_in_new.as_slice()),
+        (&["rc-16".to_owned()][..], &["rc-64".to_owned()][..])
+    );
+    assert_eq!(found.gaps(&limit.limits), ["rc-16 of BASE is not in NEW"]);
 }
 
-/// One rule for all benchmarks; which of several CPUs or runs had which pages does not matter.
-#[test]
-fn other_pages_than_those_of_base_are_another_setting() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
-    let causes = [("unexplained", 40.0, 8_000.0)];
-    let huge = clock_run(&path("huge"), 1, "huge", &causes);
-    let small = clock_run(&path("small"), 2, "small", &causes);
-    let told = compare(&huge, &small, &request()).unwrap_err().to_string();
-    assert!(
-        told.contains("the pages obtained: huge and small"),
-        "{told}"
-    );
-
-    let samples = latencies(1, 30_000);
-    let hca = |name: &str, part: &str, value: serde_json::Value| {
-        run(&path(name), &[("rc", 8, &samples)]);
-        for entry in fs::read_dir(path(name)).unwrap() {
-            let file = entry.unwrap().path().join(SETTINGS);
-            if let Ok(text) = fs::read_to_string(&file) {
-                let mut document: serde_json::Value = serde_json::from_str(&text).unwrap();
-                document[part] = value.clone();
-                fs::write(&file, document.to_string()).unwrap();
-            }
-        }
-        Run::open(&path(name)).unwrap()
+/// Points of one sweep: services, each with both ways to wait; poll_comp goes along.
+fn sweep(rounds: usize, event: f64) -> Vec<Made> {
+    let point = |(service, poll): (&'static str, &'static str)| {
+        let settings = [
+            (hca::SERVICE, service),
+            (hca::POLL_RECV, poll),
+            (hca::POLL_COMP, poll),
+        ];
+        let level = if poll == "event" { event } else { 30_000.0 };
+        hca_point(&settings, 7 + service.len() as u64, rounds, level)
     };
-    use serde_json::json;
-    let base = hca("hca-huge", "obtained", json!({ "pages": ["huge", "huge"] }));
-    let new = hca(
-        "hca-small",
-        "obtained",
-        json!({ "pages": ["huge", "small"] }),
-    );
-    let told = compare(&base, &new, &request()).unwrap_err().to_string();
-    assert!(
-        told.contains("the pages obtained: 0: huge, 1: huge and 0: huge, 1: small"),
-        "{told}"
-    );
-    let one = json!([{ "pages": { "sender": "huge" } }, { "pages": { "sender": "small" } }]);
-    let two = json!([{ "pages": { "sender": "small" } }, { "pages": { "sender": "huge" } }]);
-    let (one, two) = (hca("one", "runs", one), hca("two", "runs", two));
-    assert!(compare(&one, &two, &request()).unwrap().differs.is_empty());
-    let none = hca("none", "runs", json!([]));
-    assert!(compare(&one, &none, &request()).is_err());
+    [
+        ("rc", "busy"),
+        ("rc", "event"),
+        ("uc", "busy"),
+        ("uc", "event"),
+    ]
+    .map(point)
+    .into()
+}
 
-    // A point that ended before it told of what it obtained is not of other settings.
-    let ended = hca("ended", "obtained", json!(null));
-    assert!(compare(&base, &ended, &request()).is_err());
-    let mark = ended.points[0].file(crate::results::folder::MARK);
-    fs::write(mark, "interrupted by SIGINT\n").unwrap();
-    let ended = Run::open(&path("ended")).unwrap();
-    let found = compare(&base, &ended, &request()).unwrap();
-    assert!(found.differs.is_empty() && found.points[0].incomplete[1].is_some());
+#[test]
+fn a_setting_is_compared_within_a_sweep() {
+    let run = recorded(&sweep(8, 45_000.0), 0);
+    let found = compare_within(&run, "poll-recv", &request()).unwrap();
+    let by = found.by.as_ref().unwrap();
+    assert_eq!((by.setting, by.first.as_str()), ("poll_recv", "busy"));
+    assert_eq!(by.along, ["poll_comp"]);
+    let names: Vec<[&str; 2]> = found
+        .points
+        .iter()
+        .map(|point| point.names.each_ref().map(String::as_str))
+        .collect();
+    assert_eq!(
+        names,
+        [
+            ["rc-busy-busy", "rc-event-event"],
+            ["uc-busy-busy", "uc-event-event"]
+        ]
+    );
+    assert!(
+        found
+            .points
+            .iter()
+            .all(|point| point.level.as_deref() == Some("event"))
+    );
+    // Eight rounds are too few for signed ranks of eight figures.
+    assert_eq!((found.comparisons, found.test), (8, Test::MannWhitney));
+    let expect = |figure: &FigureComparison| match figure.figure.scope.as_str() {
+        "latency" => Verdict::Worse,
+        _ => Verdict::NoDifferenceShown,
+    };
+    assert!(
+        found
+            .figures()
+            .all(|figure| figure.verdict == expect(figure)),
+        "{found:?}"
+    );
+    // The services differ in nothing but chance.
+    let found = compare_within(&run, "service", &request()).unwrap();
+    assert!(found.by.as_ref().unwrap().along.is_empty());
+    assert!(
+        found
+            .figures()
+            .all(|figure| figure.verdict == Verdict::NoDifferenceShown)
+    );
+}
+
+#[test]
+fn a_drift_of_the_rounds_goes_where_there_are_enough_of_them() {
+    let mut points = sweep(12, 31_500.0);
+    for point in &mut points {
+        for (round, figures) in point.rounds.iter_mut().enumerate() {
+            figures
+                .iter_mut()
+                .for_each(|(_, figure)| *figure += 4_000.0 * (round as f64 - 6.0).abs());
+        }
+    }
+    let run = recorded(&points, 0);
+    let one = Request {
+        percentiles: vec![50.0],
+        ..request()
+    };
+    let found = compare_within(&run, "poll_recv", &one).unwrap();
+    assert_eq!(found.test, Test::SignedRank);
+    assert_eq!(of(&found, "latency.p50").verdict, Verdict::Worse);
+    // As two samples, the same rounds show nothing.
+    let level = |poll| {
+        let of_level = |point: &RecordedPoint| point.setting("poll_recv") == Some(poll);
+        let points = run
+            .points
+            .iter()
+            .filter(|point| of_level(point))
+            .cloned()
+            .collect();
+        Recording {
+            points,
+            ..run.clone()
+        }
+    };
+    let allowed = Request {
+        permitted: Permitted::Settings,
+        ..one
+    };
+    let found = compare(&level("busy"), &level("event"), &allowed).unwrap();
+    assert_eq!(
+        of(&found, "latency.p50").verdict,
+        Verdict::NoDifferenceShown
+    );
+}
+
+#[test]
+fn what_cannot_be_compared_within_a_sweep_is_told_with_what_varies() {
+    let run = recorded(&sweep(8, 30_000.0), 0);
+    for (by, reason) in [
+        ("colour", "is no setting"),
+        ("size", "has one value"),
+        ("burst", "has one value"),
+    ] {
+        let error = compare_within(&run, by, &request())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains(reason) && error.contains("service, poll_recv, poll_comp"),
+            "{error}"
+        );
+    }
+    // Each size has a service of its own, and one has two.
+    let point = |(service, size)| {
+        hca_point(
+            &[(hca::SERVICE, service), (hca::SIZE, size)],
+            1,
+            8,
+            30_000.0,
+        )
+    };
+    let run = recorded(&[("rc", "8"), ("uc", "16"), ("ud", "16")].map(point), 0);
+    let error = compare_within(&run, "size", &request())
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("only together with others"), "{error}");
+}
+
+/// Equal points of a sweep whose rounds drift, two of them and five: any difference is an error.
+#[test]
+fn equal_points_of_a_sweep_differ_in_at_most_the_nominal_share() {
+    const SWEEPS: u64 = 300;
+    let sizes = ["8", "16", "32", "64", "128"];
+    for (points, rounds) in [(2, 8), (2, 12), (5, 8), (5, 14)] {
+        let mut draws = SplitMix64::new(points as u64 + rounds as u64);
+        let mut uniform = || (draws.draw() >> 11) as f64 / (1_u64 << 53) as f64;
+        let template = recorded(
+            &sizes[..points]
+                .iter()
+                .map(|size| hca_point(&[(hca::SIZE, size)], 1, rounds, 1.0))
+                .collect::<Vec<_>>(),
+            0,
+        );
+        let figures = figures::of_schema(
+            &hca::SCHEMA,
+            &Request {
+                percentiles: vec![50.0],
+                ..request()
+            },
+        )
+        .unwrap();
+        let levels = within::levels(&template, "size").unwrap();
+        let apart = (0..SWEEPS).filter(|_| {
+            let mut drift = 0.0;
+            let drifts: Vec<f64> = (0..rounds)
+                .map(|_| {
+                    drift = 0.8 * drift + uniform() - 0.5;
+                    drift
+                })
+                .collect();
+            let sides: Vec<Vec<BTreeMap<u64, f64>>> = (0..points)
+                .map(|_| {
+                    (0..2)
+                        .map(|_| {
+                            (0..rounds)
+                                .map(|round| (round as u64, 10.0 + drifts[round] + uniform()))
+                                .collect()
+                        })
+                        .collect()
+                })
+                .collect();
+            let of_pair = |other: usize| {
+                (0..2)
+                    .map(|kind| {
+                        (
+                            figures[kind].clone(),
+                            [sides[0][kind].clone(), sides[other][kind].clone()],
+                        )
+                    })
+                    .collect::<Vec<_>>()
+            };
+            let figures: Vec<Vec<_>> = (1..points).map(of_pair).collect();
+            let comparisons = figures.iter().map(Vec::len).sum();
+            let judged = Judged {
+                figures,
+                comparisons,
+            };
+            let test = within::test(judged.least_rounds(), judged.error());
+            let found = judged.points(&template, &levels.pairs, test, &[]);
+            found
+                .iter()
+                .flat_map(|point| &point.figures)
+                .any(|figure| figure.verdict != Verdict::NoDifferenceShown)
+        });
+        // Four standard deviations above 5 %.
+        let apart = apart.count();
+        assert!(
+            apart <= 30,
+            "{apart} of {SWEEPS}, {points} points, {rounds} rounds"
+        );
+    }
+}
+
+#[test]
+fn names_of_figures_are_read_back() {
+    for text in [
+        "p50",
+        "p99.9",
+        "latency.p50",
+        "completion.p99.99",
+        "lost",
+        "jump-time",
+    ] {
+        assert_eq!(text.parse::<Which>().unwrap().to_string(), text);
+    }
+    for text in [
+        "p",
+        "p0",
+        "p100",
+        "latency.",
+        "latency.max",
+        "",
+        "latency.p",
+    ] {
+        assert!(text.parse::<Which>().is_err(), "{text}");
+    }
+}
+
+#[test]
+fn older_folders_are_refused_and_numbers_that_are_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let open = |path: &Path| Recording::open(path).unwrap_err().to_string();
+    assert!(open(&path.join("nowhere")).contains("does not exist"));
+    std::fs::write(path.join("summary.csv"), "service\n").unwrap();
+    assert!(open(path).contains("older hcabench"), "{}", open(path));
+    let mut format = document(&hca::SCHEMA);
+    format["hcabench"]["format"] = json!(1);
+    let made = hca_point(&RC, 1, 2, 30_000.0);
+    let old = run(
+        &path.join("old"),
+        &hca::SCHEMA,
+        &format,
+        std::slice::from_ref(&made),
+        0,
+    );
+    assert!(open(&old).contains("older hcabench"), "{}", open(&old));
+    let good = run(
+        &path.join("good"),
+        &hca::SCHEMA,
+        &document(&hca::SCHEMA),
+        &[made],
+        0,
+    );
+    let file = good.join("runs.csv");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace(",200,", ",abc,")).unwrap();
+    let error = open(&good);
+    assert!(
+        error.contains("runs.csv") && error.contains("line 2") && error.contains("\"abc\""),
+        "{error}"
+    );
 }

@@ -101,8 +101,8 @@ fn header_of<R: Serialize + Default>() -> Result<csv::StringRecord, csv::Error> 
 
 /// The summary of a sweep: a CSV file whose rows are durable one by one.
 ///
-/// The first record gives the header. A row that could not be written whole is cut off again, so that the rows before it
-/// stay readable.
+/// The first record gives the header. A row that could not be written whole is cut off again, so that the rows before
+/// it stay readable.
 #[derive(Debug)]
 pub struct SummaryFile {
     path: PathBuf,

@@ -10,7 +10,8 @@ use super::folder::{LEFT_OUT, PACKAGE, RUNS, SUMMARY};
 use super::json;
 use super::schema::{Better, Data, Kind, Named, Schema};
 
-/// Writes the package of a run, with a resource for each CSV file that is there, in one step. `created` is a moment in RFC 3339,
+/// Writes the package of a run, with a resource for each CSV file that is there, in one step. `created` is a moment in
+/// RFC 3339,
 /// `points` are the names of the points' folders.
 ///
 /// # Errors
@@ -125,4 +126,69 @@ fn field((name, column): &Named) -> Value {
         Better::Neither => {}
     }
     field
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::results::schema::hca;
+
+    #[test]
+    fn each_csv_file_that_is_there_has_a_resource_with_its_columns() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = folder.path();
+        for point in ["rc-8", "UC-8", "uc-8"] {
+            fs::create_dir(run.join(point)).unwrap();
+            fs::write(run.join(point).join(hca::MESSAGES.name), "").unwrap();
+        }
+        fs::write(run.join(SUMMARY), "").unwrap();
+        write(
+            run,
+            &hca::SCHEMA,
+            "2026-01-02T03:04:05Z",
+            &["rc-8", "UC-8", "uc-8", "not-measured"],
+        )
+        .unwrap();
+        let text = fs::read_to_string(run.join(PACKAGE)).unwrap();
+        let package: Value = serde_json::from_str(&text).unwrap();
+        let resources = package["resources"].as_array().unwrap();
+        let told = |key: &str| {
+            resources
+                .iter()
+                .map(|one| one[key].as_str().unwrap())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            told("path"),
+            [
+                "summary.csv",
+                "rc-8/messages.csv",
+                "UC-8/messages.csv",
+                "uc-8/messages.csv"
+            ]
+        );
+        assert_eq!(
+            told("name"),
+            [
+                "summary",
+                "rc-8/messages",
+                "uc-8/messages-2",
+                "uc-8/messages"
+            ]
+        );
+        let fields = resources[0]["schema"]["fields"].as_array().unwrap();
+        assert_eq!(fields.len(), hca::SCHEMA.summary().len());
+        let low = fields
+            .iter()
+            .find(|field| field["name"] == "latency_p50_low_ns")
+            .unwrap();
+        assert_eq!(
+            (&low["type"], &low["unit"]),
+            (&json!("number"), &json!("ns"))
+        );
+        assert_eq!(low["hcabench:better"], "lower");
+        assert!(low["description"].as_str().unwrap().contains("lower bound"));
+    }
 }

@@ -90,8 +90,8 @@ impl Document {
     /// Reads it.
     ///
     /// # Errors
-    /// [`ReadError::OlderFormat`] and [`ReadError::NewerFormat`] when another version wrote it; [`ReadError::MissingFile`],
-    /// [`ReadError::Truncated`], [`ReadError::Foreign`], [`ReadError::Io`].
+    /// [`ReadError::OlderFormat`] and [`ReadError::NewerFormat`] when another version wrote it;
+    /// [`ReadError::MissingFile`], [`ReadError::Truncated`], [`ReadError::Foreign`], [`ReadError::Io`].
     pub fn read(path: &Path) -> Result<Self, ReadError> {
         let value = read_value(path)?;
         serde_json::from_value(value)

@@ -1,5 +1,5 @@
-//! Files made and read so that nothing but our own is touched, and written so that a power failure leaves either the old
-//! state or the new one.
+//! Files made and read so that nothing but our own is touched, and written so that a power failure leaves either the
+//! old state or the new one.
 //!
 //! A file is only ever made anew and exclusively, so that a link which somebody planted in the folder is never written
 //! through. A file is only read if it is a regular one, so that a pipe cannot make us wait.
@@ -104,7 +104,8 @@ fn check_regular(kind: fs::FileType) -> io::Result<()> {
 /// Makes the creation, renaming and removal of files in `folder` durable.
 pub(crate) fn sync_folder(folder: &Path) -> Result<(), ReportError> {
     match File::open(folder).and_then(|opened| opened.sync_all()) {
-        // File systems shared with a virtual machine may not know how to sync a folder; they order such changes themselves.
+        // File systems shared with a virtual machine may not know how to sync a folder; they order such changes
+        // themselves.
         Err(cause) if matches!(cause.raw_os_error(), Some(libc::EINVAL | libc::ENOTSUP)) => Ok(()),
         Err(cause) => Err(ReportError::from_io("sync the folder", folder, cause)),
         Ok(()) => Ok(()),
@@ -164,7 +165,8 @@ pub(super) mod tests {
         static FULL: RefCell<Vec<PathBuf>> = const { RefCell::new(Vec::new()) };
     }
 
-    /// From here on, in this thread, a new file of that path (or the partial one of it) is on a device that is always full.
+    /// From here on, in this thread, a new file of that path (or the partial one of it) is on a device that is always
+    /// full.
     pub(crate) fn fill_the_disk_for(path: &Path) {
         FULL.with_borrow_mut(|full| full.extend([path.to_path_buf(), partial_path(path)]));
     }

@@ -1,10 +1,10 @@
 //! The folder of a run's results, and one folder in it for each point of the sweep.
 //!
-//! Each of them holds a file named `INCOMPLETE` from its creation until it is called complete. A run that was killed, or
-//! a machine that lost power, therefore leaves results that say so themselves.
+//! Each of them holds a file named `INCOMPLETE` from its creation until it is called complete. A run that was killed,
+//! or a machine that lost power, therefore leaves results that say so themselves.
 //!
-//! Each file and folder is put on a list (`.hcabench-files`) before it comes into being. Replacing an earlier run removes
-//! what is on that list and nothing else: whatever the user keeps in the same folder stays.
+//! Each file and folder is put on a list (`.hcabench-files`) before it comes into being. Replacing an earlier run
+//! removes what is on that list and nothing else: whatever the user keeps in the same folder stays.
 //!
 //! Left out: two runs that replace the same folder at the same time are not kept apart.
 
@@ -143,8 +143,8 @@ impl ResultsFolder {
         }
     }
 
-    /// Takes up the folder of an earlier run, to measure what is missing in it. It is marked as incomplete again; its files and
-    /// the folders of its points are given out again.
+    /// Takes up the folder of an earlier run, to measure what is missing in it. It is marked as incomplete again; its
+    /// files and the folders of its points are given out again.
     ///
     /// # Errors
     /// [`ReportError::NothingToResume`] when no run of hcabench is there; others when it cannot be read or written to.
@@ -193,7 +193,8 @@ impl ResultsFolder {
         self.free_bytes
     }
 
-    /// The path of a file at the top, such as [`SUMMARY`], which the caller then writes. It is on the list from here on.
+    /// The path of a file at the top, such as [`SUMMARY`], which the caller then writes. It is on the list from here
+    /// on.
     ///
     /// # Errors
     /// [`ReportError`] when the name is not a plain one, when a file of that name is there that is not of this run, or
@@ -207,8 +208,8 @@ impl ResultsFolder {
     /// earlier run left the user's own files in it), it is used as it is.
     ///
     /// # Errors
-    /// [`ReportError`] when the name is not a plain one, when this run has such a point or something else of that name is
-    /// there, or when the folder cannot be made.
+    /// [`ReportError`] when the name is not a plain one, when this run has such a point or something else of that name
+    /// is there, or when the folder cannot be made.
     pub fn point(&self, name: &str) -> Result<PointFolder, ReportError> {
         check_name(self.path(), name)?;
         let folder = format!("{name}/");
@@ -246,7 +247,8 @@ impl ResultsFolder {
     /// Takes the mark away: all that was planned is there.
     ///
     /// # Errors
-    /// [`ReportError::UnfinishedPoints`] when a point was begun and not completed; others when the mark cannot be removed.
+    /// [`ReportError::UnfinishedPoints`] when a point was begun and not completed; others when the mark cannot be
+    /// removed.
     pub fn complete(self) -> Result<(), ReportError> {
         let unfinished = self.shared.unfinished.load(Ordering::Relaxed);
         if unfinished > 0 {
@@ -278,8 +280,8 @@ impl PointFolder {
         &self.name
     }
 
-    /// The path of a file of this point, such as [`MESSAGES`], which the caller then writes. It is on the list from here
-    /// on.
+    /// The path of a file of this point, such as [`MESSAGES`], which the caller then writes. It is on the list from
+    /// here on.
     ///
     /// # Errors
     /// [`ReportError`] when the name is not a plain one, when a file of that name is there that is not of this run, or
@@ -310,8 +312,8 @@ impl PointFolder {
 }
 
 impl Shared {
-    /// Puts a file or folder of this run on the list, once, and returns its path; `free` tells from whether something of
-    /// that name is there already whether it may be taken.
+    /// Puts a file or folder of this run on the list, once, and returns its path; `free` tells from whether something
+    /// of that name is there already whether it may be taken.
     fn give(&self, relative: &str, free: impl Fn(bool) -> bool) -> Result<PathBuf, ReportError> {
         let path = self.path.join(relative);
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
@@ -408,8 +410,8 @@ fn write_mark(mark: &Path, reason: &str) -> Result<(), ReportError> {
     })
 }
 
-/// What is in the way of a new run at `path`: an earlier one without `force`, or too little space. Returns the earlier run
-/// and the free bytes.
+/// What is in the way of a new run at `path`: an earlier one without `force`, or too little space. Returns the earlier
+/// run and the free bytes.
 fn examine(
     path: &Path,
     force: bool,

@@ -1,7 +1,8 @@
 //! Distributions in HdrHistogram's percentile text, which its public plotter (`plotFiles.html`) reads.
 //!
-//! The layout is that of `AbstractHistogram.outputPercentileDistribution` in the Java implementation with five steps per
-//! half distance: columns Value, Percentile (a fraction), TotalCount and 1/(1-Percentile), then three closing lines in
+//! The layout is that of `AbstractHistogram.outputPercentileDistribution` in the Java implementation with five steps
+//! per half distance: columns Value, Percentile (a fraction), TotalCount and 1/(1-Percentile), then three closing lines
+//! in
 //! `#[...]`. The last line's fourth column is `inf`, as in the C and Go implementations and in the plotter's own sample
 //! file, so that every line has four; the plotter itself passes over that line.
 //!
@@ -46,7 +47,8 @@ pub fn write_scaled(
     })
 }
 
-/// Writes the distribution to `out` in nanoseconds with three decimals, where the histogram counts so many units in a nanosecond.
+/// Writes the distribution to `out` in nanoseconds with three decimals, where the histogram counts so many units in a
+/// nanosecond.
 ///
 /// # Errors
 /// The errors of `out`.
@@ -197,8 +199,8 @@ mod tests {
             let parsed = parse(&text_of(&samples));
             for row in &parsed.rows {
                 let [value_ns, quantile, count, inverse] = *row;
-                // The smallest rank that reaches the level; its sample lies in the bucket shown. A level that falls on a
-                // rank exactly may miss it by the last bit, and then shows the next.
+                // The smallest rank that reaches the level; its sample lies in the bucket shown. A level that falls on
+                // a rank exactly may miss it by the last bit, and then shows the next.
                 let rank_of = |level: f64| (level * sorted.len() as f64).ceil().max(1.0) as usize;
                 let (rank, next) = (rank_of(quantile - 1e-9), rank_of(quantile + 1e-9).min(sorted.len()));
                 let at_least_ns = sorted[rank - 1] as f64;

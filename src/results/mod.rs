@@ -1,22 +1,22 @@
-//! What leaves the program: files, tables and the progress of a sweep.
+//! What leaves the program: files of results, and reading them back.
 //!
 //! Everything here takes results as data and runs no benchmark. Two rules hold for all of it: a file is
 //! either whole on disk when the call returns, or the folder it lies in is marked as incomplete; and every error names
 //! the operation, the path and the cause.
 //!
-//! | module | what it writes |
+//! | module | what it does |
 //! | --- | --- |
+//! | [`schema`] | the columns of each file of each benchmark, declared once |
 //! | [`folder`] | the results folder and one folder a point, marked until complete |
-//! | [`csv`] | rows as they come, and the summary, each row of it durable |
 //! | [`record`] | one row with named cells, for CSV, JSON and tables alike |
-//! | [`json`] | settings and whole results, in one piece or not at all |
+//! | [`samples`] | files of many rows, a round behind another |
+//! | [`runs`] | `runs.csv`, each row of it durable, and `summary.csv`, made from it |
+//! | [`document`] | `settings.json`, the same keys in all benchmarks |
+//! | [`datapackage`] | types, units and meanings of all columns, for other programs |
 //! | [`hgrm`] | a distribution, for HdrHistogram's plotter |
-//! | [`table`] | aligned text for a terminal |
-//! | [`progress`] | a bar over the sweep on standard error |
-//! | [`page`] | a whole run as one HTML file |
-//! | [`units`] | durations, bytes and rates for people |
-//!
-//! [`plot`] draws figures of plain data; [`read`] reads a results folder back as data, [`compare`] tells two of them apart.
+//! | [`json`] | documents, in one piece or not at all |
+//! | [`read`] | a results folder as data |
+//! | [`units`], [`text`] | durations, bytes, rates and text of others for people |
 
 pub mod csv;
 pub mod datapackage;

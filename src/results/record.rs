@@ -1,8 +1,8 @@
 //! One row with named cells, in the order in which they were added.
 //!
-//! The summary of a sweep has some forty columns that come from several places (the point's settings, two summaries with
-//! a prefix each, counts). A record gathers them once; the same record is a row of `summary.csv`, an object of the JSON
-//! output, and gives the table its texts.
+//! The summary of a sweep has some forty columns that come from several places (the point's settings, two summaries
+//! with a prefix each, counts). A record gathers them once; the same record is a row of `summary.csv`, an object of the
+//! JSON output, and gives the table its texts.
 
 use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -100,7 +100,7 @@ impl Cell {
     }
 
     /// With the decimals of its column.
-    pub(super) fn as_declared(self, column: &Column) -> Self {
+    pub(super) fn with_decimals_of(self, column: &Column) -> Self {
         match (self, column.data) {
             (Self::Integer(number), Data::Number(decimals)) => {
                 Self::Decimal(number as f64, decimals)
@@ -212,7 +212,7 @@ impl Record {
         });
         let cells = cells
             .zip(columns)
-            .map(|((name, cell), (_, column))| (name, cell.as_declared(column)));
+            .map(|((name, cell), (_, column))| (name, cell.with_decimals_of(column)));
         Record {
             cells: cells.collect(),
         }

@@ -41,7 +41,8 @@ impl RunsFile {
     /// Opens the file of an earlier run to go on, and reads its rows; a last row that is not whole is cut off.
     ///
     /// # Errors
-    /// [`ReportError::Unfit`] when the file has other columns, or a cell is none of its column; others when it cannot be read.
+    /// [`ReportError::Unfit`] when the file has other columns, or a cell is none of its column; others when it cannot
+    /// be read.
     pub fn open(path: &Path, schema: &Schema) -> Result<(Self, Vec<Record>), ReportError> {
         let failed = |cause| ReportError::from_io("read", path, cause);
         let unfit = |reason: String| ReportError::unfit("read", path, reason);
@@ -168,8 +169,8 @@ fn lines(path: &Path, header: Option<&[Named]>, rows: &[Record]) -> Result<Vec<u
 
 /// The row of the summary for one point, from its rows of `runs.csv`.
 ///
-/// Medians are those of the complete rounds (of what there is, when none is complete); sums and extremes are of all rounds. Bounds
-/// are a distribution-free 95 % interval of the median, empty below six rounds.
+/// Medians are those of the complete rounds (of what there is, when none is complete); sums and extremes are of all
+/// rounds. Bounds are a distribution-free 95 % interval of the median, empty below six rounds.
 pub fn over_rounds(schema: &Schema, rows: &[Record]) -> Record {
     let is_complete =
         |row: &&Record| row.get(schema::STATUS.name) == Some(&Cell::Text(schema::COMPLETE.into()));

@@ -12,8 +12,8 @@ use super::schema::{Column, SampleFile};
 
 /// Appends the samples of one round, buffered.
 ///
-/// The header stands in the file even if no row follows. Until [`finish`](Self::finish) returns, nothing is promised to be on disk; a
-/// file dropped before keeps what was written so far.
+/// The header stands in the file even if no row follows. Until [`finish`](Self::finish) returns, nothing is promised to
+/// be on disk; a file dropped before keeps what was written so far.
 #[derive(Debug)]
 pub struct SampleWriter {
     path: PathBuf,
@@ -58,8 +58,8 @@ impl SampleWriter {
     /// Appends a row: a struct whose fields are the columns, the round first.
     ///
     /// # Errors
-    /// [`ReportError::Unfit`] when the first row has other fields than the file, or another round; others when the buffer was full and
-    /// could not be written.
+    /// [`ReportError::Unfit`] when the first row has other fields than the file, or another round; others when the
+    /// buffer was full and could not be written.
     pub fn append(&mut self, row: &impl Serialize) -> Result<(), ReportError> {
         if !self.checked {
             self.check(row)?;
@@ -107,12 +107,12 @@ impl SampleWriter {
         sync_folder(folder_of(&self.path))
     }
 
-    /// Rewrites a file without the rows of rounds of which `keep` says no, and without a last row that is not whole, in one step.
-    /// A file that is not there is left so.
+    /// Rewrites a file without the rows of rounds of which `keep` says no, and without a last row that is not whole, in
+    /// one step. A file that is not there is left so.
     ///
     /// # Errors
-    /// [`ReportError::Unfit`] when the file has other columns, or a row has another number of cells or no round; others when it cannot
-    /// be read or written. The file is then as it was, but for a last row that was not whole.
+    /// [`ReportError::Unfit`] when the file has other columns, or a row has another number of cells or no round; others
+    /// when it cannot be read or written. The file is then as it was, but for a last row that was not whole.
     pub fn keep_rounds(
         path: &Path,
         file: &SampleFile,

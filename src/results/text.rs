@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use std::path::Path;
 
-/// The text with everything escaped that would move the cursor, colour, or turn the direction of a terminal: control characters (C0,
-/// DEL, C1), line separators, and marks of direction. `\n` for a line feed, `\u{1b}` for an escape.
+/// The text with everything escaped that would move the cursor, colour, or turn the direction of a terminal: control
+/// characters (C0, DEL, C1), line separators, and marks of direction. `\n` for a line feed, `\u{1b}` for an escape.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.chars().any(steers) {
         return Cow::Borrowed(text);

@@ -1,5 +1,5 @@
-//! Results folders made without a device: by the program's own writers, with the columns of its schemas. Shared by tests of the
-//! library and of the command.
+//! Results folders made without a device: by the program's own writers, with the columns of its schemas. Shared by
+//! tests of the library and of the command.
 
 #![allow(dead_code)] // Each test uses a part of it.
 
@@ -20,6 +20,9 @@ pub const STARTED_AT: &str = "2026-01-02T03:04:05.000Z";
 /// Why unfinished ones end.
 pub const INTERRUPTED: &str = "interrupted by SIGINT";
 
+/// Writes the files of a point in a round.
+pub type FilesOfARound<'a> = Box<dyn Fn(&PointFolder, u32) + 'a>;
+
 /// A point of a made-up run: its settings and figures, a record for each round.
 pub struct MadeRow<'a> {
     /// The name of its folder.
@@ -27,11 +30,11 @@ pub struct MadeRow<'a> {
     /// What is set in each round; settings that are not get some value, counts 0, and measured figures stay empty.
     pub rounds: Vec<Record>,
     /// Writes the samples of a round and other files.
-    pub files: Box<dyn Fn(&PointFolder, u32) + 'a>,
+    pub files: FilesOfARound<'a>,
 }
 
-/// Writes a run of any benchmark as the program does, round by round; returns its folder. The last round of an `unfinished` one is
-/// incomplete in its last point.
+/// Writes a run of any benchmark as the program does, round by round; returns its folder. The last round of an
+/// `unfinished` one is incomplete in its last point.
 pub fn run_of(
     path: &Path,
     schema: &'static Schema,

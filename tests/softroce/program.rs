@@ -51,6 +51,12 @@ impl Program {
         self
     }
 
+    /// One more argument, which may hold white space.
+    pub fn word(mut self, word: &str) -> Self {
+        self.command.arg(word);
+        self
+    }
+
     /// The folder it runs in.
     pub fn in_folder(mut self, folder: impl AsRef<Path>) -> Self {
         self.command.current_dir(folder);

@@ -14,7 +14,7 @@ pub const LARGEST_CAPACITY: usize = 1 << 24;
 /// The most elements of a run, and as many may come before them to warm up.
 pub const MOST_ELEMENTS: u64 = 1 << 30;
 
-/// What is measured of each run.
+/// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
@@ -37,15 +37,13 @@ impl Measure {
     }
 }
 
-/// What is the same for all points of a run.
+/// What is the same for all points of a sweep.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Config {
-    /// Elements that are measured in each run.
+    /// Elements that are measured in each round.
     pub count: u64,
     /// Elements that go through before them.
     pub warmup: u64,
-    /// Runs of each point.
-    pub repeat: u32,
     /// What is measured.
     pub measure: Measure,
     /// Whether the time of failed attempts belongs to the operation that succeeded at last.

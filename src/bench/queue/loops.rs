@@ -2,9 +2,10 @@
 
 use std::marker::PhantomData;
 
-use super::control::{Control, Patience};
+use super::control::Control;
 use super::measurer::{Measurer, Numbering, Numbers, Timed};
 use super::notes::Notes;
+use super::patience::Patience;
 use super::runner::{Runner, Tally};
 use crate::pacing::{Paced, Pacing};
 use crate::queues::element::Element;

@@ -2,10 +2,11 @@
 
 use crate::cli::output::{heading_of, labelled};
 use crate::cli::table::{Column, Table};
-use crate::compare::figures::{Kind, Unit};
-use crate::compare::{Comparison, FigureComparison, PointComparison, Verdict};
+use crate::compare::figures::Limit;
+use crate::compare::{Comparison, ERROR, FigureComparison, PointComparison, Verdict};
+use crate::results::text::printable;
 use crate::results::units::fixed;
-use crate::stats::bootstrap;
+use crate::stats::rank::Test;
 
 /// All of it.
 pub fn text(comparison: &Comparison, width: Option<usize>) -> String {
@@ -23,14 +24,17 @@ fn varying(comparison: &Comparison) -> Vec<&str> {
     let Some(first) = comparison.points.first() else {
         return Vec::new();
     };
-    let names = first.settings.iter().map(|(name, _)| name.as_str());
-    names
-        .filter(|name| {
-            let texts = |point: &PointComparison| setting(point, name).to_owned();
-            let first = texts(first);
-            comparison.points.iter().any(|point| texts(point) != first)
-        })
-        .collect()
+    let settings = first
+        .settings
+        .iter()
+        .map(|(name, text)| (name.as_str(), text.as_str()));
+    let varies = |(name, first): &(&str, &str)| {
+        comparison
+            .points
+            .iter()
+            .any(|point| setting(point, name) != *first)
+    };
+    settings.filter(varies).map(|(name, _)| name).collect()
 }
 
 fn setting<'a>(point: &'a PointComparison, name: &str) -> &'a str {
@@ -40,51 +44,53 @@ fn setting<'a>(point: &'a PointComparison, name: &str) -> &'a str {
 
 fn table(comparison: &Comparison) -> Table {
     let varying = varying(comparison);
-    let marked = comparison
-        .points
-        .iter()
-        .any(|point| point.incomplete.iter().any(Option::is_some));
+    let column_of = |name: &str, of: &dyn Fn(&PointComparison) -> String| {
+        let (title, unit) = heading_of(name);
+        let is_number = comparison
+            .points
+            .iter()
+            .all(|point| of(point).parse::<f64>().is_ok());
+        let column = if is_number {
+            Column::number(title, unit)
+        } else {
+            Column::text(title)
+        };
+        column.setting()
+    };
+    let level = |point: &PointComparison| point.level.clone().unwrap_or_default();
     let mut columns: Vec<Column> = varying
         .iter()
-        .map(|name| {
-            let (title, unit) = heading_of(name);
-            let is_number = comparison
-                .points
-                .iter()
-                .all(|point| setting(point, name).parse::<f64>().is_ok());
-            if is_number {
-                Column::number(title, unit).setting()
-            } else {
-                Column::text(title).setting()
-            }
-        })
+        .map(|name| column_of(name, &|point| setting(point, name).to_owned()))
         .collect();
+    columns.extend(comparison.by.iter().map(|by| column_of(by.setting, &level)));
     columns.extend([
         Column::text("figure").setting(),
         Column::text("unit").setting(),
         Column::number("BASE", ""),
         Column::number("NEW", ""),
-        Column::number("change", "%"),
-        Column::number("from", ""),
-        Column::number("to", ""),
+        Column::number("shift", "%"),
+        Column::number("from", "%"),
+        Column::number("to", "%"),
         Column::text("verdict"),
     ]);
-    if marked {
-        columns.push(Column::text("mark"));
-    }
     let mut table = Table::new(columns);
-    let first_of = comparison.points.first();
-    let in_groups = first_of.is_some_and(|point| point.figures.len() > 1);
+    let in_groups = comparison
+        .points
+        .iter()
+        .any(|point| point.figures.len() > 1);
     for point in &comparison.points {
         for figure in &point.figures {
             let mut row: Vec<String> = varying
                 .iter()
-                .map(|name| setting(point, name).to_owned())
+                .map(|name| printable(setting(point, name)).into_owned())
                 .collect();
+            row.extend(
+                comparison
+                    .by
+                    .iter()
+                    .map(|_| printable(&level(point)).into_owned()),
+            );
             row.extend(cells(figure));
-            if marked {
-                row.push(mark(point).to_owned());
-            }
             table.row(row);
         }
         if in_groups {
@@ -94,55 +100,31 @@ fn table(comparison: &Comparison) -> Table {
     table
 }
 
-fn mark(point: &PointComparison) -> &'static str {
-    match point.incomplete {
-        [None, None] => "",
-        [Some(_), None] => "BASE incomplete",
-        [None, Some(_)] => "NEW incomplete",
-        [Some(_), Some(_)] => "both incomplete",
-    }
-}
-
 /// How a figure is shown: its unit, what a unit of it is, and the decimals.
 fn shown_in(figure: &FigureComparison) -> (&'static str, f64, usize) {
-    let size = [figure.base, figure.new]
-        .into_iter()
-        .flatten()
-        .filter(|value| value.is_finite())
-        .fold(0.0, |size: f64, value| size.max(value.abs()));
-    match figure.figure.unit {
-        Unit::Nanoseconds if size >= 1e4 => ("us", 1e3, 3),
-        Unit::Nanoseconds => ("ns", 1.0, 1),
-        Unit::PerSecond if size >= 1e6 => ("M/s", 1e6, 3),
-        Unit::PerSecond => ("1/s", 1.0, 1),
-        Unit::Percent => ("%", 1.0, 3),
+    let values = [figure.base, figure.new].into_iter().flatten();
+    let size = values.fold(0.0, |size: f64, value| size.max(value.abs()));
+    match figure.unit {
+        "ns" if size >= 1e4 => ("us", 1e3, 3),
+        "1/s" if size >= 1e6 => ("M/s", 1e6, 3),
+        "%" => ("%", 1.0, 3),
+        unit => (unit, 1.0, 1),
     }
 }
 
 fn cells(found: &FigureComparison) -> [String; 8] {
     let (unit, scale, decimals) = shown_in(found);
-    let number = |value: f64| match value {
-        value if value == f64::INFINITY => "lost".to_owned(),
-        value if value == f64::NEG_INFINITY => "-lost".to_owned(),
-        value => fixed(value / scale, decimals),
+    let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let value = |value: Option<f64>| or_none(value.map(|value| fixed(value / scale, decimals)));
+    let percent = |percent: Option<f64>| {
+        let text = percent.map(|percent| fixed(percent, 1));
+        or_none(text.map(|text| match percent {
+            Some(percent) if percent > 0.0 && text != "0.0" => format!("+{text}"),
+            _ => text,
+        }))
     };
-    let signed = |value: f64, text: String| {
-        let plus = value > 0.0 && text.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
-        if plus { format!("+{text}") } else { text }
-    };
-    let value = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), number);
-    let difference = |of: fn(&crate::stats::Difference) -> f64| {
-        found.difference.as_ref().map_or_else(
-            || "-".to_owned(),
-            |difference| signed(of(difference), number(of(difference))),
-        )
-    };
-    let change = found.change_percent.map_or_else(
-        || "-".to_owned(),
-        |percent| signed(percent, fixed(percent, 1)),
-    );
     let mut verdict = found.verdict.words().to_owned();
-    if found.limit.is_some_and(|limit| limit.broken) {
+    if found.limit.as_ref().is_some_and(|limit| limit.broken) {
         verdict += ", BROKEN";
     }
     [
@@ -150,9 +132,9 @@ fn cells(found: &FigureComparison) -> [String; 8] {
         unit.to_owned(),
         value(found.base),
         value(found.new),
-        change,
-        difference(|difference| difference.together.0),
-        difference(|difference| difference.together.1),
+        percent(found.shift),
+        percent(found.interval.map(|[low, _]| low)),
+        percent(found.interval.map(|[_, high]| high)),
         verdict,
     ]
 }
@@ -160,11 +142,17 @@ fn cells(found: &FigureComparison) -> [String; 8] {
 /// What the verdicts mean, and what became of the limits.
 fn words(comparison: &Comparison) -> Vec<String> {
     let mut lines = Vec::new();
+    if let Some(by) = &comparison.by {
+        let along = match by.along.as_slice() {
+            [] => String::new(),
+            names => format!("; {} goes along with it", names.join(", ")),
+        };
+        let text = format!("BASE is {} {}{along}", by.setting, by.first);
+        lines.push(labelled("by", &printable(&text)));
+    }
     let count = |verdict| {
-        comparison
-            .figures()
-            .filter(|figure| figure.verdict == verdict)
-            .count()
+        let verdicts = comparison.figures().map(|figure| figure.verdict);
+        verdicts.filter(|found| *found == verdict).count()
     };
     lines.push(labelled(
         "verdicts",
@@ -176,119 +164,70 @@ fn words(comparison: &Comparison) -> Vec<String> {
             count(Verdict::NotJudged)
         ),
     ));
-    let together = match comparison.comparisons {
-        1 => "in 95 of 100 such comparisons".to_owned(),
-        count => format!("with all {count} together, in 95 of 100 such comparisons"),
+    let test = match comparison.test {
+        Test::MannWhitney => "Mann and Whitney's test",
+        Test::SignedRank => "Wilcoxon's signed ranks of the rounds' differences",
     };
     lines.push(labelled(
-        "from, to",
+        "shift",
         &format!(
-            "bounds of the difference that hold {together}, by a bootstrap over {}; what varies beyond that from run to run, \
-             they cannot tell",
-            drawn(comparison)
+            "of the median round, by Hodges and Lehmann, in percent of BASE; from, to: bounds by {test}, that hold for all {} \
+             figures together in {:.0} of 100 comparisons",
+            comparison.comparisons,
+            (1.0 - ERROR) * 100.0
         ),
     ));
-    let mut reasons: Vec<(String, usize)> = Vec::new();
-    for figure in comparison.figures() {
-        if let Some(reason) = &figure.reason {
-            let text = format!(
-                "{} of {}: {reason}",
-                figure.verdict.words(),
-                figure.figure.kind
-            );
-            match reasons.iter_mut().find(|(known, _)| *known == text) {
-                Some((_, count)) => *count += 1,
-                None => reasons.push((text, 1)),
-            }
+    let mut reasons: Vec<(&str, usize)> = Vec::new();
+    for reason in comparison
+        .figures()
+        .filter_map(|figure| figure.reason.as_deref())
+    {
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, count)) => *count += 1,
+            None => reasons.push((reason, 1)),
         }
     }
-    for (reason, count) in reasons {
-        let times = if count > 1 {
-            format!(" ({count} times)")
-        } else {
-            String::new()
-        };
-        lines.push(labelled("note", &format!("{reason}{times}")));
-    }
-    if comparison
-        .figures()
-        .any(|figure| figure.figure.kind == Kind::Lost)
-    {
-        lines.push(labelled(
-            "note",
-            "percentiles of latency are of all messages sent, a lost one slower than any other: they differ from those of \
-             summary.csv, which are of the received ones",
-        ));
-    }
+    lines.extend(reasons.into_iter().map(|(reason, count)| {
+        let figures = if count == 1 { "figure" } else { "figures" };
+        labelled("note", &format!("{reason} ({count} {figures})"))
+    }));
     lines.extend(limit_lines(comparison));
     lines
 }
 
-/// What was drawn, by kind.
-fn drawn(comparison: &Comparison) -> String {
-    let all = || {
-        comparison
-            .figures()
-            .flat_map(|figure| figure.drawn)
-            .flatten()
-    };
-    let counts = |unit| {
-        let mut counts: Vec<usize> = all()
-            .filter(|drawn| drawn.unit == unit)
-            .map(|drawn| drawn.units)
-            .collect();
-        counts.sort_unstable();
-        Some((*counts.first()?, *counts.last()?))
-    };
-    let parts: Vec<String> = [
-        (bootstrap::Unit::Repetition, "repetitions"),
-        (bootstrap::Unit::Block, "blocks of neighbours"),
-    ]
-    .into_iter()
-    .filter_map(|(unit, name)| {
-        Some(match counts(unit)? {
-            (low, high) if low == high => format!("{low} {name}"),
-            (low, high) => format!("{low} to {high} {name}"),
-        })
-    })
-    .collect();
-    if parts.is_empty() {
-        "nothing".to_owned()
-    } else {
-        parts.join(" or ")
-    }
-}
-
 fn limit_lines(comparison: &Comparison) -> Vec<String> {
-    let mut limits: Vec<(Kind, f64)> = Vec::new();
-    for figure in comparison.figures() {
-        if let Some(limit) = figure.limit
-            && !limits.iter().any(|(kind, _)| *kind == figure.figure.kind)
-        {
-            limits.push((figure.figure.kind, limit.percent));
+    let mut limits: Vec<&Limit> = Vec::new();
+    for outcome in comparison
+        .figures()
+        .filter_map(|figure| figure.limit.as_ref())
+    {
+        if !limits.contains(&&outcome.limit) {
+            limits.push(&outcome.limit);
         }
     }
-    limits
-        .into_iter()
-        .map(|(kind, percent)| {
-            let of = || {
-                comparison
-                    .figures()
-                    .filter(|figure| figure.limit.is_some() && figure.figure.kind == kind)
-            };
-            let broken = of()
-                .filter(|figure| figure.limit.is_some_and(|limit| limit.broken))
-                .count();
-            let unjudged = of().filter(|figure| figure.leaves_limit_open()).count();
-            let all = of().count();
-            let mut outcome = match broken {
-                0 => format!("kept by {} of {all} figures", all - unjudged),
-                count => format!("BROKEN by {count} of {all} figures"),
-            };
-            if unjudged > 0 {
-                outcome += &format!(", {unjudged} could not be judged");
-            }
-            labelled(&format!("limit {percent}%@{kind}"), &outcome)
-        })
-        .collect()
+    let line = |limit: &Limit| {
+        let is_of = |figure: &&FigureComparison| {
+            figure
+                .limit
+                .as_ref()
+                .is_some_and(|found| found.limit == *limit)
+        };
+        let of: Vec<&FigureComparison> = comparison.figures().filter(is_of).collect();
+        let is_broken =
+            |figure: &&&FigureComparison| figure.limit.as_ref().is_some_and(|found| found.broken);
+        let broken = of.iter().filter(is_broken).count();
+        let unjudged = of
+            .iter()
+            .filter(|figure| figure.leaves_limit_open())
+            .count();
+        let mut outcome = match broken {
+            0 => format!("kept by {} of {} figures", of.len() - unjudged, of.len()),
+            count => format!("BROKEN by {count} of {} figures", of.len()),
+        };
+        if unjudged > 0 {
+            outcome += &format!(", {unjudged} could not be judged");
+        }
+        labelled(&format!("limit {}%@{}", limit.percent, limit.of), &outcome)
+    };
+    limits.into_iter().map(line).collect()
 }

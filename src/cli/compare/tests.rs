@@ -1,4 +1,5 @@
 use super::*;
+use crate::compare::figures::Which;
 use clap::Parser;
 
 #[derive(Debug, Parser)]
@@ -8,26 +9,42 @@ struct Line {
 }
 
 fn parse(text: &str) -> Result<CompareArguments, String> {
-    Line::try_parse_from(["compare"].into_iter().chain(text.split_whitespace()))
+    let words = shlex::split(text).unwrap();
+    Line::try_parse_from(["compare".to_owned()].into_iter().chain(words))
         .map(|line| line.compare)
         .map_err(|error| error.to_string())
 }
 
 #[test]
 fn percentiles_are_those_asked_for_and_those_with_limits() {
-    let request = parse("a b --max-regression 5%@p99.9,10%@p50,0.1%@lost")
-        .unwrap()
-        .request();
+    let request =
+        parse("a b --max-regression 5%@p99.9,10%@latency.p50,0.1%@lost,1%@completion.p99.99")
+            .unwrap()
+            .request();
+    // A limit with a scope brings its figure alone, and not those of all scopes.
     assert_eq!(request.percentiles, [50.0, 99.0, 99.9]);
+    let limit = |percent, scope: Option<&str>, kind| Limit {
+        percent,
+        of: Which {
+            scope: scope.map(str::to_owned),
+            kind,
+        },
+    };
     assert_eq!(
         request.limits,
         [
-            (5.0, Kind::Percentile(99.9)),
-            (10.0, Kind::Percentile(50.0)),
-            (0.1, Kind::Lost)
+            limit(5.0, None, Kind::Percentile(99.9)),
+            limit(10.0, Some("latency"), Kind::Percentile(50.0)),
+            limit(0.1, None, Kind::Lost),
+            limit(1.0, Some("completion"), Kind::Percentile(99.99)),
         ]
-        .map(|(percent, of)| Limit { percent, of })
     );
+    let told: Vec<String> = request
+        .limits
+        .iter()
+        .map(|limit| limit.of.to_string())
+        .collect();
+    assert_eq!(told, ["p99.9", "latency.p50", "lost", "completion.p99.99"]);
     assert_eq!(
         parse("a b --percentiles p90")
             .unwrap()
@@ -38,9 +55,64 @@ fn percentiles_are_those_asked_for_and_those_with_limits() {
 }
 
 #[test]
+fn what_may_differ() {
+    let permitted = |text| parse(text).unwrap().request().permitted;
+    assert_eq!(permitted("a b"), Permitted::Named(Vec::new()));
+    assert_eq!(
+        permitted("a b --allow receiver-pause,hugepages"),
+        Permitted::Named(vec!["receiver_pause".to_owned(), "hugepages".to_owned()])
+    );
+    assert_eq!(permitted("a b --allow pause --anyway"), Permitted::All);
+    assert_eq!(
+        permitted("--run '--size 8' --run '--size 16' --rounds 8"),
+        Permitted::Settings
+    );
+}
+
+#[test]
+fn two_command_lines_are_taken_word_by_word() {
+    let line =
+        parse("--run 'queue --queue \"a b\"' --run '--poll event' --rounds 8 --out both").unwrap();
+    assert_eq!(line.run[0].0, ["queue", "--queue", "a b"]);
+    assert_eq!(line.run[1].0, ["--poll", "event"]);
+    let one = parse("--run '--size 8' --rounds 8").unwrap();
+    assert!(
+        run(&one)
+            .unwrap_err()
+            .to_string()
+            .contains("give two of them, not 1")
+    );
+}
+
+#[test]
 fn bad_values_name_option_value_and_what_is_allowed() {
     for (text, parts) in [
         ("a", &["<NEW>"][..]),
+        ("--by poll_recv", &["<BASE>"]),
+        ("a b --by poll_recv", &["--by", "[NEW]"]),
+        ("a --by poll_recv --allow size", &["--by", "--allow"]),
+        ("a b --run '--size 8'", &["--run"]),
+        ("--run '--size 8' --run '--size 16'", &["--rounds"]),
+        (
+            "--run '--size 8' --run '--out x' --rounds 2",
+            &["--run", "--out", "itself"],
+        ),
+        (
+            "--run '--size 8' --run '--rounds=3' --rounds 2",
+            &["--rounds", "itself"],
+        ),
+        (
+            "--run 'plot x' --run '--size 8' --rounds 2",
+            &["\"plot\"", "clock or queue"],
+        ),
+        (
+            "--run \"--size '8\" --run '' --rounds 2",
+            &["--run", "quote"],
+        ),
+        (
+            "--run '--size 8' --run '--size 16' --rounds 0",
+            &["--rounds", "0"],
+        ),
         (
             "a b --max-regression 5",
             &["--max-regression", "\"5\"", "5%@p50"],
@@ -50,6 +122,10 @@ fn bad_values_name_option_value_and_what_is_allowed() {
         (
             "a b --max-regression 5%@max",
             &["\"max\"", "p99.9", "throughput"],
+        ),
+        (
+            "a b --max-regression 5%@latency.max",
+            &["\"latency.max\"", "latency.p50"],
         ),
         ("a b --max-regression 5%@p100", &["\"p100\""]),
         ("a b --max-regression NaN%@p50", &["NaN%@p50"]),

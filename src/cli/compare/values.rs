@@ -1,7 +1,6 @@
 //! Values of the options, from text.
 
-use crate::compare::Limit;
-use crate::compare::figures::Kind;
+use crate::compare::figures::{Kind, Limit};
 
 /// One value or several. A type of its own, because clap takes a `Vec` for repeated options.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,10 +10,11 @@ fn list<T>(text: &str, one: impl Fn(&str) -> Result<T, String>) -> Result<List<T
     text.split(',').map(one).collect::<Result<_, _>>().map(List)
 }
 
-/// `5%@p50,10%@p99`.
+/// `5%@latency.p50,10%@p99`.
 pub fn limits(text: &str) -> Result<List<Limit>, String> {
     let limits = list(text, |part| {
-        let form = || format!("{part:?} is not a limit such as 5%@p50 or 0.1%@lost");
+        let form =
+            || format!("{part:?} is not a limit such as 5%@p50, 5%@latency.p50 or 0.1%@lost");
         let (percent, of) = part.split_once("%@").ok_or_else(form)?;
         let percent: f64 = percent.parse().map_err(|_| form())?;
         if !(0.0..=1e6).contains(&percent) {
@@ -42,3 +42,47 @@ pub fn percentiles(text: &str) -> Result<List<f64>, String> {
         )),
     })
 }
+
+/// Names of settings, as the files have them.
+pub fn settings(text: &str) -> Result<List<String>, String> {
+    list(text, |part| Ok(crate::compare::normalized(part)))
+}
+
+/// The words of a command line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Words(pub Vec<String>);
+
+/// A command line in words, as a shell would take it, without what the comparison itself gives.
+pub fn command_line(text: &str) -> Result<Words, String> {
+    let words =
+        shlex::split(text).ok_or_else(|| format!("{text:?} has a quote that is not closed"))?;
+    for word in &words {
+        let option = word.split('=').next().unwrap_or_default();
+        if GIVEN.contains(&option) {
+            return Err(format!(
+                "{text:?} has {option}, which compare --run gives itself"
+            ));
+        }
+    }
+    let commands = ["clock", "queue"];
+    if let Some(word) = words.first()
+        && !word.starts_with('-')
+        && !commands.contains(&word.as_str())
+    {
+        return Err(format!(
+            "{text:?} begins with {word:?}, which measures nothing; give options, or {} with options",
+            commands.join(" or ")
+        ));
+    }
+    Ok(Words(words))
+}
+
+/// Options of a run that are not the user's in `compare --run`.
+const GIVEN: [&str; 6] = [
+    "--out",
+    "--rounds",
+    "--resume",
+    "--until-round",
+    "--json",
+    "--force",
+];

@@ -605,8 +605,9 @@ impl Course {
     fn complete_points(&mut self) -> Result<(), ReportError> {
         let names: Vec<String> = names_of(&self.plan).map(str::to_owned).collect();
         for name in names {
-            if self.resumed && !self.open.contains_key(&name) && !self.broken.contains_key(&name) {
-                // It was whole but for its mark.
+            let marked = super::is_incomplete(&self.folder.path().join(&name));
+            if marked && !self.open.contains_key(&name) && !self.broken.contains_key(&name) {
+                // Of an earlier run, and whole but for its mark.
                 self.open_point(&name)?;
             }
             if self.open.contains_key(&name) {
@@ -828,3 +829,6 @@ fn merged(first: &Value, second: &Value) -> Value {
         (_, second) => second.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -106,12 +106,13 @@ impl RowFile {
         self.bytes
     }
 
-    /// Calls `take` with the cells of the named columns of each row, in the order of `columns`. Returns whether the file
-    /// ended in the middle of a row, which it only does after [`may_be_cut`](Self::may_be_cut).
+    /// Calls `take` with the cells of the named columns of each row, in the order of `columns`. Returns whether the
+    /// file ended in the middle of a row, which it only does after [`may_be_cut`](Self::may_be_cut).
     ///
     /// # Errors
-    /// [`ReadError::Foreign`] when a column is not there, a row has another number of cells, or there are more rows than
-    /// the point's summary tells of; [`ReadError::Truncated`], also when there are fewer; [`ReadError::Io`]; whatever
+    /// [`ReadError::Foreign`] when a column is not there, a row has another number of cells, or there are more rows
+    /// than the point's summary tells of; [`ReadError::Truncated`], also when there are fewer; [`ReadError::Io`];
+    /// whatever
     /// `take` returns.
     pub fn each(
         mut self,
@@ -221,8 +222,8 @@ fn from_csv(path: &Path, line: u64, cause: csv::Error) -> ReadError {
 /// The longest line of a file of rows; those of hcabench have some hundred bytes.
 const LONGEST_LINE: usize = 1 << 16;
 
-/// A file that must consist of lines as hcabench writes them: none is longer than [`LONGEST_LINE`], and none ends within
-/// quotes. Others would have the whole file taken for one cell, and kept in memory.
+/// A file that must consist of lines as hcabench writes them: none is longer than [`LONGEST_LINE`], and none ends
+/// within quotes. Others would have the whole file taken for one cell, and kept in memory.
 #[derive(Debug)]
 struct Lines {
     file: File,

@@ -241,7 +241,7 @@ impl Point {
         for column in schema.point {
             let told = told
                 .get(column.name)
-                .map(|cell| cell.clone().as_declared(column).text());
+                .map(|cell| cell.clone().with_decimals_of(column).text());
             let found = row
                 .as_ref()
                 .and_then(|row| row.text(column.name))

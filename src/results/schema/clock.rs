@@ -132,6 +132,11 @@ pub const JUMP_TIME: Column = Column::measured(
 .title("jumps");
 /// Rows of the file of jumps.
 pub const JUMPS_IN_FILE: Column = Column::count("jumps_in_file", "rows in jumps.csv");
+/// Rows of the file of differences.
+pub const DIFFERENCES_IN_FILE: Column = Column::count(
+    "differences_in_file",
+    "rows in histogram.csv: lengths that occurred",
+);
 /// Jumps without counters.
 pub const NOT_SAMPLED: Column = Column::count(
     "jumps_not_sampled",
@@ -179,7 +184,7 @@ pub const PAGE_FAULTS: Column =
 pub const POINT: [Column; 2] = [CLOCK, CPU];
 
 /// What is found of it.
-pub const FIGURES: [Column; 31] = [
+pub const FIGURES: [Column; 32] = [
     ITERATIONS,
     ELAPSED,
     NANOS_PER_TICK,
@@ -203,6 +208,7 @@ pub const FIGURES: [Column; 31] = [
     JUMPS_TOTAL,
     JUMP_TIME,
     JUMPS_IN_FILE,
+    DIFFERENCES_IN_FILE,
     NOT_SAMPLED,
     HIGHEST_WINDOW,
     STEPS_BACKWARDS,
@@ -273,12 +279,28 @@ pub const JUMPS_FILE: SampleFile = SampleFile {
     meaning: "a row a jump, in the order of time; empty where nothing was read",
 };
 
+/// The columns of a difference.
+pub const HISTOGRAM_COLUMNS: [Column; 4] = [
+    ROUND,
+    Column::measured("difference_ticks", 0, "a difference between two readings").whole(),
+    Column::measured("difference_ns", 3, "the same in nanoseconds"),
+    Column::count("differences", "how often it occurred"),
+];
+
+/// How often each difference occurred.
+pub const HISTOGRAM_FILE: SampleFile = SampleFile {
+    name: "histogram.csv",
+    columns: &HISTOGRAM_COLUMNS,
+    counted_by: DIFFERENCES_IN_FILE,
+    meaning: "a row a difference that occurred, ascending; where it was counted in steps or to 0.1 %, a row stands for several",
+};
+
 /// What the results have.
 pub const SCHEMA: Schema = Schema {
     benchmark: "clock",
     title: "clock",
     point: &POINT,
     figures: &FIGURES,
-    samples: &[JUMPS_FILE],
+    samples: &[JUMPS_FILE, HISTOGRAM_FILE],
     headline: [ITERATIONS, P50, P99],
 };

@@ -1,8 +1,8 @@
 //! What stands in results: each column of each file, declared once.
 //!
-//! A [`Column`] has a name that ends in its unit, a kind, the direction in which it is better, and what becomes of it over
-//! several rounds. Writers set cells by column ([`Record::set`](crate::results::Record::set)), and readers, comparisons, figures and tables take
-//! name and meaning from here. One file a benchmark.
+//! A [`Column`] has a name that ends in its unit, a kind, the direction in which it is better, and what becomes of it
+//! over several rounds. Writers set cells by column ([`Record::set`](crate::results::Record::set)), and readers,
+//! comparisons, figures and tables take name and meaning from here. One file a benchmark.
 
 pub mod clock;
 pub mod hca;
@@ -321,8 +321,8 @@ fn plain(column: Column) -> Named {
     (Cow::Borrowed(column.name), column)
 }
 
-/// Declares the columns of a distribution, `PREFIX_min_ns` to `PREFIX_negative`, as the constants of a module of that name,
-/// and `ALL`, which lists them in order.
+/// Declares the columns of a distribution, `PREFIX_min_ns` to `PREFIX_negative`, as the constants of a module of that
+/// name, and `ALL`, which lists them in order.
 #[macro_export]
 macro_rules! distribution_columns {
     ($(#[$outer:meta])* $module:ident, $prefix:literal, $title:literal, $what:literal) => {

@@ -203,7 +203,8 @@ macro_rules! counters {
     ($($name:ident: $column:literal, $meaning:literal;)+) => {
         $(#[doc = concat!("In user space: ", $meaning, ".")]
         pub const $name: Column = Column::measured($column, 3, $meaning);)+
-        const COUNTERS: [Column; 8] = [$($name),+];
+        /// The processor's counters: the sender's four, then the receiver's.
+        pub const COUNTERS: [Column; 8] = [$($name),+];
     };
 }
 

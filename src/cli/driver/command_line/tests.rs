@@ -14,6 +14,7 @@ fn command() -> Command {
                 .num_args(0..=1)
                 .default_missing_value("on"),
             Arg::new("force").long("force").action(ArgAction::SetTrue),
+            Arg::new("quiet").long("quiet").action(ArgAction::SetTrue),
             Arg::new("out").long("out"),
             Arg::new("config").long("config"),
         ]
@@ -42,15 +43,15 @@ fn expanded(text: &str, file: &str) -> Result<Vec<String>, String> {
 
 #[test]
 fn options_of_a_file_stand_before_those_typed() {
-    let file = "service = [\"rc\", \"uc\"]\nburst = 8192\ninline = true\nforce = false\n";
+    let file = "service = [\"rc\", \"uc\"]\nburst = 8192\ninline = true\nquiet = false\n";
     let found = expanded("hcabench --config FILE --burst 5", file).unwrap();
     assert_eq!(
         found,
         [
             "hcabench",
-            "--service=rc,uc",
             "--burst=8192",
             "--inline",
+            "--service=rc,uc",
             "--burst",
             "5"
         ]

@@ -1,0 +1,148 @@
+//! Two command lines, measured in turn: each round of either is a process of this program of its own.
+
+use std::fs;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::cli::UsageError;
+use crate::host::interrupt;
+
+/// How often is looked whether a round has ended, or a signal came.
+const LOOK: Duration = Duration::from_millis(10);
+/// How long a round may take to end after a signal.
+const ENDING: Duration = Duration::from_secs(10);
+
+/// Measures `rounds` rounds of both into `folder/A` and `folder/B`, and returns these.
+///
+/// # Errors
+/// [`UsageError`] when the folder holds anything, or a command line is refused; others when a round fails, or on a signal.
+pub fn take(
+    runs: [&[String]; 2],
+    rounds: u32,
+    folder: &Path,
+    quiet: bool,
+) -> anyhow::Result<[PathBuf; 2]> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let is_empty = fs::read_dir(folder).map(|mut entries| entries.next().is_none());
+    if !is_empty.with_context(|| format!("cannot read {}", folder.display()))? {
+        return Err(UsageError(format!(
+            "--out {}: it holds something already",
+            folder.display()
+        ))
+        .into());
+    }
+    let program = std::env::current_exe().context("cannot tell where this program is")?;
+    interrupt::install()?;
+    let folders = ["A", "B"].map(|name| folder.join(name));
+    for round in 1..=rounds {
+        // Neither is always the first of two.
+        let order = if round % 2 == 1 { [0, 1] } else { [1, 0] };
+        for side in order {
+            let name = ["A", "B"][side];
+            if !quiet {
+                eprintln!("round {round} of {rounds}: {name}");
+            }
+            let mut command = Command::new(&program);
+            command
+                .args(words(runs[side], &folders[side], round, rounds))
+                // Of its own, so that a terminal's signal comes to it once, from here: a second one would kill it.
+                .process_group(0)
+                .stdin(Stdio::null())
+                .stdout(Stdio::null());
+            let mut child = command.spawn().context("cannot start this program again")?;
+            let status = ended(&mut child)?;
+            if status.code() == Some(2) {
+                return Err(
+                    UsageError(format!("--run: {name} was refused in round {round}")).into(),
+                );
+            }
+            if !status.success() {
+                bail!(
+                    "round {round} of {name} failed ({status}); what was measured is in {}",
+                    folder.display()
+                );
+            }
+        }
+    }
+    if !quiet {
+        eprintln!(
+            "results:  {} and {}",
+            folders[0].display(),
+            folders[1].display()
+        );
+    }
+    Ok(folders)
+}
+
+/// The words for a round, from 1: the first makes the folder, the others go on with it.
+fn words(run: &[String], folder: &Path, round: u32, rounds: u32) -> Vec<std::ffi::OsString> {
+    let mut words: Vec<std::ffi::OsString> = Vec::new();
+    if round == 1 {
+        words.extend(run.iter().map(Into::into));
+        words.extend([
+            "--rounds".into(),
+            rounds.to_string().into(),
+            "--quiet".into(),
+        ]);
+        words.extend(["--out".into(), folder.into()]);
+    } else {
+        words.extend(["--resume".into(), folder.into(), "--quiet".into()]);
+    }
+    words.extend(["--until-round".into(), round.to_string().into()]);
+    words
+}
+
+/// Waits for a round, which has limits of its own. A signal is handed on, and then it has so long to end.
+fn ended(child: &mut Child) -> anyhow::Result<ExitStatus> {
+    let mut told: Option<(Signal, Instant)> = None;
+    loop {
+        if let Some(status) = child.try_wait().context("cannot wait for a round")? {
+            return match told {
+                Some((signal, _)) => bail!("interrupted by {signal}"),
+                None => Ok(status),
+            };
+        }
+        match (interrupt::requested(), told) {
+            (Some(signal), None) => {
+                told = Some((signal, Instant::now()));
+                let _ = kill(Pid::from_raw(child.id().cast_signed()), signal);
+            }
+            (_, Some((signal, since))) if since.elapsed() > ENDING => {
+                let _ = child.kill();
+                let _ = child.wait();
+                bail!("interrupted by {signal}; the round did not end by itself, and was killed");
+            }
+            _ => {}
+        }
+        sleep(LOOK);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_round_makes_the_folder_and_the_others_go_on_with_it() {
+        let run = ["queue".to_owned(), "--count".to_owned(), "1000".to_owned()];
+        let text = |round| -> Vec<String> {
+            let words = words(&run, Path::new("out/A"), round, 8);
+            words
+                .iter()
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect()
+        };
+        assert_eq!(
+            text(1).join(" "),
+            "queue --count 1000 --rounds 8 --quiet --out out/A --until-round 1"
+        );
+        assert_eq!(text(8).join(" "), "--resume out/A --quiet --until-round 8");
+    }
+}

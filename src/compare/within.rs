@@ -1,0 +1,126 @@
+//! Points of one sweep that differ in one setting only, level by level against the first.
+//!
+//! The points of a round share whatever drifts. What is compared is therefore their difference in each round, from which
+//! the drift has gone, by Wilcoxon's signed ranks: the honest reading of "each round's median taken off first". (With the
+//! median of the round's points taken off, what is left of the two is no pair of samples: of two points it is the same
+//! number with two signs, and Mann and Whitney's test then errs three times as often as it says.)
+//!
+//! Signed ranks can show something only from about twice the rounds on. With fewer, the rounds of both points are
+//! compared as two samples, with the drift in them: that is careful, for the drift widens both alike. Which of the two it
+//! is depends on the number of rounds and of figures alone, never on what was measured.
+
+use std::collections::BTreeSet;
+
+use super::matching::Pair;
+use super::rounds::{RecordedPoint, Recording};
+use super::{CompareError, normalized};
+use crate::results::schema::{Schema, split_unit};
+use crate::stats::rank::{Test, rounds_needed};
+
+/// So many rounds beyond the least are as good as two samples where nothing drifts, and better where something does.
+const ROUNDS_BEYOND: usize = 2;
+
+/// The points to compare.
+#[derive(Debug)]
+pub struct Levels<'a> {
+    /// The setting.
+    pub setting: &'static str,
+    /// The first of its levels.
+    pub first: &'a str,
+    /// Settings that vary, and only together with it.
+    pub along: Vec<&'static str>,
+    /// The point of the first level, and that of another.
+    pub pairs: Vec<Pair<'a>>,
+    /// Points that have none to be compared with.
+    pub alone: Vec<&'a RecordedPoint>,
+}
+
+/// A setting by its column's name, or by that of its option.
+pub fn setting(schema: &'static Schema, asked: &str) -> Option<&'static str> {
+    let asked = normalized(asked);
+    let mut names = schema.point.iter().map(|column| column.name);
+    names.find(|name| *name == asked || split_unit(name).0 == asked)
+}
+
+/// Finds them.
+///
+/// # Errors
+/// [`CompareError::Setting`].
+pub fn levels<'a>(run: &'a Recording, asked: &str) -> Result<Levels<'a>, CompareError> {
+    let text = |point: &'a RecordedPoint, name: &str| point.setting(name).unwrap_or_default();
+    let texts = |name: &str| -> BTreeSet<&str> {
+        run.points.iter().map(|point| text(point, name)).collect()
+    };
+    let varying = || {
+        let names = run.schema.point.iter().map(|column| column.name);
+        names.filter(|name| texts(name).len() > 1)
+    };
+    let refused = |reason: String| CompareError::Setting {
+        asked: asked.to_owned(),
+        reason,
+        varying: varying().collect::<Vec<_>>().join(", "),
+    };
+    let name =
+        setting(run.schema, asked).ok_or_else(|| refused("is no setting of a point".to_owned()))?;
+    if texts(name).len() < 2 {
+        return Err(refused("has one value in this run".to_owned()));
+    }
+    // A setting goes along if the level decides it.
+    let is_decided = |other: &&str| {
+        let both = run
+            .points
+            .iter()
+            .map(|point| (text(point, name), text(point, other)));
+        both.collect::<BTreeSet<_>>().len() == texts(name).len()
+    };
+    let along: Vec<&str> = varying()
+        .filter(|other| *other != name)
+        .filter(is_decided)
+        .collect();
+    let key = |point: &'a RecordedPoint| -> Vec<&'a str> {
+        let others = run.schema.point.iter().map(|column| column.name);
+        let others = others.filter(|other| *other != name && !along.contains(other));
+        others.map(|other| text(point, other)).collect()
+    };
+    let first = run.points.first().map_or("", |point| text(point, name));
+    let (bases, others): (Vec<_>, Vec<_>) = run
+        .points
+        .iter()
+        .partition(|point| text(point, name) == first);
+    let mut found = Levels {
+        setting: name,
+        first,
+        along: along.clone(),
+        pairs: Vec::new(),
+        alone: Vec::new(),
+    };
+    for new in others {
+        match bases.iter().find(|base| key(base) == key(new)) {
+            Some(base) => found.pairs.push(Pair { base, new }),
+            None => found.alone.push(new),
+        }
+    }
+    let is_paired =
+        |base: &RecordedPoint| found.pairs.iter().any(|pair| pair.base.name == base.name);
+    let alone: Vec<_> = bases
+        .iter()
+        .copied()
+        .filter(|base| !is_paired(base))
+        .collect();
+    found.alone.extend(alone);
+    if found.pairs.is_empty() {
+        return Err(refused(
+            "varies only together with others, in part".to_owned(),
+        ));
+    }
+    Ok(found)
+}
+
+/// Which test so many rounds allow with that error.
+pub fn test(rounds: usize, error: f64) -> Test {
+    if rounds >= rounds_needed(Test::SignedRank, error) + ROUNDS_BEYOND {
+        Test::SignedRank
+    } else {
+        Test::MannWhitney
+    }
+}

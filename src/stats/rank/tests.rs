@@ -1,0 +1,303 @@
+use super::*;
+use crate::pacing::SplitMix64;
+
+/// Numbers that a seed decides.
+struct Draws(SplitMix64);
+
+impl Draws {
+    fn new(seed: u64) -> Self {
+        Draws(SplitMix64::new(seed))
+    }
+
+    /// Above 0, below 1.
+    fn uniform(&mut self) -> f64 {
+        ((self.0.draw() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+    }
+
+    fn normal(&mut self) -> f64 {
+        let (length, angle) = (self.uniform(), self.uniform());
+        (-2.0 * length.ln()).sqrt() * (2.0 * PI * angle).cos()
+    }
+
+    fn normals(&mut self, count: usize, level: f64) -> Vec<f64> {
+        (0..count).map(|_| level + self.normal()).collect()
+    }
+}
+
+/// As many of `tries` as `is_so` says.
+fn share(tries: u64, mut is_so: impl FnMut(&mut Draws) -> bool) -> f64 {
+    let mut draws = Draws::new(20_261_122);
+    let found = (0..tries).filter(|_| is_so(&mut draws)).count();
+    found as f64 / tries as f64
+}
+
+/// The most that a share of so many tries may be if its true value is `error`: four standard deviations above.
+fn allowed(error: f64, tries: u64) -> f64 {
+    error + 4.0 * (error * (1.0 - error) / tries as f64).sqrt()
+}
+
+#[test]
+fn critical_values_are_those_of_the_tables() {
+    // Two-sided, of 5 % and of 1 %.
+    for (one, other, of_5, of_1) in [
+        (4, 4, Some(0), None),
+        (5, 5, Some(2), Some(0)),
+        (3, 8, Some(2), None),
+        (8, 8, Some(13), Some(7)),
+        (10, 10, Some(23), Some(16)),
+        (20, 20, Some(127), Some(105)),
+    ] {
+        let null = Null::mann_whitney(one, other);
+        assert_eq!(null.critical(0.025), of_5, "{one} and {other}");
+        assert_eq!(null.critical(0.005), of_1, "{one} and {other}");
+    }
+    for (pairs, of_5, of_1) in [
+        (5, None, None),
+        (6, Some(0), None),
+        (8, Some(3), Some(0)),
+        (10, Some(8), Some(3)),
+        (20, Some(52), Some(37)),
+    ] {
+        let null = Null::signed_rank(pairs);
+        assert_eq!(null.critical(0.025), of_5, "{pairs} pairs");
+        assert_eq!(null.critical(0.005), of_1, "{pairs} pairs");
+    }
+}
+
+#[test]
+fn the_exact_distribution_is_that_of_all_orders() {
+    // Which of seven ranks are those of NEW: all 35 choices of three.
+    let mut counts = [0_u32; 13];
+    for choice in (0_u32..128).filter(|choice| choice.count_ones() == 3) {
+        let above = |rank: u32| (choice & ((1 << rank) - 1)).count_ones();
+        let others = (0..7).filter(|rank| choice >> rank & 1 == 0);
+        counts[others.map(above).sum::<u32>() as usize] += 1;
+    }
+    let null = Null::mann_whitney(4, 3);
+    let mut sum = 0;
+    for (effects, count) in counts.into_iter().enumerate() {
+        sum += count;
+        assert!((null.at_most(effects) - f64::from(sum) / 35.0).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn the_normal_distribution_takes_over_where_the_exact_one_ends() {
+    for (exact, approximate) in [
+        (Null::mann_whitney(64, 64), {
+            let (mean, deviation) = (2048.0, (4096.0 * 129.0 / 12.0_f64).sqrt());
+            Null::Normal { mean, deviation }
+        }),
+        (Null::signed_rank(120), {
+            let (mean, deviation) = (3630.0, (7260.0 * 241.0 / 12.0_f64).sqrt());
+            Null::Normal { mean, deviation }
+        }),
+    ] {
+        for error in [0.025, 0.001] {
+            let (exact, approximate) = (exact.critical(error), approximate.critical(error));
+            let (exact, approximate) = (exact.unwrap(), approximate.unwrap());
+            assert!(
+                approximate <= exact + 1 && exact <= approximate + 6,
+                "{exact} and {approximate} of {error}"
+            );
+        }
+    }
+    for (z, share) in [
+        (0.0, 0.5),
+        (-1.0, 0.158_655_253_931_457),
+        (1.959_963_984_540_054, 0.975),
+        (-3.090_232_306_167_813, 0.001),
+        (-6.0, 9.865_876_450_377e-10),
+    ] {
+        assert!((normal(z) / share - 1.0).abs() < 1e-9, "{z}: {}", normal(z));
+    }
+}
+
+#[test]
+fn verdict_and_interval_agree_by_construction() {
+    let mut draws = Draws::new(1);
+    for round in 0..2000 {
+        let rounds = 4 + round % 9;
+        // Coarse figures, so that many are equal.
+        let mut coarse = |level: f64| -> Vec<f64> {
+            let figures = draws.normals(rounds, level);
+            figures.iter().map(|figure| figure.round()).collect()
+        };
+        let (base, new) = (coarse(0.0), coarse(1.0));
+        let pairs: Vec<f64> = base
+            .iter()
+            .zip(&new)
+            .map(|(base, new)| new - base)
+            .collect();
+        for error in [0.05, 0.01] {
+            for shift in [
+                Shift::of_samples(&base, &new, error).unwrap(),
+                Shift::of_pairs(&pairs, error).unwrap(),
+            ] {
+                assert_eq!(shift.is_shown(), shift.p_value <= error, "{shift:?}");
+                assert!(shift.interval.0 <= shift.value && shift.value <= shift.interval.1);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_the_same_in_all_rounds_shows_nothing() {
+    let found = Shift::of_samples(&[7.0; 10], &[7.0; 10], 0.05).unwrap();
+    assert_eq!((found.value, found.interval), (0.0, (0.0, 0.0)));
+    assert!(!found.is_shown() && found.can_be_shown && found.p_value == 1.0);
+    assert!(!Shift::of_pairs(&[0.0; 10], 0.05).unwrap().is_shown());
+    // Without any spread but apart, it is a difference.
+    assert!(
+        Shift::of_samples(&[7.0; 10], &[8.0; 10], 0.05)
+            .unwrap()
+            .is_shown()
+    );
+    assert_eq!(Shift::of_samples(&[], &[1.0], 0.05), None);
+    assert_eq!(Shift::of_pairs(&[], 0.05), None);
+}
+
+#[test]
+fn as_many_rounds_are_asked_for_as_can_show_something() {
+    for (test, comparisons, rounds) in [
+        (Test::MannWhitney, 1, 4),
+        (Test::MannWhitney, 6, 5),
+        (Test::MannWhitney, 7, 6),
+        (Test::MannWhitney, 321, 8),
+        (Test::MannWhitney, 322, 9),
+        (Test::SignedRank, 1, 6),
+        (Test::SignedRank, 6, 8),
+        (Test::SignedRank, 7, 9),
+    ] {
+        let error = 0.05 / f64::from(comparisons);
+        assert_eq!(rounds_needed(test, error), rounds, "{test:?} {comparisons}");
+        let shown = |rounds: usize| match test {
+            Test::MannWhitney => Shift::of_samples(&vec![0.0; rounds], &vec![1.0; rounds], error),
+            Test::SignedRank => Shift::of_pairs(&vec![1.0; rounds], error),
+        };
+        assert!(shown(rounds).unwrap().is_shown());
+        let fewer = shown(rounds - 1).unwrap();
+        assert!(!fewer.is_shown() && !fewer.can_be_shown);
+    }
+}
+
+#[test]
+fn of_equals_at_most_the_nominal_share_differ() {
+    const TRIES: u64 = 2000;
+    for (rounds, error) in [(8, 0.05), (10, 0.01), (25, 0.05)] {
+        let apart = share(TRIES, |draws| {
+            let (base, new) = (draws.normals(rounds, 0.0), draws.normals(rounds, 0.0));
+            Shift::of_samples(&base, &new, error).unwrap().is_shown()
+        });
+        assert!(apart <= allowed(error, TRIES), "{rounds} rounds: {apart}");
+        assert!(apart > error / 3.0, "the test sees nothing: {apart}");
+        let apart = share(TRIES, |draws| {
+            let pairs = draws.normals(rounds, 0.0);
+            Shift::of_pairs(&pairs, error).unwrap().is_shown()
+        });
+        assert!(apart <= allowed(error, TRIES), "{rounds} pairs: {apart}");
+    }
+}
+
+/// Rounds in turn under a drift that hits both: each is 0.9 of the one before, and something new.
+fn drifting(draws: &mut Draws, rounds: usize) -> (Vec<f64>, Vec<f64>) {
+    let mut drift = 2.0 * draws.normal();
+    let figures: Vec<f64> = (0..2 * rounds)
+        .map(|_| {
+            drift = 0.9 * drift + 0.9 * draws.normal();
+            drift + draws.normal()
+        })
+        .collect();
+    let every_second = |first| figures.iter().skip(first).step_by(2).copied().collect();
+    (every_second(0), every_second(1))
+}
+
+#[test]
+fn a_drift_common_to_both_in_turn_shows_no_difference() {
+    const TRIES: u64 = 2000;
+    for rounds in [8, 20] {
+        let apart = share(TRIES, |draws| {
+            let (base, new) = drifting(draws, rounds);
+            Shift::of_samples(&base, &new, 0.05).unwrap().is_shown()
+        });
+        assert!(apart <= allowed(0.05, TRIES), "{rounds} rounds: {apart}");
+        let apart = share(TRIES, |draws| {
+            let (base, new) = drifting(draws, rounds);
+            let pairs: Vec<f64> = base
+                .iter()
+                .zip(&new)
+                .map(|(base, new)| new - base)
+                .collect();
+            Shift::of_pairs(&pairs, 0.05).unwrap().is_shown()
+        });
+        assert!(apart <= allowed(0.05, TRIES), "{rounds} pairs: {apart}");
+    }
+}
+
+#[test]
+fn a_shift_of_two_deviations_is_found_with_ten_rounds() {
+    // Corrected for five figures.
+    let found = share(1000, |draws| {
+        let (base, new) = (draws.normals(10, 0.0), draws.normals(10, 2.0));
+        Shift::of_samples(&base, &new, 0.01).unwrap().is_shown()
+    });
+    assert!(found >= 0.8, "{found}");
+    let found = share(1000, |draws| {
+        let (base, new) = (draws.normals(10, 0.0), draws.normals(10, 2.0));
+        let pairs: Vec<f64> = base
+            .iter()
+            .zip(&new)
+            .map(|(base, new)| new - base)
+            .collect();
+        Shift::of_pairs(&pairs, 0.01).unwrap().is_shown()
+    });
+    assert!(found >= 0.8, "{found} of pairs");
+}
+
+#[test]
+fn intervals_hold_the_shift_as_often_as_they_say() {
+    const TRIES: u64 = 2000;
+    let within = |shift: Shift| shift.interval.0 <= 3.0 && 3.0 <= shift.interval.1;
+    // Of a lopsided distribution, too.
+    let lopsided = |draws: &mut Draws, level: f64| -> Vec<f64> {
+        (0..10).map(|_| level - draws.uniform().ln()).collect()
+    };
+    for error in [0.05, 0.01] {
+        let missed = share(TRIES, |draws| {
+            let (base, new) = (lopsided(draws, 0.0), lopsided(draws, 3.0));
+            !within(Shift::of_samples(&base, &new, error).unwrap())
+        });
+        assert!(missed <= allowed(error, TRIES), "{missed} of {error}");
+        let missed = share(TRIES, |draws| {
+            let differences = draws.normals(10, 3.0);
+            !within(Shift::of_pairs(&differences, error).unwrap())
+        });
+        assert!(
+            missed <= allowed(error, TRIES),
+            "{missed} of {error}, pairs"
+        );
+    }
+}
+
+/// Why the points of a round are not compared by what is left when the round's median is taken off: of two points that
+/// median is their mean, what is left of one mirrors what is left of the other, and a test of two samples takes for twice
+/// as much evidence what is the same evidence twice.
+#[test]
+fn two_points_less_their_mean_are_no_two_samples() {
+    const TRIES: u64 = 2000;
+    let apart = |paired: bool| {
+        share(TRIES, |draws| {
+            let (base, new) = (draws.normals(10, 0.0), draws.normals(10, 0.0));
+            let halves = base.iter().zip(&new).map(|(base, new)| (new - base) / 2.0);
+            let (up, down): (Vec<f64>, Vec<f64>) = halves.map(|half| (half, -half)).unzip();
+            let found = if paired {
+                Shift::of_pairs(&up, 0.05)
+            } else {
+                Shift::of_samples(&down, &up, 0.05)
+            };
+            found.unwrap().is_shown()
+        })
+    };
+    assert!(apart(false) > 0.12, "{}", apart(false));
+    assert!(apart(true) <= allowed(0.05, TRIES), "{}", apart(true));
+}
