@@ -21,8 +21,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
-use hcabench::bench::queue::control::{Control, Patience};
+use hcabench::bench::queue::control::Control;
 use hcabench::bench::queue::measurer::{Measurer, Numbering, Numbers, Record, Timed};
+use hcabench::bench::queue::patience::Patience;
 use hcabench::bench::queue::runner::Runner;
 use hcabench::cli::table::{Column, Table};
 use hcabench::host::pinning;

@@ -1,8 +1,9 @@
 """Reads the results folders of hcabench as pandas tables, for the notebooks beside this file.
 
 A folder is one run of one of the three benchmarks: `hcabench` (here called hca), `hcabench queue` and `hcabench clock`.
-`load` reads its summary and settings; samples are read point by point, and only the columns that are asked for, so that
-a sweep of any length fits into memory. Nothing is removed as an outlier.
+What its CSV files hold (types, units, which columns are settings) stands in its `datapackage.json`. `load` reads its
+summary and settings; samples are read point by point, and only the columns that are asked for, so that a sweep of any
+length fits into memory. Nothing is removed as an outlier.
 """
 
 import io
@@ -18,31 +19,13 @@ import pandas as pd
 
 VARIABLE = "HCABENCH_RESULTS"
 
-# The columns of summary.csv that are settings, in the order in which they are shown.
-SETTINGS = {
-    "hca": [
-        "service", "operation", "size_bytes", "burst", "inline", "unsignaled", "poll_recv", "poll_comp",
-        "pause_ns", "timestamp", "clock", "warmup", "repeat",
-    ],
-    "queue": [
-        "queue", "capacity", "payload_bytes", "load", "rate_per_s", "wait_ns", "burst", "jitter_percent",
-        "receiver_load", "receiver_rate_per_s", "receiver_wait_ns", "receiver_burst", "receiver_jitter_percent",
-        "percent_of_saturation", "cores", "sender_cpu", "receiver_cpu", "measure", "measure_failed", "clock", "count",
-        "warmup",
-    ],
-    "clock": ["clock", "cpu"],
-}
-
-# What a setting is called in settings.json, where that differs from its column.
-IN_JSON = {"size_bytes": "size", "payload_bytes": "payload"}
-
-
-# The list of what hcabench wrote, in the order in which it did.
-LIST = ".hcabench-files"
+FORMAT = 2
 MARK = "INCOMPLETE"
 
 # Values that go without saying.
-UNREMARKABLE = {"jitter_percent": 0, "receiver_jitter_percent": 0, "receiver_load": "none", "measure_failed": False}
+UNREMARKABLE = {
+    "jitter_percent": 0, "receiver_jitter_percent": 0, "receiver_load": "none", "measure_failed": False, "receiver_pause_ns": 0,
+}
 
 
 class ResultsError(Exception):
@@ -51,27 +34,41 @@ class ResultsError(Exception):
 
 @dataclass
 class Run:
-    """A run: its summary, a row a point (for the clock, a row a CPU), and the circumstances that its points share."""
+    """A run: its summary, a row a point (for the clock, a point is a CPU), its rounds, and what the points share."""
 
     path: Path
     benchmark: str
     summary: pd.DataFrame
+    runs: pd.DataFrame
     settings: dict
+    columns: dict
     incomplete: str | None = None
     left_out: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+    def settings_columns(self):
+        """The columns of the summary that are settings, in its order."""
+        return [name for name, column in self.columns.items() if column["hcabench:kind"] == "setting"]
+
+    def unit(self, name):
+        """The unit of a column of the summary; empty without one."""
+        return self.columns[name].get("unit", "")
+
+    def of_rounds(self, point):
+        """The rounds of a point, a row of the summary: rows of runs.csv, in their order."""
+        return self.runs[self.runs.point == point.point].sort_values("round")
 
     def varying(self, but=()):
         """The settings that differ between points."""
         return [
             name
-            for name in SETTINGS[self.benchmark]
+            for name in self.settings_columns()
             if name not in but and name in self.summary and self.summary[name].nunique(dropna=False) > 1
         ]
 
     def the_same(self):
         """In words, the settings that all points share, for a subtitle."""
         words = []
-        for name in SETTINGS[self.benchmark]:
+        for name in self.settings_columns():
             if name in self.summary and self.summary[name].nunique(dropna=False) == 1:
                 value = self.summary[name].iloc[0]
                 if not pd.isna(value) and value != UNREMARKABLE.get(name):
@@ -104,25 +101,31 @@ def load(path, benchmark):
     path = Path(path)
     if not path.is_dir():
         raise ResultsError(f"{path}: there is no such folder (paths are relative to {Path.cwd()})")
-    summary = table(path / "summary.csv")
-    found = _benchmark_of(summary)
-    if found is None:
-        raise ResultsError(f"{path / 'summary.csv'}: not a summary of hcabench, its columns are {list(summary)[:5]}...")
+    settings = _document(path / "settings.json")
+    found = _benchmark_of(path, settings)
     if found != benchmark:
         raise ResultsError(f"{path}: these are results of the benchmark {found}: open {found}.ipynb for them")
+    mark = path / MARK
+    package = _document(path / "datapackage.json")
+    fields = {resource["path"]: resource["schema"]["fields"] for resource in package["resources"]}
+    if "summary.csv" not in fields:
+        raise ResultsError(f"{path / 'datapackage.json'}: it does not describe summary.csv")
+    columns = {field["name"]: field for field in fields["summary.csv"]}
+    summary = _described(path / "summary.csv", fields)
     if summary.empty:
         raise ResultsError(f"{path / 'summary.csv'}: no point was measured to its end")
-    if benchmark == "clock":
-        settings = _document(path / "settings.json")
-    else:
-        summary, settings = _with_folders(path, summary, benchmark)
-    mark = path / MARK
+    summary, runs = _with_folders(path, summary, columns), _described(path / "runs.csv", fields)
+    strange = set(runs.point) - set(summary.point)
+    if strange and not mark.exists():
+        raise ResultsError(f"{path / 'runs.csv'}: points that the summary does not have: {sorted(strange)}")
     left_out = path / "left_out.csv"
     return Run(
         path=path,
         benchmark=benchmark,
         summary=summary,
+        runs=runs,
         settings=settings,
+        columns=columns,
         incomplete=mark.read_text().strip() if mark.exists() else None,
         left_out=table(left_out) if left_out.exists() else pd.DataFrame(),
     )
@@ -150,7 +153,7 @@ def table(path, columns=None):
     return read if columns is None else read[list(columns)]
 
 
-def messages(point, columns=("repeat", "seq", "t_subm_ns", "latency_ns", "completion_latency_ns")):
+def messages(point, columns=("round", "repeat", "seq", "t_subm_ns", "latency_ns", "completion_latency_ns")):
     """The messages of a point of the HCA benchmark, a row of its summary; empty cells are NaN."""
     return table(point.folder / "messages.csv", columns)
 
@@ -193,7 +196,7 @@ def distribution(path):
             if line.startswith("#") or not line.strip() or line.lstrip().startswith("Value"):
                 continue
             value, _, total, *_ = line.split()
-            values.append(float(value) * 1000)
+            values.append(float(value))
             totals.append(int(total))
     except FileNotFoundError:
         raise ResultsError(f"{path}: there is no such file; is the folder that of a whole run?") from None
@@ -207,9 +210,19 @@ def distribution(path):
     return Distribution(values[counts > 0], counts[counts > 0])
 
 
-def differences(run, cpu):
-    """All differences that `hcabench clock` counted on a CPU, as (lengths in ns, how often); None where it did not."""
-    path = run.path / f"histogram-cpu{cpu}.json"
+def jumps(run, columns=("round", "t_ns", "jump_ns", "cause")):
+    """The jumps of all CPUs that `hcabench clock` watched, with a column `cpu`; NaN where nothing was read."""
+    of_cpus = []
+    for point in run.summary.itertuples():
+        read = table(point.folder / "jumps.csv", columns)
+        read.insert(0, "cpu", point.cpu)
+        of_cpus.append(read)
+    return pd.concat(of_cpus, ignore_index=True)
+
+
+def differences(point):
+    """All differences that were counted on a CPU, as (lengths in ns, how often); None where they were not."""
+    path = point.folder / "histogram.json"
     if not path.exists():
         return None
     document = _document(path)
@@ -266,14 +279,16 @@ def nearest_rank(values, counts, percent):
     return values[order][np.searchsorted(passed, rank)]
 
 
-def _benchmark_of(summary):
-    if {"service", "latency_p50_us", "messages_sent"} <= set(summary):
-        return "hca"
-    if {"queue", "enqueue_p50_ns"} <= set(summary):
-        return "queue"
-    if {"cpu", "iterations", "jumps"} <= set(summary):
-        return "clock"
-    return None
+def _benchmark_of(path, settings):
+    told = settings.get("hcabench")
+    written = told.get("format") if isinstance(told, dict) else None
+    if written is None and not (path / "summary.csv").exists():
+        raise ResultsError(f"{path}: not the folder of a run")
+    if written is None or written < FORMAT:
+        raise ResultsError(f"{path}: written by an older hcabench (results format 1); these notebooks read format {FORMAT}: measure again")
+    if written > FORMAT:
+        raise ResultsError(f"{path}: written by a newer hcabench (results format {written}); take its notebooks")
+    return settings["benchmark"]
 
 
 def _document(path):
@@ -294,24 +309,14 @@ def _is_cut(path):
         return file.read(1) != b"\n"
 
 
-def _key_of_document(document, benchmark):
-    """What a point's settings.json says of it, as the summary's columns say it."""
-    point = dict(document["point"])
-    if benchmark == "queue":
-        run, cpus = document["run"], point["cpus"]
-        point = {
-            "queue": point["queue"], "capacity": point["capacity"], "payload": point["payload"],
-            "percent_of_saturation": point["percent_of_saturation"],
-            "cores": cpus["cores"], "sender_cpu": cpus["sender"], "receiver_cpu": cpus["receiver"],
-            **{name: run[name] for name in ("measure", "measure_failed", "clock", "count", "warmup")},
-            **_load_of_document(point["sender"], ""), **_load_of_document(point["receiver"], "receiver_"),
-        }
-    return point
-
-
-def _load_of_document(load, side):
-    named = {f"{side}{name}": load.get(name) for name in ("load", "rate_per_s", "wait_ns", "burst")}
-    return named | {f"{side}jitter_percent": 100 * load["jitter"]}
+def _described(path, fields):
+    """A CSV file, which must have the columns that the package describes, in their order."""
+    read = table(path)
+    wanted = [field["name"] for field in fields.get(path.name, [])]
+    if list(read.columns) != wanted:
+        strange = sorted(set(read.columns) ^ set(wanted))
+        raise ResultsError(f"{path}: its columns are not those that datapackage.json describes: {strange or 'another order'}")
+    return read
 
 
 def _same(told, column):
@@ -322,49 +327,20 @@ def _same(told, column):
     return abs(told - column) <= 0.005 + 1e-9 * abs(told) if all(numbers) else str(told) == str(column)
 
 
-def _listed(path):
-    """The folders of points on the run's list, in the order in which they were measured; None without a list."""
-    try:
-        lines = (path / LIST).read_text().splitlines()
-    except FileNotFoundError:
-        return None
-    return [path / line[:-1] for line in lines if line.endswith("/") and "/" not in line[:-1]]
-
-
-def _with_folders(path, summary, benchmark):
-    """The summary with the folder of each point: rows are in the order of the run's list. Without the list, which a copy
-    may leave behind, settings.json tells, as far as it can: not the folder's name."""
-    listed = _listed(path)
-    files = sorted(path.glob("*/settings.json")) if listed is None else [folder / "settings.json" for folder in listed]
-    if listed is not None:
-        if len(files) < len(summary):
-            raise ResultsError(f"{path}: the summary has {len(summary)} points, the run's list ({LIST}) {len(files)}")
-        if len(files) > len(summary) and not (path / MARK).exists():
-            raise ResultsError(f"{path}: the summary has {len(summary)} points, the run's list ({LIST}) {len(files)}: rows are missing")
-        files = files[: len(summary)]  # an incomplete run ends in a point without a row
-    points = []
-    for file in files:
-        document = _document(file)
-        try:
-            points.append((_key_of_document(document, benchmark), file.parent, document))
-        except (KeyError, TypeError) as error:
-            raise ResultsError(f"{file}: not the settings of a point: {error!r}") from error
-    if not points:
-        raise ResultsError(f"{path}: no folder of a point in it, only the summary")
-    names = points[0][0]
-    columns = [name for name in SETTINGS[benchmark] if IN_JSON.get(name, name) in names and name in summary]
-    found = []
-    for number, row in enumerate(summary[columns].to_dict("records")):
-        candidates = points if listed is None else points[number : number + 1]
-        fit = [point for point in candidates if all(_same(point[0][IN_JSON.get(name, name)], value) for name, value in row.items())]
-        if not fit and listed is not None:
-            raise ResultsError(f"{path}: the settings of row {number + 1} of the summary are not those in {points[number][1].name}: {row}")
-        if not fit:
-            raise ResultsError(f"{path}: the summary has a point without a folder: {row}")
-        if len(fit) > 1 or any(fit[0] is other for other in found):
-            raise ResultsError(f"{path}: without {LIST} the points with these settings cannot be told apart: {row}; "
-                               "copy the folder whole, hidden files too")
-        found.append(fit[0])
-    more = pd.DataFrame({"folder": [folder for _, folder, _ in found], "document": [document for _, _, document in found]})
-    summary = pd.concat([summary, more], axis="columns").copy()
-    return summary, points[0][2]
+def _with_folders(path, summary, columns):
+    """The summary with the folder of each point, which must say the same of its settings."""
+    folders, documents = [], []
+    for row in summary.to_dict("records"):
+        folder = path / row["point"]
+        document = _document(folder / "settings.json")
+        told = document.get("point")
+        if not isinstance(told, dict):
+            raise ResultsError(f"{folder / 'settings.json'}: not the settings of a point")
+        settings = [name for name, column in columns.items() if column["hcabench:kind"] == "setting"]
+        wrong = [name for name in settings if not _same(told.get(name), row[name])]
+        if wrong:
+            raise ResultsError(f"{path}: the summary and {row['point']} differ in {', '.join(wrong)}")
+        folders.append(folder)
+        documents.append(document)
+    more = pd.DataFrame({"folder": folders, "document": documents})
+    return pd.concat([summary, more], axis="columns").copy()

@@ -43,12 +43,31 @@ class Folders(unittest.TestCase):
         self.assertIn("pause 0 ns", run.the_same())
         self.assertNotIn("burst", run.the_same())
 
+    def test_columns_are_told_by_the_package(self):
+        run = results.load(SAMPLE / "hca", "hca")
+        self.assertEqual(run.settings_columns()[:3], ["service", "operation", "size_bytes"])
+        self.assertEqual((run.unit("latency_p50_ns"), run.unit("service")), ("ns", ""))
+        copy = self.copy("hca")
+        package = json.loads((copy / "datapackage.json").read_text())
+        package["resources"][0]["schema"]["fields"].pop()
+        (copy / "datapackage.json").write_text(json.dumps(package))
+        self.refused("not those that datapackage.json describes", copy)
+
     def test_folders_that_are_no_results_are_refused(self):
         self.refused("no such folder", self.folder / "gone")
-        self.refused("summary.csv: there is no such file", self.folder)
+        self.refused("settings.json: there is no such file", self.folder)
         self.refused("open clock.ipynb", SAMPLE / "clock")
-        (self.folder / "summary.csv").write_text("a,b\n1,2\n")
-        self.refused("not a summary of hcabench", self.folder)
+        (self.folder / "settings.json").write_text("{}")
+        self.refused("not the folder of a run", self.folder)
+
+    def test_other_formats_are_refused(self):
+        copy = self.copy("hca")
+        settings = copy / "settings.json"
+        document = json.loads(settings.read_text())
+        for version, words in ((1, "older hcabench .*measure again"), (None, "older hcabench"), (3, "newer hcabench")):
+            document["hcabench"]["format"] = version
+            settings.write_text(json.dumps(document))
+            self.refused(words, copy)
 
     def test_damaged_folders_are_refused(self):
         copy = self.copy("hca")
@@ -58,50 +77,20 @@ class Folders(unittest.TestCase):
         self.refused("not JSON, or not all of it", copy)
         one.unlink()
         self.refused("settings.json: there is no such file", copy)
-        (copy / results.LIST).unlink()
-        self.refused("a point without a folder", copy)
 
-    def test_rows_have_their_folders_in_the_order_of_the_list(self):
-        copy = self.copy("queue")
-        listed = (copy / results.LIST).read_text()
-        names = [line[:-1] for line in listed.splitlines() if line.endswith("/")]
-        self.assertEqual([folder.name for folder in results.load(copy, "queue").summary.folder], names)
-        swapped = "".join(f"{name}/\n" for name in [names[1], names[0], *names[2:]])
-        (copy / results.LIST).write_text(swapped)
-        self.refused("settings of row 1 of the summary are not those in", copy, "queue")
-        (copy / results.LIST).write_text(listed.replace(f"{names[-1]}/", "gone"))
-        self.refused("the summary has 12 points, the run's list .* 11", copy, "queue")
-        (copy / results.LIST).write_text(f"{listed}one-more/\n")
-        self.refused("rows are missing", copy, "queue")
-
-    def test_points_that_cannot_be_told_apart_are_refused(self):
+    def test_a_row_must_say_what_its_folder_says(self):
         copy = self.copy("queue")
         rows = (copy / "summary.csv").read_text().splitlines(keepends=True)
-        names = [line[:-1] for line in (copy / results.LIST).read_text().splitlines() if line.endswith("/")]
-        # Two points of the same settings, as a sweep over what the summary does not tell would have.
-        rows[2] = rows[1]
-        shutil.copy(copy / names[0] / "settings.json", copy / names[1] / "settings.json")
+        first, second = (row.split(",", 1) for row in rows[1:3])
+        rows[1:3] = [f"{second[0]},{first[1]}", f"{first[0]},{second[1]}"]
         (copy / "summary.csv").write_text("".join(rows))
-        self.assertEqual([folder.name for folder in results.load(copy, "queue").summary.folder], names)
-        (copy / results.LIST).unlink()
-        self.refused("cannot be told apart", copy, "queue")
+        self.refused("the summary and .* differ in", copy, "queue")
 
-    def test_settings_of_both_ends_tell_points_apart(self):
+    def test_rounds_of_points_that_are_not_there_are_refused(self):
         copy = self.copy("queue")
-        (copy / results.LIST).unlink()
-        summary = results.table(copy / "summary.csv")
-        one = next(copy.glob("baton-*/settings.json"))
-        document = json.loads(one.read_text())
-        document["point"]["receiver"] |= {"load": "constant-wait", "wait_ns": 250.0, "jitter": 0.12345}
-        one.write_text(json.dumps(document))
-        self.refused("a point without a folder", copy, "queue")
-        cells = {"receiver_load": "constant-wait", "receiver_wait_ns": 250, "receiver_jitter_percent": 12.35}
-        row = [row.Index for row in results.load(SAMPLE / "queue", "queue").summary.itertuples() if row.folder.name == one.parent.name]
-        for name, value in cells.items():
-            summary[name] = summary[name].astype(object)
-            summary.loc[row, name] = value
-        summary.to_csv(copy / "summary.csv", index=False)
-        self.assertEqual(results.load(copy, "queue").summary.folder[row[0]], one.parent)
+        rows = (copy / "summary.csv").read_text().splitlines(keepends=True)
+        (copy / "summary.csv").write_text("".join(rows[:-1]))
+        self.refused("points that the summary does not have", copy, "queue")
 
     def test_a_row_that_is_cut_is_refused_or_left_out_with_a_word(self):
         copy = self.copy("hca")
@@ -154,7 +143,7 @@ class Folders(unittest.TestCase):
 
     def test_a_column_that_is_not_there_is_named(self):
         with self.assertRaisesRegex(results.ResultsError, "wrong_ns"):
-            results.table(SAMPLE / "clock" / "jumps.csv", ["cpu", "wrong_ns"])
+            results.table(next((SAMPLE / "clock").glob("*/jumps.csv")), ["t_ns", "wrong_ns"])
 
 
 def labels_of(figure):
@@ -238,7 +227,7 @@ class Figures(unittest.TestCase):
     def test_a_sweep_of_one_setting_has_no_surface(self):
         summary = results.load(SAMPLE / "hca", "hca").summary
         one = summary[(summary.burst == summary.burst.min()) & (summary.service == "rc") & (summary.inline == "off")]
-        self.assertIsNone(figures.surface(one, "size_bytes", "burst", "latency_p50_us", "messages_lost", "Title"))
+        self.assertIsNone(figures.surface(one, "size_bytes", "burst", "latency_p50_ns", "messages_lost", "Title"))
 
 
 class Samples(unittest.TestCase):

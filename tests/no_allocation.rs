@@ -7,15 +7,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hcabench::bench::clock::hot_loop::watch;
 use hcabench::bench::clock::recorder::{Counted, Kept, Recorder};
-use hcabench::bench::hca::completion::{Collect, Collector, Elsewhere};
+use hcabench::bench::hca::completion::{Collect, Collector, LeftToThread};
 use hcabench::bench::hca::control::Control;
 use hcabench::bench::hca::memory_port::{self, MemoryReceivePort};
 use hcabench::bench::hca::port::{
     BusyPolling, Completion, CompletionPort, EventPort, Failure, PollMode, Polled, WaitForEvent,
 };
-use hcabench::bench::hca::receiver::{Tag, receive};
-use hcabench::bench::hca::sender::{SendStamp, StampMode, SubmitStamp, send};
+use hcabench::bench::hca::receiver::receive;
+use hcabench::bench::hca::sender::{SendStamp, Sending, StampMode, SubmitStamp, send};
 use hcabench::bench::hca::stamper::{StampSlots, restamp};
+use hcabench::bench::hca::tag::{Expected, Tag};
 use hcabench::buffer::{Arrival, HugePagePolicy, StampBuffer};
 use hcabench::pacing::{ConstantWait, NoPause, Pacing};
 use hcabench::time::{
@@ -133,8 +134,7 @@ impl CompletionPort for Completed<'_> {
         self.next += 1;
         Polled::Done(Completion {
             request: u64::from(self.next - 1),
-            immediate_data: 0,
-            bytes: 0,
+            ..Completion::default()
         })
     }
 }
@@ -150,17 +150,10 @@ impl StampSlots for Stamps {
 }
 
 /// Runs a burst of [`MESSAGES`] and counts what the sending, the receiving and the stamping loop call.
-fn burst<
-    C: Clock,
-    W: Pacing + Send,
-    K: Collect + Send,
-    S: StampMode + Send,
-    M: PollMode<Awake> + Send,
->(
+fn burst<S: StampMode, C: Clock, W: Pacing + Send, K: Collect + Send, M: PollMode<Awake> + Send>(
     clock: &C,
     mut pacing: W,
     mut collect: K,
-    stamp_mode: S,
     poll_mode: M,
     control: &Control,
 ) {
@@ -177,7 +170,7 @@ fn burst<
                     clock,
                     &mut receive_port,
                     poll_mode,
-                    tag,
+                    Expected::new(1, MESSAGES, None),
                     &mut arrivals,
                     control,
                 )
@@ -189,15 +182,16 @@ fn burst<
         });
         assert!(control.wait_until_ready(2));
         let (sending, calls) = counted(|| {
-            send(
+            send::<S>(
                 clock,
                 &mut send_port,
                 &mut pacing,
                 &mut collect,
-                stamp_mode,
-                1,
-                &mut submitted,
-                control,
+                Sending {
+                    signal_every: 1,
+                    submitted: &mut submitted,
+                    control,
+                },
             )
         });
         assert_eq!(
@@ -224,23 +218,15 @@ impl ClockUser for AllLoops {
     fn with<C: Clock>(self, clock: C) {
         let wait = || ConstantWait::new(&clock, Nanos(500));
         let fresh = Control::default;
-        burst(
-            &clock,
-            NoPause,
-            Elsewhere,
-            SubmitStamp,
-            BusyPolling,
-            &fresh(),
-        );
-        burst(
+        burst::<SubmitStamp, _, _, _, _>(&clock, NoPause, LeftToThread, BusyPolling, &fresh());
+        burst::<SubmitStamp, _, _, _, _>(
             &clock,
             wait(),
-            Elsewhere,
-            SubmitStamp,
+            LeftToThread,
             WaitForEvent::default(),
             &fresh(),
         );
-        burst(&clock, wait(), Elsewhere, SendStamp, BusyPolling, &fresh());
+        burst::<SendStamp, _, _, _, _>(&clock, wait(), LeftToThread, BusyPolling, &fresh());
         collecting(&clock, NoPause);
         collecting(&clock, wait());
     }
@@ -254,8 +240,14 @@ fn collecting<C: Clock, W: Pacing + Send>(clock: &C, pacing: W) {
         control: &control,
         next: 0,
     };
-    let collector = Collector::new(completions, &mut stamps, MESSAGES as u32, &control);
-    burst(clock, pacing, collector, SubmitStamp, BusyPolling, &control);
+    let collector = Collector::new(
+        completions,
+        &mut stamps,
+        MESSAGES as u32,
+        Tag::new(0),
+        &control,
+    );
+    burst::<SubmitStamp, _, _, _, _>(clock, pacing, collector, BusyPolling, &control);
     assert_eq!(control.completed() as usize, MESSAGES);
     assert!(stamps.iter().all(|stamp| stamp.0 != 0));
 }
@@ -274,7 +266,13 @@ impl ClockUser for OwnThread {
             control: &control,
             next: 0,
         };
-        let collector = Collector::new(completions, &mut stamps, MESSAGES as u32, &control);
+        let collector = Collector::new(
+            completions,
+            &mut stamps,
+            MESSAGES as u32,
+            Tag::new(0),
+            &control,
+        );
         let (outcome, calls) = counted(|| collector.run(&clock, BusyPolling));
         assert_eq!((outcome.succeeded as usize, calls), (MESSAGES, 0));
     }

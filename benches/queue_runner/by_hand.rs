@@ -1,6 +1,6 @@
 //! The loops of the runner, written out: four times the same, each with the code of one queue and one measurer in it.
 //!
-//! What the loops do besides is there as well: failed attempts are counted, the word to stop is looked for, and each
+//! What the loops do besides is there as well: failed attempts are counted, the stop flag is looked at, and each
 //! element is checked. The memory is laid out as the queues have it: slots that start on a line of their own, in an
 //! allocation of their own, and a loop that holds the queue's address in a register. That nobody raises the flags, and at which number to begin, is hidden from the compiler.
 
@@ -10,8 +10,8 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use hcabench::bench::queue::control::{ATTEMPTS_PER_LOOK, ELEMENTS_PER_LOOK};
 use hcabench::bench::queue::measurer::Record;
+use hcabench::bench::queue::patience::{ATTEMPTS_PER_LOOK, ELEMENTS_PER_LOOK};
 use hcabench::queues::element::{Element, Words};
 use hcabench::time::{Clock, Ticks};
 

@@ -37,7 +37,7 @@ impl HugePagePolicy {
 }
 
 /// The pages a buffer got.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PageKind {
     /// Small pages.

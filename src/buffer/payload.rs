@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{BufferError, Bytes, HugeBuffer, HugePagePolicy, PageKind};
+use super::{BufferError, Bytes, HugeBuffer, HugePagePolicy, PageKind, StableMemory};
 use crate::time::Ticks;
 
 const CACHE_LINE: usize = 64;
@@ -85,13 +85,14 @@ impl StampCursor {
         }
     }
 
-    /// Moves to slot number `index`.
+    /// Moves to slot number `index`, and returns the address of its first byte.
     ///
     /// # Panics
     /// When there is no such slot.
     #[inline(always)]
-    pub fn move_to(&mut self, index: usize) {
+    pub fn move_to(&mut self, index: usize) -> u64 {
         self.at = self.payload.slot(index).of_held_buffer();
+        self.at.address()
     }
 
     /// Stores the time stamp, little endian.
@@ -108,6 +109,13 @@ pub type Payload = Arc<PayloadBuffer>;
 unsafe impl Sync for PayloadBuffer {}
 // SAFETY: the memory is not bound to a thread.
 unsafe impl Send for PayloadBuffer {}
+
+// SAFETY: the mapping belongs to the buffer until it is dropped; slots are reached through raw pointers, atomically.
+unsafe impl StableMemory for PayloadBuffer {
+    fn region(&self) -> (*mut u8, usize) {
+        (self.memory.as_ptr(), self.memory.length().0 as usize)
+    }
+}
 
 /// Bytes from one message to the next.
 fn stride_of(message: usize, header: usize) -> usize {
@@ -176,11 +184,6 @@ impl PayloadBuffer {
     /// Bytes kept free before each message.
     pub fn header_size(&self) -> usize {
         self.header
-    }
-
-    /// Start and length of the whole, for registering it as a memory region.
-    pub fn region(&self) -> (*mut u8, usize) {
-        (self.memory.as_ptr(), self.memory.length().0 as usize)
     }
 
     /// The pages it got.

@@ -2,6 +2,7 @@
 
 mod content;
 mod figures;
+mod headline;
 mod reading;
 mod warnings;
 
@@ -12,6 +13,7 @@ use clap::Args;
 use super::UsageError;
 use crate::page::{self, Page};
 use crate::results::read::Run;
+use crate::results::text::printable_path;
 
 /// Arguments of `hcabench report`.
 #[derive(Debug, Clone, Args)]
@@ -52,7 +54,7 @@ pub fn run(arguments: &ReportArguments) -> anyhow::Result<u8> {
     let page = page_of(&run, arguments)?;
     page::write(&arguments.out, &page)?;
     if !arguments.quiet {
-        eprintln!("report:   {}", arguments.out.display());
+        eprintln!("report:   {}", printable_path(&arguments.out));
     }
     Ok(0)
 }
@@ -62,7 +64,7 @@ fn check_place(out: &Path) -> Result<(), UsageError> {
     if out.is_dir() {
         return Err(UsageError(format!(
             "--out {}: is a folder; name a file in it",
-            out.display()
+            printable_path(out)
         )));
     }
     Ok(())
@@ -74,6 +76,7 @@ fn page_of(run: &Run, arguments: &ReportArguments) -> anyhow::Result<Page> {
     let title = arguments.title.clone();
     Ok(Page {
         title: title.unwrap_or_else(|| content::title(run)),
+        headline: headline::of(run),
         facts: content::facts(run),
         incomplete: content::incomplete(run),
         warnings,

@@ -1,6 +1,5 @@
 //! What a placement had to give up, in types and in words.
 
-use super::placement::Role;
 use serde::Serialize;
 
 /// Something in a placement that is less than it should be.
@@ -15,27 +14,30 @@ pub enum Compromise {
     /// Two roles run on one CPU, by turns.
     SharedCpu {
         /// One of them.
-        first: Role,
+        first: &'static str,
         /// The other.
-        second: Role,
+        second: &'static str,
         /// The CPU.
         cpu: usize,
     },
     /// Two roles run on two threads of one physical core.
     SmtSiblings {
         /// One of them.
-        first: Role,
+        first: &'static str,
         /// Its CPU.
         first_cpu: usize,
         /// The other.
-        second: Role,
+        second: &'static str,
         /// Its CPU.
         second_cpu: usize,
     },
     /// A role runs on another NUMA node than its device.
     NumaRemote {
         /// The role.
-        role: Role,
+        role: &'static str,
+        /// The option that names its CPU.
+        #[serde(skip)]
+        option: &'static str,
         /// Its CPU.
         cpu: usize,
         /// The node of the CPU.
@@ -46,12 +48,23 @@ pub enum Compromise {
     /// A role runs on a small core of a hybrid processor.
     EfficiencyCore {
         /// The role.
-        role: Role,
+        role: &'static str,
+        /// The option that names its CPU.
+        #[serde(skip)]
+        option: &'static str,
         /// Its CPU.
         cpu: usize,
     },
-    /// No core is left for a completion thread, so the sender polls for completions.
-    CompletionBySender,
+    /// No core is left for a role that can be done without.
+    NoCoreLeft {
+        /// The role.
+        role: &'static str,
+        /// What happens instead, in words.
+        instead: &'static str,
+        /// What to do about it.
+        #[serde(skip)]
+        advice: &'static str,
+    },
     /// No CPU is left for the rest of the process.
     SupervisorShares,
 }
@@ -60,20 +73,38 @@ impl Compromise {
     /// What it is, in a sentence.
     pub fn message(&self) -> String {
         match self {
-            Self::SingleCpu { cpu } => format!("all threads share CPU {cpu}, the only one there is"),
-            Self::SharedCpu { first, second, cpu } => format!("{first} and {second} share CPU {cpu}"),
-            Self::SmtSiblings { first, first_cpu, second, second_cpu } => format!(
+            Self::SingleCpu { cpu } => {
+                format!("all threads share CPU {cpu}, the only one there is")
+            }
+            Self::SharedCpu { first, second, cpu } => {
+                format!("{first} and {second} share CPU {cpu}")
+            }
+            Self::SmtSiblings {
+                first,
+                first_cpu,
+                second,
+                second_cpu,
+            } => format!(
                 "{first} (CPU {first_cpu}) and {second} (CPU {second_cpu}) share a physical core"
             ),
-            Self::NumaRemote { role, cpu, cpu_node, device_node } => format!(
+            Self::NumaRemote {
+                role,
+                cpu,
+                cpu_node,
+                device_node,
+                ..
+            } => format!(
                 "{role} runs on CPU {cpu} of NUMA node {cpu_node}, its device is on node {device_node}"
             ),
-            Self::EfficiencyCore { role, cpu } => format!("{role} runs on CPU {cpu}, an efficiency core"),
-            Self::CompletionBySender => {
-                "no core is left for a completion thread: the sender polls for completions between posts".to_owned()
+            Self::EfficiencyCore { role, cpu, .. } => {
+                format!("{role} runs on CPU {cpu}, an efficiency core")
+            }
+            Self::NoCoreLeft { role, instead, .. } => {
+                format!("no core is left for a {role}: {instead}")
             }
             Self::SupervisorShares => {
-                "no CPU is left for the rest of the process, which runs on those of the measurement".to_owned()
+                "no CPU is left for the rest of the process, which runs on those of the measurement"
+                    .to_owned()
             }
         }
     }
@@ -89,18 +120,13 @@ impl Compromise {
                 "latencies hold the scheduler's time slices, and with --priority one of the two may never run; {OWN_CORE}"
             ),
             Self::SmtSiblings { .. } => format!("each slows the other down; {OWN_CORE}"),
-            Self::NumaRemote { role, device_node, .. } => format!(
-                "each access to the device crosses the interconnect; name a CPU of node {device_node} by {}",
-                role.option()
+            Self::NumaRemote { option, device_node, .. } => format!(
+                "each access to the device crosses the interconnect; name a CPU of node {device_node} by {option}"
             ),
-            Self::EfficiencyCore { role, .. } => {
-                format!("it is slower; name a performance core by {}", role.option())
+            Self::EfficiencyCore { option, .. } => {
+                format!("it is slower; name a performance core by {option}")
             }
-            Self::CompletionBySender => {
-                "completion latencies include the wait for the sender's next look; name a CPU by --completion-cpu, or \
-                 use --poll-comp event"
-                    .to_owned()
-            }
+            Self::NoCoreLeft { advice, .. } => (*advice).to_owned(),
             Self::SupervisorShares => {
                 "progress and connection handling may interrupt a measuring thread; one more core avoids it".to_owned()
             }

@@ -1,6 +1,5 @@
 //! Sets of CPUs, and the kernel's way to write them ("0-3,8").
 
-use super::error::HostError;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,6 +8,16 @@ use std::str::FromStr;
 /// The largest CPU number taken from a text; beyond what any kernel is built for, and a bound on what a range expands
 /// to.
 pub const HIGHEST_CPU: usize = 65_535;
+
+/// A text that is no list of CPUs.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not a list of CPUs: {reason}; write for example 0-3,8")]
+pub struct CpuListError {
+    /// The text.
+    pub text: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
 
 /// A set of CPU numbers, in ascending order.
 ///
@@ -81,10 +90,10 @@ impl FromIterator<usize> for CpuSet {
 }
 
 impl FromStr for CpuSet {
-    type Err = HostError;
+    type Err = CpuListError;
 
-    fn from_str(text: &str) -> Result<Self, HostError> {
-        let malformed = |reason: String| HostError::CpuList {
+    fn from_str(text: &str) -> Result<Self, CpuListError> {
+        let malformed = |reason: String| CpuListError {
             text: text.to_owned(),
             reason,
         };

@@ -1,6 +1,6 @@
 //! What can go wrong between the program and the machine.
 
-use super::cpu_set::CpuSet;
+use super::cpu_set::{CpuListError, CpuSet};
 use nix::errno::Errno;
 use std::path::PathBuf;
 
@@ -29,13 +29,8 @@ pub enum HostError {
     },
 
     /// A text is no list of CPUs.
-    #[error("{text:?} is not a list of CPUs: {reason}; write for example 0-3,8")]
-    CpuList {
-        /// The text.
-        text: String,
-        /// What is wrong with it.
-        reason: String,
-    },
+    #[error(transparent)]
+    CpuList(#[from] CpuListError),
 
     /// A system call failed.
     #[error("{operation} of {object} failed: {errno}; {advice}")]

@@ -48,7 +48,7 @@ pub use fingerprint::Fingerprint;
 pub use huge_pages::{HugePages, TransparentHugePages};
 pub use memory_lock::{Limit, MemoryLock};
 pub use page_faults::PageFaults;
-pub use placement::{CompletionBy, Placement, PlacementRequest, Role, RoleRequest, Waiting};
+pub use placement::{Need, Placement, RoleSpec, Waiting};
 pub use priority::SchedulingPolicy;
 pub use readiness::Readiness;
 pub use topology::{Cpu, Topology};

@@ -1,6 +1,6 @@
 //! Which CPU each role of a measurement gets.
 //!
-//! A pure function of the topology and of what was asked for: [`Placement::plan`]. Pinning itself is
+//! A pure function of the topology and of the roles, which are data: [`Placement::plan`]. Pinning itself is
 //! [`super::pinning`].
 //!
 //! In this order, what matters to a role: a CPU of its own; a physical core of its own; an isolated CPU; a big core of
@@ -14,44 +14,6 @@ use super::error::HostError;
 use super::topology::{Cpu, Topology};
 use serde::Serialize;
 use std::cmp::Reverse;
-use std::fmt;
-
-/// What a thread of a measurement does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// Posts the messages.
-    Sender,
-    /// Polls for messages that arrive.
-    Receiver,
-    /// Polls for completions of what was sent.
-    Completion,
-    /// Rewrites the time stamp in the payload, again and again.
-    Stamp,
-}
-
-impl Role {
-    /// The option by which the user names the CPU.
-    pub fn option(self) -> &'static str {
-        match self {
-            Self::Sender => "--sender-cpu",
-            Self::Receiver => "--receiver-cpu",
-            Self::Completion => "--completion-cpu",
-            Self::Stamp => "--stamp-cpu",
-        }
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Sender => "sender",
-            Self::Receiver => "receiver",
-            Self::Completion => "completion thread",
-            Self::Stamp => "stamp thread",
-        })
-    }
-}
 
 /// How a role waits for what comes next.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -64,96 +26,93 @@ pub enum Waiting {
     Sleep,
 }
 
-/// What is asked for one role.
+/// Whether a role must have a thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RoleRequest {
-    /// The CPU named by the user.
+pub enum Need {
+    /// It always has.
+    #[default]
+    Always,
+    /// One that spins has only where its CPU was named or a physical core is left for it; one that sleeps always has.
+    IfCoreLeft {
+        /// What happens without it, in words.
+        instead: &'static str,
+        /// What to do about that.
+        advice: &'static str,
+    },
+}
+
+/// A role of a measurement, and what it asks for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RoleSpec {
+    /// What it is called: `receiver`.
+    pub name: &'static str,
+    /// The option by which the user names its CPU.
+    pub option: &'static str,
+    /// The CPU that the user named.
     pub cpu: Option<usize>,
-    /// The NUMA node of the device it works with, if known. Completion and stamp thread work with the sender's device.
+    /// The NUMA node of the device it works with, if known.
     pub numa_node: Option<usize>,
     /// How it waits.
     pub waiting: Waiting,
+    /// Whether it must have a thread.
+    pub need: Need,
+    /// Where no core is left: the role, by its place in the list, whose core it shares, or in the end whose CPU. A role
+    /// without one is an end of the measurement, with which nobody shares that can help it.
+    pub beside: Option<usize>,
 }
 
-/// What is asked for one measurement.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct PlacementRequest {
-    /// The sender.
-    pub sender: RoleRequest,
-    /// The receiver.
-    pub receiver: RoleRequest,
-    /// The completion thread, if one is wanted.
-    ///
-    /// One that spins is had only if the user named its CPU or a physical core is left for it. One that sleeps is
-    /// always had.
-    pub completion: Option<RoleRequest>,
-    /// The stamp thread, if one is wanted; it is always had.
-    pub stamp: Option<RoleRequest>,
-}
+impl RoleSpec {
+    /// One that spins, must have a thread, and shares with nobody.
+    pub fn new(name: &'static str, option: &'static str, cpu: Option<usize>) -> Self {
+        RoleSpec {
+            name,
+            option,
+            cpu,
+            ..RoleSpec::default()
+        }
+    }
 
-/// Who polls for send completions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CompletionBy {
-    /// A thread of its own.
-    Thread,
-    /// The sender, between posts and after the last.
-    Sender,
+    fn is_end(&self) -> bool {
+        self.beside.is_none()
+    }
 }
 
 /// The CPU of each role.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placement {
-    /// The sender's CPU.
-    pub sender: usize,
-    /// The receiver's CPU.
-    pub receiver: usize,
-    /// The completion thread's CPU, if there is such a thread.
-    pub completion: Option<usize>,
-    /// The stamp thread's CPU, if one was asked for.
-    pub stamp: Option<usize>,
+    /// Those of the roles, in their order; `None` for one that has no thread.
+    pub cpus: Vec<Option<usize>>,
     /// The CPUs of all other threads: where no role runs, if there are any, else all allowed ones.
     ///
     /// Of those where no role runs, it is the ones on cores of their own and not isolated, as far as there are any.
     pub supervisor: CpuSet,
-    /// Who polls for send completions.
-    pub completion_by: CompletionBy,
     /// What is less than it should be.
     pub warnings: Vec<PlacementWarning>,
 }
 
 impl Placement {
-    /// Finds a CPU for each role.
+    /// Finds a CPU for each role, those that must have one first.
     ///
     /// # Errors
     /// [`HostError::CpuUnavailable`] if a CPU that was named does not exist, is offline or not allowed,
-    /// [`HostError::SameCpu`] if sender and receiver were put on the same CPU although there are more, and
+    /// [`HostError::SameCpu`] if two ends were put on the same CPU although there are more, and
     /// [`HostError::NoCpu`] if no CPU is allowed.
-    pub fn plan(topology: &Topology, request: &PlacementRequest) -> Result<Self, HostError> {
-        let mut planner = Planner::new(topology, request)?;
+    pub fn plan(topology: &Topology, roles: &[RoleSpec]) -> Result<Self, HostError> {
+        let mut planner = Planner::new(topology, roles)?;
         planner.place_named()?;
-
-        let sender = planner.place(Role::Sender, &request.sender);
-        let receiver = planner.place(Role::Receiver, &request.receiver);
-        // Before the completion thread, which the sender can do without.
-        let stamp = request
-            .stamp
-            .map(|stamp| planner.place_stamp(&stamp, receiver));
-        let completion = request
-            .completion
-            .and_then(|completion| planner.place_completion(&completion, sender));
-
+        let can_be_missing = |role: &&(usize, &RoleSpec)| role.1.need != Need::Always;
+        let (later, first): (Vec<_>, Vec<_>) = roles
+            .iter()
+            .enumerate()
+            .partition(|role| can_be_missing(&role));
+        for (place, role) in first.into_iter().chain(later) {
+            planner.place(place, role);
+        }
         Ok(Self {
-            sender,
-            receiver,
-            completion,
-            stamp,
+            cpus: (0..roles.len())
+                .map(|place| planner.cpu_of(place))
+                .collect(),
             supervisor: planner.supervisor(),
-            completion_by: if completion.is_some() {
-                CompletionBy::Thread
-            } else {
-                CompletionBy::Sender
-            },
             warnings: planner
                 .compromises()
                 .into_iter()
@@ -162,66 +121,68 @@ impl Placement {
         })
     }
 
-    /// Each role that has a thread, with its CPU.
-    pub fn roles(&self) -> Vec<(Role, usize)> {
-        [
-            (Role::Sender, Some(self.sender)),
-            (Role::Receiver, Some(self.receiver)),
-            (Role::Completion, self.completion),
-            (Role::Stamp, self.stamp),
-        ]
-        .into_iter()
-        .filter_map(|(role, cpu)| Some((role, cpu?)))
-        .collect()
+    /// The CPUs of two ends, `--sender-cpu` and `--receiver-cpu`.
+    ///
+    /// # Errors
+    /// As [`plan`](Self::plan).
+    pub fn of_pair(
+        topology: &Topology,
+        sender: Option<usize>,
+        receiver: Option<usize>,
+    ) -> Result<([usize; 2], Self), HostError> {
+        let roles = [
+            RoleSpec::new("sender", "--sender-cpu", sender),
+            RoleSpec::new("receiver", "--receiver-cpu", receiver),
+        ];
+        let placement = Self::plan(topology, &roles)?;
+        let pair = [placement.cpu(0), placement.cpu(1)];
+        Ok((pair, placement))
+    }
+
+    /// The CPU of a role that always has a thread.
+    ///
+    /// # Panics
+    /// For one that has none.
+    pub fn cpu(&self, place: usize) -> usize {
+        self.cpus[place].expect("this role always has a thread")
     }
 
     /// Whether two roles have the same CPU. With SCHED_FIFO, one of them may then never run.
     pub fn shares_cpu(&self) -> bool {
-        let roles = self.roles();
-        roles.iter().map(|(_, cpu)| *cpu).collect::<CpuSet>().len() < roles.len()
+        let taken = self.cpus.iter().flatten();
+        taken.clone().copied().collect::<CpuSet>().len() < taken.count()
     }
 }
 
 /// A placement in the making.
 struct Planner<'a> {
     topology: &'a Topology,
-    request: &'a PlacementRequest,
+    roles: &'a [RoleSpec],
     allowed: CpuSet,
-    placed: Vec<(Role, &'a Cpu)>,
+    /// By place in the list of roles.
+    placed: Vec<(usize, &'a Cpu)>,
 }
 
 impl<'a> Planner<'a> {
-    fn new(topology: &'a Topology, request: &'a PlacementRequest) -> Result<Self, HostError> {
+    fn new(topology: &'a Topology, roles: &'a [RoleSpec]) -> Result<Self, HostError> {
         let allowed = topology.allowed();
         if allowed.is_empty() {
             return Err(HostError::NoCpu);
         }
         Ok(Self {
             topology,
-            request,
+            roles,
             allowed,
             placed: Vec::new(),
         })
     }
 
-    fn requests(&self) -> impl Iterator<Item = (Role, RoleRequest)> + use<'a> {
-        let request = self.request;
-        [
-            (Role::Sender, Some(request.sender)),
-            (Role::Receiver, Some(request.receiver)),
-            (Role::Completion, request.completion),
-            (Role::Stamp, request.stamp),
-        ]
-        .into_iter()
-        .filter_map(|(role, request)| Some((role, request?)))
-    }
-
     /// Takes the CPUs the user named, so that no other role chooses them.
     fn place_named(&mut self) -> Result<(), HostError> {
-        for (role, request) in self.requests() {
-            let Some(id) = request.cpu else { continue };
+        for (place, role) in self.roles.iter().enumerate() {
+            let Some(id) = role.cpu else { continue };
             let unavailable = |reason| HostError::CpuUnavailable {
-                option: role.option(),
+                option: role.option,
                 cpu: id,
                 reason,
                 allowed: self.allowed.clone(),
@@ -238,31 +199,31 @@ impl<'a> Planner<'a> {
                 }
                 None => return Err(unavailable("does not exist")),
             };
-            self.placed.push((role, cpu));
+            self.placed.push((place, cpu));
         }
-        match (self.request.sender.cpu, self.request.receiver.cpu) {
-            (Some(sender), Some(receiver)) if sender == receiver && self.allowed.len() > 1 => {
-                Err(HostError::SameCpu {
-                    first: Role::Sender.option(),
-                    second: Role::Receiver.option(),
-                    cpu: sender,
+        let mut ends: Vec<&RoleSpec> = Vec::new();
+        for end in self.roles.iter().filter(|role| role.is_end()) {
+            let Some(cpu) = end.cpu else { continue };
+            if let Some(first) = ends.iter().find(|first| first.cpu == end.cpu)
+                && self.allowed.len() > 1
+            {
+                return Err(HostError::SameCpu {
+                    first: first.option,
+                    second: end.option,
+                    cpu,
                     allowed: self.allowed.clone(),
-                })
+                });
             }
-            _ => Ok(()),
+            ends.push(end);
         }
+        Ok(())
     }
 
-    fn cpu_of(&self, role: Role) -> Option<usize> {
+    fn cpu_of(&self, place: usize) -> Option<usize> {
         self.placed
             .iter()
-            .find(|(placed, _)| *placed == role)
+            .find(|(placed, _)| *placed == place)
             .map(|(_, cpu)| cpu.id)
-    }
-
-    fn put(&mut self, role: Role, cpu: &'a Cpu) -> usize {
-        self.placed.push((role, cpu));
-        cpu.id
     }
 
     fn allowed_cpus(&self) -> impl Iterator<Item = &'a Cpu> + use<'a> {
@@ -277,17 +238,14 @@ impl<'a> Planner<'a> {
         (on(&|id| id == cpu.id), on(&|id| cpu.siblings.contains(id)))
     }
 
-    /// The roles on that CPU that must never stop: where all CPUs are taken, it is better to share with another one.
-    fn endpoints(&self, cpu: &Cpu) -> usize {
-        let endpoint = |role: &Role| matches!(role, Role::Sender | Role::Receiver);
-        self.placed
-            .iter()
-            .filter(|(role, on)| on.id == cpu.id && endpoint(role))
-            .count()
+    /// The ends of the measurement on that CPU: where all CPUs are taken, it is better to share with another role.
+    fn ends(&self, cpu: &Cpu) -> usize {
+        let on = self.placed.iter().filter(|(_, on)| on.id == cpu.id);
+        on.filter(|(place, _)| self.roles[*place].is_end()).count()
     }
 
-    /// The best CPU for a role with that request.
-    fn best(&self, request: &RoleRequest) -> &'a Cpu {
+    /// The best CPU for a role.
+    fn best(&self, role: &RoleSpec) -> &'a Cpu {
         let boot_core = |cpu: &Cpu| {
             if cpu.id == 0 {
                 2
@@ -295,11 +253,11 @@ impl<'a> Planner<'a> {
                 usize::from(cpu.siblings.contains(0))
             }
         };
-        let remote = |cpu: &Cpu| request.numa_node.is_some() && cpu.numa_node != request.numa_node;
+        let remote = |cpu: &Cpu| role.numa_node.is_some() && cpu.numa_node != role.numa_node;
         self.allowed_cpus()
             .min_by_key(|cpu| {
                 (
-                    self.endpoints(cpu),
+                    self.ends(cpu),
                     self.load(cpu),
                     !cpu.isolated,
                     cpu.efficiency,
@@ -311,42 +269,20 @@ impl<'a> Planner<'a> {
             .expect("at least one CPU is allowed: Planner::new checked it")
     }
 
-    fn place(&mut self, role: Role, request: &RoleRequest) -> usize {
-        match self.cpu_of(role) {
-            Some(cpu) => cpu,
-            None => self.put(role, self.best(request)),
+    /// Puts a role on the best CPU. One that can share, and for which no core is left: on a free CPU, of the core it
+    /// shares if there is one, else on that CPU itself.
+    fn place(&mut self, place: usize, role: &RoleSpec) {
+        if self.cpu_of(place).is_some() {
+            return;
         }
-    }
-
-    /// A core of its own, else a free CPU, of the receiver's core if there is one, else the receiver's CPU.
-    fn place_stamp(&mut self, request: &RoleRequest, receiver: usize) -> usize {
-        if let Some(cpu) = self.cpu_of(Role::Stamp) {
-            return cpu;
-        }
-        let best = self.best(request);
-        let cpu = match self.load(best) {
-            (0, 0) => best,
-            _ => self
-                .free_cpu_near(receiver)
-                .unwrap_or_else(|| self.known(receiver)),
+        let best = self.best(role);
+        let near = role.beside.and_then(|beside| self.cpu_of(beside));
+        let cpu = match (near, self.load(best)) {
+            (None, _) | (_, (0, 0)) => best,
+            (Some(_), _) if role.need != Need::Always && role.waiting == Waiting::Spin => return,
+            (Some(near), _) => self.free_cpu_near(near).unwrap_or_else(|| self.known(near)),
         };
-        self.put(Role::Stamp, cpu)
-    }
-
-    /// A thread that spins needs a core of its own; one that sleeps may share the sender's.
-    fn place_completion(&mut self, request: &RoleRequest, sender: usize) -> Option<usize> {
-        if let Some(cpu) = self.cpu_of(Role::Completion) {
-            return Some(cpu);
-        }
-        let best = self.best(request);
-        let cpu = match (self.load(best), request.waiting) {
-            ((0, 0), _) => best,
-            (_, Waiting::Spin) => return None,
-            (_, Waiting::Sleep) => self
-                .free_cpu_near(sender)
-                .unwrap_or_else(|| self.known(sender)),
-        };
-        Some(self.put(Role::Completion, cpu))
+        self.placed.push((place, cpu));
     }
 
     /// A CPU without a role, on the core of `near` if there is one.
@@ -385,7 +321,8 @@ impl<'a> Planner<'a> {
     fn compromises(&self) -> Vec<Compromise> {
         let mut found = Vec::new();
         let mut placed = self.placed.clone();
-        placed.sort_by_key(|(role, _)| *role);
+        placed.sort_by_key(|(place, _)| *place);
+        let name = |place: usize| self.roles[place].name;
         if let (1, Some(cpu)) = (self.allowed.len(), self.allowed.first()) {
             found.push(Compromise::SingleCpu { cpu });
         } else {
@@ -393,42 +330,55 @@ impl<'a> Planner<'a> {
                 for &(second, second_cpu) in &placed[index + 1..] {
                     if first_cpu.id == second_cpu.id {
                         found.push(Compromise::SharedCpu {
-                            first,
-                            second,
+                            first: name(first),
+                            second: name(second),
                             cpu: first_cpu.id,
                         });
                     } else if first_cpu.siblings.contains(second_cpu.id) {
                         found.push(Compromise::SmtSiblings {
-                            first,
+                            first: name(first),
                             first_cpu: first_cpu.id,
-                            second,
+                            second: name(second),
                             second_cpu: second_cpu.id,
                         });
                     }
                 }
             }
         }
-        for &(role, cpu) in &placed {
-            let device_node = self
-                .requests()
-                .find(|(of, _)| *of == role)
-                .and_then(|(_, it)| it.numa_node);
+        for &(place, cpu) in &placed {
+            let RoleSpec {
+                name: role,
+                option,
+                numa_node: device_node,
+                ..
+            } = self.roles[place];
             if let (Some(cpu_node), Some(device_node)) = (cpu.numa_node, device_node)
                 && cpu_node != device_node
             {
                 found.push(Compromise::NumaRemote {
                     role,
+                    option,
                     cpu: cpu.id,
                     cpu_node,
                     device_node,
                 });
             }
             if cpu.efficiency {
-                found.push(Compromise::EfficiencyCore { role, cpu: cpu.id });
+                found.push(Compromise::EfficiencyCore {
+                    role,
+                    option,
+                    cpu: cpu.id,
+                });
             }
         }
-        if self.request.completion.is_some() && self.cpu_of(Role::Completion).is_none() {
-            found.push(Compromise::CompletionBySender);
+        for (place, role) in self.roles.iter().enumerate() {
+            if let (Need::IfCoreLeft { instead, advice }, None) = (role.need, self.cpu_of(place)) {
+                found.push(Compromise::NoCoreLeft {
+                    role: role.name,
+                    instead,
+                    advice,
+                });
+            }
         }
         if self.allowed.len() > 1 && self.allowed_cpus().all(|cpu| self.load(cpu).0 > 0) {
             found.push(Compromise::SupervisorShares);

@@ -4,8 +4,91 @@ use super::*;
 use crate::host::made_up::Machine;
 use proptest::prelude::*;
 
-fn plan(topology: &Topology, request: &PlacementRequest) -> Placement {
-    Placement::plan(topology, request).unwrap()
+/// What a role asks for.
+type RoleRequest = RoleSpec;
+
+/// Four roles as a benchmark of two ends has them: two ends, one that is had where a core is left, and one that always is.
+#[derive(Debug, Clone, Copy, Default)]
+struct PlacementRequest {
+    sender: RoleRequest,
+    receiver: RoleRequest,
+    completion: Option<RoleRequest>,
+    stamp: Option<RoleRequest>,
+}
+
+const INSTEAD: Need = Need::IfCoreLeft {
+    instead: "the sender does it",
+    advice: "name a CPU",
+};
+
+const NO_CORE: Compromise = Compromise::NoCoreLeft {
+    role: "completion thread",
+    instead: "the sender does it",
+    advice: "name a CPU",
+};
+
+/// Where they are put.
+#[derive(Debug, PartialEq)]
+struct Placed {
+    sender: usize,
+    receiver: usize,
+    completion: Option<usize>,
+    stamp: Option<usize>,
+    supervisor: CpuSet,
+    warnings: Vec<PlacementWarning>,
+    shares_cpu: bool,
+}
+
+impl Placed {
+    fn plan(topology: &Topology, request: &PlacementRequest) -> Result<Self, HostError> {
+        let role = |name, option, beside, request: RoleRequest| RoleSpec {
+            name,
+            option,
+            beside,
+            ..request
+        };
+        let mut roles = vec![
+            role("sender", "--sender-cpu", None, request.sender),
+            role("receiver", "--receiver-cpu", None, request.receiver),
+        ];
+        let mut at = [None; 2];
+        if let Some(completion) = request.completion {
+            let completion = RoleSpec {
+                need: INSTEAD,
+                ..completion
+            };
+            at[0] = Some(roles.len());
+            roles.push(role(
+                "completion thread",
+                "--completion-cpu",
+                Some(0),
+                completion,
+            ));
+        }
+        if let Some(stamp) = request.stamp {
+            at[1] = Some(roles.len());
+            roles.push(role("stamp thread", "--stamp-cpu", Some(1), stamp));
+        }
+        let placement = Placement::plan(topology, &roles)?;
+        let of = |place: Option<usize>| place.and_then(|place| placement.cpus[place]);
+        Ok(Placed {
+            sender: placement.cpu(0),
+            receiver: placement.cpu(1),
+            completion: of(at[0]),
+            stamp: of(at[1]),
+            shares_cpu: placement.shares_cpu(),
+            supervisor: placement.supervisor,
+            warnings: placement.warnings,
+        })
+    }
+
+    fn shares_cpu(&self) -> bool {
+        self.shares_cpu
+    }
+}
+
+fn plan(topology: &Topology, request: &PlacementRequest) -> Placed {
+    Placed::plan(topology, request).unwrap()
 }
 
 fn on_node(node: usize) -> RoleRequest {
@@ -43,7 +126,7 @@ fn everything() -> PlacementRequest {
     }
 }
 
-fn compromises(placement: &Placement) -> Vec<Compromise> {
+fn compromises(placement: &Placed) -> Vec<Compromise> {
     placement
         .warnings
         .iter()
@@ -68,7 +151,6 @@ fn each_role_has_a_core_and_cpu_0_is_left_to_the_rest() {
         (1, 2, Some(3), Some(4))
     );
     assert_eq!(placement.supervisor, set("0,5-7"));
-    assert_eq!(placement.completion_by, CompletionBy::Thread);
     assert_eq!(placement.warnings, []);
     assert!(!placement.shares_cpu());
 }
@@ -109,7 +191,8 @@ fn a_node_without_enough_cores_is_a_remark() {
     assert_eq!(
         compromises(&placement),
         [Compromise::NumaRemote {
-            role: Role::Receiver,
+            role: "receiver",
+            option: "--receiver-cpu",
             cpu: 2,
             cpu_node: 0,
             device_node: 1
@@ -135,7 +218,8 @@ fn isolated_cpus_come_first_even_if_remote() {
     assert_eq!(
         compromises(&placement),
         [Compromise::NumaRemote {
-            role: Role::Receiver,
+            role: "receiver",
+            option: "--receiver-cpu",
             cpu: 5,
             cpu_node: 1,
             device_node: 0
@@ -153,9 +237,9 @@ fn siblings_are_used_only_when_no_core_is_left() {
         (placement.sender, placement.receiver, placement.completion),
         (1, 2, None)
     );
-    assert_eq!(placement.completion_by, CompletionBy::Sender);
+    assert_eq!(placement.completion, None);
     assert_eq!(placement.supervisor, set("0,3"));
-    assert_eq!(compromises(&placement), [Compromise::CompletionBySender]);
+    assert_eq!(compromises(&placement), [NO_CORE]);
 
     let placement = plan(&topology, &everything());
     assert_eq!(placement.stamp, Some(0));
@@ -163,12 +247,12 @@ fn siblings_are_used_only_when_no_core_is_left() {
         compromises(&placement),
         [
             Compromise::SmtSiblings {
-                first: Role::Receiver,
+                first: "receiver",
                 first_cpu: 2,
-                second: Role::Stamp,
+                second: "stamp thread",
                 second_cpu: 0
             },
-            Compromise::CompletionBySender
+            NO_CORE
         ]
     );
 }
@@ -185,9 +269,9 @@ fn one_core_with_two_threads() {
         compromises(&placement),
         [
             Compromise::SmtSiblings {
-                first: Role::Sender,
+                first: "sender",
                 first_cpu: 1,
-                second: Role::Receiver,
+                second: "receiver",
                 second_cpu: 0
             },
             Compromise::SupervisorShares
@@ -214,11 +298,11 @@ fn two_cpus_for_everything() {
         compromises(&placement),
         [
             Compromise::SharedCpu {
-                first: Role::Receiver,
-                second: Role::Stamp,
+                first: "receiver",
+                second: "stamp thread",
                 cpu: 0
             },
-            Compromise::CompletionBySender,
+            NO_CORE,
             Compromise::SupervisorShares
         ]
     );
@@ -228,16 +312,13 @@ fn two_cpus_for_everything() {
         ..Default::default()
     };
     let placement = plan(&topology, &request);
-    assert_eq!(
-        (placement.completion, placement.completion_by),
-        (Some(1), CompletionBy::Thread)
-    );
+    assert_eq!(placement.completion, Some(1));
     assert_eq!(
         compromises(&placement),
         [
             Compromise::SharedCpu {
-                first: Role::Sender,
-                second: Role::Completion,
+                first: "sender",
+                second: "completion thread",
                 cpu: 1
             },
             Compromise::SupervisorShares
@@ -263,13 +344,10 @@ fn a_single_cpu_is_shared_by_all() {
         (placement.sender, placement.receiver, placement.stamp),
         (0, 0, Some(0))
     );
-    assert_eq!(placement.completion_by, CompletionBy::Sender);
+    assert_eq!(placement.completion, None);
     assert_eq!(
         compromises(&placement),
-        [
-            Compromise::SingleCpu { cpu: 0 },
-            Compromise::CompletionBySender
-        ]
+        [Compromise::SingleCpu { cpu: 0 }, NO_CORE]
     );
     // Named twice, it is still the only one.
     let request = PlacementRequest {
@@ -297,7 +375,8 @@ fn big_cores_come_before_small_ones() {
     assert_eq!(
         compromises(&placement),
         [Compromise::EfficiencyCore {
-            role: Role::Completion,
+            role: "completion thread",
+            option: "--completion-cpu",
             cpu: 1
         }]
     );
@@ -327,15 +406,12 @@ fn a_completion_thread_named_onto_the_sender_exists_with_a_warning() {
         ..Default::default()
     };
     let placement = plan(&Machine::new(1, 4, 1).topology(), &request);
-    assert_eq!(
-        (placement.completion, placement.completion_by),
-        (Some(1), CompletionBy::Thread)
-    );
+    assert_eq!(placement.completion, Some(1));
     assert_eq!(
         compromises(&placement),
         [Compromise::SharedCpu {
-            first: Role::Sender,
-            second: Role::Completion,
+            first: "sender",
+            second: "completion thread",
             cpu: 1
         }]
     );
@@ -356,8 +432,8 @@ fn sender_and_receiver_rather_share_with_another_than_with_each_other() {
         compromises(&placement),
         [
             Compromise::SharedCpu {
-                first: Role::Receiver,
-                second: Role::Stamp,
+                first: "receiver",
+                second: "stamp thread",
                 cpu: 1
             },
             Compromise::SupervisorShares
@@ -370,11 +446,7 @@ fn what_cannot_be_had_is_an_error_that_names_option_value_and_choice() {
     let machine = Machine::new(1, 4, 1);
     machine.file("sys/devices/system/cpu/online", "0-2");
     let topology = machine.topology_for("0-1");
-    let refused = |request| {
-        Placement::plan(&topology, &request)
-            .unwrap_err()
-            .to_string()
-    };
+    let refused = |request| Placed::plan(&topology, &request).unwrap_err().to_string();
     for (cpu, reason) in [(2, "not allowed"), (3, "offline"), (99, "does not exist")] {
         let error = refused(PlacementRequest {
             sender: on_cpu(cpu),
@@ -400,24 +472,22 @@ fn what_cannot_be_had_is_an_error_that_names_option_value_and_choice() {
     );
     let nowhere = machine.topology_for("7");
     assert!(matches!(
-        Placement::plan(&nowhere, &PlacementRequest::default()),
+        Placed::plan(&nowhere, &PlacementRequest::default()),
         Err(HostError::NoCpu)
     ));
 }
 
 #[test]
-fn the_result_tells_in_json_who_polls_and_what_was_given_up() {
+fn what_was_given_up_stands_in_the_result_with_advice() {
     let placement = plan(&Machine::new(1, 2, 1).topology(), &with_completion());
-    let json = serde_json::to_value(&placement).unwrap();
-    assert_eq!(json["completion_by"], "sender");
-    assert_eq!(json["supervisor"], "0-1");
-    assert_eq!(json["warnings"][0]["kind"], "completion_by_sender");
-    assert!(
-        json["warnings"][0]["advice"]
-            .as_str()
-            .unwrap()
-            .contains("--completion-cpu")
+    let json = serde_json::to_value(&placement.warnings).unwrap();
+    assert_eq!(json[0]["kind"], "no_core_left");
+    assert_eq!(json[0]["role"], "completion thread");
+    assert_eq!(
+        json[0]["message"],
+        "no core is left for a completion thread: the sender does it"
     );
+    assert_eq!(json[0]["advice"], "name a CPU");
 }
 
 fn any_role() -> impl Strategy<Value = RoleRequest> {
@@ -434,6 +504,7 @@ fn any_role() -> impl Strategy<Value = RoleRequest> {
             } else {
                 Waiting::Spin
             },
+            ..RoleRequest::default()
         })
 }
 
@@ -490,7 +561,7 @@ proptest! {
     #[test]
     fn a_plan_holds_what_it_promises(topology in any_topology(), request in any_request()) {
         let allowed = topology.allowed();
-        let placement = match Placement::plan(&topology, &request) {
+        let placement = match Placed::plan(&topology, &request) {
             Ok(placement) => placement,
             Err(HostError::NoCpu) => { prop_assert!(allowed.is_empty()); return Ok(()) }
             Err(HostError::SameCpu { .. }) => {
@@ -500,7 +571,15 @@ proptest! {
             Err(HostError::CpuUnavailable { cpu, .. }) => { prop_assert!(!allowed.contains(cpu)); return Ok(()) }
             Err(other) => return Err(TestCaseError::fail(other.to_string())),
         };
-        let roles = placement.roles();
+        let roles: Vec<(&str, usize)> = [
+            ("sender", Some(placement.sender)),
+            ("receiver", Some(placement.receiver)),
+            ("completion thread", placement.completion),
+            ("stamp thread", placement.stamp),
+        ]
+        .into_iter()
+        .filter_map(|(name, cpu)| Some((name, cpu?)))
+        .collect();
         let used: CpuSet = roles.iter().map(|(_, cpu)| *cpu).collect();
         prop_assert!(used.difference(&allowed).is_empty());
 
@@ -514,7 +593,6 @@ proptest! {
             if wanted.is_some() { prop_assert_eq!(wanted, got); }
         }
         prop_assert_eq!(request.stamp.is_some(), placement.stamp.is_some());
-        prop_assert_eq!(placement.completion.is_some(), placement.completion_by == CompletionBy::Thread);
         if request.completion.is_some_and(|it| it.waiting == Waiting::Sleep) {
             prop_assert!(placement.completion.is_some());
         }
@@ -548,7 +626,7 @@ proptest! {
         }
         prop_assert_eq!(
             request.completion.is_some() && placement.completion.is_none(),
-            told.contains(&Compromise::CompletionBySender)
+            told.contains(&NO_CORE)
         );
     }
 }

@@ -7,6 +7,8 @@
 //! | [`ConstantRate`] | the same time from start to start: what an operation takes is subtracted from the wait |
 //! | [`Bursty`] | nothing within a block of operations, their waits together behind it |
 //!
+//! [`Load`] is which of them an end has, as a setting, and [`Paced`] any of them.
+//!
 //! All but the first row can vary their waits by [`Jitter`], which a seed decides. A pace is spent in a busy loop on the
 //! benchmark's own clock and never falls into a sample. While it lasts, [`Idle::tick`] is called over and over, so that
 //! the thread can do small work such as polling a completion queue; it returns whether to go on, so that a stop is seen
@@ -16,6 +18,8 @@ mod bursty;
 mod constant_rate;
 mod interval;
 mod jitter;
+mod load;
+mod paced;
 mod schedule;
 #[cfg(test)]
 pub(crate) mod scripted;
@@ -24,6 +28,8 @@ pub use bursty::Bursty;
 pub use constant_rate::ConstantRate;
 pub use interval::Interval;
 pub use jitter::{Jitter, SplitMix64};
+pub use load::{EndLoad, Load};
+pub use paced::Paced;
 pub use schedule::{AfterMiss, Schedule};
 
 use crate::time::{Clock, Nanos, Ticks};

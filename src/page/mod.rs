@@ -16,6 +16,8 @@ use crate::results::error::ReportError;
 pub struct Page {
     /// The title.
     pub title: String,
+    /// What was found, in one sentence; may be empty.
+    pub headline: String,
     /// What was measured where and when: label and text.
     pub facts: Vec<(String, String)>,
     /// Why the results are not whole.
@@ -91,6 +93,14 @@ fn escaped(text: &str) -> String {
             '\'' => safe.push_str("&#39;"),
             // Not allowed in HTML, whichever way they are written.
             control if control.is_control() && !control.is_whitespace() => safe.push('\u{fffd}'),
+            // They would turn the direction of what follows.
+            '\u{61c}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}' => {
+                safe.push('\u{fffd}');
+            }
             other => safe.push(other),
         }
     }
@@ -112,6 +122,13 @@ impl Page {
              <meta name=\"color-scheme\" content=\"light dark\">\n\
              <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
         );
+        if !self.headline.is_empty() {
+            let _ = writeln!(
+                html,
+                "<p class=\"headline\">{}</p>",
+                escaped(&self.headline)
+            );
+        }
         html += &definitions(&self.facts, "facts");
         html += &notices("Incomplete", "incomplete", &self.incomplete);
         html += &notices("Warnings", "warnings", &self.warnings);
@@ -291,6 +308,7 @@ mod tests {
         summary.row(vec!["<b>uc</b>".to_owned(), "9".to_owned()]);
         Page {
             title: "A \"run\" & more".to_owned(),
+            headline: "12 <i>µs</i>\u{202e}\u{1b}[2J".to_owned(),
             warnings: vec!["</li><script>alert(1)</script>".to_owned()],
             facts: vec![("device".to_owned(), "mlx5_<0>'\u{1}".to_owned())],
             summary,
@@ -310,6 +328,7 @@ mod tests {
         for safe in [
             "<title>A &quot;run&quot; &amp; more</title>",
             "<li>&lt;/li&gt;&lt;script&gt;alert(1)&lt;/script&gt;</li>",
+            "<p class=\"headline\">12 &lt;i&gt;µs&lt;/i&gt;\u{fffd}\u{fffd}[2J</p>",
             "<dd>mlx5_&lt;0&gt;&#39;\u{fffd}</dd>",
             "<td>&lt;b&gt;uc&lt;/b&gt;</td>",
             "<figcaption>a &lt; b</figcaption>",

@@ -304,6 +304,10 @@ pub fn printable(text: &str) -> String {
     let readable = |c: char| match c {
         '\n' | '\r' | '\t' => ' ',
         c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => '\u{fffd}',
+        // They would turn the direction of what follows.
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            '\u{fffd}'
+        }
         c => c,
     };
     text.chars().map(readable).collect()

@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use super::PlotError;
 use super::drawing::Drawing;
 use super::frame::{Entry, Sign, Words, frame};
-use super::palette::{MOST_SERIES, look};
-use super::scale::{Axis, Kind, Unit};
+use super::palette::{Looks, MOST_SERIES};
+use super::scale::{Axis, Kind, Unit, ends, fitting};
+use super::{PlotError, at_most};
 
 /// A curve.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -63,6 +63,9 @@ pub struct Ecdf {
     pub scale: Option<Kind>,
     /// The curves.
     pub curves: Vec<Curve>,
+    /// Their looks.
+    #[serde(skip)]
+    pub looks: Looks,
 }
 
 impl Ecdf {
@@ -71,39 +74,18 @@ impl Ecdf {
     /// # Errors
     /// [`PlotError::Nothing`] without samples, [`PlotError::Outside`], [`PlotError::TooMuch`].
     pub fn draw(&self, size: (u32, u32)) -> Result<Drawing, PlotError> {
-        let ends: Vec<(f64, f64)> = self
-            .curves
-            .iter()
-            .filter_map(|curve| Some((curve.points.first()?.0, curve.points.last()?.0)))
-            .collect();
-        if ends.is_empty() {
+        let values = || {
+            let points = self.curves.iter().flat_map(|curve| &curve.points);
+            points.map(|point| point.0)
+        };
+        let Some(ends) = ends(values()) else {
             return Err(PlotError::Nothing("no samples".to_owned()));
-        }
-        if self.curves.len() > MOST_SERIES {
-            return Err(PlotError::TooMuch {
-                found: self.curves.len(),
-                most: MOST_SERIES,
-                what: "curves",
-            });
-        }
-        let lowest = ends.iter().map(|end| end.0).fold(f64::INFINITY, f64::min);
-        let highest = ends
-            .iter()
-            .map(|end| end.1)
-            .fold(f64::NEG_INFINITY, f64::max);
-        let wide = lowest > 0.0 && highest / lowest > 30.0;
-        let kind = self
-            .scale
-            .unwrap_or(if wide { Kind::Log } else { Kind::Linear });
-        let x = Axis::new(
-            &self.value,
-            self.range.unwrap_or((lowest, highest)),
-            kind,
-            self.unit,
-        );
+        };
+        at_most(self.curves.len(), MOST_SERIES, "curves")?;
+        let kind = fitting(ends, self.scale);
+        let x = Axis::new(&self.value, self.range.unwrap_or(ends), kind, self.unit);
         // A curve that lies beyond the range still tells so: it stays at 0 % or at 100 %.
-        let values = self.curves.iter().flat_map(|curve| &curve.points);
-        x.outside("samples", values.map(|point| point.0))?;
+        x.outside("samples", values())?;
         let y = Axis::new(&self.share, (0.0, 100.0), Kind::Linear, Unit::Percent);
         let mut drawing = Drawing::new(size, &self.words.title);
         let plot = frame(
@@ -111,7 +93,11 @@ impl Ecdf {
             &self.words,
             x,
             y,
-            &entries(self.curves.iter().map(|curve| (&*curve.label, curve.lost))),
+            &entries(
+                self.curves.iter().map(|curve| (&*curve.label, curve.lost)),
+                &self.looks,
+                Sign::Line,
+            ),
         )?;
         for (number, curve) in self.curves.iter().enumerate() {
             let mut steps: Vec<(f64, f64)> = Vec::with_capacity(2 * curve.points.len());
@@ -129,14 +115,14 @@ impl Ecdf {
                 steps.push(plot.at(last.0, 100.0));
                 steps.push(plot.at(plot.x.high, 100.0));
             }
-            plot.curve(&mut drawing, &steps, &look(number), 1.8);
+            plot.curve(&mut drawing, &steps, &self.looks.of(number), 1.8);
         }
         Ok(drawing)
     }
 }
 
 /// A label, and how many messages were lost, if any.
-pub(super) fn with_lost(label: &str, lost: u64) -> String {
+fn with_lost(label: &str, lost: u64) -> String {
     match (label, lost) {
         (_, 0) => label.to_owned(),
         ("", _) => format!("{lost} lost"),
@@ -144,14 +130,18 @@ pub(super) fn with_lost(label: &str, lost: u64) -> String {
     }
 }
 
-/// A legend of lines, each with its label and how many messages were lost; of a single one with neither, none.
-pub(super) fn entries<'a>(lines: impl Iterator<Item = (&'a str, u64)>) -> Vec<Entry> {
+/// A legend, each entry with its label and how many messages were lost; of a single one with neither, none.
+pub(super) fn entries<'a>(
+    lines: impl Iterator<Item = (&'a str, u64)>,
+    looks: &Looks,
+    sign: Sign,
+) -> Vec<Entry> {
     let entries: Vec<Entry> = lines
         .enumerate()
         .map(|(number, (label, lost))| Entry {
             label: with_lost(label, lost),
-            look: look(number),
-            sign: Sign::Line,
+            look: looks.of(number),
+            sign,
         })
         .collect();
     if entries.len() == 1 && entries[0].label.is_empty() {

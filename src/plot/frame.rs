@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use super::PlotError;
 use super::drawing::{Anchor, Colour, Drawing};
 use super::font;
 use super::palette::{Look, look};
 use super::scale::Axis;
+use super::{PlotError, SIDES};
 
 /// The words of a figure.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -21,15 +21,26 @@ pub struct Words {
 
 impl Words {
     /// These, with one more thing that must be known.
-    pub(super) fn warned(&self, note: &str) -> Words {
+    pub fn warned(&self, note: &str) -> Words {
         let mut words = self.clone();
-        words.warning = match (note, self.warning.as_str()) {
-            ("", _) => self.warning.clone(),
-            (_, "") => note.to_owned(),
-            (_, warning) => format!("{note}; {warning}"),
-        };
+        words.warning = both(note, &self.warning);
         words
     }
+}
+
+/// Ends of what is said of one and of more that have no place on an axis.
+pub(super) const NOT_DRAWN: (&str, &str) = (
+    "lies outside of the axis and is not drawn",
+    "lie outside of the axis and are not drawn",
+);
+/// The same of what has a place in part.
+pub(super) const GOES_ON: (&str, &str) =
+    ("goes on outside of the axis", "go on outside of the axis");
+
+/// Two notes, of which either may be empty.
+pub(super) fn both(one: &str, two: &str) -> String {
+    let notes = [one, two].into_iter().filter(|note| !note.is_empty());
+    notes.collect::<Vec<_>>().join("; ")
 }
 
 /// How an entry of the legend looks.
@@ -318,10 +329,21 @@ pub(super) fn frame(
     if bottom - top < LEAST_PLOT * drawing.height {
         let most = ((drawing.height * (1.0 - LEAST_PLOT) - top - 70.0) / LINE).max(0.0) as usize
             * legend.columns;
+        // Names that stand upright take a share of the height as well.
+        let names = if let Names::Upright(..) = &names {
+            0.22
+        } else {
+            0.0
+        };
+        let free = 1.0 - LEAST_PLOT - names;
+        let rest = top + below_legend + 2.0 * LABEL_EM + tick_height * f64::from(names == 0.0);
+        let height = ((rest + 8.0) / free / 10.0).ceil() * 10.0;
+        let room = (drawing.width as u32, height as u32);
         return Err(PlotError::TooMuch {
             found: entries.len(),
             most,
             what: "lines in the legend",
+            room: SIDES.contains(&room.1).then_some(room),
         });
     }
     let y_ticks = y.ticks(((bottom - top) / 42.0) as usize);

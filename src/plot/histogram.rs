@@ -5,13 +5,15 @@ use serde::Serialize;
 
 use super::drawing::{Anchor, Colour, Drawing};
 use super::frame::{Entry, Plot, Sign, Words, frame};
-use super::palette::{Look, look};
+use super::palette::{Look, Looks};
 use super::scale::{Axis, Kind, Unit, duration};
-use super::{PlotError, font};
+use super::{PlotError, at_most, font};
 use crate::stats::percentile_of_sorted;
 
 /// As many distributions as can be told apart over each other.
 pub const MOST: usize = 8;
+
+pub(crate) const WHAT: &str = "histograms over each other";
 
 /// One distribution, counted.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -92,6 +94,9 @@ pub struct Histogram {
     pub range: (f64, f64),
     /// The distributions.
     pub series: Vec<Distribution>,
+    /// Their looks.
+    #[serde(skip)]
+    pub looks: Looks,
 }
 
 const BOX_EM: f64 = 11.5;
@@ -112,13 +117,7 @@ impl Histogram {
             };
             return Err(PlotError::Nothing(why));
         }
-        if self.series.len() > MOST {
-            return Err(PlotError::TooMuch {
-                found: self.series.len(),
-                most: MOST,
-                what: "histograms over each other",
-            });
-        }
+        at_most(self.series.len(), MOST, WHAT)?;
         let mut drawing = Drawing::new(size, &self.words.title);
         let entries: Vec<Entry> = self
             .series
@@ -165,7 +164,7 @@ impl Histogram {
         let plot = frame(&mut drawing, &self.words, x, y, &entries)?;
         for (number, all) in shares.iter().enumerate() {
             if self.series[number].total > 0 {
-                self.steps(&mut drawing, &plot, all, &look(number));
+                self.steps(&mut drawing, &plot, all, &self.looks.of(number));
             }
         }
         for (number, series) in self.series.iter().enumerate() {
@@ -175,7 +174,8 @@ impl Histogram {
             let (from, to) = (plot.at(median, 0.0), plot.at(median, plot.y.high));
             if plot.holds(from) {
                 drawing.line(from, to, 3.6, Colour::WHITE.covering(0.7));
-                drawing.dashed(&[from, to], look(number).dashes, 1.8, look(number).colour);
+                let look = self.looks.of(number);
+                drawing.dashed(&[from, to], look.dashes, 1.8, look.colour);
             }
         }
         draw_box(&mut drawing, &plot, &rows, box_size, on_the_left);
@@ -202,7 +202,7 @@ impl Histogram {
         };
         Entry {
             label: format!("{name}{median}{lost}"),
-            look: look(number),
+            look: self.looks.of(number),
             sign: Sign::Patch,
         }
     }
@@ -240,7 +240,7 @@ impl Histogram {
         let mut rows = vec![(None, head)];
         for (number, series) in self.series.iter().enumerate() {
             let Some(max) = series.max else { continue };
-            let look = (self.series.len() > 1).then(|| look(number));
+            let look = (self.series.len() > 1).then(|| self.looks.of(number));
             let mut cells = vec![
                 share_in_words(series.above, series.total),
                 duration(max as f64),

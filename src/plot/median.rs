@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use super::PlotError;
 use super::drawing::{Colour, Drawing};
-use super::frame::{Entry, Sign, Words, frame, incomplete_entry, ring};
-use super::palette::{MOST_SERIES, look};
-use super::scale::{Axis, Kind, Unit};
+use super::frame::{Entry, GOES_ON, NOT_DRAWN, Sign, Words, both, frame, incomplete_entry, ring};
+use super::palette::{Looks, MOST_SERIES};
+use super::scale::{Axis, Kind, Unit, ends, fitting, so_many, with_room};
+use super::{PlotError, at_most};
 
 /// One mark: a median, and what 10 % of the samples lie below and above.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -17,6 +17,8 @@ pub struct Middle {
     pub median: f64,
     /// The 10th and the 90th percentile, where they are known.
     pub most: Option<(f64, f64)>,
+    /// The interval of the median over rounds, where it is known.
+    pub interval: Option<(f64, f64)>,
     /// Whether it is of a part of the samples only.
     pub incomplete: bool,
 }
@@ -53,6 +55,9 @@ pub struct Medians {
     pub scale: Option<Kind>,
     /// The lines.
     pub lines: Vec<Line>,
+    /// Their looks.
+    #[serde(skip)]
+    pub looks: Looks,
 }
 
 impl Medians {
@@ -65,58 +70,31 @@ impl Medians {
         if middles().next().is_none() {
             return Err(PlotError::Nothing("no point has a median".to_owned()));
         }
-        if self.lines.len() > MOST_SERIES {
-            return Err(PlotError::TooMuch {
-                found: self.lines.len(),
-                most: MOST_SERIES,
-                what: "lines",
-            });
-        }
-        let ends = |middle: &Middle| middle.most.unwrap_or((middle.median, middle.median));
-        let lowest = middles()
-            .map(|middle| ends(middle).0.min(middle.median))
-            .fold(f64::INFINITY, f64::min);
-        let highest = middles()
-            .map(|middle| ends(middle).1.max(middle.median))
-            .fold(f64::NEG_INFINITY, f64::max);
-        let wide = lowest > 0.0 && highest / lowest > 30.0;
-        let kind = self
-            .scale
-            .unwrap_or(if wide { Kind::Log } else { Kind::Linear });
-        let range = self.range.unwrap_or(match kind {
-            Kind::Linear => (
-                lowest.min(0.0),
-                highest + (highest - lowest.min(0.0)) * 0.05,
-            ),
-            Kind::Log => (lowest / 1.2, highest * 1.2),
+        at_most(self.lines.len(), MOST_SERIES, "lines")?;
+        let bar = |middle: &Middle| middle.most.unwrap_or((middle.median, middle.median));
+        let values = middles().flat_map(|middle| {
+            let (low, high) = bar(middle);
+            let (lower, upper) = middle.interval.unwrap_or((low, high));
+            [middle.median, low, high, lower, upper]
         });
+        let values = ends(values).unwrap_or_default();
+        let kind = fitting(values, self.scale);
+        let range = self.range.unwrap_or(with_room(values, kind));
         let y = Axis::new(&self.value, range, kind, self.unit);
         let outside = y.outside("medians", middles().map(|middle| middle.median))?;
-        let outside = match outside {
-            0 => None,
-            1 => Some("1 median lies outside of the axis and is not drawn".to_owned()),
-            more => Some(format!(
-                "{more} medians lie outside of the axis and are not drawn"
-            )),
-        };
         let is_cut = |middle: &&Middle| {
-            let (low, high) = ends(middle);
+            let (low, high) = bar(middle);
             y.holds(middle.median) && !(y.holds(low) && y.holds(high))
         };
-        let cut = match middles().filter(is_cut).count() {
-            0 => None,
-            1 => Some("1 bar goes on outside of the axis".to_owned()),
-            more => Some(format!("{more} bars go on outside of the axis")),
-        };
-        let note = outside
-            .into_iter()
-            .chain(cut)
-            .collect::<Vec<_>>()
-            .join("; ");
+        let cut = middles().filter(is_cut).count();
+        let note = both(
+            &so_many(outside, "median", NOT_DRAWN.0, NOT_DRAWN.1),
+            &so_many(cut, "bar", GOES_ON.0, GOES_ON.1),
+        );
         let x = self.setting_axis();
         let marks = self.lines.iter().enumerate().map(|(number, line)| Entry {
             label: line.label.clone(),
-            look: look(number),
+            look: self.looks.of(number),
             sign: if self.named {
                 Sign::Mark
             } else {
@@ -140,17 +118,23 @@ impl Medians {
             .min(if self.named { 24.0 } else { 6.0 });
         let mut incomplete = Vec::new();
         for (number, line) in self.lines.iter().enumerate() {
-            let look = look(number);
+            let look = self.looks.of(number);
             let beside = (number as f64 - (self.lines.len() - 1) as f64 / 2.0) * apart;
             let place = |x: f64, y: f64| {
                 let (x, y) = plot.at(x, y);
                 (x + beside, y)
             };
             for middle in &line.middles {
-                let (low, high) = ends(middle);
+                let (low, high) = bar(middle);
                 let bar = [place(middle.x, low), place(middle.x, high)];
                 for run in plot.inside(&bar) {
                     drawing.path(run, 1.2, look.colour);
+                }
+                if let Some((low, high)) = middle.interval {
+                    let interval = [place(middle.x, low), place(middle.x, high)];
+                    for run in plot.inside(&interval) {
+                        drawing.path(run, 4.0, look.colour.covering(0.55));
+                    }
                 }
                 for end in bar
                     .into_iter()

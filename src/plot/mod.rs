@@ -34,6 +34,7 @@ mod tests;
 
 pub use drawing::Drawing;
 pub use frame::Words;
+pub use palette::Looks;
 pub use render::{Format, png, svg, write};
 
 use crate::results::ReportError;
@@ -51,7 +52,8 @@ pub enum PlotError {
     Nothing(String),
     /// There is more in it than can be told apart.
     #[error(
-        "{found} {what} cannot be told apart or leave no room, {most} can: choose some by --only, or ask for another --size"
+        "{found} {what} cannot be told apart or leave no room, {most} can: choose some by --only{}",
+        room.map_or(String::new(), |(width, height)| format!(", or ask for --size {width}x{height}"))
     )]
     TooMuch {
         /// How many there are.
@@ -60,6 +62,8 @@ pub enum PlotError {
         most: usize,
         /// Of what.
         what: &'static str,
+        /// A size that has room for all, where one has.
+        room: Option<(u32, u32)>,
     },
     /// Nothing of it is in the range that was asked for.
     #[error("none of the {what} is in it, they are {from} to {to}")]
@@ -79,6 +83,19 @@ pub enum PlotError {
     /// The file cannot be written.
     #[error(transparent)]
     Report(ReportError),
+}
+
+/// Refuses more than can be told apart.
+pub(crate) fn at_most(found: usize, most: usize, what: &'static str) -> Result<(), PlotError> {
+    if found <= most {
+        return Ok(());
+    }
+    Err(PlotError::TooMuch {
+        found,
+        most,
+        what,
+        room: None,
+    })
 }
 
 /// Why the numbers of a figure may be of a part only; added to labels.

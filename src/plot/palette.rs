@@ -74,6 +74,18 @@ pub fn look(number: usize) -> Look {
     }
 }
 
+/// Which look each series of a figure has: the number given here, else its own. So that what is the same in several
+/// figures looks the same.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Looks(pub Vec<usize>);
+
+impl Looks {
+    /// The look of the series of this number.
+    pub fn of(&self, number: usize) -> Look {
+        look(self.0.get(number).copied().unwrap_or(number))
+    }
+}
+
 impl Look {
     /// Draws the mark.
     pub fn mark_at(&self, drawing: &mut Drawing, (x, y): (f64, f64), radius: f64) {

@@ -2,12 +2,13 @@
 
 use serde::Serialize;
 
-use super::PlotError;
 use super::drawing::Drawing;
 use super::ecdf::entries;
-use super::frame::{Words, frame};
-use super::palette::{MOST_SERIES, look};
-use super::scale::{Axis, Kind, Unit};
+use super::frame::{GOES_ON, NOT_DRAWN, both};
+use super::frame::{Sign, Words, frame};
+use super::palette::{Looks, MOST_SERIES};
+use super::scale::{Axis, Kind, Unit, ends, fitting, so_many, with_room};
+use super::{PlotError, at_most};
 use crate::stats::percentile_of_sorted;
 
 /// A curve.
@@ -58,6 +59,9 @@ pub struct Percentiles {
     pub scale: Option<Kind>,
     /// The curves.
     pub curves: Vec<Tail>,
+    /// Their looks.
+    #[serde(skip)]
+    pub looks: Looks,
 }
 
 /// The highest percentile shown is 99.9999 %.
@@ -72,20 +76,9 @@ fn note_on(curves: &[Tail], held: impl Fn(&(f64, f64)) -> Option<bool>) -> Strin
         beyond += usize::from(!held.is_empty() && inside == 0);
         cut += usize::from(inside > 0 && inside < held.len());
     }
-    let beyond = match beyond {
-        0 => None,
-        1 => Some("1 curve lies outside of the axis and is not drawn".to_owned()),
-        more => Some(format!(
-            "{more} curves lie outside of the axis and are not drawn"
-        )),
-    };
-    let cut = match cut {
-        0 => None,
-        1 => Some("1 curve goes on outside of the axis".to_owned()),
-        more => Some(format!("{more} curves go on outside of the axis")),
-    };
-    let parts: Vec<String> = beyond.into_iter().chain(cut).collect();
-    parts.join("; ")
+    let beyond = so_many(beyond, "curve", NOT_DRAWN.0, NOT_DRAWN.1);
+    let cut = so_many(cut, "curve", GOES_ON.0, GOES_ON.1);
+    both(&beyond, &cut)
 }
 
 impl Percentiles {
@@ -94,13 +87,7 @@ impl Percentiles {
     /// # Errors
     /// [`PlotError::Nothing`] without samples, [`PlotError::Outside`], [`PlotError::TooMuch`].
     pub fn draw(&self, size: (u32, u32)) -> Result<Drawing, PlotError> {
-        if self.curves.len() > MOST_SERIES {
-            return Err(PlotError::TooMuch {
-                found: self.curves.len(),
-                most: MOST_SERIES,
-                what: "curves",
-            });
-        }
+        at_most(self.curves.len(), MOST_SERIES, "curves")?;
         let inverse = |share: f64| 1.0 / (1.0 - share.clamp(0.0, 1.0 - 1e-12));
         let shown = || {
             self.curves
@@ -108,34 +95,13 @@ impl Percentiles {
                 .flat_map(|curve| &curve.points)
                 .filter(|point| inverse(point.0) <= MOST_INVERSE * 1.0001)
         };
-        let lowest = shown().map(|point| point.1).fold(f64::INFINITY, f64::min);
-        let highest = shown()
-            .map(|point| point.1)
-            .fold(f64::NEG_INFINITY, f64::max);
-        if lowest > highest {
+        let Some(ends) = ends(shown().map(|point| point.1)) else {
             return Err(PlotError::Nothing("no samples".to_owned()));
-        }
+        };
         let farthest = shown().map(|point| inverse(point.0)).fold(10.0, f64::max);
-        let wide = lowest > 0.0 && highest / lowest > 30.0;
-        let kind = self
-            .scale
-            .unwrap_or(if wide { Kind::Log } else { Kind::Linear });
-        let low = if kind == Kind::Linear {
-            lowest.min(0.0)
-        } else {
-            lowest / 1.1
-        };
-        let beyond = if kind == Kind::Linear {
-            highest + (highest - low) * 0.05
-        } else {
-            highest * 1.1
-        };
-        let y = Axis::new(
-            &self.value,
-            self.range.unwrap_or((low, beyond)),
-            kind,
-            self.unit,
-        );
+        let kind = fitting(ends, self.scale);
+        let range = self.range.unwrap_or(with_room(ends, kind));
+        let y = Axis::new(&self.value, range, kind, self.unit);
         y.outside("percentiles", shown().map(|point| point.1))?;
         let note = note_on(&self.curves, |point| {
             (inverse(point.0) <= MOST_INVERSE * 1.0001).then(|| y.holds(point.1))
@@ -170,7 +136,11 @@ impl Percentiles {
             &self.words.warned(&note),
             x,
             y,
-            &entries(self.curves.iter().map(|curve| (&*curve.label, curve.lost))),
+            &entries(
+                self.curves.iter().map(|curve| (&*curve.label, curve.lost)),
+                &self.looks,
+                Sign::Line,
+            ),
         )?;
         for (number, curve) in self.curves.iter().enumerate() {
             let places: Vec<(f64, f64)> = curve
@@ -178,10 +148,11 @@ impl Percentiles {
                 .iter()
                 .map(|&(share, value)| plot.at(inverse(share), value))
                 .collect();
+            let look = self.looks.of(number);
             if let [one] = places[..] {
-                look(number).mark_at(&mut drawing, one, 4.0);
+                look.mark_at(&mut drawing, one, 4.0);
             }
-            plot.curve(&mut drawing, &places, &look(number), 1.8);
+            plot.curve(&mut drawing, &places, &look, 1.8);
         }
         Ok(drawing)
     }

@@ -208,6 +208,40 @@ impl Axis {
     }
 }
 
+/// The least and the largest of values; `None` without any.
+pub(super) fn ends(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    values.fold(None, |ends, value| match ends {
+        None => Some((value, value)),
+        Some((low, high)) => Some((value.min(low), value.max(high))),
+    })
+}
+
+/// The scale that fits values between these ends, unless another was asked for.
+pub(super) fn fitting((lowest, highest): (f64, f64), asked: Option<Kind>) -> Kind {
+    let wide = lowest > 0.0 && highest / lowest > 30.0;
+    asked.unwrap_or(if wide { Kind::Log } else { Kind::Linear })
+}
+
+/// The range of an axis for values between these ends, a linear one from zero.
+pub(super) fn with_room((lowest, highest): (f64, f64), kind: Kind) -> (f64, f64) {
+    match kind {
+        Kind::Linear => {
+            let low = lowest.min(0.0);
+            (low, highest + (highest - low) * 0.05)
+        }
+        Kind::Log => (lowest / 1.2, highest * 1.2),
+    }
+}
+
+/// `1 curve lies`, `3 curves lie`; empty for none.
+pub fn so_many(count: usize, noun: &str, one: &str, more: &str) -> String {
+    match count {
+        0 => String::new(),
+        1 => format!("1 {noun} {one}"),
+        count => format!("{count} {noun}s {more}"),
+    }
+}
+
 /// Nanoseconds with three digits in the unit that fits, without zeros behind the point.
 pub fn duration(nanoseconds: f64) -> String {
     let size = NANOSECONDS

@@ -4,12 +4,12 @@
 
 use serde::Serialize;
 
-use super::PlotError;
 use super::drawing::{Anchor, Colour, Drawing};
 use super::font;
 use super::frame::{LABEL_EM, RING, TICK_EM, Words, ring, words};
 use super::palette::heat;
-use super::scale::{Axis, Kind, Unit};
+use super::scale::{Axis, Kind, Unit, ends, fitting, so_many, with_room};
+use super::{PlotError, at_most};
 
 /// What was measured at a pair of settings.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -89,42 +89,21 @@ impl Surface {
                 "a surface needs two values of either setting at least".to_owned(),
             ));
         }
-        if columns.max(rows) > MOST {
-            return Err(PlotError::TooMuch {
-                found: columns.max(rows),
-                most: MOST,
-                what: "values of a setting",
-            });
-        }
+        at_most(columns.max(rows), MOST, "values of a setting")?;
         let heights = || self.heights.iter().flatten().flatten();
         let values = || heights().filter_map(|it| it.value);
-        if values().next().is_none() {
+        let Some(ends) = ends(values()) else {
             return Err(PlotError::Nothing("no point has a median".to_owned()));
-        }
-        let lowest = values().fold(f64::INFINITY, f64::min);
-        let highest = values().fold(f64::NEG_INFINITY, f64::max);
+        };
         let worst = heights().map(|it| it.share).fold(0.0, f64::max);
-        let wide = lowest > 0.0 && highest / lowest > 30.0;
-        let kind = self
-            .scale
-            .unwrap_or(if wide { Kind::Log } else { Kind::Linear });
-        let range = self.range.unwrap_or(match kind {
-            Kind::Linear => (
-                lowest.min(0.0),
-                highest * if highest > 0.0 { 1.02 } else { 1.0 },
-            ),
-            Kind::Log => (lowest / 1.2, highest * 1.1),
-        });
+        let kind = fitting(ends, self.scale);
+        let range = self.range.unwrap_or(with_room(ends, kind));
         let z = Axis::new(&self.value, range, kind, self.unit);
 
-        let note = match z.outside("medians", values())? {
-            0 => String::new(),
-            1 => "1 point lies outside of the range: drawn at its end, with a triangle that points there"
-                .to_owned(),
-            more => format!(
-                "{more} points lie outside of the range: drawn at its end, with a triangle that points there"
-            ),
-        };
+        const AT_THE_END: &str =
+            "outside of the range: drawn at its end, with a triangle that points there";
+        let (one, more) = (format!("lies {AT_THE_END}"), format!("lie {AT_THE_END}"));
+        let note = so_many(z.outside("medians", values())?, "point", &one, &more);
 
         let mut drawing = Drawing::new(size, &self.words.title);
         let top = words(&mut drawing, &self.words.warned(&note));

@@ -4,12 +4,12 @@ use std::collections::HashSet;
 
 use serde::Serialize;
 
-use super::PlotError;
 use super::drawing::Drawing;
-use super::ecdf::with_lost;
-use super::frame::{Entry, Sign, Words, frame};
-use super::palette::{MOST_SERIES, look};
-use super::scale::{Axis, Kind, Unit};
+use super::ecdf::entries;
+use super::frame::{NOT_DRAWN, Sign, Words, frame};
+use super::palette::{Looks, MOST_SERIES};
+use super::scale::{Axis, Kind, Unit, ends, fitting, so_many, with_room};
+use super::{PlotError, at_most};
 
 /// Marks of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -39,6 +39,9 @@ pub struct OverTime {
     pub scale: Option<Kind>,
     /// The marks, those of the first kinds on top.
     pub clouds: Vec<Cloud>,
+    /// Their looks.
+    #[serde(skip)]
+    pub looks: Looks,
 }
 
 /// Marks nearer than this to one of their kind that is drawn already are left out: nobody could see them.
@@ -136,31 +139,14 @@ impl OverTime {
     /// [`PlotError::Nothing`] without samples, [`PlotError::Outside`], [`PlotError::TooMuch`].
     pub fn draw(&self, size: (u32, u32)) -> Result<Drawing, PlotError> {
         let all = || self.clouds.iter().flat_map(|cloud| &cloud.points);
-        let span = |of: fn(&(i64, i64)) -> i64| {
-            Some((all().map(of).min()? as f64, all().map(of).max()? as f64))
-        };
-        let (Some(times), Some((lowest, highest))) = (span(|point| point.0), span(|point| point.1))
-        else {
+        let times = ends(all().map(|point| point.0 as f64));
+        let values = ends(all().map(|point| point.1 as f64));
+        let (Some(times), Some(values)) = (times, values) else {
             return Err(PlotError::Nothing("no samples".to_owned()));
         };
-        if self.clouds.len() > MOST_SERIES {
-            return Err(PlotError::TooMuch {
-                found: self.clouds.len(),
-                most: MOST_SERIES,
-                what: "kinds of marks",
-            });
-        }
-        let wide = lowest > 0.0 && highest / lowest > 30.0;
-        let kind = self
-            .scale
-            .unwrap_or(if wide { Kind::Log } else { Kind::Linear });
-        let range = self.range.unwrap_or(match kind {
-            Kind::Linear => (
-                lowest.min(0.0),
-                highest + (highest - lowest.min(0.0)) * 0.05,
-            ),
-            Kind::Log => (lowest / 1.2, highest * 1.2),
-        });
+        at_most(self.clouds.len(), MOST_SERIES, "kinds of marks")?;
+        let kind = fitting(values, self.scale);
+        let range = self.range.unwrap_or(with_room(values, kind));
         let x = Axis::new(&self.time, times, Kind::Linear, Unit::Nanoseconds);
         let y = Axis::new(&self.value, range, kind, Unit::Nanoseconds);
         let values = all().map(|point| point.1 as f64);
@@ -176,32 +162,21 @@ impl OverTime {
             }
             None => without_place,
         };
-        let note = match note {
-            0 => String::new(),
-            1 => "1 sample lies outside of the axis and is not drawn".to_owned(),
-            more => format!("{more} samples lie outside of the axis and are not drawn"),
-        };
-        let entries: Vec<Entry> = self
-            .clouds
-            .iter()
-            .enumerate()
-            .map(|(number, cloud)| Entry {
-                label: with_lost(&cloud.label, cloud.lost),
-                look: look(number),
-                sign: Sign::Mark,
-            })
-            .collect();
-        let single = entries.len() == 1 && entries[0].label.is_empty();
+        let note = so_many(note as usize, "sample", NOT_DRAWN.0, NOT_DRAWN.1);
         let mut drawing = Drawing::new(size, &self.words.title);
         let plot = frame(
             &mut drawing,
             &self.words.warned(&note),
             x,
             y,
-            if single { &[] } else { &entries },
+            &entries(
+                self.clouds.iter().map(|cloud| (&*cloud.label, cloud.lost)),
+                &self.looks,
+                Sign::Mark,
+            ),
         )?;
         for (number, cloud) in self.clouds.iter().enumerate().rev() {
-            let look = look(number);
+            let look = self.looks.of(number);
             let mut drawn = HashSet::new();
             let radius = if cloud.points.len() > 2000 { 1.6 } else { 2.4 };
             for &(time, value) in &cloud.points {

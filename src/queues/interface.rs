@@ -35,6 +35,17 @@ pub enum Ends {
     Mpsc,
 }
 
+impl Ends {
+    /// The word in results and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Ends::Spsc => "spsc",
+            Ends::Mpsc => "mpsc",
+            Ends::Mpmc => "mpmc",
+        }
+    }
+}
+
 /// Why a queue cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum QueueError {

@@ -58,6 +58,16 @@ pub enum Origin {
     Crate,
 }
 
+impl Origin {
+    /// The word in results and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Origin::Here => "here",
+            Origin::Crate => "crate",
+        }
+    }
+}
+
 /// What there is to know of a queue without making one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Entry {

@@ -14,7 +14,6 @@
 pub mod benchmark;
 pub mod control;
 pub mod error;
-pub mod flags;
 pub mod ledger;
 pub mod memory;
 pub mod named;

@@ -5,13 +5,15 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hcabench::bench::hca::completion::{Collector, Elsewhere};
+use hcabench::bench::hca::completion::{Collector, LeftToThread};
 use hcabench::bench::hca::config::{Operation, Service};
 use hcabench::bench::hca::control::Control;
 use hcabench::bench::hca::endpoints::{EndpointSettings, Endpoints};
+use hcabench::bench::hca::ends::{BurstPort, ReceivingEnd, SendingEnd};
 use hcabench::bench::hca::port::{BusyPolling, PollMode, WaitForEvent};
-use hcabench::bench::hca::receiver::{Tag, receive};
-use hcabench::bench::hca::sender::{SubmitStamp, send};
+use hcabench::bench::hca::receiver::receive;
+use hcabench::bench::hca::sender::{Sending, SubmitStamp, send};
+use hcabench::bench::hca::tag::{Expected, Tag};
 use hcabench::bench::hca::verbs_port::VerbsCompletionPort;
 use hcabench::buffer::{Arrival, HugePagePolicy, StampBuffer};
 use hcabench::pacing::NoPause;
@@ -86,14 +88,14 @@ fn run<M: PollMode<VerbsCompletionPort>>(
         operation,
         inline,
         depth: MESSAGES as u32,
+        receives: MESSAGES as u32,
         receive_events: events,
         completion_events: events,
         ..settings(service)
     };
     let endpoints = Arc::new(Endpoints::connect(&channel, &from, &to, &settings).unwrap());
     for slot in 0..MESSAGES {
-        let region = endpoints.target_region();
-        endpoints.receiving().post_receive(region, slot).unwrap();
+        endpoints.receiver.post(slot).unwrap();
     }
     let clock = Monotonic::default();
     let control = Control::default();
@@ -103,38 +105,34 @@ fn run<M: PollMode<VerbsCompletionPort>>(
         let (endpoints, control, clock) = (&endpoints, &control, &clock);
         let receiving = scope.spawn(move || {
             let mut arrivals = StampBuffer::<Arrival>::new(MESSAGES, policy).unwrap();
-            let mut port = endpoints.receive_port();
+            let mut port = endpoints.receiver.port();
             let log = &mut arrivals[..];
+            let expected = Expected::new(5, MESSAGES, endpoints.receiver.source());
             let (outcome, calls) =
-                allocator_calls(|| receive(clock, &mut port, mode(), tag, log, control));
+                allocator_calls(|| receive(clock, &mut port, mode(), expected, log, control));
             assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
             (outcome.received, calls)
         });
         let completing = scope.spawn(move || {
             let mut stamps = StampBuffer::<Ticks>::new(MESSAGES, policy).unwrap();
-            let port = endpoints.completion_port();
-            let collector =
-                Collector::new(port, &mut stamps[..], MESSAGES as u32, control).of_burst(tag);
+            let port = endpoints.sender.completions();
+            let collector = Collector::new(port, &mut stamps[..], MESSAGES as u32, tag, control);
             let (outcome, calls) = allocator_calls(|| collector.run(clock, mode()));
             assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
             (outcome.succeeded as usize, calls)
         });
         let sending = scope.spawn(move || {
             let mut submitted = StampBuffer::<Ticks>::new(MESSAGES, policy).unwrap();
-            let mut port = endpoints.send_port();
+            let mut port = endpoints.sender.port();
             port.set_tag(tag);
             assert!(control.wait_until_ready(2));
             let (outcome, calls) = allocator_calls(|| {
-                send(
-                    clock,
-                    &mut port,
-                    &mut NoPause,
-                    &mut Elsewhere,
-                    SubmitStamp,
-                    1,
-                    &mut submitted[..],
+                let burst = Sending {
+                    signal_every: 1,
+                    submitted: &mut submitted[..],
                     control,
-                )
+                };
+                send::<SubmitStamp>(clock, &mut port, &mut NoPause, &mut LeftToThread, burst)
             });
             assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
             (outcome.posted as usize, calls)

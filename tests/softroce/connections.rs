@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use hcabench::bench::hca::config::{Operation, Service};
 use hcabench::bench::hca::endpoints::{EndPort, EndpointError, EndpointSettings, Endpoints};
+use hcabench::bench::hca::ends::{BurstPort, ReceivingEnd, SendingEnd};
 use hcabench::bench::hca::port::SendPort;
-use hcabench::bench::hca::receiver::Tag;
+use hcabench::bench::hca::tag::Tag;
 use hcabench::buffer::HugePagePolicy;
 use hcabench::rdma::cm::{
     ActiveEndpoint, CmError, EventChannel, IdService, PassiveEndpoint, UcRoute,
@@ -39,6 +40,7 @@ pub fn settings(service: Service) -> EndpointSettings {
         operation: Operation::Send,
         size: 8,
         depth: 16,
+        receives: 16,
         inline: true,
         receive_events: false,
         completion_events: false,
@@ -88,14 +90,13 @@ fn prepared(
 
 /// Sends slot 2 with the stamp 4711 where the receive request is in slot 3, and returns the completion of its arrival.
 pub fn send_one(endpoints: &Endpoints, tag: Tag, what: &str) -> WorkCompletion {
-    let region = endpoints.target_region();
-    endpoints.receiving().post_receive(region, 3).unwrap();
-    let mut port = endpoints.send_port();
+    endpoints.receiver.post(3).unwrap();
+    let mut port = endpoints.sender.port();
     port.set_tag(tag);
     port.prepare(2, true);
     port.stamp(Ticks(4711));
     port.post().unwrap();
-    let mut poller = endpoints.receiving().receive_queue().poller();
+    let mut poller = endpoints.receiver.queue_pair().receive_queue().poller();
     let deadline = Instant::now() + LIMIT;
     loop {
         match poller.poll() {
@@ -115,8 +116,8 @@ library_tests! {
             let endpoints = Endpoints::connect(&channel, &from, &to, &settings(service)).unwrap();
             let expected = ServiceType::from(service);
             for (queue_pair, device) in [
-                (endpoints.sending(), "rxe0"),
-                (endpoints.receiving(), "rxe1"),
+                (endpoints.sender.queue_pair(), "rxe0"),
+                (endpoints.receiver.queue_pair(), "rxe1"),
             ] {
                 let (found, state) = queue_pair.query().unwrap();
                 assert_eq!(found, expected);
@@ -126,13 +127,14 @@ library_tests! {
                 assert_eq!(queue_pair.device_name(), device);
             }
             assert_eq!(
-                endpoints.sending().query().unwrap().1,
+                endpoints.sender.queue_pair().query().unwrap().1,
                 QueuePairState::ReadyToSend
             );
-            assert!(endpoints.sending().granted().inline_bytes >= 8);
-            assert!(endpoints.sending().granted().send_requests >= 16);
-            assert!(endpoints.receiving().granted().receive_requests >= 16);
-            assert_eq!(endpoints.trouble(), None);
+            assert!(endpoints.sender.queue_pair().granted().inline_bytes >= 8);
+            assert!(endpoints.sender.queue_pair().granted().send_requests >= 16);
+            assert!(endpoints.receiver.queue_pair().granted().receive_requests >= 16);
+            assert_eq!(endpoints.sender.trouble(), None);
+            assert_eq!(endpoints.receiver.trouble(), None);
         }
     }
 
@@ -153,7 +155,7 @@ library_tests! {
             };
             let size = granted as usize / 8 * 8;
             let endpoints = with(size).unwrap();
-            assert!(endpoints.sending().granted().inline_bytes as usize >= size);
+            assert!(endpoints.sender.queue_pair().granted().inline_bytes as usize >= size);
             let refused = with(size + 8).unwrap_err();
             assert!(
                 matches!(
@@ -174,7 +176,7 @@ library_tests! {
         assert_eq!(completion.work_request_id, 3);
         assert_eq!(completion.immediate_data, 0xfeed_0002);
         assert_eq!(completion.byte_count, 8);
-        assert_eq!(endpoints.target().slot(3).load_stamp().0, 4711);
+        assert_eq!(endpoints.receiver.payload().slot(3).load_stamp().0, 4711);
     }
 
     fn a_late_acceptance_is_waited_for() {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use hcabench::bench::hca::config::{Operation, Service, all_sizes};
 use hcabench::bench::hca::endpoints::{EndpointSettings, Endpoints};
-use hcabench::bench::hca::receiver::Tag;
+use hcabench::bench::hca::tag::Tag;
 use hcabench::rdma::cm::{EventChannel, UcRoute};
 use hcabench::rdma::verbs::{QueuePair, QueuePairState, ServiceType, library_versions};
 use hcabench::time::Ticks;
@@ -65,9 +65,12 @@ fn connect_and_deliver(route: UcRoute) {
             let endpoints = Endpoints::connect(&channel, &from, &to, &settings)
                 .unwrap_or_else(|error| panic!("{operation:?}, {size} B: {error}"));
             let expected = [
-                (endpoints.sending(), &[QueuePairState::ReadyToSend][..]),
                 (
-                    endpoints.receiving(),
+                    endpoints.sender.queue_pair(),
+                    &[QueuePairState::ReadyToSend][..],
+                ),
+                (
+                    endpoints.receiver.queue_pair(),
                     &[QueuePairState::ReadyToSend, QueuePairState::ReadyToReceive],
                 ),
             ];
@@ -79,8 +82,8 @@ fn connect_and_deliver(route: UcRoute) {
             deliver(&endpoints, size);
             // Once, because starting a program takes long under emulation.
             if size == 8 {
-                kernel_says_uc(ENDS[0].0, endpoints.sending());
-                kernel_says_uc(ENDS[1].0, endpoints.receiving());
+                kernel_says_uc(ENDS[0].0, endpoints.sender.queue_pair());
+                kernel_says_uc(ENDS[1].0, endpoints.receiver.queue_pair());
             }
         }
     }
@@ -113,15 +116,15 @@ fn kernel_says_uc(device: &str, queue_pair: &QueuePair) {
 
 /// Sends slot 2, which arrives there by a write, and by a send in slot 3, where the receive request is.
 fn deliver(endpoints: &Endpoints, size: u32) {
-    endpoints.source().fill(2, 7, 2);
+    endpoints.sender.payload().fill(2, 7, 2);
     let completion = send_one(endpoints, Tag::new(7), &format!("{size} B"));
     assert_eq!(
         (completion.byte_count, completion.immediate_data),
         (size, 0x7_0002)
     );
     let arrived = [2, 3].into_iter().filter(|&slot| {
-        endpoints.target().slot(slot).load_stamp() == Ticks(4711)
-            && endpoints.target().holds(slot, 7, 2)
+        endpoints.receiver.payload().slot(slot).load_stamp() == Ticks(4711)
+            && endpoints.receiver.payload().holds(slot, 7, 2)
     });
     assert_eq!(arrived.count(), 1, "{size} B");
 }

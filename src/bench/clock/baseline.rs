@@ -1,17 +1,17 @@
 //! The usual difference between two readings, from which jumps are told.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use crate::rig::control::StopFlag;
 use crate::time::Reading;
 
 use super::hot_loop::watch;
 use super::recorder::Recorder;
 
 /// The mean difference of a CPU, before the watch.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
     /// The mean, in ticks, over everything, jumps included.
     pub mean_ticks: f64,
@@ -79,7 +79,7 @@ pub fn measure<R: Reading>(
     clock: &R,
     iterations: u64,
     longest: Duration,
-    stop: &AtomicBool,
+    stop: &StopFlag,
 ) -> Baseline {
     let started = Instant::now();
     let mut least = Least::default();
@@ -107,7 +107,7 @@ pub fn measure<R: Reading>(
             }
         }
         from = pass.last;
-        if now - started >= longest || stop.load(Ordering::Relaxed) {
+        if now - started >= longest || stop.is_raised() {
             break;
         }
         if now - look < LOOK / 2 {
@@ -139,7 +139,7 @@ mod tests {
                 &Scripted,
                 1000,
                 Duration::from_secs(60),
-                &AtomicBool::new(false),
+                &StopFlag::default(),
             )
         });
         assert_eq!((baseline.mean_ticks, baseline.least_ticks), (15.0, 10));
@@ -165,7 +165,7 @@ mod tests {
                 &Scripted,
                 20_000,
                 Duration::from_secs(60),
-                &AtomicBool::new(false),
+                &StopFlag::default(),
             )
         });
         assert!(baseline.mean_ticks > 3000.0, "{baseline:?}");
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn one_iteration_has_a_baseline() {
         let baseline = Script::of_differences(7, &[12])
-            .play(|| measure(&Scripted, 1, LONGEST, &AtomicBool::new(false)));
+            .play(|| measure(&Scripted, 1, LONGEST, &StopFlag::default()));
         assert_eq!(baseline.ticks(), 24);
     }
 
@@ -188,7 +188,7 @@ mod tests {
     fn is_shortened_when_the_time_is_over() {
         let baseline = Script::of_differences(7, &[])
             .then_steps_of(10)
-            .play(|| measure(&Scripted, u64::MAX, Duration::ZERO, &AtomicBool::new(false)));
+            .play(|| measure(&Scripted, u64::MAX, Duration::ZERO, &StopFlag::default()));
         assert!(baseline.shortened && baseline.iterations == FIRST_BLOCK);
         assert_eq!(baseline.mean_ticks, 10.0);
     }

@@ -201,6 +201,16 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// Both together.
+    pub(super) fn and(self, other: &Tally) -> Tally {
+        Tally {
+            count: self.count + other.count,
+            alone: self.alone + other.alone,
+            total: self.total + other.total,
+            largest: self.largest.max(other.largest),
+        }
+    }
+
     /// Adds a jump.
     pub fn add(&mut self, length: u64, alone: bool) {
         self.count += 1;

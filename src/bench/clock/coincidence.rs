@@ -6,10 +6,10 @@
 //! Left out: timer interrupts of all CPUs come at the same time as well on many kernels, so coincidence alone proves
 //! nothing where an interrupt is the cause.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How often jumps of several CPUs coincide.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Coincidences {
     /// Jumps, over all CPUs, that began with one of another CPU.
     pub jumps: u64,

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use crate::host::interrupt;
 use crate::time::{ReadingKind, Scale, Ticks};
 
 use super::cause::Cause;
@@ -10,21 +9,16 @@ use super::coincidence;
 use super::config::{Config, Length};
 use super::jump::Jump;
 use super::limit::Judgement;
-use super::result::{ClockResult, CpuResult, Ended};
-use super::thread::Handed;
+use super::result::{ClockResult, CpuResult};
 
 /// Puts together what the threads saw.
 pub(super) fn conclude(
     config: &Config,
     scale: Scale,
     notes: Vec<String>,
-    watches: Vec<Handed>,
+    cpus: Vec<CpuResult>,
+    interrupted: Option<String>,
 ) -> ClockResult {
-    let cpus: Vec<CpuResult> = watches.into_iter().flatten().collect();
-    let ended = match interrupt::requested() {
-        Some(signal) => Ended::Early(format!("interrupted by {signal}")),
-        None => Ended::Complete,
-    };
     let mut result = ClockResult {
         clock: config.clock,
         scale,
@@ -32,7 +26,7 @@ pub(super) fn conclude(
         coincidences: None,
         judgements: Vec::new(),
         notes,
-        ended,
+        interrupted,
     };
     if config.clock == ReadingKind::Realtime {
         result.notes.push(
@@ -51,11 +45,11 @@ pub(super) fn conclude(
 /// Memory for a time is reserved by how quick the clock was before; where it got quicker, what was kept is not all.
 fn tell_of_full_memory(result: &mut ClockResult) {
     for cpu in &result.cpus {
-        if cpu.not_kept > 0 {
+        if cpu.stored.not_kept > 0 {
             result.notes.push(format!(
                 "CPU {}: the clock was read faster than in the baseline, and the memory held all but {} of {} differences: \
                  they are counted instead, to 0.1 %, and exactly below 4096 ticks where the baseline is",
-                cpu.cpu, cpu.not_kept, cpu.readings
+                cpu.cpu, cpu.stored.not_kept, cpu.watched.readings
             ));
         }
     }
@@ -67,8 +61,8 @@ fn tell_of_late_starts(result: &mut ClockResult, config: &Config) {
         return;
     };
     for cpu in &result.cpus {
-        let watched = Duration::from_nanos(result.scale.to_nanos(Ticks(cpu.elapsed())).0);
-        if result.ended == Ended::Complete && watched.as_secs_f64() < asked.as_secs_f64() * 0.9 {
+        let watched = Duration::from_nanos(result.scale.to_nanos(Ticks(cpu.watched.elapsed())).0);
+        if result.interrupted.is_none() && watched.as_secs_f64() < asked.as_secs_f64() * 0.9 {
             result.notes.push(format!(
                 "CPU {}: watched for {:.3} s of the {:.3} s asked for: others had the CPU at the beginning or the end",
                 cpu.cpu,
@@ -81,16 +75,10 @@ fn tell_of_late_starts(result: &mut ClockResult, config: &Config) {
 
 /// Counts all times from the first reading of all.
 fn start_at_zero(result: &mut ClockResult) {
-    let first = result.cpus.iter().map(|cpu| cpu.start).min().unwrap_or(0);
+    let starts = result.cpus.iter().map(|cpu| cpu.watched.start);
+    let first = starts.min().unwrap_or(0);
     for cpu in &mut result.cpus {
-        cpu.start -= first;
-        cpu.end -= first;
-        cpu.jumps.shift(first);
-        cpu.highest.iter_mut().for_each(|peak| peak.begin -= first);
-        for sum in &mut cpu.windows {
-            sum.begin -= first;
-            sum.last -= first;
-        }
+        cpu.watched.count_from(first);
     }
 }
 
@@ -109,7 +97,7 @@ fn coincide(result: &mut ClockResult, config: &Config) {
     let elapsed = result
         .cpus
         .iter()
-        .map(CpuResult::elapsed)
+        .map(|cpu| cpu.watched.elapsed())
         .max()
         .unwrap_or(0);
     result.coincidences = Some(coincidence::summarise(&begins, &others, tolerance, elapsed));
@@ -123,7 +111,7 @@ fn coincide(result: &mut ClockResult, config: &Config) {
 
 /// The jumps that are no steps backwards, with their places among all.
 fn stops(cpu: &CpuResult) -> impl Iterator<Item = (usize, &Jump)> {
-    let jumps = cpu.jumps.jumps().iter().enumerate();
+    let jumps = cpu.watched.jumps.jumps().iter().enumerate();
     jumps.filter(|(_, jump)| jump.cause != Cause::Backward)
 }
 
@@ -132,11 +120,8 @@ fn judge(result: &mut ClockResult, config: &Config) {
     for cpu in &result.cpus {
         for limit in &config.limits {
             let found = match limit.percent {
-                None => Some(cpu.largest),
-                Some(percent) => cpu
-                    .distribution
-                    .as_ref()
-                    .and_then(|distribution| distribution.percentile(percent)),
+                None => Some(cpu.watched.largest),
+                Some(percent) => cpu.percentile(percent),
             };
             let found_ns = result.nanos_f64(found.unwrap_or(0) as f64);
             judgements.push(Judgement {

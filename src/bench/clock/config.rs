@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::buffer::HugePagePolicy;
 use crate::time::{Nanos, ReadingKind, TscKilohertz};
@@ -11,7 +11,7 @@ use crate::time::{Nanos, ReadingKind, TscKilohertz};
 use super::limit::Limit;
 
 /// What is reported of the differences.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Report {
     /// The first ten and percentiles of all, each difference kept.
@@ -52,6 +52,15 @@ pub enum Length {
     Iterations(u64),
     /// For so long.
     Duration(Duration),
+}
+
+impl std::fmt::Display for Length {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Length::Iterations(iterations) => write!(formatter, "{iterations} iterations"),
+            Length::Duration(duration) => humantime::format_duration(*duration).fmt(formatter),
+        }
+    }
 }
 
 /// A watch over the clock.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::recorder::{Counted, Kept};
+use crate::results::schema::clock as schema;
 use crate::stats::{LatencyHistogram, Moments};
 
 /// How often each difference occurred.
@@ -18,14 +19,9 @@ pub struct Distribution {
     pub step: u64,
 }
 
-/// The percentiles that are reported.
-pub const PERCENTILES: [f64; 8] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999];
-/// The last one.
-pub const HIGHEST_PERCENTILE: f64 = 99.9999;
-
-/// All percentiles that are reported, in ascending order.
+/// The percentiles that are reported, in ascending order.
 pub fn percentiles() -> impl Iterator<Item = f64> {
-    PERCENTILES.into_iter().chain([HIGHEST_PERCENTILE])
+    schema::PERCENTILES.iter().map(|(percent, _)| *percent)
 }
 
 impl Distribution {
@@ -130,11 +126,11 @@ impl Distribution {
         self.counts.iter().map(|(&value, &count)| (value, count))
     }
 
-    /// The same as a histogram, in ticks.
-    pub fn histogram(&self) -> LatencyHistogram {
+    /// The same as a histogram in nanoseconds, of which so many make a tick.
+    pub fn histogram(&self, nanos_per_tick: f64) -> LatencyHistogram {
         let mut histogram = LatencyHistogram::new();
         for (&value, &count) in &self.counts {
-            histogram.record_many(i64::try_from(value).unwrap_or(i64::MAX), count);
+            histogram.record_many((value as f64 * nanos_per_tick).round() as i64, count);
         }
         histogram
     }
@@ -183,7 +179,7 @@ mod tests {
                 prop_assert!(rough >= exact && rough as f64 <= exact as f64 * 1.001 + 1.0);
                 prop_assert!(exact >= 4096 || rough == exact);
             }
-            prop_assert_eq!(all.histogram().count(), all.count());
+            prop_assert_eq!(all.histogram(1.0).count(), all.count());
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use crate::buffer::{BufferError, Bytes};
 use crate::host::HostError;
+use crate::rig::benchmark::Failure;
+use crate::rig::error::RigError;
 use crate::time::ReadingError;
 
 /// A watch could not be held.
@@ -10,17 +12,9 @@ pub enum RunError {
     /// The clock cannot be used here.
     #[error(transparent)]
     Reading(#[from] ReadingError),
-    /// The machine refused.
+    /// What every benchmark can meet.
     #[error(transparent)]
-    Host(#[from] HostError),
-    /// A CPU's thread was refused by the machine.
-    #[error("CPU {cpu}: {source}")]
-    Thread {
-        /// The CPU.
-        cpu: usize,
-        /// Why.
-        source: HostError,
-    },
+    Rig(#[from] RigError),
     /// The memory for the differences was refused.
     #[error("CPU {cpu}: {source}")]
     Buffer {
@@ -28,6 +22,17 @@ pub enum RunError {
         cpu: usize,
         /// Why.
         source: BufferError,
+    },
+    /// The memory for the jumps was refused.
+    #[error(
+        "--keep-jumps {keep}: the memory for so many jumps, {needed} on each CPU, cannot be had (ulimit -v and the machine \
+         decide): allowed are 2 to 100M, as far as there is memory; the default is 262144"
+    )]
+    Jumps {
+        /// Jumps of a CPU.
+        keep: usize,
+        /// What they take.
+        needed: Bytes,
     },
     /// There is not enough memory to keep all differences.
     #[error(
@@ -49,24 +54,29 @@ pub enum RunError {
         "--report percentiles reserves locked memory for every difference: {0}; or use --report histogram"
     )]
     Lock(HostError),
-    /// A thread did not get ready.
-    #[error(
-        "after {seconds} s the threads of only {ready} of {cpus} CPUs are ready: does something else take these CPUs?"
-    )]
-    NotReady {
-        /// How long was waited.
-        seconds: u64,
-        /// Threads that are.
-        ready: usize,
-        /// Threads in all.
-        cpus: usize,
-    },
-    /// A thread did not end when it was told to.
-    #[error(
-        "{0} s after they were told to end, not all threads have: does something else take their CPUs?"
-    )]
-    NotEnded(u64),
-    /// Ended by a signal before anything was watched.
-    #[error("interrupted by {0}")]
-    Interrupted(String),
+}
+
+impl From<HostError> for RunError {
+    fn from(error: HostError) -> Self {
+        RunError::Rig(error.into())
+    }
+}
+
+impl From<RunError> for Failure {
+    /// An error that another value of an option would avoid is the user's.
+    fn from(error: RunError) -> Self {
+        let text = error.to_string();
+        match error {
+            RunError::Rig(RigError::Interrupted(signal)) => {
+                Failure::Interrupted(signal.to_string())
+            }
+            RunError::Rig(error) if !error.is_usage() => Failure::Run(text),
+            RunError::Buffer { .. } => Failure::Run(text),
+            RunError::Rig(_)
+            | RunError::Reading(_)
+            | RunError::Jumps { .. }
+            | RunError::Memory { .. }
+            | RunError::Lock(_) => Failure::Usage(text),
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! The jumps of a run, in bounded memory.
 
+use std::collections::TryReserveError;
+
 use crate::host::counters::Deltas;
 
 use super::cause::{Cause, NAMED, Tally};
@@ -54,8 +56,18 @@ pub struct JumpStore {
 }
 
 impl JumpStore {
+    /// The memory that room for so many jumps takes, in bytes.
+    pub const fn bytes(room: usize) -> u64 {
+        let samples = if room < SAMPLES { room } else { SAMPLES };
+        let each = (size_of::<Jump>() + size_of::<u64>()) as u64;
+        (room as u64).saturating_mul(each) + (samples * size_of::<Sample>()) as u64
+    }
+
     /// Room for so many jumps, at least two. The memory is touched.
-    pub fn new(room: usize) -> Self {
+    ///
+    /// # Errors
+    /// When the memory is refused.
+    pub fn new(room: usize) -> Result<Self, TryReserveError> {
         let room = room.max(2);
         let nothing = Jump {
             begin: 0,
@@ -63,33 +75,26 @@ impl JumpStore {
             cause: Cause::NotSampled,
             sample: None,
         };
-        let mut store = JumpStore {
-            jumps: vec![nothing; room],
-            lengths: vec![1; room],
+        let sample = Sample {
+            deltas: Deltas {
+                smis: 1,
+                ..Deltas::default()
+            },
+            window: 1,
+            others: 1,
+        };
+        Ok(JumpStore {
+            jumps: touched(nothing, room)?,
+            lengths: touched(1, room)?,
             room,
             kept_above: 0,
             given_up: 0,
-            samples: vec![
-                Sample {
-                    deltas: Deltas {
-                        smis: 1,
-                        ..Deltas::default()
-                    },
-                    window: 1,
-                    others: 1,
-                };
-                SAMPLES.min(room)
-            ],
+            samples: touched(sample, SAMPLES.min(room))?,
             samples_kept_above: 0,
             samples_given_up: 0,
             // A place beyond for each kind of those that are not told apart any more.
-            causes: vec![(Cause::NotSampled, Tally::default()); CAUSES + KINDS],
-        };
-        store.jumps.clear();
-        store.lengths.clear();
-        store.samples.clear();
-        store.causes.clear();
-        store
+            causes: touched((Cause::NotSampled, Tally::default()), CAUSES + KINDS)?,
+        })
     }
 
     /// Adds a jump. Returns whether memory had to be tidied for it, which takes long.
@@ -232,6 +237,15 @@ impl JumpStore {
     }
 }
 
+/// An empty list with room for so many, all of which was written to once.
+fn touched<T: Clone>(what: T, room: usize) -> Result<Vec<T>, TryReserveError> {
+    let mut list = Vec::new();
+    list.try_reserve_exact(room)?;
+    list.resize(room, what);
+    list.clear();
+    Ok(list)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -242,7 +256,7 @@ mod tests {
         fn all_jumps_above_a_known_length_are_kept_and_all_are_counted(
             lengths in prop::collection::vec(1_u64..1000, 0..200), room in 2_usize..40,
         ) {
-            let mut store = JumpStore::new(room);
+            let mut store = JumpStore::new(room).unwrap();
             for (begin, &length) in lengths.iter().enumerate() {
                 store.push(begin as u64, length, Cause::Unexplained, None);
             }
@@ -272,7 +286,7 @@ mod tests {
     #[test]
     fn the_longest_keep_their_samples_however_late_they_come() {
         let room = 8;
-        let mut store = JumpStore::new(room);
+        let mut store = JumpStore::new(room).unwrap();
         let lengths = [
             3, 90, 4, 1, 5, 2, 6, 80, 7, 70, 8, 9, 60, 10, 95, 11, 50, 12,
         ];
@@ -289,7 +303,7 @@ mod tests {
 
     #[test]
     fn samples_are_given_up_by_length_when_there_are_too_many() {
-        let mut store = JumpStore::new(4 * SAMPLES);
+        let mut store = JumpStore::new(4 * SAMPLES).unwrap();
         let all = 3 * SAMPLES as u64;
         let mut tidied = 0;
         for length in 1..=all {
@@ -310,7 +324,7 @@ mod tests {
 
     #[test]
     fn causes_are_bounded_and_none_is_lost() {
-        let mut store = JumpStore::new(2);
+        let mut store = JumpStore::new(2).unwrap();
         let memory = store.causes.capacity();
         for row in 0..1000 {
             store.push(1, 5, Cause::Interrupts([Some(row), None, None, None]), None);
@@ -324,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_sample_stays_with_its_jump() {
-        let mut store = JumpStore::new(4);
+        let mut store = JumpStore::new(4).unwrap();
         let sample = Sample {
             deltas: Deltas::default(),
             window: 70,
@@ -336,5 +350,11 @@ mod tests {
         assert_eq!(store.sample(&store.jumps()[1]), Some(&sample));
         let tallies = store.causes();
         assert_eq!((tallies[0].1.alone, tallies[1].1.alone), (0, 1));
+    }
+
+    #[test]
+    fn memory_that_there_is_not_is_refused_and_no_abort() {
+        assert!(JumpStore::new(usize::MAX / 1024).is_err());
+        assert!(JumpStore::bytes(100_000_000) > 5_000_000_000);
     }
 }

@@ -1,6 +1,6 @@
 //! Limits on jumps, for the acceptance of machines.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::time::Nanos;
 
@@ -27,7 +27,7 @@ impl Limit {
 }
 
 /// A limit, and what was found.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Judgement {
     /// The CPU.
     pub cpu: usize,

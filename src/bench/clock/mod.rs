@@ -17,22 +17,30 @@
 //! Left out: what ran instead of the thread (that takes a tracer).
 
 pub mod baseline;
+pub mod benchmark;
 pub mod cause;
 pub mod coincidence;
 mod conclude;
 pub mod config;
+pub mod credit;
+pub mod details;
 pub mod distribution;
 mod error;
+pub mod figures;
+pub mod files;
 pub mod highest;
 pub mod hot_loop;
 pub mod jump;
 pub mod limit;
+mod notes;
 pub mod pattern;
+mod ranking;
 pub mod recorder;
 pub mod result;
 pub mod run;
-mod supervise;
+mod sampling;
 mod thread;
+mod timeline;
 pub mod trust;
 pub mod watcher;
 pub mod window;

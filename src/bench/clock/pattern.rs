@@ -11,7 +11,7 @@
 //!   dispersion, the variance of the number of jumps in a window by its mean: 1 at random, more in clusters, less when
 //!   regular.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Spacings within this share of a value, above and below, are taken for the same.
 pub const WIDTH: f64 = 0.05;
@@ -30,7 +30,7 @@ pub const CLASSES: [(u64, &str); 5] = [
 ];
 
 /// A value around which many spacings lie.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Mode {
     /// The median of those spacings, in nanoseconds.
     pub nanos: f64,
@@ -46,10 +46,10 @@ impl Mode {
 }
 
 /// How the jumps of one class lie in time.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Pattern {
     /// The class's name.
-    pub lengths: &'static str,
+    pub lengths: String,
     /// Jumps in it.
     pub count: u64,
     /// How many a second.
@@ -86,10 +86,10 @@ pub fn patterns(
     patterns
 }
 
-fn pattern(lengths: &'static str, begins: &[u64], elapsed: u64, window: u64) -> Pattern {
+fn pattern(lengths: &str, begins: &[u64], elapsed: u64, window: u64) -> Pattern {
     let rate = begins.len() as f64 / elapsed.max(1) as f64;
     let mut pattern = Pattern {
-        lengths,
+        lengths: lengths.to_owned(),
         count: begins.len() as u64,
         per_second: rate * 1e9,
         mode: None,
@@ -238,7 +238,7 @@ mod tests {
             .chain([(399 * MS, 2 * MS)])
             .collect();
         let found = patterns(jumps.into_iter(), 400 * MS, MS);
-        let names: Vec<_> = found.iter().map(|pattern| pattern.lengths).collect();
+        let names: Vec<_> = found.iter().map(|pattern| &pattern.lengths).collect();
         assert_eq!(names, ["below 1 us", "1 to 10 us", "1 ms and more"]);
         assert_eq!(
             found[1].mode.unwrap(),

@@ -1,27 +1,50 @@
 //! A watch on one or more CPUs, step by step: the clock is made ready, baselines are measured, and a thread pinned to each
-//! CPU watches. The calling thread supervises; where there is a CPU that is not watched it goes there.
+//! CPU watches. The calling thread supervises; where there is a CPU that is not watched it goes there. It sleeps until the
+//! watch is over, a signal comes, or there is progress to be shown: on a machine that is watched on all CPUs it disturbs
+//! one of them each time that it wakes up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use crate::buffer::Bytes;
 use crate::host::cpu_set::CpuSet;
-use crate::host::interrupt::{self, HeldBack};
 use crate::host::memory_lock::{MemoryLock, available_memory};
 use crate::host::pinning;
-use crate::time::{AnyReading, Nanos};
+use crate::rig::control::Control;
+use crate::rig::error::RigError;
+use crate::rig::memory::{Allowance, Need};
+use crate::rig::workers::{Cause, Collected, Crew, Patience, Role, Seat};
+use crate::time::{AnyReading, Nanos, Reading, ReadingKind, ReadingUser, Ticks};
 
 use super::baseline::{self, Baseline};
 use super::conclude::conclude;
 use super::config::{Config, Length, Report};
+use super::jump::JumpStore;
 use super::result::ClockResult;
-use super::supervise::{
-    Control, EndAll, Watching, all_ended, join_all, pipe, spawn, supervise, wait_for_end,
-};
-use super::thread::{MeasureBaseline, Prepared};
+use super::thread::{MeasureBaseline, Prepared, Told};
+use super::watcher::Seen;
 
 pub use super::error::RunError;
-pub use super::supervise::{Observer, SoFar};
+
+/// Threads must be ready after this.
+const READY_LIMIT: Duration = Duration::from_secs(120);
+/// The loops of all threads must have ended so long after the stop flag was raised.
+const END_LIMIT: Duration = Duration::from_secs(60);
+/// What was kept must then be counted at this rate.
+const COUNT_LIMIT_FOR_EACH: Duration = Duration::from_nanos(1_000);
+
+/// How far a watch is.
+#[derive(Debug, Clone, Copy)]
+pub struct SoFar {
+    /// Since it began.
+    pub elapsed: Duration,
+    /// Readings of the CPU that has the fewest.
+    pub readings: u64,
+}
+
+/// Who is told how far it is, and how often; without, the supervisor sleeps to the end.
+pub type Observer<'a> = Option<(Duration, &'a mut dyn FnMut(SoFar))>;
 
 /// Of the memory that is available, all differences may take so much at the most.
 const MOST_OF_MEMORY: f64 = 0.8;
@@ -40,7 +63,7 @@ enum Room {
 }
 
 /// A watch whose clock is ready.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Session {
     config: Arc<Config>,
     reading: AnyReading,
@@ -63,6 +86,7 @@ impl Session {
     /// # Errors
     /// When the clock cannot be used, the thread cannot be moved, or the differences cannot be kept.
     pub fn prepare(config: Config, allowed: &CpuSet, guest: bool) -> Result<Self, RunError> {
+        jumps_fit(&config)?;
         let reading = AnyReading::prepare(config.clock, config.tsc_khz)?;
         let watched: CpuSet = config.cpus.iter().copied().collect();
         let free = allowed.difference(&watched);
@@ -70,13 +94,13 @@ impl Session {
         if free.is_empty() {
             notes.push(
                 "all CPUs are watched: the rest of the process, which sleeps but for a look at each update of the \
-                 progress bar, runs on one of them"
+                 progress, runs on one of them"
                     .to_owned(),
             );
         } else {
             pinning::pin_current_thread_to(&free)?;
         }
-        if guest && config.clock == crate::time::ReadingKind::Rdtscp {
+        if guest && config.clock == ReadingKind::Rdtscp {
             notes.push(
                 "this is a guest: each cpuid of --clock rdtscp exits to the hypervisor, which takes thousands of cycles: \
                  --clock rdtscp-lfence does not"
@@ -99,6 +123,12 @@ impl Session {
     /// The clock.
     pub fn reading(&self) -> &AnyReading {
         &self.reading
+    }
+
+    /// What speaks against the rate of the clock that was given.
+    pub fn doubt(&self) -> Option<String> {
+        let doubt = self.reading.tsc_facts()?.rate.doubt()?;
+        Some(doubt.to_string())
     }
 
     /// What is known beforehand to be less than asked for, or must be known to read the figures.
@@ -148,34 +178,27 @@ impl Session {
     /// # Errors
     /// When a thread cannot run where it should, when a signal came, or the differences cannot be kept.
     pub fn baselines(mut self) -> Result<Ready, RunError> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let held = HeldBack::new()?;
+        let control = Arc::new(Control::default());
+        let mut crew = Crew::<Baseline, RunError>::new(&control)?;
         let reading = self.reading;
         let iterations = self.config.baseline_iterations;
-        let end = || stop.store(true, Ordering::Relaxed);
-        let end_all = EndAll(&end);
-        let (ended, own) = pipe()?;
-        let mut threads = Vec::new();
         for &cpu in &self.config.cpus {
-            let stop = Arc::clone(&stop);
-            threads.push(spawn(cpu, &own, move || {
-                Ok(reading.visit(MeasureBaseline {
+            let control = Arc::clone(&control);
+            crew.start(seat(cpu), move |supervisor| {
+                supervisor.send(reading.visit(MeasureBaseline {
                     iterations,
-                    stop: &stop,
-                }))
-            })?);
+                    stop: control.stop_flag(),
+                }));
+                Ok(())
+            })?;
         }
-        drop(own);
         let limit = baseline::LONGEST * 2;
-        let waited = wait_for_end(&held, &ended, limit, &mut None, &|| None);
-        drop(end_all);
-        waited?;
-        all_ended(&held, &ended, &|| false)?;
-        let baselines = join_all(threads)?;
-        drop(held);
-        if let Some(signal) = interrupt::requested() {
-            return Err(RunError::Interrupted(signal.to_string()));
-        }
+        let begun = Instant::now();
+        let patience = patience(limit, Duration::ZERO);
+        let late = || (begun.elapsed() >= limit).then_some(());
+        let mut baselines = ended(crew.collect(&patience, late, || ())?)?;
+        baselines.sort_by_key(|(place, _)| *place);
+        let baselines: Vec<Baseline> = baselines.into_iter().map(|(_, it)| it).collect();
         if let Some(least) = baselines
             .iter()
             .filter(|baseline| baseline.shortened)
@@ -214,16 +237,6 @@ impl Session {
 }
 
 impl Ready {
-    /// The baselines, in the order of the CPUs.
-    pub fn baselines(&self) -> &[Baseline] {
-        &self.baselines
-    }
-
-    /// What is known beforehand to be less than asked for.
-    pub fn notes(&self) -> &[String] {
-        &self.session.notes
-    }
-
     /// Watches. A signal ends it early, with what was seen until then.
     ///
     /// # Errors
@@ -234,47 +247,182 @@ impl Ready {
             baselines,
             keep,
         } = self;
-        let config = &session.config;
-        let reading = session.reading;
-        let control = Arc::new(Control::new(config.cpus.len()));
-        let end = || control.end();
-        let end_all = EndAll(&end);
-        let held = HeldBack::new()?;
-        let (ended, own) = pipe()?;
-        let mut threads = Vec::new();
-        for (at, (&cpu, baseline)) in config.cpus.iter().zip(&baselines).enumerate() {
-            let prepared = Prepared {
-                cpu,
-                at,
-                config: Arc::clone(config),
-                scale: reading.scale(),
-                baseline: *baseline,
-                keep,
-                guest: session.guest,
-                control: Arc::clone(&control),
-            };
-            let control = Arc::clone(&control);
-            let watching = Watching::new(control, at);
-            threads.push(spawn(cpu, &own, move || {
-                let done = reading.visit(prepared)?;
-                watching.succeed();
-                Ok(done)
-            })?);
-        }
-        drop(own);
-        let watched = supervise(&control, config, reading, &held, &ended, observer);
-        drop(end_all);
-        watched?;
-        all_ended(&held, &ended, &|| control.loops_ended())?;
-        let watches = join_all(threads)?;
-        drop(held);
         let Session {
             config,
             reading,
+            guest,
             notes,
-            ..
         } = session;
-        Ok(conclude(&config, reading.scale(), notes, watches))
+        let control = Arc::new(Control::default());
+        let seen: Arc<Vec<Seen>> = Arc::new(config.cpus.iter().map(|_| Seen::default()).collect());
+        let go = Arc::new(AtomicBool::new(false));
+        let scale = reading.scale();
+        let second = scale.ticks_in(Nanos(1_000_000_000));
+        let epoch = Ticks(reading.visit(ReadOnce).0.saturating_sub(second.0));
+        let mut crew = Crew::<Told, RunError>::new(&control)?;
+        for (at, (&cpu, &baseline)) in config.cpus.iter().zip(&baselines).enumerate() {
+            let (config, control) = (Arc::clone(&config), Arc::clone(&control));
+            let (seen, go) = (Arc::clone(&seen), Arc::clone(&go));
+            crew.start(seat(cpu), move |supervisor| {
+                let told = reading.visit(Prepared {
+                    cpu,
+                    config: &config,
+                    scale,
+                    epoch,
+                    baseline,
+                    keep,
+                    guest,
+                    control: &control,
+                    go: &go,
+                    seen: &seen[at],
+                    supervisor,
+                })?;
+                supervisor.send(told);
+                Ok(())
+            })?;
+        }
+        get_ready(&mut crew, &config)?;
+        go.store(true, Ordering::Release);
+        let (reports, signal) = watch(&mut crew, &config, &seen, keep, observer)?;
+        let mut cpus: Vec<_> = reports
+            .into_iter()
+            .filter_map(|(place, told)| match told {
+                Told::Done(result) => Some((place, *result)),
+                Told::Ready | Told::GivenUp => None,
+            })
+            .collect();
+        cpus.sort_by_key(|(place, _)| *place);
+        let cpus = cpus.into_iter().map(|(_, result)| result).collect();
+        Ok(conclude(&config, scale, notes, cpus, signal))
+    }
+}
+
+/// Waits until all threads have their memory.
+fn get_ready(crew: &mut Crew<Told, RunError>, config: &Config) -> Result<(), RunError> {
+    let waiting = Instant::now();
+    let late = || (waiting.elapsed() >= READY_LIMIT).then_some(());
+    let found = crew.collect(&patience(READY_LIMIT, Duration::ZERO), late, || ())?;
+    if let Some(Cause::Watch(())) = found.cause {
+        let ready = |place| {
+            found
+                .reports
+                .iter()
+                .any(|(at, told)| *at == place && matches!(told, Told::Ready))
+        };
+        let missing = (0..config.cpus.len()).find(|&place| !ready(place));
+        return Err(RunError::Rig(RigError::NotReady {
+            role: seat(config.cpus[missing.unwrap_or(0)]).role,
+            limit: READY_LIMIT,
+        }));
+    }
+    ended(found).map(|_| ())
+}
+
+type Reports = Vec<(usize, Told)>;
+
+/// Waits until the watch is over. Returns what the threads saw, and the signal that ended it early.
+fn watch(
+    crew: &mut Crew<Told, RunError>,
+    config: &Config,
+    seen: &[Seen],
+    keep: Option<u64>,
+    mut observer: Observer<'_>,
+) -> Result<(Reports, Option<String>), RunError> {
+    let started = Instant::now();
+    let limit = match config.length {
+        Length::Duration(duration) => duration,
+        // A year: the threads end by themselves, a signal ends them earlier.
+        Length::Iterations(_) => Duration::from_secs(365 * 86_400),
+    };
+    let interval = observer.as_ref().map_or(limit, |(interval, _)| *interval);
+    // The last look is when the time is over.
+    let looks = (limit.as_secs_f64() / interval.as_secs_f64())
+        .ceil()
+        .max(1.0);
+    let look = limit.div_f64(looks).max(Duration::from_nanos(1));
+    let over = || {
+        let elapsed = started.elapsed();
+        if elapsed + Duration::from_millis(1) >= limit {
+            return Some(());
+        }
+        if let Some((_, observe)) = &mut observer {
+            let readings = seen
+                .iter()
+                .map(|seen| seen.readings.load(Ordering::Relaxed));
+            observe(SoFar {
+                elapsed,
+                readings: readings.min().unwrap_or(0),
+            });
+        }
+        None
+    };
+    let counting = COUNT_LIMIT_FOR_EACH * u32::try_from(keep.unwrap_or(0)).unwrap_or(u32::MAX);
+    let found = crew.collect(&patience(look, counting), over, || ())?;
+    let signal = match found.cause {
+        Some(Cause::Signal(signal)) => Some(format!("interrupted by {signal}")),
+        _ => None,
+    };
+    match found.failures.into_iter().next() {
+        Some((_, error)) => Err(error),
+        None => Ok((found.reports, signal)),
+    }
+}
+
+/// Where a CPU's thread runs. Its name lives as long as the program: some bytes for each CPU and round.
+fn seat(cpu: usize) -> Seat {
+    Seat {
+        role: Role {
+            name: format!("thread that watches CPU {cpu}").leak(),
+            thread: format!("watch-{cpu}").leak(),
+        },
+        cpu,
+        priority: None,
+    }
+}
+
+fn patience(look: Duration, counting: Duration) -> Patience {
+    Patience {
+        look,
+        grace: END_LIMIT + counting,
+        // What was seen until then is to be shown, however long others keep the CPU.
+        grace_after_signal: END_LIMIT + counting,
+    }
+}
+
+/// The reports, if nothing ended it before they were there.
+fn ended<R>(found: Collected<R, RunError, ()>) -> Result<Vec<(usize, R)>, RunError> {
+    if let Some((_, error)) = found.failures.into_iter().next() {
+        return Err(error);
+    }
+    match found.cause {
+        Some(Cause::Signal(signal)) => Err(RunError::Rig(RigError::Interrupted(signal))),
+        _ => Ok(found.reports),
+    }
+}
+
+/// Whether the jumps that may be kept fit into the memory that this process may take.
+fn jumps_fit(config: &Config) -> Result<(), RunError> {
+    let Some(allowance) = Allowance::of_this_process() else {
+        return Ok(());
+    };
+    let cpus = config.cpus.len() as u64;
+    let needs = [Need {
+        what: "the jumps",
+        bytes: JumpStore::bytes(config.keep).saturating_mul(cpus),
+    }];
+    let fit = allowance.bytes / cpus.max(1) / JumpStore::bytes(2).div_ceil(2);
+    let options = format!("--keep-jumps {} on {cpus} CPUs", config.keep);
+    let advice = format!("keep at most about {fit}, or watch fewer CPUs");
+    let fits = allowance.require(&needs, &options, &advice);
+    fits.map_err(|error| RunError::Rig(error.into()))
+}
+
+struct ReadOnce;
+
+impl ReadingUser for ReadOnce {
+    type Output = Ticks;
+    fn with<R: Reading>(self, reading: R) -> Ticks {
+        reading.read()
     }
 }
 
@@ -283,7 +431,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::bench::clock::result::Ended;
     use crate::buffer::HugePagePolicy;
     use crate::host::topology::Topology;
     use crate::time::ReadingKind;
@@ -325,7 +472,7 @@ mod tests {
     ) -> ClockResult {
         let mut results = (0..5).map(|_| watched(reports, millis, keep));
         results
-            .find(|result| usual(result.cpus[0].readings))
+            .find(|result| usual(result.cpus[0].watched.readings))
             .expect("the watches read the clock too often or not often enough, five times")
     }
 
@@ -334,14 +481,17 @@ mod tests {
         for reports in [&[Report::Percentiles][..], &Report::ALL] {
             let result = watched_until(reports, 100, 50, |readings| readings > 50);
             let cpu = &result.cpus[0];
-            assert_eq!(result.ended, Ended::Complete);
+            assert_eq!(result.interrupted, None);
             assert_eq!(
-                (cpu.not_kept, cpu.kept_in.is_some()),
-                (cpu.readings - 50, false)
+                (cpu.stored.not_kept, cpu.stored.kept_in.is_some()),
+                (cpu.watched.readings - 50, false)
             );
-            let counted = cpu.distribution.as_ref().unwrap();
-            assert_eq!(counted.count(), cpu.readings);
-            let note = format!("all but {} of {} differences", cpu.not_kept, cpu.readings);
+            let counted = cpu.stored.distribution.as_ref().unwrap();
+            assert_eq!(counted.count(), cpu.watched.readings);
+            let note = format!(
+                "all but {} of {} differences",
+                cpu.stored.not_kept, cpu.watched.readings
+            );
             assert!(
                 result.notes.iter().any(|it| it.contains(&note)),
                 "{:?}",
@@ -356,10 +506,16 @@ mod tests {
         const KEEP: u64 = 1_000_000;
         let result = watched_until(&[Report::Percentiles], 1, KEEP, |readings| readings <= KEEP);
         let cpu = &result.cpus[0];
-        assert_eq!((cpu.not_kept, cpu.kept_in.is_some()), (0, true));
         assert_eq!(
-            cpu.distribution.as_ref().map(|it| (it.exact, it.count())),
-            Some((true, cpu.readings))
+            (cpu.stored.not_kept, cpu.stored.kept_in.is_some()),
+            (0, true)
+        );
+        assert_eq!(
+            cpu.stored
+                .distribution
+                .as_ref()
+                .map(|it| (it.exact, it.count())),
+            Some((true, cpu.watched.readings))
         );
         assert!(
             !result.notes.iter().any(|it| it.contains("counted instead")),

@@ -1,25 +1,27 @@
 //! What the thread of one CPU does: it measures the baseline, and later it watches.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::buffer::{PageKind, StampBuffer};
+use crate::buffer::{Bytes, PageKind, StampBuffer};
 use crate::host::counters::{CpuCounters, ThreadUsage};
-use crate::time::{Nanos, Reading, ReadingUser, Scale};
+use crate::host::pinning;
+use crate::rig::control::{Control, StopFlag};
+use crate::rig::workers::Reporter;
+use crate::time::{Nanos, Reading, ReadingUser, Scale, Ticks};
 
 use super::baseline::{self, Baseline};
 use super::cause::Names;
 use super::config::{Config, Length, Report};
 use super::distribution::Distribution;
 use super::error::RunError;
+use super::jump::JumpStore;
 use super::recorder::{Counted, Kept, Nothing, Recorder};
 use super::result::{CpuResult, KeptIn, Stored};
-use super::supervise::Control;
-use super::watcher::{Task, Watcher};
+use super::watcher::{Seen, Task, Watcher};
 
 pub(super) struct MeasureBaseline<'a> {
     pub(super) iterations: u64,
-    pub(super) stop: &'a AtomicBool,
+    pub(super) stop: &'a StopFlag,
 }
 
 impl ReadingUser for MeasureBaseline<'_> {
@@ -29,23 +31,36 @@ impl ReadingUser for MeasureBaseline<'_> {
     }
 }
 
+/// What a watching thread tells.
+#[derive(Debug)]
+pub(super) enum Told {
+    /// It has its memory, and begins when all others have theirs.
+    Ready,
+    /// It did not begin, as another one failed.
+    GivenUp,
+    /// What it saw.
+    Done(Box<CpuResult>),
+}
+
 /// One CPU's thread, on its CPU.
-pub(super) struct Prepared {
+pub(super) struct Prepared<'a> {
     pub(super) cpu: usize,
-    pub(super) at: usize,
-    pub(super) config: Arc<Config>,
+    pub(super) config: &'a Config,
     pub(super) scale: Scale,
+    /// Earlier than any thread's first reading, also where the counters of the CPUs differ a little.
+    pub(super) epoch: Ticks,
     pub(super) baseline: Baseline,
     pub(super) keep: Option<u64>,
     pub(super) guest: bool,
-    pub(super) control: Arc<Control>,
+    pub(super) control: &'a Control,
+    /// Set when all are ready.
+    pub(super) go: &'a AtomicBool,
+    pub(super) seen: &'a Seen,
+    pub(super) supervisor: &'a Reporter<Told, RunError>,
 }
 
-/// What a thread hands over: nothing if it was told to give up before it began.
-pub(super) type Handed = Option<CpuResult>;
-
-impl ReadingUser for Prepared {
-    type Output = Result<Handed, RunError>;
+impl ReadingUser for Prepared<'_> {
+    type Output = Result<Told, RunError>;
 
     fn with<R: Reading>(self, reading: R) -> Self::Output {
         let cpu = self.cpu;
@@ -63,7 +78,7 @@ impl ReadingUser for Prepared {
         let sure = kept.is_some() && matches!(self.config.length, Length::Iterations(_));
         let counts = self.config.counts() || (!sure && self.config.wants(Report::Percentiles));
         let counters = Counted::for_baseline(self.baseline.ticks());
-        Ok(match (kept, counts) {
+        match (kept, counts) {
             (None, false) => self.watch(reading, Nothing, |_| Stored::default()),
             (None, true) => self.watch(reading, counters, |counted| of_counted(&counted)),
             (Some((kept, pages)), false) => self.watch(reading, kept, |kept| of_kept(&kept, pages)),
@@ -78,7 +93,7 @@ impl ReadingUser for Prepared {
                     }
                 })
             }
-        })
+        }
     }
 }
 
@@ -100,7 +115,7 @@ fn of_counted(counted: &Counted) -> Stored {
     }
 }
 
-impl Prepared {
+impl Prepared<'_> {
     fn task(&self) -> Task {
         let ticks = |nanos| self.scale.ticks_in(nanos).0;
         Task {
@@ -125,10 +140,9 @@ impl Prepared {
         reading: R,
         recorder: K,
         stored: impl FnOnce(K) -> Stored,
-    ) -> Handed {
+    ) -> Result<Told, RunError> {
         let task = self.task();
         let mut counters = CpuCounters::open(self.cpu, self.guest);
-        let control = Arc::clone(&self.control);
         // What is touched for the first time in the loop would be a page fault there.
         counters.read();
         let watcher = Watcher::new(
@@ -136,22 +150,38 @@ impl Prepared {
             recorder,
             &mut counters,
             task,
-            (&control.stop, &control.seen[self.at]),
+            (self.control.stop_flag(), self.seen),
         );
-        let epoch = control.wait_for_start()?;
+        let watcher = watcher.map_err(|_| RunError::Jumps {
+            keep: task.keep,
+            needed: Bytes(JumpStore::bytes(task.keep)),
+        })?;
+        self.supervisor.send(Told::Ready);
+        while !self.go.load(Ordering::Acquire) {
+            if self.control.stopped() || self.control.failed() {
+                return Ok(Told::GivenUp);
+            }
+            // The supervisor may have to run on this CPU.
+            std::thread::yield_now();
+        }
         let before = ThreadUsage::now();
-        let watched = watcher.run(epoch);
+        let (watched, recorder) = watcher.run(self.epoch);
         let usage = ThreadUsage::now().since(before);
-        control.loop_ended(self.at);
-        let result = CpuResult::of((self.cpu, self.baseline, task.threshold), watched, stored);
-        Some(CpuResult {
+        let moved = pinning::check_still_on(self.cpu).err();
+        Ok(Told::Done(Box::new(CpuResult {
+            cpu: self.cpu,
+            baseline: self.baseline,
+            threshold: task.threshold,
+            coincident: vec![0; watched.jumps.jumps().len()],
+            watched,
+            stored: stored(recorder),
             names: Names {
                 interrupts: counters.interrupt_names(),
                 softirqs: counters.softirq_names(),
             },
             available: counters.available().clone(),
             usage,
-            ..result
-        })
+            moved,
+        })))
     }
 }

@@ -1,40 +1,31 @@
 //! One thread's watch over the clock: the loop, and what is done between two passes of it.
 //!
-//! A jump ends a pass. It is then filed, perhaps counters are read, and the loop starts anew from a fresh reading. The
-//! time between is *blind*. It is added up and reported. Where it takes much longer than what is done in it, by more
-//! than [`STOP`], the thresholds and the usual cost of reading counters, the excess is a jump of a cause of its own,
-//! [`Cause::NotWatched`]. Stops shorter than that are not seen in blind time.
+//! A jump ends a pass. It is then filed, perhaps counters are read ([`credit`](super::credit)), and the loop starts anew
+//! from a fresh reading. The time between is *blind*. It is added up and reported. Where it takes much longer than what
+//! is done in it, by more than [`STOP`], the thresholds and the usual cost of reading counters, the excess is a jump of a
+//! cause of its own, [`Cause::NotWatched`]. Stops shorter than that are not seen in blind time, and a stop that falls into
+//! a reading of counters is not charged.
 //!
 //! A difference between the baseline and the threshold is no jump, but ends a pass as well: it is a rival for what the
 //! counters say, and they are read behind it when there is credit, so that the window of the next jump begins there.
-//!
-//! Reading counters takes as long as many iterations, so it is bounded: it may use a tenth of the time that was watched
-//! ([`SAMPLING_SHARE`]), saved up for at most [`MOST_CREDIT`], half of which is there from the start. What is left of
-//! that half is kept for jumps from [`LONG`] on, so that the many shorter ones do not use up what the rare ones need.
-//! Jumps below [`SHORT`], too short for most interrupts, have credit of their own out of the tenth, a hundredth of the
-//! time ([`SHORT_SHARE`]). A stop that falls into a reading is not charged.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::collections::TryReserveError;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::rig::control::StopFlag;
 use crate::time::{Nanos, Reading, Scale, Ticks};
 
-use super::cause::{Cause, FAR, Jumped, Sampler};
-use super::highest::{Highest, Peak};
+use super::cause::{Cause, Sampler};
+use super::credit::Credit;
+use super::highest::Peak;
 use super::hot_loop::{Found, watch};
-use super::jump::{JumpStore, Sample};
+use super::jump::JumpStore;
+use super::ranking::Ranking;
 use super::recorder::{First, Recorder};
-use super::window::{SlidingWindows, Sum};
+use super::sampling::Sampling;
+use super::timeline::{Backward, Timeline, Unwatched};
+use super::window::Sum;
 
-/// Of so many ticks one may be spent on reading counters.
-pub const SAMPLING_SHARE: u64 = 10;
-/// The part of it for short jumps.
-pub const SHORT_SHARE: u64 = 100;
-/// Credit for reading counters that can be saved up.
-pub const MOST_CREDIT: Nanos = Nanos(20_000_000);
-/// Jumps from this length on may use all of the credit, shorter ones what is beyond the half.
-pub const LONG: Nanos = Nanos(100_000);
-/// Jumps shorter than this have credit of their own.
-pub const SHORT: Nanos = Nanos(1_000);
 /// Blind time is a stop only beyond this.
 pub const STOP: Nanos = Nanos(2_000);
 
@@ -43,7 +34,7 @@ pub const STOP: Nanos = Nanos(2_000);
 pub struct Task {
     /// Readings to make; until told to stop if `None`.
     pub readings: Option<u64>,
-    /// Readings between two looks at the word to stop.
+    /// Readings between two looks at the stop flag.
     pub block: u64,
     /// Twice the mean difference.
     pub baseline: u64,
@@ -57,6 +48,13 @@ pub struct Task {
     pub keep: usize,
 }
 
+impl Task {
+    /// Differences above this are jumps, or rivals of jumps for what the counters say.
+    fn edge(&self) -> u64 {
+        self.threshold.min(self.baseline)
+    }
+}
+
 /// What others see of a watch that goes on.
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -67,22 +65,9 @@ pub struct Seen {
     pub largest: AtomicU64,
 }
 
-/// Steps of the clock backwards, in ticks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Backward {
-    /// How many.
-    pub steps: u64,
-    /// Their sizes together.
-    pub total: u64,
-    /// The largest.
-    pub largest: u64,
-}
-
 /// What a thread has seen, in ticks. Steps backwards are taken out of all times.
 #[derive(Debug)]
-pub struct Watched<K> {
-    /// What was stored of the differences.
-    pub recorder: K,
+pub struct Watched {
     /// The first ten differences.
     pub first: Vec<u64>,
     /// The jumps.
@@ -93,7 +78,7 @@ pub struct Watched<K> {
     pub windows_merged: bool,
     /// The ten largest differences.
     pub highest: Vec<Peak>,
-    /// The largest difference.
+    /// The largest difference, or stop while the clock was not watched.
     pub largest: u64,
     /// Steps backwards.
     pub backward: Backward,
@@ -115,6 +100,36 @@ pub struct Watched<K> {
     pub not_sampled: u64,
 }
 
+impl Watched {
+    /// Counts all times from `first` on.
+    pub(super) fn count_from(&mut self, first: u64) {
+        self.start -= first;
+        self.end -= first;
+        self.jumps.shift(first);
+        self.highest.iter_mut().for_each(|peak| peak.begin -= first);
+        for sum in &mut self.windows {
+            sum.begin -= first;
+            sum.last -= first;
+        }
+    }
+
+    /// Ticks from the first reading to the last.
+    pub fn elapsed(&self) -> u64 {
+        self.end - self.start
+    }
+
+    /// The share of the time in which the clock was not watched.
+    pub fn blind_share(&self) -> f64 {
+        self.blind as f64 / self.elapsed().max(1) as f64
+    }
+
+    /// The mean difference, in ticks.
+    pub fn mean(&self) -> Option<f64> {
+        let watched = self.elapsed() - self.blind.min(self.elapsed());
+        (self.readings > 0).then(|| watched as f64 / self.readings as f64)
+    }
+}
+
 /// A jump that was filed and is to be stored.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
@@ -130,222 +145,181 @@ const MOST_PENDING: usize = 12;
 pub struct Watcher<'a, R, K, S> {
     clock: R,
     scale: Scale,
-    sampler: S,
-    stop: &'a AtomicBool,
-    seen: &'a Seen,
     task: Task,
-    epoch: u64,
-    windows: Option<SlidingWindows>,
-    top: Highest,
-    short: u64,
-    long: u64,
+    stop: &'a StopFlag,
+    seen: &'a Seen,
+    recorder: K,
+    ranking: Ranking,
+    sampling: Sampling<S>,
+    jumps: JumpStore,
+    pending: Vec<Pending>,
+    first: Vec<u64>,
     /// Blind time beyond this is a stop.
     stop_from: u64,
-    most_credit: i64,
-    credit: i64,
-    short_credit: i64,
-    credited: u64,
-    cost: u64,
-    sampled_at: u64,
-    unsampled: Unsampled,
     /// The largest difference between baseline and threshold in this pass.
     lesser: u64,
     /// Whether the store of the jumps took time for itself.
     tidied: bool,
-    pending: Vec<Pending>,
-    watched: Watched<K>,
+    readings: u64,
+    not_sampled: u64,
+    sampled_for: u64,
 }
 
-/// Differences above baseline or threshold, and stops in blind time, without a sample since the last one.
-#[derive(Debug, Clone, Copy, Default)]
-struct Unsampled {
-    all: u64,
-    not_short: u64,
-    longest: u64,
-}
-
-impl Unsampled {
-    fn add(&mut self, length: u64, short: u64) {
-        self.all += 1;
-        self.not_short += u64::from(length >= short);
-        self.longest = self.longest.max(length);
-    }
+/// What a watch has once its clock runs.
+struct Running {
+    time: Timeline,
+    credit: Credit,
 }
 
 impl<'a, R: Reading, K: Recorder, S: Sampler> Watcher<'a, R, K, S> {
     /// A watch that has all its memory.
+    ///
+    /// # Errors
+    /// When the memory for the jumps is refused.
     pub fn new(
         (clock, scale): (R, Scale),
         recorder: K,
         sampler: S,
         task: Task,
-        (stop, seen): (&'a AtomicBool, &'a Seen),
-    ) -> Self {
-        Watcher {
+        (stop, seen): (&'a StopFlag, &'a Seen),
+    ) -> Result<Self, TryReserveError> {
+        Ok(Watcher {
             clock,
             scale,
-            sampler,
+            task,
             stop,
             seen,
-            task,
-            epoch: 0,
-            windows: task
-                .window
-                .map(|length| SlidingWindows::new(length, task.baseline)),
-            top: Highest::default(),
-            short: scale.ticks_in(SHORT).0,
-            long: scale.ticks_in(LONG).0,
+            recorder,
+            ranking: Ranking::new(task.baseline, task.highest, task.window),
+            sampling: Sampling::new(sampler, scale, task.edge()),
+            jumps: JumpStore::new(task.keep)?,
+            pending: Vec::with_capacity(MOST_PENDING),
+            first: Vec::with_capacity(10),
             stop_from: (scale.ticks_in(STOP).0)
                 .max(task.threshold)
                 .max(task.baseline.saturating_mul(2)),
-            most_credit: scale.ticks_in(MOST_CREDIT).0 as i64,
-            credit: 0,
-            short_credit: 0,
-            credited: 0,
-            cost: 0,
-            sampled_at: 0,
-            unsampled: Unsampled::default(),
             lesser: 0,
             tidied: false,
-            pending: Vec::with_capacity(MOST_PENDING),
-            watched: Watched {
-                recorder,
-                first: Vec::with_capacity(10),
-                jumps: JumpStore::new(task.keep),
-                windows: Vec::new(),
-                windows_merged: false,
-                highest: Vec::new(),
-                largest: 0,
-                backward: Backward::default(),
-                readings: 0,
-                start: 0,
-                end: 0,
-                blind: 0,
-                longest_blind: 0,
-                sampling: 0,
-                samples: 0,
-                not_sampled: 0,
-            },
-        }
+            readings: 0,
+            not_sampled: 0,
+            sampled_for: 0,
+        })
     }
 
     /// Watches to the end, and counts the time from the reading `epoch` on, which must be before the first.
-    pub fn run(mut self, epoch: Ticks) -> Watched<K> {
-        self.epoch = epoch.0;
+    pub fn run(mut self, epoch: Ticks) -> (Watched, K) {
         // Once for nothing: what it costs, and the counters as they stand.
         let before = self.clock.read();
-        self.sampler.read();
-        let start = self.clock.read();
-        let took = start.0.saturating_sub(before.0);
-        self.cost = took.clamp(1, self.most_credit.max(1) as u64);
-        self.credit = (self.most_credit / 2 + self.cost as i64).min(self.most_credit);
-        self.watched.start = self.time(start);
-        (self.credited, self.sampled_at) = (self.watched.start, self.watched.start);
-
-        let mut last = self.begin(start);
+        self.sampling.read_ahead();
+        let first = self.clock.read();
+        let time = Timeline::since(epoch);
+        let start = time.at(first);
+        self.sampling.begin(start);
+        let mut running = Running {
+            credit: Credit::new(self.scale, first.0.saturating_sub(before.0), start),
+            time,
+        };
+        let mut last = self.begin(&mut running, first);
         while let Some(readings) = self.next_block() {
             let limit = self.limit();
-            let pass = watch(
-                &self.clock,
-                &mut self.watched.recorder,
-                last,
-                readings,
-                limit,
-            );
-            self.watched.readings += pass.readings;
+            let pass = watch(&self.clock, &mut self.recorder, last, readings, limit);
+            self.readings += pass.readings;
             last = match pass.found {
                 None => pass.last,
-                Some(found) => self.judge(found),
+                Some(found) => self.judge(&mut running, found),
             };
             self.publish();
         }
-        self.watched.end = self.time(last);
-        self.watched.highest = self.top.peaks().to_vec();
-        if let Some(windows) = &self.windows {
-            self.watched.windows = windows.highest().to_vec();
-            self.watched.windows_merged = windows.merged();
-        }
-        self.watched
+        let (windows, windows_merged) = self.ranking.windows();
+        let watched = Watched {
+            first: self.first,
+            jumps: self.jumps,
+            windows,
+            windows_merged,
+            highest: self.ranking.peaks(),
+            largest: self.ranking.largest(),
+            backward: running.time.backward,
+            readings: self.readings,
+            start,
+            end: running.time.at(last),
+            blind: running.time.blind,
+            longest_blind: running.time.longest_blind,
+            sampling: self.sampled_for,
+            samples: self.sampling.samples(),
+            not_sampled: self.not_sampled,
+        };
+        (watched, self.recorder)
     }
 
     /// The first ten differences, kept as they come and judged afterwards: no way out of the loop is between them.
-    fn begin(&mut self, start: Ticks) -> Ticks {
+    fn begin(&mut self, running: &mut Running, start: Ticks) -> Ticks {
         let readings = self.task.readings.unwrap_or(10).min(10);
         if readings == 0 {
             return start;
         }
         let mut first = First::default();
         let pass = watch(&self.clock, &mut first, start, readings, u64::MAX >> 1);
-        self.watched.readings += pass.readings;
+        self.readings += pass.readings;
         let mut end = start;
         for &difference in first.values() {
             end = Ticks(end.0 + difference);
-            self.watched.first.push(difference);
-            self.file(difference, end);
+            self.first.push(difference);
+            self.file(running, difference, end);
         }
         match pass.found {
-            None => self.store(end),
-            Some(found) => self.judge(found),
+            None => self.store(running, end),
+            Some(found) => self.judge(running, found),
         }
     }
 
     fn next_block(&self) -> Option<u64> {
-        if self.stop.load(Ordering::Relaxed) {
+        if self.stop.is_raised() {
             return None;
         }
         let left = self
             .task
             .readings
-            .map_or(u64::MAX, |readings| readings - self.watched.readings);
+            .map_or(u64::MAX, |readings| readings - self.readings);
         Some(left.min(self.task.block)).filter(|&block| block > 0)
-    }
-
-    /// Differences above this are jumps, or rivals of jumps for what the counters say.
-    fn edge(&self) -> u64 {
-        self.task.threshold.min(self.task.baseline)
     }
 
     /// Differences above this leave the loop.
     fn limit(&self) -> u64 {
-        let mut limit = self.watched.recorder.direct_limit().min(self.edge());
-        if self.task.highest {
-            limit = limit.min(self.top.limit().unwrap_or(0));
-        }
-        limit
-    }
-
-    /// Time since the start of the run, steps backwards taken out.
-    fn time(&self, reading: Ticks) -> u64 {
-        (reading.0.wrapping_sub(self.epoch)).wrapping_add(self.watched.backward.total)
+        let limit = self.recorder.direct_limit().min(self.task.edge());
+        limit.min(self.ranking.limit())
     }
 
     /// Files the difference that ended a pass and the one behind it. Returns the reading to go on from.
-    fn judge(&mut self, found: Found) -> Ticks {
-        self.file(found.difference, found.end);
+    fn judge(&mut self, running: &mut Running, found: Found) -> Ticks {
+        self.file(running, found.difference, found.end);
         let Some(after) = found.after else {
-            return self.store(found.end);
+            return self.store(running, found.end);
         };
-        self.file(after.0.wrapping_sub(found.end.0), after);
-        self.store(after)
+        self.file(running, after.0.wrapping_sub(found.end.0), after);
+        self.store(running, after)
     }
 
     /// Files one difference.
-    fn file(&mut self, difference: u64, end: Ticks) {
+    fn file(&mut self, running: &mut Running, difference: u64, end: Ticks) {
         if (difference as i64) < 0 {
-            let pending = self.step_back(difference.wrapping_neg(), end);
-            self.pending.push(pending);
+            let length = difference.wrapping_neg();
+            running.time.step_back(length);
+            self.pending.push(Pending {
+                begin: running.time.at(end),
+                length,
+                backward: true,
+            });
             return;
         }
-        let limit = self.watched.recorder.direct_limit();
-        if difference <= limit {
-            self.watched.recorder.record(difference);
+        if difference <= self.recorder.direct_limit() {
+            self.recorder.record(difference);
         } else {
-            self.watched.recorder.record_above(difference);
+            self.recorder.record_above(difference);
         }
-        let begin = self.time(end) - difference;
-        self.rank(begin, difference);
-        if difference > self.edge() {
-            self.unsampled.add(difference, self.short);
+        let begin = running.time.at(end) - difference;
+        self.ranking.offer(begin, difference);
+        if difference > self.task.edge() {
+            self.sampling.notice(difference);
         }
         if difference > self.task.threshold {
             self.pending.push(Pending {
@@ -353,187 +327,106 @@ impl<'a, R: Reading, K: Recorder, S: Sampler> Watcher<'a, R, K, S> {
                 length: difference,
                 backward: false,
             });
-        } else if difference > self.edge() {
+        } else if difference > self.task.edge() {
             self.lesser = self.lesser.max(difference);
         }
     }
 
-    /// The largest, the ten largest, and the windows.
-    fn rank(&mut self, begin: u64, length: u64) {
-        self.watched.largest = self.watched.largest.max(length);
-        if self.task.highest {
-            self.top.offer(Peak { length, begin });
-        }
-        if let Some(windows) = &mut self.windows
-            && length > self.task.baseline
-        {
-            windows.push(begin, length - self.task.baseline);
-        }
-    }
-
-    fn step_back(&mut self, size: u64, end: Ticks) -> Pending {
-        let backward = &mut self.watched.backward;
-        backward.steps += 1;
-        backward.total += size;
-        backward.largest = backward.largest.max(size);
-        Pending {
-            begin: self.time(end),
-            length: size,
-            backward: true,
-        }
-    }
-
-    /// Credit for the time watched since the last pass.
-    fn earn(&mut self, now: u64) {
-        let passed = now - self.credited;
-        let short = (passed / SHORT_SHARE) as i64;
-        let rest = (passed / SAMPLING_SHARE) as i64 - short;
-        self.credit = (self.credit + rest).min(self.most_credit);
-        self.short_credit = (self.short_credit + short).min(self.most_credit);
-    }
-
-    /// Whether counters may be read behind a jump, or a lesser difference, of this length.
-    fn affords(&self, length: u64, is_jump: bool) -> bool {
-        let credit = if length < self.short {
-            self.short_credit
-        } else if is_jump && length >= self.long {
-            self.credit
-        } else {
-            self.credit - self.most_credit / 2
-        };
-        credit >= (self.cost as i64).min(self.most_credit / 2)
-    }
-
     /// Stores the jumps that were filed, the longest with counters if there is credit for it. Returns a fresh reading to
     /// go on from.
-    fn store(&mut self, seen: Ticks) -> Ticks {
-        let now = self.time(seen);
-        self.earn(now);
+    fn store(&mut self, running: &mut Running, seen: Ticks) -> Ticks {
+        let now = running.time.at(seen);
+        running.credit.earn(now);
         let jumps = self.pending.iter().filter(|jump| !jump.backward);
         let longest = jumps.map(|jump| jump.length).max();
         let lesser = std::mem::take(&mut self.lesser);
         let length = longest.unwrap_or(lesser);
-        let affordable = self.affords(length, longest.is_some());
+        let affordable = running.credit.affords(length, longest.is_some());
         // A lesser one that cannot have been an interrupt takes nothing from the counters.
-        let renew = longest.is_none() && lesser >= self.short && affordable;
+        let renew = longest.is_none() && affordable && self.sampling.can_be_interrupt(lesser);
         let mut to_sample = longest.filter(|_| affordable);
         let reads = renew || to_sample.is_some();
         for at in 0..self.pending.len() {
-            let jump = self.pending[at];
-            let Pending { begin, length, .. } = jump;
-            let (cause, sample) = if jump.backward {
+            let Pending {
+                begin,
+                length,
+                backward,
+            } = self.pending[at];
+            let (cause, sample) = if backward {
                 (Cause::Backward, None)
             } else if to_sample == Some(length) {
                 to_sample = None;
-                let (cause, sample) = self.read_counters(length, now);
+                let (cause, sample) = self.sampling.read(length, now);
                 (cause, Some(sample))
             } else {
-                self.watched.not_sampled += 1;
+                self.not_sampled += 1;
                 (Cause::NotSampled, None)
             };
-            self.tidied |= self.watched.jumps.push(begin, length, cause, sample);
+            self.tidied |= self.jumps.push(begin, length, cause, sample);
         }
         self.pending.clear();
         if renew {
-            self.read_counters(lesser, now);
+            self.sampling.read(lesser, now);
         }
         let mut again = self.clock.read();
-        let usual = if reads { self.cost } else { 0 };
-        let stop = self.lose_sight(seen, again, usual);
+        let usual = if reads { running.credit.cost() } else { 0 };
+        let stop = self.lose_sight(&mut running.time, seen, again, usual);
         if reads {
             // The clock may have been set back meanwhile.
             let took = again.0.saturating_sub(seen.0);
             let charged = took - stop.min(took);
-            self.watched.sampling += charged;
-            // Once in a while it is the reading that is interrupted: that must not stand for what it costs. Nor must the
-            // quickest one, and behind a clock that was set back nothing is known.
+            self.sampled_for += charged;
+            // Behind a clock that was set back nothing is known.
             if again >= seen {
-                self.cost = took
-                    .min(self.cost * 2)
-                    .max(self.cost - self.cost / 16)
-                    .max(1);
+                running.credit.learn(took);
             }
-            let credit = if length < self.short {
-                &mut self.short_credit
-            } else {
-                &mut self.credit
-            };
-            *credit -= charged as i64;
+            running.credit.charge(length, charged);
         }
         if stop > 0 {
             // What was done for it must not be part of the next difference.
             let filed = again;
             again = self.clock.read();
-            self.add_blind(filed, again);
+            self.add_blind(&mut running.time, filed, again);
         }
-        self.credited = self.time(again);
+        running.credit.skip_to(running.time.at(again));
         again
-    }
-
-    fn read_counters(&mut self, length: u64, now: u64) -> (Cause, Sample) {
-        let deltas = self.sampler.read();
-        let unsampled = std::mem::take(&mut self.unsampled);
-        let rivals = if length < self.short {
-            unsampled.all
-        } else {
-            unsampled.not_short
-        };
-        let sample = Sample {
-            deltas,
-            window: now - std::mem::replace(&mut self.sampled_at, now),
-            // The jump itself is one of them.
-            others: rivals - 1,
-        };
-        let jumped = Jumped {
-            nanos: self.scale.to_nanos(Ticks(length)).0,
-            longer_in_window: unsampled.longest > length,
-            rivals: sample.others,
-            hidden_rivals: self.edge() >= self.short && sample.window > length.saturating_mul(FAR),
-        };
-        self.watched.samples += 1;
-        (Cause::of(&deltas, jumped), sample)
     }
 
     /// Adds up the time from the last reading of a pass to the first of the next, in which `usual` ticks are not
     /// surprising. Much more is a jump, whose length is returned, else 0.
-    fn lose_sight(&mut self, seen: Ticks, again: Ticks, usual: u64) -> u64 {
-        let begin = self.time(seen);
-        let Some(blind) = self.add_blind(seen, again) else {
+    fn lose_sight(&mut self, time: &mut Timeline, seen: Ticks, again: Ticks, usual: u64) -> u64 {
+        let begin = time.at(seen);
+        let Some(blind) = self.add_blind(time, seen, again) else {
             return 0;
         };
-        self.watched.longest_blind = self.watched.longest_blind.max(blind);
+        time.longest_blind = time.longest_blind.max(blind);
         let stop = blind.saturating_sub(usual);
         let tidied = std::mem::take(&mut self.tidied);
         if tidied || stop <= self.stop_from || blind / 2 <= usual {
             return 0;
         }
-        self.rank(begin, stop);
-        self.watched
-            .jumps
-            .push(begin, stop, Cause::NotWatched, None);
-        self.unsampled.add(stop, self.short);
+        self.ranking.offer(begin, stop);
+        self.jumps.push(begin, stop, Cause::NotWatched, None);
+        self.sampling.notice(stop);
         stop
     }
 
     /// Adds time that was not watched; `None` if the clock was set back in it.
-    fn add_blind(&mut self, from: Ticks, to: Ticks) -> Option<u64> {
-        let blind = to.0.wrapping_sub(from.0);
-        if (blind as i64) < 0 {
-            let Pending { begin, length, .. } = self.step_back(blind.wrapping_neg(), to);
-            self.watched
-                .jumps
-                .push(begin, length, Cause::Backward, None);
-            return None;
+    fn add_blind(&mut self, time: &mut Timeline, from: Ticks, to: Ticks) -> Option<u64> {
+        match time.pass_blind(from, to) {
+            Unwatched::Blind(blind) => Some(blind),
+            Unwatched::Back(length) => {
+                self.jumps.push(time.at(to), length, Cause::Backward, None);
+                None
+            }
         }
-        self.watched.blind += blind;
-        Some(blind)
     }
 
     fn publish(&self) {
         let seen = self.seen;
-        seen.readings
-            .store(self.watched.readings, Ordering::Relaxed);
-        seen.largest.store(self.watched.largest, Ordering::Relaxed);
+        seen.readings.store(self.readings, Ordering::Relaxed);
+        seen.largest
+            .store(self.ranking.largest(), Ordering::Relaxed);
     }
 }
 

@@ -48,7 +48,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn over<K: Recorder>(self, recorder: K, differences: &[u64]) -> Watched<K> {
+    fn over<K: Recorder>(self, recorder: K, differences: &[u64]) -> Played<K> {
         // Two readings around the first look at the counters, which takes as long as any; then the ten and what follows.
         let script =
             Script::of_differences(10_000, &[self.blind]).with(differences, self.task, self.blind);
@@ -59,18 +59,49 @@ impl Watch {
         };
         // The first reading of counters is for nothing.
         told.deltas.push_front(Deltas::default());
-        let (stop, seen) = (AtomicBool::new(false), Seen::default());
-        script.play(|| {
-            let scale = Scale::Nanoseconds;
-            let watcher = Watcher::new(
-                (Scripted, scale),
-                recorder,
-                &mut told,
-                self.task,
-                (&stop, &seen),
-            );
-            watcher.run(Ticks(10_000 + self.blind + first_cost))
-        })
+        let epoch = 10_000 + self.blind + first_cost;
+        played(script, recorder, &mut told, self.task, epoch)
+    }
+}
+
+/// What came of a watch, and what it recorded.
+struct Played<K> {
+    watched: Watched,
+    recorder: K,
+    readings_seen: u64,
+    largest_seen: u64,
+}
+
+impl<K> std::ops::Deref for Played<K> {
+    type Target = Watched;
+    fn deref(&self) -> &Watched {
+        &self.watched
+    }
+}
+
+impl<K> Played<K> {
+    fn causes(&self) -> Vec<Cause> {
+        let jumps = self.watched.jumps.jumps().iter();
+        jumps.map(|jump| jump.cause).collect()
+    }
+}
+
+fn played<K: Recorder>(
+    script: Script,
+    recorder: K,
+    told: &mut Told,
+    task: Task,
+    epoch: u64,
+) -> Played<K> {
+    let (stop, seen) = (StopFlag::default(), Seen::default());
+    let clock = (Scripted, Scale::Nanoseconds);
+    let watcher = Watcher::new(clock, recorder, told, task, (&stop, &seen)).unwrap();
+    let (watched, recorder) = script.play(|| watcher.run(Ticks(epoch)));
+    Played {
+        watched,
+        recorder,
+        readings_seen: seen.readings.load(Ordering::Relaxed),
+        largest_seen: seen.largest.load(Ordering::Relaxed),
     }
 }
 
@@ -115,7 +146,7 @@ fn differences(length: usize, jumps: &[(usize, u64)]) -> Vec<u64> {
     differences
 }
 
-fn watch(readings: u64, jumps: &[(usize, u64)], blind: u64) -> Watched<Counted> {
+fn watch(readings: u64, jumps: &[(usize, u64)], blind: u64) -> Played<Counted> {
     let watch = Watch {
         task: task(readings),
         told: Vec::new(),
@@ -243,18 +274,8 @@ fn the_ten_largest_have_their_times() {
     (task.highest, task.window) = (true, None);
     let jumps: Vec<(usize, u64)> = (0..12).map(|n| (20 + 5 * n, 100 + n as u64)).collect();
     // With the ten largest wanted, many differences leave the loop at first: the readings behind them go on in steps.
-    let (stop, seen) = (AtomicBool::new(false), Seen::default());
     let script = Script::of_differences(10_000, &[0]).with_all(&differences(100, &jumps));
-    let watched = script.play(|| {
-        let watcher = Watcher::new(
-            (Scripted, Scale::Nanoseconds),
-            Nothing,
-            Told::default(),
-            task,
-            (&stop, &seen),
-        );
-        watcher.run(Ticks(10_000))
-    });
+    let watched = played(script, Nothing, &mut Told::default(), task, 10_000);
     let lengths: Vec<u64> = watched.highest.iter().map(|peak| peak.length).collect();
     assert_eq!(lengths, (102..112).rev().collect::<Vec<u64>>());
     assert!(
@@ -262,8 +283,8 @@ fn the_ten_largest_have_their_times() {
             .highest
             .is_sorted_by(|first, second| first.begin > second.begin)
     );
-    assert_eq!(seen.largest.load(Ordering::Relaxed), 111);
-    assert_eq!(seen.readings.load(Ordering::Relaxed), 100);
+    assert_eq!(watched.largest_seen, 111);
+    assert_eq!(watched.readings_seen, 100);
 }
 
 impl Script {
@@ -303,12 +324,7 @@ fn a_long_jump_is_sampled_with_its_window_and_cause() {
     };
     let found = differences(60, &[(20, 20_000), (30, 30_000), (40, 40_000)]);
     let watched = watch.over(Nothing, &found);
-    let causes: Vec<Cause> = watched
-        .jumps
-        .jumps()
-        .iter()
-        .map(|jump| jump.cause)
-        .collect();
+    let causes = watched.causes();
     assert_eq!(
         causes,
         [
@@ -351,7 +367,11 @@ fn sampling_takes_a_tenth_of_the_time_at_the_most_and_the_rest_is_called_not_sam
     assert!(watched.samples > 5, "{}", watched.samples);
     // Blind time earns nothing; that of one reading is there at the start.
     let seen = watched.end - watched.start - watched.blind;
-    assert!(watched.sampling <= seen / 10 + 10_000, "{watched:?}");
+    assert!(
+        watched.sampling <= seen / 10 + 10_000,
+        "{}",
+        watched.sampling
+    );
     let sampled = watched
         .jumps
         .jumps()
@@ -373,12 +393,7 @@ fn counters_that_rose_for_a_longer_jump_are_not_given_to_a_shorter_one() {
             costs: vec![20_000; 10],
         };
         let watched = watch.over(Nothing, &differences(60, &jumps));
-        let causes: Vec<Cause> = watched
-            .jumps
-            .jumps()
-            .iter()
-            .map(|jump| jump.cause)
-            .collect();
+        let causes = watched.causes();
         assert_eq!(causes[1], Cause::NotSampled);
         assert_eq!(matches!(causes[2], Cause::Interrupts(_)), told_apart);
         assert_eq!(causes[2] == Cause::NotToldApart, !told_apart);
@@ -462,7 +477,6 @@ fn an_interrupt_that_need_not_show_explains_no_jump_at_the_end_of_a_long_window(
 #[test]
 fn a_stop_while_counters_are_read_is_a_jump_of_its_own() {
     const STOPPED: u64 = 3_000_000;
-    let (stop, seen) = (AtomicBool::new(false), Seen::default());
     let mut task = task(200);
     task.highest = true;
     let jumps = [(100, 20_000), (150, 30_000)];
@@ -471,16 +485,7 @@ fn a_stop_while_counters_are_read_is_a_jump_of_its_own() {
         deltas: vec![Deltas::default(), timer(), timer()].into(),
         costs: vec![500, 500 + STOPPED, 500].into(),
     };
-    let watched = script.play(|| {
-        let watcher = Watcher::new(
-            (Scripted, Scale::Nanoseconds),
-            Nothing,
-            &mut told,
-            task,
-            (&stop, &seen),
-        );
-        watcher.run(Ticks(10_000))
-    });
+    let watched = played(script, Nothing, &mut told, task, 10_000);
     let found = watched.jumps.jumps();
     let lengths: Vec<u64> = found.iter().map(|jump| jump.length).collect();
     // One step of the clock, that of the reading itself, lies in it as well.
@@ -527,7 +532,6 @@ fn slow_readings_of_the_clock_stay_in_the_loop() {
 #[test]
 fn a_reading_of_counters_that_is_itself_interrupted_does_not_end_all_sampling() {
     // The reading behind the first jump takes 80 ms, four times the most credit there can be.
-    let (stop, seen) = (AtomicBool::new(false), Seen::default());
     let mut script = Script::of_differences(10_000, &[50]);
     differences(10, &[])
         .into_iter()
@@ -543,25 +547,12 @@ fn a_reading_of_counters_that_is_itself_interrupted_does_not_end_all_sampling() 
         }
     }
     script.add(0);
-    let watched = script.play(|| {
-        let watcher = Watcher::new(
-            (Scripted, Scale::Nanoseconds),
-            Nothing,
-            Told::default(),
-            Task {
-                block: 100,
-                ..task(22)
-            },
-            (&stop, &seen),
-        );
-        watcher.run(Ticks(10_000))
-    });
-    let causes: Vec<Cause> = watched
-        .jumps
-        .jumps()
-        .iter()
-        .map(|jump| jump.cause)
-        .collect();
+    let task = Task {
+        block: 100,
+        ..task(22)
+    };
+    let watched = played(script, Nothing, &mut Told::default(), task, 10_000);
+    let causes = watched.causes();
     assert_eq!((causes.len(), watched.samples), (5, 4));
     assert_eq!(causes[1], Cause::NotWatched);
 }

@@ -2,7 +2,7 @@
 
 use super::control::Control;
 use super::port::{CompletionPort, Failure, PollMode, Polled};
-use super::receiver::Tag;
+use super::tag::Tag;
 use crate::time::{Clock, Ticks};
 
 /// What the sending loop does about completions.
@@ -10,18 +10,18 @@ pub trait Collect {
     /// Takes what is there.
     fn collect<C: Clock>(&mut self, clock: &C);
     /// Takes all that still come, until told to stop.
-    fn finish<C: Clock>(&mut self, clock: &C, control: &Control);
+    fn finish<C: Clock>(&mut self, clock: &C);
 }
 
-/// A thread of its own takes them.
+/// Nothing: a thread of its own takes them.
 #[derive(Debug)]
-pub struct Elsewhere;
+pub struct LeftToThread;
 
-impl Collect for Elsewhere {
+impl Collect for LeftToThread {
     #[inline(always)]
     fn collect<C: Clock>(&mut self, _clock: &C) {}
     #[inline(always)]
-    fn finish<C: Clock>(&mut self, _clock: &C, _control: &Control) {}
+    fn finish<C: Clock>(&mut self, _clock: &C) {}
 }
 
 /// How taking completions ended.
@@ -49,21 +49,23 @@ pub struct Collector<'a, P> {
 }
 
 impl<'a, P: CompletionPort> Collector<'a, P> {
-    /// Takes `expected` completions from `port` and stores their stamps in `stamps`.
-    pub fn new(port: P, stamps: &'a mut [Ticks], expected: u32, control: &'a Control) -> Self {
+    /// Takes `expected` completions of the burst `tag` from `port` and stores their stamps in `stamps`; what is left of
+    /// earlier bursts is dropped.
+    pub fn new(
+        port: P,
+        stamps: &'a mut [Ticks],
+        expected: u32,
+        tag: Tag,
+        control: &'a Control,
+    ) -> Self {
         Collector {
             port,
             stamps,
             expected,
-            tag: Tag::new(0),
+            tag,
             control,
             outcome: CompletionOutcome::default(),
         }
-    }
-
-    /// Takes those of a burst; what is left of earlier ones is dropped. Without it, those of the first burst.
-    pub fn of_burst(self, tag: Tag) -> Self {
-        Collector { tag, ..self }
     }
 
     /// Takes one completion; false if there was none.
@@ -162,7 +164,7 @@ impl<P: CompletionPort> Collect for Collector<'_, P> {
         while !self.is_done() && !self.control.stopped() && self.take(clock) {}
     }
 
-    fn finish<C: Clock>(&mut self, clock: &C, control: &Control) {
+    fn finish<C: Clock>(&mut self, clock: &C) {
         let mut stopping = false;
         while !self.is_done() {
             if !self.take(clock) || self.is_failing() {
@@ -170,7 +172,7 @@ impl<P: CompletionPort> Collect for Collector<'_, P> {
                 if stopping {
                     break;
                 }
-                stopping = control.stopped();
+                stopping = self.control.stopped();
             }
         }
     }
@@ -198,8 +200,8 @@ mod tests {
     ) -> (CompletionOutcome, Vec<Ticks>) {
         let mut stamps = vec![Ticks(0); room];
         let port = Script::new(looks.iter().copied(), Look::Empty, control);
-        let outcome =
-            Collector::new(port, &mut stamps, expected, control).run(&Counting, BusyPolling);
+        let outcome = Collector::new(port, &mut stamps, expected, Tag::new(0), control)
+            .run(&Counting, BusyPolling);
         (outcome, stamps)
     }
 
@@ -228,12 +230,12 @@ mod tests {
             let mut port = Script::new(looks, Look::Empty, &control);
             port.sleeping_fails_at = Some(0);
             let mut stamps = [Ticks(0); 3];
-            let mut collector = Collector::new(port, &mut stamps, 3, &control);
+            let mut collector = Collector::new(port, &mut stamps, 3, Tag::new(0), &control);
             let outcome = match way {
                 0 => collector.run(&Counting, BusyPolling),
                 1 => collector.run(&Counting, WaitForEvent::default()),
                 _ => {
-                    collector.finish(&Counting, &control);
+                    collector.finish(&Counting);
                     collector.into_outcome()
                 }
             };
@@ -258,7 +260,7 @@ mod tests {
         let looks = [of(old, 0), of(new, 1), of(old, 1), of(new, 0)];
         let port = Script::new(looks, Look::Empty, &control);
         let mut stamps = [Ticks(0); 2];
-        let collector = Collector::new(port, &mut stamps, 2, &control).of_burst(new);
+        let collector = Collector::new(port, &mut stamps, 2, new, &control);
         journal();
         let outcome = collector.run(&Counting, BusyPolling);
         assert_eq!((outcome.succeeded, outcome.failed), (2, 0));
@@ -328,7 +330,7 @@ mod tests {
             let looks = [done(0), Look::Empty, done(1), Look::Empty, done(2)];
             let mut port = Script::new(looks, Look::Empty, &control);
             (port.arming_fails_at, port.sleeping_fails_at) = (arming, sleeping);
-            let outcome = Collector::new(port, &mut stamps, 3, &control)
+            let outcome = Collector::new(port, &mut stamps, 3, Tag::new(0), &control)
                 .run(&Counting, WaitForEvent::default());
             assert_eq!(outcome.succeeded, succeeded);
             assert_eq!(outcome.failure.unwrap().code, code);
@@ -344,7 +346,7 @@ mod tests {
             let control = Control::default();
             let mut stamps = [Ticks(0); 3];
             let port = Eventful::new(&arrivals, &control);
-            let outcome = Collector::new(port, &mut stamps, 3, &control)
+            let outcome = Collector::new(port, &mut stamps, 3, Tag::new(0), &control)
                 .run(&Counting, WaitForEvent::default());
             assert_eq!(outcome.succeeded, 3, "{arrivals:?}");
             assert!(!control.stopped());
@@ -360,6 +362,7 @@ mod tests {
             Script::new(looks, Look::Empty, &control),
             &mut stamps,
             4,
+            Tag::new(0),
             &control,
         );
         collector.collect(&Counting);
@@ -387,9 +390,10 @@ mod tests {
             Script::new(looks, Look::Empty, &control),
             &mut stamps,
             3,
+            Tag::new(0),
             &control,
         );
-        collector.finish(&Counting, &control);
+        collector.finish(&Counting);
         assert_eq!(collector.into_outcome().succeeded, 3);
         assert!(!control.stopped());
     }
@@ -399,7 +403,7 @@ mod tests {
         let control = Control::default();
         let mut stamps = [Ticks(0); 2];
         let port = Script::new([done(0)], Look::Broken(9), &control);
-        let mut collector = Collector::new(port, &mut stamps, 2, &control);
+        let mut collector = Collector::new(port, &mut stamps, 2, Tag::new(0), &control);
         collector.collect(&Counting);
         let outcome = collector.into_outcome();
         assert_eq!((outcome.succeeded, outcome.failed), (1, 1));
@@ -427,14 +431,14 @@ mod tests {
             let control = Control::default();
             let port = Script::new(looks, afterwards, &control);
             let mut stamps = [Ticks(0); 40];
-            let mut collector = Collector::new(port, &mut stamps, expected, &control);
+            let mut collector = Collector::new(port, &mut stamps, expected, Tag::new(0), &control);
             journal();
             let outcome = match way {
                 0 => collector.run(&Counting, BusyPolling),
                 1 => collector.run(&Counting, WaitForEvent::default()),
                 _ => {
                     collector.collect(&Counting);
-                    collector.finish(&Counting, &control);
+                    collector.finish(&Counting);
                     collector.into_outcome()
                 }
             };

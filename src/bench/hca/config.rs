@@ -126,6 +126,8 @@ pub struct Sweep {
     pub clocks: Vec<ClockKind>,
     /// Time between two posts.
     pub pauses: Vec<Nanos>,
+    /// Times that the receiver is away for before each look at its completion queue.
+    pub receiver_pauses: Vec<Nanos>,
     /// Messages in one test.
     pub bursts: Vec<u32>,
     /// Message sizes in bytes.
@@ -167,8 +169,6 @@ pub struct Config {
     pub repeat: u32,
     /// How long without an arrival before what is missing counts as lost.
     pub timeout: Duration,
-    /// What the receiver is away for before each look at its completion queue.
-    pub receiver_pause: Nanos,
     /// SCHED_FIFO priority of the measuring threads.
     pub priority: Option<u8>,
     /// What to do about huge pages.
@@ -183,6 +183,13 @@ pub struct Config {
     pub cpus: CpuRequest,
     /// The rate of the TSC, if the user gives it.
     pub tsc_khz: Option<TscKilohertz>,
+}
+
+impl Config {
+    /// Messages that may be under way with bursts of so many: the warm-up's, too.
+    pub fn depth_of(&self, burst: u32) -> u32 {
+        burst.max(self.warmup)
+    }
 }
 
 #[cfg(test)]

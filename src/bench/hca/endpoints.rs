@@ -1,24 +1,28 @@
-//! Two connected queue pairs with their memory, for one point.
+//! Two connected queue pairs with their memory, for one point: where the sending and the receiving end meet.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::config::{Operation, Service};
-use super::verbs_port::{PayloadStamps, VerbsCompletionPort, VerbsSendPort};
-use crate::buffer::{BufferError, HugePagePolicy, PageKind, Payload, PayloadBuffer};
+use super::receiving_end::Receiver;
+use super::sending_end::Sender;
+use crate::buffer::{BufferError, HugePagePolicy, Payload, PayloadBuffer};
 use crate::host::{HostError, pinning};
 use crate::rdma::cm::{
     ActiveEndpoint, CmError, Connection, EventChannel, IdService, PassiveEndpoint, UcRoute,
 };
 use crate::rdma::verbs::{
-    Access, AddressHandle, Capabilities, CompletionQueue, Context, Destination, MemoryRegion,
-    ProtectionDomain, QueuePair, QueuePairAttributes, SendRequest, ServiceType, VerbsError,
+    Access, Capabilities, CompletionQueue, Context, MemoryRegion, ProtectionDomain,
+    QueuePairAttributes, ServiceType, VerbsError,
 };
 
 /// The global route header that precedes a UD message in the receive buffer (InfiniBand Architecture Specification,
 /// volume 1, 11.4.1.2).
 pub(super) const GLOBAL_ROUTE_HEADER: usize = 40;
+
+/// Receive requests beside those of a burst's messages, for UD, where anybody can send and each message takes one.
+const SPARE_RECEIVES: u32 = 64;
 
 /// How long each step of connecting may take: the connection manager repeats a lost message after 5 to 10 s.
 const STEP_LIMIT: Duration = Duration::from_secs(30);
@@ -47,6 +51,8 @@ pub struct EndpointSettings {
     pub size: usize,
     /// Messages that may be under way.
     pub depth: u32,
+    /// Receive requests that may be posted ([`receive_requests`]).
+    pub receives: u32,
     /// Whether data is copied into the work requests.
     pub inline: bool,
     /// Whether receive completions can be slept for.
@@ -103,24 +109,22 @@ impl From<Service> for ServiceType {
     }
 }
 
+/// Receive requests for `depth` messages: as many, and for UD some more, as far as the devices hold so many.
+pub fn receive_requests(service: Service, depth: u32, most: u32) -> u32 {
+    match service {
+        Service::Rc | Service::Uc => depth,
+        Service::Ud => (depth + SPARE_RECEIVES).min(most).max(depth),
+    }
+}
+
 /// Both ends, connected.
 #[derive(Debug)]
 pub struct Endpoints {
-    active: Connection,
-    passive: Connection,
-    source: Arc<MemoryRegion>,
-    target: Arc<MemoryRegion>,
-    destination: Destination,
-    inline: bool,
-    /// The devices, with the ports that are used.
-    contexts: [(Arc<Context>, u8); 2],
+    /// Where messages come from.
+    pub sender: Arc<Sender>,
+    /// Where they arrive.
+    pub receiver: Arc<Receiver>,
     _listener: PassiveEndpoint<crate::rdma::cm::Listening>,
-}
-
-struct End {
-    domain: Arc<ProtectionDomain>,
-    region: Arc<MemoryRegion>,
-    attributes: QueuePairAttributes,
 }
 
 impl Endpoints {
@@ -139,175 +143,168 @@ impl Endpoints {
             Service::Rc => IdService::ReliableConnection,
             Service::Ud => IdService::UnreliableDatagram,
         };
-        let end_of = |port: &EndPort| (port.device.clone(), port.port);
-        let (to_device, to_port) = end_of(receiver);
-        let listener =
-            PassiveEndpoint::listen(channel, service, (&to_device, to_port), receiver.address)?;
-        let (from_device, from_port) = end_of(sender);
+        let to = (receiver.device.as_str(), receiver.port);
+        let listener = PassiveEndpoint::listen(channel, service, to, receiver.address)?;
+        let from = (sender.device.as_str(), sender.port);
         let active = ActiveEndpoint::resolve(
             channel,
             service,
-            (&from_device, from_port),
+            from,
             sender.address,
             listener.address(),
             STEP_LIMIT,
         )?;
-        let active_context = active.context()?;
-        let source = on_cpu(settings.sender_cpu, || {
-            make_end(&active_context, settings, Access::Send)
-        })?;
+        let source = Made::on_cpu(
+            settings.sender_cpu,
+            &active.context()?,
+            settings,
+            Access::Send,
+        )?;
         let active = active
-            .with_queue_pair(&source.domain, source.attributes)?
+            .with_queue_pair(&source.domain, source.attributes.clone())?
             .connect()?;
 
         let requested = listener.request(STEP_LIMIT)?;
-        let passive_context = requested.context()?;
-        let target = on_cpu(settings.receiver_cpu, || {
-            make_end(&passive_context, settings, Access::Receive)
-        })?;
+        let target = Made::on_cpu(
+            settings.receiver_cpu,
+            &requested.context()?,
+            settings,
+            Access::Receive,
+        )?;
         let accepting = requested
-            .with_queue_pair(&target.domain, target.attributes)?
+            .with_queue_pair(&target.domain, target.attributes.clone())?
             .accept()?;
         let active = active.established(STEP_LIMIT)?;
         let passive = accepting.established(STEP_LIMIT)?;
-
-        let granted = active.queue_pair().granted().inline_bytes;
-        if settings.inline && (granted as usize) < settings.size {
-            return Err(EndpointError::Inline {
-                device: sender.device.clone(),
-                wanted: settings.size as u32,
-                granted,
-            });
-        }
-        let destination = match (settings.service, settings.operation) {
-            (Service::Ud, _) => {
-                let vector = active.address().ok_or(EndpointError::NoAddress)?;
-                Destination::Datagram(AddressHandle::create(&source.domain, vector)?)
-            }
-            (_, Operation::Send) => Destination::Send,
-            (_, Operation::Write) => Destination::Write(Arc::clone(&target.region)),
-        };
-        Ok(Endpoints {
+        let source_number = active.queue_pair().number();
+        let receiver = Receiver::new(passive, receiver.port, target, settings, source_number);
+        let sender = Sender::new(
             active,
-            passive,
-            source: source.region,
-            target: target.region,
-            destination,
-            inline: settings.inline,
-            contexts: [(active_context, from_port), (passive_context, to_port)],
+            sender.port,
+            source,
+            settings,
+            receiver.slots_for_writing(),
+        )?;
+        Ok(Endpoints {
+            sender: Arc::new(sender),
+            receiver: Arc::new(receiver),
             _listener: listener,
         })
     }
+}
 
-    /// The sending queue pair.
-    pub fn sending(&self) -> &Arc<QueuePair> {
-        self.active.queue_pair()
+/// What one end is made of before it is connected.
+#[derive(Debug)]
+pub(super) struct Made {
+    pub(super) context: Arc<Context>,
+    pub(super) domain: Arc<ProtectionDomain>,
+    pub(super) payload: Payload,
+    pub(super) region: Arc<MemoryRegion>,
+    attributes: QueuePairAttributes,
+}
+
+impl Made {
+    /// Makes an end on a CPU, so that its memory, first touched here, lies near that CPU.
+    fn on_cpu(
+        cpu: usize,
+        context: &Arc<Context>,
+        settings: &EndpointSettings,
+        access: Access,
+    ) -> Result<Self, EndpointError> {
+        let before = pinning::current_affinity()?;
+        pinning::pin_current_thread(cpu)?;
+        let made = Self::new(context, settings, access);
+        pinning::pin_current_thread_to(&before)?;
+        made
     }
 
-    /// The receiving queue pair.
-    pub fn receiving(&self) -> &Arc<QueuePair> {
-        self.passive.queue_pair()
-    }
-
-    /// Where messages are sent from.
-    pub fn source(&self) -> &Payload {
-        self.source.payload()
-    }
-
-    /// Where messages are received.
-    pub fn target(&self) -> &Payload {
-        self.target.payload()
-    }
-
-    /// The region in which messages are received.
-    pub fn target_region(&self) -> &Arc<MemoryRegion> {
-        &self.target
-    }
-
-    /// The pages of the sender's and of the receiver's payload.
-    pub fn page_kinds(&self) -> [PageKind; 2] {
-        [self.source().page_kind(), self.target().page_kind()]
-    }
-
-    /// A port for the sending loop.
-    pub fn send_port(&self) -> VerbsSendPort {
-        let request = SendRequest::new(&self.source, self.destination.clone(), self.inline);
-        VerbsSendPort::new(self.sending(), request)
-    }
-
-    /// A port for the receiving loop.
-    pub fn receive_port(&self) -> VerbsCompletionPort {
-        VerbsCompletionPort::new(
-            self.receiving().receive_queue(),
-            self.target().header_size(),
-        )
-    }
-
-    /// A port for taking send completions.
-    pub fn completion_port(&self) -> VerbsCompletionPort {
-        VerbsCompletionPort::new(self.sending().send_queue(), 0)
-    }
-
-    /// The stamps of the messages, for rewriting.
-    pub fn stamps(&self) -> PayloadStamps {
-        PayloadStamps(Arc::clone(self.source()))
-    }
-
-    /// What makes it impossible that any more messages arrive: the end of the connection or of a device. Never blocks.
-    pub fn trouble(&self) -> Option<String> {
-        if let Some(removal) = self.removal() {
-            return Some(removal);
-        }
-        for connection in [&self.active, &self.passive] {
-            if let Some(event) = connection.ending() {
-                return Some(format!(
-                    "the connection of {} ended: {:?}, status {}",
-                    connection.queue_pair().device_name(),
-                    event.kind,
-                    event.status
-                ));
-            }
-        }
-        for (context, port) in &self.contexts {
-            loop {
-                match context.take_async_event() {
-                    // Another port of the same device may go down without harm.
-                    Ok(Some(event)) if event.port.is_some_and(|other| other != *port) => {}
-                    Ok(Some(event)) if event.fatal => return Some(event.description),
-                    Ok(Some(_)) => {}
-                    Ok(None) => break,
-                    Err(error) => return Some(error.to_string()),
-                }
-            }
-        }
-        None
-    }
-
-    /// That one of the devices was removed, which also ends the other one's connection. Never blocks.
-    pub fn removal(&self) -> Option<String> {
-        let removed = |end: &&Connection| end.was_removed();
-        let end = [&self.active, &self.passive].into_iter().find(removed)?;
-        Some(format!(
-            "the device {} was removed",
-            end.queue_pair().device_name()
-        ))
+    fn new(
+        context: &Arc<Context>,
+        settings: &EndpointSettings,
+        access: Access,
+    ) -> Result<Self, EndpointError> {
+        let inline_bytes = if settings.inline {
+            settings.size as u32
+        } else {
+            0
+        };
+        let (sending, receiving) =
+            queue_pair_lengths(settings.depth, settings.receives, inline_bytes);
+        let (capabilities, slots, header) = match access {
+            Access::Send => (sending, settings.depth, 0),
+            Access::Receive => (receiving, settings.receives, header_of(settings.service)),
+        };
+        let huge_pages = settings.huge_pages;
+        let payload = PayloadBuffer::new(slots as usize, settings.size, header, huge_pages)?;
+        let payload = Payload::new(payload);
+        let domain = ProtectionDomain::allocate(context)?;
+        let region = MemoryRegion::register(&domain, payload.clone(), access)?;
+        let queue = |requests, events| CompletionQueue::create(context, requests, events);
+        Ok(Made {
+            attributes: QueuePairAttributes {
+                service: ServiceType::from(settings.service),
+                capabilities,
+                send_queue: queue(
+                    capabilities.send_requests,
+                    settings.completion_events && access == Access::Send,
+                )?,
+                receive_queue: queue(
+                    capabilities.receive_requests,
+                    settings.receive_events && access == Access::Receive,
+                )?,
+            },
+            context: Arc::clone(context),
+            domain,
+            payload,
+            region,
+        })
     }
 }
 
-/// Does `work` on a CPU, so that memory first touched in it lies near that CPU.
-fn on_cpu<T>(
-    cpu: usize,
-    work: impl FnOnce() -> Result<T, EndpointError>,
-) -> Result<T, EndpointError> {
-    let before = pinning::current_affinity()?;
-    pinning::pin_current_thread(cpu)?;
-    let result = work();
-    pinning::pin_current_thread_to(&before)?;
-    result
+/// Bytes that precede a message where it arrives.
+pub(super) fn header_of(service: Service) -> usize {
+    match service {
+        Service::Ud => GLOBAL_ROUTE_HEADER,
+        Service::Rc | Service::Uc => 0,
+    }
+}
+
+/// What makes it impossible that any more messages pass a connection, or a port of its device. Never blocks.
+pub(super) fn trouble(connection: &Connection, context: &Context, port: u8) -> Option<String> {
+    if let Some(event) = connection.ending() {
+        return Some(format!(
+            "the connection of {} ended: {:?}, status {}",
+            connection.queue_pair().device_name(),
+            event.kind,
+            event.status
+        ));
+    }
+    loop {
+        match context.take_async_event() {
+            // Another port of the same device may go down without harm.
+            Ok(Some(event)) if event.port.is_some_and(|other| other != port) => {}
+            Ok(Some(event)) if event.fatal => return Some(event.description),
+            Ok(Some(_)) => {}
+            Ok(None) => return None,
+            Err(error) => return Some(error.to_string()),
+        }
+    }
+}
+
+/// That the device of a connection was removed, which also ends the other end's. Never blocks.
+pub(super) fn removal(connection: &Connection) -> Option<String> {
+    let device = connection.queue_pair().device_name();
+    connection
+        .was_removed()
+        .then(|| format!("the device {device} was removed"))
 }
 
 /// What the sending and the receiving queue pair are made with: each end uses one of its two queues.
-pub(super) fn queue_pair_lengths(depth: u32, inline_bytes: u32) -> (Capabilities, Capabilities) {
+pub(super) fn queue_pair_lengths(
+    depth: u32,
+    receives: u32,
+    inline_bytes: u32,
+) -> (Capabilities, Capabilities) {
     let sending = Capabilities {
         send_requests: depth,
         receive_requests: 1,
@@ -315,57 +312,8 @@ pub(super) fn queue_pair_lengths(depth: u32, inline_bytes: u32) -> (Capabilities
     };
     let receiving = Capabilities {
         send_requests: 1,
-        receive_requests: depth,
+        receive_requests: receives,
         inline_bytes: 0,
     };
     (sending, receiving)
-}
-
-fn make_end(
-    context: &Arc<Context>,
-    settings: &EndpointSettings,
-    access: Access,
-) -> Result<End, EndpointError> {
-    let header = match (settings.service, access) {
-        (Service::Ud, Access::Receive) => GLOBAL_ROUTE_HEADER,
-        _ => 0,
-    };
-    let payload = PayloadBuffer::new(
-        settings.depth as usize,
-        settings.size,
-        header,
-        settings.huge_pages,
-    )?;
-    let domain = ProtectionDomain::allocate(context)?;
-    let region = MemoryRegion::register(&domain, &Arc::new(payload), access)?;
-    let (sending, receiving) = queue_pair_lengths(
-        settings.depth,
-        if settings.inline {
-            settings.size as u32
-        } else {
-            0
-        },
-    );
-    let capabilities = match access {
-        Access::Send => sending,
-        Access::Receive => receiving,
-    };
-    Ok(End {
-        attributes: QueuePairAttributes {
-            service: ServiceType::from(settings.service),
-            capabilities,
-            send_queue: CompletionQueue::create(
-                context,
-                capabilities.send_requests,
-                settings.completion_events && access == Access::Send,
-            )?,
-            receive_queue: CompletionQueue::create(
-                context,
-                capabilities.receive_requests,
-                settings.receive_events && access == Access::Receive,
-            )?,
-        },
-        domain,
-        region,
-    })
 }

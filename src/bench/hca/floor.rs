@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::completion::Elsewhere;
+use super::completion::LeftToThread;
 use super::control::Control;
 use super::memory_port;
 use super::port::BusyPolling;
-use super::receiver::{Tag, receive};
-use super::sender::{SubmitStamp, send};
+use super::receiver::receive;
+use super::sender::{Sending, SubmitStamp, send};
+use super::tag::{Expected, Tag};
 use crate::buffer::Arrival;
 use crate::host::{HostError, pinning};
 use crate::pacing::ConstantWait;
@@ -80,15 +81,16 @@ pub fn measure_floor<C: Clock>(
             let placed = pinning::pin_current_thread(sender);
             if placed.is_ok() && shared.wait_until_ready(1) {
                 let mut pacing = ConstantWait::new(clock, PAUSE);
-                send(
+                send::<SubmitStamp>(
                     clock,
                     &mut send_port,
                     &mut pacing,
-                    &mut Elsewhere,
-                    SubmitStamp,
-                    1,
-                    submitted,
-                    &shared,
+                    &mut LeftToThread,
+                    Sending {
+                        signal_every: 1,
+                        submitted,
+                        control: &shared,
+                    },
                 );
             }
             let _ = done_sending.send(placed);
@@ -102,7 +104,7 @@ pub fn measure_floor<C: Clock>(
                     clock,
                     &mut receive_port,
                     BusyPolling,
-                    tag,
+                    Expected::new(0, MESSAGES, None),
                     arrivals,
                     &shared,
                 );

@@ -98,6 +98,7 @@ impl CompletionPort for MemoryReceivePort {
             request,
             immediate_data: label as u32,
             bytes: 8,
+            source_queue_pair: 0,
         })
     }
 }
@@ -107,11 +108,12 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::bench::hca::completion::Elsewhere;
+    use crate::bench::hca::completion::LeftToThread;
     use crate::bench::hca::control::Control;
     use crate::bench::hca::port::BusyPolling;
-    use crate::bench::hca::receiver::{ReceiveOutcome, Tag, receive};
-    use crate::bench::hca::sender::{SubmitStamp, send};
+    use crate::bench::hca::receiver::{ReceiveOutcome, Strays, receive};
+    use crate::bench::hca::sender::{Sending, SubmitStamp, send};
+    use crate::bench::hca::tag::{Expected, Tag};
     use crate::buffer::Arrival;
     use crate::pacing::{ConstantWait, NoPause, Pacing};
     use crate::time::{Clock, Monotonic, Nanos};
@@ -122,7 +124,7 @@ mod tests {
     fn exchange<W: Pacing + Send>(
         mut pacing: W,
         sent: Tag,
-        expected: Tag,
+        burst: u32,
         end_after: Option<usize>,
     ) -> Exchange {
         let clock = Monotonic::default();
@@ -137,7 +139,7 @@ mod tests {
                     &clock,
                     &mut receive_port,
                     BusyPolling,
-                    expected,
+                    Expected::new(burst, MESSAGES, None),
                     &mut arrivals,
                     &control,
                 )
@@ -149,18 +151,19 @@ mod tests {
                 }
                 std::thread::yield_now();
             }
-            let sending = send(
+            let sending = send::<SubmitStamp>(
                 &clock,
                 &mut send_port,
                 &mut pacing,
-                &mut Elsewhere,
-                SubmitStamp,
-                1,
-                &mut submitted,
-                &control,
+                &mut LeftToThread,
+                Sending {
+                    signal_every: 1,
+                    submitted: &mut submitted,
+                    control: &control,
+                },
             );
             assert_eq!(sending.posted as usize, submitted.len());
-            if submitted.len() < MESSAGES || sent != expected {
+            if submitted.len() < MESSAGES || sent != Tag::new(burst) {
                 control.stop();
             }
             receiver.join().unwrap()
@@ -185,8 +188,8 @@ mod tests {
 
     fn check_all_arrived(exchange: &Exchange, tag: Tag) {
         assert_eq!(
-            (exchange.outcome.received, exchange.outcome.late),
-            (MESSAGES, 0)
+            (exchange.outcome.received, exchange.outcome.strays),
+            (MESSAGES, Strays::default())
         );
         assert_eq!(exchange.stamps, exchange.submitted);
         for (sequence, (arrival, sent)) in exchange
@@ -205,15 +208,15 @@ mod tests {
     #[test]
     fn every_stamp_arrives_as_it_was_sent() {
         let tag = Tag::new(65_535);
-        check_all_arrived(&exchange(NoPause, tag, tag, None), tag);
+        check_all_arrived(&exchange(NoPause, tag, 65_535, None), tag);
         let pacing = ConstantWait::new(&Monotonic::default(), Nanos(1_000));
-        check_all_arrived(&exchange(pacing, tag, tag, None), tag);
+        check_all_arrived(&exchange(pacing, tag, 65_535, None), tag);
     }
 
     #[test]
     fn what_was_not_sent_is_missing() {
         let tag = Tag::new(0);
-        let exchange = exchange(NoPause, tag, tag, Some(100));
+        let exchange = exchange(NoPause, tag, 0, Some(100));
         assert_eq!(exchange.outcome.received, 100);
         assert_eq!(exchange.stamps[..100], exchange.submitted[..]);
         assert_eq!(exchange.stamps[100..], vec![Ticks(0); MESSAGES - 100]);
@@ -221,9 +224,9 @@ mod tests {
 
     #[test]
     fn the_messages_of_another_burst_are_late() {
-        let outcome = exchange(NoPause, Tag::new(1), Tag::new(2), None).outcome;
+        let outcome = exchange(NoPause, Tag::new(1), 2, None).outcome;
         assert_eq!(outcome.received, 0);
-        assert!(outcome.late > 0);
+        assert!(outcome.strays.late > 0);
     }
 
     #[test]

@@ -11,36 +11,48 @@
 //! neither contains the preparation of the work request, the pause, the check of the payload, or any page fault.
 //!
 //! [`config`] says what can be set, [`plan`] lists the points of a sweep, [`sender`], [`receiver`] and [`completion`]
-//! are the hot loops over the [`port`]s ([`occupied`] makes one of a receiver with other work), [`floor`] runs the same loops over shared memory, [`analysis`] judges each
+//! are the hot loops over the [`port`]s ([`busy_receiver`] makes one of a receiver with other work), [`floor`] runs the same loops over shared memory, [`analysis`] judges each
 //! message, [`result`] is what comes out. `run` (feature `rdma`) puts it together on real verbs.
 
 pub mod analysis;
+pub mod busy_receiver;
 pub mod completion;
 pub mod config;
 pub mod control;
+pub mod ends;
 pub mod floor;
 pub mod memory_port;
-pub mod occupied;
 pub mod plan;
 pub mod port;
 pub mod receiver;
 pub mod result;
 pub mod sender;
 pub mod stamper;
+pub mod tag;
+
+mod burst_record;
+pub mod placement;
+mod receiving_half;
+mod sending_half;
+mod session;
+mod watch;
+mod worker;
 
 #[cfg(feature = "rdma")]
 pub mod choice;
 #[cfg(feature = "rdma")]
 pub mod endpoints;
 #[cfg(feature = "rdma")]
+pub mod error;
+#[cfg(feature = "rdma")]
+mod needs;
+#[cfg(feature = "rdma")]
+pub mod receiving_end;
+#[cfg(feature = "rdma")]
 pub mod run;
 #[cfg(feature = "rdma")]
-mod session;
-#[cfg(feature = "rdma")]
-mod threads;
+pub mod sending_end;
 #[cfg(feature = "rdma")]
 pub mod uc_route;
 #[cfg(feature = "rdma")]
 pub mod verbs_port;
-#[cfg(feature = "rdma")]
-mod watch;

@@ -29,6 +29,8 @@ pub struct Point {
     pub poll_comp: Poll,
     /// Time between two posts.
     pub pause_ns: Nanos,
+    /// What the receiver is away for before each look at its completion queue.
+    pub receiver_pause_ns: Nanos,
     /// Which moment is stamped.
     pub timestamp: Timestamp,
     /// The clock.
@@ -40,7 +42,7 @@ impl fmt::Display for Point {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,
-            "{}-{}-{}B-burst{}-{}-{}-recv_{}-comp_{}-{}-{}-pause{}ns",
+            "{}-{}-{}B-burst{}-{}-{}-recv_{}-comp_{}-{}-{}-pause{}ns-away{}ns",
             self.service.name(),
             self.operation.name(),
             self.size,
@@ -60,6 +62,7 @@ impl fmt::Display for Point {
             self.timestamp.name(),
             self.clock.name(),
             self.pause_ns.0,
+            self.receiver_pause_ns.0,
         )
     }
 }
@@ -181,42 +184,59 @@ impl Plan {
     }
 }
 
+/// All combinations; the last list changes fastest.
 fn product(sweep: &Sweep) -> Vec<Point> {
-    let mut points = Vec::new();
-    for &service in &sweep.services {
-        for &operation in &sweep.operations {
-            for &clock in &sweep.clocks {
-                for &timestamp in &sweep.timestamps {
-                    for &(poll_recv, poll_comp) in &sweep.polls {
-                        for &unsignaled in &sweep.unsignaled {
-                            for &inline in &sweep.inline {
-                                for &pause_ns in &sweep.pauses {
-                                    for &burst in &sweep.bursts {
-                                        for &size in &sweep.sizes {
-                                            points.push(Point {
-                                                service,
-                                                operation,
-                                                size,
-                                                burst,
-                                                inline,
-                                                unsignaled,
-                                                poll_recv,
-                                                poll_comp,
-                                                pause_ns,
-                                                timestamp,
-                                                clock,
-                                            });
-                                        }
-                                    }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
+    fn each<T: Copy>(points: Vec<Point>, values: &[T], set: impl Fn(&mut Point, T)) -> Vec<Point> {
+        let with = |point: Point| {
+            values
+                .iter()
+                .map(|&value| {
+                    let mut point = point.clone();
+                    set(&mut point, value);
+                    point
+                })
+                .collect::<Vec<_>>()
+        };
+        points.into_iter().flat_map(with).collect()
     }
-    points
+    // Its values are all set below.
+    let blank = Point {
+        service: Service::Rc,
+        operation: Operation::Send,
+        size: 0,
+        burst: 0,
+        inline: Switch::Off,
+        unsignaled: Switch::Off,
+        poll_recv: Poll::Busy,
+        poll_comp: Poll::Busy,
+        pause_ns: Nanos(0),
+        receiver_pause_ns: Nanos(0),
+        timestamp: Timestamp::Submit,
+        clock: ClockKind::Monotonic,
+    };
+    let points = each(vec![blank], &sweep.services, |point, value| {
+        point.service = value
+    });
+    let points = each(points, &sweep.operations, |point, value| {
+        point.operation = value
+    });
+    let points = each(points, &sweep.clocks, |point, value| point.clock = value);
+    let points = each(points, &sweep.timestamps, |point, value| {
+        point.timestamp = value
+    });
+    let points = each(points, &sweep.polls, |point, value| {
+        (point.poll_recv, point.poll_comp) = value;
+    });
+    let points = each(points, &sweep.unsignaled, |point, value| {
+        point.unsignaled = value
+    });
+    let points = each(points, &sweep.inline, |point, value| point.inline = value);
+    let points = each(points, &sweep.pauses, |point, value| point.pause_ns = value);
+    let points = each(points, &sweep.receiver_pauses, |point, value| {
+        point.receiver_pause_ns = value;
+    });
+    let points = each(points, &sweep.bursts, |point, value| point.burst = value);
+    each(points, &sweep.sizes, |point, value| point.size = value)
 }
 
 fn impossible_anywhere(point: &Point) -> Option<String> {
@@ -294,6 +314,7 @@ pub(super) mod tests {
             timestamps: vec![Timestamp::Submit],
             clocks: vec![ClockKind::Monotonic],
             pauses: vec![Nanos(0)],
+            receiver_pauses: vec![Nanos(0)],
             bursts: vec![1000],
             sizes: vec![8],
         }
@@ -316,7 +337,7 @@ pub(super) mod tests {
         assert!(plan.left_out.is_empty());
         assert_eq!(
             plan.points[0].to_string(),
-            "rc-send-8B-burst1000-buffer-signaled-recv_busy-comp_busy-submit-monotonic-pause0ns"
+            "rc-send-8B-burst1000-buffer-signaled-recv_busy-comp_busy-submit-monotonic-pause0ns-away0ns"
         );
     }
 

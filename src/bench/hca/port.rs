@@ -9,7 +9,7 @@ pub(crate) mod scripted;
 use crate::time::Ticks;
 
 /// A completion, as the loops need it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Completion {
     /// The work request's number: a slot for receives, a sequence number for sends.
     pub request: u64,
@@ -17,6 +17,8 @@ pub struct Completion {
     pub immediate_data: u32,
     /// Bytes of a received message, without headers.
     pub bytes: u32,
+    /// The queue pair that sent a received message; told on UD only.
+    pub source_queue_pair: u32,
 }
 
 /// Why a port fails.
@@ -30,6 +32,8 @@ pub struct Failure {
     pub vendor_error: u32,
     /// Whether it only follows from an earlier failure.
     pub consequence: bool,
+    /// Whether a message of somebody else caused it, which did not fit: the queue pair goes on.
+    pub foreign: bool,
     /// Puts the two codes in words.
     pub describe: fn(code: i64, vendor_error: u32) -> String,
 }

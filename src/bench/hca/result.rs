@@ -3,9 +3,10 @@
 use serde::Serialize;
 
 use super::floor::Floor;
+use super::placement::{CompletionBy, Placement};
 use super::plan::Point;
+use super::session::Tally;
 use crate::buffer::PageKind;
-use crate::host::{CompletionBy, Placement};
 use crate::stats::{LatencyHistogram, MedianInterval, Summary};
 use crate::time::{StampCost, TscFacts};
 
@@ -71,6 +72,8 @@ pub struct Counts {
     pub duplicated: u64,
     /// Of an earlier burst, and arrived when that was over.
     pub late: u64,
+    /// Not of this run: of another queue pair, with a number that was never posted, or larger than any message.
+    pub foreign: u64,
     /// Send requests that completed with an error.
     pub failed_completions: u64,
 }
@@ -90,6 +93,7 @@ impl std::ops::AddAssign for Counts {
         self.corrupted += other.corrupted;
         self.duplicated += other.duplicated;
         self.late += other.late;
+        self.foreign += other.foreign;
         self.failed_completions += other.failed_completions;
     }
 }
@@ -103,6 +107,14 @@ pub struct LoopFaults {
     pub receiver: u64,
     /// In the completion loop, if it has a thread.
     pub completion: u64,
+}
+
+impl std::ops::AddAssign for LoopFaults {
+    fn add_assign(&mut self, other: Self) {
+        self.sender += other.sender;
+        self.receiver += other.receiver;
+        self.completion += other.completion;
+    }
 }
 
 impl LoopFaults {
@@ -171,4 +183,32 @@ pub struct PointResult {
     pub costs: InstrumentCosts,
     /// What ended the point early, if anything did.
     pub failure: Option<String>,
+}
+
+impl PointResult {
+    /// What came of the bursts of a point.
+    pub(super) fn new(
+        point: Point,
+        tally: Tally,
+        circumstances: Circumstances,
+        costs: InstrumentCosts,
+    ) -> Self {
+        let of = |latency: fn(&Message) -> Option<i64>| -> Vec<i64> {
+            tally.messages.iter().filter_map(latency).collect()
+        };
+        let latencies = of(Message::latency_ns);
+        PointResult {
+            point,
+            counts: tally.counts,
+            latency: Summary::of(&latencies),
+            median_interval: MedianInterval::of(&latencies),
+            histogram: LatencyHistogram::of(&latencies),
+            completion_latency: Summary::of(&of(Message::completion_latency_ns)),
+            post_rate: tally.post_rate(),
+            circumstances,
+            costs,
+            messages: tally.messages,
+            failure: tally.failure,
+        }
+    }
 }

@@ -44,19 +44,30 @@ pub struct SendOutcome {
     pub failure: Option<Failure>,
 }
 
-/// Posts `submitted.len()` messages and stores t_subm of each. Every `signal_every`-th is signalled, and so is the last;
-/// `collect` takes completions in the pauses and after the last.
-#[expect(clippy::too_many_arguments, reason = "each is a component of the loop")]
-pub fn send<C: Clock, P: SendPort, W: Pacing, K: Collect, S: StampMode>(
-    clock: &C,
-    port: &mut P,
-    pacing: &mut W,
-    collect: &mut K,
-    _stamp_mode: S,
-    signal_every: u32,
-    submitted: &mut [Ticks],
-    control: &Control,
+/// What is to be sent.
+#[derive(Debug)]
+pub struct Sending<'a> {
+    /// Every so many messages one is signalled; the last always is.
+    pub signal_every: u32,
+    /// Where t_subm of each message goes; its length is how many there are.
+    pub submitted: &'a mut [Ticks],
+    /// Shared with the other threads of the burst.
+    pub control: &'a Control,
+}
+
+/// Posts the messages of `burst` and stores t_subm of each; `collect` takes completions in the pauses and after the last.
+pub fn send<S: StampMode>(
+    clock: &impl Clock,
+    port: &mut impl SendPort,
+    pacing: &mut impl Pacing,
+    collect: &mut impl Collect,
+    burst: Sending<'_>,
 ) -> SendOutcome {
+    let Sending {
+        signal_every,
+        submitted,
+        control,
+    } = burst;
     let count = submitted.len() as u32;
     let mut posted = 0;
     let mut failure = None;
@@ -98,7 +109,7 @@ pub fn send<C: Clock, P: SendPort, W: Pacing, K: Collect, S: StampMode>(
         last_post = clock.now();
     }
     control.set_sender_done();
-    collect.finish(clock, control);
+    collect.finish(clock);
     SendOutcome {
         posted,
         last_post,
@@ -113,10 +124,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::bench::hca::completion::{Collector, Elsewhere};
+    use crate::bench::hca::completion::{Collector, LeftToThread};
     use crate::bench::hca::port::scripted::{
         Counting, Entry, Look, Script, failure, journal, note,
     };
+    use crate::bench::hca::tag::Tag;
     use crate::pacing::{ConstantWait, NoPause};
     use crate::time::{Monotonic, Nanos};
 
@@ -156,17 +168,16 @@ mod tests {
             assert!(self.pauses < 10_000, "the pause does not end");
             (self.pause)(self.pauses);
         }
-        fn finish<C: Clock>(&mut self, _clock: &C, _control: &Control) {
+        fn finish<C: Clock>(&mut self, _clock: &C) {
             (self.end)();
         }
     }
 
-    fn run<K: Collect, S: StampMode>(
+    fn run<S: StampMode>(
         count: usize,
         every: u32,
         fails_at: Option<u32>,
-        collect: &mut K,
-        mode: S,
+        collect: &mut impl Collect,
         control: &Control,
     ) -> (SendOutcome, Vec<Ticks>) {
         let mut submitted = vec![Ticks(0); count];
@@ -175,15 +186,16 @@ mod tests {
             posted: 0,
         };
         journal();
-        let outcome = send(
+        let outcome = send::<S>(
             &Counting,
             &mut port,
             &mut NoPause,
             collect,
-            mode,
-            every,
-            &mut submitted,
-            control,
+            Sending {
+                signal_every: every,
+                submitted: &mut submitted,
+                control,
+            },
         );
         (outcome, submitted)
     }
@@ -191,7 +203,7 @@ mod tests {
     #[test]
     fn nothing_but_the_stamp_stands_between_the_reading_and_the_posting() {
         let control = Control::default();
-        let (outcome, submitted) = run(3, 1, None, &mut Elsewhere, SubmitStamp, &control);
+        let (outcome, submitted) = run::<SubmitStamp>(3, 1, None, &mut LeftToThread, &control);
         let entries = journal();
         let messages: Vec<&[Entry]> = entries
             .split(|entry| matches!(entry, Entry::Post))
@@ -221,14 +233,7 @@ mod tests {
     fn every_nth_is_signalled_and_always_the_last() {
         for count in [1, 2, 3, 7, 8, 9, 64] {
             for every in [1, 2, 3, 8, 63, 64, 65, u32::MAX] {
-                run(
-                    count,
-                    every,
-                    None,
-                    &mut Elsewhere,
-                    SubmitStamp,
-                    &Control::default(),
-                );
+                run::<SubmitStamp>(count, every, None, &mut LeftToThread, &Control::default());
                 let signaled: Vec<u32> = journal()
                     .iter()
                     .filter_map(|entry| match *entry {
@@ -252,14 +257,14 @@ mod tests {
             pause: |_| (),
             end: || (),
         };
-        run(5, 1, None, &mut collect, SubmitStamp, &Control::default());
+        run::<SubmitStamp>(5, 1, None, &mut collect, &Control::default());
         assert_eq!(collect.pauses, 4);
     }
 
     #[test]
     fn no_messages_are_no_work() {
         let control = Control::default();
-        let (outcome, _) = run(0, 1, None, &mut Elsewhere, SubmitStamp, &control);
+        let (outcome, _) = run::<SubmitStamp>(0, 1, None, &mut LeftToThread, &control);
         assert_eq!(outcome.posted, 0);
         assert!(control.sender_done());
         assert!(!journal().contains(&Entry::Post));
@@ -267,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_refused_posting_ends_the_loop_and_is_not_counted() {
-        fn check<S: StampMode>(mode: S) {
+        fn check<S: StampMode>() {
             let control = Control::default();
             let mut finished = false;
             let mut collect = Meanwhile {
@@ -275,7 +280,7 @@ mod tests {
                 pause: |_| (),
                 end: || finished = true,
             };
-            let (outcome, submitted) = run(5, 1, Some(2), &mut collect, mode, &control);
+            let (outcome, submitted) = run::<S>(5, 1, Some(2), &mut collect, &control);
             assert_eq!(outcome.posted, 2);
             assert_eq!(outcome.failure.unwrap().to_string(), "failure 12");
             assert!(control.failed() && control.sender_done() && finished);
@@ -283,8 +288,8 @@ mod tests {
             assert_eq!(control.posted(), 2);
             assert_eq!(submitted[2..], [Ticks(0); 3]);
         }
-        check(SubmitStamp);
-        check(SendStamp);
+        check::<SubmitStamp>();
+        check::<SendStamp>();
     }
 
     #[test]
@@ -300,25 +305,26 @@ mod tests {
                 Ok(())
             }
         }
-        fn seen<S: StampMode>(mode: S) -> Vec<(u32, u32)> {
+        fn seen<S: StampMode>() -> Vec<(u32, u32)> {
             let control = Control::default();
             let mut port = Asking(&control, Vec::new());
             let mut submitted = [Ticks(0); 3];
-            send(
+            send::<S>(
                 &Counting,
                 &mut port,
                 &mut NoPause,
-                &mut Elsewhere,
-                mode,
-                1,
-                &mut submitted,
-                &control,
+                &mut LeftToThread,
+                Sending {
+                    signal_every: 1,
+                    submitted: &mut submitted,
+                    control: &control,
+                },
             );
             port.1
         }
         // While the loop's own stamp is written nobody else may write; from then on everybody may.
-        assert_eq!(seen(SendStamp), [(0, 1), (1, 2), (2, 3)]);
-        assert_eq!(seen(SubmitStamp), [(0, 0), (1, 1), (2, 2)]);
+        assert_eq!(seen::<SendStamp>(), [(0, 1), (1, 2), (2, 3)]);
+        assert_eq!(seen::<SubmitStamp>(), [(0, 0), (1, 1), (2, 2)]);
     }
 
     #[test]
@@ -339,15 +345,16 @@ mod tests {
             posted: 0,
         };
         let mut pacing = ConstantWait::new(&Counting, Nanos(1_000_000));
-        let outcome = send(
+        let outcome = send::<SubmitStamp>(
             &Counting,
             &mut port,
             &mut pacing,
             &mut collect,
-            SubmitStamp,
-            1,
-            &mut submitted,
-            &control,
+            Sending {
+                signal_every: 1,
+                submitted: &mut submitted,
+                control: &control,
+            },
         );
         assert_eq!((outcome.posted, collect.pauses), (1, 500));
         assert!(control.sender_done() && outcome.failure.is_none());
@@ -366,15 +373,16 @@ mod tests {
                 };
                 let mut pacing = ConstantWait::new(&clock, Nanos(30_000_000_000));
                 let mut submitted = [Ticks(0); 2];
-                send(
+                send::<SubmitStamp>(
                     &clock,
                     &mut port,
                     &mut pacing,
-                    &mut Elsewhere,
-                    SubmitStamp,
-                    1,
-                    &mut submitted,
-                    &control,
+                    &mut LeftToThread,
+                    Sending {
+                        signal_every: 1,
+                        submitted: &mut submitted,
+                        control: &control,
+                    },
                 )
                 .posted
             });
@@ -409,9 +417,10 @@ mod tests {
             Script::new(looks, Look::Empty, &control),
             &mut completed,
             4,
+            Tag::new(0),
             &control,
         );
-        let (outcome, submitted) = run(4, 1, None, &mut collector, SubmitStamp, &control);
+        let (outcome, submitted) = run::<SubmitStamp>(4, 1, None, &mut collector, &control);
         let completions = collector.into_outcome();
         assert_eq!((outcome.posted, completions.succeeded), (4, 4));
         assert!(!control.stopped());
@@ -458,13 +467,11 @@ mod tests {
             let mut completed = [Ticks(0); 40];
             let expected = (count as u32).div_ceil(every);
             let mut collector =
-                Collector::new(Script::new(looks, afterwards, &control), &mut completed, expected, &control);
+                Collector::new(Script::new(looks, afterwards, &control), &mut completed, expected, Tag::new(0), &control);
             let mut submitted = vec![Ticks(0); count];
             let mut port = Recording { fails_at, posted: 0 };
             let mut pacing = ConstantWait::new(&Counting, Nanos(pause));
-            let outcome = send(
-                &Counting, &mut port, &mut pacing, &mut collector, SendStamp, every, &mut submitted, &control,
-            );
+            let outcome = send::<SendStamp>(&Counting,&mut port,&mut pacing,&mut collector,Sending { signal_every: every, submitted: &mut submitted, control: &control });
             let completions = collector.into_outcome();
             prop_assert_eq!((outcome.posted, control.posted()), (port.posted, port.posted));
             prop_assert!(control.sender_done());

@@ -2,14 +2,26 @@
 
 use std::sync::Arc;
 
+use super::ends::BurstPort;
 use super::port::{Completion, CompletionPort, EventPort, Failure, Polled, SendPort};
-use super::receiver::Tag;
 use super::stamper::StampSlots;
+use super::tag::Tag;
 use crate::buffer::{Payload, StampCursor};
 use crate::rdma::verbs::{
     self, CompletionQueue, FailedCompletion, Poller, QueuePair, SendRequest, VerbsError,
 };
 use crate::time::Ticks;
+
+/// The slots of the peer's memory, for RDMA writes.
+#[derive(Debug, Clone, Copy)]
+pub struct RemoteSlots {
+    /// The key of its region.
+    pub key: u32,
+    /// The address of the first.
+    pub first: u64,
+    /// Bytes from one to the next.
+    pub stride: u64,
+}
 
 /// Sends over a queue pair.
 #[derive(Debug)]
@@ -17,22 +29,30 @@ pub struct VerbsSendPort {
     queue_pair: Arc<QueuePair>,
     request: SendRequest,
     stamp: StampCursor,
+    remote: RemoteSlots,
     tag: Tag,
 }
 
 impl VerbsSendPort {
-    /// Sends by `request`, which names the payload, over `queue_pair`.
-    pub fn new(queue_pair: &Arc<QueuePair>, request: SendRequest) -> Self {
+    /// Sends the slots of `payload` by `request`, which names its region, over `queue_pair`.
+    pub fn new(
+        queue_pair: &Arc<QueuePair>,
+        request: SendRequest,
+        payload: &Payload,
+        remote: RemoteSlots,
+    ) -> Self {
         VerbsSendPort {
             queue_pair: Arc::clone(queue_pair),
-            stamp: StampCursor::new(request.source().payload()),
+            stamp: StampCursor::new(payload),
             request,
+            remote,
             tag: Tag::new(0),
         }
     }
+}
 
-    /// Sets the tag of the next burst.
-    pub fn set_tag(&mut self, tag: Tag) {
+impl BurstPort for VerbsSendPort {
+    fn set_tag(&mut self, tag: Tag) {
         self.tag = tag;
     }
 }
@@ -40,11 +60,11 @@ impl VerbsSendPort {
 impl SendPort for VerbsSendPort {
     #[inline(always)]
     fn prepare(&mut self, sequence: u32, signaled: bool) {
-        let slot = sequence as usize;
+        let address = self.stamp.move_to(sequence as usize);
         self.request
-            .aim(slot, self.tag.immediate_data(sequence), signaled);
-        self.request.aim_write(slot);
-        self.stamp.move_to(slot);
+            .aim(address, self.tag.immediate_data(sequence), signaled);
+        let RemoteSlots { first, stride, .. } = self.remote;
+        self.request.aim_write(first + u64::from(sequence) * stride);
     }
 
     #[inline(always)]
@@ -83,14 +103,26 @@ pub struct VerbsCompletionPort {
     poller: Poller,
     /// Bytes that precede a message and are counted with it.
     header: u32,
+    /// Whether anybody can send here, so that a message may not fit.
+    open: bool,
 }
 
 impl VerbsCompletionPort {
-    /// Takes completions from `queue`; received messages are preceded by `header` bytes.
-    pub fn new(queue: &Arc<CompletionQueue>, header: usize) -> Self {
+    /// Takes completions from `queue`.
+    pub fn new(queue: &Arc<CompletionQueue>) -> Self {
         VerbsCompletionPort {
             poller: queue.poller(),
+            header: 0,
+            open: false,
+        }
+    }
+
+    /// Takes completions of UD messages, which anybody can send, and which are preceded by `header` bytes.
+    pub fn of_datagrams(queue: &Arc<CompletionQueue>, header: usize) -> Self {
+        VerbsCompletionPort {
             header: header as u32,
+            open: true,
+            ..Self::new(queue)
         }
     }
 }
@@ -104,12 +136,14 @@ impl CompletionPort for VerbsCompletionPort {
                 request: completion.work_request_id,
                 immediate_data: completion.immediate_data,
                 bytes: completion.byte_count.wrapping_sub(self.header),
+                source_queue_pair: completion.source_queue_pair,
             }),
             verbs::Polled::Failed(completion) => Polled::Failed(Failure {
                 request: Some(completion.work_request_id),
                 code: i64::from(completion.status),
                 vendor_error: completion.vendor_error,
                 consequence: completion.is_flush(),
+                foreign: self.open && completion.is_misfit(),
                 describe: describe_status,
             }),
             verbs::Polled::Broken(code) => Polled::Failed(call_failed(code, |code, _| {
@@ -153,6 +187,7 @@ fn call_failed(code: i32, describe: fn(i64, u32) -> String) -> Failure {
         code: i64::from(code),
         vendor_error: 0,
         consequence: false,
+        foreign: false,
         describe,
     }
 }

@@ -27,6 +27,7 @@ pub(super) struct Watch {
     pub(super) look: Duration,
     timeout: Duration,
     pause: Duration,
+    reliable: bool,
     counts: (u32, u32, u32),
     begun: bool,
     changed: Instant,
@@ -34,11 +35,12 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(timeout: Duration, pause: Nanos) -> Self {
+    pub(super) fn new(timeout: Duration, pause: Nanos, reliable: bool) -> Self {
         Watch {
             look: LOOK.min(timeout / 4).max(Duration::from_millis(1)),
             timeout,
             pause: Duration::from_nanos(pause.0),
+            reliable,
             counts: (0, 0, 0),
             begun: false,
             changed: Instant::now(),
@@ -62,10 +64,14 @@ impl Watch {
             return (waited >= PREPARATION).then_some(Over::NeverBegun);
         }
         // Only an arrival is progress once something has failed: whoever goes on posting gets error after error.
-        let counts = if control.failed() {
-            (0, control.received(), 0)
+        // So it is on a reliable connection while a message is outstanding: nothing that is posted after it overtakes it, and
+        // some HCAs begin their retries anew with each post and would never give up.
+        let (posted, received) = (control.posted(), control.received());
+        let outstanding = self.reliable && posted > received;
+        let counts = if control.failed() || outstanding {
+            (0, received, 0)
         } else {
-            (control.posted(), control.received(), control.completed())
+            (posted, received, control.completed())
         };
         if !self.begun || counts != self.counts {
             self.begun = true;
@@ -75,7 +81,7 @@ impl Watch {
         }
         let patience = if control.failed() {
             self.timeout.min(AFTER_FAILURE)
-        } else if control.sender_done() {
+        } else if control.sender_done() || outstanding {
             self.timeout
         } else {
             self.timeout + self.pause
@@ -93,7 +99,7 @@ mod tests {
     #[test]
     fn patience_begins_with_the_first_message_not_with_the_preparation() {
         let control = Control::default();
-        let mut watch = Watch::new(TIMEOUT, Nanos(0));
+        let mut watch = Watch::new(TIMEOUT, Nanos(0), false);
         std::thread::sleep(2 * TIMEOUT);
         assert_eq!(watch.is_over(&control), None);
         control.set_begun();
@@ -106,7 +112,7 @@ mod tests {
     fn an_arrival_starts_the_patience_anew() {
         let control = Control::default();
         control.set_begun();
-        let mut watch = Watch::new(TIMEOUT, Nanos(0));
+        let mut watch = Watch::new(TIMEOUT, Nanos(0), false);
         watch.is_over(&control);
         std::thread::sleep(2 * TIMEOUT);
         control.set_received(1);
@@ -119,11 +125,46 @@ mod tests {
     fn a_pause_between_posts_is_not_held_against_the_sender() {
         let control = Control::default();
         control.set_begun();
-        let mut watch = Watch::new(TIMEOUT, Nanos(3_600_000_000_000));
+        let mut watch = Watch::new(TIMEOUT, Nanos(3_600_000_000_000), false);
         watch.is_over(&control);
         std::thread::sleep(2 * TIMEOUT);
         assert_eq!(watch.is_over(&control), None);
         control.set_sender_done();
+        assert_eq!(watch.is_over(&control), Some(Over::Quiet));
+    }
+
+    /// Posts once more and looks, twice the timeout later than before.
+    fn after_another_post(watch: &mut Watch, control: &Control) -> Option<Over> {
+        std::thread::sleep(2 * TIMEOUT);
+        control.set_posted(control.posted() + 1);
+        watch.is_over(control)
+    }
+
+    #[test]
+    fn a_reliable_connection_where_nothing_arrives_is_over_whatever_is_posted() {
+        for (reliable, over) in [(true, Some(Over::Quiet)), (false, None)] {
+            let control = Control::default();
+            control.set_begun();
+            control.set_posted(1);
+            let mut watch = Watch::new(TIMEOUT, Nanos(20_000_000), reliable);
+            assert_eq!(watch.is_over(&control), None);
+            assert_eq!(after_another_post(&mut watch, &control), over);
+        }
+    }
+
+    #[test]
+    fn a_reliable_connection_without_anything_outstanding_may_pause() {
+        let control = Control::default();
+        control.set_begun();
+        let mut watch = Watch::new(TIMEOUT, Nanos(3_600_000_000_000), true);
+        control.set_posted(1);
+        control.set_received(1);
+        assert_eq!(watch.is_over(&control), None);
+        std::thread::sleep(2 * TIMEOUT);
+        assert_eq!(watch.is_over(&control), None);
+        // From the post on it may take as long as any.
+        assert_eq!(after_another_post(&mut watch, &control), None);
+        std::thread::sleep(2 * TIMEOUT);
         assert_eq!(watch.is_over(&control), Some(Over::Quiet));
     }
 
@@ -132,7 +173,7 @@ mod tests {
         let control = Control::default();
         control.set_begun();
         control.set_failed();
-        let mut watch = Watch::new(TIMEOUT, Nanos(3_600_000_000_000));
+        let mut watch = Watch::new(TIMEOUT, Nanos(3_600_000_000_000), false);
         watch.is_over(&control);
         std::thread::sleep(2 * TIMEOUT);
         control.set_posted(7);

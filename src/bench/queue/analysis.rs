@@ -18,7 +18,7 @@ pub struct Noted<'a> {
     pub warmup: usize,
 }
 
-/// The figures of a run, added to the distributions of its point; `None` if no element counts.
+/// The figures of a run, and its distributions; `None` if no element counts.
 pub fn times<C: Clock>(clock: &C, noted: Noted<'_>, histograms: &mut Histograms) -> Option<Times> {
     let (sent, received) = (
         noted.sent.get(noted.warmup..)?,
@@ -64,13 +64,13 @@ pub fn times<C: Clock>(clock: &C, noted: Noted<'_>, histograms: &mut Histograms)
 }
 
 /// The elements that count, a row each.
-pub fn rows<C: Clock>(clock: &C, noted: Noted<'_>, run: u32) -> Vec<ElementRow> {
+pub fn rows<C: Clock>(clock: &C, noted: Noted<'_>, round: u32) -> Vec<ElementRow> {
     let at = |moment: Ticks| clock.to_nanos(moment).0;
     (noted.warmup..noted.sent.len().min(noted.received.len()))
         .map(|index| {
             let (sent, received) = (noted.sent[index], noted.received[index]);
             ElementRow {
-                run,
+                round,
                 seq: (index - noted.warmup) as u64,
                 t_intended_ns: noted.intended.map(|moments| at(moments[index])),
                 t_stamp_ns: at(sent[0]),
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(
             rows[1],
             ElementRow {
-                run: 3,
+                round: 3,
                 seq: 1,
                 t_intended_ns: Some(140),
                 t_stamp_ns: 200,

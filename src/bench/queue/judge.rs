@@ -3,9 +3,9 @@
 //! It compares what the sender put in with what the receiver got, element by element, after the run. Every element
 //! carries a stamp that no other one carries.
 
-use std::collections::HashSet;
-
 use serde::Serialize;
+
+use crate::rig::ledger::{Arrival, Ledger, Tally};
 
 /// What was seen of a run.
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,25 +36,27 @@ pub enum Outcome {
     Unjudged,
 }
 
-/// What is wrong with what came out; all zero when nothing is.
+impl Outcome {
+    /// The word in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Outcome::Clean => "clean",
+            Outcome::Wrong => "wrong",
+            Outcome::GaveUp => "gave-up",
+            Outcome::Unjudged => "unjudged",
+        }
+    }
+}
+
+/// What became of what was put in, and what is wrong with what came out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// Elements that were put in.
-    pub sent: u64,
+    /// Of all elements. Late is what came out only after the receiver had left, because it saw none although the sender was
+    /// done.
+    #[serde(flatten)]
+    pub elements: Tally,
     /// Elements that came out while the receiver waited for them.
-    pub received: u64,
-    /// Put in, and never came out.
-    pub lost: u64,
-    /// Came out again.
-    pub duplicated: u64,
-    /// Came out after one that was put in later.
-    pub reordered: u64,
-    /// Came out, and were never put in.
-    pub invented: u64,
-    /// Came out with other words than those of their stamp.
-    pub damaged: u64,
-    /// Came out only after the receiver had left, because it saw none although the sender was done.
-    pub belated: u64,
+    pub in_time: u64,
     /// Put in with a stamp not later than that of the one before, because the clock stood still: nobody can tell them
     /// apart, so the run cannot be judged.
     pub indistinguishable: u64,
@@ -72,55 +74,54 @@ impl Verdict {
             damaged,
             gave_up,
         } = seen;
-        let mut verdict = Verdict {
-            sent: sent.len() as u64,
-            received: received.len() as u64,
-            damaged,
-            indistinguishable: sent.windows(2).filter(|pair| pair[1] <= pair[0]).count() as u64,
-            gave_up,
-            ..Verdict::default()
+        let (count, in_time) = (sent.len() as u64, received.len() as u64);
+        let indistinguishable = sent.windows(2).filter(|pair| pair[1] <= pair[0]).count() as u64;
+        let in_order = (sent == received && leftovers.is_empty()) || indistinguishable > 0;
+        let mut elements = Tally {
+            sent: count,
+            received: in_time,
+            ..Tally::default()
         };
-        if (sent == received && leftovers.is_empty()) || verdict.indistinguishable > 0 {
-            return verdict;
-        }
-        let mut known = HashSet::with_capacity(received.len());
-        let mut latest = 0;
-        for (index, stamp) in received.iter().chain(leftovers).enumerate() {
-            let Ok(place) = sent.binary_search(stamp) else {
-                verdict.invented += 1;
-                continue;
-            };
-            if !known.insert(place) {
-                verdict.duplicated += 1;
-                continue;
+        if !in_order {
+            let mut ledger = Ledger::new(&[sent.len()]);
+            for (index, stamp) in received.iter().chain(leftovers).enumerate() {
+                // A number beyond all is one that was never sent.
+                let number = sent.binary_search(stamp).unwrap_or(sent.len());
+                let arrival = ledger.arrived(0, number);
+                // An end that gave up left before its time.
+                if arrival == Arrival::First && index >= received.len() && !gave_up {
+                    ledger.late();
+                }
             }
-            if place < latest {
-                verdict.reordered += 1;
-            } else {
-                latest = place;
-            }
-            // An end that gave up left before its time.
-            verdict.belated += u64::from(index >= received.len() && !gave_up);
+            elements = ledger.close();
         }
-        verdict.lost = (sent.len() - known.len()) as u64;
-        verdict
+        elements.damaged = damaged;
+        Verdict {
+            elements,
+            in_time,
+            indistinguishable,
+            gave_up,
+        }
     }
 
     /// How a run went in which `expected` elements should have gone in and come out.
     pub fn outcome(&self, expected: u64) -> Outcome {
-        let faults = [
-            self.lost,
-            self.duplicated,
-            self.reordered,
-            self.invented,
-            self.damaged,
-            self.belated,
-        ];
+        let Tally {
+            sent,
+            lost,
+            duplicated,
+            reordered,
+            never_sent,
+            late,
+            damaged,
+            ..
+        } = self.elements;
+        let faults = [lost, duplicated, reordered, never_sent, late, damaged];
         if self.indistinguishable > 0 {
             Outcome::Unjudged
         } else if faults.iter().any(|&count| count > 0) {
             Outcome::Wrong
-        } else if self.gave_up || (self.sent, self.received) != (expected, expected) {
+        } else if self.gave_up || (sent, self.in_time) != (expected, expected) {
             Outcome::GaveUp
         } else {
             Outcome::Clean
@@ -129,15 +130,16 @@ impl Verdict {
 
     /// What is wrong, in words; of `expected` elements.
     pub fn in_words(&self, expected: u64) -> String {
+        let of = &self.elements;
         let found: Vec<String> = [
-            (expected.saturating_sub(self.sent), "never enqueued"),
-            (self.lost, "lost"),
-            (self.duplicated, "duplicated"),
-            (self.reordered, "out of order"),
-            (self.invented, "never put in"),
-            (self.damaged, "with other words than were put in"),
+            (expected.saturating_sub(of.sent), "never enqueued"),
+            (of.lost, "lost"),
+            (of.duplicated, "duplicated"),
+            (of.reordered, "out of order"),
+            (of.never_sent, "never put in"),
+            (of.damaged, "with other words than were put in"),
             (
-                self.belated,
+                of.late,
                 "to be had only after the receiver had waited for them in vain",
             ),
             (
@@ -150,7 +152,7 @@ impl Verdict {
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
         if found.is_empty() {
-            return format!("of {expected} elements {} came out", self.received);
+            return format!("of {expected} elements {} came out", self.in_time);
         }
         format!("of {expected} elements {}", found.join(", "))
     }
@@ -175,26 +177,24 @@ mod tests {
     fn what_came_out_as_it_went_in_is_clean() {
         let verdict = verdict(&[10, 20, 30, 40]);
         assert_eq!(verdict.outcome(4), Outcome::Clean);
-        let damaged = Verdict {
-            damaged: 1,
-            ..verdict
-        };
+        let mut damaged = verdict;
+        damaged.elements.damaged = 1;
         assert_eq!(damaged.outcome(4), Outcome::Wrong);
     }
 
     #[test]
     fn each_fault_has_its_count() {
-        assert_eq!(verdict(&[10, 30, 40]).lost, 1);
-        assert_eq!(verdict(&[10, 20, 20, 30, 40]).duplicated, 1);
-        assert_eq!(verdict(&[20, 10, 30, 40]).reordered, 1);
-        assert_eq!(verdict(&[10, 20, 30, 40, 45]).invented, 1);
+        assert_eq!(verdict(&[10, 30, 40]).elements.lost, 1);
+        assert_eq!(verdict(&[10, 20, 20, 30, 40]).elements.duplicated, 1);
+        assert_eq!(verdict(&[20, 10, 30, 40]).elements.reordered, 1);
+        assert_eq!(verdict(&[10, 20, 30, 40, 45]).elements.never_sent, 1);
         let mixed = verdict(&[40, 7, 10, 10]);
         assert_eq!(
             (
-                mixed.lost,
-                mixed.duplicated,
-                mixed.reordered,
-                mixed.invented
+                mixed.elements.lost,
+                mixed.elements.duplicated,
+                mixed.elements.reordered,
+                mixed.elements.never_sent
             ),
             (2, 1, 1, 1)
         );
@@ -225,7 +225,14 @@ mod tests {
             ..Seen::default()
         };
         let verdict = Verdict::of(seen);
-        assert_eq!((verdict.received, verdict.belated, verdict.lost), (2, 2, 0));
+        assert_eq!(
+            (
+                verdict.in_time,
+                verdict.elements.late,
+                verdict.elements.lost
+            ),
+            (2, 2, 0)
+        );
         assert_eq!(verdict.outcome(4), Outcome::Wrong);
         // One beyond the last is a fault as well.
         let twice = Verdict::of(Seen {
@@ -233,7 +240,10 @@ mod tests {
             leftovers: &[40],
             ..seen
         });
-        assert_eq!((twice.duplicated, twice.outcome(4)), (1, Outcome::Wrong));
+        assert_eq!(
+            (twice.elements.duplicated, twice.outcome(4)),
+            (1, Outcome::Wrong)
+        );
     }
 
     #[test]
@@ -255,7 +265,7 @@ mod tests {
             leftovers: &SENT[3..],
             ..seen
         });
-        assert_eq!((lossy.lost, lossy.outcome(9)), (1, Outcome::Wrong));
+        assert_eq!((lossy.elements.lost, lossy.outcome(9)), (1, Outcome::Wrong));
     }
 
     proptest! {
@@ -276,8 +286,8 @@ mod tests {
             prop_assert_eq!(verdict.outcome(count) == Outcome::Clean, sent == received);
             // Each of what came out is in its place or has a fault, and what did not come out is lost.
             let once: std::collections::HashSet<_> = received.iter().filter(|stamp| sent.contains(stamp)).collect();
-            prop_assert_eq!(verdict.lost as usize, sent.len() - once.len());
-            prop_assert_eq!(verdict.duplicated + verdict.invented, (received.len() - once.len()) as u64);
+            prop_assert_eq!(verdict.elements.lost as usize, sent.len() - once.len());
+            prop_assert_eq!(verdict.elements.duplicated + verdict.elements.never_sent, (received.len() - once.len()) as u64);
         }
     }
 }

@@ -2,12 +2,12 @@
 
 use std::marker::PhantomData;
 
-use super::config::Paced;
-use super::control::{Control, Patience};
+use super::control::Control;
 use super::measurer::{Measurer, Numbering, Numbers, Timed};
 use super::notes::Notes;
+use super::patience::Patience;
 use super::runner::{Runner, Tally};
-use crate::pacing::Pacing;
+use crate::pacing::{Paced, Pacing};
 use crate::queues::element::Element;
 use crate::queues::interface;
 use crate::time::{AnyClock, Clock, ClockUser, Ticks};

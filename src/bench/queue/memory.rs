@@ -7,11 +7,13 @@
 use super::config::{Config, Measure};
 use super::floor;
 use super::notes::Notes;
-use super::plan::Plan;
-use super::run::RunError;
+use super::plan::Point;
+use super::task::{RECEIVER, SENDER};
 use crate::buffer::{HUGE_PAGE, HugePagePolicy};
 use crate::host::memory_lock::{self, MemoryLock};
-use crate::host::{HugePages, Role};
+use crate::host::{HostError, HugePages};
+use crate::rig::error::RigError;
+use crate::rig::memory::{Allowance, Need, TooMuch};
 
 /// Bytes that an element takes while a run is analysed: four samples, and what was sent and received.
 const BYTES_WITH_TIMES: u64 = 4 * 8 + 16;
@@ -42,7 +44,7 @@ impl Needs {
             Measure::Throughput | Measure::Counters => BYTES_WITHOUT,
         };
         let rows = if config.keep_elements {
-            config.count * u64::from(config.repeat) * BYTES_PER_ROW
+            config.count * BYTES_PER_ROW
         } else {
             0
         };
@@ -51,7 +53,7 @@ impl Needs {
             Measure::Time => config.elements().max(floor::WARMUP + floor::HANDOFFS),
             Measure::Throughput | Measure::Counters => config.elements(),
         };
-        let stamps = [Role::Sender, Role::Receiver].map(|role| {
+        let stamps = [SENDER, RECEIVER].map(|role| {
             let room = Notes::room(role, config.measure, elements as usize);
             Notes::length(config.measure, room, config.huge_pages).0
         });
@@ -64,11 +66,10 @@ impl Needs {
         }
     }
 
-    /// With the largest queue of a plan.
-    pub fn of_plan(config: &Config, plan: &Plan) -> Self {
-        let points = || plan.points.iter();
-        let capacity = points().map(|point| point.capacity).max().unwrap_or(0);
-        let payload = points().map(|point| point.payload).max().unwrap_or(0);
+    /// With the largest queue of these.
+    pub fn of_points(config: &Config, points: &[Point]) -> Self {
+        let capacity = points.iter().map(|point| point.capacity).max().unwrap_or(0);
+        let payload = points.iter().map(|point| point.payload).max().unwrap_or(0);
         Self::of(config, capacity, payload)
     }
 
@@ -76,8 +77,18 @@ impl Needs {
         self.stamps.iter().sum()
     }
 
+    fn listed(&self) -> [Need; 4] {
+        [
+            ("stamps", self.stamps()),
+            ("the queue", self.queue),
+            ("the analysis", self.analysis),
+            ("elements to be written", self.rows),
+        ]
+        .map(|(what, bytes)| Need { what, bytes })
+    }
+
     fn total(&self) -> u64 {
-        self.stamps() + self.queue + self.analysis + self.rows
+        self.listed().iter().map(|need| need.bytes).sum()
     }
 
     /// Checks that the huge pages are there, if they are required.
@@ -85,7 +96,7 @@ impl Needs {
         &self,
         policy: HugePagePolicy,
         pool: Option<HugePages>,
-    ) -> Result<(), RunError> {
+    ) -> Result<(), RigError> {
         let needed = self.stamps() / HUGE_PAGE as u64;
         let free = pool.map_or(0, |pool| pool.available());
         if policy != HugePagePolicy::Required
@@ -93,7 +104,8 @@ impl Needs {
         {
             return Ok(());
         }
-        Err(RunError::TooFewHugePages {
+        Err(RigError::TooFewHugePages {
+            what: "the stamps need".to_owned(),
             needed,
             free,
             pool: pool.map_or(0, |pool| pool.total) + needed - free,
@@ -101,7 +113,7 @@ impl Needs {
     }
 
     /// Checks that the stamps can be locked; returns whether the queue can be as well, with all of the process.
-    pub(super) fn require_lock(&self, limit: &MemoryLock) -> Result<bool, RunError> {
+    pub(super) fn require_lock(&self, limit: &MemoryLock) -> Result<bool, HostError> {
         limit.require(self.stamps())?;
         let already = memory_lock::address_space_size().unwrap_or(u64::MAX / 2);
         let later = self.total() + THREADS * BYTES_PER_THREAD + 2 * HUGE_PAGE as u64;
@@ -109,33 +121,31 @@ impl Needs {
     }
 }
 
-/// Checks that this machine has memory for elements and queues of this size, before a queue is made.
+/// Checks that this machine, and the control group of this process, have memory for elements and queues of this size, before
+/// a queue is made.
 ///
 /// # Errors
-/// [`RunError::TooLarge`] when they take more than half of it.
-pub fn check(config: &Config, capacity: usize, payload: usize) -> Result<(), RunError> {
-    match memory_lock::physical_memory() {
-        Some(total) => check_within(total / 2, config, capacity, payload),
-        None => Ok(()),
-    }
+/// When they take more than is allowed, with the largest `--count` that does not.
+pub fn check(config: &Config, capacity: usize, payload: usize) -> Result<(), TooMuch> {
+    Allowance::of_this_process().map_or(Ok(()), |allowed| {
+        check_within(&allowed, config, capacity, payload)
+    })
 }
 
 fn check_within(
-    allowed: u64,
+    allowed: &Allowance,
     config: &Config,
     capacity: usize,
     payload: usize,
-) -> Result<(), RunError> {
-    let fits = |count| {
+) -> Result<(), TooMuch> {
+    let needs = |count| {
         let config = Config {
             count,
             ..config.clone()
         };
-        Needs::of(&config, capacity, payload).total() <= allowed
+        Needs::of(&config, capacity, payload)
     };
-    if fits(config.count) {
-        return Ok(());
-    }
+    let fits = |count| needs(count).total() <= allowed.bytes;
     // The largest that fits lies between one that does and one that does not.
     let (mut low, mut high) = (0, config.count);
     while high - low > 1 {
@@ -151,14 +161,11 @@ fn check_within(
         0 => format!("use a smaller --capacity or --warmup{without}"),
         count => format!("use --count {count} at most{without}"),
     };
-    Err(RunError::TooLarge {
-        count: config.count,
-        warmup: config.warmup,
-        capacity,
-        needed: memory_lock::in_units(Needs::of(config, capacity, payload).total()),
-        allowed: memory_lock::in_units(allowed),
-        advice,
-    })
+    let options = format!(
+        "--count {} with --warmup {} and --capacity {capacity}",
+        config.count, config.warmup
+    );
+    allowed.require(&needs(config.count).listed(), &options, &advice)
 }
 
 #[cfg(test)]
@@ -173,7 +180,6 @@ mod tests {
         Config {
             count: 100_000,
             warmup: 10_000,
-            repeat: 9,
             measure,
             measure_failed: false,
             clock: ClockKind::Monotonic,
@@ -241,18 +247,24 @@ mod tests {
     fn what_is_too_large_is_told_with_the_largest_that_fits() {
         let mut config = config(Measure::Time);
         config.count = 1 << 30;
-        let allowed = 1 << 30;
-        let error = check_within(allowed, &config, 1024, 8).unwrap_err();
+        let allowed = Allowance {
+            bytes: 1 << 30,
+            group: None,
+        };
+        let error = check_within(&allowed, &config, 1024, 8).unwrap_err();
         let text = error.to_string();
-        assert!(text.contains("1 GiB"), "{text}");
+        assert!(
+            text.contains("1 GiB") && text.contains("half of this machine"),
+            "{text}"
+        );
         let words: Vec<&str> = text.split_whitespace().collect();
         let place = words.iter().rposition(|word| *word == "--count").unwrap();
         config.count = words[place + 1].parse().unwrap();
-        check_within(allowed, &config, 1024, 8).unwrap();
+        check_within(&allowed, &config, 1024, 8).unwrap();
         config.count += 1 << 17;
-        assert!(check_within(allowed, &config, 1024, 8).is_err());
+        assert!(check_within(&allowed, &config, 1024, 8).is_err());
 
-        let text = check_within(allowed, &config, 1 << 24, 256).unwrap_err();
+        let text = check_within(&allowed, &config, 1 << 24, 256).unwrap_err();
         assert!(
             text.to_string().contains("--capacity or --warmup"),
             "{text}"

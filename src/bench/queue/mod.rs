@@ -2,35 +2,36 @@
 //!
 //! | concept | modules |
 //! | --- | --- |
-//! | what a queue is, and what goes through it | [`interface`], [`element`] |
-//! | the queues, one file each, and their list | [`queues`], [`registry`] |
-//! | the hot loops | [`runner`], with a [`measurer`] and a waiter of [`crate::pacing`]; [`control`] ends them |
-//! | a run: two threads, their supervisor, and what comes of it | `task`, `threads`, `loops`, `passage`, `notes`, `supervisor`, [`judge`], [`analysis`], [`floor`], [`counters`] |
-//! | all runs | [`config`], [`plan`], [`memory`], [`run`], [`result`] |
+//! | what the rig calls | [`benchmark`] |
+//! | what is asked for | [`config`], [`plan`], [`cpus`], [`memory`] |
+//! | a run: two threads, their supervisor, and the judge of what came out | `round`, `task`, `threads`, `loops`, `passage`, `notes`, `supervisor`, [`judge`] |
+//! | the hot loops | [`runner`], with a [`measurer`] and a pace of [`crate::pacing`]; [`control`] and [`patience`] end them |
+//! | what comes of it | [`result`], [`analysis`], [`floor`], [`counters`], `rows`, `warnings`, [`error`] |
 //!
 //! Time is taken on either side of an operation, on one clock for both ends. Not measured: blocking, more than one thread
 //! at an end, and what an application does with an element.
 
 pub mod analysis;
+pub mod benchmark;
 pub mod config;
 pub mod control;
 pub mod counters;
-
+pub mod cpus;
+pub mod error;
 pub mod floor;
-
 pub mod judge;
 mod loops;
 pub mod measurer;
 pub mod memory;
 mod notes;
 mod passage;
+pub mod patience;
 pub mod plan;
-
 pub mod result;
-pub mod run;
+mod round;
+pub mod rows;
 pub mod runner;
-
 mod supervisor;
-
 mod task;
 mod threads;
+mod warnings;

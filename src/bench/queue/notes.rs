@@ -5,8 +5,10 @@ use super::counters::Counts;
 use super::floor::OperationFloors;
 use super::measurer::Record;
 use super::runner::Tally;
+use super::task::SENDER;
 use crate::buffer::{BufferError, Bytes, HugePagePolicy, PageKind, StampBuffer};
-use crate::host::{PageFaults, Role};
+use crate::host::PageFaults;
+use crate::rig::workers::Role;
 use crate::time::{StampCost, Ticks};
 
 /// What an end noted.
@@ -22,7 +24,7 @@ impl Notes {
     /// How many an end takes.
     pub(super) fn room(role: Role, measure: Measure, elements: usize) -> usize {
         // Numbers that were sent are known without notes.
-        if role == Role::Sender && measure != Measure::Time {
+        if role == SENDER && measure != Measure::Time {
             0
         } else {
             elements

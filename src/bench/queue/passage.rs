@@ -1,11 +1,12 @@
 //! How the elements of a run go through an end: the warm-up, those that count, and what is left behind them.
 
-use super::control::{Control, ELEMENTS_PER_LOOK, Ending};
+use super::control::Control;
 use super::counters::{Counting, Counts};
+use super::error::ThreadError;
 use super::loops::Loop;
+use super::patience::{ELEMENTS_PER_LOOK, Ending};
 use super::runner::Tally;
 use super::task::Task;
-use super::threads::ThreadError;
 use crate::host::PageFaults;
 use crate::time::{Clock, Ticks};
 
@@ -83,9 +84,10 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::bench::queue::config::{EndLoad, Measure};
+    use crate::bench::queue::config::Measure;
     use crate::bench::queue::counters::CounterError;
     use crate::buffer::HugePagePolicy;
+    use crate::pacing::EndLoad;
     use crate::time::{AnyClock, ClockKind};
 
     type Log = Rc<RefCell<Vec<String>>>;

@@ -4,8 +4,9 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::config::{EndLoad, Load};
+use super::cpus::{CpuChoice, Cpus};
 use crate::host::CoreRelation;
+use crate::pacing::{EndLoad, Load};
 use crate::queues::element::Words;
 use crate::queues::interface::{Queue, QueueError};
 use crate::queues::registry::{self, AllPayloads, QueueUser};
@@ -15,17 +16,6 @@ pub const CURVE_PERCENTS: [u32; 14] = [1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 
 
 /// More than any sender can keep, stamps and all: a thousandth of a nanosecond from start to start.
 const UNREACHABLE_RATE_PER_S: f64 = 1e12;
-
-/// The CPUs of both ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-pub struct Cpus {
-    /// The sender's.
-    pub sender: usize,
-    /// The receiver's.
-    pub receiver: usize,
-    /// What lies between them, if it is known.
-    pub cores: Option<CoreRelation>,
-}
 
 /// Lists whose product is measured.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,7 +33,7 @@ pub struct Sweep {
     /// Whether the sender's load goes from 1 % to saturation; its jitter and seed are those of this load.
     pub curve: Option<EndLoad>,
     /// Pairs of CPUs.
-    pub cpus: Vec<Cpus>,
+    pub cpus: CpuChoice,
 }
 
 /// One queue under one load.
@@ -108,8 +98,9 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The product of the lists, without the queues that do not come in a capacity: each is made once to find out.
-    pub fn new(sweep: &Sweep) -> Self {
+    /// The product of the lists on each of these pairs, without the queues that do not come in a capacity: each is made
+    /// once to find out.
+    pub fn new(sweep: &Sweep, cpus: &[Cpus]) -> Self {
         let mut plan = Plan::default();
         for queue in &sweep.queues {
             for &capacity in &sweep.capacities {
@@ -123,14 +114,14 @@ impl Plan {
                     continue;
                 }
                 for &payload in &sweep.payloads {
-                    plan.add(sweep, queue, capacity, payload);
+                    plan.add(sweep, cpus, queue, capacity, payload);
                 }
             }
         }
         plan
     }
 
-    fn add(&mut self, sweep: &Sweep, queue: &str, capacity: usize, payload: usize) {
+    fn add(&mut self, sweep: &Sweep, cpus: &[Cpus], queue: &str, capacity: usize, payload: usize) {
         let steps: Vec<(EndLoad, Option<u32>)> = match sweep.curve {
             Some(load) => CURVE_PERCENTS
                 .iter()
@@ -138,7 +129,7 @@ impl Plan {
                 .collect(),
             None => sweep.senders.iter().map(|&load| (load, None)).collect(),
         };
-        for &cpus in &sweep.cpus {
+        for &cpus in cpus {
             for &(sender, percent_of_saturation) in &steps {
                 self.points.push(Point {
                     queue: queue.to_owned(),
@@ -225,13 +216,15 @@ mod tests {
             senders: vec![EndLoad::NONE],
             receiver: EndLoad::NONE,
             curve: None,
-            cpus: vec![Cpus {
-                sender: 0,
-                receiver: 1,
-                cores: Some(CoreRelation::SameCache),
-            }],
+            cpus: CpuChoice::EachRelation,
         }
     }
+
+    const CPUS: [Cpus; 1] = [Cpus {
+        sender: 0,
+        receiver: 1,
+        cores: Some(CoreRelation::SameCache),
+    }];
 
     fn any_queue() -> &'static str {
         registry::names().next().unwrap()
@@ -239,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_capacity_that_a_queue_does_not_have_is_left_out_with_the_reason() {
-        let plan = Plan::new(&sweep(&[any_queue()]));
+        let plan = Plan::new(&sweep(&[any_queue()]), &CPUS);
         assert_eq!(plan.points.len(), 2);
         assert_eq!(plan.left_out.len(), 1);
         let left_out = &plan.left_out[0];
@@ -260,7 +253,7 @@ mod tests {
             ..EndLoad::NONE
         };
         sweep.senders = vec![rate(1e6), rate(2e6), EndLoad::NONE];
-        let plan = Plan::new(&sweep);
+        let plan = Plan::new(&sweep, &CPUS);
         let names: std::collections::BTreeSet<_> =
             plan.points.iter().map(ToString::to_string).collect();
         assert_eq!(names.len(), 12);
@@ -278,7 +271,7 @@ mod tests {
             jitter: 0.1,
             ..EndLoad::NONE
         });
-        let plan = Plan::new(&sweep);
+        let plan = Plan::new(&sweep, &CPUS);
         assert_eq!(plan.points.len(), 2 * CURVE_PERCENTS.len());
         let rates: Vec<f64> = plan.points[..CURVE_PERCENTS.len()]
             .iter()
@@ -303,7 +296,7 @@ mod tests {
         let mut empty = sweep(&[any_queue()]);
         empty.capacities = vec![0];
         assert!(
-            Plan::new(&empty)
+            Plan::new(&empty, &CPUS)
                 .why_empty()
                 .unwrap()
                 .contains("0 elements")

@@ -1,14 +1,13 @@
-//! What comes of a point: the figures of each run, and over all of them.
+//! What comes of a point in a round.
 
 use serde::Serialize;
 
 use super::counters::Counts;
 use super::floor::Floors;
 use super::judge::{Outcome, Verdict};
-use super::plan::Point;
 use crate::buffer::PageKind;
-use crate::host::{PageFaults, PlacementWarning};
-use crate::stats::{LatencyHistogram, MedianInterval, Summary, TwoModes, median_of};
+use crate::host::PageFaults;
+use crate::stats::{LatencyHistogram, Summary};
 use crate::time::StampCost;
 
 /// Something for each end.
@@ -45,7 +44,7 @@ pub struct Times {
     pub depth: Depth,
 }
 
-/// One run.
+/// A run of a queue, which is a point in a round.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunResult {
     /// How it went: only a clean run has figures.
@@ -81,9 +80,9 @@ pub struct RunResult {
 /// One element, with all that is known of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct ElementRow {
-    /// The run, from 0.
-    pub run: u32,
-    /// Its number, from 0.
+    /// The round, from 0.
+    pub round: u32,
+    /// Its number in the round, from 0.
     pub seq: u64,
     /// When it was meant to be enqueued.
     pub t_intended_ns: Option<u64>,
@@ -101,7 +100,7 @@ pub struct ElementRow {
     pub latency_ns: i64,
 }
 
-/// The distributions over all runs of a point.
+/// The distributions of a round.
 #[derive(Debug, Clone, Default)]
 pub struct Histograms {
     /// Of enqueues.
@@ -114,95 +113,78 @@ pub struct Histograms {
     pub intended: LatencyHistogram,
 }
 
-/// All runs of a point.
+impl Histograms {
+    /// The files they go to; without a schedule there are none from the intended time.
+    pub(super) fn named(self) -> Vec<(String, LatencyHistogram)> {
+        let all = [
+            ("latency.hgrm", self.latency),
+            ("enqueue.hgrm", self.enqueue),
+            ("dequeue.hgrm", self.dequeue),
+            ("intended_latency.hgrm", self.intended),
+        ];
+        all.into_iter()
+            .filter(|(_, histogram)| histogram.count() > 0)
+            .map(|(name, histogram)| (name.to_owned(), histogram))
+            .collect()
+    }
+}
+
+/// A run with what only a clean one leaves.
 #[derive(Debug, Clone)]
-pub struct PointResult {
-    /// The point, with the rate that was offered.
-    pub point: Point,
-    /// Elements a second that the queue took at most, on a load curve.
-    pub saturation_per_s: Option<f64>,
-    /// Its runs.
-    pub runs: Vec<RunResult>,
-    /// The distributions.
+pub struct Round {
+    /// Its figures.
+    pub run: RunResult,
+    /// The distributions; empty unless times were measured.
     pub histograms: Histograms,
     /// The elements, if they are kept.
     pub elements: Vec<ElementRow>,
-    /// What is less than it should be in where the threads ran.
-    pub placement_warnings: Vec<PlacementWarning>,
-    /// Why it failed, if it did: a queue that loses elements, or worse.
-    pub failure: Option<String>,
-}
-
-impl PointResult {
-    /// A point before its first run.
-    pub fn of(point: Point) -> Self {
-        PointResult {
-            point,
-            saturation_per_s: None,
-            runs: Vec::new(),
-            histograms: Histograms::default(),
-            elements: Vec::new(),
-            placement_warnings: Vec::new(),
-            failure: None,
-        }
-    }
-
-    /// The runs that figures may be made of: none if one of them failed, because who is wrong once is not to be believed.
-    pub fn figures(&self) -> &[RunResult] {
-        match self.failure {
-            None => &self.runs,
-            Some(_) => &[],
-        }
-    }
-
-    /// How its runs went: as the last one, because none is made after one that failed; `None` without any.
-    pub fn outcome(&self) -> Option<Outcome> {
-        self.runs.last().map(|run| run.outcome)
-    }
-}
-
-/// A figure over the runs of a point.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct OverRuns {
-    /// Their median.
-    pub median: f64,
-    /// Between which bounds the true median lies with 95 %; `None` for fewer than six runs.
-    pub interval: Option<(f64, f64)>,
-    /// The two groups that they fall into, if they do.
-    pub modes: Option<TwoModes>,
-}
-
-/// A figure of each run, over all that have it; `None` if none has.
-pub fn over_runs(
-    runs: &[RunResult],
-    figure: impl Fn(&RunResult) -> Option<f64>,
-) -> Option<OverRuns> {
-    let figures: Vec<f64> = runs.iter().filter_map(figure).collect();
-    // In thousandths, because the interval is one of whole numbers.
-    let scaled: Vec<i64> = figures
-        .iter()
-        .map(|figure| (figure * 1000.0).round() as i64)
-        .collect();
-    let unscaled = |thousandths: i64| thousandths as f64 / 1000.0;
-    Some(OverRuns {
-        median: median_of(&figures)?,
-        interval: MedianInterval::of(&scaled)
-            .map(|interval| (unscaled(interval.low_ns), unscaled(interval.high_ns))),
-        modes: TwoModes::of(&figures),
-    })
-}
-
-/// As [`over_runs`], of the times.
-pub fn over_times(runs: &[RunResult], figure: impl Fn(&Times) -> Option<f64>) -> Option<OverRuns> {
-    over_runs(runs, |run| run.times.as_ref().and_then(&figure))
 }
 
 #[cfg(test)]
 pub(crate) mod made_up {
-    //! Runs for tests of what is made of them.
+    //! A run for tests of what is made of it.
 
     use super::*;
+    use std::time::Duration;
+
+    use crate::bench::queue::config::{Config, Measure};
+    use crate::bench::queue::cpus::Cpus;
     use crate::bench::queue::floor::Floor;
+    use crate::bench::queue::plan::Point;
+    use crate::buffer::HugePagePolicy;
+    use crate::pacing::EndLoad;
+    use crate::time::ClockKind;
+
+    /// What tests measure.
+    pub(crate) fn config() -> Config {
+        Config {
+            count: 100_000,
+            warmup: 10_000,
+            measure: Measure::Time,
+            measure_failed: false,
+            clock: ClockKind::Monotonic,
+            timeout: Duration::from_secs(5),
+            huge_pages: HugePagePolicy::Try,
+            keep_elements: false,
+        }
+    }
+
+    /// A point of 64 elements without a load.
+    pub(crate) fn point(queue: &str) -> Point {
+        Point {
+            queue: queue.to_owned(),
+            capacity: 64,
+            payload: 8,
+            sender: EndLoad::NONE,
+            receiver: EndLoad::NONE,
+            percent_of_saturation: None,
+            cpus: Cpus {
+                sender: 0,
+                receiver: 1,
+                cores: None,
+            },
+        }
+    }
 
     /// A clean run in which each enqueue took so many nanoseconds, each dequeue twice and each latency ten times as many.
     pub(crate) fn run(enqueue_ns: i64) -> RunResult {
@@ -249,38 +231,7 @@ pub(crate) mod made_up {
             },
             queue_locked: true,
             counters: None,
-            verdict: Verdict {
-                sent: 3,
-                received: 3,
-                ..Verdict::default()
-            },
+            verdict: Verdict::default(),
         }
-    }
-
-    #[test]
-    fn figures_over_runs_are_medians_with_their_bounds() {
-        let runs: Vec<RunResult> = [40, 41, 42, 43, 44, 45].map(run).into();
-        let found = over_times(&runs, |times| Some(times.enqueue.p50_ns)).unwrap();
-        assert_eq!(found.median, 42.5);
-        assert_eq!(found.interval, Some((40.0, 45.0)));
-        assert_eq!(found.modes, None);
-        assert_eq!(
-            over_times(&runs, |times| times.intended.as_ref().map(|s| s.p50_ns)),
-            None
-        );
-
-        let few = over_runs(&runs[..5], |run| run.throughput_per_s).unwrap();
-        assert_eq!(few.interval, None);
-    }
-
-    #[test]
-    fn two_rhythms_are_noticed() {
-        let runs: Vec<RunResult> = [40, 41, 90, 40, 91].map(run).into();
-        let modes = over_times(&runs, |times| Some(times.latency.p50_ns))
-            .unwrap()
-            .modes
-            .unwrap();
-        assert_eq!((modes.low, modes.low_runs), (400.0, 3));
-        assert_eq!((modes.high, modes.high_runs), (905.0, 2));
     }
 }

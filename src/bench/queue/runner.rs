@@ -10,8 +10,9 @@ use std::hint::black_box;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 
-use super::control::{ATTEMPTS_PER_LOOK, Control, ELEMENTS_PER_LOOK, Ending, Patience};
+use super::control::Control;
 use super::measurer::Measurer;
+use super::patience::{ATTEMPTS_PER_LOOK, ELEMENTS_PER_LOOK, Ending, Patience};
 use crate::pacing::{Idle, Pacing};
 use crate::queues::element::Element;
 use crate::queues::interface::{Receiver, Sender};

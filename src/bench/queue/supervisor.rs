@@ -1,30 +1,27 @@
-//! Sees a run through to its end, from beside its two threads.
-//!
-//! They leave their loops by themselves: when all went through, or when nothing did for too long. The supervisor sees to
-//! what they cannot see to: signals, a queue or memory that does not get ready, an operation of the queue that does not
-//! return (by the threads' signs of life, [`Pulse`]), and runs that go on and on. A thread that does not leave when it is
-//! told to is left behind.
+//! What ends a run that its two threads do not end themselves.
 
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use super::control::{Control, ELEMENTS_PER_LOOK, Pulse};
+use super::control::Control;
+use super::error::{RunError, ThreadError};
 use super::notes::EndReport;
+use super::patience::ELEMENTS_PER_LOOK;
 use super::result::PerEnd;
-use super::run::{RunError, SLOWEST_ELEMENT};
-use super::task::Task;
-use super::threads::{PREPARATION, Start, ThreadError};
-use crate::host::{Role, interrupt};
+use super::task::{PREPARATION, RECEIVER, SENDER, SLOWEST_ELEMENT, Task};
+use super::threads::Start;
+use crate::host::interrupt;
+use crate::rig::control::Silence;
+use crate::rig::error::RigError;
+use crate::rig::workers::{Cause, Collected, Crew, Patience};
 
-/// How long a thread may take to leave its loop after it was told to.
-pub(super) const GRACE: Duration = Duration::from_secs(2);
-/// The same after a signal, which is to end the program within a second.
-const GRACE_AFTER_SIGNAL: Duration = Duration::from_millis(300);
-/// How often the supervisor looks.
-const LOOK: Duration = Duration::from_millis(50);
+const PATIENCE: Patience = Patience {
+    look: Duration::from_millis(50),
+    grace: Duration::from_secs(2),
+    grace_after_signal: Duration::from_millis(300),
+};
 
 /// Runs both threads to their end.
 pub(super) fn make_run(start: Start, task: &Task) -> Result<PerEnd<EndReport>, RunError> {
@@ -37,138 +34,38 @@ pub(super) fn supervise(
     task: &Task,
     requested: &dyn Fn() -> Option<Signal>,
 ) -> Result<PerEnd<EndReport>, RunError> {
+    let interrupted = |signal| RunError::Rig(RigError::Interrupted(signal));
     if let Some(signal) = requested() {
-        return Err(RunError::Interrupted(signal));
+        return Err(interrupted(signal));
     }
     let control = Arc::new(Control::default());
-    let (reports, incoming) = channel();
-    let handles = start(task, &control, &reports).map_err(|error| {
-        control.stop();
-        RunError::Spawn(error)
-    })?;
-    drop(reports);
+    let mut crew = Crew::new(&control.run)?;
+    start(task, &control, &mut crew)?;
     let mut watch = Watch::new(task, &control);
-    let mut told: Option<(Instant, RunError)> = None;
-    let mut ends: PerEnd<Option<Option<EndReport>>> = PerEnd::default();
-    let mut failure = None;
-    while ends.sender.is_none() || ends.receiver.is_none() {
-        let end = |role, ends: &mut PerEnd<_>, report| match role {
-            Role::Sender => ends.sender = Some(report),
-            _ => ends.receiver = Some(report),
-        };
-        match incoming.recv_timeout(LOOK) {
-            Ok((role, Ok(report))) => end(role, &mut ends, Some(report)),
-            Ok((role, Err(error))) => {
-                end(role, &mut ends, None);
-                // Of two, one is only that the other one failed.
-                if failure.is_none() || !matches!(error, ThreadError::Alone) {
-                    failure = Some(RunError::Thread(role, error));
-                }
-            }
-            // A thread has ended without a report: joining it says why.
-            Err(RecvTimeoutError::Disconnected) => break,
-            Err(RecvTimeoutError::Timeout) => {}
-        }
-        let at_work = PerEnd {
-            sender: ends.sender.is_none(),
-            receiver: ends.receiver.is_none(),
-        };
-        // Nobody is left to be told anything.
-        if !at_work.sender && !at_work.receiver {
-            break;
-        }
-        let reason = match (requested(), &told) {
-            (Some(signal), None | Some((_, RunError::Interrupted(_)))) => {
-                Some(RunError::Interrupted(signal))
-            }
-            // Whatever else there was: a signal ends it sooner.
-            (Some(signal), Some(_)) => {
-                told = None;
-                Some(RunError::Interrupted(signal))
-            }
-            (None, None) => watch.complaint(at_work),
-            (None, Some(_)) => None,
-        };
-        match (&mut told, reason) {
-            (None, Some(reason)) => {
-                control.stop();
-                told = Some((Instant::now(), reason));
-            }
-            (Some((since, reason)), _) if is_over(*since, reason) => {
-                let role = if at_work.sender {
-                    Role::Sender
-                } else {
-                    Role::Receiver
-                };
-                return Err(match told {
-                    Some((_, reason @ (RunError::Interrupted(_) | RunError::NotReady { .. }))) => {
-                        reason
-                    }
-                    _ => RunError::Stuck { role },
-                });
-            }
-            _ => {}
-        }
-    }
-    for handle in handles {
-        handle.join().map_err(|_| RunError::Panicked)?;
-    }
-    if let Some(signal) = requested() {
-        return Err(RunError::Interrupted(signal));
-    }
-    let (sender, receiver) = (ends.sender.flatten(), ends.receiver.flatten());
-    match (sender, receiver, failure) {
-        // Told to leave while it was still getting ready, an end has nothing to report.
-        (_, _, Some(failure)) => match (failure, told) {
-            (RunError::Thread(_, ThreadError::Alone), Some((_, reason))) => Err(reason),
-            (failure, _) => Err(failure),
-        },
+    let collected = crew.collect_under(requested, &PATIENCE, || watch.complaint(), || ())?;
+    let Collected {
+        mut reports,
+        failures,
+        cause,
+    } = collected;
+    match cause {
         // Once told to stop, an end goes on without its pauses to its next look, and may even complete: that is no result.
-        (Some(sender), Some(receiver), None) => match told {
-            Some((_, reason)) => Err(reason),
-            None => Ok(PerEnd { sender, receiver }),
-        },
-        (_, receiver, None) => Err(RunError::Thread(
-            if receiver.is_none() {
-                Role::Receiver
-            } else {
-                Role::Sender
-            },
-            ThreadError::Alone,
-        )),
+        Some(Cause::Signal(signal)) => return Err(interrupted(signal)),
+        Some(Cause::Watch(reason)) => return Err(reason),
+        Some(Cause::Worker) | None => {}
     }
-}
-
-/// Whether a thread that was told to leave, for that reason, has had its time.
-fn is_over(since: Instant, reason: &RunError) -> bool {
-    let grace = match reason {
-        RunError::Interrupted(_) => GRACE_AFTER_SIGNAL,
-        _ => GRACE,
-    };
-    since.elapsed() >= grace
-}
-
-/// When an end was last heard of.
-struct Heard {
-    beats: Option<u64>,
-    at: Instant,
-}
-
-impl Heard {
-    /// How long it has not been heard of; [`Duration::ZERO`] where it need not be.
-    fn silence(&mut self, pulse: &Pulse, at_work: bool) -> Duration {
-        let beats = pulse.beats();
-        if beats != self.beats {
-            *self = Heard {
-                beats,
-                at: Instant::now(),
-            };
-        }
-        if at_work && beats.is_some() {
-            self.at.elapsed()
-        } else {
-            Duration::ZERO
-        }
+    // Of two, one is only that the other one failed.
+    let (alone, others): (Vec<_>, Vec<_>) =
+        (failures.into_iter()).partition(|(_, error)| matches!(error, ThreadError::Alone));
+    if let Some((role, error)) = others.into_iter().chain(alone).next() {
+        return Err(RunError::of_thread(role, error));
+    }
+    crew.dismiss(PATIENCE.grace);
+    reports.sort_by_key(|(place, _)| *place);
+    let mut ends = reports.into_iter().map(|(_, report)| report);
+    match (ends.next(), ends.next()) {
+        (Some(sender), Some(receiver)) => Ok(PerEnd { sender, receiver }),
+        _ => Err(RunError::Rig(RigError::NoReport { role: RECEIVER })),
     }
 }
 
@@ -179,62 +76,40 @@ struct Watch<'a> {
     made: Instant,
     /// Since both are ready.
     began: Option<Instant>,
-    heard: PerEnd<Heard>,
+    silence: Silence,
 }
 
 impl<'a> Watch<'a> {
     fn new(task: &'a Task, control: &'a Control) -> Self {
-        let made = Instant::now();
-        let heard = || Heard {
-            beats: Some(0),
-            at: made,
-        };
         Watch {
             task,
             control,
-            made,
+            made: Instant::now(),
             began: None,
-            heard: PerEnd {
-                sender: heard(),
-                receiver: heard(),
-            },
+            silence: Silence::of(2),
         }
     }
 
-    /// What is wrong with the ends that are still at work, if anything is.
-    fn complaint(&mut self, at_work: PerEnd<bool>) -> Option<RunError> {
-        let silence = PerEnd {
-            sender: (self.heard.sender).silence(&self.control.sender, at_work.sender),
-            receiver: (self.heard.receiver).silence(&self.control.receiver, at_work.receiver),
-        };
+    /// What is wrong, if anything is: ends that do not get ready, that are silent, or that go on and on.
+    fn complaint(&mut self) -> Option<RunError> {
+        let pulses = [&self.control.sender, &self.control.receiver];
+        let roles = [SENDER, RECEIVER];
+        let silences = [0, 1].map(|place| self.silence.of_thread(place, pulses[place]));
         let Some(began) = self.began else {
-            let is_ready = |pulse: &Pulse| pulse.beats() != Some(0);
-            let sender_is = is_ready(&self.control.sender) || !at_work.sender;
-            let receiver_is = is_ready(&self.control.receiver) || !at_work.receiver;
-            if sender_is && receiver_is {
-                let now = Instant::now();
-                (self.heard.sender.at, self.heard.receiver.at) = (now, now);
-                self.began = Some(now);
-            }
-            let role = if sender_is {
-                Role::Receiver
-            } else {
-                Role::Sender
+            let late = pulses.iter().position(|pulse| pulse.beats() == Some(0));
+            let Some(place) = late else {
+                self.silence.begin();
+                self.began = Some(Instant::now());
+                return None;
             };
-            let is_late = self.began.is_none() && self.made.elapsed() >= PREPARATION;
-            return is_late.then_some(RunError::NotReady { role });
+            let (role, limit) = (roles[place], PREPARATION);
+            let is_late = self.made.elapsed() >= limit;
+            return is_late.then_some(RunError::Rig(RigError::NotReady { role, limit }));
         };
         let most = longest_silence(self.task);
-        for (role, silence) in [
-            (Role::Sender, silence.sender),
-            (Role::Receiver, silence.receiver),
-        ] {
-            if silence >= most {
-                return Some(RunError::Stalled {
-                    role,
-                    silence: most,
-                });
-            }
+        if let Some(place) = silences.iter().position(|silence| *silence >= most) {
+            let (role, silence) = (roles[place], most);
+            return Some(RunError::Rig(RigError::Silent { role, silence }));
         }
         let limit = self.task.limit;
         (began.elapsed() >= limit).then_some(RunError::TooSlow { limit })

@@ -2,9 +2,28 @@
 
 use std::time::Duration;
 
-use super::config::{EndLoad, Measure};
+use super::config::{Config, Measure};
+use super::plan::Point;
 use crate::buffer::HugePagePolicy;
+use crate::pacing::EndLoad;
+use crate::rig::workers::Role;
 use crate::time::AnyClock;
+
+/// Enqueues.
+pub(super) const SENDER: Role = Role {
+    name: "sender",
+    thread: "hcabench-send",
+};
+/// Dequeues.
+pub(super) const RECEIVER: Role = Role {
+    name: "receiver",
+    thread: "hcabench-recv",
+};
+
+/// How long an end may take to make its queue and touch its memory.
+pub(super) const PREPARATION: Duration = Duration::from_secs(120);
+/// An element takes no longer than this, pauses aside, before a run counts as stuck.
+pub(super) const SLOWEST_ELEMENT: Duration = Duration::from_micros(100);
 
 /// A run to be made.
 #[derive(Debug, Clone)]
@@ -29,6 +48,35 @@ pub(super) struct Task {
 }
 
 impl Task {
+    /// A run of a point.
+    pub(super) fn new(clock: AnyClock, point: &Point, config: &Config) -> Self {
+        let (sending, receiving) = (point.sender.longest_pause(), point.receiver.longest_pause());
+        let patience = config.timeout.saturating_add(sending.max(receiving));
+        let per_element = SLOWEST_ELEMENT
+            .saturating_add(sending)
+            .saturating_add(receiving);
+        let elements = u32::try_from(config.elements()).unwrap_or(u32::MAX);
+        Task {
+            clock,
+            sender_cpu: point.cpus.sender,
+            receiver_cpu: point.cpus.receiver,
+            sender: point.sender,
+            receiver: point.receiver,
+            capacity: point.capacity,
+            warmup: config.warmup as usize,
+            count: config.count as usize,
+            measure: config.measure,
+            measure_failed: config.measure_failed,
+            huge_pages: config.huge_pages,
+            locks_memory: false,
+            patience,
+            // Whatever hangs is noticed sooner, by its silence.
+            limit: PREPARATION
+                .saturating_add(per_element.saturating_mul(elements))
+                .saturating_add(patience),
+        }
+    }
+
     pub(super) fn elements(&self) -> usize {
         self.warmup + self.count
     }

@@ -7,53 +7,30 @@
 //! which is called a few times a run. Otherwise the compiler would be busy for ten minutes.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
-use std::thread::JoinHandle;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use super::config::Measure;
-use super::control::{Control, Ending, Patience};
-use super::counters::{CounterError, Counters, Counting};
+use super::control::Control;
+use super::counters::{Counters, Counting};
+use super::error::ThreadError;
 use super::floor::{self, OperationFloors};
 use super::loops::{In, Loop, Out, Parts, loop_of};
 use super::notes::{EndReport, Notes};
 use super::passage::{let_through, take_leftovers};
-use super::task::Task;
-use crate::buffer::BufferError;
-use crate::host::{HostError, Role, memory_lock, pinning};
+use super::patience::{Ending, Patience};
+use super::task::{PREPARATION, RECEIVER, SENDER, Task};
+use crate::host::{memory_lock, pinning};
 use crate::pacing::AfterMiss;
 use crate::queues::element::Element;
-use crate::queues::interface::{Queue, QueueError};
+use crate::queues::interface::Queue;
+use crate::rig::error::RigError;
+use crate::rig::workers::{Crew, Seat};
 use crate::time::{Clock, ClockUser, StampCost, measure_stamp_cost};
 
-/// How long an end may take to make its queue and touch its memory.
-pub(super) const PREPARATION: Duration = Duration::from_secs(120);
 /// Elements that a queue gives out beyond those put in are looked at up to this number. Where an end gave up, those that
 /// are still in the queue are taken out as well, to tell whether any is lost.
 const MOST_LEFTOVERS: usize = 64;
-
-/// A thread cannot do its work.
-#[derive(Debug, thiserror::Error)]
-pub enum ThreadError {
-    /// It cannot be placed.
-    #[error(transparent)]
-    Host(#[from] HostError),
-    /// It has no memory.
-    #[error("stamps of --count and --warmup elements: {0}")]
-    Buffer(#[from] BufferError),
-    /// There is no such queue.
-    #[error(transparent)]
-    Queue(#[from] QueueError),
-    /// There are no counters.
-    #[error(transparent)]
-    Counters(#[from] CounterError),
-    /// The other thread did not get ready; its own error says more.
-    #[error("the other end of the queue did not get ready")]
-    Alone,
-}
-
-/// What each thread sends, once.
-pub(super) type Report = (Role, Result<EndReport, ThreadError>);
 
 /// Makes the loop of an end, in the thread that will run it.
 type Make =
@@ -62,14 +39,14 @@ type Make =
 /// Starts both threads of a run: a queue of one kind and elements of one size. Everything behind it knows neither, so
 /// that only the loops are compiled for each.
 pub(super) type Start =
-    fn(&Task, &Arc<Control>, &Sender<Report>) -> std::io::Result<[JoinHandle<()>; 2]>;
+    fn(&Task, &Arc<Control>, &mut Crew<EndReport, ThreadError>) -> Result<(), RigError>;
 
 /// [`Start`] for a kind of queue and element.
 pub(super) fn start<Q: Queue<T>, T: Element>(
     task: &Task,
     control: &Arc<Control>,
-    reports: &Sender<Report>,
-) -> std::io::Result<[JoinHandle<()>; 2]> {
+    crew: &mut Crew<EndReport, ThreadError>,
+) -> Result<(), RigError> {
     let (give, take) = channel::<Q::Receiver>();
     let sender: Make = Box::new(move |task, parts| {
         let (sender, receiver) = Q::with_capacity(task.capacity)?;
@@ -84,70 +61,40 @@ pub(super) fn start<Q: Queue<T>, T: Element>(
             .map_err(|_| ThreadError::Alone)?;
         Ok(loop_of::<Out, T, _>(receiver, parts))
     });
-    Ok([
-        spawn(Role::Sender, task, control, reports, sender)?,
-        spawn(Role::Receiver, task, control, reports, receiver)?,
-    ])
-}
-
-fn spawn(
-    role: Role,
-    task: &Task,
-    control: &Arc<Control>,
-    reports: &Sender<Report>,
-    make: Make,
-) -> std::io::Result<JoinHandle<()>> {
-    let name = if role == Role::Sender {
-        "hcabench-send"
-    } else {
-        "hcabench-recv"
-    };
-    let (task, control, reports) = (task.clone(), Arc::clone(control), reports.clone());
-    std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(move || {
-            let other_end = StopUnlessDone(Some(Arc::clone(&control)));
-            let report = run_end(role, &task, &control, make);
-            if report.is_ok() {
-                other_end.keep();
-            }
+    for (role, cpu, make) in [
+        (SENDER, task.sender_cpu, sender),
+        (RECEIVER, task.receiver_cpu, receiver),
+    ] {
+        let seat = Seat {
+            role,
+            cpu,
+            priority: None,
+        };
+        let (task, control) = (task.clone(), Arc::clone(control));
+        crew.start(seat, move |reporter| {
+            let report = run_end(seat, &task, &control, make)?;
             // Nobody listens once the supervisor has given up.
-            let _ = reports.send((role, report));
-        })
-}
-
-/// Stops the other end when this one fails, or panics in a queue.
-struct StopUnlessDone(Option<Arc<Control>>);
-
-impl StopUnlessDone {
-    fn keep(mut self) {
-        self.0 = None;
+            reporter.send(report);
+            Ok(())
+        })?;
     }
+    Ok(())
 }
 
-impl Drop for StopUnlessDone {
-    fn drop(&mut self) {
-        if let Some(control) = &self.0 {
-            control.stop();
-        }
-    }
-}
-
-/// What a thread does, from its place to its report.
+/// What a thread does on its CPU, up to its report.
 fn run_end(
-    role: Role,
+    seat: Seat,
     task: &Task,
     control: &Control,
     make: Make,
 ) -> Result<EndReport, ThreadError> {
-    let is_sender = role == Role::Sender;
-    let (cpu, load, after_miss) = if is_sender {
-        (task.sender_cpu, task.sender, AfterMiss::CatchUp)
+    let is_sender = seat.role == SENDER;
+    let (load, after_miss) = if is_sender {
+        (task.sender, AfterMiss::CatchUp)
     } else {
-        (task.receiver_cpu, task.receiver, AfterMiss::StartOver)
+        (task.receiver, AfterMiss::StartOver)
     };
-    pinning::pin_current_thread(cpu)?;
-    let room = Notes::room(role, task.measure, task.elements());
+    let room = Notes::room(seat.role, task.measure, task.elements());
     let mut notes = Notes::new(task.measure, room, task.huge_pages)?;
     let mut counters = match task.measure {
         Measure::Counters => Some(Counters::open()?),
@@ -178,6 +125,7 @@ fn run_end(
         .as_mut()
         .map(|counters| counters as &mut dyn Counting);
     let passed = let_through(&mut *end, task, control, counters)?;
+    pinning::check_still_on(seat.cpu)?;
 
     let mut leftovers = Vec::new();
     if is_sender {

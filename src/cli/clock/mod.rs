@@ -1,27 +1,28 @@
 //! `hcabench clock`: the clock-jump benchmark, and with `--trust` whether the time stamp counter can be trusted.
 
-mod document;
-mod drive;
 mod present;
 mod trust;
 mod values;
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::Args;
+use serde_json::Value;
 
 use self::values::{Limits, Reports};
 
+use crate::bench::clock::benchmark::{ClockBenchmark, Cpus};
 use crate::bench::clock::config::{Config, Length};
-use crate::bench::clock::limit::Limit;
 use crate::bench::clock::trust::DEFAULT_READS;
 use crate::buffer::HugePagePolicy;
 use crate::cli::UsageError;
 use crate::cli::driver::arguments::SweepArguments;
+use crate::cli::driver::{self, Request};
 use crate::cli::output::OutputArguments;
+use crate::cli::progress::ProgressMode;
 use crate::cli::values::one;
 use crate::host::cpu_set::CpuSet;
+use crate::host::readiness::Needs;
 use crate::time::{Nanos, ReadingKind, TscKilohertz};
 
 #[cfg(target_arch = "x86_64")]
@@ -90,7 +91,8 @@ pub struct ClockArguments {
     /// Tell instead whether the TSC can be trusted: its flags, its rate by every source, the offsets between CPUs, steps
     /// back; exit code 1 if it cannot
     #[arg(long, help_heading = "TSC", conflicts_with_all = ["clock", "report", "iterations", "duration", "cpu", "all_cpus",
-          "hugepages", "threshold", "baseline_iterations", "window", "coincidence", "keep_jumps", "fail_above", "out", "force"])]
+          "hugepages", "threshold", "baseline_iterations", "window", "coincidence", "keep_jumps", "fail_above", "out", "force",
+          "rounds", "order_seed", "budget", "dry_run", "resume"])]
     pub trust: bool,
 
     /// Reads for --trust in which the TSC must not step back, 10000 to 10000000000
@@ -112,33 +114,48 @@ pub struct ClockArguments {
 }
 
 impl ClockArguments {
-    /// The configuration that the arguments describe, for these CPUs.
-    pub fn config(&self, cpus: Vec<usize>) -> Config {
-        let reports: BTreeSet<_> = self.report.reports.clone();
+    /// The benchmark that the arguments describe; `look`: how often its progress is told.
+    pub fn benchmark(&self, look: Option<Duration>) -> ClockBenchmark {
+        let cpus = match &self.cpu {
+            _ if self.all_cpus => Cpus::All,
+            Some(cpus) => Cpus::These(cpus.clone()),
+            None => Cpus::Chosen,
+        };
+        ClockBenchmark::new(self.config(), cpus, look)
+    }
+
+    /// The settings that are no point's.
+    fn settings(&self) -> Value {
+        let mut settings = serde_json::to_value(self.config()).unwrap_or(Value::Null);
+        if let Some(settings) = settings.as_object_mut() {
+            settings.remove("clock");
+            settings.remove("cpus");
+        }
+        settings
+    }
+
+    fn config(&self) -> Config {
         Config {
             clock: self.clock,
             tsc_khz: self.tsc_khz,
-            reports,
+            reports: self.report.reports.clone(),
             keep_all: !self.report.all,
             length: match (self.iterations, self.duration) {
                 (Some(iterations), _) => Length::Iterations(iterations),
                 (None, duration) => Length::Duration(duration.unwrap_or(DEFAULT_DURATION)),
             },
-            cpus,
+            cpus: Vec::new(),
             window: self.window,
             baseline_iterations: self.baseline_iterations,
             threshold: self.threshold,
             coincidence: self.coincidence,
             keep: self.keep_jumps,
             huge_pages: self.hugepages,
-            limits: self.limits(),
+            limits: self
+                .fail_above
+                .as_ref()
+                .map_or_else(Vec::new, |limits| limits.0.clone()),
         }
-    }
-
-    fn limits(&self) -> Vec<Limit> {
-        self.fail_above
-            .as_ref()
-            .map_or_else(Vec::new, |limits| limits.0.clone())
     }
 }
 
@@ -156,8 +173,25 @@ pub fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
             arguments.clock.name()
         ))
         .into()),
-        _ => drive::run(arguments),
+        _ => {
+            let benchmark = arguments.benchmark(look());
+            driver::run(Request {
+                sweep: &arguments.sweep,
+                output: &arguments.output,
+                default_rounds: 1,
+                run: arguments.settings(),
+                needs: Needs::of_a_watch(benchmark.kept_bytes()),
+                view: present::VIEW,
+                benchmark: Box::new(benchmark),
+            })
+        }
     }
+}
+
+/// How often the progress is shown, if anybody sees it: each time, the supervisor wakes up.
+fn look() -> Option<Duration> {
+    let hidden = ProgressMode::from_environment().0 == ProgressMode::Hidden;
+    (!hidden).then_some(Duration::from_secs(1))
 }
 
 #[cfg(test)]

@@ -1,43 +1,67 @@
-//! What is shown of a watch: a table for each report, the causes, the pattern, and what must be known to read them.
+//! What is shown of a watch: a row for each CPU, and of a single round a table for each report, the causes, the pattern, and
+//! what happened on several CPUs at once.
 
-use super::document::{causes, in_nanos};
-use crate::bench::clock::config::{Config, Report};
-use crate::bench::clock::distribution::percentiles;
+use serde_json::Value;
+
+use crate::bench::clock::config::Report;
+use crate::bench::clock::details::{CauseRow, Details};
 use crate::bench::clock::highest::PLACES;
-use crate::bench::clock::pattern::{Pattern, patterns};
-use crate::bench::clock::result::{ClockResult, CpuResult};
+use crate::cli::driver::{Shown, View};
 use crate::cli::output::labelled;
 use crate::cli::table::{Column, Table};
-use crate::results::units;
-use crate::stats::resolvable;
+use crate::results::schema::{ROUNDS, clock as schema};
+use crate::results::{Record, units};
 
-/// All that is shown of a result, for a terminal of so many columns.
-pub fn text(result: &ClockResult, config: &Config, width: Option<usize>) -> String {
-    let mut parts = vec![overview(result, width)];
-    if config.wants(Report::Percentiles) || config.wants(Report::Histogram) {
-        parts.push(percentile_table(result, config, width));
+/// How the results are shown.
+pub const VIEW: View = View {
+    tables,
+    json: document,
+};
+
+fn tables(shown: &Shown<'_>) -> String {
+    let mut parts = vec![overview(shown.summary, shown.width)];
+    let rounds = |row: &Record| row.number(ROUNDS.name).unwrap_or(1.0);
+    if shown.summary.iter().all(|row| rounds(row) <= 1.0) {
+        parts.extend(of_one_round(&read(shown.details), shown.width));
     }
-    if config.wants(Report::Highest) {
-        parts.push(titled(
-            "largest differences, and when they began",
-            highest_table(result, width),
-        ));
-    }
-    if config.wants(Report::Cumulative) {
-        let title = format!(
-            "highest sum of what jumps have above the baseline, in windows of {} that slide; from rank 2 on, others beside it",
-            units::duration(config.window.0 as f64)
-        );
-        parts.push(titled(&title, window_table(result, width)));
-    }
-    parts.push(titled("causes of the jumps", cause_table(result, width)));
-    parts.push(titled(
-        "pattern of the jumps",
-        pattern_table(result, config, width),
-    ));
-    parts.push(closing(result, config));
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
+}
+
+/// Of each CPU what its last round told.
+fn document(shown: &Shown<'_>) -> Value {
+    let cpus: Vec<&Value> = shown.details.iter().map(|(_, details)| details).collect();
+    serde_json::json!({ "cpus": cpus })
+}
+
+fn read(details: &[(String, Value)]) -> Vec<Details> {
+    let details = details.iter();
+    let read = details.filter_map(|(_, one)| serde_json::from_value(one.clone()).ok());
+    read.collect()
+}
+
+fn of_one_round(cpus: &[Details], width: Option<usize>) -> Vec<String> {
+    let Some(first) = cpus.first() else {
+        return Vec::new();
+    };
+    let mut parts = vec![percentile_table(cpus, width)];
+    if first.wants(Report::Highest) {
+        parts.push(titled(
+            "largest differences, and when they began",
+            highest_table(cpus, width),
+        ));
+    }
+    if first.wants(Report::Cumulative) {
+        let title = format!(
+            "highest sum of what jumps have above the baseline, in windows of {} that slide; from rank 2 on, others beside it",
+            units::duration(first.window_ns as f64)
+        );
+        parts.push(titled(&title, window_table(cpus, width)));
+    }
+    parts.push(titled("causes of the jumps", cause_table(cpus, width)));
+    parts.push(titled("pattern of the jumps", pattern_table(cpus, width)));
+    parts.push(closing(cpus));
+    parts
 }
 
 /// A title above a table, if there is a table.
@@ -53,154 +77,145 @@ fn number(value: Option<f64>, decimals: usize) -> String {
     value.map_or_else(String::new, |value| units::fixed(value, decimals))
 }
 
-fn overview(result: &ClockResult, width: Option<usize>) -> String {
-    let mut table = Table::new(vec![
-        Column::number("CPU", "").setting(),
-        Column::number("time", "s"),
-        Column::number("iterations", ""),
-        Column::number("mean", "ns"),
-        Column::number("min", "ns"),
-        Column::number("p50", "ns"),
-        Column::number("p99.9", "ns"),
-        Column::number("max", "us"),
-        Column::number("jumps", ""),
-        Column::number("above", "ns"),
-        Column::number("jumps", "1/s"),
-        Column::number("jumps", "% of time"),
-        Column::number("not watched", "% of time"),
-    ]);
-    for cpu in &result.cpus {
-        let nanos = |ticks: Option<u64>| ticks.map(|ticks| result.nanos_f64(ticks as f64));
-        let distribution = cpu.distribution.as_ref();
-        let seconds = result.nanos(cpu.elapsed()).0 as f64 / 1e9;
-        let jumped = cpu.jumped();
-        let share = |ticks: u64| ticks as f64 / cpu.elapsed().max(1) as f64 * 100.0;
-        let at = |percent| nanos(distribution.and_then(|it| it.percentile(percent)));
-        table.row([
-            cpu.cpu.to_string(),
-            units::fixed(seconds, 3),
-            cpu.readings.to_string(),
-            number(cpu.mean().map(|mean| result.nanos_f64(mean)), 1),
-            number(nanos(distribution.and_then(|it| it.min())), 1),
-            number(at(50.0), 1),
-            number(at(99.9), 1),
-            number(Some(result.nanos_f64(cpu.largest as f64) / 1e3), 1),
-            jumped.count.to_string(),
-            number(nanos(Some(cpu.threshold)), 1),
-            number((seconds > 0.0).then(|| jumped.count as f64 / seconds), 1),
-            units::fixed(share(jumped.total), 3),
-            units::fixed(share(cpu.blind), 3),
-        ]);
+/// A column of the overview: that of the schema, its unit here, what its numbers are divided by, and decimals.
+type OverviewColumn = (crate::results::schema::Column, &'static str, f64, usize);
+
+const OVERVIEW: [OverviewColumn; 13] = [
+    (schema::CPU, "", 1.0, 0),
+    (schema::ELAPSED, "s", 1e9, 3),
+    (schema::ITERATIONS, "", 1.0, 0),
+    (schema::MEAN, "ns", 1.0, 1),
+    (schema::MIN, "ns", 1.0, 1),
+    (schema::P50, "ns", 1.0, 1),
+    (schema::P999, "ns", 1.0, 1),
+    (schema::MAX, "us", 1e3, 1),
+    (schema::JUMPS, "", 1.0, 0),
+    (schema::THRESHOLD, "ns", 1.0, 1),
+    (schema::JUMP_RATE, "1/s", 1.0, 1),
+    (schema::JUMP_TIME, "% of time", 1.0, 3),
+    (schema::BLIND_SHARE, "% of time", 0.01, 3),
+];
+
+fn overview(summary: &[Record], width: Option<usize>) -> String {
+    let columns = OVERVIEW.iter().enumerate().map(|(at, (column, unit, ..))| {
+        let shown = Column::number(column.title, *unit);
+        if at == 0 { shown.setting() } else { shown }
+    });
+    let mut table = Table::new(columns.collect());
+    for row in summary {
+        table.row(OVERVIEW.map(|(column, _, by, decimals)| {
+            number(row.number(column.name).map(|it| it / by), decimals)
+        }));
     }
     table.render(width)
 }
 
-fn per_cpu_columns(result: &ClockResult, first: Column, of_cpu: &[(&str, bool)]) -> Vec<Column> {
+/// A table with columns of each CPU.
+fn per_cpu(cpus: &[Details], first: Column, of_cpu: &[&'static str]) -> Table {
     let mut columns = vec![first.setting()];
-    for cpu in &result.cpus {
-        for (unit, _) in of_cpu {
-            columns.push(Column::number(format!("CPU {}", cpu.cpu), *unit));
-        }
+    for cpu in cpus {
+        let of_cpu = of_cpu.iter();
+        columns.extend(of_cpu.map(|unit| Column::number(format!("CPU {}", cpu.cpu), *unit)));
     }
-    columns
+    Table::new(columns)
 }
 
-fn percentile_table(result: &ClockResult, config: &Config, width: Option<usize>) -> String {
-    let counted: Vec<&CpuResult> = result
-        .cpus
+fn percentile_table(cpus: &[Details], width: Option<usize>) -> String {
+    let counted: Vec<&Details> = cpus
         .iter()
-        .filter(|cpu| cpu.distribution.is_some())
+        .filter(|cpu| cpu.percentiles.is_some())
         .collect();
-    if counted.is_empty() {
+    let Some(first) = counted.first() else {
+        return String::new();
+    };
+    let wanted = |report| first.wants(report);
+    if !wanted(Report::Percentiles) && !wanted(Report::Histogram) {
         return String::new();
     }
-    let cycles = result.clock.is_tsc();
-    let units: &[(&str, bool)] = if cycles {
-        &[("cycles", true), ("ns", false)]
-    } else {
-        &[("ns", false)]
-    };
-    let mut table = Table::new(per_cpu_columns(result, Column::text("difference"), units));
-    let mut row = |name: String, value: &dyn Fn(&CpuResult) -> Option<u64>| {
+    let cycles = first.ticks_are_cycles;
+    let units: &[&str] = if cycles { &["cycles", "ns"] } else { &["ns"] };
+    let mut table = per_cpu(cpus, Column::text("difference"), units);
+    let mut row = |name: String, value: &dyn Fn(&Details) -> Option<u64>| {
         let mut cells = vec![name];
         for cpu in &counted {
             let ticks = value(cpu);
             if cycles {
                 cells.push(ticks.map_or_else(String::new, |ticks| ticks.to_string()));
             }
-            cells.push(number(ticks.map(|ticks| result.nanos_f64(ticks as f64)), 1));
+            cells.push(number(
+                ticks.map(|ticks| ticks as f64 * cpu.nanos_per_tick),
+                1,
+            ));
         }
         table.row(cells);
     };
-    if config.wants(Report::Percentiles) {
-        let most = counted.iter().map(|cpu| cpu.first.len()).max().unwrap_or(0);
-        for at in 0..most {
+    if wanted(Report::Percentiles) {
+        let lengths = counted.iter().map(|cpu| cpu.first_ten_ticks.len());
+        for at in 0..lengths.max().unwrap_or(0) {
             const NAMES: [&str; 3] = ["1st", "2nd", "3rd"];
-            let name = NAMES
-                .get(at)
-                .map_or_else(|| format!("{}th", at + 1), |name| (*name).to_owned());
-            row(name, &|cpu| cpu.first.get(at).copied());
+            let name = NAMES.get(at).map(|name| (*name).to_owned());
+            let name = name.unwrap_or_else(|| format!("{}th", at + 1));
+            row(name, &|cpu| cpu.first_ten_ticks.get(at).copied());
         }
     }
-    row("min".to_owned(), &|cpu| cpu.distribution.as_ref()?.min());
-    for percent in percentiles() {
+    row("min".to_owned(), &|cpu| cpu.percentiles.as_ref()?.min_ticks);
+    for (at, (percent, _)) in schema::PERCENTILES.iter().enumerate() {
         row(format!("p{percent}"), &|cpu| {
-            cpu.distribution.as_ref()?.percentile(percent)
+            cpu.percentiles.as_ref()?.ticks.get(at)?.1
         });
     }
-    row("max".to_owned(), &|cpu| cpu.distribution.as_ref()?.max());
+    row("max".to_owned(), &|cpu| cpu.percentiles.as_ref()?.max_ticks);
     table.render(width)
 }
 
-fn highest_table(result: &ClockResult, width: Option<usize>) -> String {
-    let columns = [("at s", true), ("us", false)];
-    let mut table = Table::new(per_cpu_columns(
-        result,
-        Column::number("rank", ""),
-        &columns,
-    ));
+/// A table of ranks: `cells` gives those of a CPU at a place, or nothing from its end on.
+fn ranks<const N: usize>(
+    cpus: &[Details],
+    units: [&'static str; N],
+    cells: impl Fn(&Details, usize) -> Option<[String; N]>,
+    width: Option<usize>,
+) -> String {
+    let mut table = per_cpu(cpus, Column::number("rank", ""), &units);
     for place in 0..PLACES {
-        if result.cpus.iter().all(|cpu| cpu.highest.len() <= place) {
+        let found: Vec<_> = cpus.iter().map(|cpu| cells(cpu, place)).collect();
+        if found.iter().all(Option::is_none) {
             break;
         }
-        let mut cells = vec![(place + 1).to_string()];
-        for cpu in &result.cpus {
-            let peak = cpu.highest.get(place);
-            let at = peak.map(|peak| result.nanos(peak.begin).0 as f64 / 1e9);
-            let length = peak.map(|peak| result.nanos_f64(peak.length as f64) / 1e3);
-            cells.extend([number(at, 6), number(length, 3)]);
-        }
-        table.row(cells);
+        let none = || [const { String::new() }; N];
+        let found = found
+            .into_iter()
+            .flat_map(|cells| cells.unwrap_or_else(none));
+        table.row(std::iter::once((place + 1).to_string()).chain(found));
     }
     table.render(width)
 }
 
-fn window_table(result: &ClockResult, width: Option<usize>) -> String {
-    let columns = [("at s", true), ("jumps", false), ("us", false)];
-    let mut table = Table::new(per_cpu_columns(
-        result,
-        Column::number("rank", ""),
-        &columns,
-    ));
-    for place in 0..PLACES {
-        if result.cpus.iter().all(|cpu| cpu.windows.len() <= place) {
-            break;
-        }
-        let mut cells = vec![(place + 1).to_string()];
-        for cpu in &result.cpus {
-            let sum = cpu.windows.get(place);
-            cells.extend([
-                number(sum.map(|sum| result.nanos(sum.begin).0 as f64 / 1e9), 6),
-                sum.map_or_else(String::new, |sum| sum.jumps.to_string()),
-                number(sum.map(|sum| result.nanos_f64(sum.extra as f64) / 1e3), 3),
-            ]);
-        }
-        table.row(cells);
-    }
-    table.render(width)
+fn seconds(nanos: u64) -> String {
+    units::fixed(nanos as f64 / 1e9, 6)
 }
 
-fn cause_table(result: &ClockResult, width: Option<usize>) -> String {
+fn micros(nanos: u64, decimals: usize) -> String {
+    units::fixed(nanos as f64 / 1e3, decimals)
+}
+
+fn highest_table(cpus: &[Details], width: Option<usize>) -> String {
+    let cells = |cpu: &Details, place: usize| {
+        let peak = cpu.highest.get(place)?;
+        Some([seconds(peak.t_ns), micros(peak.jump_ns, 3)])
+    };
+    ranks(cpus, ["at s", "us"], cells, width)
+}
+
+fn window_table(cpus: &[Details], width: Option<usize>) -> String {
+    let cells = |cpu: &Details, place: usize| {
+        let sum = cpu.cumulative.get(place)?;
+        let above = micros(sum.above_baseline_ns, 3);
+        Some([seconds(sum.t_ns), sum.jumps.to_string(), above])
+    };
+    ranks(cpus, ["at s", "jumps", "us"], cells, width)
+}
+
+fn cause_table(cpus: &[Details], width: Option<usize>) -> String {
     let mut table = Table::new(vec![
         Column::number("CPU", "").setting(),
         Column::text("cause").setting(),
@@ -209,35 +224,31 @@ fn cause_table(result: &ClockResult, width: Option<usize>) -> String {
         Column::number("total", "us"),
         Column::number("largest", "us"),
     ]);
-    for cpu in &result.cpus {
+    for cpu in cpus {
         table.separator();
-        for row in causes(result, cpu) {
+        let mut show = |cause: &str, row: &CauseRow| {
             table.row([
                 cpu.cpu.to_string(),
-                row.cause.clone(),
+                cause.to_owned(),
                 row.count.to_string(),
                 row.alone.to_string(),
-                units::fixed(row.total_ns as f64 / 1e3, 1),
-                units::fixed(row.largest_ns as f64 / 1e3, 1),
+                micros(row.total_ns, 1),
+                micros(row.largest_ns, 1),
             ]);
-            if row.cause == "unexplained" && result.cpus.len() > 1 {
-                let several = cpu.unexplained_on_several();
-                let us = |ticks| units::fixed(result.nanos(ticks).0 as f64 / 1e3, 1);
-                table.row([
-                    cpu.cpu.to_string(),
-                    "  of these at once on others".to_owned(),
-                    several.count.to_string(),
-                    several.alone.to_string(),
-                    us(several.total),
-                    us(several.largest),
-                ]);
+        };
+        for row in &cpu.causes {
+            show(&row.cause, row);
+            if let Some(several) = &cpu.unexplained_at_once
+                && row.cause == several.cause
+            {
+                show("  of these at once on others", several);
             }
         }
     }
     table.render(width)
 }
 
-fn pattern_table(result: &ClockResult, config: &Config, width: Option<usize>) -> String {
+fn pattern_table(cpus: &[Details], width: Option<usize>) -> String {
     let mut table = Table::new(vec![
         Column::number("CPU", "").setting(),
         Column::text("length").setting(),
@@ -249,9 +260,9 @@ fn pattern_table(result: &ClockResult, config: &Config, width: Option<usize>) ->
         Column::number("at random", "%"),
         Column::number("dispersion", ""),
     ]);
-    for cpu in &result.cpus {
+    for cpu in cpus {
         table.separator();
-        for pattern in of_cpu(result, cpu, config) {
+        for pattern in &cpu.patterns {
             let percent = |share: Option<f64>| number(share.map(|share| share * 100.0), 1);
             let period = match pattern.mode {
                 Some(mode) if mode.is_period() => units::duration(mode.nanos),
@@ -260,7 +271,7 @@ fn pattern_table(result: &ClockResult, config: &Config, width: Option<usize>) ->
             };
             table.row([
                 cpu.cpu.to_string(),
-                pattern.lengths.to_owned(),
+                pattern.lengths.clone(),
                 pattern.count.to_string(),
                 units::fixed(pattern.per_second, 1),
                 period,
@@ -274,37 +285,30 @@ fn pattern_table(result: &ClockResult, config: &Config, width: Option<usize>) ->
     table.render(width)
 }
 
-fn of_cpu(result: &ClockResult, cpu: &CpuResult, config: &Config) -> Vec<Pattern> {
-    let elapsed = result.nanos(cpu.end).0;
-    patterns(in_nanos(result, cpu), elapsed, config.window.0)
-}
-
 /// The lines below the tables.
-fn closing(result: &ClockResult, config: &Config) -> String {
+fn closing(cpus: &[Details]) -> String {
     let mut lines = Vec::new();
-    if let Some(found) = result.coincidences {
+    if let Some((first, found)) = cpus.first().and_then(|cpu| Some((cpu, cpu.coincidences?))) {
         lines.push(labelled(
             "at once",
             &format!(
                 "{} jumps began within {} of one on another CPU, {} of them of one on every other; {} would do so by chance",
                 found.jumps,
-                units::duration(config.coincidence.0 as f64),
+                units::duration(first.coincidence_ns as f64),
                 found.on_all_cpus,
                 units::fixed(found.by_chance, 1),
             ),
         ));
-    }
-    if result.cpus.len() > 1 {
-        let latest = result.cpus.iter().map(|cpu| cpu.start).max().unwrap_or(0);
+        let latest = cpus.iter().map(|cpu| cpu.start_ns).max().unwrap_or(0);
         lines.push(labelled(
             "start",
             &format!(
                 "the first reading of the last CPU came {} after that of the first",
-                units::duration(result.nanos_f64(latest as f64))
+                units::duration(latest as f64)
             ),
         ));
     }
-    for judgement in &result.judgements {
+    for judgement in cpus.iter().flat_map(|cpu| &cpu.limits) {
         lines.push(format!(
             "limit {} on CPU {}: {} ({})",
             judgement.limit,
@@ -313,99 +317,5 @@ fn closing(result: &ClockResult, config: &Config) -> String {
             units::duration(judgement.found_ns),
         ));
     }
-    for note in notes(result) {
-        lines.push(labelled("note", &note));
-    }
     lines.iter().map(|line| format!("{line}\n")).collect()
-}
-
-fn notes(result: &ClockResult) -> Vec<String> {
-    let mut notes = result.notes.clone();
-    let mut missing: Vec<String> = Vec::new();
-    for cpu in &result.cpus {
-        for (name, reason) in cpu.available.missing() {
-            let text = format!("{name} ({reason})");
-            // On bare metal there is no steal time to miss.
-            if name != "steal time" && !missing.contains(&text) && missing.len() < 3 {
-                missing.push(text);
-            }
-        }
-    }
-    if !missing.is_empty() {
-        notes.push(format!(
-            "not readable here, so no cause can be found in them: {}",
-            missing.join("; ")
-        ));
-    }
-    let not_sampled: u64 = result.cpus.iter().map(|cpu| cpu.not_sampled).sum();
-    if not_sampled > 0 {
-        notes.push(format!(
-            "{not_sampled} jumps are not sampled: reading counters may take a tenth of the time, of that a hundredth for \
-             jumps below 1 us"
-        ));
-    }
-    for cpu in &result.cpus {
-        if cpu.windows_merged {
-            notes.push(format!(
-                "CPU {}: there were more jumps in a window than there is room for: the sums over windows are lower bounds \
-                 (a shorter --window has room for all)",
-                cpu.cpu
-            ));
-        }
-        if cpu.jumps.samples_given_up() > 0 {
-            notes.push(format!(
-                "CPU {}: {} jumps up to {} have their cause in jumps.csv, but not its counters, which are kept for the longest",
-                cpu.cpu,
-                cpu.jumps.samples_given_up(),
-                units::duration(result.nanos_f64(cpu.jumps.samples_kept_above() as f64)),
-            ));
-        }
-        if cpu.jumps.given_up() > 0 {
-            notes.push(format!(
-                "CPU {}: jumps.csv, the pattern and what happened at once have all jumps above {}; {} others are only counted \
-                 (--keep-jumps)",
-                cpu.cpu,
-                units::duration(result.nanos_f64(cpu.jumps.kept_above() as f64)),
-                cpu.jumps.given_up()
-            ));
-        }
-        if cpu.backward.steps > 0 {
-            notes.push(format!(
-                "CPU {}: the clock was set back {} times, by {} at the most; these are no jumps, and are taken out of the times",
-                cpu.cpu,
-                cpu.backward.steps,
-                units::duration(result.nanos_f64(cpu.backward.largest as f64))
-            ));
-        }
-    }
-    let fewest = result
-        .cpus
-        .iter()
-        .map(|cpu| cpu.readings)
-        .min()
-        .unwrap_or(0);
-    if let Some(percent) = percentiles().find(|&percent| !resolvable(percent, fewest)) {
-        notes.push(format!(
-            "with {fewest} iterations p{percent} is little else than the maximum"
-        ));
-    }
-    notes
-}
-
-/// A line for each limit that is broken.
-pub fn broken_limits(result: &ClockResult) -> Vec<String> {
-    let broken = result
-        .judgements
-        .iter()
-        .filter(|judgement| judgement.broken);
-    broken
-        .map(|judgement| {
-            format!(
-                "--fail-above {} is broken on CPU {}: {}",
-                judgement.limit,
-                judgement.cpu,
-                units::duration(judgement.found_ns)
-            )
-        })
-        .collect()
 }

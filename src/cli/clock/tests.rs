@@ -18,7 +18,7 @@ fn parse(words: &str) -> Result<ClockArguments, clap::Error> {
 
 #[test]
 fn defaults() {
-    let config = parse("").unwrap().config(vec![1]);
+    let config = parse("").unwrap().config();
     assert_eq!(config.clock.name(), DEFAULT_CLOCK);
     assert_eq!(config.reports.len(), Report::ALL.len());
     assert!(!config.keep_all);
@@ -38,17 +38,17 @@ fn defaults() {
 fn a_single_report_insists_on_keeping_what_it_needs() {
     let config = parse("--report percentiles --iterations 5M")
         .unwrap()
-        .config(vec![0]);
+        .config();
     assert!(config.keep_all && config.wants(Report::Percentiles) && !config.counts());
     assert_eq!(config.length, Length::Iterations(5_000_000));
     let config = parse("--report highest --fail-above 50us@p99.99")
         .unwrap()
-        .config(vec![0]);
+        .config();
     assert!(config.counts(), "a percentile must be known to be judged");
     assert!(
         !parse("--report highest --fail-above 50us")
             .unwrap()
-            .config(vec![0])
+            .config()
             .counts()
     );
 }
@@ -101,7 +101,7 @@ proptest! {
         let words = words.into_iter().flat_map(|(option, value)| [option.to_owned(), value]);
         let line = Line::try_parse_from(std::iter::once("clock".to_owned()).chain(words));
         if let Ok(line) = line {
-            let config = line.clock.config(vec![0]);
+            let config = line.clock.config();
             prop_assert!(!config.reports.is_empty());
         }
     }

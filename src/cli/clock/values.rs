@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::bench::clock::config::Report;
 use crate::bench::clock::limit::Limit;
-use crate::host::cpu_set::CpuSet;
+use crate::host::cpu_set::{CpuListError, CpuSet};
 use crate::time::{Nanos, ReadingKind};
 
 /// Reports, and whether all of them were asked for by one word.
@@ -122,7 +122,7 @@ fn time(text: &str) -> Result<Duration, String> {
 pub fn cpus(text: &str) -> Result<CpuSet, String> {
     let set: CpuSet = text
         .parse()
-        .map_err(|error: crate::host::HostError| error.to_string())?;
+        .map_err(|error: CpuListError| error.to_string())?;
     if set.is_empty() {
         return Err("no CPU is named; write for example 0-3,8".to_owned());
     }

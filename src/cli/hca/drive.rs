@@ -7,22 +7,24 @@ use serde_json::{Value, json};
 use super::HcaArguments;
 use super::present::{self, Finished, Warnings};
 use super::settings::{MessageRow, RunFacts, left_out_record, settings_document};
-use crate::bench::hca::choice::{ChoiceError, ChosenPort, Pair};
+use crate::bench::hca::choice::{ChosenPort, Pair};
 use crate::bench::hca::config::{Config, UcRouteRequest};
+use crate::bench::hca::error::RunError;
 use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::result::PointResult;
-use crate::bench::hca::run::{RunError, Runner};
+use crate::bench::hca::run::Runner;
 use crate::cli::UsageError;
 use crate::cli::ending::{Ending, close};
 use crate::cli::output::{bad_folder, print_json, print_text, terminal_width, warning};
 use crate::cli::progress::{LastPoint, Progress};
 use crate::host::fingerprint::Fingerprint;
-use crate::host::{HostError, interrupt};
+use crate::host::interrupt;
 use crate::rdma::cm::UcRoute;
 use crate::results::folder::{HISTOGRAM, LEFT_OUT, MESSAGES, SETTINGS, SUMMARY};
 use crate::results::{
     CsvFile, PointFolder, Record, ReportError, ResultsFolder, SummaryFile, hgrm, json,
 };
+use crate::rig::benchmark::Failure;
 
 /// An upper estimate of a row of `messages.csv`, and of the other files of a point, in bytes.
 const BYTES_PER_MESSAGE: u64 = 160;
@@ -139,7 +141,7 @@ impl Sweep<'_> {
                 &settings_document(&point, &self.config, &self.facts, None),
             )?;
             let measured = self.runner.measure(&point, &mut |so_far| {
-                progress.messages(&name, so_far.messages, so_far.of);
+                progress.messages(&name, so_far.done, so_far.of);
             });
             let result = match measured {
                 Ok(result) => result,
@@ -234,20 +236,9 @@ impl Sweep<'_> {
 
 /// Bad input and what only looks like it: an error that another value of an option would avoid is the user's.
 fn sort(error: RunError) -> anyhow::Error {
-    let usage = matches!(
-        error,
-        RunError::Choice(ChoiceError::UnknownDevice { .. } | ChoiceError::UnusablePort { .. })
-            | RunError::Clock(_)
-            | RunError::UcRoute(_)
-            | RunError::PriorityOnSharedCpu { .. }
-            | RunError::PriorityLeavesNothing { .. }
-            | RunError::TooManyMessages { .. }
-            | RunError::Host(HostError::CpuUnavailable { .. } | HostError::SameCpu { .. })
-    );
-    if usage {
-        UsageError(error.to_string()).into()
-    } else {
-        error.into()
+    match Failure::from(error) {
+        Failure::Usage(text) => UsageError(text).into(),
+        other => anyhow::Error::from(other),
     }
 }
 

@@ -71,9 +71,9 @@ pub struct HcaArguments {
     #[arg(long, value_name = "LIST", default_value = "0", help_heading = "Sweep", value_parser = values::pauses)]
     pub pause: List<Nanos>,
 
-    /// Time the receiver is away for other work before each look at its completion queue, with unit, below --timeout
-    #[arg(long, value_name = "TIME", default_value = "0", value_parser = values::pause)]
-    pub receiver_pause: Nanos,
+    /// Times the receiver is away for other work before each look at its completion queue, with unit, below --timeout
+    #[arg(long, value_name = "LIST", default_value = "0", help_heading = "Sweep", value_parser = values::pauses)]
+    pub receiver_pause: List<Nanos>,
 
     /// Which moment a message carries: submit (before posting), send (rewritten until the HCA reads it)
     #[arg(long, value_name = "LIST", default_value = "submit", help_heading = "Sweep", value_parser = values::named::<Timestamp>)]
@@ -165,13 +165,13 @@ impl HcaArguments {
                 timestamps: self.timestamp.0.clone(),
                 clocks: self.clock.0.clone(),
                 pauses: self.pause.0.clone(),
+                receiver_pauses: self.receiver_pause.0.clone(),
                 bursts: self.burst.0.clone(),
                 sizes: self.size.0.clone(),
             },
             warmup: self.warmup,
             repeat: self.repeat,
             timeout: self.timeout,
-            receiver_pause: self.receiver_pause,
             priority: self.priority,
             huge_pages: self.hugepages,
             uc_route: self.uc_route,
@@ -212,7 +212,8 @@ pub fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
 
 /// A receiver that is away for as long as messages may take would lose them.
 fn check_receiver_pause(config: &Config) -> Result<(), UsageError> {
-    let pause = Duration::from_nanos(config.receiver_pause.0);
+    let longest = config.sweep.receiver_pauses.iter().max();
+    let pause = Duration::from_nanos(longest.map_or(0, |pause| pause.0));
     if pause < config.timeout {
         return Ok(());
     }

@@ -60,6 +60,7 @@ const SETTINGS: &[(&str, &str, &str)] = &[
     ("recv", "", "poll_recv"),
     ("comp", "", "poll_comp"),
     ("pause", "ns", "pause_ns"),
+    ("away", "ns", "receiver_pause_ns"),
     ("stamp", "", "timestamp"),
     ("clock", "", "clock"),
 ];
@@ -81,7 +82,7 @@ const FIGURES: &[(&str, &str, &str)] = &[
 pub fn table(finished: &[Finished], width: Option<usize>) -> String {
     let settings = SETTINGS.iter().map(|(title, unit, _)| {
         let column = match *title {
-            "size" | "burst" | "pause" => Column::number(*title, *unit),
+            "size" | "burst" | "pause" | "away" => Column::number(*title, *unit),
             _ => Column::text(*title),
         };
         column.setting()
@@ -262,6 +263,13 @@ impl Warnings {
             texts.push(format!(
                 "{}: {} messages arrived after their burst was over and had counted as lost: raise --timeout",
                 result.point, counts.late
+            ));
+        }
+        if counts.foreign > 0 {
+            texts.push(format!(
+                "{}: {} messages were not of this run: something else sends to its queue pair; each took a receive request, so \
+                 messages of this run may be lost by it",
+                result.point, counts.foreign
             ));
         }
         if let Some(latency) = result

@@ -51,6 +51,7 @@ pub fn point_record(point: &Point) -> Record {
         .text("poll_recv", point.poll_recv.name())
         .text("poll_comp", point.poll_comp.name())
         .count("pause_ns", point.pause_ns.0)
+        .count("receiver_pause_ns", point.receiver_pause_ns.0)
         .text("timestamp", point.timestamp.name())
         .text("clock", point.clock.name());
     record
@@ -77,6 +78,7 @@ pub fn summary_record(result: &PointResult, config: &Config) -> Record {
         .count("messages_corrupted", counts.corrupted)
         .count("messages_duplicated", counts.duplicated)
         .count("messages_late", counts.late)
+        .count("messages_foreign", counts.foreign)
         .count("failed_completions", counts.failed_completions)
         .decimal("delivery_rate", counts.delivery_rate(), 6)
         .summary("latency", DEFAULT_LIMIT_NS, result.latency.as_ref())
@@ -196,7 +198,6 @@ pub fn settings_document(
         "run": {
             "warmup": config.warmup,
             "repeat": config.repeat,
-            "receiver_pause_ns": config.receiver_pause,
             "timeout_ms": config.timeout.as_secs_f64() * 1e3,
             "priority": config.priority,
             "hugepages": config.huge_pages,

@@ -6,8 +6,9 @@ use std::path::Path;
 use clap::Parser;
 
 pub(in crate::cli) use super::Asked;
+use super::options::Values;
 use super::sources::same;
-use super::{PlotArguments, TooMuch, config};
+use super::{PlotArguments, TooMuch};
 use crate::plot::svg;
 
 #[derive(Debug, Parser)]
@@ -34,18 +35,14 @@ pub(in crate::cli) struct Drawn {
 
 /// What `plot.json` leaves of the points: settings with the values that it chooses.
 #[derive(Debug, Default)]
-pub(in crate::cli) struct Chosen(Vec<(String, Vec<String>)>);
+pub(in crate::cli) struct Chosen(Values);
 
 impl Chosen {
     /// By a folder's file, for a figure. A file with a mistake chooses nothing: drawing the figure tells of it.
     pub fn of(words: &[String], from: &Path) -> Self {
         let line = line(words, from).ok();
-        let settings = line.and_then(|line| {
-            let (figure, options) = line.plot.kind.parts();
-            config::settings(options, figure, true).ok()
-        });
-        let only = settings.into_iter().flat_map(|settings| settings.only);
-        Chosen(only.map(|(name, values)| (name, values.0)).collect())
+        let settings = line.and_then(|line| line.plot.kind.settings(true).ok());
+        Chosen(settings.map_or_else(Values::new, |settings| settings.only))
     }
 
     /// Whether a point is among them, by what it has of a setting.

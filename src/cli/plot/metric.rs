@@ -2,16 +2,16 @@
 
 use super::config::Checked;
 use crate::cli::UsageError;
-use crate::results::folder::MESSAGES;
 use crate::results::read::Benchmark;
+use crate::results::schema::{Column, clock, hca, queue};
 
-/// Where the samples stand.
+/// Where the samples stand, in the benchmark's file of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Column {
-    /// A column of a file.
-    One(&'static str, &'static str),
-    /// The difference of two columns of a file, the second less the first.
-    Between(&'static str, &'static str, &'static str),
+pub(super) enum Samples {
+    /// A column.
+    One(&'static str),
+    /// The difference of two columns, the second less the first.
+    Between(&'static str, &'static str),
     /// Nowhere: there is only a distribution.
     None,
 }
@@ -27,38 +27,67 @@ pub(super) struct Metric {
     /// On an axis.
     pub label: &'static str,
     /// In the plural: "messages".
-    pub samples: &'static str,
-    /// The samples.
-    pub column: Column,
-    /// When they were taken.
+    pub plural: &'static str,
+    pub samples: Samples,
+    /// The column that tells when they were taken.
     pub time: &'static str,
-    /// The distribution: a file, `{}` in it stands for the point's name.
+    /// The file of the distribution; empty where there is none.
     pub distribution: &'static str,
-    /// In the summary, the beginning of the columns of its percentiles in microseconds, if p10 to p90 are there.
-    pub summary: Option<&'static str>,
+    /// In the summary, the 10th percentile, the median and the 90th percentile.
+    pub summary: Option<[Column; 3]>,
     /// Whether an empty cell is a message that was lost.
     pub may_be_lost: bool,
 }
 
-const ELEMENTS: &str = "elements.csv";
-pub(super) const JUMPS: &str = "jumps.csv";
+/// The name of a column of samples, which must be declared: another one does not compile.
+const fn declared(columns: &'static [Column], name: &str) -> &'static str {
+    let mut at = 0;
+    while at < columns.len() {
+        let (one, other) = (columns[at].name.as_bytes(), name.as_bytes());
+        let mut same = 0;
+        while same < one.len() && same < other.len() && one[same] == other[same] {
+            same += 1;
+        }
+        if same == one.len() && same == other.len() {
+            return columns[at].name;
+        }
+        at += 1;
+    }
+    panic!("no such column is declared")
+}
 
-const fn queue(
+const fn message(name: &str) -> &'static str {
+    declared(&hca::MESSAGE_COLUMNS, name)
+}
+
+const fn element(name: &str) -> &'static str {
+    declared(&queue::ELEMENT_COLUMNS, name)
+}
+
+const fn of_jump(name: &str) -> &'static str {
+    declared(&clock::JUMP_COLUMNS, name)
+}
+
+/// When a jump began, its length, and its cause.
+pub(super) const JUMP: [&str; 3] = [of_jump("t_ns"), of_jump("jump_ns"), of_jump("cause")];
+
+const fn of_queue(
     name: &'static str,
     label: &'static str,
-    column: Column,
+    samples: Samples,
     distribution: &'static str,
+    summary: [Column; 3],
 ) -> Metric {
     Metric {
         benchmark: Benchmark::Queue,
         name,
         alias: name,
         label,
-        samples: "elements",
-        column,
-        time: "t_stamp_ns",
+        plural: "elements",
+        samples,
+        time: element("t_stamp_ns"),
         distribution,
-        summary: None,
+        summary: Some(summary),
         may_be_lost: false,
     }
 }
@@ -69,11 +98,11 @@ static METRICS: [Metric; 8] = [
         name: "latency",
         alias: "t_lat",
         label: "one-way latency",
-        samples: "messages",
-        column: Column::One(MESSAGES, "latency_ns"),
-        time: "t_subm_ns",
+        plural: "messages",
+        samples: Samples::One(message("latency_ns")),
+        time: message("t_subm_ns"),
         distribution: "latency.hgrm",
-        summary: Some("latency"),
+        summary: Some([hca::latency::P10, hca::latency::P50, hca::latency::P90]),
         may_be_lost: true,
     },
     Metric {
@@ -81,45 +110,69 @@ static METRICS: [Metric; 8] = [
         name: "completion",
         alias: "t_comp",
         label: "completion latency",
-        samples: "messages",
-        column: Column::One(MESSAGES, "completion_latency_ns"),
-        time: "t_subm_ns",
+        plural: "messages",
+        samples: Samples::One(message("completion_latency_ns")),
+        time: message("t_subm_ns"),
         distribution: "",
-        summary: Some("completion_latency"),
+        summary: Some([
+            hca::completion::P10,
+            hca::completion::P50,
+            hca::completion::P90,
+        ]),
         may_be_lost: false,
     },
-    queue(
+    of_queue(
         "latency",
         "latency through the queue",
-        Column::One(ELEMENTS, "latency_ns"),
+        Samples::One(element("latency_ns")),
         "latency.hgrm",
+        [
+            queue::latency::P10,
+            queue::latency::P50,
+            queue::latency::P90,
+        ],
     ),
-    queue(
+    of_queue(
         "enqueue",
         "time of an enqueue",
-        Column::Between(ELEMENTS, "t_enqueue_ns", "t_enqueued_ns"),
+        Samples::Between(element("t_enqueue_ns"), element("t_enqueued_ns")),
         "enqueue.hgrm",
+        [
+            queue::enqueue::P10,
+            queue::enqueue::P50,
+            queue::enqueue::P90,
+        ],
     ),
-    queue(
+    of_queue(
         "dequeue",
         "time of a dequeue",
-        Column::Between(ELEMENTS, "t_dequeue_ns", "t_dequeued_ns"),
+        Samples::Between(element("t_dequeue_ns"), element("t_dequeued_ns")),
         "dequeue.hgrm",
+        [
+            queue::dequeue::P10,
+            queue::dequeue::P50,
+            queue::dequeue::P90,
+        ],
     ),
-    queue(
+    of_queue(
         "intended",
         "latency from the intended time",
-        Column::Between(ELEMENTS, "t_intended_ns", "t_dequeued_ns"),
+        Samples::Between(element("t_intended_ns"), element("t_dequeued_ns")),
         "intended_latency.hgrm",
+        [
+            queue::intended::P10,
+            queue::intended::P50,
+            queue::intended::P90,
+        ],
     ),
     Metric {
         benchmark: Benchmark::Clock,
         name: "jump",
         alias: "jumps",
         label: "length of a jump",
-        samples: "jumps",
-        column: Column::One(JUMPS, "jump_ns"),
-        time: "t_ns",
+        plural: "jumps",
+        samples: Samples::One(JUMP[1]),
+        time: JUMP[0],
         distribution: "",
         summary: None,
         may_be_lost: false,
@@ -129,10 +182,10 @@ static METRICS: [Metric; 8] = [
         name: "difference",
         alias: "differences",
         label: "difference between two readings",
-        samples: "readings",
-        column: Column::None,
+        plural: "readings",
+        samples: Samples::None,
         time: "",
-        distribution: "histogram-{}.hgrm",
+        distribution: "histogram.hgrm",
         summary: None,
         may_be_lost: false,
     },
@@ -145,12 +198,7 @@ impl Metric {
         settings: &Checked,
         usual: &[&str],
     ) -> Result<Vec<&'static Metric>, UsageError> {
-        let names = &settings.metric;
-        let own = || {
-            METRICS
-                .iter()
-                .filter(|metric| metric.benchmark == benchmark)
-        };
+        let own = || METRICS.iter().filter(|it| it.benchmark == benchmark);
         let found = |name: &str| {
             let mut all = own();
             all.find(|metric| metric.name == name || metric.alias == name)
@@ -164,20 +212,31 @@ impl Metric {
                     ))
                 })
         };
-        let known = |name: &String| own().find(|it| it.name == name || it.alias == name);
-        for (place, name) in names.iter().enumerate() {
-            let same = |other: &&String| known(name).is_some() && known(other) == known(name);
-            if let Some(other) = names[..place].iter().find(same) {
+        if settings.metric.is_empty() {
+            return usual.iter().map(|name| found(name)).collect();
+        }
+        let mut metrics: Vec<&'static Metric> = Vec::new();
+        for (place, name) in settings.metric.iter().enumerate() {
+            let metric = found(name)?;
+            if let Some(same) = metrics.iter().position(|other| *other == metric) {
+                let other = &settings.metric[..place][same];
                 return Err(UsageError(format!(
                     "{}: {other:?} and {name:?} are the same, name it once",
                     settings.named("metric")
                 )));
             }
+            metrics.push(metric);
         }
-        if names.is_empty() {
-            usual.iter().map(|name| found(name)).collect()
-        } else {
-            names.iter().map(|name| found(name)).collect()
-        }
+        Ok(metrics)
+    }
+
+    /// The file of its samples; `None` where there is only a distribution.
+    pub fn file(&self) -> Option<&'static str> {
+        let file = match self.benchmark {
+            Benchmark::Hca => hca::MESSAGES,
+            Benchmark::Queue => queue::ELEMENTS,
+            Benchmark::Clock => clock::JUMPS_FILE,
+        };
+        (self.samples != Samples::None).then_some(file.name)
     }
 }

@@ -11,16 +11,17 @@ mod sources;
 mod tests;
 
 use std::io;
-use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use self::config::Checked;
-use self::options::{Figure, Of};
+use self::options::{Common, Figure, Of, Setting};
+pub(super) use self::settings::{in_words, is_told};
 use super::UsageError;
 use super::output::{print_json, warning};
 use crate::plot::{Drawing, Format, PlotError, write};
+use crate::results::text::{printable, printable_path};
 
 /// Arguments of `hcabench plot`.
 #[derive(Debug, Clone, Args)]
@@ -45,107 +46,31 @@ enum Kind {
     Time(Of<{ Figure::Time as usize }>),
 }
 
-/// The options of all figures; which of them a figure has is in [`options::SETTINGS`].
-#[derive(Debug, Clone, Args)]
-struct Options {
-    /// Folder of a run, or of one of its points; several are drawn into one figure. ecdf and percentiles take .hgrm files, too
-    #[arg(value_name = "DIR", required = true)]
-    from: Vec<PathBuf>,
-
-    /// Where the figure goes; its ending chooses the format: .svg or .png (192 pixels to the inch)
-    #[arg(long, value_name = "FILE")]
-    out: PathBuf,
-
-    /// What is drawn: latency (t_lat), completion (t_comp), enqueue, dequeue, intended, jump, difference, or several with
-    /// commas between them
-    #[arg(long, value_name = "LIST")]
-    metric: Option<String>,
-
-    /// Draw only points with these values of a setting, as it is called in summary.csv: service=rc,uc; may be repeated
-    #[arg(long, value_name = "SETTING=LIST")]
-    only: Vec<String>,
-
-    /// Range of the values: LO..HI, in ns, or with unit (0..50us); auto: from the data
-    #[arg(long, value_name = "RANGE")]
-    range: Option<String>,
-
-    /// Bins of the range, 1 to 2000 [default: 100]
-    #[arg(long, value_name = "N")]
-    bins: Option<u32>,
-
-    /// Setting on the first axis, as it is called in summary.csv [default: median: the first that varies; surface: of
-    /// those that vary and are numbers, the two with the most values]
-    #[arg(long, value_name = "SETTING")]
-    x: Option<String>,
-
-    /// Setting on the second axis
-    #[arg(long, value_name = "SETTING")]
-    y: Option<String>,
-
-    /// Scale of the values: linear, log [default: the one that fits]
-    #[arg(long, value_name = "SCALE")]
-    scale: Option<String>,
-
-    /// Unit of .hgrm files that are named instead of a folder: ns, us, ms, s [default: us]
-    #[arg(long, value_name = "UNIT")]
-    unit: Option<String>,
-
-    /// Width and height in 1/96 inch, 300 to 4000 each [default: 900x560]
-    #[arg(long, value_name = "WxH", help_heading = "Looks")]
-    size: Option<String>,
-
-    /// Title instead of the usual one
-    #[arg(long, value_name = "TEXT", help_heading = "Looks")]
-    title: Option<String>,
-
-    /// Label of the horizontal axis
-    #[arg(long, value_name = "TEXT", help_heading = "Looks")]
-    x_label: Option<String>,
-
-    /// Label of the vertical axis
-    #[arg(long, value_name = "TEXT", help_heading = "Looks")]
-    y_label: Option<String>,
-
-    /// Another name for a line of the legend; may be repeated
-    #[arg(long, value_name = "OLD=NEW", help_heading = "Looks")]
-    label: Vec<String>,
-
-    /// Order of the legend, by names as they are shown, commas in them too; those not named follow; may be repeated
-    #[arg(long, value_name = "LIST", help_heading = "Looks")]
-    order: Vec<String>,
-
-    /// Settings of the figure in JSON, instead of plot.json in the first folder
-    #[arg(long, value_name = "FILE", help_heading = "Looks")]
-    config: Option<PathBuf>,
-
-    /// Print what is drawn as JSON
-    #[arg(long)]
-    json: bool,
-
-    /// Do not tell where the figure went
-    #[arg(long)]
-    quiet: bool,
-}
-
 impl Kind {
-    /// The figure, and its options.
-    fn parts(&self) -> (Figure, &Options) {
+    /// The figure, the options that all have, and the words of its settings.
+    fn parts(&self) -> (Figure, &Common, &[(&'static Setting, Vec<String>)]) {
         match self {
-            Kind::Histogram(Of(options)) => (Figure::Histogram, options),
-            Kind::Median(Of(options)) => (Figure::Median, options),
-            Kind::Surface(Of(options)) => (Figure::Surface, options),
-            Kind::Ecdf(Of(options)) => (Figure::Ecdf, options),
-            Kind::Percentiles(Of(options)) => (Figure::Percentiles, options),
-            Kind::Time(Of(options)) => (Figure::Time, options),
+            Kind::Histogram(of) => (Figure::Histogram, &of.common, &of.words),
+            Kind::Median(of) => (Figure::Median, &of.common, &of.words),
+            Kind::Surface(of) => (Figure::Surface, &of.common, &of.words),
+            Kind::Ecdf(of) => (Figure::Ecdf, &of.common, &of.words),
+            Kind::Percentiles(of) => (Figure::Percentiles, &of.common, &of.words),
+            Kind::Time(of) => (Figure::Time, &of.common, &of.words),
         }
+    }
+
+    /// Its settings; `chosen_here` where the program chose what is in it.
+    fn settings(&self, chosen_here: bool) -> Result<Checked, UsageError> {
+        let (figure, common, words) = self.parts();
+        config::settings(common, words, figure, chosen_here)
     }
 
     /// The figure, by its options and a file. Where the program chose what is in it, not each name that the file has
     /// other words for can be there.
     fn made(&self, chosen_here: bool) -> anyhow::Result<Made> {
-        let (figure, options) = self.parts();
-        let settings = config::settings(options, figure, chosen_here)?;
-        let (from, settings) = (&options.from[..], &settings);
+        let (figure, common, _) = self.parts();
+        let settings = &self.settings(chosen_here)?;
+        let from = &common.from[..];
         let made = match figure {
             Figure::Histogram => draw::histogram(from, settings),
             Figure::Median => draw::median(from, settings),
@@ -195,11 +120,11 @@ impl Made {
 /// # Errors
 /// [`UsageError`] for options and settings that are wrong; others when results cannot be read or the file cannot be written.
 pub fn run(arguments: &PlotArguments) -> anyhow::Result<u8> {
-    let (_, options) = arguments.kind.parts();
+    let (_, options, _) = arguments.kind.parts();
     let format = Format::of(&options.out).ok_or_else(|| {
         UsageError(format!(
             "--out {}: its ending must be .svg or .png",
-            options.out.display()
+            printable_path(&options.out)
         ))
     })?;
     let made = (arguments.kind.made(false)).map_err(|error| match error.downcast::<TooMuch>() {
@@ -212,9 +137,9 @@ pub fn run(arguments: &PlotArguments) -> anyhow::Result<u8> {
     }
     if !options.quiet {
         for hint in &made.hints {
-            eprintln!("{}", warning(hint));
+            eprintln!("{}", warning(&printable(hint)));
         }
-        eprintln!("figure:  {}", options.out.display());
+        eprintln!("figure:  {}", printable_path(&options.out));
     }
     Ok(0)
 }

@@ -1,8 +1,13 @@
-//! Which setting goes with which figure: the one table that the help, the options and `plot.json` follow.
+//! The settings of figures, and which of them goes with which figure: the one table that the help, the options and
+//! `plot.json` follow.
 
-use clap::{ArgMatches, Args, Command, FromArgMatches};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
-use super::Options;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use serde_json::Value;
+
+use crate::cli::UsageError;
 
 /// A figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,22 +39,69 @@ impl Figure {
     }
 }
 
+/// What a setting is set to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// A text or a number.
+    One,
+    /// Several, with commas between them.
+    List,
+    /// Several, each as it is: a label may hold commas.
+    Several,
+    /// Names with several values each: NAME=LIST.
+    Choices,
+    /// Names with a text each: NAME=TEXT.
+    Texts,
+}
+
 /// A setting of figures.
 #[derive(Debug)]
 pub(super) struct Setting {
-    /// The option without dashes in front, `_` for the others.
+    /// The option without dashes in front.
     pub id: &'static str,
     /// In `plot.json`.
     pub key: &'static str,
     /// The figures in which it has an effect.
     pub figures: &'static [Figure],
+    form: Form,
+    /// What stands for the value in the help.
+    value: &'static str,
+    help: &'static str,
+    /// Whether it changes looks only.
+    looks: bool,
 }
 
-const fn setting(id: &'static str, figures: &'static [Figure]) -> Setting {
+const fn setting(
+    id: &'static str,
+    figures: &'static [Figure],
+    value: &'static str,
+    help: &'static str,
+) -> Setting {
     Setting {
         id,
         key: id,
         figures,
+        form: Form::One,
+        value,
+        help,
+        looks: false,
+    }
+}
+
+impl Setting {
+    const fn form(mut self, form: Form) -> Self {
+        self.form = form;
+        self
+    }
+
+    const fn looks(mut self) -> Self {
+        self.looks = true;
+        self
+    }
+
+    const fn key(mut self, key: &'static str) -> Self {
+        self.key = key;
+        self
     }
 }
 
@@ -59,36 +111,130 @@ const WITH_LEGEND: [Figure; 5] = [Histogram, Median, Ecdf, Percentiles, Time];
 const WITH_SCALE: [Figure; 5] = [Median, Surface, Ecdf, Percentiles, Time];
 
 /// All settings.
-pub(super) const SETTINGS: [Setting; 14] = [
-    setting("metric", &Figure::ALL),
-    setting("only", &Figure::ALL),
-    setting("range", &Figure::ALL),
-    setting("bins", &[Histogram]),
-    setting("x", &[Median, Surface]),
-    setting("y", &[Surface]),
-    setting("scale", &WITH_SCALE),
-    setting("unit", &[Ecdf, Percentiles]),
-    setting("size", &Figure::ALL),
-    setting("title", &Figure::ALL),
-    setting("x_label", &Figure::ALL),
-    setting("y_label", &Figure::ALL),
-    Setting {
-        id: "label",
-        key: "labels",
-        figures: &WITH_LEGEND,
-    },
-    setting("order", &WITH_LEGEND),
+pub(super) static SETTINGS: [Setting; 15] = [
+    setting(
+        "metric",
+        &Figure::ALL,
+        "LIST",
+        "What is drawn: latency (t_lat), completion (t_comp), enqueue, dequeue, intended, jump, difference, or several \
+         with commas between them",
+    )
+    .form(Form::List),
+    setting(
+        "only",
+        &Figure::ALL,
+        "SETTING=LIST",
+        "Draw only points with these values of a setting, as it is called in summary.csv: service=rc,uc; round=2 draws \
+         the samples of that round; may be repeated",
+    )
+    .form(Form::Choices),
+    setting(
+        "range",
+        &Figure::ALL,
+        "RANGE",
+        "Range of the values: LO..HI, in ns, or with unit (0..50us); auto: from the data",
+    ),
+    setting(
+        "bins",
+        &[Histogram],
+        "N",
+        "Bins of the range, 1 to 2000 [default: 100]",
+    ),
+    setting(
+        "x",
+        &[Median, Surface],
+        "SETTING",
+        "Setting on the first axis, as it is called in summary.csv [default: median: the first that varies; surface: of \
+         those that vary and are numbers, the two with the most values]",
+    ),
+    setting("y", &[Surface], "SETTING", "Setting on the second axis"),
+    setting(
+        "scale",
+        &WITH_SCALE,
+        "SCALE",
+        "Scale of the values: linear, log [default: the one that fits]",
+    ),
+    setting(
+        "unit",
+        &[Ecdf, Percentiles],
+        "UNIT",
+        "Unit of .hgrm files that are named instead of a folder: ns, us, ms, s [default: ns]",
+    ),
+    setting(
+        "size",
+        &Figure::ALL,
+        "WxH",
+        "Width and height in 1/96 inch, 300 to 4000 each [default: 900x560]",
+    )
+    .looks(),
+    setting(
+        "title",
+        &Figure::ALL,
+        "TEXT",
+        "Title instead of the usual one",
+    )
+    .looks(),
+    setting(
+        "subtitle",
+        &Figure::ALL,
+        "TEXT",
+        "Subtitle instead of the settings that all points share; \"\" for none",
+    )
+    .looks(),
+    setting(
+        "x-label",
+        &Figure::ALL,
+        "TEXT",
+        "Label of the horizontal axis",
+    )
+    .key("x_label")
+    .looks(),
+    setting(
+        "y-label",
+        &Figure::ALL,
+        "TEXT",
+        "Label of the vertical axis",
+    )
+    .key("y_label")
+    .looks(),
+    setting(
+        "label",
+        &WITH_LEGEND,
+        "OLD=NEW",
+        "Another name for a line of the legend; may be repeated",
+    )
+    .form(Form::Texts)
+    .key("labels")
+    .looks(),
+    setting(
+        "order",
+        &WITH_LEGEND,
+        "LIST",
+        "Order of the legend, by names as they are shown, commas in them too; those not named follow; may be repeated",
+    )
+    .form(Form::Several)
+    .looks(),
 ];
+
+/// What a setting was set to: by name, where it has names, else under an empty one.
+pub(super) type Values = BTreeMap<String, Vec<String>>;
 
 impl Setting {
     /// The one of this id.
-    pub fn of(id: &str) -> Option<&'static Setting> {
-        SETTINGS.iter().find(|setting| setting.id == id)
+    pub fn of(id: &str) -> &'static Setting {
+        let mut all = SETTINGS.iter();
+        all.find(|setting| setting.id == id)
+            .expect("a setting of the table")
     }
 
     /// As it is written on the command line.
     pub fn option(&self) -> String {
-        format!("--{}", self.id.replace('_', "-"))
+        format!("--{}", self.id)
+    }
+
+    /// As it is written in a file.
+    pub fn quoted(&self) -> String {
+        format!("{:?}", self.key)
     }
 
     /// Whether it changes this figure.
@@ -108,20 +254,166 @@ impl Setting {
             here.join(", ")
         )
     }
+
+    fn argument(&self) -> Arg {
+        let argument = Arg::new(self.id)
+            .long(self.id)
+            .value_name(self.value)
+            .help(self.help)
+            .action(match self.form {
+                Form::One | Form::List => ArgAction::Set,
+                _ => ArgAction::Append,
+            });
+        match self.looks {
+            true => argument.help_heading("Looks"),
+            false => argument,
+        }
+    }
+
+    /// From the words on a command line.
+    pub fn of_words(&self, words: &[String]) -> Result<Values, UsageError> {
+        let listed = |text: &str| -> Vec<String> {
+            text.split(',').map(|part| part.trim().to_owned()).collect()
+        };
+        let mut values = Values::new();
+        for word in words {
+            let (name, texts) = match self.form {
+                Form::One | Form::Several => ("", vec![word.clone()]),
+                Form::List => ("", listed(word)),
+                Form::Choices | Form::Texts => match word.split_once('=') {
+                    Some((name, text)) if !name.is_empty() && self.form == Form::Texts => {
+                        values.remove(name);
+                        (name, vec![text.to_owned()])
+                    }
+                    Some((name, text)) if !name.is_empty() => (name, listed(text)),
+                    _ => {
+                        return Err(UsageError(format!(
+                            "{} {word:?}: a name and a value with = between them are needed",
+                            self.option()
+                        )));
+                    }
+                },
+            };
+            values.entry(name.to_owned()).or_default().extend(texts);
+        }
+        Ok(values)
+    }
+
+    /// From a file; what is wrong with it, otherwise.
+    pub fn of_json(&self, value: &Value) -> Result<Values, String> {
+        let wrong = |value: &Value| format!("{:?}: invalid value: {value}", self.key);
+        let text = |value: &Value| match value {
+            Value::String(text) => Ok(text.clone()),
+            Value::Number(number) => Ok(number.to_string()),
+            other => Err(wrong(other)),
+        };
+        let texts = |value: &Value| match value {
+            Value::Array(values) if !matches!(self.form, Form::One | Form::Texts) => {
+                values.iter().map(text).collect()
+            }
+            one => text(one).map(|text| vec![text]),
+        };
+        match (self.form, value) {
+            (Form::Choices | Form::Texts, Value::Object(names)) => names
+                .iter()
+                .map(|(name, value)| Ok((name.clone(), texts(value)?)))
+                .collect(),
+            (Form::Choices | Form::Texts, other) => Err(wrong(other)),
+            (_, value) => Ok([(String::new(), texts(value)?)].into()),
+        }
+    }
+}
+
+/// What is set, and to what.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Given(pub BTreeMap<&'static str, Values>);
+
+impl Given {
+    /// The values of a setting without names.
+    pub fn texts(&self, id: &str) -> &[String] {
+        let values = self.0.get(id).and_then(|values| values.get(""));
+        values.map_or(&[], Vec::as_slice)
+    }
+
+    /// The text of a setting.
+    pub fn text(&self, id: &str) -> Option<&str> {
+        self.texts(id).last().map(String::as_str)
+    }
+
+    /// The values of a setting with names.
+    pub fn names(&self, id: &str) -> Values {
+        self.0.get(id).cloned().unwrap_or_default()
+    }
+
+    /// Whether a setting has this name.
+    pub fn has_name(&self, id: &str, name: &str) -> bool {
+        self.0
+            .get(id)
+            .is_some_and(|values| values.contains_key(name))
+    }
+
+    /// The first setting that has no effect in a figure, with its value.
+    pub fn foreign(&self, figure: Figure) -> Option<(&'static Setting, String)> {
+        let mut given = self.0.iter().map(|(id, values)| (Setting::of(id), values));
+        let (setting, values) = given.find(|(setting, _)| !setting.goes_with(figure))?;
+        let texts = values.iter().map(|(name, texts)| match name.as_str() {
+            "" => texts.join(","),
+            name => format!("{name}={}", texts.join(",")),
+        });
+        Some((setting, texts.collect::<Vec<_>>().join(" ")))
+    }
+
+    /// These, and the others where these say nothing.
+    pub fn over(&self, below: &Given) -> Given {
+        let mut both = below.clone();
+        for (id, values) in &self.0 {
+            let under = both.0.entry(id).or_default();
+            under.extend(values.clone());
+        }
+        both
+    }
+}
+
+/// The options that all figures have.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Common {
+    /// Folder of a run, or of one of its points; several are drawn into one figure. ecdf and percentiles take .hgrm files, too
+    #[arg(value_name = "DIR", required = true)]
+    pub from: Vec<PathBuf>,
+
+    /// Where the figure goes; its ending chooses the format: .svg or .png (192 pixels to the inch)
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+
+    /// Settings of the figure in JSON, instead of plot.json in the first folder
+    #[arg(long, value_name = "FILE", help_heading = "Looks", display_order = 900)]
+    pub config: Option<PathBuf>,
+
+    /// Print what is drawn as JSON
+    #[arg(long, display_order = 901)]
+    pub json: bool,
+
+    /// Do not tell where the figure went
+    #[arg(long, display_order = 902)]
+    pub quiet: bool,
 }
 
 /// The options of the figure of this number. All figures know all options, so that one that has no effect is refused with
 /// what would have; the help of each shows its own.
 #[derive(Debug, Clone)]
-pub(super) struct Of<const FIGURE: usize>(pub Options);
+pub(super) struct Of<const FIGURE: usize> {
+    pub common: Common,
+    /// The words of each setting.
+    pub words: Vec<(&'static Setting, Vec<String>)>,
+}
 
 impl<const FIGURE: usize> Args for Of<FIGURE> {
     fn augment_args(command: Command) -> Command {
-        Options::augment_args(command).mut_args(|argument| {
-            let foreign = Setting::of(argument.get_id().as_str())
-                .is_some_and(|setting| !setting.goes_with(Figure::ALL[FIGURE]));
-            argument.hide(foreign)
-        })
+        let figure = Figure::ALL[FIGURE];
+        let arguments = SETTINGS
+            .iter()
+            .map(|setting| setting.argument().hide(!setting.goes_with(figure)));
+        Common::augment_args(command).args(arguments)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -131,10 +423,18 @@ impl<const FIGURE: usize> Args for Of<FIGURE> {
 
 impl<const FIGURE: usize> FromArgMatches for Of<FIGURE> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        Options::from_arg_matches(matches).map(Of)
+        let given = |setting: &'static Setting| {
+            let words = matches.get_many::<String>(setting.id)?;
+            Some((setting, words.cloned().collect()))
+        };
+        Ok(Of {
+            common: Common::from_arg_matches(matches)?,
+            words: SETTINGS.iter().filter_map(given).collect(),
+        })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        self.0.update_from_arg_matches(matches)
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
     }
 }

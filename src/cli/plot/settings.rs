@@ -1,47 +1,55 @@
 //! Settings in words: in labels, subtitles and on axes.
 
 use crate::plot::scale::{duration, plain};
+use crate::results::schema::{clock, hca, queue, split_unit};
 use crate::results::units;
 
 /// What follows from another setting and is not told for itself.
-const DERIVED: [&str; 4] = ["ends", "written", "measure_failed", "saturation_per_s"];
+const DERIVED: [&str; 3] = [
+    queue::ENDS.name,
+    queue::WRITTEN.name,
+    queue::MEASURE_FAILED.name,
+];
 
 /// Whether a setting is worth telling.
-pub(super) fn is_told(name: &str, text: &str) -> bool {
-    let nothing = name.ends_with("jitter_percent") && text.parse() == Ok(0.0);
-    !text.is_empty() && !nothing && !DERIVED.contains(&name)
+pub(in crate::cli) fn is_told(name: &str, text: &str) -> bool {
+    let is_jitter = name == queue::JITTER.name || name == queue::RECEIVER_JITTER.name;
+    !text.is_empty() && !(is_jitter && text.parse() == Ok(0.0)) && !DERIVED.contains(&name)
+}
+
+/// Whether the same at all points is not worth telling.
+pub(super) fn goes_without_saying(name: &str, text: &str) -> bool {
+    name == hca::RECEIVER_PAUSE.name && text.parse() == Ok(0.0)
 }
 
 /// A setting with its value, short, for people.
-pub(super) fn in_words(name: &str, text: &str) -> String {
-    let number: Option<f64> = text.parse().ok();
-    match (name, number) {
-        ("size_bytes" | "size", Some(number)) => units::bytes(number as u64),
-        ("payload_bytes" | "payload", Some(number)) => {
+pub(in crate::cli) fn in_words(name: &str, text: &str) -> String {
+    let (words, unit) = split_unit(name);
+    let words = words.replace('_', " ");
+    let Ok(number) = text.parse::<f64>() else {
+        return match name {
+            _ if name == hca::SERVICE.name => text.to_uppercase(),
+            _ if name == hca::OPERATION.name || name == queue::QUEUE.name => text.to_owned(),
+            _ if name == queue::MEASURE.name => format!("measures {text}"),
+            _ => format!("{words} {text}"),
+        };
+    };
+    match unit {
+        "B" if name == hca::SIZE.name => units::bytes(number as u64),
+        "B" if name == queue::PAYLOAD.name => {
             format!("elements of {}", units::bytes(number as u64))
         }
-        ("service", _) => text.to_uppercase(),
-        ("operation" | "queue", _) => text.to_owned(),
-        ("clock", _) => format!("clock {text}"),
-        ("cpu", _) => format!("CPU {text}"),
-        ("cores", _) => format!("cores {text}"),
-        ("pause_ns", Some(0.0)) => "no pause".to_owned(),
-        ("percent_of_saturation", Some(number)) => format!("{} % of saturation", plain(number)),
-        ("rate_per_s", Some(number)) => units::rate(number),
-        ("measure", _) => format!("measures {text}"),
-        (_, Some(number)) if name.ends_with("_ns") => {
-            format!("{} {}", words_of(name), duration(number))
+        "B" => format!("{words} {}", units::bytes(number as u64)),
+        "ns" if number == 0.0 => format!("no {words}"),
+        "ns" => format!("{words} {}", duration(number)),
+        "1/s" if name == queue::RATE.name => units::rate(number),
+        "1/s" => format!("{words} {}", units::rate(number)),
+        "%" => format!("{words} {} %", plain(number)),
+        _ if name == queue::PERCENT_OF_SATURATION.name => {
+            format!("{} % of saturation", plain(number))
         }
-        (_, Some(number)) if name.ends_with("_per_s") => {
-            format!("{} {}", words_of(name), units::rate(number))
-        }
-        (_, Some(number)) if name.ends_with("_percent") => {
-            format!("{} {} %", words_of(name), plain(number))
-        }
-        (_, Some(number)) if name.ends_with("_bytes") => {
-            format!("{} {}", words_of(name), units::bytes(number as u64))
-        }
-        _ => format!("{} {text}", words_of(name)),
+        _ if name == clock::CPU.name => format!("CPU {text}"),
+        _ => format!("{words} {text}"),
     }
 }
 
@@ -66,37 +74,34 @@ pub(super) fn apart<'a>(
 /// The value of a setting on an axis.
 pub(super) fn tick(name: &str, text: &str) -> String {
     let number: Option<f64> = text.parse().ok();
-    match number {
-        Some(number) if name.ends_with("_bytes") => units::bytes(number as u64),
-        Some(number) if name.ends_with("_ns") => duration(number),
-        Some(number) => plain(number),
-        None if name == "service" => text.to_uppercase(),
-        None => text.to_owned(),
+    match (number, split_unit(name).1) {
+        (Some(number), "B") => units::bytes(number as u64),
+        (Some(number), "ns") => duration(number),
+        (Some(number), _) => plain(number),
+        (None, _) if name == hca::SERVICE.name => text.to_uppercase(),
+        (None, _) => text.to_owned(),
     }
 }
 
 /// A setting on an axis.
 pub(super) fn axis(name: &str) -> String {
-    match name {
-        "size_bytes" => "message size".to_owned(),
-        "payload_bytes" => "size of an element".to_owned(),
-        "burst" => "messages in a burst".to_owned(),
-        "pause_ns" => "pause between messages".to_owned(),
-        "percent_of_saturation" => "offered rate (% of saturation)".to_owned(),
-        "rate_per_s" => "offered rate (per s)".to_owned(),
-        "capacity" => "capacity (elements)".to_owned(),
-        _ => words_of(name),
-    }
-}
-
-/// A column's name without its unit.
-fn words_of(name: &str) -> String {
-    let units = ["_per_s", "_ns", "_us", "_percent", "_bytes"];
-    let plain = units
-        .iter()
-        .find_map(|unit| name.strip_suffix(unit))
-        .unwrap_or(name);
-    plain.replace('_', " ")
+    const TITLES: [(&str, &str); 7] = [
+        (hca::SIZE.name, "message size"),
+        (queue::PAYLOAD.name, "size of an element"),
+        (hca::BURST.name, "messages in a burst"),
+        (hca::PAUSE.name, "pause between messages"),
+        (
+            queue::PERCENT_OF_SATURATION.name,
+            "offered rate (% of saturation)",
+        ),
+        (queue::RATE.name, "offered rate (per s)"),
+        (queue::CAPACITY.name, "capacity (elements)"),
+    ];
+    let title = TITLES.iter().find(|(column, _)| *column == name);
+    title.map_or_else(
+        || split_unit(name).0.replace('_', " "),
+        |(_, title)| (*title).to_owned(),
+    )
 }
 
 #[cfg(test)]
@@ -126,6 +131,8 @@ mod tests {
             ("poll_recv", "busy", "poll recv busy"),
             ("pause_ns", "50000", "pause 50 µs"),
             ("pause_ns", "0", "no pause"),
+            ("receiver_pause_ns", "0", "no receiver pause"),
+            ("receiver_pause_ns", "20000", "receiver pause 20 µs"),
             ("rate_per_s", "1000000.000", "1.00 M/s"),
             ("receiver_wait_ns", "100", "receiver wait 100 ns"),
             ("capacity", "1024", "capacity 1024"),

@@ -1,22 +1,27 @@
 //! The results that were named, as what can be drawn: a point and a metric each, with a label that tells them apart.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::config::Checked;
-use super::metric::{Column, Metric};
+use super::metric::{Metric, Samples};
 use super::options::Figure;
-use super::settings::{apart, in_words, is_told};
+use super::settings::{apart, goes_without_saying, in_words, is_told};
 use crate::cli::UsageError;
 use crate::plot::{INCOMPLETE, Words};
-use crate::results::read::{Benchmark, Hgrm, Point, ReadError, Run};
+use crate::results::read::{Benchmark, Cells, Hgrm, Point, ReadError, Run};
+use crate::results::schema::{ROUND, ROUNDS, hca, queue};
+use crate::results::text::printable_path;
 
 /// A metric of a point.
+#[derive(Clone)]
 pub(super) struct Source {
     /// The run's name.
     pub run: String,
     pub point: Point,
     pub metric: &'static Metric,
+    /// The rounds whose samples are drawn; all of them, if none are named.
+    rounds: Vec<i64>,
 }
 
 /// All that goes into a figure.
@@ -40,7 +45,7 @@ impl Sources {
         settings: &Checked,
         usual: impl Fn(Benchmark) -> &'static [&'static str],
     ) -> anyhow::Result<Self> {
-        let mut runs = from
+        let runs = from
             .iter()
             .map(|path| Run::open(path))
             .collect::<Result<Vec<_>, _>>()?;
@@ -48,9 +53,9 @@ impl Sources {
         if let Some(other) = runs.iter().find(|run| run.benchmark != benchmark) {
             return Err(UsageError(format!(
                 "{} holds results of {}, {} those of {}: they do not fit into one figure",
-                runs[0].path.display(),
+                printable_path(&runs[0].path),
                 benchmark.name(),
-                other.path.display(),
+                printable_path(&other.path),
                 other.benchmark.name()
             ))
             .into());
@@ -62,19 +67,18 @@ impl Sources {
             benchmark,
             incomplete: Vec::new(),
         };
-        for run in &mut runs {
-            align(run);
-        }
         let points = || runs.iter().flat_map(|run| &run.points);
-        for (name, values) in &settings.only {
-            check_choice(points(), name, &values.0, settings)?;
+        let rounds = rounds_of(points(), settings)?;
+        let only = || settings.only.iter().filter(|(name, _)| *name != ROUND.name);
+        for (name, values) in only() {
+            check_choice(points(), name, values, settings)?;
         }
         for (run, name) in runs.iter().zip(&names) {
             for point in &run.points {
-                let chosen = settings.only.iter().all(|(setting, values)| {
+                let chosen = only().all(|(setting, values)| {
                     point
                         .setting(setting)
-                        .is_some_and(|text| values.0.iter().any(|value| same(value, text)))
+                        .is_some_and(|text| values.iter().any(|value| same(value, text)))
                 });
                 if !chosen {
                     continue;
@@ -87,6 +91,7 @@ impl Sources {
                         run: name.clone(),
                         point: point.clone(),
                         metric,
+                        rounds: rounds.clone(),
                     });
                 }
             }
@@ -98,7 +103,7 @@ impl Sources {
         }
         if sources.all.is_empty() {
             let only: Vec<String> = (settings.only.iter())
-                .map(|(name, values)| format!("{name}={}", values.0.join(",")))
+                .map(|(name, values)| format!("{name}={}", values.join(",")))
                 .collect();
             let by: BTreeSet<String> = (settings.only.keys())
                 .map(|name| settings.named_only(name))
@@ -116,7 +121,7 @@ impl Sources {
     /// Refuses metrics of which there is only a distribution, for a figure that needs samples.
     pub fn must_have_samples(&self, figure: Figure, settings: &Checked) -> Result<(), UsageError> {
         let mut metrics = self.all.iter().map(|source| source.metric);
-        let Some(metric) = metrics.find(|metric| metric.column == Column::None) else {
+        let Some(metric) = metrics.find(|metric| metric.samples == Samples::None) else {
             return Ok(());
         };
         Err(UsageError(format!(
@@ -138,7 +143,7 @@ impl Sources {
         let curve = self.is_curve();
         names
             .into_iter()
-            .filter(|name| is_told(name, "?") && !(curve && *name == "rate_per_s"))
+            .filter(|name| is_told(name, "?") && !(curve && *name == queue::RATE.name))
             .filter(|name| {
                 // Points without a row have other names for their settings, and would make all of them differ.
                 let rows = self.all.iter().filter(|source| source.point.row.is_some());
@@ -160,7 +165,7 @@ impl Sources {
     /// Whether the points are those of a load curve, of which the rate follows from the share of saturation.
     fn is_curve(&self) -> bool {
         let share = |source: &Source| {
-            let text = source.point.setting("percent_of_saturation");
+            let text = source.point.setting(queue::PERCENT_OF_SATURATION.name);
             text.is_some_and(|text| !text.is_empty())
         };
         self.all.iter().any(share)
@@ -215,8 +220,35 @@ impl Sources {
         self.all.iter().map(label).collect()
     }
 
-    /// Title, what does not vary, and what is incomplete.
-    pub fn words(&self, title: &str, settings: &Checked) -> Words {
+    /// The looks of lines by their labels, where each line is of one service and each service has one line: they are the
+    /// same in all figures.
+    pub fn looks(&self, labels: &[String]) -> BTreeMap<String, usize> {
+        const SERVICES: [&str; 3] = ["rc", "uc", "ud"];
+        let mut looks = BTreeMap::new();
+        for (source, label) in self.all.iter().zip(labels) {
+            let service = source.point.setting(hca::SERVICE.name);
+            let place = SERVICES.iter().position(|it| Some(*it) == service);
+            let taken = |looks: &BTreeMap<String, usize>, place: usize| {
+                looks
+                    .iter()
+                    .any(|(other, it)| *it == place && other != label)
+            };
+            match place.filter(|place| !taken(&looks, *place)) {
+                Some(place) if *looks.entry(label.clone()).or_insert(place) == place => {}
+                _ => return BTreeMap::new(),
+            }
+        }
+        looks
+    }
+
+    /// The largest number of rounds that a point has.
+    pub fn rounds(&self) -> u64 {
+        let of = |source: &Source| rounds_told(&source.point);
+        self.all.iter().map(of).max().unwrap_or(1)
+    }
+
+    /// Title, what does not vary, these notes, and what is incomplete.
+    pub fn words(&self, title: &str, notes: &[&str], settings: &Checked) -> Words {
         let (varying, curve) = (self.varying(), self.is_curve());
         let mut parts = Vec::new();
         if let Some(first) = self
@@ -227,13 +259,28 @@ impl Sources {
         {
             for (name, text) in &first.point.settings {
                 if is_told(name, text)
+                    && !goes_without_saying(name, text)
                     && !varying.contains(name)
-                    && !(curve && name == "rate_per_s")
+                    && !(curve && name == queue::RATE.name)
                 {
                     parts.push(in_words(name, text));
                 }
             }
         }
+        match &self.all[0].rounds[..] {
+            [] if self.rounds() > 1 => parts.push(format!("{} rounds", self.rounds())),
+            [] => {}
+            rounds => {
+                let rounds: Vec<String> = rounds.iter().map(i64::to_string).collect();
+                parts.push(format!("round {}", rounds.join(", ")));
+            }
+        }
+        let usual = || {
+            let parts = [parts.join(", ")].into_iter();
+            let all = parts.chain(notes.iter().map(|note| (*note).to_owned()));
+            let told = all.filter(|part| !part.is_empty());
+            told.collect::<Vec<_>>().join("; ")
+        };
         let warning = match &self.incomplete[..] {
             [] => String::new(),
             [one] => format!("incomplete: {one}"),
@@ -247,7 +294,7 @@ impl Sources {
         };
         Words {
             title: format!("{title}{mark}"),
-            subtitle: parts.join(", "),
+            subtitle: settings.subtitle.clone().unwrap_or_else(usual),
             warning,
         }
     }
@@ -266,31 +313,42 @@ fn run_names(runs: &[Run]) -> Vec<String> {
     let paths: BTreeSet<&Path> = runs.iter().map(|run| run.path.as_path()).collect();
     let distinct: BTreeSet<&String> = names.iter().collect();
     if distinct.len() < paths.len() {
-        runs.iter()
-            .map(|run| run.path.display().to_string())
-            .collect()
+        runs.iter().map(|run| printable_path(&run.path)).collect()
     } else {
         names
     }
 }
 
-/// Gives the settings of points without a row the names of the summary's columns, which have their units in them.
-fn align(run: &mut Run) {
-    let with_row = run.points.iter().find(|point| point.row.is_some());
-    let columns: Vec<String> = with_row.map_or(Vec::new(), |point| {
-        let names = point.settings.iter().map(|(name, _)| name.clone());
-        names.collect()
-    });
-    for point in run.points.iter_mut().filter(|point| point.row.is_none()) {
-        for (name, _) in &mut point.settings {
-            let with_unit = |column: &&String| {
-                (column.strip_prefix(name.as_str())).is_some_and(|unit| unit == "_bytes")
-            };
-            if let Some(column) = columns.iter().find(with_unit) {
-                name.clone_from(column);
-            }
-        }
-    }
+/// How many rounds a point has.
+fn rounds_told(point: &Point) -> u64 {
+    let told = point.row.as_ref().and_then(|row| row.count(ROUNDS.name));
+    told.unwrap_or(1)
+}
+
+/// The rounds that were asked for; none for all.
+fn rounds_of<'a>(
+    points: impl Iterator<Item = &'a Point>,
+    settings: &Checked,
+) -> Result<Vec<i64>, UsageError> {
+    let Some(asked) = settings.only.get(ROUND.name) else {
+        return Ok(Vec::new());
+    };
+    let most = points.map(rounds_told).max().unwrap_or(1);
+    let round = |text: &String| {
+        let found = text
+            .parse()
+            .ok()
+            .filter(|round| (0..most as i64).contains(round));
+        found.ok_or_else(|| {
+            UsageError(format!(
+                "{} \"{}={text}\": there is no such round, only 0 to {}",
+                settings.named_only(ROUND.name),
+                ROUND.name,
+                most - 1
+            ))
+        })
+    };
+    asked.iter().map(round).collect()
 }
 
 /// Whether a value that was asked for is that of a setting: as a text or as a number.
@@ -341,30 +399,75 @@ fn check_choice<'a>(
 }
 
 impl Source {
-    /// Its samples, in ascending order.
-    pub fn sorted(&self) -> Result<Sorted, ReadError> {
-        let (mut values, missing) = match self.metric.column {
-            Column::One(file, column) => {
-                let found = self.point.samples(file, column)?;
-                (found.values, found.missing)
+    /// Reads columns of its samples, those of the rounds that are drawn.
+    pub fn each(
+        &self,
+        columns: &[&str],
+        mut take: impl FnMut(Cells<'_>) -> Result<(), ReadError>,
+    ) -> anyhow::Result<()> {
+        let file = self.metric.file().ok_or_else(|| self.nothing_there())?;
+        let mut columns = columns.to_vec();
+        if !self.rounds.is_empty() {
+            columns.push(ROUND.name);
+        }
+        let last = columns.len() - 1;
+        self.point.rows(file)?.each(&columns, |cells| {
+            let is_drawn = |round: i64| self.rounds.contains(&round);
+            match self.rounds.is_empty() || cells.integer(last)?.is_some_and(is_drawn) {
+                true => take(cells),
+                false => Ok(()),
             }
-            Column::Between(file, from, to) => {
-                let mut values = Vec::new();
-                self.point.rows(file)?.each(&[from, to], |cells| {
-                    if let (Some(from), Some(to)) = (cells.integer(0)?, cells.integer(1)?) {
-                        values.push(to.saturating_sub(from));
-                    }
-                    Ok(())
-                })?;
-                (values, 0)
+        })?;
+        Ok(())
+    }
+
+    /// The columns of its value.
+    pub fn columns(&self) -> Vec<&'static str> {
+        match self.metric.samples {
+            Samples::One(column) => vec![column],
+            Samples::Between(from, to) => vec![from, to],
+            Samples::None => Vec::new(),
+        }
+    }
+
+    /// Its value in a row of [`columns`](Self::columns), which stand at `at`.
+    pub fn value(&self, cells: Cells<'_>, at: usize) -> Result<Option<i64>, ReadError> {
+        let first = cells.integer(at)?;
+        Ok(match self.metric.samples {
+            Samples::Between(..) => {
+                let both = first.zip(cells.integer(at + 1)?);
+                both.map(|(from, to)| to.saturating_sub(from))
             }
-            Column::None => (Vec::new(), 0),
-        };
-        values.sort_unstable();
-        Ok(Sorted {
-            values,
-            lost: if self.metric.may_be_lost { missing } else { 0 },
+            _ => first,
         })
+    }
+
+    /// Its samples, in ascending order.
+    pub fn sorted(&self) -> anyhow::Result<Sorted> {
+        let (mut values, mut lost) = (Vec::new(), 0);
+        self.each(&self.columns(), |cells| {
+            match self.value(cells, 0)? {
+                Some(value) => values.push(value),
+                None => lost += u64::from(self.metric.may_be_lost),
+            }
+            Ok(())
+        })?;
+        values.sort_unstable();
+        Ok(Sorted { values, lost })
+    }
+
+    /// The same of its first round only, unless rounds were asked for.
+    pub fn of_a_round(&self) -> Source {
+        let mut source = self.clone();
+        if self.rounds.is_empty() && rounds_told(&self.point) > 1 {
+            source.rounds = vec![0];
+        }
+        source
+    }
+
+    /// Whether all rounds are drawn, of which summary and distributions tell.
+    pub fn of_all_rounds(&self) -> bool {
+        self.rounds.is_empty()
     }
 
     /// How many messages were lost, by the summary or the settings.
@@ -372,48 +475,34 @@ impl Source {
         if !self.metric.may_be_lost {
             return 0;
         }
-        match &self.point.row {
-            Some(row) => row.count("messages_lost").unwrap_or(0),
-            None => self.point.document["counts"]["lost"].as_u64().unwrap_or(0),
-        }
+        let row = self.point.row.as_ref();
+        row.and_then(|row| row.count(hca::LOST.name)).unwrap_or(0)
     }
 
     /// Whether its samples are there, one by one.
     pub fn has_samples(&self) -> bool {
-        match self.metric.column {
-            Column::One(file, _) | Column::Between(file, ..) => self.point.file(file).exists(),
-            Column::None => false,
-        }
+        let file = self.metric.file();
+        file.is_some_and(|file| self.point.file(file).exists())
     }
 
-    /// Its distribution, if it has one.
+    /// Its distribution, if it has one; it is of all rounds.
     pub fn distribution(&self) -> Result<Option<Hgrm>, ReadError> {
-        if self.metric.distribution.is_empty() {
+        let path = self.point.file(self.metric.distribution);
+        if self.metric.distribution.is_empty() || !self.of_all_rounds() || !path.exists() {
             return Ok(None);
         }
-        let path = self
-            .point
-            .file(&self.metric.distribution.replace("{}", &self.point.name));
-        if path.exists() {
-            Hgrm::read(&path).map(Some)
-        } else {
-            Ok(None)
-        }
+        Hgrm::read(&path).map(Some)
     }
 
     /// The error of a source that has neither samples nor what could stand for them.
     pub fn nothing_there(&self) -> anyhow::Error {
-        let (name, metric) = (self.point.folder.display(), self.metric.name);
-        match self.metric.benchmark {
-            Benchmark::Queue => {
-                anyhow::anyhow!("{name} has no samples of {metric}: measure with --elements")
-            }
-            Benchmark::Clock => {
-                anyhow::anyhow!("{name} has no samples of {metric}: measure with --report all")
-            }
-            Benchmark::Hca => anyhow::anyhow!(
-                "{name} has no samples of {metric}: copy the folder whole, or measure again"
-            ),
-        }
+        let advice = match self.metric.benchmark {
+            _ if !self.of_all_rounds() => "a single round's samples are in its files only",
+            Benchmark::Queue => "measure with --elements",
+            Benchmark::Clock => "measure with --report all",
+            Benchmark::Hca => "copy the folder whole, or measure again",
+        };
+        let folder = printable_path(&self.point.folder);
+        anyhow::anyhow!("{folder} has no samples of {}: {advice}", self.metric.name)
     }
 }

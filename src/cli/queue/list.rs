@@ -4,8 +4,7 @@ use anyhow::Context as _;
 
 use crate::cli::output::{print_json, print_text};
 use crate::cli::table::{Column, Table};
-use crate::queues::interface::Ends;
-use crate::queues::registry::{self, Entry, Origin};
+use crate::queues::registry::{self, Entry};
 
 /// Prints all queues. Returns the exit code.
 pub(super) fn run(as_json: bool) -> anyhow::Result<u8> {
@@ -18,23 +17,6 @@ pub(super) fn run(as_json: bool) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-/// How many threads each end can have, as the tables write it.
-pub(super) const fn ends_in_words(ends: Ends) -> &'static str {
-    match ends {
-        Ends::Spsc => "spsc",
-        Ends::Mpsc => "mpsc",
-        Ends::Mpmc => "mpmc",
-    }
-}
-
-/// Who wrote it, as the tables write it.
-pub(super) const fn origin_in_words(origin: Origin) -> &'static str {
-    match origin {
-        Origin::Here => "here",
-        Origin::Crate => "crate",
-    }
-}
-
 fn table(entries: &[Entry]) -> String {
     let mut table = Table::new(vec![
         Column::text("queue"),
@@ -45,8 +27,8 @@ fn table(entries: &[Entry]) -> String {
     for entry in entries {
         table.row([
             entry.name,
-            ends_in_words(entry.ends),
-            origin_in_words(entry.origin),
+            entry.ends.name(),
+            entry.origin.name(),
             entry.source,
         ]);
     }
@@ -66,7 +48,7 @@ mod tests {
                 .lines()
                 .find(|line| line.starts_with(entry.name))
                 .unwrap();
-            assert!(line.contains(entry.source) && line.contains(ends_in_words(entry.ends)));
+            assert!(line.contains(entry.source) && line.contains(entry.ends.name()));
         }
     }
 }

@@ -1,9 +1,7 @@
 //! `hcabench queue`: the queue benchmark.
 
-mod drive;
 mod list;
 mod present;
-pub mod settings;
 mod values;
 
 use std::time::Duration;
@@ -13,10 +11,16 @@ use clap::{Args, ValueEnum};
 use self::values::List;
 use super::UsageError;
 use super::driver::arguments::SweepArguments;
+use super::driver::{self, Request, View};
 use super::output::OutputArguments;
 use super::values::one;
-use crate::bench::queue::config::{Config, EndLoad, Load, MOST_ELEMENTS, Measure};
+use crate::bench::queue::benchmark::QueueBenchmark;
+use crate::bench::queue::config::{Config, MOST_ELEMENTS, Measure};
+use crate::bench::queue::cpus::CpuChoice;
+use crate::bench::queue::plan::Sweep;
 use crate::buffer::HugePagePolicy;
+use crate::host::readiness::Needs;
+use crate::pacing::{EndLoad, Load};
 use crate::time::ClockKind;
 
 /// What an end does between two operations, as it is named.
@@ -126,7 +130,7 @@ pub struct QueueArguments {
     #[arg(long, help_heading = "Machine", conflicts_with_all = ["sender_cpu", "receiver_cpu"])]
     pub topology: bool,
 
-    /// Elements that are measured in a run
+    /// Elements that are measured in a round
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=MOST_ELEMENTS))]
     pub count: u64,
 
@@ -134,9 +138,9 @@ pub struct QueueArguments {
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(0..=MOST_ELEMENTS))]
     pub warmup: u64,
 
-    /// Runs of each point; from six on the median has bounds
-    #[arg(long, value_name = "N", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub repeat: u32,
+    /// As --rounds, of which there are 9 unless asked for
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub repeat: Option<u32>,
 
     /// time: the clock around each operation; throughput: no clock; counters: the processor's, over the loops
     #[arg(
@@ -267,7 +271,6 @@ impl QueueArguments {
         Ok(Config {
             count: self.count,
             warmup: self.warmup,
-            repeat: self.repeat,
             measure: self.measure,
             measure_failed: self.measure_failed,
             clock: self.clock,
@@ -316,6 +319,36 @@ impl QueueArguments {
     }
 }
 
+impl QueueArguments {
+    /// Rounds where none are asked for: from six on a median has bounds.
+    pub const DEFAULT_ROUNDS: u32 = 9;
+
+    /// The benchmark that is asked for.
+    ///
+    /// # Errors
+    /// When options contradict each other.
+    pub fn benchmark(&self) -> Result<QueueBenchmark, UsageError> {
+        let senders = self.senders()?;
+        let sweep = Sweep {
+            queues: self.queue.0.clone(),
+            capacities: self.capacity.0.clone(),
+            payloads: self.payload.0.clone(),
+            curve: self.load_curve.then(|| senders[0]),
+            senders,
+            receiver: self.receiver()?,
+            cpus: if self.topology {
+                CpuChoice::EachRelation
+            } else {
+                CpuChoice::Pair {
+                    sender: self.sender_cpu,
+                    receiver: self.receiver_cpu,
+                }
+            },
+        };
+        Ok(QueueBenchmark::new(self.config()?, sweep))
+    }
+}
+
 /// Runs the benchmark. Returns the exit code.
 ///
 /// # Errors
@@ -324,7 +357,28 @@ pub fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
     if arguments.list {
         return list::run(arguments.output.json);
     }
-    drive::run(arguments)
+    let sweep = SweepArguments {
+        rounds: arguments.sweep.rounds.or(arguments.repeat),
+        ..arguments.sweep.clone()
+    };
+    let run = serde_json::json!({
+        "seed": arguments.seed,
+        "timeout_ms": arguments.timeout.as_secs_f64() * 1e3,
+        "huge_pages": arguments.hugepages.name(),
+        "elements": arguments.elements,
+    });
+    driver::run(Request {
+        sweep: &sweep,
+        output: &arguments.output,
+        benchmark: Box::new(arguments.benchmark()?),
+        default_rounds: QueueArguments::DEFAULT_ROUNDS,
+        run,
+        needs: Needs::of_a_default_run(),
+        view: View {
+            tables: |shown| present::tables(shown.summary, shown.runs, shown.width),
+            json: |_| serde_json::json!({}),
+        },
+    })
 }
 
 #[cfg(test)]

@@ -2,68 +2,78 @@
 
 use serde_json::Value;
 
-use crate::cli::output::heading_of;
 use crate::page::{Sheet, SheetColumn};
 use crate::results::read::{Benchmark, Point, ReadError, Row, Run};
+use crate::results::schema::{Column, Schema, clock, hca, queue, split_unit};
 
-/// Columns of the summary that the page's table shows behind the settings: name in the file, title.
-const HCA: [(&str, &str); 12] = [
-    ("messages_sent", "sent"),
-    ("messages_lost", "lost"),
-    ("messages_corrupted", "bad"),
-    ("latency_min_us", "min"),
-    ("latency_p50_us", "p50"),
-    ("latency_p90_us", "p90"),
-    ("latency_p99_us", "p99"),
-    ("latency_p999_us", "p99.9"),
-    ("latency_max_us", "max"),
-    ("completion_latency_p50_us", "comp p50"),
-    ("completion_latency_p99_us", "comp p99"),
-    ("post_rate_per_s", "posts"),
+/// Columns of the summary that the page's table shows behind the settings.
+const HCA: [Column; 12] = [
+    hca::SENT,
+    hca::LOST,
+    hca::CORRUPTED,
+    hca::latency::MIN,
+    hca::latency::P50,
+    hca::latency::P90,
+    hca::latency::P99,
+    hca::latency::P999,
+    hca::latency::MAX,
+    hca::completion::P50,
+    hca::completion::P99,
+    hca::POST_RATE,
 ];
-const QUEUE: [(&str, &str); 10] = [
-    ("enqueue_p50_ns", "enqueue p50"),
-    ("dequeue_p50_ns", "dequeue p50"),
-    ("latency_p50_ns", "latency p50"),
-    ("latency_p99_ns", "latency p99"),
-    ("intended_latency_p50_ns", "intended p50"),
-    ("intended_latency_p99_ns", "intended p99"),
-    ("throughput_per_s", "throughput"),
-    ("depth_mean", "depth"),
-    ("missed_enqueues", "late enqueues"),
-    ("latency_p50_two_modes", "two modes"),
+const QUEUE: [Column; 9] = [
+    queue::enqueue::P50,
+    queue::dequeue::P50,
+    queue::latency::P50,
+    queue::latency::P99,
+    queue::intended::P50,
+    queue::intended::P99,
+    queue::THROUGHPUT,
+    queue::DEPTH_MEAN,
+    queue::MISSED_ENQUEUES,
 ];
-const CLOCK: [(&str, &str); 11] = [
-    ("iterations", "iterations"),
-    ("mean_ns", "mean"),
-    ("min_ns", "min"),
-    ("p50_ns", "p50"),
-    ("p99_ns", "p99"),
-    ("p999_ns", "p99.9"),
-    ("p9999_ns", "p99.99"),
-    ("max_ns", "max"),
-    ("threshold_ns", "jumps above"),
-    ("jumps", "jumps"),
-    ("jumps_total_ns", "jumps together"),
+const CLOCK: [Column; 11] = [
+    clock::ITERATIONS,
+    clock::MEAN,
+    clock::MIN,
+    clock::P50,
+    clock::P99,
+    clock::P999,
+    clock::P9999,
+    clock::MAX,
+    clock::THRESHOLD,
+    clock::JUMPS,
+    clock::JUMPS_TOTAL,
 ];
 
 /// Columns with what the instrument itself costs.
-const INSTRUMENT: [(&str, &str); 8] = [
-    (
-        "floor_p50_us",
-        "floor, p50: the same loops over shared memory",
-    ),
-    ("floor_p99_us", "floor, p99"),
-    ("stamp_cost_ns", "a time stamp"),
-    ("sender_stamp_ns", "a time stamp at the sender"),
-    ("receiver_stamp_ns", "a time stamp at the receiver"),
-    ("clock_resolution_ns", "resolution of the clock"),
-    ("baseline_ns", "baseline: twice the mean difference"),
-    (
-        "blind_share",
-        "share of time in which the clock was not watched",
-    ),
+const INSTRUMENT: [Column; 8] = [
+    hca::FLOOR_P50,
+    hca::FLOOR_P99,
+    hca::STAMP_COST,
+    queue::SENDER_STAMP,
+    queue::RECEIVER_STAMP,
+    hca::RESOLUTION,
+    clock::BASELINE,
+    clock::BLIND_SHARE,
 ];
+
+/// What a column of the summary is called, and its unit; of several distributions all but the first say which they are of.
+pub fn heading(schema: &Schema, name: &str) -> (String, &'static str) {
+    let columns = schema.summary();
+    let Some((_, column)) = columns.iter().find(|(found, _)| found == name) else {
+        let (stem, unit) = split_unit(name);
+        return (stem.replace('_', " "), unit);
+    };
+    let alone = columns.iter().filter(|(_, it)| it.title == column.title);
+    let is_alone = alone.filter(|(found, it)| found == it.name).count() == 1;
+    let title = if is_alone && name == column.name && column.title != name {
+        column.title.to_owned()
+    } else {
+        split_unit(name).0.replace('_', " ")
+    };
+    (title, column.unit())
+}
 
 /// `HCA latency, 2026-11-20 12:20 UTC`.
 pub fn title(run: &Run) -> String {
@@ -112,7 +122,7 @@ pub fn facts(run: &Run) -> Vec<(String, String)> {
     let machine: Vec<String> = machine.into_iter().flatten().collect();
     add("Machine", Some(machine.join(" | ")));
     for (label, end) in [("Sender", "sender"), ("Receiver", "receiver")] {
-        add(label, port(&document["devices"][end]));
+        add(label, port(&document["obtained"]["devices"][end]));
     }
     add("CPUs", cpus(run));
     add("Measured", run.started_at().map(in_words));
@@ -126,8 +136,29 @@ pub fn facts(run: &Run) -> Vec<(String, String)> {
         .map(|name| name.to_string_lossy().into_owned());
     add("Folder", name);
     add("Points", Some(run.points.len().to_string()));
+    add("Rounds", rounds(document));
+    let words = document["command_line"].as_array().into_iter().flatten();
+    let words: Vec<&str> = words.filter_map(Value::as_str).collect();
+    add("Command", Some(words.join(" ")));
     add("In all points", Some(constants(run)));
     facts
+}
+
+/// How many rounds there are, and how their order can be had again.
+fn rounds(document: &Value) -> Option<String> {
+    let number = |name: &str| document["rounds"][name].as_u64();
+    let (planned, done) = (number("planned")?, number("done")?);
+    let mut text = match done == planned {
+        true => planned.to_string(),
+        false => format!("{done} of {planned}"),
+    };
+    if planned > 1 {
+        text += ", each in a process of its own; figures are medians over them";
+    }
+    if let Some(seed) = number("seed") {
+        text += &format!("; points in an order shuffled from the seed {seed}");
+    }
+    Some(text)
 }
 
 /// `rxe0 port 1 at 10.77.0.1, Ethernet, MTU 1024 B, 10 Gbit/s, firmware 0.0.0`.
@@ -155,7 +186,9 @@ fn port(end: &Value) -> Option<String> {
 
 /// On which CPUs the messages were sent and received.
 fn cpus(run: &Run) -> Option<String> {
-    let placement = run.document().pointer("/obtained/placement")?;
+    let points = run.points.iter().map(|point| &point.document);
+    let mut all = std::iter::once(run.document()).chain(points);
+    let placement = all.find_map(|document| document.pointer("/obtained/placement"))?;
     let (sender, receiver) = (
         placement["sender"].as_u64()?,
         placement["receiver"].as_u64()?,
@@ -194,7 +227,7 @@ fn constants(run: &Run) -> String {
         .filter(|name| !varies(run, name))
         .filter_map(|name| {
             let text = first.setting(name).filter(|text| !text.is_empty())?;
-            let (title, unit) = heading_of(name);
+            let (title, unit) = heading(run.schema, name);
             let unit = if unit.is_empty() {
                 String::new()
             } else {
@@ -216,18 +249,13 @@ pub fn incomplete(run: &Run) -> Vec<String> {
         .iter()
         .map(|reason| format!("The run was not measured to its end: {reason}"))
         .collect();
-    // A point that says the same says nothing more.
-    all.extend(of_points.filter(|text| {
-        !run.incomplete.as_ref().is_some_and(|reason| {
-            text.ends_with(reason.as_str()) && run.benchmark == Benchmark::Clock
-        })
-    }));
+    all.extend(of_points);
     all
 }
 
 /// The table: settings that vary, and the chosen columns that are not empty.
 pub fn summary(run: &Run) -> Sheet {
-    let chosen: &[(&str, &str)] = match run.benchmark {
+    let chosen: &[Column] = match run.benchmark {
         Benchmark::Hca => &HCA,
         Benchmark::Queue => &QUEUE,
         Benchmark::Clock => &CLOCK,
@@ -246,20 +274,18 @@ pub fn summary(run: &Run) -> Sheet {
     let mut columns: Vec<(SheetColumn, Vec<String>)> = varying
         .iter()
         .map(|name| {
-            let (title, unit) = heading_of(name);
+            let (title, unit) = heading(run.schema, name);
             let texts: Vec<String> = texts(name);
             (column(title, unit, &texts), texts)
         })
         .collect();
-    for (name, title) in chosen {
-        let texts: Vec<String> = texts(name);
+    for chosen in chosen {
+        let texts: Vec<String> = texts(chosen.name);
         let told = |text: &String| !text.is_empty();
-        let faults = ["messages_lost", "messages_corrupted"].contains(name);
-        if texts.iter().any(told)
-            && !(faults && texts.iter().all(|text| text == "0") && *title == "bad")
-        {
-            let (_, unit) = heading_of(name);
-            columns.push((column((*title).to_owned(), unit, &texts), texts));
+        let is_bad = chosen.name == hca::CORRUPTED.name;
+        if texts.iter().any(told) && !(is_bad && texts.iter().all(|text| text == "0")) {
+            let (title, unit) = heading(run.schema, chosen.name);
+            columns.push((column(title, unit, &texts), texts));
         }
     }
     if run.points.iter().any(|point| point.incomplete.is_some()) {
@@ -313,7 +339,8 @@ pub fn instrument(run: &Run) -> Sheet {
         ],
         rows: Vec::new(),
     };
-    for (name, title) in INSTRUMENT {
+    for figure in INSTRUMENT {
+        let name = figure.name;
         let mut found: Vec<(f64, &str)> = run
             .points
             .iter()
@@ -324,10 +351,9 @@ pub fn instrument(run: &Run) -> Sheet {
             .collect();
         found.sort_by(|one, other| one.0.total_cmp(&other.0));
         if let (Some(least), Some(most)) = (found.first(), found.last()) {
-            let (_, unit) = heading_of(name);
             sheet.row(vec![
-                title.to_owned(),
-                unit.to_owned(),
+                figure.meaning.to_owned(),
+                figure.unit().to_owned(),
                 least.1.to_owned(),
                 most.1.to_owned(),
             ]);
@@ -345,7 +371,7 @@ pub fn more(run: &Run) -> Result<Vec<(String, Sheet)>, ReadError> {
                 .iter()
                 .map(|row| row.text(name).unwrap_or_default().to_owned())
                 .collect();
-            let (title, unit) = heading_of(name);
+            let (title, unit) = heading(run.schema, name);
             (column(title, unit, &texts), texts)
         });
         // What is empty in all rows tells nothing.

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use crate::cli::output::heading_of;
+use super::content::heading;
 use crate::cli::plot::embedded::{Asked, Chosen, Drawn, NotDrawn, figure};
 use crate::page::Figure;
 use crate::results::read::{Benchmark, Point, Run};
+use crate::results::schema::Schema;
 
 /// Of one kind, at most so many.
 const MOST_OF_A_KIND: usize = 4;
@@ -103,6 +104,7 @@ pub fn of(run: &Run, folder: &Path, warnings: &mut Vec<String>) -> (Vec<Figure>,
         let chosen = Chosen::of(&words, folder);
         let is_chosen = |point: &&Point| chosen.holds(|name| point.setting(name));
         let mut drawing = Drawing {
+            schema: run.schema,
             folder,
             title,
             caption,
@@ -197,6 +199,7 @@ fn named(left: &[String]) -> Option<String> {
 type Part = (String, Vec<String>);
 
 struct Drawing<'a> {
+    schema: &'static Schema,
     folder: &'a Path,
     title: &'a str,
     caption: &'a str,
@@ -257,7 +260,7 @@ impl Drawing<'_> {
             }
             let mut words = words.to_vec();
             words.extend(["--only".to_owned(), format!("{name}={text}")]);
-            let (title, unit) = heading_of(name);
+            let (title, unit) = heading(self.schema, name);
             let mut only = only.to_vec();
             only.push(format!("{title} {text} {unit}").trim_end().to_owned());
             if let Err(errors) = self.draw(&words, &only, &chosen, &others) {

@@ -51,9 +51,15 @@ fn what_varies_is_in_the_table_and_the_rest_is_a_fact() {
         ]
     );
     assert_eq!(page.summary.columns[0].unit, "B");
-    assert_eq!(page.summary.columns[4].unit, "us");
-    assert_eq!(page.summary.rows[0][..4], ["8", "200", "1", "2.000"]);
+    assert_eq!(page.summary.columns[4].unit, "ns");
+    assert_eq!(page.summary.rows[0][..4], ["8", "200", "1", "2000"]);
+    assert_eq!(
+        page.headline,
+        "Median one-way latency 2.1 µs (one round, so no interval) at the best of 2 points (RC, 8 B), 2 of 400 messages lost, \
+         and nothing tells whether the machine was ready."
+    );
     assert_eq!(fact(&page, "Points"), "2");
+    assert_eq!(fact(&page, "Rounds"), "1");
     assert_eq!(fact(&page, "Machine"), "made-up");
     let same = fact(&page, "In all points");
     assert!(

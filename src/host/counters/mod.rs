@@ -18,7 +18,7 @@ mod steal;
 mod table;
 
 use nix::sys::resource::{UsageWho, getrusage};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use smi::SmiCounter;
 use steal::StealCounter;
@@ -133,7 +133,7 @@ pub struct CpuCounters {
 }
 
 /// Context switches and page faults of a thread.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadUsage {
     /// Context switches because the thread waited or was stopped.
     pub voluntary_switches: u64,

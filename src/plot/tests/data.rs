@@ -84,6 +84,7 @@ fn bars_reach_from_the_10th_to_the_90th_percentile() {
         x: 64.0,
         median: 4000.0,
         most: Some((2000.0, 8000.0)),
+        interval: None,
         incomplete: false,
     }];
     let drawing = figure.draw(DEFAULT_SIZE).unwrap();

@@ -47,6 +47,7 @@ fn histogram(sets: &[Vec<i64>], range: (f64, f64)) -> Histogram {
         share: "share of messages".into(),
         range,
         series: series.collect(),
+        looks: Looks::default(),
     }
 }
 
@@ -74,6 +75,7 @@ fn medians(lines: usize, named: bool) -> Medians {
             x,
             median,
             most: Some((median * 0.9, median * 1.3)),
+            interval: None,
             incomplete: false,
         }
     };
@@ -93,6 +95,7 @@ fn medians(lines: usize, named: bool) -> Medians {
             })
             .collect(),
         ticks,
+        looks: Looks::default(),
     }
 }
 
@@ -139,6 +142,7 @@ fn ecdf(sets: &[Vec<i64>]) -> Ecdf {
             .enumerate()
             .map(|(number, sorted)| Curve::of_sorted(&format!("set {number}"), sorted))
             .collect(),
+        looks: Looks::default(),
     }
 }
 
@@ -155,6 +159,7 @@ fn percentiles(sets: &[Vec<i64>]) -> Percentiles {
             .enumerate()
             .map(|(number, sorted)| Tail::of_sorted(&format!("set {number}"), sorted))
             .collect(),
+        looks: Looks::default(),
     }
 }
 
@@ -176,6 +181,7 @@ fn over_time(sets: &[Vec<i64>]) -> OverTime {
         range: None,
         scale: None,
         clouds: sets.iter().enumerate().map(cloud).collect(),
+        looks: Looks::default(),
     }
 }
 

@@ -45,6 +45,8 @@ pub struct WorkCompletion {
     pub immediate_data: u32,
     /// Bytes received, for UD with the global route header; meaningless for a send request's completion.
     pub byte_count: u32,
+    /// The queue pair that sent the message; told on UD only, and meaningless for a send request's completion.
+    pub source_queue_pair: u32,
 }
 
 /// A completion with an error.
@@ -62,6 +64,12 @@ impl FailedCompletion {
     /// Whether the request was only flushed because the queue pair had failed before.
     pub fn is_flush(&self) -> bool {
         self.status == sys::ibv_wc_status::IBV_WC_WR_FLUSH_ERR
+    }
+
+    /// Whether a message did not fit into the receive request, or was not one that this queue pair takes.
+    pub fn is_misfit(&self) -> bool {
+        use sys::ibv_wc_status as of;
+        [of::IBV_WC_LOC_LEN_ERR, of::IBV_WC_REM_INV_REQ_ERR].contains(&self.status)
     }
 
     /// The status in words.
@@ -210,6 +218,7 @@ impl Poller {
                     completion.imm_data_invalidated_rkey_union.imm_data
                 }),
                 byte_count: completion.byte_len,
+                source_queue_pair: completion.src_qp,
             }),
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rdma_sys as sys;
 
 use super::{ProtectionDomain, VerbsError};
-use crate::buffer::{Bytes, Payload};
+use crate::buffer::{Bytes, StableMemory};
 
 /// What the HCA may do with a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,12 +17,12 @@ pub enum Access {
     Receive,
 }
 
-/// A registered payload buffer.
+/// Registered memory.
 #[derive(Debug)]
 pub struct MemoryRegion {
     raw: NonNull<sys::ibv_mr>,
     domain: Arc<ProtectionDomain>,
-    payload: Option<Payload>,
+    memory: Option<Arc<dyn StableMemory>>,
 }
 
 // SAFETY: verbs may be called from any thread; the keys never change.
@@ -31,16 +31,16 @@ unsafe impl Send for MemoryRegion {}
 unsafe impl Sync for MemoryRegion {}
 
 impl MemoryRegion {
-    /// Registers a payload buffer.
+    /// Registers all of `memory`.
     ///
     /// # Errors
     /// When the device or the memlock limit does not allow it.
     pub fn register(
         domain: &Arc<ProtectionDomain>,
-        payload: &Payload,
+        memory: Arc<dyn StableMemory>,
         access: Access,
     ) -> Result<Arc<Self>, VerbsError> {
-        let (start, length) = payload.region();
+        let (start, length) = memory.region();
         let flags = match access {
             Access::Send => 0,
             Access::Receive => {
@@ -48,14 +48,14 @@ impl MemoryRegion {
                     | sys::ibv_access_flags::IBV_ACCESS_REMOTE_WRITE.0
             }
         };
-        // SAFETY: the memory belongs to `payload`, which the region holds until it is deregistered; what the HCA writes
+        // SAFETY: the memory stays where it is as long as `memory` lives, which the region holds until it is deregistered; what the HCA writes
         // there is read through raw pointers only.
         let raw = unsafe { sys::ibv_reg_mr(domain.as_ptr(), start.cast(), length, flags as i32) };
         match NonNull::new(raw) {
             Some(raw) => Ok(Arc::new(MemoryRegion {
                 raw,
                 domain: Arc::clone(domain),
-                payload: Some(Arc::clone(payload)),
+                memory: Some(memory),
             })),
             None => Err(VerbsError::last(
                 "ibv_reg_mr",
@@ -66,11 +66,6 @@ impl MemoryRegion {
                 ),
             )),
         }
-    }
-
-    /// The memory.
-    pub fn payload(&self) -> &Payload {
-        self.payload.as_ref().expect("only drop takes it")
     }
 
     /// The key for local work requests.
@@ -95,7 +90,7 @@ impl Drop for MemoryRegion {
         // SAFETY: registered here, once.
         if unsafe { sys::ibv_dereg_mr(self.raw.as_ptr()) } != 0 {
             // The HCA may still write there: the memory must never be used for anything else.
-            std::mem::forget(self.payload.take());
+            std::mem::forget(self.memory.take());
         }
     }
 }

@@ -211,33 +211,37 @@ impl QueuePair {
         }
     }
 
-    /// Posts a receive request for slot `index` of a region; the request's number is the index.
+    /// Posts a receive request of this number for `length` bytes at `address` in a region.
     ///
     /// # Errors
     /// When the receive queue is full or the queue pair has failed.
-    pub fn post_receive(&self, region: &Arc<MemoryRegion>, index: usize) -> Result<(), VerbsError> {
-        let payload = region.payload();
-        let header = payload.header_size();
+    pub fn post_receive(
+        &self,
+        region: &MemoryRegion,
+        number: u64,
+        address: u64,
+        length: u32,
+    ) -> Result<(), VerbsError> {
         let mut element = sys::ibv_sge {
-            addr: payload.slot(index).address() - header as u64,
-            length: (payload.message_size() + header) as u32,
+            addr: address,
+            length,
             lkey: region.local_key(),
         };
         let mut request = sys::ibv_recv_wr {
-            wr_id: index as u64,
+            wr_id: number,
             next: std::ptr::null_mut(),
             sg_list: &raw mut element,
             num_sge: 1,
         };
         let mut bad = std::ptr::null_mut();
-        // SAFETY: the queue pair exists and copies the request. The memory belongs to a region, whose deregistration
-        // ends the HCA's access, whatever is still posted.
+        // SAFETY: the queue pair exists and copies the request. By the key the HCA writes inside of the region only, whose
+        // deregistration ends its access, whatever is still posted.
         match unsafe { sys::ibv_post_recv(self.raw.as_ptr(), &mut request, &mut bad) } {
             0 => Ok(()),
             code => Err(VerbsError::code(
                 "ibv_post_recv",
                 format!(
-                    "{} (request {index} of {})",
+                    "{} (request {number} of {})",
                     self.device_name(),
                     self.granted.receive_requests
                 ),

@@ -15,16 +15,21 @@ pub enum Destination {
     Send,
     /// Send with immediate data to the queue pair behind an address handle (UD).
     Datagram(Arc<AddressHandle>),
-    /// RDMA write with immediate data into the slots of the peer's region.
-    Write(Arc<MemoryRegion>),
+    /// RDMA write with immediate data into the peer's region of this remote key.
+    Write {
+        /// The key.
+        remote_key: u32,
+    },
 }
 
-/// One message, prepared: its data is a slot of a memory region. It is reused for all messages of a burst.
+/// One message, prepared: its data lies in a memory region. It is used again and again.
 #[derive(Debug)]
 pub struct SendRequest {
     chain: Pin<Box<Chain>>,
     source: Arc<MemoryRegion>,
-    destination: Destination,
+    /// Held: the chain names its address handle.
+    _destination: Destination,
+    writes: bool,
 }
 
 /// The request and the scatter/gather element it points to.
@@ -47,14 +52,19 @@ const SIGNALED: u32 = sys::ibv_send_flags::IBV_SEND_SIGNALED.0;
 const INLINE: u32 = sys::ibv_send_flags::IBV_SEND_INLINE.0;
 
 impl SendRequest {
-    /// Prepares a request that sends messages of `source`.
-    pub fn new(source: &Arc<MemoryRegion>, destination: Destination, inline: bool) -> Self {
+    /// Prepares a request that sends `length` bytes at a time out of `source`.
+    pub fn new(
+        source: &Arc<MemoryRegion>,
+        length: u32,
+        destination: Destination,
+        inline: bool,
+    ) -> Self {
         let mut chain = Box::new(Chain {
             // SAFETY: the structure is integers, null pointers and unions of these; zero is a value of it.
             request: unsafe { std::mem::zeroed() },
             element: sys::ibv_sge {
                 addr: 0,
-                length: source.payload().message_size() as u32,
+                length,
                 lkey: source.local_key(),
             },
             _pinned: PhantomPinned,
@@ -69,11 +79,11 @@ impl SendRequest {
                     remote_qkey: handle.queue_key,
                 };
             }
-            Destination::Write(region) => {
+            Destination::Write { remote_key } => {
                 chain.request.opcode = sys::ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM;
                 chain.request.wr.rdma = sys::rdma_t {
                     remote_addr: 0,
-                    rkey: region.remote_key(),
+                    rkey: *remote_key,
                 };
             }
         }
@@ -83,7 +93,8 @@ impl SendRequest {
         SendRequest {
             chain: Box::into_pin(chain),
             source: Arc::clone(source),
-            destination,
+            writes: matches!(destination, Destination::Write { .. }),
+            _destination: destination,
         }
     }
 
@@ -98,11 +109,10 @@ impl SendRequest {
         &self.source
     }
 
-    /// Turns the request to the message in slot `index`, with its immediate data, signalled or not. The immediate data is
-    /// the request's number as well, so that completions of different bursts can be told apart.
+    /// Turns the request to the data at `address` in the region, with its immediate data, signalled or not. The immediate
+    /// data is the request's number as well.
     #[inline(always)]
-    pub fn aim(&mut self, index: usize, immediate_data: u32, signaled: bool) {
-        let address = self.source.payload().slot(index).address();
+    pub fn aim(&mut self, address: u64, immediate_data: u32, signaled: bool) {
         let chain = self.chain();
         chain.element.addr = address;
         chain.request.wr_id = u64::from(immediate_data);
@@ -111,11 +121,10 @@ impl SendRequest {
             (chain.request.send_flags & !SIGNALED) | if signaled { SIGNALED } else { 0 };
     }
 
-    /// Turns an RDMA write to slot `index` of the peer's region. Does nothing to a send.
+    /// Turns an RDMA write to `address` in the peer's region. Does nothing to a send.
     #[inline(always)]
-    pub fn aim_write(&mut self, index: usize) {
-        if let Destination::Write(region) = &self.destination {
-            let address = region.payload().slot(index).address();
+    pub fn aim_write(&mut self, address: u64) {
+        if self.writes {
             // For a write, `rdma` is the member of the union that `new` set.
             self.chain().request.wr.rdma.remote_addr = address;
         }

@@ -60,6 +60,7 @@ pub(crate) fn failure(code: i64, consequence: bool) -> Failure {
         code,
         vendor_error: 0,
         consequence,
+        foreign: false,
         describe: |code, _| format!("failure {code}"),
     }
 }
@@ -70,6 +71,10 @@ pub(crate) enum Look {
     Empty,
     /// A completion of this request, with this immediate data.
     Done(u64, u32),
+    /// A completion with this immediate data of a message from this queue pair.
+    From(u32, u32),
+    /// A receive request that was used up by a message of somebody else, which did not fit.
+    Misfit,
     /// A request that failed with this code, and whether that only follows from another.
     Failed(i64, bool),
     /// A queue that is broken, with this code.
@@ -140,6 +145,18 @@ impl CompletionPort for Script<'_> {
                 request,
                 immediate_data,
                 bytes: 8,
+                source_queue_pair: 0,
+            }),
+            Look::From(source_queue_pair, immediate_data) => Polled::Done(Completion {
+                request: 0,
+                immediate_data,
+                bytes: 8,
+                source_queue_pair,
+            }),
+            Look::Misfit => Polled::Failed(Failure {
+                request: Some(7),
+                foreign: true,
+                ..failure(1, false)
             }),
             Look::Failed(code, consequence) => Polled::Failed(Failure {
                 request: Some(7),
@@ -226,6 +243,7 @@ impl CompletionPort for Eventful<'_> {
                 request: u64::from(number),
                 immediate_data: number,
                 bytes: 8,
+                source_queue_pair: 0,
             })
         })
     }

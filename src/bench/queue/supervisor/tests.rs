@@ -4,13 +4,14 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use super::*;
-use crate::bench::queue::config::{EndLoad, Load, Measure};
-use crate::bench::queue::control::Ending;
+use crate::bench::queue::config::Measure;
 use crate::bench::queue::notes::Notes;
-use crate::bench::queue::run::tests::ONE_AT_A_TIME;
+use crate::bench::queue::patience::Ending;
+use crate::bench::queue::round::tests::ONE_AT_A_TIME;
 use crate::bench::queue::threads;
 use crate::buffer::HugePagePolicy;
 use crate::host::pinning;
+use crate::pacing::{EndLoad, Load};
 use crate::queues::element::Words;
 use crate::queues::interface::{Ends as QueueEnds, Queue, QueueError, Receiver, Sender};
 use crate::time::{AnyClock, ClockKind};
@@ -150,7 +151,10 @@ fn a_signal_does_not_wait_for_a_queue_to_be_made_or_an_operation_to_return() {
         let in_time = (0..3).any(|_| {
             let (ended, took) = run(&task, Some(delay));
             assert!(
-                matches!(ended, Err(RunError::Interrupted(Signal::SIGTERM))),
+                matches!(
+                    ended,
+                    Err(RunError::Rig(RigError::Interrupted(Signal::SIGTERM)))
+                ),
                 "{ended:?}"
             );
             assert!(took >= delay, "no thread had begun: {took:?}");
@@ -164,38 +168,32 @@ fn a_signal_does_not_wait_for_a_queue_to_be_made_or_an_operation_to_return() {
 #[test]
 fn an_operation_that_does_not_return_ends_the_run_after_the_timeout() {
     let task = task(Duration::from_millis(200));
+    let stuck = |ended: &Result<_, RunError>| match ended {
+        Err(RunError::Rig(RigError::Stuck { role, .. })) => Some(*role),
+        _ => None,
+    };
     let (ended, took) = run::<2>(&task, None);
+    assert_eq!(stuck(&ended), Some(SENDER), "{ended:?}");
+    let error = ended.unwrap_err();
+    assert!(error.fails_its_point() && error.leaves_thread_behind());
+    let text = error.as_failure_of_point();
+    assert!(text.contains("this process has to end"), "{text}");
     assert!(
-        matches!(ended, Err(RunError::Stuck { role: Role::Sender })),
-        "{ended:?}"
+        took < longest_silence(&task) + 3 * PATIENCE.grace,
+        "{took:?}"
     );
-    assert!(took < longest_silence(&task) + 3 * GRACE, "{took:?}");
     let (ended, _) = run::<4>(&task, None);
-    assert!(
-        matches!(
-            ended,
-            Err(RunError::Stuck {
-                role: Role::Receiver
-            })
-        ),
-        "{ended:?}"
-    );
+    assert_eq!(stuck(&ended), Some(RECEIVER), "{ended:?}");
 }
 
 #[test]
 fn an_operation_that_returns_too_late_is_told_from_one_that_blocks() {
     let task = task(Duration::from_millis(200));
     let (ended, _) = run::<3>(&task, None);
-    assert!(
-        matches!(
-            ended,
-            Err(RunError::Stalled {
-                role: Role::Sender,
-                ..
-            })
-        ),
-        "{ended:?}"
-    );
+    let Err(RunError::Rig(RigError::Silent { role, .. })) = ended else {
+        panic!("{ended:?}");
+    };
+    assert_eq!(role, SENDER);
 }
 
 #[test]

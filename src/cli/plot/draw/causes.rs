@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::names::named;
-use super::with_note;
 use crate::cli::UsageError;
 use crate::cli::plot::Made;
 use crate::cli::plot::config::Checked;
-use crate::cli::plot::metric::JUMPS;
+use crate::cli::plot::metric::JUMP;
 use crate::cli::plot::sources::Sources;
 use crate::plot::median::{Line, Medians, Middle};
 use crate::plot::scale::Unit;
@@ -25,11 +24,15 @@ pub(super) fn causes_of(sources: &Sources, most: usize) -> anyhow::Result<Vec<Ca
             return Err(source.nothing_there());
         }
         let mut causes = Causes::new();
-        let wanted = ["t_ns", "jump_ns", "cause"];
-        source.point.rows(JUMPS)?.each(&wanted, |cells| {
+        source.each(&JUMP, |cells| {
             if let (Some(time), Some(length)) = (cells.integer(0)?, cells.integer(1)?) {
-                let cause = cells.text(2).into_owned();
-                causes.entry(cause).or_default().push((time, length));
+                let cause = cells.text(2);
+                match causes.get_mut(cause.as_ref()) {
+                    Some(jumps) => jumps.push((time, length)),
+                    None => {
+                        causes.insert(cause.into_owned(), vec![(time, length)]);
+                    }
+                }
             }
             Ok(())
         })?;
@@ -95,6 +98,7 @@ pub(super) fn by_cause(sources: &Sources, settings: &Checked) -> anyhow::Result<
                 x: place as f64,
                 median: at(50.0)?,
                 most: at(10.0).zip(at(90.0)),
+                interval: None,
                 incomplete: source.point.incomplete.is_some(),
             })
         });
@@ -103,12 +107,9 @@ pub(super) fn by_cause(sources: &Sources, settings: &Checked) -> anyhow::Result<
             middles: middles.collect(),
         });
     }
-    let lines = named(lines, |line| &mut line.label, settings)?;
-    let mut words = sources.words("Length of jumps by cause", settings);
-    words.subtitle = with_note(
-        &words.subtitle,
-        "bars hold the middle 80 %; the cause with the most time first",
-    );
+    let (lines, looks, told) = named(lines, |line| &mut line.label, Some(sources), settings)?;
+    let note = "bars hold the middle 80 %; the cause with the most time first";
+    let words = sources.words("Length of jumps by cause", &[note], settings);
     let figure = Medians {
         words,
         setting: settings
@@ -125,12 +126,9 @@ pub(super) fn by_cause(sources: &Sources, settings: &Checked) -> anyhow::Result<
         unit: Unit::Nanoseconds,
         range: settings.range.given(),
         scale: settings.scale,
-        lines: lines.lines,
+        lines,
+        looks,
     };
     let drawing = figure.draw(settings.size)?;
-    Ok(Made {
-        hints: lines.hints,
-        asked: lines.asked,
-        ..Made::new(figure, drawing)
-    })
+    Ok(told.made(figure, drawing))
 }

@@ -25,6 +25,7 @@ struct Drawn {
     words: Words,
     value: String,
     samples: String,
+    sources: Option<Sources>,
 }
 
 /// What curves are drawn of, one at a time, so that no more than one is in memory; `make` turns it into a curve.
@@ -60,6 +61,7 @@ fn curves<T>(
         },
         value: "value".to_owned(),
         samples: "samples".to_owned(),
+        sources: None,
     };
     let mut any_lost = false;
     if !folders.is_empty() {
@@ -76,17 +78,20 @@ fn curves<T>(
                 let found = source
                     .distribution()?
                     .ok_or_else(|| source.nothing_there())?;
-                (Known::Distribution(found, 1000.0), source.lost_told())
+                (Known::Distribution(found, 1.0), source.lost_told())
             };
             any_lost |= lost > 0;
             made.push(make(&marked(label, source), &known, lost));
         }
         let value = one_metric_label(&sources);
-        drawn.words = sources.words(&capital(value), settings);
+        drawn.words = sources.words(&capital(value), &[], settings);
         drawn.value = value.to_owned();
         drawn.samples = samples_in_words(&sources, any_lost);
-    } else if let Some(title) = &settings.title {
-        drawn.words.title.clone_from(title);
+        drawn.sources = Some(sources);
+    } else {
+        let (title, subtitle) = (settings.title.clone(), settings.subtitle.clone());
+        drawn.words.title = title.unwrap_or(drawn.words.title);
+        drawn.words.subtitle = subtitle.unwrap_or_default();
     }
     for path in files {
         let found = Hgrm::read(&path)?;
@@ -138,7 +143,8 @@ pub(in crate::cli::plot) fn ecdf(from: &[PathBuf], settings: &Checked) -> anyhow
         };
         Curve { lost, ..curve }
     })?;
-    let made = named(made, |curve| &mut curve.label, settings)?;
+    let sources = drawn.sources.as_ref();
+    let (curves, looks, told) = named(made, |curve| &mut curve.label, sources, settings)?;
     let figure = Ecdf {
         words: drawn.words,
         value: settings.x_label.clone().unwrap_or(drawn.value),
@@ -147,14 +153,11 @@ pub(in crate::cli::plot) fn ecdf(from: &[PathBuf], settings: &Checked) -> anyhow
         unit: Unit::Nanoseconds,
         range: settings.range.given(),
         scale: settings.scale,
-        curves: made.lines,
+        curves,
+        looks,
     };
     let drawing = figure.draw(settings.size)?;
-    Ok(Made {
-        hints: made.hints,
-        asked: made.asked,
-        ..Made::new(figure, drawing)
-    })
+    Ok(told.made(figure, drawing))
 }
 
 fn tails_usual(benchmark: Benchmark) -> &'static [&'static str] {
@@ -179,7 +182,8 @@ pub(in crate::cli::plot) fn percentiles(
         };
         Tail { lost, ..tail }
     })?;
-    let made = named(made, |curve| &mut curve.label, settings)?;
+    let sources = drawn.sources.as_ref();
+    let (curves, looks, told) = named(made, |curve| &mut curve.label, sources, settings)?;
     let figure = Percentiles {
         words: drawn.words,
         value: settings.y_label.clone().unwrap_or(drawn.value),
@@ -187,14 +191,11 @@ pub(in crate::cli::plot) fn percentiles(
         unit: Unit::Nanoseconds,
         range: settings.range.given(),
         scale: settings.scale,
-        curves: made.lines,
+        curves,
+        looks,
     };
     let drawing = figure.draw(settings.size)?;
-    Ok(Made {
-        hints: made.hints,
-        asked: made.asked,
-        ..Made::new(figure, drawing)
-    })
+    Ok(told.made(figure, drawing))
 }
 
 /// Shares below 1, ascending, and the value at each. A line's value is that at its percentile, and up to its count; the

@@ -9,7 +9,8 @@ use crate::cli::plot::config::{Checked, Range};
 use crate::cli::plot::options::Figure;
 use crate::cli::plot::sources::{Source, Sources};
 use crate::plot::PlotError;
-use crate::plot::histogram::{Distribution, Histogram, MOST};
+use crate::plot::at_most;
+use crate::plot::histogram::{Distribution, Histogram, MOST, WHAT};
 use crate::plot::scale::duration;
 use crate::results::read::Benchmark;
 use crate::stats::percentile_of_sorted;
@@ -33,14 +34,7 @@ pub(in crate::cli::plot) fn histogram(
         .filter(|(source, _)| !nothing_measured(source))
         .map(|(source, label)| (source, marked(label, source)))
         .collect();
-    if wanted.len() > MOST {
-        return Err(PlotError::TooMuch {
-            found: wanted.len(),
-            most: MOST,
-            what: "histograms over each other",
-        }
-        .into());
-    }
+    at_most(wanted.len(), MOST, WHAT)?;
     if let Some((source, _)) = wanted.iter().find(|(source, _)| !source.has_samples()) {
         return Err(source.nothing_there());
     }
@@ -85,8 +79,8 @@ pub(in crate::cli::plot) fn histogram(
             settings.bins,
         ));
     }
-    let series = named(series, |series| &mut series.label, settings)?;
-    let (series, mut hints, asked) = (series.lines, series.hints, series.asked);
+    let (series, looks, mut told) =
+        named(series, |series| &mut series.label, Some(&sources), settings)?;
     let value = one_metric_label(&sources);
     let inside: u64 = series.iter().flat_map(|series| &series.counts).sum();
     let all: u64 = series.iter().map(|series| series.total).sum();
@@ -101,7 +95,7 @@ pub(in crate::cli::plot) fn histogram(
         .into());
     }
     if inside * 2 < all && settings.range != Range::Auto {
-        hints.push(format!(
+        told.hints.push(format!(
             "{inside} of {all} samples are within {} to {}: --range auto shows them",
             duration(range.0),
             duration(range.1)
@@ -109,19 +103,16 @@ pub(in crate::cli::plot) fn histogram(
     }
     let lost = series.iter().any(|series| series.lost > 0);
     let figure = Histogram {
-        words: sources.words(&capital(value), settings),
+        words: sources.words(&capital(value), &[], settings),
         value: settings.x_label.clone().unwrap_or_else(|| value.to_owned()),
         share: (settings.y_label.clone())
             .unwrap_or_else(|| format!("share of {}", samples_in_words(&sources, lost))),
         range,
         series,
+        looks,
     };
     let drawing = figure.draw(settings.size)?;
-    Ok(Made {
-        hints,
-        asked,
-        ..Made::new(figure, drawing)
-    })
+    Ok(told.made(figure, drawing))
 }
 
 /// A range in which nearly all samples are, with round ends.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::causes::by_cause;
 use super::names::named;
 use super::places::{Places, choose};
-use super::{capital, one_metric_label, samples_usual, warned, with_note, without_median};
+use super::{capital, one_metric_label, samples_usual, without_median};
 use crate::cli::UsageError;
 use crate::cli::plot::Made;
 use crate::cli::plot::config::Checked;
@@ -15,29 +15,43 @@ use crate::cli::plot::sources::{Source, Sources};
 use crate::plot::median::{Line, Medians, Middle};
 use crate::plot::scale::{Kind, Unit};
 use crate::results::read::{Benchmark, Hgrm};
+use crate::results::schema::{Column, hca, queue};
 use crate::stats::percentile_of_sorted;
 
-/// A median, and the 10th and 90th percentile where they are known.
-pub(super) type MedianAndMost = (f64, Option<(f64, f64)>);
-
-/// Median, 10th and 90th percentile of a source in nanoseconds; `None` without samples.
-pub(super) fn middle(source: &Source) -> anyhow::Result<Option<MedianAndMost>> {
-    if let (Some(prefix), Some(row)) = (source.metric.summary, &source.point.row) {
-        let figure = |name: &str| {
-            row.number(&format!("{prefix}_{name}_us"))
-                .map(|us| us * 1000.0)
-        };
+/// Median, 10th and 90th percentile of a source in nanoseconds, at `x`; `None` without samples.
+pub(super) fn middle(source: &Source, x: f64) -> anyhow::Result<Option<Middle>> {
+    let of = |median: Option<f64>, most: Option<(f64, f64)>| Middle {
+        x,
+        median: median.unwrap_or_default(),
+        most,
+        interval: None,
+        incomplete: source.point.incomplete.is_some(),
+    };
+    let some = |median: Option<f64>, low: Option<f64>, high: Option<f64>| {
+        median.map(|_| of(median, low.zip(high)))
+    };
+    let row = source.point.row.as_ref().filter(|_| source.of_all_rounds());
+    if let (Some([p10, p50, p90]), Some(row)) = (&source.metric.summary, row)
+        && row.text(p50.name).is_some()
+    {
+        let number = |column: &Column| row.number(column.name);
+        let [low, high] = p50.bounds().map(|bound| row.number(&bound));
         // All lost: the cells are empty.
-        return Ok(figure("p50").map(|median| (median, figure("p10").zip(figure("p90")))));
+        return Ok(
+            some(number(p50), number(p10), number(p90)).map(|middle| Middle {
+                interval: low.zip(high),
+                ..middle
+            }),
+        );
     }
     if let Some(found) = source.distribution()? {
-        let at = |share| value_at(&found, share).map(|value| value * 1000.0);
-        return Ok(at(0.5).map(|median| (median, at(0.1).zip(at(0.9)))));
+        let at = |share| value_at(&found, share);
+        return Ok(some(at(0.5), at(0.1), at(0.9)));
     }
     if source.has_samples() {
         let values = source.sorted()?.values;
         let at = |percent| percentile_of_sorted(&values, percent);
-        return Ok(at(50.0).map(|median| (median, at(10.0).zip(at(90.0)))));
+        return Ok(some(at(50.0), at(10.0), at(90.0)));
     }
     if source.point.incomplete.is_some() {
         Ok(None)
@@ -61,19 +75,24 @@ pub(in crate::cli::plot) fn median(from: &[PathBuf], settings: &Checked) -> anyh
     if sources.benchmark == Benchmark::Clock {
         return by_cause(&sources, settings);
     }
-    let preferred = ["percent_of_saturation", "rate_per_s", "queue", "size_bytes"];
+    let preferred = [
+        queue::PERCENT_OF_SATURATION,
+        queue::RATE,
+        queue::QUEUE,
+        hca::SIZE,
+    ];
     let varying = sources.varying();
     let usual = preferred
         .iter()
-        .find(|name| varying.iter().any(|it| it == *name))
-        .copied();
+        .map(|column| column.name)
+        .find(|name| varying.iter().any(|it| it == name));
     let x = match choose(&sources, "x", settings, usual)? {
         Some(name) => name,
-        None if sources.benchmark == Benchmark::Hca => "size_bytes".to_owned(),
-        None => "queue".to_owned(),
+        None if sources.benchmark == Benchmark::Hca => hca::SIZE.name.to_owned(),
+        None => queue::QUEUE.name.to_owned(),
     };
     if sources.benchmark == Benchmark::Queue
-        && x != "percent_of_saturation"
+        && x != queue::PERCENT_OF_SATURATION.name
         && settings.metric.is_empty()
     {
         sources = Sources::open(from, settings, |_| &["enqueue", "dequeue"])?;
@@ -87,15 +106,9 @@ pub(in crate::cli::plot) fn median(from: &[PathBuf], settings: &Checked) -> anyh
             empty.push(source.point.name.clone());
             continue;
         };
-        let Some((median, most)) = middle(source)? else {
+        let Some(middle) = middle(source, places.values[place].0)? else {
             empty.push(source.point.name.clone());
             continue;
-        };
-        let middle = Middle {
-            x: places.values[place].0,
-            median,
-            most,
-            incomplete: source.point.incomplete.is_some(),
         };
         match lines.iter_mut().find(|line| line.label == *label) {
             Some(line) => line.middles.push(middle),
@@ -115,18 +128,26 @@ pub(in crate::cli::plot) fn median(from: &[PathBuf], settings: &Checked) -> anyh
             .into());
         }
     }
-    let lines = named(lines, |line| &mut line.label, settings)?;
+    let (lines, looks, mut told) = named(lines, |line| &mut line.label, Some(&sources), settings)?;
     let value = one_metric_label(&sources);
-    let mut words = sources.words(&format!("{} by {}", capital(value), axis(&x)), settings);
-    words.subtitle = with_note(&words.subtitle, "bars hold the middle 80 %");
+    let has_intervals =
+        (lines.iter().flat_map(|line| &line.middles)).any(|it| it.interval.is_some());
+    let bars = match has_intervals {
+        true => "bars hold the middle 80 %, thick ones the 95 % interval of the median over rounds",
+        false => "bars hold the middle 80 %",
+    };
+    let title = format!("{} by {}", capital(value), axis(&x));
     let note = without_median(&empty);
-    warned(&mut words, note.as_ref());
+    let words = sources
+        .words(&title, &[bars], settings)
+        .warned(note.as_deref().unwrap_or(""));
+    told.hints.splice(0..0, note);
     let figure = Medians {
         words,
         setting: settings.x_label.clone().unwrap_or_else(|| axis(&x)),
         ticks: places.values.clone(),
         named: places.named,
-        setting_scale: (x == "percent_of_saturation").then_some(Kind::Linear),
+        setting_scale: (x == queue::PERCENT_OF_SATURATION.name).then_some(Kind::Linear),
         value: settings
             .y_label
             .clone()
@@ -134,12 +155,9 @@ pub(in crate::cli::plot) fn median(from: &[PathBuf], settings: &Checked) -> anyh
         unit: Unit::Nanoseconds,
         range: settings.range.given(),
         scale: settings.scale,
-        lines: lines.lines,
+        lines,
+        looks,
     };
     let drawing = figure.draw(settings.size)?;
-    Ok(Made {
-        hints: note.into_iter().chain(lines.hints).collect(),
-        asked: lines.asked,
-        ..Made::new(figure, drawing)
-    })
+    Ok(told.made(figure, drawing))
 }

@@ -16,7 +16,7 @@ pub(super) use surface::surface;
 pub(super) use time::time;
 
 use super::sources::{Source, Sources};
-use crate::plot::{INCOMPLETE, Words};
+use crate::plot::INCOMPLETE;
 use crate::results::read::Benchmark;
 
 /// A label, and whether it is of a part only.
@@ -60,7 +60,7 @@ fn samples_in_words(sources: &Sources, lost: bool) -> String {
         return "samples".to_owned();
     }
     let received = if lost { "received " } else { "" };
-    format!("{received}{}", first.samples)
+    format!("{received}{}", first.plural)
 }
 
 fn capital(text: &str) -> String {
@@ -87,23 +87,5 @@ fn without_median(names: &[String]) -> Option<String> {
             names.len(),
             others.len()
         )),
-    }
-}
-
-fn warned(words: &mut Words, note: Option<&String>) {
-    if let Some(note) = note {
-        words.warning = if words.warning.is_empty() {
-            note.clone()
-        } else {
-            format!("{note}; {}", words.warning)
-        };
-    }
-}
-
-fn with_note(text: &str, note: &str) -> String {
-    if text.is_empty() {
-        note.to_owned()
-    } else {
-        format!("{text}; {note}")
     }
 }

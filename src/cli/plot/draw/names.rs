@@ -1,19 +1,33 @@
 //! The names in the legend: other words for them, and which come first.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
 
 use crate::cli::UsageError;
-use crate::cli::plot::Asked;
 use crate::cli::plot::config::Checked;
-use crate::plot::INCOMPLETE;
+use crate::cli::plot::sources::Sources;
+use crate::cli::plot::{Asked, Made};
+use crate::plot::{Drawing, INCOMPLETE, Looks};
+use crate::results::text::printable_path;
 
-/// Lines with the names and in the order that were asked for.
-pub(super) struct Named<T> {
-    pub lines: Vec<T>,
-    /// Names in a file that fit no line, where that is no mistake.
+/// What is to be told of the names of lines.
+pub(super) struct Told {
+    /// Names in a file that fit no line, where that is no mistake; and whatever else the user should know.
     pub hints: Vec<String>,
     /// All names in a file.
-    pub asked: Vec<Asked>,
+    asked: Vec<Asked>,
+}
+
+impl Told {
+    /// The figure, drawn.
+    pub fn made(self, figure: impl Serialize + 'static, drawing: Drawing) -> Made {
+        Made {
+            hints: self.hints,
+            asked: self.asked,
+            ..Made::new(figure, drawing)
+        }
+    }
 }
 
 /// A label, and the mark behind it.
@@ -31,22 +45,25 @@ fn parts(label: &str) -> (&str, &str) {
 pub(super) fn named<T>(
     mut lines: Vec<T>,
     label: impl Fn(&mut T) -> &mut String,
+    sources: Option<&Sources>,
     settings: &Checked,
-) -> Result<Named<T>, UsageError> {
+) -> Result<(Vec<T>, Looks, Told), UsageError> {
     let mut hints = Vec::new();
     let names = |lines: &mut Vec<T>| -> Vec<String> {
         let name = |line| parts(label(line)).0.to_owned();
         lines.iter_mut().map(name).collect()
     };
     let there = names(&mut lines);
+    let known = sources.map_or_else(BTreeMap::new, |sources| sources.looks(&there));
+    let looks: Option<Vec<usize>> = there.iter().map(|name| known.get(name).copied()).collect();
     let origin = &settings.origin;
     let strange = |old: &&String| !there.contains(old);
-    let of_options = origin.labels_of_options.iter();
-    if let Some(old) = of_options.clone().find(strange) {
+    let is_of_options = |old: &&String| origin.options.has_name("label", old);
+    if let Some(old) = settings.labels.keys().filter(is_of_options).find(strange) {
         let refusal = no_such_line(&there);
         return Err(UsageError(format!("--label {old:?}: {refusal}")));
     }
-    let of_file = (settings.labels.keys()).filter(|old| !origin.labels_of_options.contains(old));
+    let of_file = settings.labels.keys().filter(|old| !is_of_options(old));
     let missing: Vec<&String> = of_file.clone().filter(strange).collect();
     let all = of_file.clone().count();
     unknown("label", &missing, all, &there, settings, &mut hints)?;
@@ -61,7 +78,7 @@ pub(super) fn named<T>(
         let label = label(line);
         let (name, mark) = parts(label);
         if let Some(new) = settings.labels.get(name) {
-            *label = format!("{new}{mark}");
+            *label = format!("{}{mark}", new.concat());
         }
     }
 
@@ -76,7 +93,7 @@ pub(super) fn named<T>(
         settings,
         &mut hints,
     )?;
-    if origin.of_file.contains(&"order") {
+    if settings.is_of_file("order") {
         for (names, found) in [(&order, true), (&missing, false)] {
             asked.extend(names.iter().map(|name| Asked {
                 key: "order",
@@ -90,16 +107,15 @@ pub(super) fn named<T>(
         let found = order.iter().position(|it| it == name);
         found.unwrap_or(usize::MAX)
     };
-    let mut placed: Vec<(usize, T)> = lines
-        .into_iter()
-        .map(|mut line| (place(&mut line), line))
+    let mut placed: Vec<(usize, usize, T)> = (lines.into_iter().enumerate())
+        .map(|(number, mut line)| (place(&mut line), number, line))
         .collect();
-    placed.sort_by_key(|(place, _)| *place);
-    Ok(Named {
-        lines: placed.into_iter().map(|(_, line)| line).collect(),
-        hints,
-        asked,
-    })
+    placed.sort_by_key(|(place, ..)| *place);
+    let looks = looks.map_or_else(Vec::new, |looks| {
+        placed.iter().map(|(_, number, _)| looks[*number]).collect()
+    });
+    let lines = placed.into_iter().map(|(.., line)| line).collect();
+    Ok((lines, Looks(looks), Told { hints, asked }))
 }
 
 fn no_such_line(there: &[String]) -> String {
@@ -128,9 +144,9 @@ fn unknown(
     };
     let origin = &settings.origin;
     // Of labels, those of options are not among these.
-    let of_file = id == "label" || origin.of_file.contains(&id);
+    let of_file = id == "label" || settings.is_of_file(id);
     let name = match &origin.file {
-        Some(path) if id == "label" => format!("{}: \"labels\"", path.display()),
+        Some(path) if id == "label" => format!("{}: \"labels\"", printable_path(path)),
         _ => settings.named(id),
     };
     if of_file && (origin.wider || missing.len() < all) {

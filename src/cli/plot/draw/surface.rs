@@ -4,15 +4,16 @@ use std::path::PathBuf;
 
 use super::median::middle;
 use super::places::{Places, are_numbers, choose, texts_of};
-use super::{one_metric_label, samples_usual, warned, without_median};
+use super::{one_metric_label, samples_usual, without_median};
 use crate::cli::UsageError;
 use crate::cli::plot::config::Checked;
 use crate::cli::plot::settings::axis;
 use crate::cli::plot::sources::{Source, Sources};
 use crate::cli::plot::{Made, TooMuch};
-use crate::plot::scale::Unit;
+use crate::plot::scale::{Unit, so_many};
 use crate::plot::surface::{Height, Surface};
 use crate::results::read::Benchmark;
+use crate::results::schema::{Column, hca, queue};
 
 pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
     if settings.metric.len() > 1 {
@@ -58,8 +59,8 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
             empty.push(source.point.name.clone());
             continue;
         };
-        let value = middle(source)?.map(|(value, _)| value);
-        without += u64::from(value.is_none());
+        let value = middle(source, 0.0)?.map(|middle| middle.median);
+        without += usize::from(value.is_none());
         if heights[column][row].is_some() {
             return Err(UsageError(format!(
                 "two points have {x} {} and {y} {}: name one run only",
@@ -74,17 +75,18 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
         });
     }
     let value = one_metric_label(&sources);
-    let mut words = sources.words(&format!("Median of {value}"), settings);
+    let words = sources.words(&format!("Median of {value}"), &[], settings);
     let note = without_median(&empty);
-    let on_the_ground = match without {
-        0 => None,
-        1 => Some("1 point has no samples: crossed on the ground".to_owned()),
-        more => Some(format!(
-            "{more} points have no samples: crossed on the ground"
-        )),
-    };
-    warned(&mut words, on_the_ground.as_ref());
-    warned(&mut words, note.as_ref());
+    let crossed = "no samples: crossed on the ground";
+    let on_the_ground = so_many(
+        without,
+        "point",
+        &format!("has {crossed}"),
+        &format!("have {crossed}"),
+    );
+    let words = words
+        .warned(&on_the_ground)
+        .warned(note.as_deref().unwrap_or(""));
     let figure = Surface {
         words,
         x: (
@@ -109,7 +111,11 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
     };
     let drawing = figure.draw(settings.size)?;
     Ok(Made {
-        hints: on_the_ground.into_iter().chain(note).collect(),
+        hints: [Some(on_the_ground), note]
+            .into_iter()
+            .flatten()
+            .filter(|hint| !hint.is_empty())
+            .collect(),
         ..Made::new(figure, drawing)
     })
 }
@@ -157,18 +163,14 @@ fn bad_share(source: &Source) -> f64 {
     let Some(row) = &source.point.row else {
         return 0.0;
     };
+    let number = |column: &Column| row.number(column.name);
     let (bad, of) = match source.metric.benchmark {
-        Benchmark::Hca => (row.count("messages_lost"), row.count("messages_sent")),
+        Benchmark::Hca => (number(&hca::LOST), number(&hca::SENT)),
         _ => {
-            let each = row
-                .count("count")
-                .zip(row.count("warmup"))
-                .map(|(count, warmup)| count + warmup);
-            (
-                row.count("missed_enqueues"),
-                each.zip(row.count("runs")).map(|(each, runs)| each * runs),
-            )
+            let each = number(&queue::COUNT).zip(number(&queue::WARMUP));
+            let each = each.map(|(count, warmup)| count + warmup);
+            (number(&queue::MISSED_ENQUEUES), each)
         }
     };
-    bad.unwrap_or(0) as f64 / of.unwrap_or(1).max(1) as f64
+    bad.unwrap_or(0.0) / of.unwrap_or(1.0).max(1.0)
 }

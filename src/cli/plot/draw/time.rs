@@ -4,17 +4,20 @@ use std::path::PathBuf;
 
 use super::causes::{CAUSES_IN_COLOUR, causes_of};
 use super::names::named;
-use super::{capital, marked, nothing_measured, one_metric_label, samples_usual, with_note};
+use super::{capital, marked, nothing_measured, one_metric_label, samples_usual};
 use crate::cli::plot::Made;
 use crate::cli::plot::config::Checked;
-use crate::cli::plot::metric::Column;
 use crate::cli::plot::options::Figure;
 use crate::cli::plot::sources::{Source, Sources};
 use crate::plot::time::{Cloud, OverTime, Thinned};
 use crate::results::read::Benchmark;
 
 pub(in crate::cli::plot) fn time(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
-    let sources = Sources::open(from, settings, samples_usual)?;
+    let mut sources = Sources::open(from, settings, samples_usual)?;
+    if sources.rounds() > 1 {
+        // The times of each round begin anew.
+        sources.all = sources.all.iter().map(Source::of_a_round).collect();
+    }
     sources.must_have_samples(Figure::Time, settings)?;
     let labels = sources.labels(&[]);
     let mut clouds: Vec<Cloud> = Vec::new();
@@ -61,47 +64,33 @@ pub(in crate::cli::plot) fn time(from: &[PathBuf], settings: &Checked) -> anyhow
             "time since the first of a point",
         ),
     };
-    let mut words = sources.words(&title, settings);
-    if sources.benchmark == Benchmark::Clock && sources.all.len() > 1 {
-        words.subtitle = with_note(
-            &words.subtitle,
-            &format!("{} CPUs together", sources.all.len()),
-        );
-    }
-    let clouds = named(clouds, |cloud| &mut cloud.label, settings)?;
+    let together = format!("{} CPUs together", sources.all.len());
+    let notes: &[&str] = match sources.benchmark {
+        Benchmark::Clock if sources.all.len() > 1 => &[&together],
+        _ => &[],
+    };
+    let words = sources.words(&title, notes, settings);
+    let (clouds, looks, told) = named(clouds, |cloud| &mut cloud.label, Some(&sources), settings)?;
     let figure = OverTime {
         words,
         time: settings.x_label.clone().unwrap_or_else(|| time.to_owned()),
         value: settings.y_label.clone().unwrap_or_else(|| value.to_owned()),
         range: settings.range.given(),
         scale: settings.scale,
-        clouds: clouds.lines,
+        clouds,
+        looks,
     };
     let drawing = figure.draw(settings.size)?;
-    Ok(Made {
-        hints: clouds.hints,
-        asked: clouds.asked,
-        ..Made::new(figure, drawing)
-    })
+    Ok(told.made(figure, drawing))
 }
 
 /// The samples of a point, but for those that nobody could see beside the others. Points were measured one after another:
 /// the time of each begins at zero.
 fn over_time(source: &Source, label: &str, settings: &Checked) -> anyhow::Result<Cloud> {
-    let (file, columns) = match source.metric.column {
-        Column::One(file, column) => (file, vec![source.metric.time, column]),
-        Column::Between(file, from, to) => (file, vec![source.metric.time, from, to]),
-        Column::None => return Err(source.nothing_there()),
-    };
+    let columns = [vec![source.metric.time], source.columns()].concat();
     let (mut points, mut lost) = (Thinned::new(settings.size, settings.range.given()), 0);
-    source.point.rows(file)?.each(&columns, |cells| {
-        let value = match columns.len() {
-            2 => cells.integer(1)?,
-            _ => cells
-                .integer(1)?
-                .zip(cells.integer(2)?)
-                .map(|(from, to)| to.saturating_sub(from)),
-        };
+    source.each(&columns, |cells| {
+        let value = source.value(cells, 1)?;
         match (cells.integer(0)?, value) {
             (Some(time), Some(value)) => points.push((time, value)),
             (_, None) if source.metric.may_be_lost => lost += 1,

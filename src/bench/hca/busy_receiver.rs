@@ -10,20 +10,20 @@ use crate::time::Clock;
 
 /// A port whose every look comes after a pause.
 #[derive(Debug)]
-pub struct Occupied<'a, P, C, W> {
+pub struct BusyReceiver<'a, P, C, W> {
     port: &'a mut P,
     clock: &'a C,
     work: W,
 }
 
-impl<'a, P, C: Clock, W: Pacing> Occupied<'a, P, C, W> {
+impl<'a, P, C: Clock, W: Pacing> BusyReceiver<'a, P, C, W> {
     /// `port`, looked at after `work` each time.
     pub fn new(port: &'a mut P, clock: &'a C, work: W) -> Self {
-        Occupied { port, clock, work }
+        BusyReceiver { port, clock, work }
     }
 }
 
-impl<P: CompletionPort, C: Clock, W: Pacing + Send> CompletionPort for Occupied<'_, P, C, W> {
+impl<P: CompletionPort, C: Clock, W: Pacing + Send> CompletionPort for BusyReceiver<'_, P, C, W> {
     #[inline(always)]
     fn poll(&mut self) -> Polled {
         self.work.pause(self.clock, || true);
@@ -31,7 +31,7 @@ impl<P: CompletionPort, C: Clock, W: Pacing + Send> CompletionPort for Occupied<
     }
 }
 
-impl<P: EventPort, C: Clock, W: Pacing + Send> EventPort for Occupied<'_, P, C, W> {
+impl<P: EventPort, C: Clock, W: Pacing + Send> EventPort for BusyReceiver<'_, P, C, W> {
     #[inline(always)]
     fn arm(&mut self) -> Result<(), Failure> {
         self.port.arm()
@@ -49,7 +49,8 @@ mod tests {
     use crate::bench::hca::control::Control;
     use crate::bench::hca::port::BusyPolling;
     use crate::bench::hca::port::scripted::{Counting, Look, Script};
-    use crate::bench::hca::receiver::{Tag, receive};
+    use crate::bench::hca::receiver::receive;
+    use crate::bench::hca::tag::{Expected, Tag};
     use crate::buffer::Arrival;
     use crate::pacing::{BackToBack, ConstantWait};
     use crate::time::Nanos;
@@ -66,12 +67,12 @@ mod tests {
         );
         let before = Counting.now().0;
         let mut arrivals = vec![Arrival::default(); 3];
-        let mut port = Occupied::new(&mut script, &Counting, work);
+        let mut port = BusyReceiver::new(&mut script, &Counting, work);
         let outcome = receive(
             &Counting,
             &mut port,
             BusyPolling,
-            tag,
+            Expected::new(1, 3, None),
             &mut arrivals,
             &control,
         );

@@ -2,15 +2,19 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
 
 use super::*;
-use crate::bench::queue::plan::Cpus;
-use crate::bench::queue::result::ElementRow;
-use crate::buffer::HugePagePolicy;
+use crate::bench::queue::cpus::Cpus;
+use crate::bench::queue::error::ThreadError;
+use crate::bench::queue::result::{ElementRow, made_up};
+use crate::bench::queue::task::{RECEIVER, SENDER};
+use crate::host::pinning;
 use crate::queues::element::Element;
 use crate::queues::interface::{Ends as QueueEnds, Queue, QueueError, Receiver, Sender};
-use crate::time::ClockKind;
+use crate::time::{AnyClock, ClockKind};
 
 /// Held by each test with a run: two at a time would wait for each other's CPUs.
 pub(crate) static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -41,12 +45,14 @@ enum Fault {
     Belates,
     /// Stalls once in an enqueue, for [`STALL`].
     Stalls,
+    /// Lets its sender run on all CPUs from the tenth element on, as `taskset -a -p` does from outside.
+    Moves,
 }
 
 /// A queue with a fault, which is its type.
 struct Faulty<const FAULT: usize>;
 
-const FAULTS: [Fault; 12] = [
+const FAULTS: [Fault; 13] = [
     Fault::Nothing,
     Fault::Drops,
     Fault::Reorders,
@@ -59,6 +65,7 @@ const FAULTS: [Fault; 12] = [
     Fault::Appends,
     Fault::Belates,
     Fault::Stalls,
+    Fault::Moves,
 ];
 
 struct End {
@@ -91,6 +98,9 @@ impl Sender<Words<8>> for End {
         if self.fault == Fault::Panics && self.count == 10 {
             // Without the message of the panic hook in the output of a test that passes.
             std::panic::resume_unwind(Box::new("a broken queue"));
+        }
+        if self.fault == Fault::Moves && self.count == 10 {
+            pinning::pin_current_thread_to(&pinning::reachable_cpus().unwrap()).unwrap();
         }
         if self.fault == Fault::Stalls && self.count == COUNT / 2 {
             std::thread::sleep(STALL);
@@ -180,30 +190,23 @@ fn config(measure: Measure) -> Config {
     Config {
         count: COUNT as u64 - 500,
         warmup: 500,
-        repeat: 1,
         measure,
-        measure_failed: false,
-        clock: ClockKind::Monotonic,
         timeout: Duration::from_millis(500),
-        huge_pages: HugePagePolicy::Try,
         keep_elements: true,
+        ..made_up::config()
     }
 }
 
 fn point() -> Point {
     let allowed: Vec<usize> = pinning::reachable_cpus().unwrap().iter().collect();
     Point {
-        queue: "faulty".to_owned(),
-        capacity: 64,
         payload: 64,
-        sender: EndLoad::NONE,
-        receiver: EndLoad::NONE,
-        percent_of_saturation: None,
         cpus: Cpus {
             sender: allowed[0],
             receiver: *allowed.last().unwrap(),
             cores: None,
         },
+        ..made_up::point("faulty")
     }
 }
 
@@ -215,73 +218,34 @@ fn start_of<const FAULT: usize>() -> Start {
     threads::start::<Faulty<FAULT>, Words<8>>
 }
 
-fn empty(point: &Point) -> PointResult {
-    PointResult::of(point.clone())
-}
-
-fn run<const FAULT: usize>(measure: Measure) -> (RunResult, PointResult) {
+fn run<const FAULT: usize>(measure: Measure) -> Round {
     run_at::<FAULT>(&point(), &config(measure))
 }
 
-fn run_at<const FAULT: usize>(point: &Point, config: &Config) -> (RunResult, PointResult) {
+fn run_at<const FAULT: usize>(point: &Point, config: &Config) -> Round {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut result = empty(point);
-    let run = measure_run(
-        start_of::<FAULT>(),
-        task_of(clock(), point, config),
-        config,
-        0,
-        &mut result,
-    )
-    .unwrap();
-    (run, result)
+    let task = Task::new(clock(), point, config);
+    measure_run(start_of::<FAULT>(), task, point, config, 0).unwrap()
 }
 
-/// The name of a queue that panics, where [`Bench::with_one_that_panics`] runs it.
+/// The name of a queue that panics, where [`start_of_one_that_panics`] starts it.
 pub(crate) const PANICS: &str = "panics";
 
-impl Bench {
-    /// The same with one queue more than those of the registry, for elements of 64 bytes.
-    pub(crate) fn with_one_that_panics(self) -> Self {
-        Bench {
-            start_of: |point| match point.queue.as_str() {
-                PANICS => Ok(start_of::<8>()),
-                _ => super::start_of(point),
-            },
-            ..self
-        }
-    }
-}
-
-#[test]
-fn a_queue_that_panics_fails_its_point_and_has_no_saturation() {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut bench = Bench::new(config(Measure::Time), Topology::read().unwrap())
-        .unwrap()
-        .with_one_that_panics();
-    let mut point = Point {
-        queue: PANICS.to_owned(),
-        ..point()
-    };
-    for percent in [None, Some(1), Some(2)] {
-        point.percent_of_saturation = percent;
-        let mut runs = 0;
-        let result = bench.measure(&point, &mut |_| runs += 1).unwrap();
-        let failure = result.failure.unwrap();
-        assert!(failure.contains("panicked"), "{failure}");
-        assert!(result.runs.is_empty() && result.saturation_per_s.is_none());
-        // It is not tried again for each of its rates.
-        assert_eq!(runs, u32::from(percent != Some(2)), "{percent:?}");
+/// A queue more than those of the registry, for elements of 64 bytes.
+pub(crate) fn start_of_one_that_panics(point: &Point) -> Result<Start, RunError> {
+    match point.queue.as_str() {
+        PANICS => Ok(start_of::<8>()),
+        _ => super::start_of(point),
     }
 }
 
 /// The run of a queue with a fault, without and with time stamps.
 fn verdicts<const FAULT: usize>() -> [Verdict; 2] {
     [Measure::Time, Measure::Throughput].map(|measure| {
-        let (run, result) = run::<FAULT>(measure);
+        let Round { run, elements, .. } = run::<FAULT>(measure);
         assert_eq!(run.outcome, Outcome::Wrong, "{measure:?}: {run:?}");
         // No figures of what is wrong: a queue that is broken looks fastest.
-        assert!(run.times.is_none() && result.elements.is_empty());
+        assert!(run.times.is_none() && elements.is_empty());
         assert_eq!(run.throughput_per_s, None);
         run.verdict
     })
@@ -289,7 +253,11 @@ fn verdicts<const FAULT: usize>() -> [Verdict; 2] {
 
 #[test]
 fn an_honest_queue_is_clean_and_has_all_figures() {
-    let (run, result) = run::<0>(Measure::Time);
+    let Round {
+        run,
+        elements,
+        histograms,
+    } = run::<0>(Measure::Time);
     assert!(run.outcome == Outcome::Clean, "{:?}", run.verdict);
     let times = run.times.unwrap();
     for summary in [&times.enqueue, &times.dequeue, &times.latency] {
@@ -304,16 +272,16 @@ fn an_honest_queue_is_clean_and_has_all_figures() {
     assert!(floors.enqueue.min_ns > 0 && floors.dequeue.min_ns > 0);
     let (latency, intended) = (floors.latency.unwrap(), floors.intended.unwrap());
     assert!(latency.min_ns > 0 && latency.p50_ns <= intended.p50_ns);
-    assert_eq!(result.elements.len(), COUNT - 500);
-    assert_eq!(result.histograms.latency.count(), COUNT as u64 - 500);
-    let row = result.elements[7];
+    assert_eq!(elements.len(), COUNT - 500);
+    assert_eq!(histograms.latency.count(), COUNT as u64 - 500);
+    let row = elements[7];
     assert_eq!(row.latency_ns, (row.t_dequeued_ns - row.t_stamp_ns) as i64);
     assert!(row.t_enqueue_ns >= row.t_stamp_ns && row.t_enqueued_ns > row.t_enqueue_ns);
 }
 
 #[test]
 fn throughput_alone_has_no_times_and_is_checked_as_well() {
-    let (run, _) = run::<0>(Measure::Throughput);
+    let run = run::<0>(Measure::Throughput).run;
     assert!(run.outcome == Outcome::Clean, "{:?}", run.verdict);
     assert!(run.times.is_none() && run.throughput_per_s.unwrap() > 0.0);
 }
@@ -321,7 +289,7 @@ fn throughput_alone_has_no_times_and_is_checked_as_well() {
 #[test]
 fn a_queue_that_drops_is_caught() {
     for verdict in verdicts::<1>() {
-        assert_eq!(verdict.lost, COUNT as u64 / 100);
+        assert_eq!(verdict.elements.lost, COUNT as u64 / 100);
     }
 }
 
@@ -329,10 +297,10 @@ fn a_queue_that_drops_is_caught() {
 fn a_queue_that_reorders_is_caught() {
     for verdict in verdicts::<2>() {
         assert!(
-            (1..=COUNT as u64 / 100).contains(&verdict.reordered),
+            (1..=COUNT as u64 / 100).contains(&verdict.elements.reordered),
             "{verdict:?}"
         );
-        assert_eq!(verdict.lost, 0);
+        assert_eq!(verdict.elements.lost, 0);
     }
 }
 
@@ -340,14 +308,17 @@ fn a_queue_that_reorders_is_caught() {
 fn a_queue_that_invents_is_caught() {
     for verdict in verdicts::<3>() {
         // By numbers, what it invents is a number that is there as well.
-        assert!(verdict.invented + verdict.duplicated > 0, "{verdict:?}");
+        assert!(
+            verdict.elements.never_sent + verdict.elements.duplicated > 0,
+            "{verdict:?}"
+        );
     }
 }
 
 #[test]
 fn a_queue_that_duplicates_is_caught() {
     for verdict in verdicts::<4>() {
-        assert!(verdict.duplicated > 0, "{verdict:?}");
+        assert!(verdict.elements.duplicated > 0, "{verdict:?}");
     }
 }
 
@@ -355,7 +326,10 @@ fn a_queue_that_duplicates_is_caught() {
 fn a_queue_that_keeps_the_last_is_caught_and_hangs_nobody() {
     let began = Instant::now();
     for verdict in verdicts::<5>() {
-        assert_eq!((verdict.lost, verdict.received), (1, COUNT as u64 - 1));
+        assert_eq!(
+            (verdict.elements.lost, verdict.in_time),
+            (1, COUNT as u64 - 1)
+        );
     }
     assert!(
         began.elapsed() < Duration::from_secs(20),
@@ -367,23 +341,29 @@ fn a_queue_that_keeps_the_last_is_caught_and_hangs_nobody() {
 #[test]
 fn a_queue_that_changes_a_word_is_caught() {
     for verdict in verdicts::<6>() {
-        assert_eq!((verdict.damaged, verdict.lost), (COUNT as u64 / 100, 0));
+        assert_eq!(
+            (verdict.elements.damaged, verdict.elements.lost),
+            (COUNT as u64 / 100, 0)
+        );
     }
 }
 
 #[test]
 fn what_comes_behind_the_last_element_is_caught() {
     for verdict in verdicts::<9>() {
-        assert!(verdict.duplicated > 0, "{verdict:?}");
+        assert!(verdict.elements.duplicated > 0, "{verdict:?}");
     }
 }
 
 #[test]
 fn a_queue_that_hands_over_when_nobody_waits_any_more_is_caught() {
     for verdict in verdicts::<10>() {
-        assert_eq!(verdict.received as usize, COUNT - BELATED);
+        assert_eq!(verdict.in_time as usize, COUNT - BELATED);
         // Whether the elements were found depends on who was quicker.
-        assert_eq!((verdict.lost + verdict.belated) as usize, BELATED);
+        assert_eq!(
+            (verdict.elements.lost + verdict.elements.late) as usize,
+            BELATED
+        );
     }
 }
 
@@ -391,10 +371,10 @@ fn a_queue_that_hands_over_when_nobody_waits_any_more_is_caught() {
 fn a_stall_beyond_the_timeout_is_given_up_and_no_fault_of_the_queue() {
     let mut config = config(Measure::Time);
     config.timeout = Duration::from_millis(1);
-    let (run, _) = run_at::<11>(&point(), &config);
+    let Round { run, .. } = run_at::<11>(&point(), &config);
     assert_eq!(run.outcome, Outcome::GaveUp, "{run:?}");
-    assert_eq!((run.verdict.lost, run.throughput_per_s), (0, None));
-    let words = failure_of(&run, &config).unwrap();
+    assert_eq!((run.verdict.elements.lost, run.throughput_per_s), (0, None));
+    let words = run.failure(&config).unwrap();
     assert!(
         words.contains("given up") && words.contains("--timeout"),
         "{words}"
@@ -405,7 +385,7 @@ fn a_stall_beyond_the_timeout_is_given_up_and_no_fault_of_the_queue() {
 fn at_saturation_the_sender_is_always_late_and_never_waits() {
     let fastest = point().at_saturation();
     let config = config(Measure::Time);
-    let (run, _) = run_at::<0>(&fastest, &config);
+    let Round { run, .. } = run_at::<0>(&fastest, &config);
     assert_eq!(run.outcome, Outcome::Clean, "{run:?}");
     assert_eq!(run.missed.sender, config.count);
 }
@@ -420,13 +400,13 @@ fn what_a_stall_causes_is_in_the_latency_from_the_intended_time_only() {
     // Other stalls, on a loaded machine, do no harm here.
     config.timeout = Duration::from_secs(20);
     let stall = STALL.as_nanos() as i64;
-    let (run, result) = run_at::<11>(&point, &config);
+    let Round { run, elements, .. } = run_at::<11>(&point, &config);
     assert_eq!(run.outcome, Outcome::Clean, "{:?}", run.verdict);
     let between = |from: u64, to: u64| to as i64 - from as i64;
     let from_intended = |row: &ElementRow| between(row.t_intended_ns.unwrap(), row.t_dequeued_ns);
     let from_stamp = |row: &ElementRow| between(row.t_stamp_ns, row.t_dequeued_ns);
     // The element in whose enqueue it was, and those that were due meanwhile.
-    let (stalled, behind) = result.elements[COUNT / 2 - 500..].split_first().unwrap();
+    let (stalled, behind) = elements[COUNT / 2 - 500..].split_first().unwrap();
     assert_eq!(stalled.seq as usize, COUNT / 2 - 500);
     assert!(between(stalled.t_enqueue_ns, stalled.t_enqueued_ns) >= stall);
     for (place, row) in behind.iter().take(200).enumerate() {
@@ -439,7 +419,7 @@ fn what_a_stall_causes_is_in_the_latency_from_the_intended_time_only() {
     // The figures are those of the elements.
     let times = run.times.unwrap();
     let ends = |of: &dyn Fn(&ElementRow) -> i64| {
-        let all = || result.elements.iter().map(of);
+        let all = || elements.iter().map(of);
         (all().min().unwrap(), all().max().unwrap())
     };
     let intended = times.intended.unwrap();
@@ -450,29 +430,34 @@ fn what_a_stall_causes_is_in_the_latency_from_the_intended_time_only() {
 
 #[test]
 fn a_floor_that_was_disturbed_is_none_and_fails_no_queue() {
-    let stalled = || RunError::Stalled {
-        role: Role::Receiver,
-        silence: Duration::from_millis(5400),
+    let stalled = || {
+        RunError::Rig(RigError::Silent {
+            role: RECEIVER,
+            silence: Duration::from_millis(5400),
+        })
     };
     let limit = Duration::from_secs(1);
     for error in [stalled(), RunError::TooSlow { limit }] {
         assert!(matches!(unless_disturbed(Err(error)), Ok(None)));
     }
     for error in [
-        RunError::Interrupted(Signal::SIGINT),
-        RunError::Stuck { role: Role::Sender },
-        RunError::Panicked,
+        RigError::Interrupted(Signal::SIGINT),
+        RigError::Stuck {
+            role: SENDER,
+            grace: Duration::from_secs(2),
+        },
+        RigError::Panicked { role: SENDER },
     ] {
         let expected = error.to_string();
         assert_eq!(
-            unless_disturbed(Err(error)).unwrap_err().to_string(),
+            unless_disturbed(Err(error.into())).unwrap_err().to_string(),
             expected
         );
     }
     assert_eq!(
         stalled().to_string(),
-        "nothing was heard of the receiver for 5.4 s: an operation of the queue took so long, or something else has its \
-         CPU: a longer --timeout allows more"
+        "nothing was heard of the receiver for 5.4 s: an operation took so long, or something else has its CPU: a longer \
+         --timeout allows more"
     );
 }
 
@@ -481,30 +466,42 @@ fn an_operation_that_blocks_ends_the_run_with_an_error() {
     let (point, config) = (point(), config(Measure::Time));
     let task = Task {
         limit: Duration::from_millis(100),
-        ..task_of(clock(), &point, &config)
+        ..Task::new(clock(), &point, &config)
     };
     let error = make_run(start_of::<7>(), &task).unwrap_err();
-    let expected = RunError::Stuck { role: Role::Sender };
-    assert_eq!(error.to_string(), expected.to_string());
+    assert!(
+        matches!(error, RunError::Rig(RigError::Stuck { role: SENDER, .. })),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_thread_that_does_not_stay_on_its_cpu_fails_its_point() {
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let task = Task::new(clock(), &point(), &config(Measure::Time));
+    let error = make_run(start_of::<12>(), &task).unwrap_err();
+    let is_moved = matches!(error, RunError::Rig(RigError::Moved { role: SENDER, .. }));
+    assert!(is_moved, "{error}");
+    assert!(error.fails_its_point() && !error.leaves_thread_behind());
 }
 
 #[test]
 fn a_queue_that_panics_is_an_error() {
-    let task = task_of(clock(), &point(), &config(Measure::Time));
+    let task = Task::new(clock(), &point(), &config(Measure::Time));
     let error = make_run(start_of::<8>(), &task).unwrap_err();
-    assert!(matches!(error, RunError::Panicked), "{error}");
+    assert!(
+        matches!(error, RunError::Rig(RigError::Panicked { role: SENDER })),
+        "{error}"
+    );
 }
 
 #[test]
 fn a_cpu_that_does_not_exist_is_the_error_and_not_that_the_other_end_waits() {
-    let mut task = task_of(clock(), &point(), &config(Measure::Time));
+    let mut task = Task::new(clock(), &point(), &config(Measure::Time));
     task.receiver_cpu = 60_000;
     let error = make_run(start_of::<0>(), &task).unwrap_err();
     assert!(
-        matches!(
-            error,
-            RunError::Thread(Role::Receiver, ThreadError::Host(_))
-        ),
+        matches!(error, RunError::Thread(RECEIVER, ThreadError::Host(_))),
         "{error}"
     );
 }
@@ -521,17 +518,17 @@ fn a_schedule_gives_the_latency_from_the_intended_time() {
         seed: 1,
     };
     let config = config(Measure::Time);
-    let (run, result) = run_at::<0>(&point, &config);
+    let Round { run, elements, .. } = run_at::<0>(&point, &config);
     let times = run.times.unwrap();
     let intended = times.intended.unwrap();
     assert_eq!(intended.count, config.count);
     // Nothing starts before its time, so the latency from there is never the smaller one.
-    for row in &result.elements {
+    for row in &elements {
         assert!(row.t_intended_ns.unwrap() <= row.t_stamp_ns, "{row:?}");
     }
     // Nothing is lost of the schedule: all elements take as long as it lasts.
-    let first = result.elements[0].t_intended_ns.unwrap();
-    let last = result.elements.last().unwrap().t_intended_ns.unwrap();
+    let first = elements[0].t_intended_ns.unwrap();
+    let last = elements.last().unwrap().t_intended_ns.unwrap();
     let mean = (last - first) as f64 / (config.count - 1) as f64;
     assert!((mean - 2000.0).abs() < 60.0, "{mean}");
 }
@@ -543,9 +540,9 @@ fn a_slow_receiver_fills_the_queue_and_the_attempts_that_fail_are_counted() {
     point.receiver.load = Load::ConstantWait { wait_ns: 20_000.0 };
     let mut config = config(Measure::Time);
     (config.count, config.warmup) = (900, 100);
-    let (without, _) = run_at::<0>(&point, &config);
+    let without = run_at::<0>(&point, &config).run;
     config.measure_failed = true;
-    let (with, _) = run_at::<0>(&point, &config);
+    let with = run_at::<0>(&point, &config).run;
     assert!(without.failed.sender > 0 && with.failed.sender > 0);
     let high = |run: &RunResult| run.times.as_ref().unwrap().enqueue.p90_ns;
     // An enqueue waits for the receiver, which is in its time only if asked for.

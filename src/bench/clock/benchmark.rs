@@ -1,0 +1,283 @@
+//! The clock benchmark as the rig runs it: all CPUs are watched at once, so that the plan has one point with a row for each.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::host::HostError;
+use crate::host::cpu_set::CpuSet;
+use crate::host::fingerprint::Fingerprint;
+use crate::host::placement::{Placement, RoleSpec};
+use crate::host::topology::Topology;
+use crate::results::schema::{Schema, clock as schema};
+use crate::results::{Record, ReportError};
+use crate::rig::benchmark::{
+    Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
+};
+
+use super::baseline;
+use super::config::{Config, Length, Report};
+use super::details::Details;
+use super::files::{self, DISTRIBUTION};
+use super::result::{ClockResult, CpuResult};
+use super::run::{RunError, Session, SoFar};
+use super::{figures, notes};
+
+/// Room for jumps, of all CPUs together, beyond which none is asked for before the run. That all CPUs keep all the jumps
+/// they may is no usual run: where the disk cannot take them, the run ends with that error.
+const MOST_BYTES_OF_JUMPS: u64 = 256 << 20;
+/// What a reading takes, about, where its number is given and not its time.
+const READING: Duration = Duration::from_nanos(50);
+
+/// Which CPUs to watch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cpus {
+    /// The one that placement would choose for a thread that must not be disturbed.
+    Chosen,
+    /// All that this process may use.
+    All,
+    /// These.
+    These(CpuSet),
+}
+
+/// The clock benchmark.
+#[derive(Debug)]
+pub struct ClockBenchmark {
+    config: Config,
+    cpus: Cpus,
+    look: Option<Duration>,
+    session: Option<Session>,
+}
+
+impl ClockBenchmark {
+    /// A watch of `cpus`; those of `config` do not count. `look`: how often the progress is told. Each time the supervisor
+    /// wakes up for it; without, it sleeps to the end.
+    pub fn new(config: Config, cpus: Cpus, look: Option<Duration>) -> Self {
+        ClockBenchmark {
+            config,
+            cpus,
+            look,
+            session: None,
+        }
+    }
+
+    /// Bytes of differences that are known to be kept on each CPU; of a time it is not known yet how many it has.
+    pub fn kept_bytes(&self) -> u64 {
+        match self.config.length {
+            Length::Iterations(readings)
+                if self.config.keep_all && self.config.wants(Report::Percentiles) =>
+            {
+                readings.saturating_mul(4)
+            }
+            _ => 0,
+        }
+    }
+
+    fn most_jumps(&self) -> u64 {
+        match self.config.length {
+            Length::Iterations(readings) => readings.min(self.config.keep as u64),
+            Length::Duration(_) => self.config.keep as u64,
+        }
+    }
+
+    fn parts_done(&self, so_far: SoFar) -> Progress {
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        match self.config.length {
+            Length::Iterations(of) => Progress {
+                done: so_far.readings,
+                of,
+            },
+            Length::Duration(duration) => Progress {
+                done: nanos(so_far.elapsed),
+                of: nanos(duration),
+            },
+        }
+    }
+}
+
+impl Benchmark for ClockBenchmark {
+    fn schema(&self) -> &'static Schema {
+        &schema::SCHEMA
+    }
+
+    fn plan(&mut self) -> Result<Plan, Failure> {
+        let topology = Topology::read().map_err(RunError::from)?;
+        self.config.cpus = choose_cpus(&self.cpus, &topology).map_err(RunError::from)?;
+        let rows = self.config.cpus.iter().map(|&cpu| {
+            let mut settings = Record::new();
+            settings
+                .set(&schema::CLOCK, self.config.clock.name())
+                .set(&schema::CPU, cpu);
+            PlannedRow {
+                name: format!("cpu{cpu}"),
+                settings,
+            }
+        });
+        let rows: Vec<PlannedRow> = rows.collect();
+        let cpus = rows.len() as u64;
+        let of_readings =
+            |readings| READING.saturating_mul(u32::try_from(readings).unwrap_or(u32::MAX));
+        let watch = match self.config.length {
+            Length::Duration(duration) => duration,
+            Length::Iterations(readings) => of_readings(readings),
+        };
+        let jumps = (self.most_jumps() * files::BYTES_PER_JUMP).saturating_mul(cpus);
+        let point = PlannedPoint {
+            index: 0,
+            rows,
+            time: watch + of_readings(self.config.baseline_iterations).min(baseline::LONGEST),
+            bytes: jumps.min(MOST_BYTES_OF_JUMPS) + files::BYTES_PER_CPU * cpus,
+        };
+        Ok(Plan {
+            points: vec![point],
+            left_out: Vec::new(),
+        })
+    }
+
+    fn prepare(&mut self, plan: Plan) -> Result<Ready, Failure> {
+        let topology = Topology::read().map_err(RunError::from)?;
+        let guest = Fingerprint::collect().virtualisation.guest == Some(true);
+        let session = Session::prepare(self.config.clone(), &topology.allowed(), guest)?;
+        let reading = session.reading();
+        let facts = reading.tsc_facts();
+        let mut warnings = shared_cores(&topology, &self.config.cpus);
+        warnings.extend(session.doubt());
+        let rate = facts.map_or_else(String::new, |facts| {
+            format!(", {:.3} MHz", facts.rate.hertz / 1e6)
+        });
+        let cpus: CpuSet = self.config.cpus.iter().copied().collect();
+        let (clock, length) = (self.config.clock, &self.config.length);
+        let watch = format!(
+            "watch:    {} ({}){rate}, CPU {cpus}, {length}",
+            clock.name(),
+            clock.sequence()
+        );
+        // Who would rather take another clock should not have to wait for the notes.
+        let notes = session.notes().iter().map(|note| format!("note: {note}"));
+        let announcements = std::iter::once(watch).chain(notes).collect();
+        let obtained = json!({"clock": {
+            "name": clock.name(),
+            "sequence": clock.sequence(),
+            "nanos_per_tick": reading.scale().nanos_per_tick(),
+            "tsc": facts,
+        }});
+        self.session = Some(session);
+        Ok(Ready {
+            plan,
+            obtained,
+            announcements,
+            warnings,
+        })
+    }
+
+    fn measure(
+        &mut self,
+        _point: usize,
+        place: &Place,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Outcome, Failure> {
+        let not_ready = || Failure::Run("the watch was not prepared".to_owned());
+        let session = self.session.clone().ok_or_else(not_ready)?;
+        let doubt = session.doubt();
+        let ready = session.baselines()?;
+        let mut show = |so_far| progress(self.parts_done(so_far));
+        let observer = self.look.map(|look| (look, &mut show as _));
+        let mut result = ready.watch(observer)?;
+        // Who reads the result must know it as well.
+        result.notes.extend(doubt);
+        result.notes.extend(notes::of(&result));
+        let rows = result.cpus.iter().zip(&place.folders);
+        let rows = rows.map(|(cpu, folder)| {
+            let mut row = self.row(&result, cpu);
+            let kept = files::add_jumps(folder, place.round, &result, cpu).and_then(|()| {
+                if self.config.wants(Report::Histogram) {
+                    files::add_histogram(folder, place.round, &result, cpu)
+                } else {
+                    Ok(())
+                }
+            });
+            if let Err(error) = kept {
+                row.failure = Some(ReportError::to_string(&error));
+                row.ends_sweep = true;
+            }
+            row
+        });
+        Ok(Outcome {
+            rows: rows.collect(),
+            warnings: Vec::new(),
+            notes: result.notes.clone(),
+            text: None,
+            broken_limits: notes::broken_limits(&result),
+        })
+    }
+}
+
+impl ClockBenchmark {
+    fn row(&self, result: &ClockResult, cpu: &CpuResult) -> RowOutcome {
+        let moved = cpu.moved.as_ref();
+        let moved = moved.map(|moved| format!("the thread watch-{} {moved}", cpu.cpu));
+        let nanos_per_tick = result.scale.nanos_per_tick();
+        let distribution = cpu.stored.distribution.as_ref();
+        let distribution = distribution.filter(|_| self.config.wants(Report::Histogram));
+        let histograms = distribution
+            .map(|it| (DISTRIBUTION.to_owned(), it.histogram(nanos_per_tick)))
+            .into_iter();
+        let details = Details::of(result, cpu, &self.config);
+        RowOutcome {
+            figures: figures::of(result, cpu, self.config.wants(Report::Histogram)),
+            ends_sweep: result.interrupted.is_some(),
+            failure: result.interrupted.clone().or(moved),
+            obtained: json!({"cpu": cpu.cpu, "pages": cpu.stored.kept_in}),
+            instrument: json!({"baseline": cpu.baseline, "nanos_per_tick": nanos_per_tick}),
+            details: serde_json::to_value(details).unwrap_or(Value::Null),
+            histograms: histograms.collect(),
+        }
+    }
+}
+
+fn choose_cpus(cpus: &Cpus, topology: &Topology) -> Result<Vec<usize>, HostError> {
+    let allowed = topology.allowed();
+    let wanted = match cpus {
+        Cpus::All => return Ok(allowed.iter().collect()),
+        Cpus::Chosen => {
+            let watcher = RoleSpec::new("watcher", "--cpu", None);
+            return Ok(vec![Placement::plan(topology, &[watcher])?.cpu(0)]);
+        }
+        Cpus::These(wanted) => wanted,
+    };
+    for cpu in wanted.iter() {
+        let reason = match topology.cpu(cpu) {
+            Some(found) if found.allowed => continue,
+            Some(_) => "is not allowed for this process (see taskset -p and its cpuset)",
+            None if topology.offline.contains(cpu) => "is offline",
+            None => "does not exist",
+        };
+        return Err(HostError::CpuUnavailable {
+            option: "--cpu",
+            cpu,
+            reason,
+            allowed,
+        });
+    }
+    Ok(wanted.iter().collect())
+}
+
+/// Watched CPUs that slow each other down.
+fn shared_cores(topology: &Topology, cpus: &[usize]) -> Vec<String> {
+    let mut texts = Vec::new();
+    for &cpu in cpus {
+        let siblings = topology.cpu(cpu).into_iter();
+        let siblings = siblings.flat_map(|it| it.siblings.iter());
+        let watched: Vec<String> = siblings
+            .filter(|sibling| *sibling > cpu && cpus.contains(sibling))
+            .map(|sibling| sibling.to_string())
+            .collect();
+        if !watched.is_empty() {
+            texts.push(format!(
+                "CPU {cpu} shares a physical core with CPU {}: their loops slow each other down",
+                watched.join(", ")
+            ));
+        }
+    }
+    texts
+}

@@ -1,0 +1,94 @@
+//! What must be known to read the figures of a watch, and the limits that were broken, in sentences.
+
+use crate::results::units;
+use crate::stats::resolvable;
+
+use super::distribution::percentiles;
+use super::result::{ClockResult, CpuResult};
+
+/// The notes on a result.
+pub(super) fn of(result: &ClockResult) -> Vec<String> {
+    let mut notes = Vec::new();
+    let mut missing: Vec<String> = Vec::new();
+    for (name, reason) in result.cpus.iter().flat_map(|cpu| cpu.available.missing()) {
+        let text = format!("{name} ({reason})");
+        // On bare metal there is no steal time to miss.
+        if name != "steal time" && !missing.contains(&text) && missing.len() < 3 {
+            missing.push(text);
+        }
+    }
+    if !missing.is_empty() {
+        notes.push(format!(
+            "not readable here, so no cause can be found in them: {}",
+            missing.join("; ")
+        ));
+    }
+    let not_sampled: u64 = result.cpus.iter().map(|cpu| cpu.watched.not_sampled).sum();
+    if not_sampled > 0 {
+        notes.push(format!(
+            "{not_sampled} jumps are not sampled: reading counters may take a tenth of the time, of that a hundredth for \
+             jumps below 1 us"
+        ));
+    }
+    for cpu in &result.cpus {
+        let of_cpu = of_cpu(result, cpu).into_iter();
+        notes.extend(of_cpu.map(|note| format!("CPU {}: {note}", cpu.cpu)));
+    }
+    let fewest = result.cpus.iter().map(|cpu| cpu.watched.readings).min();
+    let fewest = fewest.unwrap_or(0);
+    if let Some(percent) = percentiles().find(|&percent| !resolvable(percent, fewest)) {
+        notes.push(format!(
+            "with {fewest} iterations p{percent} is little else than the maximum"
+        ));
+    }
+    notes
+}
+
+fn of_cpu(result: &ClockResult, cpu: &CpuResult) -> Vec<String> {
+    let (watched, jumps) = (&cpu.watched, &cpu.watched.jumps);
+    let length = |ticks: u64| units::duration(result.nanos_f64(ticks as f64));
+    let mut notes = Vec::new();
+    if watched.windows_merged {
+        notes.push(
+            "there were more jumps in a window than there is room for: the sums over windows are lower bounds (a shorter \
+             --window has room for all)"
+                .to_owned(),
+        );
+    }
+    if jumps.samples_given_up() > 0 {
+        notes.push(format!(
+            "{} jumps up to {} have their cause in jumps.csv, but not its counters, which are kept for the longest",
+            jumps.samples_given_up(),
+            length(jumps.samples_kept_above()),
+        ));
+    }
+    if jumps.given_up() > 0 {
+        notes.push(format!(
+            "jumps.csv, the pattern and what happened at once have all jumps above {}; {} others are only counted \
+             (--keep-jumps)",
+            length(jumps.kept_above()),
+            jumps.given_up()
+        ));
+    }
+    if watched.backward.steps > 0 {
+        notes.push(format!(
+            "the clock was set back {} times, by {} at the most; these are no jumps, and are taken out of the times",
+            watched.backward.steps,
+            length(watched.backward.largest)
+        ));
+    }
+    notes
+}
+
+/// A line for each limit that is broken.
+pub(super) fn broken_limits(result: &ClockResult) -> Vec<String> {
+    let broken = result.judgements.iter().filter(|it| it.broken);
+    let in_words = broken.map(|it| {
+        let found = units::duration(it.found_ns);
+        format!(
+            "--fail-above {} is broken on CPU {}: {found}",
+            it.limit, it.cpu
+        )
+    });
+    in_words.collect()
+}

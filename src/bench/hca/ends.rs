@@ -1,0 +1,71 @@
+//! The two ends of a point, as its threads and its session see them.
+//!
+//! A fabric is two types, which meet only where they are connected: the verbs are one implementation (`verbs_ends`),
+//! a scripted one lets sessions be tested without a device.
+
+use super::analysis::Delivered;
+use super::port::{EventPort, SendPort};
+use super::stamper::StampSlots;
+use super::tag::Tag;
+use crate::buffer::PageKind;
+
+/// A port of the sending loop that is turned to another burst in between.
+pub trait BurstPort: SendPort {
+    /// Sets the tag of the next burst.
+    fn set_tag(&mut self, tag: Tag);
+}
+
+/// Where messages come from.
+pub trait SendingEnd: Send + Sync + 'static {
+    /// The sending loop's port.
+    type Port: BurstPort;
+    /// Where send completions are found.
+    type Completions: EventPort;
+    /// The stamps of the messages, for rewriting.
+    type Stamps: StampSlots;
+
+    /// Writes message `sequence` of burst `burst` into its place, all but its stamp.
+    fn fill(&self, burst: u32, sequence: u32);
+    /// A port of its own.
+    fn port(&self) -> Self::Port;
+    /// A port of its own for send completions.
+    fn completions(&self) -> Self::Completions;
+    /// Access to the stamps.
+    fn stamps(&self) -> Self::Stamps;
+    /// The pages of the messages.
+    fn page_kind(&self) -> PageKind;
+    /// What makes it impossible that any more messages leave: the end of the connection or of a device. Never blocks.
+    fn trouble(&self) -> Option<String>;
+    /// That its device was removed, which also ends the other end's connection. Never blocks.
+    fn removal(&self) -> Option<String>;
+}
+
+/// Where messages arrive.
+pub trait ReceivingEnd: Send + Sync + 'static {
+    /// The receiving loop's port.
+    type Port: EventPort;
+    /// What arrived, of one burst.
+    type Delivered<'a>: Delivered;
+
+    /// How many messages it has room for.
+    fn slots(&self) -> usize;
+    /// Sets a slot to zero.
+    fn clear(&self, slot: usize);
+    /// Posts a receive request for a slot; its number is the slot's.
+    ///
+    /// # Errors
+    /// In words, when it is refused.
+    fn post(&self, slot: usize) -> Result<(), String>;
+    /// A port of its own.
+    fn port(&self) -> Self::Port;
+    /// The queue pair that messages come from, where completions tell it (UD).
+    fn source(&self) -> Option<u32>;
+    /// The messages of a burst, as they lie there.
+    fn delivered(&self, burst: u32) -> Self::Delivered<'_>;
+    /// The pages of the messages.
+    fn page_kind(&self) -> PageKind;
+    /// As that of the sending end.
+    fn trouble(&self) -> Option<String>;
+    /// As that of the sending end.
+    fn removal(&self) -> Option<String>;
+}

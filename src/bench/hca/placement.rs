@@ -1,0 +1,155 @@
+//! The roles of the benchmark's threads, and where they run.
+
+use serde::Serialize;
+
+use super::config::{CpuRequest, Poll, Timestamp};
+use super::plan::Point;
+use crate::host::{CpuSet, HostError, Need, PlacementWarning, RoleSpec, Topology, Waiting};
+use crate::rig::workers::{Role, Seat};
+
+/// Posts the messages.
+pub const SENDER: Role = Role {
+    name: "sender",
+    thread: "hcabench-send",
+};
+/// Polls for messages that arrive.
+pub const RECEIVER: Role = Role {
+    name: "receiver",
+    thread: "hcabench-recv",
+};
+/// Polls for completions of what was sent.
+pub const COMPLETION: Role = Role {
+    name: "completion thread",
+    thread: "hcabench-comp",
+};
+/// Rewrites the time stamp in the payload, again and again.
+pub const STAMP: Role = Role {
+    name: "stamp thread",
+    thread: "hcabench-stamp",
+};
+
+/// Who polls for send completions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CompletionBy {
+    /// A thread of its own.
+    Thread,
+    /// The sender, between posts and after the last.
+    Sender,
+}
+
+/// Where the threads of a point run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Placement {
+    /// The sender's CPU.
+    pub sender: usize,
+    /// The receiver's CPU.
+    pub receiver: usize,
+    /// The completion thread's CPU, if there is such a thread.
+    pub completion: Option<usize>,
+    /// The stamp thread's CPU, if one was asked for.
+    pub stamp: Option<usize>,
+    /// The CPUs of all other threads.
+    pub supervisor: CpuSet,
+    /// Who polls for send completions.
+    pub completion_by: CompletionBy,
+    /// What is less than it should be.
+    pub warnings: Vec<PlacementWarning>,
+    /// Whether two roles have the same CPU.
+    #[serde(skip)]
+    pub shares_cpu: bool,
+}
+
+impl Placement {
+    /// Finds the CPUs for a point; `numa_nodes` are those of the sending and of the receiving device.
+    ///
+    /// # Errors
+    /// Those of [`crate::host::Placement::plan`].
+    pub fn of_point(
+        topology: &Topology,
+        point: &Point,
+        named: CpuRequest,
+        numa_nodes: [Option<usize>; 2],
+    ) -> Result<Self, HostError> {
+        let waiting = |poll| match poll {
+            Poll::Busy => Waiting::Spin,
+            Poll::Event => Waiting::Sleep,
+        };
+        let [from, to] = numa_nodes;
+        let mut roles = vec![
+            RoleSpec {
+                numa_node: from,
+                ..RoleSpec::new(SENDER.name, "--sender-cpu", named.sender)
+            },
+            RoleSpec {
+                numa_node: to,
+                waiting: waiting(point.poll_recv),
+                ..RoleSpec::new(RECEIVER.name, "--receiver-cpu", named.receiver)
+            },
+            RoleSpec {
+                numa_node: from,
+                waiting: waiting(point.poll_comp),
+                need: Need::IfCoreLeft {
+                    instead: "the sender polls for completions between posts",
+                    advice: "completion latencies include the wait for the sender's next look; name a CPU by --completion-cpu, \
+                             or use --poll-comp event",
+                },
+                beside: Some(0),
+                ..RoleSpec::new(COMPLETION.name, "--completion-cpu", named.completion)
+            },
+        ];
+        if point.timestamp == Timestamp::Send {
+            roles.push(RoleSpec {
+                numa_node: from,
+                beside: Some(1),
+                ..RoleSpec::new(STAMP.name, "--stamp-cpu", named.stamp)
+            });
+        }
+        let placed = crate::host::Placement::plan(topology, &roles)?;
+        let completion = placed.cpus[2];
+        Ok(Placement {
+            sender: placed.cpu(0),
+            receiver: placed.cpu(1),
+            completion,
+            stamp: placed.cpus.get(3).copied().flatten(),
+            completion_by: if completion.is_some() {
+                CompletionBy::Thread
+            } else {
+                CompletionBy::Sender
+            },
+            shares_cpu: placed.shares_cpu(),
+            supervisor: placed.supervisor,
+            warnings: placed.warnings,
+        })
+    }
+
+    /// Whether the stamp thread had to share its CPU, so that t_send comes late or not at all.
+    pub fn stamp_shares_cpu(&self) -> bool {
+        self.stamp.is_some_and(|stamp| {
+            [Some(self.sender), Some(self.receiver), self.completion].contains(&Some(stamp))
+        })
+    }
+
+    /// The receiver's place.
+    pub(super) fn receiving(&self, priority: Option<u8>) -> Seat {
+        Seat {
+            role: RECEIVER,
+            cpu: self.receiver,
+            priority,
+        }
+    }
+
+    /// The places of the sending end's threads.
+    pub(super) fn sending(&self, priority: Option<u8>) -> super::sending_half::SendingSeats {
+        let seat = |role, cpu| Seat {
+            role,
+            cpu,
+            priority,
+        };
+        super::sending_half::SendingSeats {
+            sender: seat(SENDER, self.sender),
+            completion: self.completion.map(|cpu| seat(COMPLETION, cpu)),
+            stamp: self.stamp.map(|cpu| seat(STAMP, cpu)),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The thread of the receiving end, and its receive requests.
+
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use super::busy_receiver::BusyReceiver;
+use super::config::{LARGEST_BURST, Operation, Poll};
+use super::ends::ReceivingEnd;
+use super::port::{BusyPolling, CompletionPort, Polled, WaitForEvent};
+use super::receiver::{ReceiveOutcome, Strays, receive};
+use super::tag::Expected;
+use super::worker::{Done, Frame, Task, Threads, WorkerError, counting_faults, start};
+use crate::buffer::{Arrival, StampBuffer};
+use crate::pacing::ConstantWait;
+use crate::rig::error::RigError;
+use crate::rig::workers::Seat;
+use crate::time::{Clock, Nanos};
+
+/// How the receiving thread works.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReceivingSettings {
+    pub(super) mode: Poll,
+    pub(super) operation: Operation,
+    /// What it is away for before each look.
+    pub(super) pause: Nanos,
+}
+
+/// Starts the receiving thread; returns the way to give it tasks.
+pub(super) fn start_receiving<C: Clock, E: ReceivingEnd>(
+    threads: &mut Threads,
+    clock: C,
+    frame: &Frame,
+    end: &Arc<E>,
+    seat: Seat,
+    settings: ReceivingSettings,
+) -> Result<Sender<Task>, RigError> {
+    let (end, frame) = (Arc::clone(end), frame.clone());
+    start(threads, seat, move |post| {
+        let mut log = StampBuffer::<Arrival>::new(frame.capacity, frame.huge_pages)?;
+        // What the capacity has no use for is there for messages of others, each of which takes one.
+        let spare = end.slots().saturating_sub(frame.capacity);
+        let mut requests = ReceiveRequests::new(end.slots());
+        let mut port = end.port();
+        post.placed(Some(log.page_kind()));
+        post.each(|task| {
+            let cleared = match settings.operation {
+                Operation::Write => task.count,
+                Operation::Send => end.slots(),
+            };
+            (0..cleared)
+                .take_while(|_| !task.control.stopped())
+                .for_each(|slot| end.clear(slot));
+            let expected = Expected::new(task.number, task.count, end.source());
+            let before = requests.drain(&mut port, &expected);
+            requests
+                .top_up(&*end, task.count + spare)
+                .map_err(WorkerError::Post)?;
+            let (arrivals, control) = (&mut log[..task.count], &*task.control);
+            let work = ConstantWait::new(&clock, settings.pause);
+            let (outcome, faults) = counting_faults(|| match (settings.mode, settings.pause) {
+                (Poll::Busy, Nanos(0)) => {
+                    receive(&clock, &mut port, BusyPolling, expected, arrivals, control)
+                }
+                (Poll::Busy, _) => {
+                    let mut port = BusyReceiver::new(&mut port, &clock, work);
+                    receive(&clock, &mut port, BusyPolling, expected, arrivals, control)
+                }
+                (Poll::Event, Nanos(0)) => frame.wakeable.during(|| {
+                    let mode = WaitForEvent::default();
+                    receive(&clock, &mut port, mode, expected, arrivals, control)
+                }),
+                (Poll::Event, _) => frame.wakeable.during(|| {
+                    let mut port = BusyReceiver::new(&mut port, &clock, work);
+                    let mode = WaitForEvent::default();
+                    receive(&clock, &mut port, mode, expected, arrivals, control)
+                }),
+            })?;
+            requests.took(outcome.received + outcome.strays.total() as usize);
+            let done = Done::Received {
+                arrivals: log[..outcome.received].to_vec(),
+                outcome: ReceiveOutcome {
+                    strays: outcome.strays + before,
+                    ..outcome
+                },
+            };
+            Ok((done, faults))
+        })
+    })
+}
+
+/// The receive requests that are posted. Slots are used in turn, so a request that a lost message left behind keeps its
+/// slot to itself.
+struct ReceiveRequests {
+    slots: usize,
+    next: usize,
+    outstanding: usize,
+}
+
+impl ReceiveRequests {
+    fn new(slots: usize) -> Self {
+        ReceiveRequests {
+            slots,
+            next: 0,
+            outstanding: 0,
+        }
+    }
+
+    fn top_up(&mut self, end: &impl ReceivingEnd, wanted: usize) -> Result<(), String> {
+        while self.outstanding < wanted.min(self.slots) {
+            end.post(self.next)?;
+            self.next = (self.next + 1) % self.slots;
+            self.outstanding += 1;
+        }
+        Ok(())
+    }
+
+    /// Takes the completions of messages that came between two bursts, so that their requests are posted anew.
+    fn drain(&mut self, port: &mut impl CompletionPort, expected: &Expected) -> Strays {
+        let mut strays = Strays::default();
+        loop {
+            match port.poll() {
+                Polled::Done(completion) => strays.file(&completion, expected, LARGEST_BURST),
+                Polled::Failed(failure) if failure.foreign => strays.foreign += 1,
+                // A failed one says no more than the burst to come will say itself.
+                Polled::Empty | Polled::Failed(_) => break,
+            }
+        }
+        self.took(strays.total() as usize);
+        strays
+    }
+
+    fn took(&mut self, count: usize) {
+        self.outstanding -= count.min(self.outstanding);
+    }
+}

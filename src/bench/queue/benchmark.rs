@@ -1,0 +1,456 @@
+//! The queue benchmark as the rig runs it: which points there are, and one run of a point in each round.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::config::{Config, Measure};
+use super::counters::Counters;
+use super::error::RunError;
+use super::judge::Outcome as RunOutcome;
+use super::memory::{self, Needs};
+use super::plan::{Plan as Points, Point, Sweep};
+use super::result::{ElementRow, Round, RunResult};
+use super::round::{self, measure_run};
+use super::rows;
+use super::task::Task;
+use super::threads::Start;
+use super::warnings;
+use crate::host::{HugePages, MemoryLock, PlacementWarning, Topology, interrupt, pinning};
+use crate::pacing::Load;
+use crate::queues::registry;
+use crate::results::SampleWriter;
+use crate::results::schema::Schema;
+use crate::results::schema::queue as columns;
+use crate::rig::benchmark::{
+    Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
+};
+use crate::rig::error::RigError;
+use crate::stats::median_of;
+use crate::time::AnyClock;
+
+/// Runs that saturation is the median of.
+const SATURATION_RUNS: u32 = 3;
+/// An upper estimate of a row of `elements.csv`, and of what else a point leaves, in bytes.
+const BYTES_PER_ELEMENT: u64 = 160;
+const BYTES_PER_POINT: u64 = 256 << 10;
+/// Rows that are written between two looks for a signal.
+const ROWS_PER_LOOK: usize = 4096;
+/// What an element takes without pauses, about, and what a run takes beside its elements: threads, memory, the floor.
+const TIME_PER_ELEMENT: Duration = Duration::from_nanos(300);
+const TIME_BESIDE: Duration = Duration::from_millis(30);
+
+/// Measures queues on this machine.
+#[derive(Debug)]
+pub struct QueueBenchmark {
+    config: Config,
+    sweep: Sweep,
+    points: Vec<Point>,
+    machine: Option<Machine>,
+    start_of: fn(&Point) -> Result<Start, RunError>,
+    /// What was found for points without their load, or why nothing was.
+    saturations: HashMap<String, Result<f64, String>>,
+}
+
+/// What is had of the machine once it is ready.
+#[derive(Debug)]
+struct Machine {
+    topology: Topology,
+    clock: AnyClock,
+    /// Whether the memory of the queues can be locked.
+    locks_memory: bool,
+}
+
+/// What became of a run.
+enum Run {
+    Made(Box<Round>),
+    /// The queue failed in it.
+    Failed(RunError),
+}
+
+impl QueueBenchmark {
+    /// A benchmark of these points.
+    pub fn new(config: Config, sweep: Sweep) -> Self {
+        QueueBenchmark {
+            config,
+            sweep,
+            points: Vec::new(),
+            machine: None,
+            start_of: round::start_of,
+            saturations: HashMap::new(),
+        }
+    }
+
+    fn points(&mut self) -> Result<Points, RunError> {
+        let most = |list: &[usize]| list.iter().copied().max().unwrap_or(0);
+        let (capacity, payload) = (most(&self.sweep.capacities), most(&self.sweep.payloads));
+        memory::check(&self.config, capacity, payload).map_err(RigError::Memory)?;
+        let topology = Topology::read()?;
+        let (cpus, absent) = self.sweep.cpus.pairs(&topology)?;
+        let sweep = self.sweep.clone();
+        // Large queues take a while to be made.
+        let mut points = interrupt::unless_requested(move || Points::new(&sweep, &cpus))
+            .map_err(RigError::Interrupted)?;
+        if let Some(reason) = points.why_empty() {
+            return Err(RunError::NothingToMeasure(reason.to_owned()));
+        }
+        points.left_out.extend(absent);
+        Ok(points)
+    }
+
+    fn machine(&self) -> Result<Machine, RunError> {
+        if self.config.measure == Measure::Counters {
+            Counters::open()?;
+        }
+        let clock = AnyClock::prepare(self.config.clock).map_err(RigError::Clock)?;
+        let topology = Topology::read()?;
+        for point in &self.points {
+            point.cpus.placement(&topology)?;
+        }
+        let needs = Needs::of_points(&self.config, &self.points);
+        needs.require_huge_pages(self.config.huge_pages, HugePages::read())?;
+        let limit = MemoryLock::raise().or_else(|_| MemoryLock::read())?;
+        Ok(Machine {
+            topology,
+            clock,
+            locks_memory: needs.require_lock(&limit)?,
+        })
+    }
+
+    /// How long a round of a point takes, about.
+    fn time(&self, point: &Point) -> Duration {
+        let pause = match point.percent_of_saturation {
+            // As if the queue took ten million a second.
+            Some(percent) => Duration::from_nanos(10_000 / u64::from(percent.max(1))),
+            None => point
+                .sender
+                .longest_pause()
+                .max(point.receiver.longest_pause()),
+        };
+        let elements = u32::try_from(self.config.elements()).unwrap_or(u32::MAX);
+        let per_element = match point.sender.load {
+            Load::Bursty { burst, .. } => pause / burst.max(1),
+            _ => pause,
+        };
+        TIME_BESIDE.saturating_add(per_element.max(TIME_PER_ELEMENT).saturating_mul(elements))
+    }
+
+    fn bytes(&self) -> u64 {
+        let elements = if self.config.keep_elements {
+            self.config.count
+        } else {
+            0
+        };
+        elements * BYTES_PER_ELEMENT + BYTES_PER_POINT
+    }
+
+    /// Makes a run of a point with its rate; what its threads have less than they should is told beside.
+    fn run(&self, point: &Point, round: u32) -> Result<(Run, Vec<PlacementWarning>), RunError> {
+        let machine = self.machine.as_ref().expect("the benchmark was prepared");
+        let placement = point.cpus.placement(&machine.topology)?;
+        // The rest of the process stays off the measuring CPUs, where there are others.
+        pinning::pin_current_thread_to(&placement.supervisor)?;
+        let task = Task {
+            locks_memory: machine.locks_memory,
+            ..Task::new(machine.clock, point, &self.config)
+        };
+        let start = (self.start_of)(point)?;
+        let run = match measure_run(start, task, point, &self.config, round) {
+            Ok(round) => Run::Made(Box::new(round)),
+            Err(error) if error.fails_its_point() => Run::Failed(error),
+            Err(error) => return Err(error),
+        };
+        Ok((run, placement.warnings))
+    }
+
+    /// How many elements a second go through when nobody waits, measured by the loops of the points: with time stamps and a
+    /// schedule that is less than without. Or why that could not be found, which is the queue's fault. Once in a process.
+    fn saturation(&mut self, point: &Point) -> Result<Result<f64, String>, RunError> {
+        let fastest = point.at_saturation();
+        let key = fastest.to_string();
+        if let Some(known) = self.saturations.get(&key) {
+            return Ok(known.clone());
+        }
+        let mut rates = Vec::new();
+        let mut failure = None;
+        for _ in 0..SATURATION_RUNS {
+            match self.run(&fastest, 0)?.0 {
+                Run::Made(round) => match round.run.failure(&self.config) {
+                    None => rates.extend(round.run.throughput_per_s),
+                    some => failure = some,
+                },
+                Run::Failed(error) if error.leaves_thread_behind() => return Err(error),
+                Run::Failed(error) => failure = Some(error.to_string()),
+            }
+            // Who failed once is not tried again, and what came before is not to be believed.
+            if failure.is_some() {
+                break;
+            }
+        }
+        let found = match failure {
+            Some(failure) => Err(format!("the saturation could not be found: {failure}")),
+            None => Ok(median_of(&rates).expect("a clean run has a throughput")),
+        };
+        self.saturations.insert(key, found.clone());
+        Ok(found)
+    }
+
+    /// A run of a point, written down. A queue that loses elements, panics, or worse, is no error here: the row says so.
+    fn round(&mut self, point: &Point, place: &Place) -> Result<Outcome, RunError> {
+        let mut point = point.clone();
+        let mut saturation = None;
+        if point.percent_of_saturation.is_some() {
+            match self.saturation(&point) {
+                Ok(Ok(found)) => {
+                    point = point.with_saturation(found);
+                    saturation = Some(found);
+                }
+                Ok(Err(failure)) => return Ok(self.failed(failure, false)),
+                Err(error) if error.leaves_thread_behind() => {
+                    return Ok(self.failed(error.as_failure_of_point(), true));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let (run, placement_warnings) = self.run(&point, place.round)?;
+        let Round {
+            run,
+            histograms,
+            elements,
+        } = match run {
+            Run::Made(round) => *round,
+            Run::Failed(error) => {
+                return Ok(self.failed(error.as_failure_of_point(), error.leaves_thread_behind()));
+            }
+        };
+        if self.config.keep_elements {
+            write_elements(&place.folders[0], place.round, &elements)?;
+        }
+        let histograms = match run.outcome {
+            RunOutcome::Clean if self.config.measure == Measure::Time => histograms.named(),
+            _ => Vec::new(),
+        };
+        let row = RowOutcome {
+            figures: rows::figures(&point, &run, saturation),
+            failure: run.failure(&self.config),
+            ends_sweep: false,
+            obtained: obtained(&point, &run, &placement_warnings),
+            instrument: json!({ "stamp": run.stamp, "floors": run.floors }),
+            details: json!({ "verdict": run.verdict, "counters": run.counters }),
+            histograms,
+        };
+        Ok(Outcome {
+            rows: vec![row],
+            warnings: warnings::of(&point, &run, &placement_warnings, &self.config),
+            notes: warnings::notes(&point, &run, &self.config),
+            ..Outcome::default()
+        })
+    }
+
+    /// A round without a run.
+    fn failed(&self, failure: String, ends_sweep: bool) -> Outcome {
+        let row = RowOutcome {
+            figures: rows::without_run(),
+            failure: Some(failure),
+            ends_sweep,
+            ..RowOutcome::default()
+        };
+        Outcome {
+            rows: vec![row],
+            ..Outcome::default()
+        }
+    }
+}
+
+fn obtained(point: &Point, run: &RunResult, warnings: &[PlacementWarning]) -> Value {
+    let mut entries = registry::entries().iter();
+    json!({
+        "queue": entries.find(|entry| entry.name == point.queue),
+        "sender": point.sender,
+        "receiver": point.receiver,
+        "pages": run.pages,
+        "queue_locked": run.queue_locked,
+        "placement_warnings": warnings,
+    })
+}
+
+fn write_elements(folder: &Path, round: u32, elements: &[ElementRow]) -> Result<(), RunError> {
+    let mut file = SampleWriter::open(folder, &columns::ELEMENTS, round)?;
+    for some in elements.chunks(ROWS_PER_LOOK) {
+        if let Some(signal) = interrupt::requested() {
+            return Err(RigError::Interrupted(signal).into());
+        }
+        for element in some {
+            file.append(element)?;
+        }
+    }
+    Ok(file.finish()?)
+}
+
+impl Benchmark for QueueBenchmark {
+    fn schema(&self) -> &'static Schema {
+        &columns::SCHEMA
+    }
+
+    fn plan(&mut self) -> Result<Plan, Failure> {
+        let Points { points, left_out } = self.points()?;
+        self.points = points;
+        let planned = |(index, point): (usize, &Point)| PlannedPoint {
+            index,
+            rows: vec![PlannedRow {
+                name: point.to_string(),
+                settings: rows::settings(point, &self.config),
+            }],
+            time: self.time(point),
+            bytes: self.bytes(),
+        };
+        Ok(Plan {
+            points: self.points.iter().enumerate().map(planned).collect(),
+            left_out: left_out.iter().map(rows::left_out).collect(),
+        })
+    }
+
+    fn prepare(&mut self, plan: Plan) -> Result<Ready, Failure> {
+        let machine = self.machine()?;
+        let measures_time = self.config.measure == Measure::Time;
+        let ready = Ready {
+            plan,
+            obtained: json!({
+                "clock": { "tsc": machine.clock.tsc_facts() },
+                "after_a_miss": { "sender": "catch-up", "receiver": "start-over" },
+                "latency_is_from": measures_time.then_some("the first attempt to enqueue"),
+            }),
+            announcements: vec![format!(
+                "elements: {} in a round, and {} before them that warm up",
+                self.config.count, self.config.warmup
+            )],
+            warnings: Vec::new(),
+        };
+        self.machine = Some(machine);
+        Ok(ready)
+    }
+
+    fn measure(
+        &mut self,
+        point: usize,
+        place: &Place,
+        _progress: &mut dyn FnMut(Progress),
+    ) -> Result<Outcome, Failure> {
+        let point = self.points[point].clone();
+        Ok(self.round(&point, place)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::PoisonError;
+
+    use super::*;
+    use crate::bench::queue::cpus::CpuChoice;
+    use crate::bench::queue::plan::CURVE_PERCENTS;
+    use crate::bench::queue::result::made_up;
+    use crate::bench::queue::round::tests::{ONE_AT_A_TIME, PANICS, start_of_one_that_panics};
+    use crate::pacing::EndLoad;
+    use crate::results::schema;
+
+    fn sweep(curve: bool) -> Sweep {
+        let rate = EndLoad {
+            load: Load::ConstantRate { rate_per_s: 1e6 },
+            ..EndLoad::NONE
+        };
+        Sweep {
+            queues: vec!["lamport".to_owned()],
+            capacities: vec![64],
+            payloads: vec![64],
+            senders: vec![EndLoad::NONE],
+            receiver: EndLoad::NONE,
+            curve: curve.then_some(rate),
+            cpus: CpuChoice::Pair {
+                sender: None,
+                receiver: None,
+            },
+        }
+    }
+
+    fn config() -> Config {
+        Config {
+            count: 500,
+            warmup: 50,
+            ..made_up::config()
+        }
+    }
+
+    fn measured(benchmark: &mut QueueBenchmark, point: usize, round: u32, at: &Path) -> RowOutcome {
+        let place = Place {
+            round,
+            folders: vec![at.to_path_buf()],
+        };
+        let mut outcome = benchmark.measure(point, &place, &mut |_| {}).unwrap();
+        outcome.rows.remove(0)
+    }
+
+    #[test]
+    fn a_queue_that_panics_fails_its_points_and_no_others() {
+        let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut benchmark = QueueBenchmark::new(config(), sweep(true));
+        let plan = benchmark.plan().unwrap();
+        assert_eq!(plan.points.len(), CURVE_PERCENTS.len());
+        benchmark.prepare(plan).unwrap();
+        benchmark.start_of = start_of_one_that_panics;
+        let bad: Vec<Point> = (benchmark.points.iter())
+            .map(|point| Point {
+                queue: PANICS.to_owned(),
+                ..point.clone()
+            })
+            .collect();
+        benchmark.points.extend(bad);
+        let folder = tempfile::tempdir().unwrap();
+        for point in [14, 15] {
+            let row = measured(&mut benchmark, point, 0, folder.path());
+            let failure = row.failure.unwrap();
+            assert!(
+                failure.contains("saturation") && failure.contains("panicked"),
+                "{failure}"
+            );
+            assert!(!row.ends_sweep);
+            assert_eq!(row.figures.get("outcome").unwrap().text(), rows::FAILED);
+        }
+        // It is not tried again for each of its rates.
+        assert_eq!(benchmark.saturations.len(), 1);
+        let row = measured(&mut benchmark, 13, 0, folder.path());
+        assert_eq!(row.failure, None);
+        let number = |column: &schema::Column| row.figures.number(column.name).unwrap();
+        let (rate, saturation) = (number(&columns::RATE), number(&columns::SATURATION));
+        assert!((rate - saturation).abs() <= 1.0, "{rate} {saturation}");
+    }
+
+    #[test]
+    fn elements_of_all_rounds_stand_in_one_file() {
+        let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let config = Config {
+            keep_elements: true,
+            ..config()
+        };
+        let mut benchmark = QueueBenchmark::new(config, sweep(false));
+        let plan = benchmark.plan().unwrap();
+        assert!(plan.points[0].bytes > 500 * 60 && plan.points[0].time > Duration::ZERO);
+        benchmark.prepare(plan).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        for round in 0..2 {
+            let row = measured(&mut benchmark, 0, round, folder.path());
+            assert_eq!(row.failure, None);
+            assert_eq!(row.histograms.len(), 3);
+            row.figures.arranged(&columns::SCHEMA.runs());
+        }
+        let mut file = csv::Reader::from_path(folder.path().join("elements.csv")).unwrap();
+        let names = columns::ELEMENTS.columns.iter().map(|column| column.name);
+        assert!(file.headers().unwrap().iter().eq(names));
+        let rounds: Vec<String> = (file.records())
+            .map(|row| row.unwrap()[0].to_owned())
+            .collect();
+        let of = |round: &str| rounds.iter().filter(|one| *one == round).count();
+        assert_eq!((of("0"), of("1"), rounds.len()), (500, 500, 1000));
+    }
+}

@@ -1,0 +1,147 @@
+//! Why a run of the queue benchmark cannot start or go on, and what that means for the sweep.
+
+use std::time::Duration;
+
+use super::counters::CounterError;
+use crate::buffer::BufferError;
+use crate::host::HostError;
+use crate::host::pinning::Moved;
+use crate::queues::interface::QueueError;
+use crate::results::ReportError;
+use crate::rig::benchmark::Failure;
+use crate::rig::error::RigError;
+use crate::rig::workers::Role;
+
+/// A thread cannot do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum ThreadError {
+    /// It cannot be placed.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// It was moved off its CPU.
+    #[error(transparent)]
+    Moved(#[from] Moved),
+    /// It has no memory.
+    #[error("stamps of --count and --warmup elements: {0}")]
+    Buffer(#[from] BufferError),
+    /// There is no such queue.
+    #[error(transparent)]
+    Queue(#[from] QueueError),
+    /// There are no counters.
+    #[error(transparent)]
+    Counters(#[from] CounterError),
+    /// The other thread did not get ready; its own error says more.
+    #[error("the other end of the queue did not get ready")]
+    Alone,
+}
+
+/// A run cannot start or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// For a reason that every benchmark knows.
+    #[error(transparent)]
+    Rig(#[from] RigError),
+    /// The counters cannot be used.
+    #[error("--measure counters: {0}")]
+    Counters(#[from] CounterError),
+    /// No pair of CPUs is known.
+    #[error(
+        "--topology: no two CPUs of this process have a known relation; it may use one only, or the kernel does not tell: \
+         name two by --sender-cpu and --receiver-cpu"
+    )]
+    NoPair,
+    /// No queue comes in any of the capacities.
+    #[error("--capacity: {0}")]
+    NothingToMeasure(String),
+    /// There is no such queue, or not for such elements.
+    #[error("there is no queue {queue} for elements of {payload} bytes")]
+    NoSuchQueue {
+        /// Its name.
+        queue: String,
+        /// The size of an element.
+        payload: usize,
+    },
+    /// A thread could not do its work.
+    #[error("{0}: {1}")]
+    Thread(Role, ThreadError),
+    /// Elements went through, but by far too slowly.
+    #[error(
+        "the run was not over within {} s: the CPUs are too busy, or --count is too large for this queue",
+        limit.as_secs()
+    )]
+    TooSlow {
+        /// The limit.
+        limit: Duration,
+    },
+    /// The results could not be written.
+    #[error(transparent)]
+    NotWritten(#[from] ReportError),
+}
+
+impl From<HostError> for RunError {
+    fn from(error: HostError) -> Self {
+        RunError::Rig(error.into())
+    }
+}
+
+impl RunError {
+    /// What a thread failed by.
+    pub(super) fn of_thread(role: Role, error: ThreadError) -> Self {
+        match error {
+            ThreadError::Moved(moved) => RunError::Rig(RigError::Moved { role, moved }),
+            error => RunError::Thread(role, error),
+        }
+    }
+
+    /// Whether it is the failure of one queue, after which others can be measured, if need be by another process.
+    pub(super) fn fails_its_point(&self) -> bool {
+        self.leaves_thread_behind()
+            || matches!(
+                self,
+                RunError::TooSlow { .. }
+                    | RunError::Rig(
+                        RigError::Panicked { .. }
+                            | RigError::Silent { .. }
+                            | RigError::Moved { .. }
+                    )
+            )
+    }
+
+    /// Whether a thread is left behind that may take the CPU of the next queue.
+    pub(super) fn leaves_thread_behind(&self) -> bool {
+        matches!(
+            self,
+            RunError::Rig(RigError::Stuck { .. } | RigError::NotReady { .. })
+        )
+    }
+
+    /// What the row of its point says.
+    pub(super) fn as_failure_of_point(&self) -> String {
+        if self.leaves_thread_behind() {
+            format!(
+                "{self}: an operation of the queue blocks, and its thread is left behind, so that this process has to end"
+            )
+        } else {
+            self.to_string()
+        }
+    }
+}
+
+impl From<RunError> for Failure {
+    /// An error that another value of an option would avoid is the user's.
+    fn from(error: RunError) -> Self {
+        let text = error.to_string();
+        match error {
+            RunError::Rig(RigError::Interrupted(signal)) => {
+                Failure::Interrupted(signal.to_string())
+            }
+            RunError::Rig(error) if error.is_usage() => Failure::Usage(text),
+            RunError::NoPair
+            | RunError::NothingToMeasure(_)
+            | RunError::Counters(CounterError::None(_) | CounterError::Forbidden(_)) => {
+                Failure::Usage(text)
+            }
+            _ => Failure::Run(text),
+        }
+    }
+}

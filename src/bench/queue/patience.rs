@@ -1,0 +1,172 @@
+//! When an end leaves its loop before all elements went through.
+
+use std::time::{Duration, Instant};
+
+use super::control::Control;
+
+/// How an end left its loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// All elements went through.
+    Complete,
+    /// It was told to.
+    Stopped,
+    /// Nothing went through for as long as it may take.
+    GaveUp,
+    /// The other end was done, and nothing more went through.
+    OtherDone,
+}
+
+/// A look at the time and at [`Control`] is made every so many failed attempts.
+pub const ATTEMPTS_PER_LOOK: u64 = 1024;
+/// A look at the stop flag is made every so many elements that went through.
+pub const ELEMENTS_PER_LOOK: usize = 4096;
+/// How long a receiver goes on once it has seen that the sender is done: what was enqueued is there at once or never.
+const AFTER_SENDER: Duration = Duration::from_millis(100);
+
+/// Decides when an end that fails again and again gives up.
+#[derive(Debug)]
+pub struct Patience {
+    limit: Duration,
+    waiting: Option<(u64, Instant)>,
+    /// Whether the receiver has seen that the sender is done.
+    is_after_sender: bool,
+}
+
+impl Patience {
+    /// Gives up after `limit` without an element.
+    pub fn new(limit: Duration) -> Self {
+        Patience {
+            limit,
+            waiting: None,
+            is_after_sender: false,
+        }
+    }
+
+    /// A loop begins: what was waited for before does not count, whatever number of elements that was at.
+    #[inline(always)]
+    pub fn begin(&mut self) {
+        self.waiting = None;
+    }
+
+    /// How long the end has waited since `done` elements had gone through, which it says again at each look.
+    fn waited(&mut self, done: u64) -> Duration {
+        match self.waiting {
+            Some((at, since)) if at == done => since.elapsed(),
+            _ => {
+                self.waiting = Some((done, Instant::now()));
+                Duration::ZERO
+            }
+        }
+    }
+
+    /// Whether the sender, whose queue is full, is to leave.
+    #[cold]
+    #[inline(never)]
+    pub fn end_of_sender(&mut self, control: &Control, done: u64) -> Option<Ending> {
+        control.sender.beat();
+        if control.stopped() {
+            Some(Ending::Stopped)
+        } else if control.receiver_done() {
+            Some(Ending::OtherDone)
+        } else {
+            (self.waited(done) >= self.limit).then_some(Ending::GaveUp)
+        }
+    }
+
+    /// Whether the receiver, whose queue is empty, is to leave.
+    #[cold]
+    #[inline(never)]
+    pub fn end_of_receiver(&mut self, control: &Control, done: u64) -> Option<Ending> {
+        control.receiver.beat();
+        let (limit, ending) = if control.sender_done() {
+            if !self.is_after_sender {
+                self.is_after_sender = true;
+                // The last elements may have come after the attempts that failed up to here.
+                self.waiting = None;
+            }
+            (self.limit.min(AFTER_SENDER), Ending::OtherDone)
+        } else {
+            (self.limit, Ending::GaveUp)
+        };
+        if control.stopped() {
+            Some(Ending::Stopped)
+        } else {
+            (self.waited(done) >= limit).then_some(ending)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_millis(20);
+
+    #[test]
+    fn patience_ends_after_the_limit_and_begins_anew_with_each_element() {
+        let control = Control::default();
+        let mut patience = Patience::new(LIMIT);
+        assert_eq!(patience.end_of_receiver(&control, 0), None);
+        std::thread::sleep(2 * LIMIT);
+        assert_eq!(patience.end_of_receiver(&control, 1), None);
+        std::thread::sleep(2 * LIMIT);
+        assert_eq!(patience.end_of_receiver(&control, 1), Some(Ending::GaveUp));
+        assert_eq!(patience.end_of_sender(&control, 1), Some(Ending::GaveUp));
+    }
+
+    #[test]
+    fn what_was_waited_for_in_a_loop_does_not_count_in_the_next() {
+        let control = Control::default();
+        let mut patience = Patience::new(LIMIT);
+        patience.begin();
+        assert_eq!(patience.end_of_receiver(&control, 0), None);
+        std::thread::sleep(2 * LIMIT);
+        patience.begin();
+        assert_eq!(patience.end_of_receiver(&control, 0), None);
+        assert_eq!(
+            (control.receiver.beats(), control.sender.beats()),
+            (Some(2), Some(0))
+        );
+    }
+
+    #[test]
+    fn nobody_waits_for_an_end_that_is_done() {
+        let control = Control::default();
+        let mut patience = Patience::new(Duration::from_secs(3600));
+        control.set_receiver_done();
+        assert_eq!(patience.end_of_sender(&control, 5), Some(Ending::OtherDone));
+        control.set_sender_done();
+        assert_eq!(patience.end_of_receiver(&control, 5), None);
+        std::thread::sleep(2 * AFTER_SENDER);
+        assert_eq!(
+            patience.end_of_receiver(&control, 5),
+            Some(Ending::OtherDone)
+        );
+    }
+
+    #[test]
+    fn the_last_elements_are_waited_for_from_when_the_sender_was_seen_to_be_done() {
+        let control = Control::default();
+        let mut patience = Patience::new(Duration::from_secs(3600));
+        assert_eq!(patience.end_of_receiver(&control, 5), None);
+        std::thread::sleep(2 * AFTER_SENDER);
+        control.set_sender_done();
+        // What it enqueued last may have come after the attempts before this look.
+        assert_eq!(patience.end_of_receiver(&control, 5), None);
+        std::thread::sleep(2 * AFTER_SENDER);
+        assert_eq!(
+            patience.end_of_receiver(&control, 5),
+            Some(Ending::OtherDone)
+        );
+    }
+
+    #[test]
+    fn a_stop_is_seen_at_the_next_look() {
+        let control = Control::default();
+        let mut patience = Patience::new(Duration::from_secs(3600));
+        control.stop();
+        assert_eq!(patience.end_of_sender(&control, 0), Some(Ending::Stopped));
+        assert_eq!(patience.end_of_receiver(&control, 0), Some(Ending::Stopped));
+    }
+}

@@ -1,0 +1,251 @@
+//! The rows of the queue benchmark in the results: settings of a point, and figures of a run.
+
+use super::config::Config;
+use super::counters::Counts;
+use super::floor::Floor;
+use super::judge::Outcome;
+use super::plan::{LeftOut, Point};
+use super::result::RunResult;
+use crate::pacing::{EndLoad, Load};
+use crate::queues::registry;
+use crate::results::Record;
+use crate::results::schema::{Column, REASON, queue as columns};
+use crate::stats::Summary;
+
+/// The outcome of a round without a run.
+pub const FAILED: &str = "failed";
+
+fn rate(end: &EndLoad) -> Option<f64> {
+    match end.load {
+        Load::ConstantRate { rate_per_s } => Some(rate_per_s),
+        Load::None | Load::ConstantWait { .. } | Load::Bursty { .. } => None,
+    }
+}
+
+fn set_load(record: &mut Record, columns: [&Column; 4], end: &EndLoad) {
+    let (wait, burst) = match end.load {
+        Load::None | Load::ConstantRate { .. } => (None, None),
+        Load::ConstantWait { wait_ns } => (Some(wait_ns), None),
+        Load::Bursty { wait_ns, burst } => (Some(wait_ns), Some(burst)),
+    };
+    let [load_column, wait_column, burst_column, jitter_column] = columns;
+    record
+        .set(load_column, end.load.name())
+        .set(wait_column, wait)
+        .set(burst_column, burst)
+        .set(jitter_column, end.jitter_percent());
+}
+
+/// The settings of a point. On a load curve the rate is no setting: it is among the [`figures`].
+pub(super) fn settings(point: &Point, config: &Config) -> Record {
+    let mut entries = registry::entries().iter();
+    let entry = entries.find(|entry| entry.name == point.queue);
+    let mut record = Record::new();
+    record
+        .set(&columns::QUEUE, point.queue.as_str())
+        .set(&columns::ENDS, entry.map(|entry| entry.ends.name()))
+        .set(&columns::WRITTEN, entry.map(|entry| entry.origin.name()))
+        .set(&columns::CAPACITY, point.capacity)
+        .set(&columns::PAYLOAD, point.payload);
+    set_load(
+        &mut record,
+        [
+            &columns::LOAD,
+            &columns::WAIT,
+            &columns::BURST,
+            &columns::JITTER,
+        ],
+        &point.sender,
+    );
+    set_load(
+        &mut record,
+        [
+            &columns::RECEIVER_LOAD,
+            &columns::RECEIVER_WAIT,
+            &columns::RECEIVER_BURST,
+            &columns::RECEIVER_JITTER,
+        ],
+        &point.receiver,
+    );
+    if point.percent_of_saturation.is_none() {
+        record.set(&columns::RATE, rate(&point.sender));
+    }
+    record
+        .set(&columns::RECEIVER_RATE, rate(&point.receiver))
+        .set(&columns::PERCENT_OF_SATURATION, point.percent_of_saturation)
+        .set(&columns::CORES, point.cpus.cores.map(|cores| cores.name()))
+        .set(&columns::SENDER_CPU, point.cpus.sender)
+        .set(&columns::RECEIVER_CPU, point.cpus.receiver)
+        .set(&columns::MEASURE, config.measure.name())
+        .set(&columns::MEASURE_FAILED, config.measure_failed)
+        .set(&columns::CLOCK, config.clock.name())
+        .set(&columns::COUNT, config.count)
+        .set(&columns::WARMUP, config.warmup);
+    record
+}
+
+/// The settings of what is left out, with the reason.
+pub(super) fn left_out(left_out: &LeftOut) -> Record {
+    let mut record = Record::new();
+    record
+        .set(&columns::QUEUE, left_out.queue.as_deref().unwrap_or("all"))
+        .set(&columns::CAPACITY, left_out.capacity)
+        .set(&columns::CORES, left_out.cores.map(|cores| cores.name()))
+        .set(&REASON, left_out.reason.as_str());
+    record
+}
+
+/// What is found where there was no run.
+pub(super) fn without_run() -> Record {
+    let mut record = Record::new();
+    record.set(&columns::OUTCOME, FAILED);
+    record
+}
+
+/// What is found of a run, and on a load curve the rate that was offered. Who is wrong has faults and no figures: a queue
+/// that is broken looks fastest.
+pub(super) fn figures(point: &Point, run: &RunResult, saturation: Option<f64>) -> Record {
+    let mut record = Record::new();
+    if point.percent_of_saturation.is_some() {
+        record
+            .set(&columns::RATE, rate(&point.sender))
+            .set(&columns::SATURATION, saturation);
+    }
+    let elements = &run.verdict.elements;
+    record
+        .set(&columns::OUTCOME, run.outcome.name())
+        .set(&columns::LOST, elements.lost)
+        .set(&columns::DUPLICATED, elements.duplicated)
+        .set(&columns::REORDERED, elements.reordered)
+        .set(&columns::INVENTED, elements.never_sent)
+        .set(&columns::DAMAGED, elements.damaged)
+        .set(&columns::BELATED, elements.late);
+    if run.outcome == Outcome::Clean {
+        set_figures(&mut record, run);
+    }
+    record
+}
+
+fn set_figures(record: &mut Record, run: &RunResult) {
+    let times = run.times.as_ref();
+    let floors = run.floors.as_ref();
+    let found: [(Option<&Summary>, Option<Floor>); 4] = [
+        (
+            times.map(|times| &times.enqueue),
+            floors.map(|floors| floors.enqueue),
+        ),
+        (
+            times.map(|times| &times.dequeue),
+            floors.map(|floors| floors.dequeue),
+        ),
+        (
+            times.map(|times| &times.latency),
+            floors.and_then(|floors| floors.latency),
+        ),
+        (
+            times.and_then(|times| times.intended.as_ref()),
+            floors.and_then(|floors| floors.intended),
+        ),
+    ];
+    for (operation, (summary, floor)) in columns::OPERATIONS.iter().zip(found) {
+        // Beside a figure that there is.
+        let floor = floor.filter(|_| summary.is_some());
+        record
+            .set(&operation.floor_min, floor.map(|floor| floor.min_ns))
+            .set(&operation.floor_p50, floor.map(|floor| floor.p50_ns))
+            .distribution(&operation.columns, summary);
+    }
+    record
+        .set(&columns::ELEMENTS_MEASURED, run.elements)
+        .set(&columns::THROUGHPUT, run.throughput_per_s)
+        .set(&columns::DEPTH_MEAN, times.map(|times| times.depth.mean))
+        .set(&columns::DEPTH_MAX, times.map(|times| times.depth.max))
+        .set(&columns::HANDED_OVER, run.handed_over)
+        .set(&columns::FAILED_ENQUEUES, run.failed.sender)
+        .set(&columns::FAILED_DEQUEUES, run.failed.receiver)
+        .set(&columns::MISSED_ENQUEUES, run.missed.sender)
+        .set(&columns::MISSED_DEQUEUES, run.missed.receiver)
+        .set(&columns::SENDER_STAMP, run.stamp.sender.cost_ns)
+        .set(&columns::RECEIVER_STAMP, run.stamp.receiver.cost_ns)
+        .set(&columns::RESOLUTION, run.stamp.sender.resolution_ns)
+        .set(&columns::SENDER_PAGE_FAULTS, run.page_faults.sender.total())
+        .set(
+            &columns::RECEIVER_PAGE_FAULTS,
+            run.page_faults.receiver.total(),
+        );
+    if let Some(counters) = &run.counters {
+        set_counts(
+            record,
+            &columns::COUNTERS[..4],
+            &counters.sender,
+            run.elements,
+        );
+        set_counts(
+            record,
+            &columns::COUNTERS[4..],
+            &counters.receiver,
+            run.elements,
+        );
+    }
+}
+
+/// The processor's counters of an end, for one element.
+fn set_counts(record: &mut Record, columns: &[Column], counts: &Counts, elements: u64) {
+    let counts = [
+        counts.cycles,
+        counts.instructions,
+        counts.cache_misses,
+        counts.branch_misses,
+    ];
+    for (column, count) in columns.iter().zip(counts) {
+        record.set(column, count as f64 / elements.max(1) as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::queue::result::made_up;
+
+    #[test]
+    fn a_clean_run_has_figures_and_a_broken_queue_has_faults() {
+        let point = made_up::point("lamport");
+        let mut run = made_up::run(40);
+        let clean = figures(&point, &run, None);
+        let number = |column: &Column| clean.number(column.name);
+        assert_eq!(number(&columns::enqueue::MIN), Some(39.0));
+        assert_eq!(number(&columns::enqueue::MAX), Some(41.0));
+        assert_eq!(number(&columns::FAILED_DEQUEUES), Some(7.0));
+        assert_eq!(number(&columns::DEPTH_MEAN), Some(1.5));
+        assert_eq!(number(&columns::SENDER_STAMP), Some(12.5));
+        assert_eq!(number(&columns::OPERATIONS[1].floor_min), Some(11.0));
+        assert_eq!(number(&columns::OPERATIONS[2].floor_p50), Some(100.5));
+        // No floor beside a figure that there is not.
+        assert_eq!(number(&columns::OPERATIONS[3].floor_min), None);
+        assert_eq!(number(&columns::intended::P50), None);
+
+        run.outcome = Outcome::Wrong;
+        run.verdict.elements.lost = 3;
+        let wrong = figures(&point, &run, None);
+        assert_eq!(wrong.number(columns::LOST.name), Some(3.0));
+        assert_eq!(wrong.number(columns::THROUGHPUT.name), None);
+        assert_eq!(wrong.number(columns::enqueue::P50.name), None);
+        // All of them are declared.
+        for record in [clean, wrong, without_run()] {
+            record.arranged(&columns::SCHEMA.runs());
+        }
+    }
+
+    #[test]
+    fn all_settings_are_declared_and_a_curve_offers_what_follows_from_its_saturation() {
+        let config = made_up::config();
+        let mut point = made_up::point("lamport");
+        let plain = settings(&point, &config).arranged(&columns::SCHEMA.summary());
+        assert_eq!(plain.get("ends").unwrap().text(), "spsc");
+        point.percent_of_saturation = Some(50);
+        let offered = point.with_saturation(1e6);
+        assert_eq!(settings(&point, &config).get(columns::RATE.name), None);
+        let found = figures(&offered, &made_up::run(40), Some(1e6));
+        assert_eq!(found.number(columns::RATE.name), Some(5e5));
+    }
+}

@@ -1,0 +1,145 @@
+//! What a round gives reason to warn of, and what is said below the tables. The texts name no figure of a round: one that
+//! comes in each round is shown once.
+
+use super::config::{Config, Measure};
+use super::plan::Point;
+use super::result::RunResult;
+use crate::buffer::{HugePagePolicy, PageKind};
+use crate::host::PlacementWarning;
+use crate::pacing::Load;
+use crate::stats::resolvable;
+
+/// More than this share of the starts being late means that the rate asked for was not had.
+const LATE_PERCENT: u64 = 5;
+/// A queue that is gone through fewer times than this is little else than memory that is written once.
+const FEWEST_LAPS: u64 = 4;
+
+pub(super) fn of(
+    point: &Point,
+    run: &RunResult,
+    placement: &[PlacementWarning],
+    config: &Config,
+) -> Vec<String> {
+    let mut texts: Vec<String> = (placement.iter())
+        .map(|warning| format!("{}: {}", warning.message, warning.advice))
+        .collect();
+    let worst = run.pages.sender.min(run.pages.receiver);
+    if config.huge_pages == HugePagePolicy::Try && worst != PageKind::Huge {
+        texts.push(format!(
+            "stamps are in {}: reserve 2 MiB pages (sysctl vm.nr_hugepages=N), or ask for none with --hugepages off",
+            worst.describe()
+        ));
+    }
+    if !run.queue_locked {
+        texts.push(
+            "the memory of the queues is touched but not locked, because the memlock limit is too small for all of this \
+             process: raise it with ulimit -l unlimited"
+                .to_owned(),
+        );
+    }
+    if run.page_faults.sender.total() + run.page_faults.receiver.total() > 0 {
+        texts.push(format!(
+            "page faults in the loops of {point}: its times hold theirs"
+        ));
+    }
+    // Those of blocks, where the load has any.
+    let (starts, what) = match point.sender.load {
+        Load::Bursty { burst, .. } => (config.count.div_ceil(u64::from(burst)), "blocks"),
+        _ => (config.count, "enqueues"),
+    };
+    if run.missed.sender * 100 > starts * LATE_PERCENT {
+        texts.push(format!(
+            "{point}: more than {LATE_PERCENT} % of the {what} of a round started late: the load that was asked for is more \
+             than this machine offers, time stamps included"
+        ));
+    }
+    let laps = config.elements() / point.capacity as u64;
+    if laps < FEWEST_LAPS {
+        texts.push(format!(
+            "capacity {} with {} elements, warm-up included: each place of the queue is used {laps} times or once more, so \
+             that it hardly wraps around and is not there to be filled: use a larger --count or a smaller --capacity",
+            point.capacity,
+            config.elements()
+        ));
+    }
+    let negative = |times: &super::result::Times| times.latency.negative > 0;
+    if run.times.as_ref().is_some_and(negative) {
+        texts.push(format!(
+            "{point}: latencies are negative: the clock {} differs between CPUs; use --clock monotonic",
+            config.clock.name()
+        ));
+    }
+    texts
+}
+
+/// What stands below the tables.
+pub(super) fn notes(point: &Point, run: &RunResult, config: &Config) -> Vec<String> {
+    let mut notes = Vec::new();
+    if run.handed_over > 0 {
+        notes.push(format!(
+            "{} hands over in batches: where the sender pauses, the enqueue before it holds handing over, and the two \
+             stamps around that",
+            point.queue
+        ));
+    }
+    let beyond: Vec<_> = [("p99", 99.0), ("p99.9", 99.9), ("p99.99", 99.99)]
+        .into_iter()
+        .filter(|(_, percent)| !resolvable(*percent, config.count))
+        .map(|(name, _)| name)
+        .collect();
+    if config.measure == Measure::Time && !beyond.is_empty() {
+        notes.push(format!(
+            "with {} elements a round {} is little else than the maximum: use a larger --count",
+            config.count,
+            beyond.join(", ")
+        ));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::queue::result::made_up;
+    use crate::pacing::EndLoad;
+
+    fn warnings(load: Load, late: u64, change: fn(&mut Config, &mut Point)) -> String {
+        let (mut config, mut point) = (made_up::config(), made_up::point("lamport"));
+        point.sender = EndLoad {
+            load,
+            ..EndLoad::NONE
+        };
+        config.count = 1000;
+        change(&mut config, &mut point);
+        let mut run = made_up::run(40);
+        run.missed.sender = late;
+        of(&point, &run, &[], &config).join("\n")
+    }
+
+    #[test]
+    fn starts_that_are_late_are_told_by_their_share_of_the_starts_there_are() {
+        let bursty = Load::Bursty {
+            burst: 20,
+            wait_ns: 100.0,
+        };
+        // All of the blocks, which are a twentieth of the elements.
+        let text = warnings(bursty, 50, |_, _| {});
+        assert!(text.contains("% of the blocks"), "{text}");
+        assert!(!warnings(bursty, 2, |_, _| {}).contains("late"));
+        let rate = Load::ConstantRate { rate_per_s: 1e6 };
+        assert!(warnings(rate, 51, |_, _| {}).contains("% of the enqueues"));
+        assert!(!warnings(rate, 50, |_, _| {}).contains("late"));
+    }
+
+    #[test]
+    fn a_queue_that_does_not_wrap_around_is_warned_of() {
+        let text = warnings(Load::None, 0, |config, point| {
+            (config.count, point.capacity) = (20_000, 65_536);
+        });
+        assert!(text.contains("65536") && text.contains("wraps"), "{text}");
+        let text = warnings(Load::None, 0, |config, point| {
+            (config.count, point.capacity) = (1_000_000, 65_536);
+        });
+        assert!(!text.contains("wraps"), "{text}");
+    }
+}
