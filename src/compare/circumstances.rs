@@ -164,8 +164,8 @@ pub fn warnings(base: &Recording, new: &Recording, pairs: &[Pair<'_>]) -> Vec<St
         let far: Vec<(f64, f64)> = both.filter(is_far).collect();
         if let Some((base, new)) = far.first() {
             warnings.push(format!(
-                "{} ({}) differs by more than {INSTRUMENT_PERCENT} % at {} of {} points, such as {base} and {new} {}: something \
-                 else ran, or the machine is set up otherwise",
+                "{} ({}) differs by more than {INSTRUMENT_PERCENT} % at {} of {} points, such as {base} and {new} {}: \
+                 something else ran, or the machine is set up otherwise",
                 column.name,
                 column.meaning,
                 far.len(),
@@ -182,7 +182,8 @@ pub fn warnings(base: &Recording, new: &Recording, pairs: &[Pair<'_>]) -> Vec<St
         };
         warnings.extend(order.map(|order| {
             format!(
-                "{order}, not in turn: a drift between them cannot be told from a difference; compare --run measures both in turn"
+                "{order}, not in turn: a drift between them cannot be told from a difference; \
+                 compare --run measures both in turn"
             )
         }));
     }
