@@ -57,7 +57,8 @@ impl FromStr for Kind {
             .or(named.map(|(kind, ..)| *kind))
             .ok_or_else(|| {
                 format!(
-                    "{text:?} is not a percentile such as p50, latency.p50 or p99.9, nor lost, throughput, jumps or jump-time"
+                    "{text:?} is not a percentile such as p50, latency.p50 or p99.9, \
+                     nor lost, throughput, jumps or jump-time"
                 )
             })
     }

@@ -280,8 +280,8 @@ fn intervals_hold_the_shift_as_often_as_they_say() {
 }
 
 /// Why the points of a round are not compared by what is left when the round's median is taken off: of two points that
-/// median is their mean, what is left of one mirrors what is left of the other, and a test of two samples takes for twice
-/// as much evidence what is the same evidence twice.
+/// median is their mean, what is left of one mirrors what is left of the other, and a test of two samples takes for
+/// twice as much evidence what is the same evidence twice.
 #[test]
 fn two_points_less_their_mean_are_no_two_samples() {
     const TRIES: u64 = 2000;
