@@ -165,8 +165,9 @@ impl QueueBenchmark {
         Ok((run, placement.warnings))
     }
 
-    /// How many elements a second go through when nobody waits, measured by the loops of the points: with time stamps and a
-    /// schedule that is less than without. Or why that could not be found, which is the queue's fault. Once in a process.
+    /// How many elements a second go through when nobody waits, measured by the loops of the points: with time stamps
+    /// and a schedule that is less than without. Or why that could not be found, which is the queue's fault. Once in a
+    /// process.
     fn saturation(&mut self, point: &Point) -> Result<Result<f64, String>, RunError> {
         let fastest = point.at_saturation();
         let key = fastest.to_string();
@@ -197,7 +198,7 @@ impl QueueBenchmark {
         Ok(found)
     }
 
-    /// A run of a point, written down. A queue that loses elements, panics, or worse, is no error here: the row says so.
+    /// A run of a point, written down. A queue that loses elements, or worse, is no error here: the row says so.
     fn round(&mut self, point: &Point, place: &Place) -> Result<Outcome, RunError> {
         let mut point = point.clone();
         let mut saturation = None;

@@ -8,14 +8,14 @@ use crossbeam_utils::CachePadded;
 use super::patience::Ending;
 use crate::rig::control::{self, Pulse};
 
-/// Shared by the threads of a run. While the loops run it is only read but for the pulses, which nobody but the supervisor
-/// reads, and written when an end is done or told to stop.
+/// Shared by the threads of a run. While the loops run it is only read but for the pulses, which nobody but the
+/// supervisor reads, and written when an end is done or told to stop.
 #[derive(Debug, Default)]
 pub struct Control {
     /// The start and the stop flag.
     pub run: Arc<control::Control>,
-    /// The sender's signs of life: one where its loop looks around anyway, and at the beginning of each pause; none while
-    /// an operation of the queue lasts.
+    /// The sender's signs of life: one where its loop looks around anyway, and at the beginning of each pause; none
+    /// while an operation of the queue lasts.
     pub sender: Pulse,
     /// The receiver's.
     pub receiver: Pulse,

@@ -46,8 +46,8 @@ pub enum RunError {
     Counters(#[from] CounterError),
     /// No pair of CPUs is known.
     #[error(
-        "--topology: no two CPUs of this process have a known relation; it may use one only, or the kernel does not tell: \
-         name two by --sender-cpu and --receiver-cpu"
+        "--topology: no two CPUs of this process have a known relation; it may use one only, or the kernel does not \
+         tell: name two by --sender-cpu and --receiver-cpu"
     )]
     NoPair,
     /// No queue comes in any of the capacities.
@@ -119,7 +119,8 @@ impl RunError {
     pub(super) fn as_failure_of_point(&self) -> String {
         if self.leaves_thread_behind() {
             format!(
-                "{self}: an operation of the queue blocks, and its thread is left behind, so that this process has to end"
+                "{self}: an operation of the queue blocks, and its thread is left behind, so that this process has to \
+                 end"
             )
         } else {
             self.to_string()

@@ -54,8 +54,8 @@ impl RunResult {
                 "this queue is broken, and its figures are left out: {words}"
             )),
             Outcome::GaveUp => Some(format!(
-                "the run was given up: {words}, and nothing went through for {} ms: a thread had no CPU for so long, or the \
-                 queue is stuck: look at the load of the machine, or raise --timeout",
+                "the run was given up: {words}, and nothing went through for {} ms: a thread had no CPU for so long, or \
+                 the queue is stuck: look at the load of the machine, or raise --timeout",
                 config.timeout.as_millis()
             )),
             Outcome::Unjudged => Some(format!(

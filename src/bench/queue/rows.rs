@@ -102,8 +102,8 @@ pub(super) fn without_run() -> Record {
     record
 }
 
-/// What is found of a run, and on a load curve the rate that was offered. Who is wrong has faults and no figures: a queue
-/// that is broken looks fastest.
+/// What is found of a run, and on a load curve the rate that was offered. Who is wrong has faults and no figures: a
+/// queue that is broken looks fastest.
 pub(super) fn figures(point: &Point, run: &RunResult, saturation: Option<f64>) -> Record {
     let mut record = Record::new();
     if point.percent_of_saturation.is_some() {

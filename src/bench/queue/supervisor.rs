@@ -49,7 +49,7 @@ pub(super) fn supervise(
         cause,
     } = collected;
     match cause {
-        // Once told to stop, an end goes on without its pauses to its next look, and may even complete: that is no result.
+        // Once told to stop, an end goes on without its pauses to its next look, and may complete: that is no result.
         Some(Cause::Signal(signal)) => return Err(interrupted(signal)),
         Some(Cause::Watch(reason)) => return Err(reason),
         Some(Cause::Worker) | None => {}
