@@ -14,6 +14,10 @@ use crate::rig::error::RigError;
 use crate::rig::workers::Role;
 use crate::time::Ticks;
 
+/// What to look at when a queue pair gives up: an HCA tells that nobody answered, and not why.
+const LINK_ADVICE: &str =
+    "are both ports up, and did an address, a route or the MTU of the link change in the middle?";
+
 /// A burst as its threads saw it.
 #[derive(Debug, Default)]
 pub(super) struct BurstRecord {
@@ -87,7 +91,7 @@ impl BurstRecord {
         let failed_sends = self.completion.as_ref().and_then(|outcome| {
             outcome.failure.as_ref().map(|failure| {
                 format!(
-                    "{} send requests completed with an error, the first: {failure}",
+                    "{} send requests completed with an error, the first: {failure}: {LINK_ADVICE}",
                     outcome.failed
                 )
             })
@@ -120,7 +124,7 @@ impl BurstRecord {
         let missing = posted.saturating_sub(self.arrivals.len());
         let shortage = if service == Service::Rc && missing > 0 {
             Some(format!(
-                "{missing} messages of a reliable connection did not arrive within --timeout: raise it, or mend the link"
+                "{missing} messages of a reliable connection did not arrive within --timeout: raise it, or mend the link; {LINK_ADVICE}"
             ))
         } else if posted < count {
             Some(format!("only {posted} of {count} messages were posted"))

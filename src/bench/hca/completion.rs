@@ -134,7 +134,7 @@ impl<'a, P: CompletionPort> Collector<'a, P> {
         while !self.is_done() {
             let found = self.take(clock);
             if !found || self.is_failing() {
-                // One more look after the word to stop: what came before it counts.
+                // One more look after the stop flag: what came before it counts.
                 if stopping {
                     break;
                 }

@@ -101,7 +101,7 @@ pub fn receive<C: Clock, P: CompletionPort, M: PollMode<P>>(
                 }
             }
             Polled::Empty => {
-                // One more look after the word to stop: what came before it counts.
+                // One more look after the stop flag: what came before it counts.
                 if stopping {
                     break;
                 }
@@ -251,7 +251,7 @@ mod tests {
             assert_eq!(outcome.received, 2);
             assert!(
                 outcome.failure.is_none(),
-                "nobody sleeps after the word to stop"
+                "nobody sleeps after the stop flag"
             );
         }
     }

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::floor::Floor;
 use super::placement::{CompletionBy, Placement};
 use super::plan::Point;
+#[cfg(feature = "rdma")]
 use super::session::Tally;
 use crate::buffer::PageKind;
 use crate::stats::{LatencyHistogram, MedianInterval, Summary};
@@ -185,6 +186,7 @@ pub struct PointResult {
     pub failure: Option<String>,
 }
 
+#[cfg(feature = "rdma")]
 impl PointResult {
     /// What came of the bursts of a point.
     pub(super) fn new(

@@ -50,12 +50,16 @@ pub const WARMUP: Column =
 pub const REPEAT: Column = Column::setting("repeat", "bursts in a round").whole();
 
 /// Messages posted.
-pub const SENT: Column = Column::count("messages_sent", "messages posted").title("sent");
+pub const SENT: Column = Column::count(
+    "messages_sent",
+    "messages posted; without those that were under way when a signal ended the burst",
+)
+.title("sent");
 /// Messages received.
 pub const RECEIVED: Column =
     Column::count("messages_received", "messages received whole").title("received");
 /// Messages lost.
-pub const LOST: Column = Column::count("messages_lost", "messages that did not arrive")
+pub const LOST: Column = Column::count("messages_lost", "messages sent that did not arrive")
     .better(Better::Lower)
     .title("lost");
 /// Messages corrupted.
@@ -79,7 +83,8 @@ pub const FOREIGN: Column = Column::count(
     "messages_foreign",
     "arrivals that this run did not send: of another queue pair, or with a number that was never posted",
 )
-.better(Better::Lower);
+.better(Better::Lower)
+.title("foreign");
 /// Failed send completions.
 pub const FAILED_COMPLETIONS: Column = Column::count(
     "failed_completions",
