@@ -26,11 +26,7 @@ pub fn judge_floor(result: &PointResult) -> Option<String> {
             units::duration(latency)
         )
     };
-    Some(format!(
-        "{}: floor p50 {}: {why}",
-        result.point,
-        units::duration(floor)
-    ))
+    Some(format!("floor p50 {}: {why}", units::duration(floor)))
 }
 
 /// A line about the instrument itself, for the points that share a clock and a pair of CPUs.

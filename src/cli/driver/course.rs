@@ -267,15 +267,21 @@ impl Course {
     /// Shows warnings, each once.
     pub fn warn(&mut self, texts: &[String]) {
         for text in texts {
-            if self.seen.insert(text.clone()) {
+            if self.is_new(text) {
                 self.progress.warn(&warning(text));
                 self.warnings.push(text.clone());
             }
         }
     }
 
+    /// Over several rounds, a text that differs in its numbers only says nothing new.
+    fn is_new(&mut self, text: &str) -> bool {
+        let digits = |letter: &char| self.settings.rounds.count == 1 || !letter.is_ascii_digit();
+        self.seen.insert(text.chars().filter(digits).collect())
+    }
+
     fn note(&mut self, text: String) {
-        if self.seen.insert(text.clone()) {
+        if self.is_new(&text) {
             self.notes.push(text);
         }
     }
