@@ -221,15 +221,9 @@ def jumps(run, columns=("round", "t_ns", "jump_ns", "cause")):
 
 
 def differences(point):
-    """All differences that were counted on a CPU, as (lengths in ns, how often); None where they were not."""
-    path = point.folder / "histogram.json"
-    if not path.exists():
-        return None
-    document = _document(path)
-    if not document["counts"]:
-        return None
-    lengths, counts = np.array(document["counts"]).T
-    return lengths * document["nanos_per_tick"], counts
+    """How often each difference was counted on a CPU, a row for each round and length; None where they were not."""
+    path = point.folder / "histogram.csv"
+    return table(path) if path.exists() else None
 
 
 def in_words(name, value):

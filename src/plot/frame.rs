@@ -179,9 +179,11 @@ pub(super) fn words(drawing: &mut Drawing, words: &Words) -> f64 {
         y += 0.25 * TITLE_EM;
     }
     let warn = Colour(0xa0, 0x20, 0x10, 1.0);
+    // Of a small figure the data needs most.
+    let lines = ((drawing.height - 240.0) / 60.0).clamp(1.0, 3.0) as usize;
     for (text, lines, colour) in [
-        (&words.warning, 2, warn),
-        (&words.subtitle, 3, Colour::FAINT_INK),
+        (&words.warning, lines.min(2), warn),
+        (&words.subtitle, lines, Colour::FAINT_INK),
     ] {
         for line in font::wrap(text, SUBTITLE_EM, room, lines) {
             y += 1.3 * SUBTITLE_EM;
@@ -337,7 +339,9 @@ pub(super) fn frame(
         };
         let free = 1.0 - LEAST_PLOT - names;
         let rest = top + below_legend + 2.0 * LABEL_EM + tick_height * f64::from(names == 0.0);
-        let height = ((rest + 8.0) / free / 10.0).ceil() * 10.0;
+        // A higher figure has more lines below its title.
+        let lines = 3.0 * 1.3 * SUBTITLE_EM;
+        let height = ((rest + lines) / free / 10.0).ceil() * 10.0;
         let room = (drawing.width as u32, height as u32);
         return Err(PlotError::TooMuch {
             found: entries.len(),
