@@ -201,13 +201,6 @@ fn what_cannot_be_compared_is_told_by_the_exit_code() {
     other["run"]["hugepages"] = json!("2M");
     let few = hca_point(&poll("rc", "event"), 1, 2, 30_000.0);
     run(&folder.join("other"), &hca::SCHEMA, &other, &[few], 0);
-    let point = folder.join("base/rc-busy-busy");
-    std::fs::create_dir(&point).unwrap();
-    std::fs::copy(
-        folder.join("base/settings.json"),
-        point.join("settings.json"),
-    )
-    .unwrap();
     let (_, error) = expect(hcabench(folder, "compare base/rc-busy-busy other"), 2);
     assert!(
         error.contains("no point in common") && error.contains("--allow poll_recv,poll_comp"),

@@ -123,7 +123,7 @@ fn figures_of_a_sweep() {
     assert!(
         texts
             .iter()
-            .any(|text| text.starts_with("send, 8 B, burst 16, pause 50 µs")),
+            .any(|text| text.starts_with("send, 8 B, burst 16, ") && text.contains("pause 50 µs")),
         "{texts:?}"
     );
     let rc = &data["series"][0];

@@ -62,9 +62,10 @@ pub struct CompareArguments {
     #[arg(long, value_name = "DIR", requires = "run")]
     pub out: Option<PathBuf>,
 
-    /// Fail with exit code 3 if a figure is worse and by more than a share of BASE, such as 5%@p50,10%@p99,5%@throughput;
-    /// of lost and jump-time, which are shares themselves, percentage points: 0.1%@lost. 5%@p50 is of all that have a p50,
-    /// 5%@latency.p50 of latency alone (also completion, enqueue, dequeue)
+    /// Fail with exit code 3 if a figure is worse and by more than a share of BASE, such as
+    /// 5%@p50,10%@p99,5%@throughput; of lost and jump-time, which are shares themselves, percentage points:
+    /// 0.1%@lost. 5%@p50 is of all that have a p50, 5%@latency.p50 of latency alone (also completion, enqueue,
+    /// dequeue)
     #[arg(long, value_name = "LIST", value_parser = values::limits)]
     pub max_regression: Option<values::List<Limit>>,
 
@@ -180,7 +181,7 @@ fn check_allowed(
     for name in arguments.allow.iter().flat_map(|list| &list.0) {
         let in_document = |run: &Recording| {
             let has = |part: &serde_json::Value| part.to_string().contains(&format!("\"{name}"));
-            has(&run.document.run) || has(&run.document.obtained)
+            has(&run.document["run"]) || has(&run.document["obtained"])
         };
         if within::setting(base.schema, name).is_none() && ![base, new].into_iter().any(in_document)
         {

@@ -58,6 +58,8 @@ impl Differs {
 
 const MACHINE: &str = "machine";
 const OBTAINED: &str = "obtained";
+/// The parts of the settings.json of a run that must agree.
+const OF_RUN: [&str; 3] = [MACHINE, "run", OBTAINED];
 
 /// What lies below those and need not agree: it changes by itself, says how much is written, or is measured.
 const NEED_NOT: [&str; 14] = [
@@ -84,15 +86,8 @@ const INSTRUMENT_PERCENT: f64 = 20.0;
 /// What differs between two runs and their common points.
 pub fn differences(base: &Recording, new: &Recording, matched: &Matched<'_>) -> Vec<Differs> {
     let mut found = Vec::new();
-    let parts = |run: &Recording| {
-        [
-            (MACHINE, run.document.machine.clone()),
-            ("run", run.document.run.clone()),
-            (OBTAINED, run.document.obtained.clone()),
-        ]
-    };
-    for ((part, base), (_, new)) in parts(base).iter().zip(&parts(new)) {
-        compare(part, base, new, &mut found);
+    for part in OF_RUN {
+        compare(part, &base.document[part], &new.document[part], &mut found);
     }
     for name in &matched.differing {
         let text = |run: &Recording| {
@@ -169,8 +164,8 @@ pub fn warnings(base: &Recording, new: &Recording, pairs: &[Pair<'_>]) -> Vec<St
         let far: Vec<(f64, f64)> = both.filter(is_far).collect();
         if let Some((base, new)) = far.first() {
             warnings.push(format!(
-                "{} ({}) differs by more than {INSTRUMENT_PERCENT} % at {} of {} points, such as {base} and {new} {}: something \
-                 else ran, or the machine is set up otherwise",
+                "{} ({}) differs by more than {INSTRUMENT_PERCENT} % at {} of {} points, such as {base} and {new} {}: \
+                 something else ran, or the machine is set up otherwise",
                 column.name,
                 column.meaning,
                 far.len(),
@@ -187,7 +182,8 @@ pub fn warnings(base: &Recording, new: &Recording, pairs: &[Pair<'_>]) -> Vec<St
         };
         warnings.extend(order.map(|order| {
             format!(
-                "{order}, not in turn: a drift between them cannot be told from a difference; compare --run measures both in turn"
+                "{order}, not in turn: a drift between them cannot be told from a difference; \
+                 compare --run measures both in turn"
             )
         }));
     }

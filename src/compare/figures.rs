@@ -53,13 +53,12 @@ impl FromStr for Kind {
             (percent > 0.0 && percent < 100.0).then_some(Kind::Percentile(percent))
         });
         let named = NAMED.iter().find(|(_, name, _)| *name == text);
-        percentile
-            .or(named.map(|(kind, ..)| *kind))
-            .ok_or_else(|| {
-                format!(
-                    "{text:?} is not a percentile such as p50, latency.p50 or p99.9, nor lost, throughput, jumps or jump-time"
-                )
-            })
+        percentile.or(named.map(|(kind, ..)| *kind)).ok_or_else(|| {
+            format!(
+                "{text:?} is not a percentile such as p50, latency.p50 or p99.9, \
+                     nor lost, throughput, jumps or jump-time"
+            )
+        })
     }
 }
 

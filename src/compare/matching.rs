@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Permitted;
 use super::rounds::{RecordedPoint, Recording};
 
-/// A setting that follows from another, and is measured: the rate of a point on a load curve is a share of what the queue
-/// took in that run.
+/// A setting that follows from another, and is measured: the rate of a point on a load curve is a share of what the
+/// queue took in that run.
 const OF_SATURATION: (&str, &str) = ("percent_of_saturation", "rate_per_s");
 
 /// Two points that are compared.

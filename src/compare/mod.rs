@@ -8,10 +8,10 @@
 //! | [`matching`] | which point of one run belongs to which of the other |
 //! | [`within`] | which points of one sweep differ in one setting only |
 //!
-//! The sample is the round: what differs from one connection, one process or one minute to the next is in it, which samples
-//! within a run do not tell. A verdict is [better](Verdict::Better) or [worse](Verdict::Worse) where the interval of the
-//! [`Shift`] leaves zero outside. The errors of all figures judged together are at most [`ERROR`]: each has its share
-//! (Bonferroni). "No difference shown" is no proof that there is none.
+//! The sample is the round: what differs from one connection, one process or one minute to the next is in it, which
+//! samples within a run do not tell. A verdict is [better](Verdict::Better) or [worse](Verdict::Worse) where the
+//! interval of the [`Shift`] leaves zero outside. The errors of all figures judged together are at most [`ERROR`]:
+//! each has its share (Bonferroni). "No difference shown" is no proof that there is none.
 //!
 //! Left out: extremes. The largest of many samples says next to nothing of the largest of another run.
 
@@ -283,8 +283,8 @@ impl Comparison {
         limits.any(|limit| limit.broken)
     }
 
-    /// What keeps `limits` from being judged at all points of BASE: figures without a verdict, and points that are not in
-    /// NEW.
+    /// What keeps `limits` from being judged at all points of BASE: figures without a verdict, and points that are
+    /// not in NEW.
     pub fn gaps(&self, limits: &[Limit]) -> Vec<String> {
         let mut gaps = Vec::new();
         if limits.is_empty() {
@@ -561,8 +561,8 @@ impl FigureComparison {
         self.limit.is_some() && self.verdict == Verdict::NotJudged
     }
 
-    /// By how much NEW is worse, in the unit of a [`Limit`]; negative where it is better. Any part of nothing is more than
-    /// any limit.
+    /// By how much NEW is worse, in the unit of a [`Limit`]; negative where it is better. Any part of nothing is more
+    /// than any limit.
     fn worse_by(&self) -> f64 {
         let shift = self.shift.unwrap_or(f64::INFINITY);
         if self.figure.better == Better::Higher {

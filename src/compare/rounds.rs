@@ -4,13 +4,11 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::results::Document;
-use crate::results::folder::{SETTINGS, SUMMARY};
-use crate::results::read::{ReadError, Row, Table};
-use crate::results::schema::{self, Data, Kind, Schema};
+use crate::results::read::{Point, ReadError, Row, Run};
+use crate::results::schema::{self, Column, Data, Schema};
 
 /// The file with a row for each point and round.
-pub const RUNS: &str = "runs.csv";
+const RUNS: &str = "runs.csv";
 
 /// A run.
 #[derive(Debug, Clone)]
@@ -18,7 +16,7 @@ pub struct Recording {
     /// What its results have.
     pub schema: &'static Schema,
     /// Its `settings.json`.
-    pub document: Document,
+    pub document: Value,
     /// Why it is not whole, if it is not.
     pub incomplete: Option<String>,
     /// Its points, in the order of the sweep; only the one, if a point's folder was opened.
@@ -55,65 +53,23 @@ impl Recording {
     /// Reads the folder of a run, or of one of its points.
     ///
     /// # Errors
-    /// [`ReadError`].
+    /// [`ReadError`], also when a figure is no number.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
-        if !path.exists() {
-            let path = path.to_path_buf();
-            return Err(ReadError::NoSuchFolder { path });
-        }
-        if path.join(RUNS).exists() {
-            return Self::open_run(path);
-        }
-        let full = path
-            .canonicalize()
-            .map_err(|cause| unreadable(path, cause))?;
-        if let (Some(parent), Some(name)) = (full.parent(), full.file_name())
-            && path.join(SETTINGS).exists()
-            && parent.join(RUNS).exists()
-        {
-            let mut run = Self::open_run(parent)?;
-            let name = name.to_string_lossy();
-            run.points.retain(|point| point.name == name);
-            return Ok(run);
-        }
-        let older = path.join(SUMMARY).exists() || path.join(SETTINGS).exists();
-        Err(no_results(path, if older { OLDER } else { NO_RUNS }))
-    }
-
-    fn open_run(path: &Path) -> Result<Self, ReadError> {
-        let settings = path.join(SETTINGS);
-        let document = Document::read(&settings)?;
-        let schema = document.schema().ok_or_else(|| {
-            foreign(
-                &settings,
-                0,
-                "it names no benchmark that this version knows",
-            )
-        })?;
-        let file = path.join(RUNS);
-        let runs = Table::read(&file, "it has a row for each round; measure again")?;
-        let mut points = points_of(path, schema, &file, &runs)?;
-        // The rows stand in the order measured; the summary has the sweep's. A run that was killed may have none.
-        if let Ok(summary) = Table::read(&path.join(SUMMARY), "it has the order of the points") {
-            let place = |point: &RecordedPoint| {
-                let mut rows = summary.rows.iter();
-                rows.position(|row| row.text(schema::POINT.name) == Some(&point.name))
-            };
-            points.sort_by_key(|point| place(point).unwrap_or(usize::MAX));
-        }
+        let run = Run::open(path)?;
+        let points = run.points.iter().map(|point| recorded(&run, point));
         Ok(Recording {
-            schema,
-            incomplete: incomplete(&document),
-            document,
-            points,
+            schema: run.schema,
+            points: points.collect::<Result<_, _>>()?,
+            document: run.document().clone(),
+            incomplete: run.incomplete,
         })
     }
 
     /// The version and commit of hcabench that measured it.
     pub fn version(&self) -> String {
-        let program = &self.document.hcabench;
-        let commit = program.commit.as_deref().unwrap_or("commit not told");
-        format!("{} ({commit})", program.version)
+        let part = |name: &str| self.document["hcabench"][name].as_str();
+        let commit = part("commit").unwrap_or("commit not told");
+        format!("{} ({commit})", part("version").unwrap_or("not told"))
     }
 
     /// When its first round was begun, and its last.
@@ -132,104 +88,41 @@ impl RecordedPoint {
     }
 }
 
-const OLDER: &str = "it was written by an older hcabench (results format 1), and this version reads format 2: \
-                     measure again, or use hcabench 0.1";
-const NO_RUNS: &str = "there is no runs.csv in it";
-
-fn no_results(path: &Path, reason: &str) -> ReadError {
-    ReadError::NoResults {
-        path: path.to_path_buf(),
-        reason: reason.to_owned(),
+fn recorded(run: &Run, point: &Point) -> Result<RecordedPoint, ReadError> {
+    let mut rounds = Vec::new();
+    let mut incomplete = point.incomplete.clone();
+    for row in run.rounds_of(point) {
+        check_numbers(run, row)?;
+        let text = |column: Column| row.text(column.name).unwrap_or_default().to_owned();
+        if text(schema::STATUS) != schema::COMPLETE {
+            incomplete.get_or_insert_with(|| text(schema::FAILURE));
+            continue;
+        }
+        rounds.push(RecordedRound {
+            number: row.count(schema::ROUND.name).unwrap_or(0),
+            started_at: text(schema::STARTED_AT),
+            row: row.clone(),
+        });
     }
-}
-
-fn foreign(path: &Path, line: u64, reason: impl Into<String>) -> ReadError {
-    ReadError::Foreign {
-        path: path.to_owned(),
-        line,
-        reason: reason.into(),
-    }
-}
-
-fn unreadable(path: &Path, cause: std::io::Error) -> ReadError {
-    ReadError::Io {
-        path: path.to_owned(),
-        cause,
-    }
-}
-
-fn incomplete(document: &Document) -> Option<String> {
-    (document.status == schema::INCOMPLETE).then(|| {
-        let failure = document.failure.as_deref();
-        failure
-            .unwrap_or("it was not measured to its end")
-            .to_owned()
+    Ok(RecordedPoint {
+        name: point.name.clone(),
+        settings: point.settings.clone(),
+        obtained: point.document["obtained"].clone(),
+        rounds,
+        incomplete,
     })
 }
 
-fn points_of(
-    path: &Path,
-    schema: &Schema,
-    file: &Path,
-    runs: &Table,
-) -> Result<Vec<RecordedPoint>, ReadError> {
-    let mut points: Vec<RecordedPoint> = Vec::new();
-    for (place, row) in runs.rows.iter().enumerate() {
-        let line = place as u64 + 2;
-        let cell = |column: &str| {
-            row.text(column)
-                .ok_or_else(|| foreign(file, line, format!("there is no column {column}")))
-        };
-        for column in schema.figures {
-            let is_number = matches!(column.data, Data::Whole | Data::Number(_));
-            if let Some(text) = row.text(column.name)
-                && is_number
-                && !text.is_empty()
-                && row.number(column.name).is_none()
-            {
-                return Err(foreign(
-                    file,
-                    line,
-                    format!("{} is {text:?}, no number", column.name),
-                ));
-            }
-        }
-        let name = cell(schema::POINT.name)?;
-        let known = points.iter().position(|point| point.name == name);
-        let index = match known {
-            Some(index) => index,
-            None => {
-                let settings = schema
-                    .point
-                    .iter()
-                    .filter(|column| column.kind == Kind::Setting);
-                let settings = settings.filter_map(|column| {
-                    Some((column.name.to_owned(), row.text(column.name)?.to_owned()))
-                });
-                points.push(RecordedPoint {
-                    name: name.to_owned(),
-                    settings: settings.collect(),
-                    obtained: Document::of_run(&path.join(name))
-                        .map_or(Value::Null, |own| own.obtained),
-                    rounds: Vec::new(),
-                    incomplete: None,
-                });
-                points.len() - 1
-            }
-        };
-        if cell(schema::STATUS.name)? == schema::COMPLETE {
-            let number = cell(schema::ROUND.name)?;
-            points[index].rounds.push(RecordedRound {
-                number: number
-                    .parse()
-                    .map_err(|_| foreign(file, line, format!("round is {number:?}, no number")))?,
-                started_at: cell(schema::STARTED_AT.name)?.to_owned(),
-                row: row.clone(),
-            });
-        } else {
-            let failure = row.text(schema::FAILURE.name).unwrap_or_default();
-            points[index].incomplete = Some(failure.to_owned());
+/// What is neither empty nor a number was changed by somebody: it must not count as not measured.
+fn check_numbers(run: &Run, row: &Row) -> Result<(), ReadError> {
+    let is_number = |column: &&Column| matches!(column.data, Data::Whole | Data::Number(_));
+    for column in run.schema.figures.iter().filter(is_number) {
+        let text = row.text(column.name).unwrap_or_default();
+        if !text.is_empty() && row.number(column.name).is_none() {
+            let (path, line) = (run.path.join(RUNS), 0);
+            let reason = format!("{} is {text:?}, no number", column.name);
+            return Err(ReadError::Foreign { path, line, reason });
         }
     }
-    Ok(points)
+    Ok(())
 }

@@ -1,13 +1,13 @@
 //! Points of one sweep that differ in one setting only, level by level against the first.
 //!
-//! The points of a round share whatever drifts. What is compared is therefore their difference in each round, from which
-//! the drift has gone, by Wilcoxon's signed ranks: the honest reading of "each round's median taken off first". (With the
-//! median of the round's points taken off, what is left of the two is no pair of samples: of two points it is the same
-//! number with two signs, and Mann and Whitney's test then errs three times as often as it says.)
+//! The points of a round share whatever drifts. What is compared is therefore their difference in each round, from
+//! which the drift has gone, by Wilcoxon's signed ranks: the honest reading of "each round's median taken off first".
+//! (With the median of the round's points taken off, what is left of the two is no pair of samples: of two points it
+//! is the same number with two signs, and Mann and Whitney's test then errs three times as often as it says.)
 //!
 //! Signed ranks can show something only from about twice the rounds on. With fewer, the rounds of both points are
-//! compared as two samples, with the drift in them: that is careful, for the drift widens both alike. Which of the two it
-//! is depends on the number of rounds and of figures alone, never on what was measured.
+//! compared as two samples, with the drift in them: that is careful, for the drift widens both alike. Which of the
+//! two it is depends on the number of rounds and of figures alone, never on what was measured.
 
 use std::collections::BTreeSet;
 

@@ -179,7 +179,15 @@ pub fn over_rounds(schema: &Schema, rows: &[Record]) -> Record {
     let whole = if complete.is_empty() { &all } else { &complete };
     let mut row = Record::new();
     for column in [schema::POINT].iter().chain(schema.point) {
-        row.push(column.name, first(&all, column.name));
+        match column.over {
+            // A rate that follows from what each round found.
+            Over::Median => {
+                let mut values = numbers(whole, column.name);
+                values.sort_unstable_by(f64::total_cmp);
+                row.set(column, median(&values))
+            }
+            _ => row.push(column.name, first(&all, column.name)),
+        };
     }
     let status = if complete.len() == all.len() && !all.is_empty() {
         schema::COMPLETE
@@ -197,8 +205,7 @@ pub fn over_rounds(schema: &Schema, rows: &[Record]) -> Record {
             Over::Greatest => row.push(name, extreme(&all, name, f64::gt)),
             Over::Sum => row.push(name, sum(&all, name)),
             Over::Median | Over::MedianWithBounds => {
-                let mut values: Vec<f64> =
-                    whole.iter().filter_map(|row| row.number(name)).collect();
+                let mut values = numbers(whole, name);
                 values.sort_unstable_by(f64::total_cmp);
                 if column.over == Over::MedianWithBounds {
                     let rank = lower_rank(values.len());
@@ -214,6 +221,10 @@ pub fn over_rounds(schema: &Schema, rows: &[Record]) -> Record {
         };
     }
     row.arranged(&schema.summary())
+}
+
+fn numbers(rows: &[&Record], column: &str) -> Vec<f64> {
+    rows.iter().filter_map(|row| row.number(column)).collect()
 }
 
 fn median(sorted: &[f64]) -> Option<f64> {

@@ -1,4 +1,5 @@
-//! Whether two sets of figures differ by more than chance, by ranks: no assumption about the shape of what they vary by.
+//! Whether two sets of figures differ by more than chance, by ranks: no assumption about the shape of what they vary
+//! by.
 //!
 //! A figure is that of one round. The shift is that of Hodges and Lehmann, its interval that of Moses: both are order
 //! statistics of one list of effects, and the interval's bounds stand where the same test has its critical value. A
@@ -7,13 +8,13 @@
 //! | test | takes | effects |
 //! | --- | --- | --- |
 //! | [`Test::MannWhitney`] | two samples | all differences of a figure of one and a figure of the other |
-//! | [`Test::SignedRank`] | the differences of pairs | all means of two of them, each with itself included (Walsh averages) |
+//! | [`Test::SignedRank`] | the differences of pairs | all means of two of them, or of one with itself |
 //!
-//! Equal figures count against a difference: an effect of exactly zero speaks for neither side. A test by mid-ranks would
-//! find a little more among many ties, and would not agree with any interval.
+//! Equal figures count against a difference: an effect of exactly zero speaks for neither side. A test by mid-ranks
+//! would find a little more among many ties, and would not agree with any interval.
 //!
-//! Samples that share a drift (taken in turn) make Mann and Whitney's test careful, not wrong: the drift widens both alike.
-//! Samples with a drift between them (one after the other) look different, and no test can know better.
+//! Samples that share a drift (taken in turn) make Mann and Whitney's test careful, not wrong: the drift widens both
+//! alike. Samples with a drift between them (one after the other) look different, and no test can know better.
 
 use std::f64::consts::PI;
 

@@ -116,7 +116,23 @@ pub fn run(
         }
     }
     runs.flush().unwrap();
-    let summary: String = names.iter().map(|name| format!("{name}\n")).collect();
-    fs::write(path.join("summary.csv"), format!("point\n{summary}")).unwrap();
+    let settings: Vec<&str> = schema.point.iter().map(|column| column.name).collect();
+    let mut summary = format!("point,{},status\n", settings.join(","));
+    for (name, point) in names.iter().zip(points) {
+        let text = |setting: &&str| {
+            let found = point
+                .settings
+                .iter()
+                .find(|(column, _)| column.name == *setting);
+            found.map_or("", |(_, text)| text)
+        };
+        let texts: Vec<&str> = settings.iter().map(text).collect();
+        summary += &format!("{name},{},complete\n", texts.join(","));
+        let mut own = document.clone();
+        own["point"] = settings.iter().copied().zip(texts).collect();
+        fs::create_dir_all(path.join(name)).unwrap();
+        fs::write(path.join(name).join("settings.json"), own.to_string()).unwrap();
+    }
+    fs::write(path.join("summary.csv"), summary).unwrap();
     path.to_path_buf()
 }

@@ -1,5 +1,6 @@
-//! `hcabench compare` on real runs: two command lines in turn, a round a process, and the points of one sweep. How often
-//! equal runs are told apart, and a receiver that is away for 20 us is found, is a matter of `ci/compare-equals`.
+//! `hcabench compare` on real runs: two command lines in turn, a round a process, and the points of one sweep. How
+//! often equal runs are told apart, and a receiver that is away for 20 us is found, is a matter of
+//! `ci/compare-equals`.
 
 use std::path::Path;
 
@@ -46,8 +47,8 @@ fn a_receiver_that_is_away_is_told_from_one_that_is_not() {
     let folder = scratch();
     let folder = folder.path();
     let options = format!("--burst {BURST} --pause {PAUSE_US}us");
-    // Away for longer than the sender pauses: messages pile up, those in the middle of a burst by ten times what nine of ten
-    // are late, so that what else the machine does cannot hide it.
+    // Away for longer than the sender pauses: messages pile up, those in the middle of a burst by ten times what nine
+    // of ten are late, so that what else the machine does cannot hide it.
     let p90 = usual_p90_us(folder, &options);
     let away_us = (PAUSE_US + 10.0 * p90 / MIDDLE).ceil();
     let both = folder.join("both");

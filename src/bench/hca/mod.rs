@@ -38,6 +38,11 @@ mod session;
 mod watch;
 mod worker;
 
+pub mod rows;
+pub mod warnings;
+
+#[cfg(feature = "rdma")]
+pub mod benchmark;
 #[cfg(feature = "rdma")]
 pub mod choice;
 #[cfg(feature = "rdma")]

@@ -171,8 +171,8 @@ fn words(comparison: &Comparison) -> Vec<String> {
     lines.push(labelled(
         "shift",
         &format!(
-            "of the median round, by Hodges and Lehmann, in percent of BASE; from, to: bounds by {test}, that hold for all {} \
-             figures together in {:.0} of 100 comparisons",
+            "of the median round, by Hodges and Lehmann, in percent of BASE; from, to: bounds by {test}, that hold for \
+             all {} figures together in {:.0} of 100 comparisons",
             comparison.comparisons,
             (1.0 - ERROR) * 100.0
         ),

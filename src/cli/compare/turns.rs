@@ -22,7 +22,8 @@ const ENDING: Duration = Duration::from_secs(10);
 /// Measures `rounds` rounds of both into `folder/A` and `folder/B`, and returns these.
 ///
 /// # Errors
-/// [`UsageError`] when the folder holds anything, or a command line is refused; others when a round fails, or on a signal.
+/// [`UsageError`] when the folder holds anything, or a command line is refused; others when a round fails, or on a
+/// signal.
 pub fn take(
     runs: [&[String]; 2],
     rounds: u32,

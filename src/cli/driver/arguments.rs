@@ -29,7 +29,7 @@ pub struct SweepArguments {
     pub dry_run: bool,
 
     /// Measure what is missing or incomplete in the results folder DIR, with its settings. Refused where the machine or given settings differ
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["rounds", "order_seed", "out", "force", "dry_run"], help_heading = "Sweep")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "force", "dry_run"], help_heading = "Sweep")]
     pub resume: Option<PathBuf>,
 
     /// Take options from FILE, in TOML with their names: service = "rc,uc", inline = true. Those of the command line go before

@@ -121,6 +121,9 @@ pub fn run(mut request: Request<'_>) -> anyhow::Result<u8> {
             None
         }
     };
+    if let Some(earlier) = &earlier {
+        check_rounds(request.sweep, &earlier.rounds)?;
+    }
     // Before any thread is pinned.
     let readiness = Readiness::assess(request.needs)?;
     let ready = request.benchmark.prepare(plan).map_err(sort)?;
@@ -211,6 +214,24 @@ fn drawn() -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let nanos = now.map_or(0, |since| since.as_nanos() as u64);
     crate::pacing::SplitMix64::new(nanos ^ u64::from(std::process::id())).draw() % 1_000_000_000
+}
+
+/// A run that is taken up again has its rounds and their orders already.
+fn check_rounds(sweep: &SweepArguments, earlier: &Rounds) -> Result<(), UsageError> {
+    let other = |option: &str, asked: u64, there: u64| {
+        UsageError(format!(
+            "{option} {asked}: the run in --resume has {there}: leave it out, or measure again"
+        ))
+    };
+    match (sweep.rounds, sweep.order_seed) {
+        (Some(rounds), _) if rounds != earlier.count => {
+            Err(other("--rounds", rounds.into(), earlier.count.into()))
+        }
+        (_, Some(seed)) if earlier.count > 1 && seed != earlier.seed => {
+            Err(other("--order-seed", seed, earlier.seed))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_budget(sweep: &SweepArguments, plan: &Plan) -> Result<(), UsageError> {

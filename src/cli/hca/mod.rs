@@ -2,11 +2,7 @@
 
 #[cfg(feature = "rdma")]
 mod present;
-pub mod settings;
 pub(super) mod values;
-
-#[cfg(feature = "rdma")]
-mod drive;
 
 use std::time::Duration;
 
@@ -14,6 +10,8 @@ use clap::Args;
 
 use self::values::{List, port_request};
 use super::UsageError;
+#[cfg(feature = "rdma")]
+use crate::bench::hca::benchmark::HcaBenchmark;
 use crate::bench::hca::config::{
     Config, CpuRequest, LARGEST_BURST, Operation, Poll, PortRequest, Service, Sweep, Switch,
     Timestamp, UcRouteRequest,
@@ -21,8 +19,12 @@ use crate::bench::hca::config::{
 use crate::bench::hca::plan::Plan;
 use crate::buffer::HugePagePolicy;
 use crate::cli::driver::arguments::SweepArguments;
+#[cfg(feature = "rdma")]
+use crate::cli::driver::{self, Request, View};
 use crate::cli::output::OutputArguments;
 use crate::cli::values::one;
+#[cfg(feature = "rdma")]
+use crate::host::readiness::Needs;
 use crate::rig::named::Named;
 use crate::time::{ClockKind, Nanos, TscKilohertz};
 
@@ -202,12 +204,38 @@ pub fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
     check_uc_route(&config, &plan)?;
     #[cfg(feature = "rdma")]
     {
-        drive::run(arguments, config, plan)
+        driver::run(Request {
+            sweep: &arguments.sweep,
+            output: &arguments.output,
+            run: settings_of_run(&config),
+            benchmark: Box::new(HcaBenchmark::new(config)),
+            default_rounds: 1,
+            needs: Needs::of_a_default_run(),
+            view: View {
+                tables: present::tables,
+                json: present::json,
+            },
+        })
     }
     #[cfg(not(feature = "rdma"))]
     {
         anyhow::bail!("{}", super::WITHOUT_RDMA)
     }
+}
+
+/// The settings that are no point's.
+#[cfg(feature = "rdma")]
+fn settings_of_run(config: &Config) -> serde_json::Value {
+    serde_json::json!({
+        "timeout_ms": config.timeout.as_secs_f64() * 1e3,
+        "priority": config.priority,
+        "hugepages": config.huge_pages,
+        "uc_route": config.uc_route,
+        "sender": config.sender,
+        "receiver": config.receiver,
+        "cpus": config.cpus,
+        "tsc_khz": config.tsc_khz,
+    })
 }
 
 /// A receiver that is away for as long as messages may take would lose them.

@@ -11,7 +11,7 @@ use super::options::{Figure, SETTINGS, Setting};
 use super::{Made, PlotArguments};
 use crate::cli::UsageError;
 use crate::plot::svg;
-use crate::results::read::tests::made_up_run::{MadePoint, hca_run};
+use crate::results::read::tests::made_up_run::{MadePoint, hca_rounds, hca_run};
 
 #[derive(Debug, Parser)]
 struct Line {
@@ -251,4 +251,72 @@ fn names_that_no_line_has_are_refused_or_told() {
     );
     with_file(&run[0], r#"{"size": "9x9"}"#);
     refused(text(&[]), &["plot.json: \"size\" \"9x9\"", "300 to 4000"]);
+}
+
+#[test]
+fn all_rounds_are_drawn_unless_one_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let levels: Vec<Vec<Option<i64>>> = (1..=6).map(|round| vec![Some(1000 * round); 5]).collect();
+    let rounds: Vec<&[Option<i64>]> = levels.iter().map(Vec::as_slice).collect();
+    let run = vec![hca_rounds(
+        &folder.path().join("run"),
+        &[("rc", 8, 16, rounds)],
+        false,
+    )];
+    let texts = |figure: Figure, words: &[&str]| -> Vec<String> {
+        let made = made(figure, &run, words).unwrap();
+        made.drawing.texts().map(|text| text.text.clone()).collect()
+    };
+    // A subtitle may stand in several lines.
+    let says = |texts: &[String], part: &str| texts.join(" ").contains(part);
+    let all = texts(Figure::Histogram, &[]);
+    assert!(
+        says(&all, "median 3.5 µs") && says(&all, "6 rounds"),
+        "{all:?}"
+    );
+    let third = texts(Figure::Histogram, &["--only", "round=2"]);
+    assert!(
+        says(&third, "median 3 µs") && says(&third, "round 2"),
+        "{third:?}"
+    );
+    // The times of each round begin anew.
+    let first = texts(Figure::Time, &[]);
+    assert!(says(&first, "round 0"), "{first:?}");
+    let middle = texts(Figure::Median, &["--x", "size_bytes"]);
+    assert!(
+        says(&middle, "95 % interval of the median over rounds"),
+        "{middle:?}"
+    );
+    refused(
+        picture(Figure::Ecdf, &run, &["--only", "round=6"]),
+        &["--only \"round=6\"", "only 0 to 5"],
+    );
+}
+
+#[test]
+fn a_service_looks_the_same_in_all_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples: Vec<Option<i64>> = (0..40).map(|n| Some(1000 + n)).collect();
+    let points = [("ud", 8, 16, &samples[..]), ("rc", 8, 16, &samples[..])];
+    let run = vec![hca_run(&folder.path().join("run"), &points, false)];
+    let blue = "#0072B2";
+    let rc = picture(Figure::Ecdf, &run, &["--only", "service=rc"]).unwrap();
+    let ud = picture(Figure::Ecdf, &run, &["--only", "service=ud"]).unwrap();
+    assert!(rc.contains(blue) && !ud.contains(blue));
+    assert!(picture(Figure::Ecdf, &run, &[]).unwrap().contains(blue));
+}
+
+#[test]
+fn a_size_that_is_too_small_names_one_that_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples: Vec<Option<i64>> = (0..40).map(|n| Some(1000 + n)).collect();
+    let points: Vec<MadePoint<'_>> = (0..9).map(|n| ("rc", 8 << n, 16, &samples[..])).collect();
+    let run = vec![hca_run(&folder.path().join("run"), &points, false)];
+    for figure in [Figure::Ecdf, Figure::Percentiles, Figure::Time] {
+        let error = picture(figure, &run, &["--size", "340x300"])
+            .unwrap_err()
+            .to_string();
+        let (_, size) = error.split_once("ask for --size ").expect(&error);
+        picture(figure, &run, &["--size", size]).unwrap();
+    }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::results::read::tests::made_up_run::hca_run;
+use crate::results::read::tests::made_up_run::{hca_rounds, hca_run};
 
 fn page(unfinished: bool) -> Page {
     let folder = tempfile::tempdir().unwrap();
@@ -63,7 +63,7 @@ fn what_varies_is_in_the_table_and_the_rest_is_a_fact() {
     assert_eq!(fact(&page, "Machine"), "made-up");
     let same = fact(&page, "In all points");
     assert!(
-        same.starts_with("service rc, operation send, burst 64, pause 50000 ns"),
+        same.starts_with("service rc, operation send, burst 64") && same.contains("pause 50000 ns"),
         "{same}"
     );
     assert!(page.incomplete.is_empty());
@@ -73,6 +73,71 @@ fn what_varies_is_in_the_table_and_the_rest_is_a_fact() {
         "{:?}",
         page.warnings
     );
+}
+
+#[test]
+fn the_headline_has_the_interval_over_rounds_and_what_makes_it_doubtful() {
+    let folder = tempfile::tempdir().unwrap();
+    let levels: Vec<Vec<Option<i64>>> = (0..8)
+        .map(|round| vec![Some(2000 + 10 * round); 9])
+        .collect();
+    let rounds: Vec<&[Option<i64>]> = levels.iter().map(Vec::as_slice).collect();
+    let path = hca_rounds(&folder.path().join("run"), &[("uc", 8, 64, rounds)], false);
+    let page = page_of_run(&path);
+    assert!(
+        page.headline.starts_with(
+            "Median one-way latency 2.04 µs (95 % interval 2 µs to 2.07 µs over 8 rounds) (UC, 8 B), none of 72 messages lost"
+        ),
+        "{}",
+        page.headline
+    );
+    assert!(fact(&page, "Rounds").starts_with("8, each in a process of its own"));
+    let change = |file: &str, from: &str, to: &str| {
+        let file = path.join(file);
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(text.contains(from), "{text}");
+        std::fs::write(&file, text.replacen(from, to, 1)).unwrap();
+    };
+    change(
+        "settings.json",
+        "\"readiness\": []",
+        r#""readiness": {"ready": false, "checks": [{"title": "load", "found": "9\u001b[2J", "verdict": "spoils", "advice": null}]}"#,
+    );
+    let page = page_of_run(&path);
+    assert!(
+        page.headline
+            .ends_with("and the machine was NOT ready (load)."),
+        "{}",
+        page.headline
+    );
+    assert!(page.warnings.iter().any(|text| text.starts_with("Load: 9")));
+    assert!(!page.html().contains('\u{1b}'));
+
+    let text = std::fs::read_to_string(path.join("summary.csv")).unwrap();
+    let mut rows = text
+        .lines()
+        .map(|row| row.split(',').map(str::to_owned).collect::<Vec<_>>());
+    let (columns, mut row) = (rows.next().unwrap(), rows.next().unwrap());
+    let floor = columns
+        .iter()
+        .position(|name| name == "floor_p50_ns")
+        .unwrap();
+    for (cell, told) in [
+        ("120.0", "and the floor of 120 ns (p50) is credible."),
+        (
+            "8000000.0",
+            "and the floor of 8 ms (p50) is NOT credible: do not believe these figures.",
+        ),
+    ] {
+        row[floor] = cell.to_owned();
+        std::fs::write(
+            path.join("summary.csv"),
+            format!("{}\n{}\n", columns.join(","), row.join(",")),
+        )
+        .unwrap();
+        let headline = page_of_run(&path).headline;
+        assert!(headline.ends_with(told), "{headline}");
+    }
 }
 
 #[test]

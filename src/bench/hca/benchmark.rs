@@ -1,0 +1,210 @@
+//! The benchmark as the rig sees it: its plan, and a point measured.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::choice::{ChosenPort, Pair};
+use super::config::{Config, UcRouteRequest};
+use super::error::RunError;
+use super::plan::{self, Point};
+use super::result::PointResult;
+use super::rows::{MessageRow, figures, settings};
+use super::run::Runner;
+use super::warnings::{instrument_line, judge_floor, warnings_of};
+use crate::rdma::cm::UcRoute;
+use crate::results::folder::HISTOGRAM;
+use crate::results::schema::hca::{MESSAGES, SCHEMA};
+use crate::results::schema::{REASON, Schema};
+use crate::results::{ReportError, SampleWriter};
+use crate::rig::benchmark::{
+    Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
+};
+
+/// An upper estimate of a row of `messages.csv`, and of the other files of a point, in bytes.
+const BYTES_PER_MESSAGE: u64 = 170;
+const BYTES_PER_POINT: u64 = 64 << 10;
+/// Connecting, placing threads, the floor, and writing the files of a point.
+const TIME_PER_POINT: Duration = Duration::from_millis(500);
+/// What a message takes beside its pauses.
+const TIME_PER_MESSAGE: Duration = Duration::from_micros(10);
+
+/// The HCA benchmark.
+pub struct HcaBenchmark {
+    config: Config,
+    points: Vec<Point>,
+    left_out: Vec<plan::LeftOut>,
+    runner: Option<Runner>,
+}
+
+impl HcaBenchmark {
+    /// With this configuration.
+    pub fn new(config: Config) -> Self {
+        HcaBenchmark {
+            config,
+            points: Vec::new(),
+            left_out: Vec::new(),
+            runner: None,
+        }
+    }
+
+    fn planned(&self, index: usize, point: &Point) -> PlannedPoint {
+        let messages = self.config.repeat * point.burst + self.config.warmup;
+        let pauses = Duration::from_nanos(point.pause_ns.0 + point.receiver_pause_ns.0);
+        PlannedPoint {
+            index,
+            rows: vec![PlannedRow {
+                name: point.to_string(),
+                settings: settings(point, &self.config),
+            }],
+            time: TIME_PER_POINT + (TIME_PER_MESSAGE + pauses) * messages,
+            bytes: u64::from(self.config.repeat) * u64::from(point.burst) * BYTES_PER_MESSAGE
+                + BYTES_PER_POINT,
+        }
+    }
+
+    /// The plan as the rig has it.
+    fn outline(&self) -> Plan {
+        let points = self.points.iter().enumerate();
+        let left_out = self.left_out.iter().map(|left_out| {
+            let mut record = settings(&left_out.point, &self.config);
+            record.set(&REASON, left_out.reason.as_str());
+            record
+        });
+        Plan {
+            points: points
+                .map(|(index, point)| self.planned(index, point))
+                .collect(),
+            left_out: left_out.collect(),
+        }
+    }
+
+    fn keep(&mut self, plan: plan::Plan) -> Result<(), Failure> {
+        plan.check().map_err(RunError::from)?;
+        (self.points, self.left_out) = (plan.points, plan.left_out);
+        Ok(())
+    }
+}
+
+impl Benchmark for HcaBenchmark {
+    fn schema(&self) -> &'static Schema {
+        &SCHEMA
+    }
+
+    fn plan(&mut self) -> Result<Plan, Failure> {
+        // Asked for by name, so there are UC points.
+        if self.config.uc_route == UcRouteRequest::Patched {
+            UcRoute::Patched
+                .check()
+                .map_err(|error| Failure::Usage(format!("--uc-route patched: {error}")))?;
+        }
+        self.keep(plan::Plan::new(&self.config.sweep))?;
+        Ok(self.outline())
+    }
+
+    fn prepare(&mut self, _plan: Plan) -> Result<Ready, Failure> {
+        let mut runner = Runner::new(self.config.clone())?;
+        let plan = plan::Plan {
+            points: std::mem::take(&mut self.points),
+            left_out: std::mem::take(&mut self.left_out),
+        };
+        let plan = runner.within_devices(plan)?;
+        plan.check().map_err(RunError::from)?;
+        runner.prepare(&plan)?;
+        self.keep(plan)?;
+        let pair = runner.pair();
+        let ends = [&pair.sender, &pair.receiver];
+        let software = ends.iter().any(|end| end.device.software);
+        let ready = Ready {
+            plan: self.outline(),
+            obtained: json!({
+                "devices": devices(pair),
+                "libraries": crate::rdma::verbs::library_versions(),
+                "uc_route": runner.uc_route().map(UcRoute::name),
+            }),
+            announcements: vec![
+                format!("sender:   {}", describe_end(&pair.sender)),
+                format!("receiver: {}", describe_end(&pair.receiver)),
+            ],
+            warnings: software
+                .then(|| {
+                    "this device is software (SoftRoCE): its figures test the tool and say nothing about an HCA".to_owned()
+                })
+                .into_iter()
+                .collect(),
+        };
+        self.runner = Some(runner);
+        Ok(ready)
+    }
+
+    fn measure(
+        &mut self,
+        point: usize,
+        place: &Place,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Outcome, Failure> {
+        let point = &self.points[point];
+        let not_prepared = || Failure::Run("the benchmark was not prepared".to_owned());
+        let runner = self.runner.as_mut().ok_or_else(not_prepared)?;
+        let result = runner.measure(point, progress)?;
+        for folder in &place.folders {
+            write_messages(folder, place.round, &result)
+                .map_err(|error| Failure::Run(error.to_string()))?;
+        }
+        let floor = judge_floor(&result);
+        let mut warnings = warnings_of(&result, &self.config);
+        warnings.extend(floor.clone());
+        let mut notes = vec![instrument_line(&result)];
+        notes.extend(floor.clone());
+        Ok(Outcome {
+            warnings,
+            notes,
+            rows: vec![RowOutcome {
+                figures: figures(&result),
+                failure: result.failure.clone(),
+                ends_sweep: result.failure.is_some(),
+                obtained: json!(result.circumstances),
+                instrument: json!(result.costs),
+                details: json!({
+                    "floor_is_credible": floor.is_none(),
+                    "stamp_shares_cpu": result.circumstances.placement.stamp_shares_cpu(),
+                }),
+                histograms: vec![(HISTOGRAM.to_owned(), result.histogram)],
+            }],
+            ..Outcome::default()
+        })
+    }
+}
+
+fn write_messages(
+    folder: &std::path::Path,
+    round: u32,
+    result: &PointResult,
+) -> Result<(), ReportError> {
+    let mut file = SampleWriter::open(folder, &MESSAGES, round)?;
+    for message in &result.messages {
+        file.append(&MessageRow::new(round, message))?;
+    }
+    file.finish()
+}
+
+fn describe_end(end: &ChosenPort) -> String {
+    let firmware = match end.device.firmware.as_str() {
+        "" => "none",
+        firmware => firmware,
+    };
+    format!(
+        "{} port {} at {}, {}, MTU {} B, {} Gbit/s, firmware {firmware}",
+        end.device.name,
+        end.port.number,
+        end.address,
+        end.port.link_layer.name(),
+        end.port.mtu,
+        end.port.gigabits_per_second,
+    )
+}
+
+fn devices(pair: &Pair) -> Value {
+    let end = |end: &ChosenPort| json!({ "port": end.port.number, "address": end.address, "device": end.device });
+    json!({ "sender": end(&pair.sender), "receiver": end(&pair.receiver) })
+}

@@ -1,0 +1,95 @@
+//! A point and what came of it as rows of the results' files.
+
+use serde::Serialize;
+
+use super::config::Config;
+use super::plan::Point;
+use super::result::{Message, PointResult};
+use crate::results::Record;
+use crate::results::schema::hca as columns;
+use crate::rig::named::Named;
+
+/// A row of `messages.csv`.
+#[derive(Debug, Default, Serialize)]
+pub struct MessageRow {
+    round: u32,
+    repeat: u32,
+    seq: u32,
+    t_subm_ns: u64,
+    t_send_ns: Option<u64>,
+    t_recv_ns: Option<u64>,
+    t_comp_ns: Option<u64>,
+    latency_ns: Option<i64>,
+    completion_latency_ns: Option<i64>,
+}
+
+impl MessageRow {
+    /// Of a message of a round.
+    pub fn new(round: u32, message: &Message) -> Self {
+        MessageRow {
+            round,
+            repeat: message.repeat,
+            seq: message.sequence,
+            t_subm_ns: message.submitted_ns,
+            t_send_ns: message.sent_ns,
+            t_recv_ns: message.received_ns,
+            t_comp_ns: message.completed_ns,
+            latency_ns: message.latency_ns(),
+            completion_latency_ns: message.completion_latency_ns(),
+        }
+    }
+}
+
+/// The settings of a point.
+pub fn settings(point: &Point, config: &Config) -> Record {
+    let mut record = Record::new();
+    record
+        .set(&columns::SERVICE, point.service.name())
+        .set(&columns::OPERATION, point.operation.name())
+        .set(&columns::SIZE, u64::from(point.size))
+        .set(&columns::BURST, u64::from(point.burst))
+        .set(&columns::INLINE, point.inline.name())
+        .set(&columns::UNSIGNALED, point.unsignaled.name())
+        .set(&columns::POLL_RECV, point.poll_recv.name())
+        .set(&columns::POLL_COMP, point.poll_comp.name())
+        .set(&columns::PAUSE, point.pause_ns.0)
+        .set(&columns::RECEIVER_PAUSE, point.receiver_pause_ns.0)
+        .set(&columns::TIMESTAMP, point.timestamp.name())
+        .set(&columns::CLOCK, point.clock.name())
+        .set(&columns::WARMUP, u64::from(config.warmup))
+        .set(&columns::REPEAT, u64::from(config.repeat));
+    record
+}
+
+/// The figures of a point.
+pub fn figures(result: &PointResult) -> Record {
+    let (counts, costs) = (&result.counts, &result.costs);
+    let completions = result.completion_latency.as_ref();
+    let mut record = Record::new();
+    record
+        .set(&columns::SENT, counts.sent)
+        .set(&columns::RECEIVED, counts.received)
+        .set(&columns::LOST, counts.lost)
+        .set(&columns::CORRUPTED, counts.corrupted)
+        .set(&columns::DUPLICATED, counts.duplicated)
+        .set(&columns::LATE, counts.late)
+        .set(&columns::FOREIGN, counts.foreign)
+        .set(&columns::FAILED_COMPLETIONS, counts.failed_completions)
+        .set(&columns::DELIVERY_RATE, counts.delivery_rate())
+        .distribution(&columns::latency::ALL, result.latency.as_ref())
+        .set(
+            &columns::COMPLETIONS,
+            completions.map(|summary| summary.count),
+        )
+        .distribution(&columns::completion::ALL, completions)
+        .set(&columns::POST_RATE, result.post_rate)
+        .set(
+            &columns::PAGE_FAULTS,
+            result.circumstances.loop_faults.total(),
+        )
+        .set(&columns::STAMP_COST, costs.stamp.cost_ns)
+        .set(&columns::RESOLUTION, costs.stamp.resolution_ns)
+        .set(&columns::FLOOR_P50, costs.floor.p50_ns)
+        .set(&columns::FLOOR_P99, costs.floor.p99_ns);
+    record
+}
