@@ -222,14 +222,13 @@ def jumps(run, columns=("round", "t_ns", "jump_ns", "cause")):
 
 def differences(point):
     """All differences that were counted on a CPU, as (lengths in ns, how often); None where they were not."""
-    path = point.folder / "histogram.json"
+    path = point.folder / "histogram.csv"
     if not path.exists():
         return None
-    document = _document(path)
-    if not document["counts"]:
+    counted = table(path, ("difference_ns", "differences")).groupby("difference_ns")["differences"].sum()
+    if counted.empty:
         return None
-    lengths, counts = np.array(document["counts"]).T
-    return lengths * document["nanos_per_tick"], counts
+    return counted.index.to_numpy(), counted.to_numpy()
 
 
 def in_words(name, value):
