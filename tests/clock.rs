@@ -291,10 +291,12 @@ fn json_and_quiet() {
     let stated = settings(&first_cpu(&out));
     assert_eq!(stated["details"], document["cpus"][0]);
     let (_folder, _, output) = done(&format!("{short} --quiet"));
-    assert!(
-        output.stdout.is_empty() && output.stderr.is_empty(),
-        "{output:?}"
-    );
+    assert!(output.stdout.is_empty(), "{output:?}");
+    // Warnings of a busy machine are no part of it.
+    let told = String::from_utf8(output.stderr).unwrap();
+    for part in ["machine:", "watch:", "note:", "results:"] {
+        assert!(!told.contains(part), "{told}");
+    }
 }
 
 /// A run under way: its watch has begun.
@@ -583,7 +585,7 @@ fn a_given_rate_that_is_off_is_doubted() {
     assert!(text.contains("warning: --tsc-khz 100000 "), "{text}");
     let notes = settings(&first_cpu(&out))["details"]["notes"].clone();
     let notes = notes.as_array().unwrap();
-    let noted = |note: &Value| note.as_str().unwrap().starts_with("--tsc-khz 100000 ");
+    let noted = |note: &Value| note.as_str().unwrap().contains("--tsc-khz 100000 ");
     assert!(notes.iter().any(noted), "{notes:?}");
     assert_eq!(
         settings(&out)["obtained"]["clock"]["tsc"]["source"],

@@ -20,7 +20,9 @@ pub use reading::{AnyReading, Reading, ReadingError, ReadingKind, ReadingUser, S
 #[cfg(target_arch = "x86_64")]
 pub use reading::{Rdtsc, Rdtscp, RdtscpLfence};
 #[cfg(target_arch = "x86_64")]
-pub use tsc::{RdtscpInstruction, Tsc, TscError, TscTrust, measure_tsc_rate, read_tsc};
+pub use trust::voucher::TscTrust;
+#[cfg(target_arch = "x86_64")]
+pub use tsc::{RdtscpInstruction, Tsc, TscError, measure_tsc_rate, read_tsc};
 
 use serde::{Deserialize, Serialize};
 
@@ -104,7 +106,7 @@ pub enum AnyClock {
 /// Why the TSC is used, and at which rate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct TscFacts {
-    /// On whose word.
+    /// What vouches for it.
     #[cfg(target_arch = "x86_64")]
     pub trust: TscTrust,
     /// The rate, and where it comes from.

@@ -76,7 +76,7 @@ pub enum RateSource {
 pub struct TscRate {
     /// Counts per second.
     pub hertz: f64,
-    /// On whose word.
+    /// Where it comes from.
     pub source: RateSource,
     /// What was measured, whether it is used or not; `None` if that did not settle.
     pub measured: Option<Calibration>,

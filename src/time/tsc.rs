@@ -5,11 +5,9 @@
 
 use std::arch::x86_64::{__rdtscp, _mm_lfence, _rdtsc};
 
-use serde::Serialize;
-
 use super::{
     Calibration, CalibrationError, Clock, ClockKind, MonotonicRaw, Nanos, Ticks, TscKilohertz,
-    TscRate, calibrate_against, trust::cpuid::has_rdtscp,
+    TscRate, TscTrust, calibrate_against, trust::cpuid::has_rdtscp, trust::voucher::NotVouchedFor,
 };
 
 const FRACTION_BITS: u32 = 40;
@@ -23,60 +21,15 @@ pub struct Tsc {
     nanos_per_tick: u64,
 }
 
-/// On whose word the counter is taken to be constant and the same on all CPUs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TscTrust {
-    /// The processor says that its TSC is invariant (CPUID 8000_0007H, EDX bit 8).
-    Invariant,
-    /// The processor does not, but the kernel keeps its own time by it.
-    ClockSource,
-}
-
 /// Why the time stamp counter cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TscError {
     /// Neither the processor nor the kernel vouches for it.
-    #[error(
-        "the TSC cannot be used as a clock: the processor does not call it invariant or the kernel has dropped it, and \
-         the kernel's clock source is {clock_source}, not tsc: use --clock monotonic"
-    )]
-    NotTrusted {
-        /// The kernel's current clock source.
-        clock_source: String,
-    },
+    #[error(transparent)]
+    NotTrusted(#[from] NotVouchedFor),
     /// Its rate could not be measured.
     #[error(transparent)]
     Calibration(#[from] CalibrationError),
-}
-
-impl TscTrust {
-    /// Finds out who vouches for the TSC.
-    ///
-    /// # Errors
-    /// When nobody does.
-    pub fn find() -> Result<Self, TscError> {
-        const SOURCES: &str = "/sys/devices/system/clocksource/clocksource0";
-        let sources = std::fs::read_to_string(format!("{SOURCES}/available_clocksource"));
-        // A kernel that has found it unstable or different between CPUs takes it off its list.
-        let dropped =
-            sources.is_ok_and(|list| !list.split_ascii_whitespace().any(|one| one == "tsc"));
-        let invariant = raw_cpuid::CpuId::new()
-            .get_advanced_power_mgmt_info()
-            .is_some_and(|info| info.has_invariant_tsc());
-        if invariant && !dropped {
-            return Ok(TscTrust::Invariant);
-        }
-        let clock_source = std::fs::read_to_string(
-            "/sys/devices/system/clocksource/clocksource0/current_clocksource",
-        )
-        .map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned());
-        if clock_source == "tsc" {
-            Ok(TscTrust::ClockSource)
-        } else {
-            Err(TscError::NotTrusted { clock_source })
-        }
-    }
 }
 
 impl Tsc {
@@ -108,7 +61,7 @@ impl Tsc {
         }
     }
 
-    /// On whose word it is used.
+    /// What vouches for it.
     pub fn trust(&self) -> TscTrust {
         self.trust
     }

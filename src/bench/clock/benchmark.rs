@@ -184,6 +184,7 @@ impl Benchmark for ClockBenchmark {
         let observer = self.look.map(|look| (look, &mut show as _));
         let mut result = ready.watch(observer)?;
         // Who reads the result must know it as well.
+        let doubt = doubt.map(|doubt| format!("the rate of the TSC is in doubt: {doubt}"));
         result.notes.extend(doubt);
         result.notes.extend(notes::of(&result));
         let rows = result.cpus.iter().zip(&place.folders);

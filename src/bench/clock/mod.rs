@@ -9,9 +9,10 @@
 //! | --- | --- |
 //! | what is asked for | [`config`], [`limit`] |
 //! | the loop, and what it stores | [`hot_loop`], [`recorder`] |
-//! | what is done with a jump, outside of the loop | [`watcher`], [`jump`], [`highest`], [`window`], [`cause`] |
-//! | threads on all CPUs at once | [`baseline`], [`run`] |
-//! | what came out | [`distribution`], [`coincidence`], [`pattern`], [`result`] |
+//! | what is done with a jump, outside of the loop | [`watcher`] with [`credit`], `sampling`, `timeline`, `ranking`; [`jump`], [`highest`], [`window`], [`cause`] |
+//! | threads on all CPUs at once | [`baseline`], `memory`, `thread`, [`run`] |
+//! | what came out | [`distribution`], [`coincidence`], [`pattern`], `conclude`, [`result`] |
+//! | what is handed on | [`benchmark`], [`figures`], [`details`], [`files`], `notes` |
 //! | whether the TSC itself can be trusted | [`trust`] |
 //!
 //! Left out: what ran instead of the thread (that takes a tracer).
@@ -32,6 +33,7 @@ pub mod highest;
 pub mod hot_loop;
 pub mod jump;
 pub mod limit;
+mod memory;
 mod notes;
 pub mod pattern;
 mod ranking;

@@ -7,21 +7,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::buffer::Bytes;
-use crate::host::cgroup;
 use crate::host::cpu_set::CpuSet;
-use crate::host::memory_lock::{MemoryLock, available_memory};
 use crate::host::pinning;
 use crate::rig::control::Control;
 use crate::rig::error::RigError;
-use crate::rig::memory::{Allowance, Need};
 use crate::rig::workers::{Cause, Collected, Crew, Patience, Role, Seat};
 use crate::time::{AnyReading, Nanos, Reading, ReadingKind, ReadingUser, Ticks};
 
 use super::baseline::{self, Baseline};
 use super::conclude::conclude;
-use super::config::{Config, Length, Report};
-use super::jump::JumpStore;
+use super::config::{Config, Length};
+use super::memory::{self, Room};
 use super::result::ClockResult;
 use super::thread::{MeasureBaseline, Prepared, Told};
 use super::watcher::Seen;
@@ -46,22 +42,6 @@ pub struct SoFar {
 
 /// Who is told how far it is, and how often; without, the supervisor sleeps to the end.
 pub type Observer<'a> = Option<(Duration, &'a mut dyn FnMut(SoFar))>;
-
-/// Of the memory that is available, all differences may take so much at the most.
-const MOST_OF_MEMORY: f64 = 0.8;
-/// As much as they may take where counting them will do as well.
-const MOST_OF_MEMORY_UNASKED: f64 = 0.25;
-const BYTES_PER_READING: u64 = 4;
-
-/// Where all differences go.
-enum Room {
-    /// Into memory for so many of each CPU.
-    Keep(u64),
-    /// They are counted, for the reason given.
-    Count(String),
-    /// They are not asked for.
-    None,
-}
 
 /// A watch whose clock is ready.
 #[derive(Debug, Clone)]
@@ -88,7 +68,7 @@ impl Session {
     /// # Errors
     /// When the clock cannot be used, or the differences or jumps cannot be kept.
     pub fn prepare(config: Config, allowed: &CpuSet, guest: bool) -> Result<Self, RunError> {
-        jumps_fit(&config)?;
+        memory::jumps_fit(&config)?;
         let reading = AnyReading::prepare(config.clock, config.tsc_khz)?;
         let watched: CpuSet = config.cpus.iter().copied().collect();
         let free = allowed.difference(&watched);
@@ -116,7 +96,7 @@ impl Session {
         };
         if let Length::Iterations(readings) = session.config.length {
             // Refused now, or not at all.
-            let _room = session.room(readings)?;
+            let _room = memory::room(&session.config, readings)?;
         }
         Ok(session)
     }
@@ -135,45 +115,6 @@ impl Session {
     /// What is known beforehand to be less than asked for, or must be known to read the figures.
     pub fn notes(&self) -> &[String] {
         &self.notes
-    }
-
-    /// Whether so many differences of each CPU are to be kept, and can be.
-    fn room(&self, readings: u64) -> Result<Room, RunError> {
-        if !self.config.wants(Report::Percentiles) {
-            return Ok(Room::None);
-        }
-        let cpus = self.config.cpus.len();
-        let needed = readings
-            .saturating_mul(BYTES_PER_READING)
-            .saturating_mul(cpus as u64);
-        let machine = available_memory().unwrap_or(u64::MAX);
-        let group = cgroup::memory_limit().map_or(u64::MAX, |limit| limit.free);
-        let available = machine.min(group);
-        let lock = MemoryLock::read()?;
-        if self.config.keep_all {
-            if needed as f64 > available as f64 * MOST_OF_MEMORY {
-                return Err(RunError::Memory {
-                    readings,
-                    cpus,
-                    needed: Bytes(needed),
-                    available: Bytes(available),
-                });
-            }
-            lock.require(needed).map_err(RunError::Lock)?;
-            return Ok(Room::Keep(readings));
-        }
-        let short_of = if needed as f64 > available as f64 * MOST_OF_MEMORY_UNASKED {
-            format!("a quarter of the memory available ({})", Bytes(available))
-        } else if !lock.permits(needed) {
-            format!("the memlock limit ({})", lock.soft)
-        } else {
-            return Ok(Room::Keep(readings));
-        };
-        Ok(Room::Count(format!(
-            "to keep {readings} differences on each CPU would take {}, more than {short_of}: they are counted instead, \
-             to 0.1 %, and exactly below 4096 ticks where the baseline is; --report percentiles alone insists on that memory",
-            Bytes(needed)
-        )))
     }
 
     /// Measures the baseline of each CPU, of all at the same time, and moves the calling thread to a CPU that is not watched,
@@ -228,7 +169,7 @@ impl Session {
                 (ticks as f64 / quickest * 1.05) as u64 + 1000
             }
         };
-        let keep = match self.room(readings)? {
+        let keep = match memory::room(&self.config, readings)? {
             Room::Keep(readings) => Some(readings),
             Room::Count(note) => {
                 self.notes.push(note);
@@ -409,30 +350,6 @@ fn ended<R>(found: Collected<R, RunError, ()>) -> Result<Vec<(usize, R)>, RunErr
     }
 }
 
-/// Whether the jumps that may be kept fit into the memory that this process may take.
-fn jumps_fit(config: &Config) -> Result<(), RunError> {
-    let (cpus, of_cpu) = (config.cpus.len(), JumpStore::bytes(config.keep));
-    let bytes = of_cpu.saturating_mul(cpus as u64);
-    if let Some(allowance) = Allowance::of_this_process() {
-        let needs = [Need {
-            what: "the jumps",
-            bytes,
-        }];
-        let fit = allowance.bytes / JumpStore::bytes(1_000_000).div_ceil(1_000_000) / cpus as u64;
-        let options = format!("--keep-jumps {} on {cpus} CPUs", config.keep);
-        let advice = format!("keep 2 to about {fit}, or watch fewer CPUs");
-        let fits = allowance.require(&needs, &options, &advice);
-        fits.map_err(|error| RunError::Rig(error.into()))?;
-    }
-    // What ulimit -v refuses is refused now, as nothing is measured yet.
-    let mut trial = Vec::<u8>::new();
-    let tried = trial.try_reserve_exact(usize::try_from(bytes).unwrap_or(usize::MAX));
-    tried.map_err(|_| RunError::Jumps {
-        keep: config.keep,
-        needed: Bytes(of_cpu),
-    })
-}
-
 struct ReadOnce;
 
 impl ReadingUser for ReadOnce {
@@ -447,6 +364,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::bench::clock::config::Report;
     use crate::buffer::HugePagePolicy;
     use crate::host::topology::Topology;
     use crate::time::ReadingKind;

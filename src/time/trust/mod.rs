@@ -1,7 +1,8 @@
-//! What speaks for and against the time stamp counter, as far as figures go: pure functions of what was read.
+//! What speaks for and against the time stamp counter, as far as it takes no threads.
 //!
 //! | question | module |
 //! | --- | --- |
+//! | what vouches for it, before it is used as a clock | `voucher` |
 //! | which rate does each source give, and how far apart are they | [`frequency`], `cpuid` |
 //! | how far apart are the counters of two CPUs | [`offset`] |
 //! | does time ever go backwards | [`monotony`] |
@@ -13,3 +14,5 @@ pub mod cpuid;
 pub mod frequency;
 pub mod monotony;
 pub mod offset;
+#[cfg(target_arch = "x86_64")]
+pub mod voucher;
