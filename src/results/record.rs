@@ -106,6 +106,7 @@ impl Cell {
                 Self::Decimal(number as f64, decimals)
             }
             (Self::Decimal(number, _), Data::Number(decimals)) => Self::Decimal(number, decimals),
+            (Self::Decimal(number, _), Data::Whole) => Self::Integer(number.round() as i128),
             (cell, _) => cell,
         }
     }
@@ -160,6 +161,7 @@ impl Record {
             }
             (Value::Whole(number), _) => Cell::Integer(number),
             (Value::Number(number), Data::Number(decimals)) => Cell::Decimal(number, decimals),
+            (Value::Number(number), Data::Whole) => Cell::Integer(number.round() as i128),
             (Value::Number(number), _) => Cell::Decimal(number, 0),
             (Value::Flag(flag), _) => Cell::Flag(flag),
         };

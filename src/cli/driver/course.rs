@@ -657,17 +657,16 @@ impl Course {
             .count() as u32
     }
 
-    /// The row of each point that has one, in the sweep's order.
+    /// The row of a point, if it has one.
+    fn summary_of(&self, name: &str) -> Option<Record> {
+        let rows = self.rows.iter().filter(|row| is_of(row, name));
+        let rows: Vec<Record> = rows.cloned().collect();
+        (!rows.is_empty()).then(|| runs::over_rounds(self.settings.schema, &rows))
+    }
+
+    /// The rows of all points that have one, in the sweep's order.
     fn summary(&self) -> Vec<Record> {
-        let of = |name: &str| {
-            let rows: Vec<Record> = self
-                .rows
-                .iter()
-                .filter(|row| is_of(row, name))
-                .cloned()
-                .collect();
-            (!rows.is_empty()).then(|| runs::over_rounds(self.settings.schema, &rows))
-        };
+        let of = |name| self.summary_of(name);
         names_of(&self.plan).filter_map(of).collect()
     }
 
@@ -735,6 +734,8 @@ impl Course {
         let rows = self.plan.points.iter().flat_map(|point| &point.rows);
         let planned = rows.into_iter().find(|row| row.name == name);
         let told = self.told.get(name);
+        // As the summary has them: over rounds, what only a round knows differs.
+        let found = self.summary_of(name);
         let columns: Vec<schema::Named> = self
             .settings
             .schema
@@ -744,7 +745,7 @@ impl Course {
             .collect();
         let mut point = Record::new();
         for column in self.settings.schema.point {
-            let known = told.and_then(|it| it.figures.get(column.name));
+            let known = found.as_ref().and_then(|it| it.get(column.name));
             let known = known.or_else(|| planned.and_then(|row| row.settings.get(column.name)));
             point.push(
                 column.name,
