@@ -7,8 +7,6 @@ use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -28,6 +26,8 @@ const START: Duration = Duration::from_secs(600);
 const LOOK: Duration = Duration::from_millis(50);
 /// How long the child may take to end after a signal, before it is killed.
 const GRACE: Duration = Duration::from_millis(800);
+/// How long a child whose sweep has gone may take to end what it is at.
+const ORPHAN: Duration = Duration::from_secs(2);
 
 /// What the sweep asks.
 #[derive(Debug, Serialize, Deserialize)]
@@ -73,11 +73,9 @@ pub fn serve(benchmark: &mut dyn Benchmark) -> io::Result<u8> {
         }
     };
     answer(&Answer::Ready)?;
-    let measuring = Arc::new(AtomicBool::new(false));
-    let asked = listen(&measuring);
+    let asked = listen();
     while let Ok(line) = asked.recv() {
         let ask: Ask = serde_json::from_str(&line).map_err(io::Error::other)?;
-        measuring.store(true, Ordering::Release);
         let outcome = match find(&plan, &ask.names) {
             None => Err(Failure::Run(format!(
                 "a round of its own does not have the point {}: its devices or the machine have changed",
@@ -88,7 +86,6 @@ pub fn serve(benchmark: &mut dyn Benchmark) -> io::Result<u8> {
                 let _ = answer(&Answer::Progress(so_far));
             }),
         };
-        measuring.store(false, Ordering::Release);
         match outcome {
             Ok(outcome) => answer(&Answer::Outcome(Box::new(outcome)))?,
             Err(failure) => {
@@ -115,19 +112,19 @@ fn answer(answer: &Answer) -> io::Result<()> {
     out.flush()
 }
 
-/// The lines of standard input. When it ends while a point is measured, the sweep has gone, and this process is to end, too.
-fn listen(measuring: &Arc<AtomicBool>) -> Receiver<String> {
+/// The lines of standard input. At its end nothing more is asked for, or the sweep has gone: then this process is to end, too,
+/// whatever it is at.
+fn listen() -> Receiver<String> {
     let (give, take) = channel();
-    let measuring = Arc::clone(measuring);
     std::thread::spawn(move || {
         for line in io::stdin().lock().lines().map_while(Result::ok) {
             if give.send(line).is_err() {
                 return;
             }
         }
-        if measuring.load(Ordering::Acquire) {
-            let _ = raise(Signal::SIGTERM);
-        }
+        let _ = raise(Signal::SIGTERM);
+        std::thread::sleep(ORPHAN);
+        std::process::exit(1);
     });
     take
 }
@@ -137,6 +134,8 @@ pub struct Round {
     child: Child,
     stdin: Option<ChildStdin>,
     answers: Receiver<io::Result<String>>,
+    /// The signal that was passed on, and when. A second one would kill the child before it says what it has.
+    told: Option<(Instant, Signal)>,
 }
 
 impl Round {
@@ -175,6 +174,7 @@ impl Round {
             child,
             stdin,
             answers,
+            told: None,
         };
         match round.next(START)? {
             Answer::Ready => Ok(round),
@@ -216,7 +216,6 @@ impl Round {
     /// The next answer. A signal to this process is passed on; the child then says what it has.
     fn next(&mut self, limit: Duration) -> Result<Answer, Failure> {
         let begun = Instant::now();
-        let mut told: Option<(Instant, Signal)> = None;
         loop {
             match self.answers.recv_timeout(LOOK) {
                 Ok(Ok(line)) => {
@@ -225,16 +224,15 @@ impl Round {
                         .map_err(|error| Failure::Run(format!("{} ({error})", unexpected())));
                 }
                 Ok(Err(error)) => return Err(Failure::Run(error.to_string())),
-                Err(RecvTimeoutError::Disconnected) => return Err(self.gone(told)),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.gone()),
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            match (&told, interrupt::requested()) {
+            match (self.told, interrupt::requested()) {
                 (None, Some(signal)) => {
                     self.tell(signal);
-                    told = Some((Instant::now(), signal));
+                    self.told = Some((Instant::now(), signal));
                 }
                 (Some((since, signal)), _) if since.elapsed() > GRACE => {
-                    let signal = *signal;
                     self.end();
                     return Err(Failure::Interrupted(signal.to_string()));
                 }
@@ -256,9 +254,9 @@ impl Round {
         }
     }
 
-    fn gone(&mut self, told: Option<(Instant, Signal)>) -> Failure {
+    fn gone(&mut self) -> Failure {
         let status = self.child.wait();
-        if let Some(signal) = told.map(|(_, signal)| signal).or(interrupt::requested()) {
+        if let Some(signal) = interrupt::requested() {
             return Failure::Interrupted(signal.to_string());
         }
         Failure::Run(match status {
