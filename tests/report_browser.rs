@@ -124,8 +124,10 @@ fn a_report_opens_sorts_and_hides_nothing_behind_its_script() {
         "queue --queue lamport,baton,b-queue --capacity 64,128 --count 2000 --warmup 100 --clock monotonic --quiet --out run",
     );
     // A name that would be markup.
-    for entry in fs::read_dir(folder.join("run")).unwrap() {
-        let file = entry.unwrap().path().join("settings.json");
+    let points = fs::read_dir(folder.join("run")).unwrap();
+    let points = points.map(|entry| entry.unwrap().path());
+    for place in points.chain([folder.join("run")]) {
+        let file = place.join("settings.json");
         if let Ok(text) = fs::read_to_string(&file) {
             let mut document: serde_json::Value = serde_json::from_str(&text).unwrap();
             document["machine"]["hostname"] =

@@ -21,8 +21,17 @@ const OF_ONE_RUN: [(&str, bool); 8] = [
     ("dry-run", false),
     ("budget", true),
 ];
-/// Options that only change what is shown, or how far a run goes on: they may stand beside `--resume` without its settings.
-const BESIDE_RESUME: [&str; 5] = ["resume", "quiet", "json", "until-round", "budget"];
+/// Options that no setting of a point or run follows from, with whether they take a value: they may stand beside `--resume` without
+/// its settings.
+const BESIDE_RESUME: [(&str, bool); 7] = [
+    ("resume", true),
+    ("quiet", false),
+    ("json", false),
+    ("until-round", true),
+    ("budget", true),
+    ("rounds", true),
+    ("order-seed", true),
+];
 /// Commands that measure a sweep, beside that without a name.
 const SWEEPS: [&str; 2] = ["clock", "queue"];
 /// The command that repeats an earlier run.
@@ -90,14 +99,11 @@ fn only_resumes(arguments: &[OsString]) -> Option<PathBuf> {
         let name = text
             .strip_prefix("--")
             .map(|it| it.split('=').next().unwrap_or(it));
-        match name {
-            _ if std::mem::take(&mut value) => {}
-            Some(name) if BESIDE_RESUME.contains(&name) => {
-                let takes = OF_ONE_RUN.iter().any(|(it, takes)| *it == name && *takes);
-                value = takes && !text.contains('=');
-            }
-            _ => return None,
+        if std::mem::take(&mut value) {
+            continue;
         }
+        let (_, takes) = BESIDE_RESUME.iter().find(|(it, _)| Some(*it) == name)?;
+        value = *takes && !text.contains('=');
     }
     Some(folder.into())
 }

@@ -94,8 +94,8 @@ impl Earlier {
         let document = Document::read(&folder.join(SETTINGS)).map_err(|error| error.to_string())?;
         if document.benchmark != schema.benchmark {
             return Err(format!(
-                "it holds results of the benchmark {}",
-                document.benchmark
+                "it holds results of the benchmark {}, and {} was asked for: give no options, and those recorded in it are taken",
+                document.benchmark, schema.benchmark
             ));
         }
         if !super::is_incomplete(folder) {

@@ -291,3 +291,38 @@ fn a_run_is_not_resumed_on_another_machine_or_with_other_settings() {
     assert!(refused(settings(1), 3).contains("the point rc-2 is not in it"));
     assert!(refused(settings(1), 1).contains("its point rc-1 would not be measured now"));
 }
+
+#[test]
+fn a_round_whose_distribution_a_kill_kept_from_the_disk_is_measured_again() {
+    let root = tempfile::tempdir().unwrap();
+    let out = root.path().join("run");
+    let resumed = || {
+        let earlier = Earlier::read(&out, &hca::SCHEMA).unwrap();
+        Course::resume(earlier, plan(2), settings(3)).unwrap()
+    };
+    let mut course = begun(&out, settings(3), 2);
+    for (round, point) in [(0, 0), (0, 1), (1, 0)] {
+        course.open_point(&name(point)).unwrap();
+        let now = SystemTime::UNIX_EPOCH;
+        assert!(course.keep(point, round, 0, now, outcome(1.0)).is_ok());
+    }
+    drop(course);
+    let path = out.join(name(0)).join(HISTOGRAMS);
+    let mut kept: Distributions = json_file::read(&path).unwrap();
+    assert_eq!(kept.rounds, [0, 1].into());
+    assert_eq!(kept.files["latency.hgrm"].count(), 2);
+    let course = resumed();
+    let missing = |course: &Course| -> Vec<(usize, u32)> {
+        let all = (0..2).flat_map(|point| (0..3).map(move |round| (point, round)));
+        all.filter(|(point, round)| course.is_missing(*point, *round))
+            .collect()
+    };
+    assert_eq!(missing(&course), [(0, 2), (1, 1), (1, 2)]);
+    drop(course);
+    // As if it had been killed right behind the row of the second round.
+    kept.rounds.remove(&1);
+    json_file::write(&path, &kept).unwrap();
+    let course = resumed();
+    assert_eq!(missing(&course), [(0, 1), (0, 2), (1, 1), (1, 2)]);
+    assert_eq!(rows(&out.join("runs.csv")).len(), 2);
+}
