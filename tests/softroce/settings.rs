@@ -182,6 +182,23 @@ fn a_pause_spaces_the_messages() {
 }
 
 #[test]
+fn a_pause_of_the_receiver_makes_points_of_their_own() {
+    sweep(
+        "--receiver-pause 0,20us --burst 30 --pause 200us",
+        2,
+        |results, ended| {
+            for (point, away) in results.points().iter().zip([0, 20_000]) {
+                let ending = format!("-away{away}ns");
+                assert!(point.name().ends_with(&ending), "{}", point.name());
+                assert_eq!(point.settings["point"]["receiver_pause_ns"], away);
+                assert_eq!(results.row_of(point).count("receiver_pause_ns"), away);
+            }
+            assert!(ended.stdout.contains("20000"), "{}", ended.stdout);
+        },
+    );
+}
+
+#[test]
 fn devices_can_be_named_and_turned_round() {
     sweep(
         "--service rc,ud --sender rxe1:1@10.77.0.2 --receiver rxe0 --burst 20",
