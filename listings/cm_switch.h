@@ -9,9 +9,9 @@
  * RC and UD have a port space each. UC has none: rdma_create_ep() passes on
  * what it is handed, so with RDMA_PS_IB it makes an id for UC all the same.
  *
- * In Rust: hcabench::cm::EventChannel
- *          hcabench::cm::ActiveEndpoint
- *          hcabench::cm::PassiveEndpoint
+ * In Rust: hcabench::rdma::cm::EventChannel
+ *          hcabench::rdma::cm::ActiveEndpoint
+ *          hcabench::rdma::cm::PassiveEndpoint
  */
 #ifndef LISTINGS_CM_SWITCH_H
 #define LISTINGS_CM_SWITCH_H
