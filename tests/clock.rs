@@ -588,7 +588,7 @@ fn a_given_rate_that_is_off_is_doubted() {
     let noted = |note: &Value| note.as_str().unwrap().contains("--tsc-khz 100000 ");
     assert!(notes.iter().any(noted), "{notes:?}");
     assert_eq!(
-        settings(&out)["obtained"]["clock"]["tsc"]["source"],
+        settings(&out)["instrument"]["clock"]["tsc"]["source"],
         "tsc-khz"
     );
     let shown = String::from_utf8(output.stdout).unwrap();

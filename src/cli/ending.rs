@@ -52,7 +52,10 @@ pub fn close(
             Some(error.into())
         }
     };
-    print().context("cannot write to standard output")?;
+    let printed = print();
+    if error.is_none() {
+        printed.context("cannot write to standard output")?;
+    }
     if !quiet {
         let state = if error.is_some() { " (incomplete)" } else { "" };
         // In one piece: standard output may go to the same terminal.

@@ -98,6 +98,9 @@ pub struct Ready {
     pub plan: Plan,
     /// What is the same for all points: devices, libraries, routes (an object; it stands in `obtained`).
     pub obtained: Value,
+    /// What is the same for all points of the instrument: the clock (an object, or null; it stands in `instrument`). Calibrations
+    /// differ from run to run, and what is obtained does not.
+    pub instrument: Value,
     /// Lines for people that say what is measured on: devices, clock.
     pub announcements: Vec<String>,
     /// What to warn of before the first point.

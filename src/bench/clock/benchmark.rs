@@ -155,7 +155,7 @@ impl Benchmark for ClockBenchmark {
         // Who would rather take another clock should not have to wait for the notes.
         let notes = session.notes().iter().map(|note| format!("note: {note}"));
         let announcements = std::iter::once(watch).chain(notes).collect();
-        let obtained = json!({"clock": {
+        let instrument = json!({"clock": {
             "name": clock.name(),
             "sequence": clock.sequence(),
             "nanos_per_tick": reading.scale().nanos_per_tick(),
@@ -164,7 +164,8 @@ impl Benchmark for ClockBenchmark {
         self.session = Some(session);
         Ok(Ready {
             plan,
-            obtained,
+            obtained: json!({}),
+            instrument,
             announcements,
             warnings,
         })

@@ -122,6 +122,7 @@ impl Benchmark for HcaBenchmark {
                 "libraries": crate::rdma::verbs::library_versions(),
                 "uc_route": runner.uc_route().map(UcRoute::name),
             }),
+            instrument: serde_json::Value::Null,
             announcements: vec![
                 format!("sender:   {}", describe_end(&pair.sender)),
                 format!("receiver: {}", describe_end(&pair.receiver)),

@@ -319,10 +319,10 @@ impl Benchmark for QueueBenchmark {
         let ready = Ready {
             plan,
             obtained: json!({
-                "clock": { "tsc": machine.clock.tsc_facts() },
                 "after_a_miss": { "sender": "catch-up", "receiver": "start-over" },
                 "latency_is_from": measures_time.then_some("the first attempt to enqueue"),
             }),
+            instrument: json!({ "clock": { "tsc": machine.clock.tsc_facts() } }),
             announcements: vec![format!(
                 "elements: {} in a round, and {} before them that warm up",
                 self.config.count, self.config.warmup

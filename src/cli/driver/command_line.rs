@@ -23,6 +23,8 @@ const OF_ONE_RUN: [(&str, bool); 8] = [
 ];
 /// Options that only change what is shown, or how far a run goes on: they may stand beside `--resume` without its settings.
 const BESIDE_RESUME: [&str; 5] = ["resume", "quiet", "json", "until-round", "budget"];
+/// Commands that measure a sweep, beside that without a name.
+const SWEEPS: [&str; 2] = ["clock", "queue"];
 /// The command that repeats an earlier run.
 const RERUN: &str = "rerun";
 
@@ -45,9 +47,14 @@ pub fn expand(typed: Vec<OsString>, command: &Command) -> Result<Vec<OsString>, 
         again.append(&mut arguments);
         arguments = again;
     }
-    if let Some(file) = value_of(&arguments, "config") {
+    let command_typed = arguments.first().filter(|first| !is_option(first));
+    let is_sweep = command_typed.is_none_or(|name| SWEEPS.iter().any(|it| name == *it));
+    // `plot --config` is another one.
+    if let Some(file) = value_of(&arguments, "config").filter(|_| is_sweep) {
         let at = usize::from(arguments.first().is_some_and(|first| !is_option(first)));
         let (name, more) = from_file(Path::new(&file), &arguments, command)?;
+        // From here on they are options like any others: nothing reads the file again, which may change.
+        arguments = without(arguments.into_iter(), |name| name == "config");
         arguments.splice(at..at, more);
         if let Some(name) = name {
             arguments.insert(0, name);
@@ -104,18 +111,25 @@ fn stored(folder: &Path, asked: &str) -> Result<Vec<OsString>, UsageError> {
 
 /// Without the options of one run.
 pub fn of_any_run(arguments: impl Iterator<Item = String>) -> Vec<OsString> {
+    without(arguments.map(OsString::from), |_| true)
+}
+
+/// Without those options of one run that `leave` chooses by name.
+fn without(arguments: impl Iterator<Item = OsString>, leave: fn(&str) -> bool) -> Vec<OsString> {
     let mut kept = Vec::new();
     let mut value = false;
     for argument in arguments {
         if std::mem::take(&mut value) {
             continue;
         }
-        let name = argument
-            .strip_prefix("--")
-            .map(|it| it.split('=').next().unwrap_or(it));
-        match OF_ONE_RUN.iter().find(|(it, _)| Some(*it) == name) {
-            Some((_, takes)) => value = *takes && !argument.contains('='),
-            None => kept.push(argument.into()),
+        let text = argument.to_str().unwrap_or_default();
+        let name = (text.strip_prefix("--")).map(|it| it.split('=').next().unwrap_or(it));
+        match OF_ONE_RUN
+            .iter()
+            .find(|(it, _)| Some(*it) == name && leave(it))
+        {
+            Some((_, takes)) => value = *takes && !text.contains('='),
+            None => kept.push(argument),
         }
     }
     kept

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::Report;
@@ -47,6 +48,8 @@ pub struct Settings {
     pub run: Value,
     /// What was obtained for all points.
     pub obtained: Value,
+    /// What of the instrument is the same for all points.
+    pub instrument: Value,
     /// The machine.
     pub machine: Value,
     /// Its checks that are not good.
@@ -171,6 +174,31 @@ fn moment(time: SystemTime) -> String {
     humantime::format_rfc3339_millis(time).to_string()
 }
 
+/// The distributions of a point so far.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Distributions {
+    /// The rounds that are in them.
+    rounds: BTreeSet<u32>,
+    /// By the name of the file.
+    files: BTreeMap<String, LatencyHistogram>,
+}
+
+/// What of it tells which rounds of a point are whole on disk.
+#[derive(Debug, Default, Deserialize)]
+struct Counted {
+    rounds: BTreeSet<u32>,
+}
+
+/// The rounds that are whole on disk of a point that has its mark; none without a mark: then all are. A program that is killed
+/// may leave a row in `runs.csv` without its distribution.
+fn rounds_beside_mark(point: &Path) -> Option<BTreeSet<u32>> {
+    if point.is_dir() && !super::is_incomplete(point) {
+        return None;
+    }
+    let counted: Result<Counted, ReportError> = json_file::read(&point.join(HISTOGRAMS));
+    Some(counted.unwrap_or_default().rounds)
+}
+
 /// A sweep in progress.
 pub struct Course {
     folder: ResultsFolder,
@@ -178,9 +206,13 @@ pub struct Course {
     settings: Settings,
     file: RunsFile,
     rows: Vec<Record>,
+    /// The rounds of each row of the summary that are complete.
+    done: HashMap<String, BTreeSet<u32>>,
     open: HashMap<String, PointFolder>,
-    /// Distributions by point and file, until the point is complete.
-    histograms: HashMap<String, BTreeMap<String, LatencyHistogram>>,
+    /// Distributions by point, until the point is complete.
+    histograms: HashMap<String, Distributions>,
+    /// The row of the summary of each point that has one.
+    summary: HashMap<String, Record>,
     /// What the last round of a point told: the parts of its `settings.json`.
     told: HashMap<String, RowOutcome>,
     /// Points with a fault: they are not measured again, and the others are.
@@ -191,6 +223,8 @@ pub struct Course {
     text: Option<String>,
     broken_limits: Vec<String>,
     progress: Progress,
+    /// The seed of the orders, of several rounds.
+    seed: Option<u64>,
     resumed: bool,
 }
 
@@ -205,7 +239,7 @@ impl Course {
         settings: Settings,
     ) -> Result<Self, ReportError> {
         let file = RunsFile::create(&folder.file(RUNS)?, settings.schema)?;
-        let course = Self::with(folder, plan, settings, file, Vec::new(), false);
+        let course = Self::with(folder, plan, settings, file, false);
         course.write_left_out()?;
         course.write_run_settings(schema::INCOMPLETE, None)?;
         Ok(course)
@@ -221,16 +255,31 @@ impl Course {
         }
         let failed = |error: ReportError| error.to_string();
         let folder = ResultsFolder::resume(&earlier.path, 0).map_err(failed)?;
-        let kept: Vec<Record> = earlier.rows.into_iter().filter(is_complete).collect();
+        let whole: HashMap<&str, BTreeSet<u32>> = names_of(&plan)
+            .filter_map(|name| Some((name, rounds_beside_mark(&earlier.path.join(name))?)))
+            .collect();
+        let is_whole = |row: &Record| {
+            let (Some(name), Some(round)) = (name_in(row), round_of(row)) else {
+                return false;
+            };
+            let counted = |rounds: &BTreeSet<u32>| rounds.contains(&round);
+            is_complete(row) && whole.get(name.as_str()).is_none_or(counted)
+        };
+        let kept: Vec<Record> = earlier.rows.into_iter().filter(is_whole).collect();
         let path = folder.file(RUNS).map_err(failed)?;
-        // Rows of points that were broken off give way to those that are measured now.
+        // Rows of points that were broken off, or not written to their end, give way to those that are measured now.
         runs::write_runs(&path, settings.schema, &kept).map_err(failed)?;
         let (file, rows) = RunsFile::open(&path, settings.schema).map_err(failed)?;
         settings.command_line = earlier.document.command_line;
         if let Ok(time) = humantime::parse_rfc3339(&earlier.document.started_at) {
             settings.started_at = time;
         }
-        let course = Self::with(folder, plan, settings, file, rows, true);
+        let mut course = Self::with(folder, plan, settings, file, true);
+        for row in rows {
+            course.take(row);
+        }
+        let names: Vec<String> = names_of(&course.plan).map(str::to_owned).collect();
+        names.iter().for_each(|name| course.sum_up(name));
         course.write_left_out().map_err(failed)?;
         Ok(course)
     }
@@ -240,19 +289,21 @@ impl Course {
         plan: Plan,
         settings: Settings,
         file: RunsFile,
-        rows: Vec<Record>,
         resumed: bool,
     ) -> Self {
         let steps = plan.points.len() * settings.rounds.count.min(1_000) as usize;
         Course {
             progress: Progress::new(steps),
+            seed: (settings.rounds.count > 1).then_some(settings.rounds.seed),
             folder,
             plan,
             settings,
             file,
-            rows,
+            rows: Vec::new(),
+            done: HashMap::new(),
             open: HashMap::new(),
             histograms: HashMap::new(),
+            summary: HashMap::new(),
             told: HashMap::new(),
             broken: BTreeMap::new(),
             seen: BTreeSet::new(),
@@ -325,7 +376,12 @@ impl Course {
         // One round needs no other process: there is nothing that it would have in common with another.
         let mut own = (rounds.count == 1).then_some(benchmark);
         let begun = Instant::now();
-        let mut budget = Budget::new(limits.budget);
+        let mut limit = limits.budget;
+        if self.resumed && rounds.count == super::AS_MANY_AS_FIT {
+            // Its budget is spent: only the round that was begun is completed, if no other one is given.
+            limit = limit.or(Some(Duration::ZERO));
+        }
+        let mut budget = Budget::new(limit);
         let mut end = End::Complete;
         for round in 0..rounds.count {
             let order: Vec<(usize, usize)> = rounds
@@ -378,7 +434,10 @@ impl Course {
 
     fn tell_shortfall(&mut self, round: u32, limits: &Limits) {
         let asked = self.settings.rounds.count;
-        if asked < super::AS_MANY_AS_FIT {
+        if asked == super::AS_MANY_AS_FIT {
+            // Now it is known how many there are.
+            self.settings.rounds.count = round;
+        } else {
             let budget = limits
                 .budget
                 .map_or_else(String::new, |it| humantime::format_duration(it).to_string());
@@ -400,13 +459,7 @@ impl Course {
     /// Whether a point has no complete row of a round, and is not broken.
     fn is_missing(&self, point: usize, round: u32) -> bool {
         let names = self.rows_of(point);
-        let has = |name: &String| {
-            self.rows.iter().any(|row| {
-                is_of(row, name)
-                    && row.number(schema::ROUND.name) == Some(f64::from(round))
-                    && is_complete(row)
-            })
-        };
+        let has = |name: &String| self.is_done(name, round);
         !names.iter().any(|name| self.broken.contains_key(name)) && !names.iter().all(has)
     }
 
@@ -463,13 +516,7 @@ impl Course {
         for file in self.settings.schema.samples {
             let path = place.file(file.name)?;
             if self.resumed {
-                let rows = &self.rows;
-                SampleWriter::keep_rounds(&path, file, |round| {
-                    let of_round =
-                        |row: &&Record| row.number(schema::ROUND.name) == Some(f64::from(round));
-                    rows.iter()
-                        .any(|row| is_of(row, name) && of_round(&row) && is_complete(row))
-                })?;
+                SampleWriter::keep_rounds(&path, file, |round| self.is_done(name, round))?;
             }
         }
         let kept = place.file(HISTOGRAMS)?;
@@ -514,12 +561,14 @@ impl Course {
                 p99_ns: p99,
             };
             self.file.append(&record)?;
-            self.rows.push(record);
+            self.take(record);
+            self.sum_up(&row.name);
             // A round that failed is measured again by --resume, and would count twice.
             if found.failure.is_none() || self.settings.rounds.count == 1 {
                 let all = self.histograms.entry(row.name.clone()).or_default();
+                all.rounds.insert(round);
                 for (file, histogram) in &found.histograms {
-                    all.entry(file.clone()).or_default().merge(histogram);
+                    all.files.entry(file.clone()).or_default().merge(histogram);
                 }
             }
             if let Some(failure) = &found.failure {
@@ -598,7 +647,7 @@ impl Course {
         let Some(place) = self.open.remove(name) else {
             return Ok(());
         };
-        for (file, histogram) in self.histograms.get(name).into_iter().flatten() {
+        for (file, histogram) in self.histograms.get(name).iter().flat_map(|it| &it.files) {
             hgrm::write(&place.file(file)?, histogram)?;
         }
         match failure {
@@ -655,22 +704,35 @@ impl Course {
     }
 
     fn rows_complete(&self, name: &str) -> u32 {
-        self.rows
-            .iter()
-            .filter(|row| is_of(row, name) && is_complete(row))
-            .count() as u32
+        self.done.get(name).map_or(0, BTreeSet::len) as u32
     }
 
-    /// The row of a point, if it has one.
-    fn summary_of(&self, name: &str) -> Option<Record> {
+    fn is_done(&self, name: &str, round: u32) -> bool {
+        (self.done.get(name)).is_some_and(|rounds| rounds.contains(&round))
+    }
+
+    /// Takes a row of `runs.csv` into account.
+    fn take(&mut self, row: Record) {
+        if let (true, Some(name), Some(round)) = (is_complete(&row), name_in(&row), round_of(&row))
+        {
+            self.done.entry(name).or_default().insert(round);
+        }
+        self.rows.push(row);
+    }
+
+    /// Makes the row of the summary of a point anew.
+    fn sum_up(&mut self, name: &str) {
         let rows = self.rows.iter().filter(|row| is_of(row, name));
         let rows: Vec<Record> = rows.cloned().collect();
-        (!rows.is_empty()).then(|| runs::over_rounds(self.settings.schema, &rows))
+        if !rows.is_empty() {
+            let row = runs::over_rounds(self.settings.schema, &rows);
+            self.summary.insert(name.to_owned(), row);
+        }
     }
 
     /// The rows of all points that have one, in the sweep's order.
     fn summary(&self) -> Vec<Record> {
-        let of = |name| self.summary_of(name);
+        let of = |name| self.summary.get(name).cloned();
         names_of(&self.plan).filter_map(of).collect()
     }
 
@@ -705,13 +767,13 @@ impl Course {
             point: None,
             run: settings.run.clone(),
             obtained: settings.obtained.clone(),
-            instrument: Value::Null,
+            instrument: settings.instrument.clone(),
             machine: settings.machine.clone(),
             readiness: settings.readiness.clone(),
             rounds: document::Rounds {
                 planned: settings.rounds.count,
                 done,
-                seed: (settings.rounds.count > 1).then_some(settings.rounds.seed),
+                seed: self.seed,
             },
             details: Value::Null,
         }
@@ -739,7 +801,7 @@ impl Course {
         let planned = rows.into_iter().find(|row| row.name == name);
         let told = self.told.get(name);
         // As the summary has them: over rounds, what only a round knows differs.
-        let found = self.summary_of(name);
+        let found = self.summary.get(name);
         let columns: Vec<schema::Named> = self
             .settings
             .schema
@@ -749,7 +811,7 @@ impl Course {
             .collect();
         let mut point = Record::new();
         for column in self.settings.schema.point {
-            let known = found.as_ref().and_then(|it| it.get(column.name));
+            let known = found.and_then(|it| it.get(column.name));
             let known = known.or_else(|| planned.and_then(|row| row.settings.get(column.name)));
             point.push(
                 column.name,
@@ -762,7 +824,7 @@ impl Course {
         };
         if let Some(told) = told {
             document.obtained = merged(&document.obtained, &told.obtained);
-            document.instrument = told.instrument.clone();
+            document.instrument = merged(&document.instrument, &told.instrument);
             document.details = told.details.clone();
         }
         document.write(&place.file(SETTINGS)?)
@@ -800,7 +862,7 @@ impl Course {
             rounds: json!({
                 "planned": self.settings.rounds.count,
                 "done": self.rounds_done(),
-                "seed": (self.settings.rounds.count > 1).then_some(self.settings.rounds.seed),
+                "seed": self.seed,
             }),
             summary,
             details,
@@ -821,6 +883,14 @@ impl Course {
 fn is_of(row: &Record, name: &str) -> bool {
     row.get(schema::POINT.name)
         .is_some_and(|cell| cell.text() == name)
+}
+
+fn name_in(row: &Record) -> Option<String> {
+    row.get(schema::POINT.name).map(|cell| cell.text())
+}
+
+fn round_of(row: &Record) -> Option<u32> {
+    row.number(schema::ROUND.name).map(|round| round as u32)
 }
 
 fn is_complete(row: &Record) -> bool {

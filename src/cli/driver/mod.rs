@@ -137,6 +137,7 @@ pub fn run(mut request: Request<'_>) -> anyhow::Result<u8> {
         started_at,
         run: request.run,
         obtained: ready.obtained,
+        instrument: ready.instrument,
         machine: serde_json::to_value(&readiness.machine)?,
         readiness: readiness_document(&readiness),
         quiet: request.output.quiet,

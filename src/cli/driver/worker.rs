@@ -8,8 +8,6 @@ use std::io::{self, BufRead, Read as _, Write};
 use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -29,6 +27,8 @@ const START: Duration = Duration::from_secs(600);
 const LOOK: Duration = Duration::from_millis(50);
 /// How long the child may take to end after a signal, before it is killed.
 const GRACE: Duration = Duration::from_millis(800);
+/// How long a child whose sweep has gone may take to end what it is at.
+const ORPHAN: Duration = Duration::from_secs(2);
 
 /// What the sweep asks.
 #[derive(Debug, Serialize, Deserialize)]
@@ -74,11 +74,9 @@ pub fn serve(benchmark: &mut dyn Benchmark) -> io::Result<u8> {
         }
     };
     answer(&Answer::Ready)?;
-    let measuring = Arc::new(AtomicBool::new(false));
-    let asked = listen(&measuring);
+    let asked = listen();
     while let Ok(line) = asked.recv() {
         let ask: Ask = serde_json::from_str(&line).map_err(io::Error::other)?;
-        measuring.store(true, Ordering::Release);
         let outcome = match find(&plan, &ask.names) {
             None => Err(Failure::Run(format!(
                 "a round of its own does not have the point {}: its devices or the machine have changed",
@@ -89,7 +87,6 @@ pub fn serve(benchmark: &mut dyn Benchmark) -> io::Result<u8> {
                 let _ = answer(&Answer::Progress(so_far));
             }),
         };
-        measuring.store(false, Ordering::Release);
         match outcome {
             Ok(outcome) => answer(&Answer::Outcome(Box::new(outcome)))?,
             Err(failure) => {
@@ -116,19 +113,19 @@ fn answer(answer: &Answer) -> io::Result<()> {
     out.flush()
 }
 
-/// The lines of standard input. When it ends while a point is measured, the sweep has gone, and this process is to end, too.
-fn listen(measuring: &Arc<AtomicBool>) -> Receiver<String> {
+/// The lines of standard input. At its end nothing more is asked for, or the sweep has gone: then this process is to end, too,
+/// whatever it is at.
+fn listen() -> Receiver<String> {
     let (give, take) = channel();
-    let measuring = Arc::clone(measuring);
     std::thread::spawn(move || {
         for line in io::stdin().lock().lines().map_while(Result::ok) {
             if give.send(line).is_err() {
                 return;
             }
         }
-        if measuring.load(Ordering::Acquire) {
-            let _ = raise(Signal::SIGTERM);
-        }
+        let _ = raise(Signal::SIGTERM);
+        std::thread::sleep(ORPHAN);
+        std::process::exit(1);
     });
     take
 }
@@ -140,6 +137,8 @@ pub struct Round {
     stdout: ChildStdout,
     /// What was read and is not answered yet.
     read: Vec<u8>,
+    /// The signal that was passed on, and when. A second one would kill the child before it says what it has.
+    told: Option<(Instant, Signal)>,
 }
 
 impl Round {
@@ -171,6 +170,7 @@ impl Round {
             stdin,
             stdout,
             read: Vec::new(),
+            told: None,
         };
         match round.next(START)? {
             Answer::Ready => Ok(round),
@@ -218,25 +218,23 @@ impl Round {
         // After the child was started, which would have the signals held back as well.
         let held = HeldBack::new().map_err(|error| failed(&error))?;
         let begun = Instant::now();
-        let mut told: Option<(Instant, Signal)> = None;
         loop {
             if let Some(line) = self.line() {
                 let answer = serde_json::from_slice(&line);
                 return answer.map_err(|error| Failure::Run(format!("{} ({error})", unexpected())));
             }
-            match (&told, interrupt::requested()) {
+            match (self.told, interrupt::requested()) {
                 (None, Some(signal)) => {
                     self.tell(signal);
-                    told = Some((Instant::now(), signal));
+                    self.told = Some((Instant::now(), signal));
                 }
                 (Some((since, signal)), _) if since.elapsed() > GRACE => {
-                    let signal = *signal;
                     self.end();
                     return Err(Failure::Interrupted(signal.to_string()));
                 }
                 _ => {}
             }
-            let left = match told {
+            let left = match self.told {
                 Some(_) => LOOK,
                 None => limit.saturating_sub(begun.elapsed()),
             };
@@ -255,7 +253,7 @@ impl Round {
             }
             let mut part = [0; 1 << 16];
             match self.stdout.read(&mut part) {
-                Ok(0) => return Err(self.gone(told)),
+                Ok(0) => return Err(self.gone()),
                 Ok(length) => self.read.extend_from_slice(&part[..length]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(failed(&error)),
@@ -276,9 +274,9 @@ impl Round {
         }
     }
 
-    fn gone(&mut self, told: Option<(Instant, Signal)>) -> Failure {
+    fn gone(&mut self) -> Failure {
         let status = self.child.wait();
-        if let Some(signal) = told.map(|(_, signal)| signal).or(interrupt::requested()) {
+        if let Some(signal) = interrupt::requested() {
             return Failure::Interrupted(signal.to_string());
         }
         Failure::Run(match status {

@@ -102,6 +102,7 @@ fn settings(count: u32) -> Settings {
         started_at: SystemTime::UNIX_EPOCH,
         run: json!({ "timeout_ms": 5 }),
         obtained: json!({ "devices": "none" }),
+        instrument: json!({ "clock": "monotonic" }),
         machine: json!({ "cpu": "a", "kernel": "b", "hostname": "c" }),
         readiness: Value::Null,
         quiet: true,
