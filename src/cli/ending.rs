@@ -10,6 +10,8 @@ use crate::results::{ReportError, ResultsFolder};
 pub enum Ending {
     /// A signal, or a failure of the measurement; told in the marks on disk.
     Failed(String),
+    /// Bad input that only the first point shows.
+    Refused(String),
     /// The results could not be written.
     NotWritten(ReportError),
 }
@@ -39,6 +41,10 @@ pub fn close(
         Err(Ending::Failed(reason)) => {
             folder.fail(&reason)?;
             Some(anyhow::anyhow!(reason))
+        }
+        Err(Ending::Refused(reason)) => {
+            folder.fail(&reason)?;
+            Some(super::UsageError(reason).into())
         }
         Err(Ending::NotWritten(error)) => {
             // The disk may be full: the mark from the beginning is still there.

@@ -50,12 +50,12 @@ pub fn settings(service: Service) -> EndpointSettings {
     }
 }
 
-fn address(end: usize) -> IpAddr {
+pub fn address(end: usize) -> IpAddr {
     ENDS[end].2.parse().unwrap()
 }
 
 /// What a queue pair of the library's user is made of.
-fn attributes(context: &Arc<Context>, service: ServiceType) -> QueuePairAttributes {
+pub fn attributes(context: &Arc<Context>, service: ServiceType) -> QueuePairAttributes {
     let queue = CompletionQueue::create(context, 8, false).unwrap();
     QueuePairAttributes {
         service,

@@ -76,6 +76,35 @@ fn a_disk_that_is_too_small_is_refused_before_anything_is_measured() {
     assert!(!out.exists());
 }
 
+/// Whoever may write to the folder could have any file of the user's destroyed.
+#[test]
+fn a_link_that_was_planted_is_not_followed() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let victim = folder.path().join("victim");
+    std::fs::write(&victim, "dear").unwrap();
+    for (number, link) in [".hcabench-probe", ".INCOMPLETE.partial"]
+        .into_iter()
+        .enumerate()
+    {
+        let out = folder.path().join(number.to_string());
+        std::fs::create_dir(&out).unwrap();
+        std::os::unix::fs::symlink("../victim", out.join(link)).unwrap();
+        hcabench("--burst 20 --sender nosuch0")
+            .out(&out)
+            .run()
+            .expect(2);
+        assert_eq!(
+            std::fs::read_to_string(&victim).unwrap(),
+            "dear",
+            "{link}, refused"
+        );
+        hcabench("--burst 20").out(&out).run().expect(0);
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "dear", "{link}");
+        Results::at(&out).check(1);
+    }
+}
+
 #[test]
 fn a_folder_that_cannot_be_made_is_refused() {
     let _machine = Machine::take();

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::machine::{Disturbance, Machine};
+use crate::machine::{Disturbance, Machine, SmallMtu};
 use crate::program::{Ended, LIMIT, hcabench};
 use crate::results::{Results, Row};
 use crate::scratch;
@@ -242,6 +242,27 @@ fn a_wire_cut_in_mid_run_ends_a_reliable_connection_with_an_error() {
     }
 }
 
+/// A queue pair keeps the path MTU that it was connected with.
+#[test]
+fn an_mtu_that_is_lowered_in_mid_run_is_named_with_what_to_do() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("results");
+    let running = hcabench("--size 1024 --burst 5000 --pause 20ms --warmup 0")
+        .out(&out)
+        .start();
+    wait_for_traffic();
+    let small = SmallMtu::set(700);
+    running.wait(Duration::from_secs(30)).expect(1).says(&[
+        "rc-send-1024B",
+        "the MTU of rxe1 port 1 is 512 B now",
+        "set the MTU of the network interface back",
+    ]);
+    drop(small);
+    let results = Results::at(&out);
+    assert!(results.is_marked() && results.points()[0].is_marked());
+}
+
 /// The kernel's own patience is longer than the user's: what is missing then is no ordinary loss, as it may still come.
 #[test]
 fn a_timeout_before_a_reliable_connection_gives_up_is_an_error() {
@@ -259,7 +280,7 @@ fn a_timeout_before_a_reliable_connection_gives_up_is_an_error() {
 }
 
 /// Waits until messages leave veth0: more than connecting takes.
-fn wait_for_traffic() {
+pub fn wait_for_traffic() {
     let packets = || -> u64 {
         let text = std::fs::read_to_string("/sys/class/net/veth0/statistics/tx_packets").unwrap();
         text.trim().parse().unwrap()

@@ -21,10 +21,13 @@ mod listings;
 mod loss;
 mod main_job;
 mod memory;
+mod moved;
 mod peer;
 mod removal;
+mod rounds;
 mod settings;
 mod signals;
+mod strangers;
 mod uc_routes;
 
 /// A folder for one test.

@@ -59,7 +59,7 @@ fn the_median_agrees_within_a_tenth() {
         .out(&out)
         .run()
         .expect(0);
-        Results::at(&out).summary().rows[0].decimal("latency_p50_us")
+        Results::at(&out).summary().rows[0].decimal("latency_p50_ns") / 1000.0
     };
     let agree = |ratio: f64| (1.0 / ALLOWED..=ALLOWED).contains(&ratio);
     let mut rounds = Vec::new();

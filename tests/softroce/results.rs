@@ -75,6 +75,7 @@ impl Row {
 /// A message as it stands in `messages.csv`.
 #[derive(Debug, Clone, Copy)]
 pub struct Message {
+    pub round: u64,
     pub repeat: u64,
     pub seq: u64,
     pub t_subm: i64,
@@ -93,9 +94,15 @@ pub struct Point {
 }
 
 impl Point {
+    /// That of its folder.
+    pub fn name(&self) -> String {
+        self.path.file_name().unwrap().to_str().unwrap().to_owned()
+    }
+
     pub fn messages(&self) -> Vec<Message> {
         let table = Table::read(&self.path.join("messages.csv"));
         let message = |row: &Row| Message {
+            round: row.count("round"),
             repeat: row.count("repeat"),
             seq: row.count("seq"),
             t_subm: row.optional("t_subm_ns").expect("each was submitted"),
@@ -189,9 +196,9 @@ impl Results {
 
     /// The row of a point in the summary.
     pub fn row_of(&self, point: &Point) -> Row {
-        let name = point.path.file_name().unwrap().to_str().unwrap();
+        let name = point.name();
         let summary = self.summary();
-        let found = summary.matching(&[("point", name)]);
+        let found = summary.matching(&[("point", name.as_str())]);
         assert_eq!(
             found.len(),
             1,
@@ -212,10 +219,11 @@ impl Results {
         }
     }
 
-    /// Checks the files of a finished point against each other and against figures computed anew.
+    /// Checks the files of a finished point of one round against each other and against figures computed anew.
     pub fn check_point(&self, point: &Point) {
-        let name = point.path.file_name().unwrap().to_string_lossy();
+        let name = point.name();
         let row = self.row_of(point);
+        assert_eq!(row.count("rounds"), 1, "{name}");
         assert!(!point.is_marked(), "{name} is marked");
         assert_eq!(point.settings["status"], "complete", "{name}");
         assert_eq!(point.settings["failure"], serde_json::Value::Null, "{name}");
@@ -223,11 +231,9 @@ impl Results {
         let messages = point.messages();
         let (burst, repeats) = (row.count("burst"), row.count("repeat"));
         assert_eq!(messages.len() as u64, burst * repeats, "{name}");
-        let numbers = (0..repeats).flat_map(|repeat| (0..burst).map(move |seq| (repeat, seq)));
-        assert!(
-            messages.iter().map(|one| (one.repeat, one.seq)).eq(numbers),
-            "{name}: the numbers of the messages"
-        );
+        let numbers = (0..repeats).flat_map(|repeat| (0..burst).map(move |seq| (0, repeat, seq)));
+        let found = messages.iter().map(|one| (one.round, one.repeat, one.seq));
+        assert!(found.eq(numbers), "{name}: the numbers of the messages");
         let send_stamps = row.text("timestamp") == "send";
         for pair in messages.windows(2) {
             assert!(pair[0].t_subm < pair[1].t_subm, "{name}: {pair:?}");

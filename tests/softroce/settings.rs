@@ -19,7 +19,7 @@ fn sweep(arguments: &str, points: usize, look: impl FnOnce(&Results, &Ended)) {
             row.text("messages_received"),
             "{row:?}"
         );
-        for none in ["lost", "corrupted", "duplicated", "late"] {
+        for none in ["lost", "corrupted", "duplicated", "late", "foreign"] {
             assert_eq!(row.count(&format!("messages_{none}")), 0, "{row:?}");
         }
         assert_eq!(row.count("failed_completions"), 0, "{row:?}");
@@ -163,7 +163,7 @@ fn inline_up_to_what_the_device_grants() {
             let limit = format!("at most {granted} bytes inline");
             assert!(of_rc.iter().all(|reason| reason.contains(&limit)));
             for point in results.points() {
-                let size = point.settings["point"]["size"].as_u64().unwrap();
+                let size = point.settings["point"]["size_bytes"].as_u64().unwrap();
                 let obtained = &point.settings["obtained"]["granted_inline"];
                 assert!(obtained.as_u64().unwrap() >= size);
             }
@@ -182,12 +182,29 @@ fn a_pause_spaces_the_messages() {
 }
 
 #[test]
+fn a_pause_of_the_receiver_makes_points_of_their_own() {
+    sweep(
+        "--receiver-pause 0,20us --burst 30 --pause 200us",
+        2,
+        |results, ended| {
+            for (point, away) in results.points().iter().zip([0, 20_000]) {
+                let ending = format!("-away{away}ns");
+                assert!(point.name().ends_with(&ending), "{}", point.name());
+                assert_eq!(point.settings["point"]["receiver_pause_ns"], away);
+                assert_eq!(results.row_of(point).count("receiver_pause_ns"), away);
+            }
+            assert!(ended.stdout.contains("20000"), "{}", ended.stdout);
+        },
+    );
+}
+
+#[test]
 fn devices_can_be_named_and_turned_round() {
     sweep(
         "--service rc,ud --sender rxe1:1@10.77.0.2 --receiver rxe0 --burst 20",
         2,
         |results, _| {
-            let devices = &results.points()[0].settings["devices"];
+            let devices = &results.points()[0].settings["obtained"]["devices"];
             assert_eq!(devices["sender"]["device"]["name"], "rxe1");
             assert_eq!(devices["receiver"]["device"]["name"], "rxe0");
         },

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 
 use crate::machine::{Disturbance, Machine};
-use crate::program::hcabench;
+use crate::program::{LIMIT, hcabench};
 use crate::results::Results;
 use crate::scratch;
 
@@ -52,6 +52,37 @@ fn sigint_while_polling() {
 #[test]
 fn sigterm_while_waiting_for_events() {
     ended_by(Signal::SIGTERM, "event");
+}
+
+/// What was posted and had not arrived when the signal came is neither sent nor lost.
+#[test]
+fn what_was_under_way_on_a_reliable_connection_is_not_lost() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    for poll in ["busy", "event"] {
+        let out = folder.path().join(poll);
+        // As fast as it goes, so that many are under way.
+        let running = hcabench(&format!(
+            "--poll {poll} --burst 8192 --repeat 50 --warmup 0"
+        ))
+        .out(&out)
+        .start();
+        crate::loss::wait_for_traffic();
+        running.signal(Signal::SIGINT);
+        let ended = running.wait(LIMIT).expect(1);
+        let results = Results::at(&out);
+        let row = &results.summary().rows[0];
+        assert_eq!(row.text("status"), "incomplete");
+        assert_eq!(row.count("messages_lost"), 0, "{}", ended.stderr);
+        let received = row.count("messages_received");
+        assert!(
+            received > 0 && row.count("messages_sent") == received,
+            "{row:?}"
+        );
+        let messages = results.points()[0].messages();
+        assert_eq!(messages.len() as u64, received);
+        assert!(messages.iter().all(|one| one.latency.is_some()));
+    }
 }
 
 /// Connecting takes as long as the peer lets it; nobody who presses Ctrl-C wants to wait for that.

@@ -167,10 +167,12 @@ fn sweep(program: fn(&str) -> Program, asked: &str, taken: &str, function: &str,
         assert_eq!(settings["obtained"]["uc_route"], taken);
         let connection = settings["obtained"]["connection"].as_str().unwrap();
         assert_eq!(connection, format!("{function}, RDMA_PS_IB"));
-        let library = settings["libraries"]["librdmacm"]["path"].as_str().unwrap();
+        let library = settings["obtained"]["libraries"]["librdmacm"]["path"]
+            .as_str()
+            .unwrap();
         let is_patched = Path::new(library).starts_with(patched_folder().canonicalize().unwrap());
         assert_eq!(is_patched, patched, "{library}");
-        assert!(settings["libraries"]["librdmacm"]["version"].is_string());
+        assert!(settings["obtained"]["libraries"]["librdmacm"]["version"].is_string());
     }
 }
 

@@ -87,12 +87,14 @@ impl BurstRecord {
     }
 
     /// Puts a failure of the loops in words, unless a graver one is known. What failed first says more than what follows.
-    pub(super) fn find_failure(&mut self) {
+    /// `cause` is asked for the cause of a link that gave up.
+    pub(super) fn find_failure(&mut self, cause: impl Fn() -> Option<String>) {
         let failed_sends = self.completion.as_ref().and_then(|outcome| {
             outcome.failure.as_ref().map(|failure| {
                 format!(
-                    "{} send requests completed with an error, the first: {failure}: {LINK_ADVICE}",
-                    outcome.failed
+                    "{} send requests completed with an error, the first: {failure}: {}",
+                    outcome.failed,
+                    cause().unwrap_or_else(|| LINK_ADVICE.to_owned())
                 )
             })
         });
@@ -114,7 +116,13 @@ impl BurstRecord {
 
     /// Calls it a failure when less was done than asked for and nothing else says why. Messages that UC and UD lose are
     /// none, those of a reliable connection are.
-    pub(super) fn find_shortage(&mut self, count: usize, service: Service, signal_every: u32) {
+    pub(super) fn find_shortage(
+        &mut self,
+        count: usize,
+        service: Service,
+        signal_every: u32,
+        cause: impl Fn() -> Option<String>,
+    ) {
         let posted = self.posted();
         let completed = self
             .completion
@@ -124,7 +132,8 @@ impl BurstRecord {
         let missing = posted.saturating_sub(self.arrivals.len());
         let shortage = if service == Service::Rc && missing > 0 {
             Some(format!(
-                "{missing} messages of a reliable connection did not arrive within --timeout: raise it, or mend the link; {LINK_ADVICE}"
+                "{missing} messages of a reliable connection did not arrive within --timeout: {}",
+                cause().unwrap_or_else(|| format!("raise it, or mend the link; {LINK_ADVICE}"))
             ))
         } else if posted < count {
             Some(format!("only {posted} of {count} messages were posted"))

@@ -13,7 +13,7 @@ use crate::rdma::cm::{
     ActiveEndpoint, CmError, Connection, EventChannel, IdService, PassiveEndpoint, UcRoute,
 };
 use crate::rdma::verbs::{
-    Access, Capabilities, CompletionQueue, Context, MemoryRegion, ProtectionDomain,
+    Access, Capabilities, CompletionQueue, Context, MemoryRegion, ProtectionDomain, QueuePair,
     QueuePairAttributes, ServiceType, VerbsError,
 };
 
@@ -297,6 +297,18 @@ pub(super) fn removal(connection: &Connection) -> Option<String> {
     connection
         .was_removed()
         .then(|| format!("the device {device} was removed"))
+}
+
+/// That the MTU of a port has sunk below the path MTU of a connected queue pair.
+pub(super) fn lowered_mtu(queue_pair: &QueuePair, context: &Context, port: u8) -> Option<String> {
+    let (path, now) = (queue_pair.path_mtu().ok()?, context.port(port).ok()?.mtu);
+    (now < path).then(|| {
+        format!(
+            "the MTU of {} port {port} is {now} B now, and was at least {path} B when it was connected: set the MTU of \
+             the network interface back, and measure again",
+            context.device_name()
+        )
+    })
 }
 
 /// What the sending and the receiving queue pair are made with: each end uses one of its two queues.

@@ -1,6 +1,6 @@
 //! The two ends of a point, as its threads and its session see them.
 //!
-//! A fabric is two types, which meet only where they are connected: the verbs are one implementation (`verbs_ends`),
+//! A fabric is two types, which meet only where they are connected: the verbs are one implementation (`sending_end`, `receiving_end`),
 //! a scripted one lets sessions be tested without a device.
 
 use super::analysis::Delivered;
@@ -38,6 +38,8 @@ pub trait SendingEnd: Send + Sync + 'static {
     fn trouble(&self) -> Option<String>;
     /// That its device was removed, which also ends the other end's connection. Never blocks.
     fn removal(&self) -> Option<String>;
+    /// That its port takes no longer packets as large as the connection sends.
+    fn lowered_mtu(&self) -> Option<String>;
 }
 
 /// Where messages arrive.
@@ -68,4 +70,6 @@ pub trait ReceivingEnd: Send + Sync + 'static {
     fn trouble(&self) -> Option<String>;
     /// As that of the sending end.
     fn removal(&self) -> Option<String>;
+    /// As that of the sending end.
+    fn lowered_mtu(&self) -> Option<String>;
 }

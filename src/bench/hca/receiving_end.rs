@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::analysis::PayloadDelivery;
 use super::config::{Operation, Service};
-use super::endpoints::{EndpointSettings, Made, removal, trouble};
+use super::endpoints::{EndpointSettings, Made, lowered_mtu, removal, trouble};
 use super::ends::ReceivingEnd;
 use super::verbs_port::{RemoteSlots, VerbsCompletionPort};
 use crate::buffer::{PageKind, Payload};
@@ -115,5 +115,9 @@ impl ReceivingEnd for Receiver {
 
     fn removal(&self) -> Option<String> {
         removal(&self.connection)
+    }
+
+    fn lowered_mtu(&self) -> Option<String> {
+        lowered_mtu(self.queue_pair(), &self.context, self.port)
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::config::{Operation, Service};
-use super::endpoints::{EndpointError, EndpointSettings, Made, removal, trouble};
+use super::endpoints::{EndpointError, EndpointSettings, Made, lowered_mtu, removal, trouble};
 use super::ends::SendingEnd;
 use super::verbs_port::{PayloadStamps, RemoteSlots, VerbsCompletionPort, VerbsSendPort};
 use crate::buffer::{PageKind, Payload};
@@ -108,5 +108,9 @@ impl SendingEnd for Sender {
 
     fn removal(&self) -> Option<String> {
         removal(&self.connection)
+    }
+
+    fn lowered_mtu(&self) -> Option<String> {
+        lowered_mtu(self.queue_pair(), &self.context, self.port)
     }
 }

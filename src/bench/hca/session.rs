@@ -299,8 +299,13 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
         if reliable && over.get().is_some() && record.posted() < count {
             self.wait_for_retries(&mut record);
         }
-        record.find_failure();
-        record.find_shortage(count, self.settings.service, self.settings.signal_every);
+        let lowered_mtu = || {
+            let lowered = self.sending.lowered_mtu();
+            lowered.or_else(|| self.receiving.lowered_mtu())
+        };
+        record.find_failure(lowered_mtu);
+        let settings = &self.settings;
+        record.find_shortage(count, settings.service, settings.signal_every, lowered_mtu);
         // Whatever was noticed first, this is the reason for it.
         if record.failure.is_some()
             && !record.interrupted

@@ -13,8 +13,11 @@ const LARGEST_SHARE: f64 = 0.5;
 
 /// Why the figures are not to be believed, where the floor is above 10 us or above half of the latency, by their medians.
 pub fn judge_floor(result: &PointResult) -> Option<String> {
-    let floor = result.costs.floor.p50_ns;
-    let latency = result.latency.as_ref()?.p50_ns;
+    doubt(result.costs.floor.p50_ns, result.latency.as_ref()?.p50_ns)
+}
+
+/// The same from the two medians, in nanoseconds.
+fn doubt(floor: f64, latency: f64) -> Option<String> {
     if floor <= HIGHEST_FLOOR_NS && floor <= LARGEST_SHARE * latency {
         return None;
     }
@@ -129,4 +132,28 @@ pub fn warnings_of(result: &PointResult, config: &Config) -> Vec<String> {
             ));
     }
     texts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_floor_above_ten_microseconds_or_half_of_the_latency_is_not_believed() {
+        for (floor, latency) in [(200.0, 400.0), (10_000.0, 20_000.0), (0.0, 0.0)] {
+            assert_eq!(doubt(floor, latency), None, "{floor}, {latency}");
+        }
+        let busy = doubt(8e6, 2.8e6).unwrap();
+        assert!(
+            busy.starts_with("floor p50 8") && busy.contains("the host is busy"),
+            "{busy}"
+        );
+        assert!(doubt(10_001.0, 1e9).unwrap().contains("the host is busy"));
+        // Of a latency that is a little more than the loops themselves.
+        let most = doubt(201.0, 400.0).unwrap();
+        assert!(
+            most.contains("most of the latency") && most.contains("do not believe"),
+            "{most}"
+        );
+    }
 }

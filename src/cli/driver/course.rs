@@ -498,6 +498,10 @@ impl Course {
         };
         let outcome = match measured {
             Ok(outcome) => outcome,
+            Err(Failure::Usage(reason)) => {
+                self.ended(&reason);
+                return Err(Ending::Refused(reason));
+            }
             Err(failure) => return Err(self.ended(&format!("{}: {failure}", names[0]))),
         };
         self.keep(point, round, order, started_at, outcome)

@@ -4,17 +4,18 @@
 //! a process group of its own, so that a signal from the terminal reaches it once, through the sweep.
 
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, Read as _, Write};
+use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill, raise};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
-use crate::host::interrupt;
+use crate::host::interrupt::{self, HeldBack};
 use crate::rig::benchmark::{Benchmark, Failure, Outcome, Place, Plan, Progress};
 
 /// The environment variable that makes the program the child of a sweep.
@@ -22,7 +23,7 @@ pub const VARIABLE: &str = "HCABENCH_ROUND_WORKER";
 
 /// How long a child may take to its first word, beside what its plan takes.
 const START: Duration = Duration::from_secs(600);
-/// How often the sweep looks for signals while the child measures.
+/// How often the sweep looks for an answer once it has passed on a signal.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long the child may take to end after a signal, before it is killed.
 const GRACE: Duration = Duration::from_millis(800);
@@ -133,7 +134,9 @@ fn listen() -> Receiver<String> {
 pub struct Round {
     child: Child,
     stdin: Option<ChildStdin>,
-    answers: Receiver<io::Result<String>>,
+    stdout: ChildStdout,
+    /// What was read and is not answered yet.
+    read: Vec<u8>,
     /// The signal that was passed on, and when. A second one would kill the child before it says what it has.
     told: Option<(Instant, Signal)>,
 }
@@ -162,18 +165,11 @@ impl Round {
             .stdout
             .take()
             .ok_or_else(|| failed(io::Error::other("no pipe")))?;
-        let (give, answers) = channel();
-        std::thread::spawn(move || {
-            for line in BufReader::new(stdout).lines() {
-                if give.send(line).is_err() {
-                    return;
-                }
-            }
-        });
         let mut round = Round {
             child,
             stdin,
-            answers,
+            stdout,
+            read: Vec::new(),
             told: None,
         };
         match round.next(START)? {
@@ -213,19 +209,19 @@ impl Round {
         }
     }
 
-    /// The next answer. A signal to this process is passed on; the child then says what it has.
+    /// The next answer. A signal to this process is passed on; the child then says what it has. Sleeps until there is one of
+    /// the two: the parent of a round may sit on a CPU that is measured.
     fn next(&mut self, limit: Duration) -> Result<Answer, Failure> {
+        let failed = |error: &dyn std::fmt::Display| {
+            Failure::Run(format!("the process of a round: {error}"))
+        };
+        // After the child was started, which would have the signals held back as well.
+        let held = HeldBack::new().map_err(|error| failed(&error))?;
         let begun = Instant::now();
         loop {
-            match self.answers.recv_timeout(LOOK) {
-                Ok(Ok(line)) => {
-                    let answer = serde_json::from_str(&line);
-                    return answer
-                        .map_err(|error| Failure::Run(format!("{} ({error})", unexpected())));
-                }
-                Ok(Err(error)) => return Err(Failure::Run(error.to_string())),
-                Err(RecvTimeoutError::Disconnected) => return Err(self.gone()),
-                Err(RecvTimeoutError::Timeout) => {}
+            if let Some(line) = self.line() {
+                let answer = serde_json::from_slice(&line);
+                return answer.map_err(|error| Failure::Run(format!("{} ({error})", unexpected())));
             }
             match (self.told, interrupt::requested()) {
                 (None, Some(signal)) => {
@@ -238,14 +234,38 @@ impl Round {
                 }
                 _ => {}
             }
-            if begun.elapsed() > limit {
+            let left = match self.told {
+                Some(_) => LOOK,
+                None => limit.saturating_sub(begun.elapsed()),
+            };
+            if left.is_zero() {
                 self.end();
                 return Err(Failure::Run(format!(
                     "the process of a round did not answer within {}",
                     humantime::format_duration(Duration::from_secs(limit.as_secs()))
                 )));
             }
+            if !held
+                .wait(self.stdout.as_fd(), left)
+                .map_err(|error| failed(&error))?
+            {
+                continue;
+            }
+            let mut part = [0; 1 << 16];
+            match self.stdout.read(&mut part) {
+                Ok(0) => return Err(self.gone()),
+                Ok(length) => self.read.extend_from_slice(&part[..length]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(failed(&error)),
+            }
         }
+    }
+
+    /// A whole line of what was read.
+    fn line(&mut self) -> Option<Vec<u8>> {
+        let end = self.read.iter().position(|byte| *byte == b'\n')?;
+        let rest = self.read.split_off(end + 1);
+        Some(std::mem::replace(&mut self.read, rest))
     }
 
     fn tell(&self, signal: Signal) {

@@ -15,6 +15,14 @@ pub struct AddressVector {
     pub(crate) queue_key: u32,
 }
 
+impl AddressVector {
+    /// The way to another queue pair of the same port.
+    pub fn to_queue_pair(mut self, number: u32) -> Self {
+        self.queue_pair_number = number;
+        self
+    }
+}
+
 impl std::fmt::Debug for AddressVector {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(

@@ -311,7 +311,11 @@ impl Context {
         }
     }
 
-    fn port(&self, number: u8) -> Result<Port, VerbsError> {
+    /// Asks for the state of a port.
+    ///
+    /// # Errors
+    /// When the query fails.
+    pub fn port(&self, number: u8) -> Result<Port, VerbsError> {
         let mut attributes = MaybeUninit::<sys::ibv_port_attr>::zeroed();
         // SAFETY: the context is open and the attributes are writable; all-zero memory is a value of this structure.
         let (code, attributes) = unsafe {
@@ -413,7 +417,7 @@ fn port_state(state: sys::ibv_port_state::Type) -> &'static str {
 }
 
 /// InfiniBand Architecture Specification, volume 1: MTU codes 1 to 5 are 256 to 4096 bytes.
-fn mtu_bytes(code: sys::ibv_mtu::Type) -> u32 {
+pub(super) fn mtu_bytes(code: sys::ibv_mtu::Type) -> u32 {
     match code {
         1..=5 => 128 << code,
         _ => 0,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rdma_sys as sys;
 use serde::Serialize;
 
+use super::device::mtu_bytes;
 use super::{CompletionQueue, Context, MemoryRegion, ProtectionDomain, SendRequest, VerbsError};
 
 /// The service type of a queue pair.
@@ -173,25 +174,8 @@ impl QueuePair {
     /// # Errors
     /// When the query fails.
     pub fn query(&self) -> Result<(ServiceType, QueuePairState), VerbsError> {
-        let mut attributes = MaybeUninit::<sys::ibv_qp_attr>::zeroed();
-        let mut initial = MaybeUninit::<sys::ibv_qp_init_attr>::zeroed();
-        // SAFETY: the queue pair exists, both structures are writable and zero is a value of them.
-        let (code, state, kind) = unsafe {
-            let code = sys::ibv_query_qp(
-                self.raw.as_ptr(),
-                attributes.as_mut_ptr(),
-                sys::ibv_qp_attr_mask::IBV_QP_STATE.0 as i32,
-                initial.as_mut_ptr(),
-            );
-            (
-                code,
-                attributes.assume_init().qp_state,
-                initial.assume_init().qp_type,
-            )
-        };
-        if code != 0 {
-            return Err(VerbsError::code("ibv_query_qp", self.device_name(), code));
-        }
+        let (attributes, kind) = self.attributes(sys::ibv_qp_attr_mask::IBV_QP_STATE)?;
+        let state = attributes.qp_state;
         use sys::ibv_qp_state as state_of;
         let state = match state {
             state_of::IBV_QPS_RESET => QueuePairState::Reset,
@@ -208,6 +192,38 @@ impl QueuePair {
                 format!("type {kind}"),
                 libc::EINVAL,
             )),
+        }
+    }
+
+    /// Asks the device for the path MTU of a connected queue pair, in bytes.
+    ///
+    /// # Errors
+    /// When the query fails.
+    pub fn path_mtu(&self) -> Result<u32, VerbsError> {
+        let (attributes, _) = self.attributes(sys::ibv_qp_attr_mask::IBV_QP_PATH_MTU)?;
+        Ok(mtu_bytes(attributes.path_mtu))
+    }
+
+    /// What `mask` names of the attributes, and the type.
+    fn attributes(
+        &self,
+        mask: sys::ibv_qp_attr_mask,
+    ) -> Result<(sys::ibv_qp_attr, sys::ibv_qp_type::Type), VerbsError> {
+        let mut attributes = MaybeUninit::<sys::ibv_qp_attr>::zeroed();
+        let mut initial = MaybeUninit::<sys::ibv_qp_init_attr>::zeroed();
+        // SAFETY: the queue pair exists, both structures are writable and zero is a value of them.
+        let (code, attributes, initial) = unsafe {
+            let code = sys::ibv_query_qp(
+                self.raw.as_ptr(),
+                attributes.as_mut_ptr(),
+                mask.0 as i32,
+                initial.as_mut_ptr(),
+            );
+            (code, attributes.assume_init(), initial.assume_init())
+        };
+        match code {
+            0 => Ok((attributes, initial.qp_type)),
+            code => Err(VerbsError::code("ibv_query_qp", self.device_name(), code)),
         }
     }
 

@@ -27,6 +27,9 @@ pub enum Destination {
 pub struct SendRequest {
     chain: Pin<Box<Chain>>,
     source: Arc<MemoryRegion>,
+    /// Where a message may begin: bounds within the region.
+    first: u64,
+    last: u64,
     /// Held: the chain names its address handle.
     _destination: Destination,
     writes: bool,
@@ -53,12 +56,17 @@ const INLINE: u32 = sys::ibv_send_flags::IBV_SEND_INLINE.0;
 
 impl SendRequest {
     /// Prepares a request that sends `length` bytes at a time out of `source`.
+    ///
+    /// # Panics
+    /// If the region is shorter.
     pub fn new(
         source: &Arc<MemoryRegion>,
         length: u32,
         destination: Destination,
         inline: bool,
     ) -> Self {
+        let (first, bytes) = source.extent();
+        let room = bytes.checked_sub(u64::from(length));
         let mut chain = Box::new(Chain {
             // SAFETY: the structure is integers, null pointers and unions of these; zero is a value of it.
             request: unsafe { std::mem::zeroed() },
@@ -93,6 +101,8 @@ impl SendRequest {
         SendRequest {
             chain: Box::into_pin(chain),
             source: Arc::clone(source),
+            first,
+            last: first + room.expect("a message fits into its region"),
             writes: matches!(destination, Destination::Write { .. }),
             _destination: destination,
         }
@@ -111,8 +121,12 @@ impl SendRequest {
 
     /// Turns the request to the data at `address` in the region, with its immediate data, signalled or not. The immediate
     /// data is the request's number as well.
+    ///
+    /// # Panics
+    /// If the data would not lie in the region: inline data is read from there by the CPU, which asks for no key.
     #[inline(always)]
     pub fn aim(&mut self, address: u64, immediate_data: u32, signaled: bool) {
+        assert!((self.first..=self.last).contains(&address));
         let chain = self.chain();
         chain.element.addr = address;
         chain.request.wr_id = u64::from(immediate_data);

@@ -189,6 +189,10 @@ impl SendingEnd for End {
     fn removal(&self) -> Option<String> {
         None
     }
+
+    fn lowered_mtu(&self) -> Option<String> {
+        None
+    }
 }
 
 impl ReceivingEnd for End {
@@ -237,6 +241,10 @@ impl ReceivingEnd for End {
     }
 
     fn removal(&self) -> Option<String> {
+        None
+    }
+
+    fn lowered_mtu(&self) -> Option<String> {
         None
     }
 }

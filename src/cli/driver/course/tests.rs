@@ -126,7 +126,7 @@ fn script(answer: impl Fn(usize, u32) -> Scripted + 'static) -> (Calls, Box<Scri
 fn measured(course: &mut Course, benchmark: Box<Script>) -> Result<End, String> {
     let ended = course.measure(benchmark, &[], &Limits::default());
     ended.map_err(|ending| match ending {
-        Ending::Failed(reason) => reason,
+        Ending::Failed(reason) | Ending::Refused(reason) => reason,
         Ending::NotWritten(error) => error.to_string(),
     })
 }

@@ -1,0 +1,147 @@
+//! Messages of others: a datagram queue pair of this process sends to the receiving one of a run.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hcabench::buffer::{HugePagePolicy, PayloadBuffer};
+use hcabench::rdma::cm::{ActiveEndpoint, Connection, EventChannel, IdService, PassiveEndpoint};
+use hcabench::rdma::verbs::{
+    Access, AddressHandle, Destination, MemoryRegion, Polled, ProtectionDomain, SendRequest,
+    ServiceType,
+};
+use hcabench::time::Ticks;
+
+use crate::connections::{address, attributes};
+use crate::loss::wait_for_traffic;
+use crate::machine::{Machine, sh, wait_until};
+use crate::program::{LIMIT, hcabench};
+use crate::results::Results;
+use crate::scratch;
+
+const STEP: Duration = Duration::from_secs(20);
+/// Of a burst of so many; a stranger's messages bear the number of the last one, which is not sent yet when they come.
+const BURST: u32 = 2000;
+/// What the stranger sends; a run has receive requests for some more messages than its own.
+const STRANGE: u64 = 20;
+/// Bytes of its largest message.
+const LARGEST: u32 = 512;
+
+/// A queue pair on rxe0 that can send to any on rxe1.
+struct Stranger {
+    domain: Arc<ProtectionDomain>,
+    region: Arc<MemoryRegion>,
+    connection: Connection,
+    _peer: Connection,
+}
+
+impl Stranger {
+    fn new() -> Self {
+        let channel = EventChannel::create().unwrap();
+        let service = IdService::UnreliableDatagram;
+        let listener = PassiveEndpoint::listen(&channel, service, ("rxe1", 1), address(1)).unwrap();
+        let to = listener.address();
+        let active =
+            ActiveEndpoint::resolve(&channel, service, ("rxe0", 1), address(0), to, STEP).unwrap();
+        let context = active.context().unwrap();
+        let domain = ProtectionDomain::allocate(&context).unwrap();
+        let kind = ServiceType::UnreliableDatagram;
+        let active = active
+            .with_queue_pair(&domain, attributes(&context, kind))
+            .unwrap()
+            .connect()
+            .unwrap();
+        let requested = listener.request(STEP).unwrap();
+        let context = requested.context().unwrap();
+        let other = ProtectionDomain::allocate(&context).unwrap();
+        let accepting = requested
+            .with_queue_pair(&other, attributes(&context, kind))
+            .unwrap()
+            .accept()
+            .unwrap();
+        let payload = PayloadBuffer::new(1, LARGEST as usize, 0, HugePagePolicy::Off).unwrap();
+        payload.slot(0).store_stamp(Ticks(0xabab_abab_abab_abab));
+        Stranger {
+            region: MemoryRegion::register(&domain, Arc::new(payload), Access::Send).unwrap(),
+            domain,
+            connection: active.established(STEP).unwrap(),
+            _peer: accepting.established(STEP).unwrap(),
+        }
+    }
+
+    /// Sends a message to a queue pair, and waits until it has left.
+    fn send(&self, queue_pair: u32, bytes: u32, immediate_data: u32) {
+        let vector = self.connection.address().unwrap();
+        let handle =
+            AddressHandle::create(&self.domain, &vector.to_queue_pair(queue_pair)).unwrap();
+        let destination = Destination::Datagram(handle);
+        let mut request = SendRequest::new(&self.region, bytes, destination, false);
+        request.aim(self.region.extent().0, immediate_data, true);
+        let own = self.connection.queue_pair();
+        own.post_send(&mut request).unwrap();
+        let mut sent = own.send_queue().poller();
+        let deadline = Instant::now() + STEP;
+        loop {
+            match sent.poll() {
+                Polled::Done(_) => return,
+                Polled::Empty => assert!(Instant::now() < deadline, "it does not leave"),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+/// The datagram queue pairs of rxe1.
+fn queue_pairs() -> BTreeSet<u32> {
+    let listed: serde_json::Value =
+        serde_json::from_str(&sh("rdma -j resource show qp")).expect("rdma prints JSON");
+    let all = listed.as_array().expect("a list of queue pairs");
+    all.iter()
+        .filter(|one| one["ifname"] == "rxe1" && one["type"] == "UD")
+        .map(|one| one["lqpn"].as_u64().unwrap() as u32)
+        .collect()
+}
+
+library_tests! {
+    fn messages_of_others_are_counted_as_such_and_blamed_on_nobody() {
+        let _machine = Machine::take();
+        let folder = scratch();
+        let stranger = Stranger::new();
+        let known = queue_pairs();
+        for timestamp in ["submit", "send"] {
+            let out = folder.path().join(timestamp);
+            let running = hcabench(&format!(
+                "--service ud --burst {BURST} --pause 2ms --warmup 0 --timestamp {timestamp}"
+            ))
+            .out(&out)
+            .start();
+            wait_for_traffic();
+            let of_run: Vec<u32> = queue_pairs().difference(&known).copied().collect();
+            let [receiver] = of_run[..] else {
+                panic!("queue pairs of the run: {of_run:?}");
+            };
+            for _ in 0..STRANGE {
+                stranger.send(receiver, 8, BURST - 1);
+            }
+            stranger.send(receiver, LARGEST, BURST - 1);
+            let ended = running.wait(LIMIT).expect(0);
+            let results = Results::at(&out);
+            results.check(1);
+            let row = &results.summary().rows[0];
+            // Some devices drop what is too large before anybody sees it.
+            let foreign = row.count("messages_foreign");
+            assert!((STRANGE..=STRANGE + 1).contains(&foreign), "{foreign}");
+            assert_eq!(row.count("messages_received"), u64::from(BURST));
+            for none in ["lost", "corrupted", "duplicated", "late"] {
+                assert_eq!(row.count(&format!("messages_{none}")), 0, "{none}");
+            }
+            // A stranger's eight bytes would be a stamp of a time in years.
+            assert!(row.decimal("latency_max_ns") < 60e9);
+            ended.warns(&format!("{foreign} messages were not of this run"));
+            for blamed in ["arrived twice", "raise --timeout", "other bytes"] {
+                assert!(!ended.stderr.contains(blamed), "{}", ended.stderr);
+            }
+            wait_until("the queue pairs of the run are gone", STEP, || queue_pairs() == known);
+        }
+    }
+}
