@@ -619,7 +619,7 @@ proptest! {
         for (index, (first, cpu)) in roles.iter().enumerate() {
             for (second, other) in &roles[index + 1..] {
                 let shared = cpu == other;
-                let expected = Compromise::SharedCpu { first: *first, second: *second, cpu: *cpu };
+                let expected = Compromise::SharedCpu { first, second, cpu: *cpu };
                 let said = told.contains(&expected) || matches!(told.first(), Some(Compromise::SingleCpu { .. }));
                 prop_assert_eq!(shared, said);
             }

@@ -30,6 +30,8 @@ pub(super) struct Task {
 
 /// What a thread tells.
 #[derive(Debug)]
+// One a burst: a box would spare nothing.
+#[allow(clippy::large_enum_variant)]
 pub(super) enum Report {
     /// It runs where it should and has its memory, in these pages.
     Placed(Option<PageKind>),

@@ -14,7 +14,8 @@ const DERIVED: [&str; 3] = [
 /// Whether a setting is worth telling.
 pub(in crate::cli) fn is_told(name: &str, text: &str) -> bool {
     let is_jitter = name == queue::JITTER.name || name == queue::RECEIVER_JITTER.name;
-    !text.is_empty() && !(is_jitter && text.parse() == Ok(0.0)) && !DERIVED.contains(&name)
+    let is_no_jitter = is_jitter && text.parse() == Ok(0.0);
+    !(text.is_empty() || is_no_jitter || DERIVED.contains(&name))
 }
 
 /// Whether the same at all points is not worth telling.

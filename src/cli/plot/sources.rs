@@ -258,11 +258,9 @@ impl Sources {
             .or(self.all.first())
         {
             for (name, text) in &first.point.settings {
-                if is_told(name, text)
-                    && !goes_without_saying(name, text)
-                    && !varying.contains(name)
-                    && !(curve && name == queue::RATE.name)
-                {
+                let is_of_curve = curve && name == queue::RATE.name;
+                let is_known = goes_without_saying(name, text) || varying.contains(name);
+                if is_told(name, text) && !is_known && !is_of_curve {
                     parts.push(in_words(name, text));
                 }
             }

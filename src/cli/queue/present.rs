@@ -27,7 +27,7 @@ impl<'a> Finished<'a> {
         let of_point = runs.iter().filter(|run| text(run, &POINT) == name);
         let runs: Vec<&Record> = of_point.collect();
         let outcomes = runs.iter().map(|run| text(run, &columns::OUTCOME));
-        let failed = outcomes.filter(|outcome| outcome != Outcome::Clean.name());
+        let mut failed = outcomes.filter(|outcome| outcome != Outcome::Clean.name());
         let words = [
             (Outcome::Wrong, "BROKEN"),
             (Outcome::GaveUp, "GAVE UP"),
@@ -38,7 +38,7 @@ impl<'a> Finished<'a> {
             found.map_or("FAILED", |(_, word)| word)
         };
         let is_incomplete = text(record, &STATUS) != COMPLETE;
-        let mark = failed.last().map(word);
+        let mark = failed.next_back().map(word);
         Finished {
             record,
             runs,
