@@ -148,7 +148,14 @@ impl Earlier {
                 )
             })
         };
-        of("the settings", &settings.run, &self.document.run).or_else(|| {
+        let planned = planned(plan);
+        let theirs = &self.document.details["planned"];
+        let point = names.iter().enumerate().find_map(|(place, name)| {
+            let what = format!("the settings of {name}");
+            of(&what, &planned[place], &theirs[place])
+        });
+        let run = || of("the settings", &settings.run, &self.document.run);
+        point.or_else(run).or_else(|| {
             // What stays the same of a machine from one boot to the next.
             let parts = ["cpu", "kernel", "hostname"];
             let part = |key: &str, machine: &Value| (key.to_owned(), machine[key].clone());
@@ -161,6 +168,14 @@ impl Earlier {
             of("the machines", &ours, &self.document.machine)
         })
     }
+}
+
+/// The settings of all rows as they are before anything is measured, as JSON reads them back.
+fn planned(plan: &Plan) -> Value {
+    let rows = plan.points.iter().flat_map(|point| &point.rows);
+    let settings: Vec<&Record> = rows.map(|row| &row.settings).collect();
+    let text = json!(settings).to_string();
+    serde_json::from_str(&text).unwrap_or_default()
 }
 
 fn names_of(plan: &Plan) -> impl Iterator<Item = &str> {
@@ -782,7 +797,7 @@ impl Course {
     fn write_run_settings(&self, status: &str, failure: Option<&str>) -> Result<(), ReportError> {
         let names: Vec<&str> = names_of(&self.plan).collect();
         let document = Document {
-            details: json!({ "points": names, "warnings": self.warnings, "notes": self.notes }),
+            details: json!({ "points": names, "planned": planned(&self.plan), "warnings": self.warnings, "notes": self.notes }),
             ..self.document(status, failure, self.rounds_done())
         };
         document.write(&self.folder.file(SETTINGS)?)
