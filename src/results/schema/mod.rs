@@ -306,15 +306,6 @@ impl Schema {
     pub fn sample_file(&self, name: &str) -> Option<&'static SampleFile> {
         self.samples.iter().find(|file| file.name == name)
     }
-
-    /// A setting or figure by its name.
-    pub fn column(&self, name: &str) -> Option<&'static Column> {
-        let (point, figures) = (self.point, self.figures);
-        point
-            .iter()
-            .chain(figures)
-            .find(|column| column.name == name)
-    }
 }
 
 fn plain(column: Column) -> Named {
@@ -374,14 +365,6 @@ macro_rules! distribution_columns {
             pub const ALL: [Column; 13] = [
                 MIN, P10, P50, P90, P95, P99, P999, P9999, MAX, MEAN, STDEV, SHARE_ABOVE, NEGATIVE,
             ];
-
-            /// The column of a percentile, such as 99.9; `None` for others than those in the files.
-            pub fn percentile(percent: f64) -> Option<Column> {
-                [(10.0, P10), (50.0, P50), (90.0, P90), (95.0, P95), (99.0, P99), (99.9, P999), (99.99, P9999)]
-                    .into_iter()
-                    .find(|(found, _)| *found == percent)
-                    .map(|(_, column)| column)
-            }
         }
     };
 }
