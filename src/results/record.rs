@@ -11,7 +11,6 @@ use serde_json::Value as Json;
 use super::schema::{Column, Data, Named};
 use super::units::fixed;
 use crate::stats::Summary;
-use crate::stats::summary::DEFAULT_LIMIT_NS;
 
 /// What a cell of a declared column is set to.
 #[derive(Debug, Clone, PartialEq)]
@@ -132,7 +131,7 @@ impl Serialize for Cell {
 /// A row of named cells. Serializes as a map in the order of its columns.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Record {
-    cells: Vec<(String, Cell)>,
+    pub(super) cells: Vec<(String, Cell)>,
 }
 
 impl Record {
@@ -175,7 +174,6 @@ impl Record {
     /// The figures of a distribution; without a summary all of them stand empty. `columns`: the list that
     /// `distribution_columns!` declares.
     pub fn distribution(&mut self, columns: &[Column; 13], summary: Option<&Summary>) -> &mut Self {
-        debug_assert!(summary.is_none_or(|s| s.limit_ns == DEFAULT_LIMIT_NS));
         let figures: [fn(&Summary) -> Option<f64>; 13] = [
             |s| Some(s.min_ns as f64),
             |s| Some(s.p10_ns),
@@ -233,11 +231,6 @@ impl Record {
             .iter()
             .find(|(name, _)| name == column)
             .map(|(_, cell)| cell)
-    }
-
-    /// The columns' names, in order.
-    pub fn columns(&self) -> impl Iterator<Item = &str> {
-        self.cells.iter().map(|(name, _)| name.as_str())
     }
 
     /// The cells, in the columns' order.

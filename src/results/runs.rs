@@ -383,7 +383,7 @@ mod tests {
         ] {
             assert_eq!(text(&row, column), expected, "{column}");
         }
-        let columns: Vec<&str> = row.columns().collect();
+        let columns: Vec<&str> = row.cells.iter().map(|(name, _)| name.as_str()).collect();
         let names = SCHEMA.summary();
         assert!(names.iter().map(|(name, _)| name.as_ref()).eq(columns));
         // Nothing is whole: what there was is told.
