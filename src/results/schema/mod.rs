@@ -312,6 +312,25 @@ fn plain(column: Column) -> Named {
     (Cow::Borrowed(column.name), column)
 }
 
+/// Declares columns as constants with their meaning as documentation, and the list of them, in order. An entry is a call
+/// of the function of [`Column`] of that name; of measured figures the decimals come last.
+macro_rules! columns {
+    (
+        $(#[$of_list:meta])*
+        $list:ident;
+        $($name:ident = $kind:ident($column:literal, $meaning:literal $(, $decimals:literal)?)
+            $(.$with:ident($($argument:expr),*))*;)+
+    ) => {
+        $(
+            #[doc = concat!("`", $column, "`: ", $meaning, ".")]
+            pub const $name: Column = Column::$kind($column, $($decimals,)? $meaning)$(.$with($($argument),*))*;
+        )+
+        $(#[$of_list])*
+        pub const $list: [Column; [$($column),+].len()] = [$($name),+];
+    };
+}
+use columns;
+
 /// Declares the columns of a distribution, `PREFIX_min_ns` to `PREFIX_negative`, as the constants of a module of that
 /// name, and `ALL`, which lists them in order.
 #[macro_export]
