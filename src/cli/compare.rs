@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::UsageError;
 use super::output::{default_folder, print_json, print_text, terminal_width, warning};
+use super::values::List;
 use crate::compare::figures::{Kind, Limit};
 use crate::compare::rounds::Recording;
 use crate::compare::{
@@ -67,15 +68,15 @@ pub struct CompareArguments {
     /// 0.1%@lost. 5%@p50 is of all that have a p50, 5%@latency.p50 of latency alone (also completion, enqueue,
     /// dequeue)
     #[arg(long, value_name = "LIST", value_parser = values::limits)]
-    pub max_regression: Option<values::List<Limit>>,
+    pub max_regression: Option<List<Limit>>,
 
     /// Percentiles to compare beside those of --max-regression, such as p50,p99.9 [default: p50,p99]
     #[arg(long, value_name = "LIST", value_parser = values::percentiles)]
-    pub percentiles: Option<values::List<f64>>,
+    pub percentiles: Option<List<f64>>,
 
     /// Compare runs that differ in these settings, such as hugepages,receiver-pause; the machine must be the same
     #[arg(long, value_name = "SETTING,...", value_parser = values::settings)]
-    pub allow: Option<values::List<String>>,
+    pub allow: Option<List<String>>,
 
     /// Compare runs of different machines or settings, too; what differs is told
     #[arg(long)]

@@ -1,6 +1,5 @@
 //! `hcabench devices`: what RDMA devices there are, which two a run would use, and which routes to UC there are.
 
-use std::io::{self, Write};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -9,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::DevicesArguments;
 use crate::bench::hca::choice::choose;
+use crate::cli::output::{print_json, print_text};
 use crate::cli::table::{Column, Table};
 use crate::rdma::cm::{EventChannel, UcRoute};
 use crate::rdma::verbs::{
@@ -64,7 +64,6 @@ pub fn run(arguments: &DevicesArguments) -> anyhow::Result<u8> {
     let routes = UcRoute::ALL.map(|route| try_route(route, addresses));
     let library = library_versions().remove("librdmacm");
     let reason = chosen.err().map(|error| error.to_string());
-    let mut out = io::stdout().lock();
     let written = if arguments.json {
         let document = json!({
             "devices": described.iter().map(document).collect::<Vec<_>>(),
@@ -74,18 +73,14 @@ pub fn run(arguments: &DevicesArguments) -> anyhow::Result<u8> {
             "uc_routes": routes.iter().map(route_document).collect::<serde_json::Map<_, _>>(),
             "librdmacm": library,
         });
-        serde_json::to_writer_pretty(&mut out, &document)
-            .map_err(io::Error::from)
-            .and_then(|()| writeln!(out))
+        print_json(&document)
     } else {
-        write_tables(&described, &mut out)
-            .and_then(|()| write_pair(ends.as_ref(), reason.as_deref(), &mut out))
-            .and_then(|()| write_routes(&routes, library.as_ref(), &mut out))
+        let text = tables(&described)
+            + &pair_in_words(ends.as_ref(), reason.as_deref())
+            + &routes_in_words(&routes, library.as_ref());
+        print_text(&text)
     };
-    match written.and_then(|()| out.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-        written => written.context("cannot write to standard output")?,
-    }
+    written.context("cannot write to standard output")?;
     Ok(u8::from(ends.is_none()))
 }
 
@@ -135,7 +130,7 @@ fn document(described: &Described) -> Value {
     json!({ "device": described.device, "inline_bytes_granted": inline })
 }
 
-fn write_tables(described: &[Described], out: &mut impl Write) -> io::Result<()> {
+fn tables(described: &[Described]) -> String {
     let mut limits = Table::new(vec![
         Column::text("device"),
         Column::text("firmware"),
@@ -184,42 +179,30 @@ fn write_tables(described: &[Described], out: &mut impl Write) -> io::Result<()>
             ports.row(port_cells(device, port));
         }
     }
-    if !described.is_empty() {
-        writeln!(out, "{}\n{}", limits.render(None), ports.render(None))?;
+    if described.is_empty() {
+        return String::new();
     }
-    Ok(())
+    format!("{}\n{}\n", limits.render(None), ports.render(None))
 }
 
-fn write_pair(
-    ends: Option<&[String; 2]>,
-    reason: Option<&str>,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    match (ends, reason) {
-        (Some([sender, receiver]), _) => {
-            writeln!(
-                out,
-                "A run would use: --sender {sender} --receiver {receiver}"
-            )
+fn pair_in_words(ends: Option<&[String; 2]>, reason: Option<&str>) -> String {
+    match ends {
+        Some([sender, receiver]) => {
+            format!("A run would use: --sender {sender} --receiver {receiver}\n")
         }
-        (None, reason) => writeln!(
-            out,
-            "A run would find no pair: {}",
+        None => format!(
+            "A run would find no pair: {}\n",
             reason.unwrap_or("unknown")
         ),
     }
 }
 
 /// A line for each route; reasons are broken, and indented to their column.
-fn write_routes(
-    routes: &[TriedRoute],
-    library: Option<&Library>,
-    out: &mut impl Write,
-) -> io::Result<()> {
+fn routes_in_words(routes: &[TriedRoute], library: Option<&Library>) -> String {
     let of = library.map_or("librdmacm".to_owned(), |library| {
         library.path.display().to_string()
     });
-    writeln!(out, "\nRoutes to UC, with {of}:")?;
+    let mut shown = format!("\nRoutes to UC, with {of}:\n");
     for tried in routes {
         let reason = tried.reason.as_deref().unwrap_or_default();
         let text = match tried.binds {
@@ -231,10 +214,10 @@ fn write_routes(
         let lines = super::wrap(&text, super::TEXT_WIDTH - indentation);
         for (number, line) in lines.iter().enumerate() {
             let name = if number == 0 { tried.route.name() } else { "" };
-            writeln!(out, "  {name:10}{line}")?;
+            shown += &format!("  {name:10}{line}\n");
         }
     }
-    Ok(())
+    shown
 }
 
 fn port_cells(device: &Device, port: &Port) -> [String; 6] {

@@ -1,11 +1,11 @@
 //! `hcabench host`: whether this machine is ready to measure, and what to change.
 
+use super::output::{print_json, print_text};
 use super::{label_rows, wrap};
 use crate::host::fingerprint::Fingerprint;
 use crate::host::idle_states::IdleStates;
 use crate::host::readiness::{Needs, Readiness, Verdict};
 use anyhow::Context;
-use std::io::{self, Write};
 
 const WIDTH: usize = super::TEXT_WIDTH;
 
@@ -25,81 +25,59 @@ pub struct HostArguments {
 pub fn run(arguments: &HostArguments) -> anyhow::Result<u8> {
     let readiness =
         Readiness::assess(Needs::of_a_default_run()).context("cannot assess this machine")?;
-    let mut out = io::stdout().lock();
     let written = if arguments.json {
-        write_json(&readiness, &mut out)
+        print_json(&readiness)
     } else {
-        write_table(&readiness, &mut out)
+        print_text(&table(&readiness))
     };
-    match written {
-        // A reader that has seen enough (head, a pager) is no failure.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-        written => written.context("cannot write to standard output")?,
-    }
+    written.context("cannot write to standard output")?;
     Ok(u8::from(!readiness.ready))
 }
 
-/// Writes all that was found as JSON: `ready`, `checks`, `machine`.
-///
-/// # Errors
-/// If `out` cannot be written.
-pub fn write_json(readiness: &Readiness, out: &mut impl Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, readiness)?;
-    writeln!(out)?;
-    out.flush()
-}
-
-/// Writes how the machine is set up, a line a check, what to change below it, and what it comes to.
-///
-/// # Errors
-/// If `out` cannot be written.
-pub fn write_table(readiness: &Readiness, out: &mut impl Write) -> io::Result<()> {
-    for line in wrap(&machine_in_words(&readiness.machine), WIDTH) {
-        writeln!(out, "{line}")?;
-    }
-    writeln!(out)?;
-    write!(out, "{}", label_rows(&setup(&readiness.machine)))?;
-    writeln!(out)?;
-    let title_width = readiness
+/// How the machine is set up, a line a check, what to change below it, and what it comes to.
+fn table(readiness: &Readiness) -> String {
+    let mut lines = wrap(&machine_in_words(&readiness.machine), WIDTH);
+    lines.push(String::new());
+    lines.extend(
+        label_rows(&setup(&readiness.machine))
+            .lines()
+            .map(str::to_owned),
+    );
+    lines.push(String::new());
+    let widths = readiness
         .checks
         .iter()
-        .map(|check| check.title.chars().count())
-        .max()
-        .unwrap_or(0);
+        .map(|check| check.title.chars().count());
+    let title_width = widths.max().unwrap_or(0);
     let indent = VERDICT_WIDTH + GAP + title_width + GAP;
     for check in &readiness.checks {
-        let mut found = wrap(&check.found, WIDTH - indent).into_iter();
-        writeln!(
-            out,
-            "{:VERDICT_WIDTH$}{:GAP$}{:title_width$}{:GAP$}{}",
-            verdict_in_words(check.verdict),
-            "",
-            check.title,
-            "",
-            found.next().unwrap_or_default()
-        )?;
-        for line in found {
-            writeln!(out, "{:indent$}{line}", "")?;
-        }
-        let advice = check
-            .advice
-            .as_deref()
-            .map(|advice| wrap_advice(advice, WIDTH - indent - ARROW.len()));
-        for (number, line) in advice.into_iter().flatten().enumerate() {
-            let arrow = if number == 0 { ARROW } else { "" };
-            writeln!(
-                out,
-                "{:indent$}{arrow:arrow_width$}{line}",
-                "",
-                arrow_width = ARROW.len()
-            )?;
+        let (verdict, title) = (verdict_in_words(check.verdict), check.title);
+        let head = format!(
+            "{verdict:VERDICT_WIDTH$}{:GAP$}{title:title_width$}{:GAP$}",
+            "", ""
+        );
+        lines.extend(hanging(&head, wrap(&check.found, WIDTH - indent)));
+        if let Some(advice) = &check.advice {
+            let head = format!("{:indent$}{ARROW}", "");
+            lines.extend(hanging(&head, wrap_advice(advice, WIDTH - head.len())));
         }
     }
-    writeln!(out)?;
-    for line in wrap(&summary(readiness), WIDTH) {
-        writeln!(out, "{line}")?;
-    }
-    out.flush()
+    lines.push(String::new());
+    lines.extend(wrap(&summary(readiness), WIDTH));
+    lines.join("\n") + "\n"
+}
+
+/// Lines behind a head, the later ones indented by its width.
+fn hanging(head: &str, lines: Vec<String>) -> Vec<String> {
+    let indent = head.chars().count();
+    let rest = lines
+        .iter()
+        .skip(1)
+        .map(|line| format!("{:indent$}{line}", ""));
+    let first = lines.first().map_or("", String::as_str);
+    std::iter::once(format!("{head}{first}"))
+        .chain(rest)
+        .collect()
 }
 
 const VERDICT_WIDTH: usize = 6;
@@ -282,12 +260,6 @@ mod tests {
         }
     }
 
-    fn table(readiness: &Readiness) -> String {
-        let mut out = Vec::new();
-        write_table(readiness, &mut out).unwrap();
-        String::from_utf8(out).unwrap()
-    }
-
     #[test]
     fn the_columns_align_and_advice_stands_below() {
         let long = "change this and that ".repeat(12);
@@ -389,9 +361,7 @@ mod tests {
     #[test]
     fn json_holds_every_check_and_the_machine() {
         let readiness = readiness(vec![check("b", Verdict::Advice, Some("do"))]);
-        let mut out = Vec::new();
-        write_json(&readiness, &mut out).unwrap();
-        let json: serde_json::Value = serde_json::from_slice(&out).unwrap();
+        let json = serde_json::to_value(&readiness).unwrap();
         assert_eq!(json["ready"], true);
         assert_eq!(json["checks"][0]["verdict"], "advice");
         assert_eq!(

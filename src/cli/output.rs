@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::UsageError;
 use crate::results::ReportError;
+use crate::results::schema::split_unit;
 
 /// Where the results of a benchmark go, and how they are shown.
 #[derive(Debug, Clone, Args)]
@@ -83,19 +84,7 @@ pub fn warning(text: &str) -> String {
 
 /// What a column of a file is called in a table, and its unit: `size_bytes` is `size` in `B`.
 pub fn heading_of(column: &str) -> (String, &'static str) {
-    const UNITS: [(&str, &str); 7] = [
-        ("_bytes", "B"),
-        ("_ns", "ns"),
-        ("_us", "us"),
-        ("_per_s", "1/s"),
-        ("_percent", "%"),
-        ("_ticks", "ticks"),
-        ("_per_element", "per element"),
-    ];
-    let found = UNITS
-        .iter()
-        .find_map(|(end, unit)| column.strip_suffix(end).map(|name| (name, *unit)));
-    let (name, unit) = found.unwrap_or((column, ""));
+    let (name, unit) = split_unit(column);
     (name.replace('_', " "), unit)
 }
 

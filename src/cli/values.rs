@@ -1,8 +1,50 @@
 //! Values of options that several commands take, from text.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::rig::named::Named;
+
+/// A millisecond.
+pub const MILLISECOND: Duration = Duration::from_millis(1);
+/// A day.
+pub const DAY: Duration = Duration::from_secs(86_400);
+/// A leap year.
+const YEAR: Duration = Duration::from_secs(366 * 86_400);
+
+/// The most values that a list can have.
+const LONGEST_LIST: usize = 10_000;
+
+/// Values in the order given, each once, at least one. A type of its own, because clap takes a `Vec` for repeated options.
+#[derive(Debug, Clone, PartialEq)]
+pub struct List<T>(pub Vec<T>);
+
+/// A list whose parts are a value each.
+pub fn list<T: PartialEq>(
+    text: &str,
+    mut item: impl FnMut(&str) -> Result<T, String>,
+) -> Result<List<T>, String> {
+    list_of_ranges(text, |part| Ok(vec![item(part)?]))
+}
+
+/// A list whose parts may be several values.
+pub fn list_of_ranges<T: PartialEq>(
+    text: &str,
+    mut items: impl FnMut(&str) -> Result<Vec<T>, String>,
+) -> Result<List<T>, String> {
+    let mut values = Vec::new();
+    for part in text.split(',') {
+        for value in items(part.trim())? {
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        if values.len() > LONGEST_LIST {
+            return Err(format!("more than {LONGEST_LIST} values"));
+        }
+    }
+    Ok(List(values))
+}
 
 /// One value of a fixed set.
 pub fn one<T: Named>(text: &str) -> Result<T, String> {
@@ -16,14 +58,45 @@ pub fn one<T: Named>(text: &str) -> Result<T, String> {
     })
 }
 
-/// A length of time from a millisecond to a year, with its unit.
+/// A length of time with its unit, in a range.
+pub fn time(text: &str, allowed: RangeInclusive<Duration>) -> Result<Duration, String> {
+    let found = humantime::parse_duration(text).ok();
+    found.filter(|length| allowed.contains(length)).ok_or_else(|| {
+        let [least, most] = [allowed.start(), allowed.end()].map(|&end| humantime::format_duration(end));
+        format!("{text:?} is not a time from {least} to {most}: a number with ns, us, ms, s, min or h, such as 50us")
+    })
+}
+
+/// A length of time from a millisecond to a year.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let wrong =
-        || format!("{text:?} is no time from 1ms to 1year with its unit, such as 10s or 5m");
-    let length = humantime::parse_duration(text).map_err(|_| wrong())?;
-    let allowed = Duration::from_millis(1)..=Duration::from_secs(366 * 86_400);
-    allowed
-        .contains(&length)
-        .then_some(length)
-        .ok_or_else(wrong)
+    time(text, MILLISECOND..=YEAR)
+}
+
+/// How long something may stand still: from a millisecond to a day.
+pub fn timeout(text: &str) -> Result<Duration, String> {
+    time(text, MILLISECOND..=DAY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_need_a_unit_and_are_in_their_range() {
+        assert_eq!(timeout("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("10m"), Ok(Duration::from_secs(600)));
+        for bad in ["50", "us", "-1us", "0", "0s", "1us", "2days", ""] {
+            let error = timeout(bad).unwrap_err();
+            assert!(error.contains("from 1ms to 1day"), "{error}");
+        }
+        assert!(duration("2years").is_err());
+    }
+
+    #[test]
+    fn lists_keep_their_order_and_drop_repetitions() {
+        let number = |part: &str| part.parse::<u32>().map_err(|error| error.to_string());
+        assert_eq!(list("3, 1,3", number).unwrap().0, [3, 1]);
+        assert!(list("", number).is_err() && list("1,,2", number).is_err());
+        assert!(list_of_ranges("1", |_| Ok((0..=10_000).collect())).is_err());
+    }
 }

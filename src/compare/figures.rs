@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use super::rounds::RecordedPoint;
 use super::{CompareError, Request};
-use crate::results::schema::{self, Better, Column, Over, Schema, hca};
+use crate::results::schema::{self, Better, Column, Over, Schema, clock, hca, queue};
 
 /// What kind of figure it is; also how a limit names it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,11 +25,11 @@ pub enum Kind {
 }
 
 /// Those that are no percentiles: their names, and their columns.
-const NAMED: [(Kind, &str, &str); 4] = [
-    (Kind::Lost, "lost", hca::DELIVERY_RATE.name),
-    (Kind::Throughput, "throughput", "throughput_per_s"),
-    (Kind::Jumps, "jumps", "jumps_per_s"),
-    (Kind::JumpTime, "jump-time", "jump_time_percent"),
+const NAMED: [(Kind, &str, Column); 4] = [
+    (Kind::Lost, "lost", hca::DELIVERY_RATE),
+    (Kind::Throughput, "throughput", queue::THROUGHPUT),
+    (Kind::Jumps, "jumps", clock::JUMP_RATE),
+    (Kind::JumpTime, "jump-time", clock::JUMP_TIME),
 ];
 
 impl fmt::Display for Kind {
@@ -207,8 +207,8 @@ pub fn of_schema(schema: &'static Schema, request: &Request) -> Result<Vec<Figur
         .iter()
         .filter_map(Figure::of_percentile)
         .collect();
-    let named = NAMED.iter().filter_map(|&(kind, _, name)| {
-        let column = schema.figures.iter().find(|column| column.name == name)?;
+    let named = NAMED.iter().filter_map(|&(kind, _, named)| {
+        let column = schema.figures.iter().find(|column| **column == named)?;
         let (unit, better) = match kind {
             Kind::Lost => ("%", Better::Lower),
             _ => (column.unit(), column.better),

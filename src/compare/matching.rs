@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Permitted;
 use super::rounds::{RecordedPoint, Recording};
+use crate::results::schema::queue;
 
 /// A setting that follows from another, and is measured: the rate of a point on a load curve is a share of what the
 /// queue took in that run.
-const OF_SATURATION: (&str, &str) = ("percent_of_saturation", "rate_per_s");
+const OF_SATURATION: (&str, &str) = (queue::PERCENT_OF_SATURATION.name, queue::RATE.name);
 
 /// Two points that are compared.
 #[derive(Debug, Clone, Copy)]

@@ -98,21 +98,6 @@ mod tests {
     }
 
     #[test]
-    fn or_what_is_overdue_by_a_whole_interval_is_left_out() {
-        let (clock, mut pacing) = started(AfterMiss::Skip);
-        // Late by less than an interval: met, if late.
-        assert_eq!(operation(&clock, &mut pacing, 399), 1400);
-        assert_eq!(pacing.missed(), 0);
-        assert_eq!(operation(&clock, &mut pacing, 10), 1411);
-        // The starts at 1600, 1800 and 2000 have passed when it comes back; the one at 2000 is met late.
-        assert_eq!(operation(&clock, &mut pacing, 650), 2062);
-        assert_eq!(pacing.missed(), 2);
-        assert_eq!(operation(&clock, &mut pacing, 10), 2200);
-        assert_eq!(pacing.missed(), 2);
-        assert!(pacing.intended_starts(Ticks(1000), 2).is_none());
-    }
-
-    #[test]
     fn the_intended_starts_are_those_that_were_kept() {
         for jitter in [None, Some(Jitter::new(1.0, 42))] {
             let clock = scripted::set(5, 0);

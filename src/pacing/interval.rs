@@ -65,24 +65,6 @@ impl Interval {
         Ticks(self.next_parts() >> FRACTION_BITS)
     }
 
-    /// How many lengths fit into the time from a moment, a fraction of a tick behind `fraction`, to `ticks` after it, and
-    /// where the last of them ends: its distance in ticks, and its fraction. `None` where each length is another.
-    pub(super) fn count_within(&self, ticks: u64, fraction: u64) -> Option<(u64, Ticks, u64)> {
-        if self.jitter.is_some() || self.mean == 0 {
-            return None;
-        }
-        // What is within the last tick has not passed it.
-        let end = ((u128::from(ticks) + 1) << FRACTION_BITS) - 1;
-        let count = (end - u128::from(fraction)) / u128::from(self.mean);
-        let parts = u128::from(fraction) + count * u128::from(self.mean);
-        let ticks = (parts >> FRACTION_BITS) as u64;
-        Some((
-            u64::try_from(count).unwrap_or(u64::MAX),
-            Ticks(ticks),
-            parts as u64 & ((1 << FRACTION_BITS) - 1),
-        ))
-    }
-
     /// The next length in whole ticks, where `fraction` keeps what is left for the one after it.
     #[inline(always)]
     pub(super) fn next_with(&mut self, fraction: &mut u64) -> Ticks {

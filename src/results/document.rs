@@ -10,7 +10,7 @@ use super::error::ReportError;
 use super::json;
 use super::read::{ReadError, whole};
 use super::record::Record;
-use super::schema::{FORMAT, Schema};
+use super::schema::FORMAT;
 
 /// The document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -105,11 +105,6 @@ impl Document {
     pub fn of_run(folder: &Path) -> Result<Self, ReadError> {
         Self::read(&folder.join(super::folder::SETTINGS))
     }
-
-    /// What the results have; none of a benchmark that this version does not know.
-    pub fn schema(&self) -> Option<&'static Schema> {
-        Schema::of(&self.benchmark)
-    }
 }
 
 /// The document as it stands in the file, of this version of the format.
@@ -143,6 +138,7 @@ pub(super) fn read_value(path: &Path) -> Result<Value, ReadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::schema::hca;
     use std::fs;
 
     #[test]
@@ -150,7 +146,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("settings.json");
         let mut point = Record::new();
-        point.text("service", "rc").count("size_bytes", 8);
+        point.set(&hca::SERVICE, "rc").set(&hca::SIZE, 8_u32);
         let written = Document {
             hcabench: Program::this(),
             benchmark: "hca".to_owned(),
@@ -173,7 +169,6 @@ mod tests {
         };
         written.write(&path).unwrap();
         assert_eq!(Document::read(&path).unwrap(), written);
-        assert_eq!(written.schema().unwrap().benchmark, "hca");
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, text.replace("\"format\": 2", "\"format\": 3")).unwrap();
         assert!(matches!(

@@ -35,8 +35,6 @@ pub const SUMMARY: &str = "summary.csv";
 pub const RUNS: &str = "runs.csv";
 /// The points of a sweep that were left out, with the reason.
 pub const LEFT_OUT: &str = "left_out.csv";
-/// A point's messages, one row each.
-pub const MESSAGES: &str = "messages.csv";
 /// A point's settings and the machine.
 pub const SETTINGS: &str = "settings.json";
 /// A point's latencies as a distribution.
@@ -51,7 +49,6 @@ const MARK_NOT_ENDED: &str =
 #[derive(Debug)]
 pub struct ResultsFolder {
     shared: Arc<Shared>,
-    free_bytes: Option<u64>,
 }
 
 /// The folder of one point, marked as incomplete until [`complete`](Self::complete). Dropped before, it stays marked.
@@ -84,9 +81,9 @@ impl ResultsFolder {
     /// results is not on the list of an earlier run; [`ReportError::TooLittleSpace`]; others when the folder cannot be
     /// made or written to. After an error nothing was removed, unless removing itself failed, and no new folder stays.
     pub fn create(path: &Path, force: bool, needed_bytes: u64) -> Result<Self, ReportError> {
-        let (earlier, free_bytes) = examine(path, force, needed_bytes)?;
+        let earlier = examine(path, force, needed_bytes)?;
         let made = make_folders(path)?;
-        Self::take_over(path, &earlier, free_bytes).inspect_err(|_| unmake_folders(&made))
+        Self::take_over(path, &earlier).inspect_err(|_| unmake_folders(&made))
     }
 
     /// Finds out whether [`create`](Self::create) would succeed, and leaves everything as it is: so that a bad path is
@@ -102,11 +99,7 @@ impl ResultsFolder {
         writable
     }
 
-    fn take_over(
-        path: &Path,
-        earlier: &Earlier,
-        free_bytes: Option<u64>,
-    ) -> Result<Self, ReportError> {
+    fn take_over(path: &Path, earlier: &Earlier) -> Result<Self, ReportError> {
         probe(path)?;
         let mark = path.join(MARK);
         let fresh = earlier.evidence.is_none();
@@ -126,10 +119,10 @@ impl ResultsFolder {
             // Nothing was there before, and nothing of ours stays; the error is what is reported.
             let _ = fs::remove_file(&mark);
         }
-        Ok(Self::with(path, begun?, BTreeSet::new(), free_bytes))
+        Ok(Self::with(path, begun?, BTreeSet::new()))
     }
 
-    fn with(path: &Path, list: File, given: BTreeSet<String>, free_bytes: Option<u64>) -> Self {
+    fn with(path: &Path, list: File, given: BTreeSet<String>) -> Self {
         let shared = Shared {
             path: path.to_path_buf(),
             list,
@@ -139,7 +132,6 @@ impl ResultsFolder {
         };
         Self {
             shared: Arc::new(shared),
-            free_bytes,
         }
     }
 
@@ -151,7 +143,7 @@ impl ResultsFolder {
     pub fn resume(path: &Path, needed_bytes: u64) -> Result<Self, ReportError> {
         let list_path = path.join(LIST);
         let earlier = Earlier::find(path)?;
-        let free_bytes = check_space(path, &Earlier::default(), needed_bytes)?;
+        check_space(path, &Earlier::default(), needed_bytes)?;
         let mut list = durable::open_to_go_on(&list_path).map_err(|cause| match cause.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
                 ReportError::NothingToResume {
@@ -163,7 +155,7 @@ impl ResultsFolder {
         durable::cut_torn_line(&mut list)
             .map_err(|cause| ReportError::from_io("read", &list_path, cause))?;
         write_mark(&path.join(MARK), MARK_NOT_ENDED)?;
-        Ok(Self::with(path, list, earlier.listed, free_bytes))
+        Ok(Self::with(path, list, earlier.listed))
     }
 
     /// Marks the folder, removes the earlier run, and returns the new list.
@@ -186,11 +178,6 @@ impl ResultsFolder {
     /// The folder's path, as given.
     pub fn path(&self) -> &Path {
         &self.shared.path
-    }
-
-    /// Bytes that were free when the folder was made; `None` on a file system that does not tell.
-    pub fn free_bytes(&self) -> Option<u64> {
-        self.free_bytes
     }
 
     /// The path of a file at the top, such as [`SUMMARY`], which the caller then writes. It is on the list from here
@@ -275,12 +262,7 @@ impl PointFolder {
         &self.path
     }
 
-    /// The folder's name in the results folder.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The path of a file of this point, such as [`MESSAGES`], which the caller then writes. It is on the list from
+    /// The path of a file of this point, such as [`SETTINGS`], which the caller then writes. It is on the list from
     /// here on.
     ///
     /// # Errors
@@ -412,11 +394,7 @@ fn write_mark(mark: &Path, reason: &str) -> Result<(), ReportError> {
 
 /// What is in the way of a new run at `path`: an earlier one without `force`, or too little space. Returns the earlier
 /// run and the free bytes.
-fn examine(
-    path: &Path,
-    force: bool,
-    needed_bytes: u64,
-) -> Result<(Earlier, Option<u64>), ReportError> {
+fn examine(path: &Path, force: bool, needed_bytes: u64) -> Result<Earlier, ReportError> {
     let earlier = Earlier::find(path)?;
     if let Some(found) = &earlier.evidence {
         if !force {
@@ -432,16 +410,12 @@ fn examine(
             });
         }
     }
-    let free_bytes = check_space(path, &earlier, needed_bytes)?;
-    Ok((earlier, free_bytes))
+    check_space(path, &earlier, needed_bytes)?;
+    Ok(earlier)
 }
 
-/// The free bytes, with those of the run that would be replaced; too few are an error.
-fn check_space(
-    path: &Path,
-    replaced: &Earlier,
-    needed_bytes: u64,
-) -> Result<Option<u64>, ReportError> {
+/// Too few free bytes, with those of the run that would be replaced, are an error.
+fn check_space(path: &Path, replaced: &Earlier, needed_bytes: u64) -> Result<(), ReportError> {
     let free_bytes =
         free_bytes(nearest_existing(path)).map(|free| free.saturating_add(replaced.bytes(path)));
     if let Some(free_bytes) = free_bytes.filter(|&free| free < needed_bytes) {
@@ -451,7 +425,7 @@ fn check_space(
             needed_bytes,
         });
     }
-    Ok(free_bytes)
+    Ok(())
 }
 
 /// Removes folders that were just made, the deepest first; those that are not empty stay.

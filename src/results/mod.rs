@@ -18,7 +18,6 @@
 //! | [`read`] | a results folder as data |
 //! | [`units`], [`text`] | durations, bytes, rates and text of others for people |
 
-pub mod csv;
 pub mod datapackage;
 pub mod document;
 pub mod error;
@@ -35,7 +34,6 @@ pub mod units;
 
 pub(crate) mod durable;
 
-pub use self::csv::{CsvFile, Micros3, SummaryFile};
 pub use document::Document;
 pub use error::ReportError;
 pub use folder::{PointFolder, ResultsFolder};

@@ -10,8 +10,7 @@ use serde_json::Value as Json;
 
 use super::schema::{Column, Data, Named};
 use super::units::fixed;
-use crate::stats::summary::DEFAULT_LIMIT_NS;
-use crate::stats::{MedianInterval, Summary};
+use crate::stats::Summary;
 
 /// What a cell of a declared column is set to.
 #[derive(Debug, Clone, PartialEq)]
@@ -133,7 +132,7 @@ impl Serialize for Cell {
 /// A row of named cells. Serializes as a map in the order of its columns.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Record {
-    cells: Vec<(String, Cell)>,
+    pub(super) cells: Vec<(String, Cell)>,
 }
 
 impl Record {
@@ -177,7 +176,6 @@ impl Record {
     /// The figures of a distribution; without a summary all of them stand empty. `columns`: the list that
     /// `distribution_columns!` declares.
     pub fn distribution(&mut self, columns: &[Column; 13], summary: Option<&Summary>) -> &mut Self {
-        debug_assert!(summary.is_none_or(|s| s.limit_ns == DEFAULT_LIMIT_NS));
         let figures: [fn(&Summary) -> Option<f64>; 13] = [
             |s| Some(s.min_ns as f64),
             |s| Some(s.p10_ns),
@@ -229,114 +227,12 @@ impl Record {
         }
     }
 
-    /// Adds text.
-    pub fn text(&mut self, column: impl Into<String>, text: impl Into<String>) -> &mut Self {
-        self.push(column, Cell::Text(text.into()))
-    }
-
-    /// Adds a count, or an empty cell.
-    pub fn count(&mut self, column: impl Into<String>, count: impl Into<Option<u64>>) -> &mut Self {
-        let cell = count
-            .into()
-            .map_or(Cell::Empty, |count| Cell::Integer(count.into()));
-        self.push(column, cell)
-    }
-
-    /// Adds a whole number of nanoseconds, or an empty cell; the column's name should end in `_ns`.
-    pub fn nanos(
-        &mut self,
-        column: impl Into<String>,
-        nanoseconds: impl Into<Option<i64>>,
-    ) -> &mut Self {
-        let cell = nanoseconds
-            .into()
-            .map_or(Cell::Empty, |ns| Cell::Integer(ns.into()));
-        self.push(column, cell)
-    }
-
-    /// Adds nanoseconds as microseconds with three decimals, or an empty cell; the column's name should end in `_us`.
-    pub fn micros(
-        &mut self,
-        column: impl Into<String>,
-        nanoseconds: impl Into<Option<f64>>,
-    ) -> &mut Self {
-        self.decimal(column, nanoseconds.into().map(|ns| ns / 1000.0), 3)
-    }
-
-    /// Adds a number with so many decimals, or an empty cell.
-    pub fn decimal(
-        &mut self,
-        column: impl Into<String>,
-        number: impl Into<Option<f64>>,
-        decimals: usize,
-    ) -> &mut Self {
-        let cell = number
-            .into()
-            .map_or(Cell::Empty, |number| Cell::Decimal(number, decimals));
-        self.push(column, cell)
-    }
-
-    /// Adds a yes or no.
-    pub fn flag(&mut self, column: impl Into<String>, flag: bool) -> &mut Self {
-        self.push(column, Cell::Flag(flag))
-    }
-
-    /// Adds the figures of a summary under `PREFIX_min_us`, `PREFIX_p50_us` and so on, in microseconds, with the share
-    /// above `limit_ns` and the number of negative samples. Without a summary the same columns stand empty.
-    ///
-    /// # Panics
-    /// When the summary was made with another limit than `limit_ns`: the column's name would lie.
-    pub fn summary(&mut self, prefix: &str, limit_ns: i64, summary: Option<&Summary>) -> &mut Self {
-        assert!(
-            summary.is_none_or(|s| s.limit_ns == limit_ns),
-            "the summary has another limit"
-        );
-        let mut figure = |name: &str, of: fn(&Summary) -> Option<f64>| {
-            self.micros(format!("{prefix}_{name}_us"), summary.and_then(of));
-        };
-        figure("min", |s| Some(s.min_ns as f64));
-        figure("p10", |s| Some(s.p10_ns));
-        figure("p50", |s| Some(s.p50_ns));
-        figure("p90", |s| Some(s.p90_ns));
-        figure("p95", |s| Some(s.p95_ns));
-        figure("p99", |s| Some(s.p99_ns));
-        figure("p999", |s| Some(s.p999_ns));
-        figure("p9999", |s| Some(s.p9999_ns));
-        figure("max", |s| Some(s.max_ns as f64));
-        figure("mean", |s| Some(s.mean_ns));
-        figure("stdev", |s| s.stdev_ns);
-        let share = summary.map(|s| s.share_above_limit);
-        self.decimal(
-            format!("{prefix}_share_above_{}us", limit_ns as f64 / 1000.0),
-            share,
-            6,
-        );
-        self.count(format!("{prefix}_negative"), summary.map(|s| s.negative))
-    }
-
-    /// Adds the bounds of the median under `PREFIX_p50_low_us` and `PREFIX_p50_high_us`, or empty cells.
-    pub fn median_interval(&mut self, prefix: &str, interval: Option<MedianInterval>) -> &mut Self {
-        self.micros(
-            format!("{prefix}_p50_low_us"),
-            interval.map(|i| i.low_ns as f64),
-        );
-        self.micros(
-            format!("{prefix}_p50_high_us"),
-            interval.map(|i| i.high_ns as f64),
-        )
-    }
-
     /// The cell of a column.
     pub fn get(&self, column: &str) -> Option<&Cell> {
         self.cells
             .iter()
             .find(|(name, _)| name == column)
             .map(|(_, cell)| cell)
-    }
-
-    /// The columns' names, in order.
-    pub fn columns(&self) -> impl Iterator<Item = &str> {
-        self.cells.iter().map(|(name, _)| name.as_str())
     }
 
     /// The cells, in the columns' order.
@@ -386,60 +282,21 @@ const MOST_DECIMALS: usize = 9;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::summary::DEFAULT_LIMIT_NS;
+    use crate::results::schema::hca;
 
     #[test]
     fn json_keeps_order_and_digits() {
         let mut record = Record::new();
         record
-            .text("service", "rc")
-            .flag("inline", true)
-            .count("sent", 3)
-            .nanos("t_ns", i64::MIN)
-            .micros("p50_us", 12_345.6)
-            .micros("p99_us", None);
+            .set(&hca::SERVICE, "rc")
+            .set(&hca::SENT, 3_u64)
+            .push("inline", Cell::Flag(true))
+            .push("t_ns", Cell::Integer(i64::MIN.into()))
+            .set(&hca::latency::P50, 12_345.67)
+            .set(&hca::latency::P99, None::<f64>);
         assert_eq!(
             serde_json::to_string(&record).unwrap(),
-            r#"{"service":"rc","inline":true,"sent":3,"t_ns":-9223372036854775808,"p50_us":12.346,"p99_us":null}"#
+            r#"{"service":"rc","messages_sent":3,"inline":true,"t_ns":-9223372036854775808,"latency_p50_ns":12345.7,"latency_p99_ns":null}"#
         );
-    }
-
-    #[test]
-    fn a_missing_summary_has_the_same_columns() {
-        let summary = Summary::of(&[1000, 2000, 30_000]).unwrap();
-        let (mut full, mut empty) = (Record::new(), Record::new());
-        full.summary("latency", DEFAULT_LIMIT_NS, Some(&summary));
-        empty.summary("latency", DEFAULT_LIMIT_NS, None);
-        assert_eq!(
-            full.columns().collect::<Vec<_>>(),
-            empty.columns().collect::<Vec<_>>()
-        );
-        assert!(empty.cells().all(|cell| *cell == Cell::Empty));
-        let text = |column| full.get(column).unwrap().text();
-        assert_eq!(text("latency_p50_us"), "2.000");
-        assert_eq!(text("latency_max_us"), "30.000");
-        assert_eq!(text("latency_share_above_10us"), "0.333333");
-        assert_eq!(text("latency_negative"), "0");
-    }
-
-    #[test]
-    #[should_panic(expected = "another limit")]
-    fn a_share_above_another_limit_is_refused() {
-        Record::new().summary("latency", 5_000, Summary::of(&[1]).as_ref());
-    }
-
-    #[test]
-    fn bounds_of_the_median() {
-        let mut record = Record::new();
-        record.median_interval(
-            "latency",
-            Some(MedianInterval {
-                low_ns: -1,
-                high_ns: 1500,
-            }),
-        );
-        record.median_interval("completion", None);
-        let cells: Vec<String> = record.cells().map(Cell::text).collect();
-        assert_eq!(cells, ["-0.001", "1.500", "", ""]);
     }
 }

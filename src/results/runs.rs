@@ -9,6 +9,7 @@ use super::error::ReportError;
 use super::record::{Cell, Record};
 use super::schema::{self, Named, Over, Schema};
 use crate::stats::confidence::lower_rank;
+use crate::stats::median_of;
 
 /// `runs.csv`: its rows are durable one by one. A row that could not be written whole is cut off again.
 #[derive(Debug)]
@@ -181,11 +182,7 @@ pub fn over_rounds(schema: &Schema, rows: &[Record]) -> Record {
     for column in [schema::POINT].iter().chain(schema.point) {
         match column.over {
             // A rate that follows from what each round found.
-            Over::Median => {
-                let mut values = numbers(whole, column.name);
-                values.sort_unstable_by(f64::total_cmp);
-                row.set(column, median(&values))
-            }
+            Over::Median => row.set(column, median_of(&numbers(whole, column.name))),
             _ => row.push(column.name, first(&all, column.name)),
         };
     }
@@ -216,7 +213,7 @@ pub fn over_rounds(schema: &Schema, rows: &[Record]) -> Record {
                         row.push(bound, cell);
                     }
                 }
-                row.set(column, median(&values))
+                row.set(column, median_of(&values))
             }
         };
     }
@@ -225,15 +222,6 @@ pub fn over_rounds(schema: &Schema, rows: &[Record]) -> Record {
 
 fn numbers(rows: &[&Record], column: &str) -> Vec<f64> {
     rows.iter().filter_map(|row| row.number(column)).collect()
-}
-
-fn median(sorted: &[f64]) -> Option<f64> {
-    let middle = sorted.len() / 2;
-    match sorted.len() {
-        0 => None,
-        odd if odd % 2 == 1 => Some(sorted[middle]),
-        _ => Some(f64::midpoint(sorted[middle - 1], sorted[middle])),
-    }
 }
 
 /// The cells of a column that are not empty.
@@ -395,7 +383,7 @@ mod tests {
         ] {
             assert_eq!(text(&row, column), expected, "{column}");
         }
-        let columns: Vec<&str> = row.columns().collect();
+        let columns: Vec<&str> = row.cells.iter().map(|(name, _)| name.as_str()).collect();
         let names = SCHEMA.summary();
         assert!(names.iter().map(|(name, _)| name.as_ref()).eq(columns));
         // Nothing is whole: what there was is told.

@@ -11,14 +11,14 @@ pub const SIGNIFICANT_DIGITS: u8 = 3;
 /// A high dynamic range histogram of samples in nanoseconds, with what such a histogram cannot hold kept beside it.
 ///
 /// It grows by itself, takes at most about half a megabyte, and never saturates. A histogram of this kind has no place
-/// for values below zero: they are counted apart and are in none of the percentiles. Extremes, mean and standard
+/// for values below zero: they are counted apart and are in none of the percentiles. Maximum, mean and standard
 /// deviation are those of the samples themselves, not of the buckets.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(into = "Stored", from = "Stored")]
 pub struct LatencyHistogram {
     buckets: Histogram<u64>,
     moments: Moments,
-    extremes: Option<(i64, i64)>,
+    max: Option<i64>,
     negative: u64,
 }
 
@@ -27,7 +27,7 @@ pub struct LatencyHistogram {
 struct Stored {
     counts: Vec<(u64, u64)>,
     moments: Moments,
-    extremes: Option<(i64, i64)>,
+    max: Option<i64>,
     negative: u64,
 }
 
@@ -38,7 +38,7 @@ impl From<LatencyHistogram> for Stored {
         Stored {
             counts: counts.collect(),
             moments: histogram.moments,
-            extremes: histogram.extremes,
+            max: histogram.max,
             negative: histogram.negative,
         }
     }
@@ -53,7 +53,7 @@ impl From<Stored> for LatencyHistogram {
         }
         LatencyHistogram {
             moments: stored.moments,
-            extremes: stored.extremes,
+            max: stored.max,
             negative: stored.negative,
             ..histogram
         }
@@ -84,7 +84,7 @@ impl LatencyHistogram {
             buckets: Histogram::new(SIGNIFICANT_DIGITS)
                 .expect("three digits are within the allowed one to five"),
             moments: Moments::default(),
-            extremes: None,
+            max: None,
             negative: 0,
         }
     }
@@ -118,10 +118,7 @@ impl LatencyHistogram {
             .record(value)
             .expect("the buckets grow up to the largest i64");
         self.moments.record(sample);
-        self.extremes = Some(match self.extremes {
-            None => (sample, sample),
-            Some((min, max)) => (min.min(sample), max.max(sample)),
-        });
+        self.max = self.max.max(Some(sample));
     }
 
     /// Records `count` samples that are all the same; below zero they are only counted.
@@ -137,10 +134,7 @@ impl LatencyHistogram {
             .record_n(value, count)
             .expect("the buckets grow up to the largest i64");
         self.moments.merge(&Moments::repeated(sample, count));
-        self.extremes = Some(match self.extremes {
-            None => (sample, sample),
-            Some((min, max)) => (min.min(sample), max.max(sample)),
-        });
+        self.max = self.max.max(Some(sample));
     }
 
     /// Adds everything that `other` has recorded.
@@ -150,10 +144,7 @@ impl LatencyHistogram {
             .expect("the buckets grow up to the largest i64");
         self.moments.merge(&other.moments);
         self.negative += other.negative;
-        self.extremes = match (self.extremes, other.extremes) {
-            (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
-            (ours, theirs) => ours.or(theirs),
-        };
+        self.max = self.max.max(other.max);
     }
 
     /// Samples in the distribution: those from zero up.
@@ -166,14 +157,9 @@ impl LatencyHistogram {
         self.negative
     }
 
-    /// The smallest sample of the distribution, exactly; `None` when it is empty.
-    pub fn min_ns(&self) -> Option<i64> {
-        self.extremes.map(|(min, _)| min)
-    }
-
     /// The largest sample of the distribution, exactly; `None` when it is empty.
     pub fn max_ns(&self) -> Option<i64> {
-        self.extremes.map(|(_, max)| max)
+        self.max
     }
 
     /// The mean of the distribution, exactly; `None` when it is empty.
@@ -184,15 +170,6 @@ impl LatencyHistogram {
     /// The sample standard deviation of the distribution; `None` for fewer than two samples.
     pub fn stdev_ns(&self) -> Option<f64> {
         self.moments.stdev()
-    }
-
-    /// The value that the given share of the distribution does not exceed, to three digits, never above the largest
-    /// sample; `None` when it is empty.
-    ///
-    /// This is a value of the distribution, not interpolated as in [`Summary`](super::Summary).
-    pub fn value_at(&self, percent: f64) -> Option<u64> {
-        let max = self.max_ns()? as u64;
-        Some(self.buckets.value_at_percentile(percent).min(max))
     }
 
     /// Walks from the smallest value to the largest in percentile levels whose distance halves with each halving of the
@@ -235,18 +212,13 @@ impl LatencyHistogram {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::percentile::percentile_of_sorted;
     use proptest::prelude::*;
 
     #[test]
     fn empty() {
         let histogram = LatencyHistogram::default();
         assert_eq!((histogram.count(), histogram.negative()), (0, 0));
-        assert_eq!(
-            (histogram.min_ns(), histogram.max_ns(), histogram.mean_ns()),
-            (None, None, None)
-        );
-        assert_eq!(histogram.value_at(50.0), None);
+        assert_eq!((histogram.max_ns(), histogram.mean_ns()), (None, None));
         assert_eq!(histogram.percentiles(5).count(), 0);
     }
 
@@ -256,7 +228,6 @@ mod tests {
             let histogram = LatencyHistogram::of(&[sample]);
             assert_eq!(histogram.count(), 1);
             assert_eq!(histogram.max_ns(), Some(sample));
-            assert_eq!(histogram.value_at(50.0), Some(sample as u64));
             let last = histogram.percentiles(5).last().unwrap();
             assert_eq!(
                 (last.value_ns, last.quantile, last.count),
@@ -270,8 +241,8 @@ mod tests {
         let histogram = LatencyHistogram::of(&[-5, 10, i64::MIN, 20]);
         assert_eq!((histogram.count(), histogram.negative()), (2, 2));
         assert_eq!(
-            (histogram.min_ns(), histogram.mean_ns()),
-            (Some(10), Some(15.0))
+            (histogram.max_ns(), histogram.mean_ns()),
+            (Some(20), Some(15.0))
         );
     }
 
@@ -296,10 +267,7 @@ mod tests {
         assert_eq!(at_once.negative(), one_by_one.negative());
         assert_eq!(at_once.mean_ns(), one_by_one.mean_ns());
         assert!((at_once.stdev_ns().unwrap() / one_by_one.stdev_ns().unwrap() - 1.0).abs() < 1e-12);
-        assert_eq!(
-            (at_once.min_ns(), at_once.max_ns()),
-            (one_by_one.min_ns(), one_by_one.max_ns())
-        );
+        assert_eq!(at_once.max_ns(), one_by_one.max_ns());
         assert!(at_once.buckets().eq(one_by_one.buckets()));
     }
 
@@ -317,8 +285,6 @@ mod tests {
                 prop_assert!(point.count as f64 >= point.quantile * samples.len() as f64 - 1e-6);
             }
             prop_assert_eq!(histogram.max_ns(), sorted.last().copied());
-            let exact = percentile_of_sorted(&sorted, 100.0).unwrap();
-            prop_assert_eq!(histogram.value_at(100.0).unwrap() as f64, exact);
         }
 
         #[test]
@@ -330,7 +296,7 @@ mod tests {
             merged.merge(&LatencyHistogram::of(&right));
             let whole = LatencyHistogram::of(&[left, right].concat());
             prop_assert_eq!(merged.negative(), whole.negative());
-            prop_assert_eq!((merged.min_ns(), merged.max_ns()), (whole.min_ns(), whole.max_ns()));
+            prop_assert_eq!(merged.max_ns(), whole.max_ns());
             prop_assert_eq!(merged.percentiles(5).collect::<Vec<_>>(), whole.percentiles(5).collect::<Vec<_>>());
         }
     }

@@ -5,8 +5,8 @@ use serde::Serialize;
 use super::moments::Moments;
 use super::percentile::percentile_of_sorted;
 
-/// The limit of [`Summary::share_above_limit`] unless another is asked for: 10 us.
-pub const DEFAULT_LIMIT_NS: i64 = 10_000;
+/// The limit of [`Summary::share_above_limit`]: 10 us.
+pub const LIMIT_NS: i64 = 10_000;
 
 /// What all samples of one set say together, in nanoseconds.
 ///
@@ -40,29 +40,23 @@ pub struct Summary {
     pub p999_ns: f64,
     /// The 99.99th percentile.
     pub p9999_ns: f64,
-    /// The limit of `share_above_limit`.
-    pub limit_ns: i64,
-    /// The share of samples (0 to 1) strictly above `limit_ns`.
+    /// The share of samples (0 to 1) strictly above [`LIMIT_NS`].
     pub share_above_limit: f64,
 }
 
 impl Summary {
-    /// Summarises `samples`, in any order, with the limit at [`DEFAULT_LIMIT_NS`]; `None` without samples.
+    /// Summarises `samples`, in any order, `None` without samples.
     pub fn of(samples: &[i64]) -> Option<Self> {
-        Self::with_limit(samples, DEFAULT_LIMIT_NS)
-    }
-
-    /// Summarises `samples`, in any order, with the share above `limit_ns`; `None` without samples.
-    pub fn with_limit(samples: &[i64], limit_ns: i64) -> Option<Self> {
         let mut sorted = samples.to_vec();
         sorted.sort_unstable();
-        Self::of_sorted(&sorted, limit_ns)
+        Self::of_sorted(&sorted)
     }
 
-    /// As [`with_limit`](Self::with_limit), for samples already in ascending order.
-    pub fn of_sorted(sorted: &[i64], limit_ns: i64) -> Option<Self> {
+    /// As [`of`](Self::of), for samples already in ascending order.
+    pub fn of_sorted(sorted: &[i64]) -> Option<Self> {
         let (&min_ns, &max_ns) = (sorted.first()?, sorted.last()?);
         let moments = Moments::of(sorted);
+        let above = sorted.len() - sorted.partition_point(|&sample| sample <= LIMIT_NS);
         let percentile = |percent| percentile_of_sorted(sorted, percent);
         Some(Self {
             count: sorted.len() as u64,
@@ -78,21 +72,9 @@ impl Summary {
             p99_ns: percentile(99.0)?,
             p999_ns: percentile(99.9)?,
             p9999_ns: percentile(99.99)?,
-            limit_ns,
-            share_above_limit: share_above_in_sorted(sorted, limit_ns)?,
+            share_above_limit: above as f64 / sorted.len() as f64,
         })
     }
-}
-
-/// The share of samples (0 to 1), in any order, strictly above `limit`; `None` without samples.
-pub fn share_above(samples: &[i64], limit: i64) -> Option<f64> {
-    let above = samples.iter().filter(|&&sample| sample > limit).count();
-    (!samples.is_empty()).then(|| above as f64 / samples.len() as f64)
-}
-
-fn share_above_in_sorted(sorted: &[i64], limit: i64) -> Option<f64> {
-    let above = sorted.len() - sorted.partition_point(|&sample| sample <= limit);
-    (!sorted.is_empty()).then(|| above as f64 / sorted.len() as f64)
 }
 
 #[cfg(test)]
@@ -103,7 +85,6 @@ mod tests {
     #[test]
     fn no_samples_no_summary() {
         assert_eq!(Summary::of(&[]), None);
-        assert_eq!(share_above(&[], 0), None);
     }
 
     #[test]
@@ -137,7 +118,7 @@ mod tests {
     #[test]
     fn one_to_a_hundred() {
         let samples: Vec<i64> = (1..=100).rev().collect();
-        let summary = Summary::with_limit(&samples, 90).unwrap();
+        let summary = Summary::of(&samples).unwrap();
         assert_eq!(summary.mean_ns, 50.5);
         assert_eq!(summary.p50_ns, 50.5);
         // ranks 9.9, 89.1, 94.05, 98.01 and so on, over values that are rank + 1
@@ -151,7 +132,7 @@ mod tests {
         ] {
             assert!((got - expected).abs() < 1e-9, "{got} instead of {expected}");
         }
-        assert_eq!(summary.share_above_limit, 0.1);
+        assert_eq!(summary.share_above_limit, 0.0);
     }
 
     #[test]
@@ -179,16 +160,16 @@ mod tests {
     proptest! {
         #[test]
         fn order_does_not_matter_and_shares_agree(
-            mut samples in prop::collection::vec(any::<i64>(), 1..100),
-            limit in any::<i64>(),
+            mut samples in prop::collection::vec(prop_oneof![any::<i64>(), 9_990_i64..10_010], 1..100),
         ) {
-            let summary = Summary::with_limit(&samples, limit).unwrap();
-            prop_assert_eq!(Some(summary.share_above_limit), share_above(&samples, limit));
+            let summary = Summary::of(&samples).unwrap();
+            let above = samples.iter().filter(|sample| **sample > LIMIT_NS).count();
+            prop_assert_eq!(summary.share_above_limit, above as f64 / samples.len() as f64);
             prop_assert_eq!(summary.negative, samples.iter().filter(|s| s.is_negative()).count() as u64);
             prop_assert_eq!(Some(&summary.max_ns), samples.iter().max());
             prop_assert_eq!(Some(&summary.min_ns), samples.iter().min());
             samples.reverse();
-            prop_assert_eq!(Summary::with_limit(&samples, limit).unwrap(), summary);
+            prop_assert_eq!(Summary::of(&samples).unwrap(), summary);
         }
     }
 }

@@ -33,14 +33,6 @@ pub enum TscError {
 }
 
 impl Tsc {
-    /// Checks that the TSC can be trusted and measures its rate.
-    ///
-    /// # Errors
-    /// When it cannot be trusted, or its rate does not settle.
-    pub fn calibrated() -> Result<Self, TscError> {
-        Self::with_rate(None)
-    }
-
     /// Checks that the TSC can be trusted, and takes the given rate, or the measured one if none is given. It is
     /// measured in both cases.
     ///
@@ -185,7 +177,7 @@ mod tests {
 
     #[test]
     fn the_real_counter_agrees_with_the_raw_clock_or_says_why_not() {
-        let clock = match Tsc::calibrated() {
+        let clock = match Tsc::with_rate(None) {
             Ok(clock) => clock,
             Err(reason) => {
                 assert!(reason.to_string().contains("--clock monotonic"));

@@ -2,7 +2,7 @@
 
 use super::measurer::Record;
 use super::result::{Depth, ElementRow, Histograms, Times};
-use crate::stats::{LatencyHistogram, Summary, summary::DEFAULT_LIMIT_NS};
+use crate::stats::{LatencyHistogram, Summary};
 use crate::time::{Clock, Ticks};
 
 /// What both ends noted of the same elements, and what of it counts.
@@ -35,7 +35,7 @@ pub fn times<C: Clock>(clock: &C, noted: Noted<'_>, histograms: &mut Histograms)
         samples.iter().for_each(|&sample| histogram.record(sample));
         let mut sorted = samples;
         sorted.sort_unstable();
-        Summary::of_sorted(&sorted, DEFAULT_LIMIT_NS)
+        Summary::of_sorted(&sorted)
     };
     let intended = noted.intended.and_then(|moments| {
         let moments = moments.get(noted.warmup..)?;

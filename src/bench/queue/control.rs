@@ -24,11 +24,6 @@ pub struct Control {
 }
 
 impl Control {
-    /// Tells both threads to leave their loops.
-    pub fn stop(&self) {
-        self.run.stop();
-    }
-
     /// Whether to leave.
     #[inline(always)]
     pub fn stopped(&self) -> bool {

@@ -165,7 +165,7 @@ mod tests {
     fn a_stop_is_seen_at_the_next_look() {
         let control = Control::default();
         let mut patience = Patience::new(Duration::from_secs(3600));
-        control.stop();
+        control.run.stop();
         assert_eq!(patience.end_of_sender(&control, 0), Some(Ending::Stopped));
         assert_eq!(patience.end_of_receiver(&control, 0), Some(Ending::Stopped));
     }

@@ -1,14 +1,7 @@
 //! Values of the options, from text.
 
+use crate::cli::values::{List, list};
 use crate::compare::figures::{Kind, Limit};
-
-/// One value or several. A type of its own, because clap takes a `Vec` for repeated options.
-#[derive(Debug, Clone, PartialEq)]
-pub struct List<T>(pub Vec<T>);
-
-fn list<T>(text: &str, one: impl Fn(&str) -> Result<T, String>) -> Result<List<T>, String> {
-    text.split(',').map(one).collect::<Result<_, _>>().map(List)
-}
 
 /// `5%@latency.p50,10%@p99`.
 pub fn limits(text: &str) -> Result<List<Limit>, String> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use self::values::{List, port_request};
+use self::values::port_request;
 use super::UsageError;
 #[cfg(feature = "rdma")]
 use crate::bench::hca::benchmark::HcaBenchmark;
@@ -22,7 +22,7 @@ use crate::cli::driver::arguments::SweepArguments;
 #[cfg(feature = "rdma")]
 use crate::cli::driver::{self, Request, View};
 use crate::cli::output::OutputArguments;
-use crate::cli::values::one;
+use crate::cli::values::{List, one, timeout};
 #[cfg(feature = "rdma")]
 use crate::host::readiness::Needs;
 use crate::rig::named::Named;
@@ -134,7 +134,7 @@ pub struct HcaArguments {
     pub hugepages: HugePagePolicy,
 
     /// How long without an arrival before what is missing counts as lost; at least 1ms
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::timeout)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = timeout)]
     pub timeout: Duration,
 
     /// Where results go, and how they are shown.

@@ -133,7 +133,7 @@ fn errors_name_the_option_the_value_and_what_is_allowed() {
         ("--size 12", ["--size", "12", "8 times a power of two"]),
         ("--burst 9000", ["--burst", "9000", "1 to 8192"]),
         ("--poll spin", ["--poll", "spin", "busy, event"]),
-        ("--pause 50", ["--pause", "50", "ns, us, ms or s"]),
+        ("--pause 50", ["--pause", "50", "ns, us, ms, s"]),
         (
             "--hugepages 1G",
             ["--hugepages", "1G", "required, try, off"],

@@ -8,12 +8,11 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use self::values::List;
 use super::UsageError;
 use super::driver::arguments::SweepArguments;
 use super::driver::{self, Request, View};
 use super::output::OutputArguments;
-use super::values::one;
+use super::values::{List, one, timeout};
 use crate::bench::queue::benchmark::QueueBenchmark;
 use crate::bench::queue::config::{Config, MOST_ELEMENTS, Measure};
 use crate::bench::queue::cpus::CpuChoice;
@@ -160,7 +159,7 @@ pub struct QueueArguments {
     pub clock: ClockKind,
 
     /// How long nothing may go through, beside the pauses of the load, before a run is given up; at least 1ms
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::timeout)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = timeout)]
     pub timeout: Duration,
 
     /// CPU of the sending thread [default: a core of its own, isolated ones first]

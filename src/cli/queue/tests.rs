@@ -118,7 +118,7 @@ fn errors_name_the_option_the_value_and_what_is_allowed() {
         ("--payload 16", ["--payload", "16", "8, 64 or 256"]),
         ("--load fast", ["--load", "fast", "constant-rate"]),
         ("--rate 1Q", ["--rate", "1Q", "such as 1M"]),
-        ("--wait 5", ["--wait", "\"5\"", "such as 100ns"]),
+        ("--wait 5", ["--wait", "\"5\"", "1ns to 1day"]),
         ("--burst 0", ["--burst", "0", "1..=1000000"]),
         ("--jitter 200%", ["--jitter", "200%", "0% to 100%"]),
         ("--measure all", ["--measure", "all", "throughput"]),

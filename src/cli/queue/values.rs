@@ -3,25 +3,8 @@
 use std::time::Duration;
 
 use crate::bench::queue::config::{LARGEST_CAPACITY, PAYLOADS};
+use crate::cli::values::{DAY, List, list, time};
 use crate::queues::registry;
-
-/// Values in the order given, each once, at least one.
-#[derive(Debug, Clone, PartialEq)]
-pub struct List<T>(pub Vec<T>);
-
-fn list<T: PartialEq>(
-    text: &str,
-    mut item: impl FnMut(&str) -> Result<T, String>,
-) -> Result<List<T>, String> {
-    let mut values = Vec::new();
-    for part in text.split(',') {
-        let value = item(part.trim())?;
-        if !values.contains(&value) {
-            values.push(value);
-        }
-    }
-    Ok(List(values))
-}
 
 /// `all`, or names of queues.
 pub fn queues(text: &str) -> Result<List<String>, String> {
@@ -99,25 +82,8 @@ pub fn share(text: &str) -> Result<f64, String> {
 
 /// A wait, in nanoseconds.
 pub fn wait(text: &str) -> Result<f64, String> {
-    let wrong =
-        || format!("{text:?} is not a time from 1ns to 1day, with ns, us, ms or s, such as 100ns");
-    let length = humantime::parse_duration(text).map_err(|_| wrong())?;
-    let allowed = Duration::from_nanos(1)..=Duration::from_secs(86_400);
-    allowed
-        .contains(&length)
-        .then_some(length.as_nanos() as f64)
-        .ok_or_else(wrong)
-}
-
-/// A time, at least a millisecond.
-pub fn timeout(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("{text:?} is not a time from 1ms to 1day, such as 5s");
-    let length = humantime::parse_duration(text).map_err(|_| wrong())?;
-    let allowed = Duration::from_millis(1)..=Duration::from_secs(86_400);
-    allowed
-        .contains(&length)
-        .then_some(length)
-        .ok_or_else(wrong)
+    let length = time(text, Duration::from_nanos(1)..=DAY)?;
+    Ok(length.as_nanos() as f64)
 }
 
 #[cfg(test)]
@@ -155,8 +121,6 @@ mod tests {
         for bad in ["100", "0ns", "2days", ""] {
             assert!(wait(bad).is_err(), "{bad}");
         }
-        assert_eq!(timeout("5s"), Ok(Duration::from_secs(5)));
-        assert!(timeout("1us").is_err());
     }
 
     #[test]
@@ -178,7 +142,7 @@ mod tests {
         #[test]
         fn no_text_panics(text in "\\PC{0,12}") {
             let _ = (queues(&text), capacities(&text), payloads(&text), rates(&text));
-            let _ = (share(&text), wait(&text), timeout(&text));
+            let _ = (share(&text), wait(&text));
         }
     }
 }

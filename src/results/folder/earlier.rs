@@ -5,9 +5,10 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Component, Path};
 
-use super::{LIST, MARK, MARK_BEGINS, MESSAGES, SETTINGS, SUMMARY};
+use super::{LIST, MARK, MARK_BEGINS, SETTINGS, SUMMARY};
 use crate::results::durable::{open_regular, partial_path};
 use crate::results::error::ReportError;
+use crate::results::schema::Schema;
 
 /// What an earlier run left in a folder.
 #[derive(Debug, Default)]
@@ -146,8 +147,9 @@ fn is_our_mark(path: &Path) -> bool {
 }
 
 pub(super) fn is_point(folder: &Path) -> bool {
+    let mut samples = Schema::ALL.into_iter().flat_map(|schema| schema.samples);
     is_our_mark(&folder.join(MARK))
-        || (folder.join(MESSAGES).exists() && folder.join(SETTINGS).exists())
+        || (folder.join(SETTINGS).exists() && samples.any(|file| folder.join(file.name).exists()))
 }
 
 /// Whether a line of the list names a file or folder at the top or in a folder at the top, as we write them.

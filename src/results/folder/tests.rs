@@ -1,6 +1,9 @@
 use super::earlier::stays_inside;
 use super::*;
+use crate::results::schema::hca;
 use proptest::prelude::*;
+
+const MESSAGES: &str = hca::MESSAGES.name;
 
 fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(folder)
@@ -239,13 +242,7 @@ fn too_little_space_is_refused_before_anything_is_made() {
         "{error}"
     );
     assert_eq!(names(home.path()), [""; 0]);
-    assert!(
-        ResultsFolder::create(&path, false, 1)
-            .unwrap()
-            .free_bytes()
-            .unwrap()
-            > 1
-    );
+    ResultsFolder::create(&path, false, 1).unwrap();
 }
 
 #[test]

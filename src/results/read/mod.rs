@@ -10,8 +10,7 @@
 //! | [`Run::open`] | the folder of a run, or that of one of its points: settings, machine, points, summary |
 //! | [`Point`] | one point: its folder, settings, row of the summary, and whether it is incomplete and why |
 //! | [`Table`], [`Row`] | `summary.csv`, `runs.csv`, `left_out.csv`: small tables, cells by column |
-//! | [`Point::samples`], [`samples`] | one column of nanoseconds of `messages.csv`, `elements.csv` or `jumps.csv`: 8 bytes a row |
-//! | [`RowFile`] | the same files row by row, several columns at once, in constant memory |
+//! | [`RowFile`] | a file of samples row by row, in constant memory |
 //! | [`Hgrm`] | a `.hgrm` file: (value, percentile, count) a line |
 //!
 //! ```no_run
@@ -23,8 +22,6 @@
 //!     for round in run.rounds_of(point) {
 //!         println!("{}: {:?} ns", point.name, round.number(hca::latency::P50.name));
 //!     }
-//!     let latency = point.samples(hca::MESSAGES.name, "latency_ns")?; // the lost ones are in `latency.missing`
-//!     println!("{} samples, {} lost, incomplete: {:?}", latency.values.len(), latency.missing, point.incomplete);
 //! }
 //! println!("{}", run.machine()["hostname"]);
 //! # Ok(())
@@ -40,8 +37,8 @@ mod table;
 pub(crate) mod tests;
 
 pub use error::ReadError;
-pub use hgrm::{Hgrm, HgrmLine};
-pub use rows::{Cells, RowFile, Samples, samples};
+pub use hgrm::Hgrm;
+pub use rows::{Cells, RowFile};
 pub use run::{Benchmark, Point, Run};
 pub(super) use table::whole;
 pub use table::{Row, Table};

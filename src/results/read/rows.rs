@@ -9,32 +9,6 @@ use std::path::{Path, PathBuf};
 use super::error::ReadError;
 use crate::results::durable::open_regular;
 
-/// A column of whole numbers.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Samples {
-    /// The numbers, in the file's order.
-    pub values: Vec<i64>,
-    /// Rows in which the cell is empty: not measured, such as the latency of a lost message.
-    pub missing: u64,
-    /// Whether the file ended in the middle of a row, which was left out. Only files of incomplete points may.
-    pub cut: bool,
-}
-
-impl Samples {
-    /// Rows that were read.
-    pub fn rows(&self) -> u64 {
-        self.values.len() as u64 + self.missing
-    }
-}
-
-/// Reads one column of whole numbers, such as `latency_ns` of `messages.csv`.
-///
-/// # Errors
-/// Those of [`RowFile`].
-pub fn samples(path: &Path, column: &str) -> Result<Samples, ReadError> {
-    RowFile::open(path)?.samples(column)
-}
-
 /// A CSV file, to be read row by row.
 #[derive(Debug)]
 pub struct RowFile {
@@ -96,16 +70,6 @@ impl RowFile {
         self
     }
 
-    /// The columns' names.
-    pub fn columns(&self) -> &[String] {
-        &self.columns
-    }
-
-    /// The file's size.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
     /// Calls `take` with the cells of the named columns of each row, in the order of `columns`. Returns whether the
     /// file ended in the middle of a row, which it only does after [`may_be_cut`](Self::may_be_cut).
     ///
@@ -165,22 +129,6 @@ impl RowFile {
             });
         }
         Ok(false)
-    }
-
-    /// Reads one column of whole numbers.
-    ///
-    /// # Errors
-    /// As [`each`](Self::each), and [`ReadError::Foreign`] for a cell that is no whole number of 64 bits.
-    pub fn samples(self, column: &str) -> Result<Samples, ReadError> {
-        let mut found = Samples::default();
-        found.cut = self.each(&[column], |cells| {
-            match cells.integer(0)? {
-                Some(value) => found.values.push(value),
-                None => found.missing += 1,
-            }
-            Ok(())
-        })?;
-        Ok(found)
     }
 
     fn place(&self, column: &str) -> Result<usize, ReadError> {

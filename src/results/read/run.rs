@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::Value;
 
 use super::error::ReadError;
-use super::rows::{RowFile, Samples};
+use super::rows::RowFile;
 use super::table::{Row, Table, whole};
 use crate::results::document::read_value;
 use crate::results::folder::{LEFT_OUT, LIST, MARK, MARK_BEGINS, RUNS, SETTINGS, SUMMARY};
@@ -303,14 +303,6 @@ impl Point {
         Ok(RowFile::open(&self.file(file))?
             .may_be_cut(self.incomplete.is_some())
             .told(self.rows_told(file)))
-    }
-
-    /// One column of whole numbers of one of its files, such as `latency_ns` of `messages.csv`.
-    ///
-    /// # Errors
-    /// As [`RowFile::samples`].
-    pub fn samples(&self, file: &str, column: &str) -> Result<Samples, ReadError> {
-        self.rows(file)?.samples(column)
     }
 
     /// The rows that a file must have, by the summary. Of an incomplete point nobody knows.

@@ -127,10 +127,4 @@ impl Row {
     pub fn count(&self, column: &str) -> Option<u64> {
         self.text(column)?.parse().ok()
     }
-
-    /// Column and cell, in order.
-    pub fn cells(&self) -> impl Iterator<Item = (&str, &str)> {
-        let names = self.columns.iter().map(String::as_str);
-        names.zip(self.cells.iter().map(String::as_str))
-    }
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::results::folder::{HISTOGRAM, LIST, MARK, MESSAGES, SETTINGS, SUMMARY};
+use crate::results::folder::{HISTOGRAM, LIST, MARK, SETTINGS, SUMMARY};
 use crate::results::schema::{self, Schema, hca};
 use crate::results::{Record, ResultsFolder, hgrm};
 use crate::stats::LatencyHistogram;
@@ -13,6 +13,38 @@ use crate::stats::LatencyHistogram;
 pub(crate) mod made_up_run;
 
 use made_up_run::{MadePoint, MadeRow, hca_rounds, hca_run, run_of};
+
+const MESSAGES: &str = hca::MESSAGES.name;
+
+/// One column of whole numbers.
+#[derive(Debug, Default)]
+struct Samples {
+    values: Vec<i64>,
+    missing: u64,
+    cut: bool,
+}
+
+impl Samples {
+    fn rows(&self) -> u64 {
+        self.values.len() as u64 + self.missing
+    }
+}
+
+fn samples(file: Result<RowFile, ReadError>, column: &str) -> Result<Samples, ReadError> {
+    let mut found = Samples::default();
+    found.cut = file?.each(&[column], |cells| {
+        match cells.integer(0)? {
+            Some(value) => found.values.push(value),
+            None => found.missing += 1,
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+fn samples_of(point: &Point, file: &str, column: &str) -> Result<Samples, ReadError> {
+    samples(point.rows(file), column)
+}
 
 fn two_points(path: &Path) -> PathBuf {
     let lost = [Some(1500), None, Some(2500), Some(-3)];
@@ -52,7 +84,7 @@ fn a_run_and_its_points() {
         Some(1000.0)
     );
     assert_eq!(uc.row.as_ref().unwrap().count("messages_lost"), Some(1));
-    let found = uc.samples(MESSAGES, "latency_ns").unwrap();
+    let found = samples_of(&uc, MESSAGES, "latency_ns").unwrap();
     assert_eq!(found.values, [1500, 2500, -3]);
     assert_eq!((found.missing, found.rows(), found.cut), (1, 4, false));
     let mut stamps = Vec::new();
@@ -84,8 +116,7 @@ fn a_point_alone_has_its_run_around_it_or_not() {
     assert_eq!(run.points[0].name, "alone");
     assert_eq!(run.points[0].setting("size_bytes"), Some("16"));
     assert_eq!(
-        run.points[0]
-            .samples(MESSAGES, "latency_ns")
+        samples_of(&run.points[0], MESSAGES, "latency_ns")
             .unwrap()
             .values
             .len(),
@@ -117,7 +148,7 @@ fn points_have_the_order_of_the_summary_with_the_list_or_without() {
         }
         let run = Run::open(&path).unwrap();
         let latencies = run.points.iter().map(|point| {
-            let latency = point.samples(MESSAGES, "latency_ns").unwrap().values[0];
+            let latency = samples_of(point, MESSAGES, "latency_ns").unwrap().values[0];
             let row = point.row.as_ref().unwrap();
             assert_eq!(row.number("latency_min_ns"), Some(latency as f64));
             latency
@@ -167,7 +198,10 @@ fn rounds_are_read_by_point() {
         ];
         let figures = figures.map(|column| row.number(column).unwrap());
         assert_eq!(figures, [1002.5, 1000.0, 1005.0, 18.0]);
-        assert_eq!(point.samples(MESSAGES, "latency_ns").unwrap().rows(), 18);
+        assert_eq!(
+            samples_of(point, MESSAGES, "latency_ns").unwrap().rows(),
+            18
+        );
     }
 }
 
@@ -249,7 +283,7 @@ fn pipes_in_place_of_results_are_refused() {
         fs::remove_file(point.file(name)).unwrap();
         nix::unistd::mkfifo(&point.file(name), nix::sys::stat::Mode::S_IRWXU).unwrap();
     }
-    assert!(point.samples(MESSAGES, "latency_ns").is_err());
+    assert!(samples_of(&point, MESSAGES, "latency_ns").is_err());
     assert!(Hgrm::read(&point.file(HISTOGRAM)).is_err());
 }
 
@@ -271,7 +305,7 @@ fn incomplete_runs_are_read_and_marked() {
     let file = last.file(MESSAGES);
     let text = fs::read(&file).unwrap();
     fs::write(&file, &text[..text.len() - 3]).unwrap();
-    let found = last.samples(MESSAGES, "latency_ns").unwrap();
+    let found = samples_of(last, MESSAGES, "latency_ns").unwrap();
     assert_eq!((found.values.as_slice(), found.cut), (&[2][..], true));
     // Rows are durable one by one; a torn one is left out.
     let summary = fs::read_to_string(path.join(SUMMARY)).unwrap();
@@ -366,8 +400,7 @@ fn files_that_were_changed_name_file_line_and_column() {
     ];
     for (text, expected) in cases {
         fs::write(&file, &text).unwrap();
-        let error = point
-            .samples(MESSAGES, "latency_ns")
+        let error = samples_of(point, MESSAGES, "latency_ns")
             .unwrap_err()
             .to_string();
         assert!(
@@ -376,7 +409,7 @@ fn files_that_were_changed_name_file_line_and_column() {
         );
     }
     fs::remove_file(&file).unwrap();
-    let error = point.samples(MESSAGES, "latency_ns").unwrap_err();
+    let error = samples_of(point, MESSAGES, "latency_ns").unwrap_err();
     assert!(matches!(error, ReadError::MissingFile { .. }), "{error}");
 
     let settings = point.file(SETTINGS);
@@ -428,12 +461,15 @@ fn a_file_without_lines_is_told_from_its_beginning() {
         ),
     ] {
         fs::write(&file, &text).unwrap();
-        let error = samples(&file, "latency_ns").unwrap_err();
+        let error = samples(RowFile::open(&file), "latency_ns").unwrap_err();
         assert!(matches!(error, ReadError::Foreign { .. }), "{error}");
         assert!(error.to_string().contains(expected), "{expected}: {error}");
     }
     fs::write(&file, format!("{good}3,\"1700\"\n{many}")).unwrap();
-    assert_eq!(samples(&file, "latency_ns").unwrap().rows(), 100_003);
+    assert_eq!(
+        samples(RowFile::open(&file), "latency_ns").unwrap().rows(),
+        100_003
+    );
 }
 
 /// A file that ends with a row, but too early, is told by the rows that were counted.
@@ -452,7 +488,7 @@ fn rows_are_counted_however_they_are_read() {
         shorter(&point.file(file));
         for error in [
             read(point).unwrap_err(),
-            point.samples(file, column).unwrap_err(),
+            samples_of(point, file, column).unwrap_err(),
         ] {
             assert!(matches!(error, ReadError::Truncated { .. }), "{error}");
             assert!(error.to_string().contains("tells of"), "{error}");
@@ -473,9 +509,12 @@ fn truncation_at_every_byte() {
     let good = fs::read(&file).unwrap();
     for length in 0..good.len() {
         fs::write(&file, &good[..length]).unwrap();
-        assert!(point.samples(MESSAGES, "latency_ns").is_err(), "{length}");
+        assert!(
+            samples_of(&point, MESSAGES, "latency_ns").is_err(),
+            "{length}"
+        );
         // Without the summary's count, a file that ends with a line is whole.
-        let read = samples(&file, "latency_ns");
+        let read = samples(RowFile::open(&file), "latency_ns");
         let whole_lines = length > 0 && good[length - 1] == b'\n';
         assert_eq!(read.is_ok(), whole_lines, "{length}: {read:?}");
     }
@@ -535,7 +574,7 @@ fn distributions_of_others_and_what_is_none() {
                 #[Max     =        2.500, Total count    =            2]\n#[Buckets =            1, SubBuckets     =         2048]\n";
     fs::write(&file, java).unwrap();
     let read = Hgrm::read(&file).unwrap();
-    let line = |value, quantile, count| HgrmLine {
+    let line = |value, quantile, count| super::hgrm::HgrmLine {
         value,
         quantile,
         count,

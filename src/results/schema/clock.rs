@@ -1,87 +1,6 @@
 //! The clock benchmark.
 
-use super::{Better, Column, Over, ROUND, SampleFile, Schema};
-
-/// How the clock is read.
-pub const CLOCK: Column = Column::setting("clock", "how the clock is read");
-/// The watched CPU.
-pub const CPU: Column = Column::setting("cpu", "the CPU that is watched")
-    .whole()
-    .title("CPU");
-
-/// Readings.
-pub const ITERATIONS: Column = Column::count(
-    "iterations",
-    "readings, each with its difference to the one before",
-);
-/// Time watched.
-pub const ELAPSED: Column = Column::measured("elapsed_ns", 0, "from the first reading to the last")
-    .whole()
-    .better(Better::Neither)
-    .over(Over::Sum)
-    .title("time");
-/// Length of a tick.
-pub const NANOS_PER_TICK: Column =
-    Column::measured("nanos_per_tick", 9, "nanoseconds in a tick of the clock")
-        .better(Better::Neither)
-        .title("tick ns");
-/// Mean difference.
-pub const MEAN: Column = Column::measured(
-    "mean_ns",
-    3,
-    "mean difference, without the time that was not watched",
-)
-.with_bounds()
-.title("mean");
-/// Least difference.
-pub const MIN: Column = Column::measured("min_ns", 3, "least difference")
-    .over(Over::Least)
-    .title("min");
-/// Greatest difference.
-pub const MAX: Column = Column::measured(
-    "max_ns",
-    3,
-    "greatest difference, or stop while the clock was not watched",
-)
-.over(Over::Greatest)
-.title("max");
-
-const fn percentile(name: &'static str, title: &'static str, meaning: &'static str) -> Column {
-    Column::measured(name, 3, meaning)
-        .with_bounds()
-        .title(title)
-}
-
-/// Median difference.
-pub const P50: Column = percentile("p50_ns", "p50", "median difference");
-/// 75th percentile.
-pub const P75: Column = percentile("p75_ns", "p75", "75th percentile of the differences");
-/// 90th percentile.
-pub const P90: Column = percentile("p90_ns", "p90", "90th percentile of the differences");
-/// 95th percentile.
-pub const P95: Column = percentile("p95_ns", "p95", "95th percentile of the differences");
-/// 99th percentile.
-pub const P99: Column = percentile("p99_ns", "p99", "99th percentile of the differences");
-/// 99.9th percentile.
-pub const P999: Column = percentile("p999_ns", "p99.9", "99.9th percentile of the differences");
-/// 99.99th percentile.
-pub const P9999: Column = percentile(
-    "p9999_ns",
-    "p99.99",
-    "99.99th percentile of the differences",
-);
-/// 99.999th percentile.
-pub const P99999: Column = percentile(
-    "p99999_ns",
-    "p99.999",
-    "99.999th percentile of the differences",
-);
-/// 99.9999th percentile.
-pub const P999999: Column = percentile(
-    "p999999_ns",
-    "p99.9999",
-    "99.9999th percentile of the differences",
-);
+use super::{Better, Column, Over, ROUND, SampleFile, Schema, columns};
 
 /// The percentiles that are reported, each with its column, in ascending order.
 pub const PERCENTILES: [(f64, Column); 9] = [
@@ -96,128 +15,59 @@ pub const PERCENTILES: [(f64, Column); 9] = [
     (99.9999, P999999),
 ];
 
-/// Twice the mean difference before the watch.
-pub const BASELINE: Column = Column::measured(
-    "baseline_ns",
-    3,
-    "twice the mean difference before the watch",
-)
-.title("baseline");
-/// Readings for it.
-pub const BASELINE_ITERATIONS: Column =
-    Column::count("baseline_iterations", "readings for the baseline").over(Over::Least);
-/// What is a jump.
-pub const THRESHOLD: Column = Column::measured("threshold_ns", 3, "longer differences are jumps")
-    .better(Better::Neither)
-    .title("above");
-/// Jumps.
-pub const JUMPS: Column =
-    Column::count("jumps", "differences above the threshold").better(Better::Lower);
-/// Rate of jumps.
-pub const JUMP_RATE: Column = Column::measured("jumps_per_s", 3, "jumps in a second of the watch")
-    .with_bounds()
-    .title("jumps");
-/// Time in jumps.
-pub const JUMPS_TOTAL: Column = Column::measured("jumps_total_ns", 0, "time in jumps")
-    .whole()
-    .over(Over::Sum)
-    .title("in jumps");
-/// Share of the time in jumps.
-pub const JUMP_TIME: Column = Column::measured(
-    "jump_time_percent",
-    6,
-    "share of the watch that was spent in jumps",
-)
-.with_bounds()
-.title("jumps");
-/// Rows of the file of jumps.
-pub const JUMPS_IN_FILE: Column = Column::count("jumps_in_file", "rows in jumps.csv");
-/// Rows of the file of differences.
-pub const DIFFERENCES_IN_FILE: Column = Column::count(
-    "differences_in_file",
-    "rows in histogram.csv: lengths that occurred",
-);
-/// Jumps without counters.
-pub const NOT_SAMPLED: Column = Column::count(
-    "jumps_not_sampled",
-    "jumps behind which no counters were read",
-);
-/// The worst window.
-pub const HIGHEST_WINDOW: Column = Column::measured(
-    "highest_window_ns",
-    0,
-    "highest sum, over a sliding window, of what jumps have above the baseline",
-)
-.over(Over::Greatest);
-/// Steps of the clock backwards.
-pub const STEPS_BACKWARDS: Column =
-    Column::count("steps_backwards", "how often the clock was set back").better(Better::Lower);
-/// The largest of them.
-pub const LARGEST_STEP_BACKWARDS: Column =
-    Column::measured("largest_step_backwards_ns", 0, "the largest step backwards")
-        .whole()
-        .over(Over::Greatest);
-/// Share of the time that was not watched.
-pub const BLIND_SHARE: Column = Column::measured(
-    "blind_share",
-    6,
-    "share of the watch between two passes of the loop, where the clock was not watched, of 1",
-)
-.title("not watched");
-/// Context switches because others ran.
-pub const INVOLUNTARY_SWITCHES: Column = Column::count(
-    "involuntary_switches",
-    "context switches because another thread was to run",
-)
-.better(Better::Lower);
-/// Context switches because the thread waited.
-pub const VOLUNTARY_SWITCHES: Column = Column::count(
-    "voluntary_switches",
-    "context switches because the thread waited or was stopped",
-)
-.better(Better::Lower);
-/// Page faults.
-pub const PAGE_FAULTS: Column =
-    Column::count("page_faults", "page faults of the thread").better(Better::Lower);
+columns! {
+    /// The settings of a point, which is a watched CPU.
+    POINT;
+    CLOCK = setting("clock", "how the clock is read");
+    CPU = setting("cpu", "the CPU that is watched").whole().title("CPU");
+}
 
-/// The settings of a point, which is a watched CPU.
-pub const POINT: [Column; 2] = [CLOCK, CPU];
-
-/// What is found of it.
-pub const FIGURES: [Column; 32] = [
-    ITERATIONS,
-    ELAPSED,
-    NANOS_PER_TICK,
-    MEAN,
-    MIN,
-    P50,
-    P75,
-    P90,
-    P95,
-    P99,
-    P999,
-    P9999,
-    P99999,
-    P999999,
-    MAX,
-    BASELINE,
-    BASELINE_ITERATIONS,
-    THRESHOLD,
-    JUMPS,
-    JUMP_RATE,
-    JUMPS_TOTAL,
-    JUMP_TIME,
-    JUMPS_IN_FILE,
-    DIFFERENCES_IN_FILE,
-    NOT_SAMPLED,
-    HIGHEST_WINDOW,
-    STEPS_BACKWARDS,
-    LARGEST_STEP_BACKWARDS,
-    BLIND_SHARE,
-    INVOLUNTARY_SWITCHES,
-    VOLUNTARY_SWITCHES,
-    PAGE_FAULTS,
-];
+columns! {
+    /// What is found of it.
+    FIGURES;
+    ITERATIONS = count("iterations", "readings, each with its difference to the one before");
+    ELAPSED = measured("elapsed_ns", "from the first reading to the last", 0)
+        .whole().better(Better::Neither).over(Over::Sum).title("time");
+    NANOS_PER_TICK = measured("nanos_per_tick", "nanoseconds in a tick of the clock", 9)
+        .better(Better::Neither).title("tick ns");
+    MEAN = measured("mean_ns", "mean difference, without the time that was not watched", 3).with_bounds().title("mean");
+    MIN = measured("min_ns", "least difference", 3).over(Over::Least).title("min");
+    P50 = measured("p50_ns", "median difference", 3).with_bounds().title("p50");
+    P75 = measured("p75_ns", "75th percentile of the differences", 3).with_bounds().title("p75");
+    P90 = measured("p90_ns", "90th percentile of the differences", 3).with_bounds().title("p90");
+    P95 = measured("p95_ns", "95th percentile of the differences", 3).with_bounds().title("p95");
+    P99 = measured("p99_ns", "99th percentile of the differences", 3).with_bounds().title("p99");
+    P999 = measured("p999_ns", "99.9th percentile of the differences", 3).with_bounds().title("p99.9");
+    P9999 = measured("p9999_ns", "99.99th percentile of the differences", 3).with_bounds().title("p99.99");
+    P99999 = measured("p99999_ns", "99.999th percentile of the differences", 3).with_bounds().title("p99.999");
+    P999999 = measured("p999999_ns", "99.9999th percentile of the differences", 3).with_bounds().title("p99.9999");
+    MAX = measured("max_ns", "greatest difference, or stop while the clock was not watched", 3)
+        .over(Over::Greatest).title("max");
+    BASELINE = measured("baseline_ns", "twice the mean difference before the watch", 3).title("baseline");
+    BASELINE_ITERATIONS = count("baseline_iterations", "readings for the baseline").over(Over::Least);
+    THRESHOLD = measured("threshold_ns", "longer differences are jumps", 3).better(Better::Neither).title("above");
+    JUMPS = count("jumps", "differences above the threshold").better(Better::Lower);
+    JUMP_RATE = measured("jumps_per_s", "jumps in a second of the watch", 3).with_bounds().title("jumps");
+    JUMPS_TOTAL = measured("jumps_total_ns", "time in jumps", 0).whole().over(Over::Sum).title("in jumps");
+    JUMP_TIME = measured("jump_time_percent", "share of the watch that was spent in jumps", 6)
+        .with_bounds().title("jumps");
+    JUMPS_IN_FILE = count("jumps_in_file", "rows in jumps.csv");
+    DIFFERENCES_IN_FILE = count("differences_in_file", "rows in histogram.csv: lengths that occurred");
+    NOT_SAMPLED = count("jumps_not_sampled", "jumps behind which no counters were read");
+    HIGHEST_WINDOW = measured("highest_window_ns",
+        "highest sum, over a sliding window, of what jumps have above the baseline", 0).over(Over::Greatest);
+    STEPS_BACKWARDS = count("steps_backwards", "how often the clock was set back").better(Better::Lower);
+    LARGEST_STEP_BACKWARDS = measured("largest_step_backwards_ns", "the largest step backwards", 0)
+        .whole().over(Over::Greatest);
+    BLIND_SHARE = measured("blind_share",
+        "share of the watch between two passes of the loop, where the clock was not watched, of 1", 6)
+        .title("not watched");
+    INVOLUNTARY_SWITCHES = count("involuntary_switches", "context switches because another thread was to run")
+        .better(Better::Lower);
+    VOLUNTARY_SWITCHES = count("voluntary_switches", "context switches because the thread waited or was stopped")
+        .better(Better::Lower);
+    PAGE_FAULTS = count("page_faults", "page faults of the thread").better(Better::Lower);
+}
 
 /// A jump's columns.
 pub const JUMP_COLUMNS: [Column; 16] = [

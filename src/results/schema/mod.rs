@@ -306,20 +306,30 @@ impl Schema {
     pub fn sample_file(&self, name: &str) -> Option<&'static SampleFile> {
         self.samples.iter().find(|file| file.name == name)
     }
-
-    /// A setting or figure by its name.
-    pub fn column(&self, name: &str) -> Option<&'static Column> {
-        let (point, figures) = (self.point, self.figures);
-        point
-            .iter()
-            .chain(figures)
-            .find(|column| column.name == name)
-    }
 }
 
 fn plain(column: Column) -> Named {
     (Cow::Borrowed(column.name), column)
 }
+
+/// Declares columns as constants with their meaning as documentation, and the list of them, in order. An entry is a call
+/// of the function of [`Column`] of that name; of measured figures the decimals come last.
+macro_rules! columns {
+    (
+        $(#[$of_list:meta])*
+        $list:ident;
+        $($name:ident = $kind:ident($column:literal, $meaning:literal $(, $decimals:literal)?)
+            $(.$with:ident($($argument:expr),*))*;)+
+    ) => {
+        $(
+            #[doc = concat!("`", $column, "`: ", $meaning, ".")]
+            pub const $name: Column = Column::$kind($column, $($decimals,)? $meaning)$(.$with($($argument),*))*;
+        )+
+        $(#[$of_list])*
+        pub const $list: [Column; [$($column),+].len()] = [$($name),+];
+    };
+}
+use columns;
 
 /// Declares the columns of a distribution, `PREFIX_min_ns` to `PREFIX_negative`, as the constants of a module of that
 /// name, and `ALL`, which lists them in order.
@@ -374,14 +384,6 @@ macro_rules! distribution_columns {
             pub const ALL: [Column; 13] = [
                 MIN, P10, P50, P90, P95, P99, P999, P9999, MAX, MEAN, STDEV, SHARE_ABOVE, NEGATIVE,
             ];
-
-            /// The column of a percentile, such as 99.9; `None` for others than those in the files.
-            pub fn percentile(percent: f64) -> Option<Column> {
-                [(10.0, P10), (50.0, P50), (90.0, P90), (95.0, P95), (99.0, P99), (99.9, P999), (99.99, P9999)]
-                    .into_iter()
-                    .find(|(found, _)| *found == percent)
-                    .map(|(_, column)| column)
-            }
         }
     };
 }

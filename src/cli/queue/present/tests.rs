@@ -1,6 +1,7 @@
 //! Tables of made-up rows.
 
 use super::*;
+use crate::results::Cell;
 use crate::results::schema::INCOMPLETE;
 
 /// A row with the settings of a queue and no load.
@@ -33,13 +34,15 @@ fn figures(record: &mut Record, ns: f64) {
         for column in &operation.columns[..9] {
             record.set(column, ns);
         }
-        let [low, high] = p50(operation).bounds();
-        record.decimal(low, ns, 1).decimal(high, ns, 1);
+        for bound in p50(operation).bounds() {
+            record.push(bound, Cell::Decimal(ns, 1));
+        }
     }
     let rate = 1e9 / ns;
     record.set(&columns::THROUGHPUT, rate);
-    let [low, high] = columns::THROUGHPUT.bounds();
-    record.decimal(low, rate, 1).decimal(high, rate, 1);
+    for bound in columns::THROUGHPUT.bounds() {
+        record.push(bound, Cell::Decimal(rate, 1));
+    }
     record
         .set(&columns::DEPTH_MEAN, 1.5)
         .set(&columns::FAILED_DEQUEUES, 7_u64)
