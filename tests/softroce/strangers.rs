@@ -102,6 +102,15 @@ fn queue_pairs() -> BTreeSet<u32> {
         .collect()
 }
 
+/// The one that is not among the known ones: that of the run.
+fn new_queue_pair(known: &BTreeSet<u32>) -> u32 {
+    let new: Vec<u32> = queue_pairs().difference(known).copied().collect();
+    let [one] = new[..] else {
+        panic!("queue pairs of the run: {new:?}");
+    };
+    one
+}
+
 library_tests! {
     fn messages_of_others_are_counted_as_such_and_blamed_on_nobody() {
         let _machine = Machine::take();
@@ -116,32 +125,44 @@ library_tests! {
             .out(&out)
             .start();
             wait_for_traffic();
-            let of_run: Vec<u32> = queue_pairs().difference(&known).copied().collect();
-            let [receiver] = of_run[..] else {
-                panic!("queue pairs of the run: {of_run:?}");
-            };
+            let receiver = new_queue_pair(&known);
             for _ in 0..STRANGE {
                 stranger.send(receiver, 8, BURST - 1);
             }
-            stranger.send(receiver, LARGEST, BURST - 1);
             let ended = running.wait(LIMIT).expect(0);
             let results = Results::at(&out);
             results.check(1);
             let row = &results.summary().rows[0];
-            // Some devices drop what is too large before anybody sees it.
-            let foreign = row.count("messages_foreign");
-            assert!((STRANGE..=STRANGE + 1).contains(&foreign), "{foreign}");
+            assert_eq!(row.count("messages_foreign"), STRANGE);
             assert_eq!(row.count("messages_received"), u64::from(BURST));
             for none in ["lost", "corrupted", "duplicated", "late"] {
                 assert_eq!(row.count(&format!("messages_{none}")), 0, "{none}");
             }
             // A stranger's eight bytes would be a stamp of a time in years.
             assert!(row.decimal("latency_max_ns") < 60e9);
-            ended.warns(&format!("{foreign} messages were not of this run"));
+            ended.warns(&format!("{STRANGE} messages were not of this run"));
             for blamed in ["arrived twice", "raise --timeout", "other bytes"] {
                 assert!(!ended.stderr.contains(blamed), "{}", ended.stderr);
             }
             wait_until("the queue pairs of the run are gone", STEP, || queue_pairs() == known);
         }
+    }
+    /// rxe then stops the queue pair: the run cannot go on, and says what may have come.
+    fn a_message_of_others_that_is_too_large_is_named_as_the_cause() {
+        let _machine = Machine::take();
+        let folder = scratch();
+        let stranger = Stranger::new();
+        let known = queue_pairs();
+        let out = folder.path().join("results");
+        let running = hcabench(&format!("--service ud --burst {BURST} --pause 2ms --warmup 0"))
+            .out(&out)
+            .start();
+        wait_for_traffic();
+        stranger.send(new_queue_pair(&known), LARGEST, BURST - 1);
+        running
+            .wait(LIMIT)
+            .expect(1)
+            .says(&["ud-send-8B", "receiving", "message larger than --size"]);
+        assert!(Results::at(&out).is_marked());
     }
 }

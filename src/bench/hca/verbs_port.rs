@@ -144,7 +144,11 @@ impl CompletionPort for VerbsCompletionPort {
                 vendor_error: completion.vendor_error,
                 consequence: completion.is_flush(),
                 foreign: self.open && completion.is_misfit(),
-                describe: describe_status,
+                describe: if self.open {
+                    describe_status_of_datagrams
+                } else {
+                    describe_status
+                },
             }),
             verbs::Polled::Broken(code) => Polled::Failed(call_failed(code, |code, _| {
                 format!("ibv_poll_cq failed with {code}")
@@ -195,6 +199,14 @@ fn call_failed(code: i32, describe: fn(i64, u32) -> String) -> Failure {
 #[cold]
 fn verb_failed(error: &VerbsError, describe: fn(i64, u32) -> String) -> Failure {
     call_failed(error.errno().unwrap_or(0), describe)
+}
+
+/// Some devices stop a queue pair that gets a datagram for which its receive request has no room.
+fn describe_status_of_datagrams(status: i64, vendor_error: u32) -> String {
+    format!(
+        "{}: did something else send a message larger than --size to its queue pair?",
+        describe_status(status, vendor_error)
+    )
 }
 
 fn describe_status(status: i64, vendor_error: u32) -> String {
