@@ -168,13 +168,6 @@ impl Progress {
         );
     }
 
-    /// Shows how far a run is that has no points: the parts done, of those that the bar was made for, and a text.
-    pub fn so_far(&self, done: u64, text: &str) {
-        self.bar
-            .update(|state| state.set_pos(done.min(self.points)));
-        self.show(text, self.began.elapsed());
-    }
-
     fn show(&self, name: &str, elapsed: Duration) {
         self.bar.set_message(self.message(name, elapsed));
     }

@@ -38,6 +38,8 @@ pub struct SoFar {
     pub elapsed: Duration,
     /// Readings of the CPU that has the fewest.
     pub readings: u64,
+    /// The CPU with the largest difference, and its length in ticks.
+    pub largest: (usize, u64),
 }
 
 /// Who is told how far it is, and how often; without, the supervisor sleeps to the end.
@@ -299,9 +301,12 @@ fn watch(
             let readings = seen
                 .iter()
                 .map(|seen| seen.readings.load(Ordering::Relaxed));
+            let largest = seen.iter().zip(&config.cpus);
+            let largest = largest.map(|(seen, &cpu)| (cpu, seen.largest.load(Ordering::Relaxed)));
             observe(SoFar {
                 elapsed,
                 readings: readings.min().unwrap_or(0),
+                largest: largest.max_by_key(|(_, ticks)| *ticks).unwrap_or_default(),
             });
         }
         None

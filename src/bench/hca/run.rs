@@ -362,6 +362,7 @@ impl ClockUser for Measurement<'_> {
                 progress(Progress {
                     done: done + u64::from(received),
                     of: total,
+                    text: None,
                 });
             };
             let burst = session.run_burst(count as usize, &mut report)?;
