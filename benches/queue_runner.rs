@@ -70,10 +70,6 @@ type Payload = Words<1>;
 pub struct Counter;
 
 impl Clock for Counter {
-    fn kind(&self) -> ClockKind {
-        ClockKind::Tsc
-    }
-
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn now(&self) -> Ticks {
@@ -91,14 +87,6 @@ impl Clock for Counter {
     #[inline(always)]
     fn now(&self) -> Ticks {
         hcabench::time::Monotonic::default().now()
-    }
-
-    fn to_nanos(&self, reading: Ticks) -> Nanos {
-        Nanos(reading.0)
-    }
-
-    fn ticks_in(&self, length: Nanos) -> Ticks {
-        Ticks(length.0)
     }
 }
 

@@ -214,7 +214,6 @@ pub trait ReadingUser {
 /// A reading that was found to work here, with the length of its ticks.
 #[derive(Debug, Clone, Copy)]
 pub struct AnyReading {
-    kind: ReadingKind,
     scale: Scale,
     sequence: Sequence,
 }
@@ -260,7 +259,6 @@ impl AnyReading {
     /// When it cannot be used here, with the reason.
     pub fn prepare(kind: ReadingKind, tsc_khz: Option<TscKilohertz>) -> Result<Self, ReadingError> {
         let posix = |sequence| AnyReading {
-            kind,
             scale: Scale::Nanoseconds,
             sequence,
         };
@@ -288,7 +286,6 @@ impl AnyReading {
             unreachable!("the clock that was asked for is the TSC");
         };
         Ok(AnyReading {
-            kind,
             scale: Scale::Tsc(tsc),
             sequence,
         })
@@ -300,11 +297,6 @@ impl AnyReading {
         _tsc_khz: Option<TscKilohertz>,
     ) -> Result<Self, ReadingError> {
         Err(ReadingError::NotThisArchitecture { name: kind.name() })
-    }
-
-    /// Which one it is.
-    pub fn kind(&self) -> ReadingKind {
-        self.kind
     }
 
     /// How long its ticks are.
@@ -364,7 +356,6 @@ mod tests {
                     continue;
                 }
             };
-            assert_eq!(reading.kind(), kind);
             assert_eq!(reading.tsc_facts().is_some(), kind.is_tsc());
             let [first, second, third] = reading.visit(Thrice);
             for difference in [second.0 - first.0, third.0 - second.0] {

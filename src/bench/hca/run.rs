@@ -272,7 +272,7 @@ impl Runner {
         any_clock: AnyClock,
         placement: &Placement,
     ) -> Result<InstrumentCosts, RunError> {
-        let key = (clock.kind(), placement.sender, placement.receiver);
+        let key = (any_clock.kind(), placement.sender, placement.receiver);
         if let Some(costs) = self.costs.get(&key) {
             return Ok(*costs);
         }

@@ -20,7 +20,7 @@ use crate::cli::driver::arguments::SweepArguments;
 use crate::cli::driver::{self, Request};
 use crate::cli::output::OutputArguments;
 use crate::cli::progress::ProgressMode;
-use crate::cli::values::one;
+use crate::cli::values::{duration, one};
 use crate::host::cpu_set::CpuSet;
 use crate::host::readiness::Needs;
 use crate::time::{Nanos, ReadingKind, TscKilohertz};
@@ -49,7 +49,7 @@ pub struct ClockArguments {
     pub iterations: Option<u64>,
 
     /// How long to watch, with unit: ms, s, min, h [default: 10s]
-    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
     pub duration: Option<Duration>,
 
     /// CPUs to watch, a thread pinned to each: 3, or 0-3,8 [default: one, isolated if there is one]

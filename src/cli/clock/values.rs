@@ -91,31 +91,16 @@ pub fn kept(text: &str) -> Result<usize, String> {
         .ok_or_else(|| format!("{text:?} is not a number from 2 to 100M"))
 }
 
-/// A time to watch: at least a millisecond.
-pub fn duration(text: &str) -> Result<Duration, String> {
-    let length = time(text)?;
-    let year = Duration::from_secs(365 * 86_400);
-    if (Duration::from_millis(1)..=year).contains(&length) {
-        Ok(length)
-    } else {
-        Err(format!("{text:?} is not between 1ms and a year"))
-    }
-}
-
 /// A length of time: at least a nanosecond, at most a day.
 pub fn length(text: &str) -> Result<Nanos, String> {
-    let length = time(text)?;
+    let length = humantime::parse_duration(text).map_err(|_| {
+        format!("{text:?} is not a time: a number with ns, us, ms, s, min or h, such as 50us")
+    })?;
     if (Duration::from_nanos(1)..=Duration::from_secs(86_400)).contains(&length) {
         Ok(Nanos::from(length))
     } else {
         Err(format!("{text:?} is not between 1ns and a day"))
     }
-}
-
-fn time(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|_| {
-        format!("{text:?} is not a time: a number with ns, us, ms, s, min or h, such as 50us")
-    })
 }
 
 /// A list of CPUs that is not empty.
