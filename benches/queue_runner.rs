@@ -32,7 +32,7 @@ use hcabench::queues::element::{Element, Words};
 use hcabench::queues::interface::Queue;
 use hcabench::queues::{FastForward, Lamport};
 use hcabench::stats::median_of;
-use hcabench::time::{Clock, ClockKind, Nanos, Ticks};
+use hcabench::time::{Clock, Ticks};
 use nix::time::{ClockId, clock_gettime};
 
 #[path = "queue_runner/by_hand.rs"]

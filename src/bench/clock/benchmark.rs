@@ -184,10 +184,9 @@ impl Benchmark for ClockBenchmark {
         let session = self.session.clone().ok_or_else(not_ready)?;
         let doubt = session.doubt();
         let scale = session.reading().scale();
-        let ready = session.baselines()?;
         let mut show = |so_far| progress(self.parts_done(so_far, scale));
         let observer = self.look.map(|look| (look, &mut show as _));
-        let mut result = ready.watch(observer)?;
+        let mut result = session.watch(observer)?;
         // Who reads the result must know it as well.
         let doubt = doubt.map(|doubt| format!("the rate of the TSC is in doubt: {doubt}"));
         result.notes.extend(doubt);

@@ -106,6 +106,7 @@ fn result(watches: Vec<Watched>, clock: ReadingKind) -> ClockResult {
         available: Available::default(),
         usage: ThreadUsage::default(),
         moved: None,
+        judgements: Vec::new(),
     });
     conclude(
         &config,
@@ -144,7 +145,11 @@ fn jumps_of_two_cpus_at_once_are_told_from_those_of_one() {
     let found = result.coincidences.unwrap();
     assert_eq!((found.jumps, found.on_all_cpus), (2, 2));
     assert_eq!(result.cpus[1].unexplained_on_several().total, 3100);
-    let broken: Vec<bool> = result.judgements.iter().map(|it| it.broken).collect();
+    let broken: Vec<bool> = result
+        .cpus
+        .iter()
+        .map(|it| it.judgements[0].broken)
+        .collect();
     assert_eq!(broken, [false, true]);
 }
 

@@ -57,6 +57,8 @@ pub struct CpuResult {
     pub usage: ThreadUsage,
     /// Where the thread was found at the end, if that is not where it was pinned to.
     pub moved: Option<Moved>,
+    /// The limits, and what was found.
+    pub judgements: Vec<Judgement>,
 }
 
 impl CpuResult {
@@ -97,8 +99,6 @@ pub struct ClockResult {
     pub cpus: Vec<CpuResult>,
     /// Jumps of several CPUs at once; `None` for a single CPU.
     pub coincidences: Option<Coincidences>,
-    /// The limits, and what was found.
-    pub judgements: Vec<Judgement>,
     /// What is less than asked for, or must be known to read the figures.
     pub notes: Vec<String>,
     /// The signal that ended it early, if one did.

@@ -182,6 +182,7 @@ impl Prepared<'_> {
             available: counters.available().clone(),
             usage,
             moved,
+            judgements: Vec::new(),
         })))
     }
 }
