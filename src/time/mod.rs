@@ -16,7 +16,7 @@ pub use calibrate::{Calibration, CalibrationError, calibrate_against};
 pub use cost::{StampCost, measure_stamp_cost};
 pub use posix::{Monotonic, MonotonicRaw, Posix, Realtime};
 pub use rate::{DOUBTFUL_PPM, RateDoubt, RateSource, TscKilohertz, TscKilohertzError, TscRate};
-pub use reading::{AnyReading, Reading, ReadingError, ReadingKind, ReadingUser, Scale};
+pub use reading::{AnyReading, Reading, ReadingError, ReadingKind, ReadingUser};
 #[cfg(target_arch = "x86_64")]
 pub use reading::{Rdtsc, Rdtscp, RdtscpLfence};
 #[cfg(target_arch = "x86_64")]
@@ -173,6 +173,15 @@ impl AnyClock {
             AnyClock::MonotonicRaw(clock) => user.with(clock),
             #[cfg(target_arch = "x86_64")]
             AnyClock::Tsc(clock) => user.with(clock),
+        }
+    }
+
+    /// Nanoseconds in a tick.
+    pub fn nanos_per_tick(&self) -> f64 {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            AnyClock::Tsc(tsc) => 1e9 / tsc.rate().hertz,
+            _ => 1.0,
         }
     }
 

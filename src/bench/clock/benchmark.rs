@@ -14,7 +14,7 @@ use crate::results::{Record, ReportError, units};
 use crate::rig::benchmark::{
     Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
 };
-use crate::time::{Nanos, Scale};
+use crate::time::{AnyClock, Nanos};
 
 use super::baseline;
 use super::config::{Config, Length, Report};
@@ -81,7 +81,7 @@ impl ClockBenchmark {
         }
     }
 
-    fn parts_done(&self, so_far: SoFar, scale: Scale) -> Progress {
+    fn parts_done(&self, so_far: SoFar, scale: AnyClock) -> Progress {
         let (done, of) = match self.config.length {
             Length::Iterations(of) => (so_far.readings, of),
             Length::Duration(duration) => (Nanos::from(so_far.elapsed).0, Nanos::from(duration).0),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::time::{ReadingKind, Scale, Ticks};
+use crate::time::{AnyClock, Clock, ReadingKind, Ticks};
 
 use super::cause::Cause;
 use super::coincidence;
@@ -14,7 +14,7 @@ use super::result::{ClockResult, CpuResult};
 /// Puts together what the threads saw.
 pub(super) fn conclude(
     config: &Config,
-    scale: Scale,
+    scale: AnyClock,
     notes: Vec<String>,
     cpus: Vec<CpuResult>,
     interrupted: Option<String>,

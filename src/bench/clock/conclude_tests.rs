@@ -15,7 +15,7 @@ use crate::buffer::HugePagePolicy;
 use crate::host::counters::Deltas;
 use crate::host::counters::{Available, ThreadUsage};
 use crate::rig::control::StopFlag;
-use crate::time::Nanos;
+use crate::time::{Nanos, Posix};
 
 struct NoCounters;
 
@@ -58,7 +58,7 @@ fn watched(start: u64, jumps: &[(u64, u64)], back: &[(u64, u64)]) -> Watched {
     let (stop, seen) = (StopFlag::default(), Seen::default());
     script.then_steps_of(STEP).play(|| {
         let watcher = Watcher::new(
-            (Scripted, Scale::Nanoseconds),
+            (Scripted, AnyClock::Monotonic(Posix)),
             Nothing,
             NoCounters,
             task,
@@ -110,7 +110,7 @@ fn result(watches: Vec<Watched>, clock: ReadingKind) -> ClockResult {
     });
     conclude(
         &config,
-        Scale::Nanoseconds,
+        AnyClock::Monotonic(Posix),
         Vec::new(),
         cpus.collect(),
         None,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::buffer::PageKind;
 use crate::host::counters::{Available, ThreadUsage};
 use crate::host::pinning::Moved;
-use crate::time::{Nanos, ReadingKind, Scale, Ticks};
+use crate::time::{AnyClock, Clock, Nanos, ReadingKind, Ticks};
 
 use super::baseline::Baseline;
 use super::cause::{Cause, Names, Tally};
@@ -94,7 +94,7 @@ pub struct ClockResult {
     /// How the clock was read.
     pub clock: ReadingKind,
     /// How long a tick is.
-    pub scale: Scale,
+    pub scale: AnyClock,
     /// Each CPU, in the order of their numbers.
     pub cpus: Vec<CpuResult>,
     /// Jumps of several CPUs at once; `None` for a single CPU.

@@ -12,7 +12,7 @@ use crate::host::pinning;
 use crate::rig::control::Control;
 use crate::rig::error::RigError;
 use crate::rig::workers::{Cause, Collected, Crew, Patience, Role, Seat};
-use crate::time::{AnyReading, Nanos, Reading, ReadingKind, ReadingUser, Ticks};
+use crate::time::{AnyReading, Clock, Nanos, Reading, ReadingKind, ReadingUser, Ticks};
 
 use super::baseline::{self, Baseline};
 use super::conclude::conclude;

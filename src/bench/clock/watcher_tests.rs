@@ -9,6 +9,7 @@ use crate::bench::clock::jump::{Jump, Sample};
 use crate::bench::clock::recorder::{Counted, Nothing};
 use crate::bench::clock::scripted::{self, Script, Scripted};
 use crate::host::counters::{Deltas, Risen};
+use crate::time::Posix;
 
 /// Hands out deltas, one a reading, and takes its time; nothing when they are used up.
 #[derive(Default)]
@@ -118,7 +119,7 @@ fn played<K: Recorder>(
     epoch: u64,
 ) -> Played<K> {
     let (stop, seen) = (StopFlag::default(), Seen::default());
-    let clock = (Scripted, Scale::Nanoseconds);
+    let clock = (Scripted, AnyClock::Monotonic(Posix));
     let watcher = Watcher::new(clock, recorder, told, task, (&stop, &seen)).unwrap();
     let (watched, recorder) = script.play(|| watcher.run(Ticks(epoch)));
     Played {
