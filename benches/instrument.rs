@@ -93,6 +93,7 @@ fn run() -> Result<bool, Failed> {
     ] {
         match AnyClock::prepare(kind) {
             Ok(clock) => findings.extend(clock.visit(Requirements {
+                kind,
                 cpus: (first, last),
             })?),
             Err(reason) => left_out.push(format!("{}: {reason}", kind.name())),
@@ -298,6 +299,7 @@ fn table(findings: &[Finding]) -> Table {
 
 /// All requirements for one clock.
 struct Requirements {
+    kind: ClockKind,
     cpus: (usize, usize),
 }
 
@@ -305,38 +307,28 @@ impl ClockUser for Requirements {
     type Output = Result<Vec<Finding>, Failed>;
 
     fn with<C: Clock>(self, clock: C) -> Self::Output {
-        let (sender, receiver) = self.cpus;
+        let (kind, (sender, receiver)) = (self.kind, self.cpus);
         let everywhere = pinning::current_affinity()?;
         pinning::pin_current_thread(sender)?;
         let mut stamps = StampBuffer::<Ticks>::new(STAMPS, HugePagePolicy::Try)?;
         let mut arrivals = StampBuffer::<Arrival>::new(STAMPS, HugePagePolicy::Try)?;
-        let bare = || Ok(Some(per_stamp(|| bare_readings(clock.kind()))));
+        let bare = || Ok(Some(per_stamp(|| bare_readings(kind))));
         let mut findings = vec![
-            Finding::alternate(
-                Requirement::SenderStamp,
-                clock.kind(),
-                STAMP_ROUNDS,
-                bare,
-                || Ok(Some(per_stamp(|| stamps_of_sender(&clock, &mut stamps)))),
-            )?,
-            Finding::alternate(
-                Requirement::ReceiverStamp,
-                clock.kind(),
-                STAMP_ROUNDS,
-                bare,
-                || {
-                    Ok(Some(per_stamp(|| {
-                        stamps_of_receiver(&clock, &mut arrivals)
-                    })))
-                },
-            )?,
+            Finding::alternate(Requirement::SenderStamp, kind, STAMP_ROUNDS, bare, || {
+                Ok(Some(per_stamp(|| stamps_of_sender(&clock, &mut stamps))))
+            })?,
+            Finding::alternate(Requirement::ReceiverStamp, kind, STAMP_ROUNDS, bare, || {
+                Ok(Some(per_stamp(|| {
+                    stamps_of_receiver(&clock, &mut arrivals)
+                })))
+            })?,
         ];
         pinning::pin_current_thread_to(&everywhere)?;
         let lines = Line::scattered(HANDOFF_ROUNDS);
         let mut lines = lines.iter().step_by(Line::PER_PAGE).cycle();
         findings.push(Finding::alternate(
             Requirement::Floor,
-            clock.kind(),
+            kind,
             HANDOFF_ROUNDS,
             || {
                 bare_handoff(

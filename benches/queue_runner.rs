@@ -32,7 +32,7 @@ use hcabench::queues::element::{Element, Words};
 use hcabench::queues::interface::Queue;
 use hcabench::queues::{FastForward, Lamport};
 use hcabench::stats::median_of;
-use hcabench::time::{Clock, ClockKind, Nanos, Ticks};
+use hcabench::time::{Clock, Ticks};
 use nix::time::{ClockId, clock_gettime};
 
 #[path = "queue_runner/by_hand.rs"]
@@ -70,10 +70,6 @@ type Payload = Words<1>;
 pub struct Counter;
 
 impl Clock for Counter {
-    fn kind(&self) -> ClockKind {
-        ClockKind::Tsc
-    }
-
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn now(&self) -> Ticks {
@@ -91,14 +87,6 @@ impl Clock for Counter {
     #[inline(always)]
     fn now(&self) -> Ticks {
         hcabench::time::Monotonic::default().now()
-    }
-
-    fn to_nanos(&self, reading: Ticks) -> Nanos {
-        Nanos(reading.0)
-    }
-
-    fn ticks_in(&self, length: Nanos) -> Ticks {
-        Ticks(length.0)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use crate::time::{Clock, ClockKind, Nanos, Ticks};
+use crate::time::{Clock, Ticks};
 
 thread_local! {
     static NOW: Cell<u64> = const { Cell::new(0) };
@@ -15,18 +15,9 @@ pub(crate) struct Scripted {
 }
 
 impl Clock for Scripted {
-    fn kind(&self) -> ClockKind {
-        ClockKind::MonotonicRaw
-    }
     fn now(&self) -> Ticks {
         NOW.set(NOW.get().wrapping_add(self.step));
         Ticks(NOW.get())
-    }
-    fn to_nanos(&self, reading: Ticks) -> Nanos {
-        Nanos(reading.0)
-    }
-    fn ticks_in(&self, length: Nanos) -> Ticks {
-        Ticks(length.0)
     }
 }
 

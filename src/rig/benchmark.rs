@@ -117,12 +117,14 @@ pub struct Place {
 }
 
 /// How far a point is.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// Samples so far, or another measure.
     pub done: u64,
     /// Of so many.
     pub of: u64,
+    /// What is shown in their place.
+    pub text: Option<String>,
 }
 
 /// What came of a point in one round.

@@ -23,6 +23,19 @@ pub struct Calibration {
     pub seconds: f64,
 }
 
+#[cfg(test)]
+impl Calibration {
+    /// One that settled at this rate, to 1 ppm.
+    pub(crate) fn of(hertz: f64) -> Self {
+        Calibration {
+            hertz,
+            uncertainty_ppm: 1.0,
+            disagreement_ppm: 1.0,
+            seconds: 0.06,
+        }
+    }
+}
+
 /// The estimates did not come to agree.
 #[derive(Debug, thiserror::Error)]
 #[error(
@@ -118,7 +131,6 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::time::{ClockKind, Nanos};
 
     thread_local! {
         static NOW: Cell<u64> = const { Cell::new(0) };
@@ -131,18 +143,9 @@ mod tests {
     }
 
     impl Clock for Scripted {
-        fn kind(&self) -> ClockKind {
-            ClockKind::MonotonicRaw
-        }
         fn now(&self) -> Ticks {
             NOW.set(NOW.get() + self.step);
             Ticks(NOW.get())
-        }
-        fn to_nanos(&self, reading: Ticks) -> Nanos {
-            Nanos(reading.0)
-        }
-        fn ticks_in(&self, length: Nanos) -> Ticks {
-            Ticks(length.0)
         }
     }
 

@@ -72,19 +72,10 @@ mod tests {
     }
 
     impl Clock for Coarse {
-        fn kind(&self) -> crate::time::ClockKind {
-            crate::time::ClockKind::MonotonicRaw
-        }
         fn now(&self) -> Ticks {
             READINGS.set(READINGS.get() + 1);
             let tenths = READINGS.get() / 10 * u64::from(self.step > 0);
             Ticks(READINGS.get() * self.step + tenths * 3000)
-        }
-        fn to_nanos(&self, reading: Ticks) -> Nanos {
-            Nanos(reading.0)
-        }
-        fn ticks_in(&self, length: Nanos) -> Ticks {
-            Ticks(length.0)
         }
     }
 

@@ -16,7 +16,7 @@ pub use calibrate::{Calibration, CalibrationError, calibrate_against};
 pub use cost::{StampCost, measure_stamp_cost};
 pub use posix::{Monotonic, MonotonicRaw, Posix, Realtime};
 pub use rate::{DOUBTFUL_PPM, RateDoubt, RateSource, TscKilohertz, TscKilohertzError, TscRate};
-pub use reading::{AnyReading, Reading, ReadingError, ReadingKind, ReadingUser, Scale};
+pub use reading::{AnyReading, Reading, ReadingError, ReadingKind, ReadingUser};
 #[cfg(target_arch = "x86_64")]
 pub use reading::{Rdtsc, Rdtscp, RdtscpLfence};
 #[cfg(target_arch = "x86_64")]
@@ -70,17 +70,18 @@ impl ClockKind {
 
 /// A source of time stamps that are comparable between the CPUs of one host.
 pub trait Clock: Copy + Send + Sync + 'static {
-    /// Which clock it is.
-    fn kind(&self) -> ClockKind;
-
     /// Reads the clock. What stands before the call in the program has happened before the reading.
     fn now(&self) -> Ticks;
 
-    /// The point in nanoseconds that a reading stands for.
-    fn to_nanos(&self, reading: Ticks) -> Nanos;
+    /// The point in nanoseconds that a reading stands for; a tick is a nanosecond unless the clock says otherwise.
+    fn to_nanos(&self, reading: Ticks) -> Nanos {
+        Nanos(reading.0)
+    }
 
     /// The number of ticks in a length of time, rounded to the nearest.
-    fn ticks_in(&self, length: Nanos) -> Ticks;
+    fn ticks_in(&self, length: Nanos) -> Ticks {
+        Ticks(length.0)
+    }
 }
 
 /// Something to be done with whichever clock a configuration names; the way from a value to a type.
@@ -155,6 +156,16 @@ impl AnyClock {
         }
     }
 
+    /// Which clock it is.
+    pub fn kind(&self) -> ClockKind {
+        match self {
+            AnyClock::Monotonic(_) => ClockKind::Monotonic,
+            AnyClock::MonotonicRaw(_) => ClockKind::MonotonicRaw,
+            #[cfg(target_arch = "x86_64")]
+            AnyClock::Tsc(_) => ClockKind::Tsc,
+        }
+    }
+
     /// Hands the clock to `user` as its own type, so that what follows is compiled for that clock alone.
     pub fn visit<U: ClockUser>(self, user: U) -> U::Output {
         match self {
@@ -162,6 +173,15 @@ impl AnyClock {
             AnyClock::MonotonicRaw(clock) => user.with(clock),
             #[cfg(target_arch = "x86_64")]
             AnyClock::Tsc(clock) => user.with(clock),
+        }
+    }
+
+    /// Nanoseconds in a tick.
+    pub fn nanos_per_tick(&self) -> f64 {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            AnyClock::Tsc(tsc) => 1e9 / tsc.rate().hertz,
+            _ => 1.0,
         }
     }
 
@@ -180,15 +200,6 @@ impl AnyClock {
 
 /// As a clock itself it asks at each reading which one it is: for readings that are in no sample.
 impl Clock for AnyClock {
-    fn kind(&self) -> ClockKind {
-        match self {
-            AnyClock::Monotonic(clock) => clock.kind(),
-            AnyClock::MonotonicRaw(clock) => clock.kind(),
-            #[cfg(target_arch = "x86_64")]
-            AnyClock::Tsc(clock) => clock.kind(),
-        }
-    }
-
     #[inline]
     fn now(&self) -> Ticks {
         match self {
@@ -201,19 +212,17 @@ impl Clock for AnyClock {
 
     fn to_nanos(&self, reading: Ticks) -> Nanos {
         match self {
-            AnyClock::Monotonic(clock) => clock.to_nanos(reading),
-            AnyClock::MonotonicRaw(clock) => clock.to_nanos(reading),
             #[cfg(target_arch = "x86_64")]
             AnyClock::Tsc(clock) => clock.to_nanos(reading),
+            _ => Nanos(reading.0),
         }
     }
 
     fn ticks_in(&self, length: Nanos) -> Ticks {
         match self {
-            AnyClock::Monotonic(clock) => clock.ticks_in(length),
-            AnyClock::MonotonicRaw(clock) => clock.ticks_in(length),
             #[cfg(target_arch = "x86_64")]
             AnyClock::Tsc(clock) => clock.ticks_in(length),
+            _ => Ticks(length.0),
         }
     }
 }

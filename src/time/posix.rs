@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::{Clock, ClockKind, Nanos, Reading, Ticks};
+use super::{Clock, Reading, Ticks};
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
@@ -56,28 +56,12 @@ impl Reading for Realtime {
 }
 
 impl<const ID: libc::clockid_t> Clock for Posix<ID> {
-    fn kind(&self) -> ClockKind {
+    #[inline(always)]
+    fn now(&self) -> Ticks {
         const {
             assert!(ID == libc::CLOCK_MONOTONIC || ID == libc::CLOCK_MONOTONIC_RAW);
         }
-        if ID == libc::CLOCK_MONOTONIC {
-            ClockKind::Monotonic
-        } else {
-            ClockKind::MonotonicRaw
-        }
-    }
-
-    #[inline(always)]
-    fn now(&self) -> Ticks {
         read::<ID>()
-    }
-
-    fn to_nanos(&self, reading: Ticks) -> Nanos {
-        Nanos(reading.0)
-    }
-
-    fn ticks_in(&self, length: Nanos) -> Ticks {
-        Ticks(length.0)
     }
 }
 
@@ -86,9 +70,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_clocks_rise_and_know_their_kind() {
-        fn check<C: Clock>(clock: C, kind: ClockKind) {
-            assert_eq!(clock.kind(), kind);
+    fn both_clocks_rise() {
+        fn check<C: Clock>(clock: C) {
             let mut last = clock.now();
             for _ in 0..10_000 {
                 let next = clock.now();
@@ -96,8 +79,8 @@ mod tests {
                 last = next;
             }
         }
-        check(Monotonic::default(), ClockKind::Monotonic);
-        check(MonotonicRaw::default(), ClockKind::MonotonicRaw);
+        check(Monotonic::default());
+        check(MonotonicRaw::default());
     }
 
     #[test]

@@ -156,12 +156,7 @@ mod tests {
     use super::*;
 
     fn measured(hertz: f64) -> Result<Calibration, CalibrationError> {
-        Ok(Calibration {
-            hertz,
-            uncertainty_ppm: 1.0,
-            disagreement_ppm: 1.0,
-            seconds: 0.06,
-        })
+        Ok(Calibration::of(hertz))
     }
 
     fn unsettled() -> Result<Calibration, CalibrationError> {

@@ -9,13 +9,11 @@
 
 use serde::{Deserialize, Serialize};
 
-#[cfg(target_arch = "x86_64")]
-use super::Tsc;
-#[cfg(target_arch = "x86_64")]
-use super::{AnyClock, Clock, ClockKind, RdtscpInstruction};
 use super::{
-    ClockError, Monotonic, MonotonicRaw, Nanos, Posix, Realtime, Ticks, TscFacts, TscKilohertz,
+    AnyClock, ClockError, Monotonic, MonotonicRaw, Posix, Realtime, Ticks, TscFacts, TscKilohertz,
 };
+#[cfg(target_arch = "x86_64")]
+use super::{ClockKind, RdtscpInstruction};
 
 /// The sequences a clock can be read by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -164,45 +162,6 @@ impl Reading for RdtscpLfence {
     }
 }
 
-/// How long a tick of a reading is.
-#[derive(Debug, Clone, Copy)]
-pub enum Scale {
-    /// A tick is a nanosecond.
-    Nanoseconds,
-    /// A tick is a cycle of the time stamp counter.
-    #[cfg(target_arch = "x86_64")]
-    Tsc(Tsc),
-}
-
-impl Scale {
-    /// Ticks as nanoseconds, rounded to the nearest.
-    pub fn to_nanos(&self, ticks: Ticks) -> Nanos {
-        match self {
-            Scale::Nanoseconds => Nanos(ticks.0),
-            #[cfg(target_arch = "x86_64")]
-            Scale::Tsc(tsc) => tsc.to_nanos(ticks),
-        }
-    }
-
-    /// The ticks in a length of time, rounded to the nearest.
-    pub fn ticks_in(&self, length: Nanos) -> Ticks {
-        match self {
-            Scale::Nanoseconds => Ticks(length.0),
-            #[cfg(target_arch = "x86_64")]
-            Scale::Tsc(tsc) => tsc.ticks_in(length),
-        }
-    }
-
-    /// Nanoseconds in a tick.
-    pub fn nanos_per_tick(&self) -> f64 {
-        match self {
-            Scale::Nanoseconds => 1.0,
-            #[cfg(target_arch = "x86_64")]
-            Scale::Tsc(tsc) => 1e9 / tsc.rate().hertz,
-        }
-    }
-}
-
 /// Something to be done with whichever reading was chosen; the way from a value to a type.
 pub trait ReadingUser {
     /// What comes of it.
@@ -214,8 +173,7 @@ pub trait ReadingUser {
 /// A reading that was found to work here, with the length of its ticks.
 #[derive(Debug, Clone, Copy)]
 pub struct AnyReading {
-    kind: ReadingKind,
-    scale: Scale,
+    scale: AnyClock,
     sequence: Sequence,
 }
 
@@ -260,8 +218,7 @@ impl AnyReading {
     /// When it cannot be used here, with the reason.
     pub fn prepare(kind: ReadingKind, tsc_khz: Option<TscKilohertz>) -> Result<Self, ReadingError> {
         let posix = |sequence| AnyReading {
-            kind,
-            scale: Scale::Nanoseconds,
+            scale: AnyClock::Monotonic(Posix),
             sequence,
         };
         match kind {
@@ -284,12 +241,8 @@ impl AnyReading {
                 Sequence::RdtscpLfence(RdtscpLfence(found))
             }
         };
-        let AnyClock::Tsc(tsc) = AnyClock::prepare_with(ClockKind::Tsc, tsc_khz)? else {
-            unreachable!("the clock that was asked for is the TSC");
-        };
         Ok(AnyReading {
-            kind,
-            scale: Scale::Tsc(tsc),
+            scale: AnyClock::prepare_with(ClockKind::Tsc, tsc_khz)?,
             sequence,
         })
     }
@@ -302,13 +255,8 @@ impl AnyReading {
         Err(ReadingError::NotThisArchitecture { name: kind.name() })
     }
 
-    /// Which one it is.
-    pub fn kind(&self) -> ReadingKind {
-        self.kind
-    }
-
-    /// How long its ticks are.
-    pub fn scale(&self) -> Scale {
+    /// A clock whose ticks are as long.
+    pub fn scale(&self) -> AnyClock {
         self.scale
     }
 
@@ -329,17 +277,14 @@ impl AnyReading {
 
     /// What there is to know of the TSC; `None` for the POSIX clocks.
     pub fn tsc_facts(&self) -> Option<TscFacts> {
-        match self.scale {
-            Scale::Nanoseconds => None,
-            #[cfg(target_arch = "x86_64")]
-            Scale::Tsc(tsc) => AnyClock::Tsc(tsc).tsc_facts(),
-        }
+        self.scale.tsc_facts()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::Clock;
 
     /// Reads three times a millisecond apart.
     struct Thrice;
@@ -364,7 +309,6 @@ mod tests {
                     continue;
                 }
             };
-            assert_eq!(reading.kind(), kind);
             assert_eq!(reading.tsc_facts().is_some(), kind.is_tsc());
             let [first, second, third] = reading.visit(Thrice);
             for difference in [second.0 - first.0, third.0 - second.0] {
@@ -382,13 +326,5 @@ mod tests {
             7
         });
         assert_eq!((done, answer), (1, 7));
-    }
-
-    #[test]
-    fn scales_turn_ticks_into_nanoseconds_and_back() {
-        let scale = Scale::Nanoseconds;
-        assert_eq!(scale.to_nanos(Ticks(5)), Nanos(5));
-        assert_eq!(scale.ticks_in(Nanos(5)), Ticks(5));
-        assert_eq!(scale.nanos_per_tick(), 1.0);
     }
 }

@@ -6,8 +6,8 @@
 use std::arch::x86_64::{__rdtscp, _mm_lfence, _rdtsc};
 
 use super::{
-    Calibration, CalibrationError, Clock, ClockKind, MonotonicRaw, Nanos, Ticks, TscKilohertz,
-    TscRate, TscTrust, calibrate_against, trust::cpuid::has_rdtscp, trust::voucher::NotVouchedFor,
+    Calibration, CalibrationError, Clock, MonotonicRaw, Nanos, Ticks, TscKilohertz, TscRate,
+    TscTrust, calibrate_against, trust::cpuid::has_rdtscp, trust::voucher::NotVouchedFor,
 };
 
 const FRACTION_BITS: u32 = 40;
@@ -69,12 +69,16 @@ impl Tsc {
 /// # Errors
 /// When the rate does not settle within about a second.
 pub fn measure_tsc_rate() -> Result<Calibration, CalibrationError> {
-    calibrate_against(|| read().0, &MonotonicRaw::default(), std::thread::sleep)
+    calibrate_against(
+        || read_tsc().0,
+        &MonotonicRaw::default(),
+        std::thread::sleep,
+    )
 }
 
-/// Reads the counter: earlier instructions have ended, and later ones have not begun.
+/// Reads the counter without a rate: earlier instructions have ended, and later ones have not begun.
 #[inline(always)]
-fn read() -> Ticks {
+pub fn read_tsc() -> Ticks {
     // SAFETY: SSE2 (lfence) and the TSC are part of every x86-64 processor; where the kernel forbids RDTSC to user
     // space (PR_TSC_SIGSEGV) the process is killed by a signal, which is no memory error.
     unsafe {
@@ -84,12 +88,6 @@ fn read() -> Ticks {
         _mm_lfence();
         Ticks(ticks)
     }
-}
-
-/// Reads the counter without a rate: earlier instructions have ended, and later ones have not begun.
-#[inline(always)]
-pub fn read_tsc() -> Ticks {
-    read()
 }
 
 /// The instruction RDTSCP, on a processor that has it.
@@ -117,13 +115,9 @@ impl RdtscpInstruction {
 }
 
 impl Clock for Tsc {
-    fn kind(&self) -> ClockKind {
-        ClockKind::Tsc
-    }
-
     #[inline(always)]
     fn now(&self) -> Ticks {
-        read()
+        read_tsc()
     }
 
     fn to_nanos(&self, reading: Ticks) -> Nanos {
@@ -142,16 +136,8 @@ mod tests {
     use super::*;
 
     fn at(hertz: f64) -> Tsc {
-        let measured = Calibration {
-            hertz,
-            uncertainty_ppm: 0.0,
-            disagreement_ppm: 0.0,
-            seconds: 1.0,
-        };
-        Tsc::new(
-            TscTrust::Invariant,
-            TscRate::decide(None, Ok(measured)).unwrap(),
-        )
+        let rate = TscRate::decide(None, Ok(Calibration::of(hertz)));
+        Tsc::new(TscTrust::Invariant, rate.unwrap())
     }
 
     #[test]

@@ -129,19 +129,18 @@ mod tests {
     use super::*;
     use crate::bench::clock::scripted::{Script, Scripted};
 
+    fn measured(differences: &[u64]) -> Baseline {
+        let (count, hour) = (differences.len() as u64, Duration::from_secs(3600));
+        Script::of_differences(7, differences)
+            .play(|| measure(&Scripted, count, hour, &StopFlag::default()))
+    }
+
     #[test]
     fn is_twice_the_mean_of_as_many_as_asked_for() {
         let differences: Vec<u64> = (0..1000)
             .map(|n| if n % 2 == 0 { 10 } else { 20 })
             .collect();
-        let baseline = Script::of_differences(7, &differences).play(|| {
-            measure(
-                &Scripted,
-                1000,
-                Duration::from_secs(60),
-                &StopFlag::default(),
-            )
-        });
+        let baseline = measured(&differences);
         assert_eq!((baseline.mean_ticks, baseline.least_ticks), (15.0, 10));
         assert_eq!((baseline.iterations, baseline.shortened), (1000, false));
         assert_eq!(baseline.ticks(), 30);
@@ -160,14 +159,7 @@ mod tests {
         let differences: Vec<u64> = (0..20_000)
             .map(|n| if n > 2500 && n % 10 > 0 { 5000 } else { 10 })
             .collect();
-        let baseline = Script::of_differences(7, &differences).play(|| {
-            measure(
-                &Scripted,
-                20_000,
-                Duration::from_secs(60),
-                &StopFlag::default(),
-            )
-        });
+        let baseline = measured(&differences);
         assert!(baseline.mean_ticks > 3000.0, "{baseline:?}");
         assert!(baseline.quickest_mean() <= 10.0, "{baseline:?}");
         let freak = Baseline {
@@ -179,9 +171,7 @@ mod tests {
 
     #[test]
     fn one_iteration_has_a_baseline() {
-        let baseline = Script::of_differences(7, &[12])
-            .play(|| measure(&Scripted, 1, LONGEST, &StopFlag::default()));
-        assert_eq!(baseline.ticks(), 24);
+        assert_eq!(measured(&[12]).ticks(), 24);
     }
 
     #[test]

@@ -10,10 +10,11 @@ use crate::host::fingerprint::Fingerprint;
 use crate::host::placement::{Placement, RoleSpec};
 use crate::host::topology::Topology;
 use crate::results::schema::{Schema, clock as schema};
-use crate::results::{Record, ReportError};
+use crate::results::{Record, ReportError, units};
 use crate::rig::benchmark::{
     Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
 };
+use crate::time::{AnyClock, Nanos};
 
 use super::baseline;
 use super::config::{Config, Length, Report};
@@ -80,17 +81,20 @@ impl ClockBenchmark {
         }
     }
 
-    fn parts_done(&self, so_far: SoFar) -> Progress {
-        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        match self.config.length {
-            Length::Iterations(of) => Progress {
-                done: so_far.readings,
-                of,
-            },
-            Length::Duration(duration) => Progress {
-                done: nanos(so_far.elapsed),
-                of: nanos(duration),
-            },
+    fn parts_done(&self, so_far: SoFar, scale: AnyClock) -> Progress {
+        let (done, of) = match self.config.length {
+            Length::Iterations(of) => (so_far.readings, of),
+            Length::Duration(duration) => (Nanos::from(so_far.elapsed).0, Nanos::from(duration).0),
+        };
+        let (cpu, ticks) = so_far.largest;
+        let largest = units::duration(ticks as f64 * scale.nanos_per_tick());
+        let percent = done as f64 / of.max(1) as f64 * 100.0;
+        Progress {
+            done,
+            of,
+            text: Some(format!(
+                "{percent:.0} %, largest jump {largest} on CPU {cpu}"
+            )),
         }
     }
 }
@@ -180,10 +184,10 @@ impl Benchmark for ClockBenchmark {
         let not_ready = || Failure::Run("the watch was not prepared".to_owned());
         let session = self.session.clone().ok_or_else(not_ready)?;
         let doubt = session.doubt();
-        let ready = session.baselines()?;
-        let mut show = |so_far| progress(self.parts_done(so_far));
+        let scale = session.reading().scale();
+        let mut show = |so_far| progress(self.parts_done(so_far, scale));
         let observer = self.look.map(|look| (look, &mut show as _));
-        let mut result = ready.watch(observer)?;
+        let mut result = session.watch(observer)?;
         // Who reads the result must know it as well.
         let doubt = doubt.map(|doubt| format!("the rate of the TSC is in doubt: {doubt}"));
         result.notes.extend(doubt);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::time::{ReadingKind, Scale, Ticks};
+use crate::time::{AnyClock, Clock, ReadingKind, Ticks};
 
 use super::cause::Cause;
 use super::coincidence;
@@ -14,7 +14,7 @@ use super::result::{ClockResult, CpuResult};
 /// Puts together what the threads saw.
 pub(super) fn conclude(
     config: &Config,
-    scale: Scale,
+    scale: AnyClock,
     notes: Vec<String>,
     cpus: Vec<CpuResult>,
     interrupted: Option<String>,
@@ -24,7 +24,6 @@ pub(super) fn conclude(
         scale,
         cpus,
         coincidences: None,
-        judgements: Vec::new(),
         notes,
         interrupted,
     };
@@ -116,23 +115,23 @@ fn stops(cpu: &CpuResult) -> impl Iterator<Item = (usize, &Jump)> {
 }
 
 fn judge(result: &mut ClockResult, config: &Config) {
-    let mut judgements = Vec::new();
-    for cpu in &result.cpus {
-        for limit in &config.limits {
+    let nanos_per_tick = result.scale.nanos_per_tick();
+    for cpu in &mut result.cpus {
+        let limits = config.limits.iter().map(|limit| {
             let found = match limit.percent {
                 None => Some(cpu.watched.largest),
                 Some(percent) => cpu.percentile(percent),
             };
-            let found_ns = result.nanos_f64(found.unwrap_or(0) as f64);
-            judgements.push(Judgement {
+            let found_ns = found.unwrap_or(0) as f64 * nanos_per_tick;
+            Judgement {
                 cpu: cpu.cpu,
                 limit: limit.describe(),
                 found_ns,
                 broken: found_ns > limit.length.0 as f64,
-            });
-        }
+            }
+        });
+        cpu.judgements = limits.collect();
     }
-    result.judgements = judgements;
 }
 
 #[cfg(test)]

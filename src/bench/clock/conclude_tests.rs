@@ -15,7 +15,7 @@ use crate::buffer::HugePagePolicy;
 use crate::host::counters::Deltas;
 use crate::host::counters::{Available, ThreadUsage};
 use crate::rig::control::StopFlag;
-use crate::time::Nanos;
+use crate::time::{Nanos, Posix};
 
 struct NoCounters;
 
@@ -58,7 +58,7 @@ fn watched(start: u64, jumps: &[(u64, u64)], back: &[(u64, u64)]) -> Watched {
     let (stop, seen) = (StopFlag::default(), Seen::default());
     script.then_steps_of(STEP).play(|| {
         let watcher = Watcher::new(
-            (Scripted, Scale::Nanoseconds),
+            (Scripted, AnyClock::Monotonic(Posix)),
             Nothing,
             NoCounters,
             task,
@@ -106,10 +106,11 @@ fn result(watches: Vec<Watched>, clock: ReadingKind) -> ClockResult {
         available: Available::default(),
         usage: ThreadUsage::default(),
         moved: None,
+        judgements: Vec::new(),
     });
     conclude(
         &config,
-        Scale::Nanoseconds,
+        AnyClock::Monotonic(Posix),
         Vec::new(),
         cpus.collect(),
         None,
@@ -144,7 +145,11 @@ fn jumps_of_two_cpus_at_once_are_told_from_those_of_one() {
     let found = result.coincidences.unwrap();
     assert_eq!((found.jumps, found.on_all_cpus), (2, 2));
     assert_eq!(result.cpus[1].unexplained_on_several().total, 3100);
-    let broken: Vec<bool> = result.judgements.iter().map(|it| it.broken).collect();
+    let broken: Vec<bool> = result
+        .cpus
+        .iter()
+        .map(|it| it.judgements[0].broken)
+        .collect();
     assert_eq!(broken, [false, true]);
 }
 

@@ -5,7 +5,7 @@
 //! ones do not use up what the rare ones need. Jumps below [`SHORT`], too short for most interrupts, have credit of their
 //! own out of the tenth, a hundredth of the time ([`SHORT_SHARE`]).
 
-use crate::time::{Nanos, Scale};
+use crate::time::{AnyClock, Clock, Nanos};
 
 /// Of so many ticks one may be spent on reading counters.
 pub const SAMPLING_SHARE: u64 = 10;
@@ -34,7 +34,7 @@ pub(super) struct Credit {
 
 impl Credit {
     /// Half of what can be saved up, from `start` on, where a reading takes `cost`.
-    pub(super) fn new(scale: Scale, cost: u64, start: u64) -> Self {
+    pub(super) fn new(scale: AnyClock, cost: u64, start: u64) -> Self {
         let most = scale.ticks_in(MOST_CREDIT).0 as i64;
         let cost = cost.clamp(1, most.max(1) as u64);
         Credit {

@@ -196,7 +196,6 @@ impl Details {
         let in_nanos = stops.map(|jump| (nanos(jump.begin), nanos(jump.length)));
         let missing = cpu.available.missing().into_iter();
         let reserved = stored.kept_in.is_some() || stored.not_kept > 0;
-        let of_cpu = |limit: &&Judgement| limit.cpu == cpu.cpu;
         Details {
             cpu: cpu.cpu,
             nanos_per_tick: result.scale.nanos_per_tick(),
@@ -255,7 +254,7 @@ impl Details {
             jumps_longer_than_this_have_their_samples_ns: (jumps.samples_given_up() > 0)
                 .then(|| nanos(jumps.samples_kept_above())),
             thread: cpu.usage,
-            limits: result.judgements.iter().filter(of_cpu).cloned().collect(),
+            limits: cpu.judgements.clone(),
             coincidences: result.coincidences,
             notes: result.notes.clone(),
         }

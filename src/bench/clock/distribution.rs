@@ -4,15 +4,13 @@ use std::collections::BTreeMap;
 
 use super::recorder::{Counted, Kept};
 use crate::results::schema::clock as schema;
-use crate::stats::{LatencyHistogram, Moments};
+use crate::stats::LatencyHistogram;
 
 /// How often each difference occurred.
 #[derive(Debug, Clone, Default)]
 pub struct Distribution {
     counts: BTreeMap<u64, u64>,
     total: u64,
-    moments: Moments,
-    extremes: Option<(u64, u64)>,
     /// Whether each value is exact.
     pub exact: bool,
     /// Where it is not, small values are multiples of so many ticks, rounded down; larger ones are to three digits.
@@ -75,14 +73,6 @@ impl Distribution {
         }
         *self.counts.entry(value).or_default() += count;
         self.total += count;
-        self.moments.merge(&Moments::repeated(
-            i64::try_from(value).unwrap_or(i64::MAX),
-            count,
-        ));
-        self.extremes = Some(match self.extremes {
-            None => (value, value),
-            Some((least, most)) => (least.min(value), most.max(value)),
-        });
     }
 
     /// Differences in all.
@@ -92,17 +82,12 @@ impl Distribution {
 
     /// The smallest difference.
     pub fn min(&self) -> Option<u64> {
-        self.extremes.map(|(least, _)| least)
+        self.counts.keys().next().copied()
     }
 
     /// The largest difference.
     pub fn max(&self) -> Option<u64> {
-        self.extremes.map(|(_, most)| most)
-    }
-
-    /// The mean.
-    pub fn mean(&self) -> Option<f64> {
-        self.moments.mean()
+        self.counts.keys().next_back().copied()
     }
 
     /// The smallest difference that at least so many percent of all do not exceed (nearest rank: no interpolation
@@ -155,7 +140,6 @@ mod tests {
             (distribution.min(), distribution.max()),
             (Some(1), Some(1000))
         );
-        assert_eq!(distribution.mean(), Some(500.5));
     }
 
     #[test]

@@ -339,15 +339,11 @@ mod tests {
     #[test]
     fn a_sample_stays_with_its_jump() {
         let mut store = JumpStore::new(4).unwrap();
-        let sample = Sample {
-            deltas: Deltas::default(),
-            window: 70,
-            others: 0,
-        };
+        let sample = window(70);
         store.push(5, 50, Cause::NotSampled, None);
-        store.push(9, 60, Cause::Unexplained, Some(sample));
+        store.push(9, 60, Cause::Unexplained, sample);
         assert_eq!(store.sample(&store.jumps()[0]), None);
-        assert_eq!(store.sample(&store.jumps()[1]), Some(&sample));
+        assert_eq!(store.sample(&store.jumps()[1]), sample.as_ref());
         let tallies = store.causes();
         assert_eq!((tallies[0].1.alone, tallies[1].1.alone), (0, 1));
     }

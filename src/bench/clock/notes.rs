@@ -82,7 +82,11 @@ fn of_cpu(result: &ClockResult, cpu: &CpuResult) -> Vec<String> {
 
 /// A line for each limit that is broken.
 pub(super) fn broken_limits(result: &ClockResult) -> Vec<String> {
-    let broken = result.judgements.iter().filter(|it| it.broken);
+    let broken = result
+        .cpus
+        .iter()
+        .flat_map(|cpu| &cpu.judgements)
+        .filter(|it| it.broken);
     let in_words = broken.map(|it| {
         let found = units::duration(it.found_ns);
         format!(

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::buffer::PageKind;
 use crate::host::counters::{Available, ThreadUsage};
 use crate::host::pinning::Moved;
-use crate::time::{Nanos, ReadingKind, Scale, Ticks};
+use crate::time::{AnyClock, Clock, Nanos, ReadingKind, Ticks};
 
 use super::baseline::Baseline;
 use super::cause::{Cause, Names, Tally};
@@ -57,6 +57,8 @@ pub struct CpuResult {
     pub usage: ThreadUsage,
     /// Where the thread was found at the end, if that is not where it was pinned to.
     pub moved: Option<Moved>,
+    /// The limits, and what was found.
+    pub judgements: Vec<Judgement>,
 }
 
 impl CpuResult {
@@ -92,13 +94,11 @@ pub struct ClockResult {
     /// How the clock was read.
     pub clock: ReadingKind,
     /// How long a tick is.
-    pub scale: Scale,
+    pub scale: AnyClock,
     /// Each CPU, in the order of their numbers.
     pub cpus: Vec<CpuResult>,
     /// Jumps of several CPUs at once; `None` for a single CPU.
     pub coincidences: Option<Coincidences>,
-    /// The limits, and what was found.
-    pub judgements: Vec<Judgement>,
     /// What is less than asked for, or must be known to read the figures.
     pub notes: Vec<String>,
     /// The signal that ended it early, if one did.

@@ -12,7 +12,7 @@ use crate::host::pinning;
 use crate::rig::control::Control;
 use crate::rig::error::RigError;
 use crate::rig::workers::{Cause, Collected, Crew, Patience, Role, Seat};
-use crate::time::{AnyReading, Nanos, Reading, ReadingKind, ReadingUser, Ticks};
+use crate::time::{AnyReading, Clock, Nanos, Reading, ReadingKind, ReadingUser, Ticks};
 
 use super::baseline::{self, Baseline};
 use super::conclude::conclude;
@@ -38,6 +38,8 @@ pub struct SoFar {
     pub elapsed: Duration,
     /// Readings of the CPU that has the fewest.
     pub readings: u64,
+    /// The CPU with the largest difference, and its length in ticks.
+    pub largest: (usize, u64),
 }
 
 /// Who is told how far it is, and how often; without, the supervisor sleeps to the end.
@@ -52,14 +54,6 @@ pub struct Session {
     /// CPUs that are not watched.
     free: CpuSet,
     notes: Vec<String>,
-}
-
-/// A watch whose baselines are known, and where its differences go.
-#[derive(Debug)]
-pub struct Ready {
-    session: Session,
-    baselines: Vec<Baseline>,
-    keep: Option<u64>,
 }
 
 impl Session {
@@ -119,10 +113,7 @@ impl Session {
 
     /// Measures the baseline of each CPU, of all at the same time, and moves the calling thread to a CPU that is not watched,
     /// if there is one.
-    ///
-    /// # Errors
-    /// When a thread cannot run where it should, when a signal came, or the differences cannot be kept.
-    pub fn baselines(mut self) -> Result<Ready, RunError> {
+    fn baselines(&self) -> Result<Vec<Baseline>, RunError> {
         // Not before: processes that are started meanwhile inherit it.
         if !self.free.is_empty() {
             pinning::pin_current_thread_to(&self.free)?;
@@ -147,7 +138,12 @@ impl Session {
         let late = || (begun.elapsed() >= limit).then_some(());
         let mut baselines = ended(crew.collect(&patience, late, || ())?)?;
         baselines.sort_by_key(|(place, _)| *place);
-        let baselines: Vec<Baseline> = baselines.into_iter().map(|(_, it)| it).collect();
+        Ok(baselines.into_iter().map(|(_, it)| it).collect())
+    }
+
+    /// Memory for so many differences of each CPU, if they are to be kept.
+    fn room(&mut self, baselines: &[Baseline]) -> Result<Option<u64>, RunError> {
+        let iterations = self.config.baseline_iterations;
         if let Some(least) = baselines
             .iter()
             .filter(|baseline| baseline.shortened)
@@ -169,40 +165,39 @@ impl Session {
                 (ticks as f64 / quickest * 1.05) as u64 + 1000
             }
         };
-        let keep = match memory::room(&self.config, readings)? {
+        Ok(match memory::room(&self.config, readings)? {
             Room::Keep(readings) => Some(readings),
             Room::Count(note) => {
                 self.notes.push(note);
                 None
             }
             Room::None => None,
-        };
-        Ok(Ready {
-            session: self,
-            baselines,
-            keep,
         })
     }
-}
 
-impl Ready {
-    /// Watches. A signal ends it early, with what was seen until then.
+    /// Measures the baselines, and watches. A signal ends it early, with what was seen until then.
     ///
     /// # Errors
     /// When a thread cannot run where it should, or does not get its memory.
-    pub fn watch(self, observer: Observer<'_>) -> Result<ClockResult, RunError> {
-        let Ready {
-            session,
-            baselines,
-            keep,
-        } = self;
+    pub fn watch(mut self, observer: Observer<'_>) -> Result<ClockResult, RunError> {
+        let baselines = self.baselines()?;
+        let keep = self.room(&baselines)?;
+        self.watch_with(&baselines, keep, observer)
+    }
+
+    fn watch_with(
+        self,
+        baselines: &[Baseline],
+        keep: Option<u64>,
+        observer: Observer<'_>,
+    ) -> Result<ClockResult, RunError> {
         let Session {
             config,
             reading,
             guest,
             notes,
             ..
-        } = session;
+        } = self;
         let control = Arc::new(Control::default());
         let seen: Arc<Vec<Seen>> = Arc::new(config.cpus.iter().map(|_| Seen::default()).collect());
         let go = Arc::new(AtomicBool::new(false));
@@ -210,7 +205,7 @@ impl Ready {
         let second = scale.ticks_in(Nanos(1_000_000_000));
         let epoch = Ticks(reading.visit(ReadOnce).0.saturating_sub(second.0));
         let mut crew = Crew::<Told, RunError>::new(&control)?;
-        for (at, (&cpu, &baseline)) in config.cpus.iter().zip(&baselines).enumerate() {
+        for (at, (&cpu, &baseline)) in config.cpus.iter().zip(baselines).enumerate() {
             let (config, control) = (Arc::clone(&config), Arc::clone(&control));
             let (seen, go) = (Arc::clone(&seen), Arc::clone(&go));
             crew.start(seat(cpu), move |supervisor| {
@@ -299,9 +294,12 @@ fn watch(
             let readings = seen
                 .iter()
                 .map(|seen| seen.readings.load(Ordering::Relaxed));
+            let largest = seen.iter().zip(&config.cpus);
+            let largest = largest.map(|(seen, &cpu)| (cpu, seen.largest.load(Ordering::Relaxed)));
             observe(SoFar {
                 elapsed,
                 readings: readings.min().unwrap_or(0),
+                largest: largest.max_by_key(|(_, ticks)| *ticks).unwrap_or_default(),
             });
         }
         None
@@ -390,9 +388,8 @@ mod tests {
         // Pins threads of its own only: this one is moved off the CPU.
         let watch = move || {
             let session = Session::prepare(config, &allowed, false).unwrap();
-            let mut ready = session.baselines().unwrap();
-            ready.keep = Some(keep);
-            ready.watch(None).unwrap()
+            let baselines = session.baselines().unwrap();
+            session.watch_with(&baselines, Some(keep), None).unwrap()
         };
         std::thread::spawn(watch).join().unwrap()
     }

@@ -1,6 +1,6 @@
 //! Reading the kernel's counters behind a jump, and which other differences what they say may belong to.
 
-use crate::time::{Scale, Ticks};
+use crate::time::{AnyClock, Clock, Ticks};
 
 use super::cause::{Cause, FAR, Jumped, Sampler};
 use super::credit::SHORT;
@@ -10,7 +10,7 @@ use super::jump::Sample;
 #[derive(Debug)]
 pub(super) struct Sampling<S> {
     sampler: S,
-    scale: Scale,
+    scale: AnyClock,
     short: u64,
     /// Differences above this are noticed.
     edge: u64,
@@ -22,7 +22,7 @@ pub(super) struct Sampling<S> {
 }
 
 impl<S: Sampler> Sampling<S> {
-    pub(super) fn new(sampler: S, scale: Scale, edge: u64) -> Self {
+    pub(super) fn new(sampler: S, scale: AnyClock, edge: u64) -> Self {
         Sampling {
             sampler,
             scale,

@@ -7,7 +7,7 @@ use crate::host::counters::{CpuCounters, ThreadUsage};
 use crate::host::pinning;
 use crate::rig::control::{Control, StopFlag};
 use crate::rig::workers::Reporter;
-use crate::time::{Nanos, Reading, ReadingUser, Scale, Ticks};
+use crate::time::{AnyClock, Clock, Nanos, Reading, ReadingUser, Ticks};
 
 use super::baseline::{self, Baseline};
 use super::cause::Names;
@@ -46,7 +46,7 @@ pub(super) enum Told {
 pub(super) struct Prepared<'a> {
     pub(super) cpu: usize,
     pub(super) config: &'a Config,
-    pub(super) scale: Scale,
+    pub(super) scale: AnyClock,
     /// Earlier than any thread's first reading, also where the counters of the CPUs differ a little.
     pub(super) epoch: Ticks,
     pub(super) baseline: Baseline,
@@ -182,6 +182,7 @@ impl Prepared<'_> {
             available: counters.available().clone(),
             usage,
             moved,
+            judgements: Vec::new(),
         })))
     }
 }

@@ -13,7 +13,7 @@ use std::collections::TryReserveError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::rig::control::StopFlag;
-use crate::time::{Nanos, Reading, Scale, Ticks};
+use crate::time::{AnyClock, Clock, Nanos, Reading, Ticks};
 
 use super::cause::{Cause, Sampler};
 use super::credit::Credit;
@@ -144,7 +144,7 @@ const MOST_PENDING: usize = 12;
 /// The watch of one thread.
 pub struct Watcher<'a, R, K, S> {
     clock: R,
-    scale: Scale,
+    scale: AnyClock,
     task: Task,
     stop: &'a StopFlag,
     seen: &'a Seen,
@@ -177,7 +177,7 @@ impl<'a, R: Reading, K: Recorder, S: Sampler> Watcher<'a, R, K, S> {
     /// # Errors
     /// When the memory for the jumps is refused.
     pub fn new(
-        (clock, scale): (R, Scale),
+        (clock, scale): (R, AnyClock),
         recorder: K,
         sampler: S,
         task: Task,

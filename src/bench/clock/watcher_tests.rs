@@ -5,9 +5,11 @@ use std::collections::VecDeque;
 use super::*;
 use crate::bench::clock::cause::Sampler;
 use crate::bench::clock::distribution::Distribution;
+use crate::bench::clock::jump::{Jump, Sample};
 use crate::bench::clock::recorder::{Counted, Nothing};
 use crate::bench::clock::scripted::{self, Script, Scripted};
 use crate::host::counters::{Deltas, Risen};
+use crate::time::Posix;
 
 /// Hands out deltas, one a reading, and takes its time; nothing when they are used up.
 #[derive(Default)]
@@ -48,6 +50,16 @@ struct Watch {
 }
 
 impl Watch {
+    /// Without counters and blind time.
+    fn of(task: Task) -> Self {
+        Watch {
+            task,
+            told: Vec::new(),
+            blind: 0,
+            costs: Vec::new(),
+        }
+    }
+
     fn over<K: Recorder>(self, recorder: K, differences: &[u64]) -> Played<K> {
         // Two readings around the first look at the counters, which takes as long as any; then the ten and what follows.
         let script =
@@ -80,9 +92,22 @@ impl<K> std::ops::Deref for Played<K> {
 }
 
 impl<K> Played<K> {
+    fn each<T>(&self, of: impl Fn(&Jump) -> T) -> Vec<T> {
+        self.watched.jumps.jumps().iter().map(of).collect()
+    }
+
     fn causes(&self) -> Vec<Cause> {
-        let jumps = self.watched.jumps.jumps().iter();
-        jumps.map(|jump| jump.cause).collect()
+        self.each(|jump| jump.cause)
+    }
+
+    fn lengths(&self) -> Vec<u64> {
+        self.each(|jump| jump.length)
+    }
+
+    /// The sample of a jump that has one.
+    fn sample(&self, at: usize) -> Sample {
+        let jumps = &self.watched.jumps;
+        *jumps.sample(&jumps.jumps()[at]).unwrap()
     }
 }
 
@@ -94,7 +119,7 @@ fn played<K: Recorder>(
     epoch: u64,
 ) -> Played<K> {
     let (stop, seen) = (StopFlag::default(), Seen::default());
-    let clock = (Scripted, Scale::Nanoseconds);
+    let clock = (Scripted, AnyClock::Monotonic(Posix));
     let watcher = Watcher::new(clock, recorder, told, task, (&stop, &seen)).unwrap();
     let (watched, recorder) = script.play(|| watcher.run(Ticks(epoch)));
     Played {
@@ -148,10 +173,8 @@ fn differences(length: usize, jumps: &[(usize, u64)]) -> Vec<u64> {
 
 fn watch(readings: u64, jumps: &[(usize, u64)], blind: u64) -> Played<Counted> {
     let watch = Watch {
-        task: task(readings),
-        told: Vec::new(),
         blind,
-        costs: Vec::new(),
+        ..Watch::of(task(readings))
     };
     watch.over(Counted::default(), &differences(readings as usize, jumps))
 }
@@ -159,16 +182,9 @@ fn watch(readings: u64, jumps: &[(usize, u64)], blind: u64) -> Played<Counted> {
 #[test]
 fn jumps_are_found_where_they_are_with_their_length() {
     let watched = watch(60, &[(30, 5000), (45, 300)], 0);
-    let found: Vec<(u64, u64)> = watched
-        .jumps
-        .jumps()
-        .iter()
-        .map(|jump| (jump.begin, jump.length))
-        .collect();
-    assert_eq!(
-        found,
-        [(30 * STEP, 5000), (30 * STEP + 5000 + 14 * STEP, 300)]
-    );
+    let found = watched.each(|jump| (jump.begin, jump.length));
+    let second = 30 * STEP + 5000 + 14 * STEP;
+    assert_eq!(found, [(30 * STEP, 5000), (second, 300)]);
     assert_eq!((watched.readings, watched.blind), (60, 0));
     assert_eq!(watched.end - watched.start, 58 * STEP + 5300);
     assert_eq!(watched.largest, 5000);
@@ -196,13 +212,7 @@ fn a_jump_at_either_end_or_at_a_seam_of_two_passes_is_not_lost() {
 fn two_jumps_in_a_row_are_two() {
     for at in [0, 9, 10, 16, 17, 25] {
         let watched = watch(60, &[(at, 700), (at + 1, 800)], 0);
-        let found: Vec<u64> = watched
-            .jumps
-            .jumps()
-            .iter()
-            .map(|jump| jump.length)
-            .collect();
-        assert_eq!(found, [700, 800], "from {at}");
+        assert_eq!(watched.lengths(), [700, 800], "from {at}");
     }
 }
 
@@ -239,18 +249,11 @@ fn steps_backwards_are_counted_and_taken_out_of_the_time() {
             (1, 5000, 5000)
         );
         assert_eq!(watched.largest, 700, "no wrap to a huge jump");
-        let jumps: Vec<_> = watched
-            .jumps
-            .jumps()
-            .iter()
-            .filter(|jump| jump.cause != Cause::Backward)
-            .collect();
+        let mut jumps =
+            watched.each(|jump| (jump.cause == Cause::Backward, jump.begin, jump.length));
+        jumps.retain(|(back, ..)| !back);
         let steps_before = jump as u64 - u64::from(at < jump);
-        assert_eq!(
-            (jumps[0].begin, jumps[0].length),
-            (steps_before * STEP, 700),
-            "step at {at}"
-        );
+        assert_eq!(jumps[0], (false, steps_before * STEP, 700), "step at {at}");
         assert_eq!(watched.end - watched.start, 38 * STEP + 700);
         assert_eq!(Distribution::of_counted(&watched.recorder).count(), 39);
         assert_eq!(watched.windows[0].extra, 700 - BASELINE);
@@ -297,10 +300,6 @@ impl Script {
     }
 }
 
-fn timer() -> Deltas {
-    timers(1)
-}
-
 fn timers(count: u32) -> Deltas {
     let mut interrupts = Risen::default();
     interrupts.push(3, count);
@@ -314,19 +313,17 @@ fn timers(count: u32) -> Deltas {
 fn a_long_jump_is_sampled_with_its_window_and_cause() {
     let switched = Deltas {
         involuntary_switches: 1,
-        ..timer()
+        ..timers(1)
     };
     let watch = Watch {
-        task: task(60),
-        told: vec![timer(), switched, Deltas::default()],
+        told: vec![timers(1), switched, Deltas::default()],
         blind: 500,
-        costs: Vec::new(),
+        ..Watch::of(task(60))
     };
     let found = differences(60, &[(20, 20_000), (30, 30_000), (40, 40_000)]);
     let watched = watch.over(Nothing, &found);
-    let causes = watched.causes();
     assert_eq!(
-        causes,
+        watched.causes(),
         [
             Cause::Interrupts([Some(3), None, None, None]),
             Cause::InvoluntarySwitch,
@@ -337,12 +334,7 @@ fn a_long_jump_is_sampled_with_its_window_and_cause() {
         (watched.samples, watched.not_sampled, watched.sampling),
         (3, 0, 1500)
     );
-    let samples: Vec<_> = watched
-        .jumps
-        .jumps()
-        .iter()
-        .map(|jump| *watched.jumps.sample(jump).unwrap())
-        .collect();
+    let samples = [0, 1, 2].map(|at| watched.sample(at));
     // From the first reading to the one behind the jump; from there to the next.
     assert_eq!(samples[0].window, 22 * STEP + 20_000 - STEP + 500);
     assert_eq!(samples[1].window, 10 * STEP - STEP + 30_000 + 500);
@@ -356,10 +348,8 @@ fn sampling_takes_a_tenth_of_the_time_at_the_most_and_the_rest_is_called_not_sam
     let mut task = task(3000);
     task.keep = 1000;
     let watch = Watch {
-        task,
-        told: Vec::new(),
-        blind: 0,
         costs: vec![10_000; 1000],
+        ..Watch::of(task)
     };
     let watched = watch.over(Nothing, &differences(3000, &jumps));
     assert_eq!(watched.jumps.jumps().len(), jumps.len());
@@ -372,12 +362,9 @@ fn sampling_takes_a_tenth_of_the_time_at_the_most_and_the_rest_is_called_not_sam
         "{}",
         watched.sampling
     );
-    let sampled = watched
-        .jumps
-        .jumps()
-        .iter()
-        .filter_map(|jump| watched.jumps.sample(jump));
-    assert!(sampled.skip(1).all(|sample| sample.others > 0));
+    let samples = watched.each(|jump| watched.jumps.sample(jump).copied());
+    let mut sampled = samples.into_iter().flatten().skip(1);
+    assert!(sampled.all(|sample| sample.others > 0));
 }
 
 #[test]
@@ -387,18 +374,16 @@ fn counters_that_rose_for_a_longer_jump_are_not_given_to_a_shorter_one() {
     jumps.extend([(20, 50_000), (30, 900_000)]);
     for (interrupts, told_apart) in [(1, false), (2, true)] {
         let watch = Watch {
-            task: task(60),
-            told: vec![timer(), timers(interrupts)],
-            blind: 0,
+            told: vec![timers(1), timers(interrupts)],
             costs: vec![20_000; 10],
+            ..Watch::of(task(60))
         };
         let watched = watch.over(Nothing, &differences(60, &jumps));
         let causes = watched.causes();
         assert_eq!(causes[1], Cause::NotSampled);
         assert_eq!(matches!(causes[2], Cause::Interrupts(_)), told_apart);
         assert_eq!(causes[2] == Cause::NotToldApart, !told_apart);
-        let sample = watched.jumps.sample(&watched.jumps.jumps()[2]).unwrap();
-        assert_eq!(sample.others, 1);
+        assert_eq!(watched.sample(2).others, 1);
     }
 }
 
@@ -409,15 +394,13 @@ fn differences_below_the_threshold_take_their_interrupts_from_the_next_jump() {
         ..task(60)
     };
     let watch = Watch {
-        task,
-        told: vec![timer(), Deltas::default()],
-        blind: 0,
+        told: vec![timers(1), Deltas::default()],
         costs: vec![500; 3],
+        ..Watch::of(task)
     };
     let watched = watch.over(Nothing, &differences(60, &[(20, 5_000), (40, 50_000)]));
-    let jumps = watched.jumps.jumps();
-    assert_eq!((jumps.len(), jumps[0].cause), (1, Cause::Unexplained));
-    let sample = watched.jumps.sample(&jumps[0]).unwrap();
+    assert_eq!(watched.causes(), [Cause::Unexplained]);
+    let sample = watched.sample(0);
     // From the reading behind the lesser difference and the one after it.
     assert_eq!(
         (sample.window, sample.others),
@@ -438,16 +421,14 @@ fn differences_below_the_threshold_are_rivals_where_there_is_no_credit_to_read_c
         (2, Cause::Interrupts([Some(3), None, None, None])),
     ] {
         let watch = Watch {
-            task,
-            told: vec![timer(), timers(interrupts)],
-            blind: 0,
+            told: vec![timers(1), timers(interrupts)],
             costs: vec![20_000; 3],
+            ..Watch::of(task)
         };
         let lesser = [(20, 5_000), (30, 5_000), (40, 500_000)];
         let watched = watch.over(Nothing, &differences(60, &lesser));
-        let jumps = watched.jumps.jumps();
-        assert_eq!((jumps.len(), jumps[0].cause), (1, cause));
-        assert_eq!(watched.jumps.sample(&jumps[0]).unwrap().others, 1);
+        assert_eq!(watched.causes(), [cause]);
+        assert_eq!(watched.sample(0).others, 1);
         assert_eq!(watched.jumps.causes()[0].1.alone, 0);
     }
 }
@@ -461,10 +442,8 @@ fn an_interrupt_that_need_not_show_explains_no_jump_at_the_end_of_a_long_window(
             ..task(1000)
         };
         let watch = Watch {
-            task,
-            told: vec![timer()],
-            blind: 0,
-            costs: Vec::new(),
+            told: vec![timers(1)],
+            ..Watch::of(task)
         };
         let mut differences = vec![2_000; 1000];
         differences[990] = length;
@@ -482,21 +461,20 @@ fn a_stop_while_counters_are_read_is_a_jump_of_its_own() {
     let jumps = [(100, 20_000), (150, 30_000)];
     let script = Script::of_differences(10_000, &[0]).with_all(&differences(200, &jumps));
     let mut told = Told {
-        deltas: vec![Deltas::default(), timer(), timer()].into(),
+        deltas: vec![Deltas::default(), timers(1), timers(1)].into(),
         costs: vec![500, 500 + STOPPED, 500].into(),
     };
     let watched = played(script, Nothing, &mut told, task, 10_000);
     let found = watched.jumps.jumps();
-    let lengths: Vec<u64> = found.iter().map(|jump| jump.length).collect();
     // One step of the clock, that of the reading itself, lies in it as well.
     let length = STOPPED + STEP;
-    assert_eq!(lengths, [20_000, length, 30_000]);
+    assert_eq!(watched.lengths(), [20_000, length, 30_000]);
     assert!(matches!(found[0].cause, Cause::Interrupts(_)));
     assert_eq!(found[1].cause, Cause::NotWatched);
     assert_eq!(found[1].begin, found[0].begin + 20_000 + STEP);
     // Its interrupts are found behind the next jump, and are not told from that one's.
     assert_eq!(found[2].cause, Cause::NotToldApart);
-    assert_eq!(watched.jumps.sample(&found[2]).unwrap().others, 1);
+    assert_eq!(watched.sample(2).others, 1);
     assert_eq!(watched.largest, length);
     assert_eq!(watched.highest[0].length, length);
     assert_eq!(watched.windows[0].extra, length - BASELINE);
@@ -515,10 +493,8 @@ fn slow_readings_of_the_clock_stay_in_the_loop() {
         ..task(1000)
     };
     let watch = Watch {
-        task,
-        told: Vec::new(),
         blind: SLOW,
-        costs: Vec::new(),
+        ..Watch::of(task)
     };
     let watched = watch.over(Counted::for_baseline(2 * SLOW), &vec![SLOW; 1000]);
     // Behind the first ten, and never again.

@@ -272,7 +272,7 @@ impl Runner {
         any_clock: AnyClock,
         placement: &Placement,
     ) -> Result<InstrumentCosts, RunError> {
-        let key = (clock.kind(), placement.sender, placement.receiver);
+        let key = (any_clock.kind(), placement.sender, placement.receiver);
         if let Some(costs) = self.costs.get(&key) {
             return Ok(*costs);
         }
@@ -362,6 +362,7 @@ impl ClockUser for Measurement<'_> {
                 progress(Progress {
                     done: done + u64::from(received),
                     of: total,
+                    text: None,
                 });
             };
             let burst = session.run_burst(count as usize, &mut report)?;

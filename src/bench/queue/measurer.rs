@@ -193,7 +193,6 @@ impl Measurer for Numbers<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::{ClockKind, Nanos};
     use std::cell::Cell;
 
     thread_local! {
@@ -205,18 +204,9 @@ mod tests {
     struct Counting;
 
     impl Clock for Counting {
-        fn kind(&self) -> ClockKind {
-            ClockKind::Monotonic
-        }
         fn now(&self) -> Ticks {
             READINGS.set(READINGS.get() + 1);
             Ticks(READINGS.get())
-        }
-        fn to_nanos(&self, reading: Ticks) -> Nanos {
-            Nanos(reading.0)
-        }
-        fn ticks_in(&self, length: Nanos) -> Ticks {
-            Ticks(length.0)
         }
     }
 

@@ -36,21 +36,10 @@ fn empty() -> Report {
     }
 }
 
-fn offset(ticks: f64) -> Offset {
-    Offset {
-        ticks,
-        uncertainty_ticks: 50.0,
-        round_trip_ticks: 100,
-        exchanges: 20_000,
-        contradiction_ticks: 0,
-        backward_steps: 0,
-    }
-}
-
 fn with_cpus(count: usize) -> Report {
     let cpus = (1..=count).map(|cpu| CpuOffset {
         cpu,
-        offset: Finding::Found(offset(cpu as f64)),
+        offset: Finding::Found(Offset::of(cpu as f64, 100)),
         offset_ns: Some(cpu as f64 / 2.0),
         uncertainty_ns: Some(25.0),
     });

@@ -503,8 +503,9 @@ impl Course {
         let limit = self.plan.points[point].time * 20 + BEYOND_EXPECTATION;
         let index = self.plan.points[point].index;
         let progress = &self.progress;
-        let mut report = |so_far: crate::rig::benchmark::Progress| {
-            progress.messages(&shown, so_far.done, so_far.of);
+        let mut report = |so_far: crate::rig::benchmark::Progress| match so_far.text {
+            Some(text) => progress.start_point(&format!("{shown} ({text})")),
+            None => progress.messages(&shown, so_far.done, so_far.of),
         };
         let measured = match (own, child) {
             (Some(benchmark), _) => benchmark.measure(index, &place, &mut report),

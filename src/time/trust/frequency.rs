@@ -82,12 +82,6 @@ impl Frequency {
         }
     }
 
-    /// With an uncertainty, in parts per million.
-    pub fn within(mut self, ppm: f64) -> Self {
-        self.uncertainty_ppm = Some(ppm);
-        self
-    }
-
     /// With something to know of it.
     pub fn noted(mut self, note: impl Into<String>) -> Self {
         self.note = Some(note.into());
@@ -202,10 +196,8 @@ mod tests {
 
     fn calibration(hertz: f64) -> Calibration {
         Calibration {
-            hertz,
-            uncertainty_ppm: 0.5,
             disagreement_ppm: 4.0,
-            seconds: 0.06,
+            ..Calibration::of(hertz)
         }
     }
 

@@ -46,6 +46,21 @@ impl Offset {
     }
 }
 
+#[cfg(test)]
+impl Offset {
+    /// Of many exchanges that agree.
+    pub(crate) fn of(ticks: f64, round_trip: u64) -> Self {
+        Offset {
+            ticks,
+            uncertainty_ticks: round_trip as f64 / 2.0,
+            round_trip_ticks: round_trip,
+            exchanges: 20_000,
+            contradiction_ticks: 0,
+            backward_steps: 0,
+        }
+    }
+}
+
 /// Takes exchanges one by one and keeps what an [`Offset`] needs.
 #[derive(Debug, Clone, Default)]
 pub struct Offsets {
@@ -58,11 +73,6 @@ pub struct Offsets {
 }
 
 impl Offsets {
-    /// Nothing taken yet.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Takes an exchange.
     pub fn push(&mut self, exchange: Exchange) {
         self.exchanges += 1;
@@ -124,7 +134,7 @@ mod tests {
     }
 
     fn of(exchanges: impl IntoIterator<Item = Exchange>) -> Option<Offset> {
-        let mut offsets = Offsets::new();
+        let mut offsets = Offsets::default();
         for exchange in exchanges {
             offsets.push(exchange);
         }

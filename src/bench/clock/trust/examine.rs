@@ -4,8 +4,10 @@ use std::time::{Duration, Instant};
 
 use super::exchange::{End, Enough, between};
 use super::reads::{CountAndAux, across_migrations, shared};
-use super::verdict::{Findings, judge};
-use super::{CpuOffset, CpuOffsets, Finding, Report, Settings, TrustError, sources};
+use super::verdict::judge;
+use super::{
+    CpuOffset, CpuOffsets, Finding, Judgement, Report, Settings, TrustError, hertz, sources,
+};
 use crate::host::fingerprint::Fingerprint;
 use crate::host::{CpuSet, pinning};
 use crate::time::trust::frequency::Frequencies;
@@ -32,11 +34,6 @@ pub fn examine(settings: Settings, stop: &(dyn Fn() -> bool + Sync)) -> Result<R
     let told = calibration.as_ref().copied().map_err(ToString::to_string);
     let frequencies = Frequencies::compare(told, others);
     let rate = TscRate::decide(settings.given, calibration).ok();
-    // Without a rate, any source's does to show how long an offset is.
-    let hertz = rate
-        .map(|rate| rate.hertz)
-        .or_else(|| frequencies.sources.iter().find_map(|it| it.hertz));
-
     let rdtscp = RdtscpInstruction::find();
     let read = move || -> CountAndAux {
         match rdtscp {
@@ -47,7 +44,7 @@ pub fn examine(settings: Settings, stop: &(dyn Fn() -> bool + Sync)) -> Result<R
             None => (read_tsc().0, None),
         }
     };
-    let offsets = offsets(&cpus, hertz, stop)?;
+    let offsets = offsets(&cpus, hertz(rate, &frequencies), stop)?;
     let migrations = Finding::Found(across_migrations(&cpus, settings.reads, read, stop)?);
     let shared = if cpus.len() > 1 {
         let read = |_cpu| read_tsc().0;
@@ -55,18 +52,8 @@ pub fn examine(settings: Settings, stop: &(dyn Fn() -> bool + Sync)) -> Result<R
     } else {
         Finding::Missing(ONE_CPU.to_owned())
     };
-    let judgement = judge(Findings {
-        clock: &machine.clock,
-        virtualisation: &machine.virtualisation,
-        frequencies: &frequencies,
-        rate: rate.as_ref(),
-        hertz,
-        offsets: &offsets,
-        migrations: &migrations,
-        shared: &shared,
-    });
-    Ok(Report {
-        judgement,
+    let mut report = Report {
+        judgement: Judgement::default(),
         clock: machine.clock,
         rdtscp: rdtscp.is_some(),
         virtualisation: machine.virtualisation,
@@ -77,7 +64,9 @@ pub fn examine(settings: Settings, stop: &(dyn Fn() -> bool + Sync)) -> Result<R
         migrations,
         shared,
         seconds: begun.elapsed().as_secs_f64(),
-    })
+    };
+    report.judgement = judge(&report);
+    Ok(report)
 }
 
 const ONE_CPU: &str = "this process may use one CPU only (taskset and cpusets decide)";

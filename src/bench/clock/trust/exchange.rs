@@ -102,7 +102,8 @@ where
     })
 }
 
-fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+/// What a thread came to; its panic goes on here.
+pub(super) fn join<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread
         .join()
         .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -121,7 +122,7 @@ fn ask<A: Fn() -> u64>(
 ) -> Result<Option<Offset>, HostError> {
     pin(end)?;
     let deadline = Instant::now() + enough.time;
-    let mut offsets = Offsets::new();
+    let mut offsets = Offsets::default();
     let mut question = 1;
     'exchanges: while offsets.exchanges() < enough.exchanges {
         let asked = (end.read)();
@@ -180,6 +181,10 @@ mod tests {
         false
     }
 
+    fn here<F: Fn() -> u64>(read: F) -> End<F> {
+        End { cpu: None, read }
+    }
+
     const SHORT: Enough = Enough {
         exchanges: 2_000,
         // Milliseconds, where two CPUs are free.
@@ -189,15 +194,8 @@ mod tests {
     #[test]
     fn a_counter_that_is_ahead_is_found_between_real_threads() {
         for ahead in [0i64, 12_345_678, -50_000_000] {
-            let one = End {
-                cpu: None,
-                read: now,
-            };
-            let other = End {
-                cpu: None,
-                read: move || now().checked_add_signed(ahead).unwrap(),
-            };
-            let found = between(&one, &other, SHORT, &never).unwrap().unwrap();
+            let other = here(move || now().checked_add_signed(ahead).unwrap());
+            let found = between(&here(now), &other, SHORT, &never).unwrap().unwrap();
             assert!(
                 (found.ticks - ahead as f64).abs() <= found.uncertainty_ticks,
                 "{ahead}: {found:?}"
@@ -209,26 +207,17 @@ mod tests {
 
     #[test]
     fn a_counter_of_another_rate_contradicts_itself() {
-        let one = End {
-            cpu: None,
-            read: now,
-        };
         let start = now();
-        let other = End {
-            cpu: None,
-            // Twice as fast.
-            read: move || start + 2 * (now() - start),
-        };
-        let found = between(&one, &other, SHORT, &never).unwrap().unwrap();
+        let twice_as_fast = here(move || start + 2 * (now() - start));
+        let found = between(&here(now), &twice_as_fast, SHORT, &never)
+            .unwrap()
+            .unwrap();
         assert!(found.changes(), "{found:?}");
     }
 
     #[test]
     fn a_cpu_that_is_not_there_is_an_error_and_no_hang() {
-        let here = End {
-            cpu: None,
-            read: now,
-        };
+        let here = here(now);
         let nowhere = End {
             cpu: Some(1023),
             read: now,
@@ -249,14 +238,8 @@ mod tests {
 
     #[test]
     fn a_panic_on_one_end_ends_the_other() {
-        let good = End {
-            cpu: None,
-            read: now,
-        };
-        let bad = End {
-            cpu: None,
-            read: || -> u64 { panic!("on purpose") },
-        };
+        let good = here(now);
+        let bad = here(|| -> u64 { panic!("on purpose") });
         let ended = std::panic::catch_unwind(|| between(&bad, &good, SHORT, &never));
         assert!(ended.is_err());
         let ended = std::panic::catch_unwind(|| between(&good, &bad, SHORT, &never));
@@ -265,10 +248,7 @@ mod tests {
 
     #[test]
     fn the_stop_flag_and_the_time_end_it() {
-        let end = End {
-            cpu: None,
-            read: now,
-        };
+        let end = here(now);
         let begun = Instant::now();
         let endless = |time| Enough {
             exchanges: u64::MAX,

@@ -46,15 +46,6 @@ pub struct Settings {
     pub given: Option<TscKilohertz>,
 }
 
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            reads: DEFAULT_READS,
-            given: None,
-        }
-    }
-}
-
 /// Why nothing could be examined.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
@@ -156,6 +147,12 @@ pub fn examine(
     _stop: &(dyn Fn() -> bool + Sync),
 ) -> Result<Report, TrustError> {
     Err(TrustError::NoTsc)
+}
+
+/// Counts per second; without a rate in use, any source's does to show how long an offset is.
+fn hertz(rate: Option<TscRate>, frequencies: &Frequencies) -> Option<f64> {
+    rate.map(|rate| rate.hertz)
+        .or_else(|| frequencies.sources.iter().find_map(|it| it.hertz))
 }
 
 /// How long reading a counter may take: far more than it does, so that a machine under load comes to an end too.

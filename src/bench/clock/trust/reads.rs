@@ -11,6 +11,7 @@ use std::time::Instant;
 use serde::Serialize;
 
 use super::TrustError;
+use super::exchange::join;
 use crate::host::{CpuSet, HostError, pinning};
 use crate::time::trust::monotony::Monotony;
 
@@ -64,13 +65,8 @@ pub fn across<E>(
     };
     let mut visited = CpuSet::new();
     let mut before: Option<(u64, Option<u32>)> = None;
-    for (stay, cpu) in cpus
-        .iter()
-        .collect::<Vec<_>>()
-        .into_iter()
-        .cycle()
-        .enumerate()
-    {
+    let round: Vec<usize> = cpus.iter().collect();
+    for (stay, cpu) in round.into_iter().cycle().enumerate() {
         if found.monotony.reads >= reads || ended() {
             break;
         }
@@ -123,10 +119,7 @@ pub fn across_migrations(
                 })
             })
             .map_err(TrustError::Spawn)?;
-        let done = thread
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        done.map_err(TrustError::from)
+        join(thread).map_err(TrustError::from)
     })?;
     if stop() {
         return Err(TrustError::Interrupted);
@@ -221,10 +214,7 @@ pub fn shared(
             }
         }
         for thread in threads {
-            let done = thread
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            match done {
+            match join(thread) {
                 Ok(monotony) => all.monotony.merge(&monotony),
                 Err(error) => failure = Some(error.into()),
             }

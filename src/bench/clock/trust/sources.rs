@@ -78,12 +78,6 @@ mod tests {
 
     #[test]
     fn each_source_has_its_figure() {
-        let calibration = Calibration {
-            hertz: 2e9,
-            uncertainty_ppm: 1.0,
-            disagreement_ppm: 1.0,
-            seconds: 0.06,
-        };
         let line = "6,400,1,-;tsc: Refined TSC clocksource calibration: 1999.998 MHz";
         let all = gather(
             &silent(),
@@ -91,7 +85,7 @@ mod tests {
             Ok((1 << 30, 31)),
             Ok(vec![line.to_owned()]),
             Ok(1.000_05),
-            Some(&calibration),
+            Some(&Calibration::of(2e9)),
         );
         assert_eq!(all.len(), 7);
         let hertz = |source| by(&all, source).hertz.unwrap();

@@ -2,10 +2,9 @@
 
 use serde::Serialize;
 
-use super::reads::{Crossed, Shared};
-use super::{CpuOffset, CpuOffsets, Finding};
+use super::{CpuOffset, Finding, Report, hertz};
 use crate::host::fingerprint::{Clock, Virtualisation};
-use crate::time::trust::frequency::{Frequencies, FrequencySource};
+use crate::time::trust::frequency::FrequencySource;
 use crate::time::trust::monotony::Monotony;
 use crate::time::{RateDoubt, TscRate};
 
@@ -24,10 +23,11 @@ pub const UNCERTAIN_RATE_PPM: f64 = 100.0;
 pub const LEAST_CROSSINGS: u64 = 1000;
 
 /// Whether to trust the counter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Nothing speaks against it.
+    #[default]
     Trusted,
     /// It can be used by someone who knows the reasons against it.
     UsableWithCare,
@@ -60,7 +60,7 @@ pub struct Reason {
 }
 
 /// The verdict, with what speaks against the counter.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Judgement {
     /// The heaviest of the reasons.
     pub verdict: Verdict,
@@ -68,38 +68,18 @@ pub struct Judgement {
     pub reasons: Vec<Reason>,
 }
 
-/// What is judged.
-#[derive(Debug, Clone, Copy)]
-pub struct Findings<'a> {
-    /// The kernel's clock and the flags.
-    pub clock: &'a Clock,
-    /// What stands below the kernel.
-    pub virtualisation: &'a Virtualisation,
-    /// The rate by each source.
-    pub frequencies: &'a Frequencies,
-    /// The rate in use.
-    pub rate: Option<&'a TscRate>,
-    /// Counts per second by which counts become nanoseconds here.
-    pub hertz: Option<f64>,
-    /// The offsets.
-    pub offsets: &'a Finding<CpuOffsets>,
-    /// Readings across migrations.
-    pub migrations: &'a Finding<Crossed>,
-    /// Readings on all CPUs.
-    pub shared: &'a Finding<Shared>,
-}
-
-/// Weighs the findings.
-pub fn judge(findings: Findings<'_>) -> Judgement {
+/// Weighs what was found out; the judgement that is in the report does not count.
+pub fn judge(report: &Report) -> Judgement {
     let mut found = Reasons::default();
-    found.watched(&findings);
-    found.vouched_for(findings.clock);
-    found.rated(&findings);
-    if let Some(offsets) = findings.offsets.found() {
+    found.watched(report);
+    found.vouched_for(&report.clock);
+    found.rated(report);
+    if let Some(offsets) = report.offsets.found() {
+        let hertz = hertz(report.rate, &report.frequencies);
         let cpus = offsets.cpus.iter();
-        cpus.for_each(|each| found.apart(each, offsets.against_cpu, findings.hertz));
+        cpus.for_each(|each| found.apart(each, offsets.against_cpu, hertz));
     }
-    found.below(findings.virtualisation);
+    found.below(&report.virtualisation);
     let mut reasons = found.0;
     // Stable: within a weight they stay in the order of the report.
     reasons.sort_by_key(|it| std::cmp::Reverse(it.weighs));
@@ -121,12 +101,12 @@ impl Reasons {
         });
     }
 
-    fn watched(&mut self, findings: &Findings<'_>) {
-        if let Some(found) = findings.migrations.found() {
+    fn watched(&mut self, report: &Report) {
+        if let Some(found) = report.migrations.found() {
             let place = "in a thread moved from CPU to CPU";
             self.monotonous(place, found.asked_reads, &found.monotony);
         }
-        if let Some(found) = findings.shared.found() {
+        if let Some(found) = report.shared.found() {
             let place = "between threads on all CPUs";
             self.monotonous(place, found.asked_reads, &found.monotony);
             let (crossings, reads) = (found.monotony.crossings, found.monotony.reads);
@@ -138,7 +118,7 @@ impl Reasons {
                 self.add(UsableWithCare, "few-crossings", text);
             }
         }
-        let named = findings.migrations.found();
+        let named = report.migrations.found();
         if let Some(stays @ 1..) = named.and_then(|it| it.wrong_cpu_names) {
             let text = format!(
                 "TSC_AUX named another CPU in {stays} stays: rdtscp does not tell where it was read"
@@ -209,8 +189,8 @@ impl Reasons {
         }
     }
 
-    fn rated(&mut self, findings: &Findings<'_>) {
-        let measured = findings.frequencies.by(FrequencySource::Calibration);
+    fn rated(&mut self, report: &Report) {
+        let measured = report.frequencies.by(FrequencySource::Calibration);
         if let Some(why) = measured.and_then(|it| it.missing.as_ref()) {
             let text = format!("its rate does not settle: {why}");
             self.add(NotToBeTrusted, "rate-unsettled", text);
@@ -220,7 +200,7 @@ impl Reasons {
             let text = format!("its rate was measured to {ppm:.0} ppm only: the machine is busy");
             self.add(UsableWithCare, "rate-uncertain", text);
         }
-        let disagreement = findings.frequencies.disagreement;
+        let disagreement = report.frequencies.disagreement;
         if let Some(farthest) = disagreement.filter(|it| it.ppm > DISAGREEING_PPM) {
             let weighs = if farthest.ppm > CONTRADICTING_PPM {
                 NotToBeTrusted
@@ -236,7 +216,7 @@ impl Reasons {
             self.add(weighs, "rates-differ", text);
         }
         // That nothing settled is told above.
-        if let Some(doubt @ RateDoubt::Off { .. }) = findings.rate.and_then(TscRate::doubt) {
+        if let Some(doubt @ RateDoubt::Off { .. }) = report.rate.as_ref().and_then(TscRate::doubt) {
             self.add(UsableWithCare, "given-rate", doubt.to_string());
         }
     }

@@ -1,41 +1,12 @@
 //! Each reason, found on a made-up machine on which everything else is well.
 
 use super::*;
-use crate::time::trust::frequency::Frequency;
+use crate::bench::clock::trust::CpuOffsets;
+use crate::bench::clock::trust::reads::{Crossed, Shared};
+use crate::time::trust::frequency::{Frequencies, Frequency};
 use crate::time::trust::monotony::BackwardStep;
 use crate::time::trust::offset::Offset;
 use crate::time::{Calibration, CalibrationError, TscKilohertz};
-
-/// A machine, made of what is judged; the counter runs at 1 GHz, so that a count is a nanosecond.
-struct Machine {
-    clock: Clock,
-    virtualisation: Virtualisation,
-    frequencies: Frequencies,
-    rate: Option<TscRate>,
-    offsets: Finding<CpuOffsets>,
-    migrations: Finding<Crossed>,
-    shared: Finding<Shared>,
-}
-
-fn calibration() -> Calibration {
-    Calibration {
-        hertz: 1e9,
-        uncertainty_ppm: 1.0,
-        disagreement_ppm: 1.0,
-        seconds: 0.06,
-    }
-}
-
-fn offset(ticks: f64, round_trip: u64) -> Offset {
-    Offset {
-        ticks,
-        uncertainty_ticks: round_trip as f64 / 2.0,
-        round_trip_ticks: round_trip,
-        exchanges: 20_000,
-        contradiction_ticks: 0,
-        backward_steps: 0,
-    }
-}
 
 fn steady(reads: u64) -> Monotony {
     Monotony {
@@ -57,9 +28,14 @@ fn stepping(reads: u64, ticks: u64) -> Monotony {
     }
 }
 
-impl Machine {
+/// Made-up machines; the counter runs at 1 GHz, so that a count is a nanosecond.
+impl Report {
     fn good() -> Self {
-        Machine {
+        Report {
+            judgement: Judgement::default(),
+            rdtscp: true,
+            cpus: "0-1".parse().unwrap(),
+            seconds: 1.0,
             clock: Clock {
                 source: Some("tsc".to_owned()),
                 available: Some(vec!["tsc".to_owned(), "hpet".to_owned()]),
@@ -75,13 +51,13 @@ impl Machine {
                 ..Virtualisation::default()
             },
             frequencies: Frequencies::compare(
-                Ok(calibration()),
+                Ok(Calibration::of(1e9)),
                 vec![Frequency::of(
                     FrequencySource::CpuidCrystal,
                     Ok(1_000_100_000.0),
                 )],
             ),
-            rate: TscRate::decide(None, Ok(calibration())).ok(),
+            rate: TscRate::decide(None, Ok(Calibration::of(1e9))).ok(),
             offsets: Finding::Missing(String::new()),
             migrations: Finding::Found(Crossed {
                 asked_reads: 1000,
@@ -96,7 +72,7 @@ impl Machine {
                 monotony: steady(1000),
             }),
         }
-        .apart(Finding::Found(offset(20.0, 60)))
+        .apart(Finding::Found(Offset::of(20.0, 60)))
     }
 
     fn apart(mut self, found: Finding<Offset>) -> Self {
@@ -126,16 +102,7 @@ impl Machine {
     }
 
     fn judged(&self) -> Judgement {
-        judge(Findings {
-            clock: &self.clock,
-            virtualisation: &self.virtualisation,
-            frequencies: &self.frequencies,
-            rate: self.rate.as_ref(),
-            hertz: Some(1e9),
-            offsets: &self.offsets,
-            migrations: &self.migrations,
-            shared: &self.shared,
-        })
+        judge(self)
     }
 
     /// Asserts that `reason` is all there is against the machine, what it weighs, and that its text holds `told`.
@@ -152,16 +119,16 @@ impl Machine {
 
 #[test]
 fn nothing_against_it_is_trust() {
-    let judged = Machine::good().judged();
+    let judged = Report::good().judged();
     assert_eq!((judged.verdict, judged.reasons), (Verdict::Trusted, vec![]));
 }
 
 #[test]
 fn a_step_back_or_a_stand_is_not_to_be_trusted() {
     let told = |place| format!("{place}: 3 times in 1000 reads, by up to 77 counts");
-    let crossed = Machine::good().crossed(|found| found.monotony = stepping(1000, 77));
+    let crossed = Report::good().crossed(|found| found.monotony = stepping(1000, 77));
     crossed.only("backwards", &told("from CPU to CPU"), NotToBeTrusted);
-    let shared = Machine::good().with(|it| {
+    let shared = Report::good().with(|it| {
         it.shared = Finding::Found(Shared {
             asked_reads: 1000,
             cpus: 2,
@@ -169,27 +136,27 @@ fn a_step_back_or_a_stand_is_not_to_be_trusted() {
         });
     });
     shared.only("backwards", &told("on all CPUs"), NotToBeTrusted);
-    Machine::good()
+    Report::good()
         .crossed(|found| found.monotony.repeated = 999)
         .only("stands-still", "1000 reads gave", NotToBeTrusted);
 }
 
 #[test]
 fn what_was_not_read_and_what_was_named_wrongly_is_told() {
-    Machine::good()
+    Report::good()
         .crossed(|found| found.monotony.reads = 400)
         .only("incomplete", "400 of 1000 reads", UsableWithCare);
-    Machine::good()
+    Report::good()
         .crossed(|found| found.wrong_cpu_names = Some(5))
         .only("wrong-cpu-names", "in 5 stays", UsableWithCare);
-    let without = Machine::good().crossed(|found| found.wrong_cpu_names = None);
+    let without = Report::good().crossed(|found| found.wrong_cpu_names = None);
     assert_eq!(without.judged().verdict, Verdict::Trusted);
 }
 
 #[test]
 fn cpus_that_were_hardly_compared_are_told() {
     let compared = |crossings| {
-        Machine::good().with(|it| {
+        Report::good().with(|it| {
             if let Finding::Found(shared) = &mut it.shared {
                 shared.monotony.crossings = crossings;
             }
@@ -203,7 +170,7 @@ fn cpus_that_were_hardly_compared_are_told() {
 
 #[test]
 fn who_vouches_for_it_matters() {
-    let clock = |change: fn(&mut Clock)| Machine::good().with(|it| change(&mut it.clock));
+    let clock = |change: fn(&mut Clock)| Report::good().with(|it| change(&mut it.clock));
     clock(|it| it.available = Some(vec!["hpet".to_owned(), "acpi_pm".to_owned()])).only(
         "dropped",
         "(hpet, acpi_pm)",
@@ -235,9 +202,9 @@ fn who_vouches_for_it_matters() {
 #[test]
 fn rates_weigh_by_how_far_they_are_off() {
     let differing = |hertz: f64| {
-        Machine::good().with(|it| {
+        Report::good().with(|it| {
             let other = Frequency::of(FrequencySource::Hypervisor, Ok(hertz));
-            it.frequencies = Frequencies::compare(Ok(calibration()), vec![other]);
+            it.frequencies = Frequencies::compare(Ok(Calibration::of(1e9)), vec![other]);
         })
     };
     let slightly = differing(1_000_500_000.0).judged();
@@ -250,23 +217,23 @@ fn rates_weigh_by_how_far_they_are_off() {
         seconds: 1.0,
         disagreement_ppm: 4000.0,
     };
-    let unsettled = Machine::good().with(|it| {
+    let unsettled = Report::good().with(|it| {
         it.frequencies = Frequencies::compare(Err(unsettled.to_string()), vec![]);
         it.rate = None;
     });
     unsettled.only("rate-unsettled", "4000.0 ppm", NotToBeTrusted);
-    let vague = Machine::good().with(|it| {
+    let vague = Report::good().with(|it| {
         let vague = Calibration {
             uncertainty_ppm: 150.0,
-            ..calibration()
+            ..Calibration::of(1e9)
         };
         it.frequencies = Frequencies::compare(Ok(vague), vec![]);
     });
     vague.only("rate-uncertain", "150 ppm", UsableWithCare);
 
     let given = |kilohertz| {
-        Machine::good().with(|it| {
-            it.rate = TscRate::decide(TscKilohertz::new(kilohertz), Ok(calibration())).ok();
+        Report::good().with(|it| {
+            it.rate = TscRate::decide(TscKilohertz::new(kilohertz), Ok(Calibration::of(1e9))).ok();
         })
     };
     assert_eq!(given(1_000_900).judged().verdict, Verdict::Trusted);
@@ -276,35 +243,38 @@ fn rates_weigh_by_how_far_they_are_off() {
 
 #[test]
 fn offsets_weigh_by_what_is_proven() {
-    let found = |offset| Machine::good().apart(Finding::Found(offset));
+    let found = |offset| Report::good().apart(Finding::Found(offset));
     // Within the uncertainty there may be none.
-    assert_eq!(found(offset(-30.0, 60)).judged().verdict, Verdict::Trusted);
+    assert_eq!(
+        found(Offset::of(-30.0, 60)).judged().verdict,
+        Verdict::Trusted
+    );
     let told = "CPU 1 is -130 ns off CPU 0, with an uncertainty of 30 ns";
-    found(offset(-130.0, 60)).only("cpus-differ", told, UsableWithCare);
-    found(offset(130.5, 60)).only("cpus-differ", "130 ns", NotToBeTrusted);
+    found(Offset::of(-130.0, 60)).only("cpus-differ", told, UsableWithCare);
+    found(Offset::of(130.5, 60)).only("cpus-differ", "130 ns", NotToBeTrusted);
     let changed = Offset {
         contradiction_ticks: 61,
-        ..offset(0.0, 60)
+        ..Offset::of(0.0, 60)
     };
     found(changed).only("offset-changes", "by 61 ns or more", NotToBeTrusted);
     let backwards = Offset {
         backward_steps: 2,
-        ..offset(0.0, 60)
+        ..Offset::of(0.0, 60)
     };
     let told = "on CPU 0 it went backwards in 2 of 20000 exchanges with CPU 1";
     found(backwards).only("backwards-in-exchange", told, NotToBeTrusted);
-    found(offset(0.0, 2002)).only("offset-uncertain", "1001 ns only", UsableWithCare);
-    Machine::good()
+    found(Offset::of(0.0, 2002)).only("offset-uncertain", "1001 ns only", UsableWithCare);
+    Report::good()
         .apart(Finding::Missing("it did not answer".to_owned()))
         .only("offset-missing", "it did not answer", UsableWithCare);
-    let one_cpu = Machine::good().with(|it| it.offsets = Finding::Missing("one CPU".to_owned()));
+    let one_cpu = Report::good().with(|it| it.offsets = Finding::Missing("one CPU".to_owned()));
     assert_eq!(one_cpu.judged().verdict, Verdict::Trusted);
 }
 
 #[test]
 fn what_stands_below_the_kernel_is_told() {
     let guest = |emulated| {
-        Machine::good().with(|it| {
+        Report::good().with(|it| {
             it.virtualisation = Virtualisation {
                 guest: Some(true),
                 hypervisor: Some("KVM".to_owned()),
@@ -319,7 +289,7 @@ fn what_stands_below_the_kernel_is_told() {
 
 #[test]
 fn reasons_have_their_names_in_json() {
-    let judged = Machine::good().crossed(|found| found.monotony.repeated = 999);
+    let judged = Report::good().crossed(|found| found.monotony.repeated = 999);
     let json = serde_json::to_value(judged.judged()).unwrap();
     assert_eq!(json["verdict"], "not-to-be-trusted");
     let reason = &json["reasons"][0];

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use super::super::control::Control;
 use super::{Completion, CompletionPort, EventPort, Failure, Polled};
-use crate::time::{Clock, ClockKind, Nanos, Ticks};
+use crate::time::{Clock, Ticks};
 
 thread_local! {
     static READINGS: Cell<u64> = const { Cell::new(0) };
@@ -37,19 +37,10 @@ pub(crate) fn journal() -> Vec<Entry> {
 pub(crate) struct Counting;
 
 impl Clock for Counting {
-    fn kind(&self) -> ClockKind {
-        ClockKind::Monotonic
-    }
     fn now(&self) -> Ticks {
         READINGS.set(READINGS.get() + 1);
         note(Entry::Clock(READINGS.get()));
         Ticks(READINGS.get())
-    }
-    fn to_nanos(&self, reading: Ticks) -> Nanos {
-        Nanos(reading.0)
-    }
-    fn ticks_in(&self, length: Nanos) -> Ticks {
-        Ticks(length.0)
     }
 }
 

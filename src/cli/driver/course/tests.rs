@@ -34,7 +34,11 @@ impl Benchmark for Script {
         place: &Place,
         progress: &mut dyn FnMut(crate::rig::benchmark::Progress),
     ) -> Scripted {
-        progress(crate::rig::benchmark::Progress { done: 1, of: 2 });
+        progress(crate::rig::benchmark::Progress {
+            done: 1,
+            of: 2,
+            text: None,
+        });
         self.calls.borrow_mut().push((point, place.round));
         for folder in &place.folders {
             let text = format!("point {point}\n");
