@@ -1,5 +1,6 @@
 //! Made-up machines for tests: trees of procfs and sysfs files in a temporary folder.
 
+use super::system_files::SystemFiles;
 use super::topology::Topology;
 use std::path::Path;
 use tempfile::TempDir;
@@ -111,8 +112,8 @@ impl Machine {
 
     /// The topology of the machine for a process that may use the CPUs in `allowed`.
     pub(crate) fn topology_for(&self, allowed: &str) -> Topology {
-        let allowed: super::CpuSet = allowed.parse().unwrap();
-        Topology::read_from(self.root(), &allowed.iter().collect::<Vec<_>>()).unwrap()
+        let files = SystemFiles::below(self.root());
+        Topology::from_files(&files, &allowed.parse().unwrap()).unwrap()
     }
 
     /// The topology of the machine for a process that may use every CPU.

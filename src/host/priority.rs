@@ -45,15 +45,7 @@ pub fn set_fifo(priority: i32) -> Result<(), HostError> {
             highest: *range.end(),
         });
     }
-    set(SchedulingPolicy::Fifo(priority), libc::SCHED_FIFO, priority)
-}
-
-/// Puts the calling thread back under SCHED_OTHER.
-///
-/// # Errors
-/// As [`set_fifo`].
-pub fn set_other() -> Result<(), HostError> {
-    set(SchedulingPolicy::Other, libc::SCHED_OTHER, 0)
+    set(priority)
 }
 
 /// The policy of the calling thread.
@@ -99,12 +91,13 @@ fn fifo_range() -> Result<std::ops::RangeInclusive<i32>, HostError> {
     Ok(lowest..=highest)
 }
 
-fn set(wanted: SchedulingPolicy, policy: libc::c_int, priority: i32) -> Result<(), HostError> {
+fn set(priority: i32) -> Result<(), HostError> {
+    let wanted = SchedulingPolicy::Fifo(priority);
     let parameters = libc::sched_param {
         sched_priority: priority,
     };
     // SAFETY: `parameters` is alive and of the type the call reads; 0 is the calling thread.
-    Errno::result(unsafe { libc::sched_setscheduler(0, policy, &parameters) }).map_err(|errno| {
+    Errno::result(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) }).map_err(|errno| {
         HostError::System {
             operation: "sched_setscheduler",
             object: format!("{THIS_THREAD} to {wanted}"),
@@ -146,8 +139,6 @@ mod tests {
         thread::spawn(|| match set_fifo(1) {
             Ok(()) => {
                 assert_eq!(current().unwrap(), SchedulingPolicy::Fifo(1));
-                set_other().unwrap();
-                assert_eq!(current().unwrap(), SchedulingPolicy::Other);
             }
             Err(error) => {
                 assert_eq!(current().unwrap(), SchedulingPolicy::Other);

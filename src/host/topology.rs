@@ -9,7 +9,6 @@ use super::pinning;
 use super::system_files::SystemFiles;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::path::Path;
 
 /// One CPU that is online, as the kernel counts them: a hardware thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -61,17 +60,6 @@ impl Topology {
             &isolated,
         );
         Self::from_files(&files, &allowed)
-    }
-
-    /// Reads the topology from a tree that holds `sys`, for a process that may use the CPUs in `allowed`.
-    ///
-    /// # Errors
-    /// If the tree does not list the CPUs online, or a list in it cannot be read.
-    pub fn read_from(root: &Path, allowed: &[usize]) -> Result<Self, HostError> {
-        Self::from_files(
-            &SystemFiles::below(root),
-            &allowed.iter().copied().collect(),
-        )
     }
 
     pub(crate) fn from_files(files: &SystemFiles, allowed: &CpuSet) -> Result<Self, HostError> {
@@ -379,18 +367,19 @@ mod tests {
     #[test]
     fn no_list_of_cpus_is_an_error_with_its_path() {
         let machine = Machine::new(1, 1, 1);
+        let read = || {
+            let files = SystemFiles::below(machine.root());
+            let read = Topology::from_files(&files, &set("0"));
+            read.unwrap_err().to_string()
+        };
         machine.file("sys/devices/system/cpu/online", "many");
-        let error = Topology::read_from(machine.root(), &[0])
-            .unwrap_err()
-            .to_string();
+        let error = read();
         assert!(
             error.contains("cpu/online") && error.contains("many"),
             "{error}"
         );
         machine.without("sys/devices/system/cpu/online");
-        let error = Topology::read_from(machine.root(), &[0])
-            .unwrap_err()
-            .to_string();
+        let error = read();
         assert!(error.contains("cpu/online"), "{error}");
     }
 
