@@ -385,23 +385,15 @@ mod tests {
 
     #[test]
     fn the_default_affinity_does_not_keep_us_off_isolated_cpus() {
-        let reachable = set("0-7");
-        assert_eq!(
-            effective_allowed(&set("0-5"), &reachable, &set("6-7")),
-            reachable
-        );
-        assert_eq!(
-            effective_allowed(&reachable, &reachable, &set("")),
-            reachable
-        );
-        assert_eq!(
-            effective_allowed(&set("0-3"), &reachable, &set("6-7")),
-            set("0-3")
-        );
-        assert_eq!(
-            effective_allowed(&set("6"), &reachable, &set("6-7")),
-            set("6")
-        );
+        for (affinity, isolated, allowed) in [
+            ("0-5", "6-7", "0-7"),
+            ("0-7", "", "0-7"),
+            ("0-3", "6-7", "0-3"),
+            ("6", "6-7", "6"),
+        ] {
+            let found = effective_allowed(&set(affinity), &set("0-7"), &set(isolated));
+            assert_eq!(found, set(allowed), "{affinity}");
+        }
     }
 
     #[test]

@@ -148,9 +148,8 @@ pub(in crate::cli::plot) fn ecdf(from: &[PathBuf], settings: &Checked) -> anyhow
     })?;
     let figure = Ecdf {
         words: drawn.words,
-        value: settings.x_label.clone().unwrap_or(drawn.value),
-        share: (settings.y_label.clone())
-            .unwrap_or_else(|| format!("share of {} up to it", drawn.samples)),
+        value: settings.x_label(drawn.value),
+        share: settings.y_label(format!("share of {} up to it", drawn.samples)),
         unit: Unit::Nanoseconds,
         range: settings.range.given(),
         scale: settings.scale,
@@ -178,8 +177,8 @@ pub(in crate::cli::plot) fn percentiles(
     })?;
     let figure = Percentiles {
         words: drawn.words,
-        value: settings.y_label.clone().unwrap_or(drawn.value),
-        percentile: (settings.x_label.clone()).unwrap_or_else(|| "percentile".to_owned()),
+        value: settings.y_label(drawn.value),
+        percentile: settings.x_label("percentile"),
         unit: Unit::Nanoseconds,
         range: settings.range.given(),
         scale: settings.scale,

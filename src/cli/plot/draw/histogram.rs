@@ -104,9 +104,8 @@ pub(in crate::cli::plot) fn histogram(
     let lost = series.iter().any(|series| series.lost > 0);
     let figure = Histogram {
         words: sources.words(&capital(value), &[], settings),
-        value: settings.x_label.clone().unwrap_or_else(|| value.to_owned()),
-        share: (settings.y_label.clone())
-            .unwrap_or_else(|| format!("share of {}", samples_in_words(&sources, lost))),
+        value: settings.x_label(value),
+        share: settings.y_label(format!("share of {}", samples_in_words(&sources, lost))),
         range,
         series,
         looks,

@@ -89,14 +89,8 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
         .warned(note.as_deref().unwrap_or(""));
     let figure = Surface {
         words,
-        x: (
-            settings.x_label.clone().unwrap_or_else(|| axis(&x)),
-            texts_of(&across),
-        ),
-        y: (
-            settings.y_label.clone().unwrap_or_else(|| axis(&y)),
-            texts_of(&along),
-        ),
+        x: (settings.x_label(axis(&x)), texts_of(&across)),
+        y: (settings.y_label(axis(&y)), texts_of(&along)),
         value: format!("median {value}"),
         unit: Unit::Nanoseconds,
         range: settings.range.given(),

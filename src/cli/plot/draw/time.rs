@@ -73,8 +73,8 @@ pub(in crate::cli::plot) fn time(from: &[PathBuf], settings: &Checked) -> anyhow
     let (clouds, looks, told) = named(clouds, |cloud| &mut cloud.label, Some(&sources), settings)?;
     let figure = OverTime {
         words,
-        time: settings.x_label.clone().unwrap_or_else(|| time.to_owned()),
-        value: settings.y_label.clone().unwrap_or_else(|| value.to_owned()),
+        time: settings.x_label(time),
+        value: settings.y_label(value),
         range: settings.range.given(),
         scale: settings.scale,
         clouds,
