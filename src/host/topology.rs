@@ -146,6 +146,12 @@ impl Topology {
             .collect()
     }
 
+    /// The number of physical cores of which this process may use a CPU, and which have one of these.
+    pub fn allowed_cores_with(&self, cpus: &CpuSet) -> usize {
+        let cores = self.allowed_cores();
+        cores.iter().filter(|core| !core.is_disjoint(cpus)).count()
+    }
+
     /// All physical cores with a CPU online, each as the set of its CPUs.
     pub fn cores(&self) -> BTreeSet<CpuSet> {
         self.cpus.iter().map(|cpu| cpu.siblings.clone()).collect()
