@@ -1,5 +1,6 @@
 //! Made-up machines for tests: trees of procfs and sysfs files in a temporary folder.
 
+use super::cpu_set::CpuSet;
 use super::system_files::SystemFiles;
 use super::topology::Topology;
 use std::path::Path;
@@ -18,25 +19,14 @@ impl Machine {
             folder: TempDir::new().unwrap(),
         };
         let all = packages * cores;
-        let last = all * threads - 1;
-        let everything = if last == 0 {
-            "0".to_owned()
-        } else {
-            format!("0-{last}")
-        };
+        let first = |number: usize| (0..number).collect::<CpuSet>().to_string();
+        let everything = first(all * threads);
         machine
             .file("sys/devices/system/cpu/online", &everything)
             .file("sys/devices/system/cpu/present", &everything)
             .file("sys/devices/system/cpu/isolated", "")
             .file("sys/devices/system/cpu/nohz_full", " (null)")
-            .file(
-                "sys/devices/system/node/online",
-                &if packages == 1 {
-                    "0".to_owned()
-                } else {
-                    format!("0-{}", packages - 1)
-                },
-            );
+            .file("sys/devices/system/node/online", &first(packages));
         for package in 0..packages {
             let cpus: Vec<String> = (0..threads)
                 .map(|thread| {

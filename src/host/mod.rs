@@ -52,6 +52,3 @@ pub use placement::{Need, Placement, RoleSpec, Waiting};
 pub use readiness::Readiness;
 pub use topology::{Cpu, Topology};
 pub use wake::Wakeable;
-
-/// Shorthand for what this layer returns.
-pub type Result<T> = std::result::Result<T, HostError>;
