@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{CommandFactory, Parser};
 
+use super::PlotArguments;
 use super::config::FILE;
+use super::made::Made;
 use super::options::{Figure, SETTINGS, Setting};
-use super::{Made, PlotArguments};
 use crate::cli::UsageError;
 use crate::plot::svg;
 use crate::results::read::tests::made_up_run::{MadePoint, hca_rounds, hca_run};

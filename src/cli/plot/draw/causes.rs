@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::names::named;
 use crate::cli::UsageError;
-use crate::cli::plot::Made;
 use crate::cli::plot::config::Checked;
+use crate::cli::plot::made::Made;
 use crate::cli::plot::metric::JUMP;
 use crate::cli::plot::sources::Sources;
 use crate::plot::median::{Line, Medians, Middle};

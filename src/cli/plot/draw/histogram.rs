@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use super::names::named;
 use super::{capital, marked, nothing_measured, one_metric_label, samples_in_words, samples_usual};
-use crate::cli::plot::Made;
 use crate::cli::plot::config::{Checked, Range};
+use crate::cli::plot::made::Made;
 use crate::cli::plot::options::Figure;
 use crate::cli::plot::sources::{Source, Sources};
 use crate::plot::PlotError;
