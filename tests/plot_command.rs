@@ -353,38 +353,6 @@ fn settings_in_a_file_and_what_is_wrong_with_options() {
         2,
         &["\"latency\" and \"t_lat\" are the same"],
     );
-    // The whole table of settings and figures is tried in src/cli/plot/tests.rs.
-    refused(
-        &format!("surface {run} {to} --only service=rc --order UC"),
-        2,
-        &[
-            "--order \"UC\"",
-            "no effect in surface",
-            "surface has --metric",
-        ],
-    );
-    refused(
-        &format!("median {run} {to} --label RX=x"),
-        2,
-        &["--label \"RX\"", "\"RC, burst 16\""],
-    );
-    refused(
-        &format!("ecdf {run} {to} --only service=rc --unit ns"),
-        2,
-        &["--unit \"ns\"", ".hgrm"],
-    );
-    fs::write(&file, r#"{"bins": 50}"#).unwrap();
-    refused(
-        &format!("median {run} {to}"),
-        2,
-        &[
-            "plot.json: \"bins\" \"50\"",
-            "only in histogram",
-            "{\"histogram\": {\"bins\": ...}}",
-        ],
-    );
-    fs::remove_file(&file).unwrap();
-
     // Labels of several settings have commas in them.
     let order = |orders: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hcabench"));

@@ -120,7 +120,7 @@ fn setup(machine: &Fingerprint) -> Vec<(&'static str, String)> {
     ];
     if let Some(boot) = &machine.boot {
         rows.extend(boot.named().map(|(name, parameter)| {
-            let told = match parameter.value() {
+            let told = match parameter {
                 None => "not given",
                 Some("") => "given without a value",
                 Some(value) => value,

@@ -131,17 +131,11 @@ mod tests {
         assert_eq!(found.driver.as_deref(), Some("intel_idle"));
         assert_eq!(found.governor.as_deref(), Some("menu"));
         let states = found.states.unwrap();
-        let told: Vec<_> = states
-            .iter()
-            .map(|it| (it.name.as_str(), it.latency_us, it.disabled_on.to_string()))
-            .collect();
+        let told = |it: &IdleState| format!("{} {:?} {}", it.name, it.latency_us, it.disabled_on);
+        let told: Vec<String> = states.iter().map(told).collect();
         assert_eq!(
             told,
-            [
-                ("POLL", Some(0), String::new()),
-                ("C6", Some(133), "2-3".to_owned()),
-                ("C10", Some(600), "0-3".to_owned())
-            ]
+            ["POLL Some(0) ", "C6 Some(133) 2-3", "C10 Some(600) 0-3"]
         );
         assert_eq!(states[1].residency_us, Some(266));
     }

@@ -173,24 +173,17 @@ mod tests {
         }
     }
 
+    /// Whoever started the tests in the background of a shell has SIGINT ignored, and so it would stay.
+    fn act(signal: Signal, handler: SigHandler) -> bool {
+        let action = SigAction::new(handler, SaFlags::empty(), SigSet::empty());
+        // SAFETY: the default action and ignoring a signal run no code of ours.
+        unsafe { sigaction(signal, &action) }.is_ok()
+    }
+
     #[test]
     fn the_first_signal_is_a_request_and_the_second_kills() {
-        for signal in [Signal::SIGINT, Signal::SIGTERM] {
-            let status = in_child(match signal {
-                Signal::SIGINT => || twice(Signal::SIGINT),
-                _ => || twice(Signal::SIGTERM),
-            });
-            assert!(
-                matches!(status, WaitStatus::Signaled(_, by, _) if by == signal),
-                "{status:?}"
-            );
-        }
-
         fn twice(signal: Signal) -> i32 {
-            // Whoever started the tests in the background of a shell has SIGINT ignored, and so it would stay.
-            let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-            // SAFETY: the default action runs no code of ours.
-            if unsafe { sigaction(signal, &default) }.is_err() {
+            if !act(signal, SigHandler::SigDfl) {
                 return 4;
             }
             if install().is_err() || requested().is_some() || raise(signal).is_err() {
@@ -202,15 +195,22 @@ mod tests {
             let _ = raise(signal);
             3
         }
+        let children: [(Signal, fn() -> i32); 2] = [
+            (Signal::SIGINT, || twice(Signal::SIGINT)),
+            (Signal::SIGTERM, || twice(Signal::SIGTERM)),
+        ];
+        for (signal, child) in children {
+            let status = in_child(child);
+            let is_killed = matches!(status, WaitStatus::Signaled(_, by, _) if by == signal);
+            assert!(is_killed, "{status:?}");
+        }
     }
 
     #[test]
     fn the_first_of_two_kinds_is_told_and_neither_kills() {
         fn both() -> i32 {
-            let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
             for signal in [Signal::SIGINT, Signal::SIGTERM] {
-                // SAFETY: the default action runs no code of ours.
-                let _ = unsafe { sigaction(signal, &default) };
+                act(signal, SigHandler::SigDfl);
             }
             let _ = install();
             let _ = raise(Signal::SIGTERM);
@@ -247,9 +247,7 @@ mod tests {
     #[test]
     fn what_is_ignored_stays_ignored() {
         fn ignored() -> i32 {
-            let ignore = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
-            // SAFETY: ignoring a signal runs no code.
-            if unsafe { sigaction(Signal::SIGINT, &ignore) }.is_err() || install().is_err() {
+            if !act(Signal::SIGINT, SigHandler::SigIgn) || install().is_err() {
                 return 1;
             }
             let _ = raise(Signal::SIGINT);

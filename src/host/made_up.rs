@@ -1,5 +1,7 @@
 //! Made-up machines for tests: trees of procfs and sysfs files in a temporary folder.
 
+use super::cpu_set::CpuSet;
+use super::system_files::SystemFiles;
 use super::topology::Topology;
 use std::path::Path;
 use tempfile::TempDir;
@@ -17,25 +19,14 @@ impl Machine {
             folder: TempDir::new().unwrap(),
         };
         let all = packages * cores;
-        let last = all * threads - 1;
-        let everything = if last == 0 {
-            "0".to_owned()
-        } else {
-            format!("0-{last}")
-        };
+        let first = |number: usize| (0..number).collect::<CpuSet>().to_string();
+        let everything = first(all * threads);
         machine
             .file("sys/devices/system/cpu/online", &everything)
             .file("sys/devices/system/cpu/present", &everything)
             .file("sys/devices/system/cpu/isolated", "")
             .file("sys/devices/system/cpu/nohz_full", " (null)")
-            .file(
-                "sys/devices/system/node/online",
-                &if packages == 1 {
-                    "0".to_owned()
-                } else {
-                    format!("0-{}", packages - 1)
-                },
-            );
+            .file("sys/devices/system/node/online", &first(packages));
         for package in 0..packages {
             let cpus: Vec<String> = (0..threads)
                 .map(|thread| {
@@ -111,8 +102,8 @@ impl Machine {
 
     /// The topology of the machine for a process that may use the CPUs in `allowed`.
     pub(crate) fn topology_for(&self, allowed: &str) -> Topology {
-        let allowed: super::CpuSet = allowed.parse().unwrap();
-        Topology::read_from(self.root(), &allowed.iter().collect::<Vec<_>>()).unwrap()
+        let files = SystemFiles::below(self.root());
+        Topology::from_files(&files, &allowed.parse().unwrap()).unwrap()
     }
 
     /// The topology of the machine for a process that may use every CPU.

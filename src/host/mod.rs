@@ -49,10 +49,6 @@ pub use huge_pages::{HugePages, TransparentHugePages};
 pub use memory_lock::{Limit, MemoryLock};
 pub use page_faults::PageFaults;
 pub use placement::{Need, Placement, RoleSpec, Waiting};
-pub use priority::SchedulingPolicy;
 pub use readiness::Readiness;
 pub use topology::{Cpu, Topology};
 pub use wake::Wakeable;
-
-/// Shorthand for what this layer returns.
-pub type Result<T> = std::result::Result<T, HostError>;

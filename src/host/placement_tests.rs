@@ -27,68 +27,48 @@ const NO_CORE: Compromise = Compromise::NoCoreLeft {
     advice: "name a CPU",
 };
 
-/// Where they are put.
-#[derive(Debug, PartialEq)]
+/// Where they are put, in the order of the request.
+#[derive(Debug)]
 struct Placed {
-    sender: usize,
-    receiver: usize,
-    completion: Option<usize>,
-    stamp: Option<usize>,
-    supervisor: CpuSet,
-    warnings: Vec<PlacementWarning>,
-    shares_cpu: bool,
+    cpus: [Option<usize>; 4],
+    placement: Placement,
 }
 
 impl Placed {
     fn plan(topology: &Topology, request: &PlacementRequest) -> Result<Self, HostError> {
-        let role = |name, option, beside, request: RoleRequest| RoleSpec {
-            name,
-            option,
-            beside,
-            ..request
-        };
-        let mut roles = vec![
-            role("sender", "--sender-cpu", None, request.sender),
-            role("receiver", "--receiver-cpu", None, request.receiver),
+        let named = [
+            ("sender", "--sender-cpu", None, Need::Always),
+            ("receiver", "--receiver-cpu", None, Need::Always),
+            ("completion thread", "--completion-cpu", Some(0), INSTEAD),
+            ("stamp thread", "--stamp-cpu", Some(1), Need::Always),
         ];
-        let mut at = [None; 2];
-        if let Some(completion) = request.completion {
-            let completion = RoleSpec {
-                need: INSTEAD,
-                ..completion
-            };
-            at[0] = Some(roles.len());
-            roles.push(role(
-                "completion thread",
-                "--completion-cpu",
-                Some(0),
-                completion,
-            ));
-        }
-        if let Some(stamp) = request.stamp {
-            at[1] = Some(roles.len());
-            roles.push(role("stamp thread", "--stamp-cpu", Some(1), stamp));
-        }
+        let roles = request.roles().into_iter().zip(named).enumerate();
+        let (places, roles): (Vec<usize>, Vec<RoleSpec>) = roles
+            .filter_map(|(place, (request, (name, option, beside, need)))| {
+                let role = RoleSpec {
+                    name,
+                    option,
+                    beside,
+                    need,
+                    ..request?
+                };
+                Some((place, role))
+            })
+            .unzip();
         let placement = Placement::plan(topology, &roles)?;
-        let of = |place: Option<usize>| place.and_then(|place| placement.cpus[place]);
-        Ok(Placed {
-            sender: placement.cpu(0),
-            receiver: placement.cpu(1),
-            completion: of(at[0]),
-            stamp: of(at[1]),
-            shares_cpu: placement.shares_cpu(),
-            supervisor: placement.supervisor,
-            warnings: placement.warnings,
-        })
-    }
-
-    fn shares_cpu(&self) -> bool {
-        self.shares_cpu
+        let mut cpus = [None; 4];
+        for (place, cpu) in places.into_iter().zip(&placement.cpus) {
+            cpus[place] = *cpu;
+        }
+        Ok(Placed { cpus, placement })
     }
 }
 
-fn plan(topology: &Topology, request: &PlacementRequest) -> Placed {
-    Placed::plan(topology, request).unwrap()
+impl PlacementRequest {
+    fn roles(&self) -> [Option<RoleRequest>; 4] {
+        let ends = [self.sender, self.receiver].map(Some);
+        [ends[0], ends[1], self.completion, self.stamp]
+    }
 }
 
 fn on_node(node: usize) -> RoleRequest {
@@ -105,98 +85,92 @@ fn on_cpu(cpu: usize) -> RoleRequest {
     }
 }
 
-fn asleep() -> RoleRequest {
-    RoleRequest {
-        waiting: Waiting::Sleep,
-        ..RoleRequest::default()
-    }
-}
-
-fn with_completion() -> PlacementRequest {
+fn ends(sender: RoleRequest, receiver: RoleRequest) -> PlacementRequest {
     PlacementRequest {
-        completion: Some(RoleRequest::default()),
+        sender,
+        receiver,
         ..PlacementRequest::default()
     }
 }
 
-fn everything() -> PlacementRequest {
-    PlacementRequest {
-        stamp: Some(RoleRequest::default()),
-        ..with_completion()
+impl PlacementRequest {
+    fn completion(self, completion: RoleRequest) -> Self {
+        PlacementRequest {
+            completion: Some(completion),
+            ..self
+        }
+    }
+
+    fn stamp(self, stamp: RoleRequest) -> Self {
+        PlacementRequest {
+            stamp: Some(stamp),
+            ..self
+        }
     }
 }
 
-fn compromises(placement: &Placed) -> Vec<Compromise> {
-    placement
-        .warnings
-        .iter()
-        .map(|warning| warning.compromise.clone())
-        .collect()
+fn with_completion() -> PlacementRequest {
+    PlacementRequest::default().completion(RoleRequest::default())
 }
 
-fn set(text: &str) -> CpuSet {
-    text.parse().unwrap()
+fn everything() -> PlacementRequest {
+    with_completion().stamp(RoleRequest::default())
 }
+
+/// Plans on a machine: CPUs of sender, receiver, completion and stamp thread (-1 for none), those of the rest, and what
+/// is less than it should be.
+#[track_caller]
+fn check(
+    topology: &Topology,
+    request: PlacementRequest,
+    cpus: &[i32],
+    supervisor: &str,
+    told: &[&str],
+) {
+    let Placed {
+        cpus: found,
+        placement,
+    } = Placed::plan(topology, &request).unwrap();
+    let wanted = |place| cpus.get(place).and_then(|&cpu| usize::try_from(cpu).ok());
+    assert_eq!(found, std::array::from_fn(wanted));
+    assert_eq!(placement.supervisor.to_string(), supervisor);
+    let warnings = placement.warnings.iter();
+    let messages: Vec<&str> = warnings.map(|it| it.message.as_str()).collect();
+    assert_eq!(messages, told);
+    let is_shared = |text: &&str| text.contains("share CPU");
+    assert_eq!(placement.shares_cpu(), told.iter().any(is_shared));
+}
+
+const NO_CORE_TOLD: &str = "no core is left for a completion thread: the sender does it";
+const SUPERVISOR_SHARES: &str =
+    "no CPU is left for the rest of the process, which runs on those of the measurement";
 
 #[test]
 fn each_role_has_a_core_and_cpu_0_is_left_to_the_rest() {
-    let placement = plan(&Machine::new(1, 8, 1).topology(), &everything());
-    assert_eq!(
-        (
-            placement.sender,
-            placement.receiver,
-            placement.stamp,
-            placement.completion
-        ),
-        (1, 2, Some(3), Some(4))
-    );
-    assert_eq!(placement.supervisor, set("0,5-7"));
-    assert_eq!(placement.warnings, []);
-    assert!(!placement.shares_cpu());
+    let topology = Machine::new(1, 8, 1).topology();
+    check(&topology, everything(), &[1, 2, 4, 3], "0,5-7", &[]);
 }
 
 #[test]
 fn roles_are_near_their_devices() {
-    let request = PlacementRequest {
-        sender: on_node(0),
-        receiver: on_node(1),
-        completion: Some(on_node(0)),
-        stamp: Some(on_node(0)),
-    };
-    let placement = plan(&Machine::new(2, 4, 2).topology(), &request);
-    assert_eq!(
-        (
-            placement.sender,
-            placement.receiver,
-            placement.stamp,
-            placement.completion
-        ),
-        (1, 4, Some(2), Some(3))
-    );
+    let near = ends(on_node(0), on_node(1)).completion(on_node(0));
+    let topology = Machine::new(2, 4, 2).topology();
     // Not 8, 9 to 12: their cores have a role on the other thread, all but that of CPU 0.
-    assert_eq!(placement.supervisor, set("0,5-8,13-15"));
-    assert_eq!(placement.warnings, []);
+    let rest = "0,5-8,13-15";
+    check(&topology, near.stamp(on_node(0)), &[1, 4, 3, 2], rest, &[]);
 }
 
 #[test]
 fn a_node_without_enough_cores_is_a_remark() {
-    let request = PlacementRequest {
-        sender: on_node(1),
-        receiver: on_node(1),
-        ..Default::default()
-    };
-    let placement = plan(&Machine::new(2, 1, 2).topology(), &request);
+    let topology = Machine::new(2, 1, 2).topology();
     // Another physical core is worth more than the right node.
-    assert_eq!((placement.sender, placement.receiver), (1, 2));
-    assert_eq!(
-        compromises(&placement),
-        [Compromise::NumaRemote {
-            role: "receiver",
-            option: "--receiver-cpu",
-            cpu: 2,
-            cpu_node: 0,
-            device_node: 1
-        }]
+    let told = ["receiver runs on CPU 2 of NUMA node 0, its device is on node 1"];
+    check(
+        &topology,
+        ends(on_node(1), on_node(1)),
+        &[1, 2],
+        "0,3",
+        &told,
     );
 }
 
@@ -204,240 +178,123 @@ fn a_node_without_enough_cores_is_a_remark() {
 fn isolated_cpus_come_first_even_if_remote() {
     let machine = Machine::new(2, 4, 1);
     machine.isolate("3,5-6");
-    let request = PlacementRequest {
-        sender: on_node(0),
-        receiver: on_node(0),
-        ..with_completion()
-    };
-    let placement = plan(&machine.topology(), &request);
-    assert_eq!(
-        (placement.sender, placement.receiver, placement.completion),
-        (3, 5, Some(6))
-    );
-    assert_eq!(placement.supervisor, set("0-2,4,7"));
-    assert_eq!(
-        compromises(&placement),
-        [Compromise::NumaRemote {
-            role: "receiver",
-            option: "--receiver-cpu",
-            cpu: 5,
-            cpu_node: 1,
-            device_node: 0
-        }]
-    );
+    let request = ends(on_node(0), on_node(0)).completion(RoleRequest::default());
+    let told = ["receiver runs on CPU 5 of NUMA node 1, its device is on node 0"];
+    check(&machine.topology(), request, &[3, 5, 6], "0-2,4,7", &told);
 }
 
 #[test]
 fn siblings_are_used_only_when_no_core_is_left() {
     // CPUs 0 and 2 share a core, and 1 and 3.
     let topology = Machine::new(1, 2, 2).topology();
-    let placement = plan(&topology, &with_completion());
     // CPU 2 shares a core with CPU 0, and is still quieter than that.
-    assert_eq!(
-        (placement.sender, placement.receiver, placement.completion),
-        (1, 2, None)
+    check(
+        &topology,
+        with_completion(),
+        &[1, 2],
+        "0,3",
+        &[NO_CORE_TOLD],
     );
-    assert_eq!(placement.completion, None);
-    assert_eq!(placement.supervisor, set("0,3"));
-    assert_eq!(compromises(&placement), [NO_CORE]);
-
-    let placement = plan(&topology, &everything());
-    assert_eq!(placement.stamp, Some(0));
-    assert_eq!(
-        compromises(&placement),
-        [
-            Compromise::SmtSiblings {
-                first: "receiver",
-                first_cpu: 2,
-                second: "stamp thread",
-                second_cpu: 0
-            },
-            NO_CORE
-        ]
-    );
+    let shared = "receiver (CPU 2) and stamp thread (CPU 0) share a physical core";
+    let told = [shared, NO_CORE_TOLD];
+    check(&topology, everything(), &[1, 2, -1, 0], "3", &told);
 }
 
 #[test]
-fn one_core_with_two_threads() {
-    let placement = plan(
-        &Machine::new(1, 1, 2).topology(),
-        &PlacementRequest::default(),
-    );
-    assert_eq!((placement.sender, placement.receiver), (1, 0));
-    assert_eq!(placement.supervisor, set("0-1"));
-    assert_eq!(
-        compromises(&placement),
-        [
-            Compromise::SmtSiblings {
-                first: "sender",
-                first_cpu: 1,
-                second: "receiver",
-                second_cpu: 0
-            },
-            Compromise::SupervisorShares
-        ]
-    );
-}
-
-#[test]
-fn two_cpus_for_everything() {
-    let topology = Machine::new(1, 2, 1).topology();
-    let placement = plan(&topology, &everything());
-    assert_eq!(
-        (
-            placement.sender,
-            placement.receiver,
-            placement.stamp,
-            placement.completion
-        ),
-        (1, 0, Some(0), None)
-    );
-    assert!(placement.shares_cpu());
-    assert_eq!(placement.supervisor, set("0-1"));
-    assert_eq!(
-        compromises(&placement),
-        [
-            Compromise::SharedCpu {
-                first: "receiver",
-                second: "stamp thread",
-                cpu: 0
-            },
-            NO_CORE,
-            Compromise::SupervisorShares
-        ]
+fn where_there_are_few_cpus_roles_share() {
+    let usual = PlacementRequest::default;
+    let one_core = Machine::new(1, 1, 2).topology();
+    let siblings = "sender (CPU 1) and receiver (CPU 0) share a physical core";
+    check(
+        &one_core,
+        usual(),
+        &[1, 0],
+        "0-1",
+        &[siblings, SUPERVISOR_SHARES],
     );
 
-    let request = PlacementRequest {
-        completion: Some(asleep()),
-        ..Default::default()
+    let two = Machine::new(1, 2, 1).topology();
+    let shared = "receiver and stamp thread share CPU 0";
+    let told = [shared, NO_CORE_TOLD, SUPERVISOR_SHARES];
+    check(&two, everything(), &[1, 0, -1, 0], "0-1", &told);
+    let asleep = RoleRequest {
+        waiting: Waiting::Sleep,
+        ..RoleRequest::default()
     };
-    let placement = plan(&topology, &request);
-    assert_eq!(placement.completion, Some(1));
-    assert_eq!(
-        compromises(&placement),
-        [
-            Compromise::SharedCpu {
-                first: "sender",
-                second: "completion thread",
-                cpu: 1
-            },
-            Compromise::SupervisorShares
-        ]
-    );
-}
+    let told = [
+        "sender and completion thread share CPU 1",
+        SUPERVISOR_SHARES,
+    ];
+    check(&two, usual().completion(asleep), &[1, 0, 1], "0-1", &told);
+    // Sender and receiver rather share with another than with each other.
+    let told = ["receiver and stamp thread share CPU 1", SUPERVISOR_SHARES];
+    check(&two, usual().stamp(on_cpu(1)), &[0, 1, -1, 1], "0-1", &told);
 
-#[test]
-fn three_cpus_give_the_completion_thread_one() {
-    let placement = plan(&Machine::new(1, 3, 1).topology(), &with_completion());
-    assert_eq!(
-        (placement.sender, placement.receiver, placement.completion),
-        (1, 2, Some(0))
+    let three = Machine::new(1, 3, 1).topology();
+    check(
+        &three,
+        with_completion(),
+        &[1, 2, 0],
+        "0-2",
+        &[SUPERVISOR_SHARES],
     );
-    assert_eq!(compromises(&placement), [Compromise::SupervisorShares]);
 }
 
 #[test]
 fn a_single_cpu_is_shared_by_all() {
     let topology = Machine::new(1, 1, 1).topology();
-    let placement = plan(&topology, &everything());
-    assert_eq!(
-        (placement.sender, placement.receiver, placement.stamp),
-        (0, 0, Some(0))
-    );
-    assert_eq!(placement.completion, None);
-    assert_eq!(
-        compromises(&placement),
-        [Compromise::SingleCpu { cpu: 0 }, NO_CORE]
+    let single = "all threads share CPU 0, the only one there is";
+    check(
+        &topology,
+        everything(),
+        &[0, 0, -1, 0],
+        "0",
+        &[single, NO_CORE_TOLD],
     );
     // Named twice, it is still the only one.
-    let request = PlacementRequest {
-        sender: on_cpu(0),
-        receiver: on_cpu(0),
-        ..Default::default()
-    };
-    assert_eq!(plan(&topology, &request).receiver, 0);
+    check(
+        &topology,
+        ends(on_cpu(0), on_cpu(0)),
+        &[0, 0],
+        "0",
+        &[single],
+    );
 }
 
 #[test]
 fn big_cores_come_before_small_ones() {
     let machine = Machine::new(1, 6, 1);
     machine.file("sys/devices/cpu_atom/cpus", "1-3");
-    let placement = plan(&machine.topology(), &everything());
-    assert_eq!(
-        (
-            placement.sender,
-            placement.receiver,
-            placement.stamp,
-            placement.completion
-        ),
-        (4, 5, Some(0), Some(1))
-    );
-    assert_eq!(
-        compromises(&placement),
-        [Compromise::EfficiencyCore {
-            role: "completion thread",
-            option: "--completion-cpu",
-            cpu: 1
-        }]
+    let told = ["completion thread runs on CPU 1, an efficiency core"];
+    check(
+        &machine.topology(),
+        everything(),
+        &[4, 5, 1, 0],
+        "2-3",
+        &told,
     );
 }
 
 #[test]
 fn named_cpus_are_kept_free_of_the_others() {
-    let request = PlacementRequest {
-        receiver: on_cpu(1),
-        completion: Some(on_cpu(6)),
-        ..Default::default()
-    };
-    let placement = plan(&Machine::new(1, 4, 2).topology(), &request);
+    let named = ends(RoleRequest::default(), on_cpu(1)).completion(on_cpu(6));
     // 1 and 5, and 2 and 6, are siblings.
-    assert_eq!(
-        (placement.sender, placement.receiver, placement.completion),
-        (3, 1, Some(6))
+    check(
+        &Machine::new(1, 4, 2).topology(),
+        named,
+        &[3, 1, 6],
+        "0,4",
+        &[],
     );
-    assert_eq!(placement.warnings, []);
-}
-
-#[test]
-fn a_completion_thread_named_onto_the_sender_exists_with_a_warning() {
-    let request = PlacementRequest {
-        sender: on_cpu(1),
-        completion: Some(on_cpu(1)),
-        ..Default::default()
-    };
-    let placement = plan(&Machine::new(1, 4, 1).topology(), &request);
-    assert_eq!(placement.completion, Some(1));
-    assert_eq!(
-        compromises(&placement),
-        [Compromise::SharedCpu {
-            first: "sender",
-            second: "completion thread",
-            cpu: 1
-        }]
-    );
-}
-
-#[test]
-fn sender_and_receiver_rather_share_with_another_than_with_each_other() {
-    let request = PlacementRequest {
-        stamp: Some(on_cpu(1)),
-        ..Default::default()
-    };
-    let placement = plan(&Machine::new(1, 2, 1).topology(), &request);
-    assert_eq!(
-        (placement.sender, placement.receiver, placement.stamp),
-        (0, 1, Some(1))
-    );
-    assert_eq!(
-        compromises(&placement),
-        [
-            Compromise::SharedCpu {
-                first: "receiver",
-                second: "stamp thread",
-                cpu: 1
-            },
-            Compromise::SupervisorShares
-        ]
+    // One that is named onto the sender exists with a warning.
+    let named = ends(on_cpu(1), RoleRequest::default()).completion(on_cpu(1));
+    let told = ["sender and completion thread share CPU 1"];
+    check(
+        &Machine::new(1, 4, 1).topology(),
+        named,
+        &[1, 2, 1],
+        "0,3",
+        &told,
     );
 }
 
@@ -446,47 +303,45 @@ fn what_cannot_be_had_is_an_error_that_names_option_value_and_choice() {
     let machine = Machine::new(1, 4, 1);
     machine.file("sys/devices/system/cpu/online", "0-2");
     let topology = machine.topology_for("0-1");
-    let refused = |request| Placed::plan(&topology, &request).unwrap_err().to_string();
-    for (cpu, reason) in [(2, "not allowed"), (3, "offline"), (99, "does not exist")] {
-        let error = refused(PlacementRequest {
-            sender: on_cpu(cpu),
-            ..Default::default()
-        });
+    for (request, begins, ends) in [
+        (
+            (2, 0),
+            "--sender-cpu 2: CPU 2 is not allowed",
+            "choose one of 0-1",
+        ),
+        (
+            (3, 0),
+            "--sender-cpu 3: CPU 3 is offline",
+            "choose one of 0-1",
+        ),
+        (
+            (99, 0),
+            "--sender-cpu 99: CPU 99 does not exist",
+            "choose one of 0-1",
+        ),
+        ((1, 1), "--sender-cpu 1 and --receiver-cpu 1", "two of 0-1"),
+    ] {
+        let request = self::ends(on_cpu(request.0), on_cpu(request.1));
+        let error = Placed::plan(&topology, &request).unwrap_err().to_string();
         assert!(
-            error.starts_with(&format!("--sender-cpu {cpu}: CPU {cpu} is")) || cpu == 99,
-            "{error}"
-        );
-        assert!(
-            error.contains(reason) && error.ends_with("choose one of 0-1"),
+            error.starts_with(begins) && error.ends_with(ends),
             "{error}"
         );
     }
-    let error = refused(PlacementRequest {
-        sender: on_cpu(1),
-        receiver: on_cpu(1),
-        ..Default::default()
-    });
-    assert!(
-        error.starts_with("--sender-cpu 1 and --receiver-cpu 1") && error.ends_with("two of 0-1"),
-        "{error}"
-    );
-    let nowhere = machine.topology_for("7");
     assert!(matches!(
-        Placed::plan(&nowhere, &PlacementRequest::default()),
+        Placed::plan(&machine.topology_for("7"), &PlacementRequest::default()),
         Err(HostError::NoCpu)
     ));
 }
 
 #[test]
 fn what_was_given_up_stands_in_the_result_with_advice() {
-    let placement = plan(&Machine::new(1, 2, 1).topology(), &with_completion());
-    let json = serde_json::to_value(&placement.warnings).unwrap();
+    let topology = Machine::new(1, 2, 1).topology();
+    let placed = Placed::plan(&topology, &with_completion()).unwrap();
+    let json = serde_json::to_value(&placed.placement.warnings).unwrap();
     assert_eq!(json[0]["kind"], "no_core_left");
     assert_eq!(json[0]["role"], "completion thread");
-    assert_eq!(
-        json[0]["message"],
-        "no core is left for a completion thread: the sender does it"
-    );
+    assert_eq!(json[0]["message"], NO_CORE_TOLD);
     assert_eq!(json[0]["advice"], "name a CPU");
 }
 
@@ -571,36 +426,26 @@ proptest! {
             Err(HostError::CpuUnavailable { cpu, .. }) => { prop_assert!(!allowed.contains(cpu)); return Ok(()) }
             Err(other) => return Err(TestCaseError::fail(other.to_string())),
         };
-        let roles: Vec<(&str, usize)> = [
-            ("sender", Some(placement.sender)),
-            ("receiver", Some(placement.receiver)),
-            ("completion thread", placement.completion),
-            ("stamp thread", placement.stamp),
-        ]
-        .into_iter()
-        .filter_map(|(name, cpu)| Some((name, cpu?)))
-        .collect();
+        let Placed { cpus, placement } = placement;
+        let names = ["sender", "receiver", "completion thread", "stamp thread"];
+        let roles: Vec<(&str, usize)> =
+            names.into_iter().zip(cpus).filter_map(|(name, cpu)| Some((name, cpu?))).collect();
         let used: CpuSet = roles.iter().map(|(_, cpu)| *cpu).collect();
         prop_assert!(used.difference(&allowed).is_empty());
 
         // What was named is honoured, and what was asked for exists.
-        for (wanted, got) in [
-            (request.sender.cpu, Some(placement.sender)),
-            (request.receiver.cpu, Some(placement.receiver)),
-            (request.completion.and_then(|it| it.cpu), placement.completion),
-            (request.stamp.and_then(|it| it.cpu), placement.stamp),
-        ] {
+        let named = request.roles().map(|role| role.and_then(|role| role.cpu));
+        for (wanted, got) in named.into_iter().zip(cpus) {
             if wanted.is_some() { prop_assert_eq!(wanted, got); }
         }
-        prop_assert_eq!(request.stamp.is_some(), placement.stamp.is_some());
+        let [sender, receiver, completion, stamp] = cpus;
+        prop_assert_eq!(request.stamp.is_some(), stamp.is_some());
         if request.completion.is_some_and(|it| it.waiting == Waiting::Sleep) {
-            prop_assert!(placement.completion.is_some());
+            prop_assert!(completion.is_some());
         }
 
         // Sender and receiver share only what they must.
-        if allowed.len() > 1 { prop_assert_ne!(placement.sender, placement.receiver); }
-        let named = [request.sender.cpu, request.receiver.cpu, request.completion.and_then(|it| it.cpu),
-            request.stamp.and_then(|it| it.cpu)];
+        if allowed.len() > 1 { prop_assert_ne!(sender, receiver); }
         if named.iter().all(Option::is_none) {
             let core = |cpu: usize| topology.cpu(cpu).unwrap().siblings.clone();
             let cores = roles.iter().map(|(_, cpu)| core(*cpu)).collect::<std::collections::BTreeSet<_>>();
@@ -615,7 +460,8 @@ proptest! {
         }
 
         // Nothing is shared without a word.
-        let told = compromises(&placement);
+        let warnings = placement.warnings.iter();
+        let told: Vec<Compromise> = warnings.map(|it| it.compromise.clone()).collect();
         for (index, (first, cpu)) in roles.iter().enumerate() {
             for (second, other) in &roles[index + 1..] {
                 let shared = cpu == other;
@@ -625,7 +471,7 @@ proptest! {
             }
         }
         prop_assert_eq!(
-            request.completion.is_some() && placement.completion.is_none(),
+            request.completion.is_some() && completion.is_none(),
             told.contains(&NO_CORE)
         );
     }

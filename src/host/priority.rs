@@ -6,30 +6,6 @@
 use super::error::HostError;
 use super::system_files::SystemFiles;
 use nix::errno::Errno;
-use serde::Serialize;
-use std::fmt;
-
-/// How the kernel schedules a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SchedulingPolicy {
-    /// SCHED_OTHER: shares its CPU with other threads by turns.
-    Other,
-    /// SCHED_FIFO with its priority: runs until it sleeps, or one of higher priority wants to run.
-    Fifo(i32),
-    /// Another policy, by its number in `linux/sched.h`.
-    Unknown(i32),
-}
-
-impl fmt::Display for SchedulingPolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Other => f.write_str("SCHED_OTHER"),
-            Self::Fifo(priority) => write!(f, "SCHED_FIFO {priority}"),
-            Self::Unknown(policy) => write!(f, "scheduling policy {policy}"),
-        }
-    }
-}
 
 /// Puts the calling thread under SCHED_FIFO with that priority (1 to 99 on Linux), and verifies it.
 ///
@@ -45,22 +21,11 @@ pub fn set_fifo(priority: i32) -> Result<(), HostError> {
             highest: *range.end(),
         });
     }
-    set(SchedulingPolicy::Fifo(priority), libc::SCHED_FIFO, priority)
+    set(priority)
 }
 
-/// Puts the calling thread back under SCHED_OTHER.
-///
-/// # Errors
-/// As [`set_fifo`].
-pub fn set_other() -> Result<(), HostError> {
-    set(SchedulingPolicy::Other, libc::SCHED_OTHER, 0)
-}
-
-/// The policy of the calling thread.
-///
-/// # Errors
-/// [`HostError::System`] if the kernel does not tell.
-pub fn current() -> Result<SchedulingPolicy, HostError> {
+/// The policy of the calling thread, and the priority that it has with SCHED_FIFO.
+fn current() -> Result<String, HostError> {
     let failed = |operation, errno| HostError::System {
         operation,
         object: THIS_THREAD.to_owned(),
@@ -75,9 +40,9 @@ pub fn current() -> Result<SchedulingPolicy, HostError> {
     Errno::result(unsafe { libc::sched_getparam(0, &mut parameters) })
         .map_err(|errno| failed("sched_getparam", errno))?;
     Ok(match policy & !libc::SCHED_RESET_ON_FORK {
-        libc::SCHED_OTHER => SchedulingPolicy::Other,
-        libc::SCHED_FIFO => SchedulingPolicy::Fifo(parameters.sched_priority),
-        other => SchedulingPolicy::Unknown(other),
+        libc::SCHED_OTHER => "SCHED_OTHER".to_owned(),
+        libc::SCHED_FIFO => format!("SCHED_FIFO {}", parameters.sched_priority),
+        other => format!("scheduling policy {other}"),
     })
 }
 
@@ -99,12 +64,13 @@ fn fifo_range() -> Result<std::ops::RangeInclusive<i32>, HostError> {
     Ok(lowest..=highest)
 }
 
-fn set(wanted: SchedulingPolicy, policy: libc::c_int, priority: i32) -> Result<(), HostError> {
+fn set(priority: i32) -> Result<(), HostError> {
+    let wanted = format!("SCHED_FIFO {priority}");
     let parameters = libc::sched_param {
         sched_priority: priority,
     };
     // SAFETY: `parameters` is alive and of the type the call reads; 0 is the calling thread.
-    Errno::result(unsafe { libc::sched_setscheduler(0, policy, &parameters) }).map_err(|errno| {
+    Errno::result(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) }).map_err(|errno| {
         HostError::System {
             operation: "sched_setscheduler",
             object: format!("{THIS_THREAD} to {wanted}"),
@@ -122,10 +88,7 @@ fn set(wanted: SchedulingPolicy, policy: libc::c_int, priority: i32) -> Result<(
     if found == wanted {
         Ok(())
     } else {
-        Err(HostError::PriorityNotSet {
-            wanted: wanted.to_string(),
-            found: found.to_string(),
-        })
+        Err(HostError::PriorityNotSet { wanted, found })
     }
 }
 
@@ -145,12 +108,10 @@ mod tests {
     fn it_takes_effect_or_tells_what_is_missing() {
         thread::spawn(|| match set_fifo(1) {
             Ok(()) => {
-                assert_eq!(current().unwrap(), SchedulingPolicy::Fifo(1));
-                set_other().unwrap();
-                assert_eq!(current().unwrap(), SchedulingPolicy::Other);
+                assert_eq!(current().unwrap(), "SCHED_FIFO 1");
             }
             Err(error) => {
-                assert_eq!(current().unwrap(), SchedulingPolicy::Other);
+                assert_eq!(current().unwrap(), "SCHED_OTHER");
                 let error = error.to_string();
                 for word in [
                     "SCHED_FIFO 1",

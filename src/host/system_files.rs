@@ -72,6 +72,13 @@ impl SystemFiles {
         names
     }
 
+    /// The names of the processes that show; those of others may be hidden (`hidepid`).
+    pub(crate) fn processes(&self) -> impl Iterator<Item = String> {
+        let is_number = |name: &String| name.bytes().all(|byte| byte.is_ascii_digit());
+        let all = self.names("proc").into_iter().filter(is_number);
+        all.filter_map(|process| self.optional(&format!("proc/{process}/comm")))
+    }
+
     /// The value of `key` in a file of lines `key<separator>value`, such as /proc/meminfo.
     pub(crate) fn field(&self, path: &str, key: &str, separator: char) -> Option<String> {
         let text = self.optional(path)?;

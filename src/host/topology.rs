@@ -9,7 +9,6 @@ use super::pinning;
 use super::system_files::SystemFiles;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::path::Path;
 
 /// One CPU that is online, as the kernel counts them: a hardware thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -61,17 +60,6 @@ impl Topology {
             &isolated,
         );
         Self::from_files(&files, &allowed)
-    }
-
-    /// Reads the topology from a tree that holds `sys`, for a process that may use the CPUs in `allowed`.
-    ///
-    /// # Errors
-    /// If the tree does not list the CPUs online, or a list in it cannot be read.
-    pub fn read_from(root: &Path, allowed: &[usize]) -> Result<Self, HostError> {
-        Self::from_files(
-            &SystemFiles::below(root),
-            &allowed.iter().copied().collect(),
-        )
     }
 
     pub(crate) fn from_files(files: &SystemFiles, allowed: &CpuSet) -> Result<Self, HostError> {
@@ -156,6 +144,12 @@ impl Topology {
             .filter(|cpu| cpu.allowed)
             .map(|cpu| cpu.siblings.clone())
             .collect()
+    }
+
+    /// The number of physical cores of which this process may use a CPU, and which have one of these.
+    pub fn allowed_cores_with(&self, cpus: &CpuSet) -> usize {
+        let cores = self.allowed_cores();
+        cores.iter().filter(|core| !core.is_disjoint(cpus)).count()
     }
 
     /// All physical cores with a CPU online, each as the set of its CPUs.
@@ -379,40 +373,33 @@ mod tests {
     #[test]
     fn no_list_of_cpus_is_an_error_with_its_path() {
         let machine = Machine::new(1, 1, 1);
+        let read = || {
+            let files = SystemFiles::below(machine.root());
+            let read = Topology::from_files(&files, &set("0"));
+            read.unwrap_err().to_string()
+        };
         machine.file("sys/devices/system/cpu/online", "many");
-        let error = Topology::read_from(machine.root(), &[0])
-            .unwrap_err()
-            .to_string();
+        let error = read();
         assert!(
             error.contains("cpu/online") && error.contains("many"),
             "{error}"
         );
         machine.without("sys/devices/system/cpu/online");
-        let error = Topology::read_from(machine.root(), &[0])
-            .unwrap_err()
-            .to_string();
+        let error = read();
         assert!(error.contains("cpu/online"), "{error}");
     }
 
     #[test]
     fn the_default_affinity_does_not_keep_us_off_isolated_cpus() {
-        let reachable = set("0-7");
-        assert_eq!(
-            effective_allowed(&set("0-5"), &reachable, &set("6-7")),
-            reachable
-        );
-        assert_eq!(
-            effective_allowed(&reachable, &reachable, &set("")),
-            reachable
-        );
-        assert_eq!(
-            effective_allowed(&set("0-3"), &reachable, &set("6-7")),
-            set("0-3")
-        );
-        assert_eq!(
-            effective_allowed(&set("6"), &reachable, &set("6-7")),
-            set("6")
-        );
+        for (affinity, isolated, allowed) in [
+            ("0-5", "6-7", "0-7"),
+            ("0-7", "", "0-7"),
+            ("0-3", "6-7", "0-3"),
+            ("6", "6-7", "6"),
+        ] {
+            let found = effective_allowed(&set(affinity), &set("0-7"), &set(isolated));
+            assert_eq!(found, set(allowed), "{affinity}");
+        }
     }
 
     #[test]

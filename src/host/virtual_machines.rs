@@ -24,12 +24,7 @@ const KEPT: usize = 15;
 /// How many of each program run; `None` if no process shows. Processes of others may be hidden (`hidepid`).
 pub(crate) fn running(files: &SystemFiles) -> Option<BTreeMap<String, usize>> {
     let mut found = BTreeMap::new();
-    let mut processes = files
-        .names("proc")
-        .into_iter()
-        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
-        .filter_map(|process| files.optional(&format!("proc/{process}/comm")))
-        .peekable();
+    let mut processes = files.processes().peekable();
     processes.peek()?;
     for name in processes {
         if let Some(monitor) = MONITORS.into_iter().find(|monitor| is(&name, monitor)) {

@@ -4,16 +4,11 @@
 //! nothing, and which was installed without SA_RESTART, makes that `read` return EINTR.
 //!
 //! A signal that comes just before the thread enters `read` is lost. So the one who wakes first sets a flag that the
-//! thread looks at before each blocking call, and then repeats the signal until the thread is out: by
-//! [`Wakeable::wake_until_gone`], or by [`Wakeable::wake`] in a loop of its own.
+//! thread looks at before each blocking call, and then repeats [`Wakeable::wake`] until the thread is out.
 
 use super::error::HostError;
 use nix::errno::Errno;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
-
-/// How long to wait before the signal is repeated.
-const REPETITION: Duration = Duration::from_millis(1);
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A real-time signal, of which no library we know makes use.
 fn signal() -> libc::c_int {
@@ -29,7 +24,6 @@ pub struct Wakeable {
 #[derive(Debug, Default)]
 struct Threads {
     registered: Mutex<Vec<libc::pthread_t>>,
-    changed: Condvar,
 }
 
 impl Threads {
@@ -54,8 +48,6 @@ impl Drop for Registration<'_> {
         if let Some(index) = registered.iter().rposition(|thread| *thread == self.thread) {
             registered.swap_remove(index);
         }
-        drop(registered);
-        self.threads.changed.notify_all();
     }
 }
 
@@ -102,27 +94,6 @@ impl Wakeable {
             unsafe { libc::pthread_kill(thread, signal()) };
         }
         registered.len()
-    }
-
-    /// Signals the threads that are at work, again and again, until none is or `limit` has passed.
-    ///
-    /// Set the flag they look at before. Returns whether all are out.
-    #[must_use = "a thread that is still at work cannot be joined without waiting for it"]
-    pub fn wake_until_gone(&self, limit: Duration) -> bool {
-        let start = Instant::now();
-        loop {
-            if self.wake() == 0 {
-                return true;
-            }
-            let registered = self.threads.lock();
-            if registered.is_empty() {
-                return true;
-            }
-            if start.elapsed() >= limit {
-                return false;
-            }
-            drop(self.threads.changed.wait_timeout(registered, REPETITION));
-        }
     }
 }
 
@@ -174,6 +145,7 @@ mod tests {
     use nix::unistd::{pipe, read};
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::thread;
+    use std::time::{Duration, Instant};
 
     const LIMIT: Duration = Duration::from_secs(10);
 
@@ -186,68 +158,67 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_blocking_read_is_interrupted() {
+    /// A thread that reads from a pipe into which nobody writes is woken; it may do something before.
+    fn read_is_interrupted(before: fn()) {
         let wakeable = Wakeable::new().unwrap();
         let (reading_end, _writing_end) = pipe().unwrap();
         let reader = thread::spawn({
             let wakeable = wakeable.clone();
-            move || wakeable.during(|| read(&reading_end, &mut [0u8; 8]))
+            move || {
+                before();
+                wakeable.during(|| read(&reading_end, &mut [0u8; 8]))
+            }
         });
         until(|| !wakeable.threads.lock().is_empty());
         // One signal may come too early for the read; nothing but the signals ends it.
-        assert!(wakeable.wake_until_gone(LIMIT));
+        until(|| wakeable.wake() == 0);
         assert_eq!(reader.join().unwrap(), Err(Errno::EINTR));
     }
 
     #[test]
-    fn without_a_signal_the_read_goes_on_and_the_limit_holds() {
+    fn a_blocking_read_is_interrupted_although_the_signal_was_blocked() {
+        read_is_interrupted(|| ());
+        read_is_interrupted(|| {
+            // SAFETY: as in `unblock`.
+            unsafe {
+                let mut set: libc::sigset_t = std::mem::zeroed();
+                libc::sigfillset(&mut set);
+                libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+            }
+        });
+    }
+
+    #[test]
+    fn without_a_signal_the_read_goes_on() {
         let wakeable = Wakeable::new().unwrap();
-        let stop = Arc::new(AtomicBool::new(false));
+        let (stop, interrupted) = (AtomicBool::new(false), AtomicUsize::new(0));
         let (reading_end, _writing_end) = pipe().unwrap();
-        let interrupted = Arc::new(AtomicUsize::new(0));
-        let reader = thread::spawn({
-            let (wakeable, stop, interrupted) =
-                (wakeable.clone(), stop.clone(), interrupted.clone());
-            move || {
+        thread::scope(|scope| {
+            scope.spawn(|| {
                 wakeable.during(|| {
                     while !stop.load(Ordering::Relaxed) {
                         assert_eq!(read(&reading_end, &mut [0u8; 8]), Err(Errno::EINTR));
                         interrupted.fetch_add(1, Ordering::Relaxed);
                     }
                 });
-            }
+            });
+            until(|| !wakeable.threads.lock().is_empty());
+            thread::sleep(Duration::from_millis(30));
+            assert_eq!(interrupted.load(Ordering::Relaxed), 0);
+            // It does not stop for a signal alone.
+            until(|| wakeable.wake() == 1 && interrupted.load(Ordering::Relaxed) > 0);
+            stop.store(true, Ordering::Relaxed);
+            until(|| wakeable.wake() == 0);
         });
-        until(|| !wakeable.threads.lock().is_empty());
-        thread::sleep(Duration::from_millis(30));
-        assert_eq!(interrupted.load(Ordering::Relaxed), 0);
-        // It does not stop for a signal alone, and we do not wait for it for ever.
-        assert!(!wakeable.wake_until_gone(Duration::from_millis(30)));
-        assert!(interrupted.load(Ordering::Relaxed) > 0);
-        stop.store(true, Ordering::Relaxed);
-        assert!(wakeable.wake_until_gone(LIMIT));
-        reader.join().unwrap();
     }
 
     #[test]
     fn a_thread_that_is_out_is_not_signalled() {
         let wakeable = Wakeable::new().unwrap();
-        thread::spawn({
-            let wakeable = wakeable.clone();
-            move || {
-                let nested = wakeable.during(|| wakeable.during(|| wakeable.threads.lock().len()));
-                assert_eq!(nested, 2);
-            }
-        })
-        .join()
-        .unwrap();
+        let nested = || wakeable.during(|| wakeable.during(|| wakeable.threads.lock().len()));
+        assert_eq!(nested(), 2);
         assert_eq!(wakeable.wake(), 0);
-        assert!(wakeable.wake_until_gone(Duration::ZERO));
-    }
-
-    #[test]
-    fn a_panic_takes_the_thread_off_the_list() {
-        let wakeable = Wakeable::new().unwrap();
+        // Nor one that panicked.
         let panicked = thread::spawn({
             let wakeable = wakeable.clone();
             move || wakeable.during(|| std::panic::resume_unwind(Box::new("on purpose")))
@@ -255,26 +226,5 @@ mod tests {
         .join();
         assert!(panicked.is_err());
         assert_eq!(wakeable.wake(), 0);
-    }
-
-    #[test]
-    fn it_works_although_the_signal_was_blocked() {
-        let wakeable = Wakeable::new().unwrap();
-        let (reading_end, _writing_end) = pipe().unwrap();
-        let reader = thread::spawn({
-            let wakeable = wakeable.clone();
-            move || {
-                // SAFETY: as in `unblock`.
-                unsafe {
-                    let mut set: libc::sigset_t = std::mem::zeroed();
-                    libc::sigfillset(&mut set);
-                    libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
-                }
-                wakeable.during(|| read(&reading_end, &mut [0u8; 8]))
-            }
-        });
-        until(|| !wakeable.threads.lock().is_empty());
-        assert!(wakeable.wake_until_gone(LIMIT));
-        assert_eq!(reader.join().unwrap(), Err(Errno::EINTR));
     }
 }

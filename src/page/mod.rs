@@ -132,11 +132,7 @@ impl Page {
         html += &definitions(&self.facts, "facts");
         html += &notices("Incomplete", "incomplete", &self.incomplete);
         html += &notices("Warnings", "warnings", &self.warnings);
-        if !self.summary.rows.is_empty() {
-            html += "<section>\n<h2>Summary</h2>\n";
-            html += &self.summary.html("Summary");
-            html += "</section>\n";
-        }
+        html += &self.summary.section("Summary");
         if !self.figures.is_empty() {
             html += "<section>\n<h2>Figures</h2>\n";
             for figure in &self.figures {
@@ -147,11 +143,7 @@ impl Page {
             }
             html += "</section>\n";
         }
-        if !self.instrument.rows.is_empty() {
-            html += "<section>\n<h2>The instrument itself</h2>\n";
-            html += &self.instrument.html("The instrument itself");
-            html += "</section>\n";
-        }
+        html += &self.instrument.section("The instrument itself");
         if !self.reading.is_empty() {
             html += "<section>\n<h2>How to read it</h2>\n";
             html += &definitions(&self.reading, "reading");
@@ -215,6 +207,15 @@ impl Sheet {
             "a row has a cell for each column"
         );
         self.rows.push(cells);
+    }
+
+    /// The table with a heading; nothing without rows.
+    fn section(&self, title: &str) -> String {
+        if self.rows.is_empty() {
+            return String::new();
+        }
+        let table = self.html(title);
+        format!("<section>\n<h2>{title}</h2>\n{table}</section>\n")
     }
 
     /// The table in a frame that scrolls where it is too large, also by the keyboard.

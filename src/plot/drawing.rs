@@ -255,16 +255,14 @@ impl Drawing {
         self.push_text(at, text, em, anchor, colour, false);
     }
 
-    /// A text from below to above.
-    pub fn text_upwards(
-        &mut self,
-        at: (f64, f64),
-        text: &str,
-        em: f64,
-        anchor: Anchor,
-        colour: Colour,
-    ) {
-        self.push_text(at, text, em, anchor, colour, true);
+    /// The same in ink.
+    pub fn ink(&mut self, at: (f64, f64), text: &str, em: f64, anchor: Anchor) {
+        self.text(at, text, em, anchor, Colour::INK);
+    }
+
+    /// A text in ink from below to above.
+    pub fn text_upwards(&mut self, at: (f64, f64), text: &str, em: f64, anchor: Anchor) {
+        self.push_text(at, text, em, anchor, Colour::INK, true);
     }
 
     fn push_text(

@@ -15,35 +15,29 @@ pub struct Curve {
     pub label: String,
     /// Messages that were lost, and are not among the samples, where that is known.
     pub lost: u64,
-    /// Value and share of the samples up to it (0 to 1), both ascending.
+    /// Its points, ascending in both: here value and share of the samples up to it (0 to 1), of percentiles share and value.
     pub points: Vec<(f64, f64)>,
 }
 
-impl Curve {
-    /// The curve of samples in ascending order: of many samples, as many points as can be seen, the extremes among them.
-    pub fn of_sorted(label: &str, sorted: &[i64]) -> Self {
-        const MOST: usize = 2000;
-        let count = sorted.len();
-        let ranks: Vec<usize> = if count <= MOST {
-            (0..count).collect()
-        } else {
-            (0..=MOST).map(|part| part * (count - 1) / MOST).collect()
-        };
-        let mut points: Vec<(f64, f64)> = Vec::with_capacity(ranks.len());
-        for rank in ranks {
-            let value = sorted[rank];
-            // All samples of the same value are up to it.
-            let up_to = sorted.partition_point(|&sample| sample <= value) as f64 / count as f64;
-            if points.last().is_none_or(|last| last.0 < value as f64) {
-                points.push((value as f64, up_to));
-            }
-        }
-        Curve {
-            label: label.to_owned(),
-            lost: 0,
-            points,
+/// The points of samples in ascending order: of many samples, as many as can be seen, the extremes among them.
+pub fn shares_of_sorted(sorted: &[i64]) -> Vec<(f64, f64)> {
+    const MOST: usize = 2000;
+    let count = sorted.len();
+    let ranks: Vec<usize> = if count <= MOST {
+        (0..count).collect()
+    } else {
+        (0..=MOST).map(|part| part * (count - 1) / MOST).collect()
+    };
+    let mut points: Vec<(f64, f64)> = Vec::with_capacity(ranks.len());
+    for rank in ranks {
+        let value = sorted[rank];
+        // All samples of the same value are up to it.
+        let up_to = sorted.partition_point(|&sample| sample <= value) as f64 / count as f64;
+        if points.last().is_none_or(|last| last.0 < value as f64) {
+            points.push((value as f64, up_to));
         }
     }
+    points
 }
 
 /// The figure.
@@ -88,17 +82,8 @@ impl Ecdf {
         x.outside("samples", values())?;
         let y = Axis::new(&self.share, (0.0, 100.0), Kind::Linear, Unit::Percent);
         let mut drawing = Drawing::new(size, &self.words.title);
-        let plot = frame(
-            &mut drawing,
-            &self.words,
-            x,
-            y,
-            &entries(
-                self.curves.iter().map(|curve| (&*curve.label, curve.lost)),
-                &self.looks,
-                Sign::Line,
-            ),
-        )?;
+        let entries = curve_entries(&self.curves, &self.looks);
+        let plot = frame(&mut drawing, &self.words, x, y, &entries)?;
         for (number, curve) in self.curves.iter().enumerate() {
             let mut steps: Vec<(f64, f64)> = Vec::with_capacity(2 * curve.points.len());
             let mut before = 0.0;
@@ -149,4 +134,10 @@ pub(super) fn entries<'a>(
     } else {
         entries
     }
+}
+
+/// The legend of curves.
+pub(super) fn curve_entries(curves: &[Curve], looks: &Looks) -> Vec<Entry> {
+    let curves = curves.iter().map(|curve| (&*curve.label, curve.lost));
+    entries(curves, looks, Sign::Line)
 }

@@ -175,7 +175,7 @@ pub(super) fn words(drawing: &mut Drawing, words: &Words) -> f64 {
     let mut y = MARGIN;
     for line in font::wrap(&words.title, TITLE_EM, room, 2) {
         y += TITLE_EM;
-        drawing.text((middle, y), &line, TITLE_EM, Anchor::Middle, Colour::INK);
+        drawing.ink((middle, y), &line, TITLE_EM, Anchor::Middle);
         y += 0.25 * TITLE_EM;
     }
     let warn = Colour(0xa0, 0x20, 0x10, 1.0);
@@ -290,12 +290,11 @@ impl<'a> Legend<'a> {
             let y = top + (line as f64 + 0.5) * LINE;
             sign(drawing, entry, x, y);
             let label = font::fit(&entry.label, LEGEND_EM, self.column - SIGN_WIDTH - 4.0);
-            drawing.text(
+            drawing.ink(
                 (x + SIGN_WIDTH, y + 0.35 * LEGEND_EM),
                 &label,
                 LEGEND_EM,
                 Anchor::Start,
-                Colour::INK,
             );
         }
     }
@@ -370,12 +369,11 @@ pub(super) fn frame(
         let (_, height) = plot.at(plot.x.low, *value);
         drawing.line((left, height), (right, height), 0.8, Colour::GRID);
         drawing.line((left - 4.0, height), (left, height), 1.0, Colour::INK);
-        drawing.text(
+        drawing.ink(
             (left - 7.0, height + 0.35 * TICK_EM),
             label,
             TICK_EM,
             Anchor::End,
-            Colour::INK,
         );
     }
     let x_ticks = plot.x.ticks(((right - left) / 90.0) as usize);
@@ -390,7 +388,7 @@ pub(super) fn frame(
                 for (line, text) in lines.iter().enumerate() {
                     let beside = line as f64 - (lines.len() - 1) as f64 / 2.0;
                     let at = (place + (0.35 + 1.15 * beside) * TICK_EM, bottom + 7.0);
-                    drawing.text_upwards(at, text, TICK_EM, Anchor::End, Colour::INK);
+                    drawing.text_upwards(at, text, TICK_EM, Anchor::End);
                 }
             }
             Names::Lines(lines) => {
@@ -403,7 +401,7 @@ pub(super) fn frame(
                 if place - half >= free_from {
                     for (line, text) in lines.iter().enumerate() {
                         let y = bottom + (1.4 + 1.25 * line as f64) * TICK_EM;
-                        drawing.text((place, y), text, TICK_EM, Anchor::Middle, Colour::INK);
+                        drawing.ink((place, y), text, TICK_EM, Anchor::Middle);
                     }
                     free_from = place + half + 5.0;
                 }
@@ -414,12 +412,11 @@ pub(super) fn frame(
     drawing.line((left, top), (left, bottom), 1.2, Colour::INK);
     let under = bottom + tick_height + 1.1 * LABEL_EM;
     let x_title = font::fit(&plot.x.title(), LABEL_EM, right - left);
-    drawing.text(
+    drawing.ink(
         ((left + right) / 2.0, under),
         &x_title,
         LABEL_EM,
         Anchor::Middle,
-        Colour::INK,
     );
     let y_title = font::fit(&plot.y.title(), LABEL_EM, bottom - top);
     drawing.text_upwards(
@@ -427,7 +424,6 @@ pub(super) fn frame(
         &y_title,
         LABEL_EM,
         Anchor::Middle,
-        Colour::INK,
     );
     legend.draw(drawing, under + 0.9 * LABEL_EM);
     Ok(plot)

@@ -74,11 +74,6 @@ impl Distribution {
             lost,
         }
     }
-
-    /// The share of samples above the range, 0 to 1.
-    pub fn share_above(&self) -> f64 {
-        self.above as f64 / self.total.max(1) as f64
-    }
 }
 
 /// The figure.

@@ -3,43 +3,25 @@
 use serde::Serialize;
 
 use super::drawing::Drawing;
-use super::ecdf::entries;
-use super::frame::{GOES_ON, NOT_DRAWN, both};
-use super::frame::{Sign, Words, frame};
+use super::ecdf::{Curve, curve_entries};
+use super::frame::{GOES_ON, NOT_DRAWN, Words, both, frame};
 use super::palette::{Looks, MOST_SERIES};
 use super::scale::{Axis, Kind, Unit, ends, fitting, so_many, with_room};
 use super::{PlotError, at_most};
 use crate::stats::percentile_of_sorted;
 
-/// A curve.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Tail {
-    /// What it is called.
-    pub label: String,
-    /// Messages that were lost, and are not among the samples, where that is known.
-    pub lost: u64,
-    /// Share of the samples (0 to below 1) and the value up to which they are, both ascending.
-    pub points: Vec<(f64, f64)>,
-}
-
-impl Tail {
-    /// The curve of samples in ascending order, up to the last percentile that is not the maximum.
-    pub fn of_sorted(label: &str, sorted: &[i64]) -> Self {
-        const PER_TEN: i32 = 40;
-        let count = sorted.len().max(1) as f64;
-        let decades = count.log10();
-        let last = (decades * f64::from(PER_TEN)).floor() as i32;
-        let share_of = |step: i32| 1.0 - 10_f64.powf(-f64::from(step) / f64::from(PER_TEN));
-        let points = (0..=last).filter_map(|step| {
-            let share = share_of(step);
-            Some((share, percentile_of_sorted(sorted, 100.0 * share)?))
-        });
-        Tail {
-            label: label.to_owned(),
-            lost: 0,
-            points: points.collect(),
-        }
-    }
+/// The points of samples in ascending order: share of the samples (0 to below 1) and the value up to which they are, up to
+/// the last percentile that is not the maximum.
+pub fn tail_of_sorted(sorted: &[i64]) -> Vec<(f64, f64)> {
+    const PER_TEN: i32 = 40;
+    let count = sorted.len().max(1) as f64;
+    let last = (count.log10() * f64::from(PER_TEN)).floor() as i32;
+    let share_of = |step: i32| 1.0 - 10_f64.powf(-f64::from(step) / f64::from(PER_TEN));
+    let points = (0..=last).filter_map(|step| {
+        let share = share_of(step);
+        Some((share, percentile_of_sorted(sorted, 100.0 * share)?))
+    });
+    points.collect()
 }
 
 /// The figure.
@@ -58,7 +40,7 @@ pub struct Percentiles {
     /// The vertical scale; `None` for the one that fits.
     pub scale: Option<Kind>,
     /// The curves.
-    pub curves: Vec<Tail>,
+    pub curves: Vec<Curve>,
     /// Their looks.
     #[serde(skip)]
     pub looks: Looks,
@@ -68,7 +50,7 @@ pub struct Percentiles {
 const MOST_INVERSE: f64 = 1e6;
 
 /// What is said of curves that the axis does not hold; `held` is `None` for points that are not shown on any axis.
-fn note_on(curves: &[Tail], held: impl Fn(&(f64, f64)) -> Option<bool>) -> String {
+fn note_on(curves: &[Curve], held: impl Fn(&(f64, f64)) -> Option<bool>) -> String {
     let (mut beyond, mut cut) = (0, 0);
     for curve in curves {
         let held: Vec<bool> = curve.points.iter().filter_map(&held).collect();
@@ -131,17 +113,8 @@ impl Percentiles {
                 .collect(),
         );
         let mut drawing = Drawing::new(size, &self.words.title);
-        let plot = frame(
-            &mut drawing,
-            &self.words.warned(&note),
-            x,
-            y,
-            &entries(
-                self.curves.iter().map(|curve| (&*curve.label, curve.lost)),
-                &self.looks,
-                Sign::Line,
-            ),
-        )?;
+        let entries = curve_entries(&self.curves, &self.looks);
+        let plot = frame(&mut drawing, &self.words.warned(&note), x, y, &entries)?;
         for (number, curve) in self.curves.iter().enumerate() {
             let places: Vec<(f64, f64)> = curve
                 .points

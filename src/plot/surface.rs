@@ -130,6 +130,17 @@ impl Surface {
         Ok(drawing)
     }
 
+    /// Each height that was measured, with its place on the ground.
+    fn each(&self) -> impl Iterator<Item = ((f64, f64), Height)> {
+        let columns = self.heights.iter().enumerate();
+        columns.flat_map(move |(column, heights)| {
+            let rows = heights.iter().enumerate();
+            rows.filter_map(move |(row, height)| {
+                Some(((self.across(column), self.along(row)), (*height)?))
+            })
+        })
+    }
+
     fn across(&self, column: usize) -> f64 {
         column as f64 / (self.x.1.len() - 1) as f64 - 0.5
     }
@@ -189,13 +200,7 @@ impl Surface {
         for (value, label) in &ticks {
             let (x, y) = view.at(l, h, z.share(*value));
             drawing.line((x - 4.0, y), (x, y), 1.0, Colour::INK);
-            drawing.text(
-                (x - 7.0, y + 0.35 * TICK_EM),
-                label,
-                TICK_EM,
-                Anchor::End,
-                Colour::INK,
-            );
+            drawing.ink((x - 7.0, y + 0.35 * TICK_EM), label, TICK_EM, Anchor::End);
             widest = widest.max(font::width(label, TICK_EM));
         }
         // The title may reach down to the words of the second setting.
@@ -205,13 +210,7 @@ impl Surface {
         ));
         let (x, y) = view.at(l, h, 0.5);
         let title = z.title();
-        drawing.text_upwards(
-            (x - 18.0 - widest, y),
-            &title,
-            LABEL_EM,
-            Anchor::Middle,
-            Colour::INK,
-        );
+        drawing.text_upwards((x - 18.0 - widest, y), &title, LABEL_EM, Anchor::Middle);
 
         // The first setting along the front edge, the second along the left one; words that would touch are left out.
         let mut free = f64::NEG_INFINITY;
@@ -221,13 +220,7 @@ impl Surface {
             let left = x + 3.0;
             // The edge rises to the right, so that words may begin below their neighbours' ends.
             if y < free - TICK_EM * 1.05 || free == f64::NEG_INFINITY {
-                drawing.text(
-                    (left, y + 1.15 * TICK_EM),
-                    label,
-                    TICK_EM,
-                    Anchor::Start,
-                    Colour::INK,
-                );
+                drawing.ink((left, y + 1.15 * TICK_EM), label, TICK_EM, Anchor::Start);
                 free = y;
             }
         }
@@ -236,13 +229,7 @@ impl Surface {
             let (x, y) = view.at(l, self.along(row), 0.0);
             drawing.line((x, y), (x - 3.0, y + 4.0), 1.0, Colour::INK);
             if y < free - TICK_EM * 1.05 {
-                drawing.text(
-                    (x - 8.0, y + 1.4 * TICK_EM),
-                    label,
-                    TICK_EM,
-                    Anchor::End,
-                    Colour::INK,
-                );
+                drawing.ink((x - 8.0, y + 1.4 * TICK_EM), label, TICK_EM, Anchor::End);
                 free = y;
             }
         }
@@ -254,21 +241,19 @@ impl Surface {
         };
         let (x, y) = view.at(0.12, l, 0.0);
         let away = widest_of(&self.x.1) + 18.0;
-        drawing.text(
+        drawing.ink(
             (x + away, y + 2.3 * TICK_EM),
             &self.x.0,
             LABEL_EM,
             Anchor::Start,
-            Colour::INK,
         );
         let (x, y) = view.at(l, -0.12, 0.0);
         let away = widest_of(&self.y.1) + 16.0;
-        drawing.text(
+        drawing.ink(
             (x - away, y + 2.2 * TICK_EM),
             &self.y.0,
             LABEL_EM,
             Anchor::End,
-            Colour::INK,
         );
     }
 
@@ -335,28 +320,23 @@ impl Surface {
     /// Points without samples have no height: they are crossed squares on the ground, over all else, for they are the worst.
     fn without_samples(&self, drawing: &mut Drawing, view: &View, worst: f64) {
         const SIDE: f64 = 5.0;
-        for (column, heights) in self.heights.iter().enumerate() {
-            for (row, height) in heights.iter().enumerate() {
-                let Some(height) = height.filter(|height| height.value.is_none()) else {
-                    continue;
-                };
-                let (x, y) = view.at(self.across(column), self.along(row), 0.0);
-                let [left, top, right, bottom] = [x - SIDE, y - SIDE, x + SIDE, y + SIDE];
-                let share = if worst > 0.0 {
-                    height.share / worst
-                } else {
-                    0.0
-                };
-                drawing.rectangle(left, top, right, bottom, heat(share));
-                drawing.outline([left, top, right, bottom], 1.2, Colour::INK);
-                let cross = if share > 0.5 {
-                    Colour::WHITE
-                } else {
-                    Colour::INK
-                };
-                drawing.line((left, top), (right, bottom), 1.2, cross);
-                drawing.line((left, bottom), (right, top), 1.2, cross);
-            }
+        for ((x, y), height) in self.each().filter(|(_, height)| height.value.is_none()) {
+            let (x, y) = view.at(x, y, 0.0);
+            let [left, top, right, bottom] = [x - SIDE, y - SIDE, x + SIDE, y + SIDE];
+            let share = if worst > 0.0 {
+                height.share / worst
+            } else {
+                0.0
+            };
+            drawing.rectangle(left, top, right, bottom, heat(share));
+            drawing.outline([left, top, right, bottom], 1.2, Colour::INK);
+            let cross = if share > 0.5 {
+                Colour::WHITE
+            } else {
+                Colour::INK
+            };
+            drawing.line((left, top), (right, bottom), 1.2, cross);
+            drawing.line((left, bottom), (right, top), 1.2, cross);
         }
     }
 
@@ -364,40 +344,25 @@ impl Surface {
     /// not the true ones.
     fn beyond(&self, drawing: &mut Drawing, view: &View, z: &Axis) {
         const SIDE: f64 = 6.0;
-        for (column, heights) in self.heights.iter().enumerate() {
-            for (row, height) in heights.iter().enumerate() {
-                let Some(value) = height.and_then(|height| height.value) else {
-                    continue;
-                };
-                if z.holds(value) {
-                    continue;
-                }
-                let share = z.share(value).clamp(0.0, 1.0);
-                let up = if share > 0.5 { -SIDE } else { SIDE };
-                let (x, y) = view.at(self.across(column), self.along(row), share);
-                let corners = vec![
-                    (x - SIDE, y),
-                    (x + SIDE, y),
-                    (x, y + 1.5 * up),
-                    (x - SIDE, y),
-                ];
-                drawing.area(corners.clone(), Colour::WHITE);
-                drawing.path(corners, 1.2, Colour::INK);
-            }
+        for ((x, y), height) in self.each() {
+            let Some(value) = height.value.filter(|&value| !z.holds(value)) else {
+                continue;
+            };
+            let share = z.share(value).clamp(0.0, 1.0);
+            let up = if share > 0.5 { -SIDE } else { SIDE };
+            let (x, y) = view.at(x, y, share);
+            let (left, right) = ((x - SIDE, y), (x + SIDE, y));
+            let corners = vec![left, right, (x, y + 1.5 * up), left];
+            drawing.area(corners.clone(), Colour::WHITE);
+            drawing.path(corners, 1.2, Colour::INK);
         }
     }
 
     /// Rings around what is incomplete, also around points behind the surface.
     fn rings(&self, drawing: &mut Drawing, view: &View, z: &Axis) {
-        for (column, heights) in self.heights.iter().enumerate() {
-            for (row, height) in heights.iter().enumerate() {
-                if let Some(height) = height.filter(|height| height.incomplete) {
-                    let up = height
-                        .value
-                        .map_or(0.0, |value| z.share(value).clamp(0.0, 1.0));
-                    ring(drawing, view.at(self.across(column), self.along(row), up));
-                }
-            }
+        for ((x, y), height) in self.each().filter(|(_, height)| height.incomplete) {
+            let share = |value| z.share(value).clamp(0.0, 1.0);
+            ring(drawing, view.at(x, y, height.value.map_or(0.0, share)));
         }
     }
 
@@ -408,7 +373,7 @@ impl Surface {
             let (text, right) = ("incomplete", drawing.width - 14.0);
             let left = right - font::width(text, TICK_EM);
             let at = (right, y + 0.35 * TICK_EM);
-            drawing.text(at, text, TICK_EM, Anchor::End, Colour::INK);
+            drawing.ink(at, text, TICK_EM, Anchor::End);
             ring(drawing, (left - 6.0 - RING, y));
         }
     }
@@ -421,23 +386,16 @@ impl Surface {
         let title = font::wrap(&self.share, TICK_EM, 120.0, 2);
         for (number, line) in title.iter().enumerate() {
             let y = upper - 10.0 - (title.len() - 1 - number) as f64 * 1.25 * TICK_EM;
-            drawing.text(
-                (drawing.width - 14.0, y),
-                line,
-                TICK_EM,
-                Anchor::End,
-                Colour::INK,
-            );
+            drawing.ink((drawing.width - 14.0, y), line, TICK_EM, Anchor::End);
         }
         if worst <= 0.0 {
             drawing.rectangle(left, upper, right, upper + 16.0, heat(0.0));
             drawing.outline([left, upper, right, upper + 16.0], 0.8, Colour::INK);
-            drawing.text(
+            drawing.ink(
                 (right + 7.0, upper + 8.0 + 0.35 * TICK_EM),
                 "0 %",
                 TICK_EM,
                 Anchor::Start,
-                Colour::INK,
             );
             self.incomplete(drawing, upper + 40.0);
             return;
@@ -452,12 +410,11 @@ impl Surface {
         for (value, text) in axis.ticks(5) {
             let y = at(axis.share(value));
             drawing.line((right, y), (right + 4.0, y), 1.0, Colour::INK);
-            drawing.text(
+            drawing.ink(
                 (right + 7.0, y + 0.35 * TICK_EM),
                 &format!("{text} %"),
                 TICK_EM,
                 Anchor::Start,
-                Colour::INK,
             );
         }
         self.incomplete(drawing, lower + 24.0);

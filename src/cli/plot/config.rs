@@ -23,8 +23,8 @@ pub(super) struct Checked {
     pub size: (u32, u32),
     pub title: Option<String>,
     pub subtitle: Option<String>,
-    pub x_label: Option<String>,
-    pub y_label: Option<String>,
+    x_label: Option<String>,
+    y_label: Option<String>,
     pub labels: Values,
     pub order: Vec<String>,
     pub bins: usize,
@@ -85,6 +85,18 @@ pub(super) enum Range {
     Auto,
     /// These, in nanoseconds.
     Given(f64, f64),
+}
+
+impl Checked {
+    /// The label of the horizontal axis, or the usual one.
+    pub fn x_label(&self, usual: impl Into<String>) -> String {
+        self.x_label.clone().unwrap_or_else(|| usual.into())
+    }
+
+    /// The label of the vertical axis, or the usual one.
+    pub fn y_label(&self, usual: impl Into<String>) -> String {
+        self.y_label.clone().unwrap_or_else(|| usual.into())
+    }
 }
 
 impl Range {

@@ -5,10 +5,11 @@ use std::path::Path;
 
 use clap::Parser;
 
-pub(in crate::cli) use super::Asked;
+use super::PlotArguments;
+pub(in crate::cli) use super::made::Asked;
+use super::made::TooMuch;
 use super::options::Values;
 use super::sources::same;
-use super::{PlotArguments, TooMuch};
 use crate::plot::svg;
 
 #[derive(Debug, Parser)]

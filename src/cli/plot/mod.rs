@@ -3,6 +3,7 @@
 mod config;
 mod draw;
 pub(in crate::cli) mod embedded;
+mod made;
 mod metric;
 mod options;
 mod settings;
@@ -10,17 +11,15 @@ mod sources;
 #[cfg(test)]
 mod tests;
 
-use std::io;
-
 use clap::{Args, Subcommand};
-use serde::Serialize;
 
 use self::config::Checked;
+use self::made::{Made, TooMuch};
 use self::options::{Common, Figure, Of, Setting};
 pub(super) use self::settings::{in_words, is_told};
 use super::UsageError;
-use super::output::{print_json, warning};
-use crate::plot::{Drawing, Format, PlotError, write};
+use super::output::warning;
+use crate::plot::{Format, PlotError, write};
 use crate::results::text::{printable, printable_path};
 
 /// Arguments of `hcabench plot`.
@@ -83,38 +82,6 @@ impl Kind {
     }
 }
 
-/// A figure, drawn, and what must be said about it.
-struct Made {
-    drawing: Drawing,
-    /// Prints its data.
-    print: Box<dyn FnOnce() -> io::Result<()>>,
-    hints: Vec<String>,
-    /// The names that a file has for its lines.
-    asked: Vec<Asked>,
-}
-
-/// A name of a line that a file has other words or a place for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::cli) struct Asked {
-    /// The key in the file.
-    pub key: &'static str,
-    pub name: String,
-    /// Whether a line has it.
-    pub found: bool,
-}
-
-impl Made {
-    fn new(figure: impl Serialize + 'static, drawing: Drawing) -> Self {
-        Made {
-            drawing,
-            // Only when it is asked for: of ten million samples it is long.
-            print: Box::new(move || print_json(&figure)),
-            hints: Vec::new(),
-            asked: Vec::new(),
-        }
-    }
-}
-
 /// Draws a figure; the exit code is 0.
 ///
 /// # Errors
@@ -142,16 +109,6 @@ pub fn run(arguments: &PlotArguments) -> anyhow::Result<u8> {
         eprintln!("figure:  {}", printable_path(&options.out));
     }
     Ok(0)
-}
-
-/// There is more in a figure than can be shown in one; parts of it can.
-#[derive(Debug, thiserror::Error)]
-#[error("{reason}")]
-struct TooMuch {
-    /// What is too much, and what to do.
-    reason: UsageError,
-    /// Settings of which one value each must be chosen; none where any may.
-    by: Vec<String>,
 }
 
 /// What the options can mend is a usage error.

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{CommandFactory, Parser};
 
+use super::PlotArguments;
 use super::config::FILE;
+use super::made::Made;
 use super::options::{Figure, SETTINGS, Setting};
-use super::{Made, PlotArguments};
 use crate::cli::UsageError;
 use crate::plot::svg;
 use crate::results::read::tests::made_up_run::{MadePoint, hca_rounds, hca_run};
@@ -59,6 +60,15 @@ fn refused(drawn: anyhow::Result<String>, parts: &[&str]) {
     for part in parts {
         assert!(text.contains(part), "{part:?} is not in {text}");
     }
+}
+
+/// A run whose points have the same samples.
+fn run_of(folder: &tempfile::TempDir, points: &[(&'static str, u32, u32)]) -> Vec<PathBuf> {
+    let samples: Vec<Option<i64>> = (0..40).map(|n| Some(1000 + n)).collect();
+    let point =
+        |&(service, size, burst): &_| -> MadePoint<'_> { (service, size, burst, &samples[..]) };
+    let points: Vec<MadePoint<'_>> = points.iter().map(point).collect();
+    vec![hca_run(&folder.path().join("run"), &points, false)]
 }
 
 fn with_file(folder: &Path, text: &str) {
@@ -154,25 +164,24 @@ fn the_help_of_a_figure_shows_what_it_has() {
 #[test]
 fn what_has_no_effect_on_these_results_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let samples: Vec<Option<i64>> = (0..40).map(|n| Some(1000 + n)).collect();
-    let points = [("rc", 8, 16, &samples[..]), ("uc", 8, 16, &samples[..])];
-    let run = vec![hca_run(&folder.path().join("run"), &points, false)];
+    let run = run_of(&folder, &[("rc", 8, 16), ("uc", 8, 16)]);
     let file = vec![run[0].join("rc-send-8B-burst16/latency.hgrm")];
     for figure in [Figure::Ecdf, Figure::Percentiles] {
-        refused(
-            picture(figure, &run, &["--unit", "ns"]),
-            &["--unit \"ns\"", ".hgrm"],
-        );
-        let metric = ["--metric", "latency"];
-        refused(
-            picture(figure, &file, &metric),
-            &["--metric \"latency\"", "folder"],
-        );
-        let only = ["--only", "service=rc"];
-        refused(
-            picture(figure, &file, &only),
-            &["--only \"service\"", "folder"],
-        );
+        for (from, words, parts) in [
+            (&run, ["--unit", "ns"], ["--unit \"ns\"", ".hgrm"]),
+            (
+                &file,
+                ["--metric", "latency"],
+                ["--metric \"latency\"", "folder"],
+            ),
+            (
+                &file,
+                ["--only", "service=rc"],
+                ["--only \"service\"", "folder"],
+            ),
+        ] {
+            refused(picture(figure, from, &words), &parts);
+        }
         // The name of a distribution is that of its point.
         picture(figure, &file, &["--label", "rc-send-8B-burst16=mine"]).unwrap();
     }
@@ -207,9 +216,7 @@ fn what_has_no_effect_on_these_results_is_refused() {
 #[test]
 fn names_that_no_line_has_are_refused_or_told() {
     let folder = tempfile::tempdir().unwrap();
-    let samples: Vec<Option<i64>> = (0..40).map(|n| Some(1000 + n)).collect();
-    let points = [("rc", 8, 16, &samples[..]), ("uc", 8, 16, &samples[..])];
-    let run = vec![hca_run(&folder.path().join("run"), &points, false)];
+    let run = run_of(&folder, &[("rc", 8, 16), ("uc", 8, 16)]);
     let draw = |words: &[&str]| made(Figure::Ecdf, &run, words);
     let text = |words: &[&str]| picture(Figure::Ecdf, &run, words);
     let there = "only \"RC\", \"UC\"";
@@ -296,9 +303,7 @@ fn all_rounds_are_drawn_unless_one_is_asked_for() {
 #[test]
 fn a_service_looks_the_same_in_all_figures() {
     let folder = tempfile::tempdir().unwrap();
-    let samples: Vec<Option<i64>> = (0..40).map(|n| Some(1000 + n)).collect();
-    let points = [("ud", 8, 16, &samples[..]), ("rc", 8, 16, &samples[..])];
-    let run = vec![hca_run(&folder.path().join("run"), &points, false)];
+    let run = run_of(&folder, &[("ud", 8, 16), ("rc", 8, 16)]);
     let blue = "#0072B2";
     let rc = picture(Figure::Ecdf, &run, &["--only", "service=rc"]).unwrap();
     let ud = picture(Figure::Ecdf, &run, &["--only", "service=ud"]).unwrap();
@@ -309,9 +314,8 @@ fn a_service_looks_the_same_in_all_figures() {
 #[test]
 fn a_size_that_is_too_small_names_one_that_is_not() {
     let folder = tempfile::tempdir().unwrap();
-    let samples: Vec<Option<i64>> = (0..40).map(|n| Some(1000 + n)).collect();
-    let points: Vec<MadePoint<'_>> = (0..9).map(|n| ("rc", 8 << n, 16, &samples[..])).collect();
-    let run = vec![hca_run(&folder.path().join("run"), &points, false)];
+    let points: Vec<_> = (0..9).map(|n| ("rc", 8 << n, 16)).collect();
+    let run = run_of(&folder, &points);
     for figure in [Figure::Ecdf, Figure::Percentiles, Figure::Time] {
         let error = picture(figure, &run, &["--size", "340x300"])
             .unwrap_err()

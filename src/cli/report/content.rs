@@ -202,13 +202,8 @@ fn cpus(run: &Run) -> Option<String> {
 
 fn names_of_settings(run: &Run) -> Vec<&str> {
     let first = run.points.first();
-    first.map_or_else(Vec::new, |point| {
-        point
-            .settings
-            .iter()
-            .map(|(name, _)| name.as_str())
-            .collect()
-    })
+    let settings = first.into_iter().flat_map(|point| &point.settings);
+    settings.map(|(name, _)| name.as_str()).collect()
 }
 
 fn varies(run: &Run, name: &str) -> bool {
@@ -228,12 +223,7 @@ fn constants(run: &Run) -> String {
         .filter_map(|name| {
             let text = first.setting(name).filter(|text| !text.is_empty())?;
             let (title, unit) = heading(run.schema, name);
-            let unit = if unit.is_empty() {
-                String::new()
-            } else {
-                format!(" {unit}")
-            };
-            Some(format!("{title} {text}{unit}"))
+            Some(format!("{title} {text} {unit}").trim_end().to_owned())
         });
     same.collect::<Vec<_>>().join(", ")
 }
@@ -273,19 +263,14 @@ pub fn summary(run: &Run) -> Sheet {
     let texts = |name: &str| run.points.iter().map(|point| cell(point, name)).collect();
     let mut columns: Vec<(SheetColumn, Vec<String>)> = varying
         .iter()
-        .map(|name| {
-            let (title, unit) = heading(run.schema, name);
-            let texts: Vec<String> = texts(name);
-            (column(title, unit, &texts), texts)
-        })
+        .map(|name| column(run.schema, name, texts(name)))
         .collect();
     for chosen in chosen {
         let texts: Vec<String> = texts(chosen.name);
         let told = |text: &String| !text.is_empty();
         let is_bad = chosen.name == hca::CORRUPTED.name;
         if texts.iter().any(told) && !(is_bad && texts.iter().all(|text| text == "0")) {
-            let (title, unit) = heading(run.schema, chosen.name);
-            columns.push((column(title, unit, &texts), texts));
+            columns.push(column(run.schema, chosen.name, texts));
         }
     }
     if run.points.iter().any(|point| point.incomplete.is_some()) {
@@ -301,18 +286,15 @@ pub fn summary(run: &Run) -> Sheet {
     transposed(columns, run.points.len())
 }
 
-fn column(title: String, unit: &str, texts: &[String]) -> SheetColumn {
-    let is_number = texts
-        .iter()
-        .all(|text| text.is_empty() || text.parse::<f64>().is_ok());
-    if is_number {
-        SheetColumn::number(title, unit)
-    } else {
-        SheetColumn {
-            unit: unit.to_owned(),
-            ..SheetColumn::text(title)
-        }
-    }
+/// A column of the summary with its texts.
+fn column(schema: &Schema, name: &str, texts: Vec<String>) -> (SheetColumn, Vec<String>) {
+    let (title, unit) = heading(schema, name);
+    let is_number = |text: &String| text.is_empty() || text.parse::<f64>().is_ok();
+    let column = SheetColumn {
+        number: texts.iter().all(is_number),
+        ..SheetColumn::number(title, unit)
+    };
+    (column, texts)
 }
 
 fn transposed(columns: Vec<(SheetColumn, Vec<String>)>, rows: usize) -> Sheet {
@@ -371,30 +353,21 @@ pub fn more(run: &Run) -> Result<Vec<(String, Sheet)>, ReadError> {
                 .iter()
                 .map(|row| row.text(name).unwrap_or_default().to_owned())
                 .collect();
-            let (title, unit) = heading(run.schema, name);
-            (column(title, unit, &texts), texts)
+            column(run.schema, name, texts)
         });
         // What is empty in all rows tells nothing.
         let told = columns.filter(|(_, texts)| texts.iter().any(|text| !text.is_empty()));
         transposed(told.collect(), table.rows.len())
     };
     let left_out = run.left_out()?;
+    let (points, left) = (run.summary.rows.len(), left_out.rows.len());
+    let all = format!("All columns of the summary ({points} points)");
+    let why = format!("What was left out, and why ({left})");
+    let described = "The machine, as it describes itself".to_owned();
     Ok(vec![
-        (
-            format!(
-                "All columns of the summary ({} points)",
-                run.summary.rows.len()
-            ),
-            of_table(&run.summary),
-        ),
-        (
-            format!("What was left out, and why ({})", left_out.rows.len()),
-            of_table(&left_out),
-        ),
-        (
-            "The machine, as it describes itself".to_owned(),
-            machine(run),
-        ),
+        (all, of_table(&run.summary)),
+        (why, of_table(&left_out)),
+        (described, machine(run)),
     ])
 }
 

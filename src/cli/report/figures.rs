@@ -117,17 +117,9 @@ pub fn of(run: &Run, folder: &Path, warnings: &mut Vec<String>) -> (Vec<Figure>,
             figures: Vec::new(),
             left: Vec::new(),
             asked: Vec::new(),
+            warnings: &mut *warnings,
         };
-        if let Err(failed) = drawing.draw(&words, &[], &[], &parts) {
-            for (part, reason) in failed {
-                let of = if part.is_empty() {
-                    part
-                } else {
-                    format!(": {part}")
-                };
-                warnings.push(format!("The figure \"{title}{of}\" is not here: {reason}"));
-            }
-        }
+        drawing.draw(&words, &[], &[], &parts);
         if let Some(left) = named(&drawing.left) {
             notes.push(format!(
                 "{title}: not shown here are {left}; hcabench plot {command} --only SETTING=VALUE draws them."
@@ -212,47 +204,42 @@ struct Drawing<'a> {
     left: Vec<String>,
     /// The names that `plot.json` has for lines of these figures.
     asked: Vec<Asked>,
+    /// Why some are not there.
+    warnings: &'a mut Vec<String>,
 }
 
 impl Drawing<'_> {
     /// Draws a figure, or one for each value of a setting where there is too much in it, and so on. What cannot be drawn is
     /// told with its reason, and the rest is drawn. `parts` are the settings by which it can still be parted.
-    fn draw(
-        &mut self,
-        words: &[String],
-        only: &[String],
-        chosen: &[(&str, &str)],
-        parts: &[Part],
-    ) -> Result<(), Vec<(String, String)>> {
+    fn draw(&mut self, words: &[String], only: &[String], chosen: &[(&str, &str)], parts: &[Part]) {
         if self.figures.len() >= self.most {
-            self.left.push(only.join(", "));
-            return Ok(());
+            return self.left.push(only.join(", "));
         }
+        let title = if only.is_empty() {
+            self.title.to_owned()
+        } else {
+            format!("{}: {}", self.title, only.join(", "))
+        };
         let (reason, by) = match figure(words, self.folder) {
             Ok(Drawn { svg, mut asked }) => {
                 self.asked.append(&mut asked);
-                let title = if only.is_empty() {
-                    self.title.to_owned()
-                } else {
-                    format!("{}: {}", self.title, only.join(", "))
-                };
-                self.figures.push(Figure {
+                return self.figures.push(Figure {
                     caption: format!("{title}. {}", self.caption),
                     title,
                     svg,
                 });
-                return Ok(());
             }
-            Err(NotDrawn::TooMuch(reason, by)) => (reason, by),
-            Err(NotDrawn::Other(reason)) => return Err(vec![(only.join(", "), reason)]),
+            Err(NotDrawn::TooMuch(reason, by)) => (reason, Some(by)),
+            Err(NotDrawn::Other(reason)) => (reason, None),
         };
-        let may = |part: &Part| by.is_empty() || by.contains(&part.0);
+        let may =
+            |part: &Part| (by.as_ref()).is_some_and(|by| by.is_empty() || by.contains(&part.0));
         let Some(place) = parts.iter().position(may) else {
-            return Err(vec![(only.join(", "), reason)]);
+            let warning = format!("The figure \"{title}\" is not here: {reason}");
+            return self.warnings.push(warning);
         };
         let (name, texts) = &parts[place];
         let others = [&parts[..place], &parts[place + 1..]].concat();
-        let mut failed = Vec::new();
         for text in texts {
             let chosen = [chosen, &[(name.as_str(), text.as_str())]].concat();
             if !self.is_somewhere(&chosen) {
@@ -263,14 +250,7 @@ impl Drawing<'_> {
             let (title, unit) = heading(self.schema, name);
             let mut only = only.to_vec();
             only.push(format!("{title} {text} {unit}").trim_end().to_owned());
-            if let Err(errors) = self.draw(&words, &only, &chosen, &others) {
-                failed.extend(errors);
-            }
-        }
-        if failed.is_empty() {
-            Ok(())
-        } else {
-            Err(failed)
+            self.draw(&words, &only, &chosen, &others);
         }
     }
 

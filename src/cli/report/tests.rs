@@ -14,13 +14,35 @@ fn page(unfinished: bool) -> Page {
         &[("rc", 8, 64, &small), ("rc", 16, 64, &large)],
         unfinished,
     );
+    page_of_run(&path)
+}
+
+fn page_of_run(path: &Path) -> Page {
     let arguments = ReportArguments {
-        folder: path.clone(),
+        folder: path.to_path_buf(),
         out: "report.html".into(),
         title: None,
         quiet: true,
     };
-    page_of(&Run::open(&path).unwrap(), &arguments).unwrap()
+    page_of(&Run::open(path).unwrap(), &arguments).unwrap()
+}
+
+/// One of the texts has this in it.
+#[track_caller]
+fn told(texts: &[String], part: &str) {
+    let is_told = texts.iter().any(|text| text.contains(part));
+    assert!(is_told, "{part:?} is not in {texts:?}");
+}
+
+/// None of the texts has this in it.
+#[track_caller]
+fn untold(texts: &[String], part: &str) {
+    let is_told = texts.iter().any(|text| text.contains(part));
+    assert!(!is_told, "{part:?} is in {texts:?}");
+}
+
+fn figures(page: &Page) -> Vec<String> {
+    page.figures.iter().map(|it| it.title.clone()).collect()
 }
 
 fn titles(sheet: &page::Sheet) -> Vec<&str> {
@@ -67,12 +89,7 @@ fn what_varies_is_in_the_table_and_the_rest_is_a_fact() {
         "{same}"
     );
     assert!(page.incomplete.is_empty());
-    assert!(
-        page.warnings
-            .contains(&"2 messages were lost (2 of 2 points).".to_owned()),
-        "{:?}",
-        page.warnings
-    );
+    told(&page.warnings, "2 messages were lost (2 of 2 points).");
 }
 
 #[test]
@@ -104,13 +121,9 @@ fn the_headline_has_the_interval_over_rounds_and_what_makes_it_doubtful() {
         r#""readiness": {"ready": false, "checks": [{"title": "load", "found": "9\u001b[2J", "verdict": "spoils", "advice": null}]}"#,
     );
     let page = page_of_run(&path);
-    assert!(
-        page.headline
-            .ends_with("and the machine was NOT ready (load)."),
-        "{}",
-        page.headline
-    );
-    assert!(page.warnings.iter().any(|text| text.starts_with("Load: 9")));
+    let ready = "and the machine was NOT ready (load).";
+    assert!(page.headline.ends_with(ready), "{}", page.headline);
+    told(&page.warnings, "Load: 9");
     assert!(!page.html().contains('\u{1b}'));
 
     let text = std::fs::read_to_string(path.join("summary.csv")).unwrap();
@@ -143,13 +156,8 @@ fn the_headline_has_the_interval_over_rounds_and_what_makes_it_doubtful() {
 #[test]
 fn figures_are_whole_and_named() {
     let page = page(false);
-    let named: Vec<&str> = page
-        .figures
-        .iter()
-        .map(|figure| figure.title.as_str())
-        .collect();
     assert_eq!(
-        named,
+        figures(&page),
         [
             "Median latency",
             "Latencies",
@@ -167,11 +175,7 @@ fn figures_are_whole_and_named() {
 #[test]
 fn an_incomplete_run_is_marked_in_its_facts_and_its_row() {
     let page = page(true);
-    assert!(
-        page.incomplete[0].contains("interrupted by SIGINT"),
-        "{:?}",
-        page.incomplete
-    );
+    told(&page.incomplete[..1], "interrupted by SIGINT");
     assert_eq!(titles(&page.summary).last(), Some(&"mark"));
     let marks: Vec<&str> = page
         .summary
@@ -227,38 +231,9 @@ fn combinations_that_were_not_measured_are_no_failure() {
         .map(|(service, size, burst)| (service, size, burst, &samples[..]))
         .collect();
     let path = hca_run(&folder.path().join("run"), &points, false);
-    let arguments = ReportArguments {
-        folder: path.clone(),
-        out: "report.html".into(),
-        title: None,
-        quiet: true,
-    };
-    let page = page_of(&Run::open(&path).unwrap(), &arguments).unwrap();
-    assert!(
-        page.figures
-            .iter()
-            .any(|figure| figure.title.contains("service rc, burst 2")),
-        "{:?}",
-        page.figures
-            .iter()
-            .map(|figure| &figure.title)
-            .collect::<Vec<_>>()
-    );
-    assert!(
-        !page.warnings.iter().any(|text| text.contains("no point")),
-        "{:?}",
-        page.warnings
-    );
-}
-
-fn page_of_run(path: &Path) -> Page {
-    let arguments = ReportArguments {
-        folder: path.to_path_buf(),
-        out: "report.html".into(),
-        title: None,
-        quiet: true,
-    };
-    page_of(&Run::open(path).unwrap(), &arguments).unwrap()
+    let page = page_of_run(&path);
+    told(&figures(&page), "service rc, burst 2");
+    untold(&page.warnings, "no point");
 }
 
 /// The sweep of more than two settings has its surfaces: one for each value of the rest, of which those that are left are
@@ -278,7 +253,7 @@ fn a_surface_is_parted_by_the_settings_that_are_not_on_its_ground() {
             .collect()
     };
     let surfaces = |page: &Page| -> Vec<String> {
-        let titles = page.figures.iter().map(|figure| figure.title.clone());
+        let titles = figures(page).into_iter();
         titles
             .filter(|title| title.contains("over two settings"))
             .collect()
@@ -290,78 +265,47 @@ fn a_surface_is_parted_by_the_settings_that_are_not_on_its_ground() {
         surfaces(&page),
         [format!("{title} rc"), format!("{title} uc")]
     );
-    assert!(
-        !page.warnings.iter().any(|text| text.contains("surface")),
-        "{:?}",
-        page.warnings
-    );
+    untold(&page.warnings, "surface");
 
     let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let page = page_of_run(&hca_run(&folder.path().join("many"), &of(&names), false));
     assert_eq!(surfaces(&page).len(), 6);
     let left = "not shown here are service g; service h; hcabench plot surface --only";
-    assert!(
-        page.notes.iter().any(|text| text.contains(left)),
-        "{:?}",
-        page.notes
-    );
+    told(&page.notes, left);
 
+    let with_file = |path: &Path, text: &str| {
+        std::fs::write(path.join("plot.json"), text).unwrap();
+        page_of_run(path)
+    };
     // What the file leaves out stays out of the parts, too.
-    std::fs::write(path.join("plot.json"), r#"{"only": {"service": "RC"}}"#).unwrap();
-    let page = page_of_run(&path);
+    let page = with_file(&path, r#"{"only": {"service": "RC"}}"#);
     assert_eq!(surfaces(&page), ["Median latency over two settings"]);
-    std::fs::write(
-        path.join("plot.json"),
+    let page = with_file(
+        &path,
         r#"{"only": {"size_bytes": [8, 16]}, "surface": {"only": {"size_bytes": [8, 16], "service": ["rc", "uc"], "burst": [1, 64]}}}"#,
-    )
-    .unwrap();
-    let page = page_of_run(&path);
+    );
     assert_eq!(
         surfaces(&page),
         [format!("{title} rc"), format!("{title} uc")]
     );
     let many = folder.path().join("many");
-    std::fs::write(
-        many.join("plot.json"),
-        r#"{"only": {"service": ["b", "h"]}}"#,
-    )
-    .unwrap();
-    let page = page_of_run(&many);
+    let page = with_file(&many, r#"{"only": {"service": ["b", "h"]}}"#);
     assert_eq!(
         surfaces(&page),
         [format!("{title} b"), format!("{title} h")]
     );
-    assert!(
-        page.notes.iter().all(|note| !note.contains("not shown")),
-        "{:?}",
-        page.notes
-    );
+    untold(&page.notes, "not shown");
 
     // Names for lines that only some of the figures have are no reason to leave the others out.
-    std::fs::write(
-        path.join("plot.json"),
-        r#"{"histogram": {"labels": {"RC, 8 B": "x"}}}"#,
-    )
-    .unwrap();
-    let page = page_of_run(&path);
-    assert!(
-        page.figures
-            .iter()
-            .any(|figure| figure.title.starts_with("Latencies"))
-    );
-    assert!(
-        !page.warnings.iter().any(|text| text.contains("Latencies")),
-        "{:?}",
-        page.warnings
-    );
+    let page = with_file(&path, r#"{"histogram": {"labels": {"RC, 8 B": "x"}}}"#);
+    told(&figures(&page), "Latencies");
+    untold(&page.warnings, "Latencies");
 
     // What no line of any figure is called is told; what one of them has is not.
-    std::fs::write(
-        path.join("plot.json"),
+    let page = with_file(
+        &path,
         r#"{"labels": {"XX": "x", "RC, burst 1": "short"}, "order": ["YY"]}"#,
-    )
-    .unwrap();
-    let page = page_of_run(&path);
+    );
     let told: Vec<&String> = (page.notes.iter())
         .filter(|note| note.starts_with("plot.json"))
         .collect();

@@ -178,31 +178,21 @@ impl ThreadUsage {
 impl CpuCounters {
     /// Opens all counters of `cpu` that can be read, and reads them once. `guest`: whether there is a hypervisor.
     pub fn open(cpu: usize, guest: bool) -> Self {
-        fn kept<T>(opened: Result<T, String>) -> (Option<T>, Option<String>) {
-            match opened {
-                Ok(counter) => (Some(counter), None),
-                Err(reason) => (None, Some(reason)),
-            }
+        fn kept<T>(opened: Result<T, String>, why_not: &mut Option<String>) -> Option<T> {
+            opened.map_err(|reason| *why_not = Some(reason)).ok()
         }
-        let (interrupts, no_interrupts) = kept(CounterTable::open("/proc/interrupts", cpu));
-        let (softirqs, no_softirqs) = kept(CounterTable::open("/proc/softirqs", cpu));
-        let (steal, no_steal) = kept(if guest {
-            StealCounter::open(cpu)
-        } else {
-            Err("this is no guest".to_owned())
-        });
-        let (smis, no_smis) = kept(SmiCounter::open(cpu));
+        let mut available = Available::default();
+        let steal = match guest {
+            true => StealCounter::open(cpu),
+            false => Err("this is no guest".to_owned()),
+        };
+        let table = |path| CounterTable::open(path, cpu);
         CpuCounters {
-            interrupts,
-            softirqs,
-            steal,
-            smis,
-            available: Available {
-                interrupts: no_interrupts,
-                softirqs: no_softirqs,
-                steal: no_steal,
-                smis: no_smis,
-            },
+            interrupts: kept(table("/proc/interrupts"), &mut available.interrupts),
+            softirqs: kept(table("/proc/softirqs"), &mut available.softirqs),
+            steal: kept(steal, &mut available.steal),
+            smis: kept(SmiCounter::open(cpu), &mut available.smis),
+            available,
             usage: ThreadUsage::now(),
         }
     }
@@ -243,17 +233,17 @@ impl CpuCounters {
 
     /// The names of the interrupts, by row.
     pub fn interrupt_names(&self) -> Vec<String> {
-        self.interrupts
-            .as_ref()
-            .map_or_else(Vec::new, CounterTable::names)
+        names(&self.interrupts)
     }
 
     /// The names of the softirqs, by row.
     pub fn softirq_names(&self) -> Vec<String> {
-        self.softirqs
-            .as_ref()
-            .map_or_else(Vec::new, CounterTable::names)
+        names(&self.softirqs)
     }
+}
+
+fn names(table: &Option<CounterTable>) -> Vec<String> {
+    table.as_ref().map_or_else(Vec::new, CounterTable::names)
 }
 
 #[cfg(test)]

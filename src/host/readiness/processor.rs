@@ -41,11 +41,7 @@ pub(super) fn isolation(facts: &Facts) -> Option<Check> {
     let topology = &facts.topology;
     let isolated = topology.select(|cpu| cpu.isolated && cpu.allowed);
     let ticking = topology.select(|cpu| cpu.isolated && cpu.allowed && !cpu.nohz_full);
-    let isolated_cores = topology
-        .allowed_cores()
-        .iter()
-        .filter(|core| !core.is_disjoint(&isolated))
-        .count();
+    let isolated_cores = topology.allowed_cores_with(&isolated);
     let found = match (isolated.is_empty(), ticking.is_empty()) {
         (true, _) => "none".to_owned(),
         (false, true) => format!("{isolated}, without a tick"),
@@ -142,23 +138,11 @@ pub(super) fn governor(facts: &Facts) -> Option<Check> {
 pub(super) fn idle_states(facts: &Facts) -> Option<Check> {
     // cpupower disables states from a latency on: just above that of C1 on common processors.
     const LATENCY_US: u64 = 10;
-    let deepest = facts
-        .topology
-        .allowed()
-        .iter()
-        .flat_map(|cpu| {
-            let folder = format!("{CPUS}/cpu{cpu}/cpuidle");
-            facts
-                .files
-                .names(&folder)
-                .into_iter()
-                .map(move |state| format!("{folder}/{state}"))
-        })
-        .filter(|state| facts.files.number::<u32>(&format!("{state}/disable")) == Some(0))
-        .filter_map(|state| {
-            let latency: u64 = facts.files.number(&format!("{state}/latency"))?;
-            Some((latency, facts.files.optional(&format!("{state}/name"))?))
-        })
+    let allowed = facts.topology.allowed();
+    let states = facts.fingerprint.idle.states.iter().flatten();
+    let deepest = states
+        .filter(|state| !(state.cpus.difference(&state.disabled_on)).is_disjoint(&allowed))
+        .filter_map(|state| Some((state.latency_us?, &state.name)))
         .max();
     let title = "idle states";
     let Some((latency, name)) = deepest else {

@@ -27,12 +27,7 @@ pub(super) fn nodes(facts: &Facts) -> Option<Check> {
         let near = facts
             .topology
             .select(|cpu| cpu.allowed && cpu.numa_node == Some(node));
-        facts
-            .topology
-            .allowed_cores()
-            .iter()
-            .filter(|core| !core.is_disjoint(&near))
-            .count()
+        facts.topology.allowed_cores_with(&near)
     };
     let found: Vec<String> = devices
         .iter()

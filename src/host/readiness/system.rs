@@ -58,12 +58,7 @@ pub(super) fn load(facts: &Facts) -> Option<Check> {
         ),
     );
     let isolated = facts.topology.select(|cpu| cpu.isolated && cpu.allowed);
-    let cores_apart = facts
-        .topology
-        .allowed_cores()
-        .iter()
-        .filter(|core| !core.is_disjoint(&isolated))
-        .count();
+    let cores_apart = facts.topology.allowed_cores_with(&isolated);
     if load < QUIET || cores_apart >= facts.needs.cores {
         subject.good()
     } else if load >= cpus as f64 && others >= cpus {
@@ -76,18 +71,7 @@ pub(super) fn load(facts: &Facts) -> Option<Check> {
 }
 
 pub(super) fn interrupts(facts: &Facts) -> Option<Check> {
-    let running = facts
-        .files
-        .names("proc")
-        .iter()
-        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
-        .any(|process| {
-            facts
-                .files
-                .optional(&format!("proc/{process}/comm"))
-                .as_deref()
-                == Some("irqbalance")
-        });
+    let running = facts.files.processes().any(|name| name == "irqbalance");
     let title = "irqbalance";
     if !running {
         return subject("irqbalance", title, "not running").good();

@@ -1,5 +1,6 @@
 //! Tests of the checks on made-up machines.
 
+use super::Verdict::{Advice, Good, Spoils};
 use super::*;
 use crate::host::fingerprint::Cpuid;
 use crate::host::made_up::Machine;
@@ -102,24 +103,46 @@ fn check<'a>(readiness: &'a Readiness, id: &str) -> &'a Check {
         .unwrap_or_else(|| panic!("no check {id}"))
 }
 
-/// Asserts that only the check `id` has something to say, what its verdict is, and that its advice holds `words`.
+/// A machine on which one thing was changed, and what is said then: the id of the check, its verdict, a part of its
+/// advice, and how the machine was found (not looked at where empty).
+type Case<'a> = (&'a dyn Fn(&Machine), &'a str, Verdict, &'a str, &'a str);
+
+/// Puts a text into a file.
+fn file(path: &'static str, text: &'static str) -> impl Fn(&Machine) {
+    move |machine| {
+        machine.file(path, text);
+    }
+}
+
+/// Asserts what each case says, and that no other check has anything to say.
 #[track_caller]
-fn only(readiness: &Readiness, id: &str, verdict: Verdict, words: &[&str]) {
-    let others: Vec<_> = readiness
-        .checks
-        .iter()
+fn only(cases: &[Case<'_>]) {
+    for (change, id, verdict, advice, found) in cases {
+        let machine = best();
+        change(&machine);
+        said_only(&assess(&machine), (id, *verdict, advice, found));
+    }
+}
+
+#[track_caller]
+fn said_only(readiness: &Readiness, (id, verdict, advice, found): (&str, Verdict, &str, &str)) {
+    let others = readiness.checks.iter();
+    let others: Vec<_> = others
         .filter(|it| it.verdict != Verdict::Good && it.id != id)
         .collect();
     assert!(others.is_empty(), "{others:#?}");
+    said(readiness, (id, verdict, advice, found));
+    assert_eq!(readiness.ready, verdict != Verdict::Spoils);
+}
+
+/// Asserts what a check says, whatever the others do.
+#[track_caller]
+fn said(readiness: &Readiness, (id, verdict, advice, found): (&str, Verdict, &str, &str)) {
     let check = check(readiness, id);
     assert_eq!(check.verdict, verdict, "{check:?}");
-    for word in words {
-        assert!(
-            check.advice.as_ref().unwrap().contains(word),
-            "{word:?} in {check:?}"
-        );
-    }
-    assert_eq!(readiness.ready, verdict != Verdict::Spoils);
+    let told = check.advice.as_deref().unwrap_or_default();
+    assert!(told.contains(advice), "{advice:?} in {check:?}");
+    assert!(found.is_empty() || check.found == found, "{check:?}");
 }
 
 #[test]
@@ -128,11 +151,7 @@ fn the_best_machine_is_good_in_everything() {
     assert!(readiness.ready);
     assert_eq!(readiness.checks.len(), 18);
     for check in &readiness.checks {
-        assert_eq!(
-            (check.verdict, &check.advice),
-            (Verdict::Good, &None),
-            "{check:?}"
-        );
+        assert_eq!((check.verdict, &check.advice), (Good, &None), "{check:?}");
     }
     assert_eq!(
         check(&readiness, "rdma_devices").found,
@@ -140,200 +159,206 @@ fn the_best_machine_is_good_in_everything() {
     );
 }
 
-#[test]
-fn too_few_cores() {
+/// The best machine, of which this process may use some CPUs only.
+fn confined(allowed: impl Fn(usize) -> bool) -> Readiness {
     let machine = best();
     let mut facts = facts(&machine, &metal());
     for cpu in &mut facts.topology.cpus {
-        cpu.allowed = cpu.id == 3;
+        cpu.allowed = allowed(cpu.id);
     }
-    let readiness = Readiness::from_facts(facts);
-    assert_eq!(check(&readiness, "cores").verdict, Verdict::Spoils);
-    assert_eq!(
-        check(&readiness, "cores").found,
-        "1 physical core, 1 CPU; 8 cores in the machine"
-    );
-    assert!(
-        check(&readiness, "cores")
-            .advice
-            .as_ref()
-            .unwrap()
-            .contains("taskset")
-    );
+    Readiness::from_facts(facts)
+}
 
+#[test]
+fn too_few_cores() {
+    let found = "1 physical core, 1 CPU; 8 cores in the machine";
+    said(
+        &confined(|cpu| cpu == 3),
+        ("cores", Spoils, "taskset", found),
+    );
     // Two threads of one core are not two cores.
-    let small = Machine::new(1, 1, 2);
-    assert_eq!(check(&assess(&small), "cores").verdict, Verdict::Spoils);
-    let two = Machine::new(1, 2, 1);
-    assert_eq!(check(&assess(&two), "cores").verdict, Verdict::Advice);
+    let small = assess(&Machine::new(1, 1, 2));
+    said(&small, ("cores", Spoils, "more cores", ""));
+    let two = assess(&Machine::new(1, 2, 1));
+    said(&two, ("cores", Advice, "polls for completions itself", ""));
+    said(&assess(&Machine::new(1, 4, 2)), ("smt", Advice, "", ""));
+    let far = ("rdma_devices", Advice, "CPUs of node 1", "");
+    said_only(&confined(|cpu| cpu < 4), far);
 }
 
 #[test]
 fn isolation_names_the_parameters() {
-    let machine = best();
-    machine.isolate("");
-    only(
-        &assess(&machine),
-        "isolated_cpus",
-        Verdict::Advice,
-        &["isolcpus=managed_irq,domain,5-7 nohz_full=5-7 rcu_nocbs=5-7"],
-    );
-    let machine = best();
-    machine.file("sys/devices/system/cpu/nohz_full", "6-7");
-    let readiness = assess(&machine);
-    only(
-        &readiness,
-        "isolated_cpus",
-        Verdict::Advice,
-        &["nohz_full=2-3,6-7"],
-    );
-    assert!(
-        check(&readiness, "isolated_cpus")
-            .found
-            .ends_with("tick on 2-3")
-    );
-
+    let all = "isolcpus=managed_irq,domain,5-7 nohz_full=5-7 rcu_nocbs=5-7";
+    let ticking = "2-3,6-7, with the scheduler's tick on 2-3";
+    let none = file("sys/devices/system/cpu/isolated", "");
+    let tick = file("sys/devices/system/cpu/nohz_full", "6-7");
+    only(&[
+        (&none, "isolated_cpus", Advice, all, "none"),
+        (&tick, "isolated_cpus", Advice, "nohz_full=2-3,6-7", ticking),
+    ]);
     // Both threads of a core, and never that of CPU 0.
+    let threads = "isolcpus=managed_irq,domain,1-2,4-5 ";
     let readiness = assess(&Machine::new(1, 3, 2));
-    assert!(
-        check(&readiness, "isolated_cpus")
-            .advice
-            .as_ref()
-            .unwrap()
-            .contains("isolcpus=managed_irq,domain,1-2,4-5 ")
-    );
-    let readiness = assess(&Machine::new(1, 2, 1));
-    assert!(
-        !check(&readiness, "isolated_cpus")
-            .advice
-            .as_ref()
-            .unwrap()
-            .contains("isolcpus")
+    said(&readiness, ("isolated_cpus", Advice, threads, ""));
+    let none = assess(&Machine::new(1, 2, 1));
+    said(
+        &none,
+        ("isolated_cpus", Advice, "with three cores or more", ""),
     );
 }
 
 #[test]
 fn powersave_spoils_only_where_it_means_the_lowest_frequency() {
-    let machine = best();
-    let governor = "sys/devices/system/cpu/cpu3/cpufreq/scaling_governor";
-    machine.file(governor, "powersave");
-    only(
-        &assess(&machine),
-        "governor",
-        Verdict::Advice,
-        &["cpupower frequency-set -g performance"],
-    );
-    for cpu in 0..8 {
-        machine.file(
-            &format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_driver"),
-            "acpi-cpufreq",
-        );
-    }
-    let readiness = assess(&machine);
-    only(
-        &readiness,
-        "governor",
-        Verdict::Spoils,
-        &["lowest frequency"],
-    );
-    assert_eq!(
-        check(&readiness, "governor").found,
-        "performance, powersave (acpi-cpufreq)"
-    );
-    machine.file(governor, "schedutil");
-    only(
-        &assess(&machine),
-        "governor",
-        Verdict::Advice,
-        &["cpupower"],
-    );
+    let governor = |machine: &Machine, name: &str| {
+        machine.file("sys/devices/system/cpu/cpu3/cpufreq/scaling_governor", name);
+    };
+    let acpi = |machine: &Machine| {
+        for cpu in 0..8 {
+            let folder = format!("sys/devices/system/cpu/cpu{cpu}/cpufreq");
+            machine.file(&format!("{folder}/scaling_driver"), "acpi-cpufreq");
+        }
+    };
+    let lowest = |it: &Machine| {
+        governor(it, "powersave");
+        acpi(it);
+    };
+    let scheduled = |it: &Machine| {
+        governor(it, "schedutil");
+        acpi(it);
+    };
+    let command = "cpupower frequency-set -g performance";
+    let found = "performance, powersave (acpi-cpufreq)";
+    only(&[
+        (
+            &|it| governor(it, "powersave"),
+            "governor",
+            Advice,
+            command,
+            "",
+        ),
+        (&lowest, "governor", Spoils, "lowest frequency", found),
+        (&scheduled, "governor", Advice, "cpupower", ""),
+    ]);
 }
 
 #[test]
-fn idle_states_count_only_where_enabled() {
-    let machine = best();
-    idle_state(&machine, 5, 2, "C6", 133, 0);
-    let readiness = assess(&machine);
-    only(
-        &readiness,
-        "idle_states",
-        Verdict::Advice,
-        &["cpupower idle-set -D 10"],
-    );
-    assert_eq!(
-        check(&readiness, "idle_states").found,
-        "deepest is C6, 133 us to leave"
-    );
+fn one_thing_that_is_not_as_it_should_be() {
+    const SOURCE: &str = "sys/devices/system/clocksource/clocksource0/current_clocksource";
+    const THROTTLING: &str = "proc/sys/kernel/sched_rt_runtime_us";
+    const HUGE: &str = "sys/kernel/mm/transparent_hugepage/enabled";
+    const SWAP: &str = "SwapTotal: 2048 kB\nSwapFree: 1024 kB";
+    let two = |it: &Machine| {
+        it.file("proc/71/comm", "qemu-system-x86");
+        it.file("proc/72/comm", "qemu-system-x86");
+    };
+    // Idle states count only where they are enabled.
+    let deep = |it: &Machine| idle_state(it, 5, 2, "C6", 133, 0);
+    let deepest = "deepest is C6, 133 us to leave";
+    let no_devices = |it: &Machine| {
+        it.without("sys/class/infiniband");
+    };
+    let few_pages = |it: &Machine| {
+        it.huge_pages(10, 6, 1);
+    };
+    let half = file("proc/cpuinfo", "flags\t: fpu tsc constant_tsc");
+    let balancing = file("proc/sys/kernel/numa_balancing", "1");
+    only(&[
+        (
+            &deep,
+            "idle_states",
+            Advice,
+            "cpupower idle-set -D 10",
+            deepest,
+        ),
+        (&no_devices, "rdma_devices", Advice, "ci/hcabench", "none"),
+        (
+            &file(SOURCE, "hpet"),
+            "clock_source",
+            Spoils,
+            "clocksource=tsc",
+            "",
+        ),
+        (
+            &file(SOURCE, "acpi_pm"),
+            "clock_source",
+            Spoils,
+            "clocksource=tsc",
+            "",
+        ),
+        (
+            &file(SOURCE, "kvm-clock"),
+            "clock_source",
+            Advice,
+            "clocksource=tsc",
+            "",
+        ),
+        (
+            &file(SOURCE, "arch_sys_counter"),
+            "clock_source",
+            Good,
+            "",
+            "",
+        ),
+        (&half, "tsc", Advice, "--clock tsc", "not nonstop"),
+        (&few_pages, "huge_pages", Advice, "vm.nr_hugepages=13", ""),
+        (
+            &file(HUGE, "[always] never"),
+            "transparent_huge_pages",
+            Advice,
+            "echo madvise",
+            "",
+        ),
+        (
+            &balancing,
+            "numa_balancing",
+            Advice,
+            "kernel.numa_balancing=0",
+            "",
+        ),
+        (
+            &file("proc/meminfo", SWAP),
+            "swap",
+            Advice,
+            "swapoff -a",
+            "1 MiB of 2 MiB used",
+        ),
+        (
+            &file("proc/812/comm", "irqbalance"),
+            "irqbalance",
+            Advice,
+            "systemctl stop irqbalance",
+            "",
+        ),
+        (
+            &file(THROTTLING, "950000"),
+            "realtime_throttling",
+            Advice,
+            "50 ms each 1000 ms",
+            "950 of each 1000 ms",
+        ),
+        (
+            &two,
+            "virtual_machines",
+            Advice,
+            "stop them",
+            "2 qemu-system-x86",
+        ),
+    ]);
 }
 
 #[test]
-fn siblings_are_advised_against() {
-    let readiness = assess(&Machine::new(1, 4, 2));
-    assert_eq!(check(&readiness, "smt").verdict, Verdict::Advice);
-}
-
-#[test]
-fn a_device_far_from_what_we_may_use() {
-    let machine = best();
-    let mut facts = facts(&machine, &metal());
-    for cpu in &mut facts.topology.cpus {
-        cpu.allowed = cpu.id < 4;
-    }
-    only(
-        &Readiness::from_facts(facts),
-        "rdma_devices",
-        Verdict::Advice,
-        &["CPUs of node 1"],
-    );
-
+fn what_is_there_and_unused_or_not_known_is_good() {
     let machine = best();
     machine
+        .file("proc/meminfo", "SwapTotal: 2048 kB\nSwapFree: 2048 kB")
         .file("sys/class/infiniband/mlx5_0/device/numa_node", "-1")
         .without("sys/class/infiniband/mlx5_1/device");
+    let readiness = assess(&machine);
+    assert_eq!(check(&readiness, "swap").verdict, Good);
     assert_eq!(
-        check(&assess(&machine), "rdma_devices").found,
+        check(&readiness, "rdma_devices").found,
         "mlx5_0 on no known node, mlx5_1 on no known node"
     );
-    machine.without("sys/class/infiniband");
-    only(
-        &assess(&machine),
-        "rdma_devices",
-        Verdict::Advice,
-        &["ci/hcabench"],
-    );
-}
-
-#[test]
-fn clock_sources_that_cost_a_system_call_spoil() {
-    let machine = best();
-    let source = "sys/devices/system/clocksource/clocksource0/current_clocksource";
-    for (name, verdict) in [
-        ("hpet", Verdict::Spoils),
-        ("acpi_pm", Verdict::Spoils),
-        ("kvm-clock", Verdict::Advice),
-    ] {
-        machine.file(source, name);
-        only(
-            &assess(&machine),
-            "clock_source",
-            verdict,
-            &["clocksource=tsc"],
-        );
-    }
-    machine.file(source, "arch_sys_counter");
-    assert_eq!(
-        check(&assess(&machine), "clock_source").verdict,
-        Verdict::Good
-    );
-}
-
-#[test]
-fn a_tsc_that_may_stop() {
-    let machine = best();
-    machine.file("proc/cpuinfo", "flags\t: fpu tsc constant_tsc");
-    let readiness = assess(&machine);
-    only(&readiness, "tsc", Verdict::Advice, &["--clock tsc"]);
-    assert_eq!(check(&readiness, "tsc").found, "not nonstop");
     // No TSC at all, no check.
     machine.file("proc/cpuinfo", "Features\t: fp asimd");
     let none = Readiness::from_facts(facts(&machine, &Cpuid::default()));
@@ -341,160 +366,62 @@ fn a_tsc_that_may_stop() {
 }
 
 #[test]
-fn memory_that_cannot_be_had() {
-    let machine = best();
-    machine.huge_pages(10, 6, 1);
-    only(
-        &assess(&machine),
-        "huge_pages",
-        Verdict::Advice,
-        &["vm.nr_hugepages=13"],
-    );
-
+fn memory_that_cannot_be_locked() {
     let machine = best();
     let mut facts = facts(&machine, &metal());
     facts.memory_lock.soft = Limit::Bytes(8 * MEBIBYTE);
-    let readiness = Readiness::from_facts(facts);
-    only(&readiness, "memlock", Verdict::Spoils, &["ulimit -l 17408"]);
-    assert_eq!(check(&readiness, "memlock").found, "8 MiB, 17 MiB needed");
-}
-
-#[test]
-fn what_the_kernel_does_to_memory() {
-    let machine = best();
-    machine.file(
-        "sys/kernel/mm/transparent_hugepage/enabled",
-        "[always] madvise never",
-    );
-    only(
-        &assess(&machine),
-        "transparent_huge_pages",
-        Verdict::Advice,
-        &["echo madvise"],
-    );
-    let machine = best();
-    machine.file("proc/sys/kernel/numa_balancing", "1");
-    only(
-        &assess(&machine),
-        "numa_balancing",
-        Verdict::Advice,
-        &["kernel.numa_balancing=0"],
-    );
-    let machine = best();
-    machine.file("proc/meminfo", "SwapTotal: 2048 kB\nSwapFree: 1024 kB");
-    let readiness = assess(&machine);
-    only(&readiness, "swap", Verdict::Advice, &["swapoff -a"]);
-    assert_eq!(check(&readiness, "swap").found, "1 MiB of 2 MiB used");
-    machine.file("proc/meminfo", "SwapTotal: 2048 kB\nSwapFree: 2048 kB");
-    assert_eq!(check(&assess(&machine), "swap").verdict, Verdict::Good);
+    let found = "8 MiB, 17 MiB needed";
+    let told = ("memlock", Spoils, "ulimit -l 17408", found);
+    said_only(&Readiness::from_facts(facts), told);
 }
 
 #[test]
 fn a_guest_is_advice_and_emulation_spoils() {
-    let guest = |hypervisor: &str, emulated| Cpuid {
-        hypervisor_present: Some(true),
-        hypervisor: Some(hypervisor.to_owned()),
-        emulated: Some(emulated),
-        ..metal()
-    };
-    let readiness = Readiness::from_facts(facts(&best(), &guest("KVM", false)));
-    only(
-        &readiness,
-        "virtualisation",
-        Verdict::Advice,
-        &["pin each virtual CPU"],
-    );
-    let readiness = Readiness::from_facts(facts(&best(), &guest("QEMU TCG", true)));
-    only(
-        &readiness,
-        "virtualisation",
-        Verdict::Spoils,
-        &["say nothing of hardware"],
-    );
+    for (hypervisor, emulated, verdict, advice) in [
+        ("KVM", false, Advice, "pin each virtual CPU"),
+        ("QEMU TCG", true, Spoils, "say nothing of hardware"),
+    ] {
+        let cpuid = Cpuid {
+            hypervisor_present: Some(true),
+            hypervisor: Some(hypervisor.to_owned()),
+            emulated: Some(emulated),
+            ..metal()
+        };
+        let readiness = Readiness::from_facts(facts(&best(), &cpuid));
+        said_only(&readiness, ("virtualisation", verdict, advice, ""));
+    }
 }
 
 #[test]
 fn load_matters_where_nothing_is_isolated() {
-    let machine = best();
-    machine.file("proc/loadavg", "9.00 1.00 0.50 9/200 4000");
-    assert_eq!(check(&assess(&machine), "load").verdict, Verdict::Good);
-    machine.isolate("");
-    assert_eq!(check(&assess(&machine), "load").verdict, Verdict::Spoils);
-    machine.file("proc/loadavg", "9.00 1.00 0.50 1/200 4000");
-    let ended = assess(&machine);
-    assert_eq!(check(&ended, "load").verdict, Verdict::Advice);
-    assert_eq!(
-        check(&ended, "load").found,
-        "9.00 over the last minute, now 0, 8 CPUs"
-    );
-    machine.file("proc/loadavg", "0.70 1.00 0.50 9/200 4000");
-    assert_eq!(check(&assess(&machine), "load").verdict, Verdict::Advice);
-}
-
-#[test]
-fn daemons_and_throttling() {
-    let machine = best();
-    machine.file("proc/812/comm", "irqbalance");
-    only(
-        &assess(&machine),
-        "irqbalance",
-        Verdict::Advice,
-        &["systemctl stop irqbalance"],
-    );
-    let machine = best();
-    machine.file("proc/sys/kernel/sched_rt_runtime_us", "950000");
-    let readiness = assess(&machine);
-    only(
-        &readiness,
-        "realtime_throttling",
-        Verdict::Advice,
-        &["50 ms each 1000 ms"],
-    );
-    assert_eq!(
-        check(&readiness, "realtime_throttling").found,
-        "950 of each 1000 ms"
-    );
+    let ended = "9.00 over the last minute, now 0, 8 CPUs";
+    for (load, isolated, verdict, found) in [
+        ("9.00 1.00 0.50 9/200 4000", true, Good, ""),
+        ("9.00 1.00 0.50 9/200 4000", false, Spoils, ""),
+        ("9.00 1.00 0.50 1/200 4000", false, Advice, ended),
+        ("0.70 1.00 0.50 9/200 4000", false, Advice, ""),
+    ] {
+        let machine = best();
+        machine.file("proc/loadavg", load);
+        if !isolated {
+            machine.isolate("");
+        }
+        said(&assess(&machine), ("load", verdict, "", found));
+    }
 }
 
 #[test]
 fn a_machine_that_tells_nothing_is_assessed_all_the_same() {
     let readiness = Readiness::from_facts(facts(&Machine::new(1, 1, 1), &Cpuid::default()));
-    assert_eq!(check(&readiness, "cores").verdict, Verdict::Spoils);
-    assert_eq!(
-        check(&readiness, "clock_source").found,
-        "the kernel does not tell"
-    );
+    said(&readiness, ("cores", Spoils, "", ""));
+    let told = "the kernel does not tell";
+    said(&readiness, ("clock_source", Advice, "", told));
 }
 
 #[test]
 fn this_machine_can_be_assessed() {
     let readiness = Readiness::assess(Needs::of_a_default_run()).unwrap();
-    assert_eq!(
-        readiness.ready,
-        readiness.with(Verdict::Spoils).next().is_none()
-    );
-    assert!(
-        readiness
-            .with(Verdict::Good)
-            .all(|check| check.advice.is_none())
-    );
-}
-
-#[test]
-fn virtual_machines_beside_are_advised_against() {
-    let machine = best();
-    machine
-        .file("proc/71/comm", "qemu-system-x86")
-        .file("proc/72/comm", "qemu-system-x86");
-    let readiness = assess(&machine);
-    only(
-        &readiness,
-        "virtual_machines",
-        Verdict::Advice,
-        &["stop them"],
-    );
-    assert_eq!(
-        check(&readiness, "virtual_machines").found,
-        "2 qemu-system-x86"
-    );
+    assert_eq!(readiness.ready, readiness.with(Spoils).next().is_none());
+    let mut good = readiness.with(Good);
+    assert!(good.all(|check| check.advice.is_none()));
 }

@@ -4,10 +4,10 @@ mod files;
 mod odd;
 
 use super::drawing::{Shape, Text};
-use super::ecdf::{Curve, Ecdf};
+use super::ecdf::{Curve, Ecdf, shares_of_sorted};
 use super::histogram::{Distribution, Histogram};
 use super::median::{Line, Medians, Middle};
-use super::percentiles::{Percentiles, Tail};
+use super::percentiles::{Percentiles, tail_of_sorted};
 use super::scale::Unit;
 use super::surface::{Height, Surface};
 use super::time::{Cloud, OverTime};
@@ -129,6 +129,15 @@ fn surface(worst: f64) -> Surface {
     }
 }
 
+fn curves(sets: &[Vec<i64>], points: fn(&[i64]) -> Vec<(f64, f64)>) -> Vec<Curve> {
+    let curve = |(number, sorted): (usize, &Vec<i64>)| Curve {
+        label: format!("set {number}"),
+        lost: 0,
+        points: points(sorted),
+    };
+    sets.iter().enumerate().map(curve).collect()
+}
+
 fn ecdf(sets: &[Vec<i64>]) -> Ecdf {
     Ecdf {
         words: words("One-way latency"),
@@ -137,11 +146,7 @@ fn ecdf(sets: &[Vec<i64>]) -> Ecdf {
         unit: Unit::Nanoseconds,
         range: None,
         scale: None,
-        curves: sets
-            .iter()
-            .enumerate()
-            .map(|(number, sorted)| Curve::of_sorted(&format!("set {number}"), sorted))
-            .collect(),
+        curves: curves(sets, shares_of_sorted),
         looks: Looks::default(),
     }
 }
@@ -154,11 +159,7 @@ fn percentiles(sets: &[Vec<i64>]) -> Percentiles {
         unit: Unit::Nanoseconds,
         range: None,
         scale: None,
-        curves: sets
-            .iter()
-            .enumerate()
-            .map(|(number, sorted)| Tail::of_sorted(&format!("set {number}"), sorted))
-            .collect(),
+        curves: curves(sets, tail_of_sorted),
         looks: Looks::default(),
     }
 }
@@ -183,6 +184,36 @@ fn over_time(sets: &[Vec<i64>]) -> OverTime {
         clouds: sets.iter().enumerate().map(cloud).collect(),
         looks: Looks::default(),
     }
+}
+
+type Drawn = Result<Drawing, PlotError>;
+
+/// A figure that was drawn has this in one of its texts.
+#[track_caller]
+fn told(drawn: Drawn, wanted: &str) -> Drawing {
+    let drawing = drawn.unwrap();
+    assert!(says(&drawing, wanted), "{wanted:?} is not in it");
+    drawing
+}
+
+fn says(drawing: &Drawing, wanted: &str) -> bool {
+    drawing.texts().any(|text| text.text.contains(wanted))
+}
+
+/// Each of these is a whole text.
+#[track_caller]
+fn has(drawing: &Drawing, wanted: &[&str]) {
+    let texts: Vec<&str> = drawing.texts().map(|text| text.text.as_str()).collect();
+    for wanted in wanted {
+        assert!(texts.contains(wanted), "{wanted:?} is not in {texts:?}");
+    }
+}
+
+/// A figure that was refused has this in its reason.
+#[track_caller]
+fn refused(drawn: Drawn, reason: &str) {
+    let error = drawn.unwrap_err().to_string();
+    assert!(error.contains(reason), "{reason:?} is not in {error}");
 }
 
 /// Nothing is outside, no text covers another, and all numbers are numbers.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::names::named;
 use crate::cli::UsageError;
-use crate::cli::plot::Made;
 use crate::cli::plot::config::Checked;
+use crate::cli::plot::made::Made;
 use crate::cli::plot::metric::JUMP;
 use crate::cli::plot::sources::Sources;
 use crate::plot::median::{Line, Medians, Middle};
@@ -112,17 +112,11 @@ pub(super) fn by_cause(sources: &Sources, settings: &Checked) -> anyhow::Result<
     let words = sources.words("Length of jumps by cause", &[note], settings);
     let figure = Medians {
         words,
-        setting: settings
-            .x_label
-            .clone()
-            .unwrap_or_else(|| "cause".to_owned()),
+        setting: settings.x_label("cause"),
         ticks,
         named: true,
         setting_scale: None,
-        value: settings
-            .y_label
-            .clone()
-            .unwrap_or_else(|| "median length of a jump".to_owned()),
+        value: settings.y_label("median length of a jump"),
         unit: Unit::Nanoseconds,
         range: settings.range.given(),
         scale: settings.scale,

@@ -2,16 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use super::names::named;
+use super::names::{Told, named};
 use super::{capital, marked, nothing_measured, one_metric_label, samples_in_words, samples_usual};
 use crate::cli::UsageError;
-use crate::cli::plot::Made;
 use crate::cli::plot::config::Checked;
+use crate::cli::plot::made::Made;
 use crate::cli::plot::sources::Sources;
-use crate::plot::Words;
-use crate::plot::ecdf::{Curve, Ecdf};
-use crate::plot::percentiles::{Percentiles, Tail};
+use crate::plot::ecdf::{Curve, Ecdf, shares_of_sorted};
+use crate::plot::percentiles::{Percentiles, tail_of_sorted};
 use crate::plot::scale::Unit;
+use crate::plot::{Looks, Words};
 use crate::results::read::{Benchmark, Hgrm};
 
 /// Either samples or a distribution, of each source; and of each file that was named instead of a folder.
@@ -25,16 +25,18 @@ struct Drawn {
     words: Words,
     value: String,
     samples: String,
-    sources: Option<Sources>,
+    curves: Vec<Curve>,
+    looks: Looks,
+    told: Told,
 }
 
-/// What curves are drawn of, one at a time, so that no more than one is in memory; `make` turns it into a curve.
-fn curves<T>(
+/// What curves are drawn of, one at a time, so that no more than one is in memory; `points` makes those of a curve.
+fn curves(
     from: &[PathBuf],
     settings: &Checked,
     usual: fn(Benchmark) -> &'static [&'static str],
-    mut make: impl FnMut(&str, &Known, u64) -> T,
-) -> anyhow::Result<(Drawn, Vec<T>)> {
+    points: impl Fn(&Known) -> Vec<(f64, f64)>,
+) -> anyhow::Result<Drawn> {
     let (files, folders): (Vec<PathBuf>, Vec<PathBuf>) =
         from.iter().cloned().partition(|path| is_distribution(path));
     let mut made = Vec::new();
@@ -54,15 +56,12 @@ fn curves<T>(
             return without_effect(settings.named_only(name), name, why);
         }
     }
-    let mut drawn = Drawn {
-        words: Words {
-            title: "Distribution".to_owned(),
-            ..Words::default()
-        },
-        value: "value".to_owned(),
-        samples: "samples".to_owned(),
-        sources: None,
+    let mut words = Words {
+        title: "Distribution".to_owned(),
+        ..Words::default()
     };
+    let (mut value, mut samples) = ("value".to_owned(), "samples".to_owned());
+    let mut all_sources = None;
     let mut any_lost = false;
     if !folders.is_empty() {
         let sources = Sources::open(&folders, settings, usual)?;
@@ -81,17 +80,19 @@ fn curves<T>(
                 (Known::Distribution(found, 1.0), source.lost_told())
             };
             any_lost |= lost > 0;
-            made.push(make(&marked(label, source), &known, lost));
+            made.push(Curve {
+                label: marked(label, source),
+                lost,
+                points: points(&known),
+            });
         }
-        let value = one_metric_label(&sources);
-        drawn.words = sources.words(&capital(value), &[], settings);
-        drawn.value = value.to_owned();
-        drawn.samples = samples_in_words(&sources, any_lost);
-        drawn.sources = Some(sources);
+        value = one_metric_label(&sources).to_owned();
+        words = sources.words(&capital(&value), &[], settings);
+        samples = samples_in_words(&sources, any_lost);
+        all_sources = Some(sources);
     } else {
-        let (title, subtitle) = (settings.title.clone(), settings.subtitle.clone());
-        drawn.words.title = title.unwrap_or(drawn.words.title);
-        drawn.words.subtitle = subtitle.unwrap_or_default();
+        words.title = settings.title.clone().unwrap_or(words.title);
+        words.subtitle = settings.subtitle.clone().unwrap_or_default();
     }
     for path in files {
         let found = Hgrm::read(&path)?;
@@ -105,13 +106,22 @@ fn curves<T>(
             .unwrap_or(name.as_os_str())
             .to_string_lossy()
             .into_owned();
-        made.push(make(
-            &label,
-            &Known::Distribution(found, settings.nanoseconds_per_unit),
-            0,
-        ));
+        made.push(Curve {
+            label,
+            lost: 0,
+            points: points(&Known::Distribution(found, settings.nanoseconds_per_unit)),
+        });
     }
-    Ok((drawn, made))
+    let sources = all_sources.as_ref();
+    let (curves, looks, told) = named(made, |curve| &mut curve.label, sources, settings)?;
+    Ok(Drawn {
+        words,
+        value,
+        samples,
+        curves,
+        looks,
+        told,
+    })
 }
 
 fn is_distribution(path: &Path) -> bool {
@@ -132,32 +142,22 @@ fn shares_of(distribution: &Hgrm, nanoseconds_per_unit: f64) -> Vec<(f64, f64)> 
 }
 
 pub(in crate::cli::plot) fn ecdf(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
-    let (drawn, made) = curves(from, settings, samples_usual, |label, known, lost| {
-        let curve = match known {
-            Known::Samples(sorted) => Curve::of_sorted(label, sorted),
-            Known::Distribution(found, unit) => Curve {
-                label: label.to_owned(),
-                lost,
-                points: shares_of(found, *unit),
-            },
-        };
-        Curve { lost, ..curve }
+    let drawn = curves(from, settings, samples_usual, |known| match known {
+        Known::Samples(sorted) => shares_of_sorted(sorted),
+        Known::Distribution(found, unit) => shares_of(found, *unit),
     })?;
-    let sources = drawn.sources.as_ref();
-    let (curves, looks, told) = named(made, |curve| &mut curve.label, sources, settings)?;
     let figure = Ecdf {
         words: drawn.words,
-        value: settings.x_label.clone().unwrap_or(drawn.value),
-        share: (settings.y_label.clone())
-            .unwrap_or_else(|| format!("share of {} up to it", drawn.samples)),
+        value: settings.x_label(drawn.value),
+        share: settings.y_label(format!("share of {} up to it", drawn.samples)),
         unit: Unit::Nanoseconds,
         range: settings.range.given(),
         scale: settings.scale,
-        curves,
-        looks,
+        curves: drawn.curves,
+        looks: drawn.looks,
     };
     let drawing = figure.draw(settings.size)?;
-    Ok(told.made(figure, drawing))
+    Ok(drawn.told.made(figure, drawing))
 }
 
 fn tails_usual(benchmark: Benchmark) -> &'static [&'static str] {
@@ -171,31 +171,22 @@ pub(in crate::cli::plot) fn percentiles(
     from: &[PathBuf],
     settings: &Checked,
 ) -> anyhow::Result<Made> {
-    let (drawn, made) = curves(from, settings, tails_usual, |label, known, lost| {
-        let tail = match known {
-            Known::Samples(sorted) => Tail::of_sorted(label, sorted),
-            Known::Distribution(found, unit) => Tail {
-                label: label.to_owned(),
-                lost,
-                points: tail_of(found, *unit),
-            },
-        };
-        Tail { lost, ..tail }
+    let drawn = curves(from, settings, tails_usual, |known| match known {
+        Known::Samples(sorted) => tail_of_sorted(sorted),
+        Known::Distribution(found, unit) => tail_of(found, *unit),
     })?;
-    let sources = drawn.sources.as_ref();
-    let (curves, looks, told) = named(made, |curve| &mut curve.label, sources, settings)?;
     let figure = Percentiles {
         words: drawn.words,
-        value: settings.y_label.clone().unwrap_or(drawn.value),
-        percentile: (settings.x_label.clone()).unwrap_or_else(|| "percentile".to_owned()),
+        value: settings.y_label(drawn.value),
+        percentile: settings.x_label("percentile"),
         unit: Unit::Nanoseconds,
         range: settings.range.given(),
         scale: settings.scale,
-        curves,
-        looks,
+        curves: drawn.curves,
+        looks: drawn.looks,
     };
     let drawing = figure.draw(settings.size)?;
-    Ok(told.made(figure, drawing))
+    Ok(drawn.told.made(figure, drawing))
 }
 
 /// Shares below 1, ascending, and the value at each. A line's value is that at its percentile, and up to its count; the

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use super::names::named;
 use super::{capital, marked, nothing_measured, one_metric_label, samples_in_words, samples_usual};
-use crate::cli::plot::Made;
 use crate::cli::plot::config::{Checked, Range};
+use crate::cli::plot::made::Made;
 use crate::cli::plot::options::Figure;
 use crate::cli::plot::sources::{Source, Sources};
 use crate::plot::PlotError;
@@ -104,9 +104,8 @@ pub(in crate::cli::plot) fn histogram(
     let lost = series.iter().any(|series| series.lost > 0);
     let figure = Histogram {
         words: sources.words(&capital(value), &[], settings),
-        value: settings.x_label.clone().unwrap_or_else(|| value.to_owned()),
-        share: (settings.y_label.clone())
-            .unwrap_or_else(|| format!("share of {}", samples_in_words(&sources, lost))),
+        value: settings.x_label(value),
+        share: settings.y_label(format!("share of {}", samples_in_words(&sources, lost))),
         range,
         series,
         looks,

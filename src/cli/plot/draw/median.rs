@@ -7,8 +7,8 @@ use super::names::named;
 use super::places::{Places, choose};
 use super::{capital, one_metric_label, samples_usual, without_median};
 use crate::cli::UsageError;
-use crate::cli::plot::Made;
 use crate::cli::plot::config::Checked;
+use crate::cli::plot::made::Made;
 use crate::cli::plot::options::Figure;
 use crate::cli::plot::settings::axis;
 use crate::cli::plot::sources::{Source, Sources};
@@ -144,14 +144,11 @@ pub(in crate::cli::plot) fn median(from: &[PathBuf], settings: &Checked) -> anyh
     told.hints.splice(0..0, note);
     let figure = Medians {
         words,
-        setting: settings.x_label.clone().unwrap_or_else(|| axis(&x)),
+        setting: settings.x_label(axis(&x)),
         ticks: places.values.clone(),
         named: places.named,
         setting_scale: (x == queue::PERCENT_OF_SATURATION.name).then_some(Kind::Linear),
-        value: settings
-            .y_label
-            .clone()
-            .unwrap_or_else(|| format!("median {value}")),
+        value: settings.y_label(format!("median {value}")),
         unit: Unit::Nanoseconds,
         range: settings.range.given(),
         scale: settings.scale,

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::cli::UsageError;
 use crate::cli::plot::config::Checked;
+use crate::cli::plot::made::{Asked, Made};
 use crate::cli::plot::sources::Sources;
-use crate::cli::plot::{Asked, Made};
 use crate::plot::{Drawing, INCOMPLETE, Looks};
 use crate::results::text::printable_path;
 

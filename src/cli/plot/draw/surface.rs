@@ -7,9 +7,9 @@ use super::places::{Places, are_numbers, choose, texts_of};
 use super::{one_metric_label, samples_usual, without_median};
 use crate::cli::UsageError;
 use crate::cli::plot::config::Checked;
+use crate::cli::plot::made::{Made, TooMuch};
 use crate::cli::plot::settings::axis;
 use crate::cli::plot::sources::{Source, Sources};
-use crate::cli::plot::{Made, TooMuch};
 use crate::plot::scale::{Unit, so_many};
 use crate::plot::surface::{Height, Surface};
 use crate::results::read::Benchmark;
@@ -89,14 +89,8 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
         .warned(note.as_deref().unwrap_or(""));
     let figure = Surface {
         words,
-        x: (
-            settings.x_label.clone().unwrap_or_else(|| axis(&x)),
-            texts_of(&across),
-        ),
-        y: (
-            settings.y_label.clone().unwrap_or_else(|| axis(&y)),
-            texts_of(&along),
-        ),
+        x: (settings.x_label(axis(&x)), texts_of(&across)),
+        y: (settings.y_label(axis(&y)), texts_of(&along)),
         value: format!("median {value}"),
         unit: Unit::Nanoseconds,
         range: settings.range.given(),

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use super::causes::{CAUSES_IN_COLOUR, causes_of};
 use super::names::named;
 use super::{capital, marked, nothing_measured, one_metric_label, samples_usual};
-use crate::cli::plot::Made;
 use crate::cli::plot::config::Checked;
+use crate::cli::plot::made::Made;
 use crate::cli::plot::options::Figure;
 use crate::cli::plot::sources::{Source, Sources};
 use crate::plot::time::{Cloud, OverTime, Thinned};
@@ -73,8 +73,8 @@ pub(in crate::cli::plot) fn time(from: &[PathBuf], settings: &Checked) -> anyhow
     let (clouds, looks, told) = named(clouds, |cloud| &mut cloud.label, Some(&sources), settings)?;
     let figure = OverTime {
         words,
-        time: settings.x_label.clone().unwrap_or_else(|| time.to_owned()),
-        value: settings.y_label.clone().unwrap_or_else(|| value.to_owned()),
+        time: settings.x_label(time),
+        value: settings.y_label(value),
         range: settings.range.given(),
         scale: settings.scale,
         clouds,

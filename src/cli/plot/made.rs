@@ -1,0 +1,51 @@
+//! What comes of drawing a figure: the drawing with what must be said about it, or that there is too much in it.
+
+use std::io;
+
+use serde::Serialize;
+
+use crate::cli::UsageError;
+use crate::cli::output::print_json;
+use crate::plot::Drawing;
+
+/// A figure, drawn, and what must be said about it.
+pub(super) struct Made {
+    pub drawing: Drawing,
+    /// Prints its data.
+    pub print: Box<dyn FnOnce() -> io::Result<()>>,
+    pub hints: Vec<String>,
+    /// The names that a file has for its lines.
+    pub asked: Vec<Asked>,
+}
+
+/// A name of a line that a file has other words or a place for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::cli) struct Asked {
+    /// The key in the file.
+    pub key: &'static str,
+    pub name: String,
+    /// Whether a line has it.
+    pub found: bool,
+}
+
+impl Made {
+    pub fn new(figure: impl Serialize + 'static, drawing: Drawing) -> Self {
+        Made {
+            drawing,
+            // Only when it is asked for: of ten million samples it is long.
+            print: Box::new(move || print_json(&figure)),
+            hints: Vec::new(),
+            asked: Vec::new(),
+        }
+    }
+}
+
+/// There is more in a figure than can be shown in one; parts of it can.
+#[derive(Debug, thiserror::Error)]
+#[error("{reason}")]
+pub(super) struct TooMuch {
+    /// What is too much, and what to do.
+    pub reason: UsageError,
+    /// Settings of which one value each must be chosen; none where any may.
+    pub by: Vec<String>,
+}
