@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::machine::{Disturbance, Machine, SmallMtu};
+use crate::machine::{Disturbance, Machine};
 use crate::program::{Ended, LIMIT, hcabench};
 use crate::results::{Results, Row};
 use crate::scratch;
@@ -240,27 +240,6 @@ fn a_wire_cut_in_mid_run_ends_a_reliable_connection_with_an_error() {
         assert!(row.count("failed_completions") > 0, "{}", ended.stderr);
         assert!(row.count("messages_sent") < 5000);
     }
-}
-
-/// A queue pair keeps the path MTU that it was connected with.
-#[test]
-fn an_mtu_that_is_lowered_in_mid_run_is_named_with_what_to_do() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
-    let running = hcabench("--size 1024 --burst 5000 --pause 20ms --warmup 0")
-        .out(&out)
-        .start();
-    wait_for_traffic();
-    let small = SmallMtu::set(700);
-    running.wait(Duration::from_secs(30)).expect(1).says(&[
-        "rc-send-1024B",
-        "the MTU of rxe1 port 1 is 512 B now",
-        "set the MTU of the network interface back",
-    ]);
-    drop(small);
-    let results = Results::at(&out);
-    assert!(results.is_marked() && results.points()[0].is_marked());
 }
 
 /// The kernel's own patience is longer than the user's: what is missing then is no ordinary loss, as it may still come.

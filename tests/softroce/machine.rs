@@ -242,18 +242,6 @@ impl LinkDown {
     }
 }
 
-/// The receiving interface with a smaller MTU.
-pub struct SmallMtu(#[expect(dead_code, reason = "held, never read")] Undo);
-
-impl SmallMtu {
-    /// Lowers it.
-    pub fn set(bytes: u32) -> Self {
-        let undo = Undo(vec!["ip link set veth1 mtu 1500".to_owned()]);
-        sh(&format!("ip link set veth1 mtu {bytes}"));
-        SmallMtu(undo)
-    }
-}
-
 /// The receiving interface without its address.
 pub struct WithoutAddress(Undo);
 
