@@ -84,7 +84,7 @@ fn a_run_and_its_points() {
         Some(1000.0)
     );
     assert_eq!(uc.row.as_ref().unwrap().count("messages_lost"), Some(1));
-    let found = samples_of(&uc, MESSAGES, "latency_ns").unwrap();
+    let found = samples_of(uc, MESSAGES, "latency_ns").unwrap();
     assert_eq!(found.values, [1500, 2500, -3]);
     assert_eq!((found.missing, found.rows(), found.cut), (1, 4, false));
     let mut stamps = Vec::new();
