@@ -9,8 +9,8 @@ use crate::rig::named::Named;
 pub const MILLISECOND: Duration = Duration::from_millis(1);
 /// A day.
 pub const DAY: Duration = Duration::from_secs(86_400);
-/// A leap year.
-const YEAR: Duration = Duration::from_secs(366 * 86_400);
+/// A year of 365.25 days, as times with their units have it.
+const YEAR: Duration = Duration::from_secs(31_557_600);
 
 /// The most values that a list can have.
 const LONGEST_LIST: usize = 10_000;

@@ -66,7 +66,7 @@ fn errors_name_the_option_the_value_and_what_is_allowed() {
             ],
         ),
         ("--iterations 0", ["--iterations", "\"0\"", "from 1 up"]),
-        ("--duration 10", ["--duration", "\"10\"", "10s or 5m"]),
+        ("--duration 10", ["--duration", "\"10\"", "such as 50us"]),
         ("--duration 1us", ["--duration", "1us", "1ms"]),
         ("--cpu 3-1", ["--cpu", "3-1", "backwards"]),
         ("--cpu=", ["--cpu", "", "0-3,8"]),
