@@ -16,7 +16,7 @@ run_hcabench() {
     timeout --kill-after=10 120 "$program" --burst "$messages" --poll busy --quiet --force --out "$folder" "${@:3}" \
         2>"$folder.log" || return
     awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i }
-             NR == 2 && $column["messages_received"] == '"$messages"' { print $column["latency_p50_us"] }' \
+             NR == 2 && $column["messages_received"] == '"$messages"' { print $column["latency_p50_ns"] / 1000 }' \
         "$folder/summary.csv"
 }
 
