@@ -30,18 +30,18 @@ pub mod sender;
 pub mod stamper;
 pub mod tag;
 
-#[cfg(any(test, feature = "rdma"))]
+#[cfg(feature = "rdma")]
 mod burst_record;
 pub mod placement;
-#[cfg(any(test, feature = "rdma"))]
+#[cfg(feature = "rdma")]
 mod receiving_half;
-#[cfg(any(test, feature = "rdma"))]
+#[cfg(feature = "rdma")]
 mod sending_half;
-#[cfg(any(test, feature = "rdma"))]
+#[cfg(feature = "rdma")]
 mod session;
-#[cfg(any(test, feature = "rdma"))]
+#[cfg(feature = "rdma")]
 mod watch;
-#[cfg(any(test, feature = "rdma"))]
+#[cfg(feature = "rdma")]
 mod worker;
 
 pub mod rows;

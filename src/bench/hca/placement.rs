@@ -6,7 +6,7 @@ use super::config::{CpuRequest, Poll, Timestamp};
 use super::plan::Point;
 use crate::host::{CpuSet, HostError, Need, PlacementWarning, RoleSpec, Topology, Waiting};
 use crate::rig::workers::Role;
-#[cfg(any(test, feature = "rdma"))]
+#[cfg(feature = "rdma")]
 use crate::rig::workers::Seat;
 
 /// Posts the messages.
@@ -133,7 +133,7 @@ impl Placement {
     }
 
     /// The receiver's place.
-    #[cfg(any(test, feature = "rdma"))]
+    #[cfg(feature = "rdma")]
     pub(super) fn receiving(&self, priority: Option<u8>) -> Seat {
         Seat {
             role: RECEIVER,
@@ -143,7 +143,7 @@ impl Placement {
     }
 
     /// The places of the sending end's threads.
-    #[cfg(any(test, feature = "rdma"))]
+    #[cfg(feature = "rdma")]
     pub(super) fn sending(&self, priority: Option<u8>) -> super::sending_half::SendingSeats {
         let seat = |role, cpu| Seat {
             role,
