@@ -1,8 +1,8 @@
 # What the comparisons of this folder share. Sourced after lib.sh, never run.
 # shellcheck shell=bash
 
-# shellcheck disable=SC2154 # repository: set in lib.sh
-program=$repository/target/release/hcabench
+# On the host each finds its program by find_program, and hands it to the guest by this variable.
+program=${HCABENCH_PROGRAM-}
 
 # median: the middle of the numbers on standard input, one a line.
 median() {
@@ -24,12 +24,4 @@ run_hcabench() {
 give_up() {
     cat -- "$2" >&2
     fail "$1 failed, or did not deliver its $3 messages"
-}
-
-build_hcabench() {
-    find_cargo
-    # shellcheck disable=SC2154 # cargo: set by find_cargo
-    "$cargo" build --quiet --release --locked --bin hcabench \
-        --manifest-path "$repository/Cargo.toml" --target-dir "$repository/target" ||
-        fail "hcabench could not be built"
 }

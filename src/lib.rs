@@ -11,20 +11,22 @@
 //! | queues | [`queues`] | the ground |
 //! | rig | [`rig`] | all of these; no benchmark |
 //! | benchmarks | [`mod@bench`] | the rig and all below; never each other, and they never print |
-//! | results | [`results`], [`compare`], [`plot`], [`page`] | data and schemas; no benchmark |
+//! | results | [`results`], `compare`, `plot`, `page` | data and schemas; no benchmark |
 //! | command line | [`cli`] | all |
 
 pub mod bench;
 pub mod buffer;
 pub mod cli;
-pub mod compare;
+mod compare;
 pub mod host;
 pub mod pacing;
-pub mod page;
-pub mod plot;
+mod page;
+mod plot;
 pub mod queues;
 #[cfg(feature = "rdma")]
 pub mod rdma;
+#[cfg(test)]
+mod refused;
 pub mod results;
 pub mod rig;
 pub mod stats;

@@ -358,7 +358,18 @@ fn end_by(signal: Signal) -> Duration {
     );
     let sent = Instant::now();
     kill(Pid::from_raw(child.id() as i32), signal).unwrap();
-    let status = child.wait().unwrap();
+    let status = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break status,
+            None if sent.elapsed() < Duration::from_secs(60) => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            None => {
+                child.kill().unwrap();
+                panic!("no end by {signal}; is it ignored here, as in the background of a script?");
+            }
+        }
+    };
     let took = sent.elapsed();
     assert_eq!(status.code(), Some(1));
     let mark = std::fs::read_to_string(out.join("INCOMPLETE")).unwrap();

@@ -326,7 +326,7 @@ impl ReadingUser for WatchClock {
                 left -= pass.readings;
                 last = pass.last;
                 if let Some(found) = pass.found {
-                    recorder.record_above(found.difference & (u64::MAX >> 1));
+                    recorder.record(found.difference & (u64::MAX >> 1));
                 }
             }
             left

@@ -28,6 +28,9 @@ fn drawn(words: &str, out: &Path) -> (Vec<String>, serde_json::Value) {
     let text = fs::read_to_string(out).unwrap();
     let document =
         roxmltree::Document::parse(&text).unwrap_or_else(|error| panic!("{words}: {error}"));
+    for elsewhere in ["href", "<script", "<image", "NaN"] {
+        assert!(!text.contains(elsewhere), "{words}: {elsewhere}");
+    }
     let texts = document
         .descendants()
         .filter(|node| node.has_tag_name("text"));

@@ -59,6 +59,9 @@ fn a_run_leaves_whole_files() {
         assert!(figure("latency_p50_low_ns") <= figure("latency_p50_ns"));
         assert!(figure("latency_p50_ns") <= figure("latency_p9999_ns"));
         assert!(figure("throughput_per_s") > 0.0 && figure("sender_stamp_ns") > 0.0);
+        assert!(figure("enqueue_floor_min_ns") > 0.0 && figure("dequeue_floor_min_ns") > 0.0);
+        assert!(figure("latency_floor_min_ns") > 0.0);
+        assert!((1.0..=figure("capacity") + 1.0).contains(&figure("depth_max")));
     }
     let points: Vec<_> = std::fs::read_dir(&results)
         .unwrap()
@@ -85,12 +88,23 @@ fn a_schedule_is_kept_and_measured_from() {
     let folder = tempfile::tempdir().unwrap();
     done(
         folder.path(),
-        "--queue baton --load bursty --burst 20 --wait 2us --jitter 10% --count 4000 --warmup 100 --repeat 5 --json",
+        "--queue baton --load bursty --burst 20 --wait 2us --jitter 10% --count 4000 --warmup 100 --repeat 5 --json \
+         --elements",
     );
     let row = &rows(&folder.path().join("results/summary.csv"))[0];
     let figure = |column: &str| row[column].parse::<f64>().unwrap();
     assert_eq!(figure("burst"), 20.0);
     assert!(figure("intended_latency_min_ns") > 0.0);
+    // Nothing starts before its time.
+    let elements = folder
+        .path()
+        .join("results")
+        .join(&row["point"])
+        .join("elements.csv");
+    for element in rows(&elements) {
+        let at = |column: &str| element[column].parse::<u64>().unwrap();
+        assert!(at("t_intended_ns") <= at("t_stamp_ns"), "{element:?}");
+    }
     // Blocks come no faster than they should, 2 us an element on average, in a run whose warm-up was not so late that the
     // rest had to catch up.
     let runs = rows(&folder.path().join("results/runs.csv"));
@@ -381,4 +395,28 @@ fn bad_input_is_told_before_anything_is_written() {
         assert!(errors.contains(expected), "{words}: {errors}");
     }
     assert!(!folder.path().join("results").exists());
+}
+
+#[test]
+fn progress_in_a_pipe_is_one_line_that_is_redrawn_and_warnings_stand_above_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = queue(
+        folder.path(),
+        "--queue lamport --capacity 64,65536 --count 2000 --repeat 2",
+    )
+    .env("HCABENCH_PROGRESS", "always")
+    .env("COLUMNS", "40")
+    .output()
+    .unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.contains("1/4 [        ] 0:00"), "{errors:?}");
+    assert!(errors.contains("\rwarning: capacity 65536"), "{errors:?}");
+    assert!(!errors.contains('\u{1b}'), "{errors:?}");
+    let redrawn = errors
+        .split(['\r', '\n'])
+        .filter(|line| line.contains("/4 ["));
+    assert!(
+        redrawn.clone().count() > 1 && redrawn.max_by_key(|line| line.len()).unwrap().len() < 40
+    );
 }

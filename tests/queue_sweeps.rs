@@ -132,9 +132,11 @@ fn failed_attempts_are_in_the_times_if_asked_for() {
     let words = "--queue lamport --capacity 4 --receiver-load constant-wait --receiver-wait 20us --count 1000 --warmup 100 \
                  --repeat 1 --quiet";
     let p90 = |words: &str| {
-        measured(words).1[0]["enqueue_p90_ns"]
-            .parse::<f64>()
-            .unwrap()
+        let row = &measured(words).1[0];
+        let figure = |column: &str| row[column].parse::<f64>().unwrap();
+        assert!(figure("failed_enqueues") > 0.0, "{row:?}");
+        assert!((4.0..=5.0).contains(&figure("depth_max")), "{row:?}");
+        figure("enqueue_p90_ns")
     };
     let (without, with) = (p90(words), p90(&format!("{words} --measure-failed")));
     assert!(with >= 10_000.0, "{with}");

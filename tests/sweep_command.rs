@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -238,7 +239,7 @@ fn what_a_kill_leaves_is_marked_and_completed_by_resume() {
                 ("3", "complete")
             );
             let place = run.join(&row["point"]);
-            assert!(!place.join("INCOMPLETE").exists());
+            assert!(!place.join("INCOMPLETE").exists() && !place.join("histograms.json").exists());
             assert_eq!(rows(&place.join("elements.csv")).len(), 3 * 6000);
             let text = fs::read_to_string(place.join("latency.hgrm")).unwrap();
             assert!(text.contains("Total count    =        18000"), "{text}");
@@ -472,4 +473,64 @@ fn two_command_lines_are_measured_in_turn() {
         .args(["--run", "queue --queue nothing", "--run", SHORT])
         .output();
     assert_eq!(bad.unwrap().status.code(), Some(2));
+}
+
+#[test]
+fn a_round_that_waits_to_be_asked_ends_well_with_its_sweep() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut round = hcabench(folder.path(), LONG)
+        .env("HCABENCH_ROUND_WORKER", "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let answers = round.stdout.take().unwrap();
+    BufReader::new(answers).read_line(&mut line).unwrap();
+    assert_eq!(line, "\"ready\"\n");
+    drop(round.stdin.take());
+    until("the end of the round", || {
+        round.try_wait().unwrap().is_some()
+    });
+    assert_eq!(round.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_folder_in_use_is_not_resumed_or_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let child = under_way(folder, "--rounds 100");
+    for words in [
+        "--resume run".to_owned(),
+        format!("{LONG} --out run --force"),
+    ] {
+        let output = ends(folder, &words, 2);
+        assert!(told(&output).contains("is in use"), "{}", told(&output));
+    }
+    assert_eq!(signalled(child, Signal::SIGTERM).status.code(), Some(1));
+    let runs = rows(&folder.join("run/runs.csv"));
+    assert!(!runs.is_empty());
+}
+
+/// As `systemctl stop` and `scancel` do.
+#[test]
+fn a_signal_to_the_run_and_its_child_keeps_what_was_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let child = under_way(folder.path(), "--rounds 100");
+    let id = child.id();
+    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+    for round in children.split_whitespace() {
+        kill(Pid::from_raw(round.parse().unwrap()), Signal::SIGTERM).unwrap();
+    }
+    let output = signalled(child, Signal::SIGTERM);
+    assert_eq!(output.status.code(), Some(1));
+    let run = folder.path().join("run");
+    let document = json(&run.join("settings.json"));
+    assert_eq!(document["status"], "incomplete");
+    assert!(
+        document["failure"]
+            .as_str()
+            .unwrap()
+            .contains("interrupted by SIGTERM")
+    );
 }

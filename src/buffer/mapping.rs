@@ -122,35 +122,25 @@ impl HugeBuffer {
     }
 
     /// Maps at least `length` bytes, touches and locks them.
-    ///
-    /// # Errors
-    /// When the memory cannot be had as the policy says, or cannot be locked.
     pub fn new(length: Bytes, policy: HugePagePolicy) -> Result<Self, BufferError> {
         let rounded = Self::length_for(length, policy).0 as usize;
-        if policy != HugePagePolicy::Off {
-            let huge = MmapOptions::new()
-                .len(rounded)
-                .huge(Some(HUGE_PAGE_BITS))
-                .populate()
-                .map_anon();
-            match huge {
-                Ok(map) => {
-                    return Self::touch_and_lock(map.into(), 0, rounded, Some(PageKind::Huge));
-                }
-                Err(source) if policy == HugePagePolicy::Required => {
-                    return Err(BufferError::NoHugePages {
-                        size: Bytes(rounded as u64),
-                        pages: (rounded / HUGE_PAGE) as u64,
-                        source,
-                    });
-                }
-                Err(_) => {}
-            }
-        }
         if policy == HugePagePolicy::Off {
             let map = map_small(rounded)?;
             let _ = map.advise(memmap2::Advice::NoHugePage);
             return Self::touch_and_lock(map.into(), 0, rounded, None);
+        }
+        let mut options = MmapOptions::new();
+        let reserved = options.len(rounded).huge(Some(HUGE_PAGE_BITS)).populate();
+        match reserved.map_anon() {
+            Ok(map) => return Self::touch_and_lock(map.into(), 0, rounded, Some(PageKind::Huge)),
+            Err(source) if policy == HugePagePolicy::Required => {
+                return Err(BufferError::NoHugePages {
+                    size: Bytes(rounded as u64),
+                    pages: (rounded / HUGE_PAGE) as u64,
+                    source,
+                });
+            }
+            Err(_) => {}
         }
         // Transparent huge pages need a 2 MiB boundary, which mmap does not promise.
         let map = map_small(rounded + HUGE_PAGE)?;
@@ -222,26 +212,20 @@ fn transparent_share(start: usize, length: usize) -> PageKind {
     };
     let mut inside = false;
     let (mut huge_kib, mut all_kib) = (0, 0);
+    let hexadecimal = |text| usize::from_str_radix(text, 16).ok();
     for line in maps.lines() {
         let mut words = line.split_ascii_whitespace();
         let Some(first) = words.next() else { continue };
-        if let Some((from, to)) = first.split_once('-') {
-            if let (Ok(from), Ok(to)) = (
-                usize::from_str_radix(from, 16),
-                usize::from_str_radix(to, 16),
-            ) {
-                inside = from < start + length && start < to;
-            }
-        } else if inside && matches!(first, "AnonHugePages:" | "Size:") {
-            let kib = words
-                .next()
-                .and_then(|word| word.parse().ok())
-                .unwrap_or(0_usize);
-            *(if first == "Size:" {
-                &mut all_kib
-            } else {
-                &mut huge_kib
-            }) += kib;
+        let range = first.split_once('-');
+        let range = range.and_then(|(from, to)| Some((hexadecimal(from)?, hexadecimal(to)?)));
+        if let Some((from, to)) = range {
+            inside = from < start + length && start < to;
+        }
+        let mut kib = || words.next().and_then(|word| word.parse::<usize>().ok());
+        match first {
+            "Size:" if inside => all_kib += kib().unwrap_or(0),
+            "AnonHugePages:" if inside => huge_kib += kib().unwrap_or(0),
+            _ => {}
         }
     }
     // The kernel tells it of a whole mapping, which can hold more than this buffer: its ends, which no huge page fits, and
@@ -258,6 +242,7 @@ fn transparent_share(start: usize, length: usize) -> PageKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::counters::ThreadUsage;
 
     #[test]
     fn memory_is_zeroed_writable_and_as_large_as_asked() {
@@ -286,29 +271,19 @@ mod tests {
     #[test]
     fn requiring_more_huge_pages_than_any_machine_has_is_an_error_that_says_how_many() {
         let error = HugeBuffer::new(Bytes(1 << 46), HugePagePolicy::Required).unwrap_err();
-        assert!(
-            error.to_string().contains("vm.nr_hugepages=33554432"),
-            "{error}"
-        );
+        let text = error.to_string();
+        assert!(text.contains("vm.nr_hugepages=33554432"), "{text}");
     }
 
     #[test]
     fn touching_a_buffer_causes_no_page_fault() {
         let buffer = HugeBuffer::new(Bytes(2 << 20), HugePagePolicy::Try).unwrap();
-        let faults = || {
-            nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_THREAD)
-                .unwrap()
-                .minor_page_faults()
-        };
-        let touch = || {
-            for at in (0..buffer.length().0 as usize).step_by(SMALL_PAGE) {
-                // SAFETY: within the buffer, which nobody else knows.
-                unsafe { buffer.as_ptr().add(at).write_volatile(1) };
-            }
-        };
-        let before = faults();
-        touch();
-        assert_eq!(faults() - before, 0);
+        let before = ThreadUsage::now();
+        for at in (0..buffer.length().0 as usize).step_by(SMALL_PAGE) {
+            // SAFETY: within the buffer, which nobody else knows.
+            unsafe { buffer.as_ptr().add(at).write_volatile(1) };
+        }
+        assert_eq!(ThreadUsage::now().since(before).faults(), 0);
     }
 
     #[test]

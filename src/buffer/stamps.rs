@@ -58,9 +58,6 @@ impl<T: Plain> StampBuffer<T> {
     }
 
     /// Memory for `count` values.
-    ///
-    /// # Errors
-    /// Those of [`HugeBuffer::new`].
     pub fn new(count: usize, policy: HugePagePolicy) -> Result<Self, BufferError> {
         const {
             assert!(align_of::<T>() <= 4096);

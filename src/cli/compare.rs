@@ -14,10 +14,9 @@ use super::UsageError;
 use super::output::{default_folder, print_json, print_text, terminal_width, warning};
 use super::values::List;
 use crate::compare::figures::{Kind, Limit};
-use crate::compare::rounds::Recording;
-use crate::compare::{
-    CompareError, Comparison, Permitted, Request, compare, compare_within, within,
-};
+use crate::compare::{CompareError, Comparison, Permitted, Request};
+use crate::compare::{compare, compare_within, rounds, within};
+use crate::results::read::Run;
 use crate::results::text::printable;
 
 /// The exit code of a broken limit.
@@ -95,13 +94,11 @@ impl CompareArguments {
     fn request(&self) -> Request {
         let limits = self
             .max_regression
-            .as_ref()
-            .map_or_else(Vec::new, |limits| limits.0.clone());
+            .clone()
+            .map_or_else(Vec::new, |list| list.0);
         // Without any others, those with limits stand beside the usual ones.
-        let mut percentiles = self
-            .percentiles
-            .as_ref()
-            .map_or_else(|| vec![50.0, 99.0], |list| list.0.clone());
+        let asked = self.percentiles.clone();
+        let mut percentiles = asked.map_or_else(|| vec![50.0, 99.0], |list| list.0);
         percentiles.extend(limits.iter().filter_map(|limit| {
             match (limit.of.kind, &limit.of.scope) {
                 (Kind::Percentile(percent), None) => Some(percent),
@@ -110,10 +107,7 @@ impl CompareArguments {
         }));
         percentiles.sort_by(f64::total_cmp);
         percentiles.dedup();
-        let named = self
-            .allow
-            .as_ref()
-            .map_or_else(Vec::new, |list| list.0.clone());
+        let named = self.allow.clone().map_or_else(Vec::new, |list| list.0);
         let permitted = match (self.anyway, self.run.is_empty()) {
             (true, _) => Permitted::All,
             // Two command lines are meant to differ.
@@ -129,9 +123,6 @@ impl CompareArguments {
 }
 
 /// Compares two runs, or the points of one, or has two measured before. Returns the exit code.
-///
-/// # Errors
-/// [`UsageError`] where other options or folders would do, others when results cannot be read or measured.
 pub fn run(arguments: &CompareArguments) -> anyhow::Result<u8> {
     let request = arguments.request();
     match (
@@ -140,16 +131,24 @@ pub fn run(arguments: &CompareArguments) -> anyhow::Result<u8> {
         &arguments.new,
         &arguments.by,
     ) {
+        ([one, other], ..) if one.command() != other.command() => {
+            let names = [one, other].map(|words| words.command().unwrap_or("hca"));
+            let reason = format!(
+                "--run: {} and {}: give two of one benchmark",
+                names[0], names[1]
+            );
+            Err(UsageError(reason).into())
+        }
         ([one, other], ..) => {
             let folder = arguments.out.clone();
             let folder = folder.unwrap_or_else(|| default_folder(std::time::SystemTime::now()));
-            let rounds = arguments.rounds.unwrap_or(1);
-            let [base, new] = turns::take([&one.0, &other.0], rounds, &folder, arguments.quiet)?;
+            let number = arguments.rounds.unwrap_or(1);
+            let [base, new] = turns::take([&one.0, &other.0], number, &folder, arguments.quiet)?;
             compare_folders(arguments, &request, &base, &new)
         }
         ([], Some(base), Some(new), None) => compare_folders(arguments, &request, base, new),
         ([], Some(base), None, Some(by)) => {
-            let run = Recording::open(base)?;
+            let run = rounds::open(base)?;
             let comparison = compare_within(&run, by, &request).map_err(sort)?;
             show(arguments, &request, &comparison, json!({ "run": base }))
         }
@@ -166,23 +165,19 @@ fn compare_folders(
     new: &Path,
 ) -> anyhow::Result<u8> {
     let folders = json!({ "base": base, "new": new });
-    let base = Recording::open(base).context("BASE")?;
-    let new = Recording::open(new).context("NEW")?;
+    let base = rounds::open(base).context("BASE")?;
+    let new = rounds::open(new).context("NEW")?;
     check_allowed(arguments, &base, &new)?;
     let comparison = compare(&base, &new, request).map_err(sort)?;
     show(arguments, request, &comparison, folders)
 }
 
 /// A name that is no setting at all would permit nothing, without a word.
-fn check_allowed(
-    arguments: &CompareArguments,
-    base: &Recording,
-    new: &Recording,
-) -> anyhow::Result<()> {
+fn check_allowed(arguments: &CompareArguments, base: &Run, new: &Run) -> anyhow::Result<()> {
     for name in arguments.allow.iter().flat_map(|list| &list.0) {
-        let in_document = |run: &Recording| {
+        let in_document = |run: &Run| {
             let has = |part: &serde_json::Value| part.to_string().contains(&format!("\"{name}"));
-            has(&run.document["run"]) || has(&run.document["obtained"])
+            has(&run.document()["run"]) || has(&run.document()["obtained"])
         };
         if within::setting(base.schema, name).is_none() && ![base, new].into_iter().any(in_document)
         {
@@ -204,10 +199,8 @@ fn show(
         eprintln!("{}", warning(&printable(text)));
     }
     for differs in &comparison.differs {
-        eprintln!(
-            "{}",
-            warning(&printable(&format!("BASE and NEW differ in {differs}")))
-        );
+        let text = format!("BASE and NEW differ in {differs}");
+        eprintln!("{}", warning(&printable(&text)));
     }
     for (side, names) in [
         ("NEW", &comparison.only_in_base),
@@ -243,11 +236,8 @@ fn judge(comparison: &Comparison, limits: &[Limit]) -> anyhow::Result<u8> {
     if comparison.has_broken_limit() {
         return Ok(BROKEN);
     }
-    let gaps: Vec<String> = comparison
-        .gaps(limits)
-        .iter()
-        .map(|gap| printable(gap).into_owned())
-        .collect();
+    let gaps = comparison.gaps(limits);
+    let gaps: Vec<String> = gaps.iter().map(|gap| printable(gap).into_owned()).collect();
     if !gaps.is_empty() {
         anyhow::bail!(
             "--max-regression: no limit is broken, but they could not be judged at all points:\n  {}",
@@ -262,12 +252,9 @@ fn sort(error: CompareError) -> anyhow::Error {
     match error {
         CompareError::Read(_) => error.into(),
         error => {
-            let lines: Vec<String> = error
-                .to_string()
-                .lines()
-                .map(|line| printable(line).into_owned())
-                .collect();
-            UsageError(lines.join("\n")).into()
+            let text = error.to_string();
+            let lines = text.lines().map(|line| printable(line).into_owned());
+            UsageError(lines.collect::<Vec<_>>().join("\n")).into()
         }
     }
 }

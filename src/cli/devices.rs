@@ -1,6 +1,7 @@
 //! `hcabench devices`: what RDMA devices there are, which two a run would use, and which routes to UC there are.
 
 use std::net::IpAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -10,7 +11,7 @@ use super::DevicesArguments;
 use crate::bench::hca::choice::choose;
 use crate::cli::output::{print_json, print_text};
 use crate::cli::table::{Column, Table};
-use crate::rdma::cm::{EventChannel, UcRoute};
+use crate::rdma::cm::{CmError, EventChannel, UcRoute};
 use crate::rdma::verbs::{
     Context, Device, Library, Port, ServiceType, devices, granted_inline, library_versions,
 };
@@ -39,49 +40,47 @@ struct TriedRoute {
 }
 
 /// Prints the devices. Returns the exit code: 0, or 1 if a run without options would find no pair.
-///
-/// # Errors
-/// If the devices cannot be asked, or standard output not be written.
 pub fn run(arguments: &DevicesArguments) -> anyhow::Result<u8> {
     let found = devices().context("cannot list the RDMA devices")?;
-    let chosen = choose(&found, None, None);
-    let described = found
-        .usable
-        .into_iter()
-        .map(describe)
-        .collect::<anyhow::Result<Vec<_>>>()?;
+    let chosen = choose(&found, None, None)
+        .map(|pair| [pair.sender, pair.receiver])
+        .map_err(|error| error.to_string());
+    let described = found.usable.into_iter().map(describe);
+    let described = described.collect::<anyhow::Result<Vec<_>>>()?;
     for (name, error) in &found.refused {
         eprintln!("hcabench: the device {name} cannot be used: {error}");
     }
-    let ends = chosen.as_ref().ok().map(|pair| {
-        [&pair.sender, &pair.receiver]
-            .map(|end| format!("{}:{}@{}", end.device.name, end.port.number, end.address))
-    });
     let addresses = chosen
         .as_ref()
         .ok()
-        .map(|pair| [pair.sender.address, pair.receiver.address]);
+        .map(|ends| ends.each_ref().map(|end| end.address));
     let routes = UcRoute::ALL.map(|route| try_route(route, addresses));
+    let ends = chosen.map(|ends| {
+        ends.map(|end| format!("{}:{}@{}", end.device.name, end.port.number, end.address))
+    });
     let library = library_versions().remove("librdmacm");
-    let reason = chosen.err().map(|error| error.to_string());
     let written = if arguments.json {
+        let [sender, receiver] = ends.clone().map_or([None, None], |ends| ends.map(Some));
         let document = json!({
             "devices": described.iter().map(document).collect::<Vec<_>>(),
-            "sender": ends.as_ref().map(|[sender, _]| sender),
-            "receiver": ends.as_ref().map(|[_, receiver]| receiver),
-            "why_no_pair": reason,
+            "sender": sender,
+            "receiver": receiver,
+            "why_no_pair": ends.as_ref().err(),
             "uc_routes": routes.iter().map(route_document).collect::<serde_json::Map<_, _>>(),
             "librdmacm": library,
         });
         print_json(&document)
     } else {
-        let text = tables(&described)
-            + &pair_in_words(ends.as_ref(), reason.as_deref())
-            + &routes_in_words(&routes, library.as_ref());
-        print_text(&text)
+        let pair = match &ends {
+            Ok([sender, receiver]) => {
+                format!("A run would use: --sender {sender} --receiver {receiver}\n")
+            }
+            Err(reason) => format!("A run would find no pair: {reason}\n"),
+        };
+        print_text(&(tables(&described) + &pair + &routes_in_words(&routes, library.as_ref())))
     };
     written.context("cannot write to standard output")?;
-    Ok(u8::from(ends.is_none()))
+    Ok(u8::from(ends.is_err()))
 }
 
 fn describe(device: Device) -> anyhow::Result<Described> {
@@ -94,20 +93,19 @@ fn describe(device: Device) -> anyhow::Result<Described> {
 }
 
 fn try_route(route: UcRoute, addresses: Option<[IpAddr; 2]>) -> TriedRoute {
-    let probed = || {
+    let probed = |addresses: [IpAddr; 2]| {
         let channel = EventChannel::create()?;
-        addresses
-            .into_iter()
-            .flatten()
-            .try_for_each(|address| route.probe(&channel, address))
+        let mut addresses = addresses.into_iter();
+        addresses.try_for_each(|address| route.probe(&channel, address))
     };
-    let (binds, reason) = match (route.check(), addresses) {
-        (Err(error), _) => (Some(false), Some(error.to_string())),
-        (Ok(()), None) => (None, Some("no pair of ports to try it on".to_owned())),
-        (Ok(()), Some(_)) => match probed() {
-            Ok(()) => (Some(true), None),
-            Err(error) => (Some(false), Some(error.to_string())),
-        },
+    let tried = |outcome: Result<(), CmError>| {
+        let reason = outcome.err().map(|error| error.to_string());
+        (Some(reason.is_none()), reason)
+    };
+    let (binds, reason) = match route.check().map(|()| addresses) {
+        Ok(None) => (None, Some("no pair of ports to try it on".to_owned())),
+        Ok(Some(addresses)) => tried(probed(addresses)),
+        Err(error) => tried(Err(error)),
     };
     TriedRoute {
         route,
@@ -122,9 +120,8 @@ fn route_document(tried: &TriedRoute) -> (String, Value) {
 }
 
 fn document(described: &Described) -> Value {
-    let inline: serde_json::Map<String, Value> = described
-        .inline
-        .iter()
+    let granted = described.inline.iter();
+    let inline: serde_json::Map<String, Value> = granted
         .map(|(name, bytes)| ((*name).to_owned(), json!(bytes)))
         .collect();
     json!({ "device": described.device, "inline_bytes_granted": inline })
@@ -150,30 +147,24 @@ fn tables(described: &[Described]) -> String {
         Column::number("rate", "Gbit/s"),
         Column::text("addresses"),
     ]);
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     for Described { device, inline } in described {
+        let firmware = Some(device.firmware.clone()).filter(|text| !text.is_empty());
         let mut cells = vec![
             device.name.clone(),
-            if device.firmware.is_empty() {
-                "-".to_owned()
-            } else {
-                device.firmware.clone()
-            },
-            device
-                .numa_node
-                .map_or("-".to_owned(), |node| node.to_string()),
+            or_dash(firmware),
+            or_dash(device.numa_node.map(|node| node.to_string())),
             device.limits.max_queue_pair_work_requests.to_string(),
             device.limits.max_completion_queue_entries.to_string(),
         ];
-        let bytes = |bytes: Option<u32>| bytes.map_or("-".to_owned(), |bytes| bytes.to_string());
-        cells.extend(inline.iter().map(|(_, granted)| bytes(*granted)));
-        cells.push(
-            match device.limits.completion_timestamps {
-                Some(true) => "yes",
-                Some(false) => "no",
-                None => "not told",
-            }
-            .to_owned(),
-        );
+        let granted = inline.iter().map(|(_, bytes)| *bytes);
+        cells.extend(granted.map(|bytes| or_dash(bytes.map(|bytes| bytes.to_string()))));
+        let stamps = match device.limits.completion_timestamps {
+            Some(true) => "yes",
+            Some(false) => "no",
+            None => "not told",
+        };
+        cells.push(stamps.to_owned());
         limits.row(cells);
         for port in &device.ports {
             ports.row(port_cells(device, port));
@@ -185,24 +176,10 @@ fn tables(described: &[Described]) -> String {
     format!("{}\n{}\n", limits.render(None), ports.render(None))
 }
 
-fn pair_in_words(ends: Option<&[String; 2]>, reason: Option<&str>) -> String {
-    match ends {
-        Some([sender, receiver]) => {
-            format!("A run would use: --sender {sender} --receiver {receiver}\n")
-        }
-        None => format!(
-            "A run would find no pair: {}\n",
-            reason.unwrap_or("unknown")
-        ),
-    }
-}
-
 /// A line for each route; reasons are broken, and indented to their column.
 fn routes_in_words(routes: &[TriedRoute], library: Option<&Library>) -> String {
-    let of = library.map_or("librdmacm".to_owned(), |library| {
-        library.path.display().to_string()
-    });
-    let mut shown = format!("\nRoutes to UC, with {of}:\n");
+    let file = library.map_or(Path::new("librdmacm"), |library| &library.path);
+    let mut shown = format!("\nRoutes to UC, with {}:\n", file.display());
     for tried in routes {
         let reason = tried.reason.as_deref().unwrap_or_default();
         let text = match tried.binds {
@@ -228,10 +205,9 @@ fn port_cells(device: &Device, port: &Port) -> [String; 6] {
         port.link_layer.name().to_owned(),
         port.mtu.to_string(),
         port.gigabits_per_second.to_string(),
-        if addresses.is_empty() {
-            "none".to_owned()
-        } else {
-            addresses.join(", ")
+        match addresses.as_slice() {
+            [] => "none".to_owned(),
+            some => some.join(", "),
         },
     ]
 }

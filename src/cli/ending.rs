@@ -1,5 +1,6 @@
 //! How a benchmark ends: the marks on disk, what is shown, and the exit code.
 
+use std::fmt;
 use std::io::{self, Write as _};
 
 use anyhow::Context as _;
@@ -14,11 +15,23 @@ pub enum Ending {
     Refused(String),
     /// The results could not be written.
     NotWritten(ReportError),
+    /// As many rounds are there as were to be for now, as after an interrupt: `--resume` goes on.
+    UntilRound,
 }
 
 impl From<ReportError> for Ending {
     fn from(error: ReportError) -> Self {
         Ending::NotWritten(error)
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ending::Failed(reason) | Ending::Refused(reason) => formatter.write_str(reason),
+            Ending::NotWritten(error) => error.fmt(formatter),
+            Ending::UntilRound => formatter.write_str("stopped by --until-round"),
+        }
     }
 }
 
@@ -45,6 +58,10 @@ pub fn close(
         Err(Ending::Refused(reason)) => {
             folder.fail(&reason)?;
             Some(super::UsageError(reason).into())
+        }
+        Err(ending @ Ending::UntilRound) => {
+            folder.fail(&ending.to_string())?;
+            return Ok(0);
         }
         Err(Ending::NotWritten(error)) => {
             // The disk may be full: the mark from the beginning is still there.

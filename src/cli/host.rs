@@ -3,7 +3,7 @@
 use super::output::{print_json, print_text};
 use super::{label_rows, wrap};
 use crate::host::fingerprint::Fingerprint;
-use crate::host::idle_states::IdleStates;
+use crate::host::idle_states::{IdleState, IdleStates};
 use crate::host::readiness::{Needs, Readiness, Verdict};
 use anyhow::Context;
 
@@ -19,9 +19,6 @@ pub struct HostArguments {
 
 /// Prints whether this machine is ready to measure. Returns the exit code: 0, or 1 if something would spoil a
 /// measurement.
-///
-/// # Errors
-/// If the machine cannot be read, or standard output not be written.
 pub fn run(arguments: &HostArguments) -> anyhow::Result<u8> {
     let readiness =
         Readiness::assess(Needs::of_a_default_run()).context("cannot assess this machine")?;
@@ -38,17 +35,11 @@ pub fn run(arguments: &HostArguments) -> anyhow::Result<u8> {
 fn table(readiness: &Readiness) -> String {
     let mut lines = wrap(&machine_in_words(&readiness.machine), WIDTH);
     lines.push(String::new());
-    lines.extend(
-        label_rows(&setup(&readiness.machine))
-            .lines()
-            .map(str::to_owned),
-    );
+    let setup = label_rows(&setup(&readiness.machine));
+    lines.extend(setup.lines().map(str::to_owned));
     lines.push(String::new());
-    let widths = readiness
-        .checks
-        .iter()
-        .map(|check| check.title.chars().count());
-    let title_width = widths.max().unwrap_or(0);
+    let titles = readiness.checks.iter().map(|check| check.title);
+    let title_width = titles.map(|title| title.chars().count()).max().unwrap_or(0);
     let indent = VERDICT_WIDTH + GAP + title_width + GAP;
     for check in &readiness.checks {
         let (verdict, title) = (verdict_in_words(check.verdict), check.title);
@@ -70,14 +61,9 @@ fn table(readiness: &Readiness) -> String {
 /// Lines behind a head, the later ones indented by its width.
 fn hanging(head: &str, lines: Vec<String>) -> Vec<String> {
     let indent = head.chars().count();
-    let rest = lines
-        .iter()
-        .skip(1)
-        .map(|line| format!("{:indent$}{line}", ""));
-    let first = lines.first().map_or("", String::as_str);
-    std::iter::once(format!("{head}{first}"))
-        .chain(rest)
-        .collect()
+    let heads = std::iter::once(head.to_owned()).chain(std::iter::repeat(" ".repeat(indent)));
+    let lines = heads.zip(lines);
+    lines.map(|(head, line)| head + &line).collect()
 }
 
 const VERDICT_WIDTH: usize = 6;
@@ -94,13 +80,11 @@ fn verdict_in_words(verdict: Verdict) -> &'static str {
 
 /// The machine in a line.
 pub fn machine_in_words(machine: &Fingerprint) -> String {
+    let kernel = machine.kernel_release.as_ref();
     let parts = [
         machine.hostname.clone(),
         machine.processor.name.clone(),
-        machine
-            .kernel_release
-            .as_ref()
-            .map(|release| format!("Linux {release}")),
+        kernel.map(|release| format!("Linux {release}")),
         machine.distribution.clone(),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" | ")
@@ -129,15 +113,11 @@ fn setup(machine: &Fingerprint) -> Vec<(&'static str, String)> {
         }));
     }
     let firmware = &machine.firmware;
-    let told: Vec<&str> = [&firmware.vendor, &firmware.version, &firmware.date]
-        .into_iter()
-        .flatten()
-        .map(String::as_str)
-        .collect();
-    let bios = if told.is_empty() {
-        "not told: no DMI, or it may not be read".to_owned()
-    } else {
-        told.join(", ")
+    let told = [&firmware.vendor, &firmware.version, &firmware.date];
+    let told: Vec<&str> = told.into_iter().flatten().map(String::as_str).collect();
+    let bios = match told.as_slice() {
+        [] => "not told: no DMI, or it may not be read".to_owned(),
+        told => told.join(", "),
     };
     let clock = &machine.clock;
     let source = match (&clock.source, &clock.available) {
@@ -147,11 +127,12 @@ fn setup(machine: &Fingerprint) -> Vec<(&'static str, String)> {
     let virtual_machines = match &machine.virtual_machines {
         None => "not told: no process shows".to_owned(),
         Some(running) if running.is_empty() => "none that shows".to_owned(),
-        Some(running) => running
-            .iter()
-            .map(|(name, number)| format!("{number} {name}"))
-            .collect::<Vec<_>>()
-            .join(", "),
+        Some(running) => {
+            let kinds = running
+                .iter()
+                .map(|(name, number)| format!("{number} {name}"));
+            kinds.collect::<Vec<_>>().join(", ")
+        }
     };
     rows.extend([
         ("BIOS", bios),
@@ -173,34 +154,25 @@ fn idle_in_words(idle: &IdleStates) -> String {
             None => "none known to the kernel".to_owned(),
         };
     };
-    let kinds = states
-        .iter()
-        .map(|state| {
-            let latency = state
-                .latency_us
-                .map_or_else(|| "latency not told".to_owned(), |us| format!("{us} us"));
-            let disabled = match (
-                state.disabled_on.is_empty(),
-                state.disabled_on == state.cpus,
-            ) {
-                (true, _) => String::new(),
-                (false, true) => ", disabled".to_owned(),
-                (false, false) => format!(", disabled on {}", state.disabled_on),
-            };
-            format!("{} ({latency}{disabled})", state.name)
-        })
-        .collect::<Vec<_>>()
-        .join(", ");
+    let kind = |state: &IdleState| {
+        let latency = state.latency_us.map(|us| format!("{us} us"));
+        let latency = latency.unwrap_or_else(|| "latency not told".to_owned());
+        let disabled = match &state.disabled_on {
+            none if none.is_empty() => String::new(),
+            all if *all == state.cpus => ", disabled".to_owned(),
+            some => format!(", disabled on {some}"),
+        };
+        format!("{} ({latency}{disabled})", state.name)
+    };
+    let kinds = states.iter().map(kind).collect::<Vec<_>>().join(", ");
     let driver = idle.driver.as_deref().unwrap_or("not told");
     let governor = idle.governor.as_deref().unwrap_or("not told");
     format!("{kinds}; driver {driver}, governor {governor}")
 }
 
 fn summary(readiness: &Readiness) -> String {
-    let spoils: Vec<&str> = readiness
-        .with(Verdict::Spoils)
-        .map(|check| check.title)
-        .collect();
+    let spoils = readiness.with(Verdict::Spoils);
+    let spoils: Vec<&str> = spoils.map(|check| check.title).collect();
     let advice = readiness.with(Verdict::Advice).count();
     let better = match advice {
         0 => "nothing else to improve".to_owned(),
@@ -267,33 +239,26 @@ mod tests {
             check("short", Verdict::Good, None),
             check("a longer title", Verdict::Spoils, Some(&long)),
         ]));
-        let lines: Vec<&str> = text
-            .lines()
-            .skip_while(|line| !line.starts_with("ok"))
-            .collect();
-        assert_eq!(lines[0], "ok      short           as it is");
-        assert_eq!(lines[1], "SPOILS  a longer title  as it is");
-        assert!(
-            lines[2].starts_with("                        -> change this"),
-            "{text}"
-        );
-        assert!(
-            lines[3].starts_with("                           "),
-            "{text}"
-        );
-        assert!(
-            text.lines().all(|line| line.chars().count() <= WIDTH),
-            "{text}"
-        );
-        assert!(text.ends_with(
-            "Not ready to measure: a longer title would spoil it; nothing else to improve.\n"
-        ));
+        let lines = text.lines().skip_while(|line| !line.starts_with("ok"));
+        let begins = [
+            "ok      short           as it is",
+            "SPOILS  a longer title  as it is",
+            "                        -> change this",
+            "                           ",
+        ];
+        for (line, begin) in lines.zip(begins) {
+            assert!(line.starts_with(begin), "{text}");
+        }
+        let is_narrow = |line: &str| line.chars().count() <= WIDTH;
+        assert!(text.lines().all(is_narrow), "{text}");
+        let last =
+            "Not ready to measure: a longer title would spoil it; nothing else to improve.\n";
+        assert!(text.ends_with(last), "{text}");
     }
 
     #[test]
     fn the_set_up_is_shown_by_name_and_what_is_not_told_is_said() {
         use crate::host::boot::BootParameters;
-        use crate::host::idle_states::IdleState;
         let state = |name: &str, latency_us, disabled: &str| IdleState {
             name: name.to_owned(),
             latency_us,
@@ -316,46 +281,48 @@ mod tests {
         machine.virtual_machines = Some([("firecracker".to_owned(), 2)].into());
         let rows = setup(&machine);
         let row = |name: &str| &rows.iter().find(|(label, _)| *label == name).unwrap().1;
-        assert_eq!(row("isolcpus"), "2-3");
-        assert_eq!(row("rcu_nocbs"), "given without a value");
-        assert_eq!(row("nohz_full"), "not given");
-        assert!(row("BIOS").starts_with("not told"));
-        assert_eq!(
-            row("C-states"),
-            "C1 (2 us), C6 (133 us, disabled on 2-3), C8 (latency not told, disabled); driver intel_idle, governor not told"
-        );
-        assert_eq!(row("virtual machines"), "2 firecracker");
+        for (name, told) in [
+            ("isolcpus", "2-3"),
+            ("rcu_nocbs", "given without a value"),
+            ("nohz_full", "not given"),
+            ("BIOS", "not told: no DMI, or it may not be read"),
+            (
+                "C-states",
+                "C1 (2 us), C6 (133 us, disabled on 2-3), C8 (latency not told, disabled); \
+                 driver intel_idle, governor not told",
+            ),
+            ("virtual machines", "2 firecracker"),
+        ] {
+            assert_eq!(row(name), told, "{name}");
+        }
     }
 
     #[test]
     fn a_command_is_not_broken() {
-        assert_eq!(
-            wrap_advice("a b c d e f: sysctl x.y=8", 14),
-            ["a b c d e f:", "sysctl x.y=8"]
-        );
-        assert_eq!(wrap_advice("why: sysctl x.y=8", 17), ["why: sysctl x.y=8"]);
-        assert_eq!(
-            wrap_advice("why: a longer way to go", 9),
-            ["why: a", "longer", "way to go"]
-        );
+        for (text, width, lines) in [
+            ("a b c d e f: sysctl x.y=8", 14, "a b c d e f:|sysctl x.y=8"),
+            ("why: sysctl x.y=8", 17, "why: sysctl x.y=8"),
+            ("why: a longer way to go", 9, "why: a|longer|way to go"),
+        ] {
+            assert_eq!(wrap_advice(text, width).join("|"), lines);
+        }
     }
 
     #[test]
     fn the_last_line_counts() {
         let good = || check("a", Verdict::Good, None);
         let advised = || check("b", Verdict::Advice, Some("do"));
-        assert_eq!(
-            summary(&readiness(vec![good()])),
-            "Ready to measure; nothing to improve."
-        );
-        assert_eq!(
-            summary(&readiness(vec![advised()])),
-            "Ready to measure; 1 point could be better."
-        );
-        assert_eq!(
-            summary(&readiness(vec![advised(), good(), advised()])),
-            "Ready to measure; 2 points could be better."
-        );
+        for (checks, told) in [
+            (vec![good()], "nothing to improve."),
+            (vec![advised()], "1 point could be better."),
+            (
+                vec![advised(), good(), advised()],
+                "2 points could be better.",
+            ),
+        ] {
+            let text = summary(&readiness(checks));
+            assert_eq!(text, format!("Ready to measure; {told}"));
+        }
     }
 
     #[test]
@@ -364,10 +331,8 @@ mod tests {
         let json = serde_json::to_value(&readiness).unwrap();
         assert_eq!(json["ready"], true);
         assert_eq!(json["checks"][0]["verdict"], "advice");
-        assert_eq!(
-            json["machine"]["kernel_release"].as_str(),
-            readiness.machine.kernel_release.as_deref()
-        );
+        let kernel = readiness.machine.kernel_release.as_deref();
+        assert_eq!(json["machine"]["kernel_release"].as_str(), kernel);
     }
 
     proptest! {

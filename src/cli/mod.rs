@@ -3,25 +3,25 @@
 //! Exit codes: 0 done; 1 a run failed or was interrupted, or the machine is not ready; 2 bad input; 3 a limit of
 //! `hcabench clock --fail-above` or `hcabench compare --max-regression` is broken.
 
-pub mod clock;
-pub mod compare;
-pub mod hca;
-pub mod host;
-pub mod plot;
-pub mod queue;
-pub mod report;
+mod clock;
+mod compare;
+mod hca;
+mod host;
+mod plot;
+mod queue;
+mod report;
 
-pub mod driver;
+mod driver;
 mod ending;
 mod output;
-pub mod progress;
+mod progress;
 #[cfg(test)]
 mod refused;
 pub mod table;
 mod values;
 
 #[cfg(feature = "rdma")]
-pub mod devices;
+mod devices;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -74,7 +74,7 @@ enum Command {
     Host(host::HostArguments),
 }
 
-/// Arguments of `hcabench rerun`, which [`driver::command_line::expand`] replaces by those of the earlier run.
+/// Arguments of `hcabench rerun`, which `driver::command_line::expand` replaces by those of the earlier run.
 #[derive(Debug, Clone, clap::Args)]
 pub struct RerunArguments {
     /// The results folder of the earlier run
@@ -108,10 +108,12 @@ pub(crate) fn expanded_arguments() -> &'static [OsString] {
 
 /// Parses the command line, runs what it names, and returns the exit code.
 pub fn main() -> ExitCode {
+    // Rounds are started by a name that says nothing. Only those who list processes look at it.
+    let _ = std::fs::write("/proc/self/comm", "hcabench");
     match parse() {
         Ok(line) => run(&line),
         Err(error) => {
-            eprintln!("hcabench: {error}");
+            output::print_error(&error.to_string());
             ExitCode::from(2)
         }
     }
@@ -165,7 +167,7 @@ fn run(line: &CommandLine) -> ExitCode {
     match done {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            eprintln!("hcabench: {error:#}");
+            output::print_error(&format!("{error:#}"));
             ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
         }
     }

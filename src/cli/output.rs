@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::UsageError;
 use crate::results::ReportError;
 use crate::results::schema::split_unit;
+use crate::results::text::printable;
 
 /// Where the results of a benchmark go, and how they are shown.
 #[derive(Debug, Clone, Args)]
@@ -72,9 +73,17 @@ pub fn bad_folder(out: &Path, error: &ReportError) -> anyhow::Error {
     UsageError(format!("--out {}: {error}", out.display())).into()
 }
 
-/// A text with a word in front, in lines that fit, the later ones indented.
+/// A text with a word in front, in lines that fit, the later ones indented. What others wrote into it steers no terminal.
 pub fn labelled(label: &str, text: &str) -> String {
-    super::wrap(&format!("{label}: {text}"), super::TEXT_WIDTH - 2).join("\n  ")
+    let lines = super::wrap(&format!("{label}: {text}"), super::TEXT_WIDTH - 2);
+    let lines: Vec<_> = lines.iter().map(|line| printable(line)).collect();
+    lines.join("\n  ")
+}
+
+/// Tells on standard error what ended the program, in the lines that it has.
+pub fn print_error(error: &str) {
+    let lines: Vec<_> = error.lines().map(printable).collect();
+    eprintln!("hcabench: {}", lines.join("\n"));
 }
 
 /// A warning, in lines that fit.
@@ -97,9 +106,6 @@ pub fn print_text(text: &str) -> io::Result<()> {
 }
 
 /// Writes a document to standard output, as JSON.
-///
-/// # Errors
-/// As [`print_text`].
 pub fn print_json(document: &impl Serialize) -> io::Result<()> {
     print(|out| {
         serde_json::to_writer_pretty(&mut *out, document)?;

@@ -13,6 +13,7 @@ use clap::Args;
 use super::UsageError;
 use crate::page::{self, Page};
 use crate::results::read::Run;
+use crate::results::schema::Column;
 use crate::results::text::printable_path;
 
 /// Arguments of `hcabench report`.
@@ -68,6 +69,30 @@ fn check_place(out: &Path) -> Result<(), UsageError> {
         )));
     }
     Ok(())
+}
+
+/// The settings of points with the texts that they have, each once.
+fn settings_of(run: &Run) -> Vec<(&str, Vec<&str>)> {
+    let texts = |name: &str| {
+        let mut texts: Vec<&str> = Vec::new();
+        for point in &run.points {
+            let text = point.setting(name).unwrap_or_default();
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
+        texts
+    };
+    let settings = run.points.iter().take(1).flat_map(|point| &point.settings);
+    settings
+        .map(|(name, _)| (name.as_str(), texts(name)))
+        .collect()
+}
+
+/// A count at each point that has one.
+fn counts(run: &Run, column: &Column) -> impl Iterator<Item = u64> {
+    let rows = run.points.iter().filter_map(|point| point.row.as_ref());
+    rows.filter_map(|row| row.count(column.name))
 }
 
 fn page_of(run: &Run, arguments: &ReportArguments) -> anyhow::Result<Page> {

@@ -34,10 +34,9 @@ impl Column {
     /// A column of numbers, aligned at their decimal points; the unit may be empty.
     pub fn number(title: impl Into<String>, unit: impl Into<String>) -> Self {
         Self {
-            title: title.into(),
             unit: unit.into(),
             number: true,
-            setting: false,
+            ..Self::text(title)
         }
     }
 
@@ -72,9 +71,6 @@ impl Table {
     }
 
     /// Adds a row, a cell for each column.
-    ///
-    /// # Panics
-    /// When the number of cells is not that of the columns.
     pub fn row<I: IntoIterator<Item: Into<String>>>(&mut self, cells: I) -> &mut Self {
         let shown = |cell: String| printable(&cell).into_owned();
         let cells: Vec<String> = cells.into_iter().map(Into::into).map(shown).collect();

@@ -12,7 +12,8 @@ use serde_json::Value;
 use super::Permitted;
 use super::figures::is_instrument;
 use super::matching::{Matched, Pair};
-use super::rounds::{RecordedPoint, Recording};
+use super::rounds::{time_range, version};
+use crate::results::read::{Point, Run};
 use crate::stats::median_of;
 
 /// Something that is not the same in both runs.
@@ -22,30 +23,22 @@ pub struct Differs {
     pub what: String,
     /// In BASE; empty where it is not told.
     pub base: String,
-    /// In NEW.
     pub new: String,
 }
 
 impl fmt::Display for Differs {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let told = |text: &'_ str| {
-            if text.is_empty() {
-                "not told".to_owned()
-            } else {
-                text.to_owned()
-            }
-        };
-        write!(
-            formatter,
-            "{}: {} and {}",
-            self.what,
-            told(&self.base),
-            told(&self.new)
-        )
+        let [base, new] = self.told();
+        write!(formatter, "{}: {base} and {new}", self.what)
     }
 }
 
 impl Differs {
+    /// What either side has of it, in words.
+    pub fn told(&self) -> [&str; 2] {
+        [&self.base, &self.new].map(|text| if text.is_empty() { "not told" } else { text })
+    }
+
     /// Whether it may be. The machine is no setting.
     pub fn is_permitted(&self, permitted: &Permitted) -> bool {
         match permitted {
@@ -62,21 +55,24 @@ const OBTAINED: &str = "obtained";
 const OF_RUN: [&str; 3] = [MACHINE, "run", OBTAINED];
 
 /// What lies below those and need not agree: it changes by itself, says how much is written, or is measured.
-const NEED_NOT: [&str; 14] = [
+const NEED_NOT: [&str; 16] = [
     // Holds names of folders that a virtual machine was started with; what matters is in machine.boot.
     "machine.kernel_command_line",
     "machine.memory.total_bytes",
     "machine.memory.huge_pages.free",
     "machine.memory.huge_pages.reserved",
     "machine.virtual_machines",
-    "run.keep",
-    "run.keep_elements",
+    "run.keep_jumps",
+    "run.elements",
     "run.limits",
     "run.budget",
     "obtained.libraries.libibverbs.path",
     "obtained.libraries.librdmacm.path",
     "obtained.loop_faults",
     "obtained.placement.warnings",
+    "obtained.placement_warnings",
+    // The crate that a queue comes from, and its version.
+    "obtained.queue.source",
     "obtained.stamp_refresh_ns",
 ];
 
@@ -84,13 +80,14 @@ const NEED_NOT: [&str; 14] = [
 const INSTRUMENT_PERCENT: f64 = 20.0;
 
 /// What differs between two runs and their common points.
-pub fn differences(base: &Recording, new: &Recording, matched: &Matched<'_>) -> Vec<Differs> {
+pub fn differences(base: &Run, new: &Run, matched: &Matched<'_>) -> Vec<Differs> {
     let mut found = Vec::new();
     for part in OF_RUN {
-        compare(part, &base.document[part], &new.document[part], &mut found);
+        let (base, new) = (&base.document()[part], &new.document()[part]);
+        found.extend(differences_of(part, base, new));
     }
     for name in &matched.differing {
-        let text = |run: &Recording| {
+        let text = |run: &Run| {
             let of_point = run.points.first().and_then(|point| point.setting(name));
             of_point.unwrap_or_default().to_owned()
         };
@@ -102,12 +99,12 @@ pub fn differences(base: &Recording, new: &Recording, matched: &Matched<'_>) -> 
     }
     let mut by_points: Vec<(Differs, usize, &str)> = Vec::new();
     for Pair { base, new } in &matched.pairs {
-        let mut differs = Vec::new();
+        let [obtained, other] = [base, new].map(|point| &point.document[OBTAINED]);
         // A point that ended before it told of it does not differ in it.
-        if [base, new].iter().all(|point| !point.obtained.is_null()) {
-            compare(OBTAINED, &base.obtained, &new.obtained, &mut differs);
+        if obtained.is_null() || other.is_null() {
+            continue;
         }
-        for differs in differs {
+        for differs in differences_of(OBTAINED, obtained, other) {
             match by_points.iter_mut().find(|(known, ..)| *known == differs) {
                 Some((_, count, _)) => *count += 1,
                 None => by_points.push((differs, 1, &base.name)),
@@ -116,12 +113,10 @@ pub fn differences(base: &Recording, new: &Recording, matched: &Matched<'_>) -> 
     }
     for (mut differs, count, name) in by_points {
         if count < matched.pairs.len() {
-            let more = if count > 1 {
-                format!(" and {} more", count - 1)
-            } else {
-                String::new()
-            };
-            differs.what = format!("{} of {name}{more}", differs.what);
+            differs.what += &format!(" of {name}");
+            if count > 1 {
+                differs.what += &format!(" and {} more", count - 1);
+            }
         }
         found.push(differs);
     }
@@ -129,13 +124,13 @@ pub fn differences(base: &Recording, new: &Recording, matched: &Matched<'_>) -> 
 }
 
 /// What makes figures harder to compare.
-pub fn warnings(base: &Recording, new: &Recording, pairs: &[Pair<'_>]) -> Vec<String> {
+pub fn warnings(base: &Run, new: &Run, pairs: &[Pair<'_>]) -> Vec<String> {
     let mut warnings = Vec::new();
-    if base.version() != new.version() {
+    let versions = [base, new].map(version);
+    if versions[0] != versions[1] {
+        let versions = versions.join(" and ");
         warnings.push(format!(
-            "measured by different versions of hcabench: {} and {}",
-            base.version(),
-            new.version()
+            "measured by different versions of hcabench: {versions}"
         ));
     }
     for (side, run) in [("BASE", base), ("NEW", new)] {
@@ -143,22 +138,15 @@ pub fn warnings(base: &Recording, new: &Recording, pairs: &[Pair<'_>]) -> Vec<St
             warnings.push(format!("{side} is incomplete: {reason}"));
         }
     }
-    for column in base
-        .schema
-        .figures
-        .iter()
-        .filter(|column| is_instrument(column))
-    {
-        let median = |point: &RecordedPoint| {
-            let values = point
-                .rounds
-                .iter()
-                .filter_map(|round| round.row.number(column.name));
+    let figures = base.schema.figures.iter();
+    for column in figures.filter(|column| is_instrument(column)) {
+        let median = |point: &Point| {
+            let rounds = point.rounds.iter();
+            let values = rounds.filter_map(|round| round.number(column.name));
             median_of(&values.collect::<Vec<f64>>())
         };
-        let both = pairs
-            .iter()
-            .filter_map(|pair| Some((median(pair.base)?, median(pair.new)?)));
+        let pairs_of = pairs.iter();
+        let both = pairs_of.filter_map(|pair| Some((median(pair.base)?, median(pair.new)?)));
         let is_far =
             |(base, new): &(f64, f64)| (new - base).abs() * 100.0 > INSTRUMENT_PERCENT * base.abs();
         let far: Vec<(f64, f64)> = both.filter(is_far).collect();
@@ -174,23 +162,22 @@ pub fn warnings(base: &Recording, new: &Recording, pairs: &[Pair<'_>]) -> Vec<St
             ));
         }
     }
-    if let (Some(base), Some(new)) = (base.time_range(), new.time_range()) {
-        let order = match (base, new) {
-            (base, new) if base.1 < new.0 => Some("BASE was recorded before NEW"),
-            (base, new) if new.1 < base.0 => Some("NEW was recorded before BASE"),
-            _ => None,
-        };
-        warnings.extend(order.map(|order| {
-            format!(
-                "{order}, not in turn: a drift between them cannot be told from a difference; \
-                 compare --run measures both in turn"
-            )
-        }));
-    }
+    let order = match (time_range(base), time_range(new)) {
+        (Some(base), Some(new)) if base.1 < new.0 => Some("BASE was recorded before NEW"),
+        (Some(base), Some(new)) if new.1 < base.0 => Some("NEW was recorded before BASE"),
+        _ => None,
+    };
+    warnings.extend(order.map(|order| {
+        format!(
+            "{order}, not in turn: a drift between them cannot be told from a difference; \
+             compare --run measures both in turn"
+        )
+    }));
     warnings
 }
 
-fn compare(part: &str, base: &Value, new: &Value, found: &mut Vec<Differs>) {
+/// What must agree in a part of `settings.json` (`machine`, `run`, `obtained`), and does not.
+pub fn differences_of(part: &str, base: &Value, new: &Value) -> Vec<Differs> {
     let leaves = |value| {
         let mut leaves = Leaves::new();
         collect(part, value, &mut leaves);
@@ -198,20 +185,19 @@ fn compare(part: &str, base: &Value, new: &Value, found: &mut Vec<Differs>) {
     };
     let (base, new) = (leaves(base), leaves(new));
     let places: BTreeSet<&String> = base.keys().chain(new.keys()).collect();
-    for place in places {
+    let differs = |place: &String| {
         let told = |leaves: &Leaves| {
             let texts = leaves.get(place).into_iter().flatten();
             texts.map(String::as_str).collect::<Vec<_>>().join(", ")
         };
         let (base, new) = (told(&base), told(&new));
-        if base != new {
-            found.push(Differs {
-                what: place.clone(),
-                base,
-                new,
-            });
-        }
-    }
+        (base != new).then(|| Differs {
+            what: place.clone(),
+            base,
+            new,
+        })
+    };
+    places.into_iter().filter_map(differs).collect()
 }
 
 /// Texts and numbers by their place. Which element of an array has which does not matter.

@@ -5,18 +5,16 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
-use super::rounds::RecordedPoint;
 use super::{CompareError, Request};
+use crate::results::read::{Point, Row};
 use crate::results::schema::{self, Better, Column, Over, Schema, clock, hca, queue};
 
 /// What kind of figure it is; also how a limit names it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
-    /// A percentile of times.
     Percentile(f64),
     /// The share of messages that were lost or damaged.
     Lost,
-    /// What goes through in a second.
     Throughput,
     /// How many jumps of the clock there are in a second.
     Jumps,
@@ -31,6 +29,23 @@ const NAMED: [(Kind, &str, Column); 4] = [
     (Kind::Jumps, "jumps", clock::JUMP_RATE),
     (Kind::JumpTime, "jump-time", clock::JUMP_TIME),
 ];
+
+/// What is wrong with messages, elements or a clock.
+pub const FAULTS: [Column; 10] = [
+    hca::LOST,
+    hca::CORRUPTED,
+    hca::DUPLICATED,
+    hca::FAILED_COMPLETIONS,
+    queue::LOST,
+    queue::DUPLICATED,
+    queue::REORDERED,
+    queue::INVENTED,
+    queue::DAMAGED,
+    clock::STEPS_BACKWARDS,
+];
+
+/// What those are a share of; each benchmark has one.
+pub const ALL: [Column; 3] = [hca::SENT, queue::ELEMENTS_MEASURED, clock::ITERATIONS];
 
 impl fmt::Display for Kind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -67,7 +82,6 @@ impl FromStr for Kind {
 pub struct Which {
     /// Of what: `latency`, `completion`.
     pub scope: Option<String>,
-    /// What kind.
     pub kind: Kind,
 }
 
@@ -112,20 +126,15 @@ impl Serialize for Which {
 pub struct Limit {
     /// Percent of BASE; of figures that are percentages themselves, percentage points.
     pub percent: f64,
-    /// Of which figures.
     pub of: Which,
 }
 
-/// A figure that is judged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
     /// Of what, where that is not plain: `latency`.
     pub scope: String,
-    /// What kind.
     pub kind: Kind,
-    /// Its unit.
     pub unit: &'static str,
-    /// In which direction it is better.
     pub better: Better,
     column: &'static str,
 }
@@ -145,25 +154,24 @@ impl Figure {
 
     /// Whether it is meant.
     pub fn is(&self, which: &Which) -> bool {
-        self.kind == which.kind
-            && which
-                .scope
-                .as_ref()
-                .is_none_or(|scope| *scope == self.scope)
+        let mut scope = which.scope.iter();
+        self.kind == which.kind && scope.all(|scope| *scope == self.scope)
     }
 
     /// Its value in each whole round of a point, by number of the round.
-    pub fn values(&self, point: &RecordedPoint) -> Vec<(u64, f64)> {
-        let rounds = point.rounds.iter();
-        let values =
-            rounds.filter_map(|round| Some((round.number, round.row.number(self.column)?)));
-        let value = |value| match self.kind {
-            Kind::Lost => (1.0 - value) * 100.0,
-            _ => value,
+    pub fn values(&self, point: &Point) -> Vec<(u64, f64)> {
+        const ROUND: &str = schema::ROUND.name;
+        let value = |row: &Row| match self.kind {
+            // Of the counts: the share in the file is rounded.
+            Kind::Lost => {
+                let sent = row.number(hca::SENT.name).filter(|sent| *sent > 0.0)?;
+                Some((1.0 - row.number(hca::RECEIVED.name)? / sent) * 100.0)
+            }
+            _ => row.number(self.column),
         };
-        values
-            .map(|(number, found)| (number, value(found)))
-            .collect()
+        let rounds = point.rounds.iter();
+        let values = rounds.filter_map(|round| Some((round.count(ROUND)?, value(round)?)));
+        values.collect()
     }
 }
 
@@ -180,7 +188,7 @@ impl fmt::Display for Figure {
 
 /// Whether it is a figure of the instrument: not judged, but told where two are far apart.
 pub fn is_instrument(column: &Column) -> bool {
-    let words = ["floor", "stamp", "baseline"];
+    let words = ["floor", "stamp", "baseline", "saturation"];
     column.kind == schema::Kind::Measured && words.iter().any(|word| column.name.contains(word))
 }
 
@@ -197,41 +205,29 @@ fn percentile_in(column: &Column) -> Option<(&'static str, f64)> {
     Some((scope, format!("{whole}.{fraction}0").parse().ok()?))
 }
 
-/// All figures that are judged.
-///
-/// # Errors
-/// [`CompareError::NoSuchFigure`] when something else is asked for.
 pub fn of_schema(schema: &'static Schema, request: &Request) -> Result<Vec<Figure>, CompareError> {
-    let all: Vec<Figure> = schema
-        .figures
-        .iter()
-        .filter_map(Figure::of_percentile)
-        .collect();
+    let percentiles = schema.figures.iter().filter_map(Figure::of_percentile);
     let named = NAMED.iter().filter_map(|&(kind, _, named)| {
         let column = schema.figures.iter().find(|column| **column == named)?;
         let (unit, better) = match kind {
             Kind::Lost => ("%", Better::Lower),
             _ => (column.unit(), column.better),
         };
-        let scope = String::new();
-        let column = column.name;
         Some(Figure {
-            scope,
+            scope: String::new(),
             kind,
             unit,
             better,
-            column,
+            column: column.name,
         })
     });
-    let all: Vec<Figure> = all.into_iter().chain(named).collect();
+    let all: Vec<Figure> = percentiles.chain(named).collect();
     let plain = |percent: &f64| Which {
         scope: None,
         kind: Kind::Percentile(*percent),
     };
-    let limited = request
-        .limits
-        .iter()
-        .map(|limit| (limit.of.clone(), "--max-regression"));
+    let limits = request.limits.iter();
+    let limited = limits.map(|limit| (limit.of.clone(), "--max-regression"));
     let asked = request.percentiles.iter().map(plain);
     for (which, option) in limited.chain(asked.map(|which| (which, "--percentiles"))) {
         if !all.iter().any(|figure| figure.is(&which)) {

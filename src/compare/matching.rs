@@ -3,53 +3,45 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Permitted;
-use super::rounds::{RecordedPoint, Recording};
+use crate::results::read::{Point, Run};
 use crate::results::schema::queue;
 
 /// A setting that follows from another, and is measured: the rate of a point on a load curve is a share of what the
 /// queue took in that run.
-const OF_SATURATION: (&str, &str) = (queue::PERCENT_OF_SATURATION.name, queue::RATE.name);
+pub(super) const OF_SATURATION: (&str, &str) =
+    (queue::PERCENT_OF_SATURATION.name, queue::RATE.name);
 
-/// Two points that are compared.
 #[derive(Debug, Clone, Copy)]
 pub struct Pair<'a> {
-    /// That of BASE.
-    pub base: &'a RecordedPoint,
-    /// That of NEW.
-    pub new: &'a RecordedPoint,
+    pub base: &'a Point,
+    pub new: &'a Point,
 }
 
-/// The points of two runs.
 #[derive(Debug, Default)]
 pub struct Matched<'a> {
     /// Those in both, in the order of BASE.
     pub pairs: Vec<Pair<'a>>,
-    /// Those of BASE alone.
-    pub only_in_base: Vec<&'a RecordedPoint>,
-    /// Those of NEW alone.
-    pub only_in_new: Vec<&'a RecordedPoint>,
+    pub only_in_base: Vec<&'a Point>,
+    pub only_in_new: Vec<&'a Point>,
     /// Settings that are the same for all points of either run, but not the same in both.
     pub differing: Vec<String>,
 }
 
 /// Matches points by their settings, those left out that do not vary in either run and may differ.
-pub fn pairs<'a>(base: &'a Recording, new: &'a Recording, permitted: &Permitted) -> Matched<'a> {
+pub fn pairs<'a>(base: &'a Run, new: &'a Run, permitted: &Permitted) -> Matched<'a> {
     let differing = differing(base, new);
-    let key = |point: &'a RecordedPoint| -> BTreeMap<&'a str, &'a str> {
-        let of_saturation = point
-            .setting(OF_SATURATION.0)
-            .is_some_and(|text| !text.is_empty());
-        let settings = point
-            .settings
-            .iter()
-            .map(|(name, text)| (name.as_str(), text.as_str()));
+    let key = |point: &'a Point| -> BTreeMap<&'a str, &'a str> {
+        let share = point.setting(OF_SATURATION.0);
+        let of_saturation = share.is_some_and(|text| !text.is_empty());
+        let settings = point.settings.iter();
+        let settings = settings.map(|(name, text)| (name.as_str(), text.as_str()));
         settings
             .filter(|(_, text)| !text.is_empty())
             .filter(|(name, _)| !of_saturation || *name != OF_SATURATION.1)
             .filter(|(name, _)| !(permitted.has(name) && differing.iter().any(|one| one == name)))
             .collect()
     };
-    let mut free: Vec<&RecordedPoint> = new.points.iter().collect();
+    let mut free: Vec<&Point> = new.points.iter().collect();
     let mut matched = Matched::default();
     for point in &base.points {
         let wanted = key(point);
@@ -66,9 +58,9 @@ pub fn pairs<'a>(base: &'a Recording, new: &'a Recording, permitted: &Permitted)
     matched
 }
 
-fn differing(base: &Recording, new: &Recording) -> Vec<String> {
-    let texts = |run: &Recording, name: &str| -> BTreeSet<String> {
-        let text = |point: &RecordedPoint| point.setting(name).unwrap_or_default().to_owned();
+fn differing(base: &Run, new: &Run) -> Vec<String> {
+    let texts = |run: &Run, name: &str| -> BTreeSet<String> {
+        let text = |point: &Point| point.setting(name).unwrap_or_default().to_owned();
         run.points.iter().map(text).collect()
     };
     let is_differing = |name: &&str| {

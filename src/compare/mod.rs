@@ -2,7 +2,7 @@
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | [`rounds`] | the figures of each round of a run |
+//! | [`rounds`] | a run with its whole rounds |
 //! | [`figures`] | which of them are judged |
 //! | [`circumstances`] | whether machine and settings are the same, and what differs |
 //! | [`matching`] | which point of one run belongs to which of the other |
@@ -26,11 +26,10 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 
 use self::circumstances::Differs;
-use self::figures::{Figure, Kind, Limit};
+use self::figures::{ALL, FAULTS, Figure, Kind, Limit};
 use self::matching::Pair;
-use self::rounds::{RecordedPoint, Recording};
-use crate::results::read::ReadError;
-use crate::results::schema::{self, Better, split_unit};
+use crate::results::read::{Point, ReadError, Run};
+use crate::results::schema::{Better, Column, split_unit};
 use crate::stats::median_of;
 use crate::stats::rank::{Shift, Test, rounds_needed};
 
@@ -44,12 +43,10 @@ pub enum Permitted {
     Named(Vec<String>),
     /// All settings, but not another machine.
     Settings,
-    /// Everything, the machine included.
     All,
 }
 
 impl Permitted {
-    /// Whether this setting may differ.
     pub fn has(&self, setting: &str) -> bool {
         match self {
             Permitted::Named(names) => {
@@ -66,34 +63,20 @@ pub fn normalized(setting: &str) -> String {
     setting.trim_start_matches('-').replace('-', "_")
 }
 
-/// What is asked of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// Percentiles to compare, above 0 and below 100.
     pub percentiles: Vec<f64>,
-    /// What must not be exceeded.
     pub limits: Vec<Limit>,
-    /// What may differ.
     pub permitted: Permitted,
 }
 
-/// Why there is no comparison.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
-    /// Results that cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The two are of different benchmarks.
-    #[error(
-        "BASE holds results of the benchmark {base}, NEW of {new}: they have nothing in common"
-    )]
-    Benchmarks {
-        /// That of BASE.
-        base: &'static str,
-        /// That of NEW.
-        new: &'static str,
-    },
-    /// Machine or settings are not the same.
+    #[error("BASE holds results of the benchmark {0}, NEW of {1}: they have nothing in common")]
+    Benchmarks(&'static str, &'static str),
     #[error("BASE and NEW were not measured alike; --allow SETTING permits a setting, --anyway all of it. \
              They differ in (BASE and NEW):{}", list(.0))]
     Differ(Vec<Differs>),
@@ -105,32 +88,22 @@ pub enum CompareError {
         "{option}: results of the benchmark {benchmark} have no {asked} to compare, but {have}"
     )]
     NoSuchFigure {
-        /// The option that asks for it.
         option: &'static str,
-        /// The benchmark.
         benchmark: &'static str,
-        /// What was asked for.
         asked: String,
-        /// What there is.
         have: String,
     },
-    /// Points cannot be compared by it.
     #[error("--by {asked}: it {reason}; what varies in this run: {}", or_nothing(.varying))]
     Setting {
-        /// What was asked for.
         asked: String,
-        /// Why not.
         reason: String,
-        /// Settings that vary.
         varying: String,
     },
 }
 
 fn list(differs: &[Differs]) -> String {
-    differs
-        .iter()
-        .map(|differs| format!("\n  {differs}"))
-        .collect()
+    let lines = differs.iter().map(|differs| format!("\n  {differs}"));
+    lines.collect()
 }
 
 fn or_nothing(names: &str) -> &str {
@@ -151,11 +124,9 @@ fn hint(settings: &[String]) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// NEW is better.
     Better,
     /// NEW is better, but more of its messages or elements are lost or wrong.
     BetterButMoreFaults,
-    /// NEW is worse.
     Worse,
     /// Chance could make a difference like this.
     NoDifferenceShown,
@@ -164,7 +135,6 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// For people.
     pub const fn words(self) -> &'static str {
         match self {
             Verdict::Better => "better",
@@ -176,21 +146,16 @@ impl Verdict {
     }
 }
 
-/// A figure of two points.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FigureComparison {
-    /// The point of BASE.
     pub point: String,
-    /// Which figure.
     #[serde(serialize_with = "as_text")]
     pub figure: Figure,
-    /// Its unit.
     pub unit: &'static str,
     /// Rounds of BASE and of NEW that have it.
     pub rounds: [usize; 2],
     /// The median of BASE's rounds, in the unit.
     pub base: Option<f64>,
-    /// That of NEW's.
     pub new: Option<f64>,
     /// How far NEW lies above BASE: in percent of BASE's median; of figures that are percentages, in percentage points.
     pub shift: Option<f64>,
@@ -198,28 +163,22 @@ pub struct FigureComparison {
     pub interval: Option<[f64; 2]>,
     /// The probability of a difference as large between equals, of this figure alone.
     pub p: Option<f64>,
-    /// The verdict.
     pub verdict: Verdict,
     /// Why it is not judged, or what else is to be known.
     pub reason: Option<String>,
-    /// The limit on it.
     pub limit: Option<LimitOutcome>,
 }
 
-/// What became of a limit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LimitOutcome {
-    /// The limit.
     #[serde(flatten)]
     pub limit: Limit,
     /// Whether it is broken: the figure is worse, by more than the limit.
     pub broken: bool,
 }
 
-/// Two points.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PointComparison {
-    /// The points' names.
     pub names: [String; 2],
     /// The settings of the point of BASE.
     #[serde(serialize_with = "as_map")]
@@ -228,14 +187,12 @@ pub struct PointComparison {
     pub level: Option<String>,
     /// Why rounds of them are not whole, if any are not.
     pub incomplete: [Option<String>; 2],
-    /// Their figures.
     pub figures: Vec<FigureComparison>,
 }
 
 /// By which setting points of one sweep are compared.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct By {
-    /// The setting.
     pub setting: &'static str,
     /// Its first level, that of BASE.
     pub first: String,
@@ -246,24 +203,20 @@ pub struct By {
 /// Two runs, or the points of one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
-    /// Their benchmark.
     pub benchmark: &'static str,
     /// Why they are not whole, if they are not.
     pub incomplete: [Option<String>; 2],
     /// By which setting, if the points of one run are compared.
     pub by: Option<By>,
-    /// What differs in machine and settings.
     pub differs: Vec<Differs>,
     /// What to know before a verdict is believed.
     pub warnings: Vec<String>,
     /// How many figures are judged together.
     pub comparisons: usize,
-    /// By which test.
     #[serde(serialize_with = "test_name")]
     pub test: Test,
     /// Rounds of either side that it takes to show anything of so many figures.
     pub rounds_needed: usize,
-    /// The points that are compared.
     pub points: Vec<PointComparison>,
     /// Names of points of BASE that are not in NEW.
     pub only_in_base: Vec<String>,
@@ -272,12 +225,10 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// All figures of all points.
     pub fn figures(&self) -> impl Iterator<Item = &FigureComparison> {
         self.points.iter().flat_map(|point| &point.figures)
     }
 
-    /// Whether a limit is broken.
     pub fn has_broken_limit(&self) -> bool {
         let mut limits = self.figures().filter_map(|figure| figure.limit.as_ref());
         limits.any(|limit| limit.broken)
@@ -298,10 +249,8 @@ impl Comparison {
         }
         for found in self.figures().filter(|found| found.leaves_limit_open()) {
             let reason = found.reason.as_deref().unwrap_or("no reason told");
-            gaps.push(format!(
-                "{} at {} is not judged ({reason})",
-                found.figure, found.point
-            ));
+            let (figure, point) = (&found.figure, &found.point);
+            gaps.push(format!("{figure} at {point} is not judged ({reason})"));
         }
         for limit in limits {
             if !self.figures().any(|found| found.figure.is(&limit.of)) {
@@ -312,20 +261,10 @@ impl Comparison {
     }
 }
 
-/// Compares two runs of the same benchmark.
-///
-/// # Errors
-/// [`CompareError`].
-pub fn compare(
-    base: &Recording,
-    new: &Recording,
-    request: &Request,
-) -> Result<Comparison, CompareError> {
+pub fn compare(base: &Run, new: &Run, request: &Request) -> Result<Comparison, CompareError> {
     if base.schema.benchmark != new.schema.benchmark {
-        return Err(CompareError::Benchmarks {
-            base: base.schema.title,
-            new: new.schema.title,
-        });
+        let [base, new] = [base, new].map(|run| run.schema.title);
+        return Err(CompareError::Benchmarks(base, new));
     }
     let figures = figures::of_schema(base.schema, request)?;
     let matched = matching::pairs(base, new, &request.permitted);
@@ -340,97 +279,67 @@ pub fn compare(
         return Err(CompareError::Differ(differs));
     }
     let judged = Judged::of(&matched.pairs, &figures, &request.limits);
-    let mut warnings = circumstances::warnings(base, new, &matched.pairs);
-    warn_of_points(&matched.pairs, &mut warnings);
-    let names = |points: &[&RecordedPoint]| points.iter().map(|point| point.name.clone()).collect();
-    Ok(Comparison {
-        benchmark: base.schema.benchmark,
-        incomplete: [base, new].map(|run| run.incomplete.clone()),
-        by: None,
-        differs,
-        warnings,
-        comparisons: judged.comparisons,
-        test: Test::MannWhitney,
-        rounds_needed: rounds_needed(Test::MannWhitney, judged.error()),
-        points: judged.points(base, &matched.pairs, Test::MannWhitney, &request.limits),
-        only_in_base: names(&matched.only_in_base),
-        only_in_new: names(&matched.only_in_new),
-    })
+    let mut found = judged.comparison([base, new], &matched.pairs, Test::MannWhitney);
+    let warnings = circumstances::warnings(base, new, &matched.pairs);
+    found.warnings.splice(0..0, warnings);
+    found.differs = differs;
+    found.only_in_base = names_of(&matched.only_in_base);
+    found.only_in_new = names_of(&matched.only_in_new);
+    Ok(found)
 }
 
 /// Compares points of one run that differ in one setting only.
-///
-/// # Errors
-/// [`CompareError`].
-pub fn compare_within(
-    run: &Recording,
-    by: &str,
-    request: &Request,
-) -> Result<Comparison, CompareError> {
+pub fn compare_within(run: &Run, by: &str, request: &Request) -> Result<Comparison, CompareError> {
     let figures = figures::of_schema(run.schema, request)?;
     let levels = within::levels(run, by)?;
     let judged = Judged::of(&levels.pairs, &figures, &request.limits);
     let test = within::test(judged.least_rounds(), judged.error());
-    let mut warnings: Vec<String> = Vec::new();
-    warnings.extend(
-        run.incomplete
-            .iter()
-            .map(|reason| format!("the run is incomplete: {reason}")),
-    );
-    warn_of_points(&levels.pairs, &mut warnings);
-    let mut points = judged.points(run, &levels.pairs, test, &request.limits);
-    for (point, pair) in points.iter_mut().zip(&levels.pairs) {
+    let mut found = judged.comparison([run, run], &levels.pairs, test);
+    if let Some(reason) = &run.incomplete {
+        let text = format!("the run is incomplete: {reason}");
+        found.warnings.insert(0, text);
+    }
+    for (point, pair) in found.points.iter_mut().zip(&levels.pairs) {
         point.level = pair.new.setting(levels.setting).map(str::to_owned);
     }
-    let (only_in_base, only_in_new): (Vec<&RecordedPoint>, Vec<&RecordedPoint>) =
-        (levels.alone.iter())
-            .partition(|point| point.setting(levels.setting) == Some(levels.first));
-    let names = |points: &[&RecordedPoint]| points.iter().map(|point| point.name.clone()).collect();
-    Ok(Comparison {
-        benchmark: run.schema.benchmark,
-        incomplete: [run.incomplete.clone(), run.incomplete.clone()],
-        by: Some(By {
-            setting: levels.setting,
-            first: levels.first.to_owned(),
-            along: levels.along,
-        }),
-        differs: Vec::new(),
-        warnings,
-        comparisons: judged.comparisons,
-        test,
-        rounds_needed: rounds_needed(Test::MannWhitney, judged.error()),
-        points,
-        only_in_base: names(&only_in_base),
-        only_in_new: names(&only_in_new),
-    })
+    let is_first = |point: &&Point| point.setting(levels.setting) == Some(levels.first);
+    let (first, others): (Vec<&Point>, Vec<&Point>) =
+        levels.alone.iter().copied().partition(is_first);
+    found.only_in_base = names_of(&first);
+    found.only_in_new = names_of(&others);
+    found.by = Some(By {
+        setting: levels.setting,
+        first: levels.first.to_owned(),
+        along: levels.along,
+    });
+    Ok(found)
+}
+
+fn names_of(points: &[&Point]) -> Vec<String> {
+    points.iter().map(|point| point.name.clone()).collect()
 }
 
 /// The values of one figure by round, of both points.
 type Values = [BTreeMap<u64, f64>; 2];
 
-/// What is judged together.
-struct Judged {
+struct Judged<'a> {
     /// By pair.
     figures: Vec<Vec<(Figure, Values)>>,
     comparisons: usize,
+    limits: &'a [Limit],
 }
 
-impl Judged {
+impl<'a> Judged<'a> {
     /// Figures that both points have; losses only where there are any, or a limit is on them.
-    fn of(pairs: &[Pair<'_>], figures: &[Figure], limits: &[Limit]) -> Self {
+    fn of(pairs: &[Pair<'_>], figures: &[Figure], limits: &'a [Limit]) -> Self {
         let of_pair = |pair: &Pair<'_>| {
             let values = |figure: &Figure| {
                 [pair.base, pair.new].map(|point| figure.values(point).into_iter().collect())
             };
             let is_told = |(figure, values): &(Figure, Values)| {
                 let mut all = values.iter().flat_map(BTreeMap::values);
-                let is_limited = limits.iter().any(|limit| figure.is(&limit.of));
-                is_limited
-                    || if figure.kind == Kind::Lost {
-                        all.any(|lost| *lost > 0.0)
-                    } else {
-                        all.next().is_some()
-                    }
+                let counts = |value: &f64| figure.kind != Kind::Lost || *value > 0.0;
+                limits.iter().any(|limit| figure.is(&limit.of)) || all.any(counts)
             };
             let figures = figures
                 .iter()
@@ -442,31 +351,44 @@ impl Judged {
         Judged {
             figures,
             comparisons,
+            limits,
         }
     }
 
-    /// The error that each figure may have.
     fn error(&self) -> f64 {
         ERROR / self.comparisons.max(1) as f64
     }
 
     /// The least number of rounds that both points of a pair have.
     fn least_rounds(&self) -> usize {
-        let values = self.figures.iter().flatten();
-        let common = values
-            .map(|(_, [base, new])| base.keys().filter(|round| new.contains_key(round)).count());
-        common.min().unwrap_or(0)
+        let is_told = |(_, values): &&(Figure, Values)| values.iter().all(|side| !side.is_empty());
+        let common = |(_, [base, new]): &(Figure, Values)| {
+            base.keys().filter(|round| new.contains_key(round)).count()
+        };
+        let told = self.figures.iter().flatten().filter(is_told);
+        told.map(common).min().unwrap_or(0)
     }
 
-    fn points(
-        &self,
-        run: &Recording,
-        pairs: &[Pair<'_>],
-        test: Test,
-        limits: &[Limit],
-    ) -> Vec<PointComparison> {
+    /// The comparison of the pairs of two runs, or of one with itself, by a test.
+    fn comparison(&self, runs: [&Run; 2], pairs: &[Pair<'_>], test: Test) -> Comparison {
+        Comparison {
+            benchmark: runs[0].schema.benchmark,
+            incomplete: runs.map(|run| run.incomplete.clone()),
+            by: None,
+            differs: Vec::new(),
+            warnings: warnings_of_points(pairs),
+            comparisons: self.comparisons,
+            test,
+            rounds_needed: rounds_needed(Test::MannWhitney, self.error()),
+            points: self.points(pairs, test),
+            only_in_base: Vec::new(),
+            only_in_new: Vec::new(),
+        }
+    }
+
+    fn points(&self, pairs: &[Pair<'_>], test: Test) -> Vec<PointComparison> {
         let of_pair = |(pair, figures): (&Pair<'_>, &Vec<(Figure, Values)>)| {
-            let faults = more_faults(run, pair);
+            let faults = more_faults(pair);
             let judge = |(figure, values): &(Figure, Values)| {
                 let mut found = self.judge(figure, values, test);
                 found.point.clone_from(&pair.base.name);
@@ -474,7 +396,9 @@ impl Judged {
                     found.verdict = Verdict::BetterButMoreFaults;
                     found.reason = Some(faults.clone());
                 }
-                let limit = limits.iter().find(|limit| figure.is(&limit.of));
+                let of_figure = self.limits.iter().filter(|limit| figure.is(&limit.of));
+                // Where the strictest is kept, the others are.
+                let limit = of_figure.min_by(|one, other| one.percent.total_cmp(&other.percent));
                 found.limit = limit.map(|limit| LimitOutcome {
                     limit: limit.clone(),
                     broken: found.verdict == Verdict::Worse && found.worse_by() > limit.percent,
@@ -493,21 +417,19 @@ impl Judged {
     }
 
     fn judge(&self, figure: &Figure, values: &Values, test: Test) -> FigureComparison {
-        let [base, new] = values
-            .each_ref()
-            .map(|side| side.values().copied().collect::<Vec<f64>>());
-        let shift = match test {
-            Test::MannWhitney => Shift::of_samples(&base, &new, self.error()),
-            Test::SignedRank => {
-                let [base, new] = values;
-                let differences = base
+        let all = |side: &BTreeMap<u64, f64>| side.values().copied().collect::<Vec<f64>>();
+        let [all_base, all_new] = values.each_ref().map(all);
+        let shift = match (test, values) {
+            (Test::MannWhitney, _) => Shift::of_samples(&all_base, &all_new, self.error()),
+            (Test::SignedRank, [base, new]) => {
+                let pairs = base
                     .iter()
                     .filter_map(|(round, base)| Some(new.get(round)? - base));
-                Shift::of_pairs(&differences.collect::<Vec<f64>>(), self.error())
+                Shift::of_pairs(&pairs.collect::<Vec<f64>>(), self.error())
             }
         };
-        let rounds = [base.len(), new.len()];
-        let [base, new] = [base, new].map(|values| median_of(&values));
+        let rounds = [all_base.len(), all_new.len()];
+        let [base, new] = [all_base, all_new].map(|values| median_of(&values));
         let mut found = FigureComparison {
             point: String::new(),
             figure: figure.clone(),
@@ -526,26 +448,24 @@ impl Judged {
             found.reason = Some("it was not measured in both".to_owned());
             return found;
         };
-        let in_percent = |value: f64| match figure.unit {
-            "%" => Some(value),
-            _ => base
-                .filter(|base| *base != 0.0)
-                .map(|base| value / base.abs() * 100.0),
+        let in_percent = |value: f64| match (figure.unit, base) {
+            ("%", _) => Some(value),
+            (_, Some(base)) if base != 0.0 => Some(value / base.abs() * 100.0),
+            _ => None,
         };
         found.shift = in_percent(shift.value);
         if !shift.can_be_shown {
+            let ([base, new], needed) = (rounds, rounds_needed(test, self.error()));
             found.reason = Some(format!(
-                "{} and {} rounds can show nothing of {} figures together: it takes {} of either (--rounds)",
-                rounds[0],
-                rounds[1],
-                self.comparisons,
-                rounds_needed(test, self.error())
+                "{base} and {new} rounds can show nothing of {} figures together: it takes {needed} of either \
+                 (--rounds)",
+                self.comparisons
             ));
             return found;
         }
-        found.interval = Option::zip(in_percent(shift.interval.0), in_percent(shift.interval.1))
-            .map(|(low, high)| [low, high]);
-        let is_higher = shift.interval.0 > 0.0;
+        let (low, high) = shift.interval;
+        found.interval = in_percent(low).zip(in_percent(high)).map(<[f64; 2]>::from);
+        let is_higher = low > 0.0;
         found.verdict = match shift.is_shown() {
             false => Verdict::NoDifferenceShown,
             true if is_higher == (figure.better == Better::Higher) => Verdict::Better,
@@ -573,35 +493,38 @@ impl FigureComparison {
     }
 }
 
-/// If a round of NEW has more messages or elements lost or wrong than one of BASE: what to say of it beside a better
-/// figure.
-fn more_faults(run: &Recording, pair: &Pair<'_>) -> Option<String> {
-    let counts = run.schema.figures.iter();
-    let mut faults = counts
-        .filter(|column| column.kind == schema::Kind::Count && column.better == Better::Lower);
-    faults.find_map(|column| {
-        let mean = |point: &RecordedPoint| {
-            let counts: Vec<f64> = (point.rounds.iter())
-                .filter_map(|round| round.row.number(column.name))
-                .collect();
-            counts.iter().sum::<f64>() / counts.len().max(1) as f64
-        };
-        let (base, new) = (mean(pair.base), mean(pair.new));
-        (new > base).then(|| format!("{} rose from {base:.1} to {new:.1} a round", column.name))
+/// If a larger share of NEW's messages or elements is lost or wrong: what to say of it beside a better figure.
+fn more_faults(pair: &Pair<'_>) -> Option<String> {
+    let sum = |point: &Point, column: &Column| {
+        let counts = point
+            .rounds
+            .iter()
+            .filter_map(|round| round.number(column.name));
+        counts.sum::<f64>()
+    };
+    // Not as many need be sent or read in both.
+    let share = |point: &Point, fault: &Column| {
+        let all: f64 = ALL.iter().map(|column| sum(point, column)).sum();
+        sum(point, fault) / all.max(1.0)
+    };
+    FAULTS.iter().find_map(|fault| {
+        let (base, new) = (share(pair.base, fault), share(pair.new, fault));
+        let counts = [pair.base, pair.new].map(|point| sum(point, fault));
+        (new > base).then(|| format!("{} rose from {} to {}", fault.name, counts[0], counts[1]))
     })
 }
 
-fn warn_of_points(pairs: &[Pair<'_>], warnings: &mut Vec<String>) {
-    for pair in pairs {
-        for (side, point) in [("BASE", pair.base), ("NEW", pair.new)] {
-            if let Some(reason) = &point.incomplete {
-                warnings.push(format!(
-                    "{side}: rounds of {} are not whole, and not judged: {reason}",
-                    point.name
-                ));
-            }
-        }
-    }
+fn warnings_of_points(pairs: &[Pair<'_>]) -> Vec<String> {
+    let points = pairs
+        .iter()
+        .flat_map(|pair| [("BASE", pair.base), ("NEW", pair.new)]);
+    let warning = |(side, point): (&str, &Point)| {
+        let (name, reason) = (&point.name, point.incomplete.as_ref()?);
+        Some(format!(
+            "{side}: rounds of {name} are not whole, and not judged: {reason}"
+        ))
+    };
+    points.filter_map(warning).collect()
 }
 
 fn as_text<S: Serializer>(figure: &Figure, serializer: S) -> Result<S::Ok, S::Error> {

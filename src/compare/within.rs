@@ -11,19 +11,17 @@
 
 use std::collections::BTreeSet;
 
-use super::matching::Pair;
-use super::rounds::{RecordedPoint, Recording};
+use super::matching::{OF_SATURATION, Pair};
 use super::{CompareError, normalized};
+use crate::results::read::{Point, Run};
 use crate::results::schema::{Schema, split_unit};
 use crate::stats::rank::{Test, rounds_needed};
 
 /// So many rounds beyond the least are as good as two samples where nothing drifts, and better where something does.
 const ROUNDS_BEYOND: usize = 2;
 
-/// The points to compare.
 #[derive(Debug)]
 pub struct Levels<'a> {
-    /// The setting.
     pub setting: &'static str,
     /// The first of its levels.
     pub first: &'a str,
@@ -32,7 +30,7 @@ pub struct Levels<'a> {
     /// The point of the first level, and that of another.
     pub pairs: Vec<Pair<'a>>,
     /// Points that have none to be compared with.
-    pub alone: Vec<&'a RecordedPoint>,
+    pub alone: Vec<&'a Point>,
 }
 
 /// A setting by its column's name, or by that of its option.
@@ -42,12 +40,8 @@ pub fn setting(schema: &'static Schema, asked: &str) -> Option<&'static str> {
     names.find(|name| *name == asked || split_unit(name).0 == asked)
 }
 
-/// Finds them.
-///
-/// # Errors
-/// [`CompareError::Setting`].
-pub fn levels<'a>(run: &'a Recording, asked: &str) -> Result<Levels<'a>, CompareError> {
-    let text = |point: &'a RecordedPoint, name: &str| point.setting(name).unwrap_or_default();
+pub fn levels<'a>(run: &'a Run, asked: &str) -> Result<Levels<'a>, CompareError> {
+    let text = |point: &'a Point, name: &str| point.setting(name).unwrap_or_default();
     let texts = |name: &str| -> BTreeSet<&str> {
         run.points.iter().map(|point| text(point, name)).collect()
     };
@@ -67,26 +61,24 @@ pub fn levels<'a>(run: &'a Recording, asked: &str) -> Result<Levels<'a>, Compare
     }
     // A setting goes along if the level decides it.
     let is_decided = |other: &&str| {
-        let both = run
-            .points
-            .iter()
-            .map(|point| (text(point, name), text(point, other)));
+        let points = run.points.iter();
+        let both = points.map(|point| (text(point, name), text(point, other)));
         both.collect::<BTreeSet<_>>().len() == texts(name).len()
     };
-    let along: Vec<&str> = varying()
-        .filter(|other| *other != name)
-        .filter(is_decided)
-        .collect();
-    let key = |point: &'a RecordedPoint| -> Vec<&'a str> {
+    let others = varying().filter(|other| *other != name);
+    let along: Vec<&str> = others.filter(is_decided).collect();
+    let key = |point: &'a Point| -> Vec<&'a str> {
         let others = run.schema.point.iter().map(|column| column.name);
-        let others = others.filter(|other| *other != name && !along.contains(other));
+        // What follows from another setting and is measured tells no points apart.
+        let of_saturation = !text(point, OF_SATURATION.0).is_empty();
+        let is_measured = |other: &str| of_saturation && other == OF_SATURATION.1;
+        let others =
+            others.filter(|other| *other != name && !along.contains(other) && !is_measured(other));
         others.map(|other| text(point, other)).collect()
     };
     let first = run.points.first().map_or("", |point| text(point, name));
-    let (bases, others): (Vec<_>, Vec<_>) = run
-        .points
-        .iter()
-        .partition(|point| text(point, name) == first);
+    let points = run.points.iter();
+    let (bases, others): (Vec<_>, Vec<_>) = points.partition(|point| text(point, name) == first);
     let mut found = Levels {
         setting: name,
         first,
@@ -100,14 +92,11 @@ pub fn levels<'a>(run: &'a Recording, asked: &str) -> Result<Levels<'a>, Compare
             None => found.alone.push(new),
         }
     }
-    let is_paired =
-        |base: &RecordedPoint| found.pairs.iter().any(|pair| pair.base.name == base.name);
-    let alone: Vec<_> = bases
-        .iter()
-        .copied()
-        .filter(|base| !is_paired(base))
-        .collect();
-    found.alone.extend(alone);
+    for base in bases {
+        if found.pairs.iter().all(|pair| pair.base.name != base.name) {
+            found.alone.push(base);
+        }
+    }
     if found.pairs.is_empty() {
         return Err(refused(
             "varies only together with others, in part".to_owned(),

@@ -22,7 +22,6 @@ const NAMES: [&str; 9] = [
 pub struct BootParameters([Option<String>; NAMES.len()]);
 
 impl BootParameters {
-    /// Finds them on a kernel's command line.
     pub fn from_command_line(line: &str) -> Self {
         let words = words(line);
         Self(NAMES.map(|name| {
@@ -79,10 +78,8 @@ mod tests {
              mitigations=off tsc=reliable clocksource=tsc intel_idle.max_cstate=0 processor.max_cstate=1",
         );
         let values: Vec<&str> = found.named().map(|(_, it)| it.unwrap()).collect();
-        assert_eq!(
-            values.join(" "),
-            "managed_irq,domain,2-3 2-3 2-3 poll off reliable tsc 0 1"
-        );
+        let given = "managed_irq,domain,2-3 2-3 2-3 poll off reliable tsc 0 1";
+        assert_eq!(values.join(" "), given);
     }
 
     #[test]

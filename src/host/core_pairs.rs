@@ -9,13 +9,11 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CoreRelation {
-    /// Hardware threads of one core.
     SmtSiblings,
     /// Two cores below one last level of cache.
     SameCache,
     /// Two cores of a package, each with its own last level of cache.
     OtherCache,
-    /// Two cores in two packages.
     OtherSocket,
 }
 
@@ -28,7 +26,6 @@ impl CoreRelation {
         Self::OtherSocket,
     ];
 
-    /// The name in results.
     pub const fn name(self) -> &'static str {
         match self {
             Self::SmtSiblings => "smt-siblings",
@@ -61,9 +58,7 @@ impl CoreRelation {
 /// Two CPUs of a relation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct CorePair {
-    /// What they have in common.
     pub relation: CoreRelation,
-    /// One of them.
     pub first: usize,
     /// The other one, with the higher number.
     pub second: usize,
@@ -73,13 +68,8 @@ pub struct CorePair {
 /// the core of CPU 0, the lowest numbers. The closest relation comes first.
 pub fn core_pairs(topology: &Topology) -> Vec<CorePair> {
     let allowed: Vec<&Cpu> = topology.cpus.iter().filter(|cpu| cpu.allowed).collect();
-    let cost = |cpu: &Cpu| {
-        [
-            usize::from(!cpu.isolated),
-            usize::from(cpu.efficiency),
-            usize::from(cpu.siblings.contains(0)),
-        ]
-    };
+    let cost =
+        |cpu: &Cpu| [!cpu.isolated, cpu.efficiency, cpu.siblings.contains(0)].map(usize::from);
     let mut best: Vec<(CorePair, [usize; 3])> = Vec::new();
     for (index, first) in allowed.iter().enumerate() {
         for second in &allowed[index + 1..] {
@@ -110,16 +100,15 @@ pub fn core_pairs(topology: &Topology) -> Vec<CorePair> {
 
 #[cfg(test)]
 mod tests {
-    use super::CoreRelation::*;
     use super::*;
     use crate::host::made_up::Machine;
 
-    fn found(topology: &Topology) -> Vec<(CoreRelation, usize, usize)> {
-        let pairs = core_pairs(topology);
-        pairs
-            .iter()
-            .map(|pair| (pair.relation, pair.first, pair.second))
-            .collect()
+    /// The pairs of a machine, in words: `same-cache 2 3`.
+    #[track_caller]
+    fn check(topology: &Topology, expected: &str) {
+        let pairs = core_pairs(topology).into_iter();
+        let told = pairs.map(|it| format!("{} {} {}", it.relation.name(), it.first, it.second));
+        assert_eq!(told.collect::<Vec<_>>().join(", "), expected);
     }
 
     /// Two packages of four cores with two threads; a last level of cache for each two cores.
@@ -137,44 +126,28 @@ mod tests {
 
     #[test]
     fn a_machine_with_all_kinds() {
-        assert_eq!(
-            found(&large().topology()),
-            [
-                (SmtSiblings, 1, 9),
-                (SameCache, 2, 3),
-                (OtherCache, 1, 2),
-                (OtherSocket, 1, 4)
-            ]
-        );
+        let all = "smt-siblings 1 9, same-cache 2 3, other-cache 1 2, other-socket 1 4";
+        check(&large().topology(), all);
     }
 
     #[test]
     fn isolated_cores_are_taken_first_and_foreign_ones_never() {
         let machine = large();
         machine.isolate("6-7");
-        assert_eq!(
-            found(&machine.topology()),
-            [
-                (SmtSiblings, 6, 14),
-                (SameCache, 6, 7),
-                (OtherCache, 4, 6),
-                (OtherSocket, 1, 6)
-            ]
-        );
-        assert_eq!(found(&machine.topology_for("0,1")), [(SameCache, 0, 1)]);
+        let all = "smt-siblings 6 14, same-cache 6 7, other-cache 4 6, other-socket 1 6";
+        check(&machine.topology(), all);
+        check(&machine.topology_for("0,1"), "same-cache 0 1");
     }
 
     #[test]
     fn one_cpu_makes_no_pair() {
-        assert_eq!(found(&Machine::new(1, 1, 1).topology()), []);
+        check(&Machine::new(1, 1, 1).topology(), "");
     }
 
     #[test]
     fn without_caches_in_sysfs_only_threads_and_sockets_are_known() {
-        assert_eq!(
-            found(&Machine::new(2, 2, 2).topology()),
-            [(SmtSiblings, 1, 5), (OtherSocket, 1, 2)]
-        );
+        let topology = Machine::new(2, 2, 2).topology();
+        check(&topology, "smt-siblings 1 5, other-socket 1 2");
     }
 
     #[test]
@@ -184,6 +157,6 @@ mod tests {
         for cpu in 0..6 {
             machine.cache(cpu, 0, 3, "0-5");
         }
-        assert_eq!(found(&machine.topology()), [(SameCache, 3, 4)]);
+        check(&machine.topology(), "same-cache 3 4");
     }
 }

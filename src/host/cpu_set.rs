@@ -98,10 +98,8 @@ impl FromStr for CpuSet {
             reason,
         };
         let number = |part: &str| {
-            let value: usize = part
-                .trim()
-                .parse()
-                .map_err(|_| malformed(format!("{part:?} is no number")))?;
+            let no_number = |_| malformed(format!("{part:?} is no number"));
+            let value: usize = part.trim().parse().map_err(no_number)?;
             if value > HIGHEST_CPU {
                 return Err(malformed(format!("CPU {value} is beyond {HIGHEST_CPU}")));
             }
@@ -156,6 +154,7 @@ impl Serialize for CpuSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::refused::refused;
     use proptest::prelude::*;
 
     #[test]
@@ -176,11 +175,7 @@ mod tests {
             ("0-18446744073709551615", "beyond"),
             ("70000", "beyond"),
         ] {
-            let error = text.parse::<CpuSet>().unwrap_err().to_string();
-            assert!(
-                error.contains(reason) && error.contains(text),
-                "{text}: {error}"
-            );
+            refused(text.parse::<CpuSet>(), &[reason, text]);
         }
     }
 

@@ -1,6 +1,6 @@
 //! What can go wrong between the program and the machine.
 
-use super::cpu_set::{CpuListError, CpuSet};
+use super::cpu_set::CpuSet;
 use nix::errno::Errno;
 use std::path::PathBuf;
 
@@ -17,20 +17,9 @@ pub enum HostError {
         source: std::io::Error,
     },
 
-    /// A file was read and holds what it should not.
-    #[error("{} holds {text:?}: {reason}", path.display())]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-        /// What is in it.
-        text: String,
-        /// What is wrong with that.
-        reason: String,
-    },
-
-    /// A text is no list of CPUs.
-    #[error(transparent)]
-    CpuList(#[from] CpuListError),
+    /// A file was read and holds a text that it should not; what is wrong with that.
+    #[error("{} holds {:?}: {}", .0.display(), .1, .2)]
+    Malformed(PathBuf, String, String),
 
     /// A system call failed.
     #[error("{operation} of {object} failed: {errno}; {advice}")]
@@ -80,39 +69,22 @@ pub enum HostError {
     )]
     NoCpu,
 
-    /// Pinning returned success, and the thread is somewhere else.
+    /// Pinning to the first set returned success, and the thread runs on the second.
     #[error(
-        "the thread was pinned to CPU {wanted} and runs on {found}; \
+        "the thread was pinned to CPU {0} and runs on {1}; \
          does something else (a cpuset, taskset) move the threads of this process?"
     )]
-    NotPinned {
-        /// The CPUs asked for.
-        wanted: CpuSet,
-        /// The CPUs found.
-        found: CpuSet,
-    },
+    NotPinned(CpuSet, CpuSet),
 
     /// A SCHED_FIFO priority outside of what the kernel has.
-    #[error("SCHED_FIFO has no priority {priority}; choose one from {lowest} to {highest}")]
-    PriorityRange {
-        /// The priority asked for.
-        priority: i32,
-        /// The lowest there is.
-        lowest: i32,
-        /// The highest there is.
-        highest: i32,
-    },
+    #[error("SCHED_FIFO has no priority {0}; choose one from 1 to 99")]
+    PriorityRange(i32),
 
-    /// Setting the priority returned success, and the thread has another one.
+    /// Setting the first policy and priority returned success, and the thread has the second.
     #[error(
-        "the thread was given {wanted} and has {found}; does something else set the scheduling of this process?"
+        "the thread was given {0} and has {1}; does something else set the scheduling of this process?"
     )]
-    PriorityNotSet {
-        /// The policy asked for.
-        wanted: String,
-        /// The policy found.
-        found: String,
-    },
+    PriorityNotSet(String, String),
 
     /// The limit on locked memory is too small.
     #[error("memlock limit is {limit}, {needed} are needed: {advice}")]
@@ -125,14 +97,29 @@ pub enum HostError {
         advice: String,
     },
 
-    /// A signal this layer needs has a handler of somebody else.
+    /// The signal of this number has a handler of somebody else, and is needed for this purpose.
     #[error(
-        "signal {signal} already has a handler; a library in this process uses it, and {purpose} needs it"
+        "signal {0} already has a handler; a library in this process uses it, and {1} needs it"
     )]
-    SignalInUse {
-        /// The signal's number.
-        signal: i32,
-        /// What it is needed for.
-        purpose: &'static str,
-    },
+    SignalInUse(i32, &'static str),
 }
+
+impl HostError {
+    /// The failure of a system call on an object, with what to do about it, for `map_err`.
+    pub(super) fn system(
+        operation: &'static str,
+        object: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> impl FnOnce(Errno) -> Self {
+        let (object, advice) = (object.into(), advice.into());
+        move |errno| Self::System {
+            operation,
+            object,
+            errno,
+            advice,
+        }
+    }
+}
+
+/// The object of calls that are about the thread that makes them.
+pub(super) const THIS_THREAD: &str = "the calling thread";

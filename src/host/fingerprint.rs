@@ -6,7 +6,7 @@
 
 use super::boot::BootParameters;
 use super::cpu_set::CpuSet;
-use super::huge_pages::{HugePages, TransparentHugePages};
+use super::huge_pages::{HugePages, transparent_huge_pages};
 use super::idle_states::IdleStates;
 use super::memory_lock::MemoryLock;
 use super::system_files::SystemFiles;
@@ -18,7 +18,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A machine and its set-up.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Fingerprint {
-    /// Its name.
     pub hostname: Option<String>,
     /// The distribution, as os-release names it for people.
     pub distribution: Option<String>,
@@ -26,32 +25,24 @@ pub struct Fingerprint {
     pub kernel_release: Option<String>,
     /// The kernel's build (`uname -v`).
     pub kernel_version: Option<String>,
-    /// The kernel's command line.
     pub kernel_command_line: Option<String>,
     /// What of that matters to a measurement, by name; null where it cannot be read.
     pub boot: Option<BootParameters>,
-    /// The firmware (BIOS).
     pub firmware: Firmware,
-    /// The processor.
     pub processor: Processor,
-    /// The kernel's clock, and what the TSC promises.
     pub clock: Clock,
     /// What idle CPUs sink into.
     pub idle: IdleStates,
-    /// What stands between the kernel and the hardware.
     pub virtualisation: Virtualisation,
     /// How many virtual machines run here, by the program that carries them; null where no process shows.
     pub virtual_machines: Option<BTreeMap<String, usize>>,
-    /// The memory.
     pub memory: Memory,
 }
 
 /// The firmware, as DMI tells; null where there is no DMI or it may not be read.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Firmware {
-    /// Its maker.
     pub vendor: Option<String>,
-    /// Its version.
     pub version: Option<String>,
     /// Its date, as the maker writes it.
     pub date: Option<String>,
@@ -60,17 +51,12 @@ pub struct Firmware {
 /// The processor, and how it is run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Processor {
-    /// Its name.
     pub name: Option<String>,
     /// Its maker, as cpuid spells it.
     pub vendor: Option<String>,
-    /// Its family.
     pub family: Option<u32>,
-    /// Its model number.
     pub model: Option<u32>,
-    /// Its stepping.
     pub stepping: Option<u32>,
-    /// The revision of its microcode.
     pub microcode: Option<String>,
     /// CPUs online.
     pub cpus: Option<usize>,
@@ -82,7 +68,6 @@ pub struct Processor {
     pub numa_nodes: Option<usize>,
     /// Whether a core runs more than one thread at a time.
     pub smt: Option<bool>,
-    /// The driver that sets the frequency.
     pub frequency_driver: Option<String>,
     /// The frequency governors in use, over all CPUs; null where the kernel sets no frequency.
     pub governors: Option<BTreeSet<String>>,
@@ -95,7 +80,6 @@ pub struct Processor {
 /// The kernel's clock, and what the TSC promises.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Clock {
-    /// The clock source in use.
     pub source: Option<String>,
     /// All clock sources that the kernel would take.
     pub available: Option<Vec<String>>,
@@ -114,9 +98,7 @@ pub struct Clock {
 /// What stands between the kernel and the hardware.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Virtualisation {
-    /// Whether the kernel is a guest.
     pub guest: Option<bool>,
-    /// The name of the hypervisor.
     pub hypervisor: Option<String>,
     /// Whether the processor is emulated in software.
     pub emulated: Option<bool>,
@@ -131,22 +113,15 @@ pub struct Virtualisation {
 pub struct Memory {
     /// All that the kernel has, in bytes.
     pub total_bytes: Option<u64>,
-    /// The pool of huge pages of 2 MiB.
     pub huge_pages: Option<HugePages>,
-    /// Huge pages the kernel makes by itself.
-    pub transparent_huge_pages: Option<TransparentHugePages>,
-    /// How much this process may lock.
+    pub transparent_huge_pages: Option<String>,
     pub memory_lock: Option<MemoryLock>,
 }
 
 impl Fingerprint {
-    /// The fingerprint of this machine.
     pub fn collect() -> Self {
-        Self::from_files(
-            &SystemFiles::of_this_machine(),
-            &Cpuid::read(),
-            MemoryLock::read().ok(),
-        )
+        let files = SystemFiles::of_this_machine();
+        Self::from_files(&files, &Cpuid::read(), MemoryLock::read().ok())
     }
 
     pub(crate) fn from_files(
@@ -180,7 +155,7 @@ impl Fingerprint {
             memory: Memory {
                 total_bytes: files.kibibytes("proc/meminfo", "MemTotal"),
                 huge_pages: HugePages::from_files(files),
-                transparent_huge_pages: TransparentHugePages::from_files(files),
+                transparent_huge_pages: transparent_huge_pages(files),
                 memory_lock,
             },
         }
@@ -192,14 +167,12 @@ impl Processor {
         // The first processor's; on a hybrid they differ in little but the microcode's target.
         let info = |key: &str| files.field("proc/cpuinfo", key, ':');
         let number = |key: &str| info(key)?.parse().ok();
+        const CPUS: &str = "sys/devices/system/cpu";
+        let cpus = |name: &str| files.cpu_list(&format!("{CPUS}/{name}")).ok().flatten();
         let frequency = |name: &str| -> BTreeSet<String> {
-            files
-                .names("sys/devices/system/cpu")
-                .iter()
-                .filter_map(|cpu| {
-                    files.optional(&format!("sys/devices/system/cpu/{cpu}/cpufreq/{name}"))
-                })
-                .collect()
+            let folders = files.names(CPUS).into_iter();
+            let files = folders.map(|cpu| files.optional(&format!("{CPUS}/{cpu}/cpufreq/{name}")));
+            files.flatten().collect()
         };
         let topology = Topology::from_files(files, &CpuSet::new()).ok();
         let of = topology.as_ref();
@@ -220,14 +193,8 @@ impl Processor {
             frequency_driver: frequency("scaling_driver").pop_first(),
             governors: Some(frequency("scaling_governor"))
                 .filter(|governors| !governors.is_empty()),
-            isolated: files
-                .cpu_list("sys/devices/system/cpu/isolated")
-                .ok()
-                .flatten(),
-            nohz_full: files
-                .cpu_list("sys/devices/system/cpu/nohz_full")
-                .ok()
-                .flatten(),
+            isolated: cpus("isolated"),
+            nohz_full: cpus("nohz_full"),
         }
     }
 }
@@ -238,10 +205,8 @@ impl Clock {
         let has = |flag: &str| {
             let mut flags = flags.as_ref()?.split_whitespace();
             // Without the flag `tsc` the line may be of an architecture that has none.
-            flags
-                .clone()
-                .any(|it| it == "tsc")
-                .then(|| flags.any(|it| it == flag))
+            let has_one = flags.clone().any(|it| it == "tsc");
+            has_one.then(|| flags.any(|it| it == flag))
         };
         Self {
             source: files
@@ -289,20 +254,16 @@ impl Cpuid {
     fn read() -> Self {
         use raw_cpuid::{CpuId, Hypervisor};
         let cpuid = CpuId::new();
-        let present = cpuid
-            .get_feature_info()
-            .map(|features| features.has_hypervisor());
+        let features = cpuid.get_feature_info();
+        let present = features.map(|features| features.has_hypervisor());
         // Without the bit, the leaf may return anything.
-        let identity = (present == Some(true))
-            .then(|| cpuid.get_hypervisor_info())
-            .flatten()
-            .map(|it| it.identify());
+        let leaf = cpuid
+            .get_hypervisor_info()
+            .filter(|_| present == Some(true));
+        let identity = leaf.map(|it| it.identify());
+        let power = cpuid.get_advanced_power_mgmt_info();
         Self {
-            invariant_tsc: Some(
-                cpuid
-                    .get_advanced_power_mgmt_info()
-                    .is_some_and(|power| power.has_invariant_tsc()),
-            ),
+            invariant_tsc: Some(power.is_some_and(|power| power.has_invariant_tsc())),
             hypervisor_present: present,
             emulated: match (present, &identity) {
                 (Some(true), Some(identity)) => Some(*identity == Hypervisor::QEMU),
@@ -310,24 +271,17 @@ impl Cpuid {
                 _ => None,
             },
             hypervisor: identity.map(|identity| match identity {
-                Hypervisor::Xen => "Xen".to_owned(),
-                Hypervisor::VMware => "VMware".to_owned(),
                 Hypervisor::HyperV => "Hyper-V".to_owned(),
-                Hypervisor::KVM => "KVM".to_owned(),
                 // Signs so only without KVM or another accelerator.
                 Hypervisor::QEMU => "QEMU TCG".to_owned(),
                 Hypervisor::Bhyve => "bhyve".to_owned(),
-                Hypervisor::QNX => "QNX".to_owned(),
-                Hypervisor::ACRN => "ACRN".to_owned(),
                 Hypervisor::Unknown(ebx, ecx, edx) => {
-                    let signature: Vec<u8> = [ebx, ecx, edx]
-                        .iter()
-                        .flat_map(|part| part.to_le_bytes())
-                        .collect();
-                    String::from_utf8_lossy(&signature)
-                        .trim_matches(['\0', ' '])
-                        .to_owned()
+                    let signature = [ebx, ecx, edx].map(u32::to_le_bytes).concat();
+                    let signature = String::from_utf8_lossy(&signature);
+                    signature.trim_matches(['\0', ' ']).to_owned()
                 }
+                // Xen, VMware, KVM, QNX and ACRN.
+                named => format!("{named:?}"),
             }),
         }
     }
@@ -419,10 +373,8 @@ mod tests {
             }
         }
         let leaves = leaves(&found);
-        assert!(
-            leaves.len() > 25 && leaves.iter().all(|leaf| leaf.is_null()),
-            "{found}"
-        );
+        let is_null = leaves.iter().all(|leaf| leaf.is_null());
+        assert!(leaves.len() > 25 && is_null, "{found}");
     }
 
     #[test]

@@ -41,34 +41,13 @@ impl HugePages {
     }
 }
 
-/// When the kernel makes huge pages out of small ones by itself (transparent huge pages).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TransparentHugePages {
-    /// For all memory.
-    Always,
-    /// Where a program asks for it.
-    Madvise,
-    /// Never.
-    Never,
-}
-
-impl TransparentHugePages {
-    /// The mode of this machine; none if the kernel does not tell.
-    pub fn read() -> Option<Self> {
-        Self::from_files(&SystemFiles::of_this_machine())
-    }
-
-    pub(crate) fn from_files(files: &SystemFiles) -> Option<Self> {
-        let modes = files.optional("sys/kernel/mm/transparent_hugepage/enabled")?;
-        // The one in force stands in brackets.
-        match modes.split_once('[')?.1.split_once(']')?.0 {
-            "always" => Some(Self::Always),
-            "madvise" => Some(Self::Madvise),
-            "never" => Some(Self::Never),
-            _ => None,
-        }
-    }
+/// When the kernel makes huge pages out of small ones by itself (transparent huge pages), in its word: `always`,
+/// `madvise` or `never`; none if it does not tell.
+pub(crate) fn transparent_huge_pages(files: &SystemFiles) -> Option<String> {
+    let modes = files.optional("sys/kernel/mm/transparent_hugepage/enabled")?;
+    // The one in force stands in brackets.
+    let mode = modes.split_once('[')?.1.split_once(']')?.0;
+    matches!(mode, "always" | "madvise" | "never").then(|| mode.to_owned())
 }
 
 #[cfg(test)]
@@ -83,15 +62,7 @@ mod tests {
         assert_eq!(HugePages::from_files(&files), None);
         machine.huge_pages(64, 40, 8);
         let pages = HugePages::from_files(&files).unwrap();
-        assert_eq!(
-            pages,
-            HugePages {
-                total: 64,
-                free: 40,
-                reserved: 8,
-                overcommit: 0
-            }
-        );
+        assert_eq!((pages.total, pages.free, pages.overcommit), (64, 40, 0));
         assert_eq!(pages.available(), 32);
     }
 
@@ -99,14 +70,15 @@ mod tests {
     fn the_mode_in_brackets_is_in_force() {
         let machine = Machine::new(1, 1, 1);
         let files = SystemFiles::below(machine.root());
-        assert_eq!(TransparentHugePages::from_files(&files), None);
+        assert_eq!(transparent_huge_pages(&files), None);
         for (text, mode) in [
-            ("[always] madvise never", TransparentHugePages::Always),
-            ("always [madvise] never", TransparentHugePages::Madvise),
-            ("always madvise [never]", TransparentHugePages::Never),
+            ("[always] madvise never", Some("always")),
+            ("always [madvise] never", Some("madvise")),
+            ("always madvise [never]", Some("never")),
+            ("[sometimes]", None),
         ] {
             machine.file("sys/kernel/mm/transparent_hugepage/enabled", text);
-            assert_eq!(TransparentHugePages::from_files(&files), Some(mode));
+            assert_eq!(transparent_huge_pages(&files).as_deref(), mode);
         }
     }
 }

@@ -8,7 +8,6 @@ use super::system_files::SystemFiles;
 /// The idle states of a machine; fields are null where the kernel has no idle driver.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct IdleStates {
-    /// The driver.
     pub driver: Option<String>,
     /// Who chooses among the states.
     pub governor: Option<String>,
@@ -16,16 +15,13 @@ pub struct IdleStates {
     pub states: Option<Vec<IdleState>>,
 }
 
-/// An idle state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct IdleState {
-    /// Its name.
     pub name: String,
     /// How long it takes to leave it, in microseconds.
     pub latency_us: Option<u64>,
     /// How long a CPU must stay for it to be worth it, in microseconds.
     pub residency_us: Option<u64>,
-    /// The CPUs that have it.
     pub cpus: CpuSet,
     /// Those of them that may not use it.
     pub disabled_on: CpuSet,
@@ -100,15 +96,6 @@ mod tests {
     use super::*;
     use crate::host::made_up::Machine;
 
-    fn state(machine: &Machine, cpu: usize, number: usize, name: &str, latency: u32, off: u32) {
-        let folder = format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/state{number}");
-        machine
-            .file(&format!("{folder}/name"), name)
-            .file(&format!("{folder}/latency"), &latency.to_string())
-            .file(&format!("{folder}/residency"), &(2 * latency).to_string())
-            .file(&format!("{folder}/disable"), &off.to_string());
-    }
-
     fn of(machine: &Machine) -> IdleStates {
         IdleStates::from_files(&SystemFiles::below(machine.root()))
     }
@@ -117,34 +104,32 @@ mod tests {
     fn states_are_gathered_over_the_cpus() {
         let machine = Machine::new(1, 4, 1);
         for cpu in 0..4 {
-            state(&machine, cpu, 0, "POLL", 0, 0);
-            state(&machine, cpu, 2, "C6", 133, u32::from(cpu > 1));
-            state(&machine, cpu, 10, "C10", 600, 1);
+            machine
+                .idle_state(cpu, 0, "POLL", 0, 0)
+                .idle_state(cpu, 2, "C6", 133, u32::from(cpu > 1))
+                .idle_state(cpu, 10, "C10", 600, 1);
         }
+        let folder = "sys/devices/system/cpu/cpuidle";
         machine
-            .file(
-                "sys/devices/system/cpu/cpuidle/current_driver",
-                "intel_idle",
-            )
-            .file("sys/devices/system/cpu/cpuidle/current_governor_ro", "menu");
+            .file(&format!("{folder}/current_driver"), "intel_idle")
+            .file(&format!("{folder}/current_governor_ro"), "menu");
         let found = of(&machine);
         assert_eq!(found.driver.as_deref(), Some("intel_idle"));
         assert_eq!(found.governor.as_deref(), Some("menu"));
         let states = found.states.unwrap();
         let told = |it: &IdleState| format!("{} {:?} {}", it.name, it.latency_us, it.disabled_on);
         let told: Vec<String> = states.iter().map(told).collect();
-        assert_eq!(
-            told,
-            ["POLL Some(0) ", "C6 Some(133) 2-3", "C10 Some(600) 0-3"]
-        );
+        let expected = ["POLL Some(0) ", "C6 Some(133) 2-3", "C10 Some(600) 0-3"];
+        assert_eq!(told, expected);
         assert_eq!(states[1].residency_us, Some(266));
     }
 
     #[test]
     fn cpus_of_two_kinds_keep_their_own_states() {
         let machine = Machine::new(1, 2, 1);
-        state(&machine, 0, 1, "C1", 2, 0);
-        state(&machine, 1, 1, "C1", 5, 0);
+        machine
+            .idle_state(0, 1, "C1", 2, 0)
+            .idle_state(1, 1, "C1", 5, 0);
         let states = of(&machine).states.unwrap();
         let cpus: Vec<_> = states.iter().map(|it| it.cpus.to_string()).collect();
         assert_eq!(cpus, ["0", "1"]);

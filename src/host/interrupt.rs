@@ -1,6 +1,6 @@
 //! SIGINT and SIGTERM as a request to end: what is finished stays whole on disk, and the run stops between two points.
 //!
-//! The first signal sets a flag, the second of the same kind kills at once. Whoever waits must look at the flag:
+//! The first signal sets a flag, the second of the same kind kills at once (but not the child of a sweep). Whoever waits must look at the flag:
 //! nothing is woken but a `poll` or a sleep of the thread that happens to get the signal. To get a thread out of a
 //! system call, use [`super::wake`].
 
@@ -22,23 +22,29 @@ static REQUESTED: AtomicI32 = AtomicI32::new(0);
 
 /// Takes SIGINT and SIGTERM as a request to end, from here on. A signal that is ignored (`nohup`, `&` in a script)
 /// stays so.
-///
-/// # Errors
-/// [`HostError::System`] if the kernel refuses.
 pub fn install() -> Result<(), HostError> {
+    // SA_RESETHAND brings the default action back as the handler is entered, so the next signal kills.
+    install_with(SaFlags::SA_RESETHAND)
+}
+
+/// As [`install`], for a process whose parent passes signals on and kills it where it takes too long: it may get one
+/// that is meant for the whole group as well, and ends by the first.
+pub fn install_under_parent() -> Result<(), HostError> {
+    install_with(SaFlags::empty())
+}
+
+fn install_with(flags: SaFlags) -> Result<(), HostError> {
     for signal in [Signal::SIGINT, Signal::SIGTERM] {
-        // SA_RESETHAND brings the default action back as the handler is entered, so the next signal kills.
         let action = SigAction::new(
             SigHandler::Handler(note),
-            SaFlags::SA_RESETHAND | SaFlags::SA_RESTART,
+            flags | SaFlags::SA_RESTART,
             SigSet::empty(),
         );
         // SAFETY: `note` only touches an atomic, which a handler may do in any thread at any moment.
-        let before =
-            unsafe { sigaction(signal, &action) }.map_err(|errno| failed(signal, errno))?;
+        let before = unsafe { sigaction(signal, &action) }.map_err(failed(signal))?;
         if matches!(before.handler(), SigHandler::SigIgn) {
             // SAFETY: puts back what was there a moment ago, and runs no code of ours.
-            unsafe { sigaction(signal, &before) }.map_err(|errno| failed(signal, errno))?;
+            unsafe { sigaction(signal, &before) }.map_err(failed(signal))?;
         }
     }
     Ok(())
@@ -99,37 +105,25 @@ pub struct HeldBack {
 
 impl HeldBack {
     /// Holds the signals back until it is dropped.
-    ///
-    /// # Errors
-    /// [`HostError::System`] if the kernel refuses.
     pub fn new() -> Result<Self, HostError> {
         let held = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM]);
-        let before = held
-            .thread_swap_mask(SigmaskHow::SIG_BLOCK)
-            .map_err(|errno| failed(Signal::SIGINT, errno))?;
+        let before = held.thread_swap_mask(SigmaskHow::SIG_BLOCK);
+        let before = before.map_err(failed(Signal::SIGINT))?;
         Ok(HeldBack { before })
     }
 
     /// Waits until there is something to read from `what`, or it was closed; until a signal comes, or `limit` has
     /// passed. Returns whether it was the first.
-    ///
-    /// # Errors
-    /// [`HostError::System`] if the kernel refuses.
     pub fn wait(&self, what: BorrowedFd<'_>, limit: Duration) -> Result<bool, HostError> {
         let mut what = [PollFd::new(what, PollFlags::POLLIN)];
-        match ppoll(
-            &mut what,
-            Some(TimeSpec::from_duration(limit)),
-            Some(self.before),
-        ) {
+        let limit = TimeSpec::from_duration(limit);
+        match ppoll(&mut what, Some(limit), Some(self.before)) {
             Ok(ready) => Ok(ready > 0),
             Err(Errno::EINTR) => Ok(false),
-            Err(errno) => Err(HostError::System {
-                operation: "ppoll",
-                object: "a pipe between threads".to_owned(),
-                errno,
-                advice: "the run cannot be watched over in this environment".to_owned(),
-            }),
+            Err(errno) => {
+                let advice = "the run cannot be watched over in this environment";
+                Err(HostError::system("ppoll", "a pipe between threads", advice)(errno))
+            }
         }
     }
 }
@@ -146,13 +140,9 @@ extern "C" fn note(signal: libc::c_int) {
     let _ = REQUESTED.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed);
 }
 
-fn failed(signal: Signal, errno: nix::errno::Errno) -> HostError {
-    HostError::System {
-        operation: "sigaction",
-        object: signal.to_string(),
-        errno,
-        advice: "the run cannot be ended cleanly by a signal in this environment".to_owned(),
-    }
+fn failed(signal: Signal) -> impl FnOnce(Errno) -> HostError {
+    let advice = "the run cannot be ended cleanly by a signal in this environment";
+    HostError::system("sigaction", signal.as_str(), advice)
 }
 
 #[cfg(test)]
@@ -162,66 +152,59 @@ mod tests {
     use nix::sys::wait::{WaitStatus, waitpid};
     use nix::unistd::{ForkResult, fork};
 
-    /// Runs `child` in a process of its own and tells how that ended.
-    fn in_child(child: fn() -> i32) -> WaitStatus {
+    /// What becomes of a process in which both signals had this handler, when it installs its own and gets some: the
+    /// request that it found, or the signal that killed it.
+    fn ended(
+        install: fn() -> Result<(), HostError>,
+        before: SigHandler,
+        signals: &[Signal],
+    ) -> Result<Option<Signal>, Signal> {
+        let child = || {
+            for signal in [Signal::SIGINT, Signal::SIGTERM] {
+                let action = SigAction::new(before, SaFlags::empty(), SigSet::empty());
+                // SAFETY: the default action and ignoring a signal run no code of ours.
+                let _ = unsafe { sigaction(signal, &action) };
+            }
+            let failed = install().is_err() || requested().is_some();
+            let failed = failed || signals.iter().any(|signal| raise(*signal).is_err());
+            if failed {
+                -1
+            } else {
+                requested().map_or(0, |signal| signal as i32)
+            }
+        };
         // SAFETY: after a fork of a process with several threads, the child may only do what a signal handler may. All
-        // that the children here do is sigaction, raise, atomics and _exit.
+        // that the child here does is sigaction, raise, atomics and _exit.
         match unsafe { fork() }.unwrap() {
             // SAFETY: _exit may be called anywhere, and runs none of the test's destructors a second time.
             ForkResult::Child => unsafe { libc::_exit(child()) },
-            ForkResult::Parent { child } => waitpid(child, None).unwrap(),
-        }
-    }
-
-    /// Whoever started the tests in the background of a shell has SIGINT ignored, and so it would stay.
-    fn act(signal: Signal, handler: SigHandler) -> bool {
-        let action = SigAction::new(handler, SaFlags::empty(), SigSet::empty());
-        // SAFETY: the default action and ignoring a signal run no code of ours.
-        unsafe { sigaction(signal, &action) }.is_ok()
-    }
-
-    #[test]
-    fn the_first_signal_is_a_request_and_the_second_kills() {
-        fn twice(signal: Signal) -> i32 {
-            if !act(signal, SigHandler::SigDfl) {
-                return 4;
-            }
-            if install().is_err() || requested().is_some() || raise(signal).is_err() {
-                return 1;
-            }
-            if requested() != Some(signal) {
-                return 2;
-            }
-            let _ = raise(signal);
-            3
-        }
-        let children: [(Signal, fn() -> i32); 2] = [
-            (Signal::SIGINT, || twice(Signal::SIGINT)),
-            (Signal::SIGTERM, || twice(Signal::SIGTERM)),
-        ];
-        for (signal, child) in children {
-            let status = in_child(child);
-            let is_killed = matches!(status, WaitStatus::Signaled(_, by, _) if by == signal);
-            assert!(is_killed, "{status:?}");
+            ForkResult::Parent { child } => match waitpid(child, None).unwrap() {
+                WaitStatus::Exited(_, 0) => Ok(None),
+                WaitStatus::Exited(_, number) => Ok(Some(Signal::try_from(number).unwrap())),
+                WaitStatus::Signaled(_, by, _) => Err(by),
+                other => panic!("{other:?}"),
+            },
         }
     }
 
     #[test]
-    fn the_first_of_two_kinds_is_told_and_neither_kills() {
-        fn both() -> i32 {
-            for signal in [Signal::SIGINT, Signal::SIGTERM] {
-                act(signal, SigHandler::SigDfl);
-            }
-            let _ = install();
-            let _ = raise(Signal::SIGTERM);
-            let _ = raise(Signal::SIGINT);
-            if requested() == Some(Signal::SIGTERM) {
-                42
-            } else {
-                1
-            }
+    fn the_first_signal_is_a_request_and_a_second_of_its_kind_kills() {
+        use Signal::{SIGINT, SIGTERM};
+        let (default, ignored) = (SigHandler::SigDfl, SigHandler::SigIgn);
+        for (before, signals, end) in [
+            (default, &[SIGINT][..], Ok(Some(SIGINT))),
+            (default, &[SIGTERM], Ok(Some(SIGTERM))),
+            (default, &[SIGINT, SIGINT], Err(SIGINT)),
+            (default, &[SIGTERM, SIGTERM], Err(SIGTERM)),
+            (default, &[SIGTERM, SIGINT], Ok(Some(SIGTERM))),
+            // Whoever started a program in the background of a shell has SIGINT ignored, and so it stays.
+            (ignored, &[SIGINT, SIGINT], Ok(None)),
+        ] {
+            assert_eq!(ended(install, before, signals), end, "{signals:?}");
         }
-        assert!(matches!(in_child(both), WaitStatus::Exited(_, 42)));
+        // Under a parent the second changes nothing.
+        let found = ended(install_under_parent, default, &[SIGTERM, SIGTERM]);
+        assert_eq!(found, Ok(Some(SIGTERM)));
     }
 
     #[test]
@@ -242,18 +225,5 @@ mod tests {
             unless::<()>(|| None, || std::panic::resume_unwind(Box::new("work")))
         });
         assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"work"));
-    }
-
-    #[test]
-    fn what_is_ignored_stays_ignored() {
-        fn ignored() -> i32 {
-            if !act(Signal::SIGINT, SigHandler::SigIgn) || install().is_err() {
-                return 1;
-            }
-            let _ = raise(Signal::SIGINT);
-            let _ = raise(Signal::SIGINT);
-            if requested().is_none() { 42 } else { 2 }
-        }
-        assert!(matches!(in_child(ignored), WaitStatus::Exited(_, 42)));
     }
 }

@@ -2,47 +2,41 @@
 //! found of the kernel's second.
 //!
 //! No source needs to be there; each says why it is not. Turning what they say into a rate belongs to
-//! [`crate::time::trust::frequency`].
+//! `time::trust::frequency`.
 
 use std::fs::OpenOptions;
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 
 use memmap2::MmapOptions;
 use nix::errno::Errno;
+use perf_event::Builder;
+use perf_event::events::Software;
 
-use super::perf_event::{Counted, Event};
 use super::system_files::SystemFiles;
 
 /// Why a source does not tell.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Untold {
-    /// This kernel has no such file.
     #[error("this kernel has no file {0}")]
     NoFile(&'static str),
-    /// The file does not hold a number.
-    #[error("{path} holds {text:?}, no number")]
-    NoNumber {
-        /// The file.
-        path: &'static str,
-        /// What is in it.
-        text: String,
-    },
-    /// The kernel refuses.
-    #[error("{operation} is refused ({errno}): {advice}")]
-    Refused {
-        /// What was tried.
-        operation: &'static str,
-        /// The error number.
-        errno: Errno,
-        /// What would help.
-        advice: &'static str,
-    },
+    #[error("{0} holds {1:?}, no number")]
+    NoNumber(&'static str, String),
+    /// The kernel refuses this operation; what would help.
+    #[error("{0} is refused ({1}): {2}")]
+    Refused(&'static str, Errno, &'static str),
     /// It answers, and leaves the answer out.
     #[error("{0}")]
     LeftOut(&'static str),
+}
+
+impl Untold {
+    fn refused(operation: &'static str, error: io::Error, advice: &'static str) -> Self {
+        let errno = Errno::try_from(error).unwrap_or(Errno::UnknownErrno);
+        Untold::Refused(operation, errno, advice)
+    }
 }
 
 /// How the kernel converts counts to nanoseconds: times `multiplier`, shifted right by `shift`.
@@ -55,9 +49,6 @@ pub struct Conversion {
 }
 
 /// The rate in kHz from the file `tsc_freq_khz`, which some kernels and modules have.
-///
-/// # Errors
-/// When there is no such file.
 pub fn from_file() -> Result<f64, Untold> {
     from_files(&SystemFiles::of_this_machine())
 }
@@ -66,8 +57,7 @@ fn from_files(files: &SystemFiles) -> Result<f64, Untold> {
     const PATH: &str = "sys/devices/system/cpu/cpu0/tsc_freq_khz";
     const SHOWN: &str = "/sys/devices/system/cpu/cpu0/tsc_freq_khz";
     let text = files.optional(PATH).ok_or(Untold::NoFile(SHOWN))?;
-    text.parse()
-        .map_err(|_| Untold::NoNumber { path: SHOWN, text })
+    text.parse().map_err(|_| Untold::NoNumber(SHOWN, text))
 }
 
 /// The head of `struct perf_event_mmap_page`; source: `linux/perf_event.h`.
@@ -93,34 +83,15 @@ struct EventPage {
 /// # Errors
 /// When perf events are forbidden, or the kernel does not keep its own time by the counter.
 pub fn from_perf() -> Result<Conversion, Untold> {
-    const SOFTWARE: u32 = 1;
-    const DUMMY: u64 = 9;
-    const EXCLUDE_KERNEL: u64 = 1 << 5;
-    const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
     const USER_TIME: u64 = 1 << 3;
     const TRIES: usize = 1000;
-    let refused = |operation, errno| Untold::Refused {
-        operation,
-        errno,
-        advice: "needs kernel.perf_event_paranoid of 2 or less, and no seccomp filter against it",
-    };
-    let event = Event {
-        kind: SOFTWARE,
-        config: DUMMY,
-        flags: EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR,
-    };
-    let event = event
-        .open(Counted::ThisThread)
-        .map_err(|errno| refused("perf_event_open", errno))?;
+    let advice = "needs kernel.perf_event_paranoid of 2 or less, and no seccomp filter against it";
+    let event = Builder::new(Software::DUMMY).enabled(true).build();
+    let event = event.map_err(|error| Untold::refused("perf_event_open", error, advice))?;
     let page = MmapOptions::new()
         .len(page_size())
         .map_raw_read_only(event.as_raw_fd())
-        .map_err(|error| {
-            let errno = error
-                .raw_os_error()
-                .map_or(Errno::UnknownErrno, Errno::from_raw);
-            refused("mmap of a perf event", errno)
-        })?;
+        .map_err(|error| Untold::refused("mmap of a perf event", error, advice))?;
     let head = page.as_ptr().cast::<EventPage>();
     for _ in 0..TRIES {
         // SAFETY: the mapping is a page long, aligned to it, and outlives the reads; the kernel writes to it at any
@@ -157,20 +128,12 @@ fn page_size() -> usize {
 }
 
 /// The lines of the kernel's log, the oldest first, as far as they are still there.
-///
-/// # Errors
-/// When this process may not read it.
 pub fn log() -> Result<Vec<String>, Untold> {
     // More than any log holds; a bound on a kernel that logs faster than this reads.
     const MOST_RECORDS: usize = 200_000;
     const LONGEST_RECORD: usize = 8192;
-    let refused = |error: std::io::Error| Untold::Refused {
-        operation: "reading the kernel's log",
-        errno: error
-            .raw_os_error()
-            .map_or(Errno::UnknownErrno, Errno::from_raw),
-        advice: "needs root, or kernel.dmesg_restrict of 0",
-    };
+    let advice = "needs root, or kernel.dmesg_restrict of 0";
+    let refused = |error| Untold::refused("reading the kernel's log", error, advice);
     let mut file = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NONBLOCK)
@@ -206,11 +169,8 @@ pub fn ntp_speed() -> Result<f64, Untold> {
         (code, state.assume_init())
     };
     if code < 0 {
-        return Err(Untold::Refused {
-            operation: "adjtimex",
-            errno: Errno::last(),
-            advice: "a sandbox forbids it",
-        });
+        let error = io::Error::last_os_error();
+        return Err(Untold::refused("adjtimex", error, "a sandbox forbids it"));
     }
     if code == libc::TIME_ERROR || state.status & libc::STA_UNSYNC != 0 {
         return Err(Untold::LeftOut(
@@ -230,16 +190,17 @@ fn speed(tick: libc::c_long, frequency: libc::c_long) -> f64 {
 mod tests {
     use super::*;
     use crate::host::made_up::Machine;
+    use crate::refused::refused;
 
     #[test]
     fn the_file_holds_a_number_or_is_missing_by_name() {
         let machine = Machine::new(1, 1, 1);
         let read = || from_files(&SystemFiles::below(machine.root()));
-        assert!(read().unwrap_err().to_string().contains("tsc_freq_khz"));
+        refused(read(), &["tsc_freq_khz"]);
         machine.file("sys/devices/system/cpu/cpu0/tsc_freq_khz", "2300000");
         assert_eq!(read(), Ok(2_300_000.0));
         machine.file("sys/devices/system/cpu/cpu0/tsc_freq_khz", "fast");
-        assert!(matches!(read(), Err(Untold::NoNumber { text, .. }) if text == "fast"));
+        refused(read(), &["tsc_freq_khz holds \"fast\", no number"]);
     }
 
     #[test]

@@ -34,23 +34,18 @@ impl Machine {
                     format!("{first}-{}", first + cores - 1)
                 })
                 .collect();
-            machine.file(
-                &format!("sys/devices/system/node/node{package}/cpulist"),
-                &cpus.join(","),
-            );
+            let file = format!("sys/devices/system/node/node{package}/cpulist");
+            machine.file(&file, &cpus.join(","));
         }
         for cpu in 0..all * threads {
             let core = cpu % all;
             let siblings: Vec<String> = (0..threads)
                 .map(|thread| (core + thread * all).to_string())
                 .collect();
+            let package = (core / cores).to_string();
             let topology = format!("sys/devices/system/cpu/cpu{cpu}/topology");
             machine
-                .file(&format!("{topology}/core_id"), &(core % cores).to_string())
-                .file(
-                    &format!("{topology}/physical_package_id"),
-                    &(core / cores).to_string(),
-                )
+                .file(&format!("{topology}/physical_package_id"), &package)
                 .file(&format!("{topology}/core_cpus_list"), &siblings.join(","));
         }
         machine
@@ -80,6 +75,22 @@ impl Machine {
         let cache = format!("sys/devices/system/cpu/cpu{cpu}/cache/index{index}");
         self.file(&format!("{cache}/level"), &level.to_string())
             .file(&format!("{cache}/shared_cpu_list"), cpus)
+    }
+
+    /// Gives a CPU an idle state: its number, name, the microseconds it takes to leave it, and whether it is off.
+    pub(crate) fn idle_state(
+        &self,
+        cpu: usize,
+        number: usize,
+        name: &str,
+        latency: u32,
+        off: u32,
+    ) -> &Self {
+        let folder = format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/state{number}");
+        self.file(&format!("{folder}/name"), name)
+            .file(&format!("{folder}/latency"), &latency.to_string())
+            .file(&format!("{folder}/residency"), &(2 * latency).to_string())
+            .file(&format!("{folder}/disable"), &off.to_string())
     }
 
     /// Isolates CPUs.

@@ -7,7 +7,7 @@ use super::error::HostError;
 use super::system_files::SystemFiles;
 use bytesize::ByteSize;
 use nix::errno::Errno;
-use nix::sys::mman::{MlockAllFlags, mlockall};
+use nix::sys::mman::{MlockAllFlags, mlockall, munlockall};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -71,17 +71,10 @@ pub struct MemoryLock {
 
 impl MemoryLock {
     /// The limit of this process.
-    ///
-    /// # Errors
-    /// [`HostError::System`] if the kernel refuses to tell.
     pub fn read() -> Result<Self, HostError> {
-        let (soft, hard) =
-            getrlimit(Resource::RLIMIT_MEMLOCK).map_err(|errno| HostError::System {
-                operation: "getrlimit(RLIMIT_MEMLOCK)",
-                object: "this process".to_owned(),
-                errno,
-                advice: "see man 2 getrlimit".to_owned(),
-            })?;
+        let operation = "getrlimit(RLIMIT_MEMLOCK)";
+        let failed = HostError::system(operation, "this process", "see man 2 getrlimit");
+        let (soft, hard) = getrlimit(Resource::RLIMIT_MEMLOCK).map_err(failed)?;
         let status = SystemFiles::of_this_machine().field("proc/self/status", "CapEff", ':');
         Ok(Self {
             soft: Limit::from_raw(soft),
@@ -126,48 +119,33 @@ impl MemoryLock {
     }
 
     /// Raises the soft limit to the hard limit, for which no privilege is needed, and returns the limits then in force.
-    ///
-    /// # Errors
-    /// [`HostError::System`] if the kernel refuses.
     pub fn raise() -> Result<Self, HostError> {
-        let (_, hard) = getrlimit(Resource::RLIMIT_MEMLOCK).map_err(raise_failed)?;
-        setrlimit(Resource::RLIMIT_MEMLOCK, hard, hard).map_err(raise_failed)?;
+        let advice = "raise it with ulimit -l before the program starts";
+        let failed = HostError::system("setrlimit(RLIMIT_MEMLOCK)", "this process", advice);
+        let raised = getrlimit(Resource::RLIMIT_MEMLOCK)
+            .and_then(|(_, hard)| setrlimit(Resource::RLIMIT_MEMLOCK, hard, hard));
+        raised.map_err(failed)?;
         Self::read()
     }
 }
 
-fn raise_failed(errno: Errno) -> HostError {
-    HostError::System {
-        operation: "setrlimit(RLIMIT_MEMLOCK)",
-        object: "this process".to_owned(),
-        errno,
-        advice: "raise it with ulimit -l before the program starts".to_owned(),
-    }
+/// Undoes [`lock_all`], for a process that measures no more: memory that it takes later is under no limit of locks.
+pub fn unlock_all() {
+    // Fails for no process that is not locked by others.
+    let _ = munlockall();
 }
 
 /// Locks all memory of the process, what is mapped now and what will be (`mlockall`).
 ///
 /// Counted against the limit is the whole address space ([`address_space_size`]), also what was never touched.
-///
-/// # Errors
-/// [`HostError::MemoryLockLimit`] if the limit is too small, [`HostError::System`] for every other reason.
 pub fn lock_all() -> Result<(), HostError> {
-    match mlockall(MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE) {
-        Ok(()) => Ok(()),
-        Err(errno) => {
-            if matches!(errno, Errno::ENOMEM | Errno::EPERM) {
-                let needed = address_space_size().unwrap_or(0);
-                MemoryLock::read()?.require(needed)?;
-            }
-            Err(HostError::System {
-                operation: "mlockall",
-                object: "all memory of this process".to_owned(),
-                errno,
-                advice: "is there enough free memory for all that the process has mapped?"
-                    .to_owned(),
-            })
-        }
+    let locked = mlockall(MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE);
+    if matches!(locked, Err(Errno::ENOMEM | Errno::EPERM)) {
+        MemoryLock::read()?.require(address_space_size().unwrap_or(0))?;
     }
+    let advice = "is there enough free memory for all that the process has mapped?";
+    let object = "all memory of this process";
+    locked.map_err(HostError::system("mlockall", object, advice))
 }
 
 /// Locks what the process has mapped now, and nothing that it maps later; it is touched if it was not. Returns whether
@@ -201,62 +179,43 @@ fn has_capability(mask: &str, capability: u32) -> bool {
 
 /// Bytes in the largest binary unit, without a fraction of zero: "8 MiB".
 pub(crate) fn in_units(bytes: u64) -> String {
-    ByteSize::b(bytes)
-        .display()
-        .iec()
-        .to_string()
-        .replace(".0 ", " ")
+    let text = ByteSize::b(bytes).display().iec().to_string();
+    text.replace(".0 ", " ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const MEBIBYTE: u64 = 1 << 20;
-
-    fn limits(soft: Limit, hard: Limit) -> MemoryLock {
-        MemoryLock {
-            soft,
-            hard,
-            above_limit: false,
-        }
-    }
-
     #[test]
     fn what_is_too_much_is_refused_with_what_to_type() {
-        let lock = limits(Limit::Bytes(8 * MEBIBYTE), Limit::Unlimited);
-        lock.require(8 * MEBIBYTE).unwrap();
-        assert_eq!(
-            lock.require(17 * MEBIBYTE).unwrap_err().to_string(),
-            "memlock limit is 8 MiB, 17 MiB are needed: raise it with ulimit -l 17408 in this shell"
-        );
-    }
-
-    #[test]
-    fn a_hard_limit_in_the_way_needs_root() {
-        let lock = limits(Limit::Bytes(65536), Limit::Bytes(8 * MEBIBYTE));
-        let error = lock.require(17 * MEBIBYTE + 1).unwrap_err().to_string();
-        assert!(
-            error.starts_with("memlock limit is 64 KiB, 17 MiB are needed"),
-            "{error}"
-        );
-        assert!(
-            error.contains("ulimit -l 17409 as root (the hard limit is 8 MiB)"),
-            "{error}"
-        );
-    }
-
-    #[test]
-    fn no_limit_or_the_capability_permits_everything() {
-        limits(Limit::Unlimited, Limit::Unlimited)
-            .require(u64::MAX)
-            .unwrap();
-        MemoryLock {
-            above_limit: true,
-            ..limits(Limit::Bytes(0), Limit::Bytes(0))
+        use Limit::{Bytes, Unlimited};
+        const LIMIT: u64 = 8 << 20;
+        const MORE: u64 = 17 << 20;
+        let soft = Bytes(LIMIT);
+        let here = "raise it with ulimit -l 17408 in this shell";
+        let root = "raise it with ulimit -l 17409 as root (the hard limit is 8 MiB), or for each";
+        for (soft, hard, above_limit, bytes, told) in [
+            (soft, Unlimited, false, LIMIT, None),
+            (soft, Unlimited, false, MORE, Some(("8 MiB", here))),
+            (Bytes(65536), soft, false, MORE + 1, Some(("64 KiB", root))),
+            (Unlimited, Unlimited, false, u64::MAX, None),
+            (Bytes(0), Bytes(0), true, u64::MAX, None),
+        ] {
+            let lock = MemoryLock {
+                soft,
+                hard,
+                above_limit,
+            };
+            let refused = lock.require(bytes).map_err(|error| error.to_string());
+            let told = told.map(|(limit, advice)| {
+                format!("memlock limit is {limit}, 17 MiB are needed: {advice}")
+            });
+            match (refused, told) {
+                (Err(error), Some(told)) => assert!(error.starts_with(&told), "{error}"),
+                (refused, told) => assert_eq!((refused, told), (Ok(()), None)),
+            }
         }
-        .require(u64::MAX)
-        .unwrap();
     }
 
     #[test]
@@ -270,14 +229,10 @@ mod tests {
     #[test]
     fn the_limit_read_is_the_one_in_force() {
         let text = std::fs::read_to_string("/proc/self/limits").unwrap();
-        let line = text
+        let mut limits = text
             .lines()
-            .find(|line| line.starts_with("Max locked memory"))
-            .unwrap();
-        let soft = line["Max locked memory".len()..]
-            .split_whitespace()
-            .next()
-            .unwrap();
+            .filter_map(|line| line.strip_prefix("Max locked memory"));
+        let soft = limits.next().unwrap().split_whitespace().next().unwrap();
         let found = match MemoryLock::read().unwrap().soft {
             Limit::Bytes(bytes) => bytes.to_string(),
             Limit::Unlimited => "unlimited".to_owned(),
@@ -290,17 +245,10 @@ mod tests {
         // Large against what other tests map and unmap meanwhile.
         const SIZE: usize = 16 << 30;
         let before = address_space_size().unwrap();
-        let map = memmap2::MmapOptions::new()
-            .len(SIZE)
-            .no_reserve_swap()
-            .map_anon()
-            .unwrap();
+        let mut options = memmap2::MmapOptions::new();
+        let _map = options.len(SIZE).no_reserve_swap().map_anon().unwrap();
         let after = address_space_size().unwrap();
-        let grown = after.saturating_sub(before);
-        assert!(
-            grown.abs_diff(SIZE as u64) < SIZE as u64 / 8,
-            "{before} then {after}"
-        );
-        drop(map);
+        let wrong = after.saturating_sub(before).abs_diff(SIZE as u64);
+        assert!(wrong < SIZE as u64 / 8, "{before} then {after}");
     }
 }

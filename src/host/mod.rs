@@ -2,53 +2,47 @@
 //!
 //! | concept | modules |
 //! | --- | --- |
-//! | what the machine is | [`topology`], [`huge_pages`], [`boot`], [`idle_states`], `virtual_machines`, [`fingerprint`] |
-//! | where threads run | [`cpu_set`], [`placement`], [`core_pairs`], [`compromise`], [`pinning`], [`priority`] |
-//! | what must not happen in a hot loop | [`memory_lock`], [`page_faults`] |
-//! | what stops a thread | [`counters`] |
-//! | how a run is ended from outside | [`interrupt`], [`wake`] |
-//! | how fast the TSC is by the kernel's word | [`kernel_tsc`] |
-//! | how an event of the performance counters is opened | `perf_event` |
-//! | whether it is fit to measure | [`readiness`] |
+//! | what the machine is | `topology`, `huge_pages`, `boot`, `idle_states`, `virtual_machines`, `fingerprint` |
+//! | where threads run | [`cpu_set`], `placement`, `core_pairs`, `compromise`, [`pinning`], [`priority`] |
+//! | what must not happen in a hot loop | [`memory_lock`], `counters` |
+//! | what stops a thread | `counters` |
+//! | how a run is ended from outside | `interrupt`, [`wake`] |
+//! | how fast the TSC is by the kernel's word | `kernel_tsc` |
+//! | whether it is fit to measure | `readiness` |
 //!
 //! Everything here is Linux, and nothing knows of RDMA: of the RDMA devices only their place in sysfs is read. What a
 //! clock costs belongs to [`crate::time`], and mapping memory to [`crate::buffer`].
 
-pub mod boot;
-pub mod cgroup;
-pub mod compromise;
-pub mod core_pairs;
-pub mod counters;
+pub(crate) mod boot;
+pub(crate) mod cgroup;
+pub(crate) mod compromise;
+pub(crate) mod core_pairs;
+pub(crate) mod counters;
 pub mod cpu_set;
 pub mod error;
-pub mod fingerprint;
-pub mod huge_pages;
-pub mod idle_states;
-pub mod interrupt;
-pub mod kernel_tsc;
+pub(crate) mod fingerprint;
+pub(crate) mod huge_pages;
+pub(crate) mod idle_states;
+pub(crate) mod interrupt;
+pub(crate) mod kernel_tsc;
 #[cfg(test)]
 pub(crate) mod made_up;
 pub mod memory_lock;
-pub mod page_faults;
-mod perf_event;
 pub mod pinning;
-pub mod placement;
+pub(crate) mod placement;
 pub mod priority;
-pub mod readiness;
+pub(crate) mod readiness;
 mod system_files;
-pub mod topology;
+pub(crate) mod topology;
 mod virtual_machines;
 pub mod wake;
 
-pub use compromise::{Compromise, PlacementWarning};
-pub use core_pairs::{CorePair, CoreRelation};
+pub(crate) use compromise::PlacementWarning;
+pub(crate) use core_pairs::CoreRelation;
 pub use cpu_set::CpuSet;
 pub use error::HostError;
-pub use fingerprint::Fingerprint;
-pub use huge_pages::{HugePages, TransparentHugePages};
-pub use memory_lock::{Limit, MemoryLock};
-pub use page_faults::PageFaults;
-pub use placement::{Need, Placement, RoleSpec, Waiting};
-pub use readiness::Readiness;
-pub use topology::{Cpu, Topology};
+pub use huge_pages::HugePages;
+pub use memory_lock::MemoryLock;
+pub(crate) use placement::{Need, Placement, RoleSpec, Waiting};
+pub(crate) use topology::Topology;
 pub use wake::Wakeable;

@@ -52,9 +52,7 @@ pub struct RoleSpec {
     pub cpu: Option<usize>,
     /// The NUMA node of the device it works with, if known.
     pub numa_node: Option<usize>,
-    /// How it waits.
     pub waiting: Waiting,
-    /// Whether it must have a thread.
     pub need: Need,
     /// Where no core is left: the role, by its place in the list, whose core it shares, or in the end whose CPU. A role
     /// without one is an end of the measurement, with which nobody shares that can help it.
@@ -77,7 +75,6 @@ impl RoleSpec {
     }
 }
 
-/// The CPU of each role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placement {
     /// Those of the roles, in their order; `None` for one that has no thread.
@@ -86,7 +83,6 @@ pub struct Placement {
     ///
     /// Of those where no role runs, it is the ones on cores of their own and not isolated, as far as there are any.
     pub supervisor: CpuSet,
-    /// What is less than it should be.
     pub warnings: Vec<PlacementWarning>,
 }
 
@@ -100,31 +96,21 @@ impl Placement {
     pub fn plan(topology: &Topology, roles: &[RoleSpec]) -> Result<Self, HostError> {
         let mut planner = Planner::new(topology, roles)?;
         planner.place_named()?;
-        let can_be_missing = |role: &&(usize, &RoleSpec)| role.1.need != Need::Always;
-        let (later, first): (Vec<_>, Vec<_>) = roles
-            .iter()
-            .enumerate()
-            .partition(|role| can_be_missing(&role));
+        let always = |role: &(usize, &RoleSpec)| role.1.need == Need::Always;
+        let (first, later): (Vec<_>, Vec<_>) = roles.iter().enumerate().partition(always);
         for (place, role) in first.into_iter().chain(later) {
             planner.place(place, role);
         }
+        let cpus = (0..roles.len()).map(|place| planner.cpu_of(place));
+        let warnings = planner.compromises().into_iter();
         Ok(Self {
-            cpus: (0..roles.len())
-                .map(|place| planner.cpu_of(place))
-                .collect(),
+            cpus: cpus.collect(),
             supervisor: planner.supervisor(),
-            warnings: planner
-                .compromises()
-                .into_iter()
-                .map(PlacementWarning::from)
-                .collect(),
+            warnings: warnings.map(PlacementWarning::from).collect(),
         })
     }
 
     /// The CPUs of two ends, `--sender-cpu` and `--receiver-cpu`.
-    ///
-    /// # Errors
-    /// As [`plan`](Self::plan).
     pub fn of_pair(
         topology: &Topology,
         sender: Option<usize>,
@@ -181,25 +167,21 @@ impl<'a> Planner<'a> {
     fn place_named(&mut self) -> Result<(), HostError> {
         for (place, role) in self.roles.iter().enumerate() {
             let Some(id) = role.cpu else { continue };
-            let unavailable = |reason| HostError::CpuUnavailable {
+            let reason = match self.topology.cpu(id) {
+                Some(cpu) if cpu.allowed => {
+                    self.placed.push((place, cpu));
+                    continue;
+                }
+                Some(_) => "is not allowed for this process (see taskset -p and its cpuset)",
+                None if self.topology.offline.contains(id) => "is offline",
+                None => "does not exist",
+            };
+            return Err(HostError::CpuUnavailable {
                 option: role.option,
                 cpu: id,
                 reason,
                 allowed: self.allowed.clone(),
-            };
-            let cpu = match self.topology.cpu(id) {
-                Some(cpu) if cpu.allowed => cpu,
-                Some(_) => {
-                    return Err(unavailable(
-                        "is not allowed for this process (see taskset -p and its cpuset)",
-                    ));
-                }
-                None if self.topology.offline.contains(id) => {
-                    return Err(unavailable("is offline"));
-                }
-                None => return Err(unavailable("does not exist")),
-            };
-            self.placed.push((place, cpu));
+            });
         }
         let mut ends: Vec<&RoleSpec> = Vec::new();
         for end in self.roles.iter().filter(|role| role.is_end()) {
@@ -220,10 +202,8 @@ impl<'a> Planner<'a> {
     }
 
     fn cpu_of(&self, place: usize) -> Option<usize> {
-        self.placed
-            .iter()
-            .find(|(placed, _)| *placed == place)
-            .map(|(_, cpu)| cpu.id)
+        let found = self.placed.iter().find(|(placed, _)| *placed == place);
+        found.map(|(_, cpu)| cpu.id)
     }
 
     fn allowed_cpus(&self) -> impl Iterator<Item = &'a Cpu> + use<'a> {
@@ -246,13 +226,7 @@ impl<'a> Planner<'a> {
 
     /// The best CPU for a role.
     fn best(&self, role: &RoleSpec) -> &'a Cpu {
-        let boot_core = |cpu: &Cpu| {
-            if cpu.id == 0 {
-                2
-            } else {
-                usize::from(cpu.siblings.contains(0))
-            }
-        };
+        let boot_core = |cpu: &Cpu| (cpu.id == 0, cpu.siblings.contains(0));
         let remote = |cpu: &Cpu| role.numa_node.is_some() && cpu.numa_node != role.numa_node;
         self.allowed_cpus()
             .min_by_key(|cpu| {
@@ -299,23 +273,15 @@ impl<'a> Planner<'a> {
     }
 
     fn supervisor(&self) -> CpuSet {
-        let free = |cpu: &&Cpu| self.load(cpu).0 == 0;
+        let is_free = |cpu: &&Cpu| self.load(cpu).0 == 0;
+        let free: Vec<&Cpu> = self.allowed_cpus().filter(is_free).collect();
         // Threads on isolated CPUs are not balanced between them, so those come second.
-        self.allowed_cpus()
-            .filter(free)
-            .map(|cpu| {
-                let core_is_free = self.load(cpu).1 == 0;
-                (core_is_free, Reverse(cpu.isolated))
-            })
-            .max()
-            .map(|best| {
-                self.allowed_cpus()
-                    .filter(free)
-                    .filter(|cpu| (self.load(cpu).1 == 0, Reverse(cpu.isolated)) == best)
-                    .map(|cpu| cpu.id)
-                    .collect()
-            })
-            .unwrap_or_else(|| self.allowed.clone())
+        let rank = |cpu: &Cpu| (self.load(cpu).1 == 0, Reverse(cpu.isolated));
+        let Some(best) = free.iter().map(|cpu| rank(cpu)).max() else {
+            return self.allowed.clone();
+        };
+        let best = free.into_iter().filter(|cpu| rank(cpu) == best);
+        best.map(|cpu| cpu.id).collect()
     }
 
     fn compromises(&self) -> Vec<Compromise> {

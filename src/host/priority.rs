@@ -1,9 +1,9 @@
 //! The scheduling policy of a thread: SCHED_FIFO, so that no ordinary thread takes its CPU away.
 //!
 //! A thread under SCHED_FIFO that spins keeps every other one of the same or a lower priority off its CPU for good; so
-//! never put two of them on one CPU ([`super::Placement::shares_cpu`]).
+//! never put two of them on one CPU (`Placement::shares_cpu`).
 
-use super::error::HostError;
+use super::error::{HostError, THIS_THREAD};
 use super::system_files::SystemFiles;
 use nix::errno::Errno;
 
@@ -13,83 +13,50 @@ use nix::errno::Errno;
 /// [`HostError::PriorityRange`] for a priority that does not exist, [`HostError::System`] if the kernel refuses, which
 /// without CAP_SYS_NICE and with a small RLIMIT_RTPRIO it does, [`HostError::PriorityNotSet`] if it took no effect.
 pub fn set_fifo(priority: i32) -> Result<(), HostError> {
-    let range = fifo_range()?;
-    if !range.contains(&priority) {
-        return Err(HostError::PriorityRange {
-            priority,
-            lowest: *range.start(),
-            highest: *range.end(),
-        });
+    if !(1..=99).contains(&priority) {
+        return Err(HostError::PriorityRange(priority));
     }
-    set(priority)
-}
-
-/// The policy of the calling thread, and the priority that it has with SCHED_FIFO.
-fn current() -> Result<String, HostError> {
-    let failed = |operation, errno| HostError::System {
-        operation,
-        object: THIS_THREAD.to_owned(),
-        errno,
-        advice: "the priority cannot be verified in this environment".to_owned(),
-    };
-    // SAFETY: takes and returns numbers; 0 is the calling thread.
-    let policy = Errno::result(unsafe { libc::sched_getscheduler(0) })
-        .map_err(|errno| failed("sched_getscheduler", errno))?;
-    let mut parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: `parameters` is alive, exclusive, and of the type the call fills.
-    Errno::result(unsafe { libc::sched_getparam(0, &mut parameters) })
-        .map_err(|errno| failed("sched_getparam", errno))?;
-    Ok(match policy & !libc::SCHED_RESET_ON_FORK {
-        libc::SCHED_OTHER => "SCHED_OTHER".to_owned(),
-        libc::SCHED_FIFO => format!("SCHED_FIFO {}", parameters.sched_priority),
-        other => format!("scheduling policy {other}"),
-    })
-}
-
-const THIS_THREAD: &str = "the calling thread";
-
-fn fifo_range() -> Result<std::ops::RangeInclusive<i32>, HostError> {
-    let failed = |operation, errno| HostError::System {
-        operation,
-        object: "SCHED_FIFO".to_owned(),
-        errno,
-        advice: "this kernel has no such policy: leave --priority out".to_owned(),
-    };
-    // SAFETY: takes and returns numbers.
-    let lowest = Errno::result(unsafe { libc::sched_get_priority_min(libc::SCHED_FIFO) })
-        .map_err(|errno| failed("sched_get_priority_min", errno))?;
-    // SAFETY: takes and returns numbers.
-    let highest = Errno::result(unsafe { libc::sched_get_priority_max(libc::SCHED_FIFO) })
-        .map_err(|errno| failed("sched_get_priority_max", errno))?;
-    Ok(lowest..=highest)
-}
-
-fn set(priority: i32) -> Result<(), HostError> {
     let wanted = format!("SCHED_FIFO {priority}");
     let parameters = libc::sched_param {
         sched_priority: priority,
     };
     // SAFETY: `parameters` is alive and of the type the call reads; 0 is the calling thread.
-    Errno::result(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) }).map_err(|errno| {
-        HostError::System {
-            operation: "sched_setscheduler",
-            object: format!("{THIS_THREAD} to {wanted}"),
-            errno,
-            advice: match errno {
-                Errno::EPERM => format!(
-                    "run as root or with CAP_SYS_NICE (setcap cap_sys_nice+ep on the program), or raise RLIMIT_RTPRIO \
-                     with ulimit -r {priority} as root"
-                ),
-                _ => "see man 2 sched_setscheduler".to_owned(),
-            },
-        }
+    let set = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) };
+    Errno::result(set).map_err(|errno| {
+        let advice = match errno {
+            Errno::EPERM => format!(
+                "run as root or with CAP_SYS_NICE (setcap cap_sys_nice+ep on the program), or raise RLIMIT_RTPRIO \
+                 with ulimit -r {priority} as root"
+            ),
+            _ => "see man 2 sched_setscheduler".to_owned(),
+        };
+        let object = format!("{THIS_THREAD} to {wanted}");
+        HostError::system("sched_setscheduler", object, advice)(errno)
     })?;
     let found = current()?;
     if found == wanted {
         Ok(())
     } else {
-        Err(HostError::PriorityNotSet { wanted, found })
+        Err(HostError::PriorityNotSet(wanted, found))
     }
+}
+
+/// The policy of the calling thread, and the priority that it has with SCHED_FIFO.
+fn current() -> Result<String, HostError> {
+    let advice = "the priority cannot be verified in this environment";
+    let failed = |operation| HostError::system(operation, THIS_THREAD, advice);
+    // SAFETY: takes and returns numbers; 0 is the calling thread.
+    let policy = Errno::result(unsafe { libc::sched_getscheduler(0) });
+    let policy = policy.map_err(failed("sched_getscheduler"))?;
+    let mut parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `parameters` is alive, exclusive, and of the type the call fills.
+    let told = Errno::result(unsafe { libc::sched_getparam(0, &mut parameters) });
+    told.map_err(failed("sched_getparam"))?;
+    Ok(match policy & !libc::SCHED_RESET_ON_FORK {
+        libc::SCHED_OTHER => "SCHED_OTHER".to_owned(),
+        libc::SCHED_FIFO => format!("SCHED_FIFO {}", parameters.sched_priority),
+        other => format!("scheduling policy {other}"),
+    })
 }
 
 /// Whether the kernel keeps some time for threads without a real-time priority (`kernel.sched_rt_runtime_us`). Without,
@@ -107,21 +74,12 @@ mod tests {
     #[test]
     fn it_takes_effect_or_tells_what_is_missing() {
         thread::spawn(|| match set_fifo(1) {
-            Ok(()) => {
-                assert_eq!(current().unwrap(), "SCHED_FIFO 1");
-            }
+            Ok(()) => assert_eq!(current().unwrap(), "SCHED_FIFO 1"),
             Err(error) => {
                 assert_eq!(current().unwrap(), "SCHED_OTHER");
                 let error = error.to_string();
-                for word in [
-                    "SCHED_FIFO 1",
-                    "EPERM",
-                    "CAP_SYS_NICE",
-                    "RLIMIT_RTPRIO",
-                    "ulimit -r 1",
-                ] {
-                    assert!(error.contains(word), "{error}");
-                }
+                let told = "SCHED_FIFO 1|EPERM|CAP_SYS_NICE|RLIMIT_RTPRIO|ulimit -r 1";
+                assert!(told.split('|').all(|part| error.contains(part)), "{error}");
             }
         })
         .join()
@@ -132,10 +90,8 @@ mod tests {
     fn a_priority_that_does_not_exist_is_refused_with_the_range() {
         for priority in [-1, 0, 100] {
             let error = set_fifo(priority).unwrap_err().to_string();
-            assert!(
-                error.contains(&priority.to_string()) && error.contains("from 1 to 99"),
-                "{error}"
-            );
+            let told = format!("SCHED_FIFO has no priority {priority}; choose one from 1 to 99");
+            assert_eq!(error, told);
         }
     }
 }

@@ -53,11 +53,10 @@ impl SystemFiles {
         };
         match text.parse() {
             Ok(set) => Ok(Some(set)),
-            Err(error) => Err(HostError::Malformed {
-                path: self.path(path),
-                text,
-                reason: error.to_string(),
-            }),
+            Err(error) => {
+                let reason = error.to_string();
+                Err(HostError::Malformed(self.path(path), text, reason))
+            }
         }
     }
 
@@ -92,11 +91,7 @@ impl SystemFiles {
     /// A value that /proc/meminfo or /proc/self/status give in KiB, in bytes.
     pub(crate) fn kibibytes(&self, path: &str, key: &str) -> Option<u64> {
         let value = self.field(path, key, ':')?;
-        value
-            .strip_suffix("kB")?
-            .trim()
-            .parse::<u64>()
-            .ok()?
-            .checked_mul(1024)
+        let kibibytes: u64 = value.strip_suffix("kB")?.trim().parse().ok()?;
+        kibibytes.checked_mul(1024)
     }
 }

@@ -7,19 +7,13 @@ use super::cpu_set::CpuSet;
 use super::error::HostError;
 use super::pinning;
 use super::system_files::SystemFiles;
-use serde::Serialize;
 use std::collections::BTreeSet;
 
 /// One CPU that is online, as the kernel counts them: a hardware thread.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cpu {
-    /// Its number.
     pub id: usize,
-    /// The number of its core, unique in its package only; use [`Cpu::siblings`] to tell cores apart.
-    pub core_id: Option<usize>,
-    /// The number of its package (socket).
     pub package: Option<usize>,
-    /// Its NUMA node.
     pub numa_node: Option<usize>,
     /// The online CPUs of the same physical core, itself among them.
     pub siblings: CpuSet,
@@ -29,14 +23,12 @@ pub struct Cpu {
     pub isolated: bool,
     /// Whether the scheduler's tick stops on it while one thread runs (`nohz_full`).
     pub nohz_full: bool,
-    /// Whether this process may run on it.
     pub allowed: bool,
     /// Whether it is one of the small cores of a hybrid processor.
     pub efficiency: bool,
 }
 
-/// The CPUs of a machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topology {
     /// Those online, by ascending number; at least one.
     pub cpus: Vec<Cpu>,
@@ -48,9 +40,6 @@ impl Topology {
     /// Reads the topology of this machine.
     ///
     /// Call it before any thread is pinned: a pinned thread may use one CPU only, and finds only that one allowed.
-    ///
-    /// # Errors
-    /// If sysfs does not list the CPUs online, or the affinity cannot be read.
     pub fn read() -> Result<Self, HostError> {
         let files = SystemFiles::of_this_machine();
         let isolated = files.cpu_list(ISOLATED)?.unwrap_or_default();
@@ -65,17 +54,12 @@ impl Topology {
     pub(crate) fn from_files(files: &SystemFiles, allowed: &CpuSet) -> Result<Self, HostError> {
         // An error with the path if it is missing: without this list there is no topology.
         files.text(ONLINE)?;
-        let online = files
-            .cpu_list(ONLINE)?
-            .filter(|set| !set.is_empty())
-            .ok_or(HostError::NoCpu)?;
-        let present = files
-            .cpu_list(&format!("{CPUS}/present"))?
-            .unwrap_or_else(|| online.clone());
+        let online = files.cpu_list(ONLINE)?.filter(|set| !set.is_empty());
+        let online = online.ok_or(HostError::NoCpu)?;
+        let present = files.cpu_list(&format!("{CPUS}/present"))?;
         let isolated = files.cpu_list(ISOLATED)?.unwrap_or_default();
-        let nohz_full = files
-            .cpu_list(&format!("{CPUS}/nohz_full"))?
-            .unwrap_or_default();
+        let nohz_full = files.cpu_list(&format!("{CPUS}/nohz_full"))?;
+        let nohz_full = nohz_full.unwrap_or_default();
         let nodes = numa_nodes(files)?;
         let efficiency = efficiency_cpus(files, &online)?;
 
@@ -83,28 +67,22 @@ impl Topology {
         for id in online.iter() {
             let topology = format!("{CPUS}/cpu{id}/topology");
             // Named core_cpus_list since Linux 5.3; the older name still stands beside it.
-            let mut siblings = match files.cpu_list(&format!("{topology}/core_cpus_list"))? {
-                Some(siblings) => siblings,
-                None => files
-                    .cpu_list(&format!("{topology}/thread_siblings_list"))?
-                    .unwrap_or_default(),
-            }
-            .intersection(&online);
-            siblings.insert(id);
+            let siblings = match files.cpu_list(&format!("{topology}/core_cpus_list"))? {
+                None => files.cpu_list(&format!("{topology}/thread_siblings_list"))?,
+                found => found,
+            };
+            let with_itself = |cpus: CpuSet| {
+                let mut cpus = cpus.intersection(&online);
+                cpus.insert(id);
+                cpus
+            };
+            let node = nodes.iter().find(|(_, cpus)| cpus.contains(id));
             cpus.push(Cpu {
                 id,
-                core_id: files.number(&format!("{topology}/core_id")),
                 package: files.number(&format!("{topology}/physical_package_id")),
-                numa_node: nodes
-                    .iter()
-                    .find(|(_, cpus)| cpus.contains(id))
-                    .map(|(node, _)| *node),
-                siblings,
-                last_level_cache: last_level_cache(files, id)?.map(|cpus| {
-                    let mut cpus = cpus.intersection(&online);
-                    cpus.insert(id);
-                    cpus
-                }),
+                numa_node: node.map(|(node, _)| *node),
+                siblings: with_itself(siblings.unwrap_or_default()),
+                last_level_cache: last_level_cache(files, id)?.map(with_itself),
                 isolated: isolated.contains(id),
                 nohz_full: nohz_full.contains(id),
                 allowed: allowed.contains(id),
@@ -113,7 +91,7 @@ impl Topology {
         }
         Ok(Self {
             cpus,
-            offline: present.difference(&online),
+            offline: present.unwrap_or_default().difference(&online),
         })
     }
 
@@ -123,27 +101,19 @@ impl Topology {
         self.cpus.get(index)
     }
 
-    /// The CPUs for which `predicate` holds.
     pub fn select(&self, predicate: impl Fn(&Cpu) -> bool) -> CpuSet {
-        self.cpus
-            .iter()
-            .filter(|cpu| predicate(cpu))
-            .map(|cpu| cpu.id)
-            .collect()
+        let cpus = self.cpus.iter().filter(|cpu| predicate(cpu));
+        cpus.map(|cpu| cpu.id).collect()
     }
 
-    /// The CPUs this process may use.
     pub fn allowed(&self) -> CpuSet {
         self.select(|cpu| cpu.allowed)
     }
 
     /// The physical cores of which this process may use a CPU, each as the set of its CPUs.
     pub fn allowed_cores(&self) -> BTreeSet<CpuSet> {
-        self.cpus
-            .iter()
-            .filter(|cpu| cpu.allowed)
-            .map(|cpu| cpu.siblings.clone())
-            .collect()
+        let allowed = self.cpus.iter().filter(|cpu| cpu.allowed);
+        allowed.map(|cpu| cpu.siblings.clone()).collect()
     }
 
     /// The number of physical cores of which this process may use a CPU, and which have one of these.
@@ -196,17 +166,11 @@ fn numa_nodes(files: &SystemFiles) -> Result<Vec<(usize, CpuSet)>, HostError> {
     let Some(nodes) = files.cpu_list(&format!("{NODES}/online"))? else {
         return Ok(Vec::new());
     };
-    nodes
-        .iter()
-        .map(|node| {
-            Ok((
-                node,
-                files
-                    .cpu_list(&format!("{NODES}/node{node}/cpulist"))?
-                    .unwrap_or_default(),
-            ))
-        })
-        .collect()
+    let cpus_of = |node| {
+        let cpus = files.cpu_list(&format!("{NODES}/node{node}/cpulist"))?;
+        Ok((node, cpus.unwrap_or_default()))
+    };
+    nodes.iter().map(cpus_of).collect()
 }
 
 /// The CPUs that share the last level of cache with a CPU (`Documentation/ABI/testing/sysfs-devices-system-cpu`).
@@ -232,33 +196,24 @@ fn efficiency_cpus(files: &SystemFiles, online: &CpuSet) -> Result<CpuSet, HostE
     if let Some(atom) = files.cpu_list("sys/devices/cpu_atom/cpus")? {
         return Ok(atom);
     }
-    let capacities: Vec<(usize, u64)> = online
+    let capacity_of = |id| {
+        let capacity: u32 = files.number(&format!("{CPUS}/cpu{id}/cpu_capacity"))?;
+        Some((id, u64::from(capacity)))
+    };
+    let capacities: Vec<(usize, u64)> = online.iter().filter_map(capacity_of).collect();
+    let largest = capacities.iter().map(|(_, capacity)| *capacity).max();
+    let is_small = |capacity: u64| capacity * 4 < largest.unwrap_or(0) * 3;
+    let small = capacities
         .iter()
-        .filter_map(|id| {
-            Some((
-                id,
-                files
-                    .number::<u32>(&format!("{CPUS}/cpu{id}/cpu_capacity"))?
-                    .into(),
-            ))
-        })
-        .collect();
-    let largest = capacities
-        .iter()
-        .map(|(_, capacity)| *capacity)
-        .max()
-        .unwrap_or(0);
-    Ok(capacities
-        .into_iter()
-        .filter(|(_, capacity)| capacity * 4 < largest * 3)
-        .map(|(id, _)| id)
-        .collect())
+        .filter(|(_, capacity)| is_small(*capacity));
+    Ok(small.map(|(id, _)| *id).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::host::made_up::Machine;
+    use crate::refused::refused;
 
     fn set(text: &str) -> CpuSet {
         text.parse().unwrap()
@@ -273,22 +228,10 @@ mod tests {
         assert_eq!(topology.numa_nodes(), BTreeSet::from([0, 1]));
         assert!(topology.has_smt());
         let cpu = topology.cpu(13).unwrap();
-        assert_eq!(
-            (
-                cpu.core_id,
-                cpu.package,
-                cpu.numa_node,
-                cpu.siblings.clone()
-            ),
-            (Some(1), Some(1), Some(1), set("5,13"))
-        );
-    }
-
-    #[test]
-    fn one_cpu() {
+        assert_eq!((cpu.package, cpu.numa_node), (Some(1), Some(1)));
+        assert_eq!(cpu.siblings, set("5,13"));
         let topology = Machine::new(1, 1, 1).topology();
-        assert_eq!(topology.cpus.len(), 1);
-        assert!(!topology.has_smt());
+        assert!(topology.cpus.len() == 1 && !topology.has_smt());
     }
 
     #[test]
@@ -321,10 +264,8 @@ mod tests {
 
         let machine = Machine::new(1, 4, 1);
         for (cpu, capacity) in [(0, "446"), (1, "446"), (2, "1009"), (3, "1024")] {
-            machine.file(
-                &format!("sys/devices/system/cpu/cpu{cpu}/cpu_capacity"),
-                capacity,
-            );
+            let file = format!("sys/devices/system/cpu/cpu{cpu}/cpu_capacity");
+            machine.file(&file, capacity);
         }
         assert_eq!(machine.topology().select(|cpu| cpu.efficiency), set("0-1"));
     }
@@ -344,12 +285,9 @@ mod tests {
     #[test]
     fn older_kernels_name_the_siblings_otherwise() {
         let machine = Machine::new(1, 2, 1);
-        machine
-            .without("sys/devices/system/cpu/cpu0/topology/core_cpus_list")
-            .file(
-                "sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
-                "0-1",
-            );
+        let folder = "sys/devices/system/cpu/cpu0/topology";
+        machine.without(&format!("{folder}/core_cpus_list"));
+        machine.file(&format!("{folder}/thread_siblings_list"), "0-1");
         assert_eq!(machine.topology().cpu(0).unwrap().siblings, set("0-1"));
     }
 
@@ -362,31 +300,20 @@ mod tests {
             .without("sys/devices/system/cpu/isolated");
         let topology = machine.topology();
         let cpu = topology.cpu(0).unwrap();
-        assert_eq!(
-            (cpu.core_id, cpu.package, cpu.numa_node, cpu.isolated),
-            (None, None, None, false)
-        );
-        assert_eq!(cpu.siblings, set("0"));
+        assert_eq!((cpu.package, cpu.numa_node), (None, None));
+        assert!(!cpu.isolated && cpu.siblings == set("0"));
         assert_eq!(topology.packages(), None);
     }
 
     #[test]
     fn no_list_of_cpus_is_an_error_with_its_path() {
         let machine = Machine::new(1, 1, 1);
-        let read = || {
-            let files = SystemFiles::below(machine.root());
-            let read = Topology::from_files(&files, &set("0"));
-            read.unwrap_err().to_string()
-        };
-        machine.file("sys/devices/system/cpu/online", "many");
-        let error = read();
-        assert!(
-            error.contains("cpu/online") && error.contains("many"),
-            "{error}"
-        );
-        machine.without("sys/devices/system/cpu/online");
-        let error = read();
-        assert!(error.contains("cpu/online"), "{error}");
+        let files = SystemFiles::below(machine.root());
+        let read = || Topology::from_files(&files, &set("0"));
+        machine.file(ONLINE, "many");
+        refused(read(), &["cpu/online", "many"]);
+        machine.without(ONLINE);
+        refused(read(), &["cpu/online"]);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 
 use super::error::HostError;
 use nix::errno::Errno;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A real-time signal, of which no library we know makes use.
 fn signal() -> libc::c_int {
@@ -18,32 +18,18 @@ fn signal() -> libc::c_int {
 /// The threads that are at work inside of [`Wakeable::during`], and can be woken. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Wakeable {
-    threads: Arc<Threads>,
-}
-
-#[derive(Debug, Default)]
-struct Threads {
-    registered: Mutex<Vec<libc::pthread_t>>,
-}
-
-impl Threads {
-    /// No code panics with the lock held, and the list is whole after each single operation on it.
-    fn lock(&self) -> MutexGuard<'_, Vec<libc::pthread_t>> {
-        self.registered
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
+    threads: Arc<Mutex<Vec<libc::pthread_t>>>,
 }
 
 /// Takes the thread that made it off the list. Never leaves [`Wakeable::during`], so that it cannot be forgotten.
 struct Registration<'a> {
-    threads: &'a Threads,
+    wakeable: &'a Wakeable,
     thread: libc::pthread_t,
 }
 
 impl Drop for Registration<'_> {
     fn drop(&mut self) {
-        let mut registered = self.threads.lock();
+        let mut registered = self.wakeable.registered();
         // One entry only: calls of `during` may be nested.
         if let Some(index) = registered.iter().rposition(|thread| *thread == self.thread) {
             registered.swap_remove(index);
@@ -53,16 +39,12 @@ impl Drop for Registration<'_> {
 
 impl Wakeable {
     /// Installs the handler, once in the process.
-    ///
-    /// # Errors
-    /// [`HostError::SignalInUse`] if the signal has a handler already, [`HostError::System`] if the kernel refuses.
     pub fn new() -> Result<Self, HostError> {
-        static INSTALLED: OnceLock<()> = OnceLock::new();
-        static INSTALLING: Mutex<()> = Mutex::new(());
-        let _one_at_a_time = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
-        if INSTALLED.get().is_none() {
+        static INSTALLED: Mutex<bool> = Mutex::new(false);
+        let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*installed {
             install()?;
-            INSTALLED.get_or_init(|| ());
+            *installed = true;
         }
         Ok(Self {
             threads: Arc::default(),
@@ -76,17 +58,15 @@ impl Wakeable {
         unblock();
         // SAFETY: takes nothing and cannot fail.
         let thread = unsafe { libc::pthread_self() };
-        self.threads.lock().push(thread);
-        let _registration = Registration {
-            threads: &self.threads,
-            thread,
-        };
+        self.registered().push(thread);
+        let wakeable = self;
+        let _registration = Registration { wakeable, thread };
         work()
     }
 
     /// Signals each thread that is at work, once. Returns their number.
     pub fn wake(&self) -> usize {
-        let registered = self.threads.lock();
+        let registered = self.registered();
         for &thread in registered.iter() {
             // SAFETY: pthread_kill needs a thread that has not ended. It is on the list, so it is inside of `during`:
             // it comes off the list at the end of `during`, also by a panic, under the lock we hold. The signal's
@@ -95,27 +75,27 @@ impl Wakeable {
         }
         registered.len()
     }
+
+    /// No code panics with the lock held, and the list is whole after each single operation on it.
+    fn registered(&self) -> MutexGuard<'_, Vec<libc::pthread_t>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 extern "C" fn do_nothing(_signal: libc::c_int) {}
 
 fn install() -> Result<(), HostError> {
-    let failed = |errno| HostError::System {
-        operation: "sigaction",
-        object: format!("real-time signal {}", signal()),
-        errno,
-        advice: "a thread that waits for events could not be stopped: use --poll busy".to_owned(),
-    };
+    let object = format!("real-time signal {}", signal());
+    let advice = "a thread that waits for events could not be stopped: use --poll busy";
+    let failed = || HostError::system("sigaction", object.as_str(), advice);
     // SAFETY: a sigaction of zeros is valid: no handler, no flags, an empty mask. (nix has no real-time signals.)
     let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
     // SAFETY: only asks for what is installed, into a structure that is ours.
     Errno::result(unsafe { libc::sigaction(signal(), std::ptr::null(), &mut before) })
-        .map_err(failed)?;
+        .map_err(failed())?;
     if before.sa_sigaction != libc::SIG_DFL && before.sa_sigaction != libc::SIG_IGN {
-        return Err(HostError::SignalInUse {
-            signal: signal(),
-            purpose: "waking a thread that waits for events",
-        });
+        let purpose = "waking a thread that waits for events";
+        return Err(HostError::SignalInUse(signal(), purpose));
     }
     // SAFETY: as above.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
@@ -123,7 +103,7 @@ fn install() -> Result<(), HostError> {
     action.sa_sigaction = do_nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
     // SAFETY: the handler has the signature of one without SA_SIGINFO, lives as long as the program, and does nothing.
     Errno::result(unsafe { libc::sigaction(signal(), &action, std::ptr::null_mut()) })
-        .map_err(failed)?;
+        .map_err(failed())?;
     Ok(())
 }
 
@@ -169,7 +149,7 @@ mod tests {
                 wakeable.during(|| read(&reading_end, &mut [0u8; 8]))
             }
         });
-        until(|| !wakeable.threads.lock().is_empty());
+        until(|| !wakeable.registered().is_empty());
         // One signal may come too early for the read; nothing but the signals ends it.
         until(|| wakeable.wake() == 0);
         assert_eq!(reader.join().unwrap(), Err(Errno::EINTR));
@@ -202,7 +182,7 @@ mod tests {
                     }
                 });
             });
-            until(|| !wakeable.threads.lock().is_empty());
+            until(|| !wakeable.registered().is_empty());
             thread::sleep(Duration::from_millis(30));
             assert_eq!(interrupted.load(Ordering::Relaxed), 0);
             // It does not stop for a signal alone.
@@ -215,7 +195,7 @@ mod tests {
     #[test]
     fn a_thread_that_is_out_is_not_signalled() {
         let wakeable = Wakeable::new().unwrap();
-        let nested = || wakeable.during(|| wakeable.during(|| wakeable.threads.lock().len()));
+        let nested = || wakeable.during(|| wakeable.during(|| wakeable.registered().len()));
         assert_eq!(nested(), 2);
         assert_eq!(wakeable.wake(), 0);
         // Nor one that panicked.

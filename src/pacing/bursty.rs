@@ -1,18 +1,17 @@
 //! Operations in blocks.
 
-use super::schedule::{AfterMiss, Schedule};
-use super::{Idle, Interval, Pacing};
+use super::{AfterMiss, ConstantRate, Idle, Interval, Pacing};
 use crate::time::{Clock, Ticks};
 
 /// Blocks of operations without a wait between them; the waits of a block are put off and made together behind it.
 ///
-/// Like [`ConstantRate`](super::ConstantRate) it counts the time from start to start: a block begins as many intervals
+/// Like [`ConstantRate`] it counts the time from start to start: a block begins as many intervals
 /// behind the one before as that has operations, whatever these took. Eight operations at an interval of 250 ns make a
 /// block every 2 us; if they are over after 300 ns, the remaining 1.7 us are waited. A block that is not over by then makes
 /// the next one late, which is one miss.
 #[derive(Debug, Clone, Copy)]
 pub struct Bursty {
-    schedule: Schedule,
+    schedule: ConstantRate,
     block: u32,
     left: u32,
 }
@@ -22,7 +21,7 @@ impl Bursty {
     pub fn new(interval: Interval, block: u32, after_miss: AfterMiss) -> Self {
         let block = block.max(1);
         Bursty {
-            schedule: Schedule::new(interval, after_miss),
+            schedule: ConstantRate::new(interval, after_miss),
             block,
             left: block,
         }

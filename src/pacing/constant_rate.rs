@@ -1,42 +1,109 @@
-//! Operations that start at a constant rate.
+//! Operations that start at a constant rate: their moments lie fixed from the start.
 
-use super::schedule::{AfterMiss, Schedule};
 use super::{Idle, Interval, Pacing};
 use crate::time::{Clock, Ticks};
+
+/// How a schedule goes on when an operation was still running at the moment the next one was due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterMiss {
+    /// It stands as it was: what is overdue follows without a wait, until all is made up for. Load that comes from
+    /// outside behaves so, and a latency from the intended moment holds what a stall has caused.
+    CatchUp,
+    /// It begins anew at this moment. Someone who needs the time between two operations for other work behaves so.
+    StartOver,
+}
 
 /// The same time from the start of one operation to the start of the next; what the operation takes is part of it.
 ///
 /// An operation that takes longer than that makes the next one late. It is counted, and [`AfterMiss`] says how it goes
 /// on. With a jitter the times between two starts vary, and the schedule follows from the seed alone.
 #[derive(Debug, Clone, Copy)]
-pub struct ConstantRate(Schedule);
+pub struct ConstantRate {
+    interval: Interval,
+    after_miss: AfterMiss,
+    due: Ticks,
+    fraction: u64,
+    missed: u64,
+}
 
 impl ConstantRate {
     /// Starts at that interval.
     pub fn new(interval: Interval, after_miss: AfterMiss) -> Self {
-        ConstantRate(Schedule::new(interval, after_miss))
+        ConstantRate {
+            interval,
+            after_miss,
+            due: Ticks(0),
+            fraction: 0,
+            missed: 0,
+        }
+    }
+
+    /// Goes on to the next moment.
+    #[inline(always)]
+    pub(super) fn advance(&mut self) {
+        let length = self.interval.next_with(&mut self.fraction);
+        self.due = Ticks(self.due.0.wrapping_add(length.0));
+    }
+
+    /// Waits for the current moment, or counts it as missed.
+    #[inline(always)]
+    pub(super) fn wait<C: Clock>(&mut self, clock: &C, mut idle: impl Idle) {
+        let now = clock.now();
+        if is_after(now, self.due) {
+            self.missed += 1;
+            if self.after_miss == AfterMiss::StartOver {
+                self.start_at(now);
+            }
+            idle.tick();
+            return;
+        }
+        idle.begin();
+        while idle.tick() && is_after(self.due, clock.now()) {}
+    }
+
+    /// The first `count` moments after a start, with `each` of them kept for so many operations.
+    pub(super) fn moments(&self, start: Ticks, count: usize, each: usize) -> Option<Vec<Ticks>> {
+        if self.after_miss != AfterMiss::CatchUp {
+            return None;
+        }
+        let mut replay = *self;
+        replay.start_at(start);
+        let mut moments = Vec::with_capacity(count);
+        while moments.len() < count {
+            let left = count - moments.len();
+            moments.extend(std::iter::repeat_n(replay.due, each.min(left)));
+            (0..each).for_each(|_| replay.advance());
+        }
+        Some(moments)
     }
 }
 
 impl Pacing for ConstantRate {
     #[inline(always)]
     fn start_at(&mut self, now: Ticks) {
-        self.0.start_at(now);
+        self.due = now;
+        self.fraction = 0;
     }
 
     #[inline(always)]
     fn pause<C: Clock>(&mut self, clock: &C, idle: impl Idle) {
-        self.0.advance();
-        self.0.wait(clock, idle);
+        self.advance();
+        self.wait(clock, idle);
     }
 
     fn missed(&self) -> u64 {
-        self.0.missed()
+        self.missed
     }
 
     fn intended_starts(&self, start: Ticks, count: usize) -> Option<Vec<Ticks>> {
-        self.0.moments(start, count, 1)
+        self.moments(start, count, 1)
     }
+}
+
+/// Whether `first` is later than `second`, on a counter that may wrap around.
+#[inline(always)]
+fn is_after(first: Ticks, second: Ticks) -> bool {
+    (first.0.wrapping_sub(second.0) as i64) > 0
 }
 
 #[cfg(test)]

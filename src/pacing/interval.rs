@@ -24,9 +24,6 @@ impl Interval {
     }
 
     /// The length between two of `per_second` equal parts of a second.
-    ///
-    /// # Panics
-    /// When `per_second` is not positive.
     pub fn from_rate<C: Clock>(clock: &C, per_second: f64) -> Self {
         assert!(per_second > 0.0, "a rate is positive, not {per_second}");
         let second = clock.ticks_in(Nanos(1_000_000_000)).0 as f64;

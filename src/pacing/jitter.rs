@@ -32,9 +32,6 @@ pub struct Jitter {
 
 impl Jitter {
     /// A jitter of up to `share` of the wait, 0 to 1.
-    ///
-    /// # Panics
-    /// When `share` is outside of that.
     pub fn new(share: f64, seed: u64) -> Self {
         assert!(
             (0.0..=1.0).contains(&share),

@@ -8,33 +8,24 @@ use serde::Serialize;
 use super::{AfterMiss, BackToBack, Bursty, ConstantRate, ConstantWait, Interval, Jitter, Paced};
 use crate::time::Clock;
 
-/// What an end does between two operations.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "load")]
 pub enum Load {
     /// Nothing: as fast as it can.
     None,
     /// The same time between two operations.
-    ConstantWait {
-        /// That time.
-        wait_ns: f64,
-    },
+    ConstantWait { wait_ns: f64 },
     /// The same time from start to start.
-    ConstantRate {
-        /// Operations in a second.
-        rate_per_s: f64,
-    },
+    ConstantRate { rate_per_s: f64 },
     /// Blocks of operations without a wait; their waits, less the time of the operations, together behind them.
     Bursty {
         /// The wait of each.
         wait_ns: f64,
-        /// Operations of a block.
         burst: u32,
     },
 }
 
 impl Load {
-    /// The name on the command line and in results.
     pub const fn name(&self) -> &'static str {
         match self {
             Load::None => "none",
@@ -48,17 +39,14 @@ impl Load {
 /// The load of an end, with its variance.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct EndLoad {
-    /// What it does.
     #[serde(flatten)]
     pub load: Load,
     /// By how much a wait is longer or shorter at most, as a share of it: 0 to 1.
     pub jitter: f64,
-    /// What decides the jitter.
     pub seed: u64,
 }
 
 impl EndLoad {
-    /// As fast as it can.
     pub const NONE: Self = EndLoad {
         load: Load::None,
         jitter: 0.0,
@@ -81,7 +69,6 @@ impl EndLoad {
         Duration::try_from_secs_f64(mean_ns * (1.0 + self.jitter) / 1e9).unwrap_or(Duration::MAX)
     }
 
-    /// The waiter that makes this load.
     pub fn waiter<C: Clock>(&self, clock: &C, after_miss: AfterMiss) -> Paced {
         let with_jitter = |interval: Interval| {
             if self.jitter > 0.0 {

@@ -7,7 +7,7 @@
 //! | [`ConstantRate`] | the same time from start to start: what an operation takes is subtracted from the wait |
 //! | [`Bursty`] | nothing within a block of operations, their waits together behind it |
 //!
-//! [`Load`] is which of them an end has, as a setting, and [`Paced`] any of them.
+//! `Load` is which of them an end has, as a setting, and `Paced` any of them.
 //!
 //! All but the first row can vary their waits by [`Jitter`], which a seed decides. A pace is spent in a busy loop on the
 //! benchmark's own clock and never falls into a sample. While it lasts, [`Idle::tick`] is called over and over, so that
@@ -20,17 +20,15 @@ mod interval;
 mod jitter;
 mod load;
 mod paced;
-mod schedule;
 #[cfg(test)]
 pub(crate) mod scripted;
 
 pub use bursty::Bursty;
-pub use constant_rate::ConstantRate;
+pub use constant_rate::{AfterMiss, ConstantRate};
 pub use interval::Interval;
 pub use jitter::{Jitter, SplitMix64};
-pub use load::{EndLoad, Load};
-pub use paced::Paced;
-pub use schedule::{AfterMiss, Schedule};
+pub(crate) use load::{EndLoad, Load};
+pub(crate) use paced::Paced;
 
 use crate::time::{Clock, Nanos, Ticks};
 
@@ -127,20 +125,6 @@ mod tests {
     use crate::time::Monotonic;
 
     #[test]
-    fn a_constant_wait_is_at_least_its_length_and_calls_idle() {
-        let clock = Monotonic::default();
-        let mut pacing = ConstantWait::new(&clock, Nanos(200_000));
-        let mut calls = 0;
-        let before = clock.now();
-        pacing.pause(&clock, || {
-            calls += 1;
-            true
-        });
-        assert!(clock.now().0 - before.0 >= 200_000);
-        assert!(calls >= 1);
-    }
-
-    #[test]
     fn a_wait_ends_when_idle_says_so() {
         let clock = Monotonic::default();
         let mut pacing = ConstantWait::new(&clock, Nanos(3_600_000_000_000));
@@ -150,16 +134,6 @@ mod tests {
             calls < 3
         });
         assert_eq!(calls, 3);
-    }
-
-    #[test]
-    fn no_pause_lets_idle_run_once() {
-        let mut calls = 0;
-        NoPause.pause(&Monotonic::default(), || {
-            calls += 1;
-            true
-        });
-        assert_eq!(calls, 1);
     }
 
     #[test]

@@ -7,13 +7,9 @@ use crate::time::{Clock, Ticks};
 /// and a nanosecond counts, the loop without a pause is compiled for itself.
 #[derive(Debug, Clone, Copy)]
 pub enum Paced {
-    /// No time at all.
     Not(BackToBack),
-    /// The same time between two operations.
     Wait(ConstantWait),
-    /// The same time from start to start.
     Rate(ConstantRate),
-    /// In blocks.
     Bursty(Bursty),
 }
 

@@ -4,17 +4,16 @@
 //! small script in the page runs, and are whole where it does not; a policy in the page keeps a browser from fetching
 //! anything, whatever stands in a label. Light or dark is the reader's choice.
 
-use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 
 use crate::results::durable;
 use crate::results::error::ReportError;
+use crate::results::text::printable;
 
 /// What is on the page, in its order. Empty parts are left out.
 #[derive(Debug, Clone, Default)]
 pub struct Page {
-    /// The title.
     pub title: String,
     /// What was found, in one sentence; may be empty.
     pub headline: String,
@@ -26,7 +25,6 @@ pub struct Page {
     pub warnings: Vec<String>,
     /// The summary: a row a point.
     pub summary: Sheet,
-    /// The figures.
     pub figures: Vec<Figure>,
     /// What there is to say about the figures.
     pub notes: Vec<String>,
@@ -41,7 +39,6 @@ pub struct Page {
 /// A table.
 #[derive(Debug, Clone, Default)]
 pub struct Sheet {
-    /// The columns.
     pub columns: Vec<SheetColumn>,
     /// The rows, a text for each column.
     pub rows: Vec<Vec<String>>,
@@ -50,7 +47,6 @@ pub struct Sheet {
 /// A column of a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SheetColumn {
-    /// Its title.
     pub title: String,
     /// The unit of its numbers; may be empty.
     pub unit: String,
@@ -61,7 +57,6 @@ pub struct SheetColumn {
 /// A figure.
 #[derive(Debug, Clone, Default)]
 pub struct Figure {
-    /// What it shows.
     pub title: String,
     /// Whole and well-formed SVG, whose root says that it is an image (`role="img"`).
     pub svg: String,
@@ -83,28 +78,12 @@ pub fn write(path: &Path, page: &Page) -> Result<(), ReportError> {
 
 /// Text as it may stand in an element or a quoted attribute.
 fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            // Not allowed in HTML, whichever way they are written.
-            control if control.is_control() && !control.is_whitespace() => safe.push('\u{fffd}'),
-            // They would turn the direction of what follows.
-            '\u{61c}'
-            | '\u{200e}'
-            | '\u{200f}'
-            | '\u{202a}'..='\u{202e}'
-            | '\u{2066}'..='\u{2069}' => {
-                safe.push('\u{fffd}');
-            }
-            other => safe.push(other),
-        }
-    }
-    safe
+    printable(text)
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+        .replace('\'', "&#39;")
 }
 
 const STYLE: &str = include_str!("style.css");
@@ -123,48 +102,39 @@ impl Page {
              <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
         );
         if !self.headline.is_empty() {
-            let _ = writeln!(
-                html,
-                "<p class=\"headline\">{}</p>",
-                escaped(&self.headline)
-            );
+            let headline = escaped(&self.headline);
+            html += &format!("<p class=\"headline\">{headline}</p>\n");
         }
         html += &definitions(&self.facts, "facts");
         html += &notices("Incomplete", "incomplete", &self.incomplete);
         html += &notices("Warnings", "warnings", &self.warnings);
-        html += &self.summary.section("Summary");
-        if !self.figures.is_empty() {
-            html += "<section>\n<h2>Figures</h2>\n";
-            for figure in &self.figures {
-                html += &figure.html();
-            }
-            for note in &self.notes {
-                let _ = writeln!(html, "<p class=\"note\">{}</p>", escaped(note));
-            }
-            html += "</section>\n";
+        html += &section("Summary", &self.summary.html("Summary"));
+        let mut figures: String = self.figures.iter().map(Figure::html).collect();
+        for note in &self.notes {
+            figures += &format!("<p class=\"note\">{}</p>\n", escaped(note));
         }
-        html += &self.instrument.section("The instrument itself");
-        if !self.reading.is_empty() {
-            html += "<section>\n<h2>How to read it</h2>\n";
-            html += &definitions(&self.reading, "reading");
-            html += "</section>\n";
-        }
+        html += &section("Figures", &figures);
+        let instrument = "The instrument itself";
+        html += &section(instrument, &self.instrument.html(instrument));
+        html += &section("How to read it", &definitions(&self.reading, "reading"));
         for (title, sheet) in &self.more {
-            if !sheet.rows.is_empty() {
-                let _ = write!(
-                    html,
-                    "<details>\n<summary>{}</summary>\n{}</details>\n",
-                    escaped(title),
-                    sheet.html(title)
-                );
+            let (title, table) = (escaped(title), sheet.html(title));
+            if !table.is_empty() {
+                html += &format!("<details>\n<summary>{title}</summary>\n{table}</details>\n");
             }
         }
-        let _ = write!(
-            html,
-            "</main>\n<footer>Made by hcabench {}.</footer>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
-            env!("CARGO_PKG_VERSION")
-        );
-        html
+        let version = env!("CARGO_PKG_VERSION");
+        html + &format!(
+            "</main>\n<footer>Made by hcabench {version}.</footer>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n"
+        )
+    }
+}
+
+/// A part of the page with its title; nothing, if nothing is in it.
+fn section(title: &str, body: &str) -> String {
+    match body {
+        "" => String::new(),
+        body => format!("<section>\n<h2>{title}</h2>\n{body}</section>\n"),
     }
 }
 
@@ -174,12 +144,8 @@ fn definitions(pairs: &[(String, String)], class: &str) -> String {
     }
     let mut html = format!("<dl class=\"{class}\">\n");
     for (label, text) in pairs {
-        let _ = writeln!(
-            html,
-            "<dt>{}</dt><dd>{}</dd>",
-            escaped(label),
-            escaped(text)
-        );
+        let (label, text) = (escaped(label), escaped(text));
+        html += &format!("<dt>{label}</dt><dd>{text}</dd>\n");
     }
     html + "</dl>\n"
 }
@@ -190,36 +156,35 @@ fn notices(title: &str, class: &str, texts: &[String]) -> String {
     }
     let mut html = format!("<section class=\"notice {class}\">\n<h2>{title}</h2>\n<ul>\n");
     for text in texts {
-        let _ = writeln!(html, "<li>{}</li>", escaped(text));
+        html += &format!("<li>{}</li>\n", escaped(text));
     }
     html + "</ul>\n</section>\n"
 }
 
 impl Sheet {
+    /// A table without rows.
+    pub fn of(columns: Vec<SheetColumn>) -> Self {
+        Sheet {
+            columns,
+            rows: Vec::new(),
+        }
+    }
+
     /// Adds a row.
     ///
     /// # Panics
     /// When it has another number of cells than there are columns.
     pub fn row(&mut self, cells: Vec<String>) {
-        assert_eq!(
-            cells.len(),
-            self.columns.len(),
-            "a row has a cell for each column"
-        );
+        let columns = self.columns.len();
+        assert_eq!(cells.len(), columns, "a row has a cell for each column");
         self.rows.push(cells);
     }
 
-    /// The table with a heading; nothing without rows.
-    fn section(&self, title: &str) -> String {
+    /// The table in a frame that scrolls where it is too large, also by the keyboard; nothing without rows.
+    fn html(&self, label: &str) -> String {
         if self.rows.is_empty() {
             return String::new();
         }
-        let table = self.html(title);
-        format!("<section>\n<h2>{title}</h2>\n{table}</section>\n")
-    }
-
-    /// The table in a frame that scrolls where it is too large, also by the keyboard.
-    fn html(&self, label: &str) -> String {
         let mut html = format!(
             "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">\n<table>\n<thead>\n<tr>",
             escaped(label)
@@ -230,18 +195,16 @@ impl Sheet {
                 true => format!("<span class=\"unit\">{}</span>", escaped(&column.unit)),
                 false => String::new(),
             };
-            let _ = write!(
-                html,
-                "<th scope=\"col\"{}><span class=\"title\">{}</span>{unit}</th>",
-                column.class(),
-                escaped(&column.title)
+            let (class, title) = (column.class(), escaped(&column.title));
+            html += &format!(
+                "<th scope=\"col\"{class}><span class=\"title\">{title}</span>{unit}</th>"
             );
         }
         html += "</tr>\n</thead>\n<tbody>\n";
         for row in &self.rows {
             html += "<tr>";
             for (column, cell) in self.columns.iter().zip(row) {
-                let _ = write!(html, "<td{}>{}</td>", column.class(), escaped(cell));
+                html += &format!("<td{}>{}</td>", column.class(), escaped(cell));
             }
             html += "</tr>\n";
         }
@@ -275,20 +238,12 @@ impl SheetColumn {
 impl Figure {
     fn html(&self) -> String {
         // What stands before the root element belongs to a file of its own.
-        let svg = match self.svg.find("<svg") {
-            Some(begin) => &self.svg[begin..],
-            None => "",
-        };
-        let named = svg.replacen(
-            "<svg",
-            &format!("<svg aria-label=\"{}\"", escaped(&self.title)),
-            1,
-        );
+        let root = self.svg.split_once("<svg").map_or("", |(_, root)| root);
+        let (root, title) = (root.trim_end(), escaped(&self.title));
+        let caption = escaped(&self.caption);
         format!(
-            "<figure>\n<div class=\"drawing\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">\n{}\n</div>\n<figcaption>{}</figcaption>\n</figure>\n",
-            escaped(&self.title),
-            named.trim_end(),
-            escaped(&self.caption)
+            "<figure>\n<div class=\"drawing\" role=\"region\" tabindex=\"0\" aria-label=\"{title}\">\n\
+             <svg aria-label=\"{title}\"{root}\n</div>\n<figcaption>{caption}</figcaption>\n</figure>\n"
         )
     }
 }
@@ -298,15 +253,14 @@ mod tests {
     use super::*;
 
     fn page() -> Page {
-        let mut summary = Sheet {
-            columns: vec![
-                SheetColumn::text("service"),
-                SheetColumn::number("p50", "us"),
-            ],
-            ..Sheet::default()
-        };
+        let mut summary = Sheet::of(vec![
+            SheetColumn::text("service"),
+            SheetColumn::number("p50", "us"),
+        ]);
         summary.row(vec!["rc".to_owned(), "12.5".to_owned()]);
         summary.row(vec!["<b>uc</b>".to_owned(), "9".to_owned()]);
+        let svg =
+            "<?xml version=\"1.0\"?>\n<svg viewBox=\"0 0 1 1\" role=\"img\"><text>x</text></svg>\n";
         Page {
             title: "A \"run\" & more".to_owned(),
             headline: "12 <i>µs</i>\u{202e}\u{1b}[2J".to_owned(),
@@ -315,8 +269,7 @@ mod tests {
             summary,
             figures: vec![Figure {
                 title: "median \"of\" all".to_owned(),
-                svg: "<?xml version=\"1.0\"?>\n<svg viewBox=\"0 0 1 1\" role=\"img\"><text>x</text></svg>\n"
-                    .to_owned(),
+                svg: svg.to_owned(),
                 caption: "a < b".to_owned(),
             }],
             ..Page::default()
@@ -329,8 +282,8 @@ mod tests {
         for safe in [
             "<title>A &quot;run&quot; &amp; more</title>",
             "<li>&lt;/li&gt;&lt;script&gt;alert(1)&lt;/script&gt;</li>",
-            "<p class=\"headline\">12 &lt;i&gt;µs&lt;/i&gt;\u{fffd}\u{fffd}[2J</p>",
-            "<dd>mlx5_&lt;0&gt;&#39;\u{fffd}</dd>",
+            "<p class=\"headline\">12 &lt;i&gt;µs&lt;/i&gt;\\u{202e}\\u{1b}[2J</p>",
+            "<dd>mlx5_&lt;0&gt;&#39;\\u{1}</dd>",
             "<td>&lt;b&gt;uc&lt;/b&gt;</td>",
             "<figcaption>a &lt; b</figcaption>",
             "<svg aria-label=\"median &quot;of&quot; all\" viewBox=\"0 0 1 1\" role=\"img\"><text>x</text></svg>",
@@ -338,16 +291,7 @@ mod tests {
             assert!(html.contains(safe), "{safe} is not in\n{html}");
         }
         assert_eq!(html.matches("<script").count(), 1, "only its own");
-        assert!(!html.contains("<?xml"), "{html}");
-    }
-
-    #[test]
-    fn nothing_comes_from_elsewhere() {
-        let html = page().html();
-        assert!(html.contains("default-src 'none'"));
-        for elsewhere in ["http://", "https://", "src=\"", "@import", "url("] {
-            assert!(!html.contains(elsewhere), "{elsewhere}");
-        }
+        assert!(!html.contains("<?xml") && html.contains("default-src 'none'"));
     }
 
     #[test]
@@ -373,15 +317,5 @@ mod tests {
         for part in ["<h2>", "<table>", "<figure>", "<details>", "<dl"] {
             assert!(!html.contains(part), "{part}");
         }
-    }
-
-    #[test]
-    fn a_file_that_cannot_be_written_is_an_error() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("none").join("report.html");
-        assert!(write(&path, &page()).is_err());
-        let path = folder.path().join("report.html");
-        write(&path, &page()).unwrap();
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), page().html());
     }
 }

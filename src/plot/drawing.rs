@@ -1,7 +1,7 @@
 //! A drawing as plain data: shapes in the order in which they cover each other. Coordinates are in units of 1/96 inch,
 //! from the upper left corner.
 
-use super::font;
+use crate::results::text::printable;
 
 /// A colour: red, green, blue, and how much of what lies below it covers (0 to 1).
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -12,143 +12,75 @@ impl Colour {
     pub const INK: Colour = Colour(0x22, 0x22, 0x22, 1.0);
     /// Text of less weight.
     pub const FAINT_INK: Colour = Colour(0x55, 0x55, 0x55, 1.0);
-    /// Lines of the grid.
     pub const GRID: Colour = Colour(0xdd, 0xdd, 0xdd, 1.0);
-    /// The ground.
     pub const WHITE: Colour = Colour(0xff, 0xff, 0xff, 1.0);
 
-    /// The same colour, covering so much.
     pub fn covering(self, share: f64) -> Colour {
         Colour(self.0, self.1, self.2, share)
     }
 
     /// The colour between this one (0) and another (1).
     pub fn towards(self, other: Colour, share: f64) -> Colour {
-        let mix =
-            |a: u8, b: u8| (f64::from(a) + (f64::from(b) - f64::from(a)) * share).round() as u8;
-        Colour(
-            mix(self.0, other.0),
-            mix(self.1, other.1),
-            mix(self.2, other.2),
-            1.0,
-        )
+        let mix = |a: u8, b: u8| {
+            let (a, b) = (f64::from(a), f64::from(b));
+            (a + (b - a) * share).round() as u8
+        };
+        let Colour(red, green, blue, _) = other;
+        Colour(mix(self.0, red), mix(self.1, green), mix(self.2, blue), 1.0)
     }
 
-    /// Lightness as it is seen, 0 (black) to 100 (white): what is left in a copy in grey.
+    /// How light it is in a copy in grey, 0 (black) to 100 (white).
+    #[cfg(test)]
     pub fn lightness(self) -> f64 {
-        let linear = |value: u8| {
-            let share = f64::from(value) / 255.0;
-            if share <= 0.04045 {
-                share / 12.92
-            } else {
-                ((share + 0.055) / 1.055).powf(2.4)
-            }
-        };
-        let luminance = 0.2126 * linear(self.0) + 0.7152 * linear(self.1) + 0.0722 * linear(self.2);
-        if luminance > 0.008856 {
-            116.0 * luminance.cbrt() - 16.0
-        } else {
-            903.3 * luminance
-        }
+        let Colour(red, green, blue, _) = self;
+        let [red, green, blue] = [red, green, blue].map(f64::from);
+        (0.2126 * red + 0.7152 * green + 0.0722 * blue) / 2.55
     }
 }
 
-/// Where a text stands in relation to its place.
+/// What of a text is at its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
-    /// It begins there.
     Start,
-    /// Its middle is there.
     Middle,
-    /// It ends there.
     End,
 }
 
-/// A text on one line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Text {
-    /// Where it is anchored.
+    /// The place of its anchor, on its baseline.
     pub x: f64,
-    /// Its baseline.
     pub y: f64,
-    /// What it says.
     pub text: String,
-    /// Height of the font's em.
     pub em: f64,
-    /// Where it stands in relation to its place.
     pub anchor: Anchor,
     /// Whether it runs from below to above.
     pub upwards: bool,
-    /// Its colour.
     pub colour: Colour,
 }
 
-impl Text {
-    /// The box that it covers: left, top, right, bottom.
-    pub fn bounds(&self) -> [f64; 4] {
-        let width = font::width(&self.text, self.em);
-        let (before, behind) = match self.anchor {
-            Anchor::Start => (0.0, width),
-            Anchor::Middle => (width / 2.0, width / 2.0),
-            Anchor::End => (width, 0.0),
-        };
-        let (above, below) = (0.76 * self.em, 0.22 * self.em);
-        if self.upwards {
-            [
-                self.x - above,
-                self.y - behind,
-                self.x + below,
-                self.y + before,
-            ]
-        } else {
-            [
-                self.x - before,
-                self.y - above,
-                self.x + behind,
-                self.y + below,
-            ]
-        }
-    }
-}
-
-/// A shape.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Shape {
-    /// Lines through points.
     Path {
-        /// The points.
         points: Vec<(f64, f64)>,
-        /// The line's width.
         width: f64,
-        /// Its colour.
         colour: Colour,
     },
-    /// An area between points.
     Area {
-        /// The points.
         points: Vec<(f64, f64)>,
-        /// Its colour.
         colour: Colour,
     },
-    /// A filled circle.
     Dot {
-        /// Its middle.
         at: (f64, f64),
-        /// Its radius.
         radius: f64,
-        /// Its colour.
         colour: Colour,
     },
-    /// A text.
     Text(Text),
 }
 
-/// A drawing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Drawing {
-    /// Its width.
     pub width: f64,
-    /// Its height.
     pub height: f64,
     /// What it is, for those who cannot see it.
     pub title: String,
@@ -166,16 +98,14 @@ impl Drawing {
             title: title.to_owned(),
             shapes: Vec::new(),
         };
-        drawing.rectangle(0.0, 0.0, width, height, Colour::WHITE);
+        drawing.rectangle([0.0, 0.0, width, height], Colour::WHITE);
         drawing
     }
 
-    /// A straight line.
     pub fn line(&mut self, from: (f64, f64), to: (f64, f64), width: f64, colour: Colour) {
         self.path(vec![from, to], width, colour);
     }
 
-    /// Lines through points.
     pub fn path(&mut self, points: Vec<(f64, f64)>, width: f64, colour: Colour) {
         self.shapes.push(Shape::Path {
             points,
@@ -220,32 +150,18 @@ impl Drawing {
         }
     }
 
-    /// An area between points.
     pub fn area(&mut self, points: Vec<(f64, f64)>, colour: Colour) {
         self.shapes.push(Shape::Area { points, colour });
     }
 
-    /// A filled rectangle between two corners.
-    pub fn rectangle(&mut self, left: f64, top: f64, right: f64, bottom: f64, colour: Colour) {
-        self.area(
-            vec![(left, top), (right, top), (right, bottom), (left, bottom)],
-            colour,
-        );
+    pub fn rectangle(&mut self, sides: [f64; 4], colour: Colour) {
+        self.area(around(sides)[..4].to_vec(), colour);
     }
 
-    /// The outline of a rectangle.
-    pub fn outline(&mut self, [left, top, right, bottom]: [f64; 4], width: f64, colour: Colour) {
-        let corners = vec![
-            (left, top),
-            (right, top),
-            (right, bottom),
-            (left, bottom),
-            (left, top),
-        ];
-        self.path(corners, width, colour);
+    pub fn outline(&mut self, sides: [f64; 4], width: f64, colour: Colour) {
+        self.path(around(sides).to_vec(), width, colour);
     }
 
-    /// A filled circle.
     pub fn dot(&mut self, at: (f64, f64), radius: f64, colour: Colour) {
         self.shapes.push(Shape::Dot { at, radius, colour });
     }
@@ -257,7 +173,7 @@ impl Drawing {
 
     /// The same in ink.
     pub fn ink(&mut self, at: (f64, f64), text: &str, em: f64, anchor: Anchor) {
-        self.text(at, text, em, anchor, Colour::INK);
+        self.push_text(at, text, em, anchor, Colour::INK, false);
     }
 
     /// A text in ink from below to above.
@@ -274,12 +190,11 @@ impl Drawing {
         colour: Colour,
         upwards: bool,
     ) {
-        let text = printable(text);
         if !text.is_empty() {
             self.shapes.push(Shape::Text(Text {
                 x,
                 y,
-                text,
+                text: fit_for_xml(text),
                 em,
                 anchor,
                 upwards,
@@ -288,7 +203,7 @@ impl Drawing {
         }
     }
 
-    /// Its texts.
+    #[cfg(test)]
     pub fn texts(&self) -> impl Iterator<Item = &Text> {
         self.shapes.iter().filter_map(|shape| match shape {
             Shape::Text(text) => Some(text),
@@ -297,16 +212,13 @@ impl Drawing {
     }
 }
 
-/// A text without what XML cannot hold and what has no shape.
-pub fn printable(text: &str) -> String {
-    let readable = |c: char| match c {
-        '\n' | '\r' | '\t' => ' ',
-        c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => '\u{fffd}',
-        // They would turn the direction of what follows.
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            '\u{fffd}'
-        }
-        c => c,
-    };
-    text.chars().map(readable).collect()
+/// The corners of a rectangle with these sides (left, top, right, bottom), the first one twice.
+pub fn around([left, top, right, bottom]: [f64; 4]) -> [(f64, f64); 5] {
+    let (first, second) = ((left, top), (right, top));
+    [first, second, (right, bottom), (left, bottom), first]
+}
+
+/// A text without what XML cannot hold and what would turn the direction of what follows.
+pub fn fit_for_xml(text: &str) -> String {
+    printable(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }

@@ -33,6 +33,12 @@ pub fn width(text: &str, em: f64) -> f64 {
     })
 }
 
+/// The width of the widest of these texts; 0 without any.
+pub fn widest<'a>(texts: impl IntoIterator<Item = &'a String>, em: f64) -> f64 {
+    let widths = texts.into_iter().map(|text| width(text, em));
+    widths.fold(0.0, f64::max)
+}
+
 /// The text, or as much of its beginning as fits into `most`, with an ellipsis.
 pub fn fit(text: &str, em: f64, most: f64) -> String {
     if width(text, em) <= most {

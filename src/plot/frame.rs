@@ -2,16 +2,14 @@
 
 use serde::Serialize;
 
-use super::drawing::{Anchor, Colour, Drawing};
+use super::drawing::{Anchor, Colour, Drawing, around};
 use super::font;
-use super::palette::{Look, look};
-use super::scale::Axis;
+use super::palette::{Look, Looks, look};
+use super::scale::{Axis, Kind, Unit, fitting, with_room};
 use super::{PlotError, SIDES};
 
-/// The words of a figure.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Words {
-    /// What is shown.
     pub title: String,
     /// What does not vary, and what must be known.
     pub subtitle: String,
@@ -43,14 +41,71 @@ pub(super) fn both(one: &str, two: &str) -> String {
     notes.collect::<Vec<_>>().join("; ")
 }
 
-/// How an entry of the legend looks.
+/// What figures have in common.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Chart {
+    pub words: Words,
+    /// What the horizontal axis shows, without unit; of a surface, the first setting.
+    pub x: String,
+    /// What the vertical axis shows; of a surface, the second setting.
+    pub y: String,
+    /// The range of values; `None` for what is needed.
+    pub range: Option<(f64, f64)>,
+    /// The scale of values; `None` for the one that fits.
+    pub scale: Option<Kind>,
+    #[serde(skip)]
+    pub looks: Looks,
+}
+
+impl Chart {
+    /// The axis for values between these ends, with room around them.
+    pub(super) fn axis_of_values(&self, label: &str, ends: (f64, f64)) -> Axis {
+        let kind = fitting(ends, self.scale);
+        let range = self.range.unwrap_or(with_room(ends, kind));
+        Axis::new(label, range, kind, Unit::Nanoseconds)
+    }
+
+    /// The legend: an entry for each series; a single one without a name needs none.
+    pub(super) fn legend(&self, labels: impl Iterator<Item = String>, sign: Sign) -> Vec<Entry> {
+        let entry = |(number, label)| Entry {
+            label,
+            look: self.looks.of(number),
+            sign,
+        };
+        let entries: Vec<Entry> = labels.enumerate().map(entry).collect();
+        match &entries[..] {
+            [one] if one.label.is_empty() => Vec::new(),
+            _ => entries,
+        }
+    }
+
+    /// A drawing with words, a note, axes and legend, and where its data goes.
+    pub(super) fn framed(
+        &self,
+        size: (u32, u32),
+        note: &str,
+        (x, y): (Axis, Axis),
+        entries: &[Entry],
+    ) -> Result<(Drawing, Plot), PlotError> {
+        let mut drawing = Drawing::new(size, &self.words.title);
+        let plot = frame(&mut drawing, &self.words.warned(note), x, y, entries)?;
+        Ok((drawing, plot))
+    }
+}
+
+/// A label, and how many messages were lost, if any.
+pub(super) fn with_lost(label: &str, lost: u64) -> String {
+    match (label, lost) {
+        (_, 0) => label.to_owned(),
+        ("", _) => format!("{lost} lost"),
+        _ => format!("{label}, {lost} lost"),
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sign {
-    /// A line.
     Line,
-    /// A mark.
     Mark,
-    /// A line with a mark on it.
     LineAndMark,
     /// A filled square with a line around.
     Patch,
@@ -58,14 +113,10 @@ pub enum Sign {
     Ring,
 }
 
-/// An entry of the legend.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// What it is called.
     pub label: String,
-    /// How it is drawn.
     pub look: Look,
-    /// What stands for it.
     pub sign: Sign,
 }
 
@@ -82,13 +133,9 @@ const LEAST_PLOT: f64 = 0.4;
 /// Where the data goes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plot {
-    /// Left end.
     pub left: f64,
-    /// Upper end.
     pub top: f64,
-    /// Right end.
     pub right: f64,
-    /// Lower end.
     pub bottom: f64,
     /// From left to right.
     pub x: Axis,
@@ -97,7 +144,6 @@ pub struct Plot {
 }
 
 impl Plot {
-    /// The place of a pair of values.
     pub fn at(&self, x: f64, y: f64) -> (f64, f64) {
         (
             self.left + self.x.share(x) * (self.right - self.left),
@@ -161,7 +207,6 @@ impl Plot {
         (first <= last).then(|| (at(first), at(last)))
     }
 
-    /// Whether a place is inside.
     pub fn holds(&self, (x, y): (f64, f64)) -> bool {
         (self.left - 1e-6..=self.right + 1e-6).contains(&x)
             && (self.top - 1e-6..=self.bottom + 1e-6).contains(&y)
@@ -197,28 +242,17 @@ pub(super) fn words(drawing: &mut Drawing, words: &Words) -> f64 {
 fn sign(drawing: &mut Drawing, entry: &Entry, x: f64, y: f64) {
     let (left, right) = (x + 2.0, x + SIGN_WIDTH - 8.0);
     let middle = (left + right) / 2.0;
+    let Look { colour, dashes, .. } = entry.look;
     match entry.sign {
         Sign::Patch => {
-            let [top, bottom] = [y - 5.0, y + 5.0];
-            drawing.rectangle(left, top, right, bottom, entry.look.colour.covering(0.3));
-            let corners = [
-                (left, top),
-                (right, top),
-                (right, bottom),
-                (left, bottom),
-                (left, top),
-            ];
-            drawing.dashed(&corners, entry.look.dashes, 1.5, entry.look.colour);
+            let sides = [left, y - 5.0, right, y + 5.0];
+            drawing.rectangle(sides, colour.covering(0.3));
+            drawing.dashed(&around(sides), dashes, 1.5, colour);
         }
         Sign::Ring => ring(drawing, (middle, y)),
         Sign::Mark => entry.look.mark_at(drawing, (middle, y), 4.0),
         Sign::Line | Sign::LineAndMark => {
-            drawing.dashed(
-                &[(left, y), (right, y)],
-                entry.look.dashes,
-                2.0,
-                entry.look.colour,
-            );
+            drawing.dashed(&[(left, y), (right, y)], dashes, 2.0, colour);
             if entry.sign == Sign::LineAndMark {
                 entry.look.mark_at(drawing, (middle, y), 4.0);
             }
@@ -240,7 +274,6 @@ pub(super) fn ring(drawing: &mut Drawing, (x, y): (f64, f64)) {
     drawing.path((0..=RING_CORNERS).map(corner).collect(), 1.4, Colour::INK);
 }
 
-/// The entry of the legend that says so.
 pub(super) fn incomplete_entry() -> Entry {
     Entry {
         label: "incomplete".to_owned(),
@@ -249,62 +282,54 @@ pub(super) fn incomplete_entry() -> Entry {
     }
 }
 
-/// The height of the legend's lines, and what it needs in all.
-pub(super) struct Legend<'a> {
+struct Legend<'a> {
     entries: &'a [Entry],
     columns: usize,
     column: f64,
-    /// Its height.
-    pub height: f64,
+    lines: usize,
 }
 
 const LINE: f64 = 1.55 * LEGEND_EM;
 
 impl<'a> Legend<'a> {
-    /// Lays the entries out in as many columns as fit; a single one needs no legend.
-    pub fn of(entries: &'a [Entry], width: f64) -> Self {
+    /// Lays the entries out in as many columns as fit.
+    fn of(entries: &'a [Entry], width: f64) -> Self {
         let room = width - 2.0 * MARGIN;
-        let widest = entries
-            .iter()
-            .map(|entry| font::width(&entry.label, LEGEND_EM))
-            .fold(0.0, f64::max);
+        let widest = font::widest(entries.iter().map(|entry| &entry.label), LEGEND_EM);
         let column = (widest + SIGN_WIDTH + 18.0).min(room);
         let columns = ((room / column) as usize).clamp(1, entries.len().max(1));
-        let lines = entries.len().div_ceil(columns);
         Legend {
             entries,
             columns,
             column,
-            height: lines as f64 * LINE,
+            lines: entries.len().div_ceil(columns),
         }
     }
 
-    /// Draws it from this height down, in the middle.
-    pub fn draw(&self, drawing: &mut Drawing, top: f64) {
-        let lines = self.entries.len().div_ceil(self.columns);
+    /// What it takes below the axis, with the margin.
+    fn height(&self) -> f64 {
+        match self.lines {
+            0 => MARGIN,
+            lines => lines as f64 * LINE + MARGIN + 6.0,
+        }
+    }
+
+    fn draw(&self, drawing: &mut Drawing, top: f64) {
         let left = (drawing.width - self.columns as f64 * self.column) / 2.0;
         for (number, entry) in self.entries.iter().enumerate() {
             // From above to below, then to the right, as one reads a list.
-            let (column, line) = (number / lines, number % lines);
-            let x = left + column as f64 * self.column;
-            let y = top + (line as f64 + 0.5) * LINE;
+            let x = left + (number / self.lines) as f64 * self.column;
+            let y = top + ((number % self.lines) as f64 + 0.5) * LINE;
             sign(drawing, entry, x, y);
             let label = font::fit(&entry.label, LEGEND_EM, self.column - SIGN_WIDTH - 4.0);
-            drawing.ink(
-                (x + SIGN_WIDTH, y + 0.35 * LEGEND_EM),
-                &label,
-                LEGEND_EM,
-                Anchor::Start,
-            );
+            let at = (x + SIGN_WIDTH, y + 0.35 * LEGEND_EM);
+            drawing.ink(at, &label, LEGEND_EM, Anchor::Start);
         }
     }
 }
 
 /// Draws words, axes, grid and legend, and tells where the data goes.
-///
-/// # Errors
-/// [`PlotError::TooMuch`] when the legend leaves no room for the data.
-pub(super) fn frame(
+fn frame(
     drawing: &mut Drawing,
     text: &Words,
     x: Axis,
@@ -314,160 +339,128 @@ pub(super) fn frame(
     let top = words(drawing, text);
     let legend = Legend::of(entries, drawing.width);
     let names = Names::of(&x, drawing.width - 120.0, 0.22 * drawing.height);
-    let tick_height = match &names {
-        Names::Lines(lines) => {
-            let most = lines.iter().map(Vec::len).max().unwrap_or(1);
-            (0.35 + 1.25 * most as f64) * TICK_EM
-        }
-        Names::Upright(_, longest) => longest + 8.0,
-    };
-    let below_legend = if entries.is_empty() {
-        MARGIN
-    } else {
-        legend.height + MARGIN + 6.0
-    };
-    let bottom = drawing.height - below_legend - 2.0 * LABEL_EM - tick_height;
+    let tick_height = names.height();
+    let bottom = drawing.height - legend.height() - 2.0 * LABEL_EM - tick_height;
     if bottom - top < LEAST_PLOT * drawing.height {
-        let most = ((drawing.height * (1.0 - LEAST_PLOT) - top - 70.0) / LINE).max(0.0) as usize
-            * legend.columns;
-        // Names that stand upright take a share of the height as well.
-        let names = if let Names::Upright(..) = &names {
-            0.22
-        } else {
-            0.0
-        };
-        let free = 1.0 - LEAST_PLOT - names;
-        let rest = top + below_legend + 2.0 * LABEL_EM + tick_height * f64::from(names == 0.0);
-        // A higher figure has more lines below its title.
-        let lines = 3.0 * 1.3 * SUBTITLE_EM;
-        let height = ((rest + lines) / free / 10.0).ceil() * 10.0;
+        let lines = (drawing.height * (1.0 - LEAST_PLOT) - top - 70.0) / LINE;
+        // All but the data, and the lines that a higher figure may have more below its title.
+        let taken = drawing.height - (bottom - top) + 3.0 * 1.3 * SUBTITLE_EM;
+        let height = (taken / (1.0 - LEAST_PLOT) / 10.0).ceil() * 10.0;
         let room = (drawing.width as u32, height as u32);
         return Err(PlotError::TooMuch {
             found: entries.len(),
-            most,
+            most: lines.max(0.0) as usize * legend.columns,
             what: "lines in the legend",
             room: SIDES.contains(&room.1).then_some(room),
         });
     }
     let y_ticks = y.ticks(((bottom - top) / 42.0) as usize);
-    let widest = y_ticks
-        .iter()
-        .map(|(_, text)| font::width(text, TICK_EM))
-        .fold(0.0, f64::max);
-    let left = MARGIN + 1.6 * LABEL_EM + widest + 8.0;
-    let right = drawing.width - MARGIN - 14.0;
+    let widest = font::widest(y_ticks.iter().map(|(_, text)| text), TICK_EM);
     let plot = Plot {
-        left,
+        left: MARGIN + 1.6 * LABEL_EM + widest + 8.0,
         top,
-        right,
+        right: drawing.width - MARGIN - 14.0,
         bottom,
         x,
         y,
     };
+    let (left, right) = (plot.left, plot.right);
 
     for (value, label) in &y_ticks {
         let (_, height) = plot.at(plot.x.low, *value);
         drawing.line((left, height), (right, height), 0.8, Colour::GRID);
         drawing.line((left - 4.0, height), (left, height), 1.0, Colour::INK);
-        drawing.ink(
-            (left - 7.0, height + 0.35 * TICK_EM),
-            label,
-            TICK_EM,
-            Anchor::End,
-        );
+        let at = (left - 7.0, height + 0.35 * TICK_EM);
+        drawing.ink(at, label, TICK_EM, Anchor::End);
     }
     let x_ticks = plot.x.ticks(((right - left) / 90.0) as usize);
-    let mut free_from = f64::NEG_INFINITY;
-    for (number, (value, label)) in x_ticks.iter().enumerate() {
+    for (value, _) in &x_ticks {
         let (place, _) = plot.at(*value, plot.y.low);
         drawing.line((place, top), (place, bottom), 0.8, Colour::GRID);
         drawing.line((place, bottom), (place, bottom + 4.0), 1.0, Colour::INK);
-        match &names {
-            Names::Upright(lines, _) => {
-                let lines = &lines[number];
-                for (line, text) in lines.iter().enumerate() {
-                    let beside = line as f64 - (lines.len() - 1) as f64 / 2.0;
-                    let at = (place + (0.35 + 1.15 * beside) * TICK_EM, bottom + 7.0);
-                    drawing.text_upwards(at, text, TICK_EM, Anchor::End);
-                }
-            }
-            Names::Lines(lines) => {
-                let one = [label.clone()];
-                let lines = lines.get(number).map_or(&one[..], Vec::as_slice);
-                let width = |line: &String| font::width(line, TICK_EM);
-                let half = lines.iter().map(width).fold(0.0, f64::max) / 2.0;
-                let place = place.min(drawing.width - 4.0 - half);
-                // Of ticks that were given, those that would cover their neighbours stay without words.
-                if place - half >= free_from {
-                    for (line, text) in lines.iter().enumerate() {
-                        let y = bottom + (1.4 + 1.25 * line as f64) * TICK_EM;
-                        drawing.ink((place, y), text, TICK_EM, Anchor::Middle);
-                    }
-                    free_from = place + half + 5.0;
-                }
-            }
-        }
     }
+    names.draw(drawing, &plot, &x_ticks);
     drawing.line((left, bottom), (right, bottom), 1.2, Colour::INK);
     drawing.line((left, top), (left, bottom), 1.2, Colour::INK);
     let under = bottom + tick_height + 1.1 * LABEL_EM;
     let x_title = font::fit(&plot.x.title(), LABEL_EM, right - left);
-    drawing.ink(
-        ((left + right) / 2.0, under),
-        &x_title,
-        LABEL_EM,
-        Anchor::Middle,
-    );
+    let middle = ((left + right) / 2.0, under);
+    drawing.ink(middle, &x_title, LABEL_EM, Anchor::Middle);
     let y_title = font::fit(&plot.y.title(), LABEL_EM, bottom - top);
-    drawing.text_upwards(
-        (MARGIN + 0.8 * LABEL_EM, (top + bottom) / 2.0),
-        &y_title,
-        LABEL_EM,
-        Anchor::Middle,
-    );
+    let middle = (MARGIN + 0.8 * LABEL_EM, (top + bottom) / 2.0);
+    drawing.text_upwards(middle, &y_title, LABEL_EM, Anchor::Middle);
     legend.draw(drawing, under + 0.9 * LABEL_EM);
     Ok(plot)
 }
 
-/// How the words below an axis stand.
-enum Names {
-    /// In lines, if there are any for its number; else in one.
-    Lines(Vec<Vec<String>>),
-    /// Upright, in lines for each, as long as this at most.
-    Upright(Vec<Vec<String>>, f64),
+/// The words below an axis of names.
+struct Names {
+    /// Those of each place in lines; none on an axis of numbers, whose ticks are a line each.
+    lines: Vec<Vec<String>>,
+    upright: bool,
 }
 
 impl Names {
     /// Names of places side by side: in lines between words, if those fit, else upright and not longer than `longest`.
     fn of(axis: &Axis, width: f64, longest: f64) -> Self {
         const LINES: usize = 3;
-        let Some(ticks) = axis.given.as_ref().filter(|_| axis.low == -0.5) else {
-            return Names::Lines(Vec::new());
-        };
+        let ticks = axis.given.as_deref().filter(|_| axis.named).unwrap_or(&[]);
         let room = width / ticks.len().max(1) as f64 - 6.0;
-        let broken: Vec<Vec<String>> = ticks
-            .iter()
-            .map(|(_, name)| font::wrap(name, TICK_EM, room, LINES))
-            .collect();
-        let whole = |(lines, (_, name)): (&Vec<String>, &(f64, String))| {
-            lines
-                .join(" ")
-                .split_whitespace()
-                .eq(name.split_whitespace())
+        let broken = |most: f64, lines: usize| -> Vec<Vec<String>> {
+            let wrap = |(_, name): &(f64, String)| font::wrap(name, TICK_EM, most, lines);
+            ticks.iter().map(wrap).collect()
         };
-        if broken.iter().zip(ticks).all(whole) {
-            return Names::Lines(broken);
+        let whole = |lines: &[String], name: &str| {
+            let text = lines.join(" ");
+            text.split_whitespace().eq(name.split_whitespace())
+        };
+        let lines = broken(room, LINES);
+        let mut both = lines.iter().zip(ticks);
+        if both.all(|(lines, (_, name))| whole(lines, name)) {
+            return Names {
+                lines,
+                upright: false,
+            };
         }
         let side_by_side = ((room / (1.15 * TICK_EM)) as usize).clamp(1, LINES);
-        let upright: Vec<Vec<String>> = ticks
-            .iter()
-            .map(|(_, name)| font::wrap(name, TICK_EM, longest, side_by_side))
-            .collect();
-        let widths = upright
-            .iter()
-            .flatten()
-            .map(|line| font::width(line, TICK_EM));
-        let most = widths.fold(0.0, f64::max);
-        Names::Upright(upright, most)
+        Names {
+            lines: broken(longest, side_by_side),
+            upright: true,
+        }
+    }
+
+    fn height(&self) -> f64 {
+        if self.upright {
+            return font::widest(self.lines.iter().flatten(), TICK_EM) + 8.0;
+        }
+        let most = self.lines.iter().map(Vec::len).max().unwrap_or(1);
+        (0.35 + 1.25 * most as f64) * TICK_EM
+    }
+
+    fn draw(&self, drawing: &mut Drawing, plot: &Plot, ticks: &[(f64, String)]) {
+        let mut free_from = f64::NEG_INFINITY;
+        for (number, (value, label)) in ticks.iter().enumerate() {
+            let (place, bottom) = plot.at(*value, plot.y.low);
+            let one = std::slice::from_ref(label);
+            let lines = self.lines.get(number).map_or(one, Vec::as_slice);
+            if self.upright {
+                for (line, text) in lines.iter().enumerate() {
+                    let beside = line as f64 - (lines.len() - 1) as f64 / 2.0;
+                    let at = (place + (0.35 + 1.15 * beside) * TICK_EM, bottom + 7.0);
+                    drawing.text_upwards(at, text, TICK_EM, Anchor::End);
+                }
+                continue;
+            }
+            let half = font::widest(lines, TICK_EM) / 2.0;
+            let place = place.min(drawing.width - 4.0 - half);
+            // Of ticks that were given, those that would cover their neighbours stay without words.
+            if place - half >= free_from {
+                for (line, text) in lines.iter().enumerate() {
+                    let y = bottom + (1.4 + 1.25 * line as f64) * TICK_EM;
+                    drawing.ink((place, y), text, TICK_EM, Anchor::Middle);
+                }
+                free_from = place + half + 5.0;
+            }
+        }
     }
 }

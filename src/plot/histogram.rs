@@ -4,8 +4,8 @@
 use serde::Serialize;
 
 use super::drawing::{Anchor, Colour, Drawing};
-use super::frame::{Entry, Plot, Sign, Words, frame};
-use super::palette::{Look, Looks};
+use super::frame::{Chart, Plot, Sign, with_lost};
+use super::palette::Look;
 use super::scale::{Axis, Kind, Unit, duration};
 use super::{PlotError, at_most, font};
 use crate::stats::percentile_of_sorted;
@@ -15,18 +15,12 @@ pub const MOST: usize = 8;
 
 pub(crate) const WHAT: &str = "histograms over each other";
 
-/// One distribution, counted.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Distribution {
-    /// What it is called.
     pub label: String,
-    /// Samples in each bin.
     pub counts: Vec<u64>,
-    /// All samples.
     pub total: u64,
-    /// Samples below the range.
     pub below: u64,
-    /// Samples above the range.
     pub above: u64,
     /// The median in nanoseconds.
     pub median: Option<f64>,
@@ -49,25 +43,15 @@ impl Distribution {
         let total = sorted.len() as u64;
         let bins = bins.max(1);
         let up_to = |edge: f64| sorted.partition_point(|&sample| (sample as f64) < edge) as u64;
-        let below = up_to(low);
-        let inside = sorted.partition_point(|&sample| sample as f64 <= high) as u64;
         let edge = |bin: usize| low + (high - low) * bin as f64 / bins as f64;
-        let mut counts = Vec::with_capacity(bins);
-        let mut before = below;
-        for bin in 1..=bins {
-            let end = if bin == bins {
-                inside
-            } else {
-                up_to(edge(bin))
-            };
-            counts.push(end - before);
-            before = end;
-        }
+        let inside = sorted.partition_point(|&sample| sample as f64 <= high) as u64;
+        let ends = (0..bins).map(|bin| up_to(edge(bin))).chain([inside]);
+        let ends: Vec<u64> = ends.collect();
         Distribution {
             label: label.to_owned(),
-            counts,
+            counts: ends.windows(2).map(|pair| pair[1] - pair[0]).collect(),
             total,
-            below,
+            below: ends[0],
             above: total - inside,
             median: percentile_of_sorted(sorted, 50.0),
             max: sorted.last().copied(),
@@ -76,91 +60,65 @@ impl Distribution {
     }
 }
 
-/// The figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Histogram {
-    /// The words.
-    pub words: Words,
-    /// What the samples are, for the horizontal axis.
-    pub value: String,
-    /// The vertical axis: "share of messages".
-    pub share: String,
-    /// The range in nanoseconds.
-    pub range: (f64, f64),
-    /// The distributions.
+    /// Its range is the one that the bins part.
+    #[serde(flatten)]
+    pub chart: Chart,
     pub series: Vec<Distribution>,
-    /// Their looks.
-    #[serde(skip)]
-    pub looks: Looks,
 }
 
-const BOX_EM: f64 = 11.5;
-const BOX_LINE: f64 = 1.5 * BOX_EM;
-
 impl Histogram {
-    /// Draws it.
-    ///
-    /// # Errors
-    /// [`PlotError::Nothing`] without samples, [`PlotError::TooMuch`].
+    fn range(&self) -> (f64, f64) {
+        self.chart.range.unwrap_or_default()
+    }
+
     pub fn draw(&self, size: (u32, u32)) -> Result<Drawing, PlotError> {
         if self.series.iter().all(|series| series.total == 0) {
             let lost: u64 = self.series.iter().map(|series| series.lost).sum();
-            let why = if lost > 0 {
-                format!("all of {lost} messages were lost")
-            } else {
-                "no samples".to_owned()
-            };
-            return Err(PlotError::Nothing(why));
+            return Err(match lost {
+                0 => PlotError::no_samples(),
+                lost => PlotError::Nothing(format!("all of {lost} messages were lost")),
+            });
         }
         at_most(self.series.len(), MOST, WHAT)?;
-        let mut drawing = Drawing::new(size, &self.words.title);
-        let entries: Vec<Entry> = self
-            .series
-            .iter()
-            .enumerate()
-            .map(|(number, series)| self.entry(number, series))
-            .collect();
-        let shares: Vec<Vec<f64>> = self
-            .series
-            .iter()
-            .map(|series| {
-                series
-                    .counts
-                    .iter()
-                    .map(|&count| 100.0 * count as f64 / series.total.max(1) as f64)
-                    .collect()
-            })
-            .collect();
-        let highest = shares.iter().flatten().copied().fold(0.0, f64::max);
+        let share =
+            |series: &Distribution, count| 100.0 * count as f64 / series.total.max(1) as f64;
+        let of_bins = |series: &Distribution| -> Vec<f64> {
+            series
+                .counts
+                .iter()
+                .map(|&count| share(series, count))
+                .collect()
+        };
+        let shares: Vec<Vec<f64>> = self.series.iter().map(of_bins).collect();
+        let bins = self.series[0].counts.len();
+        let peak = |from: usize, to: usize| {
+            let all = shares.iter().flat_map(|all| &all[from..to]);
+            all.copied().fold(0.0, f64::max)
+        };
+        let highest = peak(0, bins);
         let highest = if highest > 0.0 { highest } else { 1.0 };
-        let rows = self.rows();
-        let box_size = box_size(&rows);
 
         // The box goes where there is less below it; the axis gets as high as it needs.
-        let inside = drawing.width - 120.0;
-        let reach = ((box_size.0 + 24.0) / inside).min(1.0);
-        let bins = self.series[0].counts.len();
+        let told = Outside::of(self);
+        let (width, height) = (f64::from(size.0), f64::from(size.1));
+        let reach = ((told.width + 24.0) / (width - 120.0)).min(1.0);
         let far = ((reach * bins as f64).ceil() as usize).min(bins);
-        let peak = |from: usize, to: usize| {
-            shares
-                .iter()
-                .flat_map(|all| &all[from..to])
-                .copied()
-                .fold(0.0, f64::max)
-        };
         let (at_left, at_right) = (peak(0, far), peak(bins - far, bins));
         let on_the_left = at_left < at_right;
-        let plot_height = (drawing.height * 0.66).max(1.0);
-        let free = (1.0 - (box_size.1 + 20.0) / plot_height).max(0.25);
+        let plot_height = (height * 0.66).max(1.0);
+        let free = (1.0 - (told.height + 20.0) / plot_height).max(0.25);
         let top = (highest * 1.06).max(at_left.min(at_right) / free);
 
-        let x = Axis::new(&self.value, self.range, Kind::Linear, Unit::Nanoseconds);
-        let y = Axis::new(&self.share, (0.0, top), Kind::Linear, Unit::Percent);
-        let plot = frame(&mut drawing, &self.words, x, y, &entries)?;
+        let chart = &self.chart;
+        let x = Axis::new(&chart.x, self.range(), Kind::Linear, Unit::Nanoseconds);
+        let y = Axis::new(&chart.y, (0.0, top), Kind::Linear, Unit::Percent);
+        let labels = self.series.iter().map(|series| self.label(series));
+        let entries = chart.legend(labels, Sign::Patch);
+        let (mut drawing, plot) = chart.framed(size, "", (x, y), &entries)?;
         for (number, all) in shares.iter().enumerate() {
-            if self.series[number].total > 0 {
-                self.steps(&mut drawing, &plot, all, &self.looks.of(number));
-            }
+            self.steps(&mut drawing, &plot, all, &chart.looks.of(number));
         }
         for (number, series) in self.series.iter().enumerate() {
             let Some(median) = series.median else {
@@ -169,42 +127,34 @@ impl Histogram {
             let (from, to) = (plot.at(median, 0.0), plot.at(median, plot.y.high));
             if plot.holds(from) {
                 drawing.line(from, to, 3.6, Colour::WHITE.covering(0.7));
-                let look = self.looks.of(number);
+                let look = chart.looks.of(number);
                 drawing.dashed(&[from, to], look.dashes, 1.8, look.colour);
             }
         }
-        draw_box(&mut drawing, &plot, &rows, box_size, on_the_left);
+        told.draw(&mut drawing, &plot, on_the_left);
         Ok(drawing)
     }
 
-    fn entry(&self, number: usize, series: &Distribution) -> Entry {
+    /// A name with the median, and what was lost.
+    fn label(&self, series: &Distribution) -> String {
+        let (low, high) = self.range();
         let median = match series.median {
-            Some(median) if median < self.range.0 || median > self.range.1 => {
+            Some(median) if median < low || median > high => {
                 format!("median {}, outside", duration(median))
             }
             Some(median) => format!("median {}", duration(median)),
             None => "no samples".to_owned(),
         };
-        let lost = if series.lost > 0 {
-            format!(", {} lost", series.lost)
-        } else {
-            String::new()
-        };
-        let name = if series.label.is_empty() {
-            String::new()
-        } else {
-            format!("{}: ", series.label)
-        };
-        Entry {
-            label: format!("{name}{median}{lost}"),
-            look: self.looks.of(number),
-            sign: Sign::Patch,
+        let told = with_lost(&median, series.lost);
+        match series.label.as_str() {
+            "" => told,
+            name => format!("{name}: {told}"),
         }
     }
 
     /// An outline of bins that hold something, and a faint area below.
     fn steps(&self, drawing: &mut Drawing, plot: &Plot, shares: &[f64], look: &Look) {
-        let (low, high) = self.range;
+        let (low, high) = self.range();
         let edge = |bin: usize| low + (high - low) * bin as f64 / shares.len() as f64;
         let mut bin = 0;
         while bin < shares.len() {
@@ -223,34 +173,10 @@ impl Histogram {
             drawing.path(outline, 1.3, look.colour);
         }
     }
-
-    /// What the box says: a head, then a line for each distribution.
-    fn rows(&self) -> Vec<(Option<Look>, Vec<String>)> {
-        let (low, high) = (duration(self.range.0), duration(self.range.1));
-        let below = self.series.iter().any(|series| series.below > 0);
-        let mut head = vec![format!("above {high}"), "max".to_owned()];
-        if below {
-            head.insert(0, format!("below {low}"));
-        }
-        let mut rows = vec![(None, head)];
-        for (number, series) in self.series.iter().enumerate() {
-            let Some(max) = series.max else { continue };
-            let look = (self.series.len() > 1).then(|| self.looks.of(number));
-            let mut cells = vec![
-                share_in_words(series.above, series.total),
-                duration(max as f64),
-            ];
-            if below {
-                cells.insert(0, share_in_words(series.below, series.total));
-            }
-            rows.push((look, cells));
-        }
-        rows
-    }
 }
 
 /// A share in per cent, of which something is never shown as nothing, and not all never as all.
-pub(super) fn share_in_words(part: u64, of: u64) -> String {
+fn share_in_words(part: u64, of: u64) -> String {
     let percent = 100.0 * part as f64 / of.max(1) as f64;
     match part {
         0 => "0 %".to_owned(),
@@ -262,92 +188,88 @@ pub(super) fn share_in_words(part: u64, of: u64) -> String {
     }
 }
 
+const BOX_EM: f64 = 11.5;
+const BOX_LINE: f64 = 1.5 * BOX_EM;
 const SIGN: f64 = 22.0;
 const GAP: f64 = 14.0;
 
-/// The width of the signs, and of each column.
-fn columns(rows: &[(Option<Look>, Vec<String>)]) -> (f64, Vec<f64>) {
-    let sign = if rows.iter().any(|(look, _)| look.is_some()) {
-        SIGN
-    } else {
-        0.0
-    };
-    let widest = |column: usize| {
-        rows.iter()
-            .map(|(_, cells)| font::width(&cells[column], BOX_EM))
-            .fold(0.0, f64::max)
-    };
-    let count = rows.first().map_or(0, |(_, cells)| cells.len());
-    (sign, (0..count).map(widest).collect())
+/// The box with what lies outside of the range.
+struct Outside {
+    /// A head, then a line for each distribution.
+    rows: Vec<(Option<Look>, Vec<String>)>,
+    /// The width of the signs, and of each column.
+    sign: f64,
+    columns: Vec<f64>,
+    width: f64,
+    height: f64,
 }
 
-fn box_size(rows: &[(Option<Look>, Vec<String>)]) -> (f64, f64) {
-    let (sign, widths) = columns(rows);
-    let gaps = GAP * widths.len().saturating_sub(1) as f64;
-    (
-        sign + widths.iter().sum::<f64>() + gaps + 16.0,
-        rows.len() as f64 * BOX_LINE + 10.0,
-    )
-}
-
-fn draw_box(
-    drawing: &mut Drawing,
-    plot: &Plot,
-    rows: &[(Option<Look>, Vec<String>)],
-    (width, height): (f64, f64),
-    on_the_left: bool,
-) {
-    let left = if on_the_left {
-        plot.left + 10.0
-    } else {
-        plot.right - 10.0 - width
-    };
-    let top = plot.top + 8.0;
-    drawing.rectangle(
-        left,
-        top,
-        left + width,
-        top + height,
-        Colour::WHITE.covering(0.9),
-    );
-    drawing.outline(
-        [left, top, left + width, top + height],
-        0.8,
-        Colour::FAINT_INK,
-    );
-    let (sign, widths) = columns(rows);
-    for (number, (look, cells)) in rows.iter().enumerate() {
-        let y = top + 5.0 + (number as f64 + 0.5) * BOX_LINE;
-        if let Some(look) = look {
-            drawing.rectangle(
-                left + 8.0,
-                y - 4.0,
-                left + SIGN,
-                y + 4.0,
-                look.colour.covering(0.3),
-            );
-            drawing.dashed(
-                &[
-                    (left + 8.0, y + 4.0),
-                    (left + 8.0, y - 4.0),
-                    (left + SIGN, y - 4.0),
-                    (left + SIGN, y + 4.0),
-                ],
-                look.dashes,
-                1.3,
-                look.colour,
-            );
+impl Outside {
+    fn of(figure: &Histogram) -> Self {
+        let series = &figure.series;
+        let below = series.iter().any(|series| series.below > 0);
+        // Nothing is said of what is below, if nothing is.
+        let cells = |cells: [String; 3]| cells.into_iter().skip(usize::from(!below)).collect();
+        let (low, high) = figure.range();
+        let (low, high) = (duration(low), duration(high));
+        let head = [
+            format!("below {low}"),
+            format!("above {high}"),
+            "max".to_owned(),
+        ];
+        let mut rows: Vec<(Option<Look>, Vec<String>)> = vec![(None, cells(head))];
+        for (number, one) in series.iter().enumerate() {
+            let Some(max) = one.max else { continue };
+            let look = (series.len() > 1).then(|| figure.chart.looks.of(number));
+            let share = |part| share_in_words(part, one.total);
+            let texts = [share(one.below), share(one.above), duration(max as f64)];
+            rows.push((look, cells(texts)));
         }
-        let colour = if number == 0 {
-            Colour::FAINT_INK
-        } else {
-            Colour::INK
+        let widest = |column: usize| {
+            let texts = rows.iter().map(|(_, cells)| &cells[column]);
+            font::widest(texts, BOX_EM)
         };
-        let mut end = left + 8.0 + sign - GAP;
-        for (cell, width) in cells.iter().zip(&widths) {
-            end += GAP + width;
-            let at = (end, y + 0.36 * BOX_EM);
-            drawing.text(at, cell, BOX_EM, Anchor::End, colour);
+        let columns: Vec<f64> = (0..rows[0].1.len()).map(widest).collect();
+        let sign = if series.len() > 1 { SIGN } else { 0.0 };
+        let gaps = GAP * (columns.len() - 1) as f64;
+        Outside {
+            sign,
+            width: sign + columns.iter().sum::<f64>() + gaps + 16.0,
+            height: rows.len() as f64 * BOX_LINE + 10.0,
+            columns,
+            rows,
+        }
+    }
+
+    fn draw(&self, drawing: &mut Drawing, plot: &Plot, on_the_left: bool) {
+        let left = match on_the_left {
+            true => plot.left + 10.0,
+            false => plot.right - 10.0 - self.width,
+        };
+        let top = plot.top + 8.0;
+        let (right, bottom) = (left + self.width, top + self.height);
+        let sides = [left, top, right, bottom];
+        drawing.rectangle(sides, Colour::WHITE.covering(0.9));
+        drawing.outline(sides, 0.8, Colour::FAINT_INK);
+        for (number, (look, cells)) in self.rows.iter().enumerate() {
+            let y = top + 5.0 + (number as f64 + 0.5) * BOX_LINE;
+            if let Some(look) = look {
+                let (from, to) = (left + 8.0, left + SIGN);
+                let (above, below) = (y - 4.0, y + 4.0);
+                drawing.rectangle([from, above, to, below], look.colour.covering(0.3));
+                let around = [(from, below), (from, above), (to, above), (to, below)];
+                drawing.dashed(&around, look.dashes, 1.3, look.colour);
+            }
+            let colour = match number {
+                0 => Colour::FAINT_INK,
+                _ => Colour::INK,
+            };
+            let mut end = left + 8.0 + self.sign - GAP;
+            for (cell, width) in cells.iter().zip(&self.columns) {
+                end += GAP + width;
+                let at = (end, y + 0.36 * BOX_EM);
+                drawing.text(at, cell, BOX_EM, Anchor::End, colour);
+            }
         }
     }
 }

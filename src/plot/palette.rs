@@ -24,44 +24,36 @@ const DASHES: [&[f64]; 5] = [
 /// As many series as can be told apart.
 pub const MOST_SERIES: usize = 14;
 
-/// How a series is drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Look {
-    /// Its colour.
     pub colour: Colour,
     /// Lengths of strokes and gaps of its line; none for a line without gaps.
     pub dashes: &'static [f64],
-    /// Its mark.
     pub mark: Mark,
 }
 
-/// A mark's shape.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A mark's shape, in units of its radius.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Mark {
-    /// A filled circle.
     Dot,
-    /// A filled square.
-    Square,
-    /// A filled triangle.
-    Triangle,
-    /// A filled diamond.
-    Diamond,
-    /// Two crossing lines.
-    Cross,
-    /// An upright cross.
-    Plus,
-    /// A triangle on its head.
-    Wedge,
+    Area(&'static [(f64, f64)]),
+    /// Two lines that cross each other, between the first two places and the others.
+    Cross([(f64, f64); 4]),
 }
 
 const MARKS: [Mark; 7] = [
     Mark::Dot,
-    Mark::Square,
-    Mark::Triangle,
-    Mark::Diamond,
-    Mark::Cross,
-    Mark::Plus,
-    Mark::Wedge,
+    // A square.
+    Mark::Area(&[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)]),
+    // A triangle.
+    Mark::Area(&[(0.0, -1.2), (1.1, 0.8), (-1.1, 0.8)]),
+    // A diamond.
+    Mark::Area(&[(0.0, -1.3), (1.1, 0.0), (0.0, 1.3), (-1.1, 0.0)]),
+    // Aslant, and upright.
+    Mark::Cross([(-0.9, -0.9), (0.9, 0.9), (-0.9, 0.9), (0.9, -0.9)]),
+    Mark::Cross([(-1.2, 0.0), (1.2, 0.0), (0.0, -1.2), (0.0, 1.2)]),
+    // A triangle on its head.
+    Mark::Area(&[(0.0, 1.2), (1.1, -0.8), (-1.1, -0.8)]),
 ];
 
 /// The look of the series of this number, from 0.
@@ -80,41 +72,24 @@ pub fn look(number: usize) -> Look {
 pub struct Looks(pub Vec<usize>);
 
 impl Looks {
-    /// The look of the series of this number.
     pub fn of(&self, number: usize) -> Look {
         look(self.0.get(number).copied().unwrap_or(number))
     }
 }
 
 impl Look {
-    /// Draws the mark.
     pub fn mark_at(&self, drawing: &mut Drawing, (x, y): (f64, f64), radius: f64) {
-        let colour = self.colour;
-        let area = |drawing: &mut Drawing, corners: &[(f64, f64)]| {
-            let points = corners
-                .iter()
-                .map(|(dx, dy)| (x + dx * radius, y + dy * radius));
-            drawing.area(points.collect(), colour);
-        };
+        let place = |(dx, dy): (f64, f64)| (x + dx * radius, y + dy * radius);
         match self.mark {
-            Mark::Dot => drawing.dot((x, y), radius, colour),
-            Mark::Square => area(
-                drawing,
-                &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
-            ),
-            Mark::Triangle => area(drawing, &[(0.0, -1.2), (1.1, 0.8), (-1.1, 0.8)]),
-            Mark::Wedge => area(drawing, &[(0.0, 1.2), (1.1, -0.8), (-1.1, -0.8)]),
-            Mark::Diamond => area(drawing, &[(0.0, -1.3), (1.1, 0.0), (0.0, 1.3), (-1.1, 0.0)]),
-            Mark::Cross | Mark::Plus => {
-                let ends = if self.mark == Mark::Cross {
-                    [(-0.9, -0.9), (0.9, 0.9), (-0.9, 0.9), (0.9, -0.9)]
-                } else {
-                    [(-1.2, 0.0), (1.2, 0.0), (0.0, -1.2), (0.0, 1.2)]
-                };
-                let end =
-                    |number: usize| (x + ends[number].0 * radius, y + ends[number].1 * radius);
-                drawing.line(end(0), end(1), radius * 0.6, colour);
-                drawing.line(end(2), end(3), radius * 0.6, colour);
+            Mark::Dot => drawing.dot((x, y), radius, self.colour),
+            Mark::Area(corners) => {
+                let corners = corners.iter().map(|&corner| place(corner));
+                drawing.area(corners.collect(), self.colour);
+            }
+            Mark::Cross(ends) => {
+                let [a, b, c, d] = ends.map(place);
+                drawing.line(a, b, radius * 0.6, self.colour);
+                drawing.line(c, d, radius * 0.6, self.colour);
             }
         }
     }
@@ -140,33 +115,25 @@ mod tests {
     #[test]
     fn series_are_told_apart_by_lightness_or_by_line_and_mark() {
         for number in 0..MOST_SERIES {
-            for other in 0..number {
-                let (one, two) = (look(number), look(other));
+            let one = look(number);
+            for two in (0..number).map(look) {
                 let lighter = (one.colour.lightness() - two.colour.lightness()).abs();
-                let apart = lighter > 20.0 || one.dashes != two.dashes || one.mark != two.mark;
-                assert!(apart, "{number} and {other} are the same in grey");
-                assert!(
-                    one.colour != two.colour || one.dashes != two.dashes && one.mark != two.mark,
-                    "{number} and {other} of the same colour"
-                );
-                assert_ne!(one, two);
+                let by_line_and_mark = one.dashes != two.dashes && one.mark != two.mark;
+                assert!(lighter > 20.0 || one.dashes != two.dashes || one.mark != two.mark);
+                assert!(one.colour != two.colour || by_line_and_mark, "{one:?}");
             }
-            assert!(
-                look(number).colour.lightness() < 75.0,
-                "{number} is too light on white"
-            );
+            assert!(one.colour.lightness() < 75.0, "too light on white: {one:?}");
         }
+        let first = [0, 1, 2].map(|number| look(number).colour.lightness());
         for (one, two) in [(0, 1), (1, 2), (0, 2)] {
-            let lighter = look(one).colour.lightness() - look(two).colour.lightness();
-            assert!(lighter.abs() > 20.0, "{one} and {two}: {lighter}");
+            assert!((first[one] - first[two]).abs() > 20.0, "{first:?}");
         }
     }
 
     #[test]
     fn heat_gets_darker() {
-        let steps: Vec<f64> = (0..=20)
-            .map(|step| heat(f64::from(step) / 20.0).lightness())
-            .collect();
+        let shares = (0..=20).map(|step| f64::from(step) / 20.0);
+        let steps: Vec<f64> = shares.map(|share| heat(share).lightness()).collect();
         assert!(steps.is_sorted_by(|a, b| a > b), "{steps:?}");
     }
 }

@@ -8,7 +8,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, FontTransform, RGBAColor, ShapeStyle, TextStyle};
 
 use super::PlotError;
-use super::drawing::{Anchor, Colour, Drawing, Shape, Text, printable};
+use super::drawing::{Anchor, Colour, Drawing, Shape, Text, fit_for_xml};
 use super::font;
 use crate::results::ReportError;
 use crate::results::durable;
@@ -22,12 +22,9 @@ const SMOOTHING: u32 = 2;
 /// Unless that takes more pixels than these: 192 MB. There is little to smooth in a figure of so many.
 const MOST_PIXELS: u64 = 1 << 26;
 
-/// How a figure leaves the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Scalable Vector Graphics.
     Svg,
-    /// Portable Network Graphics.
     Png,
 }
 
@@ -43,9 +40,6 @@ impl Format {
 }
 
 /// Writes a drawing to a file, in one step.
-///
-/// # Errors
-/// [`PlotError::Drawing`] when it cannot be drawn, [`PlotError::Report`] when the file cannot be written.
 pub fn write(path: &Path, format: Format, drawing: &Drawing) -> Result<(), PlotError> {
     let bytes = match format {
         Format::Svg => svg(drawing)?.into_bytes(),
@@ -59,9 +53,6 @@ pub fn write(path: &Path, format: Format, drawing: &Drawing) -> Result<(), PlotE
 }
 
 /// A drawing as an SVG document, without anything from elsewhere.
-///
-/// # Errors
-/// [`PlotError::Drawing`].
 pub fn svg(drawing: &Drawing) -> Result<String, PlotError> {
     let mut text = String::new();
     let (width, height) = (drawing.width as u32, drawing.height as u32);
@@ -73,7 +64,7 @@ pub fn svg(drawing: &Drawing) -> Result<String, PlotError> {
     // Baselines are given, so nothing is to be shifted; quotes in texts are escaped, so these can only be attributes.
     let text = text.replace(" dy=\"0.76em\"", "");
     let body = text.split_once('>').map_or("", |(_, body)| body);
-    let title = escape(&printable(&drawing.title));
+    let title = escape(&fit_for_xml(&drawing.title));
     Ok(format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
          viewBox=\"0 0 {} {}\" role=\"img\" stroke-linejoin=\"round\">\n<title>{title}</title>{body}",
@@ -89,38 +80,22 @@ fn escape(text: &str) -> String {
 }
 
 /// A drawing as a PNG file.
-///
-/// # Errors
-/// [`PlotError::Drawing`].
 pub fn png(drawing: &Drawing) -> Result<Vec<u8>, PlotError> {
-    let (width, height) = (
-        drawing.width as u32 * PIXELS_PER_UNIT,
-        drawing.height as u32 * PIXELS_PER_UNIT,
-    );
+    let pixels_of = |units: f64| units as u32 * PIXELS_PER_UNIT;
+    let (width, height) = (pixels_of(drawing.width), pixels_of(drawing.height));
     let area = u64::from(width) * u64::from(height);
-    let smoothing = if area * u64::from(SMOOTHING.pow(2)) <= MOST_PIXELS {
-        SMOOTHING
-    } else {
-        1
-    };
+    let is_large = area * u64::from(SMOOTHING.pow(2)) > MOST_PIXELS;
+    let smoothing = if is_large { 1 } else { SMOOTHING };
     let large = (width * smoothing, height * smoothing);
     let mut pixels = vec![255_u8; large.0 as usize * large.1 as usize * 3];
     {
         let mut backend = BitMapBackend::with_buffer(&mut pixels, large);
-        render(
-            drawing,
-            &mut backend,
-            f64::from(PIXELS_PER_UNIT * smoothing),
-            false,
-        )?;
+        let grid = f64::from(PIXELS_PER_UNIT * smoothing);
+        render(drawing, &mut backend, grid, false)?;
         backend.present().map_err(failed)?;
     }
-    let smooth = if smoothing > 1 {
-        let size = (width as usize, height as usize);
-        shrink(&pixels, size, smoothing as usize)
-    } else {
-        pixels
-    };
+    let size = (width as usize, height as usize);
+    let smooth = shrink(&pixels, size, smoothing as usize);
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, width, height);
     encoder.set_color(png::ColorType::Rgb);
@@ -141,7 +116,7 @@ pub fn png(drawing: &Drawing) -> Result<Vec<u8>, PlotError> {
 
 /// Text chunks hold Latin-1.
 fn latin(text: &str) -> String {
-    printable(text)
+    fit_for_xml(text)
         .chars()
         .map(|c| if (c as u32) < 256 { c } else { '?' })
         .collect()
@@ -151,17 +126,13 @@ fn latin(text: &str) -> String {
 fn shrink(pixels: &[u8], (width, height): (usize, usize), by: usize) -> Vec<u8> {
     let row = width * by * 3;
     let mut shrunk = Vec::with_capacity(width * height * 3);
-    for y in 0..height {
-        for x in 0..width {
-            for channel in 0..3 {
-                let mut sum = 0_u32;
-                for (inner_y, inner_x) in (0..by).flat_map(|a| (0..by).map(move |b| (a, b))) {
-                    sum += u32::from(
-                        pixels[(y * by + inner_y) * row + (x * by + inner_x) * 3 + channel],
-                    );
-                }
-                shrunk.push((sum / (by * by) as u32) as u8);
-            }
+    for (y, x) in (0..height).flat_map(|y| (0..width).map(move |x| (y * by, x * by))) {
+        for channel in 0..3 {
+            let square = (0..by).flat_map(|down| (0..by).map(move |right| (y + down, x + right)));
+            let sum: u32 = square
+                .map(|(y, x)| u32::from(pixels[y * row + x * 3 + channel]))
+                .sum();
+            shrunk.push((sum / (by * by) as u32) as u8);
         }
     }
     shrunk
@@ -182,8 +153,9 @@ fn render<B: DrawingBackend>(
     is_svg: bool,
 ) -> Result<(), PlotError> {
     let place = |(x, y): (f64, f64)| ((x * grid).round() as i32, (y * grid).round() as i32);
+    let length = |units: f64| (units * grid).round().max(1.0) as u32;
     for shape in &drawing.shapes {
-        match shape {
+        let drawn = match shape {
             Shape::Path {
                 points,
                 width,
@@ -192,68 +164,57 @@ fn render<B: DrawingBackend>(
                 let style = ShapeStyle {
                     color: colour_of(*colour),
                     filled: false,
-                    stroke_width: (width * grid).round().max(1.0) as u32,
+                    stroke_width: length(*width),
                 };
-                if let [from, to] = points[..] {
-                    backend
-                        .draw_line(place(from), place(to), &style)
-                        .map_err(failed)?;
-                } else {
-                    backend
-                        .draw_path(points.iter().map(|&point| place(point)), &style)
-                        .map_err(failed)?;
+                match points[..] {
+                    [from, to] => backend.draw_line(place(from), place(to), &style),
+                    _ => backend.draw_path(points.iter().map(|&point| place(point)), &style),
                 }
             }
             Shape::Area { points, colour } => {
-                backend
-                    .fill_polygon(
-                        points.iter().map(|&point| place(point)),
-                        &colour_of(*colour).filled(),
-                    )
-                    .map_err(failed)?;
+                let style = colour_of(*colour).filled();
+                backend.fill_polygon(points.iter().map(|&point| place(point)), &style)
             }
             Shape::Dot { at, radius, colour } => {
-                let radius = (radius * grid).round().max(1.0) as u32;
-                backend
-                    .draw_circle(place(*at), radius, &colour_of(*colour).filled(), true)
-                    .map_err(failed)?;
+                let style = colour_of(*colour).filled();
+                backend.draw_circle(place(*at), length(*radius), &style, true)
             }
-            Shape::Text(text) => draw_text(text, backend, grid, is_svg)?,
-        }
+            Shape::Text(text) => {
+                let colour = colour_of(text.colour);
+                let (lower, style) = style_of(text, &colour, grid, is_svg);
+                let (x, y) = match text.upwards {
+                    true => (text.x * grid - lower, text.y * grid),
+                    false => (text.x * grid, text.y * grid - lower),
+                };
+                backend.draw_text(&text.text, &style, (x.round() as i32, y.round() as i32))
+            }
+        };
+        drawn.map_err(failed)?;
     }
     Ok(())
 }
 
-fn draw_text<B: DrawingBackend>(
+/// How far below its place a backend has a text's baseline, and the style.
+fn style_of<'a>(
     text: &Text,
-    backend: &mut B,
+    colour: &'a RGBAColor,
     grid: f64,
     is_svg: bool,
-) -> Result<(), PlotError> {
+) -> (f64, TextStyle<'a>) {
     // The SVG backend divides by 1.24 and names the place's baseline. The other has the baseline half the size lower.
     let size = text.em * grid * if is_svg { 1.24 } else { font::HEIGHT };
     let lower = if is_svg { 0.0 } else { size / 2.0 };
-    let (x, y) = (text.x * grid, text.y * grid);
-    let (x, y) = if text.upwards {
-        (x - lower, y)
-    } else {
-        (x, y - lower)
-    };
     let across = match text.anchor {
         Anchor::Start => HPos::Left,
         Anchor::Middle => HPos::Center,
         Anchor::End => HPos::Right,
     };
-    let turned = if text.upwards {
-        FontTransform::Rotate270
-    } else {
-        FontTransform::None
+    let turned = match text.upwards {
+        true => FontTransform::Rotate270,
+        false => FontTransform::None,
     };
-    let colour = colour_of(text.colour);
     let style = TextStyle::from(font::at(size).transform(turned))
-        .color(&colour)
+        .color(colour)
         .pos(Pos::new(across, VPos::Top));
-    backend
-        .draw_text(&text.text, &style, (x.round() as i32, y.round() as i32))
-        .map_err(failed)
+    (lower, style)
 }

@@ -3,16 +3,14 @@
 use serde::Serialize;
 
 use super::PlotError;
+use crate::results::units::fixed;
 
 /// What the numbers on an axis are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Nanoseconds, shown in the unit that fits.
     Nanoseconds,
-    /// Per cent.
     Percent,
-    /// Plain numbers.
     Number,
 }
 
@@ -20,27 +18,22 @@ pub enum Unit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// In equal steps.
     Linear,
-    /// In equal ratios.
     Log,
 }
 
-/// An axis: its range, and the ticks on it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
     /// What it is, without unit.
     pub label: String,
-    /// The smallest value shown.
     pub low: f64,
-    /// The largest value shown.
     pub high: f64,
-    /// How values become places.
     pub kind: Kind,
-    /// What the numbers are.
     pub unit: Unit,
     /// Ticks given by whoever made the axis; of others there are as many as fit.
     pub given: Option<Vec<(f64, String)>>,
+    /// Whether these are names of places 0, 1, 2 and so on.
+    pub named: bool,
 }
 
 const NANOSECONDS: [(f64, &str); 4] = [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")];
@@ -56,22 +49,17 @@ impl Axis {
             kind,
             unit,
             given: None,
+            named: false,
         }
     }
 
     /// An axis of places 0, 1, 2 and so on with a name each.
-    pub fn named(label: &str, names: &[String]) -> Self {
-        let ticks = names
-            .iter()
-            .enumerate()
-            .map(|(place, name)| (place as f64, name.clone()));
+    pub fn named(label: &str, names: Vec<(f64, String)>) -> Self {
+        let range = (-0.5, names.len() as f64 - 0.5);
         Axis {
-            label: label.to_owned(),
-            low: -0.5,
-            high: names.len() as f64 - 0.5,
-            kind: Kind::Linear,
-            unit: Unit::Number,
-            given: Some(ticks.collect()),
+            given: Some(names),
+            named: true,
+            ..Self::new(label, range, Kind::Linear, Unit::Number)
         }
     }
 
@@ -85,36 +73,27 @@ impl Axis {
         }
     }
 
-    /// Whether a value is within the axis.
     pub fn holds(&self, value: f64) -> bool {
         (-1e-9..=1.0 + 1e-9).contains(&self.share(value))
     }
 
-    /// How many of these values lie outside of the axis.
-    ///
-    /// # Errors
-    /// [`PlotError::Outside`] when all do, and there are any.
+    /// How many of these values lie outside of the axis; an error when all do, and there are any.
     pub fn outside(
         &self,
         what: &'static str,
         values: impl Iterator<Item = f64> + Clone,
     ) -> Result<usize, PlotError> {
-        let (mut all, mut outside) = (0, 0);
-        for value in values.clone() {
-            all += 1;
-            outside += usize::from(!self.holds(value));
-        }
-        if all > 0 && outside == all {
-            let lowest = values.clone().fold(f64::INFINITY, f64::min);
-            let highest = values.fold(f64::NEG_INFINITY, f64::max);
-            return Err(PlotError::Outside {
+        let outside = values.clone().filter(|value| !self.holds(*value)).count();
+        let all_are = outside == values.clone().count();
+        match ends(values).filter(|_| all_are) {
+            None => Ok(outside),
+            Some((lowest, highest)) => Err(PlotError::Outside {
                 what,
                 from: self.in_words(lowest),
                 to: self.in_words(highest),
                 on_any_range: self.kind == Kind::Log && highest <= 0.0,
-            });
+            }),
         }
-        Ok(outside)
     }
 
     /// The unit that the numbers are shown in, and how many of its own make one of it.
@@ -157,45 +136,38 @@ impl Axis {
 
     fn linear_ticks(&self, most: usize) -> Vec<(f64, String)> {
         let (size, _) = self.shown_in();
-        let step = round_step((self.high - self.low) / size / most.max(2) as f64);
-        let first = (self.low / size / step - 1e-9).ceil() as i64;
-        let last = (self.high / size / step + 1e-9).floor() as i64;
+        let (low, high) = (self.low / size, self.high / size);
+        let step = round_step((high - low) / most.max(2) as f64);
+        let (first, last) = ((low / step - 1e-9).ceil(), (high / step + 1e-9).floor());
         let decimals = (-step.log10().floor()).max(0.0) as usize;
-        let text = |number: i64| crate::results::units::fixed(number as f64 * step, decimals);
-        (first..=last)
+        let text = |number: i64| fixed(number as f64 * step, decimals);
+        (first as i64..=last as i64)
             .map(|number| (number as f64 * step * size, text(number)))
             .collect()
     }
 
     fn log_ticks(&self, most: usize) -> Vec<(f64, String)> {
-        let (first, last) = (
-            self.low.log10().floor() as i32,
-            self.high.log10().ceil() as i32,
-        );
-        let of = |parts: &[f64], every: i32| {
-            let mut ticks = Vec::new();
-            for power in (first..=last).filter(|power| power.rem_euclid(every) == 0) {
-                for part in parts {
-                    let value = part * 10_f64.powi(power);
-                    if (self.low * (1.0 - 1e-9)..=self.high * (1.0 + 1e-9)).contains(&value) {
-                        ticks.push((value, self.in_words(value)));
-                    }
-                }
-            }
-            ticks
-        };
-        let sets = [
-            of(&[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0], 1),
-            of(&[1.0, 2.0, 5.0], 1),
-            of(&[1.0, 3.0], 1),
-            of(&[1.0], 1),
-            of(&[1.0], 2),
-            of(&[1.0], 3),
+        /// Of each so many powers of ten, these multiples.
+        const SETS: [(i32, &[f64]); 6] = [
+            (1, &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]),
+            (1, &[1.0, 2.0, 5.0]),
+            (1, &[1.0, 3.0]),
+            (1, &[1.0]),
+            (2, &[1.0]),
+            (3, &[1.0]),
         ];
-        let fits = sets
-            .iter()
-            .find(|ticks| ticks.len() <= most && ticks.len() >= 2);
-        fits.cloned().unwrap_or_else(|| self.linear_ticks(most))
+        let ends = (self.low.log10().floor(), self.high.log10().ceil());
+        let inside = self.low * (1.0 - 1e-9)..=self.high * (1.0 + 1e-9);
+        let of = |(every, parts): (i32, &[f64])| -> Vec<(f64, String)> {
+            let powers = (ends.0 as i32..=ends.1 as i32).filter(|it| it.rem_euclid(every) == 0);
+            let values =
+                powers.flat_map(|power| parts.iter().map(move |it| it * 10_f64.powi(power)));
+            let values = values.filter(|value| inside.contains(value));
+            values.map(|value| (value, self.in_words(value))).collect()
+        };
+        let mut sets = SETS.into_iter().map(of);
+        let fits = sets.find(|ticks| (2..=most).contains(&ticks.len()));
+        fits.unwrap_or_else(|| self.linear_ticks(most))
     }
 
     /// A value with its unit.
@@ -255,10 +227,7 @@ pub fn duration(nanoseconds: f64) -> String {
         small if small < 99.95 => 1,
         _ => 0,
     };
-    format!(
-        "{} {unit}",
-        trimmed(&crate::results::units::fixed(value, decimals))
-    )
+    format!("{} {unit}", trimmed(&fixed(value, decimals)))
 }
 
 fn trimmed(text: &str) -> &str {
@@ -271,14 +240,13 @@ fn trimmed(text: &str) -> &str {
 
 /// A number in as few digits as tell it, thousands and millions by their letters.
 pub fn plain(value: f64) -> String {
-    let letters = [(1e9, "G"), (1e6, "M"), (1e4, "k")];
-    for (size, letter) in letters {
-        if value.abs() >= size {
-            let size = if letter == "k" { 1e3 } else { size };
-            return format!("{}{letter}", trimmed(&format!("{:.3}", value / size)));
-        }
+    // From where on, what one of them is, and its letter.
+    let letters = [(1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")];
+    let found = letters.iter().find(|(from, ..)| value.abs() >= *from);
+    match found {
+        Some((_, size, letter)) => format!("{}{letter}", trimmed(&format!("{:.3}", value / size))),
+        None => trimmed(&format!("{value:.4}")).to_owned(),
     }
-    trimmed(&format!("{value:.4}")).to_owned()
 }
 
 /// 1, 2 or 5 times a power of ten, not below `least`.
@@ -324,53 +292,62 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_inside() {
-        let axis = Axis::new("latency", (0.0, 10_000.0), Kind::Linear, Unit::Nanoseconds);
-        let texts: Vec<String> = axis.ticks(6).into_iter().map(|(_, text)| text).collect();
-        assert_eq!(texts, ["0", "2000", "4000", "6000", "8000", "10000"]);
-        assert_eq!(axis.title(), "latency (ns)");
-        let axis = Axis::new("latency", (900.0, 2.5e6), Kind::Log, Unit::Nanoseconds);
-        let texts: Vec<String> = axis.ticks(6).into_iter().map(|(_, text)| text).collect();
-        assert_eq!(texts, ["1 µs", "10 µs", "100 µs", "1 ms"]);
-        assert_eq!(axis.title(), "latency");
-        let axis = Axis::new("latency", (0.0, 43_210.0), Kind::Linear, Unit::Nanoseconds);
-        assert_eq!(axis.title(), "latency (µs)");
-        assert_eq!(axis.ticks(5)[1], (10_000.0, "10".to_owned()));
-    }
-
-    #[test]
-    fn no_range_is_empty_or_infinite() {
-        for kind in [Kind::Linear, Kind::Log] {
-            for range in [
-                (0.0, 0.0),
-                (5.0, 5.0),
-                (-3.0, -3.0),
-                (f64::NAN, f64::NAN),
-                (7.0, f64::INFINITY),
-                (0.0, 9.0),
-                (1e15, 1e15),
-                (1000.0, 1001.0),
-            ] {
-                let axis = Axis::new("x", range, kind, Unit::Nanoseconds);
-                assert!(
-                    axis.low < axis.high && axis.low.is_finite() && axis.high.is_finite(),
-                    "{axis:?}"
-                );
-                let ticks = axis.ticks(6);
-                assert!((1..=14).contains(&ticks.len()), "{axis:?}: {ticks:?}");
-                for (value, text) in ticks {
-                    assert!(
-                        (-1e-6..=1.0 + 1e-6).contains(&axis.share(value)),
-                        "{axis:?}: {value}"
-                    );
-                    assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
-                }
-            }
+        for (range, kind, most, texts, title) in [
+            (
+                (0.0, 10_000.0),
+                Kind::Linear,
+                6,
+                "0 2000 4000 6000 8000 10000",
+                "latency (ns)",
+            ),
+            (
+                (900.0, 2.5e6),
+                Kind::Log,
+                6,
+                "1 µs 10 µs 100 µs 1 ms",
+                "latency",
+            ),
+            (
+                (0.0, 43_210.0),
+                Kind::Linear,
+                5,
+                "0 10 20 30 40",
+                "latency (µs)",
+            ),
+        ] {
+            let axis = Axis::new("latency", range, kind, Unit::Nanoseconds);
+            let found: Vec<String> = axis.ticks(most).into_iter().map(|tick| tick.1).collect();
+            assert_eq!(
+                (found.join(" ").as_str(), axis.title().as_str()),
+                (texts, title)
+            );
         }
     }
 
     #[test]
-    fn a_range_that_has_a_width_stays_as_it_is() {
+    fn no_range_is_empty_or_infinite_and_others_stay() {
+        let ranges = [
+            (0.0, 0.0),
+            (5.0, 5.0),
+            (-3.0, -3.0),
+            (f64::NAN, f64::NAN),
+            (7.0, f64::INFINITY),
+            (0.0, 9.0),
+            (1e15, 1e15),
+            (1000.0, 1001.0),
+        ];
         for kind in [Kind::Linear, Kind::Log] {
+            for range in ranges {
+                let axis = Axis::new("x", range, kind, Unit::Nanoseconds);
+                assert!(axis.low < axis.high && axis.low.is_finite() && axis.high.is_finite());
+                let ticks = axis.ticks(6);
+                assert!((1..=14).contains(&ticks.len()), "{axis:?}: {ticks:?}");
+                let inside = -1e-6..=1.0 + 1e-6;
+                for (value, text) in ticks {
+                    assert!(inside.contains(&axis.share(value)), "{axis:?}: {value}");
+                    assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+                }
+            }
             let axis = Axis::new("x", (1000.0, 1100.0), kind, Unit::Nanoseconds);
             assert_eq!((axis.low, axis.high), (1000.0, 1100.0));
             assert!(axis.holds(1100.0) && !axis.holds(1101.0) && !axis.holds(999.0));

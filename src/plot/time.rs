@@ -5,16 +5,13 @@ use std::collections::HashSet;
 use serde::Serialize;
 
 use super::drawing::Drawing;
-use super::ecdf::entries;
-use super::frame::{NOT_DRAWN, Sign, Words, frame};
-use super::palette::{Looks, MOST_SERIES};
-use super::scale::{Axis, Kind, Unit, ends, fitting, so_many, with_room};
+use super::frame::{Chart, NOT_DRAWN, Sign, with_lost};
+use super::palette::MOST_SERIES;
+use super::scale::{Axis, Kind, Unit, ends, so_many};
 use super::{PlotError, at_most};
 
-/// Marks of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Cloud {
-    /// What it is called.
     pub label: String,
     /// Messages that were lost, and are not among the samples, where that is known.
     pub lost: u64,
@@ -24,38 +21,28 @@ pub struct Cloud {
     pub points: Vec<(i64, i64)>,
 }
 
-/// The figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OverTime {
-    /// The words.
-    pub words: Words,
-    /// What the times are, for the horizontal axis.
-    pub time: String,
-    /// What the samples are, for the vertical axis.
-    pub value: String,
-    /// The range of values; `None` for what is needed.
-    pub range: Option<(f64, f64)>,
-    /// The vertical scale; `None` for the one that fits.
-    pub scale: Option<Kind>,
+    #[serde(flatten)]
+    pub chart: Chart,
     /// The marks, those of the first kinds on top.
     pub clouds: Vec<Cloud>,
-    /// Their looks.
-    #[serde(skip)]
-    pub looks: Looks,
 }
+
+pub(crate) const WHAT: &str = "kinds of marks";
 
 /// Marks nearer than this to one of their kind that is drawn already are left out: nobody could see them.
 const GRAIN: f64 = 1.5;
 
-/// Samples over time, of which so many are kept as the figure can show: a file of millions would not fit into memory.
+/// Marks of one kind while they come in, of which so many are kept as the figure can show: a file of millions would not
+/// fit into memory.
 #[derive(Debug, Clone)]
 pub struct Thinned {
-    points: Vec<(i64, i64)>,
+    pub cloud: Cloud,
     /// Cells of the grid that hold one of each other's points.
     cells: (f64, f64),
     range: Option<(f64, f64)>,
     limit: usize,
-    outside: u64,
 }
 
 impl Thinned {
@@ -63,120 +50,92 @@ impl Thinned {
     pub const KEPT: usize = 1 << 20;
 
     /// For a figure of this size and range of values, if one was asked for.
-    pub fn new(size: (u32, u32), range: Option<(f64, f64)>) -> Self {
+    pub fn new(label: String, size: (u32, u32), range: Option<(f64, f64)>) -> Self {
         Thinned {
-            points: Vec::new(),
+            cloud: Cloud {
+                label,
+                lost: 0,
+                outside: 0,
+                points: Vec::new(),
+            },
             cells: (f64::from(size.0) / GRAIN, f64::from(size.1) / GRAIN),
             range,
             limit: Self::KEPT,
-            outside: 0,
         }
     }
 
-    /// Adds time and value.
     pub fn push(&mut self, point: (i64, i64)) {
-        if self.points.len() == self.limit {
+        if self.cloud.points.len() == self.limit {
             self.thin();
             // No more than the grid has cells, however many there are.
-            self.limit = Self::KEPT.max(2 * self.points.len());
-            self.points.reserve_exact(self.limit - self.points.len());
+            let kept = self.cloud.points.len();
+            self.limit = Self::KEPT.max(2 * kept);
+            self.cloud.points.reserve_exact(self.limit - kept);
         }
         let (low, high) = self.range.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
-        self.outside += u64::from(!(low..=high).contains(&(point.1 as f64)));
-        self.points.push(point);
-    }
-
-    /// How many samples were outside of the range.
-    pub fn outside(&self) -> u64 {
-        self.outside
-    }
-
-    /// The points, in the order in which they came.
-    pub fn into_points(self) -> Vec<(i64, i64)> {
-        self.points
+        self.cloud.outside += u64::from(!(low..=high).contains(&(point.1 as f64)));
+        self.cloud.points.push(point);
     }
 
     /// Leaves one point of each cell, and the extremes, from which the axes follow. A cell is as large as a mark's grain
     /// both on a linear scale and on a logarithmic one.
     fn thin(&mut self) {
-        let ends = |of: fn(&(i64, i64)) -> i64| {
-            let all = || self.points.iter().map(of);
-            (all().min().unwrap_or(0), all().max().unwrap_or(0))
+        let points = &mut self.cloud.points;
+        let of = |of: fn(&(i64, i64)) -> i64| {
+            let all = points.iter().map(of);
+            ends(all.map(|it| it as f64)).unwrap_or_default()
         };
-        let (times, values) = (ends(|point| point.0), ends(|point| point.1));
-        let (low, high) = self
-            .range
-            .unwrap_or((values.0.min(0) as f64, values.1 as f64));
+        let (times, values) = (of(|point| point.0), of(|point| point.1));
+        let (low, high) = self.range.unwrap_or((values.0.min(0.0), values.1));
         let cell = |value: f64, low: f64, high: f64, cells: f64| {
             ((value - low) / (high - low).max(1.0) * cells) as i32
         };
         let (across, along) = self.cells;
-        let mut seen = HashSet::with_capacity(self.points.len() / 2);
-        self.points.retain(|&(time, value)| {
+        let mut seen = HashSet::with_capacity(points.len() / 2);
+        points.retain(|&(time, value)| {
+            let (time, value) = (time as f64, value as f64);
             // 64 cells to each factor of two.
-            let ratio = (value as f64).to_bits() >> 46;
-            let extreme = (
-                time == times.0,
-                time == times.1,
-                value == values.0,
-                value == values.1,
-            );
-            let outside = (value as f64) < low || value as f64 > high;
+            let ratio = value.to_bits() >> 46;
+            let ends = [times.0, times.1].map(|end| end == time);
+            let extreme = [values.0, values.1].map(|end| end == value);
+            let outside = !(low..=high).contains(&value);
             seen.insert((
-                cell(time as f64, times.0 as f64, times.1 as f64, across),
-                cell((value as f64).clamp(low, high), low, high, along),
+                cell(time, times.0, times.1, across),
+                cell(value.clamp(low, high), low, high, along),
                 if outside { 0 } else { ratio },
-                extreme,
+                (ends, extreme),
             ))
         });
     }
 }
 
 impl OverTime {
-    /// Draws it.
-    ///
-    /// # Errors
-    /// [`PlotError::Nothing`] without samples, [`PlotError::Outside`], [`PlotError::TooMuch`].
     pub fn draw(&self, size: (u32, u32)) -> Result<Drawing, PlotError> {
         let all = || self.clouds.iter().flat_map(|cloud| &cloud.points);
+        let values = || all().map(|point| point.1 as f64);
         let times = ends(all().map(|point| point.0 as f64));
-        let values = ends(all().map(|point| point.1 as f64));
-        let (Some(times), Some(values)) = (times, values) else {
-            return Err(PlotError::Nothing("no samples".to_owned()));
-        };
-        at_most(self.clouds.len(), MOST_SERIES, "kinds of marks")?;
-        let kind = fitting(values, self.scale);
-        let range = self.range.unwrap_or(with_room(values, kind));
-        let x = Axis::new(&self.time, times, Kind::Linear, Unit::Nanoseconds);
-        let y = Axis::new(&self.value, range, kind, Unit::Nanoseconds);
-        let values = all().map(|point| point.1 as f64);
-        let without_place = y.outside("samples", values)? as u64;
-        let note = match self.range {
+        let both = times.zip(ends(values()));
+        let (times, ends) = both.ok_or_else(PlotError::no_samples)?;
+        at_most(self.clouds.len(), MOST_SERIES, WHAT)?;
+        let x = Axis::new(&self.chart.x, times, Kind::Linear, Unit::Nanoseconds);
+        let y = self.chart.axis_of_values(&self.chart.y, ends);
+        let without_place = y.outside("samples", values())?;
+        let outside = match self.chart.range {
             // Of many samples outside of the range not all are kept, and within it a logarithmic axis has not for all a place.
             Some((low, high)) => {
-                let is_inside = |value: f64| (low..=high).contains(&value);
-                let values = all().map(|point| point.1 as f64);
-                let off_axis = values.filter(|&value| is_inside(value) && !y.holds(value));
+                let off_axis = |value: &f64| (low..=high).contains(value) && !y.holds(*value);
                 let outside: u64 = self.clouds.iter().map(|cloud| cloud.outside).sum();
-                outside + off_axis.count() as u64
+                outside as usize + values().filter(off_axis).count()
             }
             None => without_place,
         };
-        let note = so_many(note as usize, "sample", NOT_DRAWN.0, NOT_DRAWN.1);
-        let mut drawing = Drawing::new(size, &self.words.title);
-        let plot = frame(
-            &mut drawing,
-            &self.words.warned(&note),
-            x,
-            y,
-            &entries(
-                self.clouds.iter().map(|cloud| (&*cloud.label, cloud.lost)),
-                &self.looks,
-                Sign::Mark,
-            ),
-        )?;
+        let note = so_many(outside, "sample", NOT_DRAWN.0, NOT_DRAWN.1);
+        let clouds = self.clouds.iter();
+        let labels = clouds.map(|cloud| with_lost(&cloud.label, cloud.lost));
+        let entries = self.chart.legend(labels, Sign::Mark);
+        let (mut drawing, plot) = self.chart.framed(size, &note, (x, y), &entries)?;
         for (number, cloud) in self.clouds.iter().enumerate().rev() {
-            let look = self.looks.of(number);
+            let look = self.chart.looks.of(number);
             let mut drawn = HashSet::new();
             let radius = if cloud.points.len() > 2000 { 1.6 } else { 2.4 };
             for &(time, value) in &cloud.points {

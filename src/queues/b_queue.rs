@@ -12,19 +12,18 @@
 //! writing them: a quarter of the throughput, less than Lamport's queue.
 
 use crate::queues::element::Words;
-use crate::queues::interface::{Ends, Queue, QueueError, Receiver, Sender};
+use crate::queues::interface::{Ends, In, Out, Queue, QueueError, Receiver, Sender};
 use crate::queues::slots::{FusedSlot, SharedSlots, check_capacity};
 
 /// The largest batch; in a small queue a batch is a quarter of it.
 const BATCH: usize = 64;
 
-/// B-Queue.
 #[derive(Debug)]
 pub struct BQueue;
 
 /// What both ends are: a place on the ring, and how far it is known to be free (or full) from there.
 #[derive(Debug)]
-struct End<const N: usize> {
+pub struct End<const N: usize> {
     slots: SharedSlots<FusedSlot<N>>,
     /// The next slot; less than their number.
     next: usize,
@@ -85,15 +84,7 @@ impl<const N: usize> End<N> {
     }
 }
 
-/// The sending end.
-#[derive(Debug)]
-pub struct BQueueSender<const N: usize>(End<N>);
-
-/// The receiving end.
-#[derive(Debug)]
-pub struct BQueueReceiver<const N: usize>(End<N>);
-
-impl<const N: usize> Sender<Words<N>> for BQueueSender<N> {
+impl<const N: usize> Sender<Words<N>> for In<End<N>> {
     #[inline(always)]
     fn enqueue(&mut self, element: Words<N>) -> bool {
         let end = &mut self.0;
@@ -108,7 +99,7 @@ impl<const N: usize> Sender<Words<N>> for BQueueSender<N> {
     }
 }
 
-impl<const N: usize> Receiver<Words<N>> for BQueueReceiver<N> {
+impl<const N: usize> Receiver<Words<N>> for Out<End<N>> {
     #[inline(always)]
     fn dequeue(&mut self) -> Option<Words<N>> {
         let end = &mut self.0;
@@ -126,19 +117,19 @@ impl<const N: usize> Receiver<Words<N>> for BQueueReceiver<N> {
 }
 
 impl<const N: usize> Queue<Words<N>> for BQueue {
-    type Sender = BQueueSender<N>;
-    type Receiver = BQueueReceiver<N>;
+    type Sender = In<End<N>>;
+    type Receiver = Out<End<N>>;
 
     const NAME: &'static str = "b-queue";
     const SOURCE: &'static str = "Wang, Zhang, Tang, Hua: B-Queue: Efficient and Practical Queuing for Fast Core-to-Core Communication. IJPP 41 (1), 2013";
     const ENDS: Ends = Ends::Spsc;
 
-    fn with_capacity(capacity: usize) -> Result<(Self::Sender, Self::Receiver), QueueError> {
+    fn starting_at(
+        capacity: usize,
+        _start: usize,
+    ) -> Result<(Self::Sender, Self::Receiver), QueueError> {
         let capacity = check_capacity("b-queue", capacity)?;
         let slots = SharedSlots::new(capacity, FusedSlot::new);
-        Ok((
-            BQueueSender(End::new(slots.clone())),
-            BQueueReceiver(End::new(slots)),
-        ))
+        Ok((In(End::new(slots.clone())), Out(End::new(slots))))
     }
 }

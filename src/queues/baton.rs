@@ -25,7 +25,7 @@
 //! half if it does. A few instructions in the loops around the queue decide that.
 
 use crate::queues::element::Words;
-use crate::queues::interface::{Ends, Queue, QueueError, Receiver, Sender};
+use crate::queues::interface::{Ends, In, Out, Queue, QueueError, Receiver, Sender};
 use crate::queues::slots::{FusedSlot, SharedSlots, check_capacity};
 
 /// The words of a cache line.
@@ -33,28 +33,19 @@ const LINE: usize = 8;
 /// The largest array of which lines are demoted, in words: 128 KiB, a few first-level caches.
 const LARGEST_DEMOTED: usize = 1 << 14;
 
-/// Our own queue.
 #[derive(Debug)]
 pub struct Baton;
 
 /// What both ends are: a place on the ring.
 #[derive(Debug)]
 #[repr(align(128))]
-struct End<const N: usize> {
+pub struct End<const N: usize> {
     slots: SharedSlots<FusedSlot<N>>,
     /// The next slot; less than their number.
     next: usize,
     /// A slot ends a line that is to be demoted if none of these bits is set in the index of the next one, which is not zero.
     inside_line: usize,
 }
-
-/// The sending end.
-#[derive(Debug)]
-pub struct BatonSender<const N: usize>(End<N>);
-
-/// The receiving end.
-#[derive(Debug)]
-pub struct BatonReceiver<const N: usize>(End<N>);
 
 /// Which bits of an index say that a line has not ended: none where each slot has lines of its own, all where no line is to
 /// be demoted.
@@ -99,7 +90,7 @@ impl<const N: usize> End<N> {
     }
 }
 
-impl<const N: usize> Sender<Words<N>> for BatonSender<N> {
+impl<const N: usize> Sender<Words<N>> for In<End<N>> {
     #[inline(always)]
     fn enqueue(&mut self, element: Words<N>) -> bool {
         let slot = self.0.slot();
@@ -114,7 +105,7 @@ impl<const N: usize> Sender<Words<N>> for BatonSender<N> {
     }
 }
 
-impl<const N: usize> Receiver<Words<N>> for BatonReceiver<N> {
+impl<const N: usize> Receiver<Words<N>> for Out<End<N>> {
     #[inline(always)]
     fn dequeue(&mut self) -> Option<Words<N>> {
         // SAFETY: this is the only receiver.
@@ -160,18 +151,20 @@ fn keep_branch() {
 }
 
 impl<const N: usize> Queue<Words<N>> for Baton {
-    type Sender = BatonSender<N>;
-    type Receiver = BatonReceiver<N>;
+    type Sender = In<End<N>>;
+    type Receiver = Out<End<N>>;
 
     const NAME: &'static str = "baton";
     const SOURCE: &'static str = "hcabench";
     const ENDS: Ends = Ends::Spsc;
 
-    fn with_capacity(capacity: usize) -> Result<(Self::Sender, Self::Receiver), QueueError> {
+    fn starting_at(
+        capacity: usize,
+        _start: usize,
+    ) -> Result<(Self::Sender, Self::Receiver), QueueError> {
         let capacity = check_capacity("baton", capacity)?;
         let slots = SharedSlots::new(capacity, FusedSlot::new);
-        let sender = BatonSender(End::new(slots.clone()));
-        Ok((sender, BatonReceiver(End::new(slots))))
+        Ok((In(End::new(slots.clone())), Out(End::new(slots))))
     }
 }
 

@@ -23,7 +23,7 @@ impl<const N: usize> Words<N> {
 }
 
 /// What a queue carries. The bits of the stamp are never all zero, so queues that mark an empty slot by zero can.
-pub trait Element: Copy + Send + 'static {
+pub trait Element: Copy + Send + Sync + 'static {
     /// The size in bytes.
     const BYTES: usize = size_of::<Self>();
 

@@ -32,7 +32,6 @@ const ELASTICITY: Elasticity = Elasticity {
     shrink: 128,
 };
 
-/// EQueue.
 #[derive(Debug)]
 pub struct EQueue;
 
@@ -45,7 +44,6 @@ struct Shared<const N: usize> {
     found_empty: Alone<AtomicUsize>,
 }
 
-/// The sending end.
 #[derive(Debug)]
 pub struct EQueueSender<const N: usize> {
     queue: Arc<Shared<N>>,
@@ -64,7 +62,6 @@ pub struct EQueueSender<const N: usize> {
     elasticity: Elasticity,
 }
 
-/// The receiving end.
 #[derive(Debug)]
 pub struct EQueueReceiver<const N: usize> {
     queue: Arc<Shared<N>>,
@@ -201,7 +198,10 @@ impl<const N: usize> Queue<Words<N>> for EQueue {
     const SOURCE: &'static str = "Wang, Tian, Fu: EQueue: Elastic Lock-Free FIFO Queue for Core-to-Core Communication on Multi-Core Processors. IEEE Access 8, 2020";
     const ENDS: Ends = Ends::Spsc;
 
-    fn with_capacity(capacity: usize) -> Result<(Self::Sender, Self::Receiver), QueueError> {
+    fn starting_at(
+        capacity: usize,
+        _start: usize,
+    ) -> Result<(Self::Sender, Self::Receiver), QueueError> {
         Self::with_elasticity(capacity, ELASTICITY)
     }
 }

@@ -6,77 +6,76 @@
 //! sender: that wait would be measured as latency here.
 
 use crate::queues::element::Words;
-use crate::queues::interface::{Ends, Queue, QueueError, Receiver, Sender};
+use crate::queues::interface::{Ends, In, Out, Queue, QueueError, Receiver, Sender};
 use crate::queues::slots::{FusedSlot, SharedSlots, check_capacity};
 
 /// FastForward.
 #[derive(Debug)]
 pub struct FastForward;
 
-/// The sending end.
+/// A place on the ring.
 #[derive(Debug)]
-pub struct FastForwardSender<const N: usize> {
+pub struct End<const N: usize> {
     slots: SharedSlots<FusedSlot<N>>,
-    /// The slot to be filled next; less than their number.
+    /// The next slot; less than their number.
     next: usize,
 }
 
-/// The receiving end.
-#[derive(Debug)]
-pub struct FastForwardReceiver<const N: usize> {
-    slots: SharedSlots<FusedSlot<N>>,
-    /// The slot to be emptied next; less than their number.
-    next: usize,
+impl<const N: usize> End<N> {
+    #[inline(always)]
+    fn slot(&self) -> &FusedSlot<N> {
+        // SAFETY: `next` is less than the number of slots.
+        unsafe { self.slots.at(self.next) }
+    }
+
+    #[inline(always)]
+    fn advance(&mut self) {
+        self.next += 1;
+        if self.next == self.slots.count() {
+            self.next = 0;
+        }
+    }
 }
 
-impl<const N: usize> Sender<Words<N>> for FastForwardSender<N> {
+impl<const N: usize> Sender<Words<N>> for In<End<N>> {
     #[inline(always)]
     fn enqueue(&mut self, element: Words<N>) -> bool {
-        // SAFETY: `next` is less than the number of slots.
-        let slot = unsafe { self.slots.at(self.next) };
+        let slot = self.0.slot();
         if !slot.is_empty() {
             return false;
         }
         // SAFETY: seen empty, and this is the only sender.
         unsafe { slot.put(&element) };
-        self.next += 1;
-        if self.next == self.slots.count() {
-            self.next = 0;
-        }
+        self.0.advance();
         true
     }
 }
 
-impl<const N: usize> Receiver<Words<N>> for FastForwardReceiver<N> {
+impl<const N: usize> Receiver<Words<N>> for Out<End<N>> {
     #[inline(always)]
     fn dequeue(&mut self) -> Option<Words<N>> {
-        // SAFETY: `next` is less than the number of slots, and this is the only receiver.
-        let element = unsafe { self.slots.at(self.next).take() }?;
-        self.next += 1;
-        if self.next == self.slots.count() {
-            self.next = 0;
-        }
+        // SAFETY: this is the only receiver.
+        let element = unsafe { self.0.slot().take() }?;
+        self.0.advance();
         Some(element)
     }
 }
 
 impl<const N: usize> Queue<Words<N>> for FastForward {
-    type Sender = FastForwardSender<N>;
-    type Receiver = FastForwardReceiver<N>;
+    type Sender = In<End<N>>;
+    type Receiver = Out<End<N>>;
 
     const NAME: &'static str = "fastforward";
     const SOURCE: &'static str = "Giacomoni, Moseley, Vachharajani: FastForward for Efficient Pipeline Parallelism. PPoPP 2008";
     const ENDS: Ends = Ends::Spsc;
 
-    fn with_capacity(capacity: usize) -> Result<(Self::Sender, Self::Receiver), QueueError> {
+    fn starting_at(
+        capacity: usize,
+        _start: usize,
+    ) -> Result<(Self::Sender, Self::Receiver), QueueError> {
         let capacity = check_capacity("fastforward", capacity)?;
         let slots = SharedSlots::new(capacity, FusedSlot::new);
-        Ok((
-            FastForwardSender {
-                slots: slots.clone(),
-                next: 0,
-            },
-            FastForwardReceiver { slots, next: 0 },
-        ))
+        let end = |slots| End { slots, next: 0 };
+        Ok((In(end(slots.clone())), Out(end(slots))))
     }
 }

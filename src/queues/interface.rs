@@ -23,6 +23,14 @@ pub trait Receiver<T>: Send {
     fn dequeue(&mut self) -> Option<T>;
 }
 
+/// What only puts elements in.
+#[derive(Debug)]
+pub struct In<E>(pub(super) E);
+
+/// What only takes elements out.
+#[derive(Debug)]
+pub struct Out<E>(pub(super) E);
+
 /// How many threads each end of a queue can have; this benchmark uses one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -46,19 +54,16 @@ impl Ends {
     }
 }
 
-/// Why a queue cannot be made.
+/// The queue does not come in this capacity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum QueueError {
-    /// The queue does not come in this capacity.
-    #[error("the queue {queue} cannot hold {asked} elements: {allowed}")]
-    Capacity {
-        /// The queue's name.
-        queue: &'static str,
-        /// What was asked for.
-        asked: usize,
-        /// What is possible.
-        allowed: &'static str,
-    },
+#[error("the queue {queue} cannot hold {asked} elements: {allowed}")]
+pub struct QueueError {
+    /// The queue's name.
+    pub queue: &'static str,
+    /// What was asked for.
+    pub asked: usize,
+    /// What is possible.
+    pub allowed: &'static str,
 }
 
 /// A kind of queue.
@@ -75,9 +80,15 @@ pub trait Queue<T: Element>: 'static {
     /// How many threads each end could have.
     const ENDS: Ends;
 
-    /// Makes a queue for exactly `capacity` elements, with all its memory touched.
-    ///
-    /// # Errors
-    /// When it does not come in this capacity.
-    fn with_capacity(capacity: usize) -> Result<(Self::Sender, Self::Receiver), QueueError>;
+    /// Makes a queue for exactly `capacity` elements, with all its memory touched. Indices that count elements begin at
+    /// `start`, so that tests can begin just before they wrap around; most queues have none.
+    fn starting_at(
+        capacity: usize,
+        start: usize,
+    ) -> Result<(Self::Sender, Self::Receiver), QueueError>;
+
+    /// The same for use.
+    fn with_capacity(capacity: usize) -> Result<(Self::Sender, Self::Receiver), QueueError> {
+        Self::starting_at(capacity, 0)
+    }
 }

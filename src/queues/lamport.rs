@@ -5,7 +5,7 @@
 //! travels between the caches with almost every element. The indices stand alone on their cache lines.
 
 use crate::queues::element::Element;
-use crate::queues::interface::{Ends, Queue, QueueError, Receiver, Sender};
+use crate::queues::interface::{Ends, In, Out, Queue, QueueError, Receiver, Sender};
 use crate::queues::slots::{Slots, ValueSlot, check_capacity};
 use crate::queues::sync::{Alone, Arc, AtomicUsize, Ordering};
 
@@ -14,7 +14,7 @@ use crate::queues::sync::{Alone, Arc, AtomicUsize, Ordering};
 pub struct Lamport;
 
 #[derive(Debug)]
-struct Shared<T> {
+pub struct Shared<T> {
     slots: Slots<ValueSlot<T>>,
     mask: usize,
     capacity: usize,
@@ -24,15 +24,7 @@ struct Shared<T> {
     head: Alone<AtomicUsize>,
 }
 
-/// The sending end.
-#[derive(Debug)]
-pub struct LamportSender<T>(Arc<Shared<T>>);
-
-/// The receiving end.
-#[derive(Debug)]
-pub struct LamportReceiver<T>(Arc<Shared<T>>);
-
-impl<T: Element> Sender<T> for LamportSender<T> {
+impl<T: Element> Sender<T> for In<Arc<Shared<T>>> {
     #[inline(always)]
     fn enqueue(&mut self, element: T) -> bool {
         let queue = &*self.0;
@@ -52,7 +44,7 @@ impl<T: Element> Sender<T> for LamportSender<T> {
     }
 }
 
-impl<T: Element> Receiver<T> for LamportReceiver<T> {
+impl<T: Element> Receiver<T> for Out<Arc<Shared<T>>> {
     #[inline(always)]
     fn dequeue(&mut self) -> Option<T> {
         let queue = &*self.0;
@@ -72,12 +64,19 @@ impl<T: Element> Receiver<T> for LamportReceiver<T> {
     }
 }
 
-impl Lamport {
-    /// An empty queue whose indices start where they are told to.
-    pub(crate) fn starting_at<T: Element>(
+impl<T: Element> Queue<T> for Lamport {
+    type Sender = In<Arc<Shared<T>>>;
+    type Receiver = Out<Arc<Shared<T>>>;
+
+    const NAME: &'static str = "lamport";
+    const SOURCE: &'static str =
+        "Lamport: Specifying Concurrent Program Modules. TOPLAS 5 (2), 1983";
+    const ENDS: Ends = Ends::Spsc;
+
+    fn starting_at(
         capacity: usize,
         start: usize,
-    ) -> Result<(LamportSender<T>, LamportReceiver<T>), QueueError> {
+    ) -> Result<(Self::Sender, Self::Receiver), QueueError> {
         let capacity = check_capacity("lamport", capacity)?;
         let slots = Slots::new(capacity.next_power_of_two(), ValueSlot::new);
         let shared = Arc::new(Shared {
@@ -87,20 +86,6 @@ impl Lamport {
             tail: Alone(AtomicUsize::new(start)),
             head: Alone(AtomicUsize::new(start)),
         });
-        Ok((LamportSender(shared.clone()), LamportReceiver(shared)))
-    }
-}
-
-impl<T: Element> Queue<T> for Lamport {
-    type Sender = LamportSender<T>;
-    type Receiver = LamportReceiver<T>;
-
-    const NAME: &'static str = "lamport";
-    const SOURCE: &'static str =
-        "Lamport: Specifying Concurrent Program Modules. TOPLAS 5 (2), 1983";
-    const ENDS: Ends = Ends::Spsc;
-
-    fn with_capacity(capacity: usize) -> Result<(Self::Sender, Self::Receiver), QueueError> {
-        Self::starting_at(capacity, 0)
+        Ok((In(shared.clone()), Out(shared)))
     }
 }

@@ -16,7 +16,6 @@ const BLOCK: usize = 64;
 /// The link of the last block.
 const NONE: usize = usize::MAX;
 
-/// A list of blocks.
 #[derive(Debug)]
 pub struct LinkedBlocks;
 
@@ -58,7 +57,6 @@ impl<T> Shared<T> {
     }
 }
 
-/// The sending end.
 #[derive(Debug)]
 pub struct LinkedBlocksSender<T> {
     queue: Arc<Shared<T>>,
@@ -76,7 +74,6 @@ pub struct LinkedBlocksSender<T> {
     reused: usize,
 }
 
-/// The receiving end.
 #[derive(Debug)]
 pub struct LinkedBlocksReceiver<T> {
     queue: Arc<Shared<T>>,
@@ -199,12 +196,18 @@ impl<T: Element> Receiver<T> for LinkedBlocksReceiver<T> {
     }
 }
 
-impl LinkedBlocks {
-    /// An empty queue that has seen so many elements.
-    pub(crate) fn starting_at<T: Element>(
+impl<T: Element> Queue<T> for LinkedBlocks {
+    type Sender = LinkedBlocksSender<T>;
+    type Receiver = LinkedBlocksReceiver<T>;
+
+    const NAME: &'static str = "linked-blocks";
+    const SOURCE: &'static str = "Aldinucci, Danelutto, Kilpatrick, Meneghin, Torquati: An Efficient Unbounded Lock-Free Queue for Multi-core Systems. Euro-Par 2012";
+    const ENDS: Ends = Ends::Spsc;
+
+    fn starting_at(
         capacity: usize,
         start: usize,
-    ) -> Result<(LinkedBlocksSender<T>, LinkedBlocksReceiver<T>), QueueError> {
+    ) -> Result<(Self::Sender, Self::Receiver), QueueError> {
         let capacity = check_capacity("linked-blocks", capacity)?;
         let block = (capacity / 2).clamp(1, BLOCK);
         let blocks = capacity.div_ceil(block) + 1;
@@ -246,18 +249,5 @@ impl LinkedBlocks {
             returned: blocks - 1,
         };
         Ok((sender, receiver))
-    }
-}
-
-impl<T: Element> Queue<T> for LinkedBlocks {
-    type Sender = LinkedBlocksSender<T>;
-    type Receiver = LinkedBlocksReceiver<T>;
-
-    const NAME: &'static str = "linked-blocks";
-    const SOURCE: &'static str = "Aldinucci, Danelutto, Kilpatrick, Meneghin, Torquati: An Efficient Unbounded Lock-Free Queue for Multi-core Systems. Euro-Par 2012";
-    const ENDS: Ends = Ends::Spsc;
-
-    fn with_capacity(capacity: usize) -> Result<(Self::Sender, Self::Receiver), QueueError> {
-        Self::starting_at(capacity, 0)
     }
 }

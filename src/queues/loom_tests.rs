@@ -47,28 +47,30 @@ where
     });
 }
 
+/// A queue just before its indices wrap around, if it has any.
+fn made<Q: Queue<Element>>(capacity: usize) -> (Q::Sender, Q::Receiver) {
+    Q::starting_at(capacity, usize::MAX - 1).unwrap()
+}
+
 macro_rules! check_all {
-    ($($name:ident: $made:expr;)+) => {$(
+    ($($name:ident: $queue:ty;)+) => {$(
         #[test]
         fn $name() {
-            check(3, || $made(1).unwrap());
-            check(3, || $made(2).unwrap());
+            check(3, || made::<$queue>(1));
+            check(3, || made::<$queue>(2));
         }
     )+};
 }
 
-/// Just before the indices wrap around.
-const START: usize = usize::MAX - 1;
-
 check_all! {
-    lamport: |capacity| Lamport::starting_at(capacity, START);
-    fastforward: <FastForward as Queue<Element>>::with_capacity;
-    mcringbuffer: |capacity| McRingBuffer::starting_at(capacity, START);
-    b_queue: <BQueue as Queue<Element>>::with_capacity;
-    equeue: <EQueue as Queue<Element>>::with_capacity;
-    ffq: |capacity| Ffq::starting_at(capacity, START >> 1);
-    linked_blocks: |capacity| LinkedBlocks::starting_at(capacity, START);
-    baton: <Baton as Queue<Element>>::with_capacity;
+    lamport: Lamport;
+    fastforward: FastForward;
+    mcringbuffer: McRingBuffer;
+    b_queue: BQueue;
+    equeue: EQueue;
+    ffq: Ffq;
+    linked_blocks: LinkedBlocks;
+    baton: Baton;
 }
 
 /// Each lap has another size if either end had to wait in the one before.
@@ -89,7 +91,7 @@ fn equeue_that_changes_its_size() {
 /// Where a batch is more than one element.
 #[test]
 fn batches() {
-    check(5, || McRingBuffer::starting_at(8, START).unwrap());
-    check(4, || <BQueue as Queue<Element>>::with_capacity(8).unwrap());
-    check(4, || LinkedBlocks::starting_at(4, START).unwrap());
+    check(5, || made::<McRingBuffer>(8));
+    check(4, || made::<BQueue>(8));
+    check(4, || made::<LinkedBlocks>(4));
 }

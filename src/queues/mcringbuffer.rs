@@ -10,19 +10,18 @@
 //! whatever the capacity. Until then the sender can find the queue full although up to a batch of slots is free.
 
 use crate::queues::element::Element;
-use crate::queues::interface::{Ends, Queue, QueueError, Receiver, Sender};
+use crate::queues::interface::{Ends, In, Out, Queue, QueueError, Receiver, Sender};
 use crate::queues::slots::{Slots, ValueSlot, check_capacity};
 use crate::queues::sync::{Alone, Arc, AtomicUsize, Ordering};
 
 /// The largest batch; in a small queue a batch is a quarter of it.
 const BATCH: usize = 64;
 
-/// MCRingBuffer.
 #[derive(Debug)]
 pub struct McRingBuffer;
 
 #[derive(Debug)]
-struct Shared<T> {
+pub struct Shared<T> {
     slots: Slots<ValueSlot<T>>,
     mask: usize,
     capacity: usize,
@@ -33,49 +32,37 @@ struct Shared<T> {
     read: Alone<AtomicUsize>,
 }
 
-/// The sending end.
+/// Where an end is.
 #[derive(Debug)]
-pub struct McRingBufferSender<T> {
+pub struct End<T> {
     queue: Arc<Shared<T>>,
-    /// How many elements were put in.
+    /// How many elements it has put in, or taken out.
     next: usize,
-    /// How many of them were handed over.
+    /// How many of them were handed over, or given back.
     published: usize,
-    /// What `read` was when last looked at.
-    read: usize,
+    /// What the other end had published when it was last looked at.
+    seen: usize,
 }
 
-/// The receiving end.
-#[derive(Debug)]
-pub struct McRingBufferReceiver<T> {
-    queue: Arc<Shared<T>>,
-    /// How many elements were taken out.
-    next: usize,
-    /// How many of them were given back.
-    published: usize,
-    /// What `written` was when last looked at.
-    written: usize,
-}
-
-impl<T: Element> Sender<T> for McRingBufferSender<T> {
+impl<T: Element> Sender<T> for In<End<T>> {
     const HOLDS_BACK: bool = true;
 
     #[inline(always)]
     fn enqueue(&mut self, element: T) -> bool {
-        let queue = &*self.queue;
-        if self.next.wrapping_sub(self.read) == queue.capacity {
+        let queue = &*self.0.queue;
+        if self.0.next.wrapping_sub(self.0.seen) == queue.capacity {
             // Acquire: a slot that is free was read before it was given back.
-            self.read = queue.read.load(Ordering::Acquire);
-            if self.next.wrapping_sub(self.read) == queue.capacity {
+            self.0.seen = queue.read.load(Ordering::Acquire);
+            if self.0.next.wrapping_sub(self.0.seen) == queue.capacity {
                 self.flush();
                 return false;
             }
         }
         // SAFETY: masked, so within the slots. Free by the copy of `read`, and what is not published the receiver does
         // not touch.
-        unsafe { queue.slots.at(self.next & queue.mask).write(element) };
-        self.next = self.next.wrapping_add(1);
-        if self.next.wrapping_sub(self.published) >= queue.batch {
+        unsafe { queue.slots.at(self.0.next & queue.mask).write(element) };
+        self.0.next = self.0.next.wrapping_add(1);
+        if self.0.next.wrapping_sub(self.0.published) >= queue.batch {
             self.flush();
         }
         true
@@ -83,54 +70,60 @@ impl<T: Element> Sender<T> for McRingBufferSender<T> {
 
     #[inline(always)]
     fn flush(&mut self) {
-        if self.next != self.published {
+        if self.0.next != self.0.published {
             // Release: who sees the index sees the elements.
-            self.queue.written.store(self.next, Ordering::Release);
-            self.published = self.next;
+            self.0.queue.written.store(self.0.next, Ordering::Release);
+            self.0.published = self.0.next;
         }
     }
 }
 
-impl<T> McRingBufferReceiver<T> {
+impl<T> Out<End<T>> {
     #[inline(always)]
     fn give_back(&mut self) {
-        if self.next != self.published {
+        if self.0.next != self.0.published {
             // Release: the slots are given back after they were read.
-            self.queue.read.store(self.next, Ordering::Release);
-            self.published = self.next;
+            self.0.queue.read.store(self.0.next, Ordering::Release);
+            self.0.published = self.0.next;
         }
     }
 }
 
-impl<T: Element> Receiver<T> for McRingBufferReceiver<T> {
+impl<T: Element> Receiver<T> for Out<End<T>> {
     #[inline(always)]
     fn dequeue(&mut self) -> Option<T> {
-        let queue = &*self.queue;
-        if self.next == self.written {
+        let queue = &*self.0.queue;
+        if self.0.next == self.0.seen {
             // Acquire: the elements were written before the index.
-            self.written = queue.written.load(Ordering::Acquire);
-            if self.next == self.written {
+            self.0.seen = queue.written.load(Ordering::Acquire);
+            if self.0.next == self.0.seen {
                 self.give_back();
                 return None;
             }
         }
         // SAFETY: masked, so within the slots. Written, by the copy of `written`, and what is not given back the sender
         // does not touch.
-        let element = unsafe { queue.slots.at(self.next & queue.mask).read() };
-        self.next = self.next.wrapping_add(1);
-        if self.next.wrapping_sub(self.published) >= queue.batch {
+        let element = unsafe { queue.slots.at(self.0.next & queue.mask).read() };
+        self.0.next = self.0.next.wrapping_add(1);
+        if self.0.next.wrapping_sub(self.0.published) >= queue.batch {
             self.give_back();
         }
         Some(element)
     }
 }
 
-impl McRingBuffer {
-    /// An empty queue whose indices start where they are told to.
-    pub(crate) fn starting_at<T: Element>(
+impl<T: Element> Queue<T> for McRingBuffer {
+    type Sender = In<End<T>>;
+    type Receiver = Out<End<T>>;
+
+    const NAME: &'static str = "mcringbuffer";
+    const SOURCE: &'static str = "Lee, Bu, Chandranmenon: A Lock-Free, Cache-Efficient Multi-Core Synchronization Mechanism for Line-Rate Network Traffic Monitoring. IPDPS 2010";
+    const ENDS: Ends = Ends::Spsc;
+
+    fn starting_at(
         capacity: usize,
         start: usize,
-    ) -> Result<(McRingBufferSender<T>, McRingBufferReceiver<T>), QueueError> {
+    ) -> Result<(Self::Sender, Self::Receiver), QueueError> {
         let capacity = check_capacity("mcringbuffer", capacity)?;
         let slots = Slots::new(capacity.next_power_of_two(), ValueSlot::new);
         let queue = Arc::new(Shared {
@@ -141,31 +134,12 @@ impl McRingBuffer {
             written: Alone(AtomicUsize::new(start)),
             read: Alone(AtomicUsize::new(start)),
         });
-        let sender = McRingBufferSender {
-            queue: queue.clone(),
-            next: start,
-            published: start,
-            read: start,
-        };
-        let receiver = McRingBufferReceiver {
+        let end = |queue| End {
             queue,
             next: start,
             published: start,
-            written: start,
+            seen: start,
         };
-        Ok((sender, receiver))
-    }
-}
-
-impl<T: Element> Queue<T> for McRingBuffer {
-    type Sender = McRingBufferSender<T>;
-    type Receiver = McRingBufferReceiver<T>;
-
-    const NAME: &'static str = "mcringbuffer";
-    const SOURCE: &'static str = "Lee, Bu, Chandranmenon: A Lock-Free, Cache-Efficient Multi-Core Synchronization Mechanism for Line-Rate Network Traffic Monitoring. IPDPS 2010";
-    const ENDS: Ends = Ends::Spsc;
-
-    fn with_capacity(capacity: usize) -> Result<(Self::Sender, Self::Receiver), QueueError> {
-        Self::starting_at(capacity, 0)
+        Ok((In(end(queue.clone())), Out(end(queue))))
     }
 }

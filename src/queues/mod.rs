@@ -1,15 +1,15 @@
-//! The queues, one file each: those written here, and in [`crates`] those from crates.io.
+//! The queues, one file each: those written here, and in `crates` those from crates.io.
 //!
-//! All but [`Baton`] are ideas of others, kept as they were published but for what a non-blocking queue of any capacity
+//! All but `Baton` are ideas of others, kept as they were published but for what a non-blocking queue of any capacity
 //! needs; where that changes something, the file says what. Indices that count elements run freely and wrap around with
 //! the integer; a mask makes slots of them, and the capacity is kept exactly nevertheless.
 
 #[cfg(feature = "competitors")]
-pub mod crates;
+pub(crate) mod crates;
 
 pub mod element;
 pub mod interface;
-pub mod registry;
+pub(crate) mod registry;
 pub(crate) mod slots;
 mod sync;
 
@@ -22,14 +22,14 @@ mod lamport;
 mod linked_blocks;
 mod mcringbuffer;
 
-pub use b_queue::BQueue;
-pub use baton::Baton;
-pub use equeue::EQueue;
+pub(crate) use b_queue::BQueue;
+pub(crate) use baton::Baton;
+pub(crate) use equeue::EQueue;
 pub use fastforward::FastForward;
-pub use ffq::Ffq;
+pub(crate) use ffq::Ffq;
 pub use lamport::Lamport;
-pub use linked_blocks::LinkedBlocks;
-pub use mcringbuffer::McRingBuffer;
+pub(crate) use linked_blocks::LinkedBlocks;
+pub(crate) use mcringbuffer::McRingBuffer;
 
 #[cfg(all(test, loom))]
 mod loom_tests;

@@ -2,35 +2,9 @@
 //!
 //! A name is turned into a type by [`visit`], as [`crate::time::AnyClock::visit`] does it for clocks: what the visitor does
 //! is compiled for each queue on its own.
-//!
-//! ```
-//! use hcabench::queues::element::Words;
-//! use hcabench::queues::interface::{Queue, QueueError, Receiver, Sender};
-//! use hcabench::queues::registry::{self, AllPayloads, QueueUser};
-//!
-//! /// Whether a queue of this capacity can be had for elements of 8 bytes.
-//! struct Tried(usize);
-//!
-//! impl QueueUser for Tried {
-//!     type Output = Result<(), QueueError>;
-//!
-//!     fn with<Q: AllPayloads>(self) -> Self::Output {
-//!         let (mut sender, mut receiver) = <Q as Queue<Words<1>>>::with_capacity(self.0)?;
-//!         let element = Words::from_words([7]);
-//!         assert!(sender.enqueue(element));
-//!         sender.flush();
-//!         assert_eq!(receiver.dequeue(), Some(element));
-//!         Ok(())
-//!     }
-//! }
-//!
-//! assert_eq!(registry::visit("lamport", Tried(100)), Some(Ok(())));
-//! assert!(registry::visit("lamport", Tried(0)).unwrap().is_err());
-//! assert_eq!(registry::visit("there is no such queue", Tried(100)), None);
-//! ```
 
 use super::element::Words;
-use super::interface::{Ends, Queue};
+use super::interface::{Ends, Queue, QueueError};
 
 #[cfg(feature = "competitors")]
 use super::crates;
@@ -42,24 +16,24 @@ impl<Q> AllPayloads for Q where Q: Queue<Words<1>> + Queue<Words<8>> + Queue<Wor
 
 /// Something to be done with a queue that was chosen by name; the way from a name to a type.
 pub trait QueueUser {
-    /// What comes of it.
     type Output;
-    /// Called with the queue.
     fn with<Q: AllPayloads>(self) -> Self::Output;
 }
 
-/// Who wrote a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
     /// This project, after the source named or its own idea.
     Here,
     /// Others: the queue is used as it is.
+    #[cfg_attr(
+        not(feature = "competitors"),
+        expect(dead_code, reason = "no crate is compiled in")
+    )]
     Crate,
 }
 
 impl Origin {
-    /// The word in results and tables.
     pub const fn name(self) -> &'static str {
         match self {
             Origin::Here => "here",
@@ -75,9 +49,7 @@ pub struct Entry {
     pub name: &'static str,
     /// Where the idea is from: a paper, or the crate with its version.
     pub source: &'static str,
-    /// How many threads each end could have.
     pub ends: Ends,
-    /// Who wrote it.
     pub origin: Origin,
 }
 
@@ -134,4 +106,23 @@ pub const fn entries() -> &'static [Entry] {
 /// The names of all queues, in the same order.
 pub fn names() -> impl ExactSizeIterator<Item = &'static str> {
     ENTRIES.iter().map(|entry| entry.name)
+}
+
+/// Makes a queue once.
+struct Tried(usize);
+
+impl QueueUser for Tried {
+    type Output = Option<QueueError>;
+
+    fn with<Q: AllPayloads>(self) -> Self::Output {
+        <Q as Queue<Words<1>>>::with_capacity(self.0).err()
+    }
+}
+
+/// Why a queue does not come in a capacity; `None` if it does. It is made to find out.
+pub fn refusal(name: &str, capacity: usize) -> Option<String> {
+    match visit(name, Tried(capacity)) {
+        None => Some(format!("there is no queue {name}")),
+        Some(refused) => refused.map(|error| error.to_string()),
+    }
 }

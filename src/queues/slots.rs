@@ -5,7 +5,7 @@
 //! the news of it. What the slots of loom do differently is only that each access is reported to it.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
-use std::mem::MaybeUninit;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ops::Deref;
 use std::ptr::NonNull;
 
@@ -29,23 +29,19 @@ pub(super) fn check_capacity(queue: &'static str, asked: usize) -> Result<usize,
     if (1..=MAX_CAPACITY).contains(&asked) {
         return Ok(asked);
     }
-    Err(QueueError::Capacity {
+    Err(QueueError {
         queue,
         asked,
         allowed: "it comes for 1 to 16777216",
     })
 }
 
-/// Where slots lie, and how many; they are reached through who keeps them: [`Slots`] or [`SharedSlots`].
+/// An array of slots that threads share.
 #[derive(Debug)]
-pub(super) struct Array<S> {
+pub(super) struct Slots<S> {
     first: NonNull<S>,
     count: usize,
 }
-
-/// An array of slots that threads share.
-#[derive(Debug)]
-pub(super) struct Slots<S>(Array<S>);
 
 // SAFETY: it owns its slots, as a boxed slice does, and hands out shared references only.
 unsafe impl<S: Send> Send for Slots<S> {}
@@ -56,14 +52,9 @@ unsafe impl<S: Sync> Sync for Slots<S> {}
 /// [`Arc`] it would be loaded again for each slot.
 #[derive(Debug)]
 pub(super) struct SharedSlots<S> {
-    array: Array<S>,
+    slots: ManuallyDrop<Slots<S>>,
     owner: Arc<Slots<S>>,
 }
-
-// SAFETY: as an `Arc<Slots<S>>`, which is all that it is.
-unsafe impl<S: Send + Sync> Send for SharedSlots<S> {}
-// SAFETY: as above.
-unsafe impl<S: Send + Sync> Sync for SharedSlots<S> {}
 
 impl<S> SharedSlots<S> {
     /// So many new slots, as [`Slots::new`] makes them.
@@ -72,9 +63,9 @@ impl<S> SharedSlots<S> {
     }
 
     fn of(owner: Arc<Slots<S>>) -> Self {
-        let Array { first, count } = **owner;
-        let array = Array { first, count };
-        SharedSlots { array, owner }
+        let Slots { first, count } = *owner;
+        let slots = ManuallyDrop::new(Slots { first, count });
+        SharedSlots { slots, owner }
     }
 }
 
@@ -85,20 +76,11 @@ impl<S> Clone for SharedSlots<S> {
 }
 
 impl<S> Deref for SharedSlots<S> {
-    type Target = Array<S>;
+    type Target = Slots<S>;
 
     #[inline(always)]
-    fn deref(&self) -> &Array<S> {
-        &self.array
-    }
-}
-
-impl<S> Deref for Slots<S> {
-    type Target = Array<S>;
-
-    #[inline(always)]
-    fn deref(&self) -> &Array<S> {
-        &self.0
+    fn deref(&self) -> &Slots<S> {
+        &self.slots
     }
 }
 
@@ -116,7 +98,7 @@ impl<S> Slots<S> {
             // SAFETY: it lies within what was just allocated for `count` slots, with at least their alignment.
             unsafe { first.add(index).write(slot()) };
         }
-        Slots(Array { first, count })
+        Slots { first, count }
     }
 
     fn layout(count: usize) -> Layout {
@@ -124,9 +106,7 @@ impl<S> Slots<S> {
             .and_then(|layout| layout.align_to(ALIGNMENT))
             .expect("MAX_CAPACITY slots fit into the address space")
     }
-}
 
-impl<S> Array<S> {
     pub const fn count(&self) -> usize {
         self.count
     }
@@ -146,7 +126,7 @@ impl<S> Array<S> {
 
 impl<S> Drop for Slots<S> {
     fn drop(&mut self) {
-        let Array { first, count } = self.0;
+        let Slots { first, count } = *self;
         for index in 0..count {
             // SAFETY: each slot was written in `new`, and nobody can have a reference any more.
             unsafe { first.add(index).drop_in_place() };

@@ -9,9 +9,9 @@ use proptest::prelude::*;
 use super::baton::inside_line;
 use super::element::{Element, Words};
 use super::equeue::Elasticity;
-use super::interface::{Queue, QueueError, Receiver, Sender};
+use super::interface::{Queue, Receiver, Sender};
 use super::registry::{self, AllPayloads, QueueUser};
-use super::{Baton, EQueue, Ffq, Lamport, LinkedBlocks, McRingBuffer};
+use super::{Baton, EQueue};
 
 /// Capacities that every queue comes in, heapless included. In the largest our own works in whole lines.
 const CAPACITIES: &[usize] = if cfg!(miri) {
@@ -128,18 +128,26 @@ fn agrees_with_model<const N: usize>(
 struct AgainstModel<'a> {
     name: &'a str,
     capacity: usize,
+    start: usize,
     steps: &'a [Step],
+}
+
+impl AgainstModel<'_> {
+    fn check<Q: Queue<Words<N>>, const N: usize>(&self) {
+        let slack = Slack::of(self.name, self.capacity);
+        let ends = Q::starting_at(self.capacity, self.start);
+        let ends = ends.unwrap_or_else(|error| panic!("{error}"));
+        agrees_with_model(self.capacity, slack, ends, self.steps);
+    }
 }
 
 impl QueueUser for AgainstModel<'_> {
     type Output = ();
 
     fn with<Q: AllPayloads>(self) {
-        let slack = Slack::of(self.name, self.capacity);
-        let (capacity, steps) = (self.capacity, self.steps);
-        agrees_with_model(capacity, slack, made::<Q, 1>(capacity), steps);
-        agrees_with_model(capacity, slack, made::<Q, 8>(capacity), steps);
-        agrees_with_model(capacity, slack, made::<Q, 32>(capacity), steps);
+        self.check::<Q, 1>();
+        self.check::<Q, 8>();
+        self.check::<Q, 32>();
     }
 }
 
@@ -155,43 +163,22 @@ fn made<Q: Queue<Words<N>>, const N: usize>(
 proptest! {
     #![proptest_config(configuration())]
 
+    /// Ours come in every capacity, and indices wrap around soon.
     #[test]
     fn every_queue_behaves_like_a_model(
         steps in steps(),
-        capacity in prop::sample::select(CAPACITIES),
-    ) {
-        for name in registry::names() {
-            registry::visit(name, AgainstModel { name, capacity, steps: &steps }).unwrap();
-        }
-    }
-
-    #[test]
-    fn our_queues_come_in_every_capacity(steps in steps(), capacity in 1_usize..300) {
-        for entry in registry::entries() {
-            if entry.origin == registry::Origin::Here {
-                let name = entry.name;
-                registry::visit(name, AgainstModel { name, capacity, steps: &steps }).unwrap();
-            }
-        }
-    }
-
-    #[test]
-    fn indices_wrap_around(
-        steps in steps(),
-        capacity in 1_usize..130,
+        common in prop::sample::select(CAPACITIES),
+        any in 1_usize..300,
         before in 0_usize..100,
     ) {
         let start = 0_usize.wrapping_sub(before);
-        let of = |name| Slack::of(name, capacity);
-        let ends = Lamport::starting_at::<Words<8>>(capacity, start).unwrap();
-        agrees_with_model(capacity, of("lamport"), ends, &steps);
-        let ends = McRingBuffer::starting_at::<Words<8>>(capacity, start).unwrap();
-        agrees_with_model(capacity, of("mcringbuffer"), ends, &steps);
-        // Its ranks are the odd numbers.
-        let ends = Ffq::starting_at::<Words<8>>(capacity, (start >> 1) + usize::from(before > 50)).unwrap();
-        agrees_with_model(capacity, of("ffq"), ends, &steps);
-        let ends = LinkedBlocks::starting_at::<Words<8>>(capacity, start).unwrap();
-        agrees_with_model(capacity, of("linked-blocks"), ends, &steps);
+        for &registry::Entry { name, origin, .. } in registry::entries() {
+            let own = (origin == registry::Origin::Here).then_some(any);
+            for capacity in own.into_iter().chain([common]) {
+                let steps = &steps;
+                registry::visit(name, AgainstModel { name, capacity, start, steps }).unwrap();
+            }
+        }
     }
 
     #[test]
@@ -221,18 +208,9 @@ fn our_own_queue_gives_lines_away_unless_it_is_large() {
     for capacity in [1, 7, 8, 20, (1 << 14) + 3] {
         let several_times_round = (4 * capacity + 20_000) as u64;
         let many = if cfg!(miri) { 100 } else { several_times_round };
-        between_threads(
-            <Baton as Queue<Words<1>>>::with_capacity(capacity).unwrap(),
-            many,
-        );
-        between_threads(
-            <Baton as Queue<Words<2>>>::with_capacity(capacity).unwrap(),
-            many,
-        );
-        between_threads(
-            <Baton as Queue<Words<8>>>::with_capacity(capacity).unwrap(),
-            many,
-        );
+        between_threads(made::<Baton, 1>(capacity), many);
+        between_threads(made::<Baton, 2>(capacity), many);
+        between_threads(made::<Baton, 8>(capacity), many);
     }
 }
 
@@ -269,17 +247,9 @@ fn the_capacity_is_exact() {
 
 #[test]
 fn what_cannot_be_is_refused() {
-    struct Made(usize);
-    impl QueueUser for Made {
-        type Output = Result<(), QueueError>;
-        fn with<Q: AllPayloads>(self) -> Self::Output {
-            <Q as Queue<Words<1>>>::with_capacity(self.0).map(drop)
-        }
-    }
     for name in registry::names() {
         for capacity in [0, (1 << 24) + 1, usize::MAX] {
-            let error = registry::visit(name, Made(capacity)).unwrap().unwrap_err();
-            let text = error.to_string();
+            let text = registry::refusal(name, capacity).unwrap();
             assert!(
                 text.contains(name) && text.contains(&capacity.to_string()),
                 "{text}"
@@ -289,17 +259,12 @@ fn what_cannot_be_is_refused() {
 }
 
 #[test]
-fn names_are_unique_and_sources_are_named() {
+fn names_are_unique() {
     let mut names: Vec<_> = registry::names().collect();
     assert!(names.len() >= 8);
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), registry::entries().len());
-    assert!(
-        registry::entries()
-            .iter()
-            .all(|entry| !entry.source.is_empty())
-    );
 }
 
 /// Miri reports memory that is not freed, and memory that is used after it was.

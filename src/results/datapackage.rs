@@ -13,9 +13,6 @@ use super::schema::{Better, Data, Kind, Named, Schema};
 /// Writes the package of a run, with a resource for each CSV file that is there, in one step. `created` is a moment in
 /// RFC 3339,
 /// `points` are the names of the points' folders.
-///
-/// # Errors
-/// [`ReportError`] when it cannot be written.
 pub fn write(
     run: &Path,
     schema: &Schema,
@@ -30,23 +27,14 @@ pub fn write(
         }
     };
     add(SUMMARY.to_owned(), "a row a point", &schema.summary());
-    add(
-        RUNS.to_owned(),
-        "a row for each point and round",
-        &schema.runs(),
-    );
-    add(
-        LEFT_OUT.to_owned(),
-        "points that were left out, with the reason",
-        &schema.left_out(),
-    );
+    let meaning = "a row for each point and round";
+    add(RUNS.to_owned(), meaning, &schema.runs());
+    let meaning = "points that were left out, with the reason";
+    add(LEFT_OUT.to_owned(), meaning, &schema.left_out());
     for point in points {
         for file in schema.samples {
-            let columns: Vec<Named> = file
-                .columns
-                .iter()
-                .map(|&column| (column.name.into(), column))
-                .collect();
+            let columns = file.columns.iter();
+            let columns: Vec<Named> = columns.map(|&it| (it.name.into(), it)).collect();
             add(format!("{point}/{}", file.name), file.meaning, &columns);
         }
     }
@@ -144,50 +132,28 @@ mod tests {
             fs::write(run.join(point).join(hca::MESSAGES.name), "").unwrap();
         }
         fs::write(run.join(SUMMARY), "").unwrap();
-        write(
-            run,
-            &hca::SCHEMA,
-            "2026-01-02T03:04:05Z",
-            &["rc-8", "UC-8", "uc-8", "not-measured"],
-        )
-        .unwrap();
+        let points = ["rc-8", "UC-8", "uc-8", "not-measured"];
+        write(run, &hca::SCHEMA, "2026-01-02T03:04:05Z", &points).unwrap();
         let text = fs::read_to_string(run.join(PACKAGE)).unwrap();
         let package: Value = serde_json::from_str(&text).unwrap();
         let resources = package["resources"].as_array().unwrap();
-        let told = |key: &str| {
-            resources
-                .iter()
-                .map(|one| one[key].as_str().unwrap())
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(
-            told("path"),
-            [
-                "summary.csv",
-                "rc-8/messages.csv",
-                "UC-8/messages.csv",
-                "uc-8/messages.csv"
-            ]
-        );
-        assert_eq!(
-            told("name"),
-            [
-                "summary",
-                "rc-8/messages",
-                "uc-8/messages-2",
-                "uc-8/messages"
-            ]
-        );
+        for (resource, (path, name)) in resources.iter().zip([
+            ("summary.csv", "summary"),
+            ("rc-8/messages.csv", "rc-8/messages"),
+            ("UC-8/messages.csv", "uc-8/messages-2"),
+            ("uc-8/messages.csv", "uc-8/messages"),
+        ]) {
+            assert_eq!(
+                (&resource["path"], &resource["name"]),
+                (&json!(path), &json!(name))
+            );
+        }
+        assert_eq!(resources.len(), 4);
         let fields = resources[0]["schema"]["fields"].as_array().unwrap();
         assert_eq!(fields.len(), hca::SCHEMA.summary().len());
-        let low = fields
-            .iter()
-            .find(|field| field["name"] == "latency_p50_low_ns")
-            .unwrap();
-        assert_eq!(
-            (&low["type"], &low["unit"]),
-            (&json!("number"), &json!("ns"))
-        );
+        let is_low = |field: &&Value| field["name"] == "latency_p50_low_ns";
+        let low = fields.iter().find(is_low).unwrap();
+        assert_eq!([&low["type"], &low["unit"]], ["number", "ns"]);
         assert_eq!(low["hcabench:better"], "lower");
         assert!(low["description"].as_str().unwrap().contains("lower bound"));
     }

@@ -1,6 +1,7 @@
 //! `settings.json`: what was asked for, what was obtained, and on which machine. The same keys in all benchmarks, in the folder of a
 //! run and of each point.
 
+use std::fmt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -8,9 +9,10 @@ use serde_json::Value;
 
 use super::error::ReportError;
 use super::json;
-use super::read::{ReadError, whole};
+use super::read::{ReadError, Wrong, whole};
 use super::record::Record;
 use super::schema::FORMAT;
+use super::text::printable;
 
 /// The document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -67,6 +69,16 @@ impl Program {
     }
 }
 
+impl fmt::Display for Program {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "hcabench {}", printable(&self.version))?;
+        match &self.commit {
+            Some(commit) => write!(formatter, " of commit {}", printable(commit)),
+            None => Ok(()),
+        }
+    }
+}
+
 /// The rounds of a run or point.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rounds {
@@ -80,18 +92,11 @@ pub struct Rounds {
 
 impl Document {
     /// Writes it to `path`, in one step and durable on return.
-    ///
-    /// # Errors
-    /// [`ReportError`] when it cannot be written; `path` is then as it was.
     pub fn write(&self, path: &Path) -> Result<(), ReportError> {
         json::write(path, self)
     }
 
     /// Reads it.
-    ///
-    /// # Errors
-    /// [`ReadError::OlderFormat`] and [`ReadError::NewerFormat`] when another version wrote it;
-    /// [`ReadError::MissingFile`], [`ReadError::Truncated`], [`ReadError::Foreign`], [`ReadError::Io`].
     pub fn read(path: &Path) -> Result<Self, ReadError> {
         let value = read_value(path)?;
         serde_json::from_value(value)
@@ -99,9 +104,6 @@ impl Document {
     }
 
     /// Reads that of the run in a folder.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
     pub fn of_run(folder: &Path) -> Result<Self, ReadError> {
         Self::read(&folder.join(super::folder::SETTINGS))
     }
@@ -122,23 +124,20 @@ pub(super) fn read_value(path: &Path) -> Result<Value, ReadError> {
     // Format 1 did not tell its number; its clock benchmark not even the object.
     match value["hcabench"]["format"].as_u64() {
         Some(FORMAT) => Ok(value),
-        Some(format) if format > FORMAT => Err(ReadError::NewerFormat {
-            path: path.to_path_buf(),
-            format,
-        }),
-        _ if value["machine"].is_object() => Err(ReadError::older(path)),
-        _ => Err(ReadError::foreign(
-            path,
-            1,
-            "it does not tell of a format of results",
-        )),
+        Some(format) if format > FORMAT => Err(Wrong::NewerFormat(format).at(path)),
+        _ if value["machine"].is_object() => Err(Wrong::OlderFormat.at(path)),
+        _ => {
+            let reason = "it does not tell of a format of results";
+            Err(ReadError::foreign(path, 1, reason))
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::schema::hca;
+    use crate::refused::refused;
+    use crate::results::schema::{COMPLETE, hca};
     use std::fs;
 
     #[test]
@@ -152,7 +151,7 @@ mod tests {
             benchmark: "hca".to_owned(),
             command_line: vec!["hcabench".to_owned(), "--size".to_owned(), "8".to_owned()],
             started_at: "2026-01-02T03:04:05.678Z".to_owned(),
-            status: super::super::schema::COMPLETE.to_owned(),
+            status: COMPLETE.to_owned(),
             failure: None,
             point: Some(point),
             run: Value::Null,
@@ -170,25 +169,15 @@ mod tests {
         written.write(&path).unwrap();
         assert_eq!(Document::read(&path).unwrap(), written);
         let text = fs::read_to_string(&path).unwrap();
-        fs::write(&path, text.replace("\"format\": 2", "\"format\": 3")).unwrap();
-        assert!(matches!(
-            Document::read(&path),
-            Err(ReadError::NewerFormat { format: 3, .. })
-        ));
-        fs::write(
-            &path,
-            r#"{"hcabench": {"version": "0.1.0"}, "machine": {}}"#,
-        )
-        .unwrap();
-        let error = Document::read(&path).unwrap_err().to_string();
-        assert!(
-            error.contains("results format 1") && error.contains("measure again"),
-            "{error}"
-        );
-        fs::write(&path, "{\"editor.tabSize\": 4}").unwrap();
-        assert!(matches!(
-            Document::read(&path),
-            Err(ReadError::Foreign { .. })
-        ));
+        let newer = text.replace("\"format\": 2", "\"format\": 3");
+        let older = r#"{"hcabench": {"version": "0.1.0"}, "machine": {}}"#;
+        for (text, told) in [
+            (newer.as_str(), "newer hcabench (results format 3)"),
+            (older, "(results format 1); this version reads format 2"),
+            ("{\"editor.tabSize\": 4}", "does not tell of a format"),
+        ] {
+            fs::write(&path, text).unwrap();
+            refused(Document::read(&path), &[told]);
+        }
     }
 }

@@ -48,24 +48,25 @@ pub(crate) fn read_text(path: &Path) -> io::Result<String> {
 
 /// Opens a file to read, which must be a regular one; a link to one is followed.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
-    // Opening a device or a pipe can have an effect, so the kind is asked before; and again of what was opened.
-    check_regular(fs::metadata(path)?.file_type())?;
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
-        .open(path)?;
-    check_regular(file.metadata()?.file_type())?;
-    Ok(file)
+    open(path, fs::metadata(path)?, OpenOptions::new().read(true), 0)
 }
 
 /// Opens a file of ours to go on writing it: a regular one, and no link.
 pub(crate) fn open_to_go_on(path: &Path) -> io::Result<File> {
-    check_regular(fs::symlink_metadata(path)?.file_type())?;
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW)
-        .open(path)?;
+    let (found, mut options) = (fs::symlink_metadata(path)?, OpenOptions::new());
+    open(
+        path,
+        found,
+        options.read(true).write(true),
+        libc::O_NOFOLLOW,
+    )
+}
+
+/// Opening a device or a pipe can have an effect, so the kind is asked before; and again of what was opened.
+fn open(path: &Path, found: fs::Metadata, how: &mut OpenOptions, flags: i32) -> io::Result<File> {
+    check_regular(found.file_type())?;
+    let flags = flags | libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file = how.custom_flags(flags).open(path)?;
     check_regular(file.metadata()?.file_type())?;
     Ok(file)
 }
@@ -160,6 +161,7 @@ pub(super) mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+    use crate::refused::refused;
 
     thread_local! {
         static FULL: RefCell<Vec<PathBuf>> = const { RefCell::new(Vec::new()) };
@@ -183,7 +185,7 @@ pub(super) mod tests {
     fn put(path: &Path, text: &str) -> Result<(), ReportError> {
         replace(path, |out| {
             out.write_all(text.as_bytes())
-                .map_err(|cause| ReportError::from_io("write", path, cause))
+                .map_err(ReportError::on("write", path))
         })
     }
 
@@ -229,10 +231,9 @@ pub(super) mod tests {
             (Path::new("/dev/zero"), "a device"),
             (folder.path(), "a folder"),
         ] {
-            for opened in [open_regular(path), open_to_go_on(path)] {
-                let error = opened.unwrap_err().to_string();
-                assert_eq!(error, format!("it is {kind}, not a file"));
-            }
+            let told = format!("it is {kind}, not a file");
+            refused(open_regular(path), &[&told]);
+            refused(open_to_go_on(path), &[&told]);
         }
         let (file, link) = (folder.path().join("file"), folder.path().join("link"));
         fs::write(&file, "x").unwrap();
@@ -245,21 +246,14 @@ pub(super) mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.csv");
         let long = format!("a,b\n{}", "1".repeat(200_000));
-        for (text, whole) in [
-            ("", 0),
-            ("a,b", 0),
-            ("a,b\n", 4),
-            ("a,b\n1,", 4),
-            (long.as_str(), 4),
-        ] {
+        let texts = ["", "a,b", "a,b\n", "a,b\n1,", &long];
+        for (text, whole) in texts.into_iter().zip([0, 0, 4, 4, 4]) {
             fs::write(&path, text).unwrap();
             let mut file = open_to_go_on(&path).unwrap();
             assert_eq!(cut_torn_line(&mut file).unwrap(), whole);
             file.write_all(b"x\n").unwrap();
-            assert_eq!(
-                fs::read(&path).unwrap(),
-                [&text.as_bytes()[..whole as usize], b"x\n"].concat()
-            );
+            let expected = text[..whole as usize].to_owned() + "x\n";
+            assert_eq!(fs::read_to_string(&path).unwrap(), expected);
         }
     }
 
@@ -270,7 +264,7 @@ pub(super) mod tests {
         put(&path, "old").unwrap();
         fill_the_disk_for(&path);
         let error = put(&path, "new").unwrap_err();
-        assert!(matches!(error, ReportError::DiskFull { .. }), "{error}");
+        assert!(error.is_full(), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "old");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }

@@ -8,126 +8,62 @@ use thiserror::Error;
 
 use super::text::{printable, printable_path as shown};
 
-/// A result that could not be written.
+/// A result that could not be written. Variants begin with what was being done, and the file or folder that it was done
+/// to; or with the folder alone.
 #[derive(Debug, Error)]
 pub enum ReportError {
-    /// The file system has no space left, or the user's quota is used up.
-    #[error(
-        "cannot {operation} {}: {cause}; free some space there, or write the results elsewhere",
-        shown(path)
-    )]
-    DiskFull {
-        /// What was being done.
-        operation: &'static str,
-        /// The file or folder it was done to.
-        path: PathBuf,
-        /// The system's answer.
-        cause: io::Error,
-    },
-    /// The file system holds less than the results will take; nothing was measured yet.
+    /// The system's answer to an operation, with what to do about it.
+    #[error("cannot {} {}: {}{}", .0, shown(.1), .2, remedy(.2))]
+    Failed(&'static str, PathBuf, io::Error),
+    /// A row or document that the format cannot hold, or that does not fit the rows before it; what does not fit.
+    #[error("cannot {} {}: {}", .0, shown(.1), printable(.2))]
+    Unfit(&'static str, PathBuf, String),
+    /// The file system holds less than the results will take, and nothing was measured yet: bytes free to this user, with
+    /// what would be replaced, and bytes asked for.
     #[error(
         "{} has {} free, and the results may take {}; free some space there, or write the results elsewhere",
-        shown(path), ByteSize(*free_bytes).display().iec(), ByteSize(*needed_bytes).display().iec()
+        shown(.0), ByteSize(*.1).display().iec(), ByteSize(*.2).display().iec()
     )]
-    TooLittleSpace {
-        /// The results folder.
-        path: PathBuf,
-        /// Bytes free to this user, with what would be replaced.
-        free_bytes: u64,
-        /// Bytes asked for.
-        needed_bytes: u64,
-    },
-    /// The place may not be written to.
-    #[error(
-        "cannot {operation} {}: {cause}; make it writable for this user, or write the results elsewhere",
-        shown(path)
-    )]
-    NotWritable {
-        /// What was being done.
-        operation: &'static str,
-        /// The file or folder it was done to.
-        path: PathBuf,
-        /// The system's answer.
-        cause: io::Error,
-    },
-    /// The folder holds results of an earlier run.
+    TooLittleSpace(PathBuf, u64, u64),
+    /// The folder holds results of an earlier run; the file or folder that shows it.
     #[error(
         "{} already holds results ({}); choose another folder, or replace them with --force",
-        shown(path),
-        printable(found)
+        shown(.0), printable(.1)
     )]
-    ExistingResults {
-        /// The results folder.
-        path: PathBuf,
-        /// The file or folder that shows it.
-        found: String,
-    },
-    /// There is no run to go on with.
-    #[error(
-        "{} holds no run that could be resumed; give the folder that --out named",
-        shown(path)
-    )]
-    NothingToResume {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// The folder holds what looks like results, but is not on the list of files that hcabench wrote there.
+    ExistingResults(PathBuf, String),
+    /// There is no run in the folder to go on with.
+    #[error("{} holds no run that could be resumed; give the folder that --out named", shown(.0))]
+    NothingToResume(PathBuf),
+    /// Another process writes to the folder.
+    #[error("{} is in use: a run writes to it, or what is left of one; wait until it has ended", shown(.0))]
+    InUse(PathBuf),
+    /// The folder holds a file or folder that looks like results, but is not on the list of those that hcabench wrote
+    /// there.
     #[error(
         "{} holds {}, which is not on its list of files that hcabench wrote; \
          nothing was removed: move it away, or choose another folder",
-        shown(path),
-        printable(found)
+        shown(.0), printable(.1)
     )]
-    ForeignResults {
-        /// The results folder.
-        path: PathBuf,
-        /// The file or folder in question.
-        found: String,
-    },
-    /// A name that cannot be one of a file or folder among the results.
-    #[error(
-        "{name:?} cannot be a name among the results in {}: {reason}",
-        shown(path)
-    )]
-    BadName {
-        /// The folder.
-        path: PathBuf,
-        /// The name.
-        name: String,
-        /// Why not.
-        reason: &'static str,
-    },
-    /// The whole was to be called complete while parts of it were not.
-    #[error(
-        "{} cannot be marked as complete: {unfinished} of its points are not",
-        shown(path)
-    )]
-    UnfinishedPoints {
-        /// The results folder.
-        path: PathBuf,
-        /// Points begun and not completed.
-        unfinished: usize,
-    },
-    /// A row or document that the format cannot hold, or that does not fit the rows before it.
-    #[error("cannot {operation} {}: {}", shown(path), printable(reason))]
-    Unfit {
-        /// What was being done.
-        operation: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// What does not fit.
-        reason: String,
-    },
-    /// Any other failure of the system.
-    #[error("cannot {operation} {}: {cause}", shown(path))]
-    Io {
-        /// What was being done.
-        operation: &'static str,
-        /// The file or folder it was done to.
-        path: PathBuf,
-        /// The system's answer.
-        cause: io::Error,
-    },
+    ForeignResults(PathBuf, String),
+    /// A name that cannot be one of a file or folder among the results, and why not.
+    #[error("{:?} cannot be a name among the results in {}: {}", .1, shown(.0), .2)]
+    BadName(PathBuf, String, &'static str),
+    /// The folder was to be called complete while so many of its points were not.
+    #[error("{} cannot be marked as complete: {} of its points are not", shown(.0), .1)]
+    UnfinishedPoints(PathBuf, usize),
+}
+
+/// What to do so that it does not fail again, if that is known.
+fn remedy(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; free some space there, or write the results elsewhere"
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "; make it writable for this user, or write the results elsewhere"
+        }
+        _ => "",
+    }
 }
 
 impl ReportError {
@@ -142,35 +78,26 @@ impl ReportError {
 
     /// A row or document that does not fit.
     pub(super) fn unfit(operation: &'static str, path: &Path, reason: impl Into<String>) -> Self {
-        Self::Unfit {
-            operation,
-            path: path.to_path_buf(),
-            reason: reason.into(),
-        }
+        Self::Unfit(operation, path.to_path_buf(), reason.into())
     }
 
-    /// Sorts the system's answer to `operation` ("write to", "create") on `path` into the case that it is.
+    /// The system's answer to `operation` ("write to", "create") on `path`.
     pub fn from_io(operation: &'static str, path: &Path, cause: io::Error) -> Self {
-        let path = path.to_path_buf();
-        match cause.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull {
-                operation,
-                path,
-                cause,
-            },
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                Self::NotWritable {
-                    operation,
-                    path,
-                    cause,
-                }
-            }
-            _ => Self::Io {
-                operation,
-                path,
-                cause,
-            },
-        }
+        Self::Failed(operation, path.to_path_buf(), cause)
+    }
+
+    /// Whether there is no space left.
+    #[cfg(test)]
+    pub(super) fn is_full(&self) -> bool {
+        self.to_string().contains("free some space there")
+    }
+
+    /// As [`from_io`](Self::from_io), for `map_err`.
+    pub(super) fn on<'a>(
+        operation: &'static str,
+        path: &'a Path,
+    ) -> impl Fn(io::Error) -> Self + Copy + 'a {
+        move |cause| Self::from_io(operation, path, cause)
     }
 }
 
@@ -178,48 +105,26 @@ impl ReportError {
 mod tests {
     use super::*;
 
-    fn sorted(errno: i32) -> ReportError {
-        ReportError::from_io(
-            "write to",
-            Path::new("a/b.csv"),
-            io::Error::from_raw_os_error(errno),
-        )
-    }
-
-    #[test]
-    fn answers_are_told_apart() {
-        for errno in [libc::ENOSPC, libc::EDQUOT] {
-            assert!(
-                matches!(sorted(errno), ReportError::DiskFull { .. }),
-                "{errno}"
-            );
-        }
-        for errno in [libc::EACCES, libc::EPERM, libc::EROFS] {
-            assert!(
-                matches!(sorted(errno), ReportError::NotWritable { .. }),
-                "{errno}"
-            );
-        }
-        assert!(matches!(sorted(libc::EIO), ReportError::Io { .. }));
-    }
-
     #[test]
     fn says_operation_path_cause_and_remedy() {
-        let text = sorted(libc::ENOSPC).to_string();
-        assert!(
-            text.starts_with("cannot write to a/b.csv: No space left on device"),
-            "{text}"
-        );
-        assert!(text.contains("free some space"), "{text}");
-        let text = ReportError::TooLittleSpace {
-            path: "results".into(),
-            free_bytes: 1 << 20,
-            needed_bytes: 3 << 30,
+        let full = "free some space there, or write the results elsewhere";
+        let forbidden = "make it writable for this user, or write the results elsewhere";
+        for (errno, told) in [
+            (libc::ENOSPC, full),
+            (libc::EDQUOT, full),
+            (libc::EACCES, forbidden),
+            (libc::EPERM, forbidden),
+            (libc::EROFS, forbidden),
+            (libc::EIO, "Input/output error (os error 5)"),
+        ] {
+            let cause = io::Error::from_raw_os_error(errno);
+            let error = ReportError::from_io("write to", Path::new("a/b.csv"), cause);
+            let error = error.to_string();
+            assert!(error.starts_with("cannot write to a/b.csv: "), "{error}");
+            assert!(error.ends_with(told), "{error}");
         }
-        .to_string();
-        assert!(
-            text.starts_with("results has 1.0 MiB free, and the results may take 3.0 GiB;"),
-            "{text}"
-        );
+        let error = ReportError::TooLittleSpace("results".into(), 1 << 20, 3 << 30);
+        let told = "results has 1.0 MiB free, and the results may take 3.0 GiB;";
+        assert!(error.to_string().starts_with(told), "{error}");
     }
 }

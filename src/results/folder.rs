@@ -6,14 +6,17 @@
 //! Each file and folder is put on a list (`.hcabench-files`) before it comes into being. Replacing an earlier run
 //! removes what is on that list and nothing else: whatever the user keeps in the same folder stays.
 //!
-//! Left out: two runs that replace the same folder at the same time are not kept apart.
+//! The list is locked while a run writes, and a process that measures a round of it locks the folder ([`hold`]), so that
+//! two runs do not write to the same folder. A file system without locks does not keep them apart.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use self::earlier::{Earlier, is_point, is_true_folder};
 use super::durable::{self, folder_of, sync_folder};
@@ -39,6 +42,10 @@ pub const LEFT_OUT: &str = "left_out.csv";
 pub const SETTINGS: &str = "settings.json";
 /// A point's latencies as a distribution.
 pub const HISTOGRAM: &str = "latency.hgrm";
+
+/// How long the processes of a run that was killed may go on, and how often is looked.
+const ENDING: Duration = Duration::from_secs(3);
+const LOOK: Duration = Duration::from_millis(20);
 
 const PROBE: &str = ".hcabench-probe";
 pub(crate) const MARK_BEGINS: &str = "These results are incomplete.";
@@ -88,9 +95,6 @@ impl ResultsFolder {
 
     /// Finds out whether [`create`](Self::create) would succeed, and leaves everything as it is: so that a bad path is
     /// known before hardware is touched, and an earlier run is not removed for one that cannot start.
-    ///
-    /// # Errors
-    /// Those of [`create`](Self::create).
     pub fn check(path: &Path, force: bool, needed_bytes: u64) -> Result<(), ReportError> {
         examine(path, force, needed_bytes)?;
         let made = make_folders(path)?;
@@ -107,10 +111,9 @@ impl ResultsFolder {
             // Of two runs that begin at the same moment, one gets the folder.
             let claimed = durable::create_new(&mark);
             claimed.map_err(|cause| match cause.kind() {
-                io::ErrorKind::AlreadyExists => ReportError::ExistingResults {
-                    path: path.to_path_buf(),
-                    found: MARK.to_owned(),
-                },
+                io::ErrorKind::AlreadyExists => {
+                    ReportError::ExistingResults(path.to_path_buf(), MARK.to_owned())
+                }
                 _ => ReportError::from_io("create", &mark, cause),
             })?;
         }
@@ -137,36 +140,48 @@ impl ResultsFolder {
 
     /// Takes up the folder of an earlier run, to measure what is missing in it. It is marked as incomplete again; its
     /// files and the folders of its points are given out again.
-    ///
-    /// # Errors
-    /// [`ReportError::NothingToResume`] when no run of hcabench is there; others when it cannot be read or written to.
-    pub fn resume(path: &Path, needed_bytes: u64) -> Result<Self, ReportError> {
-        let list_path = path.join(LIST);
+    /// `list`: what [`lock_earlier`](Self::lock_earlier) gave.
+    pub fn resume(path: &Path, mut list: File) -> Result<Self, ReportError> {
         let earlier = Earlier::find(path)?;
-        check_space(path, &Earlier::default(), needed_bytes)?;
-        let mut list = durable::open_to_go_on(&list_path).map_err(|cause| match cause.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-                ReportError::NothingToResume {
-                    path: path.to_path_buf(),
-                }
-            }
-            _ => ReportError::from_io("open", &list_path, cause),
-        })?;
-        durable::cut_torn_line(&mut list)
-            .map_err(|cause| ReportError::from_io("read", &list_path, cause))?;
+        durable::cut_torn_line(&mut list).map_err(ReportError::on("read", &path.join(LIST)))?;
         write_mark(&path.join(MARK), MARK_NOT_ENDED)?;
         Ok(Self::with(path, list, earlier.listed))
     }
 
+    /// Locks the list of an earlier run, before anything of it is read: nobody writes to its folder while it is open.
+    pub fn lock_earlier(path: &Path) -> Result<File, ReportError> {
+        let list_path = path.join(LIST);
+        let list = durable::open_to_go_on(&list_path).map_err(|cause| match cause.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+                ReportError::NothingToResume(path.to_path_buf())
+            }
+            _ => ReportError::from_io("open", &list_path, cause),
+        })?;
+        let begun = Instant::now();
+        loop {
+            match claim(&list, path) {
+                // A round of a run that was killed takes a moment to end.
+                Err(ReportError::InUse(_)) if begun.elapsed() < ENDING => sleep(LOOK),
+                claimed => return claimed.map(|()| list),
+            }
+        }
+    }
+
     /// Marks the folder, removes the earlier run, and returns the new list.
     fn begin(path: &Path, mark: &Path, earlier: &Earlier) -> Result<File, ReportError> {
+        let list_path = path.join(LIST);
+        // Locked until the new one is.
+        let replaced = durable::open_to_go_on(&list_path).ok();
+        if let Some(list) = &replaced {
+            claim(list, path)?;
+        }
         write_mark(mark, MARK_NOT_ENDED)?;
         if earlier.evidence.is_some() {
             earlier.remove(path)?;
         }
-        let list_path = path.join(LIST);
-        let list = durable::create_new(&list_path)
-            .map_err(|cause| ReportError::from_io("create", &list_path, cause))?;
+        let list =
+            durable::create_new(&list_path).map_err(ReportError::on("create", &list_path))?;
+        claim(&list, path)?;
         let synced = sync_folder(path).and_then(|()| sync_folder(folder_of(path)));
         if synced.is_err() {
             // The error is what is reported.
@@ -182,10 +197,6 @@ impl ResultsFolder {
 
     /// The path of a file at the top, such as [`SUMMARY`], which the caller then writes. It is on the list from here
     /// on.
-    ///
-    /// # Errors
-    /// [`ReportError`] when the name is not a plain one, when a file of that name is there that is not of this run, or
-    /// when the list cannot be written.
     pub fn file(&self, name: &str) -> Result<PathBuf, ReportError> {
         check_name(self.path(), name)?;
         self.shared.give(name, |there| !there)
@@ -193,35 +204,26 @@ impl ResultsFolder {
 
     /// Makes the folder of a point, with its mark. If the folder is there and holds no results (because replacing an
     /// earlier run left the user's own files in it), it is used as it is.
-    ///
-    /// # Errors
-    /// [`ReportError`] when the name is not a plain one, when this run has such a point or something else of that name
-    /// is there, or when the folder cannot be made.
     pub fn point(&self, name: &str) -> Result<PointFolder, ReportError> {
         check_name(self.path(), name)?;
         let folder = format!("{name}/");
-        let begun = &self.shared.begun;
-        let first = begun
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(name.to_owned());
-        if !first {
+        let begun = self.shared.begun.lock();
+        let mut begun = begun.unwrap_or_else(PoisonError::into_inner);
+        if !begun.insert(name.to_owned()) {
             return Err(self.shared.taken(name));
         }
         let path = self.path().join(name);
+        if path.symlink_metadata().is_ok() && !is_true_folder(&path) {
+            return Err(self.shared.taken(name));
+        }
         self.shared.give(&folder, |there| {
             !there || (is_true_folder(&path) && !is_point(&path))
         })?;
         if !path.exists() {
-            fs::create_dir(&path)
-                .map_err(|cause| ReportError::from_io("create the folder", &path, cause))?;
+            fs::create_dir(&path).map_err(ReportError::on("create the folder", &path))?;
         }
-        write_mark(
-            &self
-                .shared
-                .give(&format!("{folder}{MARK}"), |there| !there)?,
-            MARK_NOT_ENDED,
-        )?;
+        let mark = format!("{folder}{MARK}");
+        write_mark(&self.shared.give(&mark, |there| !there)?, MARK_NOT_ENDED)?;
         sync_folder(self.path())?;
         self.shared.unfinished.fetch_add(1, Ordering::Relaxed);
         Ok(PointFolder {
@@ -232,25 +234,16 @@ impl ResultsFolder {
     }
 
     /// Takes the mark away: all that was planned is there.
-    ///
-    /// # Errors
-    /// [`ReportError::UnfinishedPoints`] when a point was begun and not completed; others when the mark cannot be
-    /// removed.
     pub fn complete(self) -> Result<(), ReportError> {
         let unfinished = self.shared.unfinished.load(Ordering::Relaxed);
         if unfinished > 0 {
-            return Err(ReportError::UnfinishedPoints {
-                path: self.path().to_path_buf(),
-                unfinished,
-            });
+            let path = self.path().to_path_buf();
+            return Err(ReportError::UnfinishedPoints(path, unfinished));
         }
         remove_mark(self.path())
     }
 
     /// Leaves the mark and writes into it why the run ended early.
-    ///
-    /// # Errors
-    /// [`ReportError`] when the reason cannot be written; the mark stays as it was.
     pub fn fail(self, reason: &str) -> Result<(), ReportError> {
         write_mark(&self.path().join(MARK), reason)
     }
@@ -262,12 +255,7 @@ impl PointFolder {
         &self.path
     }
 
-    /// The path of a file of this point, such as [`SETTINGS`], which the caller then writes. It is on the list from
-    /// here on.
-    ///
-    /// # Errors
-    /// [`ReportError`] when the name is not a plain one, when a file of that name is there that is not of this run, or
-    /// when the list cannot be written.
+    /// The path of a file of this point, such as [`SETTINGS`]; as [`ResultsFolder::file`].
     pub fn file(&self, name: &str) -> Result<PathBuf, ReportError> {
         check_name(&self.path, name)?;
         self.shared
@@ -275,9 +263,6 @@ impl PointFolder {
     }
 
     /// Takes the mark away: all files of this point are whole.
-    ///
-    /// # Errors
-    /// [`ReportError`] when the mark cannot be removed.
     pub fn complete(self) -> Result<(), ReportError> {
         remove_mark(&self.path)?;
         self.shared.unfinished.fetch_sub(1, Ordering::Relaxed);
@@ -285,9 +270,6 @@ impl PointFolder {
     }
 
     /// Leaves the mark and writes into it why the point failed.
-    ///
-    /// # Errors
-    /// [`ReportError`] when the reason cannot be written; the mark stays as it was.
     pub fn fail(self, reason: &str) -> Result<(), ReportError> {
         write_mark(&self.path.join(MARK), reason)
     }
@@ -302,28 +284,21 @@ impl Shared {
         if given.contains(relative) {
             return Ok(path);
         }
-        let there = self
-            .path
-            .join(relative.trim_end_matches('/'))
-            .symlink_metadata()
-            .is_ok();
-        if !free(there) {
+        let place = self.path.join(relative.trim_end_matches('/'));
+        if !free(place.symlink_metadata().is_ok()) {
             return Err(self.taken(relative));
         }
         (&self.list)
             .write_all(format!("{relative}\n").as_bytes())
             .and_then(|()| self.list.sync_data())
-            .map_err(|cause| ReportError::from_io("write", &self.path.join(LIST), cause))?;
+            .map_err(ReportError::on("write", &self.path.join(LIST)))?;
         given.insert(relative.to_owned());
         Ok(path)
     }
 
     fn taken(&self, name: &str) -> ReportError {
-        ReportError::BadName {
-            path: self.path.clone(),
-            name: name.to_owned(),
-            reason: "something of that name is already there, and is not replaced",
-        }
+        let reason = "something of that name is already there, and is not replaced";
+        ReportError::BadName(self.path.clone(), name.to_owned(), reason)
     }
 }
 
@@ -337,25 +312,15 @@ fn check_name(path: &Path, name: &str) -> Result<(), ReportError> {
     } else {
         return Ok(());
     };
-    Err(ReportError::BadName {
-        path: path.to_path_buf(),
-        name: name.to_owned(),
-        reason,
-    })
+    let (path, name) = (path.to_path_buf(), name.to_owned());
+    Err(ReportError::BadName(path, name, reason))
 }
 
 /// The folder itself, or the nearest one above it that exists.
 fn nearest_existing(path: &Path) -> &Path {
-    path.ancestors()
-        .map(|ancestor| {
-            if ancestor.as_os_str().is_empty() {
-                Path::new(".")
-            } else {
-                ancestor
-            }
-        })
-        .find(|ancestor| ancestor.exists())
-        .unwrap_or(Path::new("."))
+    let mut above = path.ancestors();
+    let found = above.find(|it| !it.as_os_str().is_empty() && it.exists());
+    found.unwrap_or(Path::new("."))
 }
 
 /// Bytes free to this user on the file system of `path`; `None` when it does not tell its size.
@@ -372,8 +337,7 @@ fn make_folders(path: &Path) -> Result<Vec<PathBuf>, ReportError> {
         .take_while(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.exists())
         .map(Path::to_path_buf)
         .collect();
-    fs::create_dir_all(path)
-        .map_err(|cause| ReportError::from_io("create the folder", path, cause))?;
+    fs::create_dir_all(path).map_err(ReportError::on("create the folder", path))?;
     Ok(missing.into_iter().rev().collect())
 }
 
@@ -385,10 +349,29 @@ fn probe(path: &Path) -> Result<(), ReportError> {
     written.and(fs::remove_file(&name)).map_err(failed)
 }
 
+/// Locks the list of a run for as long as it is open.
+fn claim(list: &File, path: &Path) -> Result<(), ReportError> {
+    let folder = File::open(path).map_err(ReportError::on("open", path))?;
+    let in_use = |locked: Result<(), TryLockError>| matches!(locked, Err(TryLockError::WouldBlock));
+    if in_use(list.try_lock()) || in_use(folder.try_lock()) {
+        return Err(ReportError::InUse(path.to_path_buf()));
+    }
+    Ok(())
+}
+
+/// Keeps other runs from a folder while what is returned is open. For a process that measures a round, and may live a
+/// little longer than the one that gave it the folder.
+pub fn hold(path: &Path) -> io::Result<File> {
+    let folder = File::open(path)?;
+    // A file system without locks keeps nobody apart.
+    let _ = folder.try_lock_shared();
+    Ok(folder)
+}
+
 fn write_mark(mark: &Path, reason: &str) -> Result<(), ReportError> {
     durable::replace(mark, |out| {
         writeln!(out, "{MARK_BEGINS} {reason}\nThis file is removed when the results in this folder are complete.")
-            .map_err(|cause| ReportError::from_io("write", mark, cause))
+            .map_err(ReportError::on("write", mark))
     })
 }
 
@@ -397,17 +380,14 @@ fn write_mark(mark: &Path, reason: &str) -> Result<(), ReportError> {
 fn examine(path: &Path, force: bool, needed_bytes: u64) -> Result<Earlier, ReportError> {
     let earlier = Earlier::find(path)?;
     if let Some(found) = &earlier.evidence {
-        if !force {
-            return Err(ReportError::ExistingResults {
-                path: path.to_path_buf(),
-                found: found.clone(),
-            });
+        let path = path.to_path_buf();
+        match &earlier.unlisted {
+            _ if !force => return Err(ReportError::ExistingResults(path, found.clone())),
+            Some(found) => return Err(ReportError::ForeignResults(path, found.clone())),
+            None => {}
         }
-        if let Some(found) = &earlier.unlisted {
-            return Err(ReportError::ForeignResults {
-                path: path.to_path_buf(),
-                found: found.clone(),
-            });
+        if let Ok(list) = durable::open_to_go_on(&path.join(LIST)) {
+            claim(&list, &path)?;
         }
     }
     check_space(path, &earlier, needed_bytes)?;
@@ -419,11 +399,8 @@ fn check_space(path: &Path, replaced: &Earlier, needed_bytes: u64) -> Result<(),
     let free_bytes =
         free_bytes(nearest_existing(path)).map(|free| free.saturating_add(replaced.bytes(path)));
     if let Some(free_bytes) = free_bytes.filter(|&free| free < needed_bytes) {
-        return Err(ReportError::TooLittleSpace {
-            path: path.to_path_buf(),
-            free_bytes,
-            needed_bytes,
-        });
+        let path = path.to_path_buf();
+        return Err(ReportError::TooLittleSpace(path, free_bytes, needed_bytes));
     }
     Ok(())
 }
@@ -439,6 +416,6 @@ fn unmake_folders(made: &[PathBuf]) {
 fn remove_mark(folder: &Path) -> Result<(), ReportError> {
     sync_folder(folder)?;
     let mark = folder.join(MARK);
-    fs::remove_file(&mark).map_err(|cause| ReportError::from_io("remove", &mark, cause))?;
+    fs::remove_file(&mark).map_err(ReportError::on("remove", &mark))?;
     sync_folder(folder)
 }

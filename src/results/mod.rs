@@ -14,23 +14,23 @@
 //! | [`document`] | `settings.json`, the same keys in all benchmarks |
 //! | [`datapackage`] | types, units and meanings of all columns, for other programs |
 //! | [`hgrm`] | a distribution, for HdrHistogram's plotter |
-//! | [`json`] | documents, in one piece or not at all |
-//! | [`read`] | a results folder as data |
-//! | [`units`], [`text`] | durations, bytes, rates and text of others for people |
+//! | `json` | documents, in one piece or not at all |
+//! | `read` | a results folder as data |
+//! | `units`, `text` | durations, bytes, rates and text of others for people |
 
 pub mod datapackage;
 pub mod document;
 pub mod error;
 pub mod folder;
 pub mod hgrm;
-pub mod json;
-pub mod read;
+pub(crate) mod json;
+pub(crate) mod read;
 pub mod record;
 pub mod runs;
 pub mod samples;
 pub mod schema;
-pub mod text;
-pub mod units;
+pub(crate) mod text;
+pub(crate) mod units;
 
 pub(crate) mod durable;
 

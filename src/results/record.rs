@@ -12,49 +12,6 @@ use super::schema::{Column, Data, Named};
 use super::units::fixed;
 use crate::stats::Summary;
 
-/// What a cell of a declared column is set to.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Value {
-    /// Nothing was measured.
-    None,
-    /// Text.
-    Text(String),
-    /// A whole number.
-    Whole(i128),
-    /// Any number.
-    Number(f64),
-    /// Yes or no.
-    Flag(bool),
-}
-
-macro_rules! value_from {
-    ($($kind:ty => $variant:ident($make:expr)),+ $(,)?) => {
-        $(impl From<$kind> for Value {
-            fn from(value: $kind) -> Self {
-                #[allow(clippy::redundant_closure_call)]
-                Value::$variant($make(value))
-            }
-        })+
-    };
-}
-
-value_from! {
-    &str => Text(str::to_owned),
-    String => Text(|text| text),
-    u64 => Whole(i128::from),
-    u32 => Whole(i128::from),
-    i64 => Whole(i128::from),
-    usize => Whole(|number| number as i128),
-    f64 => Number(|number| number),
-    bool => Flag(|flag| flag),
-}
-
-impl<T: Into<Value>> From<Option<T>> for Value {
-    fn from(value: Option<T>) -> Self {
-        value.map_or(Value::None, Into::into)
-    }
-}
-
 /// One value of a record.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell {
@@ -68,6 +25,39 @@ pub enum Cell {
     Decimal(f64, usize),
     /// Yes or no, as `true` or `false`.
     Flag(bool),
+}
+
+macro_rules! cell_from {
+    ($($kind:ty => $variant:ident($make:expr)),+ $(,)?) => {
+        $(impl From<$kind> for Cell {
+            fn from(value: $kind) -> Self {
+                #[allow(clippy::redundant_closure_call)]
+                Cell::$variant($make(value))
+            }
+        })+
+    };
+}
+
+cell_from! {
+    &str => Text(str::to_owned),
+    String => Text(|text| text),
+    u64 => Integer(i128::from),
+    u32 => Integer(i128::from),
+    i64 => Integer(i128::from),
+    usize => Integer(|number| number as i128),
+    bool => Flag(|flag| flag),
+}
+
+impl From<f64> for Cell {
+    fn from(number: f64) -> Self {
+        Cell::Decimal(number, MOST_DECIMALS)
+    }
+}
+
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Cell::Empty, Into::into)
+    }
 }
 
 impl Cell {
@@ -151,20 +141,8 @@ impl Record {
 
     /// Sets the cell of a declared column; nothing of a missing value. Columns may be set in any order, see
     /// [`arranged`](Self::arranged).
-    pub fn set(&mut self, column: &Column, value: impl Into<Value>) -> &mut Self {
-        let cell = match (value.into(), column.data) {
-            (Value::None, _) => Cell::Empty,
-            (Value::Text(text), _) => Cell::Text(text),
-            (Value::Whole(number), Data::Number(decimals)) => {
-                Cell::Decimal(number as f64, decimals)
-            }
-            (Value::Whole(number), _) => Cell::Integer(number),
-            (Value::Number(number), Data::Number(decimals)) => Cell::Decimal(number, decimals),
-            (Value::Number(number), Data::Whole) => Cell::Integer(number.round() as i128),
-            (Value::Number(number), _) => Cell::Decimal(number, 0),
-            (Value::Flag(flag), _) => Cell::Flag(flag),
-        };
-        self.push(column.name, cell)
+    pub fn set(&mut self, column: &Column, value: impl Into<Cell>) -> &mut Self {
+        self.push(column.name, value.into().with_decimals_of(column))
     }
 
     /// Sets the cell of the same column of another record, if it has one.
@@ -198,21 +176,15 @@ impl Record {
     }
 
     /// The cells in the order of the columns; those that were not set stand empty.
-    ///
-    /// # Panics
-    /// When a cell has none of these columns: a column that is not declared.
     pub fn arranged(&self, columns: &[Named]) -> Record {
         for (name, _) in &self.cells {
             let known = columns.iter().any(|(column, _)| column == name);
             assert!(known, "column {name} is not declared");
         }
-        let cells = columns.iter().map(|(name, _)| {
+        let cells = columns.iter().map(|(name, column)| {
             let cell = self.get(name).cloned().unwrap_or(Cell::Empty);
-            (name.to_string(), cell)
+            (name.to_string(), cell.with_decimals_of(column))
         });
-        let cells = cells
-            .zip(columns)
-            .map(|((name, cell), (_, column))| (name, cell.with_decimals_of(column)));
         Record {
             cells: cells.collect(),
         }
@@ -227,12 +199,15 @@ impl Record {
         }
     }
 
+    /// The text in the cell of a column; empty where there is none.
+    pub fn text(&self, column: &Column) -> String {
+        self.get(column.name).map(Cell::text).unwrap_or_default()
+    }
+
     /// The cell of a column.
     pub fn get(&self, column: &str) -> Option<&Cell> {
-        self.cells
-            .iter()
-            .find(|(name, _)| name == column)
-            .map(|(_, cell)| cell)
+        let found = self.cells.iter().find(|(name, _)| name == column);
+        found.map(|(_, cell)| cell)
     }
 
     /// The cells, in the columns' order.
@@ -259,12 +234,9 @@ impl<'de> Deserialize<'de> for Record {
             let cell = match value {
                 Json::Bool(flag) => Cell::Flag(flag),
                 Json::String(text) => Cell::Text(text),
-                Json::Number(number) => match (number.as_i64(), number.as_u64()) {
-                    (Some(whole), _) => Cell::Integer(whole.into()),
-                    (None, Some(whole)) => Cell::Integer(whole.into()),
-                    (None, None) => number
-                        .as_f64()
-                        .map_or(Cell::Empty, |number| Cell::Decimal(number, MOST_DECIMALS)),
+                Json::Number(number) => match number.as_i128() {
+                    Some(whole) => Cell::Integer(whole),
+                    None => number.as_f64().into(),
                 },
                 Json::Null | Json::Array(_) | Json::Object(_) => Cell::Empty,
             };

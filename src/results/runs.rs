@@ -22,12 +22,8 @@ pub struct RunsFile {
 
 impl RunsFile {
     /// Makes the file, which must not be there, with its header.
-    ///
-    /// # Errors
-    /// [`ReportError`] when it cannot be made or written to.
     pub fn create(path: &Path, schema: &Schema) -> Result<Self, ReportError> {
-        let file = durable::create_new(path)
-            .map_err(|cause| ReportError::from_io("create", path, cause))?;
+        let file = durable::create_new(path).map_err(ReportError::on("create", path))?;
         let mut created = Self {
             path: path.to_path_buf(),
             file,
@@ -40,10 +36,6 @@ impl RunsFile {
     }
 
     /// Opens the file of an earlier run to go on, and reads its rows; a last row that is not whole is cut off.
-    ///
-    /// # Errors
-    /// [`ReportError::Unfit`] when the file has other columns, or a cell is none of its column; others when it cannot
-    /// be read.
     pub fn open(path: &Path, schema: &Schema) -> Result<(Self, Vec<Record>), ReportError> {
         let failed = |cause| ReportError::from_io("read", path, cause);
         let unfit = |reason: String| ReportError::unfit("read", path, reason);
@@ -55,10 +47,7 @@ impl RunsFile {
         let mut reader = csv::Reader::from_reader(&file);
         let from_csv = |cause| ReportError::from_csv("read", path, cause);
         let header = reader.headers().map_err(from_csv)?;
-        if !header
-            .iter()
-            .eq(columns.iter().map(|(name, _)| name.as_ref()))
-        {
+        if !header.iter().eq(columns.iter().map(|(name, _)| name)) {
             return Err(unfit("its columns are of another version".to_owned()));
         }
         for row in reader.records() {
@@ -82,22 +71,14 @@ impl RunsFile {
     }
 
     /// Appends a row and returns when it is durable.
-    ///
-    /// # Errors
-    /// [`ReportError`] when it could not be written.
-    ///
-    /// # Panics
-    /// When the record has a column that is not declared.
     pub fn append(&mut self, record: &Record) -> Result<(), ReportError> {
         let row = record.arranged(&self.columns);
         self.write(&lines(&self.path, None, &[row])?)
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), ReportError> {
-        let written = self
-            .file
-            .write_all(bytes)
-            .and_then(|()| self.file.sync_data());
+        let written = self.file.write_all(bytes);
+        let written = written.and_then(|()| self.file.sync_data());
         if let Err(cause) = written {
             // The row's failure is what is reported; cutting it off is an attempt.
             let _ = self.file.set_len(self.length);
@@ -109,45 +90,14 @@ impl RunsFile {
     }
 }
 
-/// Writes `summary.csv` whole and durably, its rows in the order given.
-///
-/// # Errors
-/// [`ReportError`] when it cannot be written; what was there then stays.
-///
-/// # Panics
-/// When a record has a column that is not declared.
-pub fn write_summary(path: &Path, schema: &Schema, rows: &[Record]) -> Result<(), ReportError> {
-    write_table(path, &schema.summary(), rows)
-}
-
-/// Writes `runs.csv` whole and durably: for a run that is taken up again without some of its rows.
-///
-/// # Errors
-/// [`ReportError`] when it cannot be written; what was there then stays.
-///
-/// # Panics
-/// When a record has a column that is not declared.
-pub fn write_runs(path: &Path, schema: &Schema, rows: &[Record]) -> Result<(), ReportError> {
-    write_table(path, &schema.runs(), rows)
-}
-
-/// Writes `left_out.csv` whole and durably.
-///
-/// # Errors
-/// [`ReportError`] when it cannot be written; what was there then stays.
-///
-/// # Panics
-/// When a record has a column that is not declared.
-pub fn write_left_out(path: &Path, schema: &Schema, rows: &[Record]) -> Result<(), ReportError> {
-    write_table(path, &schema.left_out(), rows)
-}
-
-fn write_table(path: &Path, columns: &[Named], rows: &[Record]) -> Result<(), ReportError> {
+/// Writes a table whole and durably, its rows in the order given: `runs.csv` of a run that is taken up again without
+/// some of its rows, `summary.csv` and `left_out.csv`.
+pub fn write(path: &Path, columns: &[Named], rows: &[Record]) -> Result<(), ReportError> {
     let rows: Vec<Record> = rows.iter().map(|row| row.arranged(columns)).collect();
     let bytes = lines(path, Some(columns), &rows)?;
     durable::replace(path, |out| {
         out.write_all(&bytes)
-            .map_err(|cause| ReportError::from_io("write", path, cause))
+            .map_err(ReportError::on("write", path))
     })
 }
 
@@ -173,11 +123,14 @@ fn lines(path: &Path, header: Option<&[Named]>, rows: &[Record]) -> Result<Vec<u
 /// Medians are those of the complete rounds (of what there is, when none is complete); sums and extremes are of all
 /// rounds. Bounds are a distribution-free 95 % interval of the median, empty below six rounds.
 pub fn over_rounds(schema: &Schema, rows: &[Record]) -> Record {
-    let is_complete =
-        |row: &&Record| row.get(schema::STATUS.name) == Some(&Cell::Text(schema::COMPLETE.into()));
+    let status = |row: &Record| row.get(schema::STATUS.name).map(Cell::text);
+    let is_complete = |row: &&Record| status(row).as_deref() == Some(schema::COMPLETE);
     let complete: Vec<&Record> = rows.iter().filter(is_complete).collect();
     let all: Vec<&Record> = rows.iter().collect();
     let whole = if complete.is_empty() { &all } else { &complete };
+    // Of words only one is told: of a round that failed, if there is one.
+    let mut failed_first = all.clone();
+    failed_first.sort_by_key(is_complete);
     let mut row = Record::new();
     for column in [schema::POINT].iter().chain(schema.point) {
         match column.over {
@@ -197,7 +150,7 @@ pub fn over_rounds(schema: &Schema, rows: &[Record]) -> Record {
     for column in schema.figures {
         let name = column.name;
         match column.over {
-            Over::First => row.push(name, first(&all, name)),
+            Over::First => row.push(name, first(&failed_first, name)),
             Over::Least => row.push(name, extreme(&all, name, f64::lt)),
             Over::Greatest => row.push(name, extreme(&all, name, f64::gt)),
             Over::Sum => row.push(name, sum(&all, name)),
@@ -207,10 +160,8 @@ pub fn over_rounds(schema: &Schema, rows: &[Record]) -> Record {
                 if column.over == Over::MedianWithBounds {
                     let rank = lower_rank(values.len());
                     let bounds = rank.map(|rank| [values[rank - 1], values[values.len() - rank]]);
-                    for (place, bound) in column.bounds().into_iter().enumerate() {
-                        let cell =
-                            bounds.map_or(Cell::Empty, |bounds| Cell::Decimal(bounds[place], 0));
-                        row.push(bound, cell);
+                    for (place, name) in column.bounds().into_iter().enumerate() {
+                        row.push(name, bounds.map(|bounds| bounds[place]).into());
                     }
                 }
                 row.set(column, median_of(&values))
@@ -231,23 +182,21 @@ fn cells<'a>(rows: &[&'a Record], column: &str) -> Vec<&'a Cell> {
 }
 
 fn first(rows: &[&Record], column: &str) -> Cell {
-    cells(rows, column)
-        .first()
-        .map_or(Cell::Empty, |cell| (*cell).clone())
+    let first = cells(rows, column).first().copied();
+    first.cloned().unwrap_or(Cell::Empty)
 }
 
 fn extreme(rows: &[&Record], column: &str, beyond: fn(&f64, &f64) -> bool) -> Cell {
     let numbers = rows
         .iter()
         .filter_map(|row| Some((row.number(column)?, row.get(column)?)));
-    let found = numbers.reduce(|best, other| {
-        if beyond(&other.0, &best.0) {
-            other
-        } else {
-            best
-        }
-    });
-    found.map_or(Cell::Empty, |(_, cell)| cell.clone())
+    let further = |best, other| match (best, other) {
+        ((best, _), (number, cell)) if beyond(&number, &best) => (number, cell),
+        (best, _) => best,
+    };
+    numbers
+        .reduce(further)
+        .map_or(Cell::Empty, |(_, cell)| cell.clone())
 }
 
 fn sum(rows: &[&Record], column: &str) -> Cell {
@@ -267,6 +216,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::refused::refused;
     use crate::results::schema::{FAILURE, ORDER, POINT, ROUND, STARTED_AT, STATUS, hca};
 
     const SCHEMA: &Schema = &hca::SCHEMA;
@@ -298,10 +248,8 @@ mod tests {
     fn rows_read_back_as_they_were_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("runs.csv");
-        let rows = [
-            round(0, schema::COMPLETE, 1234.5, u64::MAX),
-            round(1, schema::INCOMPLETE, 1.0, 3),
-        ];
+        let last = round(1, schema::INCOMPLETE, 1.0, 3);
+        let rows = [round(0, schema::COMPLETE, 1234.5, u64::MAX), last];
         let mut file = RunsFile::create(&path, SCHEMA).unwrap();
         file.append(&rows[0]).unwrap();
         drop(file);
@@ -314,11 +262,11 @@ mod tests {
         assert_eq!(read, rows.map(|row| row.arranged(&SCHEMA.runs())));
         assert!(RunsFile::create(&path, SCHEMA).is_err());
         fs::write(&path, whole.replace(",1234.5,", ",fast,")).unwrap();
-        let error = RunsFile::open(&path, SCHEMA).unwrap_err().to_string();
-        assert!(error.contains("latency_p50_ns is \"fast\""), "{error}");
+        let told = "latency_p50_ns is \"fast\"";
+        refused(RunsFile::open(&path, SCHEMA), &[told]);
         fs::write(&path, "a,b\n").unwrap();
-        let error = RunsFile::open(&path, SCHEMA).unwrap_err();
-        assert!(matches!(error, ReportError::Unfit { .. }), "{error}");
+        let told = "columns are of another version";
+        refused(RunsFile::open(&path, SCHEMA), &[told]);
     }
 
     #[test]
@@ -327,7 +275,7 @@ mod tests {
         let path = folder.path().join("runs.csv");
         durable::tests::fill_the_disk_for(&path);
         let error = RunsFile::create(&path, SCHEMA).unwrap_err();
-        assert!(matches!(error, ReportError::DiskFull { .. }), "{error}");
+        assert!(error.is_full(), "{error}");
     }
 
     #[test]
@@ -352,17 +300,12 @@ mod tests {
 
     #[test]
     fn medians_and_bounds_are_of_complete_rounds_and_sums_of_all() {
-        let mut rows: Vec<Record> = [60.0, 10.5, 20.0, 50.0, 40.0, 31.0]
-            .into_iter()
-            .enumerate()
-            .map(|(number, p50)| round(number as u32, schema::COMPLETE, p50, 100))
-            .collect();
+        let medians = (0..).zip([60.0, 10.5, 20.0, 50.0, 40.0, 31.0]);
+        let complete = medians.map(|(number, p50)| round(number, schema::COMPLETE, p50, 100));
+        let mut rows: Vec<Record> = complete.collect();
         let row = over_rounds(SCHEMA, &rows[..5]);
-        assert_eq!(
-            (text(&row, "rounds"), text(&row, "latency_p50_ns")),
-            ("5".into(), "40.0".into())
-        );
-        assert_eq!(text(&row, "latency_p50_low_ns"), "");
+        let figures = ["rounds", "latency_p50_ns", "latency_p50_low_ns"];
+        assert_eq!(figures.map(|column| text(&row, column)), ["5", "40.0", ""]);
         rows.push(round(6, schema::INCOMPLETE, 1000.0, 7));
         let row = over_rounds(SCHEMA, &rows);
         for (column, expected) in [
@@ -388,10 +331,8 @@ mod tests {
         assert!(names.iter().map(|(name, _)| name.as_ref()).eq(columns));
         // Nothing is whole: what there was is told.
         let row = over_rounds(SCHEMA, &rows[6..]);
-        assert_eq!(
-            (text(&row, "rounds"), text(&row, "latency_p50_ns")),
-            ("0".into(), "1000.0".into())
-        );
+        let texts = figures.map(|column| text(&row, column));
+        assert_eq!(texts, ["0", "1000.0", ""]);
     }
 
     #[test]
@@ -400,7 +341,7 @@ mod tests {
         let path = folder.path().join("summary.csv");
         let row = over_rounds(SCHEMA, &[round(0, schema::COMPLETE, 1.0, 1)]);
         for rows in [&[row.clone(), row.clone()][..], &[row]] {
-            write_summary(&path, SCHEMA, rows).unwrap();
+            write(&path, &SCHEMA.summary(), rows).unwrap();
             let text = fs::read_to_string(&path).unwrap();
             assert_eq!(text.lines().count(), 1 + rows.len());
             assert!(text.starts_with("point,service,"), "{text}");

@@ -25,25 +25,20 @@ pub struct SampleWriter {
 
 impl SampleWriter {
     /// Makes the file with its header, or opens it to go on; a last row that is not whole is cut off.
-    ///
-    /// # Errors
-    /// [`ReportError::Unfit`] when a file with other columns is there; others when it cannot be made or opened.
     pub fn open(folder: &Path, file: &SampleFile, round: u32) -> Result<Self, ReportError> {
         let path = folder.join(file.name);
-        let opened = match durable::create_new(&path) {
+        let (opened, length) = match durable::create_new(&path) {
             Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
                 open_whole(&path, file.columns)?
             }
-            Err(cause) => return Err(ReportError::from_io("create", &path, cause)),
-            Ok(file) => (file, 0),
+            made => (made.map_err(ReportError::on("create", &path))?, 0),
         };
-        let (opened, length) = opened;
         let mut writer = csv::WriterBuilder::new()
             .has_headers(false)
             .buffer_capacity(1 << 16)
             .from_writer(opened);
         if length == 0 {
-            let written = writer.write_record(file.columns.iter().map(|column| column.name));
+            let written = writer.write_record(names_of(file.columns));
             written.map_err(|cause| ReportError::from_csv("write the header of", &path, cause))?;
         }
         Ok(Self {
@@ -56,10 +51,6 @@ impl SampleWriter {
     }
 
     /// Appends a row: a struct whose fields are the columns, the round first.
-    ///
-    /// # Errors
-    /// [`ReportError::Unfit`] when the first row has other fields than the file, or another round; others when the
-    /// buffer was full and could not be written.
     pub fn append(&mut self, row: &impl Serialize) -> Result<(), ReportError> {
         if !self.checked {
             self.check(row)?;
@@ -73,15 +64,11 @@ impl SampleWriter {
         let failed = |cause| ReportError::from_csv("write a row to", &self.path, cause);
         let mut lines = csv::Writer::from_writer(Vec::new());
         lines.serialize(row).map_err(failed)?;
-        let text = lines
-            .into_inner()
-            .map_err(|cause| failed(cause.into_error().into()))?;
+        let text = lines.into_inner();
+        let text = text.map_err(|cause| failed(cause.into_error().into()))?;
         let mut reader = csv::Reader::from_reader(text.as_slice());
         let fields = reader.headers().map_err(failed)?;
-        if !fields
-            .iter()
-            .eq(self.columns.iter().map(|column| column.name))
-        {
+        if !fields.iter().eq(names_of(self.columns)) {
             let reason = format!("its fields are {fields:?}");
             return Err(ReportError::unfit("write a row to", &self.path, reason));
         }
@@ -95,15 +82,10 @@ impl SampleWriter {
     }
 
     /// Writes what is buffered and returns when the file and its name are durable.
-    ///
-    /// # Errors
-    /// [`ReportError`] when the file could not be written whole.
     pub fn finish(mut self) -> Result<(), ReportError> {
-        let flushed = self
-            .writer
-            .flush()
-            .and_then(|()| self.writer.get_ref().sync_all());
-        flushed.map_err(|cause| ReportError::from_io("write", &self.path, cause))?;
+        let flushed = self.writer.flush();
+        let flushed = flushed.and_then(|()| self.writer.get_ref().sync_all());
+        flushed.map_err(ReportError::on("write", &self.path))?;
         sync_folder(folder_of(&self.path))
     }
 
@@ -122,33 +104,33 @@ impl SampleWriter {
             return Ok(());
         }
         let (mut opened, _) = open_whole(path, file.columns)?;
-        opened
-            .rewind()
-            .map_err(|cause| ReportError::from_io("read", path, cause))?;
+        opened.rewind().map_err(ReportError::on("read", path))?;
         let mut reader = csv::ReaderBuilder::new()
             .buffer_capacity(1 << 18)
             .from_reader(opened);
         durable::replace(path, |out| {
             let failed = |cause| ReportError::from_csv("rewrite", path, cause);
             let mut writer = csv::Writer::from_writer(out);
-            let names = file.columns.iter().map(|column| column.name);
-            writer.write_record(names).map_err(failed)?;
+            writer
+                .write_record(names_of(file.columns))
+                .map_err(failed)?;
             let mut row = csv::ByteRecord::new();
             while reader.read_byte_record(&mut row).map_err(failed)? {
-                let round = std::str::from_utf8(&row[0])
+                let round = str::from_utf8(&row[0])
                     .ok()
                     .and_then(|text| text.parse().ok());
-                let round = round
-                    .ok_or_else(|| ReportError::unfit("rewrite", path, "a row has no round"))?;
-                if keep(round) {
+                let no_round = || ReportError::unfit("rewrite", path, "a row has no round");
+                if keep(round.ok_or_else(no_round)?) {
                     writer.write_byte_record(&row).map_err(failed)?;
                 }
             }
-            writer
-                .flush()
-                .map_err(|cause| ReportError::from_io("rewrite", path, cause))
+            writer.flush().map_err(ReportError::on("rewrite", path))
         })
     }
+}
+
+fn names_of(columns: &[Column]) -> impl Iterator<Item = &'static str> {
+    columns.iter().map(|column| column.name)
 }
 
 /// Opens a file that is there, cuts a torn row off and stands at its end; returns its length, 0 without a header.
@@ -156,8 +138,7 @@ fn open_whole(path: &Path, columns: &[Column]) -> Result<(File, u64), ReportErro
     let failed = |cause| ReportError::from_io("open", path, cause);
     let mut file = durable::open_to_go_on(path).map_err(failed)?;
     let length = cut_torn_line(&mut file).map_err(failed)?;
-    let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
-    let header = format!("{}\n", names.join(","));
+    let header = format!("{}\n", names_of(columns).collect::<Vec<_>>().join(","));
     let mut found = Vec::new();
     file.rewind().map_err(failed)?;
     let read = (&file).take(header.len() as u64).read_to_end(&mut found);
@@ -175,6 +156,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::refused::refused;
     use crate::results::schema::{ROUND, STATUS};
 
     const COLUMNS: [Column; 3] = [
@@ -199,14 +181,22 @@ mod tests {
     fn write(folder: &Path, round: u32, latencies: &[Option<i64>]) {
         let mut file = SampleWriter::open(folder, &FILE, round).unwrap();
         for &latency_ns in latencies {
-            file.append(&Row {
+            let note = "a, b";
+            let row = Row {
                 round,
                 latency_ns,
-                note: "a, b",
-            })
-            .unwrap();
+                note,
+            };
+            file.append(&row).unwrap();
         }
         file.finish().unwrap();
+    }
+
+    /// Asserts which rows stand in the file, under the header.
+    #[track_caller]
+    fn holds(path: &Path, rows: &str) {
+        let text = fs::read_to_string(path).unwrap();
+        assert_eq!(text, format!("round,latency_ns,note\n{rows}"));
     }
 
     #[test]
@@ -214,26 +204,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(FILE.name);
         write(folder.path(), 0, &[]);
-        assert_eq!(
-            fs::read_to_string(&path).unwrap(),
-            "round,latency_ns,note\n"
-        );
+        holds(&path, "");
         write(folder.path(), 1, &[Some(-7), None]);
         // A killed process tore the last row.
         let text = fs::read_to_string(&path).unwrap() + "1,12";
         fs::write(&path, text).unwrap();
         write(folder.path(), 2, &[Some(i64::MAX)]);
-        assert_eq!(
-            fs::read_to_string(&path).unwrap(),
-            "round,latency_ns,note\n1,-7,\"a, b\"\n1,,\"a, b\"\n2,9223372036854775807,\"a, b\"\n"
-        );
+        let last = "2,9223372036854775807,\"a, b\"";
+        holds(&path, &format!("1,-7,\"a, b\"\n1,,\"a, b\"\n{last}\n"));
         // Not even the header was whole.
         fs::write(&path, "round,lat").unwrap();
         write(folder.path(), 0, &[Some(1)]);
-        assert_eq!(
-            fs::read_to_string(&path).unwrap(),
-            "round,latency_ns,note\n0,1,\"a, b\"\n"
-        );
+        holds(&path, "0,1,\"a, b\"\n");
     }
 
     #[test]
@@ -248,13 +230,10 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap() + "2,1";
         fs::write(&path, text).unwrap();
         SampleWriter::keep_rounds(&path, &FILE, |round| round != 1).unwrap();
-        assert_eq!(
-            fs::read_to_string(&path).unwrap(),
-            "round,latency_ns,note\n0,0,\"a, b\"\n0,0,\"a, b\"\n2,2,\"a, b\"\n"
-        );
+        holds(&path, "0,0,\"a, b\"\n0,0,\"a, b\"\n2,2,\"a, b\"\n");
         fs::write(&path, "round,latency_ns,note\n0,1\n").unwrap();
-        let error = SampleWriter::keep_rounds(&path, &FILE, |_| true).unwrap_err();
-        assert!(matches!(error, ReportError::Unfit { .. }), "{error}");
+        let kept = SampleWriter::keep_rounds(&path, &FILE, |_| true);
+        refused(kept, &["cannot rewrite", "2 fields"]);
     }
 
     #[test]
@@ -266,34 +245,14 @@ mod tests {
         }
         let folder = tempfile::tempdir().unwrap();
         let mut file = SampleWriter::open(folder.path(), &FILE, 1).unwrap();
-        let other = Other {
-            round: 1,
-            latency_us: 0,
-        };
-        for error in [
-            file.append(&other).unwrap_err(),
-            file.append(&Row::default()).unwrap_err(),
-        ] {
-            assert!(matches!(error, ReportError::Unfit { .. }), "{error}");
-        }
+        let (round, latency_us) = (1, 0);
+        let other = Other { round, latency_us };
+        refused(file.append(&other), &["its fields are", "latency_us"]);
+        let told = ["its round is Some(0), not 1"];
+        refused(file.append(&Row::default()), &told);
         fs::write(folder.path().join(FILE.name), "repeat,seq\n0,1\n").unwrap();
-        let error = SampleWriter::open(folder.path(), &FILE, 1).unwrap_err();
-        assert!(error.to_string().contains("other columns"), "{error}");
-    }
-
-    #[test]
-    fn a_planted_link_is_not_followed() {
-        let folder = tempfile::tempdir().unwrap();
-        let victim = folder.path().join("victim");
-        fs::write(&victim, "round,latency_ns,note\n").unwrap();
-        std::os::unix::fs::symlink(&victim, folder.path().join(FILE.name)).unwrap();
-        let error = SampleWriter::open(folder.path(), &FILE, 0)
-            .unwrap_err()
-            .to_string();
-        assert!(
-            error.contains("it is a symbolic link, not a file"),
-            "{error}"
-        );
+        let opened = SampleWriter::open(folder.path(), &FILE, 1);
+        refused(opened, &["other columns"]);
     }
 
     #[test]
@@ -303,14 +262,13 @@ mod tests {
         let mut file = SampleWriter::open(folder.path(), &FILE, 0).unwrap();
         file.append(&Row::default()).unwrap();
         let error = file.finish().unwrap_err();
-        assert!(matches!(error, ReportError::DiskFull { .. }), "{error}");
+        assert!(error.is_full(), "{error}");
 
         fs::remove_file(folder.path().join(FILE.name)).unwrap();
         let mut file = SampleWriter::open(folder.path(), &FILE, 0).unwrap();
-        let error = (0..100_000)
-            .find_map(|_| file.append(&Row::default()).err())
-            .expect("the buffer is smaller than this");
-        assert!(matches!(error, ReportError::DiskFull { .. }), "{error}");
+        let error = (0..100_000).find_map(|_| file.append(&Row::default()).err());
+        let error = error.expect("the buffer is smaller than this");
+        assert!(error.is_full(), "{error}");
         drop(file);
     }
 }

@@ -8,20 +8,12 @@ pub fn duration(nanoseconds: f64) -> String {
     let seconds = (nanoseconds.abs() / 1e9).round();
     if nanoseconds.abs() / 1e9 >= 59.95 {
         let sign = if nanoseconds < 0.0 { "-" } else { "" };
-        return if seconds < 3600.0 {
-            format!(
-                "{sign}{} min {} s",
-                (seconds / 60.0).floor(),
-                seconds % 60.0
-            )
-        } else {
-            let minutes = (seconds / 60.0).round();
-            format!(
-                "{sign}{} h {} min",
-                (minutes / 60.0).floor(),
-                minutes % 60.0
-            )
+        let (count, units) = match seconds < 3600.0 {
+            true => (seconds, ["min", "s"]),
+            false => ((seconds / 60.0).round(), ["h", "min"]),
         };
+        let (whole, rest) = ((count / 60.0).floor(), count % 60.0);
+        return format!("{sign}{whole} {} {rest} {}", units[0], units[1]);
     }
     if nanoseconds.abs() < 999.5 && nanoseconds.fract() == 0.0 {
         return format!("{} ns", nanoseconds as i64);

@@ -14,23 +14,15 @@ use crate::results::Record;
 use crate::results::schema::Schema;
 use crate::stats::LatencyHistogram;
 
-/// What a benchmark offers.
 pub trait Benchmark {
-    /// What its results have.
     fn schema(&self) -> &'static Schema;
 
     /// What would be measured, and what not and why. Everything that can be refused without a device is refused here. Takes no
     /// measure and locks no memory.
-    ///
-    /// # Errors
-    /// [`Failure::Usage`] for settings that are impossible.
     fn plan(&mut self) -> Result<Plan, Failure>;
 
     /// Opens devices, leaves out what they cannot do, checks what every point needs of the machine, and makes it ready
     /// (clocks, memory lock). Called once, before the first point of a process.
-    ///
-    /// # Errors
-    /// With what is missing and how to get it.
     fn prepare(&mut self, plan: Plan) -> Result<Ready, Failure>;
 
     /// Measures a point of the plan that [`prepare`](Self::prepare) gave back. A failure after the first sample is told in
@@ -55,12 +47,10 @@ pub enum Failure {
     /// The machine, a device or the measurement failed.
     #[error("{0}")]
     Run(String),
-    /// A signal came.
     #[error("interrupted by {0}")]
     Interrupted(String),
 }
 
-/// What is to be measured.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Plan {
     /// Its points, in the order of the sweep.
@@ -116,7 +106,6 @@ pub struct Place {
     pub folders: Vec<PathBuf>,
 }
 
-/// How far a point is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// Samples so far, or another measure.
@@ -147,7 +136,6 @@ pub struct Outcome {
 pub struct RowOutcome {
     /// Its figures, and settings that are known only now; columns of the schema.
     pub figures: Record,
-    /// What ended it early, if anything did.
     pub failure: Option<String>,
     /// Whether the sweep ends with this failure. A queue that fails does not keep others from being measured.
     pub ends_sweep: bool,

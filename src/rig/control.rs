@@ -12,7 +12,6 @@ use crossbeam_utils::CachePadded;
 pub struct StopFlag(CachePadded<AtomicBool>);
 
 impl StopFlag {
-    /// Raises it.
     pub fn raise(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -50,7 +49,6 @@ impl Pulse {
     }
 }
 
-/// Shared by the threads of a run.
 #[derive(Debug, Default)]
 pub struct Control {
     stop: StopFlag,
@@ -64,7 +62,6 @@ impl Control {
         self.stop.raise();
     }
 
-    /// Whether to leave.
     #[inline(always)]
     pub fn stopped(&self) -> bool {
         self.stop.is_raised()
@@ -80,7 +77,6 @@ impl Control {
         self.failed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether something failed.
     pub fn failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
     }
@@ -90,7 +86,6 @@ impl Control {
         self.ready.fetch_add(1, Ordering::Release);
     }
 
-    /// Threads that are ready.
     pub fn ready(&self) -> u32 {
         self.ready.load(Ordering::Acquire)
     }

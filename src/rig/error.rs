@@ -13,13 +13,10 @@ use crate::time::ClockError;
 /// A run cannot start, or go on, for a reason that every benchmark knows.
 #[derive(Debug, thiserror::Error)]
 pub enum RigError {
-    /// The machine refuses.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// The clock cannot be used.
     #[error(transparent)]
     Clock(#[from] ClockError),
-    /// It takes more memory than there is.
     #[error(transparent)]
     Memory(#[from] TooMuch),
     /// Huge pages are required, and there are too few.
@@ -30,72 +27,36 @@ pub enum RigError {
     TooFewHugePages {
         /// What needs them, with its verb: `the stamps need`.
         what: String,
-        /// Pages that it needs.
         needed: u64,
-        /// Pages that are free.
         free: u64,
         /// The size of the pool that would do.
         pool: u64,
     },
-    /// A thread could not be started.
     #[error("the {role} could not be started: {source}: raise the limit with ulimit -u")]
-    Spawn {
-        /// Whose thread.
-        role: Role,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// A thread did not get ready.
+    Spawn { role: Role, source: std::io::Error },
     #[error("the {role} was not ready within {} s: is the machine out of memory or too busy?", limit.as_secs())]
-    NotReady {
-        /// Whose thread.
-        role: Role,
-        /// The limit.
-        limit: Duration,
-    },
-    /// A thread gave no sign of life.
+    NotReady { role: Role, limit: Duration },
     #[error(
         "nothing was heard of the {role} for {} s: an operation took so long, or something else has its CPU: a longer \
          --timeout allows more",
         silence.as_secs_f64()
     )]
-    Silent {
-        /// Whose thread.
-        role: Role,
-        /// So long.
-        silence: Duration,
-    },
-    /// A thread does not leave its loop.
+    Silent { role: Role, silence: Duration },
     #[error("the {role} did not leave its loop within {} s after it was told to", grace.as_secs_f64())]
-    Stuck {
-        /// Whose thread.
-        role: Role,
-        /// So long.
-        grace: Duration,
-    },
-    /// A thread ended without a word.
+    Stuck { role: Role, grace: Duration },
     #[error("the {role} ended without a report")]
-    NoReport {
-        /// Whose thread.
-        role: Role,
-    },
-    /// A thread panicked.
+    NoReport { role: Role },
     #[error("the {role} panicked")]
-    Panicked {
-        /// Whose thread.
-        role: Role,
-    },
+    Panicked { role: Role },
     /// A thread did not stay where it was put.
     #[error(
         "the {role} {moved}: what was measured then is not what the results say; keep other programs from moving its threads"
     )]
     Moved {
-        /// Whose thread.
         role: Role,
         /// From where to where.
         moved: Moved,
     },
-    /// A signal came.
     #[error("interrupted by {0}")]
     Interrupted(Signal),
 }

@@ -5,19 +5,16 @@ use std::path::PathBuf;
 use crate::buffer::Bytes;
 use crate::host::{cgroup, memory_lock};
 
-/// What takes memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Need {
     /// What it is, in words: `both message buffers`.
     pub what: &'static str,
-    /// Bytes of it.
     pub bytes: u64,
 }
 
 /// What a run may take.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Allowance {
-    /// Bytes.
     pub bytes: u64,
     /// The file of the control group that sets the limit, if it is that.
     pub group: Option<PathBuf>,
@@ -40,9 +37,6 @@ impl Allowance {
 
     /// Refuses needs that do not fit. `options`: those that decide, with their values, as `--burst 8192 with --repeat 100`; `advice`:
     /// what to do.
-    ///
-    /// # Errors
-    /// [`TooMuch`].
     pub fn require(&self, needs: &[Need], options: &str, advice: &str) -> Result<(), TooMuch> {
         let needed = needs.iter().map(|need| need.bytes).sum();
         if needed <= self.bytes {
@@ -71,21 +65,19 @@ impl Allowance {
 pub struct TooMuch {
     /// The options that decide, with their values.
     pub options: String,
-    /// What the run takes.
     pub needed: Bytes,
-    /// What takes the most of it.
     pub mostly: &'static str,
     /// What it may take.
     pub allowed: Bytes,
     /// Whose limit that is.
     pub by: String,
-    /// What to do.
     pub advice: String,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::refused::refused;
 
     #[test]
     fn all_needs_count_and_the_largest_is_named() {
@@ -97,17 +89,13 @@ mod tests {
         let needs = [need("both message buffers", 60), need("results", 30)];
         assert_eq!(allowance.require(&needs, "--burst 8", "use less"), Ok(()));
         let needs = [need("both message buffers", 60), need("results", 41)];
-        let error = allowance
-            .require(&needs, "--burst 8", "use less")
-            .unwrap_err();
-        let text = error.to_string();
-        for part in [
+        let refusal = allowance.require(&needs, "--burst 8", "use less");
+        let told = [
             "--burst 8 is impossible",
             "both message buffers",
             "memory.max",
             "use less",
-        ] {
-            assert!(text.contains(part), "{text}");
-        }
+        ];
+        refused(refusal, &told);
     }
 }

@@ -2,20 +2,20 @@
 //!
 //! | module | what is in it |
 //! | --- | --- |
-//! | [`benchmark`] | the trait of a benchmark, its plan and its outcome |
-//! | [`control`] | what threads of a run share: ready barrier, stop flag, signs of life |
-//! | [`workers`] | pinned threads whose roles are data, and their one supervisor |
-//! | [`memory`] | whether a run fits into the machine and its control group |
-//! | [`ledger`] | what was sent against what arrived |
-//! | [`error`] | what can go wrong in any benchmark |
+//! | `benchmark` | the trait of a benchmark, its plan and its outcome |
+//! | `control` | what threads of a run share: ready barrier, stop flag, signs of life |
+//! | `workers` | pinned threads whose roles are data, and their one supervisor |
+//! | `memory` | whether a run fits into the machine and its control group |
+//! | `ledger` | what was sent against what arrived |
+//! | `error` | what can go wrong in any benchmark |
 //! | [`named`] | settings with a fixed set of named values |
-//! | [`sweep`] | the order of points over rounds, and the time for them |
+//! | `sweep` | the order of points over rounds, and the time for them |
 
-pub mod benchmark;
-pub mod control;
-pub mod error;
-pub mod ledger;
-pub mod memory;
+pub(crate) mod benchmark;
+pub(crate) mod control;
+pub(crate) mod error;
+pub(crate) mod ledger;
+pub(crate) mod memory;
 pub mod named;
-pub mod sweep;
-pub mod workers;
+pub(crate) mod sweep;
+pub(crate) mod workers;

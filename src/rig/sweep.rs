@@ -7,10 +7,8 @@ use std::time::Duration;
 
 use crate::pacing::SplitMix64;
 
-/// The rounds of a sweep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rounds {
-    /// How many there are.
     pub count: u32,
     /// What their orders follow from.
     pub seed: u64,
@@ -42,7 +40,6 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A limit, or none.
     pub fn new(limit: Option<Duration>) -> Self {
         Budget {
             limit,

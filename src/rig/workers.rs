@@ -34,12 +34,9 @@ impl fmt::Display for Role {
     }
 }
 
-/// Where a worker runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seat {
-    /// What it does.
     pub role: Role,
-    /// Its CPU.
     pub cpu: usize,
     /// Its SCHED_FIFO priority, if any.
     pub priority: Option<u8>,
@@ -69,22 +66,17 @@ impl Default for Patience {
 /// What ended a run before all reports were there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause<X> {
-    /// A signal came.
     Signal(Signal),
     /// The benchmark's watch had a reason.
     Watch(X),
-    /// A worker failed.
     Worker,
 }
 
-/// What the workers sent.
 #[derive(Debug)]
 pub struct Collected<R, E, X> {
     /// Their reports, with the place of each in the crew.
     pub reports: Vec<(usize, R)>,
-    /// Those that failed.
     pub failures: Vec<(Role, E)>,
-    /// What ended it early, if anything did.
     pub cause: Option<Cause<X>>,
 }
 
@@ -128,7 +120,6 @@ impl<R, E> Drop for Unwinding<'_, R, E> {
     }
 }
 
-/// Workers and what they send.
 #[derive(Debug)]
 pub struct Crew<R, E> {
     events: Receiver<Event<R, E>>,
@@ -142,9 +133,6 @@ pub struct Crew<R, E> {
 
 impl<R: Send + 'static, E: From<HostError> + Send + 'static> Crew<R, E> {
     /// A crew without workers. The calling thread is its supervisor; SIGINT and SIGTERM reach it only while it waits.
-    ///
-    /// # Errors
-    /// When the kernel refuses a pipe or a signal mask.
     pub fn new(control: &Arc<Control>) -> Result<Self, RigError> {
         let (give, events) = channel();
         let (woken, wake) = std::io::pipe().map_err(|error| RigError::pipe(&error))?;
@@ -205,22 +193,9 @@ impl<R: Send + 'static, E: From<HostError> + Send + 'static> Crew<R, E> {
         Ok(())
     }
 
-    /// How many workers there are.
-    pub fn len(&self) -> usize {
-        self.workers.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.workers.is_empty()
-    }
-
     /// Waits for one report of each worker, under signals of this process. `watch` is asked at each look; a reason raises the
     /// stop flag. Where a thread sleeps in the kernel, `watch` or `told` must wake it: `told` is called when the flag was raised and at each look
     /// from then on.
-    ///
-    /// # Errors
-    /// [`RigError::Stuck`] when a worker does not leave its loop, [`RigError::Panicked`], and those of waiting.
     pub fn collect<X>(
         &mut self,
         patience: &Patience,
@@ -231,9 +206,6 @@ impl<R: Send + 'static, E: From<HostError> + Send + 'static> Crew<R, E> {
     }
 
     /// The same with signals from elsewhere.
-    ///
-    /// # Errors
-    /// As [`collect`](Self::collect).
     pub fn collect_under<X>(
         &mut self,
         requested: &dyn Fn() -> Option<Signal>,

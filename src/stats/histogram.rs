@@ -14,49 +14,32 @@ pub const SIGNIFICANT_DIGITS: u8 = 3;
 /// for values below zero: they are counted apart and are in none of the percentiles. Maximum, mean and standard
 /// deviation are those of the samples themselves, not of the buckets.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(into = "Stored", from = "Stored")]
 pub struct LatencyHistogram {
+    #[serde(rename = "counts", with = "counts")]
     buckets: Histogram<u64>,
     moments: Moments,
     max: Option<i64>,
     negative: u64,
 }
 
-/// A histogram as it is passed on: what its buckets hold, and what is kept beside them.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct Stored {
-    counts: Vec<(u64, u64)>,
-    moments: Moments,
-    max: Option<i64>,
-    negative: u64,
-}
+/// Buckets as they are passed on: the values that they hold, with their counts.
+mod counts {
+    use hdrhistogram::Histogram;
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serializer};
 
-impl From<LatencyHistogram> for Stored {
-    fn from(histogram: LatencyHistogram) -> Self {
-        let recorded = histogram.buckets.iter_recorded();
-        let counts = recorded.map(|step| (step.value_iterated_to(), step.count_at_value()));
-        Stored {
-            counts: counts.collect(),
-            moments: histogram.moments,
-            max: histogram.max,
-            negative: histogram.negative,
-        }
+    pub fn serialize<S: Serializer>(buckets: &Histogram<u64>, to: S) -> Result<S::Ok, S::Error> {
+        let recorded = buckets.iter_recorded();
+        to.collect_seq(recorded.map(|step| (step.value_iterated_to(), step.count_at_value())))
     }
-}
 
-impl From<Stored> for LatencyHistogram {
-    fn from(stored: Stored) -> Self {
-        let mut histogram = LatencyHistogram::new();
-        for (value, count) in stored.counts {
-            // The value came out of a bucket, so there is one for it.
-            let _ = histogram.buckets.record_n(value, count);
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Histogram<u64>, D::Error> {
+        let mut histogram = super::LatencyHistogram::new();
+        for (value, count) in Vec::<(u64, u64)>::deserialize(from)? {
+            let recorded = histogram.buckets.record_n(value, count);
+            recorded.map_err(D::Error::custom)?;
         }
-        LatencyHistogram {
-            moments: stored.moments,
-            max: stored.max,
-            negative: stored.negative,
-            ..histogram
-        }
+        Ok(histogram.buckets)
     }
 }
 
@@ -215,44 +198,26 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn empty() {
-        let histogram = LatencyHistogram::default();
-        assert_eq!((histogram.count(), histogram.negative()), (0, 0));
-        assert_eq!((histogram.max_ns(), histogram.mean_ns()), (None, None));
-        assert_eq!(histogram.percentiles(5).count(), 0);
-    }
-
-    #[test]
-    fn one_sample_of_every_magnitude() {
+    fn one_sample_of_every_magnitude_and_none() {
         for sample in [0, 1, 2047, 2048, 123_456_789, i64::MAX] {
             let histogram = LatencyHistogram::of(&[sample]);
-            assert_eq!(histogram.count(), 1);
-            assert_eq!(histogram.max_ns(), Some(sample));
+            assert_eq!((histogram.count(), histogram.max_ns()), (1, Some(sample)));
             let last = histogram.percentiles(5).last().unwrap();
-            assert_eq!(
-                (last.value_ns, last.quantile, last.count),
-                (sample as u64, 1.0, 1)
-            );
+            let found = (last.value_ns, last.quantile, last.count);
+            assert_eq!(found, (sample as u64, 1.0, 1));
         }
+        let empty = LatencyHistogram::default();
+        assert_eq!((empty.count(), empty.negative()), (0, 0));
+        assert_eq!((empty.max_ns(), empty.mean_ns()), (None, None));
+        assert_eq!(empty.percentiles(5).count(), 0);
     }
 
     #[test]
     fn negative_samples_are_counted_apart() {
         let histogram = LatencyHistogram::of(&[-5, 10, i64::MIN, 20]);
         assert_eq!((histogram.count(), histogram.negative()), (2, 2));
-        assert_eq!(
-            (histogram.max_ns(), histogram.mean_ns()),
-            (Some(20), Some(15.0))
-        );
-    }
-
-    #[test]
-    fn buckets_hold_all_samples() {
-        let histogram = LatencyHistogram::of(&[5, 5, 7, 1_000_000, 1_000_001]);
-        let recorded: Vec<_> = histogram.buckets().collect();
-        assert_eq!(recorded[..2], [(5, 2), (7, 1)]);
-        assert_eq!(recorded[2..].iter().map(|(_, count)| count).sum::<u64>(), 2);
-        assert_eq!(histogram.parts_of_a_range(), 2048);
+        let figures = (histogram.max_ns(), histogram.mean_ns());
+        assert_eq!(figures, (Some(20), Some(15.0)));
     }
 
     #[test]

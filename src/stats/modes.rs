@@ -29,8 +29,8 @@ pub struct TwoModes {
 
 impl TwoModes {
     /// Parts the figures of several runs, in any order, at the largest gap between two neighbours that leaves a group of
-    /// [`SMALLEST_GROUP`] on either side; `None` if there is no such gap or it is too small by [`GAP_TO_SPREAD`] or
-    /// [`GAP_TO_MEDIAN`]. Where there are [`RUNS_WITH_OUTLIER`], it is tried once more without the highest and without the
+    /// `SMALLEST_GROUP` on either side; `None` if there is no such gap or it is too small by `GAP_TO_SPREAD` or
+    /// `GAP_TO_MEDIAN`. Where there are `RUNS_WITH_OUTLIER`, it is tried once more without the highest and without the
     /// lowest, which then counts for the group on its side.
     pub fn of(figures: &[f64]) -> Option<Self> {
         let mut sorted = figures.to_vec();
@@ -39,19 +39,13 @@ impl TwoModes {
         if found.is_some() || sorted.len() < RUNS_WITH_OUTLIER {
             return found;
         }
-        let without_highest = Self::of_sorted(&sorted[..sorted.len() - 1]);
-        let without_lowest = || Self::of_sorted(&sorted[1..]);
-        without_highest
-            .map(|modes| TwoModes {
-                high_runs: modes.high_runs + 1,
-                ..modes
-            })
-            .or_else(|| {
-                without_lowest().map(|modes| TwoModes {
-                    low_runs: modes.low_runs + 1,
-                    ..modes
-                })
-            })
+        if let Some(mut modes) = Self::of_sorted(&sorted[..sorted.len() - 1]) {
+            modes.high_runs += 1;
+            return Some(modes);
+        }
+        let mut modes = Self::of_sorted(&sorted[1..])?;
+        modes.low_runs += 1;
+        Some(modes)
     }
 
     fn of_sorted(sorted: &[f64]) -> Option<Self> {
@@ -119,28 +113,18 @@ mod tests {
         let modes = TwoModes::of(&figures).unwrap();
         assert_eq!((modes.low_runs, modes.high_runs), (8, 6));
         // Nor does it make two of one.
-        assert_eq!(
-            TwoModes::of(&[1.0, 40.0, 41.0, 42.0, 43.0, 44.0, 400.0]),
-            None
-        );
+        let one = [1.0, 40.0, 41.0, 42.0, 43.0, 44.0, 400.0];
+        assert_eq!(TwoModes::of(&one), None);
     }
 
     #[test]
-    fn an_even_spread_is_one_mode() {
-        let figures: Vec<f64> = (0..9).map(|run| 40.0 + f64::from(run)).collect();
-        assert_eq!(TwoModes::of(&figures), None);
-    }
-
-    #[test]
-    fn a_gap_of_no_consequence_is_none() {
+    fn an_even_spread_a_small_gap_and_too_few_runs_are_one_mode() {
+        let even: Vec<f64> = (0..9).map(|run| 40.0 + f64::from(run)).collect();
+        assert_eq!(TwoModes::of(&even), None);
         assert_eq!(TwoModes::of(&[40.0, 40.0, 41.0, 41.0]), None);
         assert!(TwoModes::of(&[4.0, 4.0, 5.0, 5.0]).is_some());
-    }
-
-    #[test]
-    fn too_few_runs_tell_nothing() {
         for count in 0..4 {
-            assert_eq!(TwoModes::of(&[1.0, 1.0, 100.0][..count.min(3)]), None);
+            assert_eq!(TwoModes::of(&[1.0, 1.0, 100.0][..count]), None);
         }
     }
 

@@ -46,22 +46,21 @@ mod tests {
 
     #[test]
     fn interpolates_between_closest_ranks() {
-        let sorted = [10, 20, 30, 40];
-        assert_eq!(percentile_of_sorted(&sorted, 0.0), Some(10.0));
-        assert_eq!(percentile_of_sorted(&sorted, 50.0), Some(25.0));
-        assert_eq!(percentile_of_sorted(&sorted, 100.0), Some(40.0));
-        // rank 0.75: three quarters of the way from 10 to 20
-        assert_eq!(percentile_of_sorted(&sorted, 25.0), Some(17.5));
-        assert_eq!(percentile_of_sorted(&[-7], 99.99), Some(-7.0));
+        let all = [i64::MIN, i64::MAX];
+        for (sorted, percent, value) in [
+            (&[10, 20, 30, 40][..], 0.0, 10.0),
+            (&[10, 20, 30, 40], 50.0, 25.0),
+            (&[10, 20, 30, 40], 100.0, 40.0),
+            // Rank 0.75: three quarters of the way from 10 to 20.
+            (&[10, 20, 30, 40], 25.0, 17.5),
+            (&[-7], 99.99, -7.0),
+            (&all, 0.0, i64::MIN as f64),
+            (&all, 50.0, 0.0),
+            (&all, 100.0, i64::MAX as f64),
+        ] {
+            assert_eq!(percentile_of_sorted(sorted, percent), Some(value));
+        }
         assert_eq!(percentile_of_sorted(&[], 50.0), None);
-    }
-
-    #[test]
-    fn survives_the_whole_range_of_i64() {
-        let sorted = [i64::MIN, i64::MAX];
-        assert_eq!(percentile_of_sorted(&sorted, 0.0), Some(i64::MIN as f64));
-        assert_eq!(percentile_of_sorted(&sorted, 50.0), Some(0.0));
-        assert_eq!(percentile_of_sorted(&sorted, 100.0), Some(i64::MAX as f64));
     }
 
     #[test]
@@ -72,18 +71,11 @@ mod tests {
 
     #[test]
     fn resolvable_needs_one_sample_beyond() {
-        for (percent, enough) in [
-            (50.0, 2),
-            (90.0, 10),
-            (99.0, 100),
-            (99.9, 1000),
-            (99.99, 10_000),
-        ] {
+        let percents = [50.0, 90.0, 99.0, 99.9, 99.99];
+        for (percent, enough) in percents.into_iter().zip([2, 10, 100, 1000, 10_000]) {
             assert!(resolvable(percent, enough), "{percent} of {enough}");
-            assert!(
-                !resolvable(percent, enough - 1),
-                "{percent} of {enough} - 1"
-            );
+            let fewer = enough - 1;
+            assert!(!resolvable(percent, fewer), "{percent} of {fewer}");
         }
         assert!(!resolvable(100.0, u64::MAX));
     }

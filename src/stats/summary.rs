@@ -40,7 +40,7 @@ pub struct Summary {
     pub p999_ns: f64,
     /// The 99.99th percentile.
     pub p9999_ns: f64,
-    /// The share of samples (0 to 1) strictly above [`LIMIT_NS`].
+    /// The share of samples (0 to 1) strictly above `LIMIT_NS`.
     pub share_above_limit: f64,
 }
 
@@ -83,36 +83,19 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn no_samples_no_summary() {
+    fn of_few_samples() {
         assert_eq!(Summary::of(&[]), None);
-    }
-
-    #[test]
-    fn one_sample() {
-        let summary = Summary::of(&[1234]).unwrap();
-        assert_eq!((summary.count, summary.negative), (1, 0));
-        assert_eq!((summary.min_ns, summary.max_ns), (1234, 1234));
-        assert_eq!(summary.mean_ns, 1234.0);
-        assert_eq!(summary.stdev_ns, None);
-        assert_eq!((summary.p10_ns, summary.p9999_ns), (1234.0, 1234.0));
-    }
-
-    #[test]
-    fn two_samples() {
-        let summary = Summary::of(&[20, 10]).unwrap();
-        assert_eq!((summary.min_ns, summary.max_ns), (10, 20));
-        assert_eq!(
-            (summary.p10_ns, summary.p50_ns, summary.p90_ns),
-            (11.0, 15.0, 19.0)
-        );
-        assert!((summary.stdev_ns.unwrap() - 50.0_f64.sqrt()).abs() < 1e-12);
-    }
-
-    #[test]
-    fn all_equal() {
-        let summary = Summary::of(&[700; 1000]).unwrap();
-        assert_eq!(summary.stdev_ns, Some(0.0));
-        assert_eq!((summary.p10_ns, summary.p999_ns), (700.0, 700.0));
+        let one = Summary::of(&[1234]).unwrap();
+        assert_eq!((one.count, one.negative, one.stdev_ns), (1, 0, None));
+        assert_eq!((one.min_ns, one.max_ns, one.mean_ns), (1234, 1234, 1234.0));
+        assert_eq!((one.p10_ns, one.p9999_ns), (1234.0, 1234.0));
+        let two = Summary::of(&[20, 10]).unwrap();
+        assert_eq!((two.min_ns, two.max_ns), (10, 20));
+        assert_eq!((two.p10_ns, two.p50_ns, two.p90_ns), (11.0, 15.0, 19.0));
+        assert!((two.stdev_ns.unwrap() - 50.0_f64.sqrt()).abs() < 1e-12);
+        let equal = Summary::of(&[700; 1000]).unwrap();
+        assert_eq!(equal.stdev_ns, Some(0.0));
+        assert_eq!((equal.p10_ns, equal.p999_ns), (700.0, 700.0));
     }
 
     #[test]
@@ -136,25 +119,20 @@ mod tests {
     }
 
     #[test]
-    fn negative_samples_stay_and_are_counted() {
+    fn negative_samples_stay_and_extremes_do_not_overflow() {
         let summary = Summary::of(&[-300, 100, -1, 0]).unwrap();
-        assert_eq!(summary.negative, 2);
-        assert_eq!(summary.min_ns, -300);
+        assert_eq!((summary.negative, summary.min_ns), (2, -300));
         assert_eq!(summary.mean_ns, -50.25);
+        let summary = Summary::of(&[i64::MIN, 0, i64::MAX]).unwrap();
+        assert_eq!((summary.min_ns, summary.max_ns), (i64::MIN, i64::MAX));
+        assert_eq!(summary.p50_ns, 0.0);
+        assert!(summary.stdev_ns.unwrap().is_finite());
     }
 
     #[test]
     fn the_limit_itself_is_not_above() {
         let samples = [9_999, 10_000, 10_001, 10_001];
         assert_eq!(Summary::of(&samples).unwrap().share_above_limit, 0.5);
-    }
-
-    #[test]
-    fn extremes_of_i64_do_not_overflow() {
-        let summary = Summary::of(&[i64::MIN, 0, i64::MAX]).unwrap();
-        assert_eq!((summary.min_ns, summary.max_ns), (i64::MIN, i64::MAX));
-        assert_eq!(summary.p50_ns, 0.0);
-        assert!(summary.stdev_ns.unwrap().is_finite());
     }
 
     proptest! {

@@ -53,14 +53,6 @@ fn greatest_common_divisor(mut first: u64, mut second: u64) -> u64 {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_reading_costs_something_and_its_step_is_known() {
-        let cost = measure_stamp_cost(&Monotonic::default());
-        assert!(cost.cost_ns > 0.0 && cost.cost_ns < 1e6, "{cost:?}");
-        let resolution = cost.resolution_ns.unwrap();
-        assert!((1.0..1e9).contains(&resolution), "{cost:?}");
-    }
-
     /// A clock that moves by `step` at every reading, and by 3000 more at every tenth.
     #[derive(Clone, Copy)]
     struct Coarse {
@@ -81,7 +73,11 @@ mod tests {
 
     #[test]
     fn the_resolution_is_the_step_of_the_clock_not_the_time_a_reading_takes() {
-        let resolution = |step| measure_stamp_cost(&Coarse { step }).resolution_ns;
+        let resolution = |step| {
+            let cost = measure_stamp_cost(&Coarse { step });
+            assert!(cost.cost_ns > 0.0 && cost.cost_ns < 1e6, "{cost:?}");
+            cost.resolution_ns
+        };
         assert_eq!(resolution(750), Some(750.0));
         assert_eq!(resolution(70), Some(10.0));
         assert_eq!(resolution(0), None);

@@ -15,14 +15,10 @@ mod tsc;
 pub use calibrate::{Calibration, CalibrationError, calibrate_against};
 pub use cost::{StampCost, measure_stamp_cost};
 pub use posix::{Monotonic, MonotonicRaw, Posix, Realtime};
-pub use rate::{DOUBTFUL_PPM, RateDoubt, RateSource, TscKilohertz, TscKilohertzError, TscRate};
-pub use reading::{AnyReading, Reading, ReadingError, ReadingKind, ReadingUser};
+pub use rate::{RateSource, TscKilohertz, TscRate};
+pub use reading::{AnyReading, Reading, ReadingKind, ReadingUser};
 #[cfg(target_arch = "x86_64")]
-pub use reading::{Rdtsc, Rdtscp, RdtscpLfence};
-#[cfg(target_arch = "x86_64")]
-pub use trust::voucher::TscTrust;
-#[cfg(target_arch = "x86_64")]
-pub use tsc::{RdtscpInstruction, Tsc, TscError, measure_tsc_rate, read_tsc};
+pub use tsc::{RdtscpInstruction, Tsc, TscTrust, measure_tsc_rate, read_tsc};
 
 use serde::{Deserialize, Serialize};
 
@@ -118,28 +114,42 @@ pub struct TscFacts {
 /// Why a clock cannot be used here.
 #[derive(Debug, thiserror::Error)]
 pub enum ClockError {
-    /// The TSC is unfit on this machine.
-    #[cfg(target_arch = "x86_64")]
+    /// Neither the processor nor the kernel vouches for the TSC.
+    #[error(
+        "the TSC cannot be used as a clock: the processor does not call it invariant or the kernel has dropped it, and \
+         the kernel's clock source is {clock_source}, not tsc: use --clock monotonic"
+    )]
+    NotVouchedFor {
+        /// The kernel's current clock source.
+        clock_source: String,
+    },
+    /// The rate of the TSC could not be measured.
     #[error(transparent)]
-    Tsc(#[from] TscError),
+    Unsettled(#[from] CalibrationError),
     /// There is no TSC on this architecture.
     #[error("the clock tsc exists on x86-64 only: use monotonic or monotonic-raw")]
     NoTsc,
+    /// The same, for a way of reading it.
+    #[error(
+        "the clock {name} reads the time stamp counter of x86-64 processors, and this is none: use --clock \
+         monotonic-raw, monotonic or realtime"
+    )]
+    NotThisArchitecture {
+        /// The reading's name.
+        name: &'static str,
+    },
+    /// The instruction is missing.
+    #[error("this processor has no RDTSCP instruction: use --clock rdtsc or monotonic-raw")]
+    NoRdtscp,
 }
 
 impl AnyClock {
     /// Makes the clock ready. For the TSC this checks that it can be trusted and calibrates it (a fraction of a second).
-    ///
-    /// # Errors
-    /// When the TSC cannot be used, with the reason.
     pub fn prepare(kind: ClockKind) -> Result<Self, ClockError> {
         Self::prepare_with(kind, None)
     }
 
     /// As [`AnyClock::prepare`], with the rate of the TSC given; the POSIX clocks have no use for it.
-    ///
-    /// # Errors
-    /// As [`AnyClock::prepare`]; with a rate given, one that cannot be measured is none.
     pub fn prepare_with(
         kind: ClockKind,
         tsc_rate: Option<TscKilohertz>,
@@ -180,7 +190,7 @@ impl AnyClock {
     pub fn nanos_per_tick(&self) -> f64 {
         match self {
             #[cfg(target_arch = "x86_64")]
-            AnyClock::Tsc(tsc) => 1e9 / tsc.rate().hertz,
+            AnyClock::Tsc(tsc) => 1e9 / tsc.facts().rate.hertz,
             _ => 1.0,
         }
     }
@@ -189,10 +199,7 @@ impl AnyClock {
     pub fn tsc_facts(&self) -> Option<TscFacts> {
         match self {
             #[cfg(target_arch = "x86_64")]
-            AnyClock::Tsc(clock) => Some(TscFacts {
-                trust: clock.trust(),
-                rate: clock.rate(),
-            }),
+            AnyClock::Tsc(clock) => Some(clock.facts()),
             _ => None,
         }
     }

@@ -5,9 +5,12 @@
 
 use std::arch::x86_64::{__rdtscp, _mm_lfence, _rdtsc};
 
+use serde::Serialize;
+
+use super::trust::cpuid::{has_rdtscp, is_invariant};
 use super::{
-    Calibration, CalibrationError, Clock, MonotonicRaw, Nanos, Ticks, TscKilohertz, TscRate,
-    TscTrust, calibrate_against, trust::cpuid::has_rdtscp, trust::voucher::NotVouchedFor,
+    Calibration, CalibrationError, Clock, ClockError, MonotonicRaw, Nanos, Ticks, TscFacts,
+    TscKilohertz, TscRate, calibrate_against,
 };
 
 const FRACTION_BITS: u32 = 40;
@@ -15,30 +18,46 @@ const FRACTION_BITS: u32 = 40;
 /// The time stamp counter, with the rate it is converted by.
 #[derive(Debug, Clone, Copy)]
 pub struct Tsc {
-    rate: TscRate,
-    trust: TscTrust,
+    facts: TscFacts,
     /// Nanoseconds per tick, as a fixed-point number with [`FRACTION_BITS`] behind the point.
     nanos_per_tick: u64,
 }
 
-/// Why the time stamp counter cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum TscError {
-    /// Neither the processor nor the kernel vouches for it.
-    #[error(transparent)]
-    NotTrusted(#[from] NotVouchedFor),
-    /// Its rate could not be measured.
-    #[error(transparent)]
-    Calibration(#[from] CalibrationError),
+/// What vouches for the counter: that it is constant, and the same on all CPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TscTrust {
+    /// The processor says that its TSC is invariant (CPUID 8000_0007H, EDX bit 8).
+    Invariant,
+    /// The processor does not, but the kernel keeps its own time by it.
+    ClockSource,
+}
+
+impl TscTrust {
+    /// Finds out what vouches for the TSC.
+    pub fn find() -> Result<Self, ClockError> {
+        const SOURCES: &str = "/sys/devices/system/clocksource/clocksource0";
+        let sources = std::fs::read_to_string(format!("{SOURCES}/available_clocksource"));
+        // A kernel that has found it unstable or different between CPUs takes it off its list.
+        let dropped =
+            sources.is_ok_and(|list| !list.split_ascii_whitespace().any(|one| one == "tsc"));
+        if is_invariant(&raw_cpuid::CpuId::new()) && !dropped {
+            return Ok(TscTrust::Invariant);
+        }
+        let clock_source = std::fs::read_to_string(format!("{SOURCES}/current_clocksource"))
+            .map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned());
+        if clock_source == "tsc" {
+            Ok(TscTrust::ClockSource)
+        } else {
+            Err(ClockError::NotVouchedFor { clock_source })
+        }
+    }
 }
 
 impl Tsc {
     /// Checks that the TSC can be trusted, and takes the given rate, or the measured one if none is given. It is
     /// measured in both cases.
-    ///
-    /// # Errors
-    /// When it cannot be trusted, or no rate is given and the measured one does not settle.
-    pub fn with_rate(given: Option<TscKilohertz>) -> Result<Self, TscError> {
+    pub fn with_rate(given: Option<TscKilohertz>) -> Result<Self, ClockError> {
         let trust = TscTrust::find()?;
         let rate = TscRate::decide(given, measure_tsc_rate())?;
         Ok(Self::new(trust, rate))
@@ -47,27 +66,18 @@ impl Tsc {
     fn new(trust: TscTrust, rate: TscRate) -> Self {
         let nanos_per_tick = (1e9 / rate.hertz * (1u64 << FRACTION_BITS) as f64).round() as u64;
         Tsc {
-            rate,
-            trust,
+            facts: TscFacts { trust, rate },
             nanos_per_tick,
         }
     }
 
-    /// What vouches for it.
-    pub fn trust(&self) -> TscTrust {
-        self.trust
-    }
-
-    /// The rate, and where it comes from.
-    pub fn rate(&self) -> TscRate {
-        self.rate
+    /// What vouches for it, and its rate.
+    pub fn facts(&self) -> TscFacts {
+        self.facts
     }
 }
 
 /// Measures the rate of the TSC against `CLOCK_MONOTONIC_RAW`, whoever vouches for it; takes 60 ms as a rule.
-///
-/// # Errors
-/// When the rate does not settle within about a second.
 pub fn measure_tsc_rate() -> Result<Calibration, CalibrationError> {
     calibrate_against(
         || read_tsc().0,
@@ -150,34 +160,5 @@ mod tests {
         let nanos = at(3e9).to_nanos(Ticks(year * 3_000_000_000)).0;
         let error = nanos.abs_diff(year * 1_000_000_000) as f64 / (year as f64 * 1e9);
         assert!(error < 1e-11, "{error}");
-    }
-
-    #[test]
-    fn a_given_rate_is_what_ticks_are_converted_by() {
-        let measured = at(2e9).rate().measured.unwrap();
-        let rate = TscRate::decide(TscKilohertz::new(4_000_000), Ok(measured)).unwrap();
-        let clock = Tsc::new(TscTrust::Invariant, rate);
-        assert_eq!(clock.to_nanos(Ticks(4_000_000)), Nanos(1_000_000));
-        assert_eq!(clock.ticks_in(Nanos(1_000)), Ticks(4_000));
-    }
-
-    #[test]
-    fn the_real_counter_agrees_with_the_raw_clock_or_says_why_not() {
-        let clock = match Tsc::with_rate(None) {
-            Ok(clock) => clock,
-            Err(reason) => {
-                assert!(reason.to_string().contains("--clock monotonic"));
-                return;
-            }
-        };
-        let raw = MonotonicRaw::default();
-        let (tsc_before, raw_before) = (clock.now(), raw.now());
-        std::thread::sleep(std::time::Duration::from_millis(100));
-        let (tsc_after, raw_after) = (clock.now(), raw.now());
-        let by_tsc = clock.to_nanos(tsc_after).0 - clock.to_nanos(tsc_before).0;
-        let by_raw = raw_after.0 - raw_before.0;
-        // The readings of a pair can be torn apart by the scheduler: a loose bound, the strict ones use a script.
-        let ratio = by_tsc as f64 / by_raw as f64;
-        assert!((0.9..1.1).contains(&ratio), "{by_tsc} against {by_raw}");
     }
 }

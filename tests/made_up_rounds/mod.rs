@@ -32,7 +32,7 @@ pub fn hca_point(
             (hca::completion::P99, about(40_000.0)),
             (hca::SENT, 1000.0),
             (hca::LOST, 0.0),
-            (hca::DELIVERY_RATE, 1.0),
+            (hca::RECEIVED, 1000.0),
             (hca::FLOOR_P50, 200.0),
         ]
     };
@@ -50,7 +50,7 @@ pub fn document(schema: &Schema) -> Value {
         "started_at": "2026-01-02T03:04:05Z",
         "status": schema::COMPLETE,
         "failure": null,
-        "run": { "timeout_ms": 1000.0, "hugepages": "none" },
+        "run": { "timeout_ns": 1000000000, "hugepages": "none" },
         "obtained": { "devices": ["rxe0", "rxe1"] },
         "machine": { "hostname": "made-up" },
         "command_line": ["hcabench"],

@@ -113,7 +113,7 @@ pub fn run_of(
         }
         summary.push(row);
     }
-    runs::write_summary(&folder.file(SUMMARY).unwrap(), schema, &summary).unwrap();
+    runs::write(&folder.file(SUMMARY).unwrap(), &schema.summary(), &summary).unwrap();
     let status = if unfinished {
         schema::INCOMPLETE
     } else {

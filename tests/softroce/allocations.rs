@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hcabench::bench::hca::completion::{Collector, LeftToThread};
-use hcabench::bench::hca::config::{Operation, Service};
+use hcabench::bench::hca::config::{Operation, Poll, Service, Switch};
 use hcabench::bench::hca::control::Control;
 use hcabench::bench::hca::endpoints::{EndpointSettings, Endpoints};
 use hcabench::bench::hca::ends::{BurstPort, ReceivingEnd, SendingEnd};
+use hcabench::bench::hca::plan::Point;
 use hcabench::bench::hca::port::{BusyPolling, PollMode, WaitForEvent};
 use hcabench::bench::hca::receiver::receive;
 use hcabench::bench::hca::sender::{Sending, SubmitStamp, send};
@@ -84,14 +85,19 @@ fn run<M: PollMode<VerbsCompletionPort>>(
 ) {
     let channel = EventChannel::create().unwrap();
     let [from, to] = ends();
+    let poll = if events { Poll::Event } else { Poll::Busy };
+    let settings = settings(service);
     let settings = EndpointSettings {
-        operation,
-        inline,
+        point: Point {
+            operation,
+            inline: if inline { Switch::On } else { Switch::Off },
+            poll_recv: poll,
+            poll_comp: poll,
+            ..settings.point
+        },
         depth: MESSAGES as u32,
         receives: MESSAGES as u32,
-        receive_events: events,
-        completion_events: events,
-        ..settings(service)
+        ..settings
     };
     let endpoints = Arc::new(Endpoints::connect(&channel, &from, &to, &settings).unwrap());
     for slot in 0..MESSAGES {

@@ -77,7 +77,7 @@ fn the_settings_tell_all_that_was_asked_for_and_obtained() {
         "clock": "monotonic-raw", "warmup": 7, "repeat": 1,
     });
     assert_eq!(settings["point"], point);
-    assert_eq!(settings["run"]["timeout_ms"], 3000.0);
+    assert_eq!(settings["run"]["timeout_ns"], 3_000_000_000_u64);
     let obtained = &settings["obtained"];
     let [sender, receiver] = ["sender", "receiver"].map(|end| &obtained["devices"][end]);
     assert_eq!(sender["device"]["name"], "rxe0");

@@ -43,21 +43,15 @@ impl Stranger {
         let to = listener.address();
         let active =
             ActiveEndpoint::resolve(&channel, service, ("rxe0", 1), address(0), to, STEP).unwrap();
-        let context = active.context().unwrap();
+        let context = active.context();
         let domain = ProtectionDomain::allocate(&context).unwrap();
         let kind = ServiceType::UnreliableDatagram;
-        let active = active
-            .with_queue_pair(&domain, attributes(&context, kind))
-            .unwrap()
-            .connect()
-            .unwrap();
+        let active = active.connect(&domain, attributes(&context, kind)).unwrap();
         let requested = listener.request(STEP).unwrap();
-        let context = requested.context().unwrap();
+        let context = requested.context();
         let other = ProtectionDomain::allocate(&context).unwrap();
         let accepting = requested
-            .with_queue_pair(&other, attributes(&context, kind))
-            .unwrap()
-            .accept()
+            .accept(&other, attributes(&context, kind))
             .unwrap();
         let payload = PayloadBuffer::new(1, LARGEST as usize, 0, HugePagePolicy::Off).unwrap();
         payload.slot(0).store_stamp(Ticks(0xabab_abab_abab_abab));

@@ -3,15 +3,16 @@
 
 use std::path::{Path, PathBuf};
 
-use hcabench::bench::hca::config::{Operation, Service, all_sizes};
+use hcabench::bench::hca::config::{Operation, Service, Switch, all_sizes};
 use hcabench::bench::hca::endpoints::{EndpointSettings, Endpoints};
+use hcabench::bench::hca::plan::Point;
 use hcabench::bench::hca::tag::Tag;
 use hcabench::rdma::cm::{EventChannel, UcRoute};
-use hcabench::rdma::verbs::{QueuePair, QueuePairState, ServiceType, library_versions};
+use hcabench::rdma::verbs::library_versions;
 use hcabench::time::Ticks;
 
-use crate::connections::{ends, send_one, settings};
-use crate::machine::{ENDS, Machine, sh};
+use crate::connections::{ends, send_one, settings, type_and_state};
+use crate::machine::{ENDS, Machine};
 use crate::own_process::run_with;
 use crate::program::{Program, hcabench};
 use crate::results::Results;
@@ -55,63 +56,33 @@ fn connect_and_deliver(route: UcRoute) {
     let [from, to] = ends();
     for operation in [Operation::Send, Operation::Write] {
         for size in all_sizes() {
+            let settings = settings(Service::Uc);
             let settings = EndpointSettings {
+                point: Point {
+                    operation,
+                    size,
+                    inline: Switch::Off,
+                    ..settings.point
+                },
                 uc_route: route,
-                operation,
-                size: size as usize,
-                inline: false,
-                ..settings(Service::Uc)
+                ..settings
             };
             let endpoints = Endpoints::connect(&channel, &from, &to, &settings)
                 .unwrap_or_else(|error| panic!("{operation:?}, {size} B: {error}"));
-            let expected = [
-                (
-                    endpoints.sender.queue_pair(),
-                    &[QueuePairState::ReadyToSend][..],
-                ),
-                (
-                    endpoints.receiver.queue_pair(),
-                    &[QueuePairState::ReadyToSend, QueuePairState::ReadyToReceive],
-                ),
-            ];
-            for (queue_pair, states) in expected {
-                let (service, state) = queue_pair.query().unwrap();
-                assert_eq!(service, ServiceType::UnreliableConnection);
-                assert!(states.contains(&state), "{state:?}");
-            }
             deliver(&endpoints, size);
             // Once, because starting a program takes long under emulation.
             if size == 8 {
-                kernel_says_uc(ENDS[0].0, endpoints.sender.queue_pair());
-                kernel_says_uc(ENDS[1].0, endpoints.receiver.queue_pair());
+                for (queue_pair, states) in [
+                    (endpoints.sender.queue_pair(), &["RTS"][..]),
+                    (endpoints.receiver.queue_pair(), &["RTS", "RTR"]),
+                ] {
+                    let (service, state) = type_and_state(queue_pair);
+                    assert_eq!(service, "UC");
+                    assert!(states.contains(&state.as_str()), "{state}");
+                }
             }
         }
     }
-}
-
-/// Whether a number is that of a thread of this process, which is what the kernel lists as pid.
-fn is_ours(thread: &serde_json::Value) -> bool {
-    Path::new("/proc/self/task")
-        .join(thread.to_string())
-        .is_dir()
-}
-
-/// Asks the kernel: `ibv_query_qp` answers the service type out of the library's own record.
-fn kernel_says_uc(device: &str, queue_pair: &QueuePair) {
-    let listed: serde_json::Value =
-        serde_json::from_str(&sh("rdma -j resource show qp")).expect("rdma prints JSON");
-    let found: Vec<_> = listed
-        .as_array()
-        .expect("a list of queue pairs")
-        .iter()
-        .filter(|entry| {
-            entry["ifname"] == device
-                && entry["lqpn"] == queue_pair.number()
-                && is_ours(&entry["pid"])
-        })
-        .collect();
-    assert_eq!(found.len(), 1, "{} of {listed}", queue_pair.number());
-    assert_eq!(found[0]["type"], "UC", "{listed}");
 }
 
 /// Sends slot 2, which arrives there by a write, and by a send in slot 3, where the receive request is.

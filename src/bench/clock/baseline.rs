@@ -2,16 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::rig::control::StopFlag;
 use crate::time::Reading;
 
 use super::hot_loop::watch;
-use super::recorder::Recorder;
 
 /// The mean difference of a CPU, before the watch.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Baseline {
     /// The mean, in ticks, over everything, jumps included.
     pub mean_ticks: f64,
@@ -21,7 +20,6 @@ pub struct Baseline {
     /// Only blocks of 1024 readings and more, or of half a [`LOOK`], are taken; where there is none, as with few
     /// iterations, it is the mean of everything.
     pub quickest_ticks: f64,
-    /// Differences that were measured.
     pub iterations: u64,
     /// Whether that is fewer than asked for, because they would have taken too long.
     pub shortened: bool,
@@ -58,22 +56,6 @@ impl Baseline {
     }
 }
 
-#[derive(Default)]
-struct Least(Option<u64>);
-
-impl Recorder for Least {
-    #[inline(always)]
-    fn recording(&mut self) -> impl FnMut(u64) {
-        |difference| self.0 = Some(self.0.map_or(difference, |least| least.min(difference)))
-    }
-    fn record_above(&mut self, difference: u64) {
-        self.record(difference);
-    }
-    fn direct_limit(&self) -> u64 {
-        u64::MAX >> 1
-    }
-}
-
 /// Measures the baseline over `iterations` differences, or as many as fit into `longest`; until `stop` says so.
 pub fn measure<R: Reading>(
     clock: &R,
@@ -82,7 +64,10 @@ pub fn measure<R: Reading>(
     stop: &StopFlag,
 ) -> Baseline {
     let started = Instant::now();
-    let mut least = Least::default();
+    let mut least: Option<u64> = None;
+    let mut record = |difference| {
+        least = Some(least.map_or(difference, |least| least.min(difference)));
+    };
     let (mut done, mut total) = (0_u64, 0_u64);
     let mut block = FIRST_BLOCK;
     let mut quickest = f64::INFINITY;
@@ -91,7 +76,7 @@ pub fn measure<R: Reading>(
         let look = Instant::now();
         let pass = watch(
             clock,
-            &mut least,
+            &mut record,
             from,
             block.min(iterations - done),
             u64::MAX >> 1,
@@ -117,7 +102,7 @@ pub fn measure<R: Reading>(
     let mean_ticks = total as f64 / done.max(1) as f64;
     Baseline {
         mean_ticks,
-        least_ticks: least.0.unwrap_or(0),
+        least_ticks: least.unwrap_or(0),
         quickest_ticks: quickest.min(mean_ticks),
         iterations: done,
         shortened: done < iterations,
@@ -137,41 +122,28 @@ mod tests {
 
     #[test]
     fn is_twice_the_mean_of_as_many_as_asked_for() {
-        let differences: Vec<u64> = (0..1000)
-            .map(|n| if n % 2 == 0 { 10 } else { 20 })
-            .collect();
+        let differences: Vec<u64> = [10, 20].repeat(500);
         let baseline = measured(&differences);
         assert_eq!((baseline.mean_ticks, baseline.least_ticks), (15.0, 10));
         assert_eq!((baseline.iterations, baseline.shortened), (1000, false));
-        assert_eq!(baseline.ticks(), 30);
-        assert_eq!(baseline.block(1500), 100);
+        assert_eq!((baseline.ticks(), baseline.block(1500)), (30, 100));
         assert_eq!(baseline.quickest_mean(), 10.0);
-        let freak = Baseline {
-            least_ticks: 1,
-            ..baseline
-        };
-        assert_eq!(freak.quickest_mean(), 7.5);
+        assert_eq!(measured(&[12]).ticks(), 24);
     }
 
     #[test]
-    fn a_busy_machine_does_not_hide_how_quick_the_clock_is() {
+    fn neither_a_busy_machine_nor_a_freak_hides_how_quick_the_clock_is() {
         // After the first blocks nine readings of ten of a block are followed by a stop.
         let differences: Vec<u64> = (0..20_000)
             .map(|n| if n > 2500 && n % 10 > 0 { 5000 } else { 10 })
             .collect();
-        let baseline = measured(&differences);
+        let mut baseline = measured(&differences);
         assert!(baseline.mean_ticks > 3000.0, "{baseline:?}");
-        assert!(baseline.quickest_mean() <= 10.0, "{baseline:?}");
-        let freak = Baseline {
-            least_ticks: 1,
-            ..baseline
-        };
-        assert!((1.0..=10.0).contains(&freak.quickest_mean()), "{freak:?}");
-    }
-
-    #[test]
-    fn one_iteration_has_a_baseline() {
-        assert_eq!(measured(&[12]).ticks(), 24);
+        for least in [baseline.least_ticks, 1] {
+            baseline.least_ticks = least;
+            let quickest = baseline.quickest_mean();
+            assert!((1.0..=10.0).contains(&quickest), "{baseline:?}");
+        }
     }
 
     #[test]

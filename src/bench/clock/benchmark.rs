@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::host::HostError;
 use crate::host::cpu_set::CpuSet;
@@ -10,19 +10,17 @@ use crate::host::fingerprint::Fingerprint;
 use crate::host::placement::{Placement, RoleSpec};
 use crate::host::topology::Topology;
 use crate::results::schema::{Schema, clock as schema};
-use crate::results::{Record, ReportError, units};
+use crate::results::{Record, ReportError};
 use crate::rig::benchmark::{
     Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
 };
-use crate::time::{AnyClock, Nanos};
 
 use super::baseline;
 use super::config::{Config, Length, Report};
-use super::details::Details;
 use super::files::{self, DISTRIBUTION};
 use super::result::{ClockResult, CpuResult};
-use super::run::{RunError, Session, SoFar};
-use super::{figures, notes};
+use super::run::{RunError, Session};
+use super::{details, figures, notes};
 
 /// Room for jumps, of all CPUs together, beyond which none is asked for before the run. That all CPUs keep all the jumps
 /// they may is no usual run: where the disk cannot take them, the run ends with that error.
@@ -37,11 +35,9 @@ pub enum Cpus {
     Chosen,
     /// All that this process may use.
     All,
-    /// These.
     These(CpuSet),
 }
 
-/// The clock benchmark.
 #[derive(Debug)]
 pub struct ClockBenchmark {
     config: Config,
@@ -73,30 +69,6 @@ impl ClockBenchmark {
             _ => 0,
         }
     }
-
-    fn most_jumps(&self) -> u64 {
-        match self.config.length {
-            Length::Iterations(readings) => readings.min(self.config.keep as u64),
-            Length::Duration(_) => self.config.keep as u64,
-        }
-    }
-
-    fn parts_done(&self, so_far: SoFar, scale: AnyClock) -> Progress {
-        let (done, of) = match self.config.length {
-            Length::Iterations(of) => (so_far.readings, of),
-            Length::Duration(duration) => (Nanos::from(so_far.elapsed).0, Nanos::from(duration).0),
-        };
-        let (cpu, ticks) = so_far.largest;
-        let largest = units::duration(ticks as f64 * scale.nanos_per_tick());
-        let percent = done as f64 / of.max(1) as f64 * 100.0;
-        Progress {
-            done,
-            of,
-            text: Some(format!(
-                "{percent:.0} %, largest jump {largest} on CPU {cpu}"
-            )),
-        }
-    }
 }
 
 impl Benchmark for ClockBenchmark {
@@ -119,13 +91,16 @@ impl Benchmark for ClockBenchmark {
         });
         let rows: Vec<PlannedRow> = rows.collect();
         let cpus = rows.len() as u64;
-        let of_readings =
-            |readings| READING.saturating_mul(u32::try_from(readings).unwrap_or(u32::MAX));
-        let watch = match self.config.length {
-            Length::Duration(duration) => duration,
-            Length::Iterations(readings) => of_readings(readings),
+        let of_readings = |readings: u64| {
+            let nanos = READING.as_nanos() * u128::from(readings);
+            Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
         };
-        let jumps = (self.most_jumps() * files::BYTES_PER_JUMP).saturating_mul(cpus);
+        let keep = self.config.keep as u64;
+        let (watch, most_jumps) = match self.config.length {
+            Length::Duration(duration) => (duration, keep),
+            Length::Iterations(readings) => (of_readings(readings), readings.min(keep)),
+        };
+        let jumps = (most_jumps * files::BYTES_PER_JUMP).saturating_mul(cpus);
         let point = PlannedPoint {
             index: 0,
             rows,
@@ -142,7 +117,7 @@ impl Benchmark for ClockBenchmark {
         let topology = Topology::read().map_err(RunError::from)?;
         let guest = Fingerprint::collect().virtualisation.guest == Some(true);
         let session = Session::prepare(self.config.clone(), &topology.allowed(), guest)?;
-        let reading = session.reading();
+        let reading = session.reading;
         let facts = reading.tsc_facts();
         let mut warnings = shared_cores(&topology, &self.config.cpus);
         warnings.extend(session.doubt());
@@ -157,7 +132,7 @@ impl Benchmark for ClockBenchmark {
             clock.sequence()
         );
         // Who would rather take another clock should not have to wait for the notes.
-        let notes = session.notes().iter().map(|note| format!("note: {note}"));
+        let notes = session.notes.iter().map(|note| format!("note: {note}"));
         let announcements = std::iter::once(watch).chain(notes).collect();
         let instrument = json!({"clock": {
             "name": clock.name(),
@@ -184,14 +159,11 @@ impl Benchmark for ClockBenchmark {
         let not_ready = || Failure::Run("the watch was not prepared".to_owned());
         let session = self.session.clone().ok_or_else(not_ready)?;
         let doubt = session.doubt();
-        let scale = session.reading().scale();
-        let mut show = |so_far| progress(self.parts_done(so_far, scale));
-        let observer = self.look.map(|look| (look, &mut show as _));
+        let observer = self.look.map(|look| (look, progress));
         let mut result = session.watch(observer)?;
         // Who reads the result must know it as well.
         let doubt = doubt.map(|doubt| format!("the rate of the TSC is in doubt: {doubt}"));
         result.notes.extend(doubt);
-        result.notes.extend(notes::of(&result));
         let rows = result.cpus.iter().zip(&place.folders);
         let rows = rows.map(|(cpu, folder)| {
             let mut row = self.row(&result, cpu);
@@ -228,14 +200,14 @@ impl ClockBenchmark {
         let histograms = distribution
             .map(|it| (DISTRIBUTION.to_owned(), it.histogram(nanos_per_tick)))
             .into_iter();
-        let details = Details::of(result, cpu, &self.config);
         RowOutcome {
             figures: figures::of(result, cpu, self.config.wants(Report::Histogram)),
             ends_sweep: result.interrupted.is_some(),
             failure: result.interrupted.clone().or(moved),
-            obtained: json!({"cpu": cpu.cpu, "pages": cpu.stored.kept_in}),
+            // How much they hold follows from what was measured, and stands in the details.
+            obtained: json!({"cpu": cpu.cpu, "pages": cpu.stored.kept_in.as_ref().map(|kept| kept.pages)}),
             instrument: json!({"baseline": cpu.baseline, "nanos_per_tick": nanos_per_tick}),
-            details: serde_json::to_value(details).unwrap_or(Value::Null),
+            details: details::of(result, cpu, &self.config),
             histograms: histograms.collect(),
         }
     }

@@ -14,25 +14,7 @@
 
 use serde::Serialize;
 
-use crate::host::counters::{CpuCounters, Deltas, Risen};
-
-/// Reads counters of the CPU and the thread.
-pub trait Sampler {
-    /// What was added to each since the last time.
-    fn read(&mut self) -> Deltas;
-}
-
-impl<S: Sampler> Sampler for &mut S {
-    fn read(&mut self) -> Deltas {
-        S::read(self)
-    }
-}
-
-impl Sampler for CpuCounters {
-    fn read(&mut self) -> Deltas {
-        CpuCounters::read(self)
-    }
-}
+use crate::host::counters::{Deltas, Risen};
 
 /// Interrupts that a cause names, at most.
 pub const NAMED: usize = 4;
@@ -52,7 +34,6 @@ pub enum Cause {
     MajorFault,
     /// The hypervisor gave the CPU's time to others; at most twice that time, and a millisecond or more, was lost.
     Steal,
-    /// A page fault.
     MinorFault,
     /// Interrupts, by row.
     Interrupts([Option<u16>; NAMED]),
@@ -71,7 +52,6 @@ pub enum Cause {
 /// A jump, as far as its cause depends on it.
 #[derive(Debug, Clone, Copy)]
 pub struct Jumped {
-    /// Its length in nanoseconds.
     pub nanos: u64,
     /// Whether a longer one of the same window was not sampled.
     pub longer_in_window: bool,
@@ -85,7 +65,7 @@ pub struct Jumped {
 pub const FAR: u64 = 100;
 
 /// The length of a tick of the steal time, and from where on it is looked at.
-const STEAL_TICK_NS: u64 = 10_000_000;
+pub(super) const STEAL_TICK_NS: u64 = 10_000_000;
 const STEAL_FROM_NS: u64 = 1_000_000;
 
 impl Cause {
@@ -97,82 +77,88 @@ impl Cause {
         if jumped.longer_in_window {
             return Cause::NotToldApart;
         }
-        let named = |rows: &[(u16, u32)]| {
-            let mut names = [None; NAMED];
-            for (name, (row, _)) in names.iter_mut().zip(rows) {
-                *name = Some(*row);
-            }
-            names
-        };
-        let told_apart = |rows: &Risen| !jumped.hidden_rivals && rows.total() > jumped.rivals;
         // Ticks add up over many short thefts: one alone says little of a short jump.
         let stolen = u64::from(deltas.steal_ticks) * STEAL_TICK_NS * 2 >= jumped.nanos
-            && deltas.steal_ticks > 0
             && jumped.nanos >= STEAL_FROM_NS;
-        if deltas.smis > 0 {
-            Cause::Smi
-        } else if deltas.involuntary_switches > 0 {
-            Cause::InvoluntarySwitch
-        } else if deltas.voluntary_switches > 0 {
-            Cause::VoluntarySwitch
-        } else if deltas.major_faults > 0 {
-            Cause::MajorFault
-        } else if stolen {
-            Cause::Steal
-        } else if deltas.minor_faults > 0 {
-            Cause::MinorFault
-        } else if !deltas.interrupts.is_empty() {
-            if told_apart(&deltas.interrupts) {
-                Cause::Interrupts(named(deltas.interrupts.rows()))
-            } else {
-                Cause::NotToldApart
-            }
-        } else if !deltas.softirqs.is_empty() {
-            if told_apart(&deltas.softirqs) {
-                Cause::Softirqs(named(deltas.softirqs.rows()))
-            } else {
-                Cause::NotToldApart
-            }
-        } else {
-            Cause::Unexplained
+        let steal_ticks = if stolen { deltas.steal_ticks } else { 0 };
+        let risen = [
+            (deltas.smis, Cause::Smi),
+            (deltas.involuntary_switches, Cause::InvoluntarySwitch),
+            (deltas.voluntary_switches, Cause::VoluntarySwitch),
+            (deltas.major_faults, Cause::MajorFault),
+            (steal_ticks, Cause::Steal),
+            (deltas.minor_faults, Cause::MinorFault),
+        ];
+        if let Some((_, cause)) = risen.into_iter().find(|(count, _)| *count > 0) {
+            return cause;
         }
+        let (rows, cause) = if deltas.interrupts.is_empty() {
+            (&deltas.softirqs, Cause::Softirqs(named(&deltas.softirqs)))
+        } else {
+            (
+                &deltas.interrupts,
+                Cause::Interrupts(named(&deltas.interrupts)),
+            )
+        };
+        if rows.is_empty() {
+            Cause::Unexplained
+        } else if jumped.hidden_rivals || rows.total() <= jumped.rivals {
+            Cause::NotToldApart
+        } else {
+            cause
+        }
+    }
+
+    /// Whether it is told from a sample, one that had to be taken for it.
+    pub(super) fn is_of_a_sample(self) -> bool {
+        !matches!(
+            self,
+            Cause::Backward | Cause::NotWatched | Cause::NotSampled
+        )
     }
 
     /// In words, with the rows' names.
     pub fn describe(&self, names: &Names) -> String {
-        let list = |of: &[String], rows: &[Option<u16>; NAMED], kind: &str| {
-            let found: Vec<&str> = rows
-                .iter()
-                .flatten()
-                .map(|&row| of.get(usize::from(row)).map_or("?", String::as_str))
-                .collect();
-            match found[..] {
-                [] => format!("{kind}s of other kinds"),
-                [one] => format!("{kind} {one}"),
-                _ => {
-                    // The labels alone, or the line gets long.
-                    let labels: Vec<&str> = found
-                        .iter()
-                        .map(|name| name.split(' ').next().unwrap_or(name))
-                        .collect();
-                    format!("{kind}s {}", labels.join(", "))
-                }
-            }
+        let text = match self {
+            Cause::Interrupts(rows) => return in_words("interrupt", rows, &names.interrupts),
+            Cause::Softirqs(rows) => return in_words("softirq", rows, &names.softirqs),
+            Cause::Backward => "clock set back",
+            Cause::Smi => "SMI",
+            Cause::InvoluntarySwitch => "another thread ran",
+            Cause::VoluntarySwitch => "stopped or made to wait",
+            Cause::MajorFault => "page fault with disk access",
+            Cause::Steal => "hypervisor ran others (steal time)",
+            Cause::MinorFault => "page fault",
+            Cause::NotToldApart => "not told apart",
+            Cause::NotWatched => "while not watched",
+            Cause::Unexplained => "unexplained",
+            Cause::NotSampled => "not sampled",
         };
-        match self {
-            Cause::Backward => "clock set back".to_owned(),
-            Cause::Smi => "SMI".to_owned(),
-            Cause::InvoluntarySwitch => "another thread ran".to_owned(),
-            Cause::VoluntarySwitch => "stopped or made to wait".to_owned(),
-            Cause::MajorFault => "page fault with disk access".to_owned(),
-            Cause::Steal => "hypervisor ran others (steal time)".to_owned(),
-            Cause::MinorFault => "page fault".to_owned(),
-            Cause::Interrupts(rows) => list(&names.interrupts, rows, "interrupt"),
-            Cause::Softirqs(rows) => list(&names.softirqs, rows, "softirq"),
-            Cause::NotToldApart => "not told apart".to_owned(),
-            Cause::NotWatched => "while not watched".to_owned(),
-            Cause::Unexplained => "unexplained".to_owned(),
-            Cause::NotSampled => "not sampled".to_owned(),
+        text.to_owned()
+    }
+}
+
+/// The rows that rose, the first of them.
+fn named(risen: &Risen) -> [Option<u16>; NAMED] {
+    let mut names = [None; NAMED];
+    for (name, (row, _)) in names.iter_mut().zip(risen.rows()) {
+        *name = Some(*row);
+    }
+    names
+}
+
+/// One row by its whole name, several by their labels, or the line gets long.
+fn in_words(kind: &str, rows: &[Option<u16>; NAMED], names: &[String]) -> String {
+    let name = |row: u16| names.get(usize::from(row)).map_or("?", String::as_str);
+    let found: Vec<&str> = rows.iter().flatten().map(|&row| name(row)).collect();
+    match found[..] {
+        [] => format!("{kind}s of other kinds"),
+        [one] => format!("{kind} {one}"),
+        _ => {
+            let labels = found
+                .iter()
+                .map(|name| name.split(' ').next().unwrap_or(name));
+            format!("{kind}s {}", labels.collect::<Vec<_>>().join(", "))
         }
     }
 }
@@ -180,28 +166,22 @@ impl Cause {
 /// What the rows of the kernel's tables are called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Names {
-    /// Interrupts.
     pub interrupts: Vec<String>,
-    /// Softirqs.
     pub softirqs: Vec<String>,
 }
 
 /// Jumps of one cause, in ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
-    /// How many.
     pub count: u64,
     /// Of these, those in whose window no other difference of their kind, and no stop of the reading before, went without
     /// a sample: the counters are theirs alone, but for interrupts too short to show while counters were read.
     pub alone: u64,
-    /// Their lengths together.
     pub total: u64,
-    /// The longest.
     pub largest: u64,
 }
 
 impl Tally {
-    /// Both together.
     pub(super) fn and(self, other: &Tally) -> Tally {
         Tally {
             count: self.count + other.count,
@@ -211,7 +191,6 @@ impl Tally {
         }
     }
 
-    /// Adds a jump.
     pub fn add(&mut self, length: u64, alone: bool) {
         self.count += 1;
         self.alone += u64::from(alone);
@@ -223,6 +202,7 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
+
     const LONG: Jumped = Jumped {
         nanos: 5_000_000,
         longer_in_window: false,
@@ -230,113 +210,88 @@ mod tests {
         hidden_rivals: false,
     };
 
-    fn timer() -> Deltas {
-        let mut interrupts = Risen::default();
-        interrupts.push(1, 2);
-        Deltas {
-            interrupts,
-            ..Deltas::default()
-        }
+    fn risen(rows: &[(u16, u32)]) -> Risen {
+        let mut risen = Risen::default();
+        rows.iter().for_each(|&(row, by)| risen.push(row, by));
+        risen
     }
 
+    type Change = fn(&mut Deltas, &mut Jumped);
+
     #[test]
-    fn a_context_switch_outranks_the_interrupts_that_came_with_it() {
-        let deltas = Deltas {
-            voluntary_switches: 1,
-            ..timer()
+    fn the_heaviest_counter_that_rose_is_the_cause_where_it_can_be_told() {
+        use Cause::*;
+        let timer = Interrupts([Some(1), None, None, None]);
+        // Of two timer interrupts, and what else rose.
+        let cases: [(Change, Cause); 14] = [
+            (|_, _| (), timer),
+            (|it, _| it.voluntary_switches = 1, VoluntarySwitch),
+            (|it, _| it.involuntary_switches = 1, InvoluntarySwitch),
+            (|it, _| (it.smis, it.major_faults) = (1, 1), Smi),
+            (
+                |it, _| (it.major_faults, it.minor_faults) = (1, 1),
+                MajorFault,
+            ),
+            (|_, jump| jump.rivals = 1, timer),
+            // Each may belong to a rival; those that do not show can be any number.
+            (|_, jump| jump.rivals = 2, NotToldApart),
+            (|_, jump| jump.hidden_rivals = true, NotToldApart),
+            (|_, jump| jump.longer_in_window = true, NotToldApart),
+            (
+                |it, jump| (it.minor_faults, jump.rivals) = (1, 5),
+                MinorFault,
+            ),
+            // Steal time must be of the jump's size.
+            (|it, _| it.steal_ticks = 1, Steal),
+            (|it, jump| (it.steal_ticks, jump.nanos) = (1, 3_000), timer),
+            (
+                |it, jump| (it.steal_ticks, jump.nanos) = (1, 25_000_000),
+                timer,
+            ),
+            (
+                |it, jump| {
+                    (it.interrupts, it.steal_ticks) = (Risen::default(), 1);
+                    jump.nanos = 3_000;
+                },
+                Unexplained,
+            ),
+        ];
+        for (at, (change, cause)) in cases.into_iter().enumerate() {
+            let (mut deltas, mut jump) = (Deltas::default(), LONG);
+            deltas.interrupts = risen(&[(1, 2)]);
+            change(&mut deltas, &mut jump);
+            assert_eq!(Cause::of(&deltas, jump), cause, "case {at}");
+        }
+        let longer = Jumped {
+            longer_in_window: true,
+            ..LONG
         };
-        assert_eq!(Cause::of(&deltas, LONG), Cause::VoluntarySwitch);
-        let deltas = Deltas {
-            involuntary_switches: 1,
-            ..deltas
-        };
-        assert_eq!(Cause::of(&deltas, LONG), Cause::InvoluntarySwitch);
-        assert_eq!(Cause::of(&Deltas { smis: 1, ..deltas }, LONG), Cause::Smi);
+        assert_eq!(Cause::of(&Deltas::default(), longer), Unexplained);
     }
 
     #[test]
     fn interrupts_are_named() {
         let names = Names {
-            interrupts: vec![
-                "24 disk".to_owned(),
-                "LOC Local timer interrupts".to_owned(),
-            ],
+            interrupts: ["24 disk", "LOC Local timer interrupts"]
+                .map(str::to_owned)
+                .into(),
             softirqs: vec!["TIMER".to_owned()],
         };
-        let one = Cause::of(&timer(), LONG);
-        assert_eq!(one.describe(&names), "interrupt LOC Local timer interrupts");
-        let mut both = timer();
-        both.interrupts.push(0, 1);
-        assert_eq!(
-            Cause::of(&both, LONG).describe(&names),
-            "interrupts LOC, 24"
-        );
-        let mut softirqs = Risen::default();
-        softirqs.push(0, 1);
-        let only = Deltas {
-            softirqs,
-            ..Deltas::default()
-        };
-        assert_eq!(Cause::of(&only, LONG).describe(&names), "softirq TIMER");
-    }
-
-    #[test]
-    fn interrupts_must_be_more_than_the_differences_that_they_can_belong_to() {
-        let beside = |rivals, hidden_rivals| Jumped {
-            rivals,
-            hidden_rivals,
-            ..LONG
-        };
-        // Two timer interrupts.
-        for (jumped, told) in [
-            (beside(1, false), true),
-            (beside(2, false), false),
-            (beside(0, true), false),
+        for (interrupts, softirqs, words) in [
+            (
+                &[(1, 2)][..],
+                &[(0, 1)][..],
+                "interrupt LOC Local timer interrupts",
+            ),
+            (&[(1, 2), (0, 1)], &[], "interrupts LOC, 24"),
+            (&[], &[(0, 1)], "softirq TIMER"),
         ] {
-            let cause = Cause::of(&timer(), jumped);
-            assert_eq!(matches!(cause, Cause::Interrupts(_)), told, "{jumped:?}");
-            assert_eq!(cause == Cause::NotToldApart, !told);
+            let deltas = Deltas {
+                interrupts: risen(interrupts),
+                softirqs: risen(softirqs),
+                ..Deltas::default()
+            };
+            assert_eq!(Cause::of(&deltas, LONG).describe(&names), words);
         }
-        let switched = Deltas {
-            voluntary_switches: 1,
-            ..timer()
-        };
-        assert_eq!(
-            Cause::of(&switched, beside(5, false)),
-            Cause::VoluntarySwitch
-        );
-    }
-
-    #[test]
-    fn what_rose_for_a_longer_jump_is_not_given_to_a_shorter_one() {
-        let shorter = Jumped {
-            longer_in_window: true,
-            ..LONG
-        };
-        assert_eq!(Cause::of(&timer(), shorter), Cause::NotToldApart);
-        assert_eq!(Cause::of(&Deltas::default(), shorter), Cause::Unexplained);
-        assert_eq!(Cause::of(&Deltas::default(), LONG), Cause::Unexplained);
-    }
-
-    #[test]
-    fn steal_time_must_be_of_the_jumps_size() {
-        let stolen = Deltas {
-            steal_ticks: 1,
-            ..timer()
-        };
-        assert_eq!(Cause::of(&stolen, LONG), Cause::Steal);
-        for nanos in [3_000, 25_000_000] {
-            let jumped = Jumped { nanos, ..LONG };
-            assert!(matches!(Cause::of(&stolen, jumped), Cause::Interrupts(_)));
-        }
-        let only = Deltas {
-            steal_ticks: 1,
-            ..Deltas::default()
-        };
-        let short = Jumped {
-            nanos: 3000,
-            ..LONG
-        };
-        assert_eq!(Cause::of(&only, short), Cause::Unexplained);
     }
 }

@@ -1,17 +1,14 @@
 //! What the threads saw, put together.
 
-use std::time::Duration;
-
-use crate::time::{AnyClock, Clock, ReadingKind, Ticks};
+use crate::time::{AnyClock, Clock, ReadingKind};
 
 use super::cause::Cause;
 use super::coincidence;
-use super::config::{Config, Length};
+use super::config::Config;
 use super::jump::Jump;
-use super::limit::Judgement;
-use super::result::{ClockResult, CpuResult};
+use super::notes;
+use super::result::{ClockResult, CpuResult, Judgement};
 
-/// Puts together what the threads saw.
 pub(super) fn conclude(
     config: &Config,
     scale: AnyClock,
@@ -22,6 +19,7 @@ pub(super) fn conclude(
     let mut result = ClockResult {
         clock: config.clock,
         scale,
+        origin: cpus.iter().map(|cpu| cpu.watched.start).min().unwrap_or(0),
         cpus,
         coincidences: None,
         notes,
@@ -33,52 +31,11 @@ pub(super) fn conclude(
                 .to_owned(),
         );
     }
-    tell_of_full_memory(&mut result);
-    tell_of_late_starts(&mut result, config);
-    start_at_zero(&mut result);
     coincide(&mut result, config);
     judge(&mut result, config);
+    let notes = notes::of(&result, config);
+    result.notes.extend(notes);
     result
-}
-
-/// Memory for a time is reserved by how quick the clock was before; where it got quicker, what was kept is not all.
-fn tell_of_full_memory(result: &mut ClockResult) {
-    for cpu in &result.cpus {
-        if cpu.stored.not_kept > 0 {
-            result.notes.push(format!(
-                "CPU {}: the clock was read faster than in the baseline, and the memory held all but {} of {} differences: \
-                 they are counted instead, to 0.1 %, and exactly below 4096 ticks where the baseline is",
-                cpu.cpu, cpu.stored.not_kept, cpu.watched.readings
-            ));
-        }
-    }
-}
-
-/// On a CPU that others use a thread may begin late; that the time was shorter than asked for is to be said.
-fn tell_of_late_starts(result: &mut ClockResult, config: &Config) {
-    let Length::Duration(asked) = config.length else {
-        return;
-    };
-    for cpu in &result.cpus {
-        let watched = Duration::from_nanos(result.scale.to_nanos(Ticks(cpu.watched.elapsed())).0);
-        if result.interrupted.is_none() && watched.as_secs_f64() < asked.as_secs_f64() * 0.9 {
-            result.notes.push(format!(
-                "CPU {}: watched for {:.3} s of the {:.3} s asked for: others had the CPU at the beginning or the end",
-                cpu.cpu,
-                watched.as_secs_f64(),
-                asked.as_secs_f64()
-            ));
-        }
-    }
-}
-
-/// Counts all times from the first reading of all.
-fn start_at_zero(result: &mut ClockResult) {
-    let starts = result.cpus.iter().map(|cpu| cpu.watched.start);
-    let first = starts.min().unwrap_or(0);
-    for cpu in &mut result.cpus {
-        cpu.watched.count_from(first);
-    }
 }
 
 fn coincide(result: &mut ClockResult, config: &Config) {
@@ -86,32 +43,26 @@ fn coincide(result: &mut ClockResult, config: &Config) {
         return;
     }
     let tolerance = result.scale.ticks_in(config.coincidence).0;
-    // A clock that is set back is set back for all CPUs: that is no stop.
     let begins: Vec<Vec<u64>> = result
         .cpus
-        .iter()
-        .map(|cpu| stops(cpu).map(|(_, jump)| jump.begin).collect())
+        .iter_mut()
+        .map(|cpu| stops(cpu).map(|jump| jump.begin).collect())
         .collect();
     let others = coincidence::others(&begins, tolerance);
-    let elapsed = result
-        .cpus
-        .iter()
-        .map(|cpu| cpu.watched.elapsed())
-        .max()
-        .unwrap_or(0);
+    let elapsed = result.cpus.iter().map(|cpu| cpu.watched.elapsed());
+    let elapsed = elapsed.max().unwrap_or(0);
     result.coincidences = Some(coincidence::summarise(&begins, &others, tolerance, elapsed));
     for (cpu, others) in result.cpus.iter_mut().zip(others) {
-        let places: Vec<usize> = stops(cpu).map(|(at, _)| at).collect();
-        for (at, others) in places.into_iter().zip(others) {
-            cpu.coincident[at] = others;
+        for (jump, others) in stops(cpu).zip(others) {
+            jump.other_cpus = others;
         }
     }
 }
 
-/// The jumps that are no steps backwards, with their places among all.
-fn stops(cpu: &CpuResult) -> impl Iterator<Item = (usize, &Jump)> {
-    let jumps = cpu.watched.jumps.jumps().iter().enumerate();
-    jumps.filter(|(_, jump)| jump.cause != Cause::Backward)
+/// The jumps that are no steps backwards: a clock that is set back is set back for all CPUs, and that is no stop.
+fn stops(cpu: &mut CpuResult) -> impl Iterator<Item = &mut Jump> {
+    let jumps = cpu.watched.jumps.iter_mut();
+    jumps.filter(|jump| jump.cause != Cause::Backward)
 }
 
 fn judge(result: &mut ClockResult, config: &Config) {
@@ -119,7 +70,7 @@ fn judge(result: &mut ClockResult, config: &Config) {
     for cpu in &mut result.cpus {
         let limits = config.limits.iter().map(|limit| {
             let found = match limit.percent {
-                None => Some(cpu.watched.largest),
+                None => Some(cpu.watched.ranking.largest),
                 Some(percent) => cpu.percentile(percent),
             };
             let found_ns = found.unwrap_or(0) as f64 * nanos_per_tick;
@@ -135,5 +86,96 @@ fn judge(result: &mut ClockResult, config: &Config) {
 }
 
 #[cfg(test)]
-#[path = "conclude_tests.rs"]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::bench::clock::config::{Length, Limit};
+    use crate::bench::clock::watcher::{Task, Watched};
+    use crate::time::{Nanos, Posix};
+
+    /// Two CPUs whose watches began at `starts`, with the jumps of each: when it began, its length and cause.
+    fn result(
+        clock: ReadingKind,
+        starts: [u64; 2],
+        jumps: [[(u64, u64, Cause); 2]; 2],
+    ) -> ClockResult {
+        let mut config = Config::made_up(&[], Length::Iterations(2000));
+        config.clock = clock;
+        config.limits = vec![Limit {
+            length: Nanos(4000),
+            percent: None,
+        }];
+        let task = Task {
+            readings: None,
+            block: 100,
+            baseline: 40,
+            threshold: 40,
+            window: None,
+            highest: false,
+            keep: 100,
+        };
+        let cpus = starts
+            .iter()
+            .zip(jumps)
+            .enumerate()
+            .map(|(cpu, (&start, jumps))| {
+                let mut watched = Watched::nothing(&task).unwrap();
+                (watched.start, watched.end) = (start, start + 100_000);
+                for (begin, length, cause) in jumps {
+                    watched.jumps.push(Jump::new(begin, length, cause), None);
+                    watched.ranking.offer(begin, length);
+                }
+                CpuResult::made_up(cpu, watched)
+            });
+        conclude(
+            &config,
+            AnyClock::Monotonic(Posix),
+            Vec::new(),
+            cpus.collect(),
+            None,
+        )
+    }
+
+    /// When the jumps of a CPU began, and with how many others.
+    fn jumps_of(result: &ClockResult, cpu: usize) -> Vec<(u64, u32)> {
+        let jumps = result.cpus[cpu].watched.jumps.iter();
+        let with_others = jumps.map(|jump| (result.when(jump.begin), jump.other_cpus));
+        with_others.collect()
+    }
+
+    #[test]
+    fn jumps_of_two_cpus_at_once_are_told_from_those_of_one() {
+        const WHY: Cause = Cause::Unexplained;
+        let result = result(
+            ReadingKind::Monotonic,
+            [20_000, 20_300],
+            [
+                [(22_000, 3000, WHY), (40_000, 700, WHY)],
+                [(22_020, 3100, WHY), (30_020, 5000, WHY)],
+            ],
+        );
+        let [first, second] = &result.cpus[..] else {
+            panic!("two CPUs");
+        };
+        // From the first reading of all on, and on one clock: the second CPU began 300 ns later.
+        assert_eq!(result.when(second.watched.start), 300);
+        assert_eq!(jumps_of(&result, 0), [(2000, 1), (20_000, 0)]);
+        assert_eq!(jumps_of(&result, 1), [(2020, 1), (10_020, 0)]);
+        let found = result.coincidences.unwrap();
+        assert_eq!((found.jumps, found.on_all_cpus), (2, 2));
+        assert_eq!(second.unexplained_on_several().total, 3100);
+        assert!(!first.judgements[0].broken && second.judgements[0].broken);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_for_all_is_no_jump_of_several_cpus() {
+        let jumps = [
+            (25_000, 500, Cause::Backward),
+            (30_000, 700, Cause::NotSampled),
+        ];
+        let result = result(ReadingKind::Realtime, [20_000, 20_020], [jumps; 2]);
+        let expected = [[(5000, 0), (10_000, 1)], [(5000, 0), (10_000, 1)]];
+        assert_eq!([0, 1].map(|cpu| jumps_of(&result, cpu)), expected);
+        assert_eq!(result.coincidences.unwrap().jumps, 2);
+        assert!(result.notes.iter().any(|note| note.contains("can be set")));
+    }
+}

@@ -3,15 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::buffer::HugePagePolicy;
+use crate::rig::named::Named;
 use crate::time::{Nanos, ReadingKind, TscKilohertz};
 
-use super::limit::Limit;
-
 /// What is reported of the differences.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Report {
     /// The first ten and percentiles of all, each difference kept.
@@ -24,17 +23,15 @@ pub enum Report {
     Histogram,
 }
 
-impl Report {
-    /// All of them.
-    pub const ALL: [Report; 4] = [
+impl Named for Report {
+    const ALL: &'static [Self] = &[
         Report::Percentiles,
         Report::Highest,
         Report::Cumulative,
         Report::Histogram,
     ];
 
-    /// The name used on the command line and in results.
-    pub const fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Report::Percentiles => "percentiles",
             Report::Highest => "highest",
@@ -44,13 +41,17 @@ impl Report {
     }
 }
 
-/// How long to watch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+impl Named for ReadingKind {
+    const ALL: &'static [Self] = &ReadingKind::ALL;
+
+    fn name(self) -> &'static str {
+        ReadingKind::name(self)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Length {
-    /// So many readings on each CPU.
     Iterations(u64),
-    /// For so long.
     Duration(Duration),
 }
 
@@ -63,24 +64,40 @@ impl std::fmt::Display for Length {
     }
 }
 
-/// A watch over the clock.
-#[derive(Debug, Clone, Serialize)]
+/// No difference, or no more than a share of them, may be above a length.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Limit {
+    pub length: Nanos,
+    /// The percentile that it is for; the maximum if `None`.
+    pub percent: Option<f64>,
+}
+
+impl Limit {
+    /// The limit in the words of the command line: `50us@p99.99`.
+    pub fn describe(&self) -> String {
+        let length = humantime::format_duration(std::time::Duration::from_nanos(self.length.0))
+            .to_string()
+            .replace(' ', "");
+        match self.percent {
+            None => length,
+            Some(percent) => format!("{length}@p{percent}"),
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
 pub struct Config {
-    /// How the clock is read.
     pub clock: ReadingKind,
     /// The rate of the TSC as the user gave it; measured otherwise.
     pub tsc_khz: Option<TscKilohertz>,
-    /// What is reported.
     pub reports: BTreeSet<Report>,
     /// Whether all differences must be kept for the percentiles; else exact counts may stand in where memory is short.
     pub keep_all: bool,
-    /// How long.
     pub length: Length,
     /// The CPUs, ascending, at least one.
     pub cpus: Vec<usize>,
     /// Length of the windows that slide, and of those by which clusters are told.
     pub window: Nanos,
-    /// Differences for the baseline.
     pub baseline_iterations: u64,
     /// Longer differences are jumps; twice the mean difference if `None`.
     pub threshold: Option<Nanos>,
@@ -88,14 +105,32 @@ pub struct Config {
     pub coincidence: Nanos,
     /// Jumps kept for each CPU; if there are more, the longest.
     pub keep: usize,
-    /// Pages for the differences that are kept.
     pub huge_pages: HugePagePolicy,
-    /// What must not be exceeded.
     pub limits: Vec<Limit>,
 }
 
+#[cfg(test)]
 impl Config {
-    /// Whether a report is wanted.
+    pub(crate) fn made_up(reports: &[Report], length: Length) -> Self {
+        Config {
+            clock: ReadingKind::MonotonicRaw,
+            tsc_khz: None,
+            reports: reports.iter().copied().collect(),
+            keep_all: false,
+            length,
+            cpus: vec![0],
+            window: Nanos(1_000_000),
+            baseline_iterations: 10_000,
+            threshold: None,
+            coincidence: Nanos(100),
+            keep: 100,
+            huge_pages: HugePagePolicy::Off,
+            limits: Vec::new(),
+        }
+    }
+}
+
+impl Config {
     pub fn wants(&self, report: Report) -> bool {
         self.reports.contains(&report)
     }

@@ -33,22 +33,27 @@ pub(super) struct Credit {
 }
 
 impl Credit {
-    /// Half of what can be saved up, from `start` on, where a reading takes `cost`.
-    pub(super) fn new(scale: AnyClock, cost: u64, start: u64) -> Self {
+    /// Half of what can be saved up.
+    pub(super) fn new(scale: AnyClock) -> Self {
         let most = scale.ticks_in(MOST_CREDIT).0 as i64;
-        let cost = cost.clamp(1, most.max(1) as u64);
         Credit {
             short: scale.ticks_in(SHORT).0,
             long: scale.ticks_in(LONG).0,
             most,
-            left: (most / 2 + cost as i64).min(most),
+            left: most / 2,
             left_for_short: 0,
-            cost,
-            credited: start,
+            cost: 0,
+            credited: 0,
         }
     }
 
-    /// What a reading costs as a rule.
+    /// From `start` on, where a reading takes `cost`: there is credit for one at once.
+    pub(super) fn begin(&mut self, cost: u64, start: u64) {
+        self.cost = cost.clamp(1, self.most.max(1) as u64);
+        self.left = (self.left + self.cost as i64).min(self.most);
+        self.credited = start;
+    }
+
     pub(super) fn cost(&self) -> u64 {
         self.cost
     }

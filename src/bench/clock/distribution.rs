@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::recorder::{Counted, Kept};
+use super::recorder::Counted;
 use crate::results::schema::clock as schema;
 use crate::stats::LatencyHistogram;
 
@@ -11,7 +11,6 @@ use crate::stats::LatencyHistogram;
 pub struct Distribution {
     counts: BTreeMap<u64, u64>,
     total: u64,
-    /// Whether each value is exact.
     pub exact: bool,
     /// Where it is not, small values are multiples of so many ticks, rounded down; larger ones are to three digits.
     pub step: u64,
@@ -24,11 +23,6 @@ pub fn percentiles() -> impl Iterator<Item = f64> {
 
 impl Distribution {
     /// Of differences that were all kept.
-    pub fn of_kept(kept: &Kept) -> Self {
-        Self::of(kept.iter())
-    }
-
-    /// Of any differences.
     pub fn of(differences: impl Iterator<Item = u64>) -> Self {
         const DIRECT: usize = 1 << 16;
         let mut direct = vec![0_u64; DIRECT];
@@ -75,17 +69,15 @@ impl Distribution {
         self.total += count;
     }
 
-    /// Differences in all.
+    #[cfg(test)]
     pub fn count(&self) -> u64 {
         self.total
     }
 
-    /// The smallest difference.
     pub fn min(&self) -> Option<u64> {
         self.counts.keys().next().copied()
     }
 
-    /// The largest difference.
     pub fn max(&self) -> Option<u64> {
         self.counts.keys().next_back().copied()
     }
@@ -106,7 +98,6 @@ impl Distribution {
             .map(|(&value, _)| value)
     }
 
-    /// The values with their counts, ascending.
     pub fn counts(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.counts.iter().map(|(&value, &count)| (value, count))
     }
@@ -131,19 +122,13 @@ mod tests {
     fn percentiles_are_differences_that_occurred() {
         let distribution = Distribution::of((1..=1000).rev());
         assert!(distribution.exact);
-        let at = |percent| distribution.percentile(percent).unwrap();
-        assert_eq!(
-            [at(0.0), at(50.0), at(99.0), at(99.9), at(99.99), at(100.0)],
-            [1, 500, 990, 999, 1000, 1000]
-        );
+        let at = [0.0, 50.0, 99.0, 99.9, 99.99, 100.0];
+        let found = at.map(|percent| distribution.percentile(percent).unwrap());
+        assert_eq!(found, [1, 500, 990, 999, 1000, 1000]);
         assert_eq!(
             (distribution.min(), distribution.max()),
             (Some(1), Some(1000))
         );
-    }
-
-    #[test]
-    fn one_difference_is_every_percentile_and_none_is_none() {
         let one = Distribution::of(std::iter::once(1 << 40));
         assert!(percentiles().all(|percent| one.percentile(percent) == Some(1 << 40)));
         assert_eq!(Distribution::of(std::iter::empty()).percentile(50.0), None);
@@ -153,7 +138,7 @@ mod tests {
         #[test]
         fn counted_and_kept_agree(differences in prop::collection::vec(prop_oneof![0_u64..5000, 4000_u64..10_000_000_000], 1..300)) {
             let mut counted = Counted::default();
-            differences.iter().for_each(|&difference| counted.record_above(difference));
+            differences.iter().for_each(|&difference| counted.record(difference));
             let counted = Distribution::of_counted(&counted);
             let all = Distribution::of(differences.iter().copied());
             prop_assert_eq!(counted.count(), all.count());

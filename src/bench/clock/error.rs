@@ -4,56 +4,39 @@ use crate::buffer::{BufferError, Bytes};
 use crate::host::HostError;
 use crate::rig::benchmark::Failure;
 use crate::rig::error::RigError;
-use crate::time::ReadingError;
+use crate::time::ClockError;
 
-/// A watch could not be held.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The clock cannot be used here.
-    #[error(transparent)]
-    Reading(#[from] ReadingError),
-    /// What every benchmark can meet.
     #[error(transparent)]
     Rig(#[from] RigError),
-    /// The memory for the differences was refused.
     #[error("CPU {cpu}: {source}")]
-    Buffer {
-        /// The CPU.
-        cpu: usize,
-        /// Why.
-        source: BufferError,
-    },
-    /// The memory for the jumps was refused.
+    Buffer { cpu: usize, source: BufferError },
     #[error(
         "--keep-jumps {keep}: the memory for so many jumps, {needed} on each CPU, cannot be had (ulimit -v and the machine \
          decide): allowed are 2 to 100M, as far as there is memory; the default is 262144"
     )]
-    Jumps {
-        /// Jumps of a CPU.
-        keep: usize,
-        /// What they take.
-        needed: Bytes,
-    },
-    /// There is not enough memory to keep all differences.
+    Jumps { keep: usize, needed: Bytes },
     #[error(
         "--report percentiles reserves memory for every difference: {readings} of them on each of {cpus} CPUs take {needed}, and \
          {available} are available: use fewer --iterations or a shorter --duration, or --report histogram"
     )]
     Memory {
-        /// Differences of a CPU.
         readings: u64,
-        /// CPUs.
         cpus: usize,
-        /// What they take.
         needed: Bytes,
-        /// What there is.
         available: Bytes,
     },
-    /// The memory for the differences must not be locked.
     #[error(
         "--report percentiles reserves locked memory for every difference: {0}; or use --report histogram"
     )]
     Lock(HostError),
+}
+
+impl From<ClockError> for RunError {
+    fn from(error: ClockError) -> Self {
+        RunError::Rig(error.into())
+    }
 }
 
 impl From<HostError> for RunError {
@@ -73,7 +56,6 @@ impl From<RunError> for Failure {
             RunError::Rig(error) if !error.is_usage() => Failure::Run(text),
             RunError::Buffer { .. } => Failure::Run(text),
             RunError::Rig(_)
-            | RunError::Reading(_)
             | RunError::Jumps { .. }
             | RunError::Memory { .. }
             | RunError::Lock(_) => Failure::Usage(text),

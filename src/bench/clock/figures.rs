@@ -14,12 +14,9 @@ pub fn of(result: &ClockResult, cpu: &CpuResult, histogram: bool) -> Record {
     let elapsed = watched.elapsed();
     let seconds = whole(elapsed) as f64 / 1e9;
     let share = jumped.total as f64 / elapsed.max(1) as f64;
-    let least = cpu.stored.distribution.as_ref().and_then(|it| it.min());
-    let values = cpu
-        .stored
-        .distribution
-        .as_ref()
-        .map_or(0, |it| it.counts().count());
+    let distribution = cpu.stored.distribution.as_ref();
+    let least = distribution.and_then(|it| it.min());
+    let values = distribution.map_or(0, |it| it.counts().count());
     let mut record = Record::new();
     record
         .set(&column::ITERATIONS, watched.readings)
@@ -32,7 +29,7 @@ pub fn of(result: &ClockResult, cpu: &CpuResult, histogram: bool) -> Record {
         .set(&column::MIN, least.map(nanos))
         .set(
             &column::MAX,
-            (watched.readings > 0).then(|| nanos(watched.largest)),
+            (watched.readings > 0).then(|| nanos(watched.ranking.largest)),
         )
         .set(&column::BASELINE, nanos(cpu.baseline.ticks()))
         .set(&column::BASELINE_ITERATIONS, cpu.baseline.iterations)
@@ -44,17 +41,21 @@ pub fn of(result: &ClockResult, cpu: &CpuResult, histogram: bool) -> Record {
         )
         .set(&column::JUMPS_TOTAL, whole(jumped.total))
         .set(&column::JUMP_TIME, share * 100.0)
-        .set(&column::JUMPS_IN_FILE, watched.jumps.jumps().len())
+        .set(&column::JUMPS_IN_FILE, watched.jumps.iter().len())
         .set(&column::DIFFERENCES_IN_FILE, histogram.then_some(values))
         .set(&column::NOT_SAMPLED, watched.not_sampled)
         .set(
             &column::HIGHEST_WINDOW,
-            watched.windows.first().map(|sum| nanos(sum.extra)),
+            watched
+                .ranking
+                .windows()
+                .first()
+                .map(|sum| nanos(sum.extra)),
         )
-        .set(&column::STEPS_BACKWARDS, watched.backward.steps)
+        .set(&column::STEPS_BACKWARDS, watched.time.steps_back)
         .set(
             &column::LARGEST_STEP_BACKWARDS,
-            whole(watched.backward.largest),
+            whole(watched.time.largest_step_back),
         )
         .set(&column::BLIND_SHARE, watched.blind_share())
         .set(

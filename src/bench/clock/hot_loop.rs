@@ -84,78 +84,48 @@ mod tests {
     use super::*;
     use crate::bench::clock::scripted::{Script, Scripted};
 
-    #[derive(Default)]
-    struct All(Vec<u64>);
-
-    impl Recorder for All {
-        fn recording(&mut self) -> impl FnMut(u64) {
-            |difference| self.0.push(difference)
-        }
-        fn record_above(&mut self, difference: u64) {
-            self.0.push(difference);
-        }
-        fn direct_limit(&self) -> u64 {
-            u64::MAX
-        }
-    }
-
     fn watched(differences: &[u64], readings: u64, limit: u64) -> (Pass, Vec<u64>) {
-        let script = Script::of_differences(1000, differences);
-        script.play(|| {
-            let mut all = All::default();
+        Script::of_differences(1000, differences).play(|| {
+            let mut all = Vec::new();
             let from = Scripted.read();
-            (watch(&Scripted, &mut all, from, readings, limit), all.0)
+            let mut record = |difference| all.push(difference);
+            let pass = watch(&Scripted, &mut record, from, readings, limit);
+            (pass, all)
         })
     }
 
     #[test]
     fn a_pass_without_a_jump_records_every_difference() {
-        let (pass, recorded) = watched(&[10, 11, 12, 13], 4, 50);
-        assert_eq!(recorded, [10, 11, 12, 13]);
-        assert_eq!(
-            (pass.readings, pass.last, pass.found),
-            (4, Ticks(1046), None)
-        );
-    }
-
-    #[test]
-    fn one_reading_is_enough() {
-        let (pass, recorded) = watched(&[10], 1, 50);
-        assert_eq!((recorded, pass.readings), (vec![10], 1));
-        let (pass, recorded) = watched(&[60], 1, 50);
-        assert!(recorded.is_empty());
-        assert_eq!(
-            pass.found,
-            Some(Found {
-                end: Ticks(1060),
-                difference: 60,
-                after: None
-            })
-        );
-    }
-
-    #[test]
-    fn a_jump_ends_the_pass_one_reading_later_and_none_is_lost_at_either_end() {
-        for at in 0..5_usize {
-            let mut differences = [10; 5];
-            differences[at] = 600;
-            // It ends behind the reading after the jump: no more is read.
-            let read = (at + 2).min(5);
-            let (pass, recorded) = watched(&differences[..read], 5, 50);
-            assert_eq!(recorded, vec![10; at], "jump at {at}");
-            let found = pass.found.unwrap();
-            assert_eq!(found.difference, 600);
-            assert_eq!(found.end, Ticks(1000 + 10 * at as u64 + 600));
-            let after = (at < 4).then(|| Ticks(found.end.0 + 10));
-            assert_eq!(found.after, after);
-            assert_eq!(pass.readings, (at as u64 + 2).min(5));
+        for readings in 1..5 {
+            let differences = &[10, 11, 12, 13][..readings];
+            let (pass, recorded) = watched(differences, readings as u64, 50);
+            assert_eq!(recorded, differences);
+            let last = Ticks(1000 + differences.iter().sum::<u64>());
+            assert_eq!((pass.readings, pass.last), (readings as u64, last));
+            assert_eq!(pass.found, None);
         }
     }
 
     #[test]
-    fn a_step_backwards_is_above_any_limit() {
-        let (pass, recorded) = watched(&[10, 5_u64.wrapping_neg(), 10], 3, u64::MAX >> 1);
-        assert_eq!(recorded, [10]);
-        assert_eq!(pass.found.unwrap().difference as i64, -5);
+    fn a_jump_ends_the_pass_one_reading_later_and_none_is_lost_at_either_end() {
+        // A step backwards is above any limit.
+        for (jump, limit) in [(600, 50), (5_u64.wrapping_neg(), u64::MAX >> 1)] {
+            for at in 0..5_usize {
+                let mut differences = [10; 5];
+                differences[at] = jump;
+                // It ends behind the reading after the jump: no more is read.
+                let read = (at + 2).min(5);
+                let (pass, recorded) = watched(&differences[..read], 5, limit);
+                assert_eq!(recorded, vec![10; at], "jump at {at}");
+                let end = Ticks((1000 + 10 * at as u64).wrapping_add(jump));
+                let found = Found {
+                    end,
+                    difference: jump,
+                    after: (at < 4).then_some(Ticks(end.0 + 10)),
+                };
+                assert_eq!(pass.found, Some(found));
+                assert_eq!(pass.readings, read as u64);
+            }
+        }
     }
 }

@@ -13,16 +13,25 @@ pub struct Jump {
     pub begin: u64,
     /// From the reading before it to the one behind it.
     pub length: u64,
-    /// What is known of its cause.
     pub cause: Cause,
-    /// Its sample, if one was taken and is kept.
-    pub sample: Option<u32>,
+    /// Other CPUs that jumped at the same time, once that is known.
+    pub other_cpus: u32,
+}
+
+impl Jump {
+    pub fn new(begin: u64, length: u64, cause: Cause) -> Self {
+        Jump {
+            begin,
+            length,
+            cause,
+            other_cpus: 0,
+        }
+    }
 }
 
 /// Counters that were read behind a jump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
-    /// What was added.
     pub deltas: Deltas,
     /// Over how many ticks: since the counters were read before.
     pub window: u64,
@@ -39,19 +48,66 @@ pub const CAUSES: usize = 256;
 /// Causes without rows, and the two with rows when those are taken together.
 const KINDS: usize = 16;
 
-/// Jumps in the order of time. When there are more than fit, the shorter half is given up: what stays is all jumps above
-/// a length that is known. It is the same with their samples. Counts, totals and the largest of each cause are those of
-/// all jumps.
+/// Jumps, or what belongs to them, in the order of time. When there are more than fit, the shorter half is given up:
+/// what stays is all that are longer than a length that is known.
 #[derive(Debug)]
-pub struct JumpStore {
-    jumps: Vec<Jump>,
+struct Longest<T> {
+    kept: Vec<(Jump, T)>,
     lengths: Vec<u64>,
     room: usize,
-    kept_above: u64,
-    given_up: u64,
-    samples: Vec<Sample>,
-    samples_kept_above: u64,
-    samples_given_up: u64,
+    /// All longer than this are kept.
+    above: u64,
+}
+
+impl<T: Copy> Longest<T> {
+    /// The memory for so many, in bytes.
+    const fn bytes(room: usize) -> u64 {
+        (room as u64).saturating_mul((size_of::<(Jump, T)>() + size_of::<u64>()) as u64)
+    }
+
+    /// The memory is touched, by writing `something` to it.
+    fn new(room: usize, something: T) -> Result<Self, TryReserveError> {
+        let jump = Jump::new(1, 1, Cause::NotSampled);
+        Ok(Longest {
+            kept: touched((jump, something), room)?,
+            lengths: touched(1, room)?,
+            room,
+            above: 0,
+        })
+    }
+
+    /// Returns whether memory had to be tidied for it, which takes long.
+    fn push(&mut self, jump: Jump, what: T) -> bool {
+        if jump.length <= self.above {
+            return false;
+        }
+        let full = self.kept.len() == self.room;
+        if full {
+            self.give_up_half();
+        }
+        if jump.length > self.above {
+            self.kept.push((jump, what));
+        }
+        full
+    }
+
+    fn give_up_half(&mut self) {
+        self.lengths.clear();
+        let lengths = self.kept.iter().map(|(jump, _)| jump.length);
+        self.lengths.extend(lengths);
+        let middle = self.lengths.len() / 2;
+        let (_, &mut median, _) = self.lengths.select_nth_unstable(middle);
+        self.above = median;
+        self.kept.retain(|(jump, _)| jump.length > median);
+    }
+}
+
+/// The longest jumps and, of these, the longest that have a sample. Counts, totals and the largest of each cause are
+/// those of all jumps.
+#[derive(Debug)]
+pub struct JumpStore {
+    jumps: Longest<()>,
+    samples: Longest<Sample>,
     causes: Vec<(Cause, Tally)>,
 }
 
@@ -59,22 +115,12 @@ impl JumpStore {
     /// The memory that room for so many jumps takes, in bytes.
     pub const fn bytes(room: usize) -> u64 {
         let samples = if room < SAMPLES { room } else { SAMPLES };
-        let each = (size_of::<Jump>() + size_of::<u64>()) as u64;
-        (room as u64).saturating_mul(each) + (samples * size_of::<Sample>()) as u64
+        Longest::<()>::bytes(room).saturating_add(Longest::<Sample>::bytes(samples))
     }
 
     /// Room for so many jumps, at least two. The memory is touched.
-    ///
-    /// # Errors
-    /// When the memory is refused.
     pub fn new(room: usize) -> Result<Self, TryReserveError> {
         let room = room.max(2);
-        let nothing = Jump {
-            begin: 0,
-            length: 0,
-            cause: Cause::NotSampled,
-            sample: None,
-        };
         let sample = Sample {
             deltas: Deltas {
                 smis: 1,
@@ -84,55 +130,19 @@ impl JumpStore {
             others: 1,
         };
         Ok(JumpStore {
-            jumps: touched(nothing, room)?,
-            lengths: touched(1, room)?,
-            room,
-            kept_above: 0,
-            given_up: 0,
-            samples: touched(sample, SAMPLES.min(room))?,
-            samples_kept_above: 0,
-            samples_given_up: 0,
+            jumps: Longest::new(room, ())?,
+            samples: Longest::new(SAMPLES.min(room), sample)?,
             // A place beyond for each kind of those that are not told apart any more.
             causes: touched((Cause::NotSampled, Tally::default()), CAUSES + KINDS)?,
         })
     }
 
     /// Adds a jump. Returns whether memory had to be tidied for it, which takes long.
-    pub fn push(&mut self, begin: u64, length: u64, cause: Cause, sample: Option<Sample>) -> bool {
+    pub fn push(&mut self, jump: Jump, sample: Option<Sample>) -> bool {
         let alone = sample.is_some_and(|sample| sample.others == 0);
-        self.tally(cause).add(length, alone);
-        if length <= self.kept_above {
-            self.given_up += 1;
-            return false;
-        }
-        let mut tidied = false;
-        if self.jumps.len() == self.room {
-            tidied = true;
-            self.give_up_half();
-            if length <= self.kept_above {
-                self.given_up += 1;
-                return true;
-            }
-        }
-        let sample = sample.and_then(|sample| {
-            if length > self.samples_kept_above && self.samples.len() == SAMPLES.min(self.room) {
-                tidied = true;
-                self.give_up_half_of_the_samples();
-            }
-            if length <= self.samples_kept_above {
-                self.samples_given_up += 1;
-                return None;
-            }
-            self.samples.push(sample);
-            Some(self.samples.len() as u32 - 1)
-        });
-        self.jumps.push(Jump {
-            begin,
-            length,
-            cause,
-            sample,
-        });
-        tidied
+        self.tally(jump.cause).add(jump.length, alone);
+        let tidied = self.jumps.push(jump, ());
+        sample.is_some_and(|sample| self.samples.push(jump, sample)) || tidied
     }
 
     fn tally(&mut self, cause: Cause) -> &mut Tally {
@@ -154,84 +164,44 @@ impl JumpStore {
         &mut self.causes[at].1
     }
 
-    fn give_up_half(&mut self) {
-        self.lengths.clear();
-        self.lengths
-            .extend(self.jumps.iter().map(|jump| jump.length));
-        let middle = self.lengths.len() / 2;
-        let (_, &mut median, _) = self.lengths.select_nth_unstable(middle);
-        self.kept_above = median;
-        self.jumps.retain(|jump| jump.length > median);
-        self.given_up += (self.lengths.len() - self.jumps.len()) as u64;
-        self.close_ranks();
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Jump> + Clone + use<'_> {
+        self.jumps.kept.iter().map(|(jump, ())| jump)
     }
 
-    fn give_up_half_of_the_samples(&mut self) {
-        self.lengths.clear();
-        let sampled = self.jumps.iter().filter(|jump| jump.sample.is_some());
-        self.lengths.extend(sampled.map(|jump| jump.length));
-        let middle = self.lengths.len() / 2;
-        let (_, &mut median, _) = self.lengths.select_nth_unstable(middle);
-        self.samples_kept_above = median;
-        for jump in &mut self.jumps {
-            if jump.length <= median && jump.sample.take().is_some() {
-                self.samples_given_up += 1;
-            }
-        }
-        self.close_ranks();
-    }
-
-    /// Moves the samples of jumps that are kept to the front. They stand in the order of the jumps.
-    fn close_ranks(&mut self) {
-        let mut used = 0;
-        for place in self
-            .jumps
-            .iter_mut()
-            .filter_map(|jump| jump.sample.as_mut())
-        {
-            self.samples[used] = self.samples[*place as usize];
-            *place = used as u32;
-            used += 1;
-        }
-        self.samples.truncate(used);
-    }
-
-    /// Counts the times from `first` on.
-    pub fn shift(&mut self, first: u64) {
-        self.jumps.iter_mut().for_each(|jump| jump.begin -= first);
-    }
-
-    /// The jumps that are kept, in the order of time.
-    pub fn jumps(&self) -> &[Jump] {
-        &self.jumps
-    }
-
-    /// The sample of a jump.
     pub fn sample(&self, jump: &Jump) -> Option<&Sample> {
-        self.samples.get(jump.sample? as usize)
+        let samples = &self.samples.kept;
+        let at = samples.binary_search_by_key(&jump.begin, |(of, _)| of.begin);
+        let (_, sample) = &samples[at.ok()?];
+        // A step of the clock backwards begins where the next jump may.
+        jump.cause.is_of_a_sample().then_some(sample)
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Jump> {
+        self.jumps.kept.iter_mut().map(|(jump, ())| jump)
     }
 
     /// Jumps that were not kept, each no longer than [`kept_above`](Self::kept_above).
     pub fn given_up(&self) -> u64 {
-        self.given_up
-    }
-
-    /// Samples of jumps of which only the cause is kept.
-    pub fn samples_given_up(&self) -> u64 {
-        self.samples_given_up
-    }
-
-    /// All samples of jumps longer than this are kept, in ticks.
-    pub fn samples_kept_above(&self) -> u64 {
-        self.samples_kept_above
+        let all: u64 = self.causes.iter().map(|(_, tally)| tally.count).sum();
+        all - self.jumps.kept.len() as u64
     }
 
     /// All jumps longer than this are kept, in ticks.
     pub fn kept_above(&self) -> u64 {
-        self.kept_above
+        self.jumps.above
     }
 
-    /// The causes of all jumps.
+    /// Jumps that are kept with their cause, but without the sample that it was told from.
+    pub fn samples_given_up(&self) -> u64 {
+        let sampled = self.iter().filter(|jump| jump.cause.is_of_a_sample());
+        sampled.filter(|jump| self.sample(jump).is_none()).count() as u64
+    }
+
+    /// All samples of jumps longer than this are kept, in ticks.
+    pub fn samples_kept_above(&self) -> u64 {
+        self.samples.above
+    }
+
     pub fn causes(&self) -> &[(Cause, Tally)] {
         &self.causes
     }
@@ -251,30 +221,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    proptest! {
-        #[test]
-        fn all_jumps_above_a_known_length_are_kept_and_all_are_counted(
-            lengths in prop::collection::vec(1_u64..1000, 0..200), room in 2_usize..40,
-        ) {
-            let mut store = JumpStore::new(room).unwrap();
-            for (begin, &length) in lengths.iter().enumerate() {
-                store.push(begin as u64, length, Cause::Unexplained, None);
-            }
-            let expected: Vec<(u64, u64)> = lengths.iter().enumerate()
-                .filter(|&(_, &length)| length > store.kept_above())
-                .map(|(begin, &length)| (begin as u64, length)).collect();
-            let found: Vec<(u64, u64)> = store.jumps().iter().map(|jump| (jump.begin, jump.length)).collect();
-            prop_assert_eq!(found, expected);
-            prop_assert_eq!(store.given_up() as usize + store.jumps().len(), lengths.len());
-            prop_assert!(lengths.len() > room || store.given_up() == 0);
-            if let Some((_, tally)) = store.causes().first() {
-                prop_assert_eq!(tally.count as usize, lengths.len());
-                prop_assert_eq!(tally.total, lengths.iter().sum::<u64>());
-                prop_assert_eq!(Some(&tally.largest), lengths.iter().max());
-            }
-        }
-    }
-
     fn window(window: u64) -> Option<Sample> {
         Some(Sample {
             deltas: Deltas::default(),
@@ -283,42 +229,47 @@ mod tests {
         })
     }
 
-    #[test]
-    fn the_longest_keep_their_samples_however_late_they_come() {
-        let room = 8;
-        let mut store = JumpStore::new(room).unwrap();
-        let lengths = [
-            3, 90, 4, 1, 5, 2, 6, 80, 7, 70, 8, 9, 60, 10, 95, 11, 50, 12,
-        ];
-        for &length in &lengths {
-            store.push(length, length, Cause::Unexplained, window(length * 10));
+    proptest! {
+        #[test]
+        fn all_jumps_above_a_known_length_are_kept_with_their_samples_and_all_are_counted(
+            jumps in prop::collection::vec((1_u64..1000, any::<bool>()), 0..200), room in 2_usize..40,
+        ) {
+            let mut store = JumpStore::new(room).unwrap();
+            for (begin, &(length, sampled)) in jumps.iter().enumerate() {
+                let sample = window(length * 10).filter(|_| sampled);
+                let cause = if sampled { Cause::Unexplained } else { Cause::NotSampled };
+                store.push(Jump::new(begin as u64, length, cause), sample);
+            }
+            let expected: Vec<(u64, u64)> = jumps.iter().enumerate()
+                .filter(|(_, (length, _))| *length > store.kept_above())
+                .map(|(begin, (length, _))| (begin as u64, *length)).collect();
+            let found: Vec<(u64, u64)> = store.iter().map(|jump| (jump.begin, jump.length)).collect();
+            prop_assert_eq!(found, expected);
+            prop_assert_eq!(store.given_up() as usize + store.iter().len(), jumps.len());
+            prop_assert!(jumps.len() > room || store.given_up() == 0);
+            for jump in store.iter() {
+                let sampled = jumps[jump.begin as usize].1 && jump.length > store.samples_kept_above();
+                prop_assert_eq!(store.sample(jump).copied(), window(jump.length * 10).filter(|_| sampled));
+            }
+            let tally = store.causes().iter().fold(Tally::default(), |all, (_, tally)| all.and(tally));
+            prop_assert_eq!(tally.count as usize, jumps.len());
+            prop_assert_eq!(tally.alone as usize, jumps.iter().filter(|jump| jump.1).count());
+            prop_assert_eq!(tally.total, jumps.iter().map(|jump| jump.0).sum::<u64>());
+            prop_assert_eq!(tally.largest, jumps.iter().map(|jump| jump.0).max().unwrap_or(0));
         }
-        let kept = store.jumps();
-        assert!(kept.len() > 3 && kept.iter().any(|jump| jump.length == 95));
-        for jump in kept {
-            assert_eq!(store.sample(jump).unwrap().window, jump.length * 10);
-        }
-        assert_eq!(kept.len() as u64 + store.given_up(), lengths.len() as u64);
     }
 
     #[test]
     fn samples_are_given_up_by_length_when_there_are_too_many() {
         let mut store = JumpStore::new(4 * SAMPLES).unwrap();
         let all = 3 * SAMPLES as u64;
-        let mut tidied = 0;
-        for length in 1..=all {
-            tidied += u64::from(store.push(length, length, Cause::Unexplained, window(length)));
-        }
-        assert_eq!(store.jumps().len() as u64, all);
+        let tidied = (1..=all)
+            .filter(|&it| store.push(Jump::new(it, it, Cause::Unexplained), window(it)))
+            .count();
         assert!((1..10).contains(&tidied), "{tidied}");
-        let mut kept = 0;
-        for jump in store.jumps() {
-            let sample = store.sample(jump);
-            assert_eq!(sample.is_some(), jump.length > store.samples_kept_above());
-            assert!(sample.is_none_or(|sample| sample.window == jump.length));
-            kept += u64::from(sample.is_some());
-        }
+        let kept = store.iter().filter_map(|jump| store.sample(jump)).count() as u64;
         assert!(kept >= SAMPLES as u64 / 2);
+        assert_eq!((store.iter().len() as u64, store.given_up()), (all, 0));
         assert_eq!(kept + store.samples_given_up(), all);
     }
 
@@ -327,30 +278,20 @@ mod tests {
         let mut store = JumpStore::new(2).unwrap();
         let memory = store.causes.capacity();
         for row in 0..1000 {
-            store.push(1, 5, Cause::Interrupts([Some(row), None, None, None]), None);
-            store.push(1, 5, Cause::Softirqs([Some(row), None, None, None]), None);
+            let rows = [Some(row), None, None, None];
+            for cause in [Cause::Interrupts(rows), Cause::Softirqs(rows)] {
+                store.push(Jump::new(1, 5, cause), None);
+            }
         }
-        store.push(1, 5, Cause::Smi, None);
+        store.push(Jump::new(1, 5, Cause::Smi), None);
         assert!(store.causes.len() <= CAUSES + 3 && store.causes.capacity() == memory);
         let counted: u64 = store.causes().iter().map(|(_, tally)| tally.count).sum();
         assert_eq!(counted, 2001);
     }
 
     #[test]
-    fn a_sample_stays_with_its_jump() {
-        let mut store = JumpStore::new(4).unwrap();
-        let sample = window(70);
-        store.push(5, 50, Cause::NotSampled, None);
-        store.push(9, 60, Cause::Unexplained, sample);
-        assert_eq!(store.sample(&store.jumps()[0]), None);
-        assert_eq!(store.sample(&store.jumps()[1]), sample.as_ref());
-        let tallies = store.causes();
-        assert_eq!((tallies[0].1.alone, tallies[1].1.alone), (0, 1));
-    }
-
-    #[test]
     fn memory_that_there_is_not_is_refused_and_no_abort() {
         assert!(JumpStore::new(usize::MAX / 1024).is_err());
-        assert!(JumpStore::bytes(100_000_000) > 5_000_000_000);
+        assert!(JumpStore::bytes(100_000_000) > 4_000_000_000);
     }
 }

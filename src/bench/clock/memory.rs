@@ -15,20 +15,15 @@ const MOST_OF_MEMORY: f64 = 0.8;
 const MOST_OF_MEMORY_UNASKED: f64 = 0.25;
 const BYTES_PER_READING: u64 = 4;
 
-/// Where all differences go.
-pub(super) enum Room {
-    /// Into memory for so many of each CPU.
-    Keep(u64),
-    /// They are counted, for the reason given.
-    Count(String),
-    /// They are not asked for.
-    None,
-}
-
-/// Whether so many differences of each CPU are to be kept, and can be.
-pub(super) fn room(config: &Config, readings: u64) -> Result<Room, RunError> {
+/// How many differences of each CPU there is to be memory for, if they are wanted and can be kept; else a note says
+/// why they are counted.
+pub(super) fn room(
+    config: &Config,
+    readings: u64,
+    notes: &mut Vec<String>,
+) -> Result<Option<u64>, RunError> {
     if !config.wants(Report::Percentiles) {
-        return Ok(Room::None);
+        return Ok(None);
     }
     let cpus = config.cpus.len();
     let needed = readings
@@ -48,20 +43,21 @@ pub(super) fn room(config: &Config, readings: u64) -> Result<Room, RunError> {
             });
         }
         lock.require(needed).map_err(RunError::Lock)?;
-        return Ok(Room::Keep(readings));
+        return Ok(Some(readings));
     }
     let short_of = if needed as f64 > available as f64 * MOST_OF_MEMORY_UNASKED {
         format!("a quarter of the memory available ({})", Bytes(available))
     } else if !lock.permits(needed) {
         format!("the memlock limit ({})", lock.soft)
     } else {
-        return Ok(Room::Keep(readings));
+        return Ok(Some(readings));
     };
-    Ok(Room::Count(format!(
+    notes.push(format!(
         "to keep {readings} differences on each CPU would take {}, more than {short_of}: they are counted instead, \
          to 0.1 %, and exactly below 4096 ticks where the baseline is; --report percentiles alone insists on that memory",
         Bytes(needed)
-    )))
+    ));
+    Ok(None)
 }
 
 /// Whether the jumps that may be kept fit into the memory that this process may take.

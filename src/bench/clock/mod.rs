@@ -7,45 +7,44 @@
 //!
 //! | concept | modules |
 //! | --- | --- |
-//! | what is asked for | [`config`], [`limit`] |
+//! | what is asked for | `config` |
 //! | the loop, and what it stores | [`hot_loop`], [`recorder`] |
-//! | what is done with a jump, outside of the loop | [`watcher`] with [`credit`], `sampling`, `timeline`, `ranking`; [`jump`], [`highest`], [`window`], [`cause`] |
-//! | threads on all CPUs at once | [`baseline`], `memory`, `thread`, [`run`] |
-//! | what came out | [`distribution`], [`coincidence`], [`pattern`], `conclude`, [`result`] |
-//! | what is handed on | [`benchmark`], [`figures`], [`details`], [`files`], `notes` |
-//! | whether the TSC itself can be trusted | [`trust`] |
+//! | what is done with a jump, outside of the loop | `watcher` with `credit`, `sampling`, `timeline`, `ranking`, `window`; `jump`, `cause` |
+//! | threads on all CPUs at once | `baseline`, `memory`, `thread`, `run` |
+//! | what came out | `distribution`, `coincidence`, `pattern`, `conclude`, `result` |
+//! | what is handed on | `benchmark`, `figures`, `details`, `files`, `notes` |
+//! | whether the TSC itself can be trusted | `trust` |
 //!
 //! Left out: what ran instead of the thread (that takes a tracer).
 
-pub mod baseline;
-pub mod benchmark;
-pub mod cause;
-pub mod coincidence;
+mod baseline;
+pub(crate) mod benchmark;
+mod cause;
+mod coincidence;
 mod conclude;
-pub mod config;
-pub mod credit;
-pub mod details;
-pub mod distribution;
+pub(crate) mod config;
+mod credit;
+mod details;
+mod distribution;
 mod error;
-pub mod figures;
-pub mod files;
-pub mod highest;
+mod figures;
+mod files;
 pub mod hot_loop;
-pub mod jump;
-pub mod limit;
+mod jump;
 mod memory;
 mod notes;
-pub mod pattern;
+pub(crate) mod pattern;
 mod ranking;
 pub mod recorder;
-pub mod result;
-pub mod run;
+mod result;
+mod run;
 mod sampling;
 mod thread;
 mod timeline;
-pub mod trust;
-pub mod watcher;
-pub mod window;
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+pub(crate) mod trust;
+mod watcher;
+mod window;
 
 #[cfg(test)]
 mod scripted;

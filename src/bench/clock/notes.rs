@@ -3,11 +3,11 @@
 use crate::results::units;
 use crate::stats::resolvable;
 
+use super::config::{Config, Length};
 use super::distribution::percentiles;
 use super::result::{ClockResult, CpuResult};
 
-/// The notes on a result.
-pub(super) fn of(result: &ClockResult) -> Vec<String> {
+pub(super) fn of(result: &ClockResult, config: &Config) -> Vec<String> {
     let mut notes = Vec::new();
     let mut missing: Vec<String> = Vec::new();
     for (name, reason) in result.cpus.iter().flat_map(|cpu| cpu.available.missing()) {
@@ -31,7 +31,7 @@ pub(super) fn of(result: &ClockResult) -> Vec<String> {
         ));
     }
     for cpu in &result.cpus {
-        let of_cpu = of_cpu(result, cpu).into_iter();
+        let of_cpu = of_cpu(result, cpu, config).into_iter();
         notes.extend(of_cpu.map(|note| format!("CPU {}: {note}", cpu.cpu)));
     }
     let fewest = result.cpus.iter().map(|cpu| cpu.watched.readings).min();
@@ -44,11 +44,34 @@ pub(super) fn of(result: &ClockResult) -> Vec<String> {
     notes
 }
 
-fn of_cpu(result: &ClockResult, cpu: &CpuResult) -> Vec<String> {
+fn of_cpu(result: &ClockResult, cpu: &CpuResult, config: &Config) -> Vec<String> {
     let (watched, jumps) = (&cpu.watched, &cpu.watched.jumps);
     let length = |ticks: u64| units::duration(result.nanos_f64(ticks as f64));
     let mut notes = Vec::new();
-    if watched.windows_merged {
+    // Memory for a time is reserved by how quick the clock was before; where it got quicker, what was kept is not all.
+    let (not_kept, readings) = (cpu.stored.not_kept, watched.readings);
+    if not_kept > 0 {
+        notes.push(format!(
+            "the clock was read faster than in the baseline, and the memory held all but {not_kept} of {readings} \
+             differences: they are counted instead, to 0.1 %, and exactly below 4096 ticks where the baseline is"
+        ));
+    }
+    // On a CPU that others use a thread may begin late.
+    if let Length::Duration(asked) = config.length
+        && result.interrupted.is_none()
+    {
+        let (seconds, asked) = (
+            result.nanos(watched.elapsed()).0 as f64 / 1e9,
+            asked.as_secs_f64(),
+        );
+        if seconds < asked * 0.9 {
+            notes.push(format!(
+                "watched for {seconds:.3} s of the {asked:.3} s asked for: others had the CPU at the beginning or the \
+                 end"
+            ));
+        }
+    }
+    if watched.ranking.windows_are_cut() {
         notes.push(
             "there were more jumps in a window than there is room for: the sums over windows are lower bounds (a shorter \
              --window has room for all)"
@@ -70,17 +93,16 @@ fn of_cpu(result: &ClockResult, cpu: &CpuResult) -> Vec<String> {
             jumps.given_up()
         ));
     }
-    if watched.backward.steps > 0 {
+    if watched.time.steps_back > 0 {
         notes.push(format!(
             "the clock was set back {} times, by {} at the most; these are no jumps, and are taken out of the times",
-            watched.backward.steps,
-            length(watched.backward.largest)
+            watched.time.steps_back,
+            length(watched.time.largest_step_back)
         ));
     }
     notes
 }
 
-/// A line for each limit that is broken.
 pub(super) fn broken_limits(result: &ClockResult) -> Vec<String> {
     let broken = result
         .cpus

@@ -11,7 +11,7 @@
 //!   dispersion, the variance of the number of jumps in a window by its mean: 1 at random, more in clusters, less when
 //!   regular.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// Spacings within this share of a value, above and below, are taken for the same.
 pub const WIDTH: f64 = 0.05;
@@ -30,7 +30,7 @@ pub const CLASSES: [(u64, &str); 5] = [
 ];
 
 /// A value around which many spacings lie.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Mode {
     /// The median of those spacings, in nanoseconds.
     pub nanos: f64,
@@ -38,21 +38,11 @@ pub struct Mode {
     pub share: f64,
 }
 
-impl Mode {
-    /// Whether it is to be called a period.
-    pub fn is_period(&self) -> bool {
-        self.share >= PERIODIC
-    }
-}
-
 /// How the jumps of one class lie in time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Pattern {
-    /// The class's name.
     pub lengths: String,
-    /// Jumps in it.
     pub count: u64,
-    /// How many a second.
     pub per_second: f64,
     /// The most frequent spacing; `None` with too few jumps.
     pub mode: Option<Mode>,
@@ -88,25 +78,19 @@ pub fn patterns(
 
 fn pattern(lengths: &str, begins: &[u64], elapsed: u64, window: u64) -> Pattern {
     let rate = begins.len() as f64 / elapsed.max(1) as f64;
-    let mut pattern = Pattern {
+    let mut spacings: Vec<u64> = begins.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    spacings.sort_unstable();
+    let following = spacings.partition_point(|&spacing| spacing < window);
+    let enough = begins.len() >= FEWEST;
+    Pattern {
         lengths: lengths.to_owned(),
         count: begins.len() as u64,
         per_second: rate * 1e9,
-        mode: None,
-        following: None,
-        following_at_random: None,
-        dispersion: None,
-    };
-    if begins.len() >= FEWEST {
-        let mut spacings: Vec<u64> = begins.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        let following = spacings.iter().filter(|&&spacing| spacing < window).count();
-        pattern.following = Some(following as f64 / spacings.len() as f64);
-        pattern.following_at_random = Some(1.0 - (-rate * window as f64).exp());
-        pattern.dispersion = dispersion(begins, elapsed, window);
-        spacings.sort_unstable();
-        pattern.mode = mode(&spacings);
+        mode: mode(&spacings).filter(|_| enough),
+        following: enough.then(|| following as f64 / spacings.len() as f64),
+        following_at_random: enough.then(|| 1.0 - (-rate * window as f64).exp()),
+        dispersion: dispersion(begins, elapsed, window).filter(|_| enough),
     }
-    pattern
 }
 
 /// The value with the most spacings around it.
@@ -161,6 +145,7 @@ fn dispersion(begins: &[u64], elapsed: u64, window: u64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pacing::SplitMix64;
 
     const MS: u64 = 1_000_000;
 
@@ -171,27 +156,16 @@ mod tests {
         found.remove(0)
     }
 
-    /// SplitMix64, as a number from 0 to 1.
-    fn random(state: &mut u64) -> f64 {
-        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = *state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
     #[test]
     fn a_tick_of_250_hz_is_found_although_some_are_missing_and_others_come_between() {
-        let mut begins: Vec<u64> = (0..250)
-            .filter(|tick| tick % 10 != 3)
-            .map(|tick| tick * 4 * MS + tick % 7 * 1000)
-            .collect();
+        let ticks = (0..250).filter(|tick| tick % 10 != 3);
+        let mut begins: Vec<u64> = ticks.map(|tick| tick * 4 * MS + tick % 7 * 1000).collect();
         begins.extend([17 * MS + 300, 500 * MS + 77, 901 * MS]);
         begins.sort_unstable();
         let pattern = one(&begins, 1000 * MS);
         let mode = pattern.mode.unwrap();
         assert!(
-            mode.is_period() && (mode.nanos / 4e6 - 1.0).abs() < 0.01,
+            mode.share >= PERIODIC && (mode.nanos / 4e6 - 1.0).abs() < 0.01,
             "{mode:?}"
         );
         assert!(mode.share < 1.0);
@@ -203,21 +177,17 @@ mod tests {
 
     #[test]
     fn jumps_at_random_have_no_period_and_no_clusters() {
-        let mut state = 1;
+        let mut generator = SplitMix64::new(1);
         let mut now = 0.0;
-        let begins: Vec<u64> = (0..5000)
-            .map(|_| {
-                now += -(1.0 - random(&mut state)).ln() * 2e6;
-                now as u64
-            })
-            .collect();
+        let begins = [(); 5000].map(|()| {
+            let random = generator.draw() as f64 / u64::MAX as f64;
+            now += -(1.0 - random * 0.999_999).ln() * 2e6;
+            now as u64
+        });
         let pattern = one(&begins, now as u64);
-        assert!(!pattern.mode.unwrap().is_period() && pattern.mode.unwrap().share < 0.06);
-        let (found, at_random) = (
-            pattern.following.unwrap(),
-            pattern.following_at_random.unwrap(),
-        );
-        assert!((found - at_random).abs() < 0.03, "{found} {at_random}");
+        assert!(pattern.mode.unwrap().share < 0.06);
+        let difference = pattern.following.unwrap() - pattern.following_at_random.unwrap();
+        assert!(difference.abs() < 0.03, "{difference}");
         assert!((pattern.dispersion.unwrap() - 1.0).abs() < 0.1);
     }
 
@@ -240,17 +210,9 @@ mod tests {
         let found = patterns(jumps.into_iter(), 400 * MS, MS);
         let names: Vec<_> = found.iter().map(|pattern| &pattern.lengths).collect();
         assert_eq!(names, ["below 1 us", "1 to 10 us", "1 ms and more"]);
-        assert_eq!(
-            found[1].mode.unwrap(),
-            Mode {
-                nanos: 4e6,
-                share: 1.0
-            }
-        );
-        assert_eq!(
-            (found[2].count, found[2].mode, found[2].dispersion),
-            (1, None, None)
-        );
-        assert_eq!(patterns(std::iter::empty(), 100, 10), []);
+        let mode = found[1].mode.unwrap();
+        assert_eq!((mode.nanos, mode.share), (4e6, 1.0));
+        assert_eq!((found[2].count, found[2].mode), (1, None));
+        assert_eq!(found[2].dispersion, None);
     }
 }

@@ -1,13 +1,27 @@
 //! The largest differences: the largest of all, the ten largest, and the windows with the highest sums.
 
-use super::highest::{Highest, Peak};
 use super::window::{SlidingWindows, Sum};
 
+/// How many of the largest are kept.
+pub const PLACES: usize = 10;
+
+/// A difference and when it began, in ticks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peak {
+    pub length: u64,
+    /// The reading before it, since the start of the run.
+    pub begin: u64,
+}
+
+/// The largest differences so far.
 #[derive(Debug)]
-pub(super) struct Ranking {
+pub struct Ranking {
     baseline: u64,
-    largest: u64,
-    top: Option<Highest>,
+    /// The largest difference, or stop while the clock was not watched.
+    pub largest: u64,
+    /// The ten largest, largest first; of equal ones the earlier.
+    pub highest: Vec<Peak>,
+    highest_wanted: bool,
     windows: Option<SlidingWindows>,
 }
 
@@ -17,21 +31,27 @@ impl Ranking {
         Ranking {
             baseline,
             largest: 0,
-            top: highest.then(Highest::default),
+            highest: Vec::with_capacity(PLACES + 1),
+            highest_wanted: highest,
             windows: window.map(|length| SlidingWindows::new(length, baseline)),
         }
     }
 
     /// Differences above this must be offered.
     pub(super) fn limit(&self) -> u64 {
-        let top = self.top.as_ref();
-        top.map_or(u64::MAX, |top| top.limit().unwrap_or(0))
+        if !self.highest_wanted {
+            u64::MAX
+        } else {
+            self.highest.get(PLACES - 1).map_or(0, |least| least.length)
+        }
     }
 
     pub(super) fn offer(&mut self, begin: u64, length: u64) {
         self.largest = self.largest.max(length);
-        if let Some(top) = &mut self.top {
-            top.offer(Peak { length, begin });
+        if self.highest_wanted {
+            let place = self.highest.partition_point(|other| other.length >= length);
+            self.highest.insert(place, Peak { length, begin });
+            self.highest.truncate(PLACES);
         }
         if let Some(windows) = &mut self.windows
             && length > self.baseline
@@ -40,20 +60,13 @@ impl Ranking {
         }
     }
 
-    pub(super) fn largest(&self) -> u64 {
-        self.largest
+    /// The highest sums over windows, highest first.
+    pub fn windows(&self) -> &[Sum] {
+        self.windows.as_ref().map_or(&[], SlidingWindows::highest)
     }
 
-    pub(super) fn peaks(&self) -> Vec<Peak> {
-        let top = self.top.as_ref();
-        top.map_or_else(Vec::new, |top| top.peaks().to_vec())
-    }
-
-    /// The highest sums, and whether they are lower bounds.
-    pub(super) fn windows(&self) -> (Vec<Sum>, bool) {
-        let windows = self.windows.as_ref();
-        windows.map_or((Vec::new(), false), |it| {
-            (it.highest().to_vec(), it.merged())
-        })
+    /// Whether the sums are lower bounds, because windows had more jumps than there is room for.
+    pub fn windows_are_cut(&self) -> bool {
+        self.windows.as_ref().is_some_and(SlidingWindows::are_cut)
     }
 }

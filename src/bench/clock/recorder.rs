@@ -13,29 +13,24 @@ pub trait Recorder {
     /// So many differences were given to the last recording.
     fn recorded(&mut self, _count: u64) {}
 
-    /// Takes a single difference that the loop could have taken, outside of it.
-    fn record(&mut self, difference: u64) {
-        self.recording()(difference);
-        self.recorded(1);
-    }
+    /// Takes a single difference of any length, outside of the loop.
+    fn record(&mut self, difference: u64);
 
-    /// Takes any other one, outside of the loop.
-    fn record_above(&mut self, difference: u64);
-
-    /// The largest difference that [`record`](Self::record) can take.
+    /// The largest difference that the loop can give.
     fn direct_limit(&self) -> u64;
 }
 
-/// Stores nothing: the jumps alone are wanted.
-#[derive(Debug, Default)]
-pub struct Nothing;
-
-impl Recorder for Nothing {
+/// A closure takes each: `|_: u64| ()` where the jumps alone are wanted.
+impl<F: FnMut(u64)> Recorder for F {
     #[inline(always)]
     fn recording(&mut self) -> impl FnMut(u64) {
-        |_| ()
+        move |difference| (*self)(difference)
     }
-    fn record_above(&mut self, _difference: u64) {}
+
+    fn record(&mut self, difference: u64) {
+        self(difference);
+    }
+
     fn direct_limit(&self) -> u64 {
         u64::MAX >> 1
     }
@@ -80,6 +75,11 @@ impl Counted {
     pub fn step(&self) -> u64 {
         1 << self.shift
     }
+
+    /// The counters of the small values, by value in steps of [`step`](Self::step), and the histogram of the others.
+    pub fn parts(&self) -> (&[u64; DIRECT], &LatencyHistogram) {
+        (&self.direct, &self.above)
+    }
 }
 
 impl Recorder for Counted {
@@ -90,9 +90,9 @@ impl Recorder for Counted {
         move |difference| direct[(difference >> shift) as usize % DIRECT] += 1
     }
 
-    fn record_above(&mut self, difference: u64) {
+    fn record(&mut self, difference: u64) {
         if difference <= self.direct_limit() {
-            self.record(difference);
+            self.recording()(difference);
         } else {
             self.above
                 .record(i64::try_from(difference).unwrap_or(i64::MAX));
@@ -101,13 +101,6 @@ impl Recorder for Counted {
 
     fn direct_limit(&self) -> u64 {
         ((DIRECT as u64) << self.shift) - 1
-    }
-}
-
-impl Counted {
-    /// The counters of the small values, by value in steps of [`step`](Self::step), and the histogram of the others.
-    pub fn parts(&self) -> (&[u64; DIRECT], &LatencyHistogram) {
-        (&self.direct, &self.above)
     }
 }
 
@@ -174,53 +167,16 @@ impl Recorder for Kept {
         self.offered += count as usize;
     }
 
-    fn record_above(&mut self, difference: u64) {
+    fn record(&mut self, difference: u64) {
         if difference >= u64::from(TOO_LONG) && self.offered < self.slots.len() {
             self.long.push(difference);
         }
-        self.record(difference.min(u64::from(TOO_LONG)));
+        self.recording()(difference.min(u64::from(TOO_LONG)));
+        self.recorded(1);
     }
 
     fn direct_limit(&self) -> u64 {
         u64::from(TOO_LONG) - 1
-    }
-}
-
-/// The first ten differences.
-#[derive(Debug, Default)]
-pub struct First {
-    values: [u64; 10],
-    used: usize,
-}
-
-impl First {
-    /// What there is of them.
-    pub fn values(&self) -> &[u64] {
-        &self.values[..self.used]
-    }
-}
-
-impl Recorder for First {
-    #[inline(always)]
-    fn recording(&mut self) -> impl FnMut(u64) {
-        let mut values = self.values[self.used..].iter_mut();
-        move |difference| {
-            if let Some(value) = values.next() {
-                *value = difference;
-            }
-        }
-    }
-
-    fn recorded(&mut self, count: u64) {
-        self.used = (self.used + count as usize).min(self.values.len());
-    }
-
-    fn record_above(&mut self, difference: u64) {
-        self.record(difference);
-    }
-
-    fn direct_limit(&self) -> u64 {
-        u64::MAX >> 1
     }
 }
 
@@ -240,9 +196,9 @@ impl<A: Recorder, B: Recorder> Recorder for (A, B) {
         self.1.recorded(count);
     }
 
-    fn record_above(&mut self, difference: u64) {
-        self.0.record_above(difference);
-        self.1.record_above(difference);
+    fn record(&mut self, difference: u64) {
+        self.0.record(difference);
+        self.1.record(difference);
     }
 
     fn direct_limit(&self) -> u64 {
@@ -259,35 +215,14 @@ mod tests {
     fn kept_differences_come_back_in_order_whatever_their_size() {
         let mut kept = Kept::new(StampBuffer::new(5, HugePagePolicy::Off).unwrap());
         let differences = [40, 0, 1 << 40, u64::from(u32::MAX), 41];
-        for difference in differences {
-            if difference <= kept.direct_limit() {
-                kept.record(difference);
-            } else {
-                kept.record_above(difference);
-            }
-        }
-        assert!(kept.iter().eq(differences));
-        assert_eq!(kept.missed(), 0);
-        kept.record_above(1 << 41);
-        kept.record(3);
+        let more = differences.into_iter().chain([1 << 41, 3]);
+        more.for_each(|difference| kept.record(difference));
         assert!(kept.iter().eq(differences));
         assert_eq!(kept.missed(), 2);
     }
 
     #[test]
-    fn small_differences_are_counted_exactly() {
-        let mut counted = Counted::default();
-        counted.record(40);
-        counted.record(4095);
-        counted.record_above(40);
-        counted.record_above(4096);
-        let (direct, above) = counted.parts();
-        assert_eq!((direct[40], direct[4095]), (2, 1));
-        assert_eq!((direct.iter().sum::<u64>(), above.count()), (3, 1));
-    }
-
-    #[test]
-    fn the_counters_reach_to_the_baseline() {
+    fn the_counters_reach_to_the_baseline_and_what_is_above_is_counted_as_well() {
         for (baseline, step) in [
             (40, 1),
             (4095, 1),
@@ -297,16 +232,24 @@ mod tests {
         ] {
             let mut counted = Counted::for_baseline(baseline);
             assert_eq!(counted.step(), step, "{baseline}");
-            counted.record(counted.direct_limit());
-            assert_eq!(counted.parts().0[DIRECT - 1], 1);
+            let limit = counted.direct_limit();
+            counted.record(limit);
+            counted.record(40 * step);
+            counted.record(limit + 1);
+            let (direct, above) = counted.parts();
+            assert_eq!((direct[40], direct[DIRECT - 1]), (1, 1));
+            assert_eq!((direct.iter().sum::<u64>(), above.count()), (2, 1));
         }
     }
 
     #[test]
-    fn the_first_ten_and_no_more() {
-        let mut both = (First::default(), Nothing);
-        (0..12).for_each(|difference| both.record(difference));
-        assert_eq!(both.0.values(), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
-        assert_eq!((Counted::default(), First::default()).direct_limit(), 4095);
+    fn two_recorders_take_all_that_both_can() {
+        let mut sum = 0;
+        let mut both = (Counted::default(), |difference| sum += difference);
+        assert_eq!(both.direct_limit(), 4095);
+        both.record(40);
+        both.record(5000);
+        assert_eq!((both.0.parts().0[40], both.0.parts().1.count()), (1, 1));
+        assert_eq!(sum, 5040);
     }
 }

@@ -1,6 +1,6 @@
 //! What came of a watch, in ticks, with the way to nanoseconds.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::buffer::PageKind;
 use crate::host::counters::{Available, ThreadUsage};
@@ -11,54 +11,68 @@ use super::baseline::Baseline;
 use super::cause::{Cause, Names, Tally};
 use super::coincidence::Coincidences;
 use super::distribution::Distribution;
-use super::limit::Judgement;
 use super::watcher::Watched;
 
 /// The memory in which all differences were kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct KeptIn {
-    /// Differences that it had room for.
     pub capacity: u64,
-    /// Its pages.
     pub pages: PageKind,
 }
 
 /// What was made of the differences.
 #[derive(Debug, Default)]
 pub struct Stored {
-    /// All differences, if they were counted or kept.
     pub distribution: Option<Distribution>,
-    /// Where they were kept, if they were.
     pub kept_in: Option<KeptIn>,
     /// Differences that there was no memory to keep: all of them were counted then.
     pub not_kept: u64,
 }
 
-/// What one CPU's thread has seen. Times are ticks since the start of the first of all threads.
+/// A limit, and what was found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Judgement {
+    pub cpu: usize,
+    pub limit: String,
+    pub found_ns: f64,
+    pub broken: bool,
+}
+
+/// What one CPU's thread has seen. Times are ticks of one clock.
 #[derive(Debug)]
 pub struct CpuResult {
-    /// The CPU.
     pub cpu: usize,
-    /// The usual difference.
     pub baseline: Baseline,
     /// Longer differences are jumps, in ticks.
     pub threshold: u64,
-    /// What its thread has seen.
     pub watched: Watched,
-    /// The differences.
     pub stored: Stored,
-    /// For each jump that is kept, the number of other CPUs that jumped at the same time.
-    pub coincident: Vec<u32>,
-    /// What the kernel calls its counters.
     pub names: Names,
-    /// Which counters could be read.
     pub available: Available,
     /// Context switches and page faults of the thread while it watched.
     pub usage: ThreadUsage,
     /// Where the thread was found at the end, if that is not where it was pinned to.
     pub moved: Option<Moved>,
-    /// The limits, and what was found.
     pub judgements: Vec<Judgement>,
+}
+
+#[cfg(test)]
+impl CpuResult {
+    /// Of a CPU of which nothing else is known.
+    pub(super) fn made_up(cpu: usize, watched: Watched) -> Self {
+        CpuResult {
+            cpu,
+            baseline: Baseline::default(),
+            threshold: 40,
+            watched,
+            stored: Stored::default(),
+            names: Names::default(),
+            available: Available::default(),
+            usage: ThreadUsage::default(),
+            moved: None,
+            judgements: Vec::new(),
+        }
+    }
 }
 
 impl CpuResult {
@@ -73,16 +87,14 @@ impl CpuResult {
     pub fn unexplained_on_several(&self) -> Tally {
         let mut tally = Tally::default();
         let jumps = &self.watched.jumps;
-        for (jump, &others) in jumps.jumps().iter().zip(&self.coincident) {
-            if jump.cause == Cause::Unexplained && others > 0 {
-                let alone = jumps.sample(jump).is_some_and(|it| it.others == 0);
-                tally.add(jump.length, alone);
-            }
+        let unexplained = jumps.iter().filter(|jump| jump.cause == Cause::Unexplained);
+        for jump in unexplained.filter(|jump| jump.other_cpus > 0) {
+            let alone = jumps.sample(jump).is_some_and(|it| it.others == 0);
+            tally.add(jump.length, alone);
         }
         tally
     }
 
-    /// A percentile of all differences, in ticks.
     pub fn percentile(&self, percent: f64) -> Option<u64> {
         self.stored.distribution.as_ref()?.percentile(percent)
     }
@@ -91,11 +103,10 @@ impl CpuResult {
 /// What came of a watch.
 #[derive(Debug)]
 pub struct ClockResult {
-    /// How the clock was read.
     pub clock: ReadingKind,
-    /// How long a tick is.
     pub scale: AnyClock,
-    /// Each CPU, in the order of their numbers.
+    /// The first reading of all CPUs, in ticks.
+    pub origin: u64,
     pub cpus: Vec<CpuResult>,
     /// Jumps of several CPUs at once; `None` for a single CPU.
     pub coincidences: Option<Coincidences>,
@@ -106,9 +117,13 @@ pub struct ClockResult {
 }
 
 impl ClockResult {
-    /// Ticks as nanoseconds.
     pub fn nanos(&self, ticks: u64) -> Nanos {
         self.scale.to_nanos(Ticks(ticks))
+    }
+
+    /// When something was, in nanoseconds since the first reading of all CPUs.
+    pub fn when(&self, ticks: u64) -> u64 {
+        self.nanos(ticks - self.origin).0
     }
 
     /// A fraction of ticks as nanoseconds.

@@ -7,19 +7,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
+
 use crate::host::cpu_set::CpuSet;
 use crate::host::pinning;
+use crate::results::units;
+use crate::rig::benchmark::Progress;
 use crate::rig::control::Control;
 use crate::rig::error::RigError;
 use crate::rig::workers::{Cause, Collected, Crew, Patience, Role, Seat};
-use crate::time::{AnyReading, Clock, Nanos, Reading, ReadingKind, ReadingUser, Ticks};
+use crate::time::{AnyReading, Clock, Nanos, ReadingKind, Ticks};
 
 use super::baseline::{self, Baseline};
 use super::conclude::conclude;
 use super::config::{Config, Length};
-use super::memory::{self, Room};
+use super::memory;
 use super::result::ClockResult;
-use super::thread::{MeasureBaseline, Prepared, Told};
+use super::thread::{MeasureBaseline, Prepared, Together, Told};
 use super::watcher::Seen;
 
 pub use super::error::RunError;
@@ -31,36 +35,23 @@ const END_LIMIT: Duration = Duration::from_secs(60);
 /// What was kept must then be counted at this rate.
 const COUNT_LIMIT_FOR_EACH: Duration = Duration::from_nanos(1_000);
 
-/// How far a watch is.
-#[derive(Debug, Clone, Copy)]
-pub struct SoFar {
-    /// Since it began.
-    pub elapsed: Duration,
-    /// Readings of the CPU that has the fewest.
-    pub readings: u64,
-    /// The CPU with the largest difference, and its length in ticks.
-    pub largest: (usize, u64),
-}
-
 /// Who is told how far it is, and how often; without, the supervisor sleeps to the end.
-pub type Observer<'a> = Option<(Duration, &'a mut dyn FnMut(SoFar))>;
+pub type Observer<'a> = Option<(Duration, &'a mut dyn FnMut(Progress))>;
 
 /// A watch whose clock is ready.
 #[derive(Debug, Clone)]
 pub struct Session {
     config: Arc<Config>,
-    reading: AnyReading,
+    pub(super) reading: AnyReading,
     guest: bool,
     /// CPUs that are not watched.
     free: CpuSet,
-    notes: Vec<String>,
+    /// What is known beforehand to be less than asked for, or must be known to read the figures.
+    pub(super) notes: Vec<String>,
 }
 
 impl Session {
     /// Makes the clock ready. `allowed`: the CPUs that this process may use; `guest`: whether the machine is a virtual one.
-    ///
-    /// # Errors
-    /// When the clock cannot be used, or the differences or jumps cannot be kept.
     pub fn prepare(config: Config, allowed: &CpuSet, guest: bool) -> Result<Self, RunError> {
         memory::jumps_fit(&config)?;
         let reading = AnyReading::prepare(config.clock, config.tsc_khz)?;
@@ -90,25 +81,14 @@ impl Session {
         };
         if let Length::Iterations(readings) = session.config.length {
             // Refused now, or not at all.
-            let _room = memory::room(&session.config, readings)?;
+            memory::room(&session.config, readings, &mut Vec::new())?;
         }
         Ok(session)
     }
 
-    /// The clock.
-    pub fn reading(&self) -> &AnyReading {
-        &self.reading
-    }
-
     /// What speaks against the rate of the clock that was given.
     pub fn doubt(&self) -> Option<String> {
-        let doubt = self.reading.tsc_facts()?.rate.doubt()?;
-        Some(doubt.to_string())
-    }
-
-    /// What is known beforehand to be less than asked for, or must be known to read the figures.
-    pub fn notes(&self) -> &[String] {
-        &self.notes
+        self.reading.tsc_facts()?.rate.doubt()
     }
 
     /// Measures the baseline of each CPU, of all at the same time, and moves the calling thread to a CPU that is not watched,
@@ -136,9 +116,7 @@ impl Session {
         let begun = Instant::now();
         let patience = patience(limit, Duration::ZERO);
         let late = || (begun.elapsed() >= limit).then_some(());
-        let mut baselines = ended(crew.collect(&patience, late, || ())?)?;
-        baselines.sort_by_key(|(place, _)| *place);
-        Ok(baselines.into_iter().map(|(_, it)| it).collect())
+        uninterrupted(reports(crew.collect(&patience, late, || ())?)?)
     }
 
     /// Memory for so many differences of each CPU, if they are to be kept.
@@ -165,20 +143,10 @@ impl Session {
                 (ticks as f64 / quickest * 1.05) as u64 + 1000
             }
         };
-        Ok(match memory::room(&self.config, readings)? {
-            Room::Keep(readings) => Some(readings),
-            Room::Count(note) => {
-                self.notes.push(note);
-                None
-            }
-            Room::None => None,
-        })
+        memory::room(&self.config, readings, &mut self.notes)
     }
 
     /// Measures the baselines, and watches. A signal ends it early, with what was seen until then.
-    ///
-    /// # Errors
-    /// When a thread cannot run where it should, or does not get its memory.
     pub fn watch(mut self, observer: Observer<'_>) -> Result<ClockResult, RunError> {
         let baselines = self.baselines()?;
         let keep = self.room(&baselines)?;
@@ -199,46 +167,43 @@ impl Session {
             ..
         } = self;
         let control = Arc::new(Control::default());
-        let seen: Arc<Vec<Seen>> = Arc::new(config.cpus.iter().map(|_| Seen::default()).collect());
-        let go = Arc::new(AtomicBool::new(false));
         let scale = reading.scale();
         let second = scale.ticks_in(Nanos(1_000_000_000));
-        let epoch = Ticks(reading.visit(ReadOnce).0.saturating_sub(second.0));
+        let together = Arc::new(Together {
+            epoch: Ticks(reading.read().0.saturating_sub(second.0)),
+            scale,
+            keep,
+            guest,
+            control: Arc::clone(&control),
+            go: AtomicBool::new(false),
+            seen: config.cpus.iter().map(|_| Seen::default()).collect(),
+            config,
+        });
+        let config = &together.config;
         let mut crew = Crew::<Told, RunError>::new(&control)?;
         for (at, (&cpu, &baseline)) in config.cpus.iter().zip(baselines).enumerate() {
-            let (config, control) = (Arc::clone(&config), Arc::clone(&control));
-            let (seen, go) = (Arc::clone(&seen), Arc::clone(&go));
+            let together = Arc::clone(&together);
             crew.start(seat(cpu), move |supervisor| {
                 let told = reading.visit(Prepared {
                     cpu,
-                    config: &config,
-                    scale,
-                    epoch,
                     baseline,
-                    keep,
-                    guest,
-                    control: &control,
-                    go: &go,
-                    seen: &seen[at],
+                    seen: &together.seen[at],
+                    together: &together,
                     supervisor,
                 })?;
                 supervisor.send(told);
                 Ok(())
             })?;
         }
-        get_ready(&mut crew, &config)?;
-        go.store(true, Ordering::Release);
-        let (reports, signal) = watch(&mut crew, &config, &seen, keep, observer)?;
-        let mut cpus: Vec<_> = reports
-            .into_iter()
-            .filter_map(|(place, told)| match told {
-                Told::Done(result) => Some((place, *result)),
-                Told::Ready | Told::GivenUp => None,
-            })
-            .collect();
-        cpus.sort_by_key(|(place, _)| *place);
-        let cpus = cpus.into_iter().map(|(_, result)| result).collect();
-        Ok(conclude(&config, scale, notes, cpus, signal))
+        get_ready(&mut crew, config)?;
+        together.go.store(true, Ordering::Release);
+        let (told, signal) = watch(&mut crew, &together, observer)?;
+        let cpus = told.into_iter().filter_map(|told| match told {
+            Told::Done(result) => Some(*result),
+            Told::Ready | Told::GivenUp => None,
+        });
+        let interrupted = signal.map(|signal| format!("interrupted by {signal}"));
+        Ok(conclude(config, scale, notes, cpus.collect(), interrupted))
     }
 }
 
@@ -248,33 +213,30 @@ fn get_ready(crew: &mut Crew<Told, RunError>, config: &Config) -> Result<(), Run
     let late = || (waiting.elapsed() >= READY_LIMIT).then_some(());
     let found = crew.collect(&patience(READY_LIMIT, Duration::ZERO), late, || ())?;
     if let Some(Cause::Watch(())) = found.cause {
-        let ready = |place| {
-            found
-                .reports
-                .iter()
-                .any(|(at, told)| *at == place && matches!(told, Told::Ready))
-        };
-        let missing = (0..config.cpus.len()).find(|&place| !ready(place));
+        let is_ready = |(_, told): &&(usize, Told)| matches!(told, Told::Ready);
+        let ready: Vec<usize> = found
+            .reports
+            .iter()
+            .filter(is_ready)
+            .map(|it| it.0)
+            .collect();
+        let missing = (0..config.cpus.len()).find(|place| !ready.contains(place));
         return Err(RunError::Rig(RigError::NotReady {
             role: seat(config.cpus[missing.unwrap_or(0)]).role,
             limit: READY_LIMIT,
         }));
     }
-    ended(found).map(|_| ())
+    uninterrupted(reports(found)?).map(|_| ())
 }
-
-type Reports = Vec<(usize, Told)>;
 
 /// Waits until the watch is over. Returns what the threads saw, and the signal that ended it early.
 fn watch(
     crew: &mut Crew<Told, RunError>,
-    config: &Config,
-    seen: &[Seen],
-    keep: Option<u64>,
+    together: &Together,
     mut observer: Observer<'_>,
-) -> Result<(Reports, Option<String>), RunError> {
+) -> Result<(Vec<Told>, Option<Signal>), RunError> {
     let started = Instant::now();
-    let limit = match config.length {
+    let limit = match together.config.length {
         Length::Duration(duration) => duration,
         // A year: the threads end by themselves, a signal ends them earlier.
         Length::Iterations(_) => Duration::from_secs(365 * 86_400),
@@ -291,28 +253,35 @@ fn watch(
             return Some(());
         }
         if let Some((_, observe)) = &mut observer {
-            let readings = seen
-                .iter()
-                .map(|seen| seen.readings.load(Ordering::Relaxed));
-            let largest = seen.iter().zip(&config.cpus);
-            let largest = largest.map(|(seen, &cpu)| (cpu, seen.largest.load(Ordering::Relaxed)));
-            observe(SoFar {
-                elapsed,
-                readings: readings.min().unwrap_or(0),
-                largest: largest.max_by_key(|(_, ticks)| *ticks).unwrap_or_default(),
-            });
+            observe(progress(together, elapsed));
         }
         None
     };
-    let counting = COUNT_LIMIT_FOR_EACH * u32::try_from(keep.unwrap_or(0)).unwrap_or(u32::MAX);
-    let found = crew.collect(&patience(look, counting), over, || ())?;
-    let signal = match found.cause {
-        Some(Cause::Signal(signal)) => Some(format!("interrupted by {signal}")),
-        _ => None,
+    let counting =
+        COUNT_LIMIT_FOR_EACH * u32::try_from(together.keep.unwrap_or(0)).unwrap_or(u32::MAX);
+    reports(crew.collect(&patience(look, counting), over, || ())?)
+}
+
+fn progress(together: &Together, elapsed: Duration) -> Progress {
+    let Together { config, seen, .. } = together;
+    let (done, of) = match config.length {
+        Length::Duration(duration) => (Nanos::from(elapsed).0, Nanos::from(duration).0),
+        Length::Iterations(of) => {
+            let readings = seen.iter().map(|it| it.readings.load(Ordering::Relaxed));
+            (readings.min().unwrap_or(0), of)
+        }
     };
-    match found.failures.into_iter().next() {
-        Some((_, error)) => Err(error),
-        None => Ok((found.reports, signal)),
+    let largest = seen.iter().map(|it| it.largest.load(Ordering::Relaxed));
+    let largest = largest.zip(&config.cpus).max();
+    let (ticks, cpu) = largest.unwrap_or((0, &0));
+    let largest = units::duration(ticks as f64 * together.scale.nanos_per_tick());
+    let percent = done as f64 / of.max(1) as f64 * 100.0;
+    Progress {
+        done,
+        of,
+        text: Some(format!(
+            "{percent:.0} %, largest jump {largest} on CPU {cpu}"
+        )),
     }
 }
 
@@ -337,121 +306,84 @@ fn patience(look: Duration, counting: Duration) -> Patience {
     }
 }
 
-/// The reports, if nothing ended it before they were there.
-fn ended<R>(found: Collected<R, RunError, ()>) -> Result<Vec<(usize, R)>, RunError> {
+/// What the threads told, in the order of their CPUs, and the signal that ended it early.
+fn reports<R>(mut found: Collected<R, RunError, ()>) -> Result<(Vec<R>, Option<Signal>), RunError> {
     if let Some((_, error)) = found.failures.into_iter().next() {
         return Err(error);
     }
-    match found.cause {
-        Some(Cause::Signal(signal)) => Err(RunError::Rig(RigError::Interrupted(signal))),
-        _ => Ok(found.reports),
-    }
+    found.reports.sort_by_key(|(place, _)| *place);
+    let signal = match found.cause {
+        Some(Cause::Signal(signal)) => Some(signal),
+        _ => None,
+    };
+    let reports = found.reports.into_iter().map(|(_, report)| report);
+    Ok((reports.collect(), signal))
 }
 
-struct ReadOnce;
-
-impl ReadingUser for ReadOnce {
-    type Output = Ticks;
-    fn with<R: Reading>(self, reading: R) -> Ticks {
-        reading.read()
+fn uninterrupted<R>((reports, signal): (Vec<R>, Option<Signal>)) -> Result<Vec<R>, RunError> {
+    match signal {
+        Some(signal) => Err(RunError::Rig(RigError::Interrupted(signal))),
+        None => Ok(reports),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::bench::clock::config::Report;
-    use crate::buffer::HugePagePolicy;
+    use crate::bench::clock::distribution::Distribution;
     use crate::host::topology::Topology;
-    use crate::time::ReadingKind;
+    use crate::rig::named::Named as _;
 
-    /// A watch of so many milliseconds for which there is memory for so many differences.
-    fn watched(reports: &[Report], millis: u64, keep: u64) -> ClockResult {
-        let allowed = Topology::read().unwrap().allowed();
-        let config = Config {
-            clock: ReadingKind::MonotonicRaw,
-            tsc_khz: None,
-            reports: reports.iter().copied().collect(),
-            keep_all: false,
-            length: Length::Duration(Duration::from_millis(millis)),
-            cpus: allowed.iter().take(1).collect(),
-            window: Nanos(1_000_000),
-            baseline_iterations: 10_000,
-            threshold: None,
-            coincidence: Nanos(10_000),
-            keep: 100,
-            huge_pages: HugePagePolicy::Off,
-            limits: Vec::new(),
-        };
-        // Pins threads of its own only: this one is moved off the CPU.
-        let watch = move || {
-            let session = Session::prepare(config, &allowed, false).unwrap();
-            let baselines = session.baselines().unwrap();
-            session.watch_with(&baselines, Some(keep), None).unwrap()
-        };
-        std::thread::spawn(watch).join().unwrap()
-    }
-
-    /// The first of five watches that read the clock as often as it is to: on a busy machine one may begin or end far too late.
-    fn watched_until(
+    /// A watch of so many milliseconds for which there is memory for so many differences: the first of five that
+    /// reads the clock as often as it is to. On a busy machine one may begin or end far too late.
+    fn watched(
         reports: &[Report],
         millis: u64,
         keep: u64,
         usual: impl Fn(u64) -> bool,
     ) -> ClockResult {
-        let mut results = (0..5).map(|_| watched(reports, millis, keep));
-        results
+        let allowed = Topology::read().unwrap().allowed();
+        let length = Length::Duration(Duration::from_millis(millis));
+        let mut config = Config::made_up(reports, length);
+        config.cpus = allowed.iter().take(1).collect();
+        let watch = || {
+            let session = Session::prepare(config.clone(), &allowed, false).unwrap();
+            let baselines = session.baselines().unwrap();
+            session.watch_with(&baselines, Some(keep), None).unwrap()
+        };
+        // Pins threads of its own only: this one is moved off the CPU.
+        let in_a_thread = || std::thread::scope(|scope| scope.spawn(watch).join().unwrap());
+        (0..5)
+            .map(|_| in_a_thread())
             .find(|result| usual(result.cpus[0].watched.readings))
             .expect("the watches read the clock too often or not often enough, five times")
     }
 
     #[test]
-    fn memory_that_is_too_small_costs_no_difference() {
-        for reports in [&[Report::Percentiles][..], &Report::ALL] {
-            let result = watched_until(reports, 100, 50, |readings| readings > 50);
-            let cpu = &result.cpus[0];
-            assert_eq!(result.interrupted, None);
-            assert_eq!(
-                (cpu.stored.not_kept, cpu.stored.kept_in.is_some()),
-                (cpu.watched.readings - 50, false)
-            );
-            let counted = cpu.stored.distribution.as_ref().unwrap();
-            assert_eq!(counted.count(), cpu.watched.readings);
-            let note = format!(
-                "all but {} of {} differences",
-                cpu.stored.not_kept, cpu.watched.readings
-            );
-            assert!(
-                result.notes.iter().any(|it| it.contains(&note)),
-                "{:?}",
-                result.notes
-            );
-        }
-    }
-
-    #[test]
-    fn memory_that_is_large_enough_keeps_every_difference() {
+    fn no_difference_is_lost_however_much_memory_there_is() {
         // Half of the usual memlock limit of 8 MiB, as other tests lock memory as well.
-        const KEEP: u64 = 1_000_000;
-        let result = watched_until(&[Report::Percentiles], 1, KEEP, |readings| readings <= KEEP);
-        let cpu = &result.cpus[0];
-        assert_eq!(
-            (cpu.stored.not_kept, cpu.stored.kept_in.is_some()),
-            (0, true)
-        );
-        assert_eq!(
-            cpu.stored
-                .distribution
-                .as_ref()
-                .map(|it| (it.exact, it.count())),
-            Some((true, cpu.watched.readings))
-        );
-        assert!(
-            !result.notes.iter().any(|it| it.contains("counted instead")),
-            "{:?}",
-            result.notes
-        );
+        const MUCH: u64 = 1_000_000;
+        let percentiles = &[Report::Percentiles][..];
+        for (reports, millis, keep) in [
+            (percentiles, 100, 50),
+            (Report::ALL, 100, 50),
+            (percentiles, 1, MUCH),
+        ] {
+            let enough = keep == MUCH;
+            let result = watched(reports, millis, keep, |readings| {
+                (readings <= keep) == enough
+            });
+            assert_eq!(result.interrupted, None);
+            let readings = result.cpus[0].watched.readings;
+            let stored = &result.cpus[0].stored;
+            assert_eq!(stored.not_kept, readings.saturating_sub(keep));
+            assert_eq!(stored.kept_in.is_some(), enough);
+            let count = stored.distribution.as_ref().map(Distribution::count);
+            assert_eq!(count, Some(readings));
+            let note = format!("all but {} of {readings} differences", stored.not_kept);
+            let noted = result.notes.iter().any(|it| it.contains(&note));
+            assert_eq!(noted, !enough, "{:?}", result.notes);
+        }
     }
 }

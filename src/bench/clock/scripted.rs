@@ -30,7 +30,6 @@ impl Script {
         }
     }
 
-    /// Adds a difference.
     pub(crate) fn add(&mut self, difference: u64) {
         self.differences.push_back(difference);
     }

@@ -1,5 +1,6 @@
 //! What the thread of one CPU does: it measures the baseline, and later it watches.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::buffer::{Bytes, PageKind, StampBuffer};
@@ -15,7 +16,7 @@ use super::config::{Config, Length, Report};
 use super::distribution::Distribution;
 use super::error::RunError;
 use super::jump::JumpStore;
-use super::recorder::{Counted, Kept, Nothing, Recorder};
+use super::recorder::{Counted, Kept, Recorder};
 use super::result::{CpuResult, KeptIn, Stored};
 use super::watcher::{Seen, Task, Watcher};
 
@@ -38,23 +39,30 @@ pub(super) enum Told {
     Ready,
     /// It did not begin, as another one failed.
     GivenUp,
-    /// What it saw.
     Done(Box<CpuResult>),
+}
+
+/// What all threads of a watch share.
+#[derive(Debug)]
+pub(super) struct Together {
+    pub(super) config: Arc<Config>,
+    pub(super) scale: AnyClock,
+    /// Earlier than any thread's first reading, also where the counters of the CPUs differ a little.
+    pub(super) epoch: Ticks,
+    pub(super) keep: Option<u64>,
+    pub(super) guest: bool,
+    pub(super) control: Arc<Control>,
+    /// Set when all are ready.
+    pub(super) go: AtomicBool,
+    /// What each shows of itself.
+    pub(super) seen: Vec<Seen>,
 }
 
 /// One CPU's thread, on its CPU.
 pub(super) struct Prepared<'a> {
     pub(super) cpu: usize,
-    pub(super) config: &'a Config,
-    pub(super) scale: AnyClock,
-    /// Earlier than any thread's first reading, also where the counters of the CPUs differ a little.
-    pub(super) epoch: Ticks,
     pub(super) baseline: Baseline,
-    pub(super) keep: Option<u64>,
-    pub(super) guest: bool,
-    pub(super) control: &'a Control,
-    /// Set when all are ready.
-    pub(super) go: &'a AtomicBool,
+    pub(super) together: &'a Together,
     pub(super) seen: &'a Seen,
     pub(super) supervisor: &'a Reporter<Told, RunError>,
 }
@@ -64,22 +72,23 @@ impl ReadingUser for Prepared<'_> {
 
     fn with<R: Reading>(self, reading: R) -> Self::Output {
         let cpu = self.cpu;
-        let kept = match self.keep {
+        let config = &self.together.config;
+        let kept = match self.together.keep {
             None => None,
             Some(readings) => {
                 let readings = usize::try_from(readings).unwrap_or(usize::MAX / 8);
-                let slots = StampBuffer::new(readings, self.config.huge_pages)
+                let slots = StampBuffer::new(readings, config.huge_pages)
                     .map_err(|source| RunError::Buffer { cpu, source })?;
                 let pages = slots.page_kind();
                 Some((Kept::new(slots), pages))
             }
         };
         // Percentiles that cannot be kept are counted; how many differences a time has is not known for sure.
-        let sure = kept.is_some() && matches!(self.config.length, Length::Iterations(_));
-        let counts = self.config.counts() || (!sure && self.config.wants(Report::Percentiles));
+        let sure = kept.is_some() && matches!(config.length, Length::Iterations(_));
+        let counts = config.counts() || (!sure && config.wants(Report::Percentiles));
         let counters = Counted::for_baseline(self.baseline.ticks());
         match (kept, counts) {
-            (None, false) => self.watch(reading, Nothing, |_| Stored::default()),
+            (None, false) => self.watch(reading, |_: u64| (), |_| Stored::default()),
             (None, true) => self.watch(reading, counters, |counted| of_counted(&counted)),
             (Some((kept, pages)), false) => self.watch(reading, kept, |kept| of_kept(&kept, pages)),
             (Some((kept, pages)), true) => {
@@ -99,7 +108,7 @@ impl ReadingUser for Prepared<'_> {
 
 fn of_kept(kept: &Kept, pages: PageKind) -> Stored {
     Stored {
-        distribution: Some(Distribution::of_kept(kept)),
+        distribution: Some(Distribution::of(kept.iter())),
         kept_in: Some(KeptIn {
             capacity: kept.capacity() as u64,
             pages,
@@ -117,21 +126,21 @@ fn of_counted(counted: &Counted) -> Stored {
 
 impl Prepared<'_> {
     fn task(&self) -> Task {
-        let ticks = |nanos| self.scale.ticks_in(nanos).0;
+        let (config, scale) = (&self.together.config, self.together.scale);
+        let ticks = |nanos| scale.ticks_in(nanos).0;
         Task {
-            readings: match self.config.length {
+            readings: match config.length {
                 Length::Iterations(readings) => Some(readings),
                 Length::Duration(_) => None,
             },
             block: self.baseline.block(ticks(Nanos::from(baseline::LOOK))),
             baseline: self.baseline.ticks(),
-            threshold: self.config.threshold.map_or(self.baseline.ticks(), ticks),
-            window: self
-                .config
+            threshold: config.threshold.map_or(self.baseline.ticks(), ticks),
+            window: config
                 .wants(Report::Cumulative)
-                .then(|| ticks(self.config.window)),
-            highest: self.config.wants(Report::Highest),
-            keep: self.config.keep,
+                .then(|| ticks(config.window)),
+            highest: config.wants(Report::Highest),
+            keep: config.keep,
         }
     }
 
@@ -141,38 +150,38 @@ impl Prepared<'_> {
         recorder: K,
         stored: impl FnOnce(K) -> Stored,
     ) -> Result<Told, RunError> {
-        let task = self.task();
-        let mut counters = CpuCounters::open(self.cpu, self.guest);
+        let (task, together) = (self.task(), self.together);
+        let control = &together.control;
+        let mut counters = CpuCounters::open(self.cpu, together.guest);
         // What is touched for the first time in the loop would be a page fault there.
         counters.read();
         let watcher = Watcher::new(
-            (reading, self.scale),
+            (reading, together.scale),
             recorder,
-            &mut counters,
+            || counters.read(),
             task,
-            (self.control.stop_flag(), self.seen),
+            (control.stop_flag(), self.seen),
         );
         let watcher = watcher.map_err(|_| RunError::Jumps {
             keep: task.keep,
             needed: Bytes(JumpStore::bytes(task.keep)),
         })?;
         self.supervisor.send(Told::Ready);
-        while !self.go.load(Ordering::Acquire) {
-            if self.control.stopped() || self.control.failed() {
+        while !together.go.load(Ordering::Acquire) {
+            if control.stopped() || control.failed() {
                 return Ok(Told::GivenUp);
             }
             // The supervisor may have to run on this CPU.
             std::thread::yield_now();
         }
         let before = ThreadUsage::now();
-        let (watched, recorder) = watcher.run(self.epoch);
+        let (watched, recorder) = watcher.run(together.epoch);
         let usage = ThreadUsage::now().since(before);
         let moved = pinning::check_still_on(self.cpu).err();
         Ok(Told::Done(Box::new(CpuResult {
             cpu: self.cpu,
             baseline: self.baseline,
             threshold: task.threshold,
-            coincident: vec![0; watched.jumps.jumps().len()],
             watched,
             stored: stored(recorder),
             names: Names {

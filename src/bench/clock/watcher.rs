@@ -12,19 +12,18 @@
 use std::collections::TryReserveError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::host::counters::Deltas;
 use crate::rig::control::StopFlag;
 use crate::time::{AnyClock, Clock, Nanos, Reading, Ticks};
 
-use super::cause::{Cause, Sampler};
+use super::cause::Cause;
 use super::credit::Credit;
-use super::highest::Peak;
 use super::hot_loop::{Found, watch};
-use super::jump::JumpStore;
+use super::jump::{Jump, JumpStore};
 use super::ranking::Ranking;
-use super::recorder::{First, Recorder};
+use super::recorder::Recorder;
 use super::sampling::Sampling;
-use super::timeline::{Backward, Timeline, Unwatched};
-use super::window::Sum;
+use super::timeline::Timeline;
 
 /// Blind time is a stop only beyond this.
 pub const STOP: Nanos = Nanos(2_000);
@@ -44,7 +43,6 @@ pub struct Task {
     pub window: Option<u64>,
     /// Whether the ten largest differences are wanted.
     pub highest: bool,
-    /// Jumps to keep.
     pub keep: usize,
 }
 
@@ -59,7 +57,6 @@ impl Task {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Seen {
-    /// Readings so far.
     pub readings: AtomicU64,
     /// The largest difference so far, in ticks.
     pub largest: AtomicU64,
@@ -68,141 +65,101 @@ pub struct Seen {
 /// What a thread has seen, in ticks. Steps backwards are taken out of all times.
 #[derive(Debug)]
 pub struct Watched {
-    /// The first ten differences.
     pub first: Vec<u64>,
-    /// The jumps.
     pub jumps: JumpStore,
-    /// The highest sums over windows.
-    pub windows: Vec<Sum>,
-    /// Whether the sums are lower bounds, because windows had more jumps than there is room for.
-    pub windows_merged: bool,
-    /// The ten largest differences.
-    pub highest: Vec<Peak>,
-    /// The largest difference, or stop while the clock was not watched.
-    pub largest: u64,
-    /// Steps backwards.
-    pub backward: Backward,
+    /// The largest differences, and the highest sums over windows.
+    pub ranking: Ranking,
+    /// Steps backwards, and time between passes of the loop.
+    pub time: Timeline,
     /// Differences that were judged, backward steps among them.
     pub readings: u64,
     /// The first reading, since the start of the run.
     pub start: u64,
-    /// The last reading.
     pub end: u64,
-    /// Ticks between passes of the loop.
-    pub blind: u64,
-    /// The longest time between two passes.
-    pub longest_blind: u64,
     /// Of the blind ticks, those in which counters were read, without stops.
     pub sampling: u64,
-    /// How often counters were read.
     pub samples: u64,
     /// Jumps whose counters were not read, because that would have taken too much of the time.
     pub not_sampled: u64,
 }
 
 impl Watched {
-    /// Counts all times from `first` on.
-    pub(super) fn count_from(&mut self, first: u64) {
-        self.start -= first;
-        self.end -= first;
-        self.jumps.shift(first);
-        self.highest.iter_mut().for_each(|peak| peak.begin -= first);
-        for sum in &mut self.windows {
-            sum.begin -= first;
-            sum.last -= first;
-        }
+    /// Nothing yet, with memory for `task`.
+    pub(super) fn nothing(task: &Task) -> Result<Self, TryReserveError> {
+        Ok(Watched {
+            first: Vec::with_capacity(10),
+            jumps: JumpStore::new(task.keep)?,
+            ranking: Ranking::new(task.baseline, task.highest, task.window),
+            time: Timeline::default(),
+            readings: 0,
+            start: 0,
+            end: 0,
+            sampling: 0,
+            samples: 0,
+            not_sampled: 0,
+        })
     }
 
-    /// Ticks from the first reading to the last.
     pub fn elapsed(&self) -> u64 {
         self.end - self.start
     }
 
-    /// The share of the time in which the clock was not watched.
     pub fn blind_share(&self) -> f64 {
-        self.blind as f64 / self.elapsed().max(1) as f64
+        self.time.blind as f64 / self.elapsed().max(1) as f64
     }
 
-    /// The mean difference, in ticks.
     pub fn mean(&self) -> Option<f64> {
-        let watched = self.elapsed() - self.blind.min(self.elapsed());
+        let watched = self.elapsed().saturating_sub(self.time.blind);
         (self.readings > 0).then(|| watched as f64 / self.readings as f64)
     }
-}
-
-/// A jump that was filed and is to be stored.
-#[derive(Debug, Clone, Copy)]
-struct Pending {
-    begin: u64,
-    length: u64,
-    backward: bool,
 }
 
 /// Differences that one way out of the loop can have to judge: the first ten and two more.
 const MOST_PENDING: usize = 12;
 
-/// The watch of one thread.
 pub struct Watcher<'a, R, K, S> {
     clock: R,
-    scale: AnyClock,
     task: Task,
     stop: &'a StopFlag,
     seen: &'a Seen,
     recorder: K,
-    ranking: Ranking,
     sampling: Sampling<S>,
-    jumps: JumpStore,
-    pending: Vec<Pending>,
-    first: Vec<u64>,
+    credit: Credit,
+    watched: Watched,
+    /// Jumps that were filed and are to be stored.
+    pending: Vec<Jump>,
     /// Blind time beyond this is a stop.
     stop_from: u64,
     /// The largest difference between baseline and threshold in this pass.
     lesser: u64,
     /// Whether the store of the jumps took time for itself.
     tidied: bool,
-    readings: u64,
-    not_sampled: u64,
-    sampled_for: u64,
 }
 
-/// What a watch has once its clock runs.
-struct Running {
-    time: Timeline,
-    credit: Credit,
-}
-
-impl<'a, R: Reading, K: Recorder, S: Sampler> Watcher<'a, R, K, S> {
-    /// A watch that has all its memory.
-    ///
-    /// # Errors
-    /// When the memory for the jumps is refused.
+impl<'a, R: Reading, K: Recorder, S: FnMut() -> Deltas> Watcher<'a, R, K, S> {
+    /// A watch that has all its memory. `counters`: reads what was added to each since the last time.
     pub fn new(
         (clock, scale): (R, AnyClock),
         recorder: K,
-        sampler: S,
+        counters: S,
         task: Task,
         (stop, seen): (&'a StopFlag, &'a Seen),
     ) -> Result<Self, TryReserveError> {
         Ok(Watcher {
             clock,
-            scale,
             task,
             stop,
             seen,
             recorder,
-            ranking: Ranking::new(task.baseline, task.highest, task.window),
-            sampling: Sampling::new(sampler, scale, task.edge()),
-            jumps: JumpStore::new(task.keep)?,
+            sampling: Sampling::new(counters, scale, task.edge()),
+            credit: Credit::new(scale),
+            watched: Watched::nothing(&task)?,
             pending: Vec::with_capacity(MOST_PENDING),
-            first: Vec::with_capacity(10),
             stop_from: (scale.ticks_in(STOP).0)
                 .max(task.threshold)
                 .max(task.baseline.saturating_mul(2)),
             lesser: 0,
             tidied: false,
-            readings: 0,
-            not_sampled: 0,
-            sampled_for: 0,
         })
     }
 
@@ -212,63 +169,51 @@ impl<'a, R: Reading, K: Recorder, S: Sampler> Watcher<'a, R, K, S> {
         let before = self.clock.read();
         self.sampling.read_ahead();
         let first = self.clock.read();
-        let time = Timeline::since(epoch);
-        let start = time.at(first);
-        self.sampling.begin(start);
-        let mut running = Running {
-            credit: Credit::new(self.scale, first.0.saturating_sub(before.0), start),
-            time,
-        };
-        let mut last = self.begin(&mut running, first);
+        self.watched.time = Timeline::since(epoch);
+        self.watched.start = self.watched.time.at(first);
+        self.sampling.begin(self.watched.start);
+        let cost = first.0.saturating_sub(before.0);
+        self.credit.begin(cost, self.watched.start);
+        let mut last = self.begin(first);
         while let Some(readings) = self.next_block() {
             let limit = self.limit();
             let pass = watch(&self.clock, &mut self.recorder, last, readings, limit);
-            self.readings += pass.readings;
+            self.watched.readings += pass.readings;
             last = match pass.found {
                 None => pass.last,
-                Some(found) => self.judge(&mut running, found),
+                Some(found) => self.judge(found),
             };
             self.publish();
         }
-        let (windows, windows_merged) = self.ranking.windows();
-        let watched = Watched {
-            first: self.first,
-            jumps: self.jumps,
-            windows,
-            windows_merged,
-            highest: self.ranking.peaks(),
-            largest: self.ranking.largest(),
-            backward: running.time.backward,
-            readings: self.readings,
-            start,
-            end: running.time.at(last),
-            blind: running.time.blind,
-            longest_blind: running.time.longest_blind,
-            sampling: self.sampled_for,
-            samples: self.sampling.samples(),
-            not_sampled: self.not_sampled,
-        };
-        (watched, self.recorder)
+        self.watched.end = self.watched.time.at(last);
+        (self.watched, self.recorder)
     }
 
     /// The first ten differences, kept as they come and judged afterwards: no way out of the loop is between them.
-    fn begin(&mut self, running: &mut Running, start: Ticks) -> Ticks {
+    fn begin(&mut self, start: Ticks) -> Ticks {
         let readings = self.task.readings.unwrap_or(10).min(10);
         if readings == 0 {
             return start;
         }
-        let mut first = First::default();
-        let pass = watch(&self.clock, &mut first, start, readings, u64::MAX >> 1);
-        self.readings += pass.readings;
+        let mut kept = [0; 10];
+        let mut places = kept.iter_mut();
+        let mut keep = |difference| {
+            if let Some(place) = places.next() {
+                *place = difference;
+            }
+        };
+        let pass = watch(&self.clock, &mut keep, start, readings, u64::MAX >> 1);
+        let used = 10 - places.len();
+        self.watched.readings += pass.readings;
         let mut end = start;
-        for &difference in first.values() {
+        for &difference in &kept[..used] {
             end = Ticks(end.0 + difference);
-            self.first.push(difference);
-            self.file(running, difference, end);
+            self.watched.first.push(difference);
+            self.file(difference, end);
         }
         match pass.found {
-            None => self.store(running, end),
-            Some(found) => self.judge(running, found),
+            None => self.store(end),
+            Some(found) => self.judge(found),
         }
     }
 
@@ -279,54 +224,43 @@ impl<'a, R: Reading, K: Recorder, S: Sampler> Watcher<'a, R, K, S> {
         let left = self
             .task
             .readings
-            .map_or(u64::MAX, |readings| readings - self.readings);
+            .map_or(u64::MAX, |readings| readings - self.watched.readings);
         Some(left.min(self.task.block)).filter(|&block| block > 0)
     }
 
     /// Differences above this leave the loop.
     fn limit(&self) -> u64 {
         let limit = self.recorder.direct_limit().min(self.task.edge());
-        limit.min(self.ranking.limit())
+        limit.min(self.watched.ranking.limit())
     }
 
     /// Files the difference that ended a pass and the one behind it. Returns the reading to go on from.
-    fn judge(&mut self, running: &mut Running, found: Found) -> Ticks {
-        self.file(running, found.difference, found.end);
+    fn judge(&mut self, found: Found) -> Ticks {
+        self.file(found.difference, found.end);
         let Some(after) = found.after else {
-            return self.store(running, found.end);
+            return self.store(found.end);
         };
-        self.file(running, after.0.wrapping_sub(found.end.0), after);
-        self.store(running, after)
+        self.file(after.0.wrapping_sub(found.end.0), after);
+        self.store(after)
     }
 
-    /// Files one difference.
-    fn file(&mut self, running: &mut Running, difference: u64, end: Ticks) {
+    fn file(&mut self, difference: u64, end: Ticks) {
         if (difference as i64) < 0 {
             let length = difference.wrapping_neg();
-            running.time.step_back(length);
-            self.pending.push(Pending {
-                begin: running.time.at(end),
-                length,
-                backward: true,
-            });
-            return;
+            self.watched.time.step_back(length);
+            let begin = self.watched.time.at(end);
+            let jump = Jump::new(begin, length, Cause::Backward);
+            return self.pending.push(jump);
         }
-        if difference <= self.recorder.direct_limit() {
-            self.recorder.record(difference);
-        } else {
-            self.recorder.record_above(difference);
-        }
-        let begin = running.time.at(end) - difference;
-        self.ranking.offer(begin, difference);
+        self.recorder.record(difference);
+        let begin = self.watched.time.at(end) - difference;
+        self.watched.ranking.offer(begin, difference);
         if difference > self.task.edge() {
             self.sampling.notice(difference);
         }
         if difference > self.task.threshold {
-            self.pending.push(Pending {
-                begin,
-                length: difference,
-                backward: false,
-            });
+            let jump = Jump::new(begin, difference, Cause::NotSampled);
+            self.pending.push(jump);
         } else if difference > self.task.edge() {
             self.lesser = self.lesser.max(difference);
         }
@@ -334,99 +268,96 @@ impl<'a, R: Reading, K: Recorder, S: Sampler> Watcher<'a, R, K, S> {
 
     /// Stores the jumps that were filed, the longest with counters if there is credit for it. Returns a fresh reading to
     /// go on from.
-    fn store(&mut self, running: &mut Running, seen: Ticks) -> Ticks {
-        let now = running.time.at(seen);
-        running.credit.earn(now);
-        let jumps = self.pending.iter().filter(|jump| !jump.backward);
+    fn store(&mut self, seen: Ticks) -> Ticks {
+        let now = self.watched.time.at(seen);
+        self.credit.earn(now);
+        let jumps = self.pending.iter();
+        let jumps = jumps.filter(|jump| jump.cause != Cause::Backward);
         let longest = jumps.map(|jump| jump.length).max();
         let lesser = std::mem::take(&mut self.lesser);
         let length = longest.unwrap_or(lesser);
-        let affordable = running.credit.affords(length, longest.is_some());
+        let affordable = self.credit.affords(length, longest.is_some());
         // A lesser one that cannot have been an interrupt takes nothing from the counters.
         let renew = longest.is_none() && affordable && self.sampling.can_be_interrupt(lesser);
         let mut to_sample = longest.filter(|_| affordable);
         let reads = renew || to_sample.is_some();
         for at in 0..self.pending.len() {
-            let Pending {
-                begin,
-                length,
-                backward,
-            } = self.pending[at];
-            let (cause, sample) = if backward {
-                (Cause::Backward, None)
-            } else if to_sample == Some(length) {
+            let mut jump = self.pending[at];
+            let mut sample = None;
+            if jump.cause == Cause::NotSampled && to_sample == Some(jump.length) {
                 to_sample = None;
-                let (cause, sample) = self.sampling.read(length, now);
-                (cause, Some(sample))
-            } else {
-                self.not_sampled += 1;
-                (Cause::NotSampled, None)
-            };
-            self.tidied |= self.jumps.push(begin, length, cause, sample);
+                let (cause, read) = self.sampling.read(jump.length, now);
+                (jump.cause, sample) = (cause, Some(read));
+            }
+            self.watched.not_sampled += u64::from(jump.cause == Cause::NotSampled);
+            self.tidied |= self.watched.jumps.push(jump, sample);
         }
         self.pending.clear();
         if renew {
             self.sampling.read(lesser, now);
         }
         let mut again = self.clock.read();
-        let usual = if reads { running.credit.cost() } else { 0 };
-        let stop = self.lose_sight(&mut running.time, seen, again, usual);
+        let usual = if reads { self.credit.cost() } else { 0 };
+        let stop = self.lose_sight(seen, again, usual);
         if reads {
             // The clock may have been set back meanwhile.
             let took = again.0.saturating_sub(seen.0);
             let charged = took - stop.min(took);
-            self.sampled_for += charged;
+            self.watched.samples += 1;
+            self.watched.sampling += charged;
             // Behind a clock that was set back nothing is known.
             if again >= seen {
-                running.credit.learn(took);
+                self.credit.learn(took);
             }
-            running.credit.charge(length, charged);
+            self.credit.charge(length, charged);
         }
         if stop > 0 {
             // What was done for it must not be part of the next difference.
             let filed = again;
             again = self.clock.read();
-            self.add_blind(&mut running.time, filed, again);
+            self.add_blind(filed, again);
         }
-        running.credit.skip_to(running.time.at(again));
+        self.credit.skip_to(self.watched.time.at(again));
         again
     }
 
     /// Adds up the time from the last reading of a pass to the first of the next, in which `usual` ticks are not
     /// surprising. Much more is a jump, whose length is returned, else 0.
-    fn lose_sight(&mut self, time: &mut Timeline, seen: Ticks, again: Ticks, usual: u64) -> u64 {
-        let begin = time.at(seen);
-        let Some(blind) = self.add_blind(time, seen, again) else {
+    fn lose_sight(&mut self, seen: Ticks, again: Ticks, usual: u64) -> u64 {
+        let begin = self.watched.time.at(seen);
+        let Some(blind) = self.add_blind(seen, again) else {
             return 0;
         };
+        let time = &mut self.watched.time;
         time.longest_blind = time.longest_blind.max(blind);
         let stop = blind.saturating_sub(usual);
         let tidied = std::mem::take(&mut self.tidied);
         if tidied || stop <= self.stop_from || blind / 2 <= usual {
             return 0;
         }
-        self.ranking.offer(begin, stop);
-        self.jumps.push(begin, stop, Cause::NotWatched, None);
+        self.watched.ranking.offer(begin, stop);
+        let jump = Jump::new(begin, stop, Cause::NotWatched);
+        self.watched.jumps.push(jump, None);
         self.sampling.notice(stop);
         stop
     }
 
     /// Adds time that was not watched; `None` if the clock was set back in it.
-    fn add_blind(&mut self, time: &mut Timeline, from: Ticks, to: Ticks) -> Option<u64> {
-        match time.pass_blind(from, to) {
-            Unwatched::Blind(blind) => Some(blind),
-            Unwatched::Back(length) => {
-                self.jumps.push(time.at(to), length, Cause::Backward, None);
-                None
-            }
+    fn add_blind(&mut self, from: Ticks, to: Ticks) -> Option<u64> {
+        let watched = &mut self.watched;
+        let passed = watched.time.pass_blind(from, to);
+        if let Err(length) = passed {
+            let jump = Jump::new(watched.time.at(to), length, Cause::Backward);
+            watched.jumps.push(jump, None);
         }
+        passed.ok()
     }
 
     fn publish(&self) {
-        let seen = self.seen;
-        seen.readings.store(self.readings, Ordering::Relaxed);
+        let (seen, watched) = (self.seen, &self.watched);
+        seen.readings.store(watched.readings, Ordering::Relaxed);
         seen.largest
-            .store(self.ranking.largest(), Ordering::Relaxed);
+            .store(watched.ranking.largest, Ordering::Relaxed);
     }
 }
 

@@ -3,30 +3,16 @@
 use std::collections::VecDeque;
 
 use super::*;
-use crate::bench::clock::cause::Sampler;
 use crate::bench::clock::distribution::Distribution;
 use crate::bench::clock::jump::{Jump, Sample};
-use crate::bench::clock::recorder::{Counted, Nothing};
+use crate::bench::clock::recorder::Counted;
 use crate::bench::clock::scripted::{self, Script, Scripted};
-use crate::host::counters::{Deltas, Risen};
+use crate::host::counters::Risen;
 use crate::time::Posix;
-
-/// Hands out deltas, one a reading, and takes its time; nothing when they are used up.
-#[derive(Default)]
-struct Told {
-    deltas: VecDeque<Deltas>,
-    costs: VecDeque<u64>,
-}
-
-impl Sampler for Told {
-    fn read(&mut self) -> Deltas {
-        scripted::pass(self.costs.pop_front().unwrap_or(0));
-        self.deltas.pop_front().unwrap_or_default()
-    }
-}
 
 const STEP: u64 = 20;
 const BASELINE: u64 = 40;
+const START: u64 = 10_000;
 
 fn task(readings: u64) -> Task {
     Task {
@@ -36,268 +22,185 @@ fn task(readings: u64) -> Task {
         threshold: BASELINE,
         window: Some(1000),
         highest: false,
-        keep: 100,
+        keep: 1000,
     }
 }
 
-/// Watches `differences`. The reading before the first, and one behind each way out of the loop, are the watch's own and
-/// take `blind` ticks. Counters take the time of `costs` to read, from the reading before the first difference on.
+/// A watch of so many steps, some of which are jumps. The reading before the first, and one behind each way out of the
+/// loop, are the watch's own and take `blind` ticks. Counters tell `told`, and take the time of `costs` to read, from
+/// the reading before the first difference on, which is for nothing; both have nothing when they are used up.
+#[derive(Default)]
 struct Watch {
-    task: Task,
-    told: Vec<Deltas>,
+    task: Option<Task>,
     blind: u64,
+    told: Vec<Deltas>,
     costs: Vec<u64>,
 }
 
 impl Watch {
-    /// Without counters and blind time.
-    fn of(task: Task) -> Self {
-        Watch {
-            task,
-            told: Vec::new(),
-            blind: 0,
-            costs: Vec::new(),
+    fn over(self, readings: usize, jumps: &[(usize, u64)]) -> (Watched, Distribution) {
+        let mut differences = vec![STEP; readings];
+        jumps.iter().for_each(|&(at, jump)| differences[at] = jump);
+        self.over_differences(&differences)
+    }
+
+    fn over_differences(self, differences: &[u64]) -> (Watched, Distribution) {
+        let task = self.task.unwrap_or(task(differences.len() as u64));
+        let script = self.script(&task, differences);
+        self.play(script, &task)
+    }
+
+    /// The differences, with the blind time behind each way out of the loop: after the first ten, and one reading
+    /// behind each difference above the limit.
+    fn script(&self, task: &Task, differences: &[u64]) -> Script {
+        let mut script = Script::of_differences(START, &[self.blind]);
+        let (mut first_ten, mut passed, mut found) = (true, 0, false);
+        for (at, &difference) in differences.iter().enumerate() {
+            script.add(difference);
+            passed += 1;
+            let above = difference > task.edge() && (!first_ten || difference > u64::MAX / 2);
+            let ends = if first_ten {
+                at + 1 == differences.len().min(10)
+            } else {
+                at + 1 == differences.len() || passed == task.block
+            };
+            // The pass goes on to one reading behind a difference above the limit, unless it ends with it.
+            if found || (ends && (first_ten || above)) {
+                script.add(self.blind);
+                first_ten = false;
+                (passed, found) = (0, false);
+            } else if ends {
+                passed = 0;
+            } else {
+                found = above;
+            }
         }
+        script
     }
 
-    fn over<K: Recorder>(self, recorder: K, differences: &[u64]) -> Played<K> {
-        // Two readings around the first look at the counters, which takes as long as any; then the ten and what follows.
-        let script =
-            Script::of_differences(10_000, &[self.blind]).with(differences, self.task, self.blind);
-        let first_cost = self.costs.first().copied().unwrap_or(0);
-        let mut told = Told {
-            deltas: self.told.into(),
-            costs: self.costs.into(),
+    fn play(self, script: Script, task: &Task) -> (Watched, Distribution) {
+        let epoch = START + self.blind + self.costs.first().unwrap_or(&0);
+        let mut told = VecDeque::from(self.told);
+        told.push_front(Deltas::default());
+        let mut costs = VecDeque::from(self.costs);
+        let counters = || {
+            scripted::pass(costs.pop_front().unwrap_or(0));
+            told.pop_front().unwrap_or_default()
         };
-        // The first reading of counters is for nothing.
-        told.deltas.push_front(Deltas::default());
-        let epoch = 10_000 + self.blind + first_cost;
-        played(script, recorder, &mut told, self.task, epoch)
+        let (stop, seen) = (StopFlag::default(), Seen::default());
+        let clock = (Scripted, AnyClock::Monotonic(Posix));
+        let recorder = Counted::for_baseline(task.baseline);
+        let watcher = Watcher::new(clock, recorder, counters, *task, (&stop, &seen)).unwrap();
+        let (watched, recorder) = script.play(|| watcher.run(Ticks(epoch)));
+        // Those who look on are not told of the first ten.
+        if watched.readings > 10 {
+            assert_eq!(seen.readings.into_inner(), watched.readings);
+            assert_eq!(seen.largest.into_inner(), watched.ranking.largest);
+        }
+        (watched, Distribution::of_counted(&recorder))
     }
 }
 
-/// What came of a watch, and what it recorded.
-struct Played<K> {
-    watched: Watched,
-    recorder: K,
-    readings_seen: u64,
-    largest_seen: u64,
-}
-
-impl<K> std::ops::Deref for Played<K> {
-    type Target = Watched;
-    fn deref(&self) -> &Watched {
-        &self.watched
-    }
-}
-
-impl<K> Played<K> {
+impl Watched {
     fn each<T>(&self, of: impl Fn(&Jump) -> T) -> Vec<T> {
-        self.watched.jumps.jumps().iter().map(of).collect()
+        self.jumps.iter().map(of).collect()
     }
 
     fn causes(&self) -> Vec<Cause> {
         self.each(|jump| jump.cause)
     }
 
-    fn lengths(&self) -> Vec<u64> {
-        self.each(|jump| jump.length)
-    }
-
     /// The sample of a jump that has one.
     fn sample(&self, at: usize) -> Sample {
-        let jumps = &self.watched.jumps;
-        *jumps.sample(&jumps.jumps()[at]).unwrap()
+        let jump = self.jumps.iter().nth(at).unwrap();
+        *self.jumps.sample(jump).unwrap()
     }
-}
-
-fn played<K: Recorder>(
-    script: Script,
-    recorder: K,
-    told: &mut Told,
-    task: Task,
-    epoch: u64,
-) -> Played<K> {
-    let (stop, seen) = (StopFlag::default(), Seen::default());
-    let clock = (Scripted, AnyClock::Monotonic(Posix));
-    let watcher = Watcher::new(clock, recorder, told, task, (&stop, &seen)).unwrap();
-    let (watched, recorder) = script.play(|| watcher.run(Ticks(epoch)));
-    Played {
-        watched,
-        recorder,
-        readings_seen: seen.readings.load(Ordering::Relaxed),
-        largest_seen: seen.largest.load(Ordering::Relaxed),
-    }
-}
-
-impl Script {
-    /// Adds differences, and behind each way out of the loop the blind time: after the first ten, and one reading behind
-    /// each difference above the limit.
-    fn with(mut self, differences: &[u64], task: Task, blind: u64) -> Self {
-        let mut out_at = None;
-        let mut passed = 0_u64;
-        let mut first_ten = true;
-        for (at, &difference) in differences.iter().enumerate() {
-            self.add(difference);
-            passed += 1;
-            let backward = (difference as i64) < 0;
-            let at_end = at + 1 == differences.len();
-            let ends_first_ten = first_ten && at + 1 == differences.len().min(10);
-            let above = difference > task.threshold.min(task.baseline) && (!first_ten || backward);
-            if out_at == Some(at) || ends_first_ten {
-                self.add(blind);
-                passed = 0;
-                out_at = None;
-                first_ten = false;
-            } else if above && (at_end || passed == task.block && !first_ten) {
-                // The pass ends with it: no reading behind.
-                self.add(blind);
-                passed = 0;
-            } else if above {
-                out_at = Some(at + 1);
-            } else if passed == task.block && !first_ten {
-                passed = 0;
-            }
-        }
-        self
-    }
-}
-
-fn differences(length: usize, jumps: &[(usize, u64)]) -> Vec<u64> {
-    let mut differences = vec![STEP; length];
-    for &(at, length) in jumps {
-        differences[at] = length;
-    }
-    differences
-}
-
-fn watch(readings: u64, jumps: &[(usize, u64)], blind: u64) -> Played<Counted> {
-    let watch = Watch {
-        blind,
-        ..Watch::of(task(readings))
-    };
-    watch.over(Counted::default(), &differences(readings as usize, jumps))
 }
 
 #[test]
 fn jumps_are_found_where_they_are_with_their_length() {
-    let watched = watch(60, &[(30, 5000), (45, 300)], 0);
-    let found = watched.each(|jump| (jump.begin, jump.length));
-    let second = 30 * STEP + 5000 + 14 * STEP;
-    assert_eq!(found, [(30 * STEP, 5000), (second, 300)]);
-    assert_eq!((watched.readings, watched.blind), (60, 0));
-    assert_eq!(watched.end - watched.start, 58 * STEP + 5300);
-    assert_eq!(watched.largest, 5000);
-    let distribution = Distribution::of_counted(&watched.recorder);
-    assert_eq!(distribution.count(), 60);
-    assert_eq!(distribution.percentile(50.0), Some(STEP));
-    assert_eq!(distribution.max(), Some(5000));
-    assert_eq!(watched.first, [STEP; 10]);
-}
-
-#[test]
-fn a_jump_at_either_end_or_at_a_seam_of_two_passes_is_not_lost() {
-    for at in 0..40 {
-        let watched = watch(40, &[(at, 700)], 0);
-        let jumps = watched.jumps.jumps();
-        assert_eq!(jumps.len(), 1, "jump at {at}");
-        assert_eq!((jumps[0].begin, jumps[0].length), (at as u64 * STEP, 700));
-        assert_eq!(watched.readings, 40);
-        assert_eq!(watched.windows[0].extra, 700 - BASELINE);
-        assert_eq!(Distribution::of_counted(&watched.recorder).count(), 40);
+    for blind in [0, 900] {
+        let watch = Watch {
+            blind,
+            ..Watch::default()
+        };
+        let (watched, distribution) = watch.over(60, &[(30, 5000), (45, 300)]);
+        let found = watched.each(|jump| (jump.begin, jump.length));
+        // Time between passes is blind and no jump: after the first ten, and behind each jump.
+        let first = 30 * STEP + blind;
+        let second = first + 5000 + 14 * STEP + blind;
+        assert_eq!(found, [(first, 5000), (second, 300)]);
+        assert_eq!((watched.readings, watched.time.blind), (60, 3 * blind));
+        assert_eq!(watched.elapsed(), 58 * STEP + 5300 + 3 * blind);
+        assert_eq!(watched.ranking.largest, 5000);
+        assert_eq!(watched.first, [STEP; 10]);
+        assert_eq!(distribution.count(), 60);
+        assert_eq!(distribution.percentile(50.0), Some(STEP));
+        assert_eq!(distribution.max(), Some(5000));
     }
 }
 
 #[test]
-fn two_jumps_in_a_row_are_two() {
-    for at in [0, 9, 10, 16, 17, 25] {
-        let watched = watch(60, &[(at, 700), (at + 1, 800)], 0);
-        assert_eq!(watched.lengths(), [700, 800], "from {at}");
+fn no_jump_is_lost_at_either_end_or_at_a_seam_of_two_passes() {
+    for at in 0..40 {
+        let (watched, distribution) = Watch::default().over(40, &[(at, 700)]);
+        let found = watched.each(|jump| (jump.begin, jump.length));
+        assert_eq!(found, [(at as u64 * STEP, 700)]);
+        assert_eq!((watched.readings, distribution.count()), (40, 40));
+        assert_eq!(watched.ranking.windows()[0].extra, 700 - BASELINE);
+        // Two in a row are two.
+        let (watched, _) = Watch::default().over(41, &[(at, 700), (at + 1, 800)]);
+        assert_eq!(watched.each(|jump| jump.length), [700, 800], "from {at}");
     }
 }
 
 #[test]
 fn short_runs_work() {
     for readings in 1..12 {
-        let watched = watch(readings, &[], 0);
-        assert_eq!(watched.readings, readings);
-        assert_eq!(watched.first.len() as u64, readings.min(10));
-        assert_eq!(watched.end - watched.start, readings * STEP);
-        let watched = watch(readings, &[(readings as usize - 1, 99)], 0);
-        assert_eq!(watched.jumps.jumps().len(), 1, "{readings} readings");
+        let (watched, _) = Watch::default().over(readings, &[(readings - 1, 99)]);
+        assert_eq!(watched.readings, readings as u64);
+        assert_eq!(watched.first.len(), readings.min(10));
+        assert_eq!(watched.elapsed(), (readings as u64 - 1) * STEP + 99);
+        assert_eq!(watched.jumps.iter().len(), 1, "{readings} readings");
     }
-}
-
-#[test]
-fn time_between_two_passes_is_blind_and_no_jump() {
-    let watched = watch(60, &[(30, 5000), (45, 300)], 900);
-    assert_eq!(watched.jumps.jumps().len(), 2);
-    assert_eq!(watched.blind, 3 * 900);
-    // The jump begins behind the blind time after the first ten.
-    assert_eq!(watched.jumps.jumps()[0].begin, 30 * STEP + 900);
 }
 
 #[test]
 fn steps_backwards_are_counted_and_taken_out_of_the_time() {
     let back = 5_000_u64.wrapping_neg();
     for at in [0, 5, 9, 10, 20, 39] {
-        let jump = if at == 30 { 31 } else { 30 };
-        let watched = watch(40, &[(at, back), (jump, 700)], 0);
-        let backward = watched.backward;
+        let (watched, distribution) = Watch::default().over(40, &[(at, back), (30, 700)]);
+        let time = &watched.time;
         assert_eq!(
-            (backward.steps, backward.total, backward.largest),
+            (time.steps_back, time.set_back, time.largest_step_back),
             (1, 5000, 5000)
         );
-        assert_eq!(watched.largest, 700, "no wrap to a huge jump");
-        let mut jumps =
-            watched.each(|jump| (jump.cause == Cause::Backward, jump.begin, jump.length));
-        jumps.retain(|(back, ..)| !back);
-        let steps_before = jump as u64 - u64::from(at < jump);
-        assert_eq!(jumps[0], (false, steps_before * STEP, 700), "step at {at}");
-        assert_eq!(watched.end - watched.start, 38 * STEP + 700);
-        assert_eq!(Distribution::of_counted(&watched.recorder).count(), 39);
-        assert_eq!(watched.windows[0].extra, 700 - BASELINE);
+        assert_eq!(watched.ranking.largest, 700, "no wrap to a huge jump");
+        let mut jumps = watched.each(|jump| (jump.cause, jump.begin));
+        jumps.retain(|(cause, _)| *cause != Cause::Backward);
+        let begin = (30 - u64::from(at < 30)) * STEP;
+        assert_eq!(jumps.iter().map(|jump| jump.1).collect::<Vec<_>>(), [begin]);
+        assert_eq!(watched.elapsed(), 38 * STEP + 700);
+        assert_eq!(distribution.count(), 39);
     }
-}
-
-#[test]
-fn windows_sum_the_parts_of_jumps_above_the_baseline() {
-    let watched = watch(200, &[(20, 100), (22, 150), (58, 90), (150, 200)], 0);
-    let extras: Vec<(u64, u64)> = watched
-        .windows
-        .iter()
-        .map(|sum| (sum.jumps, sum.extra))
-        .collect();
-    assert_eq!(extras, [(3, 60 + 110 + 50), (1, 160)]);
 }
 
 #[test]
 fn the_ten_largest_have_their_times() {
-    let mut task = task(100);
-    (task.highest, task.window) = (true, None);
-    let jumps: Vec<(usize, u64)> = (0..12).map(|n| (20 + 5 * n, 100 + n as u64)).collect();
+    let task = Task {
+        highest: true,
+        ..task(100)
+    };
+    let mut differences = [STEP; 100];
+    (0..12).for_each(|n| differences[20 + 5 * n] = 100 + n as u64);
     // With the ten largest wanted, many differences leave the loop at first: the readings behind them go on in steps.
-    let script = Script::of_differences(10_000, &[0]).with_all(&differences(100, &jumps));
-    let watched = played(script, Nothing, &mut Told::default(), task, 10_000);
-    let lengths: Vec<u64> = watched.highest.iter().map(|peak| peak.length).collect();
-    assert_eq!(lengths, (102..112).rev().collect::<Vec<u64>>());
-    assert!(
-        watched
-            .highest
-            .is_sorted_by(|first, second| first.begin > second.begin)
-    );
-    assert_eq!(watched.largest_seen, 111);
-    assert_eq!(watched.readings_seen, 100);
-}
-
-impl Script {
-    /// Adds differences; what is not used up is read as blind time of steps, and what is missing goes on in steps.
-    fn with_all(mut self, differences: &[u64]) -> Self {
-        differences
-            .iter()
-            .for_each(|&difference| self.add(difference));
-        self.then_steps_of(STEP)
-    }
+    let mut script = Script::of_differences(START, &[0]).then_steps_of(STEP);
+    differences.into_iter().for_each(|it| script.add(it));
+    let (watched, _) = Watch::default().play(script, &task);
+    let highest = &watched.ranking.highest;
+    assert!(highest.iter().map(|peak| peak.length).eq((102..112).rev()));
+    assert!(highest.is_sorted_by(|one, next| one.begin > next.begin));
+    assert_eq!(watched.readings, 100);
 }
 
 fn timers(count: u32) -> Deltas {
@@ -309,6 +212,8 @@ fn timers(count: u32) -> Deltas {
     }
 }
 
+const TIMER: Cause = Cause::Interrupts([Some(3), None, None, None]);
+
 #[test]
 fn a_long_jump_is_sampled_with_its_window_and_cause() {
     let switched = Deltas {
@@ -318,18 +223,11 @@ fn a_long_jump_is_sampled_with_its_window_and_cause() {
     let watch = Watch {
         told: vec![timers(1), switched, Deltas::default()],
         blind: 500,
-        ..Watch::of(task(60))
+        ..Watch::default()
     };
-    let found = differences(60, &[(20, 20_000), (30, 30_000), (40, 40_000)]);
-    let watched = watch.over(Nothing, &found);
-    assert_eq!(
-        watched.causes(),
-        [
-            Cause::Interrupts([Some(3), None, None, None]),
-            Cause::InvoluntarySwitch,
-            Cause::Unexplained
-        ]
-    );
+    let (watched, _) = watch.over(60, &[(20, 20_000), (30, 30_000), (40, 40_000)]);
+    let causes = [TIMER, Cause::InvoluntarySwitch, Cause::Unexplained];
+    assert_eq!(watched.causes(), causes);
     assert_eq!(
         (watched.samples, watched.not_sampled, watched.sampling),
         (3, 0, 1500)
@@ -345,161 +243,147 @@ fn a_long_jump_is_sampled_with_its_window_and_cause() {
 fn sampling_takes_a_tenth_of_the_time_at_the_most_and_the_rest_is_called_not_sampled() {
     // A jump of 2 us at every fifth reading, and a reading of counters that takes 10 us.
     let jumps: Vec<(usize, u64)> = (12..3000).step_by(5).map(|at| (at, 2000)).collect();
-    let mut task = task(3000);
-    task.keep = 1000;
     let watch = Watch {
         costs: vec![10_000; 1000],
-        ..Watch::of(task)
+        ..Watch::default()
     };
-    let watched = watch.over(Nothing, &differences(3000, &jumps));
-    assert_eq!(watched.jumps.jumps().len(), jumps.len());
+    let (watched, _) = watch.over(3000, &jumps);
+    assert_eq!(watched.jumps.iter().len(), jumps.len());
     assert_eq!(watched.samples + watched.not_sampled, jumps.len() as u64);
     assert!(watched.samples > 5, "{}", watched.samples);
     // Blind time earns nothing; that of one reading is there at the start.
-    let seen = watched.end - watched.start - watched.blind;
-    assert!(
-        watched.sampling <= seen / 10 + 10_000,
-        "{}",
-        watched.sampling
-    );
+    let most = (watched.elapsed() - watched.time.blind) / 10 + 10_000;
+    assert!(watched.sampling <= most, "{}", watched.sampling);
     let samples = watched.each(|jump| watched.jumps.sample(jump).copied());
     let mut sampled = samples.into_iter().flatten().skip(1);
     assert!(sampled.all(|sample| sample.others > 0));
 }
 
 #[test]
-fn counters_that_rose_for_a_longer_jump_are_not_given_to_a_shorter_one() {
-    let mut jumps = vec![(12, 100_000)];
-    // The first is sampled and takes the credit, so the second, longer than the third, is not.
-    jumps.extend([(20, 50_000), (30, 900_000)]);
-    for (interrupts, told_apart) in [(1, false), (2, true)] {
-        let watch = Watch {
-            told: vec![timers(1), timers(interrupts)],
-            costs: vec![20_000; 10],
-            ..Watch::of(task(60))
-        };
-        let watched = watch.over(Nothing, &differences(60, &jumps));
-        let causes = watched.causes();
-        assert_eq!(causes[1], Cause::NotSampled);
-        assert_eq!(matches!(causes[2], Cause::Interrupts(_)), told_apart);
-        assert_eq!(causes[2] == Cause::NotToldApart, !told_apart);
-        assert_eq!(watched.sample(2).others, 1);
+fn interrupts_explain_a_jump_only_if_there_are_more_than_others_in_its_window() {
+    // The first is sampled and takes the credit, so the second is not: it may be why the counters rose for the third.
+    // It need not be above the threshold for that.
+    for (threshold, jumps) in [
+        (BASELINE, [(12, 100_000), (20, 50_000), (30, 900_000)]),
+        (10_000, [(20, 5_000), (30, 5_000), (40, 500_000)]),
+    ] {
+        for (interrupts, cause) in [(1, Cause::NotToldApart), (2, TIMER)] {
+            let watch = Watch {
+                task: Some(Task {
+                    threshold,
+                    ..task(60)
+                }),
+                told: vec![timers(1), timers(interrupts)],
+                costs: vec![20_000; 10],
+                ..Watch::default()
+            };
+            let (watched, _) = watch.over(60, &jumps);
+            let last = watched.jumps.iter().len() - 1;
+            assert_eq!(watched.causes()[last], cause);
+            assert_eq!(watched.sample(last).others, 1);
+            let unsampled = watched
+                .causes()
+                .iter()
+                .filter(|it| **it == Cause::NotSampled)
+                .count();
+            assert_eq!(unsampled as u64, watched.not_sampled);
+            assert_eq!(watched.not_sampled, u64::from(threshold == BASELINE));
+        }
     }
 }
 
 #[test]
 fn differences_below_the_threshold_take_their_interrupts_from_the_next_jump() {
-    let task = Task {
-        threshold: 10_000,
-        ..task(60)
-    };
     let watch = Watch {
+        task: Some(Task {
+            threshold: 10_000,
+            ..task(60)
+        }),
         told: vec![timers(1), Deltas::default()],
         costs: vec![500; 3],
-        ..Watch::of(task)
+        ..Watch::default()
     };
-    let watched = watch.over(Nothing, &differences(60, &[(20, 5_000), (40, 50_000)]));
+    let (watched, _) = watch.over(60, &[(20, 5_000), (40, 50_000)]);
     assert_eq!(watched.causes(), [Cause::Unexplained]);
     let sample = watched.sample(0);
     // From the reading behind the lesser difference and the one after it.
-    assert_eq!(
-        (sample.window, sample.others),
-        (500 + 19 * STEP + 50_000, 0)
-    );
+    let window = 500 + 19 * STEP + 50_000;
+    assert_eq!((sample.window, sample.others), (window, 0));
     assert_eq!((watched.samples, watched.not_sampled), (2, 0));
 }
 
 #[test]
-fn differences_below_the_threshold_are_rivals_where_there_is_no_credit_to_read_counters() {
-    let task = Task {
-        threshold: 10_000,
-        ..task(60)
-    };
-    // The first reading takes the credit: the timer's interrupt of the second lesser difference is found with the jump.
-    for (interrupts, cause) in [
-        (1, Cause::NotToldApart),
-        (2, Cause::Interrupts([Some(3), None, None, None])),
-    ] {
-        let watch = Watch {
-            told: vec![timers(1), timers(interrupts)],
-            costs: vec![20_000; 3],
-            ..Watch::of(task)
-        };
-        let lesser = [(20, 5_000), (30, 5_000), (40, 500_000)];
-        let watched = watch.over(Nothing, &differences(60, &lesser));
-        assert_eq!(watched.causes(), [cause]);
-        assert_eq!(watched.sample(0).others, 1);
-        assert_eq!(watched.jumps.causes()[0].1.alone, 0);
-    }
-}
-
-#[test]
 fn an_interrupt_that_need_not_show_explains_no_jump_at_the_end_of_a_long_window() {
-    let of = |length| {
-        let task = Task {
-            baseline: 5_000,
-            threshold: 5_000,
-            ..task(1000)
-        };
+    for (length, cause) in [(6_000, Cause::NotToldApart), (60_000, TIMER)] {
         let watch = Watch {
+            task: Some(Task {
+                baseline: 5_000,
+                threshold: 5_000,
+                ..task(1000)
+            }),
             told: vec![timers(1)],
-            ..Watch::of(task)
+            ..Watch::default()
         };
         let mut differences = vec![2_000; 1000];
         differences[990] = length;
-        watch.over(Nothing, &differences).jumps.jumps()[0].cause
-    };
-    assert_eq!(of(6_000), Cause::NotToldApart);
-    assert!(matches!(of(60_000), Cause::Interrupts(_)));
+        let (watched, _) = watch.over_differences(&differences);
+        assert_eq!(watched.causes(), [cause]);
+    }
 }
 
 #[test]
 fn a_stop_while_counters_are_read_is_a_jump_of_its_own() {
     const STOPPED: u64 = 3_000_000;
-    let mut task = task(200);
-    task.highest = true;
-    let jumps = [(100, 20_000), (150, 30_000)];
-    let script = Script::of_differences(10_000, &[0]).with_all(&differences(200, &jumps));
-    let mut told = Told {
-        deltas: vec![Deltas::default(), timers(1), timers(1)].into(),
-        costs: vec![500, 500 + STOPPED, 500].into(),
+    let task = Task {
+        highest: true,
+        ..task(200)
     };
-    let watched = played(script, Nothing, &mut told, task, 10_000);
-    let found = watched.jumps.jumps();
+    let mut differences = [STEP; 200];
+    (differences[100], differences[150]) = (20_000, 30_000);
+    let mut script = Script::of_differences(START, &[0]).then_steps_of(STEP);
+    differences.into_iter().for_each(|it| script.add(it));
+    let watch = Watch {
+        told: vec![timers(1), timers(1)],
+        costs: vec![500, 500 + STOPPED, 500],
+        ..Watch::default()
+    };
+    let (watched, _) = watch.play(script, &task);
     // One step of the clock, that of the reading itself, lies in it as well.
     let length = STOPPED + STEP;
-    assert_eq!(watched.lengths(), [20_000, length, 30_000]);
-    assert!(matches!(found[0].cause, Cause::Interrupts(_)));
-    assert_eq!(found[1].cause, Cause::NotWatched);
-    assert_eq!(found[1].begin, found[0].begin + 20_000 + STEP);
+    let lengths = watched.each(|jump| jump.length);
+    assert_eq!(lengths, [20_000, length, 30_000]);
     // Its interrupts are found behind the next jump, and are not told from that one's.
-    assert_eq!(found[2].cause, Cause::NotToldApart);
+    let causes = [TIMER, Cause::NotWatched, Cause::NotToldApart];
+    assert_eq!(watched.causes(), causes);
+    let begins = watched.each(|jump| jump.begin);
+    assert_eq!(begins[1], begins[0] + 20_000 + STEP);
     assert_eq!(watched.sample(2).others, 1);
-    assert_eq!(watched.largest, length);
-    assert_eq!(watched.highest[0].length, length);
-    assert_eq!(watched.windows[0].extra, length - BASELINE);
-    assert_eq!(watched.longest_blind, length + 500);
+    let ranking = &watched.ranking;
+    assert_eq!(
+        (ranking.largest, ranking.highest[0].length),
+        (length, length)
+    );
+    assert_eq!(ranking.windows()[0].extra, length - BASELINE);
+    assert_eq!(watched.time.longest_blind, length + 500);
     assert!(watched.sampling < 2000, "{}", watched.sampling);
 }
 
 #[test]
 fn slow_readings_of_the_clock_stay_in_the_loop() {
     const SLOW: u64 = 20_000;
-    let task = Task {
-        baseline: 2 * SLOW,
-        threshold: 2 * SLOW,
-        window: Some(1_000_000),
-        block: 100,
-        ..task(1000)
-    };
     let watch = Watch {
+        task: Some(Task {
+            baseline: 2 * SLOW,
+            threshold: 2 * SLOW,
+            block: 100,
+            ..task(1000)
+        }),
         blind: SLOW,
-        ..Watch::of(task)
+        ..Watch::default()
     };
-    let watched = watch.over(Counted::for_baseline(2 * SLOW), &vec![SLOW; 1000]);
+    let (watched, distribution) = watch.over_differences(&[SLOW; 1000]);
     // Behind the first ten, and never again.
-    assert_eq!(watched.blind, SLOW);
-    let distribution = Distribution::of_counted(&watched.recorder);
+    assert_eq!(watched.time.blind, SLOW);
     let median = distribution.percentile(50.0).unwrap();
     assert_eq!((distribution.count(), distribution.exact), (1000, false));
     assert!(median.abs_diff(SLOW) <= SLOW / 1000, "{median}");
@@ -507,27 +391,21 @@ fn slow_readings_of_the_clock_stay_in_the_loop() {
 
 #[test]
 fn a_reading_of_counters_that_is_itself_interrupted_does_not_end_all_sampling() {
-    // The reading behind the first jump takes 80 ms, four times the most credit there can be.
-    let mut script = Script::of_differences(10_000, &[50]);
-    differences(10, &[])
-        .into_iter()
-        .for_each(|it| script.add(it));
-    for blind in [0, 80_000_000, 900, 900] {
-        script.add(blind);
-        if blind > 1_000_000 {
-            // The reading behind the stop that is filed.
-            script.add(0);
-        }
-        for difference in [STEP, 30_000_000, STEP] {
-            script.add(difference);
-        }
+    // The reading behind the first jump takes 80 ms, four times the most credit there can be, and the stop is filed
+    // by a reading of its own.
+    let mut differences = vec![50];
+    differences.extend([STEP; 10]);
+    for blind in [&[0][..], &[80_000_000, 0], &[900], &[900]] {
+        differences.extend(blind);
+        differences.extend([STEP, 30_000_000, STEP]);
     }
-    script.add(0);
+    differences.push(0);
+    let script = Script::of_differences(START, &differences);
     let task = Task {
         block: 100,
         ..task(22)
     };
-    let watched = played(script, Nothing, &mut Told::default(), task, 10_000);
+    let (watched, _) = Watch::default().play(script, &task);
     let causes = watched.causes();
     assert_eq!((causes.len(), watched.samples), (5, 4));
     assert_eq!(causes[1], Cause::NotWatched);

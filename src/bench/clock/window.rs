@@ -7,17 +7,13 @@
 
 use std::collections::VecDeque;
 
-/// Windows kept.
-pub const PLACES: usize = 10;
+use super::ranking::PLACES;
 
 /// A window, in ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sum {
-    /// When its first jump began.
     pub begin: u64,
-    /// When its last jump began.
     pub last: u64,
-    /// Jumps in it.
     pub jumps: u64,
     /// Their length above the baseline.
     pub extra: u64,
@@ -31,23 +27,15 @@ pub struct Sum {
 #[derive(Debug)]
 pub struct SlidingWindows {
     length: u64,
-    inside: VecDeque<Part>,
+    /// The jumps in the window: when each began, and its length above the baseline.
+    inside: VecDeque<(u64, u64)>,
     room: usize,
-    merged: bool,
+    are_cut: bool,
     extra: u64,
-    jumps: u64,
     top: Vec<Sum>,
 }
 
-/// A jump in the window, or neighbours that are taken together.
-#[derive(Debug, Clone, Copy)]
-struct Part {
-    begin: u64,
-    extra: u64,
-    jumps: u64,
-}
-
-/// Parts that a window has room for, 6 MiB of them; that many jumps do not fit unless it is long.
+/// Jumps that a window has room for, 4 MiB of them; that many do not fit unless it is long.
 const MOST_ROOM: usize = 1 << 18;
 
 impl SlidingWindows {
@@ -58,71 +46,44 @@ impl SlidingWindows {
     }
 
     fn with_room(length: u64, room: usize) -> Self {
-        let touched = Part {
-            begin: 0,
-            extra: 1,
-            jumps: 1,
-        };
-        let mut inside: VecDeque<Part> = std::iter::repeat_n(touched, room).collect();
+        let mut inside: VecDeque<_> = std::iter::repeat_n((1, 1), room).collect();
         inside.clear();
         SlidingWindows {
             length,
             inside,
             room,
-            merged: false,
+            are_cut: false,
             extra: 0,
-            jumps: 0,
             top: Vec::with_capacity(PLACES + 1),
         }
     }
 
-    /// Takes the next jump: when it began, not before the one before it, and its length above the baseline.
+    /// Takes the next jump: when it began, not before the one before it, and its length above the baseline. Where
+    /// there is no room for it the first jump leaves too early: sums can be too low, never too high.
     pub fn push(&mut self, begin: u64, extra: u64) {
-        while let Some(&first) = self.inside.front() {
-            if begin - first.begin < self.length {
+        while let Some(&(first, its_extra)) = self.inside.front() {
+            let full = self.inside.len() == self.room;
+            let is_inside = begin - first < self.length;
+            if is_inside && !full {
                 break;
             }
+            self.are_cut |= is_inside;
             self.inside.pop_front();
-            self.extra -= first.extra;
-            self.jumps -= first.jumps;
+            self.extra -= its_extra;
         }
-        if self.inside.len() == self.room {
-            self.merge();
-        }
-        self.inside.push_back(Part {
-            begin,
-            extra,
-            jumps: 1,
-        });
+        self.inside.push_back((begin, extra));
         self.extra += extra;
-        self.jumps += 1;
         self.offer(Sum {
-            begin: self.inside[0].begin,
+            begin: self.inside[0].0,
             last: begin,
-            jumps: self.jumps,
+            jumps: self.inside.len() as u64,
             extra: self.extra,
         });
     }
 
-    /// Takes neighbours together, two by two. The later one then leaves the window together with the earlier: sums can
-    /// be too low, never too high.
-    fn merge(&mut self) {
-        self.merged = true;
-        let parts = self.inside.len();
-        for at in 0..parts.div_ceil(2) {
-            let mut part = self.inside[2 * at];
-            if let Some(next) = self.inside.get(2 * at + 1) {
-                part.extra += next.extra;
-                part.jumps += next.jumps;
-            }
-            self.inside[at] = part;
-        }
-        self.inside.truncate(parts.div_ceil(2));
-    }
-
     /// Whether a window had more jumps than there was room for: the sums are then lower bounds.
-    pub fn merged(&self) -> bool {
-        self.merged
+    pub fn are_cut(&self) -> bool {
+        self.are_cut
     }
 
     fn offer(&mut self, sum: Sum) {
@@ -143,7 +104,6 @@ impl SlidingWindows {
         }
     }
 
-    /// The highest, highest first.
     pub fn highest(&self) -> &[Sum] {
         &self.top
     }
@@ -166,28 +126,21 @@ mod tests {
     fn only_the_first_is_exact() {
         // The highest beside the first would be the jump at 0; it gave way to a window that gave way to the first.
         let found = of(1000, &[(0, 10), (900, 1), (1800, 100)]);
-        let highest = Sum {
-            begin: 900,
-            last: 1800,
-            jumps: 2,
-            extra: 101,
-        };
-        assert_eq!(found, [highest]);
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].begin, found[0].last), (900, 1800));
+        assert_eq!((found[0].jumps, found[0].extra), (2, 101));
     }
 
     #[test]
     fn memory_does_not_grow_and_sums_are_then_lower_bounds() {
         let mut windows = SlidingWindows::with_room(1000, 8);
         let memory = windows.inside.capacity();
-        for at in 0..2000 {
-            windows.push(at * 10, 3);
-        }
+        (0..8).for_each(|at| windows.push(at * 10, 3));
+        assert!(!windows.are_cut());
+        (8..2000).for_each(|at| windows.push(at * 10, 3));
         assert_eq!(windows.inside.capacity(), memory);
-        assert!(windows.merged());
-        // A hundred jumps of 3 fit a window; of the merged ones one part in four at the most leaves too early.
         let highest = windows.highest()[0];
-        assert!((200..=300).contains(&highest.extra), "{highest:?}");
-        assert_eq!(highest.extra, highest.jumps * 3);
+        assert!(windows.are_cut() && highest.extra == 24, "{highest:?}");
     }
 
     proptest! {

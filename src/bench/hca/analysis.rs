@@ -3,50 +3,9 @@
 use super::config::Timestamp;
 use super::result::{Counts, Fate, Message};
 use super::tag::Tag;
-use crate::buffer::{Arrival, PayloadBuffer};
+use crate::buffer::Arrival;
+use crate::rig::ledger::{self, Ledger};
 use crate::time::{Clock, Nanos, Ticks};
-
-/// Access to what arrived.
-pub trait Delivered {
-    /// The time stamp that message `sequence` brought.
-    fn stamp(&self, arrival: &Arrival, sequence: u32) -> Ticks;
-    /// Whether length and pattern are those that were sent.
-    fn is_intact(&self, arrival: &Arrival, sequence: u32) -> bool;
-}
-
-/// Messages in a payload buffer.
-#[derive(Debug)]
-pub struct PayloadDelivery<'a> {
-    /// Where they were received.
-    pub payload: &'a PayloadBuffer,
-    /// The burst whose pattern they carry.
-    pub burst: u32,
-    /// Whether a message lies in the slot of its number (RDMA write), not in that of the receive request (send).
-    pub by_sequence: bool,
-}
-
-impl PayloadDelivery<'_> {
-    fn slot(&self, arrival: &Arrival, sequence: u32) -> usize {
-        if self.by_sequence {
-            sequence as usize
-        } else {
-            arrival.slot as usize
-        }
-    }
-}
-
-impl Delivered for PayloadDelivery<'_> {
-    fn stamp(&self, arrival: &Arrival, sequence: u32) -> Ticks {
-        self.payload.slot(self.slot(arrival, sequence)).load_stamp()
-    }
-
-    fn is_intact(&self, arrival: &Arrival, sequence: u32) -> bool {
-        let slot = self.slot(arrival, sequence);
-        arrival.bytes as usize == self.payload.message_size()
-            && slot < self.payload.slots()
-            && self.payload.holds(slot, self.burst, sequence)
-    }
-}
 
 /// What the loops stored of one burst.
 #[derive(Debug, Clone, Copy)]
@@ -67,18 +26,20 @@ pub struct Burst<'a> {
 /// that differ by as much are of no use; of all that a stranger can put there, one of 10^13 lies so near.
 const CLOCKS_DIFFER: Nanos = Nanos(1_000_000);
 
-/// Judges each message of a burst.
-pub fn judge<C: Clock, D: Delivered>(
-    clock: &C,
+/// Judges each message of a burst. `delivered` tells what stamp an arrival brought for the message of that number, if it
+/// is as it was sent.
+pub fn judge(
+    clock: &impl Clock,
     burst: Burst<'_>,
-    delivered: &D,
+    delivered: impl Fn(&Arrival, u32) -> Option<Ticks>,
 ) -> (Vec<Message>, Counts) {
     let nanos = |ticks: Ticks| clock.to_nanos(ticks).0;
-    let tolerance = clock.ticks_in(CLOCKS_DIFFER);
-    let mut counts = Counts {
-        sent: burst.submitted.len() as u64,
-        ..Counts::default()
+    let completed = |sequence: usize| {
+        let stamp = burst.completed.get(sequence).copied();
+        stamp.filter(|stamp| stamp.0 != 0)
     };
+    let tolerance = clock.ticks_in(CLOCKS_DIFFER);
+    let mut ledger = Ledger::new(&[burst.submitted.len()]);
     let mut messages: Vec<Message> = burst
         .submitted
         .iter()
@@ -90,53 +51,48 @@ pub fn judge<C: Clock, D: Delivered>(
             submitted_ns: nanos(submitted),
             sent_ns: None,
             received_ns: None,
-            completed_ns: burst
-                .completed
-                .get(sequence)
-                .filter(|stamp| stamp.0 != 0)
-                .map(|&stamp| nanos(stamp)),
+            completed_ns: completed(sequence).map(nanos),
         })
         .collect();
     for arrival in burst.arrivals {
         let sequence = Tag::sequence(arrival.label);
-        let Some(message) = messages.get_mut(sequence as usize) else {
-            // A number that was never posted.
-            counts.foreign += 1;
-            continue;
-        };
-        if message.fate != Fate::Lost {
-            counts.duplicated += 1;
+        if ledger.arrived(0, sequence as usize) != ledger::Arrival::First {
             continue;
         }
+        let message = &mut messages[sequence as usize];
         message.received_ns = Some(nanos(arrival.stamp));
         let submitted = burst.submitted[sequence as usize];
-        let intact = delivered.is_intact(arrival, sequence) && {
-            let stamp = delivered.stamp(arrival, sequence);
-            match burst.timestamp {
-                Timestamp::Submit => stamp == submitted,
-                // A stamp a little behind the arrival is a clock that differs between two CPUs, and shows as a negative
-                // latency.
-                Timestamp::Send => {
-                    let latest = arrival.stamp.0.saturating_add(tolerance.0);
-                    let of_this_run = stamp >= submitted && stamp.0 <= latest;
-                    message.sent_ns = of_this_run.then(|| nanos(stamp));
-                    of_this_run
-                }
+        let is_of_this_run = |stamp: &Ticks| match burst.timestamp {
+            Timestamp::Submit => *stamp == submitted,
+            // A stamp a little behind the arrival is a clock that differs between two CPUs, and shows as a negative
+            // latency.
+            Timestamp::Send => {
+                let latest = arrival.stamp.0.saturating_add(tolerance.0);
+                *stamp >= submitted && stamp.0 <= latest
             }
         };
-        message.fate = if intact {
+        let stamp = delivered(arrival, sequence).filter(is_of_this_run);
+        message.fate = if stamp.is_some() {
             Fate::Received
         } else {
+            ledger.damaged();
             Fate::Corrupted
         };
-    }
-    for message in &messages {
-        match message.fate {
-            Fate::Received => counts.received += 1,
-            Fate::Lost => counts.lost += 1,
-            Fate::Corrupted => counts.corrupted += 1,
+        if burst.timestamp == Timestamp::Send {
+            message.sent_ns = stamp.map(nanos);
         }
     }
+    let tally = ledger.close();
+    let counts = Counts {
+        sent: tally.sent,
+        received: tally.received - tally.damaged,
+        lost: tally.lost,
+        corrupted: tally.damaged,
+        duplicated: tally.duplicated,
+        // With a number that was never posted.
+        foreign: tally.never_sent,
+        ..Counts::default()
+    };
     (messages, counts)
 }
 
@@ -144,18 +100,6 @@ pub fn judge<C: Clock, D: Delivered>(
 mod tests {
     use super::*;
     use crate::time::Monotonic;
-
-    /// Deliveries as a list of stamps by sequence number; `None` for a broken pattern.
-    struct Scripted(Vec<Option<Ticks>>);
-
-    impl Delivered for Scripted {
-        fn stamp(&self, _arrival: &Arrival, sequence: u32) -> Ticks {
-            self.0[sequence as usize].unwrap_or_default()
-        }
-        fn is_intact(&self, _arrival: &Arrival, sequence: u32) -> bool {
-            self.0[sequence as usize].is_some()
-        }
-    }
 
     fn arrival(sequence: u32, stamp: u64) -> Arrival {
         Arrival {
@@ -166,6 +110,7 @@ mod tests {
         }
     }
 
+    /// `stamps` by sequence number; `None` for a broken pattern.
     fn judged(
         timestamp: Timestamp,
         stamps: Vec<Option<Ticks>>,
@@ -180,7 +125,14 @@ mod tests {
             arrivals,
             timestamp,
         };
-        judge(&Monotonic::default(), burst, &Scripted(stamps))
+        judge(&Monotonic::default(), burst, |_, sequence| {
+            stamps[sequence as usize]
+        })
+    }
+
+    /// Sent, received, lost, corrupted.
+    fn ends(counts: Counts) -> (u64, u64, u64, u64) {
+        (counts.sent, counts.received, counts.lost, counts.corrupted)
     }
 
     #[test]
@@ -189,29 +141,21 @@ mod tests {
         let arrivals = [arrival(2, 330), arrival(0, 120), arrival(3, 440)];
         let (messages, counts) = judged(Timestamp::Submit, stamps, &arrivals);
         let fates: Vec<_> = messages.iter().map(|message| message.fate).collect();
+        let (received, lost) = (Fate::Received, Fate::Lost);
         // The last one brought another stamp than was sent.
-        assert_eq!(
-            fates,
-            [Fate::Received, Fate::Lost, Fate::Received, Fate::Corrupted]
-        );
-        assert_eq!(
-            (counts.sent, counts.received, counts.lost, counts.corrupted),
-            (4, 2, 1, 1)
-        );
+        assert_eq!(fates, [received, lost, received, Fate::Corrupted]);
+        assert_eq!(ends(counts), (4, 2, 1, 1));
         let latencies: Vec<_> = messages.iter().map(Message::latency_ns).collect();
         assert_eq!(latencies, [Some(20), None, Some(30), None]);
-        let completions: Vec<_> = messages
-            .iter()
-            .map(Message::completion_latency_ns)
-            .collect();
+        let completions = messages.iter().map(Message::completion_latency_ns);
+        let completions: Vec<_> = completions.collect();
         assert_eq!(completions, [Some(50), None, Some(50), Some(50)]);
     }
 
     #[test]
     fn a_broken_pattern_is_corruption() {
-        let stamps = vec![None, None, None, None];
-        let (_, counts) = judged(Timestamp::Submit, stamps, &[arrival(1, 220)]);
-        assert_eq!((counts.received, counts.corrupted, counts.lost), (0, 1, 3));
+        let (_, counts) = judged(Timestamp::Submit, vec![None; 4], &[arrival(1, 220)]);
+        assert_eq!(ends(counts), (4, 0, 3, 1));
     }
 
     #[test]
@@ -229,7 +173,7 @@ mod tests {
         let stamps = vec![Some(Ticks(110)), Some(Ticks(199)), Some(Ticks(331)), None];
         let arrivals = [arrival(0, 120), arrival(1, 220), arrival(2, 330)];
         let (messages, counts) = judged(Timestamp::Send, stamps, &arrivals);
-        assert_eq!((counts.received, counts.corrupted, counts.lost), (2, 1, 1));
+        assert_eq!(ends(counts), (4, 2, 1, 1));
         assert_eq!(messages[0].latency_ns(), Some(10));
         assert_eq!(messages[2].latency_ns(), Some(-1));
     }
@@ -241,20 +185,17 @@ mod tests {
         let just = Some(Ticks(220 + CLOCKS_DIFFER.0));
         let more = Some(Ticks(331 + CLOCKS_DIFFER.0));
         let arrivals = [arrival(0, 120), arrival(1, 220), arrival(2, 330)];
-        let (messages, counts) =
-            judged(Timestamp::Send, vec![strange, just, more, None], &arrivals);
-        assert_eq!((counts.received, counts.corrupted, counts.lost), (1, 2, 1));
+        let stamps = vec![strange, just, more, None];
+        let (messages, counts) = judged(Timestamp::Send, stamps, &arrivals);
+        assert_eq!(ends(counts), (4, 1, 1, 2));
         let sent: Vec<_> = messages.iter().map(|message| message.sent_ns).collect();
         assert_eq!(sent, [None, Some(220 + CLOCKS_DIFFER.0), None, None]);
     }
 
     #[test]
     fn a_latency_can_be_negative_and_is_shown_so() {
-        let (messages, _) = judged(
-            Timestamp::Submit,
-            vec![Some(Ticks(100)); 4],
-            &[arrival(0, 90)],
-        );
+        let stamps = vec![Some(Ticks(100)); 4];
+        let (messages, _) = judged(Timestamp::Submit, stamps, &[arrival(0, 90)]);
         assert_eq!(messages[0].latency_ns(), Some(-10));
     }
 }

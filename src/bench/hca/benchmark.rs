@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::choice::{ChosenPort, Pair};
 use super::config::{Config, UcRouteRequest};
-use super::error::RunError;
 use super::plan::{self, Point};
 use super::result::PointResult;
 use super::rows::{MessageRow, figures, settings};
@@ -29,21 +28,17 @@ const TIME_PER_POINT: Duration = Duration::from_millis(500);
 /// What a message takes beside its pauses.
 const TIME_PER_MESSAGE: Duration = Duration::from_micros(10);
 
-/// The HCA benchmark.
 pub struct HcaBenchmark {
     config: Config,
-    points: Vec<Point>,
-    left_out: Vec<plan::LeftOut>,
+    plan: plan::Plan,
     runner: Option<Runner>,
 }
 
 impl HcaBenchmark {
-    /// With this configuration.
     pub fn new(config: Config) -> Self {
         HcaBenchmark {
             config,
-            points: Vec::new(),
-            left_out: Vec::new(),
+            plan: plan::Plan::default(),
             runner: None,
         }
     }
@@ -65,8 +60,8 @@ impl HcaBenchmark {
 
     /// The plan as the rig has it.
     fn outline(&self) -> Plan {
-        let points = self.points.iter().enumerate();
-        let left_out = self.left_out.iter().map(|left_out| {
+        let points = self.plan.points.iter().enumerate();
+        let left_out = self.plan.left_out.iter().map(|left_out| {
             let mut record = settings(&left_out.point, &self.config);
             record.set(&REASON, left_out.reason.as_str());
             record
@@ -80,8 +75,8 @@ impl HcaBenchmark {
     }
 
     fn keep(&mut self, plan: plan::Plan) -> Result<(), Failure> {
-        plan.check().map_err(RunError::from)?;
-        (self.points, self.left_out) = (plan.points, plan.left_out);
+        plan.check().map_err(Failure::Usage)?;
+        self.plan = plan;
         Ok(())
     }
 }
@@ -104,17 +99,13 @@ impl Benchmark for HcaBenchmark {
 
     fn prepare(&mut self, _plan: Plan) -> Result<Ready, Failure> {
         let mut runner = Runner::new(self.config.clone())?;
-        let plan = plan::Plan {
-            points: std::mem::take(&mut self.points),
-            left_out: std::mem::take(&mut self.left_out),
-        };
-        let plan = runner.within_devices(plan)?;
-        plan.check().map_err(RunError::from)?;
+        let plan = runner.within_devices(std::mem::take(&mut self.plan))?;
+        plan.check().map_err(Failure::Usage)?;
         runner.prepare(&plan)?;
         self.keep(plan)?;
         let pair = runner.pair();
-        let ends = [&pair.sender, &pair.receiver];
-        let software = ends.iter().any(|end| end.device.software);
+        let software = [&pair.sender, &pair.receiver].map(|end| end.device.software);
+        let warning = "this device is software (SoftRoCE): its figures test the tool and say nothing about an HCA";
         let ready = Ready {
             plan: self.outline(),
             obtained: json!({
@@ -127,12 +118,10 @@ impl Benchmark for HcaBenchmark {
                 format!("sender:   {}", describe_end(&pair.sender)),
                 format!("receiver: {}", describe_end(&pair.receiver)),
             ],
-            warnings: software
-                .then(|| {
-                    "this device is software (SoftRoCE): its figures test the tool and say nothing about an HCA".to_owned()
-                })
-                .into_iter()
-                .collect(),
+            warnings: match software {
+                [false, false] => Vec::new(),
+                _ => vec![warning.to_owned()],
+            },
         };
         self.runner = Some(runner);
         Ok(ready)
@@ -144,9 +133,8 @@ impl Benchmark for HcaBenchmark {
         place: &Place,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, Failure> {
-        let point = &self.points[point];
-        let not_prepared = || Failure::Run("the benchmark was not prepared".to_owned());
-        let runner = self.runner.as_mut().ok_or_else(not_prepared)?;
+        let point = &self.plan.points[point];
+        let runner = self.runner.as_mut().expect("prepared before");
         let result = runner.measure(point, progress)?;
         for folder in &place.folders {
             write_messages(folder, place.round, &result)
@@ -156,7 +144,7 @@ impl Benchmark for HcaBenchmark {
         let mut warnings = warnings_of(&result, &self.config);
         warnings.extend(floor.clone());
         let mut notes = vec![instrument_line(&result)];
-        notes.extend(floor.clone());
+        notes.extend(floor);
         Ok(Outcome {
             warnings,
             notes,
@@ -167,7 +155,6 @@ impl Benchmark for HcaBenchmark {
                 obtained: json!(result.circumstances),
                 instrument: json!(result.costs),
                 details: json!({
-                    "floor_is_credible": floor.is_none(),
                     "stamp_shares_cpu": result.circumstances.placement.stamp_shares_cpu(),
                 }),
                 histograms: vec![(HISTOGRAM.to_owned(), result.histogram)],
@@ -190,10 +177,8 @@ fn write_messages(
 }
 
 fn describe_end(end: &ChosenPort) -> String {
-    let firmware = match end.device.firmware.as_str() {
-        "" => "none",
-        firmware => firmware,
-    };
+    let firmware = Some(end.device.firmware.as_str()).filter(|text| !text.is_empty());
+    let firmware = firmware.unwrap_or("none");
     format!(
         "{} port {} at {}, {}, MTU {} B, {} Gbit/s, firmware {firmware}",
         end.device.name,

@@ -2,16 +2,11 @@
 
 use super::completion::CompletionOutcome;
 use super::config::Service;
-use super::port::Failure;
 use super::receiver::ReceiveOutcome;
 use super::result::LoopFaults;
 use super::sender::SendOutcome;
-use super::sending_half::completions_expected;
-use super::stamper::StampOutcome;
-use super::worker::{Done, Report};
+use super::tag::Tag;
 use crate::buffer::Arrival;
-use crate::rig::error::RigError;
-use crate::rig::workers::Role;
 use crate::time::Ticks;
 
 /// What to look at when a queue pair gives up: an HCA tells that nobody answered, and not why.
@@ -29,7 +24,8 @@ pub(super) struct BurstRecord {
     pub(super) send: Option<SendOutcome>,
     pub(super) receive: Option<ReceiveOutcome>,
     pub(super) completion: Option<CompletionOutcome>,
-    pub(super) stamp: Option<StampOutcome>,
+    /// Stamps that were rewritten, if there is a thread for that.
+    pub(super) rewritten: Option<u64>,
     pub(super) faults: LoopFaults,
     /// Whether a signal ended it.
     pub(super) interrupted: bool,
@@ -37,117 +33,86 @@ pub(super) struct BurstRecord {
 }
 
 impl BurstRecord {
-    /// Keeps what the thread of a role reports.
-    pub(super) fn take(&mut self, role: Role, report: Report) {
-        let Report::Done {
-            what,
-            faults,
-            moved,
-        } = report
-        else {
-            return;
-        };
-        if let Some(moved) = moved {
-            let moved = RigError::Moved { role, moved };
-            self.failure.get_or_insert(moved.to_string());
-        }
-        match what {
-            Done::Sent {
-                submitted,
-                completed,
-                outcome,
-            } => {
-                self.submitted = submitted;
-                if let Some((completed, completion)) = completed {
-                    self.completed = completed;
-                    self.completion = Some(completion);
-                }
-                self.send = Some(outcome);
-                self.faults.sender = faults;
-            }
-            Done::Received { arrivals, outcome } => {
-                self.arrivals = arrivals;
-                self.receive = Some(outcome);
-                self.faults.receiver = faults;
-            }
-            Done::Completed { completed, outcome } => {
-                self.completed = completed;
-                self.completion = Some(outcome);
-                self.faults.completion = faults;
-            }
-            Done::Restamped(outcome) => self.stamp = Some(outcome),
-        }
+    /// Adds what another thread saw.
+    pub(super) fn add(&mut self, part: BurstRecord) {
+        self.submitted.extend(part.submitted);
+        self.completed.extend(part.completed);
+        self.arrivals.extend(part.arrivals);
+        self.send = self.send.take().or(part.send);
+        self.receive = self.receive.take().or(part.receive);
+        self.completion = self.completion.take().or(part.completion);
+        self.rewritten = self.rewritten.or(part.rewritten);
+        self.faults += part.faults;
+        self.failure = self.failure.take().or(part.failure);
     }
 
     /// Messages that were posted.
     pub(super) fn posted(&self) -> usize {
-        self.send
-            .as_ref()
-            .map_or(0, |outcome| outcome.posted as usize)
+        let send = self.send.as_ref();
+        send.map_or(0, |outcome| outcome.posted as usize)
     }
 
-    /// Puts a failure of the loops in words, unless a graver one is known. What failed first says more than what follows.
-    /// `cause` is asked for the cause of a link that gave up.
-    pub(super) fn find_failure(&mut self, cause: impl Fn() -> Option<String>) {
-        let failed_sends = self.completion.as_ref().and_then(|outcome| {
-            outcome.failure.as_ref().map(|failure| {
-                format!(
-                    "{} send requests completed with an error, the first: {failure}: {}",
-                    outcome.failed,
-                    cause().unwrap_or_else(|| LINK_ADVICE.to_owned())
-                )
-            })
-        });
-        let of = |failure: &Option<Failure>, what: &str| {
-            failure.as_ref().map(|failure| format!("{what}: {failure}"))
-        };
-        let posting = self
-            .send
-            .as_ref()
-            .and_then(|outcome| of(&outcome.failure, "posting"));
-        let receiving = self
-            .receive
-            .as_ref()
-            .and_then(|outcome| of(&outcome.failure, "receiving"));
-        if self.failure.is_none() {
-            self.failure = failed_sends.or(receiving).or(posting);
-        }
-    }
-
-    /// Calls it a failure when less was done than asked for and nothing else says why. Messages that UC and UD lose are
-    /// none, those of a reliable connection are.
-    pub(super) fn find_shortage(
+    /// Puts in words what went wrong, unless that is known: a failure of the loops, of which what failed first says more
+    /// than what follows, else that less was done than asked for. Messages that UC and UD lose are no failure, those of a
+    /// reliable connection are. `expected` completions; `cause` is asked for the cause of a link that gave up.
+    pub(super) fn find_failure(
         &mut self,
         count: usize,
         service: Service,
-        signal_every: u32,
+        expected: u32,
         cause: impl Fn() -> Option<String>,
     ) {
+        if self.failure.is_none() {
+            let failed = self.failure_of_loops(&cause);
+            self.failure = failed.or_else(|| self.shortage(count, service, expected, &cause));
+        }
+    }
+
+    fn failure_of_loops(&self, cause: &dyn Fn() -> Option<String>) -> Option<String> {
+        if let Some(completion) = &self.completion
+            && let Some(failure) = &completion.failure
+        {
+            return Some(format!(
+                "{} send requests completed with an error, the first: {failure}: {}",
+                completion.failed,
+                cause().unwrap_or_else(|| LINK_ADVICE.to_owned())
+            ));
+        }
+        let receiving = self.receive.as_ref().and_then(|one| one.failure);
+        let posting = self.send.as_ref().and_then(|one| one.failure);
+        let (what, failure) = receiving
+            .map(|failure| ("receiving", failure))
+            .or(posting.map(|failure| ("posting", failure)))?;
+        Some(format!("{what}: {failure}"))
+    }
+
+    fn shortage(
+        &self,
+        count: usize,
+        service: Service,
+        expected: u32,
+        cause: &dyn Fn() -> Option<String>,
+    ) -> Option<String> {
         let posted = self.posted();
-        let completed = self
-            .completion
-            .as_ref()
-            .map_or(0, |outcome| outcome.succeeded + outcome.failed);
-        let expected = completions_expected(count, signal_every);
+        let completion = self.completion.as_ref();
+        let completed = completion.map_or(0, |outcome| outcome.succeeded + outcome.failed);
         let missing = posted.saturating_sub(self.arrivals.len());
-        let shortage = if service == Service::Rc && missing > 0 {
-            Some(format!(
+        if service == Service::Rc && missing > 0 {
+            let cause = cause();
+            return Some(format!(
                 "{missing} messages of a reliable connection did not arrive within --timeout: {}",
-                cause().unwrap_or_else(|| format!("raise it, or mend the link; {LINK_ADVICE}"))
-            ))
-        } else if posted < count {
-            Some(format!("only {posted} of {count} messages were posted"))
-        } else if completed < expected {
-            Some(format!(
+                cause.unwrap_or_else(|| format!("raise it, or mend the link; {LINK_ADVICE}"))
+            ));
+        }
+        if posted < count {
+            return Some(format!("only {posted} of {count} messages were posted"));
+        }
+        (completed < expected).then(|| {
+            format!(
                 "{} send requests did not complete within --timeout: raise it, or mend the link",
                 expected - completed
-            ))
-        } else {
-            None
-        };
-        if self.failure.is_none() {
-            self.failure = shortage;
-        }
+            )
+        })
     }
 
     /// Of a burst that a signal ended, what was under way then was neither sent whole nor lost: whatever was posted after the
@@ -156,10 +121,8 @@ impl BurstRecord {
         if !self.interrupted {
             return;
         }
-        let arrived = self.arrivals.iter();
-        let sequences =
-            arrived.map(|arrival| super::tag::Tag::sequence(arrival.label) as usize + 1);
-        let settled = sequences.max().unwrap_or(0);
-        self.submitted.truncate(settled);
+        let next = |arrival: &Arrival| Tag::sequence(arrival.label) as usize + 1;
+        let settled = self.arrivals.iter().map(next).max();
+        self.submitted.truncate(settled.unwrap_or(0));
     }
 }

@@ -6,27 +6,34 @@
 
 use super::port::{CompletionPort, EventPort, Failure, Polled};
 use crate::pacing::Pacing;
+use crate::rig::control::StopFlag;
 use crate::time::Clock;
 
-/// A port whose every look comes after a pause.
+/// A port whose every look comes after a pause, which the stop flag ends.
 #[derive(Debug)]
 pub struct BusyReceiver<'a, P, C, W> {
     port: &'a mut P,
     clock: &'a C,
     work: W,
+    stop: &'a StopFlag,
 }
 
 impl<'a, P, C: Clock, W: Pacing> BusyReceiver<'a, P, C, W> {
     /// `port`, looked at after `work` each time.
-    pub fn new(port: &'a mut P, clock: &'a C, work: W) -> Self {
-        BusyReceiver { port, clock, work }
+    pub fn new(port: &'a mut P, clock: &'a C, work: W, stop: &'a StopFlag) -> Self {
+        BusyReceiver {
+            port,
+            clock,
+            work,
+            stop,
+        }
     }
 }
 
 impl<P: CompletionPort, C: Clock, W: Pacing + Send> CompletionPort for BusyReceiver<'_, P, C, W> {
     #[inline(always)]
     fn poll(&mut self) -> Polled {
-        self.work.pause(self.clock, || true);
+        self.work.pause(self.clock, || !self.stop.is_raised());
         self.port.poll()
     }
 }
@@ -67,7 +74,7 @@ mod tests {
         );
         let before = Counting.now().0;
         let mut arrivals = vec![Arrival::default(); 3];
-        let mut port = BusyReceiver::new(&mut script, &Counting, work);
+        let mut port = BusyReceiver::new(&mut script, &Counting, work, control.stop_flag());
         let outcome = receive(
             &Counting,
             &mut port,
@@ -89,5 +96,16 @@ mod tests {
         // The clock counts its readings. A wait of 20 takes 21 of them, the stamp one more; one look found nothing.
         let waiting = stamps(ConstantWait::new(&Counting, Nanos(20)));
         assert_eq!(waiting, [22, 22 + 21 + 22, 22 + 21 + 22 + 22]);
+    }
+
+    #[test]
+    fn a_stop_ends_the_work() {
+        let control = Control::default();
+        control.stop();
+        let mut script = Script::new([], Look::Empty, &control);
+        // Without a stop it would take more looks at the clock than anybody waits for.
+        let work = ConstantWait::new(&Counting, Nanos(u64::MAX));
+        let mut port = BusyReceiver::new(&mut script, &Counting, work, control.stop_flag());
+        assert!(matches!(port.poll(), Polled::Empty));
     }
 }

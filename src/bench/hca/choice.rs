@@ -1,99 +1,40 @@
 //! Which two ports a run uses.
 
 use super::config::PortRequest;
-use super::endpoints::EndPort;
 use crate::rdma::verbs::{Device, Devices, Port};
 
 /// Why no pair of ports can be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ChoiceError {
-    /// There is no device at all.
-    #[error(
-        "no RDMA device on this host (libibverbs finds none): load the driver, check with `hcabench devices`, or run on \
-         SoftRoCE in a virtual machine with ci/hcabench"
-    )]
-    NoDevice,
-    /// There are devices, and none can be opened.
-    #[error("no RDMA device of this host can be used: {reason}")]
-    Refused {
-        /// The first one's reason.
-        reason: String,
-    },
-    /// No active port with an address.
-    #[error(
-        "no RDMA port is active and has an IP address: {found}; bring a port up (ip link set DEV up, ip address add)"
-    )]
-    NoUsablePort {
-        /// What there is.
-        found: String,
-    },
-    /// Only one port where two are needed.
-    #[error(
-        "only one usable RDMA port ({found}): two are needed; name both by --sender and --receiver, also if they are to \
-         be the same one"
-    )]
-    OnlyOne {
-        /// The port.
-        found: String,
-    },
-    /// A device that was named does not exist.
-    #[error("{option} {value}: there is no device of that name; the devices are {devices}")]
-    UnknownDevice {
-        /// The option.
-        option: &'static str,
-        /// Its value.
-        value: String,
-        /// What there is.
-        devices: String,
-    },
-    /// A port that was named does not exist or is not active.
+    /// What was named does not exist or cannot be used.
     #[error("{option} {value}: {reason}")]
-    UnusablePort {
-        /// The option.
+    Named {
         option: &'static str,
-        /// Its value.
         value: String,
-        /// Why not.
         reason: String,
     },
+    /// There are not two ports to choose.
+    #[error("{0}")]
+    TooFew(String),
 }
 
 /// The two ports of a run, with their devices.
 #[derive(Debug, Clone)]
 pub struct Pair {
-    /// The sending end.
     pub sender: ChosenPort,
-    /// The receiving end.
     pub receiver: ChosenPort,
 }
 
 /// A port of a device with the address to be used.
 #[derive(Debug, Clone)]
 pub struct ChosenPort {
-    /// The device.
     pub device: Device,
-    /// The port.
     pub port: Port,
-    /// The address.
     pub address: std::net::IpAddr,
-}
-
-impl ChosenPort {
-    /// What the connection manager is told of it.
-    pub fn end(&self) -> EndPort {
-        EndPort {
-            device: self.device.name.clone(),
-            port: self.port.number,
-            address: self.address,
-        }
-    }
 }
 
 /// Chooses the sending and the receiving port: those that were named, else the first two active ports with an IP
 /// address, on two devices if there are two.
-///
-/// # Errors
-/// When there are no such ports, with what there is.
 pub fn choose(
     all: &Devices,
     sender: Option<&PortRequest>,
@@ -101,82 +42,69 @@ pub fn choose(
 ) -> Result<Pair, ChoiceError> {
     let devices = all.usable.as_slice();
     if devices.is_empty() {
-        return Err(match all.refused.first() {
-            None => ChoiceError::NoDevice,
-            Some((_, error)) => ChoiceError::Refused {
-                reason: error.to_string(),
-            },
-        });
+        return Err(ChoiceError::TooFew(match all.refused.first() {
+            None => "no RDMA device on this host (libibverbs finds none): load the driver, check with `hcabench \
+                     devices`, or run on SoftRoCE in a virtual machine with ci/hcabench"
+                .to_owned(),
+            Some((_, reason)) => format!("no RDMA device of this host can be used: {reason}"),
+        }));
     }
-    for (option, request) in [("--sender", sender), ("--receiver", receiver)] {
-        let named =
-            |(name, _): &&(String, _)| request.is_some_and(|request| request.device == *name);
-        if let Some((_, error)) = all.refused.iter().find(named) {
-            return Err(ChoiceError::UnusablePort {
-                option,
-                value: request.map_or_else(String::new, |request| request.device.clone()),
-                reason: error.to_string(),
-            });
-        }
-    }
-    let named_sender = sender
-        .map(|request| find(devices, "--sender", request))
-        .transpose()?;
-    let named_receiver = receiver
-        .map(|request| find(devices, "--receiver", request))
-        .transpose()?;
+    let named = |option, request: Option<&PortRequest>| {
+        let found = request.map(|request| find(all, option, request));
+        found.transpose()
+    };
     let usable = usable_ports(devices);
     let other_than = |taken: &ChosenPort| {
-        let is_taken = |end: &&ChosenPort| {
-            end.device.name == taken.device.name && end.port.number == taken.port.number
-        };
-        let elsewhere = usable
-            .iter()
-            .find(|end| end.device.name != taken.device.name);
-        let free = elsewhere.or_else(|| usable.iter().find(|end| !is_taken(end)));
-        free.cloned().ok_or_else(|| ChoiceError::OnlyOne {
-            found: format!("{} port {}", taken.device.name, taken.port.number),
+        let is_elsewhere = |end: &&ChosenPort| end.device.name != taken.device.name;
+        let is_free = |end: &&ChosenPort| is_elsewhere(end) || end.port.number != taken.port.number;
+        let free = usable.iter().find(is_elsewhere);
+        let free = free.or_else(|| usable.iter().find(is_free));
+        free.cloned().ok_or_else(|| {
+            ChoiceError::TooFew(format!(
+                "only one usable RDMA port ({} port {}): two are needed; name both by --sender and --receiver, also if \
+                 they are to be the same one",
+                taken.device.name, taken.port.number
+            ))
         })
     };
-    let (sender, receiver) = match (named_sender, named_receiver) {
+    let first = || {
+        let found = usable.first().cloned();
+        found.ok_or_else(|| {
+            ChoiceError::TooFew(format!(
+                "no RDMA port is active and has an IP address: {}; bring a port up (ip link set DEV up, ip address \
+                 add)",
+                describe_all(devices)
+            ))
+        })
+    };
+    let (sender, receiver) = match (named("--sender", sender)?, named("--receiver", receiver)?) {
         (Some(sender), Some(receiver)) => (sender, receiver),
-        (Some(sender), None) => {
+        (None, Some(receiver)) => (other_than(&receiver)?, receiver),
+        (sender, None) => {
+            let sender = sender.map_or_else(first, Ok)?;
             let receiver = other_than(&sender)?;
             (sender, receiver)
-        }
-        (None, Some(receiver)) => (other_than(&receiver)?, receiver),
-        (None, None) => {
-            let first = usable
-                .first()
-                .cloned()
-                .ok_or_else(|| ChoiceError::NoUsablePort {
-                    found: describe_all(devices),
-                })?;
-            let second = other_than(&first)?;
-            (first, second)
         }
     };
     Ok(Pair { sender, receiver })
 }
 
 fn usable_ports(devices: &[Device]) -> Vec<ChosenPort> {
-    let mut usable = Vec::new();
-    for device in devices {
-        for port in &device.ports {
-            if let (true, Some(&address)) = (port.active, port.addresses.first()) {
-                usable.push(ChosenPort {
-                    device: device.clone(),
-                    port: port.clone(),
-                    address,
-                });
-            }
-        }
-    }
-    usable
+    let chosen = |device: &Device, port: &Port| {
+        let address = port.addresses.first().filter(|_| port.active)?;
+        Some(ChosenPort {
+            device: device.clone(),
+            port: port.clone(),
+            address: *address,
+        })
+    };
+    all_ports(devices)
+        .filter_map(|(device, port)| chosen(device, port))
+        .collect()
 }
 
 fn find(
-    devices: &[Device],
+    all: &Devices,
     option: &'static str,
     request: &PortRequest,
 ) -> Result<ChosenPort, ChoiceError> {
@@ -184,64 +112,65 @@ fn find(
         Some(port) => format!("{}:{port}", request.device),
         None => request.device.clone(),
     };
-    let unusable = |reason: String| ChoiceError::UnusablePort {
+    let unusable = |reason| ChoiceError::Named {
         option,
-        value: value.clone(),
+        value,
         reason,
     };
+    chosen(all, request).map_err(unusable)
+}
+
+/// The port that was asked for, or why not.
+fn chosen(all: &Devices, request: &PortRequest) -> Result<ChosenPort, String> {
+    if let Some((_, error)) = all.refused.iter().find(|(name, _)| *name == request.device) {
+        return Err(error.to_string());
+    }
+    let mut devices = all.usable.iter();
     let device = devices
-        .iter()
         .find(|device| device.name == request.device)
-        .ok_or_else(|| ChoiceError::UnknownDevice {
-            option,
-            value: value.clone(),
-            devices: names(devices),
+        .ok_or_else(|| {
+            let names: Vec<_> = all.usable.iter().map(|one| one.name.as_str()).collect();
+            let names = names.join(", ");
+            format!("there is no device of that name; the devices are {names}")
         })?;
+    let ports = &device.ports;
     let port = match request.port {
-        Some(number) => device
-            .ports
-            .iter()
-            .find(|port| port.number == number)
-            .ok_or_else(|| {
-                unusable(format!(
-                    "{} has {} port(s), counted from 1",
-                    device.name,
-                    device.ports.len()
-                ))
-            })?,
+        Some(number) => ports.iter().find(|port| port.number == number),
         None => {
             let good = |port: &&Port| match request.address {
                 Some(address) => port.addresses.contains(&address),
                 None => port.active && !port.addresses.is_empty(),
             };
-            let first = device.ports.iter().find(good).or(device.ports.first());
-            first.ok_or_else(|| unusable("the device has no port".to_owned()))?
+            ports.iter().find(good).or(ports.first())
         }
     };
+    let port = port.ok_or_else(|| {
+        let (name, count) = (&device.name, ports.len());
+        format!("{name} has {count} port(s), counted from 1")
+    })?;
     if !port.active {
-        return Err(unusable(format!(
-            "port {} is {}, not active: bring it up",
-            port.number, port.state
-        )));
+        let (number, state) = (port.number, port.state);
+        return Err(format!("port {number} is {state}, not active: bring it up"));
     }
-    let address = match request.address {
-        Some(address) if port.addresses.contains(&address) => address,
-        Some(address) => {
-            let there: Vec<_> = port.addresses.iter().map(ToString::to_string).collect();
-            return Err(unusable(format!(
-                "port {} does not have the address {address}; it has: {}",
-                port.number,
-                if there.is_empty() { "none".to_owned() } else { there.join(", ") }
-            )));
-        }
-        None => *port.addresses.first().ok_or_else(|| {
-            unusable(format!(
-                "port {} has no IP address, which the connection manager needs: give its network interface one \
-                 (ip address add)",
-                port.number
-            ))
-        })?,
-    };
+    let address = request.address.or(port.addresses.first().copied());
+    let address = address.ok_or_else(|| {
+        format!(
+            "port {} has no IP address, which the connection manager needs: give its network interface one (ip address \
+             add)",
+            port.number
+        )
+    })?;
+    if !port.addresses.contains(&address) {
+        let there: Vec<_> = port.addresses.iter().map(ToString::to_string).collect();
+        let there = match there.as_slice() {
+            [] => "none".to_owned(),
+            some => some.join(", "),
+        };
+        let number = port.number;
+        return Err(format!(
+            "port {number} does not have the address {address}; it has: {there}"
+        ));
+    }
     Ok(ChosenPort {
         device: device.clone(),
         port: port.clone(),
@@ -249,29 +178,21 @@ fn find(
     })
 }
 
-fn names(devices: &[Device]) -> String {
-    devices
-        .iter()
-        .map(|device| device.name.as_str())
-        .collect::<Vec<_>>()
-        .join(", ")
+fn describe_all(devices: &[Device]) -> String {
+    let describe = |(device, port): (&Device, &Port)| {
+        let address = port.addresses.first().map(ToString::to_string);
+        let address = address.as_deref().unwrap_or("no address");
+        let (name, number, state) = (&device.name, port.number, port.state);
+        format!("{name} port {number} ({state}, {address})")
+    };
+    let all: Vec<_> = all_ports(devices).map(describe).collect();
+    all.join("; ")
 }
 
-fn describe_all(devices: &[Device]) -> String {
-    let mut parts = Vec::new();
-    for device in devices {
-        for port in &device.ports {
-            let address = port
-                .addresses
-                .first()
-                .map_or("no address".to_owned(), ToString::to_string);
-            parts.push(format!(
-                "{} port {} ({}, {address})",
-                device.name, port.number, port.state
-            ));
-        }
-    }
-    parts.join("; ")
+fn all_ports(devices: &[Device]) -> impl Iterator<Item = (&Device, &Port)> {
+    devices
+        .iter()
+        .flat_map(|device| device.ports.iter().map(move |port| (device, port)))
 }
 
 #[cfg(test)]
@@ -324,98 +245,95 @@ mod tests {
         }
     }
 
-    fn ends(pair: &Pair) -> [(String, u8); 2] {
+    /// Device and port of sender and receiver.
+    fn ends(pair: Result<Pair, ChoiceError>) -> [(String, u8); 2] {
+        let pair = pair.unwrap();
         [&pair.sender, &pair.receiver].map(|end| (end.device.name.clone(), end.port.number))
+    }
+
+    fn named(ends: [(&str, u8); 2]) -> [(String, u8); 2] {
+        ends.map(|(name, port)| (name.to_owned(), port))
     }
 
     #[test]
     fn two_devices_are_preferred_to_two_ports_of_one() {
+        let first = port(1, true, &["10.0.0.1"]);
         let devices = [
-            device(
-                "a",
-                vec![port(1, true, &["10.0.0.1"]), port(2, true, &["10.0.0.2"])],
-            ),
+            device("a", vec![first, port(2, true, &["10.0.0.2"])]),
             device(
                 "b",
                 vec![port(1, false, &["10.0.0.3"]), port(2, true, &["10.0.0.4"])],
             ),
         ];
-        let pair = choose(&of(&devices), None, None).unwrap();
-        assert_eq!(ends(&pair), [("a".to_owned(), 1), ("b".to_owned(), 2)]);
-        let pair = choose(&of(&devices[..1]), None, None).unwrap();
-        assert_eq!(ends(&pair), [("a".to_owned(), 1), ("a".to_owned(), 2)]);
-        let pair = choose(&of(&devices), None, Some(&request("a", None, None))).unwrap();
-        assert_eq!(ends(&pair), [("b".to_owned(), 2), ("a".to_owned(), 1)]);
+        let both = of(&devices);
+        assert_eq!(ends(choose(&both, None, None)), named([("a", 1), ("b", 2)]));
+        let one = of(&devices[..1]);
+        assert_eq!(ends(choose(&one, None, None)), named([("a", 1), ("a", 2)]));
+        let receiver = request("a", None, None);
+        let chosen = choose(&both, None, Some(&receiver));
+        assert_eq!(ends(chosen), named([("b", 2), ("a", 1)]));
+        // An address without a port number finds its port.
+        let sender = request("a", None, Some("10.0.0.2"));
+        let chosen = choose(&both, Some(&sender), None);
+        assert_eq!(ends(chosen), named([("a", 2), ("b", 2)]));
     }
 
     #[test]
     fn the_same_port_twice_only_if_named_twice() {
-        let devices = [device("a", vec![port(1, true, &["10.0.0.1"])])];
+        let devices = of(&[device("a", vec![port(1, true, &["10.0.0.1"])])]);
         let named = request("a", Some(1), None);
-        assert!(choose(&of(&devices), Some(&named), Some(&named)).is_ok());
-        assert!(matches!(
-            choose(&of(&devices), None, None),
-            Err(ChoiceError::OnlyOne { .. })
-        ));
-        assert!(matches!(
-            choose(&of(&devices), Some(&named), None),
-            Err(ChoiceError::OnlyOne { .. })
-        ));
+        assert!(choose(&devices, Some(&named), Some(&named)).is_ok());
+        for sender in [None, Some(&named)] {
+            let error = choose(&devices, sender, None).unwrap_err().to_string();
+            assert!(
+                error.contains("only one usable RDMA port (a port 1)"),
+                "{error}"
+            );
+        }
     }
 
     #[test]
     fn what_is_missing_is_named() {
-        assert_eq!(
-            choose(&of(&[]), None, None).unwrap_err(),
-            ChoiceError::NoDevice
-        );
-        let devices = [
+        let devices = of(&[
             device("a", vec![port(1, true, &[])]),
             device("b", vec![port(1, false, &["10.0.0.3"])]),
-        ];
-        let text = |sender: Option<&PortRequest>| {
-            choose(&of(&devices), sender, None).unwrap_err().to_string()
-        };
-        assert!(text(None).contains("a port 1 (active, no address); b port 1 (down, 10.0.0.3)"));
-        assert!(text(Some(&request("c", None, None))).contains("--sender c: there is no device"));
-        assert!(text(Some(&request("a", None, None))).contains("no IP address"));
-        assert!(text(Some(&request("b", None, None))).contains("not active"));
-        assert!(text(Some(&request("a", Some(3), None))).contains("a has 1 port(s)"));
-        assert!(
-            text(Some(&request("a", None, Some("10.9.9.9"))))
-                .contains("does not have the address 10.9.9.9")
-        );
+        ]);
+        let error = choose(&of(&[]), None, None).unwrap_err().to_string();
+        assert!(error.contains("no RDMA device on this host"), "{error}");
+        let error = choose(&devices, None, None).unwrap_err().to_string();
+        let both = "a port 1 (active, no address); b port 1 (down, 10.0.0.3)";
+        assert!(error.contains(both), "{error}");
+        let unknown = "--sender c: there is no device of that name; the devices are a, b";
+        let elsewhere = "does not have the address 10.9.9.9; it has: none";
+        for (name, number, address, said) in [
+            ("c", None, None, unknown),
+            ("a", None, None, "no IP address"),
+            ("b", None, None, "not active"),
+            ("a", Some(3), None, "--sender a:3: a has 1 port(s)"),
+            ("a", None, Some("10.9.9.9"), elsewhere),
+        ] {
+            let sender = request(name, number, address);
+            let error = choose(&devices, Some(&sender), None).unwrap_err();
+            assert!(matches!(error, ChoiceError::Named { .. }), "{error}");
+            assert!(error.to_string().contains(said), "{error}");
+        }
     }
 
     #[test]
     fn a_device_that_cannot_be_opened_matters_only_if_it_is_named() {
-        let refusal = || VerbsError::code("ibv_open_device", "c", libc::EACCES);
+        let refusal = VerbsError::code("ibv_open_device", "c", libc::EACCES);
         let mut devices = of(&[
             device("a", vec![port(1, true, &["10.0.0.1"])]),
             device("b", vec![port(1, true, &["10.0.0.2"])]),
         ]);
-        devices.refused.push(("c".to_owned(), refusal()));
+        devices.refused.push(("c".to_owned(), refusal));
         assert!(choose(&devices, None, None).is_ok());
-        let error = choose(&devices, None, Some(&request("c", None, None))).unwrap_err();
-        assert!(
-            error.to_string().contains("--receiver c: ibv_open_device"),
-            "{error}"
-        );
+        let receiver = request("c", None, None);
+        let error = choose(&devices, None, Some(&receiver)).unwrap_err();
+        let said = "--receiver c: ibv_open_device";
+        assert!(error.to_string().contains(said), "{error}");
         devices.usable.clear();
         let error = choose(&devices, None, None).unwrap_err();
         assert!(error.to_string().contains("/dev/infiniband"), "{error}");
-    }
-
-    #[test]
-    fn an_address_without_a_port_number_finds_its_port() {
-        let devices = of(&[
-            device(
-                "a",
-                vec![port(1, true, &["10.0.0.1"]), port(2, true, &["10.0.0.2"])],
-            ),
-            device("b", vec![port(1, true, &["10.0.0.3"])]),
-        ]);
-        let pair = choose(&devices, Some(&request("a", None, Some("10.0.0.2"))), None).unwrap();
-        assert_eq!(ends(&pair)[0], ("a".to_owned(), 2));
     }
 }

@@ -1,5 +1,6 @@
 //! What can be set.
 
+use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -135,7 +136,7 @@ pub struct Sweep {
 }
 
 /// A port as the user names it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortRequest {
     /// The device.
     pub device: String,
@@ -145,8 +146,22 @@ pub struct PortRequest {
     pub address: Option<std::net::IpAddr>,
 }
 
+impl fmt::Display for PortRequest {
+    /// As the command line has it: `mlx5_0:1@10.0.0.1`.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.device)?;
+        if let Some(port) = self.port {
+            write!(formatter, ":{port}")?;
+        }
+        match self.address {
+            Some(address) => write!(formatter, "@{address}"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// CPUs as the user names them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CpuRequest {
     /// For the sending thread.
     pub sender: Option<usize>,
@@ -189,18 +204,5 @@ impl Config {
     /// Messages that may be under way with bursts of so many: the warm-up's, too.
     pub fn depth_of(&self, burst: u32) -> u32 {
         burst.max(self.warmup)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_eight_times_powers_of_two_up_to_the_largest() {
-        let sizes: Vec<_> = all_sizes().collect();
-        assert_eq!(sizes.len(), 13);
-        assert_eq!((sizes[0], sizes[12]), (SMALLEST_SIZE, LARGEST_SIZE));
-        assert!(sizes.windows(2).all(|pair| pair[1] == 2 * pair[0]));
     }
 }

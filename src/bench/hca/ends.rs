@@ -3,16 +3,28 @@
 //! A fabric is two types, which meet only where they are connected: the verbs are one implementation (`sending_end`, `receiving_end`),
 //! a scripted one lets sessions be tested without a device.
 
-use super::analysis::Delivered;
 use super::port::{EventPort, SendPort};
 use super::stamper::StampSlots;
 use super::tag::Tag;
-use crate::buffer::PageKind;
+use crate::buffer::{Arrival, PageKind};
+use crate::time::Ticks;
 
 /// A port of the sending loop that is turned to another burst in between.
 pub trait BurstPort: SendPort {
     /// Sets the tag of the next burst.
     fn set_tag(&mut self, tag: Tag);
+}
+
+/// What can be asked of either end.
+pub trait Link {
+    /// The pages of the messages.
+    fn page_kind(&self) -> PageKind;
+    /// What makes it impossible that any more messages pass: the end of the connection or of a device. Never blocks.
+    fn trouble(&self) -> Option<String>;
+    /// That its device was removed, which also ends the other end's connection. Never blocks.
+    fn removal(&self) -> Option<String>;
+    /// That its port takes no longer packets as large as the connection sends.
+    fn lowered_mtu(&self) -> Option<String>;
 }
 
 /// Where messages come from.
@@ -32,44 +44,27 @@ pub trait SendingEnd: Send + Sync + 'static {
     fn completions(&self) -> Self::Completions;
     /// Access to the stamps.
     fn stamps(&self) -> Self::Stamps;
-    /// The pages of the messages.
-    fn page_kind(&self) -> PageKind;
-    /// What makes it impossible that any more messages leave: the end of the connection or of a device. Never blocks.
-    fn trouble(&self) -> Option<String>;
-    /// That its device was removed, which also ends the other end's connection. Never blocks.
-    fn removal(&self) -> Option<String>;
-    /// That its port takes no longer packets as large as the connection sends.
-    fn lowered_mtu(&self) -> Option<String>;
+    /// What it has in common with the other end.
+    fn link(&self) -> &dyn Link;
 }
 
 /// Where messages arrive.
 pub trait ReceivingEnd: Send + Sync + 'static {
     /// The receiving loop's port.
     type Port: EventPort;
-    /// What arrived, of one burst.
-    type Delivered<'a>: Delivered;
 
     /// How many messages it has room for.
     fn slots(&self) -> usize;
     /// Sets a slot to zero.
     fn clear(&self, slot: usize);
     /// Posts a receive request for a slot; its number is the slot's.
-    ///
-    /// # Errors
-    /// In words, when it is refused.
     fn post(&self, slot: usize) -> Result<(), String>;
     /// A port of its own.
     fn port(&self) -> Self::Port;
     /// The queue pair that messages come from, where completions tell it (UD).
     fn source(&self) -> Option<u32>;
-    /// The messages of a burst, as they lie there.
-    fn delivered(&self, burst: u32) -> Self::Delivered<'_>;
-    /// The pages of the messages.
-    fn page_kind(&self) -> PageKind;
-    /// As that of the sending end.
-    fn trouble(&self) -> Option<String>;
-    /// As that of the sending end.
-    fn removal(&self) -> Option<String>;
-    /// As that of the sending end.
-    fn lowered_mtu(&self) -> Option<String>;
+    /// The time stamp that message `sequence` of a burst brought, if length and pattern are those that were sent.
+    fn delivered(&self, burst: u32, arrival: &Arrival, sequence: u32) -> Option<Ticks>;
+    /// What it has in common with the other end.
+    fn link(&self) -> &dyn Link;
 }

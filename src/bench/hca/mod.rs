@@ -12,7 +12,7 @@
 //!
 //! [`config`] says what can be set, [`plan`] lists the points of a sweep, [`sender`], [`receiver`] and [`completion`]
 //! are the hot loops over the [`port`]s ([`busy_receiver`] makes one of a receiver with other work), [`floor`] runs the same loops over shared memory, [`analysis`] judges each
-//! message, [`result`] is what comes out. `run` (feature `rdma`) puts it together on real verbs.
+//! message, `result` is what comes out. `run` (feature `rdma`) puts it together on real verbs.
 
 pub mod analysis;
 pub mod busy_receiver;
@@ -25,14 +25,17 @@ pub mod memory_port;
 pub mod plan;
 pub mod port;
 pub mod receiver;
-pub mod result;
+// Nothing is measured without devices.
+#[cfg_attr(not(feature = "rdma"), allow(dead_code))]
+pub(crate) mod result;
 pub mod sender;
 pub mod stamper;
 pub mod tag;
 
 #[cfg(feature = "rdma")]
 mod burst_record;
-pub mod placement;
+#[cfg_attr(not(feature = "rdma"), allow(dead_code))]
+pub(crate) mod placement;
 #[cfg(feature = "rdma")]
 mod receiving_half;
 #[cfg(feature = "rdma")]
@@ -44,13 +47,15 @@ mod watch;
 #[cfg(feature = "rdma")]
 mod worker;
 
-pub mod rows;
-pub mod warnings;
+#[cfg(feature = "rdma")]
+pub(crate) mod rows;
+#[cfg(feature = "rdma")]
+pub(crate) mod warnings;
 
 #[cfg(feature = "rdma")]
-pub mod benchmark;
+pub(crate) mod benchmark;
 #[cfg(feature = "rdma")]
-pub mod choice;
+pub(crate) mod choice;
 #[cfg(feature = "rdma")]
 pub mod endpoints;
 #[cfg(feature = "rdma")]
@@ -58,12 +63,14 @@ pub mod error;
 #[cfg(feature = "rdma")]
 mod needs;
 #[cfg(feature = "rdma")]
-pub mod receiving_end;
+pub(crate) mod receiving_end;
 #[cfg(feature = "rdma")]
 pub mod run;
 #[cfg(feature = "rdma")]
-pub mod sending_end;
+pub(crate) mod sending_end;
 #[cfg(feature = "rdma")]
-pub mod uc_route;
+pub(crate) mod uc_route;
+#[cfg(feature = "rdma")]
+mod verbs_link;
 #[cfg(feature = "rdma")]
 pub mod verbs_port;

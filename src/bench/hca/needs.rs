@@ -1,10 +1,10 @@
 //! What a point takes of memory, in bytes and in huge pages.
 
 use super::config::{Config, Operation};
-use super::endpoints::header_of;
 use super::placement::Placement;
 use super::plan::Point;
 use super::result::Message;
+use super::verbs_link::header_of;
 use crate::buffer::{Arrival, Bytes, HUGE_PAGE, PayloadBuffer};
 use crate::host::HugePages;
 use crate::rig::error::RigError;
@@ -12,7 +12,10 @@ use crate::rig::memory::{Allowance, Need};
 use crate::time::Ticks;
 
 /// Bytes that a message takes in memory until its point is written: the judged message and its latencies, sorted.
-const BYTES_PER_RESULT: u64 = (size_of::<Message>() + 4 * size_of::<i64>()) as u64;
+const BYTES_PER_RESULT: u64 = (size_of::<Message>() + 5 * size_of::<i64>()) as u64;
+
+/// The place among the buffers of the one that only a completion thread takes.
+const OF_COMPLETION_THREAD: usize = 4;
 
 /// What a point takes.
 #[derive(Debug, Clone)]
@@ -78,26 +81,18 @@ impl Needs {
     }
 
     /// Huge pages for all buffers.
-    fn huge_pages(&self, placement: &Placement) -> u64 {
+    pub(super) fn huge_pages(&self, placement: &Placement) -> u64 {
         let pages = |bytes: &Bytes| bytes.0.div_ceil(HUGE_PAGE as u64).max(1);
-        let unused = placement.completion.is_none().then_some(4);
-        let used = (0..)
-            .zip(&self.buffers)
-            .filter(|(at, _)| Some(*at) != unused);
-        used.map(|(_, bytes)| pages(bytes)).sum()
+        let all: u64 = self.buffers.iter().map(pages).sum();
+        match placement.completion {
+            Some(_) => all,
+            None => all - pages(&self.buffers[OF_COMPLETION_THREAD]),
+        }
     }
 }
 
-/// Checks that there are enough huge pages for the point that needs the most of them.
-pub(super) fn require_huge_pages<'a>(
-    points: impl Iterator<Item = (&'a Point, &'a Needs, &'a Placement)>,
-) -> Result<(), RigError> {
-    let of = |(point, needs, placement): (&'a Point, &Needs, &Placement)| {
-        (needs.huge_pages(placement), point)
-    };
-    let Some((needed, point)) = points.map(of).max_by_key(|(pages, _)| *pages) else {
-        return Ok(());
-    };
+/// Checks that there are enough huge pages for a point.
+pub(super) fn require_huge_pages(needed: u64, point: &Point) -> Result<(), RigError> {
     let pool = HugePages::read();
     let free = pool.map_or(0, |pool| pool.available());
     if needed <= free + pool.map_or(0, |pool| pool.overcommit) {

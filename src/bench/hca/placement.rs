@@ -6,8 +6,6 @@ use super::config::{CpuRequest, Poll, Timestamp};
 use super::plan::Point;
 use crate::host::{CpuSet, HostError, Need, PlacementWarning, RoleSpec, Topology, Waiting};
 use crate::rig::workers::Role;
-#[cfg(feature = "rdma")]
-use crate::rig::workers::Seat;
 
 /// Posts the messages.
 pub const SENDER: Role = Role {
@@ -30,43 +28,25 @@ pub const STAMP: Role = Role {
     thread: "hcabench-stamp",
 };
 
-/// Who polls for send completions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CompletionBy {
-    /// A thread of its own.
-    Thread,
-    /// The sender, between posts and after the last.
-    Sender,
-}
-
 /// Where the threads of a point run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Placement {
-    /// The sender's CPU.
     pub sender: usize,
-    /// The receiver's CPU.
     pub receiver: usize,
-    /// The completion thread's CPU, if there is such a thread.
     pub completion: Option<usize>,
     /// The stamp thread's CPU, if one was asked for.
     pub stamp: Option<usize>,
     /// The CPUs of all other threads.
     pub supervisor: CpuSet,
-    /// Who polls for send completions.
-    pub completion_by: CompletionBy,
-    /// What is less than it should be.
+    /// Who polls for send completions: `thread`, or `sender`, between posts and after the last.
+    pub completion_by: &'static str,
     pub warnings: Vec<PlacementWarning>,
-    /// Whether two roles have the same CPU.
     #[serde(skip)]
     pub shares_cpu: bool,
 }
 
 impl Placement {
     /// Finds the CPUs for a point; `numa_nodes` are those of the sending and of the receiving device.
-    ///
-    /// # Errors
-    /// Those of [`crate::host::Placement::plan`].
     pub fn of_point(
         topology: &Topology,
         point: &Point,
@@ -115,9 +95,9 @@ impl Placement {
             completion,
             stamp: placed.cpus.get(3).copied().flatten(),
             completion_by: if completion.is_some() {
-                CompletionBy::Thread
+                "thread"
             } else {
-                CompletionBy::Sender
+                "sender"
             },
             shares_cpu: placed.shares_cpu(),
             supervisor: placed.supervisor,
@@ -130,30 +110,5 @@ impl Placement {
         self.stamp.is_some_and(|stamp| {
             [Some(self.sender), Some(self.receiver), self.completion].contains(&Some(stamp))
         })
-    }
-
-    /// The receiver's place.
-    #[cfg(feature = "rdma")]
-    pub(super) fn receiving(&self, priority: Option<u8>) -> Seat {
-        Seat {
-            role: RECEIVER,
-            cpu: self.receiver,
-            priority,
-        }
-    }
-
-    /// The places of the sending end's threads.
-    #[cfg(feature = "rdma")]
-    pub(super) fn sending(&self, priority: Option<u8>) -> super::sending_half::SendingSeats {
-        let seat = |role, cpu| Seat {
-            role,
-            cpu,
-            priority,
-        };
-        super::sending_half::SendingSeats {
-            sender: seat(SENDER, self.sender),
-            completion: self.completion.map(|cpu| seat(COMPLETION, cpu)),
-            stamp: self.stamp.map(|cpu| seat(STAMP, cpu)),
-        }
     }
 }

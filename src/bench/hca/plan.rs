@@ -9,7 +9,7 @@ use crate::rig::named::Named;
 use crate::time::{ClockKind, Nanos};
 
 /// One combination of settings.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Point {
     /// Service type.
     pub service: Service,
@@ -35,6 +35,13 @@ pub struct Point {
     pub timestamp: Timestamp,
     /// The clock.
     pub clock: ClockKind,
+}
+
+impl Point {
+    /// Bytes that are copied into the work request.
+    pub fn inline_bytes(&self) -> u32 {
+        if self.inline.is_on() { self.size } else { 0 }
+    }
 }
 
 impl fmt::Display for Point {
@@ -92,7 +99,7 @@ pub struct Limits {
 }
 
 /// The points of a sweep, in order, and those left out.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
     /// To be measured.
     pub points: Vec<Point>,
@@ -100,86 +107,42 @@ pub struct Plan {
     pub left_out: Vec<LeftOut>,
 }
 
-/// Nothing can be measured.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PlanError {
-    /// The only point asked for is impossible.
-    #[error("{0}")]
-    Impossible(String),
-    /// So are all points of the sweep.
-    #[error("none of the {count} points of this sweep can be measured; the first: {reason}")]
-    AllImpossible {
-        /// How many there are.
-        count: usize,
-        /// Why the first is impossible.
-        reason: String,
-    },
-}
-
 impl Plan {
     /// The product of the lists, without what is impossible on any device.
     pub fn new(sweep: &Sweep) -> Self {
-        let mut plan = Plan {
-            points: Vec::new(),
+        let whole = Plan {
+            points: product(sweep),
             left_out: Vec::new(),
         };
-        for point in product(sweep) {
-            match impossible_anywhere(&point) {
-                None => plan.points.push(point),
-                Some(reason) => plan.left_out.push(LeftOut { point, reason }),
-            }
-        }
-        plan
+        whole.without(impossible_anywhere)
     }
 
     /// The same without what these devices cannot do. `warmup` is the number of messages before the measured ones.
     pub fn within(self, limits: &Limits, warmup: u32) -> Self {
-        let mut plan = Plan {
-            points: Vec::new(),
-            left_out: self.left_out,
-        };
-        for point in self.points {
-            match impossible_within(&point, limits, warmup) {
-                None => plan.points.push(point),
-                Some(reason) => plan.left_out.push(LeftOut { point, reason }),
-            }
-        }
-        plan
+        self.without(|point| impossible_within(point, limits, warmup))
     }
 
-    /// The same without the points to which `admit` objects, with its reason.
-    ///
-    /// # Errors
-    /// Those of `admit`.
-    pub fn admitted<E>(
-        self,
-        mut admit: impl FnMut(&Point) -> Result<Option<String>, E>,
-    ) -> Result<Self, E> {
-        let mut plan = Plan {
-            points: Vec::new(),
-            left_out: self.left_out,
-        };
-        for point in self.points {
-            match admit(&point)? {
-                None => plan.points.push(point),
-                Some(reason) => plan.left_out.push(LeftOut { point, reason }),
+    /// The same without the points that are impossible, by the reason that is given.
+    pub fn without(mut self, mut impossible: impl FnMut(&Point) -> Option<String>) -> Self {
+        for point in std::mem::take(&mut self.points) {
+            match impossible(&point) {
+                None => self.points.push(point),
+                Some(reason) => self.left_out.push(LeftOut { point, reason }),
             }
         }
-        Ok(plan)
+        self
     }
 
     /// Fails if nothing is left to measure.
-    ///
-    /// # Errors
-    /// With the reason of the first point that was left out.
-    pub fn check(&self) -> Result<(), PlanError> {
-        match (self.points.is_empty(), self.left_out.as_slice()) {
-            (false, _) | (true, []) => Ok(()),
-            (true, [only]) => Err(PlanError::Impossible(only.reason.clone())),
-            (true, [first, ..]) => Err(PlanError::AllImpossible {
-                count: self.left_out.len(),
-                reason: first.reason.clone(),
-            }),
+    pub fn check(&self) -> Result<(), String> {
+        match (self.points.as_slice(), self.left_out.as_slice()) {
+            ([_, ..], _) | ([], []) => Ok(()),
+            ([], [only]) => Err(only.reason.clone()),
+            ([], [first, ..]) => Err(format!(
+                "none of the {} points of this sweep can be measured; the first: {}",
+                self.left_out.len(),
+                first.reason
+            )),
         }
     }
 }
@@ -187,17 +150,13 @@ impl Plan {
 /// All combinations; the last list changes fastest.
 fn product(sweep: &Sweep) -> Vec<Point> {
     fn each<T: Copy>(points: Vec<Point>, values: &[T], set: impl Fn(&mut Point, T)) -> Vec<Point> {
-        let with = |point: Point| {
-            values
-                .iter()
-                .map(|&value| {
-                    let mut point = point.clone();
-                    set(&mut point, value);
-                    point
-                })
-                .collect::<Vec<_>>()
+        let with = |mut point: Point, value: T| {
+            set(&mut point, value);
+            point
         };
-        points.into_iter().flat_map(with).collect()
+        let of = |point: Point| values.iter().map(move |&value| (point, value));
+        let all = points.into_iter().flat_map(of);
+        all.map(|(point, value)| with(point, value)).collect()
     }
     // Its values are all set below.
     let blank = Point {
@@ -214,29 +173,22 @@ fn product(sweep: &Sweep) -> Vec<Point> {
         timestamp: Timestamp::Submit,
         clock: ClockKind::Monotonic,
     };
-    let points = each(vec![blank], &sweep.services, |point, value| {
-        point.service = value
+    let points = vec![blank];
+    let points = each(points, &sweep.services, |p, value| p.service = value);
+    let points = each(points, &sweep.operations, |p, value| p.operation = value);
+    let points = each(points, &sweep.clocks, |p, value| p.clock = value);
+    let points = each(points, &sweep.timestamps, |p, value| p.timestamp = value);
+    let points = each(points, &sweep.polls, |p, (recv, comp)| {
+        (p.poll_recv, p.poll_comp) = (recv, comp);
     });
-    let points = each(points, &sweep.operations, |point, value| {
-        point.operation = value
+    let points = each(points, &sweep.unsignaled, |p, value| p.unsignaled = value);
+    let points = each(points, &sweep.inline, |p, value| p.inline = value);
+    let points = each(points, &sweep.pauses, |p, value| p.pause_ns = value);
+    let points = each(points, &sweep.receiver_pauses, |p, value| {
+        p.receiver_pause_ns = value;
     });
-    let points = each(points, &sweep.clocks, |point, value| point.clock = value);
-    let points = each(points, &sweep.timestamps, |point, value| {
-        point.timestamp = value
-    });
-    let points = each(points, &sweep.polls, |point, value| {
-        (point.poll_recv, point.poll_comp) = value;
-    });
-    let points = each(points, &sweep.unsignaled, |point, value| {
-        point.unsignaled = value
-    });
-    let points = each(points, &sweep.inline, |point, value| point.inline = value);
-    let points = each(points, &sweep.pauses, |point, value| point.pause_ns = value);
-    let points = each(points, &sweep.receiver_pauses, |point, value| {
-        point.receiver_pause_ns = value;
-    });
-    let points = each(points, &sweep.bursts, |point, value| point.burst = value);
-    each(points, &sweep.sizes, |point, value| point.size = value)
+    let points = each(points, &sweep.bursts, |p, value| p.burst = value);
+    each(points, &sweep.sizes, |p, value| p.size = value)
 }
 
 fn impossible_anywhere(point: &Point) -> Option<String> {
@@ -270,20 +222,17 @@ fn impossible_within(point: &Point, limits: &Limits, warmup: u32) -> Option<Stri
             limits.message
         ));
     }
-    let granted = limits
-        .inline
-        .iter()
-        .find(|(service, _)| *service == point.service);
-    let Some(&(_, inline)) = granted else {
+    let service = point.service.name();
+    let mut granted = limits.inline.iter();
+    let Some(&(_, inline)) = granted.find(|(of, _)| *of == point.service) else {
         return Some(format!(
-            "--service {} is impossible: not both of these devices have queue pairs of that type",
-            point.service.name()
+            "--service {service} is impossible: not both of these devices have queue pairs of that type"
         ));
     };
     if point.inline.is_on() && size > inline {
         return Some(format!(
-            "--inline is impossible with --size {size} and --service {}: the sending device takes at most {inline} bytes inline",
-            point.service.name()
+            "--inline is impossible with --size {size} and --service {service}: the sending device takes at most {inline} \
+             bytes inline"
         ));
     }
     let queue = limits
@@ -359,72 +308,62 @@ pub(super) mod tests {
         assert_eq!(names.len(), plan.points.len());
     }
 
+    fn refusal(change: impl FnOnce(&mut Sweep)) -> Result<(), String> {
+        let mut sweep = single();
+        change(&mut sweep);
+        Plan::new(&sweep).within(&limits(), 100).check()
+    }
+
     #[test]
     fn impossible_alone_is_an_error_that_names_the_options() {
-        let cases = [
+        type Case = (fn(&mut Sweep), [&'static str; 2]);
+        let cases: [Case; 5] = [
             (
-                Sweep {
-                    services: vec![Service::Ud],
-                    operations: vec![Operation::Write],
-                    ..single()
+                |sweep| {
+                    sweep.services = vec![Service::Ud];
+                    sweep.operations = vec![Operation::Write];
                 },
                 ["--operation write", "ud"],
             ),
             (
-                Sweep {
-                    inline: vec![Switch::On],
-                    timestamps: vec![Timestamp::Send],
-                    ..single()
+                |sweep| {
+                    sweep.inline = vec![Switch::On];
+                    sweep.timestamps = vec![Timestamp::Send];
                 },
                 ["--timestamp send", "--inline"],
             ),
             (
-                Sweep {
-                    services: vec![Service::Ud],
-                    sizes: vec![2048],
-                    ..single()
+                |sweep| {
+                    sweep.services = vec![Service::Ud];
+                    sweep.sizes = vec![2048];
                 },
                 ["--size 2048", "1024"],
             ),
             (
-                Sweep {
-                    inline: vec![Switch::On],
-                    sizes: vec![1024],
-                    ..single()
+                |sweep| {
+                    sweep.inline = vec![Switch::On];
+                    sweep.sizes = vec![1024];
                 },
                 ["--inline", "512"],
             ),
-            (
-                Sweep {
-                    bursts: vec![8192],
-                    ..single()
-                },
-                ["--burst 8192", "4096"],
-            ),
+            (|sweep| sweep.bursts = vec![8192], ["--burst 8192", "4096"]),
         ];
-        for (sweep, words) in cases {
-            let error = Plan::new(&sweep)
-                .within(&limits(), 100)
-                .check()
-                .unwrap_err()
-                .to_string();
+        for (change, words) in cases {
+            let error = refusal(change).unwrap_err();
             assert!(words.iter().all(|word| error.contains(word)), "{error}");
         }
     }
 
     #[test]
     fn a_sweep_with_something_left_is_no_error_and_one_without_is() {
-        let mut sweep = Sweep {
-            services: vec![Service::Ud],
-            sizes: vec![1024, 2048, 4096],
-            ..single()
+        let with_sizes = |sizes: &[u32]| {
+            refusal(|sweep| {
+                sweep.services = vec![Service::Ud];
+                sweep.sizes = sizes.to_vec();
+            })
         };
-        assert_eq!(Plan::new(&sweep).within(&limits(), 100).check(), Ok(()));
-        sweep.sizes.remove(0);
-        let error = Plan::new(&sweep)
-            .within(&limits(), 100)
-            .check()
-            .unwrap_err();
-        assert!(matches!(error, PlanError::AllImpossible { count: 2, .. }));
+        assert_eq!(with_sizes(&[1024, 2048, 4096]), Ok(()));
+        let error = with_sizes(&[2048, 4096]).unwrap_err();
+        assert!(error.starts_with("none of the 2 points"), "{error}");
     }
 }

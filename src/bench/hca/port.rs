@@ -70,9 +70,6 @@ pub trait SendPort: Send {
     fn stamp(&mut self, stamp: Ticks);
 
     /// Posts the prepared message.
-    ///
-    /// # Errors
-    /// When it is not accepted.
     fn post(&mut self) -> Result<(), Failure>;
 }
 
@@ -85,30 +82,18 @@ pub trait CompletionPort: Send {
 /// A completion port that a thread can sleep on.
 pub trait EventPort: CompletionPort {
     /// Asks for an event at the next completion.
-    ///
-    /// # Errors
-    /// When that is refused.
     fn arm(&mut self) -> Result<(), Failure>;
 
     /// Sleeps until the event, or until the thread is woken.
-    ///
-    /// # Errors
-    /// When events cannot be read.
     fn sleep(&mut self) -> Result<(), Failure>;
 }
 
 /// How a thread waits for completions.
 pub trait PollMode<P: CompletionPort> {
     /// Called before the first look.
-    ///
-    /// # Errors
-    /// Those of the port.
     fn start(&mut self, port: &mut P) -> Result<(), Failure>;
 
     /// Called when a look brought nothing; afterwards the next one is due.
-    ///
-    /// # Errors
-    /// Those of the port.
     fn idle(&mut self, port: &mut P) -> Result<(), Failure>;
 }
 

@@ -44,17 +44,6 @@ impl Strays {
     }
 }
 
-impl std::ops::Add for Strays {
-    type Output = Strays;
-
-    fn add(self, other: Strays) -> Strays {
-        Strays {
-            late: self.late + other.late,
-            foreign: self.foreign + other.foreign,
-        }
-    }
-}
-
 /// Takes completions until `arrivals` is full, or it is told to stop.
 pub fn receive<C: Clock, P: CompletionPort, M: PollMode<P>>(
     clock: &C,
@@ -150,46 +139,42 @@ mod tests {
         )
     }
 
-    fn run(
-        port: &mut Script<'_>,
+    fn run<P: CompletionPort>(
+        port: &mut P,
+        mode: impl PollMode<P>,
+        expected: Expected,
         room: usize,
         control: &Control,
     ) -> (ReceiveOutcome, Vec<Arrival>) {
         let mut arrivals = vec![Arrival::default(); room];
-        let outcome = receive(
-            &Counting,
-            port,
-            BusyPolling,
-            Expected::new(BURST, room, None),
-            &mut arrivals,
-            control,
-        );
+        let outcome = receive(&Counting, port, mode, expected, &mut arrivals, control);
         (outcome, arrivals)
     }
 
+    /// Busy polling over a script, with room for so many messages of the burst.
+    fn poll(
+        looks: &[Look],
+        afterwards: Look,
+        room: usize,
+        control: &Control,
+    ) -> (ReceiveOutcome, Vec<Arrival>) {
+        let mut port = Script::new(looks.iter().copied(), afterwards, control);
+        let expected = Expected::new(BURST, room, None);
+        run(&mut port, BusyPolling, expected, room, control)
+    }
+
     fn sequences(arrivals: &[Arrival]) -> Vec<u32> {
-        arrivals
-            .iter()
-            .map(|arrival| Tag::sequence(arrival.label))
-            .collect()
+        let sequence = |arrival: &Arrival| Tag::sequence(arrival.label);
+        arrivals.iter().map(sequence).collect()
     }
 
     #[test]
     fn the_clock_is_read_right_after_a_completion_was_seen_and_at_no_other_time() {
         let control = Control::default();
-        let mut port = Script::new(
-            [
-                Look::Empty,
-                message(0),
-                Look::Empty,
-                Look::Empty,
-                message(1),
-            ],
-            Look::Empty,
-            &control,
-        );
+        let empty = Look::Empty;
+        let looks = [empty, message(0), empty, empty, message(1)];
         journal();
-        let (outcome, arrivals) = run(&mut port, 2, &control);
+        let (outcome, arrivals) = poll(&looks, empty, 2, &control);
         use Entry::{Clock, Look as Looked};
         assert_eq!(
             journal(),
@@ -211,8 +196,8 @@ mod tests {
     #[test]
     fn what_is_lost_ends_the_loop_when_it_is_told_to_stop() {
         let control = Control::default();
-        let mut port = Script::new([message(0), Look::Empty, message(2)], Look::Empty, &control);
-        let (outcome, arrivals) = run(&mut port, 4, &control);
+        let looks = [message(0), Look::Empty, message(2)];
+        let (outcome, arrivals) = poll(&looks, Look::Empty, 4, &control);
         assert_eq!((outcome.received, outcome.strays.late), (2, 0));
         assert!(outcome.failure.is_none() && !control.failed());
         assert_eq!(sequences(&arrivals[..2]), [0, 2]);
@@ -227,56 +212,16 @@ mod tests {
             let looks = [Look::Stop, Look::Empty, message(0), message(1)];
             let mut port = Script::new(looks, Look::Empty, &control);
             port.sleeping_fails_at = Some(0);
-            let mut arrivals = [Arrival::default(); 4];
-            let tag = Expected::new(BURST, 4, None);
-            let outcome = if event {
-                receive(
-                    &Counting,
-                    &mut port,
-                    WaitForEvent::default(),
-                    tag,
-                    &mut arrivals,
-                    &control,
-                )
+            let expected = Expected::new(BURST, 4, None);
+            let (outcome, _) = if event {
+                run(&mut port, WaitForEvent::default(), expected, 4, &control)
             } else {
-                receive(
-                    &Counting,
-                    &mut port,
-                    BusyPolling,
-                    tag,
-                    &mut arrivals,
-                    &control,
-                )
+                run(&mut port, BusyPolling, expected, 4, &control)
             };
             assert_eq!(outcome.received, 2);
-            assert!(
-                outcome.failure.is_none(),
-                "nobody sleeps after the stop flag"
-            );
+            let failure = outcome.failure;
+            assert!(failure.is_none(), "nobody sleeps after the stop flag");
         }
-    }
-
-    #[test]
-    fn late_messages_of_another_burst_are_overwritten_and_counted() {
-        let control = Control::default();
-        let looks = [
-            late(8),
-            message(0),
-            late(9),
-            late(0),
-            message(1),
-            message(2),
-        ];
-        let mut port = Script::new(looks, Look::Empty, &control);
-        let (outcome, arrivals) = run(&mut port, 3, &control);
-        assert_eq!((outcome.received, outcome.strays.late), (3, 3));
-        assert_eq!(sequences(&arrivals), [0, 1, 2]);
-        assert!(
-            arrivals
-                .iter()
-                .all(|arrival| Tag::new(BURST).is_of(arrival.label))
-        );
-        assert_eq!(control.received(), 3);
     }
 
     #[test]
@@ -294,154 +239,76 @@ mod tests {
             Look::From(ours, tag.immediate_data(1)),
         ];
         let mut port = Script::new(looks, Look::Empty, &control);
-        let mut arrivals = [Arrival::default(); 2];
         let expected = Expected::new(BURST, 2, Some(ours));
-        let outcome = receive(
-            &Counting,
-            &mut port,
-            BusyPolling,
-            expected,
-            &mut arrivals,
-            &control,
-        );
-        let strays = Strays {
-            late: 1,
-            foreign: 4,
-        };
-        assert_eq!((outcome.received, outcome.strays), (2, strays));
+        let (outcome, arrivals) = run(&mut port, BusyPolling, expected, 2, &control);
+        let (late, foreign) = (1, 4);
+        assert_eq!(outcome.strays, Strays { late, foreign });
+        // Those of the burst overwrite them.
+        assert_eq!((outcome.received, control.received()), (2, 2));
         assert_eq!(sequences(&arrivals), [0, 1]);
+        assert!(arrivals.iter().all(|arrival| tag.is_of(arrival.label)));
         assert!(outcome.failure.is_none() && !control.failed() && !control.stopped());
     }
 
     #[test]
-    fn messages_of_others_without_end_do_not_keep_it_from_stopping() {
-        for look in [message(9), Look::Misfit] {
+    fn strays_without_end_do_not_keep_it_from_stopping() {
+        for (look, is_late) in [(message(9), false), (Look::Misfit, false), (late(1), true)] {
             let control = Control::default();
-            let mut port = Script::new([message(0)], look, &control);
-            let (outcome, _) = run(&mut port, 4, &control);
-            assert_eq!(outcome.received, 1);
-            assert!(outcome.strays.foreign >= 1 && outcome.failure.is_none());
+            let (outcome, _) = poll(&[message(0)], look, 4, &control);
+            let strays = outcome.strays;
+            assert_eq!((outcome.received, strays.late > 0), (1, is_late));
+            assert!(strays.total() >= 1 && outcome.failure.is_none());
         }
-    }
-
-    #[test]
-    fn late_messages_without_end_do_not_keep_it_from_stopping() {
-        let control = Control::default();
-        let mut port = Script::new([message(0)], late(1), &control);
-        let (outcome, _) = run(&mut port, 4, &control);
-        assert_eq!(outcome.received, 1);
-        assert!(outcome.strays.late >= 1);
     }
 
     #[test]
     fn a_failed_receive_ends_the_loop() {
         let control = Control::default();
-        let mut port = Script::new(
-            [message(0), Look::Failed(7, false), message(1)],
-            Look::Empty,
-            &control,
-        );
-        let (outcome, _) = run(&mut port, 4, &control);
+        let looks = [message(0), Look::Failed(7, false), message(1)];
+        let (outcome, _) = poll(&looks, Look::Empty, 4, &control);
         assert_eq!(outcome.received, 1);
         assert_eq!(outcome.failure.unwrap().to_string(), "failure 7");
         assert!(control.failed() && !control.stopped());
     }
 
     #[test]
-    fn a_refused_event_at_the_start_keeps_the_sender_from_starting() {
-        let control = Control::default();
-        let mut port = Script::new([message(0)], Look::Empty, &control);
-        port.arming_fails_at = Some(0);
-        let mut arrivals = [Arrival::default(); 4];
-        let outcome = receive(
-            &Counting,
-            &mut port,
-            WaitForEvent::default(),
-            Expected::new(BURST, 4, None),
-            &mut arrivals,
-            &control,
-        );
-        assert_eq!(outcome.received, 0);
-        assert_eq!(outcome.failure.unwrap().to_string(), "failure 100");
-        assert!(control.failed());
-        assert_eq!(
-            control.ready(),
-            0,
-            "nothing is sent to where nobody listens"
-        );
-    }
-
-    #[test]
     fn an_event_that_cannot_be_had_ends_the_loop() {
-        for (arming, sleeping, code) in [
-            (Some(1), None, 100),
-            (None, Some(0), 200),
-            (None, Some(1), 200),
+        for (arming, sleeping, code, received) in [
+            (Some(0), None, 100, 0),
+            (Some(1), None, 100, 2),
+            (None, Some(0), 200, 1),
+            (None, Some(1), 200, 3),
         ] {
             let control = Control::default();
             let looks = [0, 1, 2, 3].map(|sequence| [message(sequence), Look::Empty]);
             let mut port = Script::new(looks.into_iter().flatten(), Look::Empty, &control);
             (port.arming_fails_at, port.sleeping_fails_at) = (arming, sleeping);
-            let mut arrivals = [Arrival::default(); 4];
-            let outcome = receive(
-                &Counting,
-                &mut port,
-                WaitForEvent::default(),
-                Expected::new(BURST, 4, None),
-                &mut arrivals,
-                &control,
-            );
-            let received = match (arming, sleeping) {
-                (Some(_), _) => 2,
-                (_, Some(0)) => 1,
-                _ => 3,
-            };
+            let expected = Expected::new(BURST, 4, None);
+            let (outcome, _) = run(&mut port, WaitForEvent::default(), expected, 4, &control);
             assert_eq!(outcome.received, received);
             assert_eq!(outcome.failure.unwrap().code, code);
             assert!(control.failed() && !control.stopped());
+            // Nothing is sent to where nobody listens.
+            assert_eq!(control.ready(), u32::from(arming != Some(0)));
         }
     }
 
     #[test]
-    fn no_completion_is_slept_through() {
+    fn no_completion_is_slept_through_and_waiting_for_what_is_lost_ends() {
         let mut sleeps = 0;
-        for arrivals in arrival_orders(3, 11) {
-            let control = Control::default();
-            let mut port = Eventful::new(&arrivals, &control);
-            let mut log = [Arrival::default(); 3];
-            let outcome = receive(
-                &Counting,
-                &mut port,
-                WaitForEvent::default(),
-                Expected::new(0, 3, None),
-                &mut log,
-                &control,
-            );
-            assert_eq!(outcome.received, 3, "{arrivals:?}");
-            assert!(!control.stopped());
-            sleeps += port.sleeps;
+        for (count, latest) in [(3, 11), (2, 8)] {
+            for arrivals in arrival_orders(count, latest) {
+                let control = Control::default();
+                let mut port = Eventful::new(&arrivals, &control);
+                let expected = Expected::new(0, 3, None);
+                let (outcome, _) = run(&mut port, WaitForEvent::default(), expected, 3, &control);
+                assert_eq!(outcome.received, count, "{arrivals:?}");
+                assert!(control.stopped() == (count < 3) && outcome.failure.is_none());
+                sleeps += port.sleeps;
+            }
         }
         // Else nothing was tested.
         assert!(sleeps > 100);
-    }
-
-    #[test]
-    fn waiting_for_what_is_lost_ends_with_the_word_to_stop() {
-        for arrivals in arrival_orders(2, 8) {
-            let control = Control::default();
-            let mut port = Eventful::new(&arrivals, &control);
-            let mut log = [Arrival::default(); 3];
-            let outcome = receive(
-                &Counting,
-                &mut port,
-                WaitForEvent::default(),
-                Expected::new(0, 3, None),
-                &mut log,
-                &control,
-            );
-            assert_eq!(outcome.received, 2, "{arrivals:?}");
-            assert!(control.stopped() && outcome.failure.is_none());
-        }
     }
 
     fn any_look() -> impl Strategy<Value = Look> {
@@ -467,13 +334,12 @@ mod tests {
         ) {
             let control = Control::default();
             let mut port = Script::new(looks, afterwards, &control);
-            let mut log = vec![Arrival::default(); room];
             let (tag, expected) = (Tag::new(BURST), Expected::new(BURST, room, None));
             journal();
-            let outcome = if event {
-                receive(&Counting, &mut port, WaitForEvent::default(), expected, &mut log, &control)
+            let (outcome, log) = if event {
+                run(&mut port, WaitForEvent::default(), expected, room, &control)
             } else {
-                receive(&Counting, &mut port, BusyPolling, expected, &mut log, &control)
+                run(&mut port, BusyPolling, expected, room, &control)
             };
             let readings = journal().iter().filter(|entry| matches!(entry, Entry::Clock(_))).count();
             prop_assert!(readings >= outcome.received + outcome.strays.late as usize);

@@ -3,47 +3,41 @@
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
+use super::burst_record::BurstRecord;
 use super::busy_receiver::BusyReceiver;
 use super::config::{LARGEST_BURST, Operation, Poll};
 use super::ends::ReceivingEnd;
+use super::error::RunError;
+use super::placement::RECEIVER;
 use super::port::{BusyPolling, CompletionPort, Polled, WaitForEvent};
-use super::receiver::{ReceiveOutcome, Strays, receive};
+use super::receiver::{Strays, receive};
+use super::result::LoopFaults;
 use super::tag::Expected;
-use super::worker::{Done, Frame, Task, Threads, WorkerError, counting_faults, start};
+use super::worker::{Frame, Task, Threads, counting_faults, start};
 use crate::buffer::{Arrival, StampBuffer};
 use crate::pacing::ConstantWait;
 use crate::rig::error::RigError;
-use crate::rig::workers::Seat;
 use crate::time::{Clock, Nanos};
 
-/// How the receiving thread works.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ReceivingSettings {
-    pub(super) mode: Poll,
-    pub(super) operation: Operation,
-    /// What it is away for before each look.
-    pub(super) pause: Nanos,
-}
-
-/// Starts the receiving thread; returns the way to give it tasks.
+/// Starts the receiving thread on a CPU; returns the way to give it tasks.
 pub(super) fn start_receiving<C: Clock, E: ReceivingEnd>(
     threads: &mut Threads,
     clock: C,
     frame: &Frame,
     end: &Arc<E>,
-    seat: Seat,
-    settings: ReceivingSettings,
+    cpu: usize,
 ) -> Result<Sender<Task>, RigError> {
-    let (end, frame) = (Arc::clone(end), frame.clone());
+    let (end, frame, seat) = (Arc::clone(end), frame.clone(), frame.seat(RECEIVER, cpu));
     start(threads, seat, move |post| {
-        let mut log = StampBuffer::<Arrival>::new(frame.capacity, frame.huge_pages)?;
+        let capacity = frame.depth as usize;
+        let mut log = StampBuffer::<Arrival>::new(capacity, frame.huge_pages)?;
         // What the capacity has no use for is there for messages of others, each of which takes one.
-        let spare = end.slots().saturating_sub(frame.capacity);
+        let spare = end.slots().saturating_sub(capacity);
         let mut requests = ReceiveRequests::new(end.slots());
         let mut port = end.port();
         post.placed(Some(log.page_kind()));
         post.each(|task| {
-            let cleared = match settings.operation {
+            let cleared = match frame.point.operation {
                 Operation::Write => task.count,
                 Operation::Send => end.slots(),
             };
@@ -54,15 +48,16 @@ pub(super) fn start_receiving<C: Clock, E: ReceivingEnd>(
             let before = requests.drain(&mut port, &expected);
             requests
                 .top_up(&*end, task.count + spare)
-                .map_err(WorkerError::Post)?;
+                .map_err(RunError::Post)?;
             let (arrivals, control) = (&mut log[..task.count], &*task.control);
-            let work = ConstantWait::new(&clock, settings.pause);
-            let (outcome, faults) = counting_faults(|| match (settings.mode, settings.pause) {
+            let (mode, pause) = (frame.point.poll_recv, frame.point.receiver_pause_ns);
+            let work = ConstantWait::new(&clock, pause);
+            let (mut outcome, faults) = counting_faults(|| match (mode, pause) {
                 (Poll::Busy, Nanos(0)) => {
                     receive(&clock, &mut port, BusyPolling, expected, arrivals, control)
                 }
                 (Poll::Busy, _) => {
-                    let mut port = BusyReceiver::new(&mut port, &clock, work);
+                    let mut port = BusyReceiver::new(&mut port, &clock, work, control.stop_flag());
                     receive(&clock, &mut port, BusyPolling, expected, arrivals, control)
                 }
                 (Poll::Event, Nanos(0)) => frame.wakeable.during(|| {
@@ -70,20 +65,23 @@ pub(super) fn start_receiving<C: Clock, E: ReceivingEnd>(
                     receive(&clock, &mut port, mode, expected, arrivals, control)
                 }),
                 (Poll::Event, _) => frame.wakeable.during(|| {
-                    let mut port = BusyReceiver::new(&mut port, &clock, work);
+                    let mut port = BusyReceiver::new(&mut port, &clock, work, control.stop_flag());
                     let mode = WaitForEvent::default();
                     receive(&clock, &mut port, mode, expected, arrivals, control)
                 }),
-            })?;
+            });
             requests.took(outcome.received + outcome.strays.total() as usize);
-            let done = Done::Received {
+            outcome.strays.late += before.late;
+            outcome.strays.foreign += before.foreign;
+            Ok(BurstRecord {
                 arrivals: log[..outcome.received].to_vec(),
-                outcome: ReceiveOutcome {
-                    strays: outcome.strays + before,
-                    ..outcome
+                receive: Some(outcome),
+                faults: LoopFaults {
+                    receiver: faults,
+                    ..LoopFaults::default()
                 },
-            };
-            Ok((done, faults))
+                ..BurstRecord::default()
+            })
         })
     })
 }

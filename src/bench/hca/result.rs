@@ -3,12 +3,10 @@
 use serde::Serialize;
 
 use super::floor::Floor;
-use super::placement::{CompletionBy, Placement};
+use super::placement::Placement;
 use super::plan::Point;
-#[cfg(feature = "rdma")]
-use super::session::Tally;
 use crate::buffer::PageKind;
-use crate::stats::{LatencyHistogram, MedianInterval, Summary};
+use crate::stats::{LatencyHistogram, Summary};
 use crate::time::{StampCost, TscFacts};
 
 /// What became of a message.
@@ -30,7 +28,6 @@ pub struct Message {
     pub repeat: u32,
     /// Its number in the burst, counted from 0.
     pub sequence: u32,
-    /// What became of it.
     pub fate: Fate,
     /// Before it was posted.
     pub submitted_ns: u64,
@@ -47,21 +44,20 @@ impl Message {
     /// backwards between the two CPUs.
     pub fn latency_ns(&self) -> Option<i64> {
         let from = self.sent_ns.unwrap_or(self.submitted_ns);
-        (self.fate == Fate::Received).then_some(())?;
-        self.received_ns.map(|to| to as i64 - from as i64)
+        let to = self.received_ns.filter(|_| self.fate == Fate::Received)?;
+        Some(to as i64 - from as i64)
     }
 
     /// Completion latency in nanoseconds, from t_subm.
     pub fn completion_latency_ns(&self) -> Option<i64> {
-        self.completed_ns
-            .map(|to| to as i64 - self.submitted_ns as i64)
+        let to = self.completed_ns?;
+        Some(to as i64 - self.submitted_ns as i64)
     }
 }
 
 /// How many messages ended how.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// Posted.
     pub sent: u64,
     /// Arrived, whole.
     pub received: u64,
@@ -102,9 +98,7 @@ impl std::ops::AddAssign for Counts {
 /// Page faults inside the hot loops, by thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct LoopFaults {
-    /// In the sending loop.
     pub sender: u64,
-    /// In the receiving loop.
     pub receiver: u64,
     /// In the completion loop, if it has a thread.
     pub completion: u64,
@@ -119,7 +113,6 @@ impl std::ops::AddAssign for LoopFaults {
 }
 
 impl LoopFaults {
-    /// All of them.
     pub fn total(&self) -> u64 {
         self.sender + self.receiver + self.completion
     }
@@ -139,17 +132,12 @@ pub struct InstrumentCosts {
 /// The circumstances of a point that were not asked for but obtained.
 #[derive(Debug, Clone, Serialize)]
 pub struct Circumstances {
-    /// Where the threads ran.
     pub placement: Placement,
-    /// Who took the send completions.
-    pub completion_by: CompletionBy,
+    pub completion_by: &'static str,
     /// The pages of the stamps, and of the payload of sender and receiver.
     pub pages: [PageKind; 3],
-    /// SCHED_FIFO priority, if one was set.
     pub priority: Option<u8>,
-    /// Inline bytes that the queue pair was granted.
     pub granted_inline: u32,
-    /// Page faults in the hot loops.
     pub loop_faults: LoopFaults,
     /// Mean time between two rewritings of a stamp, in nanoseconds: how old t_send can be.
     pub stamp_refresh_ns: Option<f64>,
@@ -159,28 +147,20 @@ pub struct Circumstances {
     pub uc_route: Option<&'static str>,
 }
 
-/// A measured point.
 #[derive(Debug, Clone)]
 pub struct PointResult {
-    /// Its settings.
     pub point: Point,
     /// Every message that was posted.
     pub messages: Vec<Message>,
-    /// What became of them.
     pub counts: Counts,
     /// One-way latency of the received ones.
     pub latency: Option<Summary>,
-    /// 95 % confidence interval of its median.
-    pub median_interval: Option<MedianInterval>,
-    /// The same as a histogram.
     pub histogram: LatencyHistogram,
     /// Completion latency of the signalled ones.
     pub completion_latency: Option<Summary>,
     /// Messages per second while posting, over all bursts.
     pub post_rate: Option<f64>,
-    /// What was obtained.
     pub circumstances: Circumstances,
-    /// What the instrument costs.
     pub costs: InstrumentCosts,
     /// What ended the point early, if anything did.
     pub failure: Option<String>,
@@ -203,7 +183,6 @@ impl PointResult {
             point,
             counts: tally.counts,
             latency: Summary::of(&latencies),
-            median_interval: MedianInterval::of(&latencies),
             histogram: LatencyHistogram::of(&latencies),
             completion_latency: Summary::of(&of(Message::completion_latency_ns)),
             post_rate: tally.post_rate(),
@@ -212,5 +191,42 @@ impl PointResult {
             messages: tally.messages,
             failure: tally.failure,
         }
+    }
+}
+
+/// What the bursts of a point add up to.
+#[cfg(feature = "rdma")]
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) messages: Vec<Message>,
+    pub(super) counts: Counts,
+    pub(super) faults: LoopFaults,
+    pub(super) posting_ns: u64,
+    pub(super) posted: u64,
+    pub(super) rewritten: u64,
+    pub(super) rewriting_ns: u64,
+    /// What ended the point early, if anything did.
+    pub(super) failure: Option<String>,
+}
+
+#[cfg(feature = "rdma")]
+impl Tally {
+    fn post_rate(&self) -> Option<f64> {
+        (self.posting_ns > 0).then(|| self.posted as f64 * 1e9 / self.posting_ns as f64)
+    }
+
+    /// With room for so many messages: grown as they come, they would take up to twice the memory.
+    pub(super) fn with_room_for(messages: usize) -> Self {
+        Tally {
+            messages: Vec::with_capacity(messages),
+            ..Tally::default()
+        }
+    }
+
+    /// The mean time between two rewritings of a stamp, in nanoseconds. Stamps of lost messages were rewritten as well, for
+    /// a time that nobody knows.
+    pub(super) fn stamp_refresh_ns(&self) -> Option<f64> {
+        (self.rewritten > 0 && self.counts.lost == 0)
+            .then(|| self.rewriting_ns as f64 / self.rewritten as f64)
     }
 }

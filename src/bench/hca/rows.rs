@@ -24,7 +24,6 @@ pub struct MessageRow {
 }
 
 impl MessageRow {
-    /// Of a message of a round.
     pub fn new(round: u32, message: &Message) -> Self {
         MessageRow {
             round,
@@ -40,7 +39,6 @@ impl MessageRow {
     }
 }
 
-/// The settings of a point.
 pub fn settings(point: &Point, config: &Config) -> Record {
     let mut record = Record::new();
     record
@@ -61,9 +59,9 @@ pub fn settings(point: &Point, config: &Config) -> Record {
     record
 }
 
-/// The figures of a point.
 pub fn figures(result: &PointResult) -> Record {
     let (counts, costs) = (&result.counts, &result.costs);
+    let faults = result.circumstances.loop_faults.total();
     let completions = result.completion_latency.as_ref();
     let mut record = Record::new();
     record
@@ -77,16 +75,10 @@ pub fn figures(result: &PointResult) -> Record {
         .set(&columns::FAILED_COMPLETIONS, counts.failed_completions)
         .set(&columns::DELIVERY_RATE, counts.delivery_rate())
         .distribution(&columns::latency::ALL, result.latency.as_ref())
-        .set(
-            &columns::COMPLETIONS,
-            completions.map(|summary| summary.count),
-        )
+        .set(&columns::COMPLETIONS, completions.map(|all| all.count))
         .distribution(&columns::completion::ALL, completions)
         .set(&columns::POST_RATE, result.post_rate)
-        .set(
-            &columns::PAGE_FAULTS,
-            result.circumstances.loop_faults.total(),
-        )
+        .set(&columns::PAGE_FAULTS, faults)
         .set(&columns::STAMP_COST, costs.stamp.cost_ns)
         .set(&columns::RESOLUTION, costs.stamp.resolution_ns)
         .set(&columns::FLOOR_P50, costs.floor.p50_ns)

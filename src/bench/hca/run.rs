@@ -1,27 +1,27 @@
 //! From a configuration to results, point by point, on real verbs.
 
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::choice::{ChosenPort, Pair, choose};
-use super::config::{Config, Poll, Service};
-use super::endpoints::{EndpointSettings, Endpoints, queue_pair_lengths, receive_requests};
+use super::config::{Config, Service};
+use super::endpoints::{EndPort, EndpointSettings, Endpoints, receive_requests};
 use super::error::RunError;
 use super::floor::measure_floor;
 use super::needs::{Needs, require_huge_pages};
 use super::placement::Placement;
 use super::plan::{Limits, Plan, Point};
-use super::result::{Circumstances, InstrumentCosts, PointResult};
-use super::session::{Session, SessionSettings, Tally};
+use super::result::{Circumstances, InstrumentCosts, PointResult, Tally};
+use super::session::Session;
 use super::uc_route::choose_route;
+use super::verbs_link::queue_pair_lengths;
+use super::worker::Frame;
 use crate::buffer::HugePagePolicy;
-use crate::host::{
-    Compromise, MemoryLock, Topology, Wakeable, interrupt, memory_lock, pinning, priority,
-};
+use crate::host::compromise::Compromise;
+use crate::host::{MemoryLock, Topology, Wakeable, interrupt, memory_lock, pinning, priority};
 use crate::rdma::cm::{EventChannel, UcRoute};
 use crate::rdma::verbs::{
-    Capabilities, Context, ServiceType, VerbsError, devices, granted_inline, try_queue_pair,
+    Capabilities, Context, ServiceType, devices, granted_inline, try_queue_pair,
 };
 use crate::rig::benchmark::Progress;
 use crate::rig::named::Named;
@@ -44,15 +44,9 @@ pub struct Runner {
 
 impl Runner {
     /// Chooses the ports and makes the machine ready: memory is locked from here on.
-    ///
-    /// # Errors
-    /// When no pair of ports suits, or the machine refuses.
     pub fn new(config: Config) -> Result<Self, RunError> {
-        let pair = choose(
-            &devices()?,
-            config.sender.as_ref(),
-            config.receiver.as_ref(),
-        )?;
+        let (sender, receiver) = (config.sender.as_ref(), config.receiver.as_ref());
+        let pair = choose(&devices()?, sender, receiver)?;
         let longest = |end: &ChosenPort| {
             let limits = &end.device.limits;
             (limits.max_queue_pair_work_requests).min(limits.max_completion_queue_entries)
@@ -91,40 +85,47 @@ impl Runner {
         let services: BTreeSet<Service> = plan.points.iter().map(|point| point.service).collect();
         let plan = plan.within(&self.limits(&contexts, &services), self.config.warmup);
         let mut tried = HashMap::new();
-        let plan = plan.admitted(|point| {
+        let plan = plan.without(|point| {
             let depth = self.config.depth_of(point.burst);
-            let inline = if point.inline.is_on() { point.size } else { 0 };
-            let key = (point.service, depth, inline);
-            let reason: &Option<String> = tried.entry(key).or_insert_with(|| {
-                let refused = try_ends(
-                    &contexts,
-                    point.service,
-                    depth,
-                    self.receives(point),
-                    inline,
-                )
-                .err()?;
-                Some(format!(
-                    "--burst {}{} is impossible with --service {} on these devices: {refused}",
-                    point.burst,
-                    if inline > 0 {
-                        format!(" with {inline} bytes inline")
-                    } else {
-                        String::new()
-                    },
-                    point.service.name(),
-                ))
-            });
-            Ok::<_, RunError>(reason.clone())
-        })?;
+            let inline = point.inline_bytes();
+            let reason: &Option<String> = tried
+                .entry((point.service, depth, inline))
+                .or_insert_with(|| self.refusal(&contexts, point, depth, inline));
+            reason.clone()
+        });
         let ends = [self.pair.sender.address, self.pair.receiver.address];
         let works = |route: UcRoute| {
             ends.into_iter()
                 .try_for_each(|address| route.probe(&self.channel, address))
         };
-        let (plan, route) = choose_route(plan, self.config.uc_route, works)?;
+        let (plan, route) =
+            choose_route(plan, self.config.uc_route, works).map_err(RunError::Usage)?;
         self.uc_route = route;
         Ok(plan)
+    }
+
+    /// Tries queue pairs as long and with as much inline data as a point needs, on both devices; tells why they are
+    /// refused.
+    fn refusal(
+        &self,
+        contexts: &[Arc<Context>; 2],
+        point: &Point,
+        depth: u32,
+        inline: u32,
+    ) -> Option<String> {
+        let service = ServiceType::from(point.service);
+        let (sending, receiving) = queue_pair_lengths(depth, self.receives(point), inline);
+        let refused = try_queue_pair(&contexts[0], service, sending)
+            .and_then(|_| try_queue_pair(&contexts[1], service, receiving))
+            .err()?;
+        let with = match inline {
+            0 => String::new(),
+            bytes => format!(" with {bytes} bytes inline"),
+        };
+        let (burst, service) = (point.burst, point.service.name());
+        Some(format!(
+            "--burst {burst}{with} is impossible with --service {service} on these devices: {refused}"
+        ))
     }
 
     fn limits(&self, contexts: &[Arc<Context>; 2], services: &BTreeSet<Service>) -> Limits {
@@ -151,9 +152,6 @@ impl Runner {
 
     /// Checks, before anything is measured, what every point needs of the machine: the clocks, the places of the threads,
     /// and memory that can be locked for the largest point. Then locks all memory.
-    ///
-    /// # Errors
-    /// With what is missing and how to get it.
     pub fn prepare(&mut self, plan: &Plan) -> Result<(), RunError> {
         let mut needs = Vec::new();
         for point in &plan.points {
@@ -161,26 +159,31 @@ impl Runner {
             needed.require(point, &self.config)?;
             let placement = self.placement(point)?;
             self.check_priority(&placement)?;
-            if let Entry::Vacant(vacant) = self.clocks.entry(point.clock) {
-                vacant.insert(AnyClock::prepare_with(point.clock, self.config.tsc_khz)?);
-            }
-            needs.push((point, needed, placement));
+            self.clock(point.clock)?;
+            needs.push((needed.bytes(), needed.huge_pages(&placement), point));
         }
-        if self.config.huge_pages == HugePagePolicy::Required {
-            let points = needs.iter();
-            require_huge_pages(points.map(|(point, needs, placement)| (*point, needs, placement)))?;
+        if self.config.huge_pages == HugePagePolicy::Required
+            && let Some((_, pages, point)) = needs.iter().max_by_key(|(_, pages, _)| *pages)
+        {
+            require_huge_pages(*pages, point)?;
         }
-        let most = needs.iter().map(|(_, needs, _)| needs.bytes()).max();
+        let most = needs.iter().map(|(bytes, ..)| *bytes).max();
         // mlockall counts the whole address space, with the stacks of the threads to come.
         let stacks = 4 * (2 << 20);
         let already = memory_lock::address_space_size().unwrap_or(0);
-        let limit = match MemoryLock::raise() {
-            Ok(limit) => limit,
-            Err(_) => MemoryLock::read()?,
-        };
+        let limit = MemoryLock::raise().or_else(|_| MemoryLock::read())?;
         limit.require(already + stacks + most.unwrap_or(0))?;
         memory_lock::lock_all()?;
         Ok(())
+    }
+
+    fn clock(&mut self, kind: ClockKind) -> Result<AnyClock, RunError> {
+        if let Some(known) = self.clocks.get(&kind) {
+            return Ok(*known);
+        }
+        let clock = AnyClock::prepare_with(kind, self.config.tsc_khz)?;
+        self.clocks.insert(kind, clock);
+        Ok(clock)
     }
 
     fn check_priority(&self, placement: &Placement) -> Result<(), RunError> {
@@ -190,31 +193,32 @@ impl Runner {
         let mut warnings = placement.warnings.iter();
         let no_cpu_left = warnings.any(|one| one.compromise == Compromise::SupervisorShares);
         if no_cpu_left && !priority::is_throttled() {
-            return Err(RunError::PriorityLeavesNothing { priority });
+            return Err(RunError::Usage(format!(
+                "--priority {priority} is impossible here: the measuring threads would spin on every CPU, and \
+                 kernel.sched_rt_runtime_us is -1, so nothing else would ever run: set that to 950000, or leave out \
+                 --priority"
+            )));
         }
         if placement.shares_cpu {
-            return Err(RunError::PriorityOnSharedCpu { priority });
+            return Err(RunError::Usage(format!(
+                "--priority {priority} is impossible where measuring threads share a CPU: one would keep the other from \
+                 ever running; give each its own (--sender-cpu, --receiver-cpu, --completion-cpu, --stamp-cpu) or leave \
+                 it out"
+            )));
         }
         Ok(())
     }
 
     /// Receive requests of a point.
     fn receives(&self, point: &Point) -> u32 {
-        receive_requests(
-            point.service,
-            self.config.depth_of(point.burst),
-            self.longest_queue,
-        )
+        let depth = self.config.depth_of(point.burst);
+        receive_requests(point.service, depth, self.longest_queue)
     }
 
     fn placement(&self, point: &Point) -> Result<Placement, RunError> {
         let numa_nodes = [&self.pair.sender, &self.pair.receiver].map(|end| end.device.numa_node);
-        Ok(Placement::of_point(
-            &self.topology,
-            point,
-            self.config.cpus,
-            numa_nodes,
-        )?)
+        let (topology, cpus) = (&self.topology, self.config.cpus);
+        Ok(Placement::of_point(topology, point, cpus, numa_nodes)?)
     }
 
     /// Measures one point. A failure after the first message is told in the result, with what was measured until then.
@@ -226,12 +230,7 @@ impl Runner {
         point: &Point,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<PointResult, RunError> {
-        let clock = match self.clocks.entry(point.clock) {
-            Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(vacant) => {
-                *vacant.insert(AnyClock::prepare_with(point.clock, self.config.tsc_khz)?)
-            }
-        };
+        let clock = self.clock(point.clock)?;
         clock.visit(Measurement {
             runner: self,
             any_clock: clock,
@@ -248,20 +247,20 @@ impl Runner {
         // Those of the other service types have no use for it.
         let uc_route = self.uc_route.unwrap_or(UcRoute::Endpoint);
         let settings = EndpointSettings {
-            service: point.service,
+            point: *point,
             uc_route,
-            operation: point.operation,
-            size: point.size as usize,
             depth: self.config.depth_of(point.burst),
             receives: self.receives(point),
-            inline: point.inline.is_on(),
-            receive_events: point.poll_recv == Poll::Event,
-            completion_events: point.poll_comp == Poll::Event,
             huge_pages: self.config.huge_pages,
             sender_cpu: placement.sender,
             receiver_cpu: placement.receiver,
         };
-        let (from, to) = (self.pair.sender.end(), self.pair.receiver.end());
+        let end = |chosen: &ChosenPort| EndPort {
+            device: chosen.device.name.clone(),
+            port: chosen.port.number,
+            address: chosen.address,
+        };
+        let (from, to) = (end(&self.pair.sender), end(&self.pair.receiver));
         let endpoints = Endpoints::connect(&self.channel, &from, &to, &settings)?;
         Ok((endpoints, uc_route))
     }
@@ -290,21 +289,6 @@ impl Runner {
     }
 }
 
-/// Tries queue pairs as long and with as much inline data as a point needs, on both devices.
-fn try_ends(
-    contexts: &[Arc<Context>; 2],
-    service: Service,
-    depth: u32,
-    receives: u32,
-    inline_bytes: u32,
-) -> Result<(), VerbsError> {
-    let service = ServiceType::from(service);
-    let (sending, receiving) = queue_pair_lengths(depth, receives, inline_bytes);
-    try_queue_pair(&contexts[0], service, sending)?;
-    try_queue_pair(&contexts[1], service, receiving)?;
-    Ok(())
-}
-
 /// A point about to be measured on one clock.
 struct Measurement<'a> {
     runner: &'a mut Runner,
@@ -328,31 +312,23 @@ impl ClockUser for Measurement<'_> {
         pinning::pin_current_thread_to(&placement.supervisor)?;
         let (endpoints, uc_route) = runner.connect(point, &placement)?;
         let config = &runner.config;
-        let depth = config.depth_of(point.burst);
-        let settings = SessionSettings {
-            service: point.service,
-            operation: point.operation,
-            timestamp: point.timestamp,
-            poll_recv: point.poll_recv,
-            poll_comp: point.poll_comp,
-            pause: point.pause_ns,
-            receiver_pause: point.receiver_pause_ns,
-            depth,
-            signal_every: if point.unsignaled.is_on() { depth } else { 1 },
-            timeout: config.timeout,
+        let frame = Frame {
+            point: *point,
+            depth: config.depth_of(point.burst),
             priority: config.priority,
             huge_pages: config.huge_pages,
+            wakeable: runner.wakeable.clone(),
         };
         let mut session = Session::start(
             clock,
             &endpoints.sender,
             &endpoints.receiver,
-            settings,
+            frame,
+            config.timeout,
             &placement,
-            &runner.wakeable,
             interrupt::requested,
         )?;
-        let mut tally = Tally::default();
+        let mut tally = Tally::with_room_for(config.repeat as usize * point.burst as usize);
         let total = u64::from(config.warmup) + u64::from(config.repeat) * u64::from(point.burst);
         let mut done = 0;
         let warmup = (config.warmup > 0).then_some(None);
@@ -365,7 +341,15 @@ impl ClockUser for Measurement<'_> {
                     text: None,
                 });
             };
-            let burst = session.run_burst(count as usize, &mut report)?;
+            let burst = match session.run_burst(count as usize, &mut report) {
+                Ok(burst) => burst,
+                Err(error) if tally.counts.sent == 0 => return Err(error),
+                Err(error) => {
+                    // The bursts before it are whole.
+                    tally.failure = Some(error.to_string());
+                    break;
+                }
+            };
             done += u64::from(count);
             tally.failure = burst.failure.clone();
             if let Some(repeat) = repeat {
@@ -392,6 +376,6 @@ impl ClockUser for Measurement<'_> {
             },
             uc_route: (point.service == Service::Uc).then(|| uc_route.name()),
         };
-        Ok(PointResult::new(point.clone(), tally, circumstances, costs))
+        Ok(PointResult::new(*point, tally, circumstances, costs))
     }
 }

@@ -34,7 +34,7 @@ impl StampMode for SendStamp {
 }
 
 /// How a sending loop ended.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct SendOutcome {
     /// Messages that were accepted by the port.
     pub posted: u32,
@@ -119,8 +119,6 @@ pub fn send<S: StampMode>(
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, Instant};
-
     use proptest::prelude::*;
 
     use super::*;
@@ -130,7 +128,7 @@ mod tests {
     };
     use crate::bench::hca::tag::Tag;
     use crate::pacing::{ConstantWait, NoPause};
-    use crate::time::{Monotonic, Nanos};
+    use crate::time::Nanos;
 
     /// Writes down what it is told; refuses message number `fails_at`.
     struct Recording {
@@ -173,6 +171,30 @@ mod tests {
         }
     }
 
+    /// Sends with a port that refuses message `fails_at`.
+    fn run_with<S: StampMode>(
+        stamps: &mut [Ticks],
+        signal_every: u32,
+        fails_at: Option<u32>,
+        mut pacing: impl Pacing,
+        collect: &mut impl Collect,
+        control: &Control,
+    ) -> SendOutcome {
+        let mut port = Recording {
+            fails_at,
+            posted: 0,
+        };
+        let burst = Sending {
+            signal_every,
+            submitted: stamps,
+            control,
+        };
+        journal();
+        let outcome = send::<S>(&Counting, &mut port, &mut pacing, collect, burst);
+        assert_eq!(outcome.posted, port.posted);
+        outcome
+    }
+
     fn run<S: StampMode>(
         count: usize,
         every: u32,
@@ -180,24 +202,9 @@ mod tests {
         collect: &mut impl Collect,
         control: &Control,
     ) -> (SendOutcome, Vec<Ticks>) {
-        let mut submitted = vec![Ticks(0); count];
-        let mut port = Recording {
-            fails_at,
-            posted: 0,
-        };
-        journal();
-        let outcome = send::<S>(
-            &Counting,
-            &mut port,
-            &mut NoPause,
-            collect,
-            Sending {
-                signal_every: every,
-                submitted: &mut submitted,
-                control,
-            },
-        );
-        (outcome, submitted)
+        let mut stamps = vec![Ticks(0); count];
+        let outcome = run_with::<S>(&mut stamps, every, fails_at, NoPause, collect, control);
+        (outcome, stamps)
     }
 
     #[test]
@@ -234,17 +241,14 @@ mod tests {
         for count in [1, 2, 3, 7, 8, 9, 64] {
             for every in [1, 2, 3, 8, 63, 64, 65, u32::MAX] {
                 run::<SubmitStamp>(count, every, None, &mut LeftToThread, &Control::default());
-                let signaled: Vec<u32> = journal()
-                    .iter()
-                    .filter_map(|entry| match *entry {
-                        Entry::Prepare(sequence, true) => Some(sequence + 1),
-                        _ => None,
-                    })
-                    .collect();
+                let number = |entry: &Entry| match *entry {
+                    Entry::Prepare(sequence, true) => Some(sequence + 1),
+                    _ => None,
+                };
+                let signaled: Vec<u32> = journal().iter().filter_map(number).collect();
                 let count = count as u32;
-                let expected: Vec<u32> = (1..=count)
-                    .filter(|&number| number.is_multiple_of(every) || number == count)
-                    .collect();
+                let wanted = |number: &u32| number.is_multiple_of(every) || *number == count;
+                let expected: Vec<u32> = (1..=count).filter(wanted).collect();
                 assert_eq!(signaled, expected, "{count} messages, every {every}");
             }
         }
@@ -252,22 +256,17 @@ mod tests {
 
     #[test]
     fn there_is_a_pause_between_two_messages_and_none_after_the_last() {
-        let mut collect = Meanwhile {
-            pauses: 0,
-            pause: |_| (),
-            end: || (),
-        };
-        run::<SubmitStamp>(5, 1, None, &mut collect, &Control::default());
-        assert_eq!(collect.pauses, 4);
-    }
-
-    #[test]
-    fn no_messages_are_no_work() {
-        let control = Control::default();
-        let (outcome, _) = run::<SubmitStamp>(0, 1, None, &mut LeftToThread, &control);
-        assert_eq!(outcome.posted, 0);
-        assert!(control.sender_done());
-        assert!(!journal().contains(&Entry::Post));
+        for (count, pauses) in [(0, 0), (1, 0), (5, 4)] {
+            let control = Control::default();
+            let mut collect = Meanwhile {
+                pauses: 0,
+                pause: |_| (),
+                end: || (),
+            };
+            let (outcome, _) = run::<SubmitStamp>(count, 1, None, &mut collect, &control);
+            assert_eq!((outcome.posted as usize, collect.pauses), (count, pauses));
+            assert!(control.sender_done());
+        }
     }
 
     #[test]
@@ -308,18 +307,12 @@ mod tests {
         fn seen<S: StampMode>() -> Vec<(u32, u32)> {
             let control = Control::default();
             let mut port = Asking(&control, Vec::new());
-            let mut submitted = [Ticks(0); 3];
-            send::<S>(
-                &Counting,
-                &mut port,
-                &mut NoPause,
-                &mut LeftToThread,
-                Sending {
-                    signal_every: 1,
-                    submitted: &mut submitted,
-                    control: &control,
-                },
-            );
+            let burst = Sending {
+                signal_every: 1,
+                submitted: &mut [Ticks(0); 3],
+                control: &control,
+            };
+            send::<S>(&Counting, &mut port, &mut NoPause, &mut LeftToThread, burst);
             port.1
         }
         // While the loop's own stamp is written nobody else may write; from then on everybody may.
@@ -339,61 +332,11 @@ mod tests {
             },
             end: || (),
         };
-        let mut submitted = [Ticks(0); 3];
-        let mut port = Recording {
-            fails_at: None,
-            posted: 0,
-        };
-        let mut pacing = ConstantWait::new(&Counting, Nanos(1_000_000));
-        let outcome = send::<SubmitStamp>(
-            &Counting,
-            &mut port,
-            &mut pacing,
-            &mut collect,
-            Sending {
-                signal_every: 1,
-                submitted: &mut submitted,
-                control: &control,
-            },
-        );
+        let pacing = ConstantWait::new(&Counting, Nanos(1_000_000));
+        let mut stamps = [Ticks(0); 3];
+        let outcome = run_with::<SubmitStamp>(&mut stamps, 1, None, pacing, &mut collect, &control);
         assert_eq!((outcome.posted, collect.pauses), (1, 500));
         assert!(control.sender_done() && outcome.failure.is_none());
-    }
-
-    #[test]
-    fn a_stop_from_another_thread_ends_a_long_pause() {
-        let control = Control::default();
-        let clock = Monotonic::default();
-        let start = Instant::now();
-        std::thread::scope(|scope| {
-            let sender = scope.spawn(|| {
-                let mut port = Recording {
-                    fails_at: None,
-                    posted: 0,
-                };
-                let mut pacing = ConstantWait::new(&clock, Nanos(30_000_000_000));
-                let mut submitted = [Ticks(0); 2];
-                send::<SubmitStamp>(
-                    &clock,
-                    &mut port,
-                    &mut pacing,
-                    &mut LeftToThread,
-                    Sending {
-                        signal_every: 1,
-                        submitted: &mut submitted,
-                        control: &control,
-                    },
-                )
-                .posted
-            });
-            while control.posted() == 0 {
-                assert!(start.elapsed() < Duration::from_secs(20));
-                std::thread::yield_now();
-            }
-            control.stop();
-            assert_eq!(sender.join().unwrap(), 1);
-        });
-        assert!(start.elapsed() < Duration::from_secs(20));
     }
 
     #[test]
@@ -401,36 +344,28 @@ mod tests {
         let control = Control::default();
         let done = |request| Look::Done(request, 0);
         // A pause between two postings ends with an empty look; what comes after the last posting comes slowly.
+        let none = Look::Empty;
         let looks = [
             done(0),
-            Look::Empty,
-            Look::Empty,
+            none,
+            none,
             done(1),
             done(2),
-            Look::Empty,
-            Look::Empty,
-            Look::Empty,
+            none,
+            none,
+            none,
             done(3),
         ];
         let mut completed = [Ticks(0); 4];
-        let mut collector = Collector::new(
-            Script::new(looks, Look::Empty, &control),
-            &mut completed,
-            4,
-            Tag::new(0),
-            &control,
-        );
+        let port = Script::new(looks, none, &control);
+        let mut collector = Collector::new(port, &mut completed, 4, Tag::new(0), &control);
         let (outcome, submitted) = run::<SubmitStamp>(4, 1, None, &mut collector, &control);
         let completions = collector.into_outcome();
         assert_eq!((outcome.posted, completions.succeeded), (4, 4));
         assert!(!control.stopped());
         // After its own posting and before the next, for the first; the others as the script has it.
-        assert!(submitted[0] < completed[0] && completed[0] < submitted[1]);
-        assert!(
-            submitted[2] < completed[1]
-                && completed[1] < completed[2]
-                && completed[2] < submitted[3]
-        );
+        assert!([submitted[0], completed[0], submitted[1]].is_sorted());
+        assert!([submitted[2], completed[1], completed[2], submitted[3]].is_sorted());
         assert!(outcome.last_post < completed[3]);
         // No look between preparing and posting.
         let entries = journal();
@@ -469,11 +404,10 @@ mod tests {
             let mut collector =
                 Collector::new(Script::new(looks, afterwards, &control), &mut completed, expected, Tag::new(0), &control);
             let mut submitted = vec![Ticks(0); count];
-            let mut port = Recording { fails_at, posted: 0 };
-            let mut pacing = ConstantWait::new(&Counting, Nanos(pause));
-            let outcome = send::<SendStamp>(&Counting,&mut port,&mut pacing,&mut collector,Sending { signal_every: every, submitted: &mut submitted, control: &control });
+            let pacing = ConstantWait::new(&Counting, Nanos(pause));
+            let outcome = run_with::<SendStamp>(&mut submitted, every, fails_at, pacing, &mut collector, &control);
             let completions = collector.into_outcome();
-            prop_assert_eq!((outcome.posted, control.posted()), (port.posted, port.posted));
+            prop_assert_eq!(control.posted(), outcome.posted);
             prop_assert!(control.sender_done());
             let stamped = submitted.iter().take_while(|stamp| stamp.0 != 0).count();
             prop_assert_eq!(stamped as u32, outcome.posted);

@@ -3,23 +3,17 @@
 use std::sync::Arc;
 
 use super::config::{Operation, Service};
-use super::endpoints::{EndpointError, EndpointSettings, Made, lowered_mtu, removal, trouble};
-use super::ends::SendingEnd;
+use super::ends::{Link, SendingEnd};
+use super::error::RunError;
+use super::plan::Point;
+use super::verbs_link::VerbsLink;
 use super::verbs_port::{PayloadStamps, RemoteSlots, VerbsCompletionPort, VerbsSendPort};
-use crate::buffer::{PageKind, Payload};
-use crate::rdma::cm::Connection;
-use crate::rdma::verbs::{
-    AddressHandle, Context, Destination, MemoryRegion, QueuePair, SendRequest,
-};
+use crate::buffer::Payload;
+use crate::rdma::verbs::{AddressHandle, Destination, QueuePair, SendRequest};
 
-/// The sending end.
 #[derive(Debug)]
 pub struct Sender {
-    connection: Connection,
-    context: Arc<Context>,
-    port: u8,
-    payload: Payload,
-    region: Arc<MemoryRegion>,
+    link: VerbsLink,
     destination: Destination,
     /// Where RDMA writes go.
     remote: RemoteSlots,
@@ -28,24 +22,25 @@ pub struct Sender {
 
 impl Sender {
     pub(super) fn new(
-        connection: Connection,
-        port: u8,
-        made: Made,
-        settings: &EndpointSettings,
+        link: VerbsLink,
+        point: &Point,
         remote: RemoteSlots,
-    ) -> Result<Self, EndpointError> {
-        let granted = connection.queue_pair().granted().inline_bytes;
-        if settings.inline && (granted as usize) < settings.size {
-            return Err(EndpointError::Inline {
-                device: made.context.device_name().to_owned(),
-                wanted: settings.size as u32,
+    ) -> Result<Self, RunError> {
+        let (granted, wanted) = (
+            link.connection.queue_pair().granted().inline_bytes,
+            point.inline_bytes(),
+        );
+        if granted < wanted {
+            return Err(RunError::Inline {
+                device: link.connection.queue_pair().device_name().to_owned(),
+                wanted,
                 granted,
             });
         }
-        let destination = match (settings.service, settings.operation) {
+        let destination = match (point.service, point.operation) {
             (Service::Ud, _) => {
-                let vector = connection.address().ok_or(EndpointError::NoAddress)?;
-                Destination::Datagram(AddressHandle::create(&made.domain, vector)?)
+                let vector = link.connection.address().ok_or(RunError::NoAddress)?;
+                Destination::Datagram(AddressHandle::create(link.region.domain(), vector)?)
             }
             (_, Operation::Send) => Destination::Send,
             (_, Operation::Write) => Destination::Write {
@@ -53,25 +48,20 @@ impl Sender {
             },
         };
         Ok(Sender {
-            connection,
-            context: made.context,
-            port,
-            payload: made.payload,
-            region: made.region,
+            link,
             destination,
             remote,
-            inline: settings.inline,
+            inline: point.inline.is_on(),
         })
     }
 
-    /// The queue pair.
     pub fn queue_pair(&self) -> &Arc<QueuePair> {
-        self.connection.queue_pair()
+        self.link.connection.queue_pair()
     }
 
     /// Where messages come from.
     pub fn payload(&self) -> &Payload {
-        &self.payload
+        &self.link.payload
     }
 }
 
@@ -81,13 +71,18 @@ impl SendingEnd for Sender {
     type Stamps = PayloadStamps;
 
     fn fill(&self, burst: u32, sequence: u32) {
-        self.payload.fill(sequence as usize, burst, sequence);
+        self.link.payload.fill(sequence as usize, burst, sequence);
     }
 
     fn port(&self) -> VerbsSendPort {
-        let length = self.payload.message_size() as u32;
-        let request = SendRequest::new(&self.region, length, self.destination.clone(), self.inline);
-        VerbsSendPort::new(self.queue_pair(), request, &self.payload, self.remote)
+        let length = self.link.payload.message_size() as u32;
+        let request = SendRequest::new(
+            &self.link.region,
+            length,
+            self.destination.clone(),
+            self.inline,
+        );
+        VerbsSendPort::new(self.queue_pair(), request, &self.link.payload, self.remote)
     }
 
     fn completions(&self) -> VerbsCompletionPort {
@@ -95,22 +90,10 @@ impl SendingEnd for Sender {
     }
 
     fn stamps(&self) -> PayloadStamps {
-        PayloadStamps(Arc::clone(&self.payload))
+        PayloadStamps(Arc::clone(&self.link.payload))
     }
 
-    fn page_kind(&self) -> PageKind {
-        self.payload.page_kind()
-    }
-
-    fn trouble(&self) -> Option<String> {
-        trouble(&self.connection, &self.context, self.port)
-    }
-
-    fn removal(&self) -> Option<String> {
-        removal(&self.connection)
-    }
-
-    fn lowered_mtu(&self) -> Option<String> {
-        lowered_mtu(self.queue_pair(), &self.context, self.port)
+    fn link(&self) -> &dyn Link {
+        &self.link
     }
 }

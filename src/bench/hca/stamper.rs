@@ -9,18 +9,11 @@ pub trait StampSlots: Send {
     fn restamp(&self, sequence: u32, stamp: Ticks);
 }
 
-/// How the rewriting went.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct StampOutcome {
-    /// Stamps that were written.
-    pub rewritten: u64,
-}
-
 /// Rewrites, over and over, the stamps of all messages that were posted and have not been received, the oldest first.
 /// The more of them there are, the older a stamp is when the HCA reads it, so t_send wants a pause between messages.
-/// Ends when all were received, or when told to stop.
-pub fn restamp<C: Clock, L: StampSlots>(clock: &C, slots: &L, control: &Control) -> StampOutcome {
-    let mut outcome = StampOutcome::default();
+/// Ends when all were received, or when told to stop; returns how many stamps were written.
+pub fn restamp<C: Clock, L: StampSlots>(clock: &C, slots: &L, control: &Control) -> u64 {
+    let mut rewritten = 0;
     control.announce_ready();
     while !control.stopped() {
         // Read before the number of messages: if the sender was done by then, that number is the last.
@@ -36,15 +29,14 @@ pub fn restamp<C: Clock, L: StampSlots>(clock: &C, slots: &L, control: &Control)
         for sequence in received..posted {
             slots.restamp(sequence, clock.now());
         }
-        outcome.rewritten += u64::from(posted - received);
+        rewritten += u64::from(posted - received);
     }
-    outcome
+    rewritten
 }
 
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
-    use std::sync::atomic::{AtomicU32, Ordering};
     use std::time::{Duration, Instant};
 
     use super::*;
@@ -67,17 +59,26 @@ mod tests {
         }
     }
 
+    /// Each message is received when it is rewritten.
+    struct Take<'a>(&'a Control);
+
+    impl StampSlots for Take<'_> {
+        fn restamp(&self, sequence: u32, _stamp: Ticks) {
+            self.0.set_received(sequence + 1);
+        }
+    }
+
     fn watching<F: Fn(usize, &Control) + Send>(
         control: &Control,
         then: F,
-    ) -> (StampOutcome, Vec<(u32, Ticks)>) {
+    ) -> (u64, Vec<(u32, Ticks)>) {
         let slots = Watching {
             written: RefCell::default(),
             then,
             control,
         };
-        let outcome = restamp(&Counting, &slots, control);
-        (outcome, slots.written.into_inner())
+        let rewritten = restamp(&Counting, &slots, control);
+        (rewritten, slots.written.into_inner())
     }
 
     #[test]
@@ -85,7 +86,7 @@ mod tests {
         let control = Control::default();
         control.set_posted(5);
         control.set_received(2);
-        let (outcome, written) = watching(&control, |count, control| match count {
+        let (rewritten, written) = watching(&control, |count, control| match count {
             // The second of three: from the next round on there is one message less.
             2 => control.set_received(3),
             5 => {
@@ -100,7 +101,7 @@ mod tests {
         });
         let sequences: Vec<u32> = written.iter().map(|&(sequence, _)| sequence).collect();
         assert_eq!(sequences, [2, 3, 4, 3, 4, 5]);
-        assert_eq!(outcome.rewritten, 6);
+        assert_eq!(rewritten, 6);
         // Each stamp is fresh.
         assert!(
             written
@@ -114,37 +115,28 @@ mod tests {
     #[test]
     fn it_is_ready_before_the_first_message_and_goes_on_while_more_are_to_be_posted() {
         let control = Control::default();
-        let written = AtomicU32::new(0);
-        struct Count<'a>(&'a AtomicU32, &'a Control);
-        impl StampSlots for Count<'_> {
-            fn restamp(&self, sequence: u32, _stamp: Ticks) {
-                self.0.fetch_add(1, Ordering::Relaxed);
-                self.1.set_received(sequence + 1);
-            }
-        }
         let limit = Instant::now() + Duration::from_secs(20);
-        std::thread::scope(|scope| {
-            let stamper = scope
-                .spawn(|| restamp(&Monotonic::default(), &Count(&written, &control), &control));
-            while control.ready() == 0 {
+        let wait_until = |is_so: &dyn Fn() -> bool| {
+            while !is_so() {
                 if Instant::now() > limit {
                     control.stop();
-                    panic!("it never says that it is ready");
+                    panic!("it takes too long");
                 }
                 std::thread::yield_now();
             }
+        };
+        let clock = Monotonic::default();
+        std::thread::scope(|scope| {
+            let stamper = scope.spawn(|| restamp(&clock, &Take(&control), &control));
+            wait_until(&|| control.ready() == 1);
             for posted in 1..=50 {
                 control.set_posted(posted);
-                while control.received() < posted {
-                    assert!(!stamper.is_finished());
-                    std::thread::yield_now();
-                }
+                wait_until(&|| control.received() == posted);
             }
             assert!(!stamper.is_finished());
             control.set_sender_done();
-            assert_eq!(stamper.join().unwrap().rewritten, 50);
+            assert_eq!(stamper.join().unwrap(), 50);
         });
-        assert_eq!(written.into_inner(), 50);
     }
 
     #[test]
@@ -152,22 +144,16 @@ mod tests {
         let control = Control::default();
         control.set_posted(2);
         control.set_sender_done();
-        let (outcome, _) = watching(&control, |count, control| match count {
+        let (rewritten, _) = watching(&control, |count, control| match count {
             1 => control.set_received(1),
             20 => control.stop(),
             _ => {}
         });
-        assert_eq!(outcome.rewritten, 20);
+        assert_eq!(rewritten, 20);
     }
 
     #[test]
     fn the_last_message_is_not_missed_when_the_sender_ends_right_after_it() {
-        struct Take<'a>(&'a Control);
-        impl StampSlots for Take<'_> {
-            fn restamp(&self, sequence: u32, _stamp: Ticks) {
-                self.0.set_received(sequence + 1);
-            }
-        }
         // The race is of a few nanoseconds: many rounds, each thread on a CPU of its own, as far as there are two.
         const ROUNDS: usize = 50_000;
         let cpus: Vec<usize> = pinning::current_affinity().unwrap().iter().collect();
@@ -186,15 +172,14 @@ mod tests {
             });
             let stamper = scope.spawn(|| {
                 pinning::pin_current_thread(cpus[0]).unwrap();
-                let mut missed = 0;
+                let (mut missed, clock) = (0, Monotonic::default());
                 for control in &bursts {
                     if Instant::now() > enough {
                         control.stop();
                         break;
                     }
-                    missed += u32::from(
-                        restamp(&Monotonic::default(), &Take(control), control).rewritten == 0,
-                    );
+                    let rewritten = restamp(&clock, &Take(control), control);
+                    missed += u32::from(rewritten == 0);
                 }
                 missed
             });

@@ -1,25 +1,9 @@
 //! Which route UC takes in a run. It is tried before the first point; where no route is there, the other service types
 //! are measured all the same.
 
-use std::convert::Infallible;
-
 use super::config::{Service, UcRouteRequest};
-use super::plan::{Plan, Point};
+use super::plan::Plan;
 use crate::rdma::cm::{CmError, UcRoute};
-
-/// The route that the user named is refused.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "--uc-route {}: {source}; leave uc out of --service, or try --uc-route {}",
-    .route.name(),
-    .route.other().name()
-)]
-pub struct RouteRefused {
-    /// The route.
-    pub route: UcRoute,
-    /// Why.
-    pub source: CmError,
-}
 
 /// Chooses the route for the UC points of a plan: the one asked for or, for `auto`, the first that `works`. If none does,
 /// leaves those points out with the reason. `None` where no UC point remains.
@@ -30,7 +14,7 @@ pub fn choose_route(
     plan: Plan,
     asked: UcRouteRequest,
     works: impl Fn(UcRoute) -> Result<(), CmError>,
-) -> Result<(Plan, Option<UcRoute>), RouteRefused> {
+) -> Result<(Plan, Option<UcRoute>), String> {
     let is_uc = |service| service == Service::Uc;
     if !plan.points.iter().any(|point| is_uc(point.service)) {
         return Ok((plan, None));
@@ -41,10 +25,10 @@ pub fn choose_route(
         UcRouteRequest::Patched => Some(UcRoute::Patched),
     };
     if let Some(route) = named {
-        return match works(route) {
-            Ok(()) => Ok((plan, Some(route))),
-            Err(source) => Err(RouteRefused { route, source }),
-        };
+        let (name, other) = (route.name(), route.other().name());
+        let advice = format!("leave uc out of --service, or try --uc-route {other}");
+        works(route).map_err(|error| format!("--uc-route {name}: {error}; {advice}"))?;
+        return Ok((plan, Some(route)));
     }
     let mut refusals = Vec::new();
     for route in UcRoute::ALL {
@@ -57,8 +41,7 @@ pub fn choose_route(
         "--service uc is impossible: the connection manager makes no id for UC by any route; {}",
         refusals.join("; ")
     );
-    let refused = |point: &Point| Ok::<_, Infallible>(is_uc(point.service).then(|| reason.clone()));
-    let Ok(plan) = plan.admitted(refused);
+    let plan = plan.without(|point| is_uc(point.service).then(|| reason.clone()));
     Ok((plan, None))
 }
 
@@ -66,74 +49,58 @@ pub fn choose_route(
 mod tests {
     use super::*;
     use crate::bench::hca::config::Sweep;
-    use crate::bench::hca::plan::LeftOut;
     use crate::bench::hca::plan::tests::single;
     use crate::rig::named::Named;
 
-    fn plan(services: &[Service]) -> Plan {
-        Plan::new(&Sweep {
+    /// Chooses for these service types where the routes named work; what is left, and the route.
+    fn choose(
+        services: &[Service],
+        asked: UcRouteRequest,
+        working: &[UcRoute],
+    ) -> Result<(Plan, Option<UcRoute>), String> {
+        let plan = Plan::new(&Sweep {
             services: services.to_vec(),
             sizes: vec![8, 16],
             ..single()
+        });
+        choose_route(plan, asked, |route| {
+            let library = "librdmacm.so.1".to_owned();
+            let refused = CmError::NoCreateId2 { library };
+            working.contains(&route).then_some(()).ok_or(refused)
         })
-    }
-
-    fn refused() -> CmError {
-        CmError::NoCreateId2 {
-            library: "librdmacm.so.1".to_owned(),
-        }
     }
 
     #[test]
     fn auto_takes_the_patched_route_only_where_the_other_fails() {
-        let choose = |works: fn(UcRoute) -> Result<(), CmError>| {
-            let whole = plan(Service::ALL);
-            let (left, route) =
-                choose_route(whole.clone(), UcRouteRequest::Auto, works).expect("nothing is named");
-            assert_eq!(left, whole);
-            route
-        };
-        assert_eq!(choose(|_| Ok(())), Some(UcRoute::Endpoint));
-        let only_patched = |route| match route {
-            UcRoute::Endpoint => Err(refused()),
-            UcRoute::Patched => Ok(()),
-        };
-        assert_eq!(choose(only_patched), Some(UcRoute::Patched));
+        for (working, expected) in [
+            (&UcRoute::ALL[..], UcRoute::Endpoint),
+            (&[UcRoute::Patched], UcRoute::Patched),
+        ] {
+            let (plan, route) = choose(Service::ALL, UcRouteRequest::Auto, working).unwrap();
+            assert_eq!((plan.points.len(), route), (6, Some(expected)));
+        }
     }
 
     #[test]
     fn without_a_route_uc_is_left_out_with_the_reason_and_the_others_remain() {
-        let (left, route) =
-            choose_route(plan(Service::ALL), UcRouteRequest::Auto, |_| Err(refused())).unwrap();
-        assert_eq!(route, None);
-        let services: Vec<_> = left.points.iter().map(|point| point.service).collect();
+        let (plan, route) = choose(Service::ALL, UcRouteRequest::Auto, &[]).unwrap();
         assert_eq!(
-            services,
-            [Service::Rc, Service::Rc, Service::Ud, Service::Ud]
+            (plan.points.len(), plan.left_out.len(), route),
+            (4, 2, None)
         );
-        assert_eq!(left.left_out.len(), 2);
-        for LeftOut { point, reason } in &left.left_out {
-            assert_eq!(point.service, Service::Uc);
-            for said in [
-                "--service uc",
-                "endpoint: ",
-                "patched: ",
-                "rdma-cm-patch/build",
-            ] {
-                assert!(reason.contains(said), "{said:?} is not in: {reason}");
-            }
+        assert_eq!(plan.check(), Ok(()));
+        // Where there is nothing else, nothing is left to measure.
+        let (plan, _) = choose(&[Service::Uc], UcRouteRequest::Auto, &[]).unwrap();
+        let error = plan.check().unwrap_err();
+        for said in [
+            "--service uc",
+            "endpoint: ",
+            "patched: ",
+            "librdmacm.so.1 does not export rdma_create_id2",
+            "rdma-cm-patch/build",
+        ] {
+            assert!(error.contains(said), "{said:?} is not in: {error}");
         }
-        assert_eq!(left.check(), Ok(()));
-    }
-
-    #[test]
-    fn with_nothing_but_uc_there_is_nothing_left_to_measure() {
-        let (left, _) = choose_route(plan(&[Service::Uc]), UcRouteRequest::Auto, |_| {
-            Err(refused())
-        })
-        .unwrap();
-        let error = left.check().unwrap_err().to_string();
-        assert!(error.contains("patched: "), "{error}");
     }
 
     #[test]
@@ -142,29 +109,18 @@ mod tests {
             (UcRouteRequest::Endpoint, UcRoute::Endpoint, "patched"),
             (UcRouteRequest::Patched, UcRoute::Patched, "endpoint"),
         ] {
-            let works = choose_route(plan(Service::ALL), asked, |_| Ok(()));
-            assert_eq!(works.unwrap().1, Some(route));
-            let error = choose_route(plan(Service::ALL), asked, |_| Err(refused())).unwrap_err();
-            let text = error.to_string();
-            for said in [
-                format!("--uc-route {}: ", route.name()),
-                "leave uc out of --service".to_owned(),
-                format!("--uc-route {other}"),
-            ] {
-                assert!(text.contains(&said), "{said:?} is not in: {text}");
-            }
+            let (_, chosen) = choose(Service::ALL, asked, &[route]).unwrap();
+            assert_eq!(chosen, Some(route));
+            let error = choose(Service::ALL, asked, &[route.other()]).unwrap_err();
+            let of = format!("--uc-route {}: ", route.name());
+            let or = format!("leave uc out of --service, or try --uc-route {other}");
+            assert!(error.starts_with(&of) && error.ends_with(&or), "{error}");
         }
     }
 
     #[test]
-    fn where_no_point_is_uc_nothing_is_tried() {
-        let untouched = |_| -> Result<(), CmError> { panic!("tried") };
-        let (left, route) = choose_route(
-            plan(&[Service::Rc, Service::Ud]),
-            UcRouteRequest::Auto,
-            untouched,
-        )
-        .unwrap();
-        assert_eq!((left.points.len(), route), (4, None));
+    fn where_no_point_is_uc_no_route_is_needed() {
+        let (plan, route) = choose(&[Service::Rc], UcRouteRequest::Patched, &[]).unwrap();
+        assert_eq!((plan.points.len(), route), (2, None));
     }
 }

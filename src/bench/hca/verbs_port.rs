@@ -76,14 +76,7 @@ impl SendPort for VerbsSendPort {
     fn post(&mut self) -> Result<(), Failure> {
         self.queue_pair
             .post_send(&mut self.request)
-            .map_err(|errno| {
-                call_failed(errno, |errno, _| {
-                    format!(
-                        "ibv_post_send failed: {}",
-                        std::io::Error::from_raw_os_error(errno as i32)
-                    )
-                })
-            })
+            .map_err(|errno| call_failed(errno, |errno, _| in_words("ibv_post_send", errno)))
     }
 }
 
@@ -160,14 +153,10 @@ impl CompletionPort for VerbsCompletionPort {
 impl EventPort for VerbsCompletionPort {
     #[inline(always)]
     fn arm(&mut self) -> Result<(), Failure> {
-        self.poller.queue().request_notification().map_err(|error| {
-            verb_failed(&error, |errno, _| {
-                format!(
-                    "ibv_req_notify_cq failed: {}",
-                    std::io::Error::from_raw_os_error(errno as i32)
-                )
-            })
-        })
+        self.poller
+            .queue()
+            .request_notification()
+            .map_err(|error| verb_failed(&error, |errno, _| in_words("ibv_req_notify_cq", errno)))
     }
 
     #[inline(always)]
@@ -175,13 +164,15 @@ impl EventPort for VerbsCompletionPort {
         match self.poller.queue().wait_for_event() {
             Ok(_) => Ok(()),
             Err(error) => Err(verb_failed(&error, |errno, _| {
-                format!(
-                    "ibv_get_cq_event failed: {}",
-                    std::io::Error::from_raw_os_error(errno as i32)
-                )
+                in_words("ibv_get_cq_event", errno)
             })),
         }
     }
+}
+
+fn in_words(verb: &str, errno: i64) -> String {
+    let error = std::io::Error::from_raw_os_error(errno as i32);
+    format!("{verb} failed: {error}")
 }
 
 #[cold]

@@ -95,89 +95,74 @@ mod tests {
     use super::*;
 
     const TIMEOUT: Duration = Duration::from_millis(20);
+    const HOUR: Nanos = Nanos(3_600_000_000_000);
 
-    #[test]
-    fn patience_begins_with_the_first_message_not_with_the_preparation() {
+    /// A burst that has begun, with a watch that has seen that.
+    fn begun(pause: Nanos, reliable: bool) -> (Control, Watch) {
         let control = Control::default();
-        let mut watch = Watch::new(TIMEOUT, Nanos(0), false);
-        std::thread::sleep(2 * TIMEOUT);
-        assert_eq!(watch.is_over(&control), None);
         control.set_begun();
+        let mut watch = Watch::new(TIMEOUT, pause, reliable);
         assert_eq!(watch.is_over(&control), None);
+        (control, watch)
+    }
+
+    /// What it says twice the timeout later.
+    fn later(watch: &mut Watch, control: &Control) -> Option<Over> {
         std::thread::sleep(2 * TIMEOUT);
-        assert_eq!(watch.is_over(&control), Some(Over::Quiet));
+        watch.is_over(control)
     }
 
     #[test]
-    fn an_arrival_starts_the_patience_anew() {
+    fn patience_begins_with_the_first_message_and_anew_with_each_arrival() {
         let control = Control::default();
-        control.set_begun();
         let mut watch = Watch::new(TIMEOUT, Nanos(0), false);
-        watch.is_over(&control);
-        std::thread::sleep(2 * TIMEOUT);
-        control.set_received(1);
+        assert_eq!(later(&mut watch, &control), None);
+        control.set_begun();
         assert_eq!(watch.is_over(&control), None);
-        std::thread::sleep(2 * TIMEOUT);
-        assert_eq!(watch.is_over(&control), Some(Over::Quiet));
+        control.set_received(1);
+        assert_eq!(later(&mut watch, &control), None);
+        assert_eq!(later(&mut watch, &control), Some(Over::Quiet));
     }
 
     #[test]
     fn a_pause_between_posts_is_not_held_against_the_sender() {
-        let control = Control::default();
-        control.set_begun();
-        let mut watch = Watch::new(TIMEOUT, Nanos(3_600_000_000_000), false);
-        watch.is_over(&control);
-        std::thread::sleep(2 * TIMEOUT);
-        assert_eq!(watch.is_over(&control), None);
+        let (control, mut watch) = begun(HOUR, false);
+        assert_eq!(later(&mut watch, &control), None);
         control.set_sender_done();
         assert_eq!(watch.is_over(&control), Some(Over::Quiet));
-    }
-
-    /// Posts once more and looks, twice the timeout later than before.
-    fn after_another_post(watch: &mut Watch, control: &Control) -> Option<Over> {
-        std::thread::sleep(2 * TIMEOUT);
-        control.set_posted(control.posted() + 1);
-        watch.is_over(control)
     }
 
     #[test]
     fn a_reliable_connection_where_nothing_arrives_is_over_whatever_is_posted() {
         for (reliable, over) in [(true, Some(Over::Quiet)), (false, None)] {
-            let control = Control::default();
-            control.set_begun();
+            let (control, mut watch) = begun(Nanos(20_000_000), reliable);
             control.set_posted(1);
-            let mut watch = Watch::new(TIMEOUT, Nanos(20_000_000), reliable);
             assert_eq!(watch.is_over(&control), None);
-            assert_eq!(after_another_post(&mut watch, &control), over);
+            control.set_posted(2);
+            assert_eq!(later(&mut watch, &control), over);
         }
     }
 
     #[test]
     fn a_reliable_connection_without_anything_outstanding_may_pause() {
-        let control = Control::default();
-        control.set_begun();
-        let mut watch = Watch::new(TIMEOUT, Nanos(3_600_000_000_000), true);
+        let (control, mut watch) = begun(HOUR, true);
         control.set_posted(1);
         control.set_received(1);
         assert_eq!(watch.is_over(&control), None);
-        std::thread::sleep(2 * TIMEOUT);
-        assert_eq!(watch.is_over(&control), None);
+        assert_eq!(later(&mut watch, &control), None);
         // From the post on it may take as long as any.
-        assert_eq!(after_another_post(&mut watch, &control), None);
-        std::thread::sleep(2 * TIMEOUT);
-        assert_eq!(watch.is_over(&control), Some(Over::Quiet));
+        control.set_posted(2);
+        assert_eq!(watch.is_over(&control), None);
+        assert_eq!(later(&mut watch, &control), Some(Over::Quiet));
     }
 
     #[test]
     fn errors_without_end_are_no_progress() {
-        let control = Control::default();
-        control.set_begun();
+        let (control, mut watch) = begun(HOUR, false);
         control.set_failed();
-        let mut watch = Watch::new(TIMEOUT, Nanos(3_600_000_000_000), false);
         watch.is_over(&control);
-        std::thread::sleep(2 * TIMEOUT);
         control.set_posted(7);
         control.set_completed(7);
-        assert_eq!(watch.is_over(&control), Some(Over::Quiet));
+        assert_eq!(later(&mut watch, &control), Some(Over::Quiet));
     }
 }

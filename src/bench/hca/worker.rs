@@ -1,19 +1,17 @@
-//! What the threads of a point have in common: their tasks, their reports, and what they may fail by.
+//! What the threads of a point have in common: what they need, their tasks and reports, and what they may fail by.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use super::completion::CompletionOutcome;
+use super::burst_record::BurstRecord;
 use super::control::Control;
-use super::receiver::ReceiveOutcome;
-use super::sender::SendOutcome;
-use super::stamper::StampOutcome;
-use crate::buffer::{Arrival, BufferError, HugePagePolicy, PageKind};
-use crate::host::pinning::{self, Moved};
-use crate::host::{HostError, PageFaults, Wakeable};
+use super::error::RunError;
+use super::plan::Point;
+use crate::buffer::{HugePagePolicy, PageKind};
+use crate::host::counters::ThreadUsage;
+use crate::host::{Wakeable, pinning};
 use crate::rig::error::RigError;
-use crate::rig::workers::{Crew, Reporter, Seat};
-use crate::time::Ticks;
+use crate::rig::workers::{Crew, Reporter, Role, Seat};
 
 /// A burst to be run.
 #[derive(Debug, Clone)]
@@ -35,71 +33,54 @@ pub(super) struct Task {
 pub(super) enum Report {
     /// It runs where it should and has its memory, in these pages.
     Placed(Option<PageKind>),
-    /// Its part of a burst is over.
-    Done {
-        what: Done,
-        /// Page faults in its loop.
-        faults: u64,
-        /// That it did not stay on its CPU.
-        moved: Option<Moved>,
-    },
-}
-
-/// What a thread did in a burst.
-#[derive(Debug)]
-pub(super) enum Done {
-    /// The sending loop ended.
-    Sent {
-        submitted: Vec<Ticks>,
-        /// t_comp by sequence number, if the sender took the completions.
-        completed: Option<(Vec<Ticks>, CompletionOutcome)>,
-        outcome: SendOutcome,
-    },
-    /// The receiving loop ended.
-    Received {
-        arrivals: Vec<Arrival>,
-        outcome: ReceiveOutcome,
-    },
-    /// The completion loop ended.
-    Completed {
-        completed: Vec<Ticks>,
-        outcome: CompletionOutcome,
-    },
-    /// The stamp thread ended its rewriting.
-    Restamped(StampOutcome),
-}
-
-/// A thread cannot do its work.
-#[derive(Debug, thiserror::Error)]
-pub enum WorkerError {
-    /// It cannot be placed.
-    #[error(transparent)]
-    Host(#[from] HostError),
-    /// It has no memory.
-    #[error("memory for --burst messages of --size bytes: {0}")]
-    Buffer(#[from] BufferError),
-    /// Receive requests cannot be posted.
-    #[error("{0}")]
-    Post(String),
+    /// What it saw of a burst.
+    Done(BurstRecord),
 }
 
 /// The threads of a point.
-pub(super) type Threads = Crew<Report, WorkerError>;
+pub(super) type Threads = Crew<Report, RunError>;
 
 /// What all threads of a point need.
 #[derive(Debug, Clone)]
 pub(super) struct Frame {
+    pub(super) point: Point,
     /// The most messages of a burst.
-    pub(super) capacity: usize,
+    pub(super) depth: u32,
+    pub(super) priority: Option<u8>,
     pub(super) huge_pages: HugePagePolicy,
     pub(super) wakeable: Wakeable,
 }
 
+impl Frame {
+    /// The place of a thread.
+    pub(super) fn seat(&self, role: Role, cpu: usize) -> Seat {
+        Seat {
+            role,
+            cpu,
+            priority: self.priority,
+        }
+    }
+
+    /// Every so many messages one is signalled.
+    pub(super) fn signal_every(&self) -> u32 {
+        if self.point.unsignaled.is_on() {
+            self.depth
+        } else {
+            1
+        }
+    }
+
+    /// Signalled messages among `count`: the last always is.
+    pub(super) fn completions_of(&self, count: usize) -> u32 {
+        (count as u32).div_ceil(self.signal_every())
+    }
+}
+
 /// A thread's way to its tasks and back.
 pub(super) struct Post<'a> {
-    cpu: usize,
+    seat: Seat,
     tasks: Receiver<Task>,
-    reporter: &'a Reporter<Report, WorkerError>,
+    reporter: &'a Reporter<Report, RunError>,
 }
 
 impl Post<'_> {
@@ -111,16 +92,15 @@ impl Post<'_> {
     /// Does `work` for each task until there are no more, and reports.
     pub(super) fn each(
         self,
-        mut work: impl FnMut(&Task) -> Result<(Done, u64), WorkerError>,
-    ) -> Result<(), WorkerError> {
+        mut work: impl FnMut(&Task) -> Result<BurstRecord, RunError>,
+    ) -> Result<(), RunError> {
         while let Ok(task) = self.tasks.recv() {
-            let (what, faults) = work(&task)?;
-            let moved = pinning::check_still_on(self.cpu).err();
-            if !self.reporter.send(Report::Done {
-                what,
-                faults,
-                moved,
-            }) {
+            let mut record = work(&task)?;
+            let Seat { role, cpu, .. } = self.seat;
+            if let Err(moved) = pinning::check_still_on(cpu) {
+                record.failure = Some(RigError::Moved { role, moved }.to_string());
+            }
+            if !self.reporter.send(Report::Done(record)) {
                 break;
             }
         }
@@ -132,12 +112,12 @@ impl Post<'_> {
 pub(super) fn start(
     threads: &mut Threads,
     seat: Seat,
-    work: impl FnOnce(Post<'_>) -> Result<(), WorkerError> + Send + 'static,
+    work: impl FnOnce(Post<'_>) -> Result<(), RunError> + Send + 'static,
 ) -> Result<Sender<Task>, RigError> {
     let (give, tasks) = channel();
     threads.start(seat, move |reporter| {
         work(Post {
-            cpu: seat.cpu,
+            seat,
             tasks,
             reporter,
         })
@@ -146,9 +126,8 @@ pub(super) fn start(
 }
 
 /// Page faults of this thread while `work` runs.
-pub(super) fn counting_faults<R>(work: impl FnOnce() -> R) -> Result<(R, u64), HostError> {
-    let before = PageFaults::of_current_thread()?;
+pub(super) fn counting_faults<R>(work: impl FnOnce() -> R) -> (R, u64) {
+    let before = ThreadUsage::now();
     let result = work();
-    let after = PageFaults::of_current_thread()?;
-    Ok((result, after.since(&before).total()))
+    (result, ThreadUsage::now().since(before).faults())
 }

@@ -1,70 +1,51 @@
 //! From what the threads noted to the figures of a run.
 
 use super::measurer::Record;
-use super::result::{Depth, ElementRow, Histograms, Times};
+use super::result::{Depth, ElementRow, PerOperation, Times};
 use crate::stats::{LatencyHistogram, Summary};
 use crate::time::{Clock, Ticks};
 
 /// What both ends noted of the same elements, and what of it counts.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Noted<'a> {
     /// By the sender, an entry an element.
     pub sent: &'a [Record],
     /// By the receiver, in the same order.
     pub received: &'a [Record],
     /// When each was meant to be sent.
-    pub intended: Option<&'a [Ticks]>,
+    pub intended: Option<Vec<Ticks>>,
     /// Elements at the beginning that do not count.
     pub warmup: usize,
 }
 
-/// The figures of a run, and its distributions; `None` if no element counts.
-pub fn times<C: Clock>(clock: &C, noted: Noted<'_>, histograms: &mut Histograms) -> Option<Times> {
-    let (sent, received) = (
-        noted.sent.get(noted.warmup..)?,
-        noted.received.get(noted.warmup..)?,
-    );
-    let pairs = || sent.iter().zip(received);
-    let lengths = |of: &dyn Fn(&Record, &Record) -> (Ticks, Ticks)| -> Vec<i64> {
-        pairs()
-            .map(|(sent, received)| of(sent, received))
-            .map(|(from, to)| length_ns(clock, from, to))
-            .collect()
+/// The times of a run; `None` if no element counts.
+pub fn times<C: Clock>(clock: &C, noted: &Noted<'_>) -> Option<Times> {
+    let (sent, received) = (noted.sent, noted.received);
+    let sorted = |of: &dyn Fn(usize) -> (Ticks, Ticks)| {
+        let counted = noted.warmup..sent.len().min(received.len());
+        let lengths = counted.map(of).map(|(from, to)| length_ns(clock, from, to));
+        let mut lengths: Vec<i64> = lengths.collect();
+        lengths.sort_unstable();
+        lengths
     };
-    let summary = |samples: Vec<i64>, histogram: &mut LatencyHistogram| {
-        samples.iter().for_each(|&sample| histogram.record(sample));
-        let mut sorted = samples;
-        sorted.sort_unstable();
-        Summary::of_sorted(&sorted)
+    let intended = noted.intended.as_ref();
+    let samples = PerOperation {
+        enqueue: sorted(&|at| (sent[at][1], sent[at][2])),
+        dequeue: sorted(&|at| (received[at][1], received[at][2])),
+        latency: sorted(&|at| (sent[at][0], received[at][2])),
+        intended: intended.map_or_else(Vec::new, |moments| {
+            sorted(&|at| (moments[at], received[at][2]))
+        }),
     };
-    let intended = noted.intended.and_then(|moments| {
-        let moments = moments.get(noted.warmup..)?;
-        let samples = moments
-            .iter()
-            .zip(received)
-            .map(|(&moment, received)| length_ns(clock, moment, received[2]));
-        summary(samples.collect(), &mut histograms.intended)
-    });
     Some(Times {
-        enqueue: summary(
-            lengths(&|sent, _| (sent[1], sent[2])),
-            &mut histograms.enqueue,
-        )?,
-        dequeue: summary(
-            lengths(&|_, received| (received[1], received[2])),
-            &mut histograms.dequeue,
-        )?,
-        latency: summary(
-            lengths(&|sent, received| (sent[0], received[2])),
-            &mut histograms.latency,
-        )?,
-        intended,
-        depth: depth(noted.sent, noted.received, noted.warmup)?,
+        figures: samples.map(|samples| Summary::of_sorted(samples)),
+        histograms: samples.map(|samples| LatencyHistogram::of(samples)),
+        depth: depth(sent, received, noted.warmup)?,
     })
 }
 
 /// The elements that count, a row each.
-pub fn rows<C: Clock>(clock: &C, noted: Noted<'_>, round: u32) -> Vec<ElementRow> {
+pub fn rows<C: Clock>(clock: &C, noted: &Noted<'_>, round: u32) -> Vec<ElementRow> {
     let at = |moment: Ticks| clock.to_nanos(moment).0;
     (noted.warmup..noted.sent.len().min(noted.received.len()))
         .map(|index| {
@@ -72,7 +53,7 @@ pub fn rows<C: Clock>(clock: &C, noted: Noted<'_>, round: u32) -> Vec<ElementRow
             ElementRow {
                 round,
                 seq: (index - noted.warmup) as u64,
-                t_intended_ns: noted.intended.map(|moments| at(moments[index])),
+                t_intended_ns: noted.intended.as_ref().map(|moments| at(moments[index])),
                 t_stamp_ns: at(sent[0]),
                 t_enqueue_ns: at(sent[1]),
                 t_enqueued_ns: at(sent[2]),
@@ -145,24 +126,22 @@ mod tests {
         // Stamp, before and after; the second element failed once before it was taken.
         let sent = records(&[[90, 90, 95], [100, 100, 110], [200, 230, 245]]);
         let received = records(&[[90, 91, 99], [100, 120, 150], [200, 240, 290]]);
-        let intended = [80, 95, 140].map(Ticks);
         let noted = Noted {
             sent: &sent,
             received: &received,
-            intended: Some(&intended),
+            intended: Some([80, 95, 140].map(Ticks).to_vec()),
             warmup: 1,
         };
         let clock = Monotonic::default();
-        let mut histograms = Histograms::default();
-        let times = times(&clock, noted, &mut histograms).unwrap();
-        let ends = |summary: &Summary| (summary.count, summary.min_ns, summary.max_ns);
-        assert_eq!(ends(&times.enqueue), (2, 10, 15));
-        assert_eq!(ends(&times.dequeue), (2, 30, 50));
-        assert_eq!(ends(&times.latency), (2, 50, 90));
-        assert_eq!(ends(&times.intended.unwrap()), (2, 55, 150));
-        assert_eq!(histograms.latency.count(), 2);
+        let times = times(&clock, &noted).unwrap();
+        let found = times.figures.all().map(|summary| {
+            let summary = summary.as_ref().unwrap();
+            (summary.count, summary.min_ns, summary.max_ns)
+        });
+        assert_eq!(found, [(2, 10, 15), (2, 30, 50), (2, 50, 90), (2, 55, 150)]);
+        assert_eq!(times.histograms.latency.count(), 2);
 
-        let rows = rows(&clock, noted, 3);
+        let rows = rows(&clock, &noted, 3);
         assert_eq!(rows.len(), 2);
         assert_eq!(
             rows[1],

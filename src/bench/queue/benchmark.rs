@@ -12,7 +12,7 @@ use super::error::RunError;
 use super::judge::Outcome as RunOutcome;
 use super::memory::{self, Needs};
 use super::plan::{Plan as Points, Point, Sweep};
-use super::result::{ElementRow, Round, RunResult};
+use super::result::{ElementRow, PerEnd, RunResult, Times};
 use super::round::{self, measure_run};
 use super::rows;
 use super::task::Task;
@@ -32,7 +32,7 @@ use crate::stats::median_of;
 use crate::time::AnyClock;
 
 /// Runs that saturation is the median of.
-const SATURATION_RUNS: u32 = 3;
+const SATURATION_RUNS: usize = 3;
 /// An upper estimate of a row of `elements.csv`, and of what else a point leaves, in bytes.
 const BYTES_PER_ELEMENT: u64 = 160;
 const BYTES_PER_POINT: u64 = 256 << 10;
@@ -42,14 +42,13 @@ const ROWS_PER_LOOK: usize = 4096;
 const TIME_PER_ELEMENT: Duration = Duration::from_nanos(300);
 const TIME_BESIDE: Duration = Duration::from_millis(30);
 
-/// Measures queues on this machine.
 #[derive(Debug)]
 pub struct QueueBenchmark {
     config: Config,
     sweep: Sweep,
     points: Vec<Point>,
     machine: Option<Machine>,
-    start_of: fn(&Point) -> Result<Start, RunError>,
+    start_of: fn(&Point) -> Start,
     /// What was found for points without their load, or why nothing was.
     saturations: HashMap<String, Result<f64, String>>,
 }
@@ -63,15 +62,7 @@ struct Machine {
     locks_memory: bool,
 }
 
-/// What became of a run.
-enum Run {
-    Made(Box<Round>),
-    /// The queue failed in it.
-    Failed(RunError),
-}
-
 impl QueueBenchmark {
-    /// A benchmark of these points.
     pub fn new(config: Config, sweep: Sweep) -> Self {
         QueueBenchmark {
             config,
@@ -94,7 +85,7 @@ impl QueueBenchmark {
         let mut points = interrupt::unless_requested(move || Points::new(&sweep, &cpus))
             .map_err(RigError::Interrupted)?;
         if let Some(reason) = points.why_empty() {
-            return Err(RunError::NothingToMeasure(reason.to_owned()));
+            return Err(RunError::NothingToMeasure(reason));
         }
         points.left_out.extend(absent);
         Ok(points)
@@ -146,8 +137,13 @@ impl QueueBenchmark {
         elements * BYTES_PER_ELEMENT + BYTES_PER_POINT
     }
 
-    /// Makes a run of a point with its rate; what its threads have less than they should is told beside.
-    fn run(&self, point: &Point, round: u32) -> Result<(Run, Vec<PlacementWarning>), RunError> {
+    /// Makes a run of a point with its rate, or tells by which error the queue failed; what its threads have less than
+    /// they should is told beside.
+    fn run(
+        &self,
+        point: &Point,
+        round: u32,
+    ) -> Result<(Result<RunResult, RunError>, Vec<PlacementWarning>), RunError> {
         let machine = self.machine.as_ref().expect("the benchmark was prepared");
         let placement = point.cpus.placement(&machine.topology)?;
         // The rest of the process stays off the measuring CPUs, where there are others.
@@ -156,13 +152,10 @@ impl QueueBenchmark {
             locks_memory: machine.locks_memory,
             ..Task::new(machine.clock, point, &self.config)
         };
-        let start = (self.start_of)(point)?;
-        let run = match measure_run(start, task, point, &self.config, round) {
-            Ok(round) => Run::Made(Box::new(round)),
-            Err(error) if error.fails_its_point() => Run::Failed(error),
-            Err(error) => return Err(error),
-        };
-        Ok((run, placement.warnings))
+        match measure_run((self.start_of)(point), task, round) {
+            Err(error) if !error.fails_its_point() => Err(error),
+            run => Ok((run, placement.warnings)),
+        }
     }
 
     /// How many elements a second go through when nobody waits, measured by the loops of the points: with time stamps
@@ -176,18 +169,15 @@ impl QueueBenchmark {
         }
         let mut rates = Vec::new();
         let mut failure = None;
-        for _ in 0..SATURATION_RUNS {
+        // Who failed once is not tried again, and what came before is not to be believed.
+        while failure.is_none() && rates.len() < SATURATION_RUNS {
             match self.run(&fastest, 0)?.0 {
-                Run::Made(round) => match round.run.failure(&self.config) {
-                    None => rates.extend(round.run.throughput_per_s),
+                Ok(run) => match run.failure(&self.config) {
+                    None => rates.extend(run.throughput_per_s),
                     some => failure = some,
                 },
-                Run::Failed(error) if error.leaves_thread_behind() => return Err(error),
-                Run::Failed(error) => failure = Some(error.to_string()),
-            }
-            // Who failed once is not tried again, and what came before is not to be believed.
-            if failure.is_some() {
-                break;
+                Err(error) if error.leaves_thread_behind() => return Err(error),
+                Err(error) => failure = Some(error.to_string()),
             }
         }
         let found = match failure {
@@ -208,39 +198,38 @@ impl QueueBenchmark {
                     point = point.with_saturation(found);
                     saturation = Some(found);
                 }
-                Ok(Err(failure)) => return Ok(self.failed(failure, false)),
+                Ok(Err(failure)) => return Ok(failed(failure, false)),
                 Err(error) if error.leaves_thread_behind() => {
-                    return Ok(self.failed(error.as_failure_of_point(), true));
+                    return Ok(failed(error.as_failure_of_point(), true));
                 }
                 Err(error) => return Err(error),
             }
         }
         let (run, placement_warnings) = self.run(&point, place.round)?;
-        let Round {
-            run,
-            histograms,
-            elements,
-        } = match run {
-            Run::Made(round) => *round,
-            Run::Failed(error) => {
-                return Ok(self.failed(error.as_failure_of_point(), error.leaves_thread_behind()));
+        let run = match run {
+            Ok(run) => run,
+            Err(error) => {
+                let failure = error.as_failure_of_point();
+                return Ok(failed(failure, error.leaves_thread_behind()));
             }
         };
         if self.config.keep_elements {
-            write_elements(&place.folders[0], place.round, &elements)?;
+            write_elements(&place.folders[0], place.round, &run.rows)?;
         }
-        let histograms = match run.outcome {
-            RunOutcome::Clean if self.config.measure == Measure::Time => histograms.named(),
-            _ => Vec::new(),
-        };
+        let PerEnd { sender, receiver } = &run.ends;
+        let counts = sender.passed.counts.zip(receiver.passed.counts);
+        let counts = counts.filter(|_| run.outcome == RunOutcome::Clean);
         let row = RowOutcome {
             figures: rows::figures(&point, &run, saturation),
             failure: run.failure(&self.config),
             ends_sweep: false,
             obtained: obtained(&point, &run, &placement_warnings),
-            instrument: json!({ "stamp": run.stamp, "floors": run.floors }),
-            details: json!({ "verdict": run.verdict, "counters": run.counters }),
-            histograms,
+            instrument: json!({ "stamp": run.ends.map(|end| end.stamp), "floors": run.floors }),
+            details: json!({
+                "verdict": run.verdict,
+                "counters": counts.map(|(sender, receiver)| PerEnd { sender, receiver }),
+            }),
+            histograms: (run.times.as_ref()).map_or_else(Vec::new, Times::files),
         };
         Ok(Outcome {
             rows: vec![row],
@@ -249,30 +238,34 @@ impl QueueBenchmark {
             ..Outcome::default()
         })
     }
+}
 
-    /// A round without a run.
-    fn failed(&self, failure: String, ends_sweep: bool) -> Outcome {
-        let row = RowOutcome {
-            figures: rows::without_run(),
-            failure: Some(failure),
-            ends_sweep,
-            ..RowOutcome::default()
-        };
-        Outcome {
-            rows: vec![row],
-            ..Outcome::default()
-        }
+fn failed(failure: String, ends_sweep: bool) -> Outcome {
+    let row = RowOutcome {
+        figures: rows::without_run(),
+        failure: Some(failure),
+        ends_sweep,
+        ..RowOutcome::default()
+    };
+    Outcome {
+        rows: vec![row],
+        ..Outcome::default()
     }
 }
 
 fn obtained(point: &Point, run: &RunResult, warnings: &[PlacementWarning]) -> Value {
     let mut entries = registry::entries().iter();
+    let mut sender = json!(point.sender);
+    if point.percent_of_saturation.is_some() {
+        // What was measured is a figure: it differs from run to run.
+        sender["rate_per_s"].take();
+    }
     json!({
         "queue": entries.find(|entry| entry.name == point.queue),
-        "sender": point.sender,
+        "sender": sender,
         "receiver": point.receiver,
-        "pages": run.pages,
-        "queue_locked": run.queue_locked,
+        "pages": run.ends.map(|end| end.pages),
+        "queue_locked": run.ends.sender.queue_locked,
         "placement_warnings": warnings,
     })
 }
@@ -309,7 +302,7 @@ impl Benchmark for QueueBenchmark {
         };
         Ok(Plan {
             points: self.points.iter().enumerate().map(planned).collect(),
-            left_out: left_out.iter().map(rows::left_out).collect(),
+            left_out,
         })
     }
 
@@ -346,47 +339,19 @@ impl Benchmark for QueueBenchmark {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::PoisonError;
-
     use super::*;
     use crate::bench::queue::cpus::CpuChoice;
+    use crate::bench::queue::faulty::{self, PANICS};
     use crate::bench::queue::plan::CURVE_PERCENTS;
     use crate::bench::queue::result::made_up;
-    use crate::bench::queue::round::tests::{ONE_AT_A_TIME, PANICS, start_of_one_that_panics};
     use crate::pacing::EndLoad;
+    use crate::refused::refused;
     use crate::results::schema;
 
-    fn sweep(curve: bool) -> Sweep {
-        let rate = EndLoad {
-            load: Load::ConstantRate { rate_per_s: 1e6 },
-            ..EndLoad::NONE
-        };
-        Sweep {
-            queues: vec!["lamport".to_owned()],
-            capacities: vec![64],
-            payloads: vec![64],
-            senders: vec![EndLoad::NONE],
-            receiver: EndLoad::NONE,
-            curve: curve.then_some(rate),
-            cpus: CpuChoice::Pair {
-                sender: None,
-                receiver: None,
-            },
-        }
-    }
-
-    fn config() -> Config {
-        Config {
-            count: 500,
-            warmup: 50,
-            ..made_up::config()
-        }
-    }
-
-    fn measured(benchmark: &mut QueueBenchmark, point: usize, round: u32, at: &Path) -> RowOutcome {
+    fn measured(benchmark: &mut QueueBenchmark, point: usize) -> RowOutcome {
         let place = Place {
-            round,
-            folders: vec![at.to_path_buf()],
+            round: 0,
+            folders: Vec::new(),
         };
         let mut outcome = benchmark.measure(point, &place, &mut |_| {}).unwrap();
         outcome.rows.remove(0)
@@ -394,64 +359,51 @@ mod tests {
 
     #[test]
     fn a_queue_that_panics_fails_its_points_and_no_others() {
-        let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut benchmark = QueueBenchmark::new(config(), sweep(true));
+        let _turn = faulty::turn();
+        let rate = EndLoad {
+            load: Load::ConstantRate { rate_per_s: 1e6 },
+            ..EndLoad::NONE
+        };
+        let sweep = Sweep {
+            queues: vec!["lamport".to_owned()],
+            capacities: vec![64],
+            payloads: vec![64],
+            senders: vec![rate],
+            receiver: EndLoad::NONE,
+            curve: Some(rate),
+            cpus: CpuChoice::Pair {
+                sender: None,
+                receiver: None,
+            },
+        };
+        let config = Config {
+            count: 500,
+            warmup: 50,
+            ..made_up::config()
+        };
+        let mut benchmark = QueueBenchmark::new(config, sweep);
         let plan = benchmark.plan().unwrap();
         assert_eq!(plan.points.len(), CURVE_PERCENTS.len());
         benchmark.prepare(plan).unwrap();
-        benchmark.start_of = start_of_one_that_panics;
-        let bad: Vec<Point> = (benchmark.points.iter())
-            .map(|point| Point {
-                queue: PANICS.to_owned(),
-                ..point.clone()
-            })
-            .collect();
+        benchmark.start_of = |point| match point.queue.as_str() {
+            "faulty" => faulty::start_of::<PANICS>(),
+            _ => round::start_of(point),
+        };
+        let mut bad = benchmark.points.clone();
+        (bad.iter_mut()).for_each(|point| point.queue = "faulty".to_owned());
         benchmark.points.extend(bad);
-        let folder = tempfile::tempdir().unwrap();
         for point in [14, 15] {
-            let row = measured(&mut benchmark, point, 0, folder.path());
-            let failure = row.failure.unwrap();
-            assert!(
-                failure.contains("saturation") && failure.contains("panicked"),
-                "{failure}"
-            );
+            let row = measured(&mut benchmark, point);
+            refused(row.failure.map_or(Ok(()), Err), &["saturation", "panicked"]);
             assert!(!row.ends_sweep);
-            assert_eq!(row.figures.get("outcome").unwrap().text(), rows::FAILED);
+            assert_eq!(row.figures.text(&columns::OUTCOME), rows::FAILED);
         }
         // It is not tried again for each of its rates.
         assert_eq!(benchmark.saturations.len(), 1);
-        let row = measured(&mut benchmark, 13, 0, folder.path());
+        let row = measured(&mut benchmark, 13);
         assert_eq!(row.failure, None);
         let number = |column: &schema::Column| row.figures.number(column.name).unwrap();
         let (rate, saturation) = (number(&columns::RATE), number(&columns::SATURATION));
         assert!((rate - saturation).abs() <= 1.0, "{rate} {saturation}");
-    }
-
-    #[test]
-    fn elements_of_all_rounds_stand_in_one_file() {
-        let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        let config = Config {
-            keep_elements: true,
-            ..config()
-        };
-        let mut benchmark = QueueBenchmark::new(config, sweep(false));
-        let plan = benchmark.plan().unwrap();
-        assert!(plan.points[0].bytes > 500 * 60 && plan.points[0].time > Duration::ZERO);
-        benchmark.prepare(plan).unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        for round in 0..2 {
-            let row = measured(&mut benchmark, 0, round, folder.path());
-            assert_eq!(row.failure, None);
-            assert_eq!(row.histograms.len(), 3);
-            row.figures.arranged(&columns::SCHEMA.runs());
-        }
-        let mut file = csv::Reader::from_path(folder.path().join("elements.csv")).unwrap();
-        let names = columns::ELEMENTS.columns.iter().map(|column| column.name);
-        assert!(file.headers().unwrap().iter().eq(names));
-        let rounds: Vec<String> = (file.records())
-            .map(|row| row.unwrap()[0].to_owned())
-            .collect();
-        let of = |round: &str| rounds.iter().filter(|one| *one == round).count();
-        assert_eq!((of("0"), of("1"), rounds.len()), (500, 500, 1000));
     }
 }

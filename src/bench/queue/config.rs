@@ -2,21 +2,14 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
-
 use crate::buffer::HugePagePolicy;
 use crate::time::ClockKind;
 
-/// The sizes of an element, in bytes.
 pub const PAYLOADS: [usize; 3] = [8, 64, 256];
-/// The largest capacity, in elements.
-pub const LARGEST_CAPACITY: usize = 1 << 24;
 /// The most elements of a run, and as many may come before them to warm up.
 pub const MOST_ELEMENTS: u64 = 1 << 30;
 
-/// What is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, clap::ValueEnum)]
 pub enum Measure {
     /// The clock before and after each operation.
     Time,
@@ -38,20 +31,17 @@ impl Measure {
 }
 
 /// What is the same for all points of a sweep.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// Elements that are measured in each round.
     pub count: u64,
     /// Elements that go through before them.
     pub warmup: u64,
-    /// What is measured.
     pub measure: Measure,
     /// Whether the time of failed attempts belongs to the operation that succeeded at last.
     pub measure_failed: bool,
-    /// The clock of stamps and waiters.
     pub clock: ClockKind,
     /// How long nothing may go through before a run is given up, beside the pauses of the load.
-    #[serde(skip)]
     pub timeout: Duration,
     /// The pages that stamps are noted in.
     pub huge_pages: HugePagePolicy,

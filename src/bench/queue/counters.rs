@@ -12,17 +12,13 @@ use serde::Serialize;
 /// What a thread's loop took, in user space.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// Processor cycles.
     pub cycles: u64,
-    /// Instructions retired.
     pub instructions: u64,
     /// Accesses that missed the last level of cache.
     pub cache_misses: u64,
-    /// Branches that were predicted wrongly.
     pub branch_misses: u64,
 }
 
-/// The counters cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum CounterError {
     /// The processor, or the hypervisor below it, has none.
@@ -43,7 +39,6 @@ pub enum CounterError {
          or free one by sysctl kernel.nmi_watchdog=0"
     )]
     Shared(f64),
-    /// They could not be started or read.
     #[error("the hardware counters could not be read: {0}")]
     Unreadable(io::Error),
 }
@@ -65,9 +60,6 @@ pub struct Counters {
 
 impl Counters {
     /// Opens the counters of the calling thread; they stand still.
-    ///
-    /// # Errors
-    /// When there are none, or this process may not use them.
     pub fn open() -> Result<Self, CounterError> {
         Self::of([
             Hardware::CPU_CYCLES,
@@ -92,16 +84,9 @@ impl Counters {
 
 /// Counters that run only while they are told to.
 pub trait Counting {
-    /// Lets them run.
-    ///
-    /// # Errors
-    /// When they cannot be started.
     fn start(&mut self) -> Result<(), CounterError>;
 
     /// Stops them; returns what was counted.
-    ///
-    /// # Errors
-    /// When they cannot be stopped or read, or did not count all the time.
     fn stop(&mut self) -> Result<Counts, CounterError>;
 }
 

@@ -12,22 +12,16 @@ use crate::rig::benchmark::Failure;
 use crate::rig::error::RigError;
 use crate::rig::workers::Role;
 
-/// A thread cannot do its work.
 #[derive(Debug, thiserror::Error)]
 pub enum ThreadError {
-    /// It cannot be placed.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// It was moved off its CPU.
     #[error(transparent)]
     Moved(#[from] Moved),
-    /// It has no memory.
     #[error("stamps of --count and --warmup elements: {0}")]
     Buffer(#[from] BufferError),
-    /// There is no such queue.
     #[error(transparent)]
     Queue(#[from] QueueError),
-    /// There are no counters.
     #[error(transparent)]
     Counters(#[from] CounterError),
     /// The other thread did not get ready; its own error says more.
@@ -35,16 +29,12 @@ pub enum ThreadError {
     Alone,
 }
 
-/// A run cannot start or go on.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// For a reason that every benchmark knows.
     #[error(transparent)]
     Rig(#[from] RigError),
-    /// The counters cannot be used.
     #[error("--measure counters: {0}")]
     Counters(#[from] CounterError),
-    /// No pair of CPUs is known.
     #[error(
         "--topology: no two CPUs of this process have a known relation; it may use one only, or the kernel does not \
          tell: name two by --sender-cpu and --receiver-cpu"
@@ -53,15 +43,6 @@ pub enum RunError {
     /// No queue comes in any of the capacities.
     #[error("--capacity: {0}")]
     NothingToMeasure(String),
-    /// There is no such queue, or not for such elements.
-    #[error("there is no queue {queue} for elements of {payload} bytes")]
-    NoSuchQueue {
-        /// Its name.
-        queue: String,
-        /// The size of an element.
-        payload: usize,
-    },
-    /// A thread could not do its work.
     #[error("{0}: {1}")]
     Thread(Role, ThreadError),
     /// Elements went through, but by far too slowly.
@@ -69,11 +50,7 @@ pub enum RunError {
         "the run was not over within {} s: the CPUs are too busy, or --count is too large for this queue",
         limit.as_secs()
     )]
-    TooSlow {
-        /// The limit.
-        limit: Duration,
-    },
-    /// The results could not be written.
+    TooSlow { limit: Duration },
     #[error(transparent)]
     NotWritten(#[from] ReportError),
 }

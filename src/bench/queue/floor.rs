@@ -28,17 +28,13 @@ pub(super) const RATE_PER_S: f64 = 1e6;
 /// Operations without a queue.
 const OPERATIONS: usize = 2000;
 
-/// A floor, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Floor {
-    /// The lowest.
     pub min_ns: i64,
-    /// The median.
     pub p50_ns: f64,
 }
 
 impl Floor {
-    /// Of what was measured.
     pub(super) fn of(summary: &Summary) -> Self {
         Floor {
             min_ns: summary.min_ns,
@@ -47,26 +43,13 @@ impl Floor {
     }
 }
 
-/// The floor of each figure of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Floors {
-    /// Of an enqueue; with a hand-over behind it, where more than half of the enqueues had one.
-    pub enqueue: Floor,
-    /// Of a dequeue.
-    pub dequeue: Floor,
-    /// Of the latency; `None` if the bare hand-over was disturbed.
-    pub latency: Option<Floor>,
-    /// Of that from the intended time.
-    pub intended: Option<Floor>,
-}
-
 /// The floors of the operations at one end.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct OperationFloors {
+pub struct OperationFloors {
     /// Of an operation.
-    pub(super) plain: Floor,
+    pub plain: Floor,
     /// Of one with a hand-over, which is timed by itself and added.
-    pub(super) with_flush: Floor,
+    pub with_flush: Floor,
 }
 
 /// Measures both on the CPU that runs this, in well under a millisecond.
@@ -143,7 +126,7 @@ impl Queue<Words<1>> for Handoff {
     const SOURCE: &'static str = "hcabench";
     const ENDS: Ends = Ends::Spsc;
 
-    fn with_capacity(capacity: usize) -> Result<(End, End), QueueError> {
+    fn starting_at(capacity: usize, _start: usize) -> Result<(End, End), QueueError> {
         let lines: Arc<[Line]> = (0..capacity).map(|_| Line(AtomicU64::new(0))).collect();
         let end = || End {
             lines: Arc::clone(&lines),

@@ -10,7 +10,7 @@ use super::runner::{Runner, Tally};
 use crate::pacing::{Paced, Pacing};
 use crate::queues::element::Element;
 use crate::queues::interface;
-use crate::time::{AnyClock, Clock, ClockUser, Ticks};
+use crate::time::{AnyClock, Clock, Ticks};
 
 /// What a loop is made of beside the queue.
 pub(super) struct Parts<'a> {
@@ -26,11 +26,8 @@ pub(super) struct Parts<'a> {
 pub(super) trait Loop {
     /// Begins the schedule, and returns when that was.
     fn start(&mut self) -> Ticks;
-    /// Lets so many elements through.
     fn run(&mut self, count: usize);
-    /// Hands over what is held back.
     fn flush(&mut self);
-    /// What was counted.
     fn tally(&self) -> Tally;
     /// What is left in the queue, at most so many.
     fn leftovers(&mut self, most: usize) -> Vec<u64>;
@@ -105,7 +102,6 @@ impl<T: Element, R: interface::Receiver<T>> Direction<T, R> for Out {
     }
 }
 
-/// A runner between two calls.
 struct Running<'a, D, T, Q, M, W, C> {
     runner: Option<Runner<'a, Q, M, W, C>>,
     types: PhantomData<(D, T)>,
@@ -154,40 +150,44 @@ where
         measures_failed,
         notes,
     } = parts;
+    let ends = (queue, control, patience);
     match notes {
         Notes::Times(records) => {
             let measurer = Timed::new(records, measures_failed);
             match (waiter, clock) {
                 // Where a stamp is a few instructions, asking for the waiter after each element would show.
                 #[cfg(target_arch = "x86_64")]
-                (Paced::Not(waiter), AnyClock::Tsc(clock)) => boxed::<D, T, _, _, _, _>(
-                    Runner::new(queue, measurer, waiter, clock, control, patience),
-                ),
-                (waiter, clock) => clock.visit(ForClock::<D, T, Q> {
-                    queue,
-                    measurer,
-                    waiter,
-                    control,
-                    patience,
-                    types: PhantomData,
-                }),
+                (Paced::Not(waiter), AnyClock::Tsc(clock)) => {
+                    boxed::<D, T, _, _, _, _>(ends, measurer, waiter, clock)
+                }
+                #[cfg(target_arch = "x86_64")]
+                (waiter, AnyClock::Tsc(clock)) => {
+                    boxed::<D, T, _, _, _, _>(ends, measurer, waiter, clock)
+                }
+                (waiter, AnyClock::Monotonic(clock)) => {
+                    boxed::<D, T, _, _, _, _>(ends, measurer, waiter, clock)
+                }
+                (waiter, AnyClock::MonotonicRaw(clock)) => {
+                    boxed::<D, T, _, _, _, _>(ends, measurer, waiter, clock)
+                }
             }
         }
         Notes::Numbers(numbers) => {
             let measurer = D::untimed(numbers);
             match waiter {
-                Paced::Not(waiter) => boxed::<D, T, _, _, _, _>(Runner::new(
-                    queue, measurer, waiter, clock, control, patience,
-                )),
-                waiter => boxed::<D, T, _, _, _, _>(Runner::new(
-                    queue, measurer, waiter, clock, control, patience,
-                )),
+                Paced::Not(waiter) => boxed::<D, T, _, _, _, _>(ends, measurer, waiter, clock),
+                waiter => boxed::<D, T, _, _, _, _>(ends, measurer, waiter, clock),
             }
         }
     }
 }
 
-fn boxed<'a, D, T, Q, M, W, C>(runner: Runner<'a, Q, M, W, C>) -> Box<dyn Loop + 'a>
+fn boxed<'a, D, T, Q, M, W, C>(
+    (queue, control, patience): (Q, &'a Control, Patience),
+    measurer: M,
+    waiter: W,
+    clock: C,
+) -> Box<dyn Loop + 'a>
 where
     D: Direction<T, Q> + 'a,
     T: 'a,
@@ -196,38 +196,9 @@ where
     W: Pacing + 'a,
     C: Clock,
 {
+    let runner = Runner::new(queue, measurer, waiter, clock, control, patience);
     Box::new(Running {
         runner: Some(runner),
         types: PhantomData::<(D, T)>,
     })
-}
-
-/// What waits for the type of the clock.
-struct ForClock<'a, D, T, Q> {
-    queue: Q,
-    measurer: Timed<'a>,
-    waiter: Paced,
-    control: &'a Control,
-    patience: Patience,
-    types: PhantomData<(D, T)>,
-}
-
-impl<'a, D, T, Q> ClockUser for ForClock<'a, D, T, Q>
-where
-    D: Direction<T, Q> + 'a,
-    T: 'a,
-    Q: 'a,
-{
-    type Output = Box<dyn Loop + 'a>;
-
-    fn with<C: Clock>(self, clock: C) -> Self::Output {
-        boxed::<D, T, _, _, _, _>(Runner::new(
-            self.queue,
-            self.measurer,
-            self.waiter,
-            clock,
-            self.control,
-            self.patience,
-        ))
-    }
 }

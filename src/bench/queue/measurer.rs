@@ -9,14 +9,22 @@ use crate::time::{Clock, Ticks};
 
 /// Takes note of the operations of one end.
 pub trait Measurer {
-    /// Whether the time of failed attempts belongs to the operation that succeeded at last. Asked after one that failed.
-    fn measures_failed(&self) -> bool;
+    /// Whether the time of failed attempts belongs to the operation that succeeded at last, as it does where the clock
+    /// is not read anyway. Asked after one that failed.
+    #[inline(always)]
+    fn measures_failed(&self) -> bool {
+        true
+    }
 
     /// An attempt is about to be made. Called again it replaces what was noted before.
-    fn pre<C: Clock>(&mut self, clock: &C);
+    #[inline(always)]
+    fn pre<C: Clock>(&mut self, _clock: &C) {}
 
     /// What an element carries that is enqueued now.
-    fn stamp(&self) -> NonZeroU64;
+    #[inline(always)]
+    fn stamp(&self) -> NonZeroU64 {
+        NonZeroU64::MIN
+    }
 
     /// The attempt succeeded; `stamp` is what the element carries.
     fn post<C: Clock>(&mut self, clock: &C, stamp: u64);
@@ -126,15 +134,6 @@ impl Default for Numbering {
 
 impl Measurer for Numbering {
     #[inline(always)]
-    fn measures_failed(&self) -> bool {
-        // The clock is not read anyway.
-        true
-    }
-
-    #[inline(always)]
-    fn pre<C: Clock>(&mut self, _clock: &C) {}
-
-    #[inline(always)]
     fn stamp(&self) -> NonZeroU64 {
         self.next
     }
@@ -165,19 +164,6 @@ impl<'a> Numbers<'a> {
 
 impl Measurer for Numbers<'_> {
     #[inline(always)]
-    fn measures_failed(&self) -> bool {
-        true
-    }
-
-    #[inline(always)]
-    fn pre<C: Clock>(&mut self, _clock: &C) {}
-
-    #[inline(always)]
-    fn stamp(&self) -> NonZeroU64 {
-        NonZeroU64::MIN
-    }
-
-    #[inline(always)]
     fn post<C: Clock>(&mut self, _clock: &C, stamp: u64) {
         if let Some(number) = self.numbers.get_mut(self.noted) {
             *number = stamp;
@@ -193,36 +179,21 @@ impl Measurer for Numbers<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::cell::Cell;
-
-    thread_local! {
-        static READINGS: Cell<u64> = const { Cell::new(0) };
-    }
-
-    /// Counts its readings.
-    #[derive(Clone, Copy)]
-    struct Counting;
-
-    impl Clock for Counting {
-        fn now(&self) -> Ticks {
-            READINGS.set(READINGS.get() + 1);
-            Ticks(READINGS.get())
-        }
-    }
+    use crate::pacing::scripted;
 
     #[test]
     fn a_second_pre_replaces_the_first_but_not_what_the_element_carries() {
-        READINGS.set(0);
+        let clock = scripted::set(0, 1);
         let mut records = [[Ticks(0); 3]; 1];
         let mut measurer = Timed::new(&mut records, false);
-        measurer.pre(&Counting);
+        measurer.pre(&clock);
         let stamp = measurer.stamp().get();
-        measurer.pre(&Counting);
-        measurer.pre(&Counting);
-        measurer.post(&Counting, stamp);
+        measurer.pre(&clock);
+        measurer.pre(&clock);
+        measurer.post(&clock, stamp);
         assert_eq!(measurer.noted(), 1);
         // One more than there is room for is not noted.
-        measurer.post(&Counting, stamp);
+        measurer.post(&clock, stamp);
         assert_eq!(measurer.noted(), 1);
         assert_eq!(records, [[Ticks(1), Ticks(3), Ticks(4)]]);
     }
@@ -235,19 +206,19 @@ mod tests {
 
     #[test]
     fn numbers_take_no_time() {
-        READINGS.set(0);
+        let clock = scripted::set(0, 1);
         let mut numbers = [0; 2];
         let (mut sender, mut receiver) = (Numbering::default(), Numbers::new(&mut numbers));
         for expected in 1..=3 {
-            sender.pre(&Counting);
+            sender.pre(&clock);
             let stamp = sender.stamp().get();
             assert_eq!(stamp, expected);
-            sender.post(&Counting, stamp);
-            receiver.pre(&Counting);
-            receiver.post(&Counting, stamp);
+            sender.post(&clock, stamp);
+            receiver.pre(&clock);
+            receiver.post(&clock, stamp);
         }
         assert_eq!(
-            (sender.noted(), receiver.noted(), READINGS.get()),
+            (sender.noted(), receiver.noted(), scripted::time()),
             (3, 2, 0)
         );
         assert_eq!(numbers, [1, 2]);

@@ -26,44 +26,38 @@ const BYTES_PER_THREAD: u64 = (2 << 20) + (128 << 20);
 /// Both ends and the analysis.
 const THREADS: u64 = 3;
 
-/// What the largest run of a sweep takes, in bytes.
-#[derive(Debug, Clone, Copy)]
-pub struct Needs {
-    /// Stamps of the sender and of the receiver, which are locked in any case.
-    stamps: [u64; 2],
-    queue: u64,
-    analysis: u64,
-    rows: u64,
-}
+/// What the largest run of a sweep takes: the stamps, which are locked in any case, and all else.
+#[derive(Debug, Clone)]
+pub struct Needs([Need; 4]);
 
 impl Needs {
     /// With a queue of so many elements of so many bytes.
     pub fn of(config: &Config, capacity: usize, payload: usize) -> Self {
-        let per_element = match config.measure {
-            Measure::Time => BYTES_WITH_TIMES,
-            Measure::Throughput | Measure::Counters => BYTES_WITHOUT,
-        };
-        let rows = if config.keep_elements {
-            config.count * BYTES_PER_ROW
-        } else {
-            0
-        };
-        let elements = match config.measure {
-            // Those of the floor, which is measured before each run.
-            Measure::Time => config.elements().max(floor::WARMUP + floor::HANDOFFS),
-            Measure::Throughput | Measure::Counters => config.elements(),
+        let (elements, per_element) = match config.measure {
+            // Those of the floor, which is measured before each run, may be more.
+            Measure::Time => (
+                config.elements().max(floor::WARMUP + floor::HANDOFFS),
+                BYTES_WITH_TIMES,
+            ),
+            Measure::Throughput | Measure::Counters => (config.elements(), BYTES_WITHOUT),
         };
         let stamps = [SENDER, RECEIVER].map(|role| {
             let room = Notes::room(role, config.measure, elements as usize);
             Notes::length(config.measure, room, config.huge_pages).0
         });
-        Needs {
-            stamps,
+        let kept = if config.keep_elements {
+            config.count
+        } else {
+            0
+        };
+        let needs = [
+            ("stamps", stamps.iter().sum()),
             // Some queues have a cache line a slot.
-            queue: capacity as u64 * (payload as u64 + 64),
-            analysis: elements * per_element,
-            rows,
-        }
+            ("the queue", capacity as u64 * (payload as u64 + 64)),
+            ("the analysis", elements * per_element),
+            ("elements to be written", kept * BYTES_PER_ROW),
+        ];
+        Needs(needs.map(|(what, bytes)| Need { what, bytes }))
     }
 
     /// With the largest queue of these.
@@ -74,21 +68,11 @@ impl Needs {
     }
 
     fn stamps(&self) -> u64 {
-        self.stamps.iter().sum()
-    }
-
-    fn listed(&self) -> [Need; 4] {
-        [
-            ("stamps", self.stamps()),
-            ("the queue", self.queue),
-            ("the analysis", self.analysis),
-            ("elements to be written", self.rows),
-        ]
-        .map(|(what, bytes)| Need { what, bytes })
+        self.0[0].bytes
     }
 
     fn total(&self) -> u64 {
-        self.listed().iter().map(|need| need.bytes).sum()
+        self.0.iter().map(|need| need.bytes).sum()
     }
 
     /// Checks that the huge pages are there, if they are required.
@@ -123,9 +107,6 @@ impl Needs {
 
 /// Checks that this machine, and the control group of this process, have memory for elements and queues of this size, before
 /// a queue is made.
-///
-/// # Errors
-/// When they take more than is allowed, with the largest `--count` that does not.
 pub fn check(config: &Config, capacity: usize, payload: usize) -> Result<(), TooMuch> {
     Allowance::of_this_process().map_or(Ok(()), |allowed| {
         check_within(&allowed, config, capacity, payload)
@@ -165,27 +146,20 @@ fn check_within(
         "--count {} with --warmup {} and --capacity {capacity}",
         config.count, config.warmup
     );
-    allowed.require(&needs(config.count).listed(), &options, &advice)
+    allowed.require(&needs(config.count).0, &options, &advice)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
+    use crate::bench::queue::result::made_up;
     use crate::host::memory_lock::Limit;
-    use crate::time::ClockKind;
+    use crate::refused::refused;
 
     fn config(measure: Measure) -> Config {
         Config {
-            count: 100_000,
-            warmup: 10_000,
             measure,
-            measure_failed: false,
-            clock: ClockKind::Monotonic,
-            timeout: Duration::from_secs(5),
-            huge_pages: HugePagePolicy::Try,
-            keep_elements: false,
+            ..made_up::config()
         }
     }
 
@@ -213,8 +187,7 @@ mod tests {
             };
             let needs = Needs::of(&config, 1024, 8);
             assert!(!needs.require_lock(&limit(expected)).unwrap());
-            let error = needs.require_lock(&limit(expected - 1)).unwrap_err();
-            assert!(error.to_string().contains("memlock limit"), "{error}");
+            refused(needs.require_lock(&limit(expected - 1)), &["memlock limit"]);
         }
         let needs = Needs::of(&config(Measure::Time), 1024, 8);
         assert!(needs.require_lock(&limit(u64::MAX)).unwrap());
@@ -234,11 +207,8 @@ mod tests {
         let required = |pool| needs.require_huge_pages(HugePagePolicy::Required, pool);
         required(pool(4, 4, 0)).unwrap();
         required(pool(2, 2, 2)).unwrap();
-        let error = required(pool(7, 3, 0)).unwrap_err().to_string();
-        assert!(
-            error.contains("4 huge pages") && error.contains("vm.nr_hugepages=8"),
-            "{error}"
-        );
+        let told = ["4 huge pages", "vm.nr_hugepages=8"];
+        refused(required(pool(7, 3, 0)), &told);
         assert!(required(None).is_err());
         needs.require_huge_pages(HugePagePolicy::Try, None).unwrap();
     }
@@ -251,12 +221,9 @@ mod tests {
             bytes: 1 << 30,
             group: None,
         };
-        let error = check_within(&allowed, &config, 1024, 8).unwrap_err();
-        let text = error.to_string();
-        assert!(
-            text.contains("1 GiB") && text.contains("half of this machine"),
-            "{text}"
-        );
+        let checked = check_within(&allowed, &config, 1024, 8);
+        refused(checked.clone(), &["1 GiB", "half of this machine"]);
+        let text = checked.unwrap_err().to_string();
         let words: Vec<&str> = text.split_whitespace().collect();
         let place = words.iter().rposition(|word| *word == "--count").unwrap();
         config.count = words[place + 1].parse().unwrap();
@@ -264,10 +231,7 @@ mod tests {
         config.count += 1 << 17;
         assert!(check_within(&allowed, &config, 1024, 8).is_err());
 
-        let text = check_within(&allowed, &config, 1 << 24, 256).unwrap_err();
-        assert!(
-            text.to_string().contains("--capacity or --warmup"),
-            "{text}"
-        );
+        let checked = check_within(&allowed, &config, 1 << 24, 256);
+        refused(checked, &["--capacity or --warmup"]);
     }
 }

@@ -2,34 +2,36 @@
 //!
 //! | concept | modules |
 //! | --- | --- |
-//! | what the rig calls | [`benchmark`] |
-//! | what is asked for | [`config`], [`plan`], [`cpus`], [`memory`] |
-//! | a run: two threads, their supervisor, and the judge of what came out | `round`, `task`, `threads`, `loops`, `passage`, `notes`, `supervisor`, [`judge`] |
+//! | what the rig calls | `benchmark` |
+//! | what is asked for | `config`, `plan`, `cpus`, `memory` |
+//! | a run: two threads, their supervisor, and the judge of what came out | `round`, `task`, `threads`, `loops`, `passage`, `notes`, `supervisor`, `judge` |
 //! | the hot loops | [`runner`], with a [`measurer`] and a pace of [`crate::pacing`]; [`control`] and [`patience`] end them |
-//! | what comes of it | [`result`], [`analysis`], [`floor`], [`counters`], `rows`, `warnings`, [`error`] |
+//! | what comes of it | `result`, `analysis`, `floor`, `counters`, `rows`, `warnings`, `error` |
 //!
 //! Time is taken on either side of an operation, on one clock for both ends. Not measured: blocking, more than one thread
 //! at an end, and what an application does with an element.
 
-pub mod analysis;
-pub mod benchmark;
-pub mod config;
+pub(crate) mod analysis;
+pub(crate) mod benchmark;
+pub(crate) mod config;
 pub mod control;
-pub mod counters;
-pub mod cpus;
-pub mod error;
-pub mod floor;
-pub mod judge;
+pub(crate) mod counters;
+pub(crate) mod cpus;
+pub(crate) mod error;
+#[cfg(test)]
+mod faulty;
+pub(crate) mod floor;
+pub(crate) mod judge;
 mod loops;
 pub mod measurer;
-pub mod memory;
+pub(crate) mod memory;
 mod notes;
 mod passage;
 pub mod patience;
-pub mod plan;
-pub mod result;
+pub(crate) mod plan;
+pub(crate) mod result;
 mod round;
-pub mod rows;
+pub(crate) mod rows;
 pub mod runner;
 mod supervisor;
 mod task;

@@ -1,17 +1,12 @@
 //! What the end of a queue notes while it runs, and what it tells afterwards.
 
 use super::config::Measure;
-use super::counters::Counts;
-use super::floor::OperationFloors;
 use super::measurer::Record;
-use super::runner::Tally;
+use super::result::End;
 use super::task::SENDER;
 use crate::buffer::{BufferError, Bytes, HugePagePolicy, PageKind, StampBuffer};
-use crate::host::PageFaults;
 use crate::rig::workers::Role;
-use crate::time::{StampCost, Ticks};
 
-/// What an end noted.
 #[derive(Debug)]
 pub(super) enum Notes {
     /// The clock.
@@ -60,23 +55,22 @@ impl Notes {
     }
 }
 
-/// What a thread tells of its end.
 #[derive(Debug)]
 pub(super) struct EndReport {
-    pub(super) tally: Tally,
+    pub(super) end: End,
     pub(super) notes: Notes,
-    /// When its schedule began.
-    pub(super) started: Ticks,
-    /// When the elements that count began, and ended.
-    pub(super) span: [Ticks; 2],
-    pub(super) stamp: StampCost,
-    /// What the measurer of this end measures without a queue.
-    pub(super) floors: OperationFloors,
-    pub(super) faults: PageFaults,
-    pub(super) pages: PageKind,
-    /// Whether the memory of the queue is locked, as the sender knows.
-    pub(super) queue_locked: bool,
-    pub(super) counts: Option<Counts>,
     /// What the queue gave out beyond the last element.
     pub(super) leftovers: Vec<u64>,
+}
+
+impl EndReport {
+    /// What its elements carried: those that were sent without time stamps are numbered.
+    pub(super) fn stamps(&self) -> Vec<u64> {
+        let noted = self.end.tally.noted;
+        match &self.notes {
+            Notes::Times(records) => records[..noted].iter().map(|record| record[0].0).collect(),
+            Notes::Numbers(numbers) if numbers.is_empty() => (1..=noted as u64).collect(),
+            Notes::Numbers(numbers) => numbers[..noted].to_vec(),
+        }
+    }
 }

@@ -7,7 +7,7 @@ use super::loops::Loop;
 use super::patience::{ELEMENTS_PER_LOOK, Ending};
 use super::runner::Tally;
 use super::task::Task;
-use crate::host::PageFaults;
+use crate::host::counters::ThreadUsage;
 use crate::time::{Clock, Ticks};
 
 /// What the queue still gives out to the receiver, at most so many. A large queue takes a while to be emptied.
@@ -28,53 +28,55 @@ pub(super) fn take_leftovers(end: &mut dyn Loop, most: usize, control: &Control)
 }
 
 /// What is known of an end when all elements went through.
-pub(super) struct Passed {
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Passed {
     /// When its schedule began.
-    pub(super) started: Ticks,
-    /// What it had counted when the warm-up was over.
-    pub(super) warmed_up: Tally,
+    pub started: Ticks,
     /// When the elements that count began, and ended.
-    pub(super) span: [Ticks; 2],
-    pub(super) faults: PageFaults,
-    pub(super) counts: Option<Counts>,
+    pub span: [Ticks; 2],
+    /// Page faults in its loop, after the warm-up.
+    pub faults: u64,
+    /// The processor's counters, if they were asked for.
+    pub counts: Option<Counts>,
 }
 
 /// Waits for the other end and lets all elements through. Page faults and counters are those of the elements that count:
 /// not the wait, which would be charged to the queue, nor the warm-up. They are read between the warm-up and the first element
 /// that counts, by one to three system calls, while the schedule of the load goes on: the first elements that count may
-/// begin late by as much, in the latency from the intended time, and the sender catches up.
+/// begin late by as much, in the latency from the intended time, and the sender catches up. Beside that, what was
+/// counted without the warm-up.
 pub(super) fn let_through(
     end: &mut dyn Loop,
     task: &Task,
     control: &Control,
     mut counters: Option<&mut dyn Counting>,
-) -> Result<Passed, ThreadError> {
+) -> Result<(Passed, Tally), ThreadError> {
     if !control.start_together() {
         return Err(ThreadError::Alone);
     }
     let started = end.start();
-    end.run(task.warmup);
+    end.run(task.config.warmup as usize);
     let warmed_up = end.tally();
     // Here and not before: the first elements bring the loop's own code into memory.
-    let before = PageFaults::of_current_thread()?;
+    let before = ThreadUsage::now();
     if let Some(counters) = &mut counters {
         counters.start()?;
     }
     let began = task.clock.now();
     // Who gave up while warming up does not wait a second time.
     if warmed_up.ending == Ending::Complete {
-        end.run(task.count);
+        end.run(task.config.count as usize);
     }
     let counts = counters.map(|counters| counters.stop()).transpose()?;
     end.flush();
     let ended = task.clock.now();
-    Ok(Passed {
+    let passed = Passed {
         started,
-        warmed_up,
         span: [began, ended],
-        faults: PageFaults::of_current_thread()?.since(&before),
+        faults: ThreadUsage::now().since(before).faults(),
         counts,
-    })
+    };
+    Ok((passed, end.tally().since(&warmed_up)))
 }
 
 #[cfg(test)]
@@ -84,10 +86,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::bench::queue::config::Measure;
+    use crate::bench::queue::config::Config;
     use crate::bench::queue::counters::CounterError;
-    use crate::buffer::HugePagePolicy;
-    use crate::pacing::EndLoad;
+    use crate::bench::queue::result::made_up;
     use crate::time::{AnyClock, ClockKind};
 
     type Log = Rc<RefCell<Vec<String>>>;
@@ -154,26 +155,17 @@ mod tests {
 
     #[test]
     fn neither_the_wait_for_the_other_end_nor_the_warm_up_is_counted() {
-        let task = Task {
-            clock: AnyClock::prepare(ClockKind::Monotonic).unwrap(),
-            sender_cpu: 0,
-            receiver_cpu: 0,
-            sender: EndLoad::NONE,
-            receiver: EndLoad::NONE,
-            capacity: 1,
+        let config = Config {
             warmup: 5,
             count: 10,
-            measure: Measure::Counters,
-            measure_failed: false,
-            huge_pages: HugePagePolicy::Off,
-            locks_memory: false,
-            patience: Duration::from_secs(1),
-            limit: Duration::from_secs(1),
+            ..made_up::config()
         };
+        let clock = AnyClock::prepare(ClockKind::Monotonic).unwrap();
+        let task = Task::new(clock, &made_up::point("written"), &config);
         let control = Control::default();
         let log = Log::default();
         let mut end = Written(Rc::clone(&log), 0);
-        let passed = std::thread::scope(|scope| {
+        let (_, tally) = std::thread::scope(|scope| {
             scope.spawn(|| {
                 // The other end is late.
                 std::thread::sleep(Duration::from_millis(20));
@@ -193,7 +185,6 @@ mod tests {
                 "flush"
             ]
         );
-        let tally = end.tally().since(&passed.warmed_up);
         assert_eq!((tally.noted, tally.failed, tally.missed), (15, 10, 10));
     }
 }

@@ -2,14 +2,12 @@
 
 use std::fmt;
 
-use serde::Serialize;
-
 use super::cpus::{CpuChoice, Cpus};
 use crate::host::CoreRelation;
 use crate::pacing::{EndLoad, Load};
-use crate::queues::element::Words;
-use crate::queues::interface::{Queue, QueueError};
-use crate::queues::registry::{self, AllPayloads, QueueUser};
+use crate::queues::registry;
+use crate::results::Record;
+use crate::results::schema::{REASON, queue as columns};
 
 /// The offered rates of a load curve, in per cent of saturation.
 pub const CURVE_PERCENTS: [u32; 14] = [1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 100];
@@ -22,24 +20,20 @@ const UNREACHABLE_RATE_PER_S: f64 = 1e12;
 pub struct Sweep {
     /// Queues, by their registered names.
     pub queues: Vec<String>,
-    /// Capacities in elements.
     pub capacities: Vec<usize>,
     /// Sizes of an element in bytes.
     pub payloads: Vec<usize>,
     /// Loads of the sender; none for a load curve.
     pub senders: Vec<EndLoad>,
-    /// The load of the receiver.
     pub receiver: EndLoad,
     /// Whether the sender's load goes from 1 % to saturation; its jitter and seed are those of this load.
     pub curve: Option<EndLoad>,
-    /// Pairs of CPUs.
     pub cpus: CpuChoice,
 }
 
 /// One queue under one load.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Point {
-    /// The queue.
     pub queue: String,
     /// Elements it holds at most.
     pub capacity: usize,
@@ -47,11 +41,9 @@ pub struct Point {
     pub payload: usize,
     /// The sender's load. On a load curve its rate is known once the saturation is.
     pub sender: EndLoad,
-    /// The receiver's load.
     pub receiver: EndLoad,
     /// On a load curve, the offered rate in per cent of saturation.
     pub percent_of_saturation: Option<u32>,
-    /// Where the ends run.
     pub cpus: Cpus,
 }
 
@@ -75,84 +67,71 @@ impl fmt::Display for Point {
     }
 }
 
-/// What cannot be measured.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct LeftOut {
-    /// The queue; `None` for all.
-    pub queue: Option<String>,
-    /// Its capacity; `None` for all.
-    pub capacity: Option<usize>,
-    /// The relation of the CPUs; `None` for all.
-    pub cores: Option<CoreRelation>,
-    /// Why not.
-    pub reason: String,
+/// A row of `left_out.csv`; what is not named is all.
+pub fn left_out(
+    queue: Option<&str>,
+    capacity: Option<usize>,
+    cores: Option<CoreRelation>,
+    reason: &str,
+) -> Record {
+    let mut record = Record::new();
+    record
+        .set(&columns::QUEUE, queue.unwrap_or("all"))
+        .set(&columns::CAPACITY, capacity)
+        .set(&columns::CORES, cores.map(|cores| cores.name()))
+        .set(&REASON, reason);
+    record
 }
 
 /// What is measured, in this order, and what is not.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Plan {
-    /// Points to be measured.
     pub points: Vec<Point>,
     /// Queues that do not come in a capacity, and pairs of CPUs that there are not.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<Record>,
 }
 
 impl Plan {
     /// The product of the lists on each of these pairs, without the queues that do not come in a capacity: each is made
     /// once to find out.
     pub fn new(sweep: &Sweep, cpus: &[Cpus]) -> Self {
+        let steps: Vec<(EndLoad, Option<u32>)> = match sweep.curve {
+            Some(load) => CURVE_PERCENTS.map(|percent| (load, Some(percent))).into(),
+            None => sweep.senders.iter().map(|&load| (load, None)).collect(),
+        };
         let mut plan = Plan::default();
         for queue in &sweep.queues {
             for &capacity in &sweep.capacities {
-                if let Some(reason) = refusal(queue, capacity) {
-                    plan.left_out.push(LeftOut {
-                        queue: Some(queue.clone()),
-                        capacity: Some(capacity),
-                        cores: None,
-                        reason,
-                    });
+                if let Some(reason) = registry::refusal(queue, capacity) {
+                    let row = left_out(Some(queue), Some(capacity), None, &reason);
+                    plan.left_out.push(row);
                     continue;
                 }
-                for &payload in &sweep.payloads {
-                    plan.add(sweep, cpus, queue, capacity, payload);
+                let payloads = sweep.payloads.iter();
+                let pairs =
+                    payloads.flat_map(|payload| cpus.iter().map(move |cpus| (payload, cpus)));
+                for (&payload, &cpus) in pairs {
+                    let point = |(sender, percent_of_saturation)| Point {
+                        queue: queue.clone(),
+                        capacity,
+                        payload,
+                        sender,
+                        receiver: sweep.receiver,
+                        percent_of_saturation,
+                        cpus,
+                    };
+                    plan.points.extend(steps.iter().copied().map(point));
                 }
             }
         }
         plan
     }
 
-    fn add(&mut self, sweep: &Sweep, cpus: &[Cpus], queue: &str, capacity: usize, payload: usize) {
-        let steps: Vec<(EndLoad, Option<u32>)> = match sweep.curve {
-            Some(load) => CURVE_PERCENTS
-                .iter()
-                .map(|&percent| (load, Some(percent)))
-                .collect(),
-            None => sweep.senders.iter().map(|&load| (load, None)).collect(),
-        };
-        for &cpus in cpus {
-            for &(sender, percent_of_saturation) in &steps {
-                self.points.push(Point {
-                    queue: queue.to_owned(),
-                    capacity,
-                    payload,
-                    sender,
-                    receiver: sweep.receiver,
-                    percent_of_saturation,
-                    cpus,
-                });
-            }
-        }
-    }
-
     /// Why nothing is left to be measured, if so.
-    pub fn why_empty(&self) -> Option<&str> {
-        let first = self
-            .left_out
-            .first()
-            .map(|left_out| left_out.reason.as_str());
-        self.points
-            .is_empty()
-            .then(|| first.unwrap_or("no queue was named"))
+    pub fn why_empty(&self) -> Option<String> {
+        let first = self.left_out.first();
+        let reason = first.map_or("no queue was named".to_owned(), |row| row.text(&REASON));
+        self.points.is_empty().then_some(reason)
     }
 }
 
@@ -182,25 +161,6 @@ impl Point {
             point.sender.load = Load::ConstantRate { rate_per_s };
         }
         point
-    }
-}
-
-/// Makes a queue once.
-struct Tried(usize);
-
-impl QueueUser for Tried {
-    type Output = Option<QueueError>;
-
-    fn with<Q: AllPayloads>(self) -> Self::Output {
-        <Q as Queue<Words<1>>>::with_capacity(self.0).err()
-    }
-}
-
-/// Why a queue does not come in a capacity; `None` if it does.
-fn refusal(queue: &str, capacity: usize) -> Option<String> {
-    match registry::visit(queue, Tried(capacity)) {
-        None => Some(format!("there is no queue {queue}")),
-        Some(refused) => refused.map(|error| error.to_string()),
     }
 }
 
@@ -236,12 +196,15 @@ mod tests {
         assert_eq!(plan.points.len(), 2);
         assert_eq!(plan.left_out.len(), 1);
         let left_out = &plan.left_out[0];
-        assert_eq!(left_out.capacity, Some(0));
-        assert!(
-            left_out.reason.contains("cannot hold 0 elements"),
-            "{left_out:?}"
-        );
+        assert_eq!(left_out.number(columns::CAPACITY.name), Some(0.0));
+        let reason = left_out.get(REASON.name).unwrap().text();
+        assert!(reason.contains("cannot hold 0 elements"), "{reason}");
         assert_eq!(plan.why_empty(), None);
+        let nothing = Plan {
+            points: Vec::new(),
+            ..plan
+        };
+        assert_eq!(nothing.why_empty(), Some(reason));
     }
 
     #[test]
@@ -289,17 +252,5 @@ mod tests {
         let kind = |point: &Point| std::mem::discriminant(&point.sender.load);
         assert_eq!(kind(&fastest), kind(&offered));
         assert_eq!(fastest.sender.jitter, 0.1);
-    }
-
-    #[test]
-    fn an_empty_plan_says_why() {
-        let mut empty = sweep(&[any_queue()]);
-        empty.capacities = vec![0];
-        assert!(
-            Plan::new(&empty, &CPUS)
-                .why_empty()
-                .unwrap()
-                .contains("0 elements")
-        );
     }
 }

@@ -2,21 +2,57 @@
 
 use serde::Serialize;
 
-use super::counters::Counts;
-use super::floor::Floors;
+use super::floor::{Floor, OperationFloors};
 use super::judge::{Outcome, Verdict};
+use super::passage::Passed;
+use super::runner::Tally;
 use crate::buffer::PageKind;
-use crate::host::PageFaults;
 use crate::stats::{LatencyHistogram, Summary};
 use crate::time::StampCost;
 
-/// Something for each end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct PerEnd<T> {
-    /// The sender's.
     pub sender: T,
-    /// The receiver's.
     pub receiver: T,
+}
+
+impl<T> PerEnd<T> {
+    pub fn map<U>(&self, of: impl Fn(&T) -> U) -> PerEnd<U> {
+        PerEnd {
+            sender: of(&self.sender),
+            receiver: of(&self.receiver),
+        }
+    }
+}
+
+/// Something for each time that is measured of an element.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct PerOperation<T> {
+    /// From before to after its enqueue.
+    pub enqueue: T,
+    /// From before to after its dequeue.
+    pub dequeue: T,
+    /// From before the first attempt to enqueue it to after its dequeue.
+    pub latency: T,
+    /// From when it was meant to be enqueued to after its dequeue, where there is a schedule.
+    pub intended: T,
+}
+
+impl<T> PerOperation<T> {
+    /// All of them, in the order of the columns.
+    pub fn all(&self) -> [&T; 4] {
+        [&self.enqueue, &self.dequeue, &self.latency, &self.intended]
+    }
+
+    pub fn map<U>(&self, of: impl Fn(&T) -> U) -> PerOperation<U> {
+        let [enqueue, dequeue, latency, intended] = self.all().map(of);
+        PerOperation {
+            enqueue,
+            dequeue,
+            latency,
+            intended,
+        }
+    }
 }
 
 /// How full the queue was: elements between the end of their enqueue and the end of their dequeue.
@@ -25,56 +61,69 @@ pub struct Depth {
     /// The most at one time: a slot that was freed and filled again while its dequeue had not ended makes it one more
     /// than the capacity.
     pub max: u64,
-    /// The mean over the time.
     pub mean: f64,
 }
 
-/// The times of the operations of one run, in nanoseconds.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// The times of the elements of a run that count, in nanoseconds.
+#[derive(Debug, Clone)]
 pub struct Times {
-    /// From before to after each enqueue.
-    pub enqueue: Summary,
-    /// From before to after each dequeue.
-    pub dequeue: Summary,
-    /// From before the first attempt to enqueue an element to after its dequeue.
-    pub latency: Summary,
-    /// From when it was meant to be enqueued to after its dequeue, where there is a schedule.
-    pub intended: Option<Summary>,
-    /// How full the queue was.
+    pub figures: PerOperation<Option<Summary>>,
+    pub histograms: PerOperation<LatencyHistogram>,
     pub depth: Depth,
 }
 
+impl Times {
+    /// The files of the distributions; without a schedule there is none from the intended time.
+    pub(super) fn files(&self) -> Vec<(String, LatencyHistogram)> {
+        let names = [
+            "enqueue.hgrm",
+            "dequeue.hgrm",
+            "latency.hgrm",
+            "intended_latency.hgrm",
+        ];
+        let all = names.into_iter().zip(self.histograms.all());
+        all.filter(|(_, histogram)| histogram.count() > 0)
+            .map(|(name, histogram)| (name.to_owned(), histogram.clone()))
+            .collect()
+    }
+}
+
+/// What there is to know of an end after a run, beside what it noted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct End {
+    /// What its loop counted; failed attempts and misses without those of the warm-up.
+    pub tally: Tally,
+    /// When elements went through, and what that took.
+    pub passed: Passed,
+    /// What a time stamp cost on its CPU right before the run.
+    pub stamp: StampCost,
+    /// What its measurer measures without a queue.
+    pub floors: OperationFloors,
+    /// The pages in which it noted.
+    pub pages: PageKind,
+    /// Whether the memory of the queue was locked, as the sender knows: with a small limit it is only touched.
+    pub queue_locked: bool,
+}
+
 /// A run of a queue, which is a point in a round.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone)]
 pub struct RunResult {
     /// How it went: only a clean run has figures.
     pub outcome: Outcome,
+    /// Whether all came out as it went in.
+    pub verdict: Verdict,
     /// Elements that count: those after the warm-up.
     pub elements: u64,
-    /// The times, if they were measured.
     pub times: Option<Times>,
     /// Elements a second through the queue, by the receiver's clock.
     pub throughput_per_s: Option<f64>,
-    /// Attempts that failed because the queue was full or empty.
-    pub failed: PerEnd<u64>,
-    /// Operations, or blocks, that were already due when the one before them ended.
-    pub missed: PerEnd<u64>,
-    /// What a time stamp cost on the CPU of each end right before the run.
-    pub stamp: PerEnd<StampCost>,
-    /// What the loops measure without a queue, where times are measured.
-    pub floors: Option<Floors>,
-    /// Enqueues whose time holds handing over what the queue had held back, before a pause.
-    pub handed_over: u64,
-    /// Page faults in the loops, after the warm-up.
-    pub page_faults: PerEnd<PageFaults>,
-    /// The pages in which the stamps were noted.
-    pub pages: PerEnd<PageKind>,
-    /// Whether the memory of the queue was locked: with a small limit it is only touched.
-    pub queue_locked: bool,
-    /// The processor's counters, if they were asked for.
-    pub counters: Option<PerEnd<Counts>>,
-    /// Whether all came out as it went in.
-    pub verdict: Verdict,
+    /// What the loops measure without a queue, where times are measured. That of an enqueue has a hand-over behind it
+    /// where more than half of the enqueues had one; those of latencies are missing if the bare hand-over was
+    /// disturbed.
+    pub floors: Option<PerOperation<Option<Floor>>>,
+    pub ends: PerEnd<End>,
+    /// The elements that count, if they are kept.
+    pub rows: Vec<ElementRow>,
 }
 
 /// One element, with all that is known of it.
@@ -100,46 +149,6 @@ pub struct ElementRow {
     pub latency_ns: i64,
 }
 
-/// The distributions of a round.
-#[derive(Debug, Clone, Default)]
-pub struct Histograms {
-    /// Of enqueues.
-    pub enqueue: LatencyHistogram,
-    /// Of dequeues.
-    pub dequeue: LatencyHistogram,
-    /// Of the latency of elements.
-    pub latency: LatencyHistogram,
-    /// Of that from the intended time; empty without a schedule.
-    pub intended: LatencyHistogram,
-}
-
-impl Histograms {
-    /// The files they go to; without a schedule there are none from the intended time.
-    pub(super) fn named(self) -> Vec<(String, LatencyHistogram)> {
-        let all = [
-            ("latency.hgrm", self.latency),
-            ("enqueue.hgrm", self.enqueue),
-            ("dequeue.hgrm", self.dequeue),
-            ("intended_latency.hgrm", self.intended),
-        ];
-        all.into_iter()
-            .filter(|(_, histogram)| histogram.count() > 0)
-            .map(|(name, histogram)| (name.to_owned(), histogram))
-            .collect()
-    }
-}
-
-/// A run with what only a clean one leaves.
-#[derive(Debug, Clone)]
-pub struct Round {
-    /// Its figures.
-    pub run: RunResult,
-    /// The distributions; empty unless times were measured.
-    pub histograms: Histograms,
-    /// The elements, if they are kept.
-    pub elements: Vec<ElementRow>,
-}
-
 #[cfg(test)]
 pub(crate) mod made_up {
     //! A run for tests of what is made of it.
@@ -149,13 +158,12 @@ pub(crate) mod made_up {
 
     use crate::bench::queue::config::{Config, Measure};
     use crate::bench::queue::cpus::Cpus;
-    use crate::bench::queue::floor::Floor;
+    use crate::bench::queue::patience::Ending;
     use crate::bench::queue::plan::Point;
     use crate::buffer::HugePagePolicy;
     use crate::pacing::EndLoad;
     use crate::time::ClockKind;
 
-    /// What tests measure.
     pub(crate) fn config() -> Config {
         Config {
             count: 100_000,
@@ -186,52 +194,67 @@ pub(crate) mod made_up {
         }
     }
 
-    /// A clean run in which each enqueue took so many nanoseconds, each dequeue twice and each latency ten times as many.
-    pub(crate) fn run(enqueue_ns: i64) -> RunResult {
-        let summary = |ns: i64| Summary::of(&[ns - 1, ns, ns + 1]).unwrap();
-        let stamp = StampCost {
-            cost_ns: 12.5,
-            resolution_ns: Some(1.0),
-        };
+    /// An end of a run in which nothing happened that should not.
+    pub(crate) fn end(failed: u64) -> End {
         let floor = |min_ns: i64| Floor {
             min_ns,
             p50_ns: min_ns as f64 + 0.5,
         };
+        End {
+            tally: Tally {
+                noted: 3,
+                extended: 0,
+                failed,
+                damaged: 0,
+                missed: 0,
+                ending: Ending::Complete,
+            },
+            passed: Passed::default(),
+            stamp: StampCost {
+                cost_ns: 12.5,
+                resolution_ns: Some(1.0),
+            },
+            floors: OperationFloors {
+                plain: floor(10),
+                with_flush: floor(20),
+            },
+            pages: PageKind::Huge,
+            queue_locked: true,
+        }
+    }
+
+    /// A clean run in which each enqueue took so many nanoseconds, each dequeue twice and each latency ten times as
+    /// many.
+    pub(crate) fn run(enqueue_ns: i64) -> RunResult {
+        let summary = |ns: i64| Summary::of(&[ns - 1, ns, ns + 1]);
+        let ends = PerEnd {
+            sender: end(3),
+            receiver: end(7),
+        };
+        let floor = Some(ends.sender.floors.plain);
         RunResult {
             outcome: Outcome::Clean,
+            verdict: Verdict::default(),
             elements: 3,
             times: Some(Times {
-                enqueue: summary(enqueue_ns),
-                dequeue: summary(2 * enqueue_ns),
-                latency: summary(10 * enqueue_ns),
-                intended: None,
+                figures: PerOperation {
+                    enqueue: summary(enqueue_ns),
+                    dequeue: summary(2 * enqueue_ns),
+                    latency: summary(10 * enqueue_ns),
+                    intended: None,
+                },
+                histograms: PerOperation::default(),
                 depth: Depth { max: 5, mean: 1.5 },
             }),
             throughput_per_s: Some(1e9 / enqueue_ns as f64),
-            failed: PerEnd {
-                sender: 3,
-                receiver: 7,
-            },
-            missed: PerEnd::default(),
-            stamp: PerEnd {
-                sender: stamp,
-                receiver: stamp,
-            },
-            floors: Some(Floors {
-                enqueue: floor(10),
-                dequeue: floor(11),
-                latency: Some(floor(100)),
-                intended: None,
+            floors: Some(PerOperation {
+                enqueue: floor,
+                dequeue: floor,
+                latency: floor,
+                intended: floor,
             }),
-            handed_over: 0,
-            page_faults: PerEnd::default(),
-            pages: PerEnd {
-                sender: PageKind::Huge,
-                receiver: PageKind::Huge,
-            },
-            queue_locked: true,
-            counters: None,
-            verdict: Verdict::default(),
+            ends,
+            rows: Vec::new(),
         }
     }
 }

@@ -3,12 +3,12 @@
 use super::analysis::{self, Noted};
 use super::config::{Config, Measure};
 use super::error::RunError;
-use super::floor::{self, Floor, Floors, Handoff};
+use super::floor::{self, Floor, Handoff};
 use super::judge::{Outcome, Seen, Verdict};
 use super::notes::{EndReport, Notes};
 use super::patience::Ending;
 use super::plan::Point;
-use super::result::{Histograms, PerEnd, Round, RunResult};
+use super::result::{PerEnd, PerOperation, RunResult, Times};
 use super::supervisor::make_run;
 use super::task::Task;
 use super::threads::{self, Start};
@@ -36,12 +36,11 @@ impl QueueUser for StartOf {
 }
 
 /// Starts runs of this queue and this size of an element.
-pub(super) fn start_of(point: &Point) -> Result<Start, RunError> {
+pub(super) fn start_of(point: &Point) -> Start {
     let start = registry::visit(&point.queue, StartOf(point.payload));
-    start.flatten().ok_or_else(|| RunError::NoSuchQueue {
-        queue: point.queue.clone(),
-        payload: point.payload,
-    })
+    start
+        .flatten()
+        .expect("a plan has queues of the registry, for elements that they are made for")
 }
 
 impl RunResult {
@@ -69,113 +68,61 @@ impl RunResult {
 
 /// Makes one run, checks it, and works out its figures. Those of many elements take seconds: a signal does not wait for
 /// them.
-pub(super) fn measure_run(
-    start: Start,
-    task: Task,
-    point: &Point,
-    config: &Config,
-    round: u32,
-) -> Result<Round, RunError> {
-    let one_way = match config.measure {
-        Measure::Time => floor_of_latency(&task, point, config)?,
+pub(super) fn measure_run(start: Start, task: Task, round: u32) -> Result<RunResult, RunError> {
+    let bare = match task.config.measure {
+        Measure::Time => times_of_handoff(&task)?,
         Measure::Throughput | Measure::Counters => None,
     };
     let ends = make_run(start, &task)?;
-    let config = config.clone();
-    interrupt::unless_requested(move || figures_of(&task, ends, one_way, &config, round))
+    interrupt::unless_requested(move || figures_of(&task, ends, bare, round))
         .map_err(|signal| RigError::Interrupted(signal).into())
 }
 
-/// Checks a run and works out its figures.
+/// Checks a run and works out its figures; `bare` are the times of the bare hand-over.
 fn figures_of(
     task: &Task,
-    ends: PerEnd<EndReport>,
-    one_way: Option<(Floor, Floor)>,
-    config: &Config,
+    reports: PerEnd<EndReport>,
+    bare: Option<Times>,
     round: u32,
-) -> Round {
-    let clock = task.clock;
-    let PerEnd { sender, receiver } = ends;
-    let verdict = verdict_of(&sender, &receiver);
+) -> RunResult {
+    let config = &task.config;
+    let verdict = verdict_of(&reports);
     let outcome = verdict.outcome(config.elements());
     let is_clean = outcome == Outcome::Clean;
-    let (mut times, mut histograms) = (None, Histograms::default());
-    let mut elements = Vec::new();
-    if let (Notes::Times(sent), Notes::Times(received)) = (&sender.notes, &receiver.notes)
-        && is_clean
-    {
-        let intended = intended_starts(task, sender.started);
-        let noted = Noted {
-            sent,
-            received,
-            intended: intended.as_deref(),
-            warmup: task.warmup,
-        };
-        times = analysis::times(&clock, noted, &mut histograms);
-        if config.keep_elements {
-            elements = analysis::rows(&clock, noted, round);
-        }
-    }
-    let [began, ended] = receiver.span;
-    let span = clock.to_nanos(Ticks(ended.0.saturating_sub(began.0)));
-    let counters = sender
-        .counts
-        .zip(receiver.counts)
-        .filter(|_| is_clean)
-        .map(|(sender, receiver)| PerEnd { sender, receiver });
-    let both = |of: fn(&EndReport) -> u64| PerEnd {
-        sender: of(&sender),
-        receiver: of(&receiver),
+    let noted = noted(task, &reports).filter(|_| is_clean);
+    let ends = reports.map(|report| report.end.clone());
+    let PerEnd { sender, receiver } = &ends;
+    let [began, ended] = receiver.passed.span;
+    let span = task.clock.to_nanos(Ticks(ended.0.saturating_sub(began.0)));
+    // The floor of what most enqueues were: the median is one of them.
+    let enqueue = if sender.tally.extended as u64 * 2 > config.count {
+        sender.floors.with_flush
+    } else {
+        sender.floors.plain
     };
-    let run = RunResult {
+    let latencies = bare.map(|times| times.figures.map(|figure| figure.as_ref().map(Floor::of)));
+    let floors = PerOperation {
+        enqueue: Some(enqueue),
+        dequeue: Some(receiver.floors.plain),
+        ..latencies.unwrap_or_default()
+    };
+    let times = (noted.as_ref()).and_then(|noted| analysis::times(&task.clock, noted));
+    let kept = noted.filter(|_| config.keep_elements);
+    RunResult {
         outcome,
+        verdict,
         elements: config.count,
         times,
         throughput_per_s: is_clean.then(|| config.count as f64 * 1e9 / span.0.max(1) as f64),
-        failed: both(|end| end.tally.failed),
-        missed: both(|end| end.tally.missed),
-        stamp: PerEnd {
-            sender: sender.stamp,
-            receiver: receiver.stamp,
-        },
-        floors: (config.measure == Measure::Time).then(|| Floors {
-            // The floor of what most enqueues were: the median is one of them.
-            enqueue: if sender.tally.extended * 2 > task.count {
-                sender.floors.with_flush
-            } else {
-                sender.floors.plain
-            },
-            dequeue: receiver.floors.plain,
-            latency: one_way.map(|(latency, _)| latency),
-            intended: one_way.map(|(_, intended)| intended),
-        }),
-        handed_over: sender.tally.extended as u64,
-        page_faults: PerEnd {
-            sender: sender.faults,
-            receiver: receiver.faults,
-        },
-        pages: PerEnd {
-            sender: sender.pages,
-            receiver: receiver.pages,
-        },
-        queue_locked: sender.queue_locked,
-        counters,
-        verdict,
-    };
-    Round {
-        run,
-        histograms,
-        elements,
+        floors: (config.measure == Measure::Time).then_some(floors),
+        ends,
+        rows: kept.map_or_else(Vec::new, |noted| analysis::rows(&task.clock, &noted, round)),
     }
 }
 
-/// What the loops measure between the CPUs of a point where an element is handed over by a bare store: the latency, and
-/// that from the intended time. `None` if that was disturbed.
-fn floor_of_latency(
-    task: &Task,
-    point: &Point,
-    config: &Config,
-) -> Result<Option<(Floor, Floor)>, RunError> {
+/// What the loops measure between the CPUs of a point where an element is handed over by a bare store. `None` if that
+/// was disturbed.
+fn times_of_handoff(task: &Task) -> Result<Option<Times>, RunError> {
     let point = Point {
         capacity: (floor::WARMUP + floor::HANDOFFS) as usize,
         sender: EndLoad {
@@ -185,39 +132,22 @@ fn floor_of_latency(
             ..EndLoad::NONE
         },
         receiver: EndLoad::NONE,
-        ..point.clone()
+        ..task.point.clone()
     };
     let config = Config {
         count: floor::HANDOFFS,
         warmup: floor::WARMUP,
         measure_failed: false,
-        ..config.clone()
+        ..task.config.clone()
     };
-    let clock = task.clock;
     let task = Task {
         locks_memory: task.locks_memory,
-        ..Task::new(clock, &point, &config)
+        ..Task::new(task.clock, &point, &config)
     };
     let ended = make_run(threads::start::<Handoff, Words<1>>, &task);
-    let Some(PerEnd { sender, receiver }) = unless_disturbed(ended)? else {
-        return Ok(None);
-    };
-    let verdict = verdict_of(&sender, &receiver);
-    let (Notes::Times(sent), Notes::Times(received)) = (&sender.notes, &receiver.notes) else {
-        return Ok(None);
-    };
-    if verdict.outcome(config.elements()) != Outcome::Clean {
-        return Ok(None);
-    }
-    let intended = intended_starts(&task, sender.started);
-    let noted = Noted {
-        sent,
-        received,
-        intended: intended.as_deref(),
-        warmup: task.warmup,
-    };
-    let times = analysis::times(&clock, noted, &mut Histograms::default());
-    Ok(times.and_then(|times| Some((Floor::of(&times.latency), Floor::of(&times.intended?)))))
+    let clean = unless_disturbed(ended)?
+        .filter(|ends| verdict_of(ends).outcome(config.elements()) == Outcome::Clean);
+    Ok(clean.and_then(|ends| analysis::times(&task.clock, &noted(&task, &ends)?)))
 }
 
 /// The ends of a run that is not the queue's; `None` where something else had the CPUs for too long.
@@ -231,44 +161,34 @@ fn unless_disturbed(
     }
 }
 
-fn intended_starts(task: &Task, started: Ticks) -> Option<Vec<Ticks>> {
-    let waiter = task.sender.waiter(&task.clock, AfterMiss::CatchUp);
-    waiter.intended_starts(started, task.elements())
-}
-
-fn verdict_of(sender: &EndReport, receiver: &EndReport) -> Verdict {
-    Verdict::of(Seen {
-        sent: &stamps_sent(sender),
-        received: &stamps_received(receiver),
-        leftovers: &receiver.leftovers,
-        damaged: receiver.tally.damaged,
-        gave_up: [sender, receiver]
-            .iter()
-            .any(|end| end.tally.ending == Ending::GaveUp),
+/// What both ends noted, if that are times.
+fn noted<'a>(task: &Task, ends: &'a PerEnd<EndReport>) -> Option<Noted<'a>> {
+    let (Notes::Times(sent), Notes::Times(received)) = (&ends.sender.notes, &ends.receiver.notes)
+    else {
+        return None;
+    };
+    let waiter = task.point.sender.waiter(&task.clock, AfterMiss::CatchUp);
+    let elements = task.config.elements() as usize;
+    Some(Noted {
+        sent,
+        received,
+        intended: waiter.intended_starts(ends.sender.end.passed.started, elements),
+        warmup: task.config.warmup as usize,
     })
 }
 
-/// What the sender put in.
-fn stamps_sent(report: &EndReport) -> Vec<u64> {
-    match &report.notes {
-        Notes::Times(records) => records[..report.tally.noted]
+fn verdict_of(ends: &PerEnd<EndReport>) -> Verdict {
+    let PerEnd { sender, receiver } = ends;
+    Verdict::of(Seen {
+        sent: &sender.stamps(),
+        received: &receiver.stamps(),
+        leftovers: &receiver.leftovers,
+        damaged: receiver.end.tally.damaged,
+        gave_up: [sender, receiver]
             .iter()
-            .map(|record| record[0].0)
-            .collect(),
-        Notes::Numbers(_) => (1..=report.tally.noted as u64).collect(),
-    }
-}
-
-/// What the receiver got.
-fn stamps_received(report: &EndReport) -> Vec<u64> {
-    match &report.notes {
-        Notes::Times(records) => records[..report.tally.noted]
-            .iter()
-            .map(|record| record[0].0)
-            .collect(),
-        Notes::Numbers(numbers) => numbers[..report.tally.noted].to_vec(),
-    }
+            .any(|report| report.end.tally.ending == Ending::GaveUp),
+    })
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

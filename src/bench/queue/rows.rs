@@ -2,15 +2,30 @@
 
 use super::config::Config;
 use super::counters::Counts;
-use super::floor::Floor;
 use super::judge::Outcome;
-use super::plan::{LeftOut, Point};
-use super::result::RunResult;
+use super::plan::Point;
+use super::result::{PerEnd, RunResult};
 use crate::pacing::{EndLoad, Load};
 use crate::queues::registry;
 use crate::results::Record;
-use crate::results::schema::{Column, REASON, queue as columns};
-use crate::stats::Summary;
+use crate::results::schema::{Column, queue as columns};
+
+/// What tells the load of the sender: its kind, rate, wait, block and jitter.
+pub const LOAD_OF_SENDER: [&Column; 5] = [
+    &columns::LOAD,
+    &columns::RATE,
+    &columns::WAIT,
+    &columns::BURST,
+    &columns::JITTER,
+];
+/// The same of the receiver.
+pub const LOAD_OF_RECEIVER: [&Column; 5] = [
+    &columns::RECEIVER_LOAD,
+    &columns::RECEIVER_RATE,
+    &columns::RECEIVER_WAIT,
+    &columns::RECEIVER_BURST,
+    &columns::RECEIVER_JITTER,
+];
 
 /// The outcome of a round without a run.
 pub const FAILED: &str = "failed";
@@ -18,26 +33,35 @@ pub const FAILED: &str = "failed";
 fn rate(end: &EndLoad) -> Option<f64> {
     match end.load {
         Load::ConstantRate { rate_per_s } => Some(rate_per_s),
-        Load::None | Load::ConstantWait { .. } | Load::Bursty { .. } => None,
+        _ => None,
     }
 }
 
-fn set_load(record: &mut Record, columns: [&Column; 4], end: &EndLoad) {
+fn set_load(record: &mut Record, columns: [&Column; 5], end: &EndLoad, rate: Option<f64>) {
     let (wait, burst) = match end.load {
         Load::None | Load::ConstantRate { .. } => (None, None),
         Load::ConstantWait { wait_ns } => (Some(wait_ns), None),
         Load::Bursty { wait_ns, burst } => (Some(wait_ns), Some(burst)),
     };
-    let [load_column, wait_column, burst_column, jitter_column] = columns;
+    let [
+        load_column,
+        rate_column,
+        wait_column,
+        burst_column,
+        jitter_column,
+    ] = columns;
     record
         .set(load_column, end.load.name())
         .set(wait_column, wait)
         .set(burst_column, burst)
         .set(jitter_column, end.jitter_percent());
+    if rate.is_some() {
+        record.set(rate_column, rate);
+    }
 }
 
 /// The settings of a point. On a load curve the rate is no setting: it is among the [`figures`].
-pub(super) fn settings(point: &Point, config: &Config) -> Record {
+pub(crate) fn settings(point: &Point, config: &Config) -> Record {
     let mut entries = registry::entries().iter();
     let entry = entries.find(|entry| entry.name == point.queue);
     let mut record = Record::new();
@@ -47,31 +71,11 @@ pub(super) fn settings(point: &Point, config: &Config) -> Record {
         .set(&columns::WRITTEN, entry.map(|entry| entry.origin.name()))
         .set(&columns::CAPACITY, point.capacity)
         .set(&columns::PAYLOAD, point.payload);
-    set_load(
-        &mut record,
-        [
-            &columns::LOAD,
-            &columns::WAIT,
-            &columns::BURST,
-            &columns::JITTER,
-        ],
-        &point.sender,
-    );
-    set_load(
-        &mut record,
-        [
-            &columns::RECEIVER_LOAD,
-            &columns::RECEIVER_WAIT,
-            &columns::RECEIVER_BURST,
-            &columns::RECEIVER_JITTER,
-        ],
-        &point.receiver,
-    );
-    if point.percent_of_saturation.is_none() {
-        record.set(&columns::RATE, rate(&point.sender));
-    }
+    let of_sender = rate(&point.sender).filter(|_| point.percent_of_saturation.is_none());
+    set_load(&mut record, LOAD_OF_SENDER, &point.sender, of_sender);
+    let of_receiver = rate(&point.receiver);
+    set_load(&mut record, LOAD_OF_RECEIVER, &point.receiver, of_receiver);
     record
-        .set(&columns::RECEIVER_RATE, rate(&point.receiver))
         .set(&columns::PERCENT_OF_SATURATION, point.percent_of_saturation)
         .set(&columns::CORES, point.cpus.cores.map(|cores| cores.name()))
         .set(&columns::SENDER_CPU, point.cpus.sender)
@@ -84,19 +88,8 @@ pub(super) fn settings(point: &Point, config: &Config) -> Record {
     record
 }
 
-/// The settings of what is left out, with the reason.
-pub(super) fn left_out(left_out: &LeftOut) -> Record {
-    let mut record = Record::new();
-    record
-        .set(&columns::QUEUE, left_out.queue.as_deref().unwrap_or("all"))
-        .set(&columns::CAPACITY, left_out.capacity)
-        .set(&columns::CORES, left_out.cores.map(|cores| cores.name()))
-        .set(&REASON, left_out.reason.as_str());
-    record
-}
-
 /// What is found where there was no run.
-pub(super) fn without_run() -> Record {
+pub(crate) fn without_run() -> Record {
     let mut record = Record::new();
     record.set(&columns::OUTCOME, FAILED);
     record
@@ -104,7 +97,7 @@ pub(super) fn without_run() -> Record {
 
 /// What is found of a run, and on a load curve the rate that was offered. Who is wrong has faults and no figures: a
 /// queue that is broken looks fastest.
-pub(super) fn figures(point: &Point, run: &RunResult, saturation: Option<f64>) -> Record {
+pub(crate) fn figures(point: &Point, run: &RunResult, saturation: Option<f64>) -> Record {
     let mut record = Record::new();
     if point.percent_of_saturation.is_some() {
         record
@@ -127,29 +120,13 @@ pub(super) fn figures(point: &Point, run: &RunResult, saturation: Option<f64>) -
 }
 
 fn set_figures(record: &mut Record, run: &RunResult) {
+    let PerEnd { sender, receiver } = &run.ends;
     let times = run.times.as_ref();
-    let floors = run.floors.as_ref();
-    let found: [(Option<&Summary>, Option<Floor>); 4] = [
-        (
-            times.map(|times| &times.enqueue),
-            floors.map(|floors| floors.enqueue),
-        ),
-        (
-            times.map(|times| &times.dequeue),
-            floors.map(|floors| floors.dequeue),
-        ),
-        (
-            times.map(|times| &times.latency),
-            floors.and_then(|floors| floors.latency),
-        ),
-        (
-            times.and_then(|times| times.intended.as_ref()),
-            floors.and_then(|floors| floors.intended),
-        ),
-    ];
-    for (operation, (summary, floor)) in columns::OPERATIONS.iter().zip(found) {
+    for (place, operation) in columns::OPERATIONS.iter().enumerate() {
+        let summary = times.and_then(|times| times.figures.all()[place].as_ref());
         // Beside a figure that there is.
-        let floor = floor.filter(|_| summary.is_some());
+        let floors = run.floors.as_ref().filter(|_| summary.is_some());
+        let floor = floors.and_then(|floors| *floors.all()[place]);
         record
             .set(&operation.floor_min, floor.map(|floor| floor.min_ns))
             .set(&operation.floor_p50, floor.map(|floor| floor.p50_ns))
@@ -160,32 +137,20 @@ fn set_figures(record: &mut Record, run: &RunResult) {
         .set(&columns::THROUGHPUT, run.throughput_per_s)
         .set(&columns::DEPTH_MEAN, times.map(|times| times.depth.mean))
         .set(&columns::DEPTH_MAX, times.map(|times| times.depth.max))
-        .set(&columns::HANDED_OVER, run.handed_over)
-        .set(&columns::FAILED_ENQUEUES, run.failed.sender)
-        .set(&columns::FAILED_DEQUEUES, run.failed.receiver)
-        .set(&columns::MISSED_ENQUEUES, run.missed.sender)
-        .set(&columns::MISSED_DEQUEUES, run.missed.receiver)
-        .set(&columns::SENDER_STAMP, run.stamp.sender.cost_ns)
-        .set(&columns::RECEIVER_STAMP, run.stamp.receiver.cost_ns)
-        .set(&columns::RESOLUTION, run.stamp.sender.resolution_ns)
-        .set(&columns::SENDER_PAGE_FAULTS, run.page_faults.sender.total())
-        .set(
-            &columns::RECEIVER_PAGE_FAULTS,
-            run.page_faults.receiver.total(),
-        );
-    if let Some(counters) = &run.counters {
-        set_counts(
-            record,
-            &columns::COUNTERS[..4],
-            &counters.sender,
-            run.elements,
-        );
-        set_counts(
-            record,
-            &columns::COUNTERS[4..],
-            &counters.receiver,
-            run.elements,
-        );
+        .set(&columns::HANDED_OVER, sender.tally.extended)
+        .set(&columns::FAILED_ENQUEUES, sender.tally.failed)
+        .set(&columns::FAILED_DEQUEUES, receiver.tally.failed)
+        .set(&columns::MISSED_ENQUEUES, sender.tally.missed)
+        .set(&columns::MISSED_DEQUEUES, receiver.tally.missed)
+        .set(&columns::SENDER_STAMP, sender.stamp.cost_ns)
+        .set(&columns::RECEIVER_STAMP, receiver.stamp.cost_ns)
+        .set(&columns::RESOLUTION, sender.stamp.resolution_ns)
+        .set(&columns::SENDER_PAGE_FAULTS, sender.passed.faults)
+        .set(&columns::RECEIVER_PAGE_FAULTS, receiver.passed.faults);
+    for (columns, end) in columns::COUNTERS.chunks(4).zip([sender, receiver]) {
+        if let Some(counts) = &end.passed.counts {
+            set_counts(record, columns, counts, run.elements);
+        }
     }
 }
 
@@ -218,8 +183,8 @@ mod tests {
         assert_eq!(number(&columns::FAILED_DEQUEUES), Some(7.0));
         assert_eq!(number(&columns::DEPTH_MEAN), Some(1.5));
         assert_eq!(number(&columns::SENDER_STAMP), Some(12.5));
-        assert_eq!(number(&columns::OPERATIONS[1].floor_min), Some(11.0));
-        assert_eq!(number(&columns::OPERATIONS[2].floor_p50), Some(100.5));
+        assert_eq!(number(&columns::OPERATIONS[1].floor_min), Some(10.0));
+        assert_eq!(number(&columns::OPERATIONS[2].floor_p50), Some(10.5));
         // No floor beside a figure that there is not.
         assert_eq!(number(&columns::OPERATIONS[3].floor_min), None);
         assert_eq!(number(&columns::intended::P50), None);

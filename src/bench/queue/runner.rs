@@ -394,8 +394,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn before_a_pause_all_is_handed_over_and_its_time_is_the_enqueues() {
+    /// Three elements at an interval of so many nanoseconds: what was counted, noted, and seen after each flush.
+    fn sent_every(interval: u64) -> (Tally, [Record; 3], Vec<Option<u64>>) {
         let clock = scripted::set(100, 1);
         let (sender, receiver) = <McRingBuffer as Queue<Words<1>>>::with_capacity(64).unwrap();
         let watched = Watched {
@@ -405,17 +405,22 @@ mod tests {
         };
         let mut records: [Record; 3] = [[Ticks(0); 3]; 3];
         let (control, patience) = (Control::default(), Patience::new(Duration::from_secs(1)));
-        let rate = ConstantRate::new(Interval::new(&clock, Nanos(1000)), AfterMiss::CatchUp);
+        let interval = Interval::new(&clock, Nanos(interval));
+        let rate = ConstantRate::new(interval, AfterMiss::CatchUp);
         let measurer = Timed::new(&mut records, false);
         let mut runner = Runner::new(watched, measurer, rate, clock, &control, patience);
         runner.start();
         let runner = runner.send::<Words<1>>(3);
-        let tally = runner.tally();
+        let (tally, seen) = (runner.tally(), runner.into_queue().seen);
+        (tally, records, seen)
+    }
+
+    #[test]
+    fn before_a_pause_all_is_handed_over_and_its_time_is_the_enqueues() {
+        let (tally, records, seen) = sent_every(1000);
         assert_eq!((tally.noted, tally.extended, tally.missed), (3, 3, 0));
         // None stays in the sender while it waits for the next.
-        let seen = runner.into_queue().seen;
-        let stamps = records.map(|[stamp, _, _]| Some(stamp.0));
-        assert_eq!(seen, stamps);
+        assert_eq!(seen, records.map(|[stamp, _, _]| Some(stamp.0)));
         // 10 and 30 and a reading each.
         let lengths = records.map(|[_, before, after]| after.0 - before.0);
         assert_eq!(lengths, [42; 3]);
@@ -423,20 +428,7 @@ mod tests {
 
     #[test]
     fn a_sender_that_is_late_does_not_hand_over_each_element() {
-        let clock = scripted::set(100, 1);
-        let (sender, receiver) = <McRingBuffer as Queue<Words<1>>>::with_capacity(64).unwrap();
-        let watched = Watched {
-            sender,
-            receiver,
-            seen: Vec::new(),
-        };
-        let mut records: [Record; 3] = [[Ticks(0); 3]; 3];
-        let (control, patience) = (Control::default(), Patience::new(Duration::from_secs(1)));
-        let rate = ConstantRate::new(Interval::new(&clock, Nanos(5)), AfterMiss::CatchUp);
-        let measurer = Timed::new(&mut records, false);
-        let mut runner = Runner::new(watched, measurer, rate, clock, &control, patience);
-        runner.start();
-        let tally = runner.send::<Words<1>>(3).tally();
+        let (tally, ..) = sent_every(5);
         assert_eq!((tally.extended, tally.missed), (0, 3));
     }
 }

@@ -15,7 +15,7 @@ use super::threads::Start;
 use crate::host::interrupt;
 use crate::rig::control::Silence;
 use crate::rig::error::RigError;
-use crate::rig::workers::{Cause, Collected, Crew, Patience};
+use crate::rig::workers::{Cause, Crew, Patience};
 
 const PATIENCE: Patience = Patience {
     look: Duration::from_millis(50),
@@ -23,7 +23,6 @@ const PATIENCE: Patience = Patience {
     grace_after_signal: Duration::from_millis(300),
 };
 
-/// Runs both threads to their end.
 pub(super) fn make_run(start: Start, task: &Task) -> Result<PerEnd<EndReport>, RunError> {
     supervise(start, task, &interrupt::requested)
 }
@@ -41,14 +40,15 @@ pub(super) fn supervise(
     let control = Arc::new(Control::default());
     let mut crew = Crew::new(&control.run)?;
     start(task, &control, &mut crew)?;
-    let mut watch = Watch::new(task, &control);
-    let collected = crew.collect_under(requested, &PATIENCE, || watch.complaint(), || ())?;
-    let Collected {
-        mut reports,
-        failures,
-        cause,
-    } = collected;
-    match cause {
+    let mut watch = Watch {
+        task,
+        control: &control,
+        made: Instant::now(),
+        began: None,
+        silence: Silence::of(2),
+    };
+    let found = crew.collect_under(requested, &PATIENCE, || watch.complaint(), || ())?;
+    match found.cause {
         // Once told to stop, an end goes on without its pauses to its next look, and may complete: that is no result.
         Some(Cause::Signal(signal)) => return Err(interrupted(signal)),
         Some(Cause::Watch(reason)) => return Err(reason),
@@ -56,11 +56,12 @@ pub(super) fn supervise(
     }
     // Of two, one is only that the other one failed.
     let (alone, others): (Vec<_>, Vec<_>) =
-        (failures.into_iter()).partition(|(_, error)| matches!(error, ThreadError::Alone));
+        (found.failures.into_iter()).partition(|(_, error)| matches!(error, ThreadError::Alone));
     if let Some((role, error)) = others.into_iter().chain(alone).next() {
         return Err(RunError::of_thread(role, error));
     }
     crew.dismiss(PATIENCE.grace);
+    let mut reports = found.reports;
     reports.sort_by_key(|(place, _)| *place);
     let mut ends = reports.into_iter().map(|(_, report)| report);
     match (ends.next(), ends.next()) {
@@ -69,7 +70,6 @@ pub(super) fn supervise(
     }
 }
 
-/// What the supervisor knows of both ends.
 struct Watch<'a> {
     task: &'a Task,
     control: &'a Control,
@@ -79,17 +79,7 @@ struct Watch<'a> {
     silence: Silence,
 }
 
-impl<'a> Watch<'a> {
-    fn new(task: &'a Task, control: &'a Control) -> Self {
-        Watch {
-            task,
-            control,
-            made: Instant::now(),
-            began: None,
-            silence: Silence::of(2),
-        }
-    }
-
+impl Watch<'_> {
     /// What is wrong, if anything is: ends that do not get ready, that are silent, or that go on and on.
     fn complaint(&mut self) -> Option<RunError> {
         let pulses = [&self.control.sender, &self.control.receiver];

@@ -19,6 +19,7 @@ use super::loops::{In, Loop, Out, Parts, loop_of};
 use super::notes::{EndReport, Notes};
 use super::passage::{let_through, take_leftovers};
 use super::patience::{Ending, Patience};
+use super::result::End;
 use super::task::{PREPARATION, RECEIVER, SENDER, Task};
 use crate::host::{memory_lock, pinning};
 use crate::pacing::AfterMiss;
@@ -49,7 +50,7 @@ pub(super) fn start<Q: Queue<T>, T: Element>(
 ) -> Result<(), RigError> {
     let (give, take) = channel::<Q::Receiver>();
     let sender: Make = Box::new(move |task, parts| {
-        let (sender, receiver) = Q::with_capacity(task.capacity)?;
+        let (sender, receiver) = Q::with_capacity(task.point.capacity)?;
         if give.send(receiver).is_err() {
             return Err(ThreadError::Alone);
         }
@@ -62,8 +63,8 @@ pub(super) fn start<Q: Queue<T>, T: Element>(
         Ok(loop_of::<Out, T, _>(receiver, parts))
     });
     for (role, cpu, make) in [
-        (SENDER, task.sender_cpu, sender),
-        (RECEIVER, task.receiver_cpu, receiver),
+        (SENDER, task.point.cpus.sender, sender),
+        (RECEIVER, task.point.cpus.receiver, receiver),
     ] {
         let seat = Seat {
             role,
@@ -89,14 +90,15 @@ fn run_end(
     make: Make,
 ) -> Result<EndReport, ThreadError> {
     let is_sender = seat.role == SENDER;
-    let (load, after_miss) = if is_sender {
-        (task.sender, AfterMiss::CatchUp)
+    let (load, after_miss, pulse) = if is_sender {
+        (task.point.sender, AfterMiss::CatchUp, &control.sender)
     } else {
-        (task.receiver, AfterMiss::StartOver)
+        (task.point.receiver, AfterMiss::StartOver, &control.receiver)
     };
-    let room = Notes::room(seat.role, task.measure, task.elements());
-    let mut notes = Notes::new(task.measure, room, task.huge_pages)?;
-    let mut counters = match task.measure {
+    let config = &task.config;
+    let room = Notes::room(seat.role, config.measure, config.elements() as usize);
+    let mut notes = Notes::new(config.measure, room, config.huge_pages)?;
+    let mut counters = match config.measure {
         Measure::Counters => Some(Counters::open()?),
         Measure::Time | Measure::Throughput => None,
     };
@@ -106,7 +108,7 @@ fn run_end(
         control,
         patience: Patience::new(task.patience),
         waiter: load.waiter(&task.clock, after_miss),
-        measures_failed: task.measure_failed,
+        measures_failed: config.measure_failed,
         notes: &mut notes,
     };
     let mut end = make(task, parts)?;
@@ -114,17 +116,12 @@ fn run_end(
     // The sender has made the queue; what the receiver needs beside that locks itself.
     let queue_locked = is_sender && task.locks_memory && memory_lock::lock_present();
     // Ready: from here on the supervisor expects signs of life.
-    let pulse = if is_sender {
-        &control.sender
-    } else {
-        &control.receiver
-    };
     pulse.beat();
 
     let counters = counters
         .as_mut()
         .map(|counters| counters as &mut dyn Counting);
-    let passed = let_through(&mut *end, task, control, counters)?;
+    let (passed, tally) = let_through(&mut *end, task, control, counters)?;
     pinning::check_still_on(seat.cpu)?;
 
     let mut leftovers = Vec::new();
@@ -143,27 +140,26 @@ fn run_end(
             pulse.beat();
             std::thread::yield_now();
         }
-        let most = match end.tally().ending {
+        let most = match tally.ending {
             Ending::Complete => MOST_LEFTOVERS,
-            _ => task.capacity.saturating_add(MOST_LEFTOVERS),
+            _ => task.point.capacity.saturating_add(MOST_LEFTOVERS),
         };
         leftovers = take_leftovers(&mut *end, most, control);
     }
-    let tally = end.tally().since(&passed.warmed_up);
     pulse.end();
     drop(end);
-    Ok(EndReport {
+    let end = End {
         tally,
-        started: passed.started,
-        span: passed.span,
+        passed,
         stamp,
         floors,
-        faults: passed.faults,
         pages: notes.pages(),
         queue_locked,
-        counts: passed.counts,
-        leftovers,
+    };
+    Ok(EndReport {
+        end,
         notes,
+        leftovers,
     })
 }
 

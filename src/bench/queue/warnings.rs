@@ -3,7 +3,7 @@
 
 use super::config::{Config, Measure};
 use super::plan::Point;
-use super::result::RunResult;
+use super::result::{PerEnd, RunResult};
 use crate::buffer::{HugePagePolicy, PageKind};
 use crate::host::PlacementWarning;
 use crate::pacing::Load;
@@ -23,21 +23,22 @@ pub(super) fn of(
     let mut texts: Vec<String> = (placement.iter())
         .map(|warning| format!("{}: {}", warning.message, warning.advice))
         .collect();
-    let worst = run.pages.sender.min(run.pages.receiver);
+    let PerEnd { sender, receiver } = &run.ends;
+    let worst = sender.pages.min(receiver.pages);
     if config.huge_pages == HugePagePolicy::Try && worst != PageKind::Huge {
         texts.push(format!(
             "stamps are in {}: reserve 2 MiB pages (sysctl vm.nr_hugepages=N), or ask for none with --hugepages off",
             worst.describe()
         ));
     }
-    if !run.queue_locked {
+    if !sender.queue_locked {
         texts.push(
             "the memory of the queues is touched but not locked, because the memlock limit is too small for all of this \
              process: raise it with ulimit -l unlimited"
                 .to_owned(),
         );
     }
-    if run.page_faults.sender.total() + run.page_faults.receiver.total() > 0 {
+    if sender.passed.faults + receiver.passed.faults > 0 {
         texts.push(format!(
             "page faults in the loops of {point}: its times hold theirs"
         ));
@@ -47,7 +48,7 @@ pub(super) fn of(
         Load::Bursty { burst, .. } => (config.count.div_ceil(u64::from(burst)), "blocks"),
         _ => (config.count, "enqueues"),
     };
-    if run.missed.sender * 100 > starts * LATE_PERCENT {
+    if sender.tally.missed * 100 > starts * LATE_PERCENT {
         texts.push(format!(
             "{point}: more than {LATE_PERCENT} % of the {what} of a round started late: the load that was asked for is more \
              than this machine offers, time stamps included"
@@ -62,8 +63,8 @@ pub(super) fn of(
             config.elements()
         ));
     }
-    let negative = |times: &super::result::Times| times.latency.negative > 0;
-    if run.times.as_ref().is_some_and(negative) {
+    let latency = (run.times.as_ref()).and_then(|times| times.figures.latency.as_ref());
+    if latency.is_some_and(|latency| latency.negative > 0) {
         texts.push(format!(
             "{point}: latencies are negative: the clock {} differs between CPUs; use --clock monotonic",
             config.clock.name()
@@ -75,7 +76,7 @@ pub(super) fn of(
 /// What stands below the tables.
 pub(super) fn notes(point: &Point, run: &RunResult, config: &Config) -> Vec<String> {
     let mut notes = Vec::new();
-    if run.handed_over > 0 {
+    if run.ends.sender.tally.extended > 0 {
         notes.push(format!(
             "{} hands over in batches: where the sender pauses, the enqueue before it holds handing over, and the two \
              stamps around that",
@@ -112,7 +113,7 @@ mod tests {
         config.count = 1000;
         change(&mut config, &mut point);
         let mut run = made_up::run(40);
-        run.missed.sender = late;
+        run.ends.sender.tally.missed = late;
         of(&point, &run, &[], &config).join("\n")
     }
 

@@ -7,22 +7,24 @@ mod values;
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::Value;
 
-use self::values::{Limits, Reports};
+use self::values::Reports;
 
 use crate::bench::clock::benchmark::{ClockBenchmark, Cpus};
-use crate::bench::clock::config::{Config, Length};
+use crate::bench::clock::config::{Config, Length, Limit};
 use crate::bench::clock::trust::DEFAULT_READS;
 use crate::buffer::HugePagePolicy;
 use crate::cli::UsageError;
 use crate::cli::driver::arguments::SweepArguments;
 use crate::cli::driver::{self, Request};
 use crate::cli::output::OutputArguments;
-use crate::cli::progress::ProgressMode;
-use crate::cli::values::{duration, one};
+use crate::cli::progress;
+use crate::cli::values::{List, duration, one};
 use crate::host::cpu_set::CpuSet;
 use crate::host::readiness::Needs;
+use crate::results::Record;
+use crate::results::schema::clock as columns;
+use crate::rig::named::Named as _;
 use crate::time::{Nanos, ReadingKind, TscKilohertz};
 
 #[cfg(target_arch = "x86_64")]
@@ -37,7 +39,7 @@ const DEFAULT_DURATION: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Args)]
 pub struct ClockArguments {
     /// How the clock is read: realtime, monotonic, monotonic-raw, rdtsc (lfence; rdtsc), rdtscp (cpuid; rdtscp), rdtscp-lfence
-    #[arg(long, value_name = "CLOCK", default_value = DEFAULT_CLOCK, value_parser = values::clock)]
+    #[arg(long, value_name = "CLOCK", default_value = DEFAULT_CLOCK, value_parser = one::<ReadingKind>)]
     pub clock: ReadingKind,
 
     /// What is reported: percentiles, highest, cumulative, histogram, or all
@@ -86,7 +88,7 @@ pub struct ClockArguments {
 
     /// Exit with 3 if a difference, or a percentile of all, is above a time: 50us, 2us@p99.99
     #[arg(long, value_name = "LIST", help_heading = "Output", value_parser = values::limits)]
-    pub fail_above: Option<Limits>,
+    pub fail_above: Option<List<Limit>>,
 
     /// Tell instead whether the TSC can be trusted: its flags, its rate by every source, the offsets between CPUs, steps
     /// back; exit code 1 if it cannot
@@ -125,12 +127,34 @@ impl ClockArguments {
     }
 
     /// The settings that are no point's.
-    fn settings(&self) -> Value {
-        let mut settings = serde_json::to_value(self.config()).unwrap_or(Value::Null);
-        if let Some(settings) = settings.as_object_mut() {
-            settings.remove("clock");
-            settings.remove("cpus");
-        }
+    fn settings(&self) -> Record {
+        let config = self.config();
+        let reports: Vec<&str> = config.reports.iter().map(|report| report.name()).collect();
+        let limits: Vec<String> = config.limits.iter().map(Limit::describe).collect();
+        let (duration, readings) = match config.length {
+            Length::Duration(duration) => (Some(duration.as_nanos() as u64), None),
+            Length::Iterations(readings) => (None, Some(readings)),
+        };
+        let mut settings = Record::new();
+        settings
+            .set(&columns::DURATION, duration)
+            .set(&columns::READINGS, readings)
+            .set(&columns::REPORTS, reports.join(","))
+            .set(&columns::KEEP_ALL, config.keep_all)
+            .set(&columns::KEEP, config.keep)
+            .set(&columns::WINDOW, config.window.0)
+            .set(
+                &columns::ASKED_THRESHOLD,
+                config.threshold.map(|length| length.0),
+            )
+            .set(&columns::COINCIDENCE, config.coincidence.0)
+            .set(&columns::BASELINE_READINGS, config.baseline_iterations)
+            .set(&columns::HUGE_PAGES, config.huge_pages.name())
+            .set(&columns::LIMITS, limits.join(","))
+            .set(
+                &columns::TSC_RATE,
+                config.tsc_khz.map(TscKilohertz::kilohertz),
+            );
         settings
     }
 
@@ -190,8 +214,7 @@ pub fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
 
 /// How often the progress is shown, if anybody sees it: each time, the supervisor wakes up.
 fn look() -> Option<Duration> {
-    let hidden = ProgressMode::from_environment().0 == ProgressMode::Hidden;
-    (!hidden).then_some(Duration::from_secs(1))
+    progress::is_shown().then_some(Duration::from_secs(1))
 }
 
 #[cfg(test)]

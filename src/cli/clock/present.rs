@@ -4,13 +4,13 @@
 use serde_json::Value;
 
 use crate::bench::clock::config::Report;
-use crate::bench::clock::details::{CauseRow, Details};
-use crate::bench::clock::highest::PLACES;
+use crate::bench::clock::pattern::PERIODIC;
 use crate::cli::driver::{Shown, View};
 use crate::cli::output::labelled;
 use crate::cli::table::{Column, Table};
 use crate::results::schema::{ROUNDS, clock as schema};
 use crate::results::{Record, units};
+use crate::rig::named::Named as _;
 
 /// How the results are shown.
 pub const VIEW: View = View {
@@ -22,7 +22,7 @@ fn tables(shown: &Shown<'_>) -> String {
     let mut parts = vec![overview(shown.summary, shown.width)];
     let rounds = |row: &Record| row.number(ROUNDS.name).unwrap_or(1.0);
     if shown.summary.iter().all(|row| rounds(row) <= 1.0) {
-        parts.extend(of_one_round(&read(shown.details), shown.width));
+        parts.extend(of_one_round(&details(shown), shown.width));
     }
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
@@ -30,38 +30,45 @@ fn tables(shown: &Shown<'_>) -> String {
 
 /// Of each CPU what its last round told.
 fn document(shown: &Shown<'_>) -> Value {
-    let cpus: Vec<&Value> = shown.details.iter().map(|(_, details)| details).collect();
-    serde_json::json!({ "cpus": cpus })
+    serde_json::json!({ "cpus": details(shown) })
 }
 
-fn read(details: &[(String, Value)]) -> Vec<Details> {
-    let details = details.iter();
-    let read = details.filter_map(|(_, one)| serde_json::from_value(one.clone()).ok());
-    read.collect()
+/// What `bench::clock::details` has of each CPU.
+fn details<'a>(shown: &Shown<'a>) -> Vec<&'a Value> {
+    shown.details.iter().map(|(_, details)| details).collect()
 }
 
-fn of_one_round(cpus: &[Details], width: Option<usize>) -> Vec<String> {
+fn wants(cpu: &Value, report: Report) -> bool {
+    list(&cpu["reports"]).iter().any(|it| it == report.name())
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn of_one_round(cpus: &[&Value], width: Option<usize>) -> Vec<String> {
     let Some(first) = cpus.first() else {
         return Vec::new();
     };
-    let mut parts = vec![percentile_table(cpus, width)];
-    if first.wants(Report::Highest) {
-        parts.push(titled(
-            "largest differences, and when they began",
-            highest_table(cpus, width),
-        ));
-    }
-    if first.wants(Report::Cumulative) {
-        let title = format!(
-            "highest sum of what jumps have above the baseline, in windows of {} that slide; from rank 2 on, others beside it",
-            units::duration(first.window_ns as f64)
-        );
-        parts.push(titled(&title, window_table(cpus, width)));
-    }
-    parts.push(titled("causes of the jumps", cause_table(cpus, width)));
-    parts.push(titled("pattern of the jumps", pattern_table(cpus, width)));
-    parts.push(closing(cpus));
-    parts
+    let windows = format!(
+        "highest sum of what jumps have above the baseline, in windows of {} that slide; from rank 2 on, others beside it",
+        duration(&first["window_ns"])
+    );
+    let highest = "largest differences, and when they began";
+    vec![
+        percentile_table(cpus, width),
+        titled(highest, highest_table(cpus, width)),
+        titled(&windows, window_table(cpus, width)),
+        titled("causes of the jumps", cause_table(cpus, width)),
+        titled("pattern of the jumps", pattern_table(cpus, width)),
+        closing(cpus),
+    ]
 }
 
 /// A title above a table, if there is a table.
@@ -111,111 +118,105 @@ fn overview(summary: &[Record], width: Option<usize>) -> String {
 }
 
 /// A table with columns of each CPU.
-fn per_cpu(cpus: &[Details], first: Column, of_cpu: &[&'static str]) -> Table {
+fn per_cpu(cpus: &[&Value], first: Column, of_cpu: &[&'static str]) -> Table {
     let mut columns = vec![first.setting()];
     for cpu in cpus {
         let of_cpu = of_cpu.iter();
-        columns.extend(of_cpu.map(|unit| Column::number(format!("CPU {}", cpu.cpu), *unit)));
+        columns.extend(of_cpu.map(|unit| Column::number(format!("CPU {}", cpu["cpu"]), *unit)));
     }
     Table::new(columns)
 }
 
-fn percentile_table(cpus: &[Details], width: Option<usize>) -> String {
-    let counted: Vec<&Details> = cpus
-        .iter()
-        .filter(|cpu| cpu.percentiles.is_some())
-        .collect();
-    let Some(first) = counted.first() else {
+fn percentile_table(cpus: &[&Value], width: Option<usize>) -> String {
+    let Some(first) = cpus.iter().find(|cpu| !cpu["percentiles"].is_null()) else {
         return String::new();
     };
-    let wanted = |report| first.wants(report);
-    if !wanted(Report::Percentiles) && !wanted(Report::Histogram) {
+    if !wants(first, Report::Percentiles) && !wants(first, Report::Histogram) {
         return String::new();
     }
-    let cycles = first.ticks_are_cycles;
+    let cycles = first["ticks_are_cycles"] == true;
     let units: &[&str] = if cycles { &["cycles", "ns"] } else { &["ns"] };
     let mut table = per_cpu(cpus, Column::text("difference"), units);
-    let mut row = |name: String, value: &dyn Fn(&Details) -> Option<u64>| {
+    let mut row = |name: String, path: &str| {
         let mut cells = vec![name];
-        for cpu in &counted {
-            let ticks = value(cpu);
+        for cpu in cpus {
+            let ticks = cpu.pointer(path).and_then(Value::as_f64);
+            let nanos_per_tick = cpu["nanos_per_tick"].as_f64().unwrap_or(1.0);
             if cycles {
-                cells.push(ticks.map_or_else(String::new, |ticks| ticks.to_string()));
+                cells.push(number(ticks, 0));
             }
-            cells.push(number(
-                ticks.map(|ticks| ticks as f64 * cpu.nanos_per_tick),
-                1,
-            ));
+            cells.push(number(ticks.map(|ticks| ticks * nanos_per_tick), 1));
         }
         table.row(cells);
     };
-    if wanted(Report::Percentiles) {
-        let lengths = counted.iter().map(|cpu| cpu.first_ten_ticks.len());
+    if wants(first, Report::Percentiles) {
+        const NAMES: [&str; 3] = ["1st", "2nd", "3rd"];
+        let lengths = cpus.iter().map(|cpu| list(&cpu["first_ten_ticks"]).len());
         for at in 0..lengths.max().unwrap_or(0) {
-            const NAMES: [&str; 3] = ["1st", "2nd", "3rd"];
             let name = NAMES.get(at).map(|name| (*name).to_owned());
             let name = name.unwrap_or_else(|| format!("{}th", at + 1));
-            row(name, &|cpu| cpu.first_ten_ticks.get(at).copied());
+            row(name, &format!("/first_ten_ticks/{at}"));
         }
     }
-    row("min".to_owned(), &|cpu| cpu.percentiles.as_ref()?.min_ticks);
+    row("min".to_owned(), "/percentiles/min_ticks");
     for (at, (percent, _)) in schema::PERCENTILES.iter().enumerate() {
-        row(format!("p{percent}"), &|cpu| {
-            cpu.percentiles.as_ref()?.ticks.get(at)?.1
-        });
+        row(format!("p{percent}"), &format!("/percentiles/ticks/{at}/1"));
     }
-    row("max".to_owned(), &|cpu| cpu.percentiles.as_ref()?.max_ticks);
+    row("max".to_owned(), "/percentiles/max_ticks");
     table.render(width)
 }
 
-/// A table of ranks: `cells` gives those of a CPU at a place, or nothing from its end on.
+/// A table of ranks: of what `key` has of each CPU, `cells` shows each.
 fn ranks<const N: usize>(
-    cpus: &[Details],
+    cpus: &[&Value],
+    key: &str,
     units: [&'static str; N],
-    cells: impl Fn(&Details, usize) -> Option<[String; N]>,
+    cells: impl Fn(&Value) -> [String; N],
     width: Option<usize>,
 ) -> String {
     let mut table = per_cpu(cpus, Column::number("rank", ""), &units);
-    for place in 0..PLACES {
-        let found: Vec<_> = cpus.iter().map(|cpu| cells(cpu, place)).collect();
-        if found.iter().all(Option::is_none) {
-            break;
-        }
-        let none = || [const { String::new() }; N];
-        let found = found
-            .into_iter()
-            .flat_map(|cells| cells.unwrap_or_else(none));
+    let lengths = cpus.iter().map(|cpu| list(&cpu[key]).len());
+    for place in 0..lengths.max().unwrap_or(0) {
+        let found = cpus.iter().flat_map(|cpu| match cpu[key].get(place) {
+            Some(found) => cells(found),
+            None => [const { String::new() }; N],
+        });
         table.row(std::iter::once((place + 1).to_string()).chain(found));
     }
     table.render(width)
 }
 
-fn seconds(nanos: u64) -> String {
-    units::fixed(nanos as f64 / 1e9, 6)
+/// A value in nanoseconds, divided.
+fn scaled(nanos: &Value, by: f64, decimals: usize) -> String {
+    number(nanos.as_f64().map(|nanos| nanos / by), decimals)
 }
 
-fn micros(nanos: u64, decimals: usize) -> String {
-    units::fixed(nanos as f64 / 1e3, decimals)
+fn seconds(nanos: &Value) -> String {
+    scaled(nanos, 1e9, 6)
 }
 
-fn highest_table(cpus: &[Details], width: Option<usize>) -> String {
-    let cells = |cpu: &Details, place: usize| {
-        let peak = cpu.highest.get(place)?;
-        Some([seconds(peak.t_ns), micros(peak.jump_ns, 3)])
+fn micros(nanos: &Value, decimals: usize) -> String {
+    scaled(nanos, 1e3, decimals)
+}
+
+fn duration(nanos: &Value) -> String {
+    units::duration(nanos.as_f64().unwrap_or(0.0))
+}
+
+fn highest_table(cpus: &[&Value], width: Option<usize>) -> String {
+    let cells = |peak: &Value| [seconds(&peak["t_ns"]), micros(&peak["jump_ns"], 3)];
+    ranks(cpus, "highest", ["at s", "us"], cells, width)
+}
+
+fn window_table(cpus: &[&Value], width: Option<usize>) -> String {
+    let cells = |sum: &Value| {
+        let above = micros(&sum["above_baseline_ns"], 3);
+        [seconds(&sum["t_ns"]), text(&sum["jumps"]), above]
     };
-    ranks(cpus, ["at s", "us"], cells, width)
+    ranks(cpus, "cumulative", ["at s", "jumps", "us"], cells, width)
 }
 
-fn window_table(cpus: &[Details], width: Option<usize>) -> String {
-    let cells = |cpu: &Details, place: usize| {
-        let sum = cpu.cumulative.get(place)?;
-        let above = micros(sum.above_baseline_ns, 3);
-        Some([seconds(sum.t_ns), sum.jumps.to_string(), above])
-    };
-    ranks(cpus, ["at s", "jumps", "us"], cells, width)
-}
-
-fn cause_table(cpus: &[Details], width: Option<usize>) -> String {
+fn cause_table(cpus: &[&Value], width: Option<usize>) -> String {
     let mut table = Table::new(vec![
         Column::number("CPU", "").setting(),
         Column::text("cause").setting(),
@@ -226,29 +227,28 @@ fn cause_table(cpus: &[Details], width: Option<usize>) -> String {
     ]);
     for cpu in cpus {
         table.separator();
-        let mut show = |cause: &str, row: &CauseRow| {
+        let mut show = |cause: String, row: &Value| {
             table.row([
-                cpu.cpu.to_string(),
-                cause.to_owned(),
-                row.count.to_string(),
-                row.alone.to_string(),
-                micros(row.total_ns, 1),
-                micros(row.largest_ns, 1),
+                text(&cpu["cpu"]),
+                cause,
+                text(&row["count"]),
+                text(&row["alone"]),
+                micros(&row["total_ns"], 1),
+                micros(&row["largest_ns"], 1),
             ]);
         };
-        for row in &cpu.causes {
-            show(&row.cause, row);
-            if let Some(several) = &cpu.unexplained_at_once
-                && row.cause == several.cause
-            {
-                show("  of these at once on others", several);
+        for row in list(&cpu["causes"]) {
+            show(text(&row["cause"]), row);
+            let several = &cpu["unexplained_at_once"];
+            if row["cause"] == several["cause"] {
+                show("  of these at once on others".to_owned(), several);
             }
         }
     }
     table.render(width)
 }
 
-fn pattern_table(cpus: &[Details], width: Option<usize>) -> String {
+fn pattern_table(cpus: &[&Value], width: Option<usize>) -> String {
     let mut table = Table::new(vec![
         Column::number("CPU", "").setting(),
         Column::text("length").setting(),
@@ -262,23 +262,23 @@ fn pattern_table(cpus: &[Details], width: Option<usize>) -> String {
     ]);
     for cpu in cpus {
         table.separator();
-        for pattern in &cpu.patterns {
-            let percent = |share: Option<f64>| number(share.map(|share| share * 100.0), 1);
-            let period = match pattern.mode {
-                Some(mode) if mode.is_period() => units::duration(mode.nanos),
+        for pattern in list(&cpu["patterns"]) {
+            let mode = &pattern["mode"];
+            let period = match mode["share"].as_f64() {
+                Some(share) if share >= PERIODIC => duration(&mode["nanos"]),
                 Some(_) => "none".to_owned(),
                 None => "too few".to_owned(),
             };
             table.row([
-                cpu.cpu.to_string(),
-                pattern.lengths.clone(),
-                pattern.count.to_string(),
-                units::fixed(pattern.per_second, 1),
+                text(&cpu["cpu"]),
+                text(&pattern["lengths"]),
+                text(&pattern["count"]),
+                scaled(&pattern["per_second"], 1.0, 1),
                 period,
-                percent(pattern.mode.map(|mode| mode.share)),
-                percent(pattern.following),
-                percent(pattern.following_at_random),
-                number(pattern.dispersion, 2),
+                scaled(&mode["share"], 0.01, 1),
+                scaled(&pattern["following"], 0.01, 1),
+                scaled(&pattern["following_at_random"], 0.01, 1),
+                scaled(&pattern["dispersion"], 1.0, 2),
             ]);
         }
     }
@@ -286,35 +286,41 @@ fn pattern_table(cpus: &[Details], width: Option<usize>) -> String {
 }
 
 /// The lines below the tables.
-fn closing(cpus: &[Details]) -> String {
+fn closing(cpus: &[&Value]) -> String {
     let mut lines = Vec::new();
-    if let Some((first, found)) = cpus.first().and_then(|cpu| Some((cpu, cpu.coincidences?))) {
+    if let Some(first) = cpus.first().filter(|cpu| !cpu["coincidences"].is_null()) {
+        let found = &first["coincidences"];
         lines.push(labelled(
             "at once",
             &format!(
                 "{} jumps began within {} of one on another CPU, {} of them of one on every other; {} would do so by chance",
-                found.jumps,
-                units::duration(first.coincidence_ns as f64),
-                found.on_all_cpus,
-                units::fixed(found.by_chance, 1),
+                found["jumps"],
+                duration(&first["coincidence_ns"]),
+                found["on_all_cpus"],
+                scaled(&found["by_chance"], 1.0, 1),
             ),
         ));
-        let latest = cpus.iter().map(|cpu| cpu.start_ns).max().unwrap_or(0);
+        let starts = cpus.iter().map(|cpu| &cpu["start_ns"]);
+        let latest = starts.max_by_key(|start| start.as_u64());
         lines.push(labelled(
             "start",
             &format!(
                 "the first reading of the last CPU came {} after that of the first",
-                units::duration(latest as f64)
+                duration(latest.unwrap_or(&Value::Null))
             ),
         ));
     }
-    for judgement in cpus.iter().flat_map(|cpu| &cpu.limits) {
+    for judgement in cpus.iter().flat_map(|cpu| list(&cpu["limits"])) {
         lines.push(format!(
             "limit {} on CPU {}: {} ({})",
-            judgement.limit,
-            judgement.cpu,
-            if judgement.broken { "BROKEN" } else { "kept" },
-            units::duration(judgement.found_ns),
+            text(&judgement["limit"]),
+            judgement["cpu"],
+            if judgement["broken"] == true {
+                "BROKEN"
+            } else {
+                "kept"
+            },
+            duration(&judgement["found_ns"]),
         ));
     }
     lines.iter().map(|line| format!("{line}\n")).collect()

@@ -5,30 +5,23 @@ use std::fmt::Write as _;
 use anyhow::Context as _;
 
 use super::ClockArguments;
-use crate::bench::clock::trust::{
-    CpuOffset, Finding, Report, Settings, TrustError, Verdict, examine,
-};
+use crate::bench::clock::trust::{Finding, Report, TrustError, Verdict, examine, reads::Monotony};
 use crate::cli::output::{print_json, print_text, warning};
 use crate::cli::table::{Column, Table};
 use crate::cli::{TEXT_WIDTH, UsageError, label_rows, wrap};
 use crate::host::interrupt;
 use crate::results::units::fixed;
 use crate::time::RateSource;
-use crate::time::trust::monotony::Monotony;
 
 /// More CPUs than this are not listed one by one.
 const LISTED_CPUS: usize = 16;
 
 pub(super) fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
     interrupt::install()?;
-    let settings = Settings {
-        reads: arguments.trust_reads,
-        given: arguments.tsc_khz,
-    };
     let stop = || interrupt::requested().is_some();
-    let report = examine(settings, &stop).map_err(sort)?;
+    let report = examine(arguments.trust_reads, arguments.tsc_khz, &stop).map_err(sort)?;
     if let Some(doubt) = report.rate.and_then(|rate| rate.doubt()) {
-        eprintln!("{}", warning(&doubt.to_string()));
+        eprintln!("{}", warning(&doubt));
     }
     if !arguments.output.quiet {
         let written = if arguments.output.json {
@@ -58,49 +51,30 @@ fn in_words(report: &Report) -> String {
         let lines = wrap(&weighed.text, TEXT_WIDTH - 4);
         let _ = writeln!(text, "  - {}", lines.join("\n    "));
     }
-    text += "\n";
-    text += &label_rows(&facts(report));
-    text += "\n";
-    text += &frequencies(report);
-    text += "\n";
-    text += &offsets(report);
-    text += "\n";
-    text += &label_rows(&[
-        (
-            "moved over CPUs",
-            match &report.migrations {
-                Finding::Found(found) => {
-                    let names = match found.wrong_cpu_names {
-                        None => "; CPU by pinning, without rdtscp",
-                        Some(0) => "; TSC_AUX named the right CPU",
-                        Some(_) => "; TSC_AUX named wrong CPUs",
-                    };
-                    let moves = format!(
-                        ", {} over {}{names}",
-                        counted(found.migrations, "migration"),
-                        counted(found.cpus as u64, "CPU")
-                    );
-                    steps(&found.monotony, found.asked_reads, &moves)
-                }
-                Finding::Missing(why) => missing(why),
-            },
-        ),
-        (
-            "on all at once",
-            match &report.shared {
-                Finding::Found(found) => {
-                    let threads = format!(
-                        ", {} of them against another CPU's; {}",
-                        found.monotony.crossings,
-                        counted(found.cpus as u64, "thread")
-                    );
-                    steps(&found.monotony, found.asked_reads, &threads)
-                }
-                Finding::Missing(why) => missing(why),
-            },
-        ),
-    ]);
-    text
+    let moved = or_missing(&report.migrations, |found| {
+        let names = match found.wrong_cpu_names {
+            None => "; CPU by pinning, without rdtscp",
+            Some(0) => "; TSC_AUX named the right CPU",
+            Some(_) => "; TSC_AUX named wrong CPUs",
+        };
+        let migrations = counted(found.migrations, "migration");
+        let cpus = counted(found.monotony.cpus as u64, "CPU");
+        let steps = steps(&found.monotony);
+        format!("{steps}, {migrations} over {cpus}{names}")
+    });
+    let at_once = or_missing(&report.shared, |found| {
+        let (steps, threads) = (steps(found), counted(found.cpus as u64, "thread"));
+        let crossings = found.crossings;
+        format!("{steps}, {crossings} of them against another CPU's; {threads}")
+    });
+    let parts = [
+        text,
+        label_rows(&facts(report)),
+        frequencies(report),
+        offsets(report),
+        label_rows(&[("moved over CPUs", moved), ("on all at once", at_once)]),
+    ];
+    parts.join("\n")
 }
 
 fn verdict_line(report: &Report) -> String {
@@ -165,7 +139,6 @@ fn frequencies(report: &Report) -> String {
         Column::number("from calibration", "ppm"),
         Column::text("remark"),
     ]);
-    let ppm = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |it| fixed(it, 1));
     let mut absent = Vec::new();
     for each in &report.frequencies.sources {
         match each.hertz {
@@ -173,9 +146,9 @@ fn frequencies(report: &Report) -> String {
                 table.row([
                     each.source.title().to_owned(),
                     fixed(hertz / 1e6, 6),
-                    ppm(each.uncertainty_ppm),
-                    ppm(each.from_calibration_ppm),
-                    each.note.clone().unwrap_or_default(),
+                    in_number(each.uncertainty_ppm),
+                    in_number(each.from_calibration_ppm),
+                    each.note.unwrap_or_default().to_owned(),
                 ]);
             }
             None => absent.push((
@@ -218,32 +191,28 @@ fn offsets(report: &Report) -> String {
         Column::number("exchanges", ""),
     ]);
     let mut absent = Vec::new();
-    let mut known: Vec<&CpuOffset> = Vec::new();
+    let mut known = Vec::new();
     for each in &found.cpus {
         match &each.offset {
-            Finding::Found(_) => known.push(each),
+            Finding::Found(offset) => known.push((each, offset)),
             Finding::Missing(why) => absent.push((format!("CPU {}", each.cpu), missing(why))),
         }
     }
     let measured = known.len();
     if measured > LISTED_CPUS {
-        let size = |it: &CpuOffset| it.offset.found().map_or(0.0, |offset| offset.ticks.abs());
-        known.sort_by(|a, b| size(b).total_cmp(&size(a)));
+        known.sort_by(|(_, a), (_, b)| b.ticks.abs().total_cmp(&a.ticks.abs()));
         known.truncate(LISTED_CPUS);
     }
-    let ns = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |it| fixed(it, 1));
-    for each in &known {
-        if let Finding::Found(offset) = &each.offset {
-            table.row([
-                format!("CPU {}", each.cpu),
-                ns(each.offset_ns),
-                ns(each.uncertainty_ns),
-                fixed(offset.ticks, 1),
-                offset.round_trip_ticks.to_string(),
-                offset.contradiction_ticks.to_string(),
-                offset.exchanges.to_string(),
-            ]);
-        }
+    for (each, offset) in known {
+        table.row([
+            format!("CPU {}", each.cpu),
+            in_number(each.offset_ns),
+            in_number(each.uncertainty_ns),
+            fixed(offset.ticks, 1),
+            offset.round_trip_ticks.to_string(),
+            offset.contradiction_ticks.to_string(),
+            offset.exchanges.to_string(),
+        ]);
     }
     let mut text = table.render(None);
     if measured > LISTED_CPUS {
@@ -256,22 +225,22 @@ fn offsets(report: &Report) -> String {
     text
 }
 
-/// What a row of readings showed, and how they were made.
-fn steps(found: &Monotony, asked: u64, how: &str) -> String {
+/// What a row of readings showed.
+fn steps(found: &Monotony) -> String {
     let back = match found.backward_steps {
         0 => "never a step back".to_owned(),
-        many => format!(
-            "{} back, the largest by {} counts",
-            counted(many, "step"),
-            found.largest()
-        ),
+        many => {
+            let largest = found.largest();
+            let many = counted(many, "step");
+            format!("{many} back, the largest by {largest} counts")
+        }
     };
-    let reads = if found.reads < asked {
-        format!("{} of {asked} reads", found.reads)
+    let (reads, asked) = (found.reads, found.asked_reads);
+    if reads < asked {
+        format!("{back} in {reads} of {asked} reads")
     } else {
-        counted(found.reads, "read")
-    };
-    format!("{back} in {reads}{how}")
+        format!("{back} in {}", counted(reads, "read"))
+    }
 }
 
 fn counted(number: u64, noun: &str) -> String {
@@ -280,6 +249,17 @@ fn counted(number: u64, noun: &str) -> String {
 
 fn missing(why: &str) -> String {
     format!("missing: {why}")
+}
+
+fn or_missing<T>(finding: &Finding<T>, words: impl Fn(&T) -> String) -> String {
+    match finding {
+        Finding::Found(found) => words(found),
+        Finding::Missing(why) => missing(why),
+    }
+}
+
+fn in_number(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |it| fixed(it, 1))
 }
 
 #[cfg(test)]

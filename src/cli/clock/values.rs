@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::bench::clock::config::Report;
-use crate::bench::clock::limit::Limit;
-use crate::cli::values::{DAY, time};
+use crate::bench::clock::config::{Limit, Report};
+use crate::cli::values::{DAY, List, list, one, time};
 use crate::host::cpu_set::{CpuListError, CpuSet};
-use crate::time::{Nanos, ReadingKind};
+use crate::rig::named::Named;
+use crate::time::Nanos;
 
 /// Reports, and whether all of them were asked for by one word.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,78 +18,45 @@ pub struct Reports {
     pub all: bool,
 }
 
-/// Limits, in the order given.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Limits(pub Vec<Limit>);
-
-/// A way of reading a clock.
-pub fn clock(text: &str) -> Result<ReadingKind, String> {
-    let found = ReadingKind::ALL
-        .into_iter()
-        .find(|kind| kind.name().eq_ignore_ascii_case(text));
-    found.ok_or_else(|| {
-        let names: Vec<_> = ReadingKind::ALL.iter().map(|kind| kind.name()).collect();
-        format!("{text:?} is not one of {}", names.join(", "))
-    })
-}
-
 /// A list of reports, or `all`.
 pub fn reports(text: &str) -> Result<Reports, String> {
-    if text.eq_ignore_ascii_case("all") {
-        return Ok(Reports {
-            reports: Report::ALL.into(),
-            all: true,
-        });
-    }
-    let one = |part: &str| {
-        let found = Report::ALL
-            .into_iter()
-            .find(|report| report.name().eq_ignore_ascii_case(part.trim()));
-        found.ok_or_else(|| {
-            let names: Vec<_> = Report::ALL.iter().map(|report| report.name()).collect();
-            format!("{part:?} is not one of {}, all", names.join(", "))
-        })
+    let all = text.eq_ignore_ascii_case("all");
+    let reports = if all {
+        Report::ALL.to_vec()
+    } else {
+        list(text, one).map_err(|error| format!("{error}, all"))?.0
     };
     Ok(Reports {
-        reports: text.split(',').map(one).collect::<Result<_, _>>()?,
-        all: false,
+        reports: reports.into_iter().collect(),
+        all,
     })
 }
 
 /// A number from 1 up, as `1000`, `1_000`, `100k`, `100M`, `1G`.
 pub fn count(text: &str) -> Result<u64, String> {
-    let bad = || {
-        format!(
-            "{text:?} is not a number from 1 up to 9e18; k, M and G may stand behind it, as in 100M"
-        )
-    };
-    let digits = text.replace('_', "");
-    let (digits, unit) = match digits.as_bytes().last() {
-        Some(b'k') => (&digits[..digits.len() - 1], 1_000),
-        Some(b'M') => (&digits[..digits.len() - 1], 1_000_000),
-        Some(b'G') => (&digits[..digits.len() - 1], 1_000_000_000),
-        _ => (&digits[..], 1),
-    };
-    if !digits.bytes().all(|digit| digit.is_ascii_digit()) {
-        return Err(bad());
-    }
-    let number = digits
-        .parse::<u64>()
-        .ok()
-        .and_then(|it| it.checked_mul(unit));
+    let plain = text.replace('_', "");
+    let units = [("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
+    let with_unit = units
+        .iter()
+        .find_map(|(unit, by)| Some((plain.strip_suffix(unit)?, *by)));
+    let (digits, unit) = with_unit.unwrap_or((&plain, 1));
+    let number: Option<u64> = digits.parse().ok().filter(|_| !digits.starts_with('+'));
     number
+        .and_then(|number| number.checked_mul(unit))
         .filter(|number| (1..=9_000_000_000_000_000_000).contains(number))
-        .ok_or_else(bad)
+        .ok_or_else(|| {
+            format!(
+                "{text:?} is not a number from 1 up to 9e18; k, M and G may stand behind it, as in 100M"
+            )
+        })
 }
 
 /// A number of jumps that memory can be had for.
 pub fn kept(text: &str) -> Result<usize, String> {
-    let number = count(text)
-        .ok()
-        .and_then(|number| usize::try_from(number).ok());
-    number
-        .filter(|number| (2..=100_000_000).contains(number))
-        .ok_or_else(|| format!("{text:?} is not a number from 2 to 100M"))
+    let number = count(text).ok();
+    let number = number.filter(|number| (2..=100_000_000).contains(number));
+    let number = number.and_then(|number| usize::try_from(number).ok());
+    number.ok_or_else(|| format!("{text:?} is not a number from 2 to 100M"))
 }
 
 /// A length of time: at least a nanosecond, at most a day.
@@ -109,30 +76,27 @@ pub fn cpus(text: &str) -> Result<CpuSet, String> {
 }
 
 /// Limits: `50us`, `50us,2us@p99.99`.
-pub fn limits(text: &str) -> Result<Limits, String> {
-    let one = |part: &str| -> Result<Limit, String> {
-        let (length_text, percent) = match part.trim().split_once('@') {
-            None => (part.trim(), None),
-            Some((length, percentile)) => {
-                let number = percentile
-                    .strip_prefix('p')
-                    .and_then(|digits| digits.parse::<f64>().ok())
-                    .filter(|percent| *percent > 0.0 && *percent <= 100.0);
-                let number = number.ok_or_else(|| {
-                    format!("{percentile:?} is not a percentile: p with a number above 0 and up to 100, as in p99.99")
-                })?;
-                (length, Some(number))
-            }
+pub fn limits(text: &str) -> Result<List<Limit>, String> {
+    list(text, |part| {
+        let Some((length_text, percentile)) = part.split_once('@') else {
+            return Ok(Limit {
+                length: length(part)?,
+                percent: None,
+            });
         };
+        let number = percentile.strip_prefix('p').map(str::parse);
+        let percent = number.and_then(Result::ok);
+        let percent = percent.filter(|percent| *percent > 0.0 && *percent <= 100.0);
+        if percent.is_none() {
+            return Err(format!(
+                "{percentile:?} is not a percentile: p with a number above 0 and up to 100, as in p99.99"
+            ));
+        }
         Ok(Limit {
             length: length(length_text)?,
             percent,
         })
-    };
-    text.split(',')
-        .map(one)
-        .collect::<Result<_, _>>()
-        .map(Limits)
+    })
 }
 
 #[cfg(test)]
@@ -158,22 +122,14 @@ mod tests {
 
     #[test]
     fn limits_are_for_the_maximum_or_a_percentile() {
-        let limits = limits("50us, 2us@p99.99").unwrap().0;
-        assert_eq!(
-            limits,
-            [
-                Limit {
-                    length: Nanos(50_000),
-                    percent: None
-                },
-                Limit {
-                    length: Nanos(2_000),
-                    percent: Some(99.99)
-                }
-            ]
-        );
-        assert_eq!(limits[0].describe(), "50us");
-        assert_eq!(limits[1].describe(), "2us@p99.99");
+        let found = limits("50us, 2us@p99.99").unwrap().0;
+        let found = found
+            .iter()
+            .map(|it| (it.length.0, it.percent, it.describe()));
+        assert!(found.eq([
+            (50_000, None, "50us".to_owned()),
+            (2_000, Some(99.99), "2us@p99.99".to_owned())
+        ]));
         for bad in [
             "50",
             "",
@@ -184,7 +140,7 @@ mod tests {
             "@p99",
             "50us,",
         ] {
-            assert!(super::limits(bad).is_err(), "{bad}");
+            assert!(limits(bad).is_err(), "{bad}");
         }
     }
 

@@ -3,12 +3,11 @@
 use crate::cli::output::{heading_of, labelled};
 use crate::cli::table::{Column, Table};
 use crate::compare::figures::Limit;
-use crate::compare::{Comparison, ERROR, FigureComparison, PointComparison, Verdict};
+use crate::compare::{Comparison, ERROR, FigureComparison, LimitOutcome, PointComparison, Verdict};
 use crate::results::text::printable;
 use crate::results::units::fixed;
 use crate::stats::rank::Test;
 
-/// All of it.
 pub fn text(comparison: &Comparison, width: Option<usize>) -> String {
     let mut text = table(comparison).render(width);
     text.push('\n');
@@ -24,17 +23,12 @@ fn varying(comparison: &Comparison) -> Vec<&str> {
     let Some(first) = comparison.points.first() else {
         return Vec::new();
     };
-    let settings = first
-        .settings
-        .iter()
-        .map(|(name, text)| (name.as_str(), text.as_str()));
-    let varies = |(name, first): &(&str, &str)| {
-        comparison
-            .points
-            .iter()
-            .any(|point| setting(point, name) != *first)
+    let varies = |(name, first): &&(String, String)| {
+        let mut points = comparison.points.iter();
+        points.any(|point| setting(point, name) != first)
     };
-    settings.filter(varies).map(|(name, _)| name).collect()
+    let varying = first.settings.iter().filter(varies);
+    varying.map(|(name, _)| name.as_str()).collect()
 }
 
 fn setting<'a>(point: &'a PointComparison, name: &str) -> &'a str {
@@ -46,14 +40,10 @@ fn table(comparison: &Comparison) -> Table {
     let varying = varying(comparison);
     let column_of = |name: &str, of: &dyn Fn(&PointComparison) -> String| {
         let (title, unit) = heading_of(name);
-        let is_number = comparison
-            .points
-            .iter()
-            .all(|point| of(point).parse::<f64>().is_ok());
-        let column = if is_number {
-            Column::number(title, unit)
-        } else {
-            Column::text(title)
+        let mut points = comparison.points.iter();
+        let column = match points.all(|point| of(point).parse::<f64>().is_ok()) {
+            true => Column::number(title, unit),
+            false => Column::text(title),
         };
         column.setting()
     };
@@ -74,24 +64,15 @@ fn table(comparison: &Comparison) -> Table {
         Column::text("verdict"),
     ]);
     let mut table = Table::new(columns);
-    let in_groups = comparison
-        .points
-        .iter()
-        .any(|point| point.figures.len() > 1);
+    let mut points = comparison.points.iter();
+    let in_groups = points.any(|point| point.figures.len() > 1);
     for point in &comparison.points {
         for figure in &point.figures {
-            let mut row: Vec<String> = varying
-                .iter()
-                .map(|name| printable(setting(point, name)).into_owned())
-                .collect();
-            row.extend(
-                comparison
-                    .by
-                    .iter()
-                    .map(|_| printable(&level(point)).into_owned()),
-            );
-            row.extend(cells(figure));
-            table.row(row);
+            let settings = varying.iter().map(|name| setting(point, name).to_owned());
+            let levels = comparison.by.iter().map(|_| level(point));
+            let texts = settings.chain(levels);
+            let row = texts.map(|text| printable(&text).into_owned());
+            table.row(row.chain(cells(figure)).collect::<Vec<_>>());
         }
         if in_groups {
             table.separator();
@@ -178,10 +159,8 @@ fn words(comparison: &Comparison) -> Vec<String> {
         ),
     ));
     let mut reasons: Vec<(&str, usize)> = Vec::new();
-    for reason in comparison
-        .figures()
-        .filter_map(|figure| figure.reason.as_deref())
-    {
+    let told = comparison.figures();
+    for reason in told.filter_map(|figure| figure.reason.as_deref()) {
         match reasons.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, count)) => *count += 1,
             None => reasons.push((reason, 1)),
@@ -196,30 +175,24 @@ fn words(comparison: &Comparison) -> Vec<String> {
 }
 
 fn limit_lines(comparison: &Comparison) -> Vec<String> {
-    let mut limits: Vec<&Limit> = Vec::new();
-    for outcome in comparison
+    let limited: Vec<(&FigureComparison, &LimitOutcome)> = comparison
         .figures()
-        .filter_map(|figure| figure.limit.as_ref())
-    {
+        .filter_map(|figure| Some((figure, figure.limit.as_ref()?)))
+        .collect();
+    let mut limits: Vec<&Limit> = Vec::new();
+    for (_, outcome) in &limited {
         if !limits.contains(&&outcome.limit) {
             limits.push(&outcome.limit);
         }
     }
     let line = |limit: &Limit| {
-        let is_of = |figure: &&FigureComparison| {
-            figure
-                .limit
-                .as_ref()
-                .is_some_and(|found| found.limit == *limit)
-        };
-        let of: Vec<&FigureComparison> = comparison.figures().filter(is_of).collect();
-        let is_broken =
-            |figure: &&&FigureComparison| figure.limit.as_ref().is_some_and(|found| found.broken);
-        let broken = of.iter().filter(is_broken).count();
-        let unjudged = of
+        let of = limited
             .iter()
-            .filter(|figure| figure.leaves_limit_open())
-            .count();
+            .filter(|(_, outcome)| outcome.limit == *limit);
+        let of: Vec<_> = of.collect();
+        let broken = of.iter().filter(|(_, outcome)| outcome.broken).count();
+        let open = of.iter().filter(|(figure, _)| figure.leaves_limit_open());
+        let unjudged = open.count();
         let mut outcome = match broken {
             0 => format!("kept by {} of {} figures", of.len() - unjudged, of.len()),
             count => format!("BROKEN by {count} of {} figures", of.len()),

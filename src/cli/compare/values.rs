@@ -41,9 +41,16 @@ pub fn settings(text: &str) -> Result<List<String>, String> {
     list(text, |part| Ok(crate::compare::normalized(part)))
 }
 
-/// The words of a command line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Words(pub Vec<String>);
+
+impl Words {
+    /// The command that it begins with; none is the HCA benchmark.
+    pub fn command(&self) -> Option<&str> {
+        let first = self.0.first().map(String::as_str);
+        first.filter(|word| !word.starts_with('-'))
+    }
+}
 
 /// A command line in words, as a shell would take it, without what the comparison itself gives.
 pub fn command_line(text: &str) -> Result<Words, String> {
@@ -53,25 +60,26 @@ pub fn command_line(text: &str) -> Result<Words, String> {
         let option = word.split('=').next().unwrap_or_default();
         if GIVEN.contains(&option) {
             return Err(format!(
-                "{text:?} has {option}, which compare --run gives itself"
+                "{text:?} has {option}, which has no place here: compare measures both, into --out, for --rounds"
             ));
         }
     }
     let commands = ["clock", "queue"];
-    if let Some(word) = words.first()
-        && !word.starts_with('-')
-        && !commands.contains(&word.as_str())
-    {
-        return Err(format!(
+    let words = Words(words);
+    match words.command().filter(|word| !commands.contains(word)) {
+        Some(word) => Err(format!(
             "{text:?} begins with {word:?}, which measures nothing; give options, or {} with options",
             commands.join(" or ")
-        ));
+        )),
+        None => Ok(words),
     }
-    Ok(Words(words))
 }
 
 /// Options of a run that are not the user's in `compare --run`.
-const GIVEN: [&str; 6] = [
+const GIVEN: [&str; 9] = [
+    "--budget",
+    "--dry-run",
+    "--save-config",
     "--out",
     "--rounds",
     "--resume",

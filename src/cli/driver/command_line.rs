@@ -9,9 +9,10 @@ use clap::{ArgMatches, Command};
 use crate::cli::UsageError;
 use crate::results::document::Document;
 use crate::results::durable;
+use crate::results::text::printable;
 
 /// Options that belong to one run and not to what is measured, with whether they take a value.
-const OF_ONE_RUN: [(&str, bool); 8] = [
+const OF_ONE_RUN: [(&str, bool); 7] = [
     ("out", true),
     ("force", false),
     ("resume", true),
@@ -19,7 +20,6 @@ const OF_ONE_RUN: [(&str, bool); 8] = [
     ("save-config", true),
     ("until-round", true),
     ("dry-run", false),
-    ("budget", true),
 ];
 /// Options that no setting of a point or run follows from, with whether they take a value: they may stand beside `--resume` without
 /// its settings.
@@ -39,9 +39,6 @@ const RERUN: &str = "rerun";
 
 /// What was typed, with the options of `--config` in it, and for `rerun DIR` and a bare `--resume DIR` the command line of that
 /// run. `typed` begins with the program's name.
-///
-/// # Errors
-/// [`UsageError`] when the file or the folder cannot be used.
 pub fn expand(typed: Vec<OsString>, command: &Command) -> Result<Vec<OsString>, UsageError> {
     let (program, rest) = typed.split_at(typed.len().min(1));
     let mut arguments = rest.to_vec();
@@ -53,6 +50,8 @@ pub fn expand(typed: Vec<OsString>, command: &Command) -> Result<Vec<OsString>, 
         arguments = again;
     } else if let Some(folder) = only_resumes(&arguments) {
         let mut again = stored(&folder, "--resume")?;
+        // What is left of its budget nobody knows.
+        again = without(&again, &[("budget", true)]);
         again.append(&mut arguments);
         arguments = again;
     }
@@ -63,7 +62,7 @@ pub fn expand(typed: Vec<OsString>, command: &Command) -> Result<Vec<OsString>, 
         let at = usize::from(arguments.first().is_some_and(|first| !is_option(first)));
         let (name, more) = from_file(Path::new(&file), &arguments, command)?;
         // From here on they are options like any others: nothing reads the file again, which may change.
-        arguments = without(arguments.into_iter(), |name| name == "config");
+        arguments = without(&arguments, &[("config", true)]);
         arguments.splice(at..at, more);
         if let Some(name) = name {
             arguments.insert(0, name);
@@ -76,69 +75,72 @@ fn is_option(argument: &OsStr) -> bool {
     argument.as_encoded_bytes().starts_with(b"-")
 }
 
+/// The words of a command line one by one, with the name of an option before them; those of options in `known`, which
+/// says whether they take a value, stand with that.
+fn words_of<'a>(
+    arguments: &'a [OsString],
+    known: &[(&str, bool)],
+) -> Vec<(Option<&'a str>, &'a [OsString])> {
+    let mut words = Vec::new();
+    let mut rest = arguments;
+    while let Some(first) = rest.first() {
+        let text = first.to_str().unwrap_or_default();
+        let name = (text.strip_prefix("--")).map(|it| it.split('=').next().unwrap_or(it));
+        let takes_value = known
+            .iter()
+            .any(|(it, takes)| Some(*it) == name && *takes && !text.contains('='));
+        let (word, others) = rest.split_at(rest.len().min(1 + usize::from(takes_value)));
+        words.push((name, word));
+        rest = others;
+    }
+    words
+}
+
 /// The value of an option, in either spelling; of several, the last.
 fn value_of(arguments: &[OsString], option: &str) -> Option<OsString> {
-    let (bare, with) = (format!("--{option}"), format!("--{option}="));
-    let mut found = None;
-    for (place, argument) in arguments.iter().enumerate() {
-        if argument == bare.as_str() {
-            found = arguments.get(place + 1).cloned();
-        } else if let Some(text) = argument.to_str().and_then(|it| it.strip_prefix(&with)) {
-            found = Some(text.into());
-        }
+    let words = words_of(arguments, &[(option, true)]);
+    let mut values = words.into_iter().filter(|(name, _)| *name == Some(option));
+    match values.next_back()?.1 {
+        [_, value] => Some(value.clone()),
+        [word, ..] => Some(word.to_str()?.split_once('=')?.1.into()),
+        [] => None,
     }
-    found
 }
 
 /// The folder of `--resume` where nothing else says what to measure.
 fn only_resumes(arguments: &[OsString]) -> Option<PathBuf> {
     let folder = value_of(arguments, "resume")?;
-    let mut value = false;
-    for argument in arguments {
-        let text = argument.to_str().unwrap_or_default();
-        let name = text
-            .strip_prefix("--")
-            .map(|it| it.split('=').next().unwrap_or(it));
-        if std::mem::take(&mut value) {
-            continue;
-        }
-        let (_, takes) = BESIDE_RESUME.iter().find(|(it, _)| Some(*it) == name)?;
-        value = *takes && !text.contains('=');
-    }
-    Some(folder.into())
+    let words = words_of(arguments, &BESIDE_RESUME);
+    let is_beside = |name: Option<&str>| BESIDE_RESUME.iter().any(|(it, _)| Some(*it) == name);
+    (words.into_iter().all(|(name, _)| is_beside(name))).then(|| folder.into())
 }
 
 /// The command line of the run in a folder, without what belongs to that run alone.
 fn stored(folder: &Path, asked: &str) -> Result<Vec<OsString>, UsageError> {
-    let document = Document::of_run(folder)
-        .map_err(|error| UsageError(format!("{asked} {}: {error}", folder.display())))?;
-    Ok(of_any_run(document.command_line.into_iter().skip(1)))
-}
-
-/// Without the options of one run.
-pub fn of_any_run(arguments: impl Iterator<Item = String>) -> Vec<OsString> {
-    without(arguments.map(OsString::from), |_| true)
-}
-
-/// Without those options of one run that `leave` chooses by name.
-fn without(arguments: impl Iterator<Item = OsString>, leave: fn(&str) -> bool) -> Vec<OsString> {
-    let mut kept = Vec::new();
-    let mut value = false;
-    for argument in arguments {
-        if std::mem::take(&mut value) {
-            continue;
-        }
-        let text = argument.to_str().unwrap_or_default();
-        let name = (text.strip_prefix("--")).map(|it| it.split('=').next().unwrap_or(it));
-        match OF_ONE_RUN
-            .iter()
-            .find(|(it, _)| Some(*it) == name && leave(it))
-        {
-            Some((_, takes)) => value = *takes && !text.contains('='),
-            None => kept.push(argument),
-        }
+    let refused = |reason: String| UsageError(format!("{asked} {}: {reason}", folder.display()));
+    let document = Document::of_run(folder).map_err(|error| refused(error.to_string()))?;
+    let words: Vec<String> = document.command_line.into_iter().skip(1).collect();
+    // Messages repeat words of a command line.
+    if let Some(word) = words.iter().find(|word| printable(word) != word.as_str()) {
+        let word = printable(word);
+        return Err(refused(format!(
+            "its command line has control characters: {word}"
+        )));
     }
-    kept
+    let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
+    Ok(without(&words, &OF_ONE_RUN))
+}
+
+fn is_of_one_run(option: &str) -> bool {
+    OF_ONE_RUN.iter().any(|(it, _)| *it == option)
+}
+
+/// Without those options.
+fn without(arguments: &[OsString], options: &[(&str, bool)]) -> Vec<OsString> {
+    let leave = |name: &str| options.iter().any(|(option, _)| *option == name);
+    let words = words_of(arguments, options).into_iter();
+    let kept = words.filter(|(name, _)| !name.is_some_and(leave));
+    kept.flat_map(|(_, word)| word.iter().cloned()).collect()
 }
 
 /// The command that a file names, if the command line names none, and its options as arguments.
@@ -179,11 +181,7 @@ fn from_file(
             continue;
         }
         let known = options.get_arguments().any(|it| it.get_long() == Some(key));
-        if !known
-            || OF_ONE_RUN
-                .iter()
-                .any(|(it, _)| it == key && key != "out" && key != "budget")
-        {
+        if !known || (is_of_one_run(key) && key != "out") {
             let of = name.unwrap_or("the HCA benchmark");
             return Err(wrong(format!(
                 "'{key}' is no option of {of} that a file can hold"
@@ -230,10 +228,9 @@ pub fn to_file(matches: &ArgMatches, command: &Command) -> String {
         let Some(long) = argument.get_long() else {
             continue;
         };
-        let of_one_run = OF_ONE_RUN.iter().any(|(it, _)| *it == long);
         let given = matches.try_contains_id(id).unwrap_or(false)
             && matches.value_source(id) == Some(ValueSource::CommandLine);
-        if of_one_run || !given {
+        if is_of_one_run(long) || !given {
             continue;
         }
         let raw: Vec<String> = matches

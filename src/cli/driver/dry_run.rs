@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::cli::table::{Column, Table};
-use crate::results::{Record, units};
+use crate::results::schema::REASON;
+use crate::results::units;
 use crate::rig::benchmark::{Plan, PlannedPoint};
 use crate::rig::sweep::Rounds;
 
@@ -61,43 +62,41 @@ pub fn text(
         time_in_words(round),
         units::bytes(bytes)
     );
+    let count = rounds_that_fit(plan, rounds, budget);
+    let whole = format!(
+        "about {} and {} on disk at most",
+        time_in_words(round * count),
+        units::bytes(bytes.saturating_mul(u64::from(count)))
+    );
     match budget {
         Some(budget) => {
-            let fit = (budget.as_secs_f64() / round.as_secs_f64().max(1e-3)) as u32;
-            text += &format!(
-                "about {} rounds fit into --budget {}\n",
-                fit.clamp(1, rounds.count),
-                humantime::format_duration(budget)
-            );
+            let budget = humantime::format_duration(budget);
+            text += &format!("about {count} rounds fit into --budget {budget}: {whole}\n");
         }
-        None if rounds.count > 1 => {
-            text += &format!(
-                "{} rounds take about {} and {} on disk at most\n",
-                rounds.count,
-                time_in_words(round * rounds.count),
-                units::bytes(bytes.saturating_mul(u64::from(rounds.count)))
-            );
-        }
+        None if count > 1 => text += &format!("{count} rounds take {whole}\n"),
         None => {}
     }
     if !plan.left_out.is_empty() {
         text += &format!(
             "{} points are impossible; the first: {}\n",
             plan.left_out.len(),
-            reason(&plan.left_out[0])
+            plan.left_out[0].text(&REASON)
         );
     }
     text += "what the devices refuse is known only when they are asked: nothing was opened\n";
     text
 }
 
-fn reason(left_out: &Record) -> String {
-    let cell = left_out.get(crate::results::schema::REASON.name);
-    cell.map(|cell| cell.text()).unwrap_or_default()
+/// How many rounds there will be, about: of a budget at least one.
+fn rounds_that_fit(plan: &Plan, rounds: &Rounds, budget: Option<Duration>) -> u32 {
+    let round = time_of_round(plan).as_secs_f64().max(1e-3);
+    let fit = budget.map_or(rounds.count, |budget| (budget.as_secs_f64() / round) as u32);
+    fit.clamp(1, rounds.count)
 }
 
 /// For programs.
-pub fn document(plan: &Plan, rounds: &Rounds) -> Value {
+pub fn document(plan: &Plan, rounds: &Rounds, budget: Option<Duration>) -> Value {
+    let count = rounds_that_fit(plan, rounds, budget);
     let points = plan.points.iter().map(|point| {
         json!({
             "rows": rows_of(point).collect::<Vec<_>>(),
@@ -108,15 +107,16 @@ pub fn document(plan: &Plan, rounds: &Rounds) -> Value {
     json!({
         "points": points.collect::<Vec<_>>(),
         "left_out": plan.left_out,
-        "rounds": rounds.count,
-        "time_s": time_of_round(plan).as_secs_f64() * f64::from(rounds.count),
-        "bytes": plan.points.iter().map(|point| point.bytes).sum::<u64>().saturating_mul(rounds.count.into()),
+        "rounds": count,
+        "time_s": time_of_round(plan).as_secs_f64() * f64::from(count),
+        "bytes": plan.points.iter().map(|point| point.bytes).sum::<u64>().saturating_mul(count.into()),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::Record;
     use crate::rig::benchmark::PlannedRow;
 
     fn plan() -> Plan {
@@ -139,26 +139,26 @@ mod tests {
     }
 
     #[test]
-    fn points_time_and_disk_are_told() {
-        let text = text(&plan(), &Rounds { count: 4, seed: 1 }, None, None);
-        for part in [
-            "rc-8B",
-            "cpu1",
-            "a round of 2 points takes about 3s",
-            "4 rounds take about 12s",
-        ] {
-            assert!(text.contains(part), "{text}");
-        }
-        let document = document(&plan(), &Rounds { count: 4, seed: 1 });
-        assert_eq!(document["time_s"], 12.0);
-        assert_eq!(document["bytes"], 4 * (6 << 20));
-    }
-
-    #[test]
-    fn a_budget_tells_how_many_rounds_fit() {
-        let budget = Some(Duration::from_secs(10));
-        let text = text(&plan(), &Rounds { count: 8, seed: 1 }, budget, None);
-        assert!(text.contains("about 3 rounds fit"), "{text}");
+    fn time_disk_and_the_rounds_that_fit_are_told() {
+        let (four, eight) = (Rounds { count: 4, seed: 1 }, Rounds { count: 8, seed: 1 });
+        let told = text(&plan(), &four, None, None);
+        assert!(
+            told.contains("a round of 2 points takes about 3s"),
+            "{told}"
+        );
+        assert!(told.contains("4 rounds take about 12s"), "{told}");
+        let told = text(&plan(), &eight, Some(Duration::from_secs(10)), None);
+        assert!(told.contains("about 3 rounds fit"), "{told}");
+        assert_eq!(document(&plan(), &four, None)["bytes"], 4 * (6 << 20));
+        let many = Rounds {
+            count: 10_000,
+            seed: 1,
+        };
+        let document = document(&plan(), &many, Some(Duration::from_secs(10)));
+        assert_eq!(
+            (&document["rounds"], &document["time_s"]),
+            (&json!(3), &json!(9.0))
+        );
     }
 
     #[test]

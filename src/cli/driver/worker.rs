@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::io::{self, BufRead, Read as _, Write};
 use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use crate::host::interrupt::{self, HeldBack};
+use crate::results::folder;
 use crate::rig::benchmark::{Benchmark, Failure, Outcome, Place, Plan, Progress};
 
 /// The environment variable that makes the program the child of a sweep.
@@ -30,7 +31,6 @@ const GRACE: Duration = Duration::from_millis(800);
 /// How long a child whose sweep has gone may take to end what it is at.
 const ORPHAN: Duration = Duration::from_secs(2);
 
-/// What the sweep asks.
 #[derive(Debug, Serialize, Deserialize)]
 struct Ask {
     /// The names of the point's rows, by which the child finds it in its own plan.
@@ -38,17 +38,12 @@ struct Ask {
     place: Place,
 }
 
-/// What the child answers.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Answer {
-    /// It can measure.
     Ready,
-    /// How far the point is.
     Progress(Progress),
-    /// What came of it.
     Outcome(Box<Outcome>),
-    /// It cannot go on.
     Failed(Failure),
 }
 
@@ -58,11 +53,8 @@ pub fn is_worker() -> bool {
 }
 
 /// Measures what the sweep asks for, until it asks for nothing more. Returns the exit code.
-///
-/// # Errors
-/// When standard output cannot be written.
 pub fn serve(benchmark: &mut dyn Benchmark) -> io::Result<u8> {
-    let ready = interrupt::install()
+    let ready = interrupt::install_under_parent()
         .map_err(|error| Failure::Run(error.to_string()))
         .and_then(|()| benchmark.plan())
         .and_then(|plan| benchmark.prepare(plan));
@@ -75,8 +67,12 @@ pub fn serve(benchmark: &mut dyn Benchmark) -> io::Result<u8> {
     };
     answer(&Answer::Ready)?;
     let asked = listen();
+    let mut held = None;
     while let Ok(line) = asked.recv() {
         let ask: Ask = serde_json::from_str(&line).map_err(io::Error::other)?;
+        if let (None, Some(run)) = (&held, ask.place.folders.first().and_then(|it| it.parent())) {
+            held = Some(folder::hold(run)?);
+        }
         let outcome = match find(&plan, &ask.names) {
             None => Err(Failure::Run(format!(
                 "a round of its own does not have the point {}: its devices or the machine have changed",
@@ -123,6 +119,8 @@ fn listen() -> Receiver<String> {
                 return;
             }
         }
+        // A process that waits to be asked ends by this, one that measures by the signal.
+        drop(give);
         let _ = raise(Signal::SIGTERM);
         std::thread::sleep(ORPHAN);
         std::process::exit(1);
@@ -143,16 +141,15 @@ pub struct Round {
 
 impl Round {
     /// Starts this program again with these arguments, and waits until it can measure.
-    ///
-    /// # Errors
-    /// That it could not be started, or what keeps it from measuring.
     pub fn start(arguments: &[OsString]) -> Result<Self, Failure> {
         let failed = |error: io::Error| {
             Failure::Run(format!(
                 "a round could not be started in a process of its own: {error}"
             ))
         };
-        let mut child = Command::new(std::env::current_exe().map_err(failed)?)
+        // This very program, also where another one has taken its name since.
+        let mut child = Command::new("/proc/self/exe")
+            .arg0("hcabench")
             .args(arguments)
             .env(VARIABLE, "1")
             .stdin(Stdio::piped())
@@ -180,9 +177,6 @@ impl Round {
     }
 
     /// Measures a point in the child.
-    ///
-    /// # Errors
-    /// As [`Benchmark::measure`], and when the child does not answer within `limit`.
     pub fn measure(
         &mut self,
         names: &[String],
@@ -275,20 +269,32 @@ impl Round {
     }
 
     fn gone(&mut self) -> Failure {
-        let status = self.child.wait();
+        let status = self.status(GRACE);
         if let Some(signal) = interrupt::requested() {
             return Failure::Interrupted(signal.to_string());
         }
         Failure::Run(match status {
-            Ok(status) => format!("the process of a round ended early: {status}"),
-            Err(error) => format!("the process of a round ended early: {error}"),
+            Some(status) => format!("the process of a round ended early: {status}"),
+            None => "the process of a round said no more".to_owned(),
         })
     }
 
+    /// How it ended, if it has within `limit`.
+    fn status(&mut self, limit: Duration) -> Option<ExitStatus> {
+        let begun = Instant::now();
+        loop {
+            match self.child.try_wait() {
+                Ok(None) if begun.elapsed() < limit => std::thread::sleep(Duration::from_millis(2)),
+                Ok(status) => return status,
+                Err(_) => return None,
+            }
+        }
+    }
+
     fn end(&mut self) {
-        // It may have ended by itself.
+        // It may have ended by itself. One that is held by the kernel is left behind.
         let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.status(GRACE);
     }
 }
 
@@ -296,14 +302,9 @@ impl Drop for Round {
     fn drop(&mut self) {
         // The end of its standard input ends it.
         self.stdin = None;
-        let begun = Instant::now();
-        while begun.elapsed() < GRACE {
-            if matches!(self.child.try_wait(), Ok(Some(_))) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(2));
+        if self.status(GRACE).is_none() {
+            self.end();
         }
-        self.end();
     }
 }
 

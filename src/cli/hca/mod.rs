@@ -25,6 +25,8 @@ use crate::cli::output::OutputArguments;
 use crate::cli::values::{List, one, timeout};
 #[cfg(feature = "rdma")]
 use crate::host::readiness::Needs;
+#[cfg(feature = "rdma")]
+use crate::results::{Record, schema::hca as columns};
 use crate::rig::named::Named;
 use crate::time::{ClockKind, Nanos, TscKilohertz};
 
@@ -191,16 +193,12 @@ impl HcaArguments {
 }
 
 /// Runs the benchmark. Returns the exit code.
-///
-/// # Errors
-/// [`UsageError`] for bad input, others when the run cannot start.
 pub fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
     let config = arguments.config();
     check_tsc_khz(&config)?;
     check_receiver_pause(&config)?;
     let plan = Plan::new(&config.sweep);
-    plan.check()
-        .map_err(|error| UsageError(error.to_string()))?;
+    plan.check().map_err(UsageError)?;
     check_uc_route(&config, &plan)?;
     #[cfg(feature = "rdma")]
     {
@@ -225,17 +223,25 @@ pub fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
 
 /// The settings that are no point's.
 #[cfg(feature = "rdma")]
-fn settings_of_run(config: &Config) -> serde_json::Value {
-    serde_json::json!({
-        "timeout_ms": config.timeout.as_secs_f64() * 1e3,
-        "priority": config.priority,
-        "hugepages": config.huge_pages,
-        "uc_route": config.uc_route,
-        "sender": config.sender,
-        "receiver": config.receiver,
-        "cpus": config.cpus,
-        "tsc_khz": config.tsc_khz,
-    })
+fn settings_of_run(config: &Config) -> Record {
+    let port = |port: &Option<PortRequest>| port.as_ref().map(PortRequest::to_string);
+    let mut settings = Record::new();
+    settings
+        .set(&columns::TIMEOUT, config.timeout.as_nanos() as u64)
+        .set(&columns::PRIORITY, config.priority.map(u32::from))
+        .set(&columns::HUGE_PAGES, config.huge_pages.name())
+        .set(&columns::UC_ROUTE, config.uc_route.name())
+        .set(&columns::SENDER, port(&config.sender))
+        .set(&columns::RECEIVER, port(&config.receiver))
+        .set(&columns::SENDER_CPU, config.cpus.sender)
+        .set(&columns::RECEIVER_CPU, config.cpus.receiver)
+        .set(&columns::COMPLETION_CPU, config.cpus.completion)
+        .set(&columns::STAMP_CPU, config.cpus.stamp)
+        .set(
+            &columns::TSC_RATE,
+            config.tsc_khz.map(TscKilohertz::kilohertz),
+        );
+    settings
 }
 
 /// A receiver that is away for as long as messages may take would lose them.

@@ -63,10 +63,8 @@ fn settings() -> impl Iterator<Item = Column> {
 }
 
 fn text(record: &Record, column: &Column) -> String {
-    record
-        .get(column.name)
-        .map(|cell| cell.text())
-        .unwrap_or_default()
+    let cell = record.get(column.name);
+    cell.map(|cell| cell.text()).unwrap_or_default()
 }
 
 /// Latencies are shown in microseconds.
@@ -158,11 +156,11 @@ fn savings_table(savings: &[InlineSaving], width: Option<usize>) -> String {
 /// Which percentiles the fewest samples of all points cannot tell from the maximum.
 fn unresolved(summary: &[Record]) -> Option<String> {
     let received = |record: &Record| record.number(columns::RECEIVED.name);
-    let counts = summary
-        .iter()
-        .filter_map(received)
-        .map(|count| count as u64);
-    let fewest = counts.filter(|&count| count > 0).min()?;
+    let counts = summary.iter().filter_map(received);
+    let fewest = counts
+        .map(|count| count as u64)
+        .filter(|&count| count > 0)
+        .min()?;
     let beyond: Vec<_> = [("p99", 99.0), ("p99.9", 99.9), ("p99.99", 99.99)]
         .into_iter()
         .filter(|(_, percent)| !resolvable(*percent, fewest))

@@ -1,6 +1,6 @@
 //! The option table, from text to configuration.
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use proptest::prelude::*;
 
 use super::*;
@@ -21,66 +21,40 @@ fn parse(words: &str) -> Result<Config, clap::Error> {
 #[test]
 fn defaults_are_those_of_the_documentation() {
     let config = parse("").unwrap();
-    let sweep = &config.sweep;
-    assert_eq!(sweep.services, [Service::Rc]);
-    assert_eq!(sweep.operations, [Operation::Send]);
-    assert_eq!(
-        (sweep.sizes.as_slice(), sweep.bursts.as_slice()),
-        (&[8][..], &[1000][..])
-    );
-    assert_eq!(
-        (sweep.inline.as_slice(), sweep.unsignaled.as_slice()),
-        (&[Switch::Off][..], &[Switch::Off][..])
-    );
-    assert_eq!(sweep.polls, [(Poll::Busy, Poll::Busy)]);
-    assert_eq!(
-        (sweep.pauses.as_slice(), sweep.clocks.as_slice()),
-        (&[Nanos(0)][..], &[ClockKind::Monotonic][..])
-    );
-    assert_eq!(sweep.timestamps, [Timestamp::Submit]);
-    assert_eq!(
-        (config.warmup, config.repeat, config.timeout),
-        (100, 1, Duration::from_secs(5))
-    );
-    assert_eq!(
-        (config.priority, config.huge_pages),
-        (None, HugePagePolicy::Try)
-    );
+    let expected = Sweep {
+        services: vec![Service::Rc],
+        operations: vec![Operation::Send],
+        inline: vec![Switch::Off],
+        unsignaled: vec![Switch::Off],
+        polls: vec![(Poll::Busy, Poll::Busy)],
+        timestamps: vec![Timestamp::Submit],
+        clocks: vec![ClockKind::Monotonic],
+        pauses: vec![Nanos(0)],
+        receiver_pauses: vec![Nanos(0)],
+        bursts: vec![1000],
+        sizes: vec![8],
+    };
+    assert_eq!(config.sweep, expected);
+    let (warmup, repeat, timeout) = (100, 1, Duration::from_secs(5));
+    assert_eq!((config.warmup, config.repeat), (warmup, repeat));
+    assert_eq!((config.timeout, config.priority), (timeout, None));
+    assert_eq!(config.huge_pages, HugePagePolicy::Try);
     assert_eq!(config.uc_route, UcRouteRequest::Auto);
 }
 
 #[test]
 fn a_switch_alone_is_on_and_a_list_sweeps() {
-    assert_eq!(
-        parse("--service rc --inline --burst 8192")
-            .unwrap()
-            .sweep
-            .inline,
-        [Switch::On]
-    );
-    assert_eq!(
-        parse("--inline off,on --unsignaled").unwrap().sweep.inline,
-        [Switch::Off, Switch::On]
-    );
-    assert_eq!(
-        parse("--inline=on --unsignaled off")
-            .unwrap()
-            .sweep
-            .unsignaled,
-        [Switch::Off]
-    );
-}
-
-#[test]
-fn the_route_to_uc_is_one_of_three() {
-    for (name, route) in [
-        ("auto", UcRouteRequest::Auto),
-        ("endpoint", UcRouteRequest::Endpoint),
-        ("patched", UcRouteRequest::Patched),
-    ] {
-        let config = parse(&format!("--service uc --uc-route {name}")).unwrap();
-        assert_eq!(config.uc_route, route);
-    }
+    let switches = |words| {
+        let sweep = parse(words).unwrap().sweep;
+        (sweep.inline, sweep.unsignaled)
+    };
+    let (off, on) = (Switch::Off, Switch::On);
+    let alone = switches("--service rc --inline --burst 8192");
+    assert_eq!(alone, (vec![on], vec![off]));
+    let swept = switches("--inline off,on --unsignaled");
+    assert_eq!(swept, (vec![off, on], vec![on]));
+    let given = switches("--inline=on --unsignaled off");
+    assert_eq!(given, (vec![on], vec![off]));
 }
 
 #[test]
@@ -150,65 +124,18 @@ fn errors_name_the_option_the_value_and_what_is_allowed() {
     assert_refused(parse, &table);
 }
 
-const OPTIONS: &[&str] = &[
-    "--service",
-    "--operation",
-    "--size",
-    "--burst",
-    "--inline",
-    "--unsignaled",
-    "--poll",
-    "--poll-recv",
-    "--poll-comp",
-    "--pause",
-    "--receiver-pause",
-    "--timestamp",
-    "--clock",
-    "--warmup",
-    "--repeat",
-    "--sender",
-    "--receiver",
-    "--sender-cpu",
-    "--receiver-cpu",
-    "--completion-cpu",
-    "--stamp-cpu",
-    "--priority",
-    "--hugepages",
-    "--uc-route",
-    "--timeout",
-    "--out",
-];
+/// All options, as the command line has them.
+fn options() -> Vec<String> {
+    let command = Line::command();
+    let names = command.get_arguments().filter_map(|one| one.get_long());
+    names.map(|name| format!("--{name}")).collect()
+}
+
+const PLAUSIBLE: &str = "rc uc ud send write 8 64 8..32768 1..8192 4KiB on off busy event 0 50us 1ms submit tsc \
+                         monotonic-raw rxe0:1@10.0.0.1 1 99 try required patched 5s";
 
 fn value() -> impl Strategy<Value = String> {
-    let plausible = prop::sample::select(vec![
-        "rc",
-        "uc",
-        "ud",
-        "send",
-        "write",
-        "8",
-        "64",
-        "8..32768",
-        "1..8192",
-        "4KiB",
-        "on",
-        "off",
-        "busy",
-        "event",
-        "0",
-        "50us",
-        "1ms",
-        "submit",
-        "tsc",
-        "monotonic-raw",
-        "rxe0:1@10.0.0.1",
-        "1",
-        "99",
-        "try",
-        "required",
-        "patched",
-        "5s",
-    ]);
+    let plausible = prop::sample::select(PLAUSIBLE.split(' ').collect::<Vec<_>>());
     prop_oneof![
         prop::collection::vec(plausible, 1..4).prop_map(|parts| parts.join(",")),
         "\\PC{0,12}",
@@ -221,10 +148,10 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
     #[test]
     fn no_arguments_panic_and_every_point_is_measured_or_left_out(
-        words in prop::collection::vec((prop::sample::select(OPTIONS), value()), 0..6),
+        words in prop::collection::vec((prop::sample::select(options()), value()), 0..6),
         queue in 0_u32..20_000, mtu in 0_u32..5000, inline in 0_u32..2000,
     ) {
-        let arguments = words.iter().flat_map(|(option, value)| [(*option).to_owned(), value.clone()]);
+        let arguments = words.iter().flat_map(|(option, value)| [option.clone(), value.clone()]);
         let line = Line::try_parse_from(std::iter::once("hcabench".to_owned()).chain(arguments));
         if let Ok(line) = line {
             let config = line.hca.config();

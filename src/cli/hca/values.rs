@@ -19,16 +19,25 @@ pub fn named<T: Named + PartialEq>(text: &str) -> Result<List<T>, String> {
 
 /// Message sizes: `8`, `4KiB`, `8..32768`.
 pub fn sizes(text: &str) -> Result<List<u32>, String> {
-    list_of_ranges(text, |part| match part.split_once("..") {
-        None => Ok(vec![size(part)?]),
-        Some((from, to)) => {
-            let (from, to) = (size(from)?, size(to.strip_prefix('=').unwrap_or(to))?);
-            ordered(part, from, to)?;
-            Ok(all_sizes()
-                .filter(|size| (from..=to).contains(size))
-                .collect())
-        }
+    list_of_ranges(text, |part| {
+        let (from, to) = ends(part, size)?;
+        Ok(all_sizes()
+            .filter(|size| (from..=to).contains(size))
+            .collect())
     })
+}
+
+/// The ends of a range `A..B` or `A..=B`; those of a single value are that.
+fn ends(text: &str, value: impl Fn(&str) -> Result<u32, String>) -> Result<(u32, u32), String> {
+    let Some((from, to)) = text.split_once("..") else {
+        let only = value(text)?;
+        return Ok((only, only));
+    };
+    let (from, to) = (value(from)?, value(to.strip_prefix('=').unwrap_or(to))?);
+    if from > to {
+        return Err(format!("the range {text:?} ends before it starts"));
+    }
+    Ok((from, to))
 }
 
 fn size(text: &str) -> Result<u32, String> {
@@ -37,28 +46,20 @@ fn size(text: &str) -> Result<u32, String> {
             "{text:?} is not a message size: 8 times a power of two, from {SMALLEST_SIZE} to {LARGEST_SIZE} bytes"
         )
     };
-    let bytes = text
-        .trim()
-        .parse::<ByteSize>()
-        .map_err(|_| allowed())?
-        .as_u64();
-    all_sizes()
-        .find(|&size| u64::from(size) == bytes)
-        .ok_or_else(allowed)
+    let bytes: ByteSize = text.trim().parse().map_err(|_| allowed())?;
+    let mut sizes = all_sizes();
+    let found = sizes.find(|&size| u64::from(size) == bytes.as_u64());
+    found.ok_or_else(allowed)
 }
 
 /// Burst sizes: `1`, `1,64,8192`, `1..8192`, which doubles.
 pub fn bursts(text: &str) -> Result<List<u32>, String> {
-    list_of_ranges(text, |part| match part.split_once("..") {
-        None => Ok(vec![burst(part)?]),
-        Some((from, to)) => {
-            let (from, to) = (burst(from)?, burst(to.strip_prefix('=').unwrap_or(to))?);
-            ordered(part, from, to)?;
-            let doubled = std::iter::successors(Some(from), |&last| last.checked_mul(2));
-            let mut values: Vec<_> = doubled.take_while(|&value| value < to).collect();
-            values.push(to);
-            Ok(values)
-        }
+    list_of_ranges(text, |part| {
+        let (from, to) = ends(part, burst)?;
+        let doubled = std::iter::successors(Some(from), |&last| last.checked_mul(2));
+        let mut values: Vec<_> = doubled.take_while(|&value| value < to).collect();
+        values.push(to);
+        Ok(values)
     })
 }
 
@@ -69,14 +70,6 @@ fn burst(text: &str) -> Result<u32, String> {
         .ok()
         .filter(|number| (1..=LARGEST_BURST).contains(number));
     number.ok_or_else(|| format!("{text:?} is not a number of messages from 1 to {LARGEST_BURST}"))
-}
-
-fn ordered(text: &str, from: u32, to: u32) -> Result<(), String> {
-    if from <= to {
-        Ok(())
-    } else {
-        Err(format!("the range {text:?} ends before it starts"))
-    }
 }
 
 /// A list of times.
@@ -95,28 +88,23 @@ pub fn pause(text: &str) -> Result<Nanos, String> {
 /// `DEVICE[:PORT][@ADDRESS]`.
 pub fn port_request(text: &str) -> Result<PortRequest, String> {
     let (place, address) = match text.split_once('@') {
-        Some((place, address)) => {
-            let parsed = address.parse::<IpAddr>();
-            (
-                place,
-                Some(parsed.map_err(|_| format!("{address:?} is not an IP address"))?),
-            )
-        }
+        Some((place, address)) => (place, Some(address)),
         None => (text, None),
     };
     let (device, port) = match place.split_once(':') {
-        Some((device, number)) => {
-            let parsed = number.parse::<u8>().ok().filter(|&number| number > 0);
-            (
-                device,
-                Some(
-                    parsed
-                        .ok_or_else(|| format!("{number:?} is not a port number from 1 to 255"))?,
-                ),
-            )
-        }
+        Some((device, port)) => (device, Some(port)),
         None => (place, None),
     };
+    let to_address = |text: &str| {
+        let parsed = text.parse::<IpAddr>();
+        parsed.map_err(|_| format!("{text:?} is not an IP address"))
+    };
+    let address = address.map(to_address).transpose()?;
+    let to_number = |text: &str| {
+        let parsed = text.parse::<u8>().ok().filter(|&number| number > 0);
+        parsed.ok_or_else(|| format!("{text:?} is not a port number from 1 to 255"))
+    };
+    let port = port.map(to_number).transpose()?;
     if device.is_empty() {
         return Err("the name of a device is missing; write DEVICE[:PORT][@ADDRESS]".to_owned());
     }
@@ -130,52 +118,27 @@ pub fn port_request(text: &str) -> Result<PortRequest, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::hca::config::{Service, Switch};
+    use crate::bench::hca::config::Service;
 
     #[test]
     fn lists_keep_their_order_and_drop_repetitions() {
-        assert_eq!(
-            named::<Service>("ud, rc,UD").unwrap().0,
-            [Service::Ud, Service::Rc]
-        );
-        assert_eq!(
-            named::<Switch>("off,on").unwrap().0,
-            [Switch::Off, Switch::On]
-        );
-        let error = named::<Service>("rc,xrc").unwrap_err();
-        assert!(
-            error.contains("\"xrc\"") && error.contains("rc, uc, ud"),
-            "{error}"
-        );
-        assert!(named::<Service>("").is_err());
+        let services = |text| named::<Service>(text).map(|list| list.0);
+        assert_eq!(services("ud, rc,UD").unwrap(), [Service::Ud, Service::Rc]);
+        let error = services("rc,xrc").unwrap_err();
+        assert_eq!(error, "\"xrc\" is not one of rc, uc, ud");
+        assert!(services("").is_err());
     }
 
     #[test]
     fn sizes_take_units_and_ranges() {
         assert_eq!(sizes("8..32768").unwrap().0.len(), 13);
-        assert_eq!(
-            sizes("8, 64..=256, 4KiB").unwrap().0,
-            [8, 64, 128, 256, 4096]
-        );
-        for bad in [
-            "0",
-            "7",
-            "24",
-            "65536",
-            "4kB",
-            "1..8",
-            "256..64",
-            "8..",
-            "..",
-            "-8",
-            "8,,8",
-            "99999999999999999999",
-        ] {
+        let listed = sizes("8, 64..=256, 4KiB").unwrap().0;
+        assert_eq!(listed, [8, 64, 128, 256, 4096]);
+        let bad = "0 7 24 65536 4kB 1..8 256..64 8.. .. -8 8,,8 99999999999999999999";
+        for bad in bad.split(' ') {
             let error = sizes(bad).unwrap_err();
-            assert!(
-                error.contains("power of two") || error.contains("range"),
-                "{bad}: {error}"
-            );
+            let said = error.contains("power of two") || error.contains("range");
+            assert!(said, "{bad}: {error}");
         }
     }
 
@@ -190,10 +153,8 @@ mod tests {
 
     #[test]
     fn times_need_a_unit() {
-        assert_eq!(
-            pauses("0,50us,1ms").unwrap().0,
-            [Nanos(0), Nanos(50_000), Nanos(1_000_000)]
-        );
+        let listed = pauses("0,50us,1ms").unwrap().0;
+        assert_eq!(listed, [0, 50_000, 1_000_000].map(Nanos));
         for bad in ["50", "us", "-1us", "2days", ""] {
             assert!(pauses(bad).is_err(), "{bad}");
         }

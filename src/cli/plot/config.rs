@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::options::{Common, Figure, Given, SETTINGS, Setting, Values};
+use super::options::{Common, Figure, Given, SETTINGS, Setting};
 use crate::cli::UsageError;
 use crate::plot::scale::Kind as Scale;
-use crate::plot::{DEFAULT_SIZE, SIDES};
+use crate::plot::{Chart, DEFAULT_SIZE, Looks, SIDES, Words};
 use crate::results::folder::SUMMARY;
 use crate::results::text::printable_path;
 
@@ -17,66 +17,18 @@ pub(super) const FILE: &str = "plot.json";
 /// Settings that were found to be right.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Checked {
-    pub metric: Vec<String>,
-    pub only: Values,
+    pub given: Given,
     pub range: Range,
     pub size: (u32, u32),
-    pub title: Option<String>,
-    pub subtitle: Option<String>,
-    x_label: Option<String>,
-    y_label: Option<String>,
-    pub labels: Values,
-    pub order: Vec<String>,
     pub bins: usize,
-    pub x: Option<String>,
-    pub y: Option<String>,
-    pub scale: Option<Scale>,
-    pub unit: Option<String>,
+    scale: Option<Scale>,
     pub nanoseconds_per_unit: f64,
-    pub origin: Origin,
-}
-
-/// Where settings come from.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Origin {
-    /// The file, if there is one.
-    pub file: Option<PathBuf>,
-    /// What the options say.
-    pub options: Given,
-    /// What the file says.
-    pub below: Given,
+    file: Option<PathBuf>,
     /// Whether the file speaks of more than this figure: it lies in the run of which a point is drawn, or the program
     /// chose what is in the figure.
     pub wider: bool,
 }
 
-impl Checked {
-    /// Whether a setting without names is as the file says.
-    pub fn is_of_file(&self, id: &str) -> bool {
-        !self.origin.options.0.contains_key(id) && self.origin.below.0.contains_key(id)
-    }
-
-    /// A setting as whoever gave it wrote it: an option, or a key of a file.
-    pub fn named(&self, id: &str) -> String {
-        match &self.origin.file {
-            Some(path) if self.is_of_file(id) => {
-                format!("{}: {}", printable_path(path), Setting::of(id).quoted())
-            }
-            _ => Setting::of(id).option(),
-        }
-    }
-
-    /// The choice of the values of a setting, as whoever made it wrote it.
-    pub fn named_only(&self, name: &str) -> String {
-        let of_options = self.origin.options.has_name("only", name);
-        match &self.origin.file {
-            Some(path) if !of_options => format!("{}: \"only\"", printable_path(path)),
-            _ => "--only".to_owned(),
-        }
-    }
-}
-
-/// The range of the values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Range {
     /// Not asked for.
@@ -87,20 +39,7 @@ pub(super) enum Range {
     Given(f64, f64),
 }
 
-impl Checked {
-    /// The label of the horizontal axis, or the usual one.
-    pub fn x_label(&self, usual: impl Into<String>) -> String {
-        self.x_label.clone().unwrap_or_else(|| usual.into())
-    }
-
-    /// The label of the vertical axis, or the usual one.
-    pub fn y_label(&self, usual: impl Into<String>) -> String {
-        self.y_label.clone().unwrap_or_else(|| usual.into())
-    }
-}
-
 impl Range {
-    /// The given one.
     pub fn given(self) -> Option<(f64, f64)> {
         match self {
             Range::Given(low, high) => Some((low, high)),
@@ -109,8 +48,62 @@ impl Range {
     }
 }
 
+impl Checked {
+    pub fn text(&self, id: &'static str) -> Option<&str> {
+        self.given.text(id)
+    }
+
+    /// A setting as it is called in the file, or as an option.
+    pub fn called(&self, id: &str, of_file: bool) -> String {
+        let setting = Setting::of(id);
+        match &self.file {
+            Some(path) if of_file => format!("{}: {}", printable_path(path), setting.quoted()),
+            _ => setting.option(),
+        }
+    }
+
+    /// A setting as whoever gave it wrote it.
+    pub fn named(&self, id: &'static str) -> String {
+        self.called(id, self.given.is_of_file(id, ""))
+    }
+
+    /// The choice of the values of a setting, as whoever made it wrote it.
+    pub fn named_only(&self, name: &str) -> String {
+        self.called("only", self.given.is_of_file("only", name))
+    }
+
+    /// Why the value of a setting is refused.
+    pub fn refused(&self, id: &'static str, value: &str, why: &str) -> UsageError {
+        UsageError(format!("{} {value:?}: {why}", self.named(id)))
+    }
+
+    /// Why a choice of the values of a setting is refused.
+    pub fn refused_only(&self, name: &str, value: &str, why: &str) -> UsageError {
+        UsageError(format!("{} {value:?}: {why}", self.named_only(name)))
+    }
+
+    /// The words around a figure, its axes by their usual labels.
+    pub fn chart(
+        &self,
+        words: Words,
+        x: impl Into<String>,
+        y: impl Into<String>,
+        looks: Looks,
+    ) -> Chart {
+        let label = |id, usual: String| self.text(id).map_or(usual, str::to_owned);
+        Chart {
+            words,
+            x: label("x-label", x.into()),
+            y: label("y-label", y.into()),
+            range: self.range.given(),
+            scale: self.scale,
+            looks,
+        }
+    }
+}
+
 /// Finds out whether all values are allowed. Settings are called what `named` makes of them.
-fn checked(given: &Given, named: impl Fn(&Setting) -> String) -> Result<Checked, UsageError> {
+fn checked(given: Given, named: impl Fn(&Setting) -> String) -> Result<Checked, UsageError> {
     let wrong = |id: &str, text: &str, allowed: &str| {
         UsageError(format!("{} {text:?}: {allowed}", named(Setting::of(id))))
     };
@@ -142,25 +135,15 @@ fn checked(given: &Given, named: impl Fn(&Setting) -> String) -> Result<Checked,
     let nanoseconds_per_unit = unit_of(unit)
         .filter(|_| !unit.is_empty())
         .ok_or_else(|| wrong("unit", unit, "it is one of ns, us, ms, s"))?;
-    let text = |id: &str| given.text(id).map(str::to_owned);
     Ok(Checked {
-        metric: given.texts("metric").to_vec(),
-        only: given.names("only"),
         range,
         size,
-        title: text("title"),
-        subtitle: text("subtitle"),
-        x_label: text("x-label"),
-        y_label: text("y-label"),
-        labels: given.names("label"),
-        order: given.texts("order").to_vec(),
         bins,
-        x: text("x"),
-        y: text("y"),
         scale,
         nanoseconds_per_unit,
-        unit: text("unit"),
-        origin: Origin::default(),
+        file: None,
+        wider: false,
+        given,
     })
 }
 
@@ -198,9 +181,6 @@ fn range(text: &str) -> Option<Range> {
 
 /// The settings of a figure: the words of its options, and those of a file where the options say nothing. `chosen_here`
 /// where the program chose the options.
-///
-/// # Errors
-/// Values that are not allowed, and settings that have no effect in this figure.
 pub(super) fn settings(
     common: &Common,
     words: &[(&'static Setting, Vec<String>)],
@@ -209,12 +189,10 @@ pub(super) fn settings(
 ) -> Result<Checked, UsageError> {
     let mut options = Given::default();
     for (setting, words) in words {
-        options.0.insert(setting.id, setting.of_words(words)?);
+        options.add(setting, setting.of_words(words)?, false);
     }
-    if let Some((setting, value)) = options.foreign(figure) {
-        let (option, refusal) = (setting.option(), setting.refusal(figure, Setting::option));
-        return Err(UsageError(format!("{option} {value:?}: {refusal}")));
-    }
+    let fits = options.must_fit(figure, Setting::option);
+    fits.map_err(|(_, refusal)| UsageError(refusal))?;
     let (file, wider) = file(common.config.as_deref(), &common.from);
     let below = match &file {
         None => Given::default(),
@@ -225,14 +203,11 @@ pub(super) fn settings(
             of_text(&text, figure).map_err(wrong)?
         }
     };
-    let checked = checked(&options.over(&below), Setting::option)?;
-    let origin = Origin {
+    Ok(Checked {
         file,
-        options,
-        below,
         wider: wider || chosen_here,
-    };
-    Ok(Checked { origin, ..checked })
+        ..checked(options.over(below), Setting::option)?
+    })
 }
 
 /// The file that was named, or the one in the first folder, or none; and whether it is that of the run around the folder.
@@ -252,8 +227,7 @@ fn file(named: Option<&Path>, from: &[PathBuf]) -> (Option<PathBuf>, bool) {
     let above = full.as_deref().and_then(Path::parent);
     let run = above.filter(|run| !folder.join(SUMMARY).exists() && run.join(SUMMARY).exists());
     let file = run.map(|run| run.join(FILE)).filter(|path| path.is_file());
-    let wider = file.is_some();
-    (file, wider)
+    (file.clone(), file.is_some())
 }
 
 /// What a document or a section of it sets.
@@ -264,7 +238,7 @@ fn given(document: &Map<String, Value>) -> Result<Given, String> {
             let keys: Vec<String> = SETTINGS.iter().map(Setting::quoted).collect();
             return Err(format!("unknown field `{key}`, only {}", keys.join(", ")));
         };
-        given.0.insert(setting.id, setting.of_json(value)?);
+        given.add(setting, setting.of_json(value)?, true);
     }
     Ok(given)
 }
@@ -275,7 +249,7 @@ fn of_text(text: &str, figure: Figure) -> Result<Given, String> {
     let mut document: Map<String, Value> =
         serde_json::from_str(text).map_err(|cause| format!("is no JSON object: {cause}"))?;
     let right = |given: &Given| {
-        let checked = checked(given, Setting::quoted);
+        let checked = checked(given.clone(), Setting::quoted);
         checked.map(drop).map_err(|cause| cause.to_string())
     };
     let mut own = Given::default();
@@ -290,10 +264,8 @@ fn of_text(text: &str, figure: Figure) -> Result<Given, String> {
             .as_object()
             .ok_or_else(|| within("no object".to_owned()))?;
         let section = given(section).map_err(within)?;
-        if let Some((setting, value)) = section.foreign(section_of) {
-            let refusal = setting.refusal(section_of, Setting::quoted);
-            return Err(within(format!("{} {value:?}: {refusal}", setting.quoted())));
-        }
+        let fits = section.must_fit(section_of, Setting::quoted);
+        fits.map_err(|(_, refusal)| within(refusal))?;
         right(&section).map_err(within)?;
         if section_of == figure {
             own = section;
@@ -304,36 +276,33 @@ fn of_text(text: &str, figure: Figure) -> Result<Given, String> {
         true => format!("{cause}; or a figure: {names}"),
         false => cause,
     })?;
-    if let Some((setting, value)) = shared.foreign(figure) {
-        let (refusal, key) = (setting.refusal(figure, Setting::quoted), setting.quoted());
-        let section = setting.figures[0].name();
-        return Err(format!(
-            "{key} {value:?}: {refusal}: put it into a section of its figure, {{{section:?}: {{{key}: ...}}}}",
-        ));
-    }
+    let fits = shared.must_fit(figure, Setting::quoted);
+    fits.map_err(|(setting, refusal)| {
+        let (key, section) = (setting.quoted(), setting.figures[0].name());
+        format!("{refusal}: put it into a section of its figure, {{{section:?}: {{{key}: ...}}}}")
+    })?;
     right(&shared)?;
-    Ok(own.over(&shared))
+    Ok(own.over(shared))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn with(id: &'static str, text: &str) -> Result<Checked, UsageError> {
-        let mut given = Given::default();
-        given
-            .0
-            .insert(id, Setting::of(id).of_words(&[text.to_owned()])?);
-        checked(&given, Setting::option)
-    }
-
     #[test]
     fn values_are_checked() {
-        let usual = checked(&Given::default(), Setting::option).unwrap();
-        assert_eq!(
-            (usual.size, usual.bins, usual.range),
-            ((900, 560), 100, Range::Usual)
-        );
+        let with = |id: &'static str, text: &str| {
+            let mut given = Given::default();
+            given.add(
+                Setting::of(id),
+                Setting::of(id).of_words(&[text.to_owned()])?,
+                false,
+            );
+            checked(given, Setting::option)
+        };
+        let usual = checked(Given::default(), Setting::option).unwrap();
+        let (size, bins, range) = (usual.size, usual.bins, usual.range);
+        assert_eq!((size, bins, range), ((900, 560), 100, Range::Usual));
         for (text, range) in [
             ("1.5us..2 ms", Range::Given(1500.0, 2e6)),
             ("auto", Range::Auto),
@@ -362,16 +331,38 @@ mod tests {
     }
 
     #[test]
-    fn unknown_keys_are_errors_wherever_they_stand() {
-        let text = r#"{"size": "600x400", "only": {"size_bytes": [8, 16], "service": "rc"}, "median": {"x": "burst", "size": "500x500"}}"#;
+    fn a_file_s_sections_are_over_the_rest_and_options_over_both() {
+        let text = r#"{"size": "600x400", "only": {"size_bytes": [8, 16], "service": "rc"}, "labels": {"a": "b", "c": "d"},
+                       "median": {"x": "burst", "size": "500x500"}}"#;
         let median = of_text(text, Figure::Median).unwrap();
-        assert_eq!(
-            (median.text("x"), median.text("size")),
-            (Some("burst"), Some("500x500"))
-        );
+        let set = [median.text("x"), median.text("size")];
+        assert_eq!(set, [Some("burst"), Some("500x500")]);
         assert_eq!(median.names("only")["size_bytes"], ["8", "16"]);
-        let ecdf = of_text(text, Figure::Ecdf).unwrap();
-        assert_eq!((ecdf.text("x"), ecdf.text("size")), (None, Some("600x400")));
+        let below = of_text(text, Figure::Ecdf).unwrap();
+        assert_eq!(
+            [below.text("x"), below.text("size")],
+            [None, Some("600x400")]
+        );
+        let mut above = Given::default();
+        for (id, word) in [
+            ("size", "700x700"),
+            ("label", "a=z"),
+            ("only", "service=ud"),
+        ] {
+            let values = Setting::of(id).of_words(&[word.to_owned()]).unwrap();
+            above.add(Setting::of(id), values, false);
+        }
+        let both = above.over(below);
+        assert_eq!(both.text("size"), Some("700x700"));
+        assert!(both.is_of_file("label", "c") && !both.is_of_file("label", "a"));
+        let [labels, only] = ["label", "only"].map(|id| both.names(id));
+        assert_eq!([&labels["a"], &labels["c"]], [&["z"], &["d"]]);
+        assert_eq!(only["service"], ["ud"]);
+        assert_eq!(only["size_bytes"], ["8", "16"]);
+    }
+
+    #[test]
+    fn mistakes_in_a_file_are_errors_wherever_they_stand() {
         for (text, named) in [
             (r#"{"colour": "red"}"#, "unknown field `colour`"),
             (r#"{"colour": "red"}"#, "or a figure: histogram"),
@@ -389,29 +380,5 @@ mod tests {
             let error = of_text(text, Figure::Median).unwrap_err();
             assert!(error.contains(named), "{error}");
         }
-    }
-
-    #[test]
-    fn options_are_over_the_file() {
-        let below = of_text(
-            r#"{"title": "below", "bins": 7, "labels": {"a": "b", "c": "d"}, "only": {"burst": 8, "size_bytes": 8}}"#,
-            Figure::Histogram,
-        )
-        .unwrap();
-        let mut above = Given::default();
-        for (id, word) in [("title", "above"), ("label", "a=z"), ("only", "burst=16")] {
-            let values = Setting::of(id).of_words(&[word.to_owned()]).unwrap();
-            above.0.insert(id, values);
-        }
-        let both = checked(&above.over(&below), Setting::option).unwrap();
-        assert_eq!((both.title.as_deref(), both.bins), (Some("above"), 7));
-        assert_eq!(
-            (&both.only["burst"][0][..], &both.only["size_bytes"][0][..]),
-            ("16", "8")
-        );
-        assert_eq!(
-            (&both.labels["a"][0][..], &both.labels["c"][0][..]),
-            ("z", "d")
-        );
     }
 }

@@ -11,10 +11,16 @@ use crate::plot::Drawing;
 /// A figure, drawn, and what must be said about it.
 pub(super) struct Made {
     pub drawing: Drawing,
-    /// Prints its data.
     pub print: Box<dyn FnOnce() -> io::Result<()>>,
+    pub told: Told,
+}
+
+/// What is to be told beside a figure.
+#[derive(Default)]
+pub(super) struct Told {
+    /// Names in a file that fit no line, where that is no mistake; and whatever else the user should know.
     pub hints: Vec<String>,
-    /// The names that a file has for its lines.
+    /// All names that a file has for lines.
     pub asked: Vec<Asked>,
 }
 
@@ -29,13 +35,12 @@ pub(in crate::cli) struct Asked {
 }
 
 impl Made {
-    pub fn new(figure: impl Serialize + 'static, drawing: Drawing) -> Self {
+    pub fn new(figure: impl Serialize + 'static, drawing: Drawing, told: Told) -> Self {
         Made {
             drawing,
             // Only when it is asked for: of ten million samples it is long.
             print: Box::new(move || print_json(&figure)),
-            hints: Vec::new(),
-            asked: Vec::new(),
+            told,
         }
     }
 }

@@ -3,192 +3,98 @@
 use super::config::Checked;
 use crate::cli::UsageError;
 use crate::results::read::Benchmark;
-use crate::results::schema::{Column, clock, hca, queue};
+use crate::results::schema::{SampleFile, clock, hca, queue};
 
-/// Where the samples stand, in the benchmark's file of samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Samples {
-    /// A column.
-    One(&'static str),
-    /// The difference of two columns, the second less the first.
-    Between(&'static str, &'static str),
-    /// Nowhere: there is only a distribution.
-    None,
-}
-
-/// Something that is drawn.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Metric {
     pub benchmark: Benchmark,
     /// What it is called by --metric.
     pub name: &'static str,
-    /// Another name.
-    pub alias: &'static str,
+    alias: &'static str,
     /// On an axis.
     pub label: &'static str,
-    /// In the plural: "messages".
-    pub plural: &'static str,
-    pub samples: Samples,
-    /// The column that tells when they were taken.
-    pub time: &'static str,
-    /// The file of the distribution; empty where there is none.
-    pub distribution: &'static str,
-    /// In the summary, the 10th percentile, the median and the 90th percentile.
-    pub summary: Option<[Column; 3]>,
-    /// Whether an empty cell is a message that was lost.
-    pub may_be_lost: bool,
-}
-
-/// The name of a column of samples, which must be declared: another one does not compile.
-const fn declared(columns: &'static [Column], name: &str) -> &'static str {
-    let mut at = 0;
-    while at < columns.len() {
-        let (one, other) = (columns[at].name.as_bytes(), name.as_bytes());
-        let mut same = 0;
-        while same < one.len() && same < other.len() && one[same] == other[same] {
-            same += 1;
-        }
-        if same == one.len() && same == other.len() {
-            return columns[at].name;
-        }
-        at += 1;
-    }
-    panic!("no such column is declared")
-}
-
-const fn message(name: &str) -> &'static str {
-    declared(&hca::MESSAGE_COLUMNS, name)
-}
-
-const fn element(name: &str) -> &'static str {
-    declared(&queue::ELEMENT_COLUMNS, name)
-}
-
-const fn of_jump(name: &str) -> &'static str {
-    declared(&clock::JUMP_COLUMNS, name)
+    /// How the columns of its percentiles begin in the summary, and the file of its distribution, where there are any:
+    /// `STEM_p50_ns`, `STEM.hgrm`.
+    pub stem: &'static str,
+    /// Where its samples stand in the benchmark's file of samples: in a column, or as the difference of two, the second
+    /// less the first; nowhere, if there is only a distribution.
+    pub samples: &'static [&'static str],
 }
 
 /// When a jump began, its length, and its cause.
-pub(super) const JUMP: [&str; 3] = [of_jump("t_ns"), of_jump("jump_ns"), of_jump("cause")];
+pub(super) const JUMP: [&str; 3] = ["t_ns", "jump_ns", "cause"];
 
-const fn of_queue(
-    name: &'static str,
-    label: &'static str,
-    samples: Samples,
-    distribution: &'static str,
-    summary: [Column; 3],
+const fn metric(
+    benchmark: Benchmark,
+    [name, alias, label, stem]: [&'static str; 4],
+    samples: &'static [&'static str],
 ) -> Metric {
     Metric {
-        benchmark: Benchmark::Queue,
+        benchmark,
         name,
-        alias: name,
+        alias,
         label,
-        plural: "elements",
+        stem,
         samples,
-        time: element("t_stamp_ns"),
-        distribution,
-        summary: Some(summary),
-        may_be_lost: false,
     }
 }
 
-static METRICS: [Metric; 8] = [
-    Metric {
-        benchmark: Benchmark::Hca,
-        name: "latency",
-        alias: "t_lat",
-        label: "one-way latency",
-        plural: "messages",
-        samples: Samples::One(message("latency_ns")),
-        time: message("t_subm_ns"),
-        distribution: "latency.hgrm",
-        summary: Some([hca::latency::P10, hca::latency::P50, hca::latency::P90]),
-        may_be_lost: true,
-    },
-    Metric {
-        benchmark: Benchmark::Hca,
-        name: "completion",
-        alias: "t_comp",
-        label: "completion latency",
-        plural: "messages",
-        samples: Samples::One(message("completion_latency_ns")),
-        time: message("t_subm_ns"),
-        distribution: "",
-        summary: Some([
-            hca::completion::P10,
-            hca::completion::P50,
-            hca::completion::P90,
-        ]),
-        may_be_lost: false,
-    },
-    of_queue(
-        "latency",
-        "latency through the queue",
-        Samples::One(element("latency_ns")),
-        "latency.hgrm",
-        [
-            queue::latency::P10,
-            queue::latency::P50,
-            queue::latency::P90,
-        ],
+pub(super) static METRICS: [Metric; 8] = [
+    metric(
+        Benchmark::Hca,
+        ["latency", "t_lat", "one-way latency", "latency"],
+        &["latency_ns"],
     ),
-    of_queue(
-        "enqueue",
-        "time of an enqueue",
-        Samples::Between(element("t_enqueue_ns"), element("t_enqueued_ns")),
-        "enqueue.hgrm",
+    metric(
+        Benchmark::Hca,
         [
-            queue::enqueue::P10,
-            queue::enqueue::P50,
-            queue::enqueue::P90,
+            "completion",
+            "t_comp",
+            "completion latency",
+            "completion_latency",
         ],
+        &["completion_latency_ns"],
     ),
-    of_queue(
-        "dequeue",
-        "time of a dequeue",
-        Samples::Between(element("t_dequeue_ns"), element("t_dequeued_ns")),
-        "dequeue.hgrm",
+    metric(
+        Benchmark::Queue,
+        ["latency", "", "latency through the queue", "latency"],
+        &["latency_ns"],
+    ),
+    metric(
+        Benchmark::Queue,
+        ["enqueue", "", "time of an enqueue", "enqueue"],
+        &["t_enqueue_ns", "t_enqueued_ns"],
+    ),
+    metric(
+        Benchmark::Queue,
+        ["dequeue", "", "time of a dequeue", "dequeue"],
+        &["t_dequeue_ns", "t_dequeued_ns"],
+    ),
+    metric(
+        Benchmark::Queue,
         [
-            queue::dequeue::P10,
-            queue::dequeue::P50,
-            queue::dequeue::P90,
+            "intended",
+            "",
+            "latency from the intended time",
+            "intended_latency",
         ],
+        &["t_intended_ns", "t_dequeued_ns"],
     ),
-    of_queue(
-        "intended",
-        "latency from the intended time",
-        Samples::Between(element("t_intended_ns"), element("t_dequeued_ns")),
-        "intended_latency.hgrm",
+    metric(
+        Benchmark::Clock,
+        ["jump", "jumps", "length of a jump", "jump"],
+        &[JUMP[1]],
+    ),
+    metric(
+        Benchmark::Clock,
         [
-            queue::intended::P10,
-            queue::intended::P50,
-            queue::intended::P90,
+            "difference",
+            "differences",
+            "difference between two readings",
+            "histogram",
         ],
+        &[],
     ),
-    Metric {
-        benchmark: Benchmark::Clock,
-        name: "jump",
-        alias: "jumps",
-        label: "length of a jump",
-        plural: "jumps",
-        samples: Samples::One(JUMP[1]),
-        time: JUMP[0],
-        distribution: "",
-        summary: None,
-        may_be_lost: false,
-    },
-    Metric {
-        benchmark: Benchmark::Clock,
-        name: "difference",
-        alias: "differences",
-        label: "difference between two readings",
-        plural: "readings",
-        samples: Samples::None,
-        time: "",
-        distribution: "histogram.hgrm",
-        summary: None,
-        may_be_lost: false,
-    },
 ];
 
 impl Metric {
@@ -201,25 +107,23 @@ impl Metric {
         let own = || METRICS.iter().filter(|it| it.benchmark == benchmark);
         let found = |name: &str| {
             let mut all = own();
-            all.find(|metric| metric.name == name || metric.alias == name)
-                .ok_or_else(|| {
-                    let names: Vec<&str> = own().map(|metric| metric.name).collect();
-                    UsageError(format!(
-                        "{} {name:?}: results of {} have {}",
-                        settings.named("metric"),
-                        benchmark.name(),
-                        names.join(", ")
-                    ))
-                })
+            let found = all.find(|metric| [metric.name, metric.alias].contains(&name));
+            found.filter(|_| !name.is_empty()).ok_or_else(|| {
+                let names: Vec<&str> = own().map(|metric| metric.name).collect();
+                let (whose, names) = (benchmark.name(), names.join(", "));
+                let why = format!("results of {whose} have {names}");
+                settings.refused("metric", name, &why)
+            })
         };
-        if settings.metric.is_empty() {
+        let names = settings.given.texts("metric");
+        if names.is_empty() {
             return usual.iter().map(|name| found(name)).collect();
         }
         let mut metrics: Vec<&'static Metric> = Vec::new();
-        for (place, name) in settings.metric.iter().enumerate() {
+        for name in names {
             let metric = found(name)?;
             if let Some(same) = metrics.iter().position(|other| *other == metric) {
-                let other = &settings.metric[..place][same];
+                let other = &names[same];
                 return Err(UsageError(format!(
                     "{}: {other:?} and {name:?} are the same, name it once",
                     settings.named("metric")
@@ -230,13 +134,33 @@ impl Metric {
         Ok(metrics)
     }
 
-    /// The file of its samples; `None` where there is only a distribution.
-    pub fn file(&self) -> Option<&'static str> {
-        let file = match self.benchmark {
+    pub fn plural(&self) -> &'static str {
+        match self.benchmark {
+            Benchmark::Hca => "messages",
+            Benchmark::Queue => "elements",
+            Benchmark::Clock if self.samples.is_empty() => "readings",
+            Benchmark::Clock => "jumps",
+        }
+    }
+
+    pub fn file(&self) -> SampleFile {
+        match self.benchmark {
             Benchmark::Hca => hca::MESSAGES,
             Benchmark::Queue => queue::ELEMENTS,
             Benchmark::Clock => clock::JUMPS_FILE,
-        };
-        (self.samples != Samples::None).then_some(file.name)
+        }
+    }
+
+    pub fn time(&self) -> &'static str {
+        match self.benchmark {
+            Benchmark::Hca => "t_subm_ns",
+            Benchmark::Queue => "t_stamp_ns",
+            Benchmark::Clock => JUMP[0],
+        }
+    }
+
+    /// Whether an empty cell is a message that was lost.
+    pub fn may_be_lost(&self) -> bool {
+        self.benchmark == Benchmark::Hca && self.name == "latency"
     }
 }

@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use crate::cli::UsageError;
 
-/// A figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Figure {
     Histogram,
@@ -23,18 +22,37 @@ pub(super) enum Figure {
 use Figure::{Ecdf, Histogram, Median, Percentiles, Surface, Time};
 
 impl Figure {
-    /// In the order of their numbers.
     pub const ALL: [Figure; 6] = [Histogram, Median, Surface, Ecdf, Percentiles, Time];
 
     /// On the command line and in `plot.json`.
     pub fn name(self) -> &'static str {
+        self.described().0
+    }
+
+    fn described(self) -> (&'static str, &'static str) {
         match self {
-            Histogram => "histogram",
-            Median => "median",
-            Surface => "surface",
-            Ecdf => "ecdf",
-            Percentiles => "percentiles",
-            Time => "time",
+            Histogram => (
+                "histogram",
+                "Distributions over each other: share of samples by latency, a line at each median, and what lies above \
+                 the range",
+            ),
+            Median => (
+                "median",
+                "The median over a setting, with bars for the middle 80 %; of a clock, by the cause of jumps",
+            ),
+            Surface => (
+                "surface",
+                "The median over two settings as a surface in space; colour is the share that was lost, or started late",
+            ),
+            Ecdf => ("ecdf", "The share of samples up to each latency"),
+            Percentiles => (
+                "percentiles",
+                "Latencies up to the highest percentiles, on a scale that spreads the tail",
+            ),
+            Time => (
+                "time",
+                "Samples over time; of a clock, its jumps by their cause",
+            ),
         }
     }
 }
@@ -54,7 +72,6 @@ enum Form {
     Texts,
 }
 
-/// A setting of figures.
 #[derive(Debug)]
 pub(super) struct Setting {
     /// The option without dashes in front.
@@ -110,7 +127,6 @@ const WITH_LEGEND: [Figure; 5] = [Histogram, Median, Ecdf, Percentiles, Time];
 /// The bins of a histogram are equally wide, and shares are compared by height.
 const WITH_SCALE: [Figure; 5] = [Median, Surface, Ecdf, Percentiles, Time];
 
-/// All settings.
 pub(super) static SETTINGS: [Setting; 15] = [
     setting(
         "metric",
@@ -216,11 +232,10 @@ pub(super) static SETTINGS: [Setting; 15] = [
     .looks(),
 ];
 
-/// What a setting was set to: by name, where it has names, else under an empty one.
+/// Values by the names that they are set for.
 pub(super) type Values = BTreeMap<String, Vec<String>>;
 
 impl Setting {
-    /// The one of this id.
     pub fn of(id: &str) -> &'static Setting {
         let mut all = SETTINGS.iter();
         all.find(|setting| setting.id == id)
@@ -237,22 +252,8 @@ impl Setting {
         format!("{:?}", self.key)
     }
 
-    /// Whether it changes this figure.
     pub fn goes_with(&self, figure: Figure) -> bool {
         self.figures.contains(&figure)
-    }
-
-    /// Why it is refused in a figure that it does not go with, and what is allowed there, by the names that `of` makes.
-    pub fn refusal(&self, figure: Figure, of: impl Fn(&Setting) -> String) -> String {
-        let figures: Vec<&str> = self.figures.iter().map(|figure| figure.name()).collect();
-        let here = SETTINGS.iter().filter(|other| other.goes_with(figure));
-        let here: Vec<String> = here.map(of).collect();
-        let name = figure.name();
-        format!(
-            "it has no effect in {name}, only in {}; {name} has {}",
-            figures.join(", "),
-            here.join(", ")
-        )
     }
 
     fn argument(&self) -> Arg {
@@ -270,36 +271,33 @@ impl Setting {
         }
     }
 
-    /// From the words on a command line.
+    /// From the words on a command line: values by name, where it has names, else under an empty one.
     pub fn of_words(&self, words: &[String]) -> Result<Values, UsageError> {
         let listed = |text: &str| -> Vec<String> {
             text.split(',').map(|part| part.trim().to_owned()).collect()
         };
         let mut values = Values::new();
         for word in words {
-            let (name, texts) = match self.form {
-                Form::One | Form::Several => ("", vec![word.clone()]),
-                Form::List => ("", listed(word)),
-                Form::Choices | Form::Texts => match word.split_once('=') {
-                    Some((name, text)) if !name.is_empty() && self.form == Form::Texts => {
-                        values.remove(name);
-                        (name, vec![text.to_owned()])
-                    }
-                    Some((name, text)) if !name.is_empty() => (name, listed(text)),
-                    _ => {
-                        return Err(UsageError(format!(
-                            "{} {word:?}: a name and a value with = between them are needed",
-                            self.option()
-                        )));
-                    }
-                },
+            let (name, texts) = match (self.form, word.split_once('=')) {
+                (Form::One | Form::Several, _) => ("", vec![word.clone()]),
+                (Form::List, _) => ("", listed(word)),
+                (Form::Choices, Some((name, text))) if !name.is_empty() => (name, listed(text)),
+                (Form::Texts, Some((name, text))) if !name.is_empty() => {
+                    values.remove(name);
+                    (name, vec![text.to_owned()])
+                }
+                _ => {
+                    let needed = "a name and a value with = between them are needed";
+                    let option = self.option();
+                    return Err(UsageError(format!("{option} {word:?}: {needed}")));
+                }
             };
             values.entry(name.to_owned()).or_default().extend(texts);
         }
         Ok(values)
     }
 
-    /// From a file; what is wrong with it, otherwise.
+    /// The same from a file; what is wrong with it, otherwise.
     pub fn of_json(&self, value: &Value) -> Result<Values, String> {
         let wrong = |value: &Value| format!("{:?}: invalid value: {value}", self.key);
         let text = |value: &Value| match value {
@@ -324,53 +322,71 @@ impl Setting {
     }
 }
 
-/// What is set, and to what.
+/// What is set, by setting and name, to what, and whether a file says so.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Given(pub BTreeMap<&'static str, Values>);
+pub(super) struct Given(BTreeMap<(&'static str, String), (Vec<String>, bool)>);
 
 impl Given {
-    /// The values of a setting without names.
-    pub fn texts(&self, id: &str) -> &[String] {
-        let values = self.0.get(id).and_then(|values| values.get(""));
-        values.map_or(&[], Vec::as_slice)
+    pub fn add(&mut self, setting: &'static Setting, values: Values, of_file: bool) {
+        let values = values.into_iter();
+        let values = values.map(|(name, texts)| ((setting.id, name), (texts, of_file)));
+        self.0.extend(values);
     }
 
-    /// The text of a setting.
-    pub fn text(&self, id: &str) -> Option<&str> {
+    /// The values of a setting without names.
+    pub fn texts(&self, id: &'static str) -> &[String] {
+        let found = self.0.get(&(id, String::new()));
+        found.map_or(&[], |(texts, _)| texts)
+    }
+
+    pub fn text(&self, id: &'static str) -> Option<&str> {
         self.texts(id).last().map(String::as_str)
     }
 
     /// The values of a setting with names.
     pub fn names(&self, id: &str) -> Values {
-        self.0.get(id).cloned().unwrap_or_default()
+        let all = self.0.iter().filter(|((its, _), _)| *its == id);
+        all.map(|((_, name), (texts, _))| (name.clone(), texts.clone()))
+            .collect()
     }
 
-    /// Whether a setting has this name.
-    pub fn has_name(&self, id: &str, name: &str) -> bool {
-        self.0
-            .get(id)
-            .is_some_and(|values| values.contains_key(name))
+    /// Whether a file says what a setting is, for a name, or without one.
+    pub fn is_of_file(&self, id: &'static str, name: &str) -> bool {
+        let found = self.0.get(&(id, name.to_owned()));
+        found.is_some_and(|(_, of_file)| *of_file)
     }
 
-    /// The first setting that has no effect in a figure, with its value.
-    pub fn foreign(&self, figure: Figure) -> Option<(&'static Setting, String)> {
-        let mut given = self.0.iter().map(|(id, values)| (Setting::of(id), values));
-        let (setting, values) = given.find(|(setting, _)| !setting.goes_with(figure))?;
-        let texts = values.iter().map(|(name, texts)| match name.as_str() {
-            "" => texts.join(","),
-            name => format!("{name}={}", texts.join(",")),
+    /// Refuses a setting that has no effect in a figure, with those that have one, by the names that `of` makes.
+    pub fn must_fit(
+        &self,
+        figure: Figure,
+        of: impl Fn(&Setting) -> String,
+    ) -> Result<(), (&'static Setting, String)> {
+        let mut given = self.0.keys().map(|(id, _)| Setting::of(id));
+        let Some(setting) = given.find(|setting| !setting.goes_with(figure)) else {
+            return Ok(());
+        };
+        let values = self.names(setting.id).into_iter();
+        let values = values.map(|(name, texts)| match (name.as_str(), texts.join(",")) {
+            ("", texts) => texts,
+            (name, texts) => format!("{name}={texts}"),
         });
-        Some((setting, texts.collect::<Vec<_>>().join(" ")))
+        let value = values.collect::<Vec<_>>().join(" ");
+        let figures: Vec<&str> = setting.figures.iter().map(|it| it.name()).collect();
+        let here = SETTINGS.iter().filter(|other| other.goes_with(figure));
+        let here: Vec<String> = here.map(&of).collect();
+        let (option, name) = (of(setting), figure.name());
+        let (figures, here) = (figures.join(", "), here.join(", "));
+        let refusal = format!(
+            "{option} {value:?}: it has no effect in {name}, only in {figures}; {name} has {here}"
+        );
+        Err((setting, refusal))
     }
 
     /// These, and the others where these say nothing.
-    pub fn over(&self, below: &Given) -> Given {
-        let mut both = below.clone();
-        for (id, values) in &self.0 {
-            let under = both.0.entry(id).or_default();
-            under.extend(values.clone());
-        }
-        both
+    pub fn over(self, mut below: Given) -> Given {
+        below.0.extend(self.0);
+        below
     }
 }
 
@@ -398,22 +414,30 @@ pub(super) struct Common {
     pub quiet: bool,
 }
 
-/// The options of the figure of this number. All figures know all options, so that one that has no effect is refused with
-/// what would have; the help of each shows its own.
+/// Arguments of `hcabench plot`: a subcommand for each figure. All know all options, so that one that has no effect is
+/// refused with what would have; the help of each shows its own.
 #[derive(Debug, Clone)]
-pub(super) struct Of<const FIGURE: usize> {
-    pub common: Common,
+pub struct PlotArguments {
+    pub(super) figure: Figure,
+    pub(super) common: Common,
     /// The words of each setting.
-    pub words: Vec<(&'static Setting, Vec<String>)>,
+    pub(super) words: Vec<(&'static Setting, Vec<String>)>,
 }
 
-impl<const FIGURE: usize> Args for Of<FIGURE> {
+impl Args for PlotArguments {
     fn augment_args(command: Command) -> Command {
-        let figure = Figure::ALL[FIGURE];
-        let arguments = SETTINGS
-            .iter()
-            .map(|setting| setting.argument().hide(!setting.goes_with(figure)));
-        Common::augment_args(command).args(arguments)
+        let figures = Figure::ALL.map(|figure| {
+            let settings = SETTINGS
+                .iter()
+                .map(|setting| setting.argument().hide(!setting.goes_with(figure)));
+            Common::augment_args(Command::new(figure.name()))
+                .about(figure.described().1)
+                .args(settings)
+        });
+        command
+            .subcommand_required(true)
+            .arg_required_else_help(true)
+            .subcommands(figures)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -421,13 +445,17 @@ impl<const FIGURE: usize> Args for Of<FIGURE> {
     }
 }
 
-impl<const FIGURE: usize> FromArgMatches for Of<FIGURE> {
+impl FromArgMatches for PlotArguments {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let (name, matches) = matches.subcommand().expect("clap asks for one");
+        let mut figures = Figure::ALL.into_iter();
+        let figure = figures.find(|figure| figure.name() == name);
         let given = |setting: &'static Setting| {
             let words = matches.get_many::<String>(setting.id)?;
             Some((setting, words.cloned().collect()))
         };
-        Ok(Of {
+        Ok(PlotArguments {
+            figure: figure.expect("a subcommand for each figure, and no other"),
             common: Common::from_arg_matches(matches)?,
             words: SETTINGS.iter().filter_map(given).collect(),
         })

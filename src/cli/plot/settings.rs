@@ -1,5 +1,6 @@
 //! Settings in words: in labels, subtitles and on axes.
 
+use crate::cli::output::heading_of;
 use crate::plot::scale::{duration, plain};
 use crate::results::schema::{clock, hca, queue, split_unit};
 use crate::results::units;
@@ -25,8 +26,7 @@ pub(super) fn goes_without_saying(name: &str, text: &str) -> bool {
 
 /// A setting with its value, short, for people.
 pub(in crate::cli) fn in_words(name: &str, text: &str) -> String {
-    let (words, unit) = split_unit(name);
-    let words = words.replace('_', " ");
+    let (words, unit) = heading_of(name);
     let Ok(number) = text.parse::<f64>() else {
         return match name {
             _ if name == hca::SERVICE.name => text.to_uppercase(),
@@ -35,12 +35,11 @@ pub(in crate::cli) fn in_words(name: &str, text: &str) -> String {
             _ => format!("{words} {text}"),
         };
     };
+    let bytes = units::bytes(number as u64);
     match unit {
-        "B" if name == hca::SIZE.name => units::bytes(number as u64),
-        "B" if name == queue::PAYLOAD.name => {
-            format!("elements of {}", units::bytes(number as u64))
-        }
-        "B" => format!("{words} {}", units::bytes(number as u64)),
+        "B" if name == hca::SIZE.name => bytes,
+        "B" if name == queue::PAYLOAD.name => format!("elements of {bytes}"),
+        "B" => format!("{words} {bytes}"),
         "ns" if number == 0.0 => format!("no {words}"),
         "ns" => format!("{words} {}", duration(number)),
         "1/s" if name == queue::RATE.name => units::rate(number),
@@ -52,6 +51,14 @@ pub(in crate::cli) fn in_words(name: &str, text: &str) -> String {
         _ if name == clock::CPU.name => format!("CPU {text}"),
         _ => format!("{words} {text}"),
     }
+}
+
+/// A text that begins as a sentence does.
+pub(in crate::cli) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().collect::<String>() + letters.as_str()
+    })
 }
 
 /// Whether two texts of a setting are different settings: not the same number in other digits.
@@ -84,7 +91,6 @@ pub(super) fn tick(name: &str, text: &str) -> String {
     }
 }
 
-/// A setting on an axis.
 pub(super) fn axis(name: &str) -> String {
     const TITLES: [(&str, &str); 7] = [
         (hca::SIZE.name, "message size"),
@@ -99,10 +105,7 @@ pub(super) fn axis(name: &str) -> String {
         (queue::CAPACITY.name, "capacity (elements)"),
     ];
     let title = TITLES.iter().find(|(column, _)| *column == name);
-    title.map_or_else(
-        || split_unit(name).0.replace('_', " "),
-        |(_, title)| (*title).to_owned(),
-    )
+    title.map_or_else(|| heading_of(name).0, |(_, title)| (*title).to_owned())
 }
 
 #[cfg(test)]
@@ -116,15 +119,13 @@ mod tests {
         assert_eq!(told("rate_per_s", texts[2]), Some("2.00 M/s".to_owned()));
         assert_eq!(told("rate_per_s", texts[0]), None);
         // The same number, written otherwise.
-        assert_eq!(
-            apart(tick, "pause_ns", "50", ["50", "50.0"]),
-            Some("50 ns".to_owned())
-        );
+        let told = apart(tick, "pause_ns", "50", ["50", "50.0"]);
+        assert_eq!(told, Some("50 ns".to_owned()));
     }
 
     #[test]
     fn settings_read_as_people_say_them() {
-        let cases = [
+        for (name, text, words) in [
             ("service", "rc", "RC"),
             ("size_bytes", "4096", "4 KiB"),
             ("burst", "64", "burst 64"),
@@ -137,22 +138,13 @@ mod tests {
             ("rate_per_s", "1000000.000", "1.00 M/s"),
             ("receiver_wait_ns", "100", "receiver wait 100 ns"),
             ("capacity", "1024", "capacity 1024"),
-        ];
-        for (name, text, words) in cases {
+        ] {
             assert_eq!(in_words(name, text), words);
         }
-        assert!(
-            !is_told("wait_ns", "")
-                && !is_told("jitter_percent", "0.00")
-                && is_told("jitter_percent", "5.00")
-        );
-        assert_eq!(
-            (
-                tick("size_bytes", "8"),
-                tick("burst", "8192"),
-                axis("poll_recv")
-            ),
-            ("8 B".into(), "8192".into(), "poll recv".into())
-        );
+        assert!(!is_told("wait_ns", "") && !is_told("jitter_percent", "0.00"));
+        assert!(is_told("jitter_percent", "5.00"));
+        let ticks = [tick("size_bytes", "8"), tick("burst", "8192")];
+        assert_eq!(ticks, ["8 B", "8192"]);
+        assert_eq!(axis("poll_recv"), "poll recv");
     }
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::config::Checked;
-use super::metric::{Metric, Samples};
-use super::options::Figure;
+use super::metric::Metric;
+use super::options::{Figure, Values};
 use super::settings::{apart, goes_without_saying, in_words, is_told};
 use crate::cli::UsageError;
 use crate::plot::{INCOMPLETE, Words};
@@ -13,10 +13,8 @@ use crate::results::read::{Benchmark, Cells, Hgrm, Point, ReadError, Run};
 use crate::results::schema::{ROUND, ROUNDS, hca, queue};
 use crate::results::text::printable_path;
 
-/// A metric of a point.
 #[derive(Clone)]
 pub(super) struct Source {
-    /// The run's name.
     pub run: String,
     pub point: Point,
     pub metric: &'static Metric,
@@ -24,7 +22,6 @@ pub(super) struct Source {
     rounds: Vec<i64>,
 }
 
-/// All that goes into a figure.
 pub(super) struct Sources {
     pub all: Vec<Source>,
     pub benchmark: Benchmark,
@@ -45,10 +42,8 @@ impl Sources {
         settings: &Checked,
         usual: impl Fn(Benchmark) -> &'static [&'static str],
     ) -> anyhow::Result<Self> {
-        let runs = from
-            .iter()
-            .map(|path| Run::open(path))
-            .collect::<Result<Vec<_>, _>>()?;
+        let runs = from.iter().map(|path| Run::open(path));
+        let runs: Vec<Run> = runs.collect::<Result<_, _>>()?;
         let benchmark = runs[0].benchmark;
         if let Some(other) = runs.iter().find(|run| run.benchmark != benchmark) {
             return Err(UsageError(format!(
@@ -61,161 +56,137 @@ impl Sources {
             .into());
         }
         let metrics = Metric::of(benchmark, settings, usual(benchmark))?;
-        let names = run_names(&runs);
-        let mut sources = Sources {
-            all: Vec::new(),
-            benchmark,
-            incomplete: Vec::new(),
+        let points: Vec<&Point> = runs.iter().flat_map(|run| &run.points).collect();
+        let mut only = settings.given.names("only");
+        let rounds = match only.remove(ROUND.name) {
+            Some(asked) => rounds_of(&points, &asked, settings)?,
+            None => Vec::new(),
         };
-        let points = || runs.iter().flat_map(|run| &run.points);
-        let rounds = rounds_of(points(), settings)?;
-        let only = || settings.only.iter().filter(|(name, _)| *name != ROUND.name);
-        for (name, values) in only() {
-            check_choice(points(), name, values, settings)?;
+        for (name, values) in &only {
+            check_choice(&points, name, values, settings)?;
         }
-        for (run, name) in runs.iter().zip(&names) {
-            for point in &run.points {
-                let chosen = only().all(|(setting, values)| {
-                    point
-                        .setting(setting)
-                        .is_some_and(|text| values.iter().any(|value| same(value, text)))
-                });
-                if !chosen {
-                    continue;
-                }
+        let (mut all, mut incomplete) = (Vec::new(), Vec::new());
+        for (run, name) in runs.iter().zip(run_names(&runs)) {
+            for point in run.points.iter().filter(|point| is_chosen(&only, point)) {
                 if let Some(reason) = &point.incomplete {
-                    sources.incomplete.push(format!("{}: {reason}", point.name));
+                    incomplete.push(format!("{}: {reason}", point.name));
                 }
-                for &metric in &metrics {
-                    sources.all.push(Source {
-                        run: name.clone(),
-                        point: point.clone(),
-                        metric,
-                        rounds: rounds.clone(),
-                    });
-                }
+                all.extend(metrics.iter().map(|&metric| Source {
+                    run: name.clone(),
+                    point: point.clone(),
+                    metric,
+                    rounds: rounds.clone(),
+                }));
             }
             if let Some(reason) = &run.incomplete
                 && !run.points.iter().any(|point| point.incomplete.is_some())
             {
-                sources.incomplete.push(format!("{name}: {reason}"));
+                incomplete.push(format!("{name}: {reason}"));
             }
         }
-        if sources.all.is_empty() {
-            let only: Vec<String> = (settings.only.iter())
-                .map(|(name, values)| format!("{name}={}", values.join(",")))
-                .collect();
-            let by: BTreeSet<String> = (settings.only.keys())
-                .map(|name| settings.named_only(name))
-                .collect();
-            return Err(UsageError(format!(
-                "{} {:?}: no point has all of that",
-                Vec::from_iter(by).join(" and "),
-                only.join(" ")
-            ))
-            .into());
+        if all.is_empty() {
+            let only = settings.given.names("only");
+            let by = only.keys().map(|name| settings.named_only(name));
+            let by = Vec::from_iter(BTreeSet::from_iter(by)).join(" and ");
+            let only = only.iter();
+            let only = only.map(|(name, values)| format!("{name}={}", values.join(",")));
+            let only = only.collect::<Vec<_>>().join(" ");
+            let why = format!("{by} {only:?}: no point has all of that");
+            return Err(UsageError(why).into());
         }
-        Ok(sources)
+        Ok(Sources {
+            all,
+            benchmark,
+            incomplete,
+        })
     }
 
     /// Refuses metrics of which there is only a distribution, for a figure that needs samples.
     pub fn must_have_samples(&self, figure: Figure, settings: &Checked) -> Result<(), UsageError> {
         let mut metrics = self.all.iter().map(|source| source.metric);
-        let Some(metric) = metrics.find(|metric| metric.samples == Samples::None) else {
+        let Some(metric) = metrics.find(|metric| metric.samples.is_empty()) else {
             return Ok(());
         };
-        Err(UsageError(format!(
-            "{} {:?}: of it there is only a distribution, and {} needs samples; ecdf and percentiles draw it",
-            settings.named("metric"),
-            metric.name,
+        let why = format!(
+            "of it there is only a distribution, and {} needs samples; ecdf and percentiles draw it",
             figure.name()
-        )))
+        );
+        Err(settings.refused("metric", metric.name, &why))
+    }
+
+    /// The metric, if all have the same.
+    pub fn metric(&self) -> Option<&'static Metric> {
+        let first = self.all[0].metric;
+        let mut metrics = self.all.iter().map(|source| source.metric);
+        metrics.all(|metric| metric == first).then_some(first)
     }
 
     /// Settings that differ between the points, in the order of the summary.
     pub fn varying(&self) -> Vec<String> {
-        let mut names: Vec<&str> = Vec::new();
+        // Points without a row have other names for their settings, and would make all of them differ.
+        let rows = || self.all.iter().filter(|source| source.point.row.is_some());
+        let varies = |name: &str| {
+            let texts: BTreeSet<Option<&str>> =
+                rows().map(|source| source.point.setting(name)).collect();
+            texts.len() > 1 && is_told(name, "?") && !self.follows(name)
+        };
+        let mut names: Vec<String> = Vec::new();
         for (name, _) in self.all.iter().flat_map(|source| &source.point.settings) {
-            if !names.contains(&name.as_str()) {
-                names.push(name);
+            if !names.contains(name) && varies(name) {
+                names.push(name.clone());
             }
         }
-        let curve = self.is_curve();
         names
-            .into_iter()
-            .filter(|name| is_told(name, "?") && !(curve && *name == queue::RATE.name))
-            .filter(|name| {
-                // Points without a row have other names for their settings, and would make all of them differ.
-                let rows = self.all.iter().filter(|source| source.point.row.is_some());
-                let texts: BTreeSet<Option<&str>> =
-                    rows.map(|source| source.point.setting(name)).collect();
-                texts.len() > 1
-            })
-            .map(str::to_owned)
-            .collect()
     }
 
-    /// The texts that a setting has.
-    fn texts<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.all
-            .iter()
-            .filter_map(|source| source.point.setting(name))
+    pub fn texts<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let sources = self.all.iter();
+        sources.filter_map(move |source| source.point.setting(name))
     }
 
-    /// Whether the points are those of a load curve, of which the rate follows from the share of saturation.
-    fn is_curve(&self) -> bool {
-        let share = |source: &Source| {
-            let text = source.point.setting(queue::PERCENT_OF_SATURATION.name);
-            text.is_some_and(|text| !text.is_empty())
-        };
-        self.all.iter().any(share)
+    /// Whether a setting follows from others: on a load curve the rate, from the share of saturation.
+    fn follows(&self, name: &str) -> bool {
+        let mut shares = self.texts(queue::PERCENT_OF_SATURATION.name);
+        name == queue::RATE.name && shares.any(|text| !text.is_empty())
     }
 
     /// A label for each source: what varies but for `but`, the metric if there are several, and the run if that is not
     /// enough.
     pub fn labels(&self, but: &[&str]) -> Vec<String> {
-        let varying: Vec<String> = self
-            .varying()
-            .into_iter()
-            .filter(|name| !but.contains(&name.as_str()))
-            .collect();
-        let metrics: BTreeSet<&str> = self.all.iter().map(|source| source.metric.name).collect();
-        let runs: BTreeSet<&str> = self.all.iter().map(|source| source.run.as_str()).collect();
-        let plain = |source: &Source, with_run: bool| {
-            let mut parts: Vec<String> = Vec::new();
-            if with_run {
-                parts.push(source.run.clone());
-            }
+        let mut varying = self.varying();
+        varying.retain(|name| !but.contains(&name.as_str()));
+        let several_metrics = self.metric().is_none();
+        let plain = |source: &Source| -> Vec<String> {
+            let mut parts = Vec::new();
             for name in &varying {
-                if let Some(text) = source
-                    .point
-                    .setting(name)
-                    .filter(|text| is_told(name, text))
-                {
+                let text = source.point.setting(name);
+                if let Some(text) = text.filter(|text| is_told(name, text)) {
                     let words = apart(in_words, name, text, self.texts(name));
                     parts.push(words.unwrap_or_else(|| format!("{name} {text}")));
                 }
             }
-            if metrics.len() > 1 {
+            if several_metrics {
                 parts.push(source.metric.label.to_owned());
             }
-            parts.join(", ")
+            parts
         };
         let identity = |source: &Source| {
-            let others = but
-                .iter()
-                .map(|name| source.point.setting(name).unwrap_or_default().to_owned());
-            (plain(source, false), others.collect::<Vec<_>>())
+            let others = but.iter().map(|name| source.point.setting(name));
+            let others: Vec<String> = others.map(|text| text.unwrap_or_default().into()).collect();
+            (plain(source), others)
         };
         let distinct: BTreeSet<_> = self.all.iter().map(identity).collect();
+        let runs: BTreeSet<&str> = self.all.iter().map(|source| source.run.as_str()).collect();
         let with_run = runs.len() > 1 && distinct.len() < self.all.len();
         let label = |source: &Source| {
-            let text = plain(source, with_run);
-            if text.is_empty() && but.is_empty() && self.all.len() > 1 {
-                source.point.name.clone()
-            } else {
-                text
+            let mut parts = plain(source);
+            if with_run {
+                parts.insert(0, source.run.clone());
             }
+            if parts.is_empty() && but.is_empty() && self.all.len() > 1 {
+                parts.push(source.point.name.clone());
+            }
+            parts.join(", ")
         };
         self.all.iter().map(label).collect()
     }
@@ -227,42 +198,54 @@ impl Sources {
         let mut looks = BTreeMap::new();
         for (source, label) in self.all.iter().zip(labels) {
             let service = source.point.setting(hca::SERVICE.name);
-            let place = SERVICES.iter().position(|it| Some(*it) == service);
-            let taken = |looks: &BTreeMap<String, usize>, place: usize| {
-                looks
-                    .iter()
-                    .any(|(other, it)| *it == place && other != label)
+            let Some(look) = SERVICES.iter().position(|it| Some(*it) == service) else {
+                return BTreeMap::new();
             };
-            match place.filter(|place| !taken(&looks, *place)) {
-                Some(place) if *looks.entry(label.clone()).or_insert(place) == place => {}
-                _ => return BTreeMap::new(),
+            let another = |(other, its): (&String, &usize)| (other == label) != (*its == look);
+            if looks.iter().any(another) {
+                return BTreeMap::new();
             }
+            looks.insert(label.clone(), look);
         }
         looks
     }
 
-    /// The largest number of rounds that a point has.
     pub fn rounds(&self) -> u64 {
-        let of = |source: &Source| rounds_told(&source.point);
-        self.all.iter().map(of).max().unwrap_or(1)
+        most_rounds(self.all.iter().map(|source| &source.point))
     }
 
     /// Title, what does not vary, these notes, and what is incomplete.
     pub fn words(&self, title: &str, notes: &[&str], settings: &Checked) -> Words {
-        let (varying, curve) = (self.varying(), self.is_curve());
+        let usual = || {
+            let parts = [self.common().join(", ")].into_iter();
+            let all = parts.chain(notes.iter().map(|note| (*note).to_owned()));
+            let told: Vec<String> = all.filter(|part| !part.is_empty()).collect();
+            told.join("; ")
+        };
+        let (mark, warning) = match &self.incomplete[..] {
+            [] => ("", String::new()),
+            [one] => (INCOMPLETE, format!("incomplete: {one}")),
+            [first, others @ ..] => {
+                let more = others.len();
+                (INCOMPLETE, format!("incomplete: {first} (and {more} more)"))
+            }
+        };
+        Words {
+            title: format!("{}{mark}", settings.text("title").unwrap_or(title)),
+            subtitle: settings.text("subtitle").map_or_else(usual, str::to_owned),
+            warning,
+        }
+    }
+
+    fn common(&self) -> Vec<String> {
+        let varying = self.varying();
         let mut parts = Vec::new();
-        if let Some(first) = self
-            .all
-            .iter()
-            .find(|source| source.point.row.is_some())
-            .or(self.all.first())
-        {
-            for (name, text) in &first.point.settings {
-                let is_of_curve = curve && name == queue::RATE.name;
-                let is_known = goes_without_saying(name, text) || varying.contains(name);
-                if is_told(name, text) && !is_known && !is_of_curve {
-                    parts.push(in_words(name, text));
-                }
+        let mut points = self.all.iter().map(|source| &source.point);
+        let first = points.find(|point| point.row.is_some());
+        for (name, text) in &first.unwrap_or(&self.all[0].point).settings {
+            let is_known = goes_without_saying(name, text) || varying.contains(name);
+            if is_told(name, text) && !is_known && !self.follows(name) {
+                parts.push(in_words(name, text));
             }
         }
         match &self.all[0].rounds[..] {
@@ -273,28 +256,7 @@ impl Sources {
                 parts.push(format!("round {}", rounds.join(", ")));
             }
         }
-        let usual = || {
-            let parts = [parts.join(", ")].into_iter();
-            let all = parts.chain(notes.iter().map(|note| (*note).to_owned()));
-            let told = all.filter(|part| !part.is_empty());
-            told.collect::<Vec<_>>().join("; ")
-        };
-        let warning = match &self.incomplete[..] {
-            [] => String::new(),
-            [one] => format!("incomplete: {one}"),
-            [first, others @ ..] => format!("incomplete: {first} (and {} more)", others.len()),
-        };
-        let title = settings.title.clone().unwrap_or_else(|| title.to_owned());
-        let mark = if self.incomplete.is_empty() {
-            ""
-        } else {
-            INCOMPLETE
-        };
-        Words {
-            title: format!("{title}{mark}"),
-            subtitle: settings.subtitle.clone().unwrap_or_else(usual),
-            warning,
-        }
+        parts
     }
 }
 
@@ -302,96 +264,76 @@ impl Sources {
 fn run_names(runs: &[Run]) -> Vec<String> {
     let name = |run: &Run| {
         let full = run.path.canonicalize().unwrap_or_else(|_| run.path.clone());
-        full.file_name()
-            .unwrap_or(full.as_os_str())
-            .to_string_lossy()
-            .into_owned()
+        let name = full.file_name().unwrap_or(full.as_os_str());
+        name.to_string_lossy().into_owned()
     };
     let names: Vec<String> = runs.iter().map(name).collect();
     let paths: BTreeSet<&Path> = runs.iter().map(|run| run.path.as_path()).collect();
     let distinct: BTreeSet<&String> = names.iter().collect();
     if distinct.len() < paths.len() {
-        runs.iter().map(|run| printable_path(&run.path)).collect()
-    } else {
-        names
+        return runs.iter().map(|run| printable_path(&run.path)).collect();
     }
+    names
 }
 
-/// How many rounds a point has.
-fn rounds_told(point: &Point) -> u64 {
-    let told = point.row.as_ref().and_then(|row| row.count(ROUNDS.name));
-    told.unwrap_or(1)
+/// The largest number of rounds that a point has.
+fn most_rounds<'a>(points: impl Iterator<Item = &'a Point>) -> u64 {
+    let told = points.filter_map(|point| point.row.as_ref()?.count(ROUNDS.name));
+    told.max().unwrap_or(1)
 }
 
-/// The rounds that were asked for; none for all.
-fn rounds_of<'a>(
-    points: impl Iterator<Item = &'a Point>,
+fn rounds_of(
+    points: &[&Point],
+    asked: &[String],
     settings: &Checked,
 ) -> Result<Vec<i64>, UsageError> {
-    let Some(asked) = settings.only.get(ROUND.name) else {
-        return Ok(Vec::new());
-    };
-    let most = points.map(rounds_told).max().unwrap_or(1);
+    let last = most_rounds(points.iter().copied()) as i64 - 1;
     let round = |text: &String| {
-        let found = text
-            .parse()
-            .ok()
-            .filter(|round| (0..most as i64).contains(round));
-        found.ok_or_else(|| {
-            UsageError(format!(
-                "{} \"{}={text}\": there is no such round, only 0 to {}",
-                settings.named_only(ROUND.name),
-                ROUND.name,
-                most - 1
-            ))
+        let round = text.parse().ok().filter(|round| (0..=last).contains(round));
+        round.ok_or_else(|| {
+            let why = format!("there is no such round, only 0 to {last}");
+            settings.refused_only(ROUND.name, &format!("{}={text}", ROUND.name), &why)
         })
     };
     asked.iter().map(round).collect()
 }
 
+/// Whether a point has one of the values that were chosen of each setting.
+pub(in crate::cli) fn is_chosen(only: &Values, point: &Point) -> bool {
+    only.iter().all(|(name, values)| {
+        let text = point.setting(name);
+        text.is_some_and(|text| values.iter().any(|value| same(value, text)))
+    })
+}
+
 /// Whether a value that was asked for is that of a setting: as a text or as a number.
-pub(super) fn same(value: &str, text: &str) -> bool {
+fn same(value: &str, text: &str) -> bool {
     let number = |text: &str| text.parse::<f64>().ok();
     value.eq_ignore_ascii_case(text)
         || number(value).is_some_and(|value| number(text) == Some(value))
 }
 
-fn check_choice<'a>(
-    points: impl Iterator<Item = &'a Point> + Clone,
+fn check_choice(
+    points: &[&Point],
     name: &str,
     values: &[String],
     settings: &Checked,
 ) -> Result<(), UsageError> {
-    let texts: BTreeSet<&str> = points
-        .clone()
-        .filter_map(|point| point.setting(name))
-        .collect();
+    let texts = points.iter().filter_map(|point| point.setting(name));
+    let texts = Vec::from_iter(BTreeSet::from_iter(texts));
     if texts.is_empty() {
-        let names: Vec<&str> = points.clone().next().map_or(Vec::new(), |point| {
-            point
-                .settings
-                .iter()
-                .map(|(name, _)| name.as_str())
-                .collect()
-        });
-        return Err(UsageError(format!(
-            "{} {name:?}: there is no such setting, only {}",
-            settings.named_only(name),
-            names.join(", ")
-        )));
+        let first = points.first().map_or(&[][..], |point| &point.settings);
+        let names: Vec<&str> = first.iter().map(|(name, _)| name.as_str()).collect();
+        let names = names.join(", ");
+        let why = format!("there is no such setting, only {names}");
+        return Err(settings.refused_only(name, name, &why));
     }
-    match values
-        .iter()
-        .find(|value| !texts.iter().any(|text| same(value, text)))
-    {
+    let is_there = |value: &&String| texts.iter().any(|text| same(value, text));
+    match values.iter().find(|value| !is_there(value)) {
         None => Ok(()),
         Some(value) => {
-            let there: Vec<&str> = texts.into_iter().collect();
-            Err(UsageError(format!(
-                "{} \"{name}={value}\": no point has that, only {}",
-                settings.named_only(name),
-                there.join(", ")
-            )))
+            let why = format!("no point has that, only {}", texts.join(", "));
+            Err(settings.refused_only(name, &format!("{name}={value}"), &why))
         }
     }
 }
@@ -403,13 +345,13 @@ impl Source {
         columns: &[&str],
         mut take: impl FnMut(Cells<'_>) -> Result<(), ReadError>,
     ) -> anyhow::Result<()> {
-        let file = self.metric.file().ok_or_else(|| self.nothing_there())?;
         let mut columns = columns.to_vec();
         if !self.rounds.is_empty() {
             columns.push(ROUND.name);
         }
         let last = columns.len() - 1;
-        self.point.rows(file)?.each(&columns, |cells| {
+        let rows = self.point.rows(self.metric.file().name)?;
+        rows.each(&columns, |cells| {
             let is_drawn = |round: i64| self.rounds.contains(&round);
             match self.rounds.is_empty() || cells.integer(last)?.is_some_and(is_drawn) {
                 true => take(cells),
@@ -419,34 +361,22 @@ impl Source {
         Ok(())
     }
 
-    /// The columns of its value.
-    pub fn columns(&self) -> Vec<&'static str> {
-        match self.metric.samples {
-            Samples::One(column) => vec![column],
-            Samples::Between(from, to) => vec![from, to],
-            Samples::None => Vec::new(),
-        }
-    }
-
-    /// Its value in a row of [`columns`](Self::columns), which stand at `at`.
+    /// Its value in a row of the columns of its metric, which stand at `at`.
     pub fn value(&self, cells: Cells<'_>, at: usize) -> Result<Option<i64>, ReadError> {
         let first = cells.integer(at)?;
-        Ok(match self.metric.samples {
-            Samples::Between(..) => {
-                let both = first.zip(cells.integer(at + 1)?);
-                both.map(|(from, to)| to.saturating_sub(from))
-            }
-            _ => first,
-        })
+        if self.metric.samples.len() < 2 {
+            return Ok(first);
+        }
+        let both = first.zip(cells.integer(at + 1)?);
+        Ok(both.map(|(from, to)| to.saturating_sub(from)))
     }
 
-    /// Its samples, in ascending order.
     pub fn sorted(&self) -> anyhow::Result<Sorted> {
         let (mut values, mut lost) = (Vec::new(), 0);
-        self.each(&self.columns(), |cells| {
+        self.each(self.metric.samples, |cells| {
             match self.value(cells, 0)? {
                 Some(value) => values.push(value),
-                None => lost += u64::from(self.metric.may_be_lost),
+                None => lost += u64::from(self.metric.may_be_lost()),
             }
             Ok(())
         })?;
@@ -457,7 +387,7 @@ impl Source {
     /// The same of its first round only, unless rounds were asked for.
     pub fn of_a_round(&self) -> Source {
         let mut source = self.clone();
-        if self.rounds.is_empty() && rounds_told(&self.point) > 1 {
+        if self.rounds.is_empty() && most_rounds([&self.point].into_iter()) > 1 {
             source.rounds = vec![0];
         }
         source
@@ -470,26 +400,26 @@ impl Source {
 
     /// How many messages were lost, by the summary or the settings.
     pub fn lost_told(&self) -> u64 {
-        if !self.metric.may_be_lost {
-            return 0;
-        }
-        let row = self.point.row.as_ref();
+        let row = self
+            .point
+            .row
+            .as_ref()
+            .filter(|_| self.metric.may_be_lost());
         row.and_then(|row| row.count(hca::LOST.name)).unwrap_or(0)
     }
 
-    /// Whether its samples are there, one by one.
     pub fn has_samples(&self) -> bool {
-        let file = self.metric.file();
-        file.is_some_and(|file| self.point.file(file).exists())
+        let file = self.metric.file().name;
+        !self.metric.samples.is_empty() && self.point.file(file).exists()
     }
 
     /// Its distribution, if it has one; it is of all rounds.
     pub fn distribution(&self) -> Result<Option<Hgrm>, ReadError> {
-        let path = self.point.file(self.metric.distribution);
-        if self.metric.distribution.is_empty() || !self.of_all_rounds() || !path.exists() {
-            return Ok(None);
+        let path = self.point.file(&format!("{}.hgrm", self.metric.stem));
+        match self.of_all_rounds() && path.exists() {
+            true => Hgrm::read(&path).map(Some),
+            false => Ok(None),
         }
-        Hgrm::read(&path).map(Some)
     }
 
     /// The error of a source that has neither samples nor what could stand for them.

@@ -20,6 +20,8 @@ use crate::bench::queue::plan::Sweep;
 use crate::buffer::HugePagePolicy;
 use crate::host::readiness::Needs;
 use crate::pacing::{EndLoad, Load};
+use crate::results::Record;
+use crate::results::schema::queue as columns;
 use crate::time::ClockKind;
 
 /// What an end does between two operations, as it is named.
@@ -34,18 +36,6 @@ pub enum LoadKind {
     ConstantRate,
     /// Blocks without a wait, and their waits together behind them
     Bursty,
-}
-
-impl LoadKind {
-    /// The name on the command line and in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            LoadKind::None => "none",
-            LoadKind::ConstantWait => "constant-wait",
-            LoadKind::ConstantRate => "constant-rate",
-            LoadKind::Bursty => "bursty",
-        }
-    }
 }
 
 /// Arguments of `hcabench queue`. LIST: one value, or several with commas between them.
@@ -138,7 +128,7 @@ pub struct QueueArguments {
     pub warmup: u64,
 
     /// As --rounds, of which there are 9 unless asked for
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", overrides_with = "rounds", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repeat: Option<u32>,
 
     /// time: the clock around each operation; throughput: no clock; counters: the processor's, over the loops
@@ -206,41 +196,40 @@ const DEFAULT_BURST: u32 = 20;
 impl EndOptions<'_> {
     /// The load, or why an option has no meaning with it.
     fn load(&self) -> Result<EndLoad, UsageError> {
-        use LoadKind::{Bursty, ConstantRate, ConstantWait, None};
-        let given = [
-            ("rate", self.rate.is_some(), &[ConstantRate][..]),
-            ("wait", self.wait.is_some(), &[ConstantWait, Bursty]),
-            ("burst", self.burst.is_some(), &[Bursty]),
+        let wait_ns = self.wait.unwrap_or(DEFAULT_WAIT_NS);
+        let load = match self.load {
+            LoadKind::None => Load::None,
+            LoadKind::ConstantWait => Load::ConstantWait { wait_ns },
+            LoadKind::ConstantRate => Load::ConstantRate {
+                rate_per_s: self.rate.unwrap_or(DEFAULT_RATE),
+            },
+            LoadKind::Bursty => Load::Bursty {
+                wait_ns,
+                burst: self.burst.unwrap_or(DEFAULT_BURST),
+            },
+        };
+        let has_jitter = self.jitter.is_some_and(|share| share > 0.0);
+        for (option, is_given, loads) in [
+            ("rate", self.rate.is_some(), &["constant-rate"][..]),
+            ("wait", self.wait.is_some(), &["constant-wait", "bursty"]),
+            ("burst", self.burst.is_some(), &["bursty"]),
             (
                 "jitter",
-                self.jitter.is_some_and(|share| share > 0.0),
-                &[ConstantWait, ConstantRate, Bursty],
+                has_jitter,
+                &["constant-wait", "constant-rate", "bursty"],
             ),
-        ];
-        let prefix = self.prefix;
-        for (option, is_given, loads) in given {
-            if is_given && !loads.contains(&self.load) {
-                let names: Vec<_> = loads.iter().map(|load| load.name()).collect();
+        ] {
+            if is_given && !loads.contains(&load.name()) {
                 return Err(UsageError(format!(
                     "--{prefix}{option} has no meaning with --{prefix}load {}: it is allowed with {}",
-                    self.load.name(),
-                    names.join(", ")
+                    load.name(),
+                    loads.join(", "),
+                    prefix = self.prefix
                 )));
             }
         }
-        let wait_ns = self.wait.unwrap_or(DEFAULT_WAIT_NS);
         Ok(EndLoad {
-            load: match self.load {
-                None => Load::None,
-                ConstantWait => Load::ConstantWait { wait_ns },
-                ConstantRate => Load::ConstantRate {
-                    rate_per_s: self.rate.unwrap_or(DEFAULT_RATE),
-                },
-                Bursty => Load::Bursty {
-                    wait_ns,
-                    burst: self.burst.unwrap_or(DEFAULT_BURST),
-                },
-            },
+            load,
             jitter: self.jitter.unwrap_or(0.0),
             seed: self.seed,
         })
@@ -249,9 +238,6 @@ impl EndOptions<'_> {
 
 impl QueueArguments {
     /// What is the same for all points.
-    ///
-    /// # Errors
-    /// When options contradict each other.
     pub fn config(&self) -> Result<Config, UsageError> {
         if self.measure != Measure::Time {
             let measure = self.measure.name();
@@ -281,24 +267,25 @@ impl QueueArguments {
 
     /// The loads of the sender, one for each rate; for a load curve one, whose jitter counts.
     fn senders(&self) -> Result<Vec<EndLoad>, UsageError> {
-        let options = |rate| EndOptions {
-            prefix: "",
-            load: if self.load_curve {
-                LoadKind::ConstantRate
-            } else {
-                self.load
-            },
-            rate,
-            wait: self.wait,
-            burst: self.burst,
-            jitter: self.jitter,
-            seed: self.seed,
+        let load = |rate| {
+            EndOptions {
+                prefix: "",
+                load: if self.load_curve {
+                    LoadKind::ConstantRate
+                } else {
+                    self.load
+                },
+                rate,
+                wait: self.wait,
+                burst: self.burst,
+                jitter: self.jitter,
+                seed: self.seed,
+            }
+            .load()
         };
         match &self.rate {
-            None => Ok(vec![options(None).load()?]),
-            Some(rates) => (rates.0.iter())
-                .map(|&rate| options(Some(rate)).load())
-                .collect(),
+            None => Ok(vec![load(None)?]),
+            Some(rates) => rates.0.iter().copied().map(Some).map(load).collect(),
         }
     }
 
@@ -316,16 +303,11 @@ impl QueueArguments {
         }
         .load()
     }
-}
 
-impl QueueArguments {
     /// Rounds where none are asked for: from six on a median has bounds.
     pub const DEFAULT_ROUNDS: u32 = 9;
 
     /// The benchmark that is asked for.
-    ///
-    /// # Errors
-    /// When options contradict each other.
     pub fn benchmark(&self) -> Result<QueueBenchmark, UsageError> {
         let senders = self.senders()?;
         let sweep = Sweep {
@@ -349,9 +331,6 @@ impl QueueArguments {
 }
 
 /// Runs the benchmark. Returns the exit code.
-///
-/// # Errors
-/// [`UsageError`] for bad input, others when the run cannot start.
 pub fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
     if arguments.list {
         return list::run(arguments.output.json);
@@ -360,12 +339,11 @@ pub fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
         rounds: arguments.sweep.rounds.or(arguments.repeat),
         ..arguments.sweep.clone()
     };
-    let run = serde_json::json!({
-        "seed": arguments.seed,
-        "timeout_ms": arguments.timeout.as_secs_f64() * 1e3,
-        "huge_pages": arguments.hugepages.name(),
-        "elements": arguments.elements,
-    });
+    let mut run = Record::new();
+    run.set(&columns::SEED, arguments.seed)
+        .set(&columns::TIMEOUT, arguments.timeout.as_nanos() as u64)
+        .set(&columns::HUGE_PAGES, arguments.hugepages.name())
+        .set(&columns::ROWS_OF_ELEMENTS, arguments.elements);
     driver::run(Request {
         sweep: &sweep,
         output: &arguments.output,

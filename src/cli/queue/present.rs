@@ -2,6 +2,7 @@
 
 use crate::bench::queue::config::Measure;
 use crate::bench::queue::judge::Outcome;
+use crate::bench::queue::rows::{LOAD_OF_RECEIVER, LOAD_OF_SENDER};
 use crate::cli::table::{Column as Shown, Table};
 use crate::cli::{TEXT_WIDTH, wrap};
 use crate::results::schema::queue as columns;
@@ -15,7 +16,6 @@ const MOST_IN_DETAIL: usize = 20;
 /// A point as the tables see it.
 struct Finished<'a> {
     record: &'a Record,
-    /// Its rounds.
     runs: Vec<&'a Record>,
     /// Why it has no figures to be believed: a queue that is wrong once is wrong.
     mark: Option<&'static str>,
@@ -23,10 +23,10 @@ struct Finished<'a> {
 
 impl<'a> Finished<'a> {
     fn new(record: &'a Record, runs: &'a [Record]) -> Self {
-        let name = text(record, &POINT);
-        let of_point = runs.iter().filter(|run| text(run, &POINT) == name);
+        let name = record.text(&POINT);
+        let of_point = runs.iter().filter(|run| run.text(&POINT) == name);
         let runs: Vec<&Record> = of_point.collect();
-        let outcomes = runs.iter().map(|run| text(run, &columns::OUTCOME));
+        let outcomes = runs.iter().map(|run| run.text(&columns::OUTCOME));
         let mut failed = outcomes.filter(|outcome| outcome != Outcome::Clean.name());
         let words = [
             (Outcome::Wrong, "BROKEN"),
@@ -37,13 +37,17 @@ impl<'a> Finished<'a> {
             let found = words.iter().find(|(known, _)| known.name() == outcome);
             found.map_or("FAILED", |(_, word)| word)
         };
-        let is_incomplete = text(record, &STATUS) != COMPLETE;
+        let is_incomplete = record.text(&STATUS) != COMPLETE;
         let mark = failed.next_back().map(word);
         Finished {
             record,
             runs,
             mark: mark.or(is_incomplete.then_some("FAILED")),
         }
+    }
+
+    fn text(&self, column: &Column) -> String {
+        self.record.text(column)
     }
 
     fn number(&self, column: &Column) -> Option<f64> {
@@ -92,11 +96,6 @@ fn p50(operation: &columns::Operation) -> Column {
     operation.columns[PERCENTILES[0]]
 }
 
-fn text(record: &Record, column: &Column) -> String {
-    let cell = record.get(column.name);
-    cell.map(|cell| cell.text()).unwrap_or_default()
-}
-
 /// The tables, with what is to be said below them.
 pub fn tables(summary: &[Record], runs: &[Record], width: Option<usize>) -> String {
     let finished: Vec<Finished> = (summary.iter())
@@ -105,13 +104,13 @@ pub fn tables(summary: &[Record], runs: &[Record], width: Option<usize>) -> Stri
     let Some(first) = finished.first() else {
         return String::new();
     };
-    let measure = text(first.record, &columns::MEASURE);
+    let measure = first.record.text(&columns::MEASURE);
     let measures_time = measure == Measure::Time.name();
     let has_details = !first.is_curve() && finished.len() <= MOST_IN_DETAIL;
-    let mut shown = String::new();
-    if has_details {
-        shown += &details(&finished, width);
-    }
+    let mut shown = match has_details {
+        true => details(&finished, width),
+        false => String::new(),
+    };
     if !shown.is_empty() {
         shown += "\n";
     }
@@ -135,22 +134,6 @@ pub fn tables(summary: &[Record], runs: &[Record], width: Option<usize>) -> Stri
     shown
 }
 
-fn setting_columns() -> Vec<Shown> {
-    [
-        Shown::text("queue"),
-        Shown::text("ends"),
-        Shown::number("capacity", ""),
-        Shown::number("size", "B"),
-        Shown::text("load"),
-        Shown::text("receiver"),
-        Shown::text("cores"),
-        Shown::text("CPUs"),
-    ]
-    .into_iter()
-    .map(Shown::setting)
-    .collect()
-}
-
 fn load_in_words(record: &Record, load: [&Column; 5]) -> String {
     let [load, rate, wait, burst, jitter] = load;
     let number = |column: &Column| record.number(column.name);
@@ -158,7 +141,7 @@ fn load_in_words(record: &Record, load: [&Column; 5]) -> String {
         (Some(rate), ..) => units::rate(rate),
         (None, Some(wait), Some(burst)) => format!("{burst} x {}", units::duration(wait)),
         (None, Some(wait), None) => format!("wait {}", units::duration(wait)),
-        (None, None, _) => match text(record, load).as_str() {
+        (None, None, _) => match record.text(load).as_str() {
             "none" => "max".to_owned(),
             other => other.to_owned(),
         },
@@ -169,48 +152,46 @@ fn load_in_words(record: &Record, load: [&Column; 5]) -> String {
     words
 }
 
-fn setting_cells(one: &Finished) -> Vec<String> {
-    let record = one.record;
-    let of = |column: &Column| text(record, column);
-    let sender = load_in_words(
-        record,
-        [
-            &columns::LOAD,
-            &columns::RATE,
-            &columns::WAIT,
-            &columns::BURST,
-            &columns::JITTER,
-        ],
-    );
-    let receiver = load_in_words(
-        record,
-        [
-            &columns::RECEIVER_LOAD,
-            &columns::RECEIVER_RATE,
-            &columns::RECEIVER_WAIT,
-            &columns::RECEIVER_BURST,
-            &columns::RECEIVER_JITTER,
-        ],
-    );
-    let load = if one.is_curve() {
-        format!("{:>3} % = {sender}", of(&columns::PERCENT_OF_SATURATION))
-    } else {
-        sender
-    };
-    vec![
-        of(&columns::QUEUE),
-        of(&columns::ENDS),
-        of(&columns::CAPACITY),
-        of(&columns::PAYLOAD),
-        load,
-        receiver,
-        of(&columns::CORES),
-        format!(
-            "{} to {}",
-            of(&columns::SENDER_CPU),
-            of(&columns::RECEIVER_CPU)
-        ),
+/// A column of settings, and what stands in it.
+type Setting = (Shown, fn(&Finished) -> String);
+
+fn settings() -> [Setting; 8] {
+    [
+        (Shown::text("queue"), |one| one.text(&columns::QUEUE)),
+        (Shown::text("ends"), |one| one.text(&columns::ENDS)),
+        (Shown::number("capacity", ""), |one| {
+            one.text(&columns::CAPACITY)
+        }),
+        (Shown::number("size", "B"), |one| {
+            one.text(&columns::PAYLOAD)
+        }),
+        (Shown::text("load"), |one| {
+            let load = load_in_words(one.record, LOAD_OF_SENDER);
+            match one.is_curve() {
+                true => format!(
+                    "{:>3} % = {load}",
+                    one.text(&columns::PERCENT_OF_SATURATION)
+                ),
+                false => load,
+            }
+        }),
+        (Shown::text("receiver"), |one| {
+            load_in_words(one.record, LOAD_OF_RECEIVER)
+        }),
+        (Shown::text("cores"), |one| one.text(&columns::CORES)),
+        (Shown::text("CPUs"), |one| {
+            let [sender, receiver] = [columns::SENDER_CPU, columns::RECEIVER_CPU];
+            format!("{} to {}", one.text(&sender), one.text(&receiver))
+        }),
     ]
+}
+
+fn setting_columns() -> Vec<Shown> {
+    settings().map(|(column, _)| column.setting()).into()
+}
+
+fn setting_cells(one: &Finished) -> Vec<String> {
+    settings().map(|(_, cell)| cell(one)).into()
 }
 
 fn number(value: Option<f64>, decimals: usize) -> String {
@@ -231,29 +212,30 @@ fn details(finished: &[Finished], width: Option<usize>) -> String {
     shown.push(Shown::text("operation").setting());
     shown.push(Shown::number("floor", "min ns"));
     shown.push(Shown::number("", "p50 ns"));
-    for title in ["min", "p50"] {
-        shown.push(Shown::number(title, "ns"));
-    }
+    shown.extend(["min", "p50"].map(|title| Shown::number(title, "ns")));
     shown.push(Shown::number("95 % of p50", "ns"));
-    for title in ["p90", "p99", "p99.9", "p99.99", "max"] {
-        shown.push(Shown::number(title, "ns"));
-    }
+    let higher = ["p90", "p99", "p99.9", "p99.99", "max"];
+    shown.extend(higher.map(|title| Shown::number(title, "ns")));
     let mut table = Table::new(shown);
     for one in finished {
         for operation in &columns::OPERATIONS {
-            let of = |place: usize| number(one.number(&operation.columns[place]), 0);
             if one.number(&p50(operation)).is_none() {
                 continue;
             }
+            let of = |column: &Column| number(one.number(column), 0);
+            let percentiles = PERCENTILES.map(|place| of(&operation.columns[place]));
+            let [median, higher @ ..] = percentiles;
             let mut cells = setting_cells(one);
-            cells.push(operation.title.to_owned());
-            cells.push(number(one.number(&operation.floor_min), 0));
-            cells.push(number(one.number(&operation.floor_p50), 0));
-            cells.push(of(MIN));
-            cells.push(of(PERCENTILES[0]));
-            cells.push(interval(one.bounds(&p50(operation)), 1.0, 0));
-            cells.extend(PERCENTILES[1..].iter().map(|place| of(*place)));
-            cells.push(of(MAX));
+            cells.extend([
+                operation.title.to_owned(),
+                of(&operation.floor_min),
+                of(&operation.floor_p50),
+                of(&operation.columns[MIN]),
+                median,
+                interval(one.bounds(&p50(operation)), 1.0, 0),
+            ]);
+            cells.extend(higher);
+            cells.push(of(&operation.columns[MAX]));
             table.row(cells);
         }
         table.separator();
@@ -261,7 +243,6 @@ fn details(finished: &[Finished], width: Option<usize>) -> String {
     table.render(width)
 }
 
-/// A line for each point.
 fn overview(finished: &[Finished], measure: &str, width: Option<usize>) -> String {
     let with_times = measure == Measure::Time.name();
     let with_counters = measure == Measure::Counters.name();
@@ -330,7 +311,7 @@ fn overview(finished: &[Finished], measure: &str, width: Option<usize>) -> Strin
 fn is_next_step(before: &Finished, one: &Finished) -> bool {
     let percent = |one: &Finished| one.record.number(columns::PERCENT_OF_SATURATION.name);
     percent(before) < percent(one)
-        && text(before.record, &columns::QUEUE) == text(one.record, &columns::QUEUE)
+        && before.record.text(&columns::QUEUE) == one.record.text(&columns::QUEUE)
 }
 
 /// A unit in which two decimals tell something of each throughput, and what it is in elements a second.
@@ -351,13 +332,12 @@ fn note_on_modes(one: &Finished) -> Option<String> {
         format!(
             "note: {}: its rounds fall into two groups by {}, so that their median is a figure of one of them or of none: see \
              runs.csv",
-            text(one.record, &POINT),
+            one.record.text(&POINT),
             modes.join(", ")
         )
     })
 }
 
-/// A line about the instrument itself.
 fn instrument(finished: &[Finished]) -> Option<String> {
     let median = |column: &Column| {
         let found: Vec<f64> = finished
@@ -373,7 +353,7 @@ fn instrument(finished: &[Finished]) -> Option<String> {
         "instrument: clock {}: a stamp costs {sender} at the sender, {receiver} at the receiver; resolution {resolution}. \
          The floor of a time is what the same loops measure without a queue: of an operation the measuring alone, of a \
          latency an element that is handed over by a bare store",
-        text(finished[0].record, &columns::CLOCK)
+        finished[0].text(&columns::CLOCK)
     ))
 }
 

@@ -2,9 +2,11 @@
 
 use serde_json::Value;
 
+use super::settings_of;
+use crate::cli::output::heading_of;
 use crate::page::{Sheet, SheetColumn};
-use crate::results::read::{Benchmark, Point, ReadError, Row, Run};
-use crate::results::schema::{Column, Schema, clock, hca, queue, split_unit};
+use crate::results::read::{Benchmark, Point, ReadError, Run, Table};
+use crate::results::schema::{Column, Schema, clock, hca, queue};
 
 /// Columns of the summary that the page's table shows behind the settings.
 const HCA: [Column; 12] = [
@@ -59,20 +61,16 @@ const INSTRUMENT: [Column; 8] = [
 ];
 
 /// What a column of the summary is called, and its unit; of several distributions all but the first say which they are of.
-pub fn heading(schema: &Schema, name: &str) -> (String, &'static str) {
-    let columns = schema.summary();
-    let Some((_, column)) = columns.iter().find(|(found, _)| found == name) else {
-        let (stem, unit) = split_unit(name);
-        return (stem.replace('_', " "), unit);
-    };
-    let alone = columns.iter().filter(|(_, it)| it.title == column.title);
-    let is_alone = alone.filter(|(found, it)| found == it.name).count() == 1;
-    let title = if is_alone && name == column.name && column.title != name {
-        column.title.to_owned()
-    } else {
-        split_unit(name).0.replace('_', " ")
-    };
-    (title, column.unit())
+fn heading(schema: &Schema, name: &str) -> (String, &'static str) {
+    let (words, unit) = heading_of(name);
+    let mut columns = schema.summary();
+    // Bounds have the title of what they bound.
+    columns.retain(|(found, column)| found == column.name);
+    let titled = |title: &str| columns.iter().filter(|(_, it)| it.title == title).count();
+    let column = columns.iter().find(|(found, _)| found == name);
+    let title = column.map(|(_, column)| column.title);
+    let title = title.filter(|title| titled(title) == 1 && *title != name);
+    (title.map_or(words, str::to_owned), unit)
 }
 
 /// `HCA latency, 2026-11-20 12:20 UTC`.
@@ -96,14 +94,6 @@ fn in_words(rfc3339: &str) -> String {
     }
 }
 
-fn text_at(document: &Value, place: &str) -> Option<String> {
-    match document.pointer(place)? {
-        Value::Null => None,
-        Value::String(text) => Some(text.clone()),
-        other => Some(other.to_string()),
-    }
-}
-
 /// What was measured, where and when.
 pub fn facts(run: &Run) -> Vec<(String, String)> {
     let document = run.document();
@@ -113,11 +103,13 @@ pub fn facts(run: &Run) -> Vec<(String, String)> {
             facts.push((label.to_owned(), text));
         }
     };
+    let machine = &document["machine"];
+    let text = |value: &Value| value.as_str().map(str::to_owned);
     let machine = [
-        text_at(document, "/machine/hostname"),
-        text_at(document, "/machine/processor/name"),
-        text_at(document, "/machine/kernel_release").map(|release| format!("Linux {release}")),
-        text_at(document, "/machine/distribution"),
+        text(&machine["hostname"]),
+        text(&machine["processor"]["name"]),
+        text(&machine["kernel_release"]).map(|release| format!("Linux {release}")),
+        text(&machine["distribution"]),
     ];
     let machine: Vec<String> = machine.into_iter().flatten().collect();
     add("Machine", Some(machine.join(" | ")));
@@ -126,15 +118,11 @@ pub fn facts(run: &Run) -> Vec<(String, String)> {
     }
     add("CPUs", cpus(run));
     add("Measured", run.started_at().map(in_words));
-    add(
-        "By",
-        run.version().map(|version| format!("hcabench {version}")),
-    );
+    let version = run.version();
+    add("By", version.map(|version| format!("hcabench {version}")));
     let folder = run.path.canonicalize().unwrap_or_else(|_| run.path.clone());
-    let name = folder
-        .file_name()
-        .map(|name| name.to_string_lossy().into_owned());
-    add("Folder", name);
+    let name = folder.file_name().map(|name| name.to_string_lossy());
+    add("Folder", name.map(String::from));
     add("Points", Some(run.points.len().to_string()));
     add("Rounds", rounds(document));
     let words = document["command_line"].as_array().into_iter().flatten();
@@ -189,42 +177,25 @@ fn cpus(run: &Run) -> Option<String> {
     let points = run.points.iter().map(|point| &point.document);
     let mut all = std::iter::once(run.document()).chain(points);
     let placement = all.find_map(|document| document.pointer("/obtained/placement"))?;
-    let (sender, receiver) = (
-        placement["sender"].as_u64()?,
-        placement["receiver"].as_u64()?,
-    );
+    let (sender, receiver) = (&placement["sender"], &placement["receiver"]);
     let completions = match placement["completion"].as_u64() {
         Some(cpu) => format!("completions on {cpu}"),
         None => "the sender takes the completions".to_owned(),
     };
-    Some(format!("{sender} to {receiver}, {completions}"))
+    let known = sender.is_u64() && receiver.is_u64();
+    known.then(|| format!("{sender} to {receiver}, {completions}"))
 }
 
-fn names_of_settings(run: &Run) -> Vec<&str> {
-    let first = run.points.first();
-    let settings = first.into_iter().flat_map(|point| &point.settings);
-    settings.map(|(name, _)| name.as_str()).collect()
+pub fn setting_in_words(schema: &Schema, name: &str, text: &str) -> String {
+    let (title, unit) = heading(schema, name);
+    format!("{title} {text} {unit}").trim_end().to_owned()
 }
 
-fn varies(run: &Run, name: &str) -> bool {
-    let mut texts = run.points.iter().map(|point| point.setting(name));
-    let first = texts.next();
-    texts.any(|text| Some(text) != first)
-}
-
-/// Settings that are the same at all points.
 fn constants(run: &Run) -> String {
-    let Some(first) = run.points.first() else {
-        return String::new();
-    };
-    let same = names_of_settings(run)
-        .into_iter()
-        .filter(|name| !varies(run, name))
-        .filter_map(|name| {
-            let text = first.setting(name).filter(|text| !text.is_empty())?;
-            let (title, unit) = heading(run.schema, name);
-            Some(format!("{title} {text} {unit}").trim_end().to_owned())
-        });
+    let same = settings_of(run).into_iter().filter_map(|(name, texts)| {
+        let &[text] = &texts[..] else { return None };
+        (!text.is_empty()).then(|| setting_in_words(run.schema, name, text))
+    });
     same.collect::<Vec<_>>().join(", ")
 }
 
@@ -234,13 +205,9 @@ pub fn incomplete(run: &Run) -> Vec<String> {
         let reason = point.incomplete.as_ref()?;
         Some(format!("{}: {reason}", point.name))
     });
-    let mut all: Vec<String> = run
-        .incomplete
-        .iter()
-        .map(|reason| format!("The run was not measured to its end: {reason}"))
-        .collect();
-    all.extend(of_points);
-    all
+    let of_run = run.incomplete.iter();
+    let of_run = of_run.map(|reason| format!("The run was not measured to its end: {reason}"));
+    of_run.chain(of_points).collect()
 }
 
 /// The table: settings that vary, and the chosen columns that are not empty.
@@ -250,38 +217,29 @@ pub fn summary(run: &Run) -> Sheet {
         Benchmark::Queue => &QUEUE,
         Benchmark::Clock => &CLOCK,
     };
-    let varying: Vec<&str> = names_of_settings(run)
-        .into_iter()
-        .filter(|name| varies(run, name))
-        .collect();
     let cell = |point: &Point, name: &str| -> String {
-        let of_row = |row: &Row| row.text(name).map(str::to_owned);
-        let text = point.row.as_ref().and_then(of_row);
-        text.or_else(|| point.setting(name).map(str::to_owned))
-            .unwrap_or_default()
+        let text = point.row.as_ref().and_then(|row| row.text(name));
+        let text = text.or_else(|| point.setting(name));
+        text.unwrap_or_default().to_owned()
     };
-    let texts = |name: &str| run.points.iter().map(|point| cell(point, name)).collect();
-    let mut columns: Vec<(SheetColumn, Vec<String>)> = varying
-        .iter()
-        .map(|name| column(run.schema, name, texts(name)))
-        .collect();
-    for chosen in chosen {
-        let texts: Vec<String> = texts(chosen.name);
-        let told = |text: &String| !text.is_empty();
-        let is_bad = chosen.name == hca::CORRUPTED.name;
-        if texts.iter().any(told) && !(is_bad && texts.iter().all(|text| text == "0")) {
-            columns.push(column(run.schema, chosen.name, texts));
-        }
-    }
+    let of = |name: &str| {
+        let texts = run.points.iter().map(|point| cell(point, name));
+        column(run.schema, name, texts.collect())
+    };
+    let varying = settings_of(run).into_iter();
+    let varying = varying.filter(|(_, texts)| texts.len() > 1);
+    let mut columns: Vec<(SheetColumn, Vec<String>)> = varying.map(|(name, _)| of(name)).collect();
+    let is_told = |name: &str, texts: &[String]| {
+        let nothing = |text: &String| text.is_empty() || name == hca::CORRUPTED.name && text == "0";
+        !texts.iter().all(nothing)
+    };
+    let figures = chosen.iter().map(|column| (column.name, of(column.name)));
+    let figures = figures.filter(|(name, (_, texts))| is_told(name, texts));
+    columns.extend(figures.map(|(_, figure)| figure));
     if run.points.iter().any(|point| point.incomplete.is_some()) {
-        let mark = |point: &Point| match point.incomplete {
-            Some(_) => "incomplete".to_owned(),
-            None => String::new(),
-        };
-        columns.push((
-            SheetColumn::text("mark"),
-            run.points.iter().map(mark).collect(),
-        ));
+        let mark = |point: &Point| point.incomplete.as_ref().map_or("", |_| "incomplete");
+        let marks = run.points.iter().map(|point| mark(point).to_owned());
+        columns.push((SheetColumn::text("mark"), marks.collect()));
     }
     transposed(columns, run.points.len())
 }
@@ -299,10 +257,7 @@ fn column(schema: &Schema, name: &str, texts: Vec<String>) -> (SheetColumn, Vec<
 
 fn transposed(columns: Vec<(SheetColumn, Vec<String>)>, rows: usize) -> Sheet {
     let (columns, texts): (Vec<SheetColumn>, Vec<Vec<String>>) = columns.into_iter().unzip();
-    let mut sheet = Sheet {
-        columns,
-        rows: Vec::new(),
-    };
+    let mut sheet = Sheet::of(columns);
     for row in 0..rows {
         sheet.row(texts.iter().map(|column| column[row].clone()).collect());
     }
@@ -311,26 +266,18 @@ fn transposed(columns: Vec<(SheetColumn, Vec<String>)>, rows: usize) -> Sheet {
 
 /// What the instrument itself costs: the least and the most over all points.
 pub fn instrument(run: &Run) -> Sheet {
-    let mut sheet = Sheet {
-        columns: vec![
-            SheetColumn::text("what"),
-            SheetColumn::text("unit"),
-            // Of several units, which stand beside them.
-            SheetColumn::number("least", ""),
-            SheetColumn::number("most", ""),
-        ],
-        rows: Vec::new(),
-    };
+    let mut sheet = Sheet::of(vec![
+        SheetColumn::text("what"),
+        SheetColumn::text("unit"),
+        // Of several units, which stand beside them.
+        SheetColumn::number("least", ""),
+        SheetColumn::number("most", ""),
+    ]);
     for figure in INSTRUMENT {
         let name = figure.name;
-        let mut found: Vec<(f64, &str)> = run
-            .points
-            .iter()
-            .filter_map(|point| {
-                let row = point.row.as_ref()?;
-                Some((row.number(name)?, row.text(name)?))
-            })
-            .collect();
+        let rows = run.points.iter().filter_map(|point| point.row.as_ref());
+        let found = rows.filter_map(|row| Some((row.number(name)?, row.text(name)?)));
+        let mut found: Vec<(f64, &str)> = found.collect();
         found.sort_by(|one, other| one.0.total_cmp(&other.0));
         if let (Some(least), Some(most)) = (found.first(), found.last()) {
             sheet.row(vec![
@@ -346,14 +293,11 @@ pub fn instrument(run: &Run) -> Sheet {
 
 /// All of the summary, what was left out, and the machine.
 pub fn more(run: &Run) -> Result<Vec<(String, Sheet)>, ReadError> {
-    let of_table = |table: &crate::results::read::Table| {
+    let of_table = |table: &Table| {
         let columns = table.columns.iter().map(|name| {
-            let texts: Vec<String> = table
-                .rows
-                .iter()
-                .map(|row| row.text(name).unwrap_or_default().to_owned())
-                .collect();
-            column(run.schema, name, texts)
+            let rows = table.rows.iter();
+            let texts = rows.map(|row| row.text(name).unwrap_or_default().to_owned());
+            column(run.schema, name, texts.collect())
         });
         // What is empty in all rows tells nothing.
         let told = columns.filter(|(_, texts)| texts.iter().any(|text| !text.is_empty()));
@@ -372,17 +316,14 @@ pub fn more(run: &Run) -> Result<Vec<(String, Sheet)>, ReadError> {
 }
 
 fn machine(run: &Run) -> Sheet {
-    let mut sheet = Sheet {
-        columns: vec![SheetColumn::text("what"), SheetColumn::text("as told")],
-        rows: Vec::new(),
-    };
+    let mut sheet = Sheet::of(vec![
+        SheetColumn::text("what"),
+        SheetColumn::text("as told"),
+    ]);
     fn walk(place: &str, value: &Value, sheet: &mut Sheet) {
-        let below = |name: &str| {
-            if place.is_empty() {
-                name.replace('_', " ")
-            } else {
-                format!("{place}, {}", name.replace('_', " "))
-            }
+        let below = |name: &str| match (place, name.replace('_', " ")) {
+            ("", name) => name,
+            (place, name) => format!("{place}, {name}"),
         };
         match value {
             Value::Object(members) => {

@@ -1,9 +1,11 @@
 //! The figures of a run: those of `hcabench plot` that its benchmark has, and where there is too much for one, several.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::content::heading;
-use crate::cli::plot::embedded::{Asked, Chosen, Drawn, NotDrawn, figure};
+use super::content::setting_in_words;
+use super::settings_of;
+use crate::cli::plot::embedded::{Asked, Drawn, chosen, figure, is_chosen};
 use crate::page::Figure;
 use crate::results::read::{Benchmark, Point, Run};
 use crate::results::schema::Schema;
@@ -92,41 +94,40 @@ pub fn of(run: &Run, folder: &Path, warnings: &mut Vec<String>) -> (Vec<Figure>,
     };
     let parts = parts(run);
     let (mut figures, mut notes, mut asked) = (Vec::new(), Vec::new(), Vec::new());
+    let is_number = |text: &&str| text.parse::<f64>().is_ok();
     let numbers = parts
         .iter()
-        .filter(|(_, texts)| texts.iter().all(|text| text.parse::<f64>().is_ok()))
-        .count();
+        .filter(|(_, texts)| texts.iter().all(is_number));
+    let numbers = numbers.count();
     for &(command, title, caption) in kinds {
         if command == SURFACE && numbers < 2 {
             continue;
         }
         let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
-        let chosen = Chosen::of(&words, folder);
-        let is_chosen = |point: &&Point| chosen.holds(|name| point.setting(name));
+        let only = chosen(&words, folder);
+        let points = run.points.iter().filter(|point| is_chosen(&only, point));
         let mut drawing = Drawing {
             schema: run.schema,
             folder,
             title,
             caption,
-            points: run.points.iter().filter(is_chosen).collect(),
-            most: if command == SURFACE {
-                MOST_SURFACES
-            } else {
-                MOST_OF_A_KIND
+            points: points.collect(),
+            most: match command {
+                SURFACE => MOST_SURFACES,
+                _ => MOST_OF_A_KIND,
             },
             figures: Vec::new(),
             left: Vec::new(),
-            asked: Vec::new(),
-            warnings: &mut *warnings,
+            asked: &mut asked,
+            warnings,
         };
-        drawing.draw(&words, &[], &[], &parts);
+        drawing.draw(&words, &[], &parts);
         if let Some(left) = named(&drawing.left) {
             notes.push(format!(
                 "{title}: not shown here are {left}; hcabench plot {command} --only SETTING=VALUE draws them."
             ));
         }
         figures.append(&mut drawing.figures);
-        asked.append(&mut drawing.asked);
     }
     notes.extend(strange(&asked));
     (figures, notes)
@@ -135,17 +136,14 @@ pub fn of(run: &Run, folder: &Path, warnings: &mut Vec<String>) -> (Vec<Figure>,
 /// What is said of names in `plot.json` that no line of any figure has: one of them may be meant for one figure only.
 fn strange(asked: &[Asked]) -> Vec<String> {
     let of = |key: &str| {
-        let found = |name: &str| {
-            let mut same = asked.iter().filter(|it| it.key == key && it.name == name);
-            same.any(|it| it.found)
+        let names = |found: bool| -> BTreeSet<&String> {
+            let asked = asked.iter().filter(|it| it.key == key && it.found == found);
+            asked.map(|it| &it.name).collect()
         };
-        let mut names: Vec<String> = (asked.iter())
-            .filter(|it| it.key == key && !found(&it.name))
-            .map(|it| format!("{:?}", it.name))
+        let strange: Vec<String> = (names(false).difference(&names(true)))
+            .map(|name| format!("{name:?}"))
             .collect();
-        names.sort();
-        names.dedup();
-        let names = names.join(", ");
+        let names = strange.join(", ");
         (!names.is_empty())
             .then(|| format!("plot.json: {key:?}: no line of these figures is called {names}."))
     };
@@ -153,25 +151,9 @@ fn strange(asked: &[Asked]) -> Vec<String> {
 }
 
 /// By what a figure can be parted: settings that vary with their texts, those with the fewest first.
-fn parts(run: &Run) -> Vec<Part> {
-    let names = run
-        .points
-        .first()
-        .map_or(&[][..], |point| &point.settings[..]);
-    let mut parts: Vec<Part> = names
-        .iter()
-        .map(|(name, _)| {
-            let mut texts: Vec<String> = Vec::new();
-            for point in &run.points {
-                let text = point.setting(name).unwrap_or_default().to_owned();
-                if !texts.contains(&text) {
-                    texts.push(text);
-                }
-            }
-            (name.clone(), texts)
-        })
-        .filter(|(_, texts)| texts.len() > 1 && !texts.iter().any(String::is_empty))
-        .collect();
+fn parts(run: &Run) -> Vec<Part<'_>> {
+    let mut parts = settings_of(run);
+    parts.retain(|(_, texts)| texts.len() > 1 && !texts.contains(&""));
     parts.sort_by_key(|(_, texts)| texts.len());
     parts
 }
@@ -188,7 +170,7 @@ fn named(left: &[String]) -> Option<String> {
 }
 
 /// A setting with its texts.
-type Part = (String, Vec<String>);
+type Part<'a> = (&'a str, Vec<&'a str>);
 
 struct Drawing<'a> {
     schema: &'static Schema,
@@ -202,64 +184,61 @@ struct Drawing<'a> {
     figures: Vec<Figure>,
     /// What is in those that were not drawn, because there are enough.
     left: Vec<String>,
-    /// The names that `plot.json` has for lines of these figures.
-    asked: Vec<Asked>,
+    /// The names that `plot.json` has for lines of the figures.
+    asked: &'a mut Vec<Asked>,
     /// Why some are not there.
     warnings: &'a mut Vec<String>,
 }
 
 impl Drawing<'_> {
     /// Draws a figure, or one for each value of a setting where there is too much in it, and so on. What cannot be drawn is
-    /// told with its reason, and the rest is drawn. `parts` are the settings by which it can still be parted.
-    fn draw(&mut self, words: &[String], only: &[String], chosen: &[(&str, &str)], parts: &[Part]) {
+    /// told with its reason, and the rest is drawn. `chosen` are the settings with the values that it is parted to, `parts`
+    /// those by which it can still be parted.
+    fn draw(&mut self, words: &[String], chosen: &[(&str, &str)], parts: &[Part<'_>]) {
+        let only = chosen.iter();
+        let only = only.map(|(name, text)| setting_in_words(self.schema, name, text));
+        let only = only.collect::<Vec<_>>().join(", ");
         if self.figures.len() >= self.most {
-            return self.left.push(only.join(", "));
+            return self.left.push(only);
         }
-        let title = if only.is_empty() {
-            self.title.to_owned()
-        } else {
-            format!("{}: {}", self.title, only.join(", "))
+        let title = match only.as_str() {
+            "" => self.title.to_owned(),
+            only => format!("{}: {only}", self.title),
         };
-        let (reason, by) = match figure(words, self.folder) {
-            Ok(Drawn { svg, mut asked }) => {
-                self.asked.append(&mut asked);
+        let failed = match figure(words, self.folder) {
+            Ok(Drawn { svg, asked }) => {
+                self.asked.extend(asked);
+                let caption = format!("{title}. {}", self.caption);
                 return self.figures.push(Figure {
-                    caption: format!("{title}. {}", self.caption),
                     title,
                     svg,
+                    caption,
                 });
             }
-            Err(NotDrawn::TooMuch(reason, by)) => (reason, Some(by)),
-            Err(NotDrawn::Other(reason)) => (reason, None),
+            Err(failed) => failed,
         };
-        let may =
-            |part: &Part| (by.as_ref()).is_some_and(|by| by.is_empty() || by.contains(&part.0));
+        let by = failed.by.as_ref();
+        let may = |part: &Part<'_>| {
+            by.is_some_and(|by| by.is_empty() || by.iter().any(|it| it == part.0))
+        };
         let Some(place) = parts.iter().position(may) else {
+            let reason = failed.reason;
             let warning = format!("The figure \"{title}\" is not here: {reason}");
             return self.warnings.push(warning);
         };
         let (name, texts) = &parts[place];
         let others = [&parts[..place], &parts[place + 1..]].concat();
         for text in texts {
-            let chosen = [chosen, &[(name.as_str(), text.as_str())]].concat();
-            if !self.is_somewhere(&chosen) {
-                continue;
+            let chosen = [chosen, &[(*name, *text)]].concat();
+            // Not each combination need have been measured, nor be chosen.
+            let has_all = |point: &&Point| {
+                let mut all = chosen.iter();
+                all.all(|&(name, text)| point.setting(name) == Some(text))
+            };
+            if self.points.iter().any(has_all) {
+                let only = ["--only".to_owned(), format!("{name}={text}")];
+                self.draw(&[words, &only].concat(), &chosen, &others);
             }
-            let mut words = words.to_vec();
-            words.extend(["--only".to_owned(), format!("{name}={text}")]);
-            let (title, unit) = heading(self.schema, name);
-            let mut only = only.to_vec();
-            only.push(format!("{title} {text} {unit}").trim_end().to_owned());
-            self.draw(&words, &only, &chosen, &others);
         }
-    }
-
-    /// Whether a point has all of these settings: not each combination need have been measured, nor be chosen.
-    fn is_somewhere(&self, chosen: &[(&str, &str)]) -> bool {
-        self.points.iter().any(|point| {
-            chosen
-                .iter()
-                .all(|&(name, text)| point.setting(name) == Some(text))
-        })
     }
 }

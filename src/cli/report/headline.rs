@@ -1,20 +1,21 @@
 //! The answer of a run in one sentence: what was found at its best point, what was lost, and whether that can be believed.
 
+use super::counts;
 use crate::cli::plot::{in_words, is_told};
 use crate::plot::scale::{duration, plain};
 use crate::results::read::{Benchmark, Point, Run};
-use crate::results::schema::{Column, ROUNDS, clock, hca, queue};
+use crate::results::schema::{Better, Column, ROUNDS, clock, hca, queue};
 use crate::results::units;
-
-/// A floor above this is that of a busy or emulated machine, whatever was measured above it.
-const MOST_OF_A_FLOOR_NS: f64 = 10_000.0;
 
 /// The sentence; empty where no point has a figure.
 pub fn of(run: &Run) -> String {
     let found = match run.benchmark {
-        Benchmark::Hca => of_latency(run, &hca::latency::P50, "Median one-way latency"),
-        Benchmark::Queue => of_latency(run, &queue::latency::P50, "Median latency in the queue")
-            .or_else(|| of_throughput(run)),
+        Benchmark::Hca => best(run, &hca::latency::P50, "Median one-way latency", duration),
+        Benchmark::Queue => {
+            let what = "Median latency in the queue";
+            let latency = best(run, &queue::latency::P50, what, duration);
+            latency.or_else(|| best(run, &queue::THROUGHPUT, "Throughput", units::rate))
+        }
         Benchmark::Clock => of_jumps(run),
     };
     let Some(found) = found else {
@@ -32,36 +33,20 @@ fn number(point: &Point, column: &Column) -> Option<f64> {
     point.row.as_ref()?.number(column.name)
 }
 
-/// The sum of a count over all points.
 fn sum(run: &Run, column: &Column) -> Option<u64> {
-    let counts = run.points.iter().filter_map(|point| point.row.as_ref());
-    let mut counts = counts.filter_map(|row| row.count(column.name)).peekable();
-    counts.peek()?;
-    Some(counts.sum())
+    counts(run, column).reduce(|sum, count| sum + count)
 }
 
-/// The point with the least of a figure.
-fn best<'a>(run: &'a Run, column: &Column) -> Option<(&'a Point, f64)> {
+/// A figure at the point where it is best.
+fn best(run: &Run, column: &Column, what: &str, in_words: fn(f64) -> String) -> Option<String> {
     let found = run.points.iter();
     let found = found.filter_map(|point| Some((point, number(point, column)?)));
-    found.min_by(|one, other| one.1.total_cmp(&other.1))
-}
-
-fn of_latency(run: &Run, column: &Column, what: &str) -> Option<String> {
-    let (point, median) = best(run, column)?;
-    let interval = interval(point, column, duration);
-    let place = place(run, point);
-    Some(format!("{what} {}{interval}{place}", duration(median)))
-}
-
-fn of_throughput(run: &Run) -> Option<String> {
-    let column = &queue::THROUGHPUT;
-    let found = run.points.iter();
-    let found = found.filter_map(|point| Some((point, number(point, column)?)));
-    let (point, most) = found.max_by(|one, other| one.1.total_cmp(&other.1))?;
-    let interval = interval(point, column, units::rate);
-    let place = place(run, point);
-    Some(format!("Throughput {}{interval}{place}", units::rate(most)))
+    let (point, best) = found.min_by(|(_, one), (_, other)| match column.better {
+        Better::Higher => other.total_cmp(one),
+        _ => one.total_cmp(other),
+    })?;
+    let (interval, place) = (interval(point, column, in_words), place(run, point));
+    Some(format!("{what} {}{interval}{place}", in_words(best)))
 }
 
 fn of_jumps(run: &Run) -> Option<String> {
@@ -91,12 +76,10 @@ fn of_jumps(run: &Run) -> Option<String> {
 }
 
 /// The interval of a figure over rounds, or why there is none.
-fn interval(point: &Point, column: &Column, in_words: impl Fn(f64) -> String) -> String {
+fn interval(point: &Point, column: &Column, in_words: fn(f64) -> String) -> String {
     let rounds = number(point, &ROUNDS).unwrap_or(1.0);
-    let row = point.row.as_ref();
-    let [low, high] = column
-        .bounds()
-        .map(|bound| row.and_then(|row| row.number(&bound)));
+    let bound = |name: String| point.row.as_ref()?.number(&name);
+    let [low, high] = column.bounds().map(bound);
     match low.zip(high) {
         Some((low, high)) => format!(
             " (95 % interval {} to {} over {rounds} rounds)",
@@ -158,21 +141,22 @@ fn machine(run: &Run) -> String {
     }
 }
 
-/// Whether the floor is one: below what was measured, and not that of a busy machine.
+/// Whether the floor can be believed.
 fn floor(run: &Run) -> Option<String> {
     if run.benchmark != Benchmark::Hca {
         return None;
     }
     let both = |point: &Point| {
         let floor = number(point, &hca::FLOOR_P50)?;
-        Some((floor, number(point, &hca::latency::P50)?))
+        Some((floor, number(point, &hca::latency::P50)))
     };
-    let floors: Vec<(f64, f64)> = run.points.iter().filter_map(both).collect();
+    let floors: Vec<(f64, Option<f64>)> = run.points.iter().filter_map(both).collect();
     let highest = floors
         .iter()
         .map(|(floor, _)| *floor)
         .max_by(f64::total_cmp)?;
-    let is_one = |(floor, median): &(f64, f64)| floor < median && *floor <= MOST_OF_A_FLOOR_NS;
+    let is_one =
+        |(floor, median): &(f64, Option<f64>)| hca::doubt_of_floor(*floor, *median).is_none();
     let floor = duration(highest);
     Some(match floors.iter().all(is_one) {
         true => format!("the floor of {floor} (p50) is credible"),

@@ -2,87 +2,47 @@
 
 use crate::results::read::Benchmark;
 
+/// What is meant, a colon, and its explanation.
+const HCA: [&str; 5] = [
+    "latency: One way, from right before a message is posted (or, where the time stamp is 'send', until when the adapter \
+     read it) to right after its completion was found at the receiver, both on one clock of one host. Nothing is halved, \
+     and nothing is subtracted.",
+    "comp: From the same beginning to when the sender found the completion of its own request: when it may use its buffer \
+     again.",
+    "pause 0, and a burst: Without a pause messages queue behind each other, and latency grows with the burst. With a \
+     pause longer than the latency each message is alone.",
+    "lost: UC and UD may lose messages on a bad link. They are counted, and are in no percentile of the summary.",
+    "the floor: The same two loops over shared memory between the same two cores. A latency close to it says more about \
+     the machine than about the fabric.",
+];
+const QUEUE: [&str; 5] = [
+    "enqueue, dequeue: What one operation takes, the time stamp included.",
+    "latency: From before the first attempt to enqueue an element to after its dequeue: a full queue is in it.",
+    "intended: From when the schedule wanted the element sent: a sender that was stalled does not hide what that caused.",
+    "medians over runs: Each figure is the median over the runs of its point. Two modes: the runs fall into two groups, \
+     and the median may be a figure that never occurred.",
+    "a time stamp: Its cost is in each of the times. An operation that takes little more than it takes next to nothing.",
+];
+const CLOCK: [&str; 3] = [
+    "jump: A difference between two readings of the clock far above the usual: time in which the thread did not run.",
+    "cause: What the kernel's counters say rose in that time. Unexplained: nothing did; on several CPUs at once that \
+     speaks for the firmware or the hypervisor.",
+    "jumps together: The time of all jumps. The percentiles are of all differences, with the loop's own cost.",
+];
+const ALL: [&str; 2] = [
+    "percentiles: Interpolated linearly between the closest ranks, over all samples; nothing is removed as an outlier. \
+     High ones need samples: of 1000, p99.9 is little else than the maximum.",
+    "two runs: Differences of a few percent between two runs can be chance: hcabench compare says which are not.",
+];
+
 /// What is meant, and its explanation.
 pub fn of(benchmark: Benchmark) -> Vec<(String, String)> {
-    let own: &[(&str, &str)] = match benchmark {
-        Benchmark::Hca => &[
-            (
-                "latency",
-                "One way, from right before a message is posted (or, where the time stamp is 'send', until when the adapter \
-                 read it) to right after its completion was found at the receiver, both on one clock of one host. Nothing is \
-                 halved, and nothing is subtracted.",
-            ),
-            (
-                "comp",
-                "From the same beginning to when the sender found the completion of its own request: when it may use its \
-                 buffer again.",
-            ),
-            (
-                "pause 0, and a burst",
-                "Without a pause messages queue behind each other, and latency grows with the burst. With a pause longer than \
-                 the latency each message is alone.",
-            ),
-            (
-                "lost",
-                "UC and UD may lose messages on a bad link. They are counted, and are in no percentile of the summary.",
-            ),
-            (
-                "the floor",
-                "The same two loops over shared memory between the same two cores. A latency close to it says more about the \
-                 machine than about the fabric.",
-            ),
-        ],
-        Benchmark::Queue => &[
-            (
-                "enqueue, dequeue",
-                "What one operation takes, the time stamp included.",
-            ),
-            (
-                "latency",
-                "From before the first attempt to enqueue an element to after its dequeue: a full queue is in it.",
-            ),
-            (
-                "intended",
-                "From when the schedule wanted the element sent: a sender that was stalled does not hide what that caused.",
-            ),
-            (
-                "medians over runs",
-                "Each figure is the median over the runs of its point. Two modes: the runs fall into two groups, and the \
-                 median may be a figure that never occurred.",
-            ),
-            (
-                "a time stamp",
-                "Its cost is in each of the times. An operation that takes little more than it takes next to nothing.",
-            ),
-        ],
-        Benchmark::Clock => &[
-            (
-                "jump",
-                "A difference between two readings of the clock far above the usual: time in which the thread did not run.",
-            ),
-            (
-                "cause",
-                "What the kernel's counters say rose in that time. Unexplained: nothing did; on several CPUs at once that \
-                 speaks for the firmware or the hypervisor.",
-            ),
-            (
-                "jumps together",
-                "The time of all jumps. The percentiles are of all differences, with the loop's own cost.",
-            ),
-        ],
+    let own: &[&str] = match benchmark {
+        Benchmark::Hca => &HCA,
+        Benchmark::Queue => &QUEUE,
+        Benchmark::Clock => &CLOCK,
     };
-    let common = [
-        (
-            "percentiles",
-            "Interpolated linearly between the closest ranks, over all samples; nothing is removed as an outlier. High ones \
-             need samples: of 1000, p99.9 is little else than the maximum.",
-        ),
-        (
-            "two runs",
-            "Differences of a few percent between two runs can be chance: hcabench compare says which are not.",
-        ),
-    ];
-    let all = own.iter().chain(&common);
-    all.map(|(what, text)| ((*what).to_owned(), (*text).to_owned()))
+    let all = own.iter().chain(&ALL).filter_map(|it| it.split_once(": "));
+    all.map(|(what, text)| (what.to_owned(), text.to_owned()))
         .collect()
 }

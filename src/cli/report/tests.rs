@@ -1,20 +1,25 @@
 use super::*;
-use crate::results::read::tests::made_up_run::{hca_rounds, hca_run};
+use crate::results::read::tests::made_up_run::{MadePoint, hca_rounds, hca_run};
 
 fn page(unfinished: bool) -> Page {
     let folder = tempfile::tempdir().unwrap();
     let samples = |level: i64| -> Vec<Option<i64>> {
-        (0..200)
+        let places = 0..200;
+        places
             .map(|place| (place != 7).then_some(level + place))
             .collect()
     };
     let (small, large) = (samples(2_000), samples(5_000));
-    let path = hca_run(
-        &folder.path().join("run"),
-        &[("rc", 8, 64, &small), ("rc", 16, 64, &large)],
-        unfinished,
-    );
-    page_of_run(&path)
+    let points = [("rc", 8, 64, &small[..]), ("rc", 16, 64, &large)];
+    page_of_run(&hca_run(&folder.path().join("run"), &points, unfinished))
+}
+
+/// Of points that have the same samples.
+fn page_of_points(path: &Path, points: impl IntoIterator<Item = (&'static str, u32, u32)>) -> Page {
+    let samples: Vec<Option<i64>> = (0..20).map(|place| Some(2_000 + place)).collect();
+    let point = |(service, size, burst)| (service, size, burst, &samples[..]);
+    let points: Vec<MadePoint<'_>> = points.into_iter().map(point).collect();
+    page_of_run(&hca_run(path, &points, false))
 }
 
 fn page_of_run(path: &Path) -> Page {
@@ -46,11 +51,8 @@ fn figures(page: &Page) -> Vec<String> {
 }
 
 fn titles(sheet: &page::Sheet) -> Vec<&str> {
-    sheet
-        .columns
-        .iter()
-        .map(|column| column.title.as_str())
-        .collect()
+    let columns = sheet.columns.iter();
+    columns.map(|column| column.title.as_str()).collect()
 }
 
 fn fact<'a>(page: &'a Page, label: &str) -> &'a str {
@@ -127,48 +129,20 @@ fn the_headline_has_the_interval_over_rounds_and_what_makes_it_doubtful() {
     assert!(!page.html().contains('\u{1b}'));
 
     let text = std::fs::read_to_string(path.join("summary.csv")).unwrap();
-    let mut rows = text
-        .lines()
-        .map(|row| row.split(',').map(str::to_owned).collect::<Vec<_>>());
-    let (columns, mut row) = (rows.next().unwrap(), rows.next().unwrap());
-    let floor = columns
-        .iter()
-        .position(|name| name == "floor_p50_ns")
-        .unwrap();
+    let (columns, row) = text.trim_end().split_once('\n').unwrap();
+    let mut names = columns.split(',');
+    let floor = names.position(|name| name == "floor_p50_ns").unwrap();
+    let not_credible = "is NOT credible: do not believe these figures.";
     for (cell, told) in [
         ("120.0", "and the floor of 120 ns (p50) is credible."),
-        (
-            "8000000.0",
-            "and the floor of 8 ms (p50) is NOT credible: do not believe these figures.",
-        ),
+        ("8000000.0", not_credible),
     ] {
-        row[floor] = cell.to_owned();
-        std::fs::write(
-            path.join("summary.csv"),
-            format!("{}\n{}\n", columns.join(","), row.join(",")),
-        )
-        .unwrap();
+        let mut cells: Vec<&str> = row.split(',').collect();
+        cells[floor] = cell;
+        let text = format!("{columns}\n{}\n", cells.join(","));
+        std::fs::write(path.join("summary.csv"), text).unwrap();
         let headline = page_of_run(&path).headline;
         assert!(headline.ends_with(told), "{headline}");
-    }
-}
-
-#[test]
-fn figures_are_whole_and_named() {
-    let page = page(false);
-    assert_eq!(
-        figures(&page),
-        [
-            "Median latency",
-            "Latencies",
-            "The tail",
-            "The tail of completions"
-        ],
-        "{:?}",
-        page.warnings
-    );
-    for figure in &page.figures {
-        assert!(figure.svg.contains("<svg") && figure.svg.trim_end().ends_with("</svg>"));
     }
 }
 
@@ -177,13 +151,8 @@ fn an_incomplete_run_is_marked_in_its_facts_and_its_row() {
     let page = page(true);
     told(&page.incomplete[..1], "interrupted by SIGINT");
     assert_eq!(titles(&page.summary).last(), Some(&"mark"));
-    let marks: Vec<&str> = page
-        .summary
-        .rows
-        .iter()
-        .filter_map(|row| row.last())
-        .map(String::as_str)
-        .collect();
+    let rows = page.summary.rows.iter();
+    let marks: Vec<&String> = rows.filter_map(|row| row.last()).collect();
     assert_eq!(marks, ["", "incomplete"]);
 }
 
@@ -202,20 +171,27 @@ fn the_file_s_name_says_what_it_is() {
 #[test]
 fn a_real_report_is_well_formed_and_takes_nothing_from_elsewhere() {
     let page = page(false);
-    assert!(!page.figures.is_empty());
+    let wanted = [
+        "Median latency",
+        "Latencies",
+        "The tail",
+        "The tail of completions",
+    ];
+    assert_eq!(figures(&page), wanted, "{:?}", page.warnings);
     let html = page.html();
     // Names of XML, which nothing is fetched from.
     let bare = html.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
-    for elsewhere in ["http://", "https://", "src=\"", "@import", "url(http"] {
+    for elsewhere in ["http://", "https://", "src=\"", "@import", "url("] {
         assert!(!bare.contains(elsewhere), "{elsewhere}");
     }
-    for root in html.split("<svg").skip(1) {
-        let root = root.split('>').next().unwrap();
-        assert_eq!(root.matches("role=").count(), 1, "{root}");
-        assert_eq!(root.matches("aria-label=").count(), 1, "{root}");
-    }
-    for figure in html.split("<svg").skip(1) {
-        let svg = format!("<svg{}</svg>", figure.split("</svg>").next().unwrap());
+    let drawings: Vec<&str> = html.split("<svg").skip(1).collect();
+    assert_eq!(drawings.len(), wanted.len());
+    for drawing in drawings {
+        let svg = format!("<svg{}</svg>", drawing.split("</svg>").next().unwrap());
+        let root = svg.split('>').next().unwrap();
+        for attribute in ["role=", "aria-label="] {
+            assert_eq!(root.matches(attribute).count(), 1, "{root}");
+        }
         roxmltree::Document::parse(&svg).unwrap_or_else(|error| panic!("{error}: {svg}"));
     }
 }
@@ -224,14 +200,10 @@ fn a_real_report_is_well_formed_and_takes_nothing_from_elsewhere() {
 #[test]
 fn combinations_that_were_not_measured_are_no_failure() {
     let folder = tempfile::tempdir().unwrap();
-    let samples: Vec<Option<i64>> = (0..20).map(|place| Some(2_000 + place)).collect();
-    let points: Vec<_> = [("rc", 1), ("rc", 2), ("uc", 4), ("uc", 8)]
-        .into_iter()
-        .flat_map(|(service, burst)| (1..=12).map(move |size| (service, size, burst)))
-        .map(|(service, size, burst)| (service, size, burst, &samples[..]))
-        .collect();
-    let path = hca_run(&folder.path().join("run"), &points, false);
-    let page = page_of_run(&path);
+    let points = [("rc", 1), ("rc", 2), ("uc", 4), ("uc", 8)].into_iter();
+    let points =
+        points.flat_map(|(service, burst)| (1..=12).map(move |size| (service, size, burst)));
+    let page = page_of_points(&folder.path().join("run"), points);
     told(&figures(&page), "service rc, burst 2");
     untold(&page.warnings, "no point");
 }
@@ -241,34 +213,29 @@ fn combinations_that_were_not_measured_are_no_failure() {
 #[test]
 fn a_surface_is_parted_by_the_settings_that_are_not_on_its_ground() {
     let folder = tempfile::tempdir().unwrap();
-    let samples: Vec<Option<i64>> = (0..20).map(|place| Some(2_000 + place)).collect();
-    let of = |services: &[&'static str]| -> Vec<(&'static str, u32, u32, &[Option<i64>])> {
-        let sizes = |&service| {
-            [8, 16, 32]
-                .into_iter()
-                .flat_map(move |size| [1, 64].into_iter().map(move |burst| (service, size, burst)))
-        };
-        let all = services.iter().flat_map(sizes);
-        all.map(|(service, size, burst)| (service, size, burst, &samples[..]))
-            .collect()
+    let [path, many] = ["run", "many"].map(|name| folder.path().join(name));
+    let of = |services: &[&'static str]| {
+        let sizes = [8, 16, 32].map(|size| [(size, 1), (size, 64)]);
+        let all = services.iter().flat_map(|service| {
+            let sizes = sizes.as_flattened().iter();
+            sizes.map(|&(size, burst)| (*service, size, burst))
+        });
+        all.collect::<Vec<_>>()
     };
     let surfaces = |page: &Page| -> Vec<String> {
+        let begin = "Median latency over two settings";
         let titles = figures(page).into_iter();
         titles
-            .filter(|title| title.contains("over two settings"))
+            .filter_map(|title| title.strip_prefix(begin).map(str::to_owned))
             .collect()
     };
-    let path = hca_run(&folder.path().join("run"), &of(&["rc", "uc"]), false);
-    let page = page_of_run(&path);
-    let title = "Median latency over two settings: service";
-    assert_eq!(
-        surfaces(&page),
-        [format!("{title} rc"), format!("{title} uc")]
-    );
+    let page = page_of_points(&path, of(&["rc", "uc"]));
+    let both = [": service rc", ": service uc"];
+    assert_eq!(surfaces(&page), both);
     untold(&page.warnings, "surface");
 
     let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
-    let page = page_of_run(&hca_run(&folder.path().join("many"), &of(&names), false));
+    let page = page_of_points(&many, of(&names));
     assert_eq!(surfaces(&page).len(), 6);
     let left = "not shown here are service g; service h; hcabench plot surface --only";
     told(&page.notes, left);
@@ -279,21 +246,14 @@ fn a_surface_is_parted_by_the_settings_that_are_not_on_its_ground() {
     };
     // What the file leaves out stays out of the parts, too.
     let page = with_file(&path, r#"{"only": {"service": "RC"}}"#);
-    assert_eq!(surfaces(&page), ["Median latency over two settings"]);
+    assert_eq!(surfaces(&page), [""]);
     let page = with_file(
         &path,
         r#"{"only": {"size_bytes": [8, 16]}, "surface": {"only": {"size_bytes": [8, 16], "service": ["rc", "uc"], "burst": [1, 64]}}}"#,
     );
-    assert_eq!(
-        surfaces(&page),
-        [format!("{title} rc"), format!("{title} uc")]
-    );
-    let many = folder.path().join("many");
+    assert_eq!(surfaces(&page), both);
     let page = with_file(&many, r#"{"only": {"service": ["b", "h"]}}"#);
-    assert_eq!(
-        surfaces(&page),
-        [format!("{title} b"), format!("{title} h")]
-    );
+    assert_eq!(surfaces(&page), [": service b", ": service h"]);
     untold(&page.notes, "not shown");
 
     // Names for lines that only some of the figures have are no reason to leave the others out.
@@ -302,18 +262,14 @@ fn a_surface_is_parted_by_the_settings_that_are_not_on_its_ground() {
     untold(&page.warnings, "Latencies");
 
     // What no line of any figure is called is told; what one of them has is not.
-    let page = with_file(
+    let mut page = with_file(
         &path,
         r#"{"labels": {"XX": "x", "RC, burst 1": "short"}, "order": ["YY"]}"#,
     );
-    let told: Vec<&String> = (page.notes.iter())
-        .filter(|note| note.starts_with("plot.json"))
-        .collect();
-    assert_eq!(
-        told,
-        [
-            "plot.json: \"labels\": no line of these figures is called \"XX\".",
-            "plot.json: \"order\": no line of these figures is called \"YY\"."
-        ],
-    );
+    page.notes.retain(|note| note.starts_with("plot.json"));
+    let wanted = [
+        "plot.json: \"labels\": no line of these figures is called \"XX\".",
+        "plot.json: \"order\": no line of these figures is called \"YY\".",
+    ];
+    assert_eq!(page.notes, wanted);
 }

@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 
+use super::counts;
+use crate::cli::plot::capital;
 use crate::results::read::Run;
-use crate::results::schema::{Column, clock, hca, queue};
+use crate::results::schema::{clock, hca, queue};
 
 /// All warnings, each once.
 pub fn of(run: &Run) -> Vec<String> {
@@ -14,34 +16,32 @@ pub fn of(run: &Run) -> Vec<String> {
         }
     };
     let document = run.document();
-    let software =
-        |end: &str| document["obtained"]["devices"][end]["device"]["software"] == Value::Bool(true);
-    if software("sender") || software("receiver") {
+    let devices = &document["obtained"]["devices"];
+    let is_software = |end| devices[end]["device"]["software"] == true;
+    if ["sender", "receiver"].into_iter().any(is_software) {
         add("The devices are software (SoftRoCE): the figures test the tool and say nothing about an HCA.".to_owned());
     }
-    if run.machine().pointer("/virtualisation/emulated") == Some(&Value::Bool(true)) {
+    if run.machine()["virtualisation"]["emulated"] == true {
         add("The processor is emulated in software: the figures test the tool and say nothing about a machine.".to_owned());
     }
+    let each = |list: &Value| list.as_array().cloned().unwrap_or_default();
+    let of = |value: &Value, keys: &[&str]| {
+        let parts: Vec<&str> = keys.iter().filter_map(|key| value[key].as_str()).collect();
+        sentence(&parts)
+    };
     // What was told while it was measured, and what the machine says of its readiness.
     for told in ["warnings", "notes"] {
-        let texts = document["details"][told].as_array().into_iter().flatten();
-        for text in texts.filter_map(Value::as_str) {
+        let texts = each(&document["details"][told]);
+        for text in texts.iter().filter_map(Value::as_str) {
             add(sentence(&[text]));
         }
     }
-    let checks = document["readiness"]["checks"].as_array();
-    for check in checks.into_iter().flatten() {
-        let text = |name: &str| check[name].as_str().unwrap_or_default();
-        add(sentence(&[text("title"), text("found"), text("advice")]));
+    for check in each(&document["readiness"]["checks"]) {
+        add(of(&check, &["title", "found", "advice"]));
     }
     for point in &run.points {
-        let of_point = point.document.pointer("/obtained/placement/warnings");
-        let of_point = of_point.and_then(Value::as_array).into_iter().flatten();
-        for warning in of_point {
-            if let Some(message) = warning["message"].as_str() {
-                let advice = warning["advice"].as_str().unwrap_or_default();
-                add(sentence(&[message, advice]));
-            }
+        for warning in each(&point.document["obtained"]["placement"]["warnings"]) {
+            add(of(&warning, &["message", "advice"]));
         }
     }
     counted(run, &mut add);
@@ -50,14 +50,6 @@ pub fn of(run: &Run) -> Vec<String> {
 
 /// Of counts over the points.
 fn counted(run: &Run, add: &mut impl FnMut(String)) {
-    let sum = |column: &Column| -> (u64, usize) {
-        let counts = run
-            .points
-            .iter()
-            .filter_map(|point| point.row.as_ref()?.count(column.name))
-            .filter(|count| *count > 0);
-        counts.fold((0, 0), |(sum, points), count| (sum + count, points + 1))
-    };
     let all = run.points.len();
     for (column, words) in [
         (hca::LOST, "messages were lost"),
@@ -88,8 +80,9 @@ fn counted(run: &Run, add: &mut impl FnMut(String)) {
             "steps of the clock backwards were seen",
         ),
     ] {
-        let (count, points) = sum(&column);
-        if count > 0 {
+        let counts = counts(run, &column).filter(|count| *count > 0);
+        let (count, points) = counts.fold((0, 0), |(sum, points), one| (sum + one, points + 1));
+        if points > 0 {
             add(format!("{count} {words} ({points} of {all} points)."));
         }
     }
@@ -97,20 +90,10 @@ fn counted(run: &Run, add: &mut impl FnMut(String)) {
 
 /// Parts with colons between them, begun and ended as a sentence is.
 fn sentence(parts: &[&str]) -> String {
-    let parts: Vec<&str> = parts
-        .iter()
-        .copied()
-        .filter(|part| !part.is_empty())
-        .collect();
-    let text = parts.join(": ");
-    let mut characters = text.chars();
-    let begun: String = characters
-        .next()
-        .map(|first| first.to_uppercase().collect::<String>() + characters.as_str())
-        .unwrap_or_default();
-    if begun.ends_with('.') {
-        begun
-    } else {
-        begun + "."
+    let told = parts.iter().copied().filter(|part| !part.is_empty());
+    let begun = capital(&told.collect::<Vec<_>>().join(": "));
+    match begun.ends_with('.') {
+        true => begun,
+        false => begun + ".",
     }
 }

@@ -37,7 +37,6 @@ pub struct Risen {
 }
 
 impl Risen {
-    /// Adds a counter.
     pub fn push(&mut self, row: u16, by: u32) {
         match self.rows.get_mut(usize::from(self.length)) {
             Some(place) => {
@@ -53,7 +52,6 @@ impl Risen {
         &self.rows[..usize::from(self.length)]
     }
 
-    /// Whether none rose.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
@@ -78,7 +76,6 @@ pub struct Deltas {
     pub major_faults: u32,
     /// Ticks of 10 ms stolen by the hypervisor.
     pub steal_ticks: u32,
-    /// System management interrupts.
     pub smis: u32,
     /// Interrupts, by row of `/proc/interrupts`.
     pub interrupts: Risen,
@@ -87,7 +84,6 @@ pub struct Deltas {
 }
 
 impl Deltas {
-    /// Whether no counter rose.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -98,11 +94,8 @@ impl Deltas {
 pub struct Available {
     /// `/proc/interrupts`; `None` if it can.
     pub interrupts: Option<String>,
-    /// `/proc/softirqs`.
     pub softirqs: Option<String>,
-    /// The steal time.
     pub steal: Option<String>,
-    /// System management interrupts.
     pub smis: Option<String>,
 }
 
@@ -146,7 +139,6 @@ pub struct ThreadUsage {
 }
 
 impl ThreadUsage {
-    /// Those of the calling thread so far.
     pub fn now() -> Self {
         let count = |value: i64| u64::try_from(value).unwrap_or(0);
         getrusage(UsageWho::RUSAGE_THREAD).map_or_else(
@@ -160,17 +152,18 @@ impl ThreadUsage {
         )
     }
 
-    /// What was added since `before`.
+    /// Page faults of both kinds.
+    pub fn faults(self) -> u64 {
+        self.minor_faults + self.major_faults
+    }
+
     pub fn since(self, before: Self) -> Self {
+        let rise = u64::saturating_sub;
         Self {
-            voluntary_switches: self
-                .voluntary_switches
-                .saturating_sub(before.voluntary_switches),
-            involuntary_switches: self
-                .involuntary_switches
-                .saturating_sub(before.involuntary_switches),
-            minor_faults: self.minor_faults.saturating_sub(before.minor_faults),
-            major_faults: self.major_faults.saturating_sub(before.major_faults),
+            voluntary_switches: rise(self.voluntary_switches, before.voluntary_switches),
+            involuntary_switches: rise(self.involuntary_switches, before.involuntary_switches),
+            minor_faults: rise(self.minor_faults, before.minor_faults),
+            major_faults: rise(self.major_faults, before.major_faults),
         }
     }
 }
@@ -197,7 +190,6 @@ impl CpuCounters {
         }
     }
 
-    /// Which can be read.
     pub fn available(&self) -> &Available {
         &self.available
     }
@@ -231,12 +223,10 @@ impl CpuCounters {
         deltas
     }
 
-    /// The names of the interrupts, by row.
     pub fn interrupt_names(&self) -> Vec<String> {
         names(&self.interrupts)
     }
 
-    /// The names of the softirqs, by row.
     pub fn softirq_names(&self) -> Vec<String> {
         names(&self.softirqs)
     }
@@ -265,6 +255,33 @@ mod tests {
         })
         .join()
         .unwrap();
+    }
+
+    #[test]
+    fn page_faults_count_at_the_first_touch_and_for_the_thread_that_touches() {
+        const PAGES: usize = 4096;
+        fn faults(work: impl FnOnce()) -> u64 {
+            let before = ThreadUsage::now();
+            work();
+            ThreadUsage::now().since(before).faults()
+        }
+        let touched_twice = || {
+            let mut map = memmap2::MmapMut::map_anon(PAGES * 4096).unwrap();
+            map.advise(memmap2::Advice::NoHugePage).unwrap();
+            [1, 2].map(|value| {
+                faults(|| {
+                    for byte in map.iter_mut().step_by(4096) {
+                        *std::hint::black_box(byte) = value;
+                    }
+                })
+            })
+        };
+        let mut theirs = [0; 2];
+        let ours = faults(|| theirs = std::thread::spawn(touched_twice).join().unwrap());
+        // Large folios of newer kernels may serve several pages by one fault.
+        assert!((1..=PAGES as u64 + 8).contains(&theirs[0]), "{theirs:?}");
+        assert_eq!(theirs[1], 0);
+        assert!(theirs[0] > 4 * ours.max(8), "{theirs:?}, ours {ours}");
     }
 
     #[test]

@@ -6,12 +6,13 @@
 //! Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 4; perf_event_open(2).
 
 use std::fs::File;
-use std::io::Read;
+use std::io;
 use std::os::unix::fs::FileExt;
 
-use crate::host::perf_event::{Counted, Event};
+use nix::errno::Errno;
+use perf_event::events::Dynamic;
+use perf_event::{Builder, Counter};
 
-const DEVICE: &str = "/sys/bus/event_source/devices/msr";
 const MSR_SMI_COUNT: u64 = 0x34;
 
 /// The SMI counter of one CPU.
@@ -23,7 +24,7 @@ pub struct SmiCounter {
 
 #[derive(Debug)]
 enum Source {
-    Perf(File),
+    Perf(Counter),
     Msr(File),
 }
 
@@ -31,7 +32,7 @@ impl SmiCounter {
     /// Opens the counter; an error is the reason why it cannot be used.
     pub fn open(cpu: usize) -> Result<Self, String> {
         let source = match open_perf(cpu) {
-            Ok(file) => Source::Perf(file),
+            Ok(counter) => Source::Perf(counter),
             Err(perf) => {
                 let path = format!("/dev/cpu/{cpu}/msr");
                 let file = File::open(&path).map_err(|error| format!("{perf}; {path}: {error}"))?;
@@ -52,15 +53,11 @@ impl SmiCounter {
         u32::try_from(value.saturating_sub(before)).unwrap_or(u32::MAX)
     }
 
-    fn load(&self) -> std::io::Result<u64> {
-        let mut bytes = [0; 8];
-        match &self.source {
-            Source::Perf(file) => {
-                let mut file = file;
-                file.read_exact(&mut bytes)?;
-                Ok(u64::from_ne_bytes(bytes))
-            }
+    fn load(&mut self) -> io::Result<u64> {
+        match &mut self.source {
+            Source::Perf(counter) => counter.read(),
             Source::Msr(file) => {
+                let mut bytes = [0; 8];
                 file.read_exact_at(&mut bytes, MSR_SMI_COUNT)?;
                 // The counter is 32 bits wide.
                 Ok(u64::from_ne_bytes(bytes) & u64::from(u32::MAX))
@@ -69,26 +66,16 @@ impl SmiCounter {
     }
 }
 
-fn open_perf(cpu: usize) -> Result<File, String> {
-    let text = |name: &str| {
-        let path = format!("{DEVICE}/{name}");
-        std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))
-    };
-    let kind = text("type")?;
-    let event = text("events/smi")?;
-    let config = event
-        .trim()
-        .strip_prefix("event=0x")
-        .and_then(|digits| u64::from_str_radix(digits, 16).ok());
-    let (Ok(kind), Some(config)) = (kind.trim().parse(), config) else {
-        return Err(format!("{DEVICE}: not understood: {event}"));
-    };
-    let event = Event {
-        kind,
-        config,
-        flags: 0,
-    };
-    event.open(Counted::AllOn(cpu)).map_err(|errno| {
+fn open_perf(cpu: usize) -> Result<Counter, String> {
+    let failed = |error: io::Error| format!("/sys/bus/event_source/devices/msr: {error}");
+    let mut event = Dynamic::builder("msr").map_err(failed)?;
+    let event = event.event("smi").map_err(failed)?.build();
+    let event = event.map_err(|error| failed(io::Error::other(error)))?;
+    let mut event = Builder::new(event);
+    event.any_pid().one_cpu(cpu).enabled(true);
+    let opened = event.exclude_kernel(false).exclude_hv(false).build();
+    opened.map_err(|error| {
+        let errno = Errno::try_from(error).unwrap_or(Errno::UnknownErrno);
         format!("perf_event_open of msr/smi/ on CPU {cpu}: {errno} (root, or CAP_PERFMON, may)")
     })
 }

@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+use super::table::words;
+
 /// The steal column of a CPU's line in `/proc/stat`, in ticks of 10 ms (USER_HZ).
 #[derive(Debug)]
 pub struct StealCounter {
@@ -46,13 +48,9 @@ impl StealCounter {
 
 /// proc_stat(5): user nice system idle iowait irq softirq steal guest guest_nice.
 fn steal_of(text: &[u8], line: &[u8]) -> Option<u64> {
-    let line = text
-        .split(|&byte| byte == b'\n')
-        .find(|candidate| candidate.starts_with(line))?;
-    let word = line
-        .split(|&byte| byte == b' ')
-        .filter(|word| !word.is_empty())
-        .nth(8)?;
+    let mut lines = text.split(|&byte| byte == b'\n');
+    let line = lines.find(|candidate| candidate.starts_with(line))?;
+    let word = words(line).nth(8)?;
     std::str::from_utf8(word).ok()?.parse().ok()
 }
 

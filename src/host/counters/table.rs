@@ -78,10 +78,8 @@ impl CounterTable {
                 }
                 None if self.rows.len() < usize::from(u16::MAX) => {
                     if !first && value > 0 {
-                        risen(
-                            self.rows.len() as u16,
-                            u32::try_from(value).unwrap_or(u32::MAX),
-                        );
+                        let by = u32::try_from(value).unwrap_or(u32::MAX);
+                        risen(self.rows.len() as u16, by);
                     }
                     self.rows.push(Row {
                         label: label.into(),
@@ -116,7 +114,7 @@ impl CounterTable {
     }
 }
 
-fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(u8::is_ascii_whitespace)
         .filter(|word| !word.is_empty())
 }
@@ -167,6 +165,7 @@ fn name_of(line: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::refused::refused;
     use std::io::Write;
 
     const BEFORE: &str = "\
@@ -178,13 +177,15 @@ ERR:          7
 MIS:          0
 ";
 
-    fn risen(table: &mut CounterTable) -> Vec<(String, u32)> {
+    /// The rows that rose, as `NAME +BY`.
+    fn risen(table: &mut CounterTable) -> Vec<String> {
         let mut rows = Vec::new();
-        table.read(|row, by| rows.push((row, by)));
+        table.read(|row, by| rows.push((usize::from(row), by)));
         let names = table.names();
-        rows.into_iter()
-            .map(|(row, by)| (names[usize::from(row)].clone(), by))
-            .collect()
+        let rows = rows
+            .into_iter()
+            .map(|(row, by)| format!("{} +{by}", names[row]));
+        rows.collect()
     }
 
     #[test]
@@ -193,47 +194,32 @@ MIS:          0
         let path = folder.path().join("interrupts");
         std::fs::write(&path, BEFORE).unwrap();
         let mut table = CounterTable::open(path.to_str().unwrap(), 1).unwrap();
-        assert_eq!(
-            table.names(),
-            [
-                "24 ACPI:Ged",
-                "36 virtio1-req.0",
-                "LOC Local timer interrupts"
-            ]
-        );
-        assert_eq!(risen(&mut table), []);
+        let names = "24 ACPI:Ged, 36 virtio1-req.0, LOC Local timer interrupts";
+        assert_eq!(table.names().join(", "), names);
+        assert!(risen(&mut table).is_empty());
         let mut file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
         // One row more in front, one counter up, CPU 0 up as well.
+        let row = "  4:          5          3  IO-APIC   4-edge      ttyS0\n 24:";
         let after = BEFORE
             .replace("310183", "310185")
-            .replace("231101", "231999")
-            .replace(
-                " 24:",
-                "  4:          5          3  IO-APIC   4-edge      ttyS0\n 24:",
-            );
-        file.write_all(after.as_bytes()).unwrap();
-        assert_eq!(
-            risen(&mut table),
-            [
-                ("4 ttyS0".to_owned(), 3),
-                ("LOC Local timer interrupts".to_owned(), 2)
-            ]
-        );
-        assert_eq!(risen(&mut table), []);
+            .replace("231101", "231999");
+        file.write_all(after.replace(" 24:", row).as_bytes())
+            .unwrap();
+        let expected = ["4 ttyS0 +3", "LOC Local timer interrupts +2"];
+        assert_eq!(risen(&mut table), expected);
+        assert!(risen(&mut table).is_empty());
     }
 
     #[test]
     fn a_table_that_cannot_be_used_says_why() {
-        let reason = CounterTable::open("/proc/no-such-file", 0).unwrap_err();
-        assert!(reason.contains("/proc/no-such-file"), "{reason}");
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("interrupts");
-        std::fs::write(&path, "").unwrap();
-        let reason = CounterTable::open(path.to_str().unwrap(), 3).unwrap_err();
-        assert!(reason.contains("no column CPU3"), "{reason}");
-        std::fs::write(&path, "   CPU0\n").unwrap();
-        let reason = CounterTable::open(path.to_str().unwrap(), 0).unwrap_err();
-        assert!(reason.contains("no counters"), "{reason}");
+        let path = path.to_str().unwrap();
+        refused(CounterTable::open(path, 0), &[path, "No such file"]);
+        for (text, told) in [("", "no column CPU0"), ("   CPU0\n", "no counters")] {
+            std::fs::write(path, text).unwrap();
+            refused(CounterTable::open(path, 0), &[told]);
+        }
     }
 
     #[test]

@@ -37,11 +37,8 @@ pub(super) fn tsc(facts: &Facts) -> Option<Check> {
         return None;
     }
     let named = |wanted: bool| -> Vec<&str> {
-        flags
-            .iter()
-            .filter(|(_, flag)| *flag == Some(wanted))
-            .map(|(name, _)| *name)
-            .collect()
+        let found = flags.iter().filter(|(_, flag)| *flag == Some(wanted));
+        found.map(|(name, _)| *name).collect()
     };
     let (has, lacks) = (named(true), named(false));
     if lacks.is_empty() {

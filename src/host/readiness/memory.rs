@@ -1,7 +1,6 @@
 //! What memory can be had, and what the kernel does to it behind a program's back.
 
 use super::{Check, Facts, subject};
-use crate::host::huge_pages::TransparentHugePages;
 use crate::host::memory_lock::in_units;
 
 pub(super) fn huge_pages(facts: &Facts) -> Option<Check> {
@@ -46,13 +45,10 @@ pub(super) fn lock_limit(facts: &Facts) -> Option<Check> {
 pub(super) fn transparent_huge_pages(facts: &Facts) -> Option<Check> {
     let title = "transparent huge pages";
     let id = "transparent_huge_pages";
-    match facts.fingerprint.memory.transparent_huge_pages {
-        None => None,
-        Some(TransparentHugePages::Never) => subject(id, title, "never").good(),
-        Some(TransparentHugePages::Madvise) => {
-            subject(id, title, "where asked for (madvise)").good()
-        }
-        Some(TransparentHugePages::Always) => subject(id, title, "always").advise(
+    match facts.fingerprint.memory.transparent_huge_pages.as_deref()? {
+        "never" => subject(id, title, "never").good(),
+        "madvise" => subject(id, title, "where asked for (madvise)").good(),
+        _ => subject(id, title, "always").advise(
             "the kernel moves memory to make them, and threads wait for it: \
              echo madvise > /sys/kernel/mm/transparent_hugepage/enabled as root",
         ),

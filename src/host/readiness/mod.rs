@@ -24,7 +24,6 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Nothing to do.
     Good,
     /// A measurement is valid, and would be better after what is advised.
     Advice,
@@ -41,7 +40,6 @@ pub struct Check {
     pub title: &'static str,
     /// How the machine is.
     pub found: String,
-    /// What that means.
     pub verdict: Verdict,
     /// What to change, if there is anything.
     pub advice: Option<String>,
@@ -54,7 +52,6 @@ pub struct Needs {
     pub cores: usize,
     /// Physical cores with which no role shares one.
     pub better_cores: usize,
-    /// Huge pages of 2 MiB.
     pub huge_pages: u64,
     /// Bytes to lock: the whole address space of the process in a run.
     pub locked_bytes: u64,
@@ -96,22 +93,16 @@ struct Facts {
     needs: Needs,
 }
 
-/// What was found on a machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Readiness {
     /// Whether nothing spoils a measurement.
     pub ready: bool,
-    /// Each check, by subject.
     pub checks: Vec<Check>,
-    /// The machine.
     pub machine: Fingerprint,
 }
 
 impl Readiness {
     /// Checks this machine. Call it before any thread is pinned.
-    ///
-    /// # Errors
-    /// If the topology or the memlock limit cannot be read.
     pub fn assess(needs: Needs) -> Result<Self, HostError> {
         Ok(Self::from_facts(Facts {
             files: SystemFiles::of_this_machine(),
@@ -154,7 +145,6 @@ impl Readiness {
         }
     }
 
-    /// The checks with that verdict.
     pub fn with(&self, verdict: Verdict) -> impl Iterator<Item = &Check> {
         self.checks
             .iter()
@@ -201,7 +191,6 @@ impl Subject {
     }
 }
 
-/// A number with its noun.
 fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }

@@ -10,11 +10,8 @@ pub(super) fn cores(facts: &Facts) -> Option<Check> {
     let allowed = facts.topology.allowed_cores().len();
     let all = facts.topology.cores().len();
     let cpus = facts.topology.allowed().len();
-    let mut found = format!(
-        "{}, {}",
-        count(allowed, "physical core"),
-        count(cpus, "CPU")
-    );
+    let cpus = count(cpus, "CPU");
+    let mut found = format!("{}, {cpus}", count(allowed, "physical core"));
     if allowed < all {
         found += &format!("; {all} cores in the machine");
     }
@@ -92,16 +89,12 @@ pub(super) fn smt(facts: &Facts) -> Option<Check> {
 }
 
 pub(super) fn governor(facts: &Facts) -> Option<Check> {
-    let governors: BTreeSet<String> = facts
-        .topology
-        .allowed()
-        .iter()
-        .filter_map(|cpu| {
-            facts
-                .files
-                .optional(&format!("{CPUS}/cpu{cpu}/cpufreq/scaling_governor"))
-        })
-        .collect();
+    let governor_of = |cpu| {
+        let file = format!("{CPUS}/cpu{cpu}/cpufreq/scaling_governor");
+        facts.files.optional(&file)
+    };
+    let allowed = facts.topology.allowed();
+    let governors: BTreeSet<String> = allowed.iter().filter_map(governor_of).collect();
     let title = "frequency governor";
     if governors.is_empty() {
         let found = match facts.fingerprint.virtualisation.guest {
@@ -111,11 +104,7 @@ pub(super) fn governor(facts: &Facts) -> Option<Check> {
         return subject("governor", title, found).good();
     }
     let driver = facts.fingerprint.processor.frequency_driver.as_deref();
-    let names = governors
-        .iter()
-        .map(String::as_str)
-        .collect::<Vec<_>>()
-        .join(", ");
+    let names = Vec::from_iter(governors.iter().map(String::as_str)).join(", ");
     let found = driver.map_or(names.clone(), |driver| format!("{names} ({driver})"));
     let subject = subject("governor", title, found);
     let command = "cpupower frequency-set -g performance";
@@ -148,11 +137,8 @@ pub(super) fn idle_states(facts: &Facts) -> Option<Check> {
     let Some((latency, name)) = deepest else {
         return subject("idle_states", title, "none known to the kernel").good();
     };
-    let subject = subject(
-        "idle_states",
-        title,
-        format!("deepest is {name}, {latency} us to leave"),
-    );
+    let found = format!("deepest is {name}, {latency} us to leave");
+    let subject = subject("idle_states", title, found);
     if latency < LATENCY_US {
         return subject.good();
     }

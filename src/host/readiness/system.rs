@@ -5,10 +5,8 @@ use super::{Check, Facts, count, subject};
 pub(super) fn virtualisation(facts: &Facts) -> Option<Check> {
     let id = "virtualisation";
     let found = &facts.fingerprint.virtualisation;
-    let name = found
-        .hypervisor
-        .as_deref()
-        .unwrap_or("an unknown hypervisor");
+    let name = found.hypervisor.as_deref();
+    let name = name.unwrap_or("an unknown hypervisor");
     match (found.guest, found.emulated) {
         (_, Some(true)) => subject(id, id, format!("{name}, the processor is emulated in software"))
             .spoils("figures test the tool and say nothing of hardware: use KVM, or measure on the machine itself"),
@@ -28,11 +26,10 @@ pub(super) fn virtual_machines(facts: &Facts) -> Option<Check> {
     if running.is_empty() {
         return subject(id, title, "none running here").good();
     }
-    let found: Vec<String> = running
+    let found = running
         .iter()
-        .map(|(name, number)| format!("{number} {name}"))
-        .collect();
-    subject(id, title, found.join(", ")).advise(
+        .map(|(name, number)| format!("{number} {name}"));
+    subject(id, title, Vec::from_iter(found).join(", ")).advise(
         "they take CPU time, caches and memory bandwidth: stop them, or keep them off the measuring CPUs (virsh vcpupin, \
          taskset)",
     )
@@ -49,14 +46,9 @@ pub(super) fn load(facts: &Facts) -> Option<Check> {
     let running: usize = fields.nth(2)?.split_once('/')?.0.parse().ok()?;
     let others = running.saturating_sub(1);
     let cpus = facts.topology.cpus.len();
-    let subject = subject(
-        "load",
-        "load",
-        format!(
-            "{load:.2} over the last minute, now {others}, {}",
-            count(cpus, "CPU")
-        ),
-    );
+    let of_cpus = count(cpus, "CPU");
+    let found = format!("{load:.2} over the last minute, now {others}, {of_cpus}");
+    let subject = subject("load", "load", found);
     let isolated = facts.topology.select(|cpu| cpu.isolated && cpu.allowed);
     let cores_apart = facts.topology.allowed_cores_with(&isolated);
     if load < QUIET || cores_apart >= facts.needs.cores {
@@ -91,12 +83,8 @@ pub(super) fn realtime_throttling(facts: &Facts) -> Option<Check> {
         return subject("realtime_throttling", title, "off").good();
     }
     let (runtime, period) = (runtime as f64 / 1e3, period as f64 / 1e3);
-    subject(
-        "realtime_throttling",
-        title,
-        format!("{runtime} of each {period} ms"),
-    )
-    .advise(format!(
+    let found = format!("{runtime} of each {period} ms");
+    subject("realtime_throttling", title, found).advise(format!(
         "with --priority, a thread that spins may be stopped for {} ms each {period} ms: \
          sysctl kernel.sched_rt_runtime_us=-1",
         period - runtime

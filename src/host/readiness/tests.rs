@@ -8,57 +8,43 @@ use crate::host::memory_lock::Limit;
 
 const MEBIBYTE: u64 = 1 << 20;
 
+/// The files of a machine on which nothing is left to advise, beside those of its CPUs.
+const BEST: &str = r"
+sys/devices/system/cpu/nohz_full: 2-3,6-7
+sys/devices/system/clocksource/clocksource0/current_clocksource: tsc
+proc/cpuinfo: flags\t: fpu tsc constant_tsc nonstop_tsc
+proc/loadavg: 0.02 0.03 0.01 1/200 4000
+proc/meminfo: MemTotal: 100 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB
+proc/sys/kernel/numa_balancing: 0
+proc/sys/kernel/sched_rt_runtime_us: -1
+proc/sys/kernel/sched_rt_period_us: 1000000
+sys/kernel/mm/transparent_hugepage/enabled: always [madvise] never
+proc/1/comm: systemd
+sys/class/infiniband/mlx5_0/device/numa_node: 0
+sys/class/infiniband/mlx5_1/device/numa_node: 1";
+
 /// A machine on which nothing is left to advise.
 fn best() -> Machine {
     let machine = Machine::new(2, 4, 1);
-    machine
-        .isolate("2-3,6-7")
-        .file("sys/devices/system/cpu/nohz_full", "2-3,6-7")
-        .file(
-            "sys/devices/system/clocksource/clocksource0/current_clocksource",
-            "tsc",
-        )
-        .file("proc/cpuinfo", "flags\t: fpu tsc constant_tsc nonstop_tsc")
-        .file("proc/loadavg", "0.02 0.03 0.01 1/200 4000")
-        .file(
-            "proc/meminfo",
-            "MemTotal: 100 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB",
-        )
-        .file("proc/sys/kernel/numa_balancing", "0")
-        .file("proc/sys/kernel/sched_rt_runtime_us", "-1")
-        .file("proc/sys/kernel/sched_rt_period_us", "1000000")
-        .file(
-            "sys/kernel/mm/transparent_hugepage/enabled",
-            "always [madvise] never",
-        )
-        .file("proc/1/comm", "systemd")
-        .file("sys/class/infiniband/mlx5_0/device/numa_node", "0")
-        .file("sys/class/infiniband/mlx5_1/device/numa_node", "1")
-        .huge_pages(64, 64, 0);
+    machine.isolate("2-3,6-7").huge_pages(64, 64, 0);
+    change(&machine, BEST);
     for cpu in 0..8 {
         let folder = format!("sys/devices/system/cpu/cpu{cpu}");
         machine
             .file(&format!("{folder}/cpufreq/scaling_governor"), "performance")
-            .file(&format!("{folder}/cpufreq/scaling_driver"), "intel_pstate");
-        idle_state(&machine, cpu, 1, "C1", 2, 0);
-        idle_state(&machine, cpu, 2, "C6", 133, 1);
+            .file(&format!("{folder}/cpufreq/scaling_driver"), "intel_pstate")
+            .idle_state(cpu, 1, "C1", 2, 0)
+            .idle_state(cpu, 2, "C6", 133, 1);
     }
     machine
 }
 
-fn idle_state(
-    machine: &Machine,
-    cpu: usize,
-    number: usize,
-    name: &str,
-    latency: u32,
-    disable: u32,
-) {
-    let folder = format!("sys/devices/system/cpu/cpu{cpu}/cpuidle/state{number}");
-    machine
-        .file(&format!("{folder}/name"), name)
-        .file(&format!("{folder}/latency"), &latency.to_string())
-        .file(&format!("{folder}/disable"), &disable.to_string());
+/// Writes files, given as lines of a path and a text.
+fn change(machine: &Machine, files: &str) {
+    let files = files.lines().filter_map(|line| line.split_once(": "));
+    files.for_each(|(path, text)| {
+        machine.file(path, &text.replace("\\n", "\n").replace("\\t", "\t"));
+    });
 }
 
 fn facts(machine: &Machine, cpuid: &Cpuid) -> Facts {
@@ -96,48 +82,34 @@ fn assess(machine: &Machine) -> Readiness {
 }
 
 fn check<'a>(readiness: &'a Readiness, id: &str) -> &'a Check {
-    readiness
-        .checks
-        .iter()
-        .find(|check| check.id == id)
-        .unwrap_or_else(|| panic!("no check {id}"))
+    let found = readiness.checks.iter().find(|check| check.id == id);
+    found.unwrap_or_else(|| panic!("no check {id}"))
 }
 
-/// A machine on which one thing was changed, and what is said then: the id of the check, its verdict, a part of its
-/// advice, and how the machine was found (not looked at where empty).
-type Case<'a> = (&'a dyn Fn(&Machine), &'a str, Verdict, &'a str, &'a str);
+/// What is expected of a check: its name, its verdict, a part of its advice, and how the machine was found (not looked
+/// at where empty).
+type Said<'a> = (&'a str, Verdict, &'a str, &'a str);
 
-/// Puts a text into a file.
-fn file(path: &'static str, text: &'static str) -> impl Fn(&Machine) {
-    move |machine| {
-        machine.file(path, text);
-    }
-}
-
-/// Asserts what each case says, and that no other check has anything to say.
+/// Asserts what is said of the best machine after some change, and that no other check has anything to say.
 #[track_caller]
-fn only(cases: &[Case<'_>]) {
-    for (change, id, verdict, advice, found) in cases {
-        let machine = best();
-        change(&machine);
-        said_only(&assess(&machine), (id, *verdict, advice, found));
-    }
+fn only(change: impl Fn(&Machine), expected: Said<'_>) {
+    let machine = best();
+    change(&machine);
+    said_only(&assess(&machine), expected);
 }
 
 #[track_caller]
-fn said_only(readiness: &Readiness, (id, verdict, advice, found): (&str, Verdict, &str, &str)) {
-    let others = readiness.checks.iter();
-    let others: Vec<_> = others
-        .filter(|it| it.verdict != Verdict::Good && it.id != id)
-        .collect();
-    assert!(others.is_empty(), "{others:#?}");
-    said(readiness, (id, verdict, advice, found));
-    assert_eq!(readiness.ready, verdict != Verdict::Spoils);
+fn said_only(readiness: &Readiness, expected: Said<'_>) {
+    let checks = readiness.checks.iter();
+    let others = checks.filter(|it| it.verdict != Good && it.id != expected.0);
+    assert_eq!(others.collect::<Vec<_>>(), [] as [&Check; 0]);
+    said(readiness, expected);
+    assert_eq!(readiness.ready, expected.1 != Spoils);
 }
 
 /// Asserts what a check says, whatever the others do.
 #[track_caller]
-fn said(readiness: &Readiness, (id, verdict, advice, found): (&str, Verdict, &str, &str)) {
+fn said(readiness: &Readiness, (id, verdict, advice, found): Said<'_>) {
     let check = check(readiness, id);
     assert_eq!(check.verdict, verdict, "{check:?}");
     let told = check.advice.as_deref().unwrap_or_default();
@@ -172,10 +144,8 @@ fn confined(allowed: impl Fn(usize) -> bool) -> Readiness {
 #[test]
 fn too_few_cores() {
     let found = "1 physical core, 1 CPU; 8 cores in the machine";
-    said(
-        &confined(|cpu| cpu == 3),
-        ("cores", Spoils, "taskset", found),
-    );
+    let one = confined(|cpu| cpu == 3);
+    said(&one, ("cores", Spoils, "taskset", found));
     // Two threads of one core are not two cores.
     let small = assess(&Machine::new(1, 1, 2));
     said(&small, ("cores", Spoils, "more cores", ""));
@@ -188,162 +158,96 @@ fn too_few_cores() {
 
 #[test]
 fn isolation_names_the_parameters() {
+    let isolate = |it: &Machine| {
+        it.isolate("");
+    };
     let all = "isolcpus=managed_irq,domain,5-7 nohz_full=5-7 rcu_nocbs=5-7";
+    only(isolate, ("isolated_cpus", Advice, all, "none"));
+    let tick = |it: &Machine| change(it, "sys/devices/system/cpu/nohz_full: 6-7");
     let ticking = "2-3,6-7, with the scheduler's tick on 2-3";
-    let none = file("sys/devices/system/cpu/isolated", "");
-    let tick = file("sys/devices/system/cpu/nohz_full", "6-7");
-    only(&[
-        (&none, "isolated_cpus", Advice, all, "none"),
-        (&tick, "isolated_cpus", Advice, "nohz_full=2-3,6-7", ticking),
-    ]);
+    let advice = "nohz_full=2-3,6-7";
+    only(tick, ("isolated_cpus", Advice, advice, ticking));
     // Both threads of a core, and never that of CPU 0.
     let threads = "isolcpus=managed_irq,domain,1-2,4-5 ";
     let readiness = assess(&Machine::new(1, 3, 2));
     said(&readiness, ("isolated_cpus", Advice, threads, ""));
     let none = assess(&Machine::new(1, 2, 1));
-    said(
-        &none,
-        ("isolated_cpus", Advice, "with three cores or more", ""),
-    );
+    let told = "with three cores or more";
+    said(&none, ("isolated_cpus", Advice, told, ""));
 }
 
 #[test]
 fn powersave_spoils_only_where_it_means_the_lowest_frequency() {
-    let governor = |machine: &Machine, name: &str| {
-        machine.file("sys/devices/system/cpu/cpu3/cpufreq/scaling_governor", name);
-    };
-    let acpi = |machine: &Machine| {
-        for cpu in 0..8 {
-            let folder = format!("sys/devices/system/cpu/cpu{cpu}/cpufreq");
-            machine.file(&format!("{folder}/scaling_driver"), "acpi-cpufreq");
-        }
-    };
-    let lowest = |it: &Machine| {
-        governor(it, "powersave");
-        acpi(it);
-    };
-    let scheduled = |it: &Machine| {
-        governor(it, "schedutil");
-        acpi(it);
-    };
+    let acpi = "acpi-cpufreq";
     let command = "cpupower frequency-set -g performance";
     let found = "performance, powersave (acpi-cpufreq)";
-    only(&[
-        (
-            &|it| governor(it, "powersave"),
-            "governor",
-            Advice,
-            command,
-            "",
-        ),
-        (&lowest, "governor", Spoils, "lowest frequency", found),
-        (&scheduled, "governor", Advice, "cpupower", ""),
-    ]);
+    for (driver, name, verdict, advice, found) in [
+        ("intel_pstate", "powersave", Advice, command, ""),
+        (acpi, "powersave", Spoils, "lowest frequency", found),
+        (acpi, "schedutil", Advice, command, ""),
+    ] {
+        let set = |it: &Machine| {
+            it.file("sys/devices/system/cpu/cpu3/cpufreq/scaling_governor", name);
+            for cpu in 0..8 {
+                let file = format!("sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_driver");
+                it.file(&file, driver);
+            }
+        };
+        only(set, ("governor", verdict, advice, found));
+    }
 }
+
+/// Of each file some texts; of each what is said: the check, its verdict, a part of its advice, how it was found.
+const CHANGED: &str = r"
+sys/devices/system/clocksource/clocksource0/current_clocksource
+hpet                             | clock_source           | Spoils | clocksource=tsc          |
+acpi_pm                          | clock_source           | Spoils | clocksource=tsc          |
+kvm-clock                        | clock_source           | Advice | clocksource=tsc          |
+arch_sys_counter                 | clock_source           | Good   |                          |
+proc/cpuinfo
+flags\t: fpu tsc constant_tsc    | tsc                    | Advice | --clock tsc              | not nonstop
+sys/kernel/mm/transparent_hugepage/enabled
+[always] never                   | transparent_huge_pages | Advice | echo madvise             |
+proc/sys/kernel/numa_balancing
+1                                | numa_balancing         | Advice | kernel.numa_balancing=0  |
+proc/meminfo
+SwapTotal: 2 kB\nSwapFree: 1 kB  | swap                   | Advice | swapoff -a               | 1 KiB of 2 KiB used
+proc/812/comm
+irqbalance                       | irqbalance             | Advice | systemctl stop           |
+proc/sys/kernel/sched_rt_runtime_us
+950000                           | realtime_throttling    | Advice | 50 ms each 1000 ms       | 950 of each 1000 ms
+proc/71/comm
+qemu-system-x86                  | virtual_machines       | Advice | stop them                | 1 qemu-system-x86";
 
 #[test]
 fn one_thing_that_is_not_as_it_should_be() {
-    const SOURCE: &str = "sys/devices/system/clocksource/clocksource0/current_clocksource";
-    const THROTTLING: &str = "proc/sys/kernel/sched_rt_runtime_us";
-    const HUGE: &str = "sys/kernel/mm/transparent_hugepage/enabled";
-    const SWAP: &str = "SwapTotal: 2048 kB\nSwapFree: 1024 kB";
-    let two = |it: &Machine| {
-        it.file("proc/71/comm", "qemu-system-x86");
-        it.file("proc/72/comm", "qemu-system-x86");
-    };
+    let mut path = "";
+    for line in CHANGED.lines() {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [text, id, verdict, advice, found] = cells[..] else {
+            path = line;
+            continue;
+        };
+        let verdicts = [Good, Advice, Spoils];
+        let verdict = verdicts.into_iter().find(|it| format!("{it:?}") == verdict);
+        let put = |it: &Machine| change(it, &format!("{path}: {text}"));
+        only(put, (id, verdict.unwrap(), advice, found));
+    }
     // Idle states count only where they are enabled.
-    let deep = |it: &Machine| idle_state(it, 5, 2, "C6", 133, 0);
+    let deep = |it: &Machine| {
+        it.idle_state(5, 2, "C6", 133, 0);
+    };
     let deepest = "deepest is C6, 133 us to leave";
+    let command = "cpupower idle-set -D 10";
+    only(deep, ("idle_states", Advice, command, deepest));
     let no_devices = |it: &Machine| {
         it.without("sys/class/infiniband");
     };
+    only(no_devices, ("rdma_devices", Advice, "ci/hcabench", "none"));
     let few_pages = |it: &Machine| {
         it.huge_pages(10, 6, 1);
     };
-    let half = file("proc/cpuinfo", "flags\t: fpu tsc constant_tsc");
-    let balancing = file("proc/sys/kernel/numa_balancing", "1");
-    only(&[
-        (
-            &deep,
-            "idle_states",
-            Advice,
-            "cpupower idle-set -D 10",
-            deepest,
-        ),
-        (&no_devices, "rdma_devices", Advice, "ci/hcabench", "none"),
-        (
-            &file(SOURCE, "hpet"),
-            "clock_source",
-            Spoils,
-            "clocksource=tsc",
-            "",
-        ),
-        (
-            &file(SOURCE, "acpi_pm"),
-            "clock_source",
-            Spoils,
-            "clocksource=tsc",
-            "",
-        ),
-        (
-            &file(SOURCE, "kvm-clock"),
-            "clock_source",
-            Advice,
-            "clocksource=tsc",
-            "",
-        ),
-        (
-            &file(SOURCE, "arch_sys_counter"),
-            "clock_source",
-            Good,
-            "",
-            "",
-        ),
-        (&half, "tsc", Advice, "--clock tsc", "not nonstop"),
-        (&few_pages, "huge_pages", Advice, "vm.nr_hugepages=13", ""),
-        (
-            &file(HUGE, "[always] never"),
-            "transparent_huge_pages",
-            Advice,
-            "echo madvise",
-            "",
-        ),
-        (
-            &balancing,
-            "numa_balancing",
-            Advice,
-            "kernel.numa_balancing=0",
-            "",
-        ),
-        (
-            &file("proc/meminfo", SWAP),
-            "swap",
-            Advice,
-            "swapoff -a",
-            "1 MiB of 2 MiB used",
-        ),
-        (
-            &file("proc/812/comm", "irqbalance"),
-            "irqbalance",
-            Advice,
-            "systemctl stop irqbalance",
-            "",
-        ),
-        (
-            &file(THROTTLING, "950000"),
-            "realtime_throttling",
-            Advice,
-            "50 ms each 1000 ms",
-            "950 of each 1000 ms",
-        ),
-        (
-            &two,
-            "virtual_machines",
-            Advice,
-            "stop them",
-            "2 qemu-system-x86",
-        ),
-    ]);
+    only(few_pages, ("huge_pages", Advice, "vm.nr_hugepages=13", ""));
 }
 
 #[test]
@@ -355,10 +259,8 @@ fn what_is_there_and_unused_or_not_known_is_good() {
         .without("sys/class/infiniband/mlx5_1/device");
     let readiness = assess(&machine);
     assert_eq!(check(&readiness, "swap").verdict, Good);
-    assert_eq!(
-        check(&readiness, "rdma_devices").found,
-        "mlx5_0 on no known node, mlx5_1 on no known node"
-    );
+    let nodes = "mlx5_0 on no known node, mlx5_1 on no known node";
+    assert_eq!(check(&readiness, "rdma_devices").found, nodes);
     // No TSC at all, no check.
     machine.file("proc/cpuinfo", "Features\t: fp asimd");
     let none = Readiness::from_facts(facts(&machine, &Cpuid::default()));

@@ -5,7 +5,7 @@ use super::*;
 
 #[test]
 fn odd_data_is_drawn_or_told_and_never_breaks() {
-    let odd: Vec<Vec<Vec<i64>>> = vec![
+    let odd: [Vec<Vec<i64>>; 7] = [
         vec![vec![1234]],
         vec![vec![0]],
         vec![vec![5000; 100]],
@@ -16,57 +16,77 @@ fn odd_data_is_drawn_or_told_and_never_breaks() {
     ];
     for sets in &odd {
         for range in [(0.0, 10_000.0), (0.0, 1e-3), (-1e18, 1e18)] {
-            assert_sound(&histogram(sets, range).draw(DEFAULT_SIZE).unwrap());
+            assert_sound(&histogram(sets, range).draw(SIZE).unwrap());
         }
         let positive = sets.iter().flatten().any(|&value| value > 0);
         // Percentiles end before the maximum.
         let nearly = |set: &Vec<i64>| set.iter().rev().nth(usize::from(set.len() == 2)) > Some(&0);
         let positive = [positive, sets.iter().any(nearly), positive];
         for kind in [None, Some(Kind::Linear), Some(Kind::Log)] {
-            let mut figures = (ecdf(sets), percentiles(sets), over_time(sets));
-            (figures.0.scale, figures.1.scale, figures.2.scale) = (kind, kind, kind);
-            let drawn = [
-                figures.0.draw(DEFAULT_SIZE),
-                figures.1.draw(DEFAULT_SIZE),
-                figures.2.draw(DEFAULT_SIZE),
-            ];
-            for (drawing, positive) in drawn.into_iter().zip(positive) {
-                if kind == Some(Kind::Log) && !positive {
-                    assert!(matches!(drawing, Err(PlotError::Outside { .. })));
-                    continue;
+            let (mut shares, mut tails, mut marks) =
+                (ecdf(sets), percentiles(sets), over_time(sets));
+            for chart in [&mut shares.chart, &mut tails.chart, &mut marks.chart] {
+                chart.scale = kind;
+            }
+            let drawn = [shares.ecdf(SIZE), tails.percentiles(SIZE), marks.draw(SIZE)];
+            for (drawn, positive) in drawn.into_iter().zip(positive) {
+                match drawn {
+                    Err(PlotError::Outside { .. }) if kind == Some(Kind::Log) && !positive => {}
+                    drawn => assert_sound(&drawn.unwrap()),
                 }
-                let drawing = drawing.unwrap();
-                assert_sound(&drawing);
-                assert!(!drawing.shapes.is_empty());
             }
         }
     }
-    let size = DEFAULT_SIZE;
+}
+
+#[test]
+fn what_cannot_be_drawn_says_why() {
     for nothing in [vec![], vec![vec![]]] {
         for drawn in [
-            histogram(&nothing, (0.0, 1.0)).draw(size),
-            ecdf(&nothing).draw(size),
-            percentiles(&nothing).draw(size),
-            over_time(&nothing).draw(size),
+            histogram(&nothing, (0.0, 1.0)).draw(SIZE),
+            ecdf(&nothing).ecdf(SIZE),
+            percentiles(&nothing).percentiles(SIZE),
+            over_time(&nothing).draw(SIZE),
         ] {
             refused(drawn, "there is nothing to draw: no samples");
         }
     }
-    let mut lost = histogram(&[vec![]], (0.0, 1.0));
-    lost.series[0].lost = 7;
-    refused(lost.draw(size), "all of 7 messages were lost");
-    refused(medians(0, false).draw(size), "no point has a median");
-    let many: Vec<Vec<i64>> = (0..15).map(|seed| samples(seed, 10)).collect();
-    refused(ecdf(&many).draw(size), "15 curves cannot be told apart");
-    let histograms = histogram(&many, (0.0, 1.0)).draw(size);
+    refused(medians(0, false).draw(SIZE), "no point has a median");
+    let mut flat = surface(0.3);
+    for height in flat.heights.iter_mut().flatten().flatten() {
+        height.value = None;
+    }
+    refused(flat.draw(SIZE), "no point has a median");
+    let many: Vec<Vec<i64>> = (0..15).map(|set| samples(set, 10)).collect();
+    refused(ecdf(&many).ecdf(SIZE), "15 curves cannot be told apart");
+    let histograms = histogram(&many, (0.0, 1.0)).draw(SIZE);
     refused(histograms, "15 histograms over each other cannot be");
-    let small = ecdf(&many[..14]).draw((300, 300));
+    let small = ecdf(&many[..14]).ecdf((300, 300));
     refused(small, "14 lines in the legend cannot be");
-    let mut long = ecdf(&many[..2]);
-    long.words.title = "long ".repeat(200);
-    long.words.subtitle = "unbroken".repeat(100);
-    long.words.warning = "incomplete ".repeat(100);
+}
+
+#[test]
+fn long_words_are_cut_or_stand_in_lines() {
+    let mut long = ecdf(&[samples(0, 10), samples(1, 10)]);
+    long.chart.words.title = "long ".repeat(200);
+    long.chart.words.subtitle = "unbroken".repeat(100);
+    long.chart.words.warning = "incomplete ".repeat(100);
     long.curves[0].label = "name ".repeat(100);
-    long.value = "value ".repeat(100);
-    assert_sound(&long.draw(DEFAULT_SIZE).unwrap());
+    long.chart.x = "value ".repeat(100);
+    assert_sound(&long.ecdf(SIZE).unwrap());
+
+    // Names of places stand whole, and upright.
+    let mut figure = medians(1, true);
+    let name = |place| format!("interrupts {place} LOC virtio1-request.0");
+    figure.ticks = (0..10)
+        .map(|place| (f64::from(place), name(place)))
+        .collect();
+    let drawing = figure.draw(SIZE).unwrap();
+    assert_sound(&drawing);
+    let upright: Vec<&Text> = drawing.texts().filter(|text| text.upwards).collect();
+    let is_whole = |text: &&Text| !text.text.contains('…');
+    assert!(
+        upright.len() > 20 && upright.iter().all(is_whole),
+        "{upright:?}"
+    );
 }

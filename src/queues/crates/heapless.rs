@@ -11,12 +11,11 @@ use crate::queues::element::Element;
 use crate::queues::interface::{Ends, Queue, QueueError, Receiver, Sender};
 use crate::queues::sync::Arc;
 
-/// The SPSC queue of heapless.
 #[derive(Debug)]
 pub struct Heapless;
 
 /// The memory of the queue, which both ends hold.
-struct Storage<T: 'static>(*mut QueueView<T>);
+pub struct Storage<T: 'static>(*mut QueueView<T>);
 
 // SAFETY: it is used to free the memory only, by whichever end goes last.
 unsafe impl<T: Send> Send for Storage<T> {}
@@ -31,26 +30,20 @@ impl<T> Drop for Storage<T> {
     }
 }
 
-/// The sending end.
-pub struct HeaplessSender<T: 'static> {
-    end: Producer<'static, T>,
+/// An end of the queue.
+pub struct End<E, T: 'static> {
+    end: E,
     _storage: Arc<Storage<T>>,
 }
 
-/// The receiving end.
-pub struct HeaplessReceiver<T: 'static> {
-    end: Consumer<'static, T>,
-    _storage: Arc<Storage<T>>,
-}
-
-impl<T: Element> Sender<T> for HeaplessSender<T> {
+impl<T: Element> Sender<T> for End<Producer<'static, T>, T> {
     #[inline(always)]
     fn enqueue(&mut self, element: T) -> bool {
         self.end.enqueue(element).is_ok()
     }
 }
 
-impl<T: Element> Receiver<T> for HeaplessReceiver<T> {
+impl<T: Element> Receiver<T> for End<Consumer<'static, T>, T> {
     #[inline(always)]
     fn dequeue(&mut self) -> Option<T> {
         self.end.dequeue()
@@ -77,7 +70,7 @@ macro_rules! capacities {
         match $asked {
             $($capacity => on_the_heap::<T, { $capacity + 1 }>(),)+
             asked => {
-                return Err(QueueError::Capacity {
+                return Err(QueueError {
                     queue: "heapless",
                     asked,
                     allowed: "its capacity is fixed at compile time, here to 1, 2, 3, 7, 16, 64, 100, 256, 1000, 1024, 4096, 16384 and 65536",
@@ -88,24 +81,27 @@ macro_rules! capacities {
 }
 
 impl<T: Element> Queue<T> for Heapless {
-    type Sender = HeaplessSender<T>;
-    type Receiver = HeaplessReceiver<T>;
+    type Sender = End<Producer<'static, T>, T>;
+    type Receiver = End<Consumer<'static, T>, T>;
 
     const NAME: &'static str = "heapless";
     const SOURCE: &'static str = "crate heapless 0.9, spsc::Queue";
     const ENDS: Ends = Ends::Spsc;
 
-    fn with_capacity(capacity: usize) -> Result<(Self::Sender, Self::Receiver), QueueError> {
+    fn starting_at(
+        capacity: usize,
+        _start: usize,
+    ) -> Result<(Self::Sender, Self::Receiver), QueueError> {
         let queue = capacities!(capacity, 1 2 3 7 16 64 100 256 1000 1024 4096 16384 65536);
         let queue = Box::into_raw(queue);
         let storage = Arc::new(Storage(queue));
         // SAFETY: valid until the storage is dropped, which both ends outlive by no moment; nobody else has a reference.
         let (sender, receiver) = unsafe { &mut *queue }.split_const();
-        let sender = HeaplessSender {
+        let sender = End {
             end: sender,
             _storage: storage.clone(),
         };
-        let receiver = HeaplessReceiver {
+        let receiver = End {
             end: receiver,
             _storage: storage,
         };

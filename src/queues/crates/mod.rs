@@ -4,19 +4,19 @@
 //! emptied once before it is handed out; from then on it works in memory that is there.
 
 mod heapless;
-mod thingbuf;
 
 pub use heapless::Heapless;
-pub use thingbuf::Thingbuf;
 
 use std::num::NonZeroU64;
 use std::sync::{Arc, mpsc};
 
 use crossbeam_queue::ArrayQueue;
 use ringbuf::traits::{Consumer, Producer, Split};
+use thingbuf::ThingBuf;
+use thingbuf::recycling::Recycle;
 
 use crate::queues::element::Element;
-use crate::queues::interface::{Ends, Queue, QueueError, Receiver, Sender};
+use crate::queues::interface::{Ends, In, Out, Queue, QueueError, Receiver, Sender};
 use crate::queues::slots::check_capacity;
 
 /// The two ends, when the queue was filled and emptied; an error when it holds another number than was asked for.
@@ -25,7 +25,7 @@ fn touched<T: Element, S: Sender<T>, R: Receiver<T>>(
     capacity: usize,
     (mut sender, mut receiver): (S, R),
 ) -> Result<(S, R), QueueError> {
-    let wrong = QueueError::Capacity {
+    let wrong = QueueError {
         queue,
         asked: capacity,
         allowed: "the crate makes one for another number of elements of it",
@@ -45,21 +45,15 @@ macro_rules! adapter {
     (
         $(#[$what:meta])*
         $queue:ident: $name:literal, $ends:ident, $source:literal;
-        $sender:ident($their_sender:ty): |$to:ident, $element:ident| $enqueue:expr;
-        $receiver:ident($their_receiver:ty): |$from:ident| $dequeue:expr;
+        $their_sender:ty: |$to:ident, $element:ident| $enqueue:expr;
+        $their_receiver:ty: |$from:ident| $dequeue:expr;
         |$capacity:ident| $make:expr
     ) => {
         $(#[$what])*
         #[derive(Debug)]
         pub struct $queue;
 
-        #[doc = concat!("The sending end of ", $name, ".")]
-        pub struct $sender<T>($their_sender);
-
-        #[doc = concat!("The receiving end of ", $name, ".")]
-        pub struct $receiver<T>($their_receiver);
-
-        impl<T: Element> Sender<T> for $sender<T> {
+        impl<T: Element> Sender<T> for In<$their_sender> {
             #[inline(always)]
             fn enqueue(&mut self, $element: T) -> bool {
                 let $to = &mut self.0;
@@ -67,7 +61,7 @@ macro_rules! adapter {
             }
         }
 
-        impl<T: Element> Receiver<T> for $receiver<T> {
+        impl<T: Element> Receiver<T> for Out<$their_receiver> {
             #[inline(always)]
             fn dequeue(&mut self) -> Option<T> {
                 let $from = &mut self.0;
@@ -76,17 +70,20 @@ macro_rules! adapter {
         }
 
         impl<T: Element> Queue<T> for $queue {
-            type Sender = $sender<T>;
-            type Receiver = $receiver<T>;
+            type Sender = In<$their_sender>;
+            type Receiver = Out<$their_receiver>;
 
             const NAME: &'static str = $name;
             const SOURCE: &'static str = $source;
             const ENDS: Ends = Ends::$ends;
 
-            fn with_capacity(capacity: usize) -> Result<(Self::Sender, Self::Receiver), QueueError> {
+            fn starting_at(
+                capacity: usize,
+                _start: usize,
+            ) -> Result<(Self::Sender, Self::Receiver), QueueError> {
                 let $capacity = check_capacity($name, capacity)?;
                 let (sender, receiver) = $make;
-                touched($name, capacity, ($sender(sender), $receiver(receiver)))
+                touched($name, capacity, (In(sender), Out(receiver)))
             }
         }
     };
@@ -96,8 +93,8 @@ adapter! {
     /// The array queue of crossbeam, for many threads at both ends: a number in each slot, and indices moved by
     /// compare-and-swap.
     CrossbeamArrayQueue: "crossbeam-array", Mpmc, "crate crossbeam-queue 0.3, ArrayQueue";
-    CrossbeamArrayQueueSender(Arc<ArrayQueue<T>>): |end, element| end.push(element).is_ok();
-    CrossbeamArrayQueueReceiver(Arc<ArrayQueue<T>>): |end| end.pop();
+    Arc<ArrayQueue<T>>: |end, element| end.push(element).is_ok();
+    Arc<ArrayQueue<T>>: |end| end.pop();
     |capacity| {
         let queue = Arc::new(ArrayQueue::new(capacity));
         (queue.clone(), queue)
@@ -107,39 +104,62 @@ adapter! {
 adapter! {
     /// The bounded channel of flume, for many threads at both ends: a deque behind a lock.
     Flume: "flume", Mpmc, "crate flume 0.12, bounded";
-    FlumeSender(flume::Sender<T>): |end, element| end.try_send(element).is_ok();
-    FlumeReceiver(flume::Receiver<T>): |end| end.try_recv().ok();
+    flume::Sender<T>: |end, element| end.try_send(element).is_ok();
+    flume::Receiver<T>: |end| end.try_recv().ok();
     |capacity| flume::bounded(capacity)
 }
 
 adapter! {
     /// The bounded channel of kanal, for many threads at both ends: a deque behind a spin lock.
     Kanal: "kanal", Mpmc, "crate kanal 0.1, bounded";
-    KanalSender(kanal::Sender<T>): |end, element| end.try_send(element).unwrap_or(false);
-    KanalReceiver(kanal::Receiver<T>): |end| end.try_recv().ok().flatten();
+    kanal::Sender<T>: |end, element| end.try_send(element).unwrap_or(false);
+    kanal::Receiver<T>: |end| end.try_recv().ok().flatten();
     |capacity| kanal::bounded(capacity)
 }
 
 adapter! {
     /// The ring buffer of ringbuf, with the ends that cache indices.
     Ringbuf: "ringbuf", Spsc, "crate ringbuf 0.6";
-    RingbufSender(ringbuf::HeapProd<T>): |end, element| end.try_push(element).is_ok();
-    RingbufReceiver(ringbuf::HeapCons<T>): |end| end.try_pop();
+    ringbuf::HeapProd<T>: |end, element| end.try_push(element).is_ok();
+    ringbuf::HeapCons<T>: |end| end.try_pop();
     |capacity| ringbuf::HeapRb::new(capacity).split()
 }
 
 adapter! {
     /// The ring buffer of rtrb: indices that each end caches.
     Rtrb: "rtrb", Spsc, "crate rtrb 0.4";
-    RtrbSender(rtrb::Producer<T>): |end, element| end.push(element).is_ok();
-    RtrbReceiver(rtrb::Consumer<T>): |end| end.pop().ok();
+    rtrb::Producer<T>: |end, element| end.push(element).is_ok();
+    rtrb::Consumer<T>: |end| end.pop().ok();
     |capacity| rtrb::RingBuffer::new(capacity)
 }
 
 adapter! {
     /// The bounded channel of the standard library, for many senders and one receiver.
     SyncChannel: "sync-channel", Mpsc, "Rust's standard library, mpsc::sync_channel";
-    SyncChannelSender(mpsc::SyncSender<T>): |end, element| end.try_send(element).is_ok();
-    SyncChannelReceiver(mpsc::Receiver<T>): |end| end.try_recv().ok();
+    mpsc::SyncSender<T>: |end, element| end.try_send(element).is_ok();
+    mpsc::Receiver<T>: |end| end.try_recv().ok();
     |capacity| mpsc::sync_channel(capacity)
+}
+
+/// What a slot of thingbuf holds when there is nothing in it: anything, as elements need no dropping.
+#[derive(Debug)]
+pub struct Reuse;
+
+impl<T: Element> Recycle<T> for Reuse {
+    fn new_element(&self) -> T {
+        T::with_stamp(NonZeroU64::MIN)
+    }
+
+    fn recycle(&self, _: &mut T) {}
+}
+
+adapter! {
+    /// The queue of thingbuf, for many threads at both ends: slots with numbers, whose contents are reused.
+    Thingbuf: "thingbuf", Mpmc, "crate thingbuf 0.1, ThingBuf";
+    Arc<ThingBuf<T, Reuse>>: |end, element| end.push(element).is_ok();
+    Arc<ThingBuf<T, Reuse>>: |end| end.pop();
+    |capacity| {
+        let queue = Arc::new(ThingBuf::with_recycle(capacity, Reuse));
+        (queue.clone(), queue)
+    }
 }

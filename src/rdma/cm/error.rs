@@ -82,6 +82,14 @@ pub enum CmError {
 }
 
 impl CmError {
+    /// The error that errno holds, unless a call returned zero.
+    pub(super) fn check(code: i32, operation: &'static str, object: String) -> Result<(), Self> {
+        match code {
+            0 => Ok(()),
+            _ => Err(CmError::last(operation, object)),
+        }
+    }
+
     pub(super) fn last(operation: &'static str, object: impl Into<String>) -> Self {
         let source = io::Error::last_os_error();
         let advice = match source.raw_os_error() {

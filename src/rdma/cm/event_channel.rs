@@ -1,15 +1,13 @@
-//! The event channel and the thread that reads it.
+//! The event channel, and the events that came over it.
 
 use std::collections::VecDeque;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::poll::{PollFd, PollFlags, PollTimeout};
-use nix::sys::eventfd::EventFd;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rdma_sys as sys;
 
 use super::{CmError, Id};
@@ -98,36 +96,14 @@ pub struct Event {
     request: Option<usize>,
 }
 
-/// How often a waiting thread looks whether it is to stop.
+/// How often who waits looks whether it is to stop, and whether another thread has read its event.
 const LOOK: Duration = Duration::from_millis(100);
 
-#[derive(Debug, Default)]
-struct Shared {
-    events: Mutex<VecDeque<Event>>,
-    arrived: Condvar,
-}
-
-impl Shared {
-    fn events(&self) -> MutexGuard<'_, VecDeque<Event>> {
-        // The queue is consistent after every statement, so a panic elsewhere does not spoil it.
-        self.events
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-}
-
-/// A pointer that may cross to the reading thread.
-struct Channel(NonNull<sys::rdma_event_channel>);
-
-// SAFETY: librdmacm may be called from any thread; the channel outlives the thread, which is joined first.
-unsafe impl Send for Channel {}
-
-/// Where connection manager ids report, with the thread that listens.
+/// Where connection manager ids report.
 #[derive(Debug)]
 pub struct EventChannel {
-    reader: Option<JoinHandle<()>>,
-    stop: Arc<EventFd>,
-    shared: Arc<Shared>,
+    /// Those that were read, and that nobody has asked for yet.
+    kept: Mutex<VecDeque<Event>>,
     raw: NonNull<sys::rdma_event_channel>,
 }
 
@@ -137,7 +113,7 @@ unsafe impl Send for EventChannel {}
 unsafe impl Sync for EventChannel {}
 
 impl EventChannel {
-    /// Creates a channel and starts its thread.
+    /// Creates a channel.
     ///
     /// # Errors
     /// When the kernel's connection manager cannot be reached.
@@ -145,49 +121,44 @@ impl EventChannel {
         // SAFETY: no preconditions.
         let raw = NonNull::new(unsafe { sys::rdma_create_event_channel() })
             .ok_or_else(|| CmError::last("rdma_create_event_channel", "/dev/infiniband/rdma_cm"))?;
-        // SAFETY: the channel was just created and its descriptor is open as long as it is.
-        let descriptor = unsafe { BorrowedFd::borrow_raw((*raw.as_ptr()).fd) };
-        let set = fcntl(
-            descriptor,
-            FcntlArg::F_SETFL(OFlag::O_RDWR | OFlag::O_NONBLOCK),
-        );
-        let mut channel = EventChannel {
-            reader: None,
-            stop: Arc::new(EventFd::new().map_err(|errno| CmError::Call {
-                operation: "eventfd",
-                object: "event channel".to_owned(),
-                source: errno.into(),
-                advice: "",
-            })?),
-            shared: Arc::default(),
+        let channel = EventChannel {
+            kept: Mutex::default(),
             raw,
         };
-        set.map_err(|errno| CmError::Call {
-            operation: "fcntl(O_NONBLOCK)",
-            object: "event channel".to_owned(),
-            source: errno.into(),
-            advice: "",
-        })?;
-        let (stop, shared, pointer) = (
-            Arc::clone(&channel.stop),
-            Arc::clone(&channel.shared),
-            Channel(raw),
-        );
-        let reader = std::thread::Builder::new()
-            .name("hcabench-cm".to_owned())
-            .spawn(move || read_events(pointer, &stop, &shared))
-            .map_err(|source| CmError::Call {
-                operation: "pthread_create",
-                object: "connection manager thread".to_owned(),
-                source,
-                advice: "",
-            })?;
-        channel.reader = Some(reader);
+        let flags = FcntlArg::F_SETFL(OFlag::O_RDWR | OFlag::O_NONBLOCK);
+        fcntl(channel.descriptor(), flags)
+            .map_err(|_| CmError::last("fcntl(O_NONBLOCK)", "event channel"))?;
         Ok(Arc::new(channel))
     }
 
     pub(super) fn as_ptr(&self) -> *mut sys::rdma_event_channel {
         self.raw.as_ptr()
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        // SAFETY: the channel exists, and its descriptor is open as long as it does.
+        unsafe { BorrowedFd::borrow_raw(self.raw.as_ref().fd) }
+    }
+
+    /// Reads what has come, and returns all that nobody has asked for yet. Never blocks.
+    fn events(&self) -> MutexGuard<'_, VecDeque<Event>> {
+        // The queue is consistent after every statement, so a panic elsewhere does not spoil it.
+        let kept = self.kept.lock();
+        let mut events = kept.unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let mut raw = std::ptr::null_mut();
+            // SAFETY: the channel exists and `raw` is writable; the descriptor does not block.
+            if unsafe { sys::rdma_get_cm_event(self.as_ptr(), &mut raw) } != 0 {
+                return events;
+            }
+            // Kept before it is acknowledged: destroying an id waits for the acknowledgements, and then forgets its
+            // events.
+            // SAFETY: the event is valid until it is acknowledged, which happens once, after copying.
+            unsafe {
+                events.push_back(copy(&*raw));
+                sys::rdma_ack_cm_event(raw);
+            }
+        }
     }
 
     /// Waits for an event of `id`. One that ends the attempt is an error.
@@ -199,20 +170,23 @@ impl EventChannel {
         limit: Duration,
     ) -> Result<Event, CmError> {
         let deadline = Instant::now() + limit;
-        let mut events = self.shared.events();
         loop {
+            let mut events = self.events();
             let place = events.iter().position(|event| event.owner == id.key());
-            if let Some(event) = place.and_then(|place| events.remove(place)) {
-                if event.kind == wanted {
-                    return Ok(event);
+            let event = place.and_then(|place| events.remove(place));
+            drop(events);
+            match event {
+                Some(event) if event.kind == wanted => return Ok(event),
+                Some(event) => {
+                    return Err(CmError::Event {
+                        step,
+                        object: id.describe(),
+                        event: event.kind,
+                        status: event.status,
+                        advice: advice_for(event.kind),
+                    });
                 }
-                return Err(CmError::Event {
-                    step,
-                    object: id.describe(),
-                    event: event.kind,
-                    status: event.status,
-                    advice: advice_for(event.kind),
-                });
+                None => {}
             }
             let Some(left) = deadline.checked_duration_since(Instant::now()) else {
                 return Err(CmError::TimedOut {
@@ -224,19 +198,18 @@ impl EventChannel {
             if interrupt::requested().is_some() {
                 return Err(CmError::Interrupted { step });
             }
-            events = self
-                .shared
-                .arrived
-                .wait_timeout(events, left.min(LOOK))
-                .unwrap_or_else(|poisoned| poisoned.into_inner())
-                .0;
+            let look = PollTimeout::try_from(left.min(LOOK)).unwrap_or(PollTimeout::ZERO);
+            // Whatever ends it, the next look tells what there is.
+            let _ = poll(
+                &mut [PollFd::new(self.descriptor(), PollFlags::POLLIN)],
+                look,
+            );
         }
     }
 
     /// The first event of a kind that came for `id` and that nobody expected. Never blocks.
     pub(super) fn find(&self, id: &Id, is_wanted: impl Fn(EventKind) -> bool) -> Option<Event> {
-        self.shared
-            .events()
+        self.events()
             .iter()
             .find(|event| event.owner == id.key() && is_wanted(event.kind))
             .copied()
@@ -244,7 +217,7 @@ impl EventChannel {
 
     /// Drops what is left of `id`'s events, so that a later id at the same place in memory does not get them.
     pub(super) fn forget(&self, key: usize) {
-        let mut events = self.shared.events();
+        let mut events = self.events();
         let (of_id, rest): (VecDeque<_>, VecDeque<_>) =
             events.drain(..).partition(|event| event.owner == key);
         *events = rest;
@@ -271,50 +244,10 @@ fn destroy_requests(events: impl IntoIterator<Item = Event>) {
 
 impl Drop for EventChannel {
     fn drop(&mut self) {
-        if self.stop.write(1).is_ok()
-            && let Some(reader) = self.reader.take()
-        {
-            let _ = reader.join();
-        }
-        destroy_requests(std::mem::take(&mut *self.shared.events()));
-        // SAFETY: created here; all ids hold the channel by Arc, so none is left, and the thread has ended.
+        let kept = self.kept.get_mut();
+        destroy_requests(std::mem::take(kept.unwrap_or_else(PoisonError::into_inner)));
+        // SAFETY: created here; all ids hold the channel by Arc, so none is left.
         unsafe { sys::rdma_destroy_event_channel(self.as_ptr()) };
-    }
-}
-
-fn read_events(channel: Channel, stop: &EventFd, shared: &Shared) {
-    // SAFETY: the channel outlives this thread, and so does its descriptor.
-    let descriptor = unsafe { BorrowedFd::borrow_raw((*channel.0.as_ptr()).fd) };
-    // SAFETY: the eventfd is held by the thread's closure.
-    let stop = unsafe { BorrowedFd::borrow_raw(stop.as_raw_fd()) };
-    loop {
-        let mut waiting = [
-            PollFd::new(descriptor, PollFlags::POLLIN),
-            PollFd::new(stop, PollFlags::POLLIN),
-        ];
-        match nix::poll::poll(&mut waiting, PollTimeout::NONE) {
-            Err(nix::errno::Errno::EINTR) => continue,
-            Err(_) => return,
-            Ok(_) => {}
-        }
-        if waiting[1].any().unwrap_or(true) {
-            return;
-        }
-        let mut raw = std::ptr::null_mut();
-        // SAFETY: the channel exists and `raw` is writable. The descriptor does not block: destroying an id can take
-        // away the event that made it readable.
-        if unsafe { sys::rdma_get_cm_event(channel.0.as_ptr(), &mut raw) } != 0 {
-            // Whatever is wrong must not turn this thread into a spinning one beside a measurement.
-            std::thread::sleep(Duration::from_millis(10));
-            continue;
-        }
-        // Kept before it is acknowledged: destroying an id waits for the acknowledgements, and then forgets its events.
-        // SAFETY: the event is valid until it is acknowledged, which happens once, after copying.
-        unsafe {
-            shared.events().push_back(copy(&*raw));
-            sys::rdma_ack_cm_event(raw);
-        }
-        shared.arrived.notify_all();
     }
 }
 

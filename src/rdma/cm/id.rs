@@ -1,5 +1,6 @@
 //! Connection manager ids.
 
+use std::ffi::CStr;
 use std::net::{IpAddr, SocketAddr};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -112,10 +113,7 @@ impl Id {
     }
 
     pub(super) fn describe(&self) -> String {
-        match self.device_and_port() {
-            Some((device, port)) => format!("{device} port {port}"),
-            None => "no device yet".to_owned(),
-        }
+        self.place().unwrap_or_else(|| "no device yet".to_owned())
     }
 
     /// Waits for an event of this id.
@@ -133,16 +131,15 @@ impl Id {
         NonNull::new(unsafe { self.raw.as_ref().verbs })
     }
 
-    /// The device and the port that the connection manager chose for it.
-    pub fn device_and_port(&self) -> Option<(String, u8)> {
+    /// The device and the port that the connection manager chose for it, in words.
+    fn place(&self) -> Option<String> {
         let verbs = self.verbs()?;
-        // SAFETY: the context of an id is open and its device has a name.
-        let name =
-            unsafe { std::ffi::CStr::from_ptr(sys::ibv_get_device_name(verbs.as_ref().device)) };
-        // SAFETY: the id exists.
-        Some((name.to_string_lossy().into_owned(), unsafe {
-            self.raw.as_ref().port_num
-        }))
+        // SAFETY: the id exists, its context is open, and the device of that has a name.
+        let (name, port) = unsafe {
+            let name = sys::ibv_get_device_name(verbs.as_ref().device);
+            (CStr::from_ptr(name), self.raw.as_ref().port_num)
+        };
+        Some(format!("{} port {port}", name.to_string_lossy()))
     }
 
     /// Checks that the connection manager chose the device and port that were asked for.
@@ -152,29 +149,26 @@ impl Id {
         device: &str,
         port: u8,
     ) -> Result<(), CmError> {
-        match self.device_and_port() {
-            Some((found, number)) if found == device && number == port => Ok(()),
-            found => Err(CmError::WrongDevice {
-                address: address.to_string(),
-                wanted: format!("{device} port {port}"),
-                found: found.map_or("no device".to_owned(), |(device, port)| {
-                    format!("{device} port {port}")
-                }),
-            }),
+        let wanted = format!("{device} port {port}");
+        let found = self.place();
+        if found.as_ref() == Some(&wanted) {
+            return Ok(());
         }
+        Err(CmError::WrongDevice {
+            address: address.to_string(),
+            wanted,
+            found: found.unwrap_or_else(|| "no device".to_owned()),
+        })
     }
 
     /// The device's context, which the id keeps open.
-    pub(super) fn context(self: &Arc<Self>) -> Result<Arc<Context>, CmError> {
-        let verbs = self.verbs().ok_or_else(|| CmError::WrongDevice {
-            address: "the id".to_owned(),
-            wanted: "an RDMA device".to_owned(),
-            found: "no device".to_owned(),
-        })?;
+    ///
+    /// # Panics
+    /// For an id that neither was bound or resolved nor came with a request.
+    pub(super) fn context(self: &Arc<Self>) -> Arc<Context> {
+        let verbs = self.verbs().expect("the id has a device");
         // SAFETY: librdmacm keeps the context open as long as the id exists.
-        Ok(Arc::new(unsafe {
-            Context::borrowed(verbs, Arc::clone(self) as _)
-        }))
+        Arc::new(unsafe { Context::borrowed(verbs, Arc::clone(self) as _) })
     }
 
     /// The port number that it is bound to.
@@ -186,10 +180,8 @@ impl Id {
     pub(super) fn bind(&self, address: IpAddr) -> Result<(), CmError> {
         let storage = SockaddrStorage::from(SocketAddr::new(address, 0));
         // SAFETY: the id exists; the address is only read.
-        match unsafe { sys::rdma_bind_addr(self.as_ptr(), storage.as_ptr().cast_mut()) } {
-            0 => Ok(()),
-            _ => Err(CmError::last("rdma_bind_addr", address.to_string())),
-        }
+        let code = unsafe { sys::rdma_bind_addr(self.as_ptr(), storage.as_ptr().cast_mut()) };
+        CmError::check(code, "rdma_bind_addr", address.to_string())
     }
 
     pub(super) fn resolve_address(
@@ -209,29 +201,19 @@ impl Id {
                 milliseconds(limit),
             )
         };
-        match code {
-            0 => Ok(()),
-            _ => Err(CmError::last(
-                "rdma_resolve_addr",
-                format!("{from} to {to}"),
-            )),
-        }
+        CmError::check(code, "rdma_resolve_addr", format!("{from} to {to}"))
     }
 
     pub(super) fn resolve_route(&self, limit: Duration) -> Result<(), CmError> {
         // SAFETY: the id exists.
-        match unsafe { sys::rdma_resolve_route(self.as_ptr(), milliseconds(limit)) } {
-            0 => Ok(()),
-            _ => Err(CmError::last("rdma_resolve_route", self.describe())),
-        }
+        let code = unsafe { sys::rdma_resolve_route(self.as_ptr(), milliseconds(limit)) };
+        CmError::check(code, "rdma_resolve_route", self.describe())
     }
 
     pub(super) fn listen(&self) -> Result<(), CmError> {
         // SAFETY: the id exists.
-        match unsafe { sys::rdma_listen(self.as_ptr(), 1) } {
-            0 => Ok(()),
-            _ => Err(CmError::last("rdma_listen", self.describe())),
-        }
+        let code = unsafe { sys::rdma_listen(self.as_ptr(), 1) };
+        CmError::check(code, "rdma_listen", self.describe())
     }
 
     /// Creates the queue pair of this id and brings it into the state in which it takes receive requests.
@@ -242,17 +224,10 @@ impl Id {
     ) -> Result<QueuePair, CmError> {
         let mut raw = attributes.raw();
         // SAFETY: the id exists, the domain belongs to its context and is held by the queue pair, as are the queues.
-        if unsafe { sys::rdma_create_qp(self.as_ptr(), domain.as_ptr(), &mut raw) } != 0 {
-            return Err(CmError::last(
-                "rdma_create_qp",
-                format!(
-                    "{}, {:?}, {:?}",
-                    self.describe(),
-                    attributes.service,
-                    attributes.capabilities
-                ),
-            ));
-        }
+        let code = unsafe { sys::rdma_create_qp(self.as_ptr(), domain.as_ptr(), &mut raw) };
+        let (service, capabilities) = (attributes.service, attributes.capabilities);
+        let object = format!("{}, {service:?}, {capabilities:?}", self.describe());
+        CmError::check(code, "rdma_create_qp", object)?;
         // SAFETY: the call succeeded, so the id has a queue pair.
         let created = unsafe { self.raw.as_ref().qp };
         let id = Arc::clone(self);
@@ -272,10 +247,8 @@ impl Id {
         self.set_ack_timeout();
         let mut parameters = connection_parameters();
         // SAFETY: the id exists; the parameters are only read.
-        match unsafe { sys::rdma_connect(self.as_ptr(), &mut parameters) } {
-            0 => Ok(()),
-            _ => Err(CmError::last("rdma_connect", self.describe())),
-        }
+        let code = unsafe { sys::rdma_connect(self.as_ptr(), &mut parameters) };
+        CmError::check(code, "rdma_connect", self.describe())
     }
 
     pub(super) fn accept(&self, queue_pair: &QueuePair) -> Result<(), CmError> {
@@ -283,10 +256,8 @@ impl Id {
         let mut parameters = connection_parameters();
         parameters.qp_num = queue_pair.number();
         // SAFETY: the id exists; the parameters are only read.
-        match unsafe { sys::rdma_accept(self.as_ptr(), &mut parameters) } {
-            0 => Ok(()),
-            _ => Err(CmError::last("rdma_accept", self.describe())),
-        }
+        let code = unsafe { sys::rdma_accept(self.as_ptr(), &mut parameters) };
+        CmError::check(code, "rdma_accept", self.describe())
     }
 
     /// Kernels before 5.10 or service types without acknowledgements refuse it; the kernel's choice then stands.

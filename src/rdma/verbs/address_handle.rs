@@ -25,11 +25,8 @@ impl AddressVector {
 
 impl std::fmt::Debug for AddressVector {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            formatter,
-            "AddressVector(queue pair {:#x})",
-            self.queue_pair_number
-        )
+        let number = self.queue_pair_number;
+        write!(formatter, "AddressVector(queue pair {number:#x})")
     }
 }
 

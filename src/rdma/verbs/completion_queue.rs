@@ -1,21 +1,41 @@
 //! Completion queues: how the HCA tells that a work request is done.
 
 use std::ffi::CStr;
-use std::ptr::NonNull;
+use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rdma_sys as sys;
 
-use super::{CompletionChannel, Context, VerbsError};
+use super::{Context, VerbsError};
 
 /// A completion queue, with a channel of its own if it is to be waited for.
 #[derive(Debug)]
 pub struct CompletionQueue {
     raw: NonNull<sys::ibv_cq>,
     unacknowledged: AtomicU32,
-    channel: Option<CompletionChannel>,
+    channel: Option<Channel>,
     context: Arc<Context>,
+}
+
+/// A completion channel: where a thread sleeps until its queue has something.
+#[derive(Debug)]
+struct Channel(NonNull<sys::ibv_comp_channel>);
+
+impl Channel {
+    fn create(context: &Context) -> Result<Self, VerbsError> {
+        // SAFETY: the context is open, and held by the queue that the channel is for.
+        let raw = NonNull::new(unsafe { sys::ibv_create_comp_channel(context.as_ptr()) });
+        let failed = || VerbsError::last("ibv_create_comp_channel", context.device_name());
+        raw.map(Channel).ok_or_else(failed)
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        // SAFETY: created here; the queue that uses it owns it and is destroyed first.
+        unsafe { sys::ibv_destroy_comp_channel(self.0.as_ptr()) };
+    }
 }
 
 // SAFETY: verbs may be called from any thread.
@@ -76,12 +96,8 @@ impl FailedCompletion {
     pub fn describe(&self) -> String {
         // SAFETY: the function returns a static text for every number.
         let text = unsafe { CStr::from_ptr(sys::ibv_wc_status_str(self.status)) };
-        format!(
-            "{} (status {}, vendor error {:#x})",
-            text.to_string_lossy(),
-            self.status,
-            self.vendor_error
-        )
+        let (text, status, vendor) = (text.to_string_lossy(), self.status, self.vendor_error);
+        format!("{text} (status {status}, vendor error {vendor:#x})")
     }
 }
 
@@ -95,22 +111,11 @@ impl CompletionQueue {
         entries: u32,
         with_channel: bool,
     ) -> Result<Arc<Self>, VerbsError> {
-        let channel = with_channel
-            .then(|| CompletionChannel::create(context))
-            .transpose()?;
-        let channel_pointer = channel
-            .as_ref()
-            .map_or(std::ptr::null_mut(), CompletionChannel::as_ptr);
+        let channel = with_channel.then(|| Channel::create(context)).transpose()?;
+        let events = channel.as_ref().map_or(null_mut(), |one| one.0.as_ptr());
         // SAFETY: context and channel are valid and held by the queue.
-        let raw = unsafe {
-            sys::ibv_create_cq(
-                context.as_ptr(),
-                entries as i32,
-                std::ptr::null_mut(),
-                channel_pointer,
-                0,
-            )
-        };
+        let raw =
+            unsafe { sys::ibv_create_cq(context.as_ptr(), entries as i32, null_mut(), events, 0) };
         match NonNull::new(raw) {
             Some(raw) => Ok(Arc::new(CompletionQueue {
                 raw,
@@ -169,23 +174,20 @@ impl CompletionQueue {
             .channel
             .as_ref()
             .expect("a queue that is waited for has a channel");
-        let mut queue = std::ptr::null_mut();
-        let mut user = std::ptr::null_mut();
+        let (mut queue, mut user) = (null_mut(), null_mut());
         // SAFETY: the channel exists and both results are writable.
-        if unsafe { sys::ibv_get_cq_event(channel.as_ptr(), &mut queue, &mut user) } == 0 {
+        if unsafe { sys::ibv_get_cq_event(channel.0.as_ptr(), &mut queue, &mut user) } == 0 {
             self.unacknowledged.fetch_add(1, Ordering::Relaxed);
             return Ok(true);
         }
         if std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted {
             Ok(false)
         } else {
-            Err(VerbsError::last("ibv_get_cq_event", channel.device_name()))
+            Err(VerbsError::last(
+                "ibv_get_cq_event",
+                self.context.device_name(),
+            ))
         }
-    }
-
-    /// The device it belongs to.
-    pub fn context(&self) -> &Arc<Context> {
-        &self.context
     }
 }
 

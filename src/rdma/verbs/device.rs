@@ -5,6 +5,7 @@ use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
+use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -103,32 +104,37 @@ pub struct Devices {
 /// # Errors
 /// When the list itself cannot be read.
 pub fn devices() -> Result<Devices, VerbsError> {
+    let mut found = Devices::default();
+    let listed = with_list(|list| {
+        for &device in list {
+            // SAFETY: the device is in the list.
+            let (name, opened) = unsafe { (name_of(device), Context::open(device)) };
+            match opened.and_then(|context| context.describe()) {
+                Ok(device) => found.usable.push(device),
+                Err(error) => found.refused.push((name, error)),
+            }
+        }
+    });
+    match listed {
+        // Without the kernel's RDMA modules there are no devices; that is an empty list, not a failure.
+        Err(error) if matches!(error.errno(), Some(libc::ENOSYS | libc::ENOENT)) => Ok(found),
+        listed => listed.map(|()| found),
+    }
+}
+
+/// Looks at the list of devices.
+fn with_list<T>(look: impl FnOnce(&[*mut sys::ibv_device]) -> T) -> Result<T, VerbsError> {
     let mut count = 0;
     // SAFETY: `count` is valid for writing; the list is freed below.
     let list = unsafe { sys::__ibv_get_device_list(&mut count) };
-    let mut found = Devices::default();
     if list.is_null() {
-        let error = std::io::Error::last_os_error();
-        // Without the kernel's RDMA modules there are no devices; that is an empty list, not a failure.
-        return match error.raw_os_error() {
-            Some(libc::ENOSYS | libc::ENOENT) => Ok(found),
-            _ => Err(VerbsError::last("ibv_get_device_list", "this host")),
-        };
+        return Err(VerbsError::last("ibv_get_device_list", "this host"));
     }
-    for index in 0..count as usize {
-        // SAFETY: the list holds `count` valid device pointers until it is freed, below.
-        let (name, opened) = unsafe {
-            let device = *list.add(index);
-            (name_of(device), Context::open(device))
-        };
-        match opened.and_then(|context| context.describe()) {
-            Ok(device) => found.usable.push(device),
-            Err(error) => found.refused.push((name, error)),
-        }
-    }
+    // SAFETY: the list holds `count` valid device pointers until it is freed.
+    let result = look(unsafe { std::slice::from_raw_parts(list, count as usize) });
     // SAFETY: the list came from ibv_get_device_list; the contexts opened from it do not need it.
     unsafe { sys::ibv_free_device_list(list) };
-    Ok(found)
+    Ok(result)
 }
 
 /// The kernel's name of a device.
@@ -194,27 +200,15 @@ impl Context {
     /// # Errors
     /// When there is none of that name, or it cannot be opened.
     pub fn open_by_name(name: &str) -> Result<Self, VerbsError> {
-        let mut count = 0;
-        // SAFETY: `count` is valid for writing; the list is freed below.
-        let list = unsafe { sys::__ibv_get_device_list(&mut count) };
-        if list.is_null() {
-            return Err(VerbsError::last("ibv_get_device_list", "this host"));
-        }
-        // SAFETY: the list holds `count` valid device pointers.
-        let mut found = (0..count as usize).map(|index| unsafe { *list.add(index) });
-        let device = found.find(|&device| {
-            // SAFETY: a device of the list has a name that lives as long as the list.
-            let candidate = unsafe { CStr::from_ptr(sys::ibv_get_device_name(device)) };
-            candidate.to_bytes() == name.as_bytes()
-        });
-        let opened = match device {
-            // SAFETY: the list has not been freed.
-            Some(device) => unsafe { Context::open(device) },
-            None => Err(VerbsError::code("ibv_open_device", name, libc::ENODEV)),
-        };
-        // SAFETY: the list came from ibv_get_device_list.
-        unsafe { sys::ibv_free_device_list(list) };
-        opened
+        with_list(|list| {
+            // SAFETY: the device is in the list.
+            let is_named = |device: &&*mut sys::ibv_device| unsafe { name_of(**device) } == name;
+            match list.iter().find(is_named) {
+                // SAFETY: as above.
+                Some(&device) => unsafe { Context::open(device) },
+                None => Err(VerbsError::code("ibv_open_device", name, libc::ENODEV)),
+            }
+        })?
     }
 
     /// A context that somebody else opened and closes.
@@ -225,11 +219,10 @@ impl Context {
         raw: NonNull<sys::ibv_context>,
         keeper: Arc<dyn Any + Send + Sync>,
     ) -> Self {
-        // SAFETY: an opened context points to its device, which has a name.
-        let name = unsafe { CStr::from_ptr(sys::ibv_get_device_name((*raw.as_ptr()).device)) };
         Context {
             raw,
-            name: name.to_string_lossy().into_owned(),
+            // SAFETY: an opened context points to its device.
+            name: unsafe { name_of((*raw.as_ptr()).device) },
             owner: Owner::Borrowed(keeper),
         }
     }
@@ -261,19 +254,15 @@ impl Context {
         let ports = (1..=attributes.phys_port_cnt)
             .map(|number| self.port(number))
             .collect::<Result<_, _>>()?;
-        let numa_node = std::fs::read_to_string(format!(
-            "/sys/class/infiniband/{}/device/numa_node",
-            self.name
-        ))
-        .ok()
-        .and_then(|text| text.trim().parse().ok());
+        let sysfs = Path::new("/sys/class/infiniband").join(&self.name);
+        let numa_node = std::fs::read_to_string(sysfs.join("device/numa_node"));
         Ok(Device {
             name: self.name.clone(),
             node_guid: format!("{:016x}", u64::from_be(attributes.node_guid)),
             firmware: firmware.to_string_lossy().into_owned(),
             vendor: (attributes.vendor_id, attributes.vendor_part_id),
-            numa_node,
-            software: std::fs::canonicalize(format!("/sys/class/infiniband/{}", self.name))
+            numa_node: numa_node.ok().and_then(|text| text.trim().parse().ok()),
+            software: std::fs::canonicalize(sysfs)
                 .is_ok_and(|path| path.to_string_lossy().contains("/devices/virtual/")),
             limits: DeviceLimits {
                 max_queue_pair_work_requests: attributes.max_qp_wr.max(0) as u32,
@@ -323,11 +312,8 @@ impl Context {
             (code, attributes.assume_init())
         };
         if code != 0 {
-            return Err(VerbsError::code(
-                "ibv_query_port",
-                format!("{} port {number}", self.name),
-                code,
-            ));
+            let object = format!("{} port {number}", self.name);
+            return Err(VerbsError::code("ibv_query_port", object, code));
         }
         Ok(Port {
             number,
@@ -372,20 +358,29 @@ impl Context {
             (kind, port)
         };
         use sys::ibv_event_type as of;
-        let known = |candidate: of| candidate as u32 == kind;
-        let (name, fatal) = match () {
-            () if known(of::IBV_EVENT_DEVICE_FATAL) => ("the device has failed or has gone", true),
-            () if known(of::IBV_EVENT_PORT_ERR) => ("the port went down", true),
-            () if known(of::IBV_EVENT_CQ_ERR) => ("a completion queue overran", true),
-            () if known(of::IBV_EVENT_QP_FATAL) => ("a queue pair failed", true),
-            () if known(of::IBV_EVENT_QP_REQ_ERR) => ("a queue pair got an invalid request", true),
-            () if known(of::IBV_EVENT_QP_ACCESS_ERR) => ("a queue pair refused an access", true),
-            () => ("asynchronous event", false),
-        };
+        let fatal = [
+            (
+                of::IBV_EVENT_DEVICE_FATAL,
+                "the device has failed or has gone",
+            ),
+            (of::IBV_EVENT_PORT_ERR, "the port went down"),
+            (of::IBV_EVENT_CQ_ERR, "a completion queue overran"),
+            (of::IBV_EVENT_QP_FATAL, "a queue pair failed"),
+            (
+                of::IBV_EVENT_QP_REQ_ERR,
+                "a queue pair got an invalid request",
+            ),
+            (
+                of::IBV_EVENT_QP_ACCESS_ERR,
+                "a queue pair refused an access",
+            ),
+        ];
+        let known = fatal.iter().find(|(known, _)| *known as u32 == kind);
+        let name = known.map_or("asynchronous event", |(_, name)| name);
         Ok(Some(AsyncEvent {
             description: format!("{name} ({}, event {kind})", self.name),
-            fatal,
-            port: known(of::IBV_EVENT_PORT_ERR).then_some(port as u8),
+            fatal: known.is_some(),
+            port: (kind == of::IBV_EVENT_PORT_ERR as u32).then_some(port as u8),
         }))
     }
 }

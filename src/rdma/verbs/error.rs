@@ -4,19 +4,16 @@ use std::io;
 
 /// A verb failed.
 #[derive(Debug, thiserror::Error)]
-pub enum VerbsError {
-    /// A call returned an error.
-    #[error("{operation} on {object} failed: {source}{advice}")]
-    Call {
-        /// The verb.
-        operation: &'static str,
-        /// What it was called on, and with which numbers.
-        object: String,
-        /// The errno.
-        source: io::Error,
-        /// What to do, with its own separator, or nothing.
-        advice: &'static str,
-    },
+#[error("{operation} on {object} failed: {source}{advice}")]
+pub struct VerbsError {
+    /// The verb.
+    operation: &'static str,
+    /// What it was called on, and with which numbers.
+    object: String,
+    /// The errno.
+    source: io::Error,
+    /// What to do, with its own separator, or nothing.
+    advice: &'static str,
 }
 
 impl VerbsError {
@@ -41,7 +38,7 @@ impl VerbsError {
             Some(libc::ENODEV | libc::EIO) => ": the device has gone",
             _ => "",
         };
-        VerbsError::Call {
+        VerbsError {
             operation,
             object: object.into(),
             source,
@@ -51,7 +48,6 @@ impl VerbsError {
 
     /// The errno.
     pub fn errno(&self) -> Option<i32> {
-        let VerbsError::Call { source, .. } = self;
-        source.raw_os_error()
+        self.source.raw_os_error()
     }
 }

@@ -58,7 +58,8 @@ mod tests {
                     7f08-7f09 r-xp 00000000 fe:00 15 /home/my files/lib/librdmacm.so.1.3.55.0 (deleted)\n\
                     7f0a-7f0b r--p 00000000 fe:00 16 /usr/lib/librdmacmish.so.1\n";
         let found = from_maps(maps);
-        let expected = [
+        assert_eq!(found.len(), 2);
+        for (name, version, path) in [
             (
                 "libibverbs",
                 "1.14.44.0",
@@ -69,9 +70,7 @@ mod tests {
                 "1.3.55.0",
                 "/home/my files/lib/librdmacm.so.1.3.55.0",
             ),
-        ];
-        assert_eq!(found.len(), expected.len());
-        for (name, version, path) in expected {
+        ] {
             assert_eq!(found[name].version.as_deref(), Some(version));
             assert_eq!(found[name].path, Path::new(path));
         }

@@ -57,14 +57,10 @@ impl MemoryRegion {
                 domain: Arc::clone(domain),
                 memory: Some(memory),
             })),
-            None => Err(VerbsError::last(
-                "ibv_reg_mr",
-                format!(
-                    "{} ({})",
-                    domain.context().device_name(),
-                    Bytes(length as u64)
-                ),
-            )),
+            None => {
+                let (device, size) = (domain.context().device_name(), Bytes(length as u64));
+                Err(VerbsError::last("ibv_reg_mr", format!("{device} ({size})")))
+            }
         }
     }
 
@@ -87,7 +83,8 @@ impl MemoryRegion {
         unsafe { self.raw.as_ref().rkey }
     }
 
-    pub(super) fn domain(&self) -> &Arc<ProtectionDomain> {
+    /// The protection domain it is registered in.
+    pub fn domain(&self) -> &Arc<ProtectionDomain> {
         &self.domain
     }
 }

@@ -5,7 +5,6 @@
 //! everything a one-way latency benchmark does not need (shared receive queues, memory windows, extended posting).
 
 mod address_handle;
-mod completion_channel;
 mod completion_queue;
 mod device;
 mod error;
@@ -17,7 +16,6 @@ mod queue_pair;
 mod work_request;
 
 pub use address_handle::{AddressHandle, AddressVector};
-pub use completion_channel::CompletionChannel;
 pub use completion_queue::{CompletionQueue, FailedCompletion, Polled, Poller, WorkCompletion};
 pub use device::{AsyncEvent, Context, Device, DeviceLimits, Devices, LinkLayer, Port, devices};
 pub use error::VerbsError;
@@ -26,7 +24,6 @@ pub use memory_region::{Access, MemoryRegion};
 pub use port_address::port_addresses;
 pub use protection_domain::ProtectionDomain;
 pub use queue_pair::{
-    Capabilities, QueuePair, QueuePairAttributes, QueuePairState, ServiceType, granted_inline,
-    try_queue_pair,
+    Capabilities, QueuePair, QueuePairAttributes, ServiceType, granted_inline, try_queue_pair,
 };
 pub use work_request::{Destination, SendRequest};

@@ -16,11 +16,8 @@ pub fn port_addresses(device: &str, port: u8) -> Vec<IpAddr> {
         .filter(|entry| interfaces.contains(&entry.interface_name))
         .filter_map(|entry| {
             let address = entry.address?;
-            if let Some(v4) = address.as_sockaddr_in() {
-                Some(IpAddr::V4(v4.ip()))
-            } else {
-                address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip()))
-            }
+            let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
+            v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
         })
         .filter(|address| match address {
             IpAddr::V4(v4) => !v4.is_link_local(),
@@ -43,14 +40,10 @@ fn interfaces_of(class: &Path, device: &str, port: u8) -> BTreeSet<String> {
             names.insert(name.trim().to_owned());
         }
     }
-    for entry in std::fs::read_dir(device.join("device/net"))
-        .into_iter()
-        .flatten()
-        .flatten()
-    {
-        let number = std::fs::read_to_string(entry.path().join("dev_port"))
-            .ok()
-            .and_then(|text| text.trim().parse::<u8>().ok());
+    let own = std::fs::read_dir(device.join("device/net"));
+    for entry in own.into_iter().flatten().flatten() {
+        let text = std::fs::read_to_string(entry.path().join("dev_port")).ok();
+        let number = text.and_then(|text| text.trim().parse::<u8>().ok());
         if number.is_some_and(|number| number + 1 == port) {
             names.insert(entry.file_name().to_string_lossy().into_owned());
         }
@@ -76,15 +69,15 @@ mod tests {
         write("roce0/ports/2/gid_attrs/ndevs/0", "eth8\n");
         write("ib0/device/net/ipoib0/dev_port", "0\n");
         write("ib0/device/net/ipoib1/dev_port", "1\n");
-        let names = |device, port| {
-            interfaces_of(class.path(), device, port)
-                .into_iter()
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(names("roce0", 1), ["eth7"]);
-        assert_eq!(names("roce0", 2), ["eth8"]);
-        assert_eq!(names("ib0", 1), ["ipoib0"]);
-        assert_eq!(names("ib0", 2), ["ipoib1"]);
-        assert!(names("none", 1).is_empty());
+        for (device, port, expected) in [
+            ("roce0", 1, &["eth7"][..]),
+            ("roce0", 2, &["eth8"]),
+            ("ib0", 1, &["ipoib0"]),
+            ("ib0", 2, &["ipoib1"]),
+            ("none", 1, &[]),
+        ] {
+            let names = interfaces_of(class.path(), device, port);
+            assert!(names.iter().eq(expected), "{device}, {port}: {names:?}");
+        }
     }
 }

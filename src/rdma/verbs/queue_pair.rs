@@ -29,16 +29,6 @@ impl ServiceType {
             ServiceType::UnreliableDatagram => sys::ibv_qp_type::IBV_QPT_UD,
         }
     }
-
-    fn from_raw(raw: sys::ibv_qp_type::Type) -> Option<Self> {
-        [
-            ServiceType::ReliableConnection,
-            ServiceType::UnreliableConnection,
-            ServiceType::UnreliableDatagram,
-        ]
-        .into_iter()
-        .find(|service| service.raw() == raw)
-    }
 }
 
 /// The lengths of a queue pair's queues and the bytes it takes inline.
@@ -94,23 +84,6 @@ impl QueuePairAttributes {
             sq_sig_all: 0,
         }
     }
-}
-
-/// The state of a queue pair (InfiniBand Architecture Specification, volume 1, 10.3.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum QueuePairState {
-    /// Just created.
-    Reset,
-    /// Takes receive requests.
-    Init,
-    /// Receives.
-    ReadyToReceive,
-    /// Receives and sends.
-    ReadyToSend,
-    /// Draining its send queue, or failed in it.
-    SendQueueStopped,
-    /// Failed; what is posted is flushed.
-    Error,
 }
 
 /// A queue pair.
@@ -169,60 +142,22 @@ impl QueuePair {
         &self.attributes.receive_queue
     }
 
-    /// Asks the device for the service type and the state.
-    ///
-    /// # Errors
-    /// When the query fails.
-    pub fn query(&self) -> Result<(ServiceType, QueuePairState), VerbsError> {
-        let (attributes, kind) = self.attributes(sys::ibv_qp_attr_mask::IBV_QP_STATE)?;
-        let state = attributes.qp_state;
-        use sys::ibv_qp_state as state_of;
-        let state = match state {
-            state_of::IBV_QPS_RESET => QueuePairState::Reset,
-            state_of::IBV_QPS_INIT => QueuePairState::Init,
-            state_of::IBV_QPS_RTR => QueuePairState::ReadyToReceive,
-            state_of::IBV_QPS_RTS => QueuePairState::ReadyToSend,
-            state_of::IBV_QPS_SQD | state_of::IBV_QPS_SQE => QueuePairState::SendQueueStopped,
-            _ => QueuePairState::Error,
-        };
-        match ServiceType::from_raw(kind) {
-            Some(service) => Ok((service, state)),
-            None => Err(VerbsError::code(
-                "ibv_query_qp",
-                format!("type {kind}"),
-                libc::EINVAL,
-            )),
-        }
-    }
-
     /// Asks the device for the path MTU of a connected queue pair, in bytes.
     ///
     /// # Errors
     /// When the query fails.
     pub fn path_mtu(&self) -> Result<u32, VerbsError> {
-        let (attributes, _) = self.attributes(sys::ibv_qp_attr_mask::IBV_QP_PATH_MTU)?;
-        Ok(mtu_bytes(attributes.path_mtu))
-    }
-
-    /// What `mask` names of the attributes, and the type.
-    fn attributes(
-        &self,
-        mask: sys::ibv_qp_attr_mask,
-    ) -> Result<(sys::ibv_qp_attr, sys::ibv_qp_type::Type), VerbsError> {
         let mut attributes = MaybeUninit::<sys::ibv_qp_attr>::zeroed();
         let mut initial = MaybeUninit::<sys::ibv_qp_init_attr>::zeroed();
         // SAFETY: the queue pair exists, both structures are writable and zero is a value of them.
-        let (code, attributes, initial) = unsafe {
-            let code = sys::ibv_query_qp(
-                self.raw.as_ptr(),
-                attributes.as_mut_ptr(),
-                mask.0 as i32,
-                initial.as_mut_ptr(),
-            );
-            (code, attributes.assume_init(), initial.assume_init())
+        let (code, attributes) = unsafe {
+            let mask = sys::ibv_qp_attr_mask::IBV_QP_PATH_MTU.0 as i32;
+            let (attributes_of, initial_of) = (attributes.as_mut_ptr(), initial.as_mut_ptr());
+            let code = sys::ibv_query_qp(self.raw.as_ptr(), attributes_of, mask, initial_of);
+            (code, attributes.assume_init())
         };
         match code {
-            0 => Ok((attributes, initial.qp_type)),
+            0 => Ok(mtu_bytes(attributes.path_mtu)),
             code => Err(VerbsError::code("ibv_query_qp", self.device_name(), code)),
         }
     }
@@ -254,15 +189,11 @@ impl QueuePair {
         // deregistration ends its access, whatever is still posted.
         match unsafe { sys::ibv_post_recv(self.raw.as_ptr(), &mut request, &mut bad) } {
             0 => Ok(()),
-            code => Err(VerbsError::code(
-                "ibv_post_recv",
-                format!(
-                    "{} (request {number} of {})",
-                    self.device_name(),
-                    self.granted.receive_requests
-                ),
-                code,
-            )),
+            code => {
+                let (device, most) = (self.device_name(), self.granted.receive_requests);
+                let object = format!("{device} (request {number} of {most})");
+                Err(VerbsError::code("ibv_post_recv", object, code))
+            }
         }
     }
 
@@ -298,12 +229,8 @@ impl Drop for QueuePair {
 
 impl std::fmt::Debug for QueuePair {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            formatter,
-            "QueuePair({:#x} on {})",
-            self.number(),
-            self.device_name()
-        )
+        let (number, device) = (self.number(), self.device_name());
+        write!(formatter, "QueuePair({number:#x} on {device})")
     }
 }
 

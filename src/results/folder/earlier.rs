@@ -46,20 +46,14 @@ impl Earlier {
         for entry in entries {
             let entry = entry.map_err(failed)?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            let (shows_results, listed) = if entry.file_type().map_err(failed)?.is_dir() {
-                (
-                    is_point(&entry.path()),
-                    earlier.listed.contains(&format!("{name}/")),
-                )
-            } else {
-                let ours = name == MARK && is_our_mark(&entry.path());
-                (
-                    name == SUMMARY || name == MARK,
-                    ours || earlier.listed.contains(&name),
-                )
+            let is_folder = entry.file_type().map_err(failed)?.is_dir();
+            let (shows_results, on_list) = match is_folder {
+                true => (is_point(&entry.path()), format!("{name}/")),
+                false => (name == SUMMARY || name == MARK, name.clone()),
             };
             if shows_results {
-                if !listed {
+                let ours = !is_folder && name == MARK && is_our_mark(&entry.path());
+                if !ours && !earlier.listed.contains(&on_list) {
                     earlier.unlisted.get_or_insert_with(|| name.clone());
                 }
                 earlier.evidence = Some(name);
@@ -70,17 +64,10 @@ impl Earlier {
 
     /// Bytes that removing the earlier run would free.
     pub(super) fn bytes(&self, path: &Path) -> u64 {
-        let size = |entry: &String| {
-            path.join(entry)
-                .symlink_metadata()
-                .ok()
-                .filter(fs::Metadata::is_file)
-        };
-        self.listed
-            .iter()
-            .filter_map(size)
-            .map(|metadata| metadata.len())
-            .sum()
+        let found = |entry: &String| path.join(entry).symlink_metadata().ok();
+        let found = self.listed.iter().filter_map(found);
+        let files = found.filter(fs::Metadata::is_file);
+        files.map(|metadata| metadata.len()).sum()
     }
 
     /// Removes what is on the list, the files first, then the folders that are empty; the list itself goes last.
@@ -90,10 +77,8 @@ impl Earlier {
         for entry in files {
             // A folder replaced by a symbolic link would lead elsewhere.
             let file = path.join(entry);
-            if entry
-                .split_once('/')
-                .is_none_or(|(folder, _)| is_true_folder(&path.join(folder)))
-            {
+            let is_whole = |(folder, _): (&str, &str)| is_true_folder(&path.join(folder));
+            if entry.split_once('/').is_none_or(is_whole) {
                 remove(&file, |file| fs::remove_file(file))?;
                 remove_partial(&file)?;
             }
@@ -116,10 +101,8 @@ impl Earlier {
 /// Removes what a killed process left of a file that it was writing; what is no file is not ours.
 fn remove_partial(file: &Path) -> Result<(), ReportError> {
     let partial = partial_path(file);
-    if partial
-        .symlink_metadata()
-        .is_ok_and(|found| found.is_file())
-    {
+    let found = partial.symlink_metadata();
+    if found.is_ok_and(|found| found.is_file()) {
         remove(&partial, |file| fs::remove_file(file))?;
     }
     Ok(())
@@ -135,8 +118,8 @@ fn remove(path: &Path, remover: impl Fn(&Path) -> io::Result<()>) -> Result<(), 
 }
 
 pub(super) fn is_true_folder(path: &Path) -> bool {
-    path.symlink_metadata()
-        .is_ok_and(|metadata| metadata.is_dir())
+    let found = path.symlink_metadata();
+    found.is_ok_and(|found| found.is_dir())
 }
 
 fn is_our_mark(path: &Path) -> bool {

@@ -1,9 +1,15 @@
-use super::earlier::stays_inside;
-use super::*;
-use crate::results::schema::hca;
 use proptest::prelude::*;
 
+use super::earlier::stays_inside;
+use super::*;
+use crate::refused::refused;
+use crate::results::schema::hca;
+
 const MESSAGES: &str = hca::MESSAGES.name;
+/// The files of a point in a finished run.
+const OF_A_POINT: [&str; 3] = [HISTOGRAM, MESSAGES, SETTINGS];
+/// What stands in a mark while the run goes on.
+const NOT_ENDED: &str = "These results are incomplete. The run has not ended yet";
 
 fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(folder)
@@ -14,12 +20,16 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
+fn create(path: &Path, force: bool) -> Result<ResultsFolder, ReportError> {
+    ResultsFolder::create(path, force, 0)
+}
+
 /// A finished run with one complete point.
 fn run(path: &Path, force: bool) -> Result<(), ReportError> {
-    let results = ResultsFolder::create(path, force, 0)?;
+    let results = create(path, force)?;
     fs::write(results.file(SUMMARY)?, "service\nrc\n").unwrap();
     let point = results.point("rc-send-8")?;
-    for name in [MESSAGES, SETTINGS, HISTOGRAM] {
+    for name in OF_A_POINT {
         fs::write(point.file(name)?, "data").unwrap();
     }
     point.complete()?;
@@ -32,23 +42,17 @@ fn a_whole_run_leaves_no_mark() {
     let path = home.path().join("deep/er/results");
     run(&path, false).unwrap();
     assert_eq!(names(&path), [LIST, "rc-send-8", SUMMARY]);
-    assert_eq!(
-        names(&path.join("rc-send-8")),
-        [HISTOGRAM, MESSAGES, SETTINGS]
-    );
+    assert_eq!(names(&path.join("rc-send-8")), OF_A_POINT);
 }
 
 #[test]
 fn the_marks_stand_from_the_beginning_and_outlive_a_kill() {
     let home = tempfile::tempdir().unwrap();
-    let results = ResultsFolder::create(home.path(), false, 0).unwrap();
+    let results = create(home.path(), false).unwrap();
     let point = results.point("p1").unwrap();
     for mark in [home.path().join(MARK), home.path().join("p1").join(MARK)] {
         let text = fs::read_to_string(mark).unwrap();
-        assert!(
-            text.starts_with("These results are incomplete. The run has not ended yet"),
-            "{text}"
-        );
+        assert!(text.starts_with(NOT_ENDED), "{text}");
     }
     drop(point);
     drop(results);
@@ -58,24 +62,15 @@ fn the_marks_stand_from_the_beginning_and_outlive_a_kill() {
 #[test]
 fn a_failed_point_says_why_and_the_whole_cannot_be_complete() {
     let home = tempfile::tempdir().unwrap();
-    let results = ResultsFolder::create(home.path(), false, 0).unwrap();
+    let results = create(home.path(), false).unwrap();
     results.point("good").unwrap().complete().unwrap();
-    results
-        .point("bad")
-        .unwrap()
-        .fail("The device rxe1 is gone.")
-        .unwrap();
+    let bad = results.point("bad").unwrap();
+    bad.fail("The device rxe1 is gone.").unwrap();
     let text = fs::read_to_string(home.path().join("bad").join(MARK)).unwrap();
-    assert!(
-        text.starts_with("These results are incomplete. The device rxe1 is gone.\n"),
-        "{text}"
-    );
+    let told = "These results are incomplete. The device rxe1 is gone.\n";
+    assert!(text.starts_with(told), "{text}");
     assert!(!home.path().join("good").join(MARK).exists());
-    let error = results.complete().unwrap_err();
-    assert!(
-        matches!(error, ReportError::UnfinishedPoints { unfinished: 1, .. }),
-        "{error}"
-    );
+    refused(results.complete(), &["1 of its points are not"]);
     assert!(home.path().join(MARK).exists());
 }
 
@@ -92,18 +87,14 @@ fn existing_results_are_refused() {
         let path = home.path().join(file);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
-        let error = ResultsFolder::create(home.path(), false, 0).unwrap_err();
-        assert!(
-            matches!(error, ReportError::ExistingResults { .. }),
-            "{file}: {error}"
-        );
-        assert!(error.to_string().contains("--force"), "{error}");
+        let told = ["already holds results", "--force"];
+        refused(create(home.path(), false), &told);
     }
     let home = tempfile::tempdir().unwrap();
     fs::create_dir(home.path().join("p")).unwrap();
     fs::write(home.path().join("p").join(MESSAGES), "").unwrap();
     fs::write(home.path().join("p").join(SETTINGS), "").unwrap();
-    assert!(ResultsFolder::create(home.path(), false, 0).is_err());
+    assert!(create(home.path(), false).is_err());
 }
 
 #[test]
@@ -136,11 +127,9 @@ fn force_removes_the_earlier_run_and_nothing_else() {
     fs::write(path.join(LIST), list).unwrap();
     std::os::unix::fs::symlink(outside.path(), path.join("linked")).unwrap();
 
-    let results = ResultsFolder::create(path, true, 0).unwrap();
-    assert_eq!(
-        names(path),
-        [LIST, MARK, "linked", "notes.txt", "other", "rc-send-8"]
-    );
+    let results = create(path, true).unwrap();
+    let left = [LIST, MARK, "linked", "notes.txt", "other", "rc-send-8"];
+    assert_eq!(names(path), left);
     assert_eq!(names(&path.join("rc-send-8")), ["plot.png"]);
     assert_eq!(names(&path.join("other")), [MESSAGES]);
     assert_eq!(names(outside.path()), [MESSAGES]);
@@ -148,22 +137,11 @@ fn force_removes_the_earlier_run_and_nothing_else() {
     fs::write(path.join("rc-send-8").join(SETTINGS), "mine").unwrap();
     let point = results.point("rc-send-8").unwrap();
     point.file(MESSAGES).unwrap();
-    assert!(matches!(
-        point.file(SETTINGS),
-        Err(ReportError::BadName { .. })
-    ));
-    assert!(matches!(
-        results.point("linked"),
-        Err(ReportError::BadName { .. })
-    ));
-    assert!(matches!(
-        results.point("notes.txt"),
-        Err(ReportError::BadName { .. })
-    ));
-    assert!(matches!(
-        results.file("notes.txt"),
-        Err(ReportError::BadName { .. })
-    ));
+    let told = ["something of that name is already there"];
+    refused(point.file(SETTINGS), &told);
+    refused(results.point("linked"), &told);
+    refused(results.point("notes.txt"), &told);
+    refused(results.file("notes.txt"), &told);
     point.complete().unwrap();
     results.complete().unwrap();
 }
@@ -171,7 +149,7 @@ fn force_removes_the_earlier_run_and_nothing_else() {
 #[test]
 fn a_file_of_this_run_may_be_written_again() {
     let home = tempfile::tempdir().unwrap();
-    let results = ResultsFolder::create(home.path(), false, 0).unwrap();
+    let results = create(home.path(), false).unwrap();
     let point = results.point("p").unwrap();
     for _ in 0..2 {
         fs::write(results.file("plan.json").unwrap(), "1").unwrap();
@@ -184,18 +162,17 @@ fn a_file_of_this_run_may_be_written_again() {
 }
 
 #[test]
-fn a_file_of_the_marks_name_that_is_not_ours_stays() {
-    let home = tempfile::tempdir().unwrap();
-    fs::write(home.path().join(MARK), "my notes on what is missing").unwrap();
-    for (force, foreign) in [(false, false), (true, true)] {
-        let error = ResultsFolder::create(home.path(), force, 0).unwrap_err();
-        assert_eq!(
-            matches!(error, ReportError::ForeignResults { .. }),
-            foreign,
-            "{error}"
-        );
+fn what_looks_like_results_and_is_not_on_a_list_of_ours_stays() {
+    for (name, text) in [
+        (MARK, "my notes on what is missing"),
+        (SUMMARY, "somebody's"),
+    ] {
+        let home = tempfile::tempdir().unwrap();
+        fs::write(home.path().join(name), text).unwrap();
+        refused(create(home.path(), false), &["already holds results"]);
+        refused(create(home.path(), true), &["not on its list of files"]);
+        assert_eq!(names(home.path()), [name]);
     }
-    assert_eq!(names(home.path()), [MARK]);
 }
 
 #[test]
@@ -206,41 +183,18 @@ fn force_replaces_run_after_run() {
     }
     assert_eq!(names(home.path()), [LIST, "rc-send-8", SUMMARY]);
     // A run killed in the middle of writing leaves a partial file; it goes as well.
-    fs::write(
-        home.path()
-            .join("rc-send-8")
-            .join(format!(".{SETTINGS}.partial")),
-        "{",
-    )
-    .unwrap();
+    let partial = format!("rc-send-8/.{SETTINGS}.partial");
+    fs::write(home.path().join(partial), "{").unwrap();
     run(home.path(), true).unwrap();
-    assert_eq!(
-        names(&home.path().join("rc-send-8")),
-        [HISTOGRAM, MESSAGES, SETTINGS]
-    );
-}
-
-#[test]
-fn force_does_not_touch_results_that_are_not_on_the_list() {
-    let home = tempfile::tempdir().unwrap();
-    fs::write(home.path().join(SUMMARY), "somebody's").unwrap();
-    let error = ResultsFolder::create(home.path(), true, 0).unwrap_err();
-    assert!(
-        matches!(error, ReportError::ForeignResults { .. }),
-        "{error}"
-    );
-    assert_eq!(names(home.path()), [SUMMARY]);
+    assert_eq!(names(&home.path().join("rc-send-8")), OF_A_POINT);
 }
 
 #[test]
 fn too_little_space_is_refused_before_anything_is_made() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("a/b");
-    let error = ResultsFolder::create(&path, false, u64::MAX).unwrap_err();
-    assert!(
-        matches!(error, ReportError::TooLittleSpace { .. }),
-        "{error}"
-    );
+    let made = ResultsFolder::create(&path, false, u64::MAX);
+    refused(made, &["the results may take"]);
     assert_eq!(names(home.path()), [""; 0]);
     ResultsFolder::create(&path, false, 1).unwrap();
 }
@@ -249,34 +203,26 @@ fn too_little_space_is_refused_before_anything_is_made() {
 fn a_path_below_a_file_is_an_error_that_names_it() {
     let home = tempfile::tempdir().unwrap();
     fs::write(home.path().join("file"), "").unwrap();
-    let error = ResultsFolder::create(&home.path().join("file/results"), false, 0).unwrap_err();
-    assert!(
-        error.to_string().contains("file/results: Not a directory"),
-        "{error}"
-    );
-    let error = ResultsFolder::create(&home.path().join("file"), false, 0).unwrap_err();
-    assert!(error.to_string().contains("Not a directory"), "{error}");
+    for path in ["file/results", "file"] {
+        let told = format!("{path}: Not a directory");
+        refused(create(&home.path().join(path), false), &[&told]);
+    }
 }
 
 #[test]
 fn a_place_where_nobody_may_write_is_an_error() {
-    // No user, not even root, makes folders in /proc.
-    for place in ["/proc/hcabench", "/proc/self/hcabench/deep"] {
-        assert!(
-            ResultsFolder::create(Path::new(place), false, 0).is_err(),
-            "{place}"
-        );
+    // No user, not even root, makes folders in /proc; the last one exists and takes no files.
+    for place in ["/proc/hcabench", "/proc/self/hcabench/deep", "/proc/self"] {
+        assert!(create(Path::new(place), false).is_err(), "{place}");
     }
-    // The folder exists and takes no files.
-    assert!(ResultsFolder::create(Path::new("/proc/self"), false, 0).is_err());
 }
 
 #[test]
 fn a_full_disk_in_the_probe_leaves_no_folder() {
     let home = tempfile::tempdir().unwrap();
     durable::tests::fill_the_disk_for(&home.path().join("new").join(PROBE));
-    let error = ResultsFolder::create(&home.path().join("new"), false, 0).unwrap_err();
-    assert!(matches!(error, ReportError::DiskFull { .. }), "{error}");
+    let error = create(&home.path().join("new"), false).unwrap_err();
+    assert!(error.is_full(), "{error}");
     assert_eq!(names(home.path()), [""; 0]);
 }
 
@@ -307,11 +253,8 @@ fn planted_links_are_not_followed() {
             let _ = ResultsFolder::check(&home.path().join("run"), false, 0);
             for force in [false, true] {
                 let _ = run(&home.path().join("run"), force);
-                assert_eq!(
-                    fs::read_to_string(&victim).ok().as_deref(),
-                    contents,
-                    "{name}"
-                );
+                let found = fs::read_to_string(&victim).ok();
+                assert_eq!(found.as_deref(), contents, "{name}");
                 // With --force a list is replaced, whatever it is.
                 assert!(link.is_symlink() || name == LIST && force, "{name}");
             }
@@ -339,13 +282,9 @@ fn pipes_in_place_of_our_files_are_refused() {
         fs::create_dir_all(pipe.parent().unwrap()).unwrap();
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
         for force in [false, true] {
-            let made = ResultsFolder::create(home.path(), force, 0);
+            let made = create(home.path(), force);
             match name {
-                LIST => assert!(
-                    made.unwrap_err()
-                        .to_string()
-                        .contains("it is a pipe, not a file")
-                ),
+                LIST => refused(made, &["it is a pipe, not a file"]),
                 MARK => assert!(made.is_err()),
                 _ => drop(made),
             }
@@ -358,20 +297,16 @@ fn pipes_in_place_of_our_files_are_refused() {
 fn a_run_is_taken_up_again() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("run");
-    let error = ResultsFolder::resume(&path, 0).unwrap_err();
-    assert!(
-        matches!(error, ReportError::NothingToResume { .. }),
-        "{error}"
-    );
+    let told = ["no run that could be resumed"];
+    refused(ResultsFolder::lock_earlier(&path), &told);
     run(&path, false).unwrap();
-    let results = ResultsFolder::resume(&path, 0).unwrap();
+    let list = ResultsFolder::lock_earlier(&path).unwrap();
+    let results = ResultsFolder::resume(&path, list).unwrap();
     assert!(path.join(MARK).exists());
     let point = results.point("rc-send-8").unwrap();
     assert!(point.path().join(MARK).exists());
-    assert_eq!(
-        point.file(MESSAGES).unwrap(),
-        path.join("rc-send-8/messages.csv")
-    );
+    let messages = point.file(MESSAGES).unwrap();
+    assert_eq!(messages, path.join("rc-send-8/messages.csv"));
     assert!(results.point("rc-send-8").is_err());
     results.point("rc-send-16").unwrap().complete().unwrap();
     point.complete().unwrap();
@@ -392,8 +327,8 @@ fn a_full_disk_at_the_mark_leaves_a_folder_that_can_be_used() {
     fs::create_dir(&path).unwrap();
     fs::write(path.join("notes.txt"), "mine").unwrap();
     durable::tests::fill_the_disk_for(&path.join(MARK));
-    let error = ResultsFolder::create(&path, false, 0).unwrap_err();
-    assert!(matches!(error, ReportError::DiskFull { .. }), "{error}");
+    let error = create(&path, false).unwrap_err();
+    assert!(error.is_full(), "{error}");
     assert_eq!(names(&path), ["notes.txt"]);
     durable::tests::empty_the_disk();
     run(&path, false).unwrap();
@@ -404,22 +339,20 @@ fn a_failure_while_replacing_keeps_the_earlier_run() {
     let home = tempfile::tempdir().unwrap();
     run(home.path(), false).unwrap();
     durable::tests::fill_the_disk_for(&home.path().join(MARK));
-    assert!(ResultsFolder::create(home.path(), true, 0).is_err());
+    assert!(create(home.path(), true).is_err());
     assert_eq!(names(home.path()), [LIST, "rc-send-8", SUMMARY]);
-    assert_eq!(
-        names(&home.path().join("rc-send-8")),
-        [HISTOGRAM, MESSAGES, SETTINGS]
-    );
+    assert_eq!(names(&home.path().join("rc-send-8")), OF_A_POINT);
 }
 
 #[test]
 fn names_stay_in_the_folder() {
     let home = tempfile::tempdir().unwrap();
-    let results = ResultsFolder::create(home.path(), false, 0).unwrap();
+    let results = create(home.path(), false).unwrap();
     let point = results.point("p").unwrap();
-    for name in [
+    let bad = [
         "", ".", "..", "../x", "a/b", "/etc", ".hidden", "a\nb", MARK, LIST,
-    ] {
+    ];
+    for name in bad {
         assert!(results.file(name).is_err(), "{name:?}");
         assert!(results.point(name).is_err(), "{name:?}");
         assert!(point.file(name).is_err(), "{name:?}");
@@ -430,10 +363,8 @@ fn names_stay_in_the_folder() {
 #[test]
 fn a_relative_path_of_one_name_works() {
     assert_eq!(folder_of(Path::new("results")), Path::new("."));
-    assert_eq!(
-        nearest_existing(Path::new("no-such-folder-here/at/all")),
-        Path::new(".")
-    );
+    let nearest = nearest_existing(Path::new("no-such-folder-here/at/all"));
+    assert_eq!(nearest, Path::new("."));
 }
 
 proptest! {

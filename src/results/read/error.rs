@@ -1,180 +1,117 @@
 //! What can be wrong with results that are read back, and what to do about it.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::results::text::{printable, printable_path as shown};
+use crate::results::text::{printable, printable_path};
 
-/// Results that cannot be read.
 #[derive(Debug, Error)]
-pub enum ReadError {
-    /// There is nothing of that name.
+pub struct ReadError {
+    pub path: PathBuf,
+    pub wrong: Wrong,
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = printable_path(&self.path);
+        match &self.wrong {
+            Wrong::Io(cause) => write!(formatter, "cannot read {path}: {cause}"),
+            wrong => write!(formatter, "{path} {wrong}"),
+        }
+    }
+}
+
+/// What is wrong with a folder or file. Lines count from 1; 0 where the line is not known.
+#[derive(Debug, Error)]
+pub enum Wrong {
+    #[error("does not exist; give the folder that --out named, or that of one of its points")]
+    NoSuchFolder,
+    #[error("is no folder; give the folder of a run, or that of one of its points")]
+    NotAFolder,
+    #[error("is empty; give the folder that --out named")]
+    EmptyFolder,
+    /// What is in the folder are no results: what is missing, or what is there.
     #[error(
-        "{} does not exist; give the folder that --out named, or that of one of its points",
-        shown(path)
+        "holds no results of hcabench: {}; give the folder that --out named, or that of one of its points",
+        printable(.0)
     )]
-    NoSuchFolder {
-        /// What was asked for.
-        path: PathBuf,
-    },
-    /// It is a file.
+    NoResults(String),
     #[error(
-        "{} is no folder; give the folder of a run, or that of one of its points",
-        shown(path)
+        "was written by an older hcabench (results format 1); this version reads format 2; \
+         measure again, or use hcabench 0.1"
     )]
-    NotAFolder {
-        /// What was asked for.
-        path: PathBuf,
-    },
-    /// There is nothing in the folder.
-    #[error("{} is empty; give the folder that --out named", shown(path))]
-    EmptyFolder {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// What is in the folder are no results.
+    OlderFormat,
+    /// A newer version wrote it, in this format.
+    #[error("was written by a newer hcabench (results format {0}); this version reads format 2")]
+    NewerFormat(u64),
+    /// The run ended before its first point was measured: what its mark says.
+    #[error("holds a run that ended before anything was measured: {}", printable(.0))]
+    NothingMeasured(String),
+    /// A file that belongs to the results is not there: why it should be, and what to do.
+    #[error("is missing: {}", printable(.0))]
+    MissingFile(String),
+    /// A file ends in the middle of a row or document: the line, and how it shows.
+    #[error("is cut off {}: {}; copy it again, or measure again", place(*.0), printable(.1))]
+    Truncated(u64, String),
+    /// A file is not what its name says: the line, and what is wrong.
     #[error(
-        "{} holds no results of hcabench: {}; give the folder that --out named, or that of one of its points",
-        shown(path),
-        printable(reason)
+        "is not as hcabench writes it, {}: {}; it was changed, or is another program's",
+        place(*.0), printable(.1)
     )]
-    NoResults {
-        /// The folder.
-        path: PathBuf,
-        /// What is missing, or what is there.
-        reason: String,
-    },
-    /// An older version wrote it.
+    Foreign(u64, String),
+    /// A file that is read in one piece is too large for that: its bytes, and the limit.
     #[error(
-        "{} was written by an older hcabench (results format 1); this version reads format 2; measure again, or use hcabench 0.1",
-        shown(path)
+        "has {0} bytes, where {1} are the most that is read in one piece; it is no result of hcabench"
     )]
-    OlderFormat {
-        /// The folder or file.
-        path: PathBuf,
-    },
-    /// A newer version wrote it.
-    #[error(
-        "{} was written by a newer hcabench (results format {format}); this version reads format 2",
-        shown(path)
-    )]
-    NewerFormat {
-        /// The file.
-        path: PathBuf,
-        /// Its format.
-        format: u64,
-    },
-    /// The run ended before its first point was measured.
-    #[error(
-        "{} holds a run that ended before anything was measured: {}",
-        shown(path),
-        printable(reason)
-    )]
-    NothingMeasured {
-        /// The folder.
-        path: PathBuf,
-        /// What its mark says.
-        reason: String,
-    },
-    /// A file that belongs to the results is not there.
-    #[error("{} is missing: {}", shown(path), printable(why))]
-    MissingFile {
-        /// The file.
-        path: PathBuf,
-        /// Why it should be there, and what to do.
-        why: String,
-    },
-    /// A file ends in the middle of a row or document.
-    #[error("{} is cut off {}: {}; copy it again, or measure again", shown(path), place(*line), printable(reason))]
-    Truncated {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1; 0 where that is not known.
-        line: u64,
-        /// How it shows.
-        reason: String,
-    },
-    /// A file is not what its name says.
-    #[error("{} is not as hcabench writes it, {}: {}; it was changed, or is another program's", shown(path), place(*line), printable(reason))]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-        /// The line, from 1; 0 where that is not known.
-        line: u64,
-        /// What is wrong.
-        reason: String,
-    },
-    /// A file that is read in one piece is too large for that.
-    #[error(
-        "{} has {bytes} bytes, where {most} are the most that is read in one piece; it is no result of hcabench",
-        shown(path)
-    )]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-        /// Its size.
-        bytes: u64,
-        /// The limit.
-        most: u64,
-    },
+    TooLarge(u64, u64),
     /// Any other failure of the system.
-    #[error("cannot read {}: {cause}", shown(path))]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        /// The system's answer.
-        cause: io::Error,
-    },
+    #[error("{0}")]
+    Io(io::Error),
 }
 
 fn place(line: u64) -> String {
-    if line == 0 {
-        "at its end".to_owned()
-    } else {
-        format!("in line {line}")
+    match line {
+        0 => "at its end".to_owned(),
+        _ => format!("in line {line}"),
+    }
+}
+
+impl Wrong {
+    /// The error of a folder or file of which this is wrong.
+    pub fn at(self, path: &Path) -> ReadError {
+        ReadError {
+            path: path.to_path_buf(),
+            wrong: self,
+        }
     }
 }
 
 impl ReadError {
-    pub(crate) fn older(path: &Path) -> Self {
-        ReadError::OlderFormat {
-            path: path.to_path_buf(),
-        }
+    /// Whether it is that a file is not there.
+    pub(super) fn is_missing(&self) -> bool {
+        matches!(self.wrong, Wrong::MissingFile(_))
     }
 
     pub(super) fn io(path: &Path, cause: io::Error) -> Self {
-        ReadError::Io {
-            path: path.to_path_buf(),
-            cause,
-        }
+        Wrong::Io(cause).at(path)
     }
 
     /// A failure to open a file, of which `why` says what it would be there for.
     pub(super) fn opening(path: &Path, cause: io::Error, why: &str) -> Self {
         match cause.kind() {
-            io::ErrorKind::NotFound => ReadError::MissingFile {
-                path: path.to_path_buf(),
-                why: why.to_owned(),
-            },
+            io::ErrorKind::NotFound => Wrong::MissingFile(why.to_owned()).at(path),
             _ => ReadError::io(path, cause),
         }
     }
 
     pub(crate) fn foreign(path: &Path, line: u64, reason: impl Into<String>) -> Self {
-        ReadError::Foreign {
-            path: path.to_path_buf(),
-            line,
-            reason: reason.into(),
-        }
+        Wrong::Foreign(line, reason.into()).at(path)
     }
 
     pub(crate) fn truncated(path: &Path, line: u64, reason: impl Into<String>) -> Self {
-        ReadError::Truncated {
-            path: path.to_path_buf(),
-            line,
-            reason: reason.into(),
-        }
+        Wrong::Truncated(line, reason.into()).at(path)
     }
 }

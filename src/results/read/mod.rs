@@ -12,21 +12,6 @@
 //! | [`Table`], [`Row`] | `summary.csv`, `runs.csv`, `left_out.csv`: small tables, cells by column |
 //! | [`RowFile`] | a file of samples row by row, in constant memory |
 //! | [`Hgrm`] | a `.hgrm` file: (value, percentile, count) a line |
-//!
-//! ```no_run
-//! use hcabench::results::read::Run;
-//! use hcabench::results::schema::hca;
-//! # fn main() -> Result<(), hcabench::results::read::ReadError> {
-//! let run = Run::open("results".as_ref())?;
-//! for point in &run.points {
-//!     for round in run.rounds_of(point) {
-//!         println!("{}: {:?} ns", point.name, round.number(hca::latency::P50.name));
-//!     }
-//! }
-//! println!("{}", run.machine()["hostname"]);
-//! # Ok(())
-//! # }
-//! ```
 
 mod error;
 mod hgrm;
@@ -36,9 +21,9 @@ mod table;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use error::ReadError;
+pub use error::{ReadError, Wrong};
 pub use hgrm::Hgrm;
-pub use rows::{Cells, RowFile};
+pub use rows::Cells;
 pub use run::{Benchmark, Point, Run};
 pub(super) use table::whole;
 pub use table::{Row, Table};

@@ -7,22 +7,18 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
-use super::error::ReadError;
+use super::error::{ReadError, Wrong};
 use super::rows::RowFile;
 use super::table::{Row, Table, whole};
 use crate::results::document::read_value;
 use crate::results::folder::{LEFT_OUT, LIST, MARK, MARK_BEGINS, RUNS, SETTINGS, SUMMARY};
 use crate::results::record::Record;
-use crate::results::schema::{FAILURE, INCOMPLETE, POINT, ROUNDS, STATUS, Schema};
+use crate::results::schema::{FAILURE, INCOMPLETE, Over, POINT, ROUNDS, STATUS, Schema};
 
-/// Whose results they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Benchmark {
-    /// Messages between two HCAs.
     Hca,
-    /// `hcabench queue`.
     Queue,
-    /// `hcabench clock`.
     Clock,
 }
 
@@ -35,7 +31,6 @@ impl Benchmark {
         }
     }
 
-    /// The name for people.
     pub const fn name(self) -> &'static str {
         match self {
             Benchmark::Hca => "HCA",
@@ -48,39 +43,31 @@ impl Benchmark {
 /// A run: its points, its summary, and the circumstances.
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// Its folder.
     pub path: PathBuf,
-    /// What its results have.
     pub schema: &'static Schema,
-    /// Whose results they are.
     pub benchmark: Benchmark,
     /// Its points, in the order of the sweep; only the one, if a point's folder was opened.
     pub points: Vec<Point>,
     /// The summary, with the rows of all points.
     pub summary: Table,
-    /// A row for each point and round, in the order measured.
-    pub runs: Table,
     /// Why it is not whole, if it is not.
     pub incomplete: Option<String>,
     document: Value,
 }
 
-/// A point of a run.
 #[derive(Debug, Clone)]
 pub struct Point {
-    /// Its name: that of its folder.
     pub name: String,
-    /// The folder that its files are in.
     pub folder: PathBuf,
-    /// What its results have.
     pub schema: &'static Schema,
     /// Its settings: column and text, in the order of the schema.
     pub settings: Vec<(String, String)>,
     /// Its row of the summary, if it has one.
     pub row: Option<Row>,
+    /// Its rows of `runs.csv`, one for each round, in the order measured.
+    pub rounds: Vec<Row>,
     /// Why it is not whole, if it is not.
     pub incomplete: Option<String>,
-    /// Its `settings.json`.
     pub document: Value,
 }
 
@@ -88,9 +75,6 @@ impl Run {
     /// Reads the folder of a run, or of one of its points.
     ///
     /// Files of samples are not opened. An incomplete run is read as far as it goes.
-    ///
-    /// # Errors
-    /// [`ReadError`]; the folder of a run that ended before its first point is [`ReadError::NothingMeasured`].
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let names = names_in(path)?;
         let has = |name: &str| names.contains(name);
@@ -101,7 +85,7 @@ impl Run {
             return Self::open_point(path);
         }
         if has(MARK) {
-            return Err(nothing_measured(path, mark_of(path)?.unwrap_or_default()));
+            return Err(Wrong::NothingMeasured(mark_of(path)?.unwrap_or_default()).at(path));
         }
         let below: Vec<&str> = names
             .iter()
@@ -114,7 +98,7 @@ impl Run {
         } else {
             format!("but these in it do: {}", below.join(", "))
         };
-        Err(no_results(path, reason))
+        Err(Wrong::NoResults(reason).at(path))
     }
 
     fn open_run(path: &Path) -> Result<Self, ReadError> {
@@ -122,37 +106,38 @@ impl Run {
         let summary = read_table(path, SUMMARY, incomplete.is_some())?;
         let settings = path.join(SETTINGS);
         if !summary.columns.is_empty() && !summary.has(POINT.name) {
-            return Err(if summary.has(STATUS.name) {
-                ReadError::older(path)
+            let wrong = if summary.has(STATUS.name) {
+                Wrong::OlderFormat
             } else {
-                let reason = format!("its {SUMMARY} has no column {}", POINT.name);
-                no_results(path, reason)
-            });
+                Wrong::NoResults(format!("its {SUMMARY} has no column {}", POINT.name))
+            };
+            return Err(wrong.at(path));
         }
-        let (document, schema) = match read_document(&settings) {
-            Err(ReadError::MissingFile { .. })
-                if incomplete.is_some() && summary.rows.is_empty() =>
-            {
-                return Err(nothing_measured(path, incomplete.unwrap_or_default()));
+        let (document, schema) = match (read_document(&settings), &incomplete) {
+            (Err(error), Some(reason)) if error.is_missing() && summary.rows.is_empty() => {
+                return Err(Wrong::NothingMeasured(reason.clone()).at(path));
             }
-            read => read?,
+            (read, _) => read?,
         };
         let runs = read_table(path, RUNS, incomplete.is_some())?;
-        let points = points_of(path, schema, &summary, incomplete.is_some())?;
+        let mut points = points_of(path, schema, &summary, incomplete.is_some())?;
         if points.is_empty() {
-            return Err(match incomplete {
-                Some(reason) => nothing_measured(path, reason),
-                None => no_results(path, "there is no point in it".to_owned()),
-            });
+            let none = || Wrong::NoResults("there is no point in it".to_owned());
+            return Err(incomplete
+                .map_or_else(none, Wrong::NothingMeasured)
+                .at(path));
         }
-        check_rounds(path, &points, &runs)?;
+        for point in &mut points {
+            let is_of = |row: &&Row| row.text(POINT.name) == Some(&point.name);
+            point.rounds = runs.rows.iter().filter(is_of).cloned().collect();
+        }
+        check_rounds(path, &points)?;
         Ok(Run {
             path: path.to_path_buf(),
             schema,
             benchmark: Benchmark::of(schema),
             points,
             summary,
-            runs,
             incomplete,
             document,
         })
@@ -184,15 +169,8 @@ impl Run {
             incomplete: point.incomplete.clone(),
             points: vec![point],
             summary: Table::default(),
-            runs: Table::default(),
             document,
         })
-    }
-
-    /// The rows of [`runs`](Self::runs) of a point, one for each round, in the order measured.
-    pub fn rounds_of<'a>(&'a self, point: &'a Point) -> impl Iterator<Item = &'a Row> {
-        let rows = self.runs.rows.iter();
-        rows.filter(|row| row.text(POINT.name) == Some(&point.name))
     }
 
     /// What is the same for all points: the run's `settings.json`; of a point alone its own.
@@ -216,9 +194,6 @@ impl Run {
     }
 
     /// What was left out of the sweep, with the reasons; empty when nothing was.
-    ///
-    /// # Errors
-    /// As [`Table::read`].
     pub fn left_out(&self) -> Result<Table, ReadError> {
         let path = self.path.join(LEFT_OUT);
         if !path.exists() {
@@ -239,27 +214,21 @@ impl Point {
         let told: Record = serde_json::from_value(document["point"].clone()).unwrap_or_default();
         let mut settings = Vec::new();
         for column in schema.point {
-            let told = told
-                .get(column.name)
-                .map(|cell| cell.clone().with_decimals_of(column).text());
-            let found = row
-                .as_ref()
-                .and_then(|row| row.text(column.name))
-                .map(str::to_owned);
-            if let (Some(told), Some(found)) = (&told, &found)
+            let told = told.get(column.name).cloned();
+            let told = told.map(|cell| cell.with_decimals_of(column).text());
+            let found = row.as_ref().and_then(|row| row.text(column.name));
+            if let (Some(told), Some(found)) = (&told, found)
                 && told != found
+                // A median over rounds may lack one where a run was killed between the two files.
+                && column.over != Over::Median
             {
-                let reason = format!(
-                    "{} of {name} is {found:?}, and {told:?} in its {SETTINGS}",
-                    column.name
-                );
-                return Err(ReadError::foreign(
-                    &folder.with_file_name(SUMMARY),
-                    0,
-                    reason,
-                ));
+                let column = column.name;
+                let reason =
+                    format!("{column} of {name} is {found:?}, and {told:?} in its {SETTINGS}");
+                let summary = folder.with_file_name(SUMMARY);
+                return Err(ReadError::foreign(&summary, 0, reason));
             }
-            if let Some(text) = found.or(told) {
+            if let Some(text) = found.map(str::to_owned).or(told) {
                 settings.push((column.name.to_owned(), text));
             }
         }
@@ -279,6 +248,7 @@ impl Point {
             schema,
             settings,
             row,
+            rounds: Vec::new(),
             incomplete,
             document,
         })
@@ -290,19 +260,16 @@ impl Point {
         found.map(|(_, text)| text.as_str())
     }
 
-    /// The path of one of its files.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
     /// Opens one of its files of rows.
-    ///
-    /// # Errors
-    /// As [`RowFile::open`].
     pub fn rows(&self, file: &str) -> Result<RowFile, ReadError> {
-        Ok(RowFile::open(&self.file(file))?
-            .may_be_cut(self.incomplete.is_some())
-            .told(self.rows_told(file)))
+        let mut rows = RowFile::open(&self.file(file))?;
+        rows.may_be_cut = self.incomplete.is_some();
+        rows.told = self.rows_told(file);
+        Ok(rows)
     }
 
     /// The rows that a file must have, by the summary. Of an incomplete point nobody knows.
@@ -315,28 +282,10 @@ impl Point {
     }
 }
 
-fn nothing_measured(path: &Path, reason: String) -> ReadError {
-    ReadError::NothingMeasured {
-        path: path.to_path_buf(),
-        reason,
-    }
-}
-
-fn no_results(path: &Path, reason: String) -> ReadError {
-    ReadError::NoResults {
-        path: path.to_path_buf(),
-        reason,
-    }
-}
-
 fn names_in(path: &Path) -> Result<BTreeSet<String>, ReadError> {
     let failed = |cause: io::Error| match cause.kind() {
-        io::ErrorKind::NotFound => ReadError::NoSuchFolder {
-            path: path.to_path_buf(),
-        },
-        io::ErrorKind::NotADirectory => ReadError::NotAFolder {
-            path: path.to_path_buf(),
-        },
+        io::ErrorKind::NotFound => Wrong::NoSuchFolder.at(path),
+        io::ErrorKind::NotADirectory => Wrong::NotAFolder.at(path),
         _ => ReadError::io(path, cause),
     };
     let mut names = BTreeSet::new();
@@ -345,9 +294,7 @@ fn names_in(path: &Path) -> Result<BTreeSet<String>, ReadError> {
         names.insert(entry.file_name().to_string_lossy().into_owned());
     }
     if names.is_empty() {
-        return Err(ReadError::EmptyFolder {
-            path: path.to_path_buf(),
-        });
+        return Err(Wrong::EmptyFolder.at(path));
     }
     Ok(names)
 }
@@ -372,16 +319,13 @@ fn mark_of(folder: &Path) -> Result<Option<String>, ReadError> {
 fn read_table(path: &Path, name: &str, incomplete: bool) -> Result<Table, ReadError> {
     let file = path.join(name);
     let why = "it has the figures of all points; copy the folder whole";
-    match Table::read(&file, why) {
-        Err(ReadError::MissingFile { .. }) if incomplete => Ok(Table::default()),
-        Err(ReadError::Truncated { .. }) if incomplete => {
-            let text = whole(&file, why)?;
-            match text.rfind('\n') {
-                Some(end) => Table::of(&file, &text[..=end]),
-                None => Ok(Table::default()),
-            }
-        }
-        read => read,
+    match whole(&file, why) {
+        Err(error) if incomplete && error.is_missing() => Ok(Table::default()),
+        Ok(text) if incomplete => match text.rfind('\n') {
+            Some(end) => Table::of(&file, &text[..=end]),
+            None => Ok(Table::default()),
+        },
+        text => Table::of(&file, &text?),
     }
 }
 
@@ -423,14 +367,12 @@ fn points_of(
     for (name, row) in rows {
         let folder = path.join(&name);
         if !folder.is_dir() {
-            return Err(ReadError::MissingFile {
-                path: folder,
-                why: "it is a point of the run; copy the folder whole".to_owned(),
-            });
+            let why = "it is a point of the run; copy the folder whole";
+            return Err(Wrong::MissingFile(why.to_owned()).at(&folder));
         }
         let document = match read_document(&folder.join(SETTINGS)) {
             // Ended between making the folder and writing into it.
-            Err(ReadError::MissingFile { .. }) if mark_of(&folder)?.is_some() => Value::Null,
+            Err(error) if error.is_missing() && mark_of(&folder)?.is_some() => Value::Null,
             read => read?.0,
         };
         let point = Point::of(&folder, name, schema, row, document)?;
@@ -444,20 +386,12 @@ fn points_of(
 }
 
 /// Whether all rounds that the summary tells of are there.
-fn check_rounds(path: &Path, points: &[Point], runs: &Table) -> Result<(), ReadError> {
+fn check_rounds(path: &Path, points: &[Point]) -> Result<(), ReadError> {
     for point in points.iter().filter(|point| point.incomplete.is_none()) {
+        let (name, found) = (&point.name, point.rounds.len() as u64);
         let told = point.row.as_ref().and_then(|row| row.count(ROUNDS.name));
-        let rows = runs
-            .rows
-            .iter()
-            .filter(|row| row.text(POINT.name) == Some(&point.name));
-        let found = rows.count() as u64;
-        if told.is_some_and(|told| told != found) {
-            let reason = format!(
-                "{found} rounds of {}, where the summary tells of {}",
-                point.name,
-                told.unwrap_or(0)
-            );
+        if let Some(told) = told.filter(|told| *told != found) {
+            let reason = format!("{found} rounds of {name}, where the summary tells of {told}");
             return Err(ReadError::truncated(&path.join(RUNS), 0, reason));
         }
     }
@@ -480,8 +414,6 @@ fn folders(path: &Path) -> Result<Vec<String>, ReadError> {
     }
     let text = whole(&list, "it was there a moment ago")?;
     let folders = text.lines().filter_map(|line| line.strip_suffix('/'));
-    Ok(folders
-        .filter(|name| is_plain(name))
-        .map(str::to_owned)
-        .collect())
+    let plain = folders.filter(|name| is_plain(name));
+    Ok(plain.map(str::to_owned).collect())
 }

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::error::ReadError;
+use super::error::{ReadError, Wrong};
 use crate::results::durable::open_regular;
 
 /// The most that is read in one piece.
@@ -19,28 +19,19 @@ pub(crate) fn whole(path: &Path, why: &str) -> Result<String, ReadError> {
         .map_err(|cause| ReadError::io(path, cause))?;
     if bytes.len() as u64 > MOST_BYTES {
         let size = path.metadata().map_or(MOST_BYTES + 1, |found| found.len());
-        return Err(ReadError::TooLarge {
-            path: path.to_path_buf(),
-            bytes: size,
-            most: MOST_BYTES,
-        });
+        return Err(Wrong::TooLarge(size, MOST_BYTES).at(path));
     }
     String::from_utf8(bytes).map_err(|cause| {
-        let good = cause.utf8_error().valid_up_to();
-        let line = 1 + cause.as_bytes()[..good]
-            .iter()
-            .filter(|&&byte| byte == b'\n')
-            .count();
-        ReadError::foreign(path, line as u64, "it is not text")
+        let good = &cause.as_bytes()[..cause.utf8_error().valid_up_to()];
+        let lines = good.split(|&byte| byte == b'\n').count();
+        ReadError::foreign(path, lines as u64, "it is not text")
     })
 }
 
 /// A table: rows of text under named columns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Table {
-    /// The columns' names, in order.
     pub columns: Arc<[String]>,
-    /// The rows, in order.
     pub rows: Vec<Row>,
 }
 
@@ -53,10 +44,6 @@ pub struct Row {
 
 impl Table {
     /// Reads a CSV file whose first line names the columns. `why` says what it is there for, should it be missing.
-    ///
-    /// # Errors
-    /// [`ReadError::MissingFile`], [`ReadError::Truncated`] when the last row is cut off, [`ReadError::Foreign`] when a
-    /// row has another number of cells than the header, [`ReadError::TooLarge`], [`ReadError::Io`].
     pub fn read(path: &Path, why: &str) -> Result<Self, ReadError> {
         Self::of(path, &whole(path, why)?)
     }
@@ -67,25 +54,20 @@ impl Table {
         }
         let lines = text.lines().count() as u64;
         if !text.ends_with('\n') {
-            return Err(ReadError::truncated(
-                path,
-                lines,
-                "the last line has no end",
-            ));
+            let reason = "the last line has no end";
+            return Err(ReadError::truncated(path, lines, reason));
         }
-        let mut reader = csv::ReaderBuilder::new()
-            .flexible(true)
-            .from_reader(text.as_bytes());
-        let header = reader
-            .headers()
-            .map_err(|cause| ReadError::foreign(path, 1, cause.to_string()))?;
+        let mut reader = csv::ReaderBuilder::new();
+        let mut reader = reader.flexible(true).from_reader(text.as_bytes());
+        let failed = |cause: csv::Error| {
+            let line = cause.position().map_or(0, csv::Position::line);
+            ReadError::foreign(path, line, cause.to_string())
+        };
+        let header = reader.headers().map_err(failed)?;
         let columns: Arc<[String]> = header.iter().map(str::to_owned).collect();
         let mut rows = Vec::new();
         for record in reader.records() {
-            let record = record.map_err(|cause| {
-                let line = cause.position().map_or(0, csv::Position::line);
-                ReadError::foreign(path, line, cause.to_string())
-            })?;
+            let record = record.map_err(failed)?;
             let line = record.position().map_or(0, csv::Position::line);
             if record.len() != columns.len() {
                 let (found, wanted) = (record.len(), columns.len());
@@ -123,7 +105,6 @@ impl Row {
         number.is_finite().then_some(number)
     }
 
-    /// A cell as a count.
     pub fn count(&self, column: &str) -> Option<u64> {
         self.text(column)?.parse().ok()
     }

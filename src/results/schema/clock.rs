@@ -1,6 +1,6 @@
 //! The clock benchmark.
 
-use super::{Better, Column, Over, ROUND, SampleFile, Schema, columns};
+use super::{Better, Column, Data, Over, ROUND, SampleFile, Schema, columns, join};
 
 /// The percentiles that are reported, each with its column, in ascending order.
 pub const PERCENTILES: [(f64, Column); 9] = [
@@ -14,6 +14,23 @@ pub const PERCENTILES: [(f64, Column); 9] = [
     (99.999, P99999),
     (99.9999, P999999),
 ];
+
+columns! {
+    /// The settings of a run.
+    RUN;
+    DURATION = setting("duration_ns", "how long the clock is watched").whole();
+    READINGS = setting("iterations", "how often the clock is read, where that was asked for").whole();
+    REPORTS = setting("reports", "what is reported of the differences");
+    KEEP_ALL = setting("keep_all", "whether each difference must be kept for the percentiles").data(Data::Flag);
+    KEEP = setting("keep_jumps", "jumps kept for each CPU").whole();
+    WINDOW = setting("window_ns", "length of the windows that slide").whole();
+    ASKED_THRESHOLD = setting("threshold_ns", "longer differences are jumps; twice the mean if empty").whole();
+    COINCIDENCE = setting("coincidence_ns", "jumps of several CPUs that begin within this of each other coincide").whole();
+    BASELINE_READINGS = setting("baseline_iterations", "readings for the baseline").whole();
+    HUGE_PAGES = setting("hugepages", "whether kept differences must, may or must not lie in huge pages");
+    LIMITS = setting("limits", "what --fail-above allows");
+    TSC_RATE = setting("tsc_khz", "rate of the TSC, as given").whole();
+}
 
 columns! {
     /// The settings of a point, which is a watched CPU.
@@ -69,57 +86,35 @@ columns! {
     PAGE_FAULTS = count("page_faults", "page faults of the thread").better(Better::Lower);
 }
 
+/// What a row tells of a jump.
+pub mod jump {
+    use super::{Better, Column, columns};
+
+    columns! {
+        /// All of it, behind the round.
+        ALL;
+        AT = measured("t_ns", "the reading before it, since the first reading of all CPUs", 0)
+            .whole().better(Better::Neither);
+        CYCLES = measured("jump_cycles", "its length in cycles; empty where the clock is not the TSC", 0).whole();
+        LENGTH = measured("jump_ns", "its length; negative for a step of the clock backwards", 0).whole();
+        CAUSE = label("cause", "what the kernel's counters tell of its cause");
+        OTHER_CPUS = count("other_cpus", "other CPUs that jumped at the same time");
+        WINDOW = measured("window_ns", "time since the counters were read before", 0).whole().better(Better::Neither);
+        WINDOW_OTHER_JUMPS = count("window_other_jumps",
+            "other differences in that time to which the counters can belong");
+        SMIS = count("smis", "system management interrupts");
+        INVOLUNTARY = count("involuntary_switches", "context switches because another thread was to run");
+        VOLUNTARY = count("voluntary_switches", "context switches because the thread waited");
+        MAJOR_FAULTS = count("major_faults", "page faults that read from a disk");
+        MINOR_FAULTS = count("minor_faults", "other page faults");
+        STEAL = measured("steal_ns", "time that the hypervisor gave to others, in steps of 10 ms", 0).whole();
+        INTERRUPTS = label("interrupts", "interrupts of the CPU, as LOC:2;RES:1");
+        SOFTIRQS = label("softirqs", "softirqs of the CPU, in the same way");
+    }
+}
+
 /// A jump's columns.
-pub const JUMP_COLUMNS: [Column; 16] = [
-    ROUND,
-    Column::measured(
-        "t_ns",
-        0,
-        "the reading before it, since the first reading of all CPUs",
-    )
-    .whole()
-    .better(Better::Neither),
-    Column::measured(
-        "jump_cycles",
-        0,
-        "its length in cycles; empty where the clock is not the TSC",
-    )
-    .whole(),
-    Column::measured(
-        "jump_ns",
-        0,
-        "its length; negative for a step of the clock backwards",
-    )
-    .whole(),
-    Column::label("cause", "what the kernel's counters tell of its cause"),
-    Column::count("other_cpus", "other CPUs that jumped at the same time"),
-    Column::measured("window_ns", 0, "time since the counters were read before")
-        .whole()
-        .better(Better::Neither),
-    Column::count(
-        "window_other_jumps",
-        "other differences in that time to which the counters can belong",
-    ),
-    Column::count("smis", "system management interrupts"),
-    Column::count(
-        "involuntary_switches",
-        "context switches because another thread was to run",
-    ),
-    Column::count(
-        "voluntary_switches",
-        "context switches because the thread waited",
-    ),
-    Column::count("major_faults", "page faults that read from a disk"),
-    Column::count("minor_faults", "other page faults"),
-    Column::measured(
-        "steal_ns",
-        0,
-        "time that the hypervisor gave to others, in steps of 10 ms",
-    )
-    .whole(),
-    Column::label("interrupts", "interrupts of the CPU, as LOC:2;RES:1"),
-    Column::label("softirqs", "softirqs of the CPU, in the same way"),
-];
+pub const JUMP_COLUMNS: [Column; 16] = join(&[&[ROUND], &jump::ALL]);
 
 /// A CPU's jumps, one row each.
 pub const JUMPS_FILE: SampleFile = SampleFile {
@@ -149,6 +144,7 @@ pub const HISTOGRAM_FILE: SampleFile = SampleFile {
 pub const SCHEMA: Schema = Schema {
     benchmark: "clock",
     title: "clock",
+    run: &RUN,
     point: &POINT,
     figures: &FIGURES,
     samples: &[JUMPS_FILE, HISTOGRAM_FILE],

@@ -1,7 +1,8 @@
 //! The HCA benchmark.
 
-use super::{Better, Column, Data, Over, ROUND, SampleFile, Schema, columns, join};
-use crate::distribution_columns;
+use super::{Better, Column, Data, Over, ROUND, SampleFile, Schema};
+use super::{columns, distribution_columns, join};
+use crate::results::units;
 
 /// Send completions.
 pub const COMPLETIONS: Column = Column::count("completions", "send completions with a stamp");
@@ -14,6 +15,22 @@ distribution_columns!(
     /// Completion latency.
     completion, "completion_latency", "comp ", "completion latency"
 );
+
+columns! {
+    /// The settings of a run.
+    RUN;
+    TIMEOUT = setting("timeout_ns", "time without an arrival after which what is missing counts as lost").whole();
+    PRIORITY = setting("priority", "SCHED_FIFO priority of the measuring threads").whole();
+    HUGE_PAGES = setting("hugepages", "whether buffers must, may or must not lie in huge pages");
+    UC_ROUTE = setting("uc_route", "how UC is connected, as asked for");
+    SENDER = setting("sender", "the sender's port, as asked for");
+    RECEIVER = setting("receiver", "the receiver's port, as asked for");
+    SENDER_CPU = setting("sender_cpu", "CPU of the sending thread, as asked for").whole();
+    RECEIVER_CPU = setting("receiver_cpu", "CPU of the receiving thread, as asked for").whole();
+    COMPLETION_CPU = setting("completion_cpu", "CPU of the completion thread, as asked for").whole();
+    STAMP_CPU = setting("stamp_cpu", "CPU of the thread that rewrites stamps, as asked for").whole();
+    TSC_RATE = setting("tsc_khz", "rate of the TSC, as given").whole();
+}
 
 columns! {
     /// The settings of a point.
@@ -75,38 +92,26 @@ pub const FIGURES: [Column; 9 + 13 + 1 + 13 + 6] = join(&[
     &INSTRUMENT,
 ]);
 
+/// What a row tells of a message.
+pub mod message {
+    use super::{Column, Data, columns};
+
+    columns! {
+        /// All of it, behind the round.
+        ALL;
+        REPEAT = label("repeat", "the burst in its round, from 0").data(Data::Whole);
+        SEQ = label("seq", "the message's number in its burst, from 0").data(Data::Whole);
+        SUBMITTED = measured("t_subm_ns", "read right before the work request is posted", 0).whole();
+        SENT = measured("t_send_ns", "rewritten until the HCA reads the memory", 0).whole();
+        RECEIVED = measured("t_recv_ns", "read right after the receive completion was taken", 0).whole();
+        COMPLETED = measured("t_comp_ns", "read right after the send completion was taken", 0).whole();
+        LATENCY = measured("latency_ns", "one-way latency: from t_subm, or t_send, to t_recv", 0).whole();
+        COMPLETION_LATENCY = measured("completion_latency_ns", "from t_subm to t_comp", 0).whole();
+    }
+}
+
 /// A message's columns.
-pub const MESSAGE_COLUMNS: [Column; 9] = [
-    ROUND,
-    Column::label("repeat", "the burst in its round, from 0").data(Data::Whole),
-    Column::label("seq", "the message's number in its burst, from 0").data(Data::Whole),
-    Column::measured(
-        "t_subm_ns",
-        0,
-        "read right before the work request is posted",
-    )
-    .whole(),
-    Column::measured("t_send_ns", 0, "rewritten until the HCA reads the memory").whole(),
-    Column::measured(
-        "t_recv_ns",
-        0,
-        "read right after the receive completion was taken",
-    )
-    .whole(),
-    Column::measured(
-        "t_comp_ns",
-        0,
-        "read right after the send completion was taken",
-    )
-    .whole(),
-    Column::measured(
-        "latency_ns",
-        0,
-        "one-way latency: from t_subm, or t_send, to t_recv",
-    )
-    .whole(),
-    Column::measured("completion_latency_ns", 0, "from t_subm to t_comp").whole(),
-];
+pub const MESSAGE_COLUMNS: [Column; 9] = join(&[&[ROUND], &message::ALL]);
 
 /// A point's messages, one row each.
 pub const MESSAGES: SampleFile = SampleFile {
@@ -120,8 +125,62 @@ pub const MESSAGES: SampleFile = SampleFile {
 pub const SCHEMA: Schema = Schema {
     benchmark: "hca",
     title: "HCA",
+    run: &RUN,
     point: &POINT,
     figures: &FIGURES,
     samples: &[MESSAGES],
     headline: [RECEIVED, latency::P50, latency::P99],
 };
+
+/// Above this the floor's median says that something else had the CPUs: two stamps and a cache line that changes hands take
+/// less than a microsecond, and a few where instructions are emulated.
+const HIGHEST_FLOOR_NS: f64 = 10_000.0;
+/// Above this share of the median latency the floor's median is most of what was measured.
+const LARGEST_SHARE: f64 = 0.5;
+
+/// Why figures are not to be believed, where the floor is above 10 us or above half of the latency, by their medians in
+/// nanoseconds.
+pub fn doubt_of_floor(floor: f64, latency: Option<f64>) -> Option<String> {
+    let why = if floor > HIGHEST_FLOOR_NS {
+        "the host is busy, do not believe these figures".to_owned()
+    } else {
+        let latency = latency.filter(|latency| floor > LARGEST_SHARE * latency)?;
+        format!(
+            "that is most of the latency of p50 {}, do not believe it",
+            units::duration(latency)
+        )
+    };
+    Some(format!("floor p50 {}: {why}", units::duration(floor)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_floor_above_ten_microseconds_or_half_of_the_latency_is_not_believed() {
+        for (floor, latency) in [(200.0, 400.0), (10_000.0, 20_000.0), (0.0, 0.0)] {
+            assert_eq!(
+                doubt_of_floor(floor, Some(latency)),
+                None,
+                "{floor}, {latency}"
+            );
+        }
+        let busy = doubt_of_floor(8e6, Some(2.8e6)).unwrap();
+        assert!(
+            busy.starts_with("floor p50 8") && busy.contains("the host is busy"),
+            "{busy}"
+        );
+        assert!(
+            doubt_of_floor(10_001.0, None)
+                .unwrap()
+                .contains("the host is busy")
+        );
+        // Of a latency that is a little more than the loops themselves.
+        let most = doubt_of_floor(201.0, Some(400.0)).unwrap();
+        assert!(
+            most.contains("most of the latency") && most.contains("do not believe"),
+            "{most}"
+        );
+    }
+}

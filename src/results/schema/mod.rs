@@ -86,7 +86,7 @@ pub struct Column {
 }
 
 /// Ends of names and the units they stand for.
-const UNITS: [(&str, &str); 9] = [
+const UNITS: [(&str, &str); 10] = [
     ("_bytes", "B"),
     ("_ns", "ns"),
     ("_per_s", "1/s"),
@@ -96,6 +96,7 @@ const UNITS: [(&str, &str); 9] = [
     ("_per_element", "per element"),
     ("_per_tick", "per tick"),
     ("_hz", "Hz"),
+    ("_khz", "kHz"),
 ];
 
 impl Column {
@@ -220,6 +221,8 @@ pub struct Schema {
     pub benchmark: &'static str,
     /// For people.
     pub title: &'static str,
+    /// The settings of a run that are no point's: `run` in `settings.json`.
+    pub run: &'static [Column],
     /// The settings of a point.
     pub point: &'static [Column],
     /// What is found of it.
@@ -318,7 +321,7 @@ macro_rules! columns {
     (
         $(#[$of_list:meta])*
         $list:ident;
-        $($name:ident = $kind:ident($column:literal, $meaning:literal $(, $decimals:literal)?)
+        $($name:ident = $kind:ident($column:expr, $meaning:expr $(, $decimals:literal)?)
             $(.$with:ident($($argument:expr),*))*;)+
     ) => {
         $(
@@ -333,60 +336,46 @@ use columns;
 
 /// Declares the columns of a distribution, `PREFIX_min_ns` to `PREFIX_negative`, as the constants of a module of that
 /// name, and `ALL`, which lists them in order.
-#[macro_export]
 macro_rules! distribution_columns {
     ($(#[$outer:meta])* $module:ident, $prefix:literal, $title:literal, $what:literal) => {
         $(#[$outer])*
         pub mod $module {
-            use $crate::results::schema::{Better, Column, Over};
+            use $crate::results::schema::{Better, Column, Over, columns};
 
-            #[doc = concat!("The least ", $what, ".")]
-            pub const MIN: Column = Column::measured(concat!($prefix, "_min_ns"), 0, concat!("least ", $what))
-                .over(Over::Least).title(concat!($title, "min"));
-            #[doc = concat!("The 10th percentile of the ", $what, ".")]
-            pub const P10: Column = Column::measured(concat!($prefix, "_p10_ns"), 1, concat!("10th percentile of the ", $what))
-                .title(concat!($title, "p10"));
-            #[doc = concat!("The median ", $what, ".")]
-            pub const P50: Column = Column::measured(concat!($prefix, "_p50_ns"), 1, concat!("median ", $what))
-                .with_bounds().title(concat!($title, "p50"));
-            #[doc = concat!("The 90th percentile of the ", $what, ".")]
-            pub const P90: Column = Column::measured(concat!($prefix, "_p90_ns"), 1, concat!("90th percentile of the ", $what))
-                .with_bounds().title(concat!($title, "p90"));
-            #[doc = concat!("The 95th percentile of the ", $what, ".")]
-            pub const P95: Column = Column::measured(concat!($prefix, "_p95_ns"), 1, concat!("95th percentile of the ", $what))
-                .title(concat!($title, "p95"));
-            #[doc = concat!("The 99th percentile of the ", $what, ".")]
-            pub const P99: Column = Column::measured(concat!($prefix, "_p99_ns"), 1, concat!("99th percentile of the ", $what))
-                .with_bounds().title(concat!($title, "p99"));
-            #[doc = concat!("The 99.9th percentile of the ", $what, ".")]
-            pub const P999: Column = Column::measured(concat!($prefix, "_p999_ns"), 1, concat!("99.9th percentile of the ", $what))
-                .with_bounds().title(concat!($title, "p99.9"));
-            #[doc = concat!("The 99.99th percentile of the ", $what, ".")]
-            pub const P9999: Column = Column::measured(concat!($prefix, "_p9999_ns"), 1, concat!("99.99th percentile of the ", $what))
-                .with_bounds().title(concat!($title, "p99.99"));
-            #[doc = concat!("The greatest ", $what, ".")]
-            pub const MAX: Column = Column::measured(concat!($prefix, "_max_ns"), 0, concat!("greatest ", $what))
-                .over(Over::Greatest).title(concat!($title, "max"));
-            #[doc = concat!("The mean ", $what, ".")]
-            pub const MEAN: Column = Column::measured(concat!($prefix, "_mean_ns"), 1, concat!("mean ", $what))
-                .title(concat!($title, "mean"));
-            #[doc = concat!("The standard deviation of the ", $what, ", with divisor n - 1.")]
-            pub const STDEV: Column = Column::measured(concat!($prefix, "_stdev_ns"), 1, concat!("standard deviation of the ", $what))
-                .title(concat!($title, "stdev"));
-            #[doc = concat!("The share of the ", $what, " above 10 us.")]
-            pub const SHARE_ABOVE: Column = Column::measured(concat!($prefix, "_share_above_10000ns"), 6,
-                concat!("share of the ", $what, " above 10 us, of 1")).title(concat!($title, "above 10 us"));
-            #[doc = concat!("Negative samples of the ", $what, ".")]
-            pub const NEGATIVE: Column = Column::count(concat!($prefix, "_negative"),
-                concat!("negative samples of the ", $what, ": the clocks of two CPUs differ")).better(Better::Lower);
-
-            /// All of them, in the order of the files.
-            pub const ALL: [Column; 13] = [
-                MIN, P10, P50, P90, P95, P99, P999, P9999, MAX, MEAN, STDEV, SHARE_ABOVE, NEGATIVE,
-            ];
+            columns! {
+                /// All of them, in the order of the files.
+                ALL;
+                MIN = measured(concat!($prefix, "_min_ns"), concat!("least ", $what), 0)
+                    .over(Over::Least).title(concat!($title, "min"));
+                P10 = measured(concat!($prefix, "_p10_ns"), concat!("10th percentile of the ", $what), 1)
+                    .title(concat!($title, "p10"));
+                P50 = measured(concat!($prefix, "_p50_ns"), concat!("median ", $what), 1)
+                    .with_bounds().title(concat!($title, "p50"));
+                P90 = measured(concat!($prefix, "_p90_ns"), concat!("90th percentile of the ", $what), 1)
+                    .with_bounds().title(concat!($title, "p90"));
+                P95 = measured(concat!($prefix, "_p95_ns"), concat!("95th percentile of the ", $what), 1)
+                    .title(concat!($title, "p95"));
+                P99 = measured(concat!($prefix, "_p99_ns"), concat!("99th percentile of the ", $what), 1)
+                    .with_bounds().title(concat!($title, "p99"));
+                P999 = measured(concat!($prefix, "_p999_ns"), concat!("99.9th percentile of the ", $what), 1)
+                    .with_bounds().title(concat!($title, "p99.9"));
+                P9999 = measured(concat!($prefix, "_p9999_ns"), concat!("99.99th percentile of the ", $what), 1)
+                    .with_bounds().title(concat!($title, "p99.99"));
+                MAX = measured(concat!($prefix, "_max_ns"), concat!("greatest ", $what), 0)
+                    .over(Over::Greatest).title(concat!($title, "max"));
+                MEAN = measured(concat!($prefix, "_mean_ns"), concat!("mean ", $what), 1)
+                    .title(concat!($title, "mean"));
+                STDEV = measured(concat!($prefix, "_stdev_ns"), concat!("standard deviation of the ", $what), 1)
+                    .title(concat!($title, "stdev"));
+                SHARE_ABOVE = measured(concat!($prefix, "_share_above_10000ns"),
+                    concat!("share of the ", $what, " above 10 us, of 1"), 6).title(concat!($title, "above 10 us"));
+                NEGATIVE = count(concat!($prefix, "_negative"),
+                    concat!("negative samples of the ", $what, ": the clocks of two CPUs differ")).better(Better::Lower);
+            }
         }
     };
 }
+use distribution_columns;
 
 /// Puts lists of columns one behind the other, so that a file's list needs no second naming of what it is made of.
 pub const fn join<const N: usize>(lists: &[&[Column]]) -> [Column; N] {

@@ -1,7 +1,7 @@
 //! The queue benchmark.
 
-use super::{Better, Column, Data, Over, ROUND, SampleFile, Schema, columns, join};
-use crate::distribution_columns;
+use super::{Better, Column, Data, Over, ROUND, SampleFile, Schema};
+use super::{columns, distribution_columns, join};
 
 columns! {
     /// The processor's counters in user space: the sender's four, then the receiver's.
@@ -66,29 +66,23 @@ pub struct Operation {
 }
 
 macro_rules! operation {
-    ($module:ident, $prefix:literal, $title:literal) => {
+    ($module:ident, $prefix:literal, $title:literal) => {{
+        const LEAST: &str = concat!(
+            "least of what the same loops measure without a queue: ",
+            $title
+        );
+        const MEDIAN: &str = concat!(
+            "median of what the same loops measure without a queue: ",
+            $title
+        );
+        let floor_min = Column::measured(concat!($prefix, "_floor_min_ns"), 0, LEAST);
         Operation {
             title: $title,
-            floor_min: Column::measured(
-                concat!($prefix, "_floor_min_ns"),
-                0,
-                concat!(
-                    "least of what the same loops measure without a queue: ",
-                    $title
-                ),
-            )
-            .over(Over::Least),
-            floor_p50: Column::measured(
-                concat!($prefix, "_floor_p50_ns"),
-                1,
-                concat!(
-                    "median of what the same loops measure without a queue: ",
-                    $title
-                ),
-            ),
+            floor_min: floor_min.over(Over::Least),
+            floor_p50: Column::measured(concat!($prefix, "_floor_p50_ns"), 1, MEDIAN),
             columns: $module::ALL,
         }
-    };
+    }};
 }
 
 /// The operations, in the order of the files.
@@ -197,30 +191,31 @@ pub const FIGURES: [Column; 3 + 4 * (2 + 13) + 13 + 8 + 6] = join(&[
     &FAULTS,
 ]);
 
-const fn moment(name: &'static str, meaning: &'static str) -> Column {
-    Column::measured(name, 0, meaning)
-        .whole()
-        .better(Better::Neither)
+/// What a row tells of an element.
+pub mod element {
+    use super::{Better, Column, Data, columns};
+
+    columns! {
+        /// All of it, behind the round.
+        ALL;
+        SEQ = label("seq", "the element's number in its round, from 0").data(Data::Whole);
+        INTENDED = measured("t_intended_ns", "when it was meant to be enqueued", 0).whole().better(Better::Neither);
+        STAMP = measured("t_stamp_ns", "what it carried: read before the first attempt to enqueue it", 0)
+            .whole().better(Better::Neither);
+        ENQUEUE = measured("t_enqueue_ns", "read before the enqueue that succeeded", 0)
+            .whole().better(Better::Neither);
+        ENQUEUED = measured("t_enqueued_ns",
+            "read after it; moved by as long as handing over took, where that belongs to it", 0)
+            .whole().better(Better::Neither);
+        DEQUEUE = measured("t_dequeue_ns", "read before the dequeue that succeeded", 0)
+            .whole().better(Better::Neither);
+        DEQUEUED = measured("t_dequeued_ns", "read after it", 0).whole().better(Better::Neither);
+        LATENCY = measured("latency_ns", "from t_stamp to t_dequeued", 0).whole();
+    }
 }
 
 /// An element's columns.
-pub const ELEMENT_COLUMNS: [Column; 9] = [
-    ROUND,
-    Column::label("seq", "the element's number in its round, from 0").data(Data::Whole),
-    moment("t_intended_ns", "when it was meant to be enqueued"),
-    moment(
-        "t_stamp_ns",
-        "what it carried: read before the first attempt to enqueue it",
-    ),
-    moment("t_enqueue_ns", "read before the enqueue that succeeded"),
-    moment(
-        "t_enqueued_ns",
-        "read after it; moved by as long as handing over took, where that belongs to it",
-    ),
-    moment("t_dequeue_ns", "read before the dequeue that succeeded"),
-    moment("t_dequeued_ns", "read after it"),
-    Column::measured("latency_ns", 0, "from t_stamp to t_dequeued").whole(),
-];
+pub const ELEMENT_COLUMNS: [Column; 9] = join(&[&[ROUND], &element::ALL]);
 
 /// A point's elements, one row each.
 pub const ELEMENTS: SampleFile = SampleFile {
@@ -230,10 +225,20 @@ pub const ELEMENTS: SampleFile = SampleFile {
     meaning: "a row an element, with --elements",
 };
 
+columns! {
+    /// The settings of a run.
+    RUN;
+    SEED = setting("seed", "what the jitter of the loads follows from").whole();
+    TIMEOUT = setting("timeout_ns", "time without progress after which a queue has given up").whole();
+    HUGE_PAGES = setting("hugepages", "whether stamps must, may or must not lie in huge pages");
+    ROWS_OF_ELEMENTS = setting("elements", "whether the stamps of each element are written").data(Data::Flag);
+}
+
 /// What the results have.
 pub const SCHEMA: Schema = Schema {
     benchmark: "queue",
     title: "queue",
+    run: &RUN,
     point: &POINT,
     figures: &FIGURES,
     samples: &[ELEMENTS],

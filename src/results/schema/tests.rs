@@ -21,15 +21,13 @@ fn no_name_occurs_twice_in_a_file_and_each_has_a_meaning() {
 fn times_are_in_nanoseconds_everywhere() {
     for schema in Schema::ALL {
         let files = schema.samples.iter().flat_map(|file| file.columns);
-        for column in schema.point.iter().chain(schema.figures).chain(files) {
+        let settings = schema.run.iter().chain(schema.point);
+        for column in settings.chain(schema.figures).chain(files) {
             let other = ["_us", "_ms", "_s"]
                 .iter()
                 .find(|end| column.name.ends_with(*end));
-            assert!(
-                other.is_none() || column.name.ends_with("_per_s"),
-                "{}",
-                column.name
-            );
+            let is_rate = column.name.ends_with("_per_s");
+            assert!(other.is_none() || is_rate, "{}", column.name);
         }
     }
 }
@@ -38,13 +36,9 @@ fn times_are_in_nanoseconds_everywhere() {
 fn units_and_bounds_follow_from_the_name() {
     let column = Column::measured("latency_p50_ns", 1, "median").with_bounds();
     assert_eq!(column.unit(), "ns");
-    assert_eq!(
-        column.bounds(),
-        ["latency_p50_low_ns", "latency_p50_high_ns"]
-    );
-    assert_eq!(
-        split_unit("sender_cycles_per_element"),
-        ("sender_cycles", "per element")
-    );
+    let bounds = ["latency_p50_low_ns", "latency_p50_high_ns"];
+    assert_eq!(column.bounds(), bounds);
+    let split = split_unit("sender_cycles_per_element");
+    assert_eq!(split, ("sender_cycles", "per element"));
     assert_eq!(split_unit("messages_sent"), ("messages_sent", ""));
 }

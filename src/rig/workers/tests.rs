@@ -35,11 +35,40 @@ fn patience() -> Patience {
     }
 }
 
-/// Waits for the stop flag, as a loop does.
-fn until_stopped(control: &Control) {
-    while !control.stopped() {
-        std::thread::yield_now();
-    }
+/// Collects without a signal.
+fn collect<X>(
+    crew: &mut Crew<Report, Failure>,
+    watch: impl FnMut() -> Option<X>,
+) -> Result<Collected<Report, Failure, X>, RigError> {
+    crew.collect_under(&|| None, &patience(), watch, || {})
+}
+
+fn no_reason() -> Option<()> {
+    None
+}
+
+/// Starts a worker that waits for the stop flag, as a loop does, and reports then.
+fn start_a_loop(crew: &mut Crew<Report, Failure>, control: &Arc<Control>) {
+    let control = Arc::clone(control);
+    let work = move |reporter: &Reporter<Report, Failure>| {
+        while !control.stopped() {
+            std::thread::yield_now();
+        }
+        reporter.send(7);
+        Ok(())
+    };
+    crew.start(seat(WORKS), work).unwrap();
+}
+
+/// Starts a worker that hangs until what is given back is dropped.
+fn start_one_that_hangs(crew: &mut Crew<Report, Failure>) -> Sender<()> {
+    let (release, wait) = channel::<()>();
+    let work = move |_: &Reporter<Report, Failure>| {
+        let _ = wait.recv();
+        Ok(())
+    };
+    crew.start(seat(OTHER), work).unwrap();
+    release
 }
 
 #[test]
@@ -52,9 +81,7 @@ fn each_report_comes_with_its_place_and_all_are_waited_for() {
         })
         .unwrap();
     }
-    let mut found = crew
-        .collect_under(&|| None, &patience(), || None::<()>, || {})
-        .unwrap();
+    let mut found = collect(&mut crew, no_reason).unwrap();
     found.reports.sort_unstable();
     assert_eq!(found.reports, [(0, 0), (1, 10), (2, 20)]);
     assert!(found.cause.is_none() && found.failures.is_empty());
@@ -63,13 +90,7 @@ fn each_report_comes_with_its_place_and_all_are_waited_for() {
 #[test]
 fn a_signal_raises_the_stop_flag_and_what_was_found_is_kept() {
     let (control, mut crew) = crew();
-    let shared = Arc::clone(&control);
-    crew.start(seat(WORKS), move |reporter| {
-        until_stopped(&shared);
-        reporter.send(7);
-        Ok(())
-    })
-    .unwrap();
+    start_a_loop(&mut crew, &control);
     let mut wakes = 0;
     let found = crew
         .collect_under(
@@ -87,16 +108,8 @@ fn a_signal_raises_the_stop_flag_and_what_was_found_is_kept() {
 #[test]
 fn the_watch_ends_a_run_with_its_reason() {
     let (control, mut crew) = crew();
-    let shared = Arc::clone(&control);
-    crew.start(seat(WORKS), move |reporter| {
-        until_stopped(&shared);
-        reporter.send(1);
-        Ok(())
-    })
-    .unwrap();
-    let found = crew
-        .collect_under(&|| None, &patience(), || Some("silence"), || {})
-        .unwrap();
+    start_a_loop(&mut crew, &control);
+    let found = collect(&mut crew, || Some("silence")).unwrap();
     assert_eq!(found.cause, Some(Cause::Watch("silence")));
 }
 
@@ -112,9 +125,7 @@ fn a_worker_that_fails_ends_the_others() {
     })
     .unwrap();
     crew.start(seat(WORKS), |_| Err(HostError::NoCpu)).unwrap();
-    let found = crew
-        .collect_under(&|| None, &patience(), || None::<()>, || {})
-        .unwrap();
+    let found = collect(&mut crew, no_reason).unwrap();
     assert_eq!(found.failures.len(), 1);
     assert_eq!(found.failures[0].0, WORKS);
     assert_eq!(found.reports, [(0, 1)]);
@@ -129,9 +140,7 @@ fn a_worker_that_cannot_be_placed_says_so() {
         ..seat(WORKS)
     };
     crew.start(nowhere, |_| Ok(())).unwrap();
-    let found = crew
-        .collect_under(&|| None, &patience(), || None::<()>, || {})
-        .unwrap();
+    let found = collect(&mut crew, no_reason).unwrap();
     assert_eq!(found.failures.len(), 1);
 }
 
@@ -142,9 +151,7 @@ fn a_panic_is_told_with_its_role() {
         std::panic::resume_unwind(Box::new("as a test wants it"))
     })
     .unwrap();
-    let error = crew
-        .collect_under(&|| None, &patience(), || None::<()>, || {})
-        .unwrap_err();
+    let error = collect(&mut crew, no_reason).unwrap_err();
     assert!(
         matches!(error, RigError::Panicked { role } if role == OTHER),
         "{error}"
@@ -155,13 +162,7 @@ fn a_panic_is_told_with_its_role() {
 #[test]
 fn a_worker_that_hangs_is_left_behind_and_named() {
     let (_, mut crew) = crew();
-    let (release, wait) = channel::<()>();
-    crew.start(seat(OTHER), move |reporter| {
-        let _ = wait.recv();
-        reporter.send(0);
-        Ok(())
-    })
-    .unwrap();
+    let release = start_one_that_hangs(&mut crew);
     let brief = Patience {
         grace: Duration::from_millis(30),
         ..patience()
@@ -179,12 +180,7 @@ fn a_worker_that_hangs_is_left_behind_and_named() {
 #[test]
 fn a_worker_that_hangs_after_a_signal_does_not_hold_the_program_up() {
     let (_, mut crew) = crew();
-    let (release, wait) = channel::<()>();
-    crew.start(seat(OTHER), move |_| {
-        let _ = wait.recv();
-        Ok(())
-    })
-    .unwrap();
+    let release = start_one_that_hangs(&mut crew);
     let begun = Instant::now();
     let error = crew
         .collect_under(&|| Some(Signal::SIGINT), &patience(), || None::<()>, || {})
@@ -207,28 +203,22 @@ fn workers_report_more_than_once() {
         Ok(())
     })
     .unwrap();
-    let first = crew
-        .collect_under(&|| None, &patience(), || None::<()>, || {})
-        .unwrap();
+    let first = collect(&mut crew, no_reason).unwrap();
     let mut all = first.reports;
     if all.len() == 1 {
-        let second = crew
-            .collect_under(&|| None, &patience(), || None::<()>, || {})
-            .unwrap();
+        let second = collect(&mut crew, no_reason).unwrap();
         all.extend(second.reports);
     }
     assert_eq!(all, [(0, 1), (0, 2)]);
     crew.dismiss(Duration::from_secs(20));
-    assert!(crew.is_empty());
+    assert!(crew.workers.is_empty());
 }
 
 #[test]
 fn a_worker_that_ends_without_a_report_is_not_waited_for() {
     let (_, mut crew) = crew();
     crew.start(seat(OTHER), |_| Ok(())).unwrap();
-    let error = crew
-        .collect_under(&|| None, &patience(), || None::<()>, || {})
-        .unwrap_err();
+    let error = collect(&mut crew, no_reason).unwrap_err();
     assert!(
         matches!(error, RigError::NoReport { role } if role == OTHER),
         "{error}"

@@ -24,6 +24,18 @@ impl Draws {
     }
 }
 
+const BOTH: [Test; 2] = [Test::MannWhitney, Test::SignedRank];
+
+/// The shift between rounds of two sides, by either test.
+fn shift(test: Test, base: &[f64], new: &[f64], error: f64) -> Shift {
+    let pairs = base.iter().zip(new).map(|(base, new)| new - base);
+    let shift = match test {
+        Test::MannWhitney => Shift::of_samples(base, new, error),
+        Test::SignedRank => Shift::of_pairs(&pairs.collect::<Vec<f64>>(), error),
+    };
+    shift.unwrap()
+}
+
 /// As many of `tries` as `is_so` says.
 fn share(tries: u64, mut is_so: impl FnMut(&mut Draws) -> bool) -> f64 {
     let mut draws = Draws::new(20_261_122);
@@ -124,35 +136,26 @@ fn verdict_and_interval_agree_by_construction() {
             figures.iter().map(|figure| figure.round()).collect()
         };
         let (base, new) = (coarse(0.0), coarse(1.0));
-        let pairs: Vec<f64> = base
-            .iter()
-            .zip(&new)
-            .map(|(base, new)| new - base)
-            .collect();
-        for error in [0.05, 0.01] {
-            for shift in [
-                Shift::of_samples(&base, &new, error).unwrap(),
-                Shift::of_pairs(&pairs, error).unwrap(),
-            ] {
-                assert_eq!(shift.is_shown(), shift.p_value <= error, "{shift:?}");
-                assert!(shift.interval.0 <= shift.value && shift.value <= shift.interval.1);
-            }
+        for (test, error) in BOTH
+            .into_iter()
+            .flat_map(|test| [(test, 0.05), (test, 0.01)])
+        {
+            let found = shift(test, &base, &new, error);
+            assert_eq!(found.is_shown(), found.p_value <= error, "{found:?}");
+            assert!(found.interval.0 <= found.value && found.value <= found.interval.1);
         }
     }
 }
 
 #[test]
 fn what_is_the_same_in_all_rounds_shows_nothing() {
-    let found = Shift::of_samples(&[7.0; 10], &[7.0; 10], 0.05).unwrap();
-    assert_eq!((found.value, found.interval), (0.0, (0.0, 0.0)));
-    assert!(!found.is_shown() && found.can_be_shown && found.p_value == 1.0);
-    assert!(!Shift::of_pairs(&[0.0; 10], 0.05).unwrap().is_shown());
-    // Without any spread but apart, it is a difference.
-    assert!(
-        Shift::of_samples(&[7.0; 10], &[8.0; 10], 0.05)
-            .unwrap()
-            .is_shown()
-    );
+    for test in BOTH {
+        let found = shift(test, &[7.0; 10], &[7.0; 10], 0.05);
+        assert_eq!((found.value, found.interval), (0.0, (0.0, 0.0)));
+        assert!(!found.is_shown() && found.can_be_shown && found.p_value == 1.0);
+        // Without any spread but apart, it is a difference.
+        assert!(shift(test, &[7.0; 10], &[8.0; 10], 0.05).is_shown());
+    }
     assert_eq!(Shift::of_samples(&[], &[1.0], 0.05), None);
     assert_eq!(Shift::of_pairs(&[], 0.05), None);
 }
@@ -171,12 +174,9 @@ fn as_many_rounds_are_asked_for_as_can_show_something() {
     ] {
         let error = 0.05 / f64::from(comparisons);
         assert_eq!(rounds_needed(test, error), rounds, "{test:?} {comparisons}");
-        let shown = |rounds: usize| match test {
-            Test::MannWhitney => Shift::of_samples(&vec![0.0; rounds], &vec![1.0; rounds], error),
-            Test::SignedRank => Shift::of_pairs(&vec![1.0; rounds], error),
-        };
-        assert!(shown(rounds).unwrap().is_shown());
-        let fewer = shown(rounds - 1).unwrap();
+        let found = |rounds: usize| shift(test, &vec![0.0; rounds], &vec![1.0; rounds], error);
+        assert!(found(rounds).is_shown());
+        let fewer = found(rounds - 1);
         assert!(!fewer.is_shown() && !fewer.can_be_shown);
     }
 }
@@ -185,17 +185,17 @@ fn as_many_rounds_are_asked_for_as_can_show_something() {
 fn of_equals_at_most_the_nominal_share_differ() {
     const TRIES: u64 = 2000;
     for (rounds, error) in [(8, 0.05), (10, 0.01), (25, 0.05)] {
-        let apart = share(TRIES, |draws| {
-            let (base, new) = (draws.normals(rounds, 0.0), draws.normals(rounds, 0.0));
-            Shift::of_samples(&base, &new, error).unwrap().is_shown()
-        });
-        assert!(apart <= allowed(error, TRIES), "{rounds} rounds: {apart}");
-        assert!(apart > error / 3.0, "the test sees nothing: {apart}");
-        let apart = share(TRIES, |draws| {
-            let pairs = draws.normals(rounds, 0.0);
-            Shift::of_pairs(&pairs, error).unwrap().is_shown()
-        });
-        assert!(apart <= allowed(error, TRIES), "{rounds} pairs: {apart}");
+        for test in BOTH {
+            let apart = share(TRIES, |draws| {
+                let (base, new) = (draws.normals(rounds, 0.0), draws.normals(rounds, 0.0));
+                shift(test, &base, &new, error).is_shown()
+            });
+            assert!(
+                apart <= allowed(error, TRIES),
+                "{test:?}, {rounds}: {apart}"
+            );
+            assert!(apart > error / 3.0, "{test:?} sees nothing: {apart}");
+        }
     }
 }
 
@@ -215,43 +215,25 @@ fn drifting(draws: &mut Draws, rounds: usize) -> (Vec<f64>, Vec<f64>) {
 #[test]
 fn a_drift_common_to_both_in_turn_shows_no_difference() {
     const TRIES: u64 = 2000;
-    for rounds in [8, 20] {
+    for (test, rounds) in BOTH.into_iter().flat_map(|test| [(test, 8), (test, 20)]) {
         let apart = share(TRIES, |draws| {
             let (base, new) = drifting(draws, rounds);
-            Shift::of_samples(&base, &new, 0.05).unwrap().is_shown()
+            shift(test, &base, &new, 0.05).is_shown()
         });
-        assert!(apart <= allowed(0.05, TRIES), "{rounds} rounds: {apart}");
-        let apart = share(TRIES, |draws| {
-            let (base, new) = drifting(draws, rounds);
-            let pairs: Vec<f64> = base
-                .iter()
-                .zip(&new)
-                .map(|(base, new)| new - base)
-                .collect();
-            Shift::of_pairs(&pairs, 0.05).unwrap().is_shown()
-        });
-        assert!(apart <= allowed(0.05, TRIES), "{rounds} pairs: {apart}");
+        assert!(apart <= allowed(0.05, TRIES), "{test:?}, {rounds}: {apart}");
     }
 }
 
 #[test]
 fn a_shift_of_two_deviations_is_found_with_ten_rounds() {
     // Corrected for five figures.
-    let found = share(1000, |draws| {
-        let (base, new) = (draws.normals(10, 0.0), draws.normals(10, 2.0));
-        Shift::of_samples(&base, &new, 0.01).unwrap().is_shown()
-    });
-    assert!(found >= 0.8, "{found}");
-    let found = share(1000, |draws| {
-        let (base, new) = (draws.normals(10, 0.0), draws.normals(10, 2.0));
-        let pairs: Vec<f64> = base
-            .iter()
-            .zip(&new)
-            .map(|(base, new)| new - base)
-            .collect();
-        Shift::of_pairs(&pairs, 0.01).unwrap().is_shown()
-    });
-    assert!(found >= 0.8, "{found} of pairs");
+    for test in BOTH {
+        let found = share(1000, |draws| {
+            let (base, new) = (draws.normals(10, 0.0), draws.normals(10, 2.0));
+            shift(test, &base, &new, 0.01).is_shown()
+        });
+        assert!(found >= 0.8, "{test:?}: {found}");
+    }
 }
 
 #[test]
@@ -272,10 +254,8 @@ fn intervals_hold_the_shift_as_often_as_they_say() {
             let differences = draws.normals(10, 3.0);
             !within(Shift::of_pairs(&differences, error).unwrap())
         });
-        assert!(
-            missed <= allowed(error, TRIES),
-            "{missed} of {error}, pairs"
-        );
+        let most = allowed(error, TRIES);
+        assert!(missed <= most, "{missed} of {error}, pairs");
     }
 }
 

@@ -5,18 +5,6 @@
 
 use raw_cpuid::{CpuId, CpuIdReader, Hypervisor};
 
-use super::frequency::{Frequency, FrequencySource};
-
-/// The rate by leaf 15H, by leaf 16H and by the hypervisor's leaf.
-pub fn frequencies<R: CpuIdReader>(cpuid: &CpuId<R>) -> [Frequency; 3] {
-    [
-        Frequency::of(FrequencySource::CpuidCrystal, crystal(cpuid)),
-        Frequency::of(FrequencySource::CpuidNominal, nominal(cpuid))
-            .noted("in whole MHz, nominal only"),
-        Frequency::of(FrequencySource::Hypervisor, by_hypervisor(cpuid)),
-    ]
-}
-
 /// Whether the processor calls its counter invariant: CPUID 8000_0007H, EDX bit 8.
 pub fn is_invariant<R: CpuIdReader>(cpuid: &CpuId<R>) -> bool {
     cpuid
@@ -31,7 +19,8 @@ pub fn has_rdtscp<R: CpuIdReader>(cpuid: &CpuId<R>) -> bool {
         .is_some_and(|features| features.has_rdtscp())
 }
 
-fn crystal<R: CpuIdReader>(cpuid: &CpuId<R>) -> Result<f64, String> {
+/// The rate by leaf 15H: the crystal's frequency and the counter's ratio to it.
+pub fn crystal<R: CpuIdReader>(cpuid: &CpuId<R>) -> Result<f64, String> {
     let leaf = cpuid
         .get_tsc_info()
         .ok_or("the processor has no such leaf")?;
@@ -47,7 +36,8 @@ fn crystal<R: CpuIdReader>(cpuid: &CpuId<R>) -> Result<f64, String> {
     Ok(f64::from(leaf.nominal_frequency()) * f64::from(numerator) / f64::from(denominator))
 }
 
-fn nominal<R: CpuIdReader>(cpuid: &CpuId<R>) -> Result<f64, String> {
+/// The rate by leaf 16H, in whole megahertz.
+pub fn nominal<R: CpuIdReader>(cpuid: &CpuId<R>) -> Result<f64, String> {
     let leaf = cpuid
         .get_processor_frequency_info()
         .ok_or("the processor has no such leaf")?;
@@ -57,7 +47,8 @@ fn nominal<R: CpuIdReader>(cpuid: &CpuId<R>) -> Result<f64, String> {
     }
 }
 
-fn by_hypervisor<R: CpuIdReader>(cpuid: &CpuId<R>) -> Result<f64, String> {
+/// The rate by the hypervisor's leaf 4000_0010H.
+pub fn by_hypervisor<R: CpuIdReader>(cpuid: &CpuId<R>) -> Result<f64, String> {
     let told = cpuid
         .get_hypervisor_info()
         .ok_or("no hypervisor shows itself")?;
@@ -99,83 +90,53 @@ mod tests {
         })
     }
 
-    fn guest_of(
-        signature: [u32; 3],
-        highest: u32,
-        kilohertz: u32,
-    ) -> CpuId<impl Fn(u32, u32) -> CpuIdResult + Clone> {
-        processor(&[
+    fn guest_of(maker: [u32; 3], highest: u32, kilohertz: u32) -> [(u32, [u32; 4]); 3] {
+        [
             (1, [0, 0, 1 << 31, 0]),
-            (
-                0x4000_0000,
-                [highest, signature[0], signature[1], signature[2]],
-            ),
+            (0x4000_0000, [highest, maker[0], maker[1], maker[2]]),
             (0x4000_0010, [kilohertz, 0, 0, 0]),
-        ])
+        ]
     }
 
     #[test]
-    fn the_crystal_times_its_ratio_is_the_rate() {
-        let found = frequencies(&processor(&[
-            (0x15, [2, 168, 25_000_000, 0]),
-            (0x16, [2100, 3500, 100, 0]),
-        ]));
-        assert_eq!(found[0].hertz, Some(2_100_000_000.0));
-        assert_eq!(found[1].hertz, Some(2_100_000_000.0));
-        assert!(found[1].source.is_nominal() && found[1].note.is_some());
-        assert_eq!(
-            found[2].missing.as_deref(),
-            Some("no hypervisor shows itself")
-        );
-        // A ratio that does not divide is not cut to whole hertz.
-        let found = frequencies(&processor(&[(0x15, [3, 250, 19_200_000, 0])]));
-        assert_eq!(found[0].hertz, Some(1_600_000_000.0));
-        let found = frequencies(&processor(&[(0x15, [7, 500, 19_200_000, 0])]));
-        assert_eq!(found[0].hertz, Some(9_600_000_000.0 / 7.0));
-    }
-
-    #[test]
-    fn zeros_are_missing_and_each_says_why() {
-        let reason = |leaves: &[_], which: usize| {
-            let found = frequencies(&processor(leaves))[which].clone();
-            assert_eq!(found.hertz, None);
-            found.missing.unwrap()
-        };
-        assert!(reason(&[], 0).contains("no ratio"));
-        assert!(reason(&[(0x15, [2, 168, 0, 0])], 0).contains("168/2 of a crystal"));
-        assert!(reason(&[(0x15, [0, 168, 25_000_000, 0])], 0).contains("no ratio"));
-        assert!(reason(&[], 1).contains("zero"));
+    fn each_leaf_gives_a_rate_or_says_why_not() {
         let old = (0, [0x0d, INTEL[0], INTEL[2], INTEL[1]]);
-        assert!(reason(&[old], 0).contains("no such leaf"));
-        assert!(reason(&[old], 1).contains("no such leaf"));
-    }
-
-    #[test]
-    fn a_hypervisor_tells_in_kilohertz_if_it_tells() {
-        let told = |cpuid: &_| frequencies(cpuid)[2].clone();
-        assert_eq!(
-            told(&guest_of(KVM, 0x4000_0010, 2_300_001)).hertz,
-            Some(2_300_001_000.0)
+        let ratio = |registers| [(0x15, registers)];
+        let cases: [(&[_], Result<f64, &str>); 7] = [
+            (&ratio([2, 168, 25_000_000, 0]), Ok(2_100_000_000.0)),
+            (&ratio([3, 250, 19_200_000, 0]), Ok(1_600_000_000.0)),
+            // A ratio that does not divide is not cut to whole hertz.
+            (&ratio([7, 500, 19_200_000, 0]), Ok(9_600_000_000.0 / 7.0)),
+            (&ratio([2, 168, 0, 0]), Err("168/2 of a crystal")),
+            (&ratio([0, 168, 25_000_000, 0]), Err("no ratio")),
+            (&[], Err("no ratio")),
+            (&[old], Err("no such leaf")),
+        ];
+        for (leaves, rate) in cases {
+            check(crystal(&processor(leaves)), rate);
+        }
+        check(
+            nominal(&processor(&[(0x16, [2100, 3500, 100, 0])])),
+            Ok(2.1e9),
         );
-        let silent = told(&guest_of(KVM, 0x4000_0001, 2_300_001));
-        assert!(silent.missing.unwrap().contains("no leaf"));
-        let zero = told(&guest_of(KVM, 0x4000_0010, 0));
-        assert!(zero.missing.unwrap().contains("zero"));
-        let other = told(&guest_of(HYPER_V, 0x4000_0010, 5));
-        assert!(other.missing.unwrap().contains("another way"));
+        check(nominal(&processor(&[])), Err("zero"));
+        check(nominal(&processor(&[old])), Err("no such leaf"));
+        for (maker, highest, kilohertz, rate) in [
+            (KVM, 0x4000_0010, 2_300_001, Ok(2_300_001_000.0)),
+            (KVM, 0x4000_0001, 2_300_001, Err("no leaf")),
+            (KVM, 0x4000_0010, 0, Err("zero")),
+            (HYPER_V, 0x4000_0010, 5, Err("another way")),
+        ] {
+            let guest = guest_of(maker, highest, kilohertz);
+            check(by_hypervisor(&processor(&guest)), rate);
+        }
+        check(by_hypervisor(&processor(&[])), Err("no hypervisor"));
     }
 
-    #[test]
-    fn flags_are_read_from_their_bits() {
-        let with = processor(&[
-            (0x8000_0007, [0, 0, 0, 1 << 8]),
-            (0x8000_0001, [0, 0, 0, 1 << 27]),
-        ]);
-        assert!(is_invariant(&with) && has_rdtscp(&with));
-        let without = processor(&[
-            (0x8000_0007, [0, 0, 0, !(1 << 8)]),
-            (0x8000_0001, [0, 0, 0, !(1 << 27)]),
-        ]);
-        assert!(!is_invariant(&without) && !has_rdtscp(&without));
+    fn check(found: Result<f64, String>, expected: Result<f64, &str>) {
+        match (&found, expected) {
+            (Err(reason), Err(part)) => assert!(reason.contains(part), "{reason}"),
+            _ => assert_eq!(found.as_ref().ok(), expected.as_ref().ok(), "{found:?}"),
+        }
     }
 }

@@ -27,7 +27,6 @@ pub enum FrequencySource {
 }
 
 impl FrequencySource {
-    /// Its name for people.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Calibration => "calibration",
@@ -42,31 +41,35 @@ impl FrequencySource {
     }
 
     /// Whether the figure is the one the processor is sold by, and not the rate of its counter.
-    pub const fn is_nominal(self) -> bool {
+    const fn is_nominal(self) -> bool {
         matches!(self, Self::CpuidNominal)
+    }
+
+    const fn note(self) -> Option<&'static str> {
+        match self {
+            Self::CpuidNominal => Some("in whole MHz, nominal only"),
+            Self::KernelLog => Some("as found at boot"),
+            _ => None,
+        }
     }
 }
 
 /// The rate by one source, or why that source has none.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Frequency {
-    /// Who says so.
     pub source: FrequencySource,
-    /// Counts per second.
     pub hertz: Option<f64>,
     /// Half width of the interval the source leaves open, in parts per million, as far as it is known.
     pub uncertainty_ppm: Option<f64>,
     /// The distance from the calibration, in parts per million of that.
     pub from_calibration_ppm: Option<f64>,
-    /// Why there is no figure.
     pub missing: Option<String>,
-    /// What to know of the figure.
-    pub note: Option<String>,
+    pub note: Option<&'static str>,
 }
 
 impl Frequency {
     /// A rate, or the reason why there is none.
-    pub fn of(source: FrequencySource, found: Result<f64, String>) -> Self {
+    fn of(source: FrequencySource, found: Told<f64>, calibration: Option<f64>) -> Self {
         let (hertz, missing) = match found {
             Ok(hertz) if hertz.is_finite() && hertz > 0.0 => (Some(hertz), None),
             Ok(hertz) => (None, Some(format!("{hertz} Hz is no rate"))),
@@ -76,25 +79,22 @@ impl Frequency {
             source,
             hertz,
             uncertainty_ppm: None,
-            from_calibration_ppm: None,
+            from_calibration_ppm: hertz
+                .zip(calibration)
+                .map(|(it, by)| parts_per_million(it, by)),
             missing,
-            note: None,
+            note: source.note(),
         }
     }
-
-    /// With something to know of it.
-    pub fn noted(mut self, note: impl Into<String>) -> Self {
-        self.note = Some(note.into());
-        self
-    }
 }
+
+/// What a source tells, or the reason why it does not.
+pub type Told<T> = Result<T, String>;
 
 /// The two sources that lie farthest apart.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Disagreement {
-    /// The one with the lowest rate.
     pub lowest: FrequencySource,
-    /// The one with the highest.
     pub highest: FrequencySource,
     /// The distance, in parts per million of the lowest.
     pub ppm: f64,
@@ -111,38 +111,36 @@ pub struct Frequencies {
 
 impl Frequencies {
     /// Puts the calibration before what others say, and compares.
-    pub fn compare(calibration: Result<Calibration, String>, others: Vec<Frequency>) -> Self {
+    pub fn compare(
+        calibration: Told<Calibration>,
+        others: impl IntoIterator<Item = (FrequencySource, Told<f64>)>,
+    ) -> Self {
         let measured = calibration.as_ref().ok().map(|found| found.hertz);
-        let mut first = Frequency::of(
-            FrequencySource::Calibration,
-            calibration.clone().map(|it| it.hertz),
-        );
-        first.uncertainty_ppm = calibration
-            .ok()
-            .map(|found| found.uncertainty_ppm.max(found.disagreement_ppm / 2.0));
-        let mut sources = vec![first];
-        sources.extend(others);
-        for frequency in sources.iter_mut().skip(1) {
-            frequency.from_calibration_ppm = frequency
-                .hertz
-                .zip(measured)
-                .map(|(hertz, measured)| parts_per_million(hertz, measured));
-        }
-        let disagreement = disagreement(&sources);
+        let uncertainty =
+            |found: &Calibration| found.uncertainty_ppm.max(found.disagreement_ppm / 2.0);
+        let mut sources = vec![Frequency {
+            uncertainty_ppm: calibration.as_ref().ok().map(uncertainty),
+            ..Frequency::of(
+                FrequencySource::Calibration,
+                calibration.map(|it| it.hertz),
+                None,
+            )
+        }];
+        let others = others.into_iter();
+        sources.extend(others.map(|(source, found)| Frequency::of(source, found, measured)));
         Self {
+            disagreement: disagreement(&sources),
             sources,
-            disagreement,
         }
     }
 
-    /// What a source says.
     pub fn by(&self, source: FrequencySource) -> Option<&Frequency> {
         self.sources.iter().find(|it| it.source == source)
     }
 }
 
 /// How far `value` lies from `from`, in parts per million of that.
-pub fn parts_per_million(value: f64, from: f64) -> f64 {
+fn parts_per_million(value: f64, from: f64) -> f64 {
     (value - from) / from * 1e6
 }
 
@@ -164,14 +162,22 @@ fn disagreement(sources: &[Frequency]) -> Option<Disagreement> {
 /// The rate by a kernel's conversion: nanoseconds are counts times `multiplier`, shifted right by `shift`.
 ///
 /// Source: `perf_event_open(2)`, `time_mult` and `time_shift`.
-pub fn hertz_by_conversion(multiplier: u32, shift: u16) -> Option<f64> {
-    (multiplier > 0 && shift < 64).then(|| 1e9 * (1u64 << shift) as f64 / f64::from(multiplier))
+pub fn hertz_by_conversion(multiplier: u32, shift: u16) -> Told<f64> {
+    if multiplier == 0 || shift >= 64 {
+        return Err(format!("the conversion is {multiplier} and {shift} bits"));
+    }
+    Ok(1e9 * (1u64 << shift) as f64 / f64::from(multiplier))
+}
+
+/// The rate with the calibration's second corrected: `speed` is in steered seconds per raw one.
+pub fn hertz_by_ntp(calibration: Option<&Calibration>, speed: f64) -> Told<f64> {
+    // Counts per raw second, over steered seconds per raw one, are counts per steered second.
+    let corrected = calibration.map(|found| found.hertz / speed);
+    corrected.ok_or_else(|| "there is no calibration to correct".to_owned())
 }
 
 /// The rate a kernel logged, in Hz: a refined calibration before a detected one, the last of several.
-pub fn hertz_by_log<'a>(lines: impl IntoIterator<Item = &'a str>) -> Option<f64> {
-    const REFINED: &str = "Refined TSC clocksource calibration:";
-    const DETECTED: &str = "Detected ";
+pub fn hertz_by_log<L: AsRef<str>>(lines: impl IntoIterator<Item = L>) -> Told<f64> {
     let megahertz = |line: &str, behind: &str| -> Option<f64> {
         let rest = line.split_once(behind)?.1;
         let (number, unit) = rest.trim_start().split_once(' ')?;
@@ -180,49 +186,45 @@ pub fn hertz_by_log<'a>(lines: impl IntoIterator<Item = &'a str>) -> Option<f64>
     };
     let (mut refined, mut detected) = (None, None);
     for line in lines {
-        let Some((_, told)) = line.split_once("tsc: ") else {
+        let Some((_, told)) = line.as_ref().split_once("tsc: ") else {
             continue;
         };
-        refined = megahertz(told, REFINED).or(refined);
+        refined = megahertz(told, "Refined TSC clocksource calibration:").or(refined);
         // A kernel that tells the core's frequency and the counter's apart tells the counter's last.
-        detected = megahertz(told, DETECTED).or(detected);
+        detected = megahertz(told, "Detected ").or(detected);
     }
-    refined.or(detected).map(|megahertz| megahertz * 1e6)
+    let found = refined.or(detected).map(|megahertz| megahertz * 1e6);
+    found.ok_or_else(|| "what is left of the log does not hold it".to_owned())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::FrequencySource::*;
     use super::*;
-
-    fn calibration(hertz: f64) -> Calibration {
-        Calibration {
-            disagreement_ppm: 4.0,
-            ..Calibration::of(hertz)
-        }
-    }
-
-    fn told(source: FrequencySource, hertz: f64) -> Frequency {
-        Frequency::of(source, Ok(hertz))
-    }
 
     #[test]
     fn distances_are_exact_and_the_nominal_does_not_count() {
-        use FrequencySource::*;
-        let found = Frequencies::compare(
-            Ok(calibration(2_000_000_000.0)),
-            vec![
-                told(CpuidCrystal, 2_000_200_000.0),
-                told(CpuidNominal, 2_100_000_000.0),
-                told(KernelLog, 1_999_800_000.0),
-                Frequency::of(KernelPerf, Err("refused".to_owned())),
-            ],
+        let measured = crate::time::Calibration {
+            disagreement_ppm: 4.0,
+            ..crate::time::Calibration::of(2e9)
+        };
+        let others = [
+            (CpuidCrystal, Ok(2_000_200_000.0)),
+            (CpuidNominal, Ok(2_100_000_000.0)),
+            (KernelLog, Ok(1_999_800_000.0)),
+            (KernelPerf, Err("refused".to_owned())),
+            (Hypervisor, Ok(0.0)),
+        ];
+        let found = Frequencies::compare(Ok(measured), others.clone());
+        let ppm: Vec<_> = found
+            .sources
+            .iter()
+            .map(|it| it.from_calibration_ppm)
+            .collect();
+        assert_eq!(
+            ppm,
+            [None, Some(100.0), Some(50_000.0), Some(-100.0), None, None]
         );
-        let ppm = |source| found.by(source).unwrap().from_calibration_ppm;
-        assert_eq!(ppm(Calibration), None);
-        assert_eq!(ppm(CpuidCrystal), Some(100.0));
-        assert_eq!(ppm(CpuidNominal), Some(50_000.0));
-        assert_eq!(ppm(KernelLog), Some(-100.0));
-        assert_eq!(ppm(KernelPerf), None);
         let farthest = found.disagreement.unwrap();
         assert_eq!(
             (farthest.lowest, farthest.highest),
@@ -231,43 +233,34 @@ mod tests {
         assert!((farthest.ppm - 400_000.0 / 1999.8).abs() < 1e-9);
         // The wider of the two: half of 4 ppm.
         assert_eq!(found.sources[0].uncertainty_ppm, Some(2.0));
-    }
-
-    #[test]
-    fn what_is_missing_says_why_and_nothing_is_compared() {
-        let found = Frequencies::compare(
-            Err("did not settle".to_owned()),
-            vec![
-                told(FrequencySource::KernelLog, 2e9),
-                Frequency::of(FrequencySource::Hypervisor, Ok(0.0)),
-            ],
-        );
-        assert_eq!(found.disagreement, None);
-        let reasons: Vec<_> = found.sources.iter().map(|it| it.missing.clone()).collect();
         assert_eq!(
-            reasons,
-            [
-                Some("did not settle".to_owned()),
-                None,
-                Some("0 Hz is no rate".to_owned())
-            ]
+            found.by(Hypervisor).unwrap().missing.as_deref(),
+            Some("0 Hz is no rate")
         );
+        // Without a calibration only the others are compared.
+        let found = Frequencies::compare(Err("did not settle".to_owned()), others);
+        assert_eq!(found.sources[0].missing.as_deref(), Some("did not settle"));
         assert!(
             found
                 .sources
                 .iter()
                 .all(|it| it.from_calibration_ppm.is_none())
         );
+        assert_eq!(found.disagreement, Some(farthest));
     }
 
     #[test]
-    fn a_conversion_gives_the_rate() {
+    fn conversion_and_ntp_give_the_rate_or_say_why_not() {
         // 2 GHz: half a nanosecond a count.
-        assert_eq!(hertz_by_conversion(1 << 30, 31), Some(2e9));
+        assert_eq!(hertz_by_conversion(1 << 30, 31), Ok(2e9));
         let hertz = hertz_by_conversion(1_867_377_085, 32).unwrap();
         assert!((hertz - 2.3e9).abs() < 10.0, "{hertz}");
-        assert_eq!(hertz_by_conversion(0, 31), None);
-        assert_eq!(hertz_by_conversion(1, 64), None);
+        for (multiplier, shift) in [(0, 31), (1, 64)] {
+            assert!(hertz_by_conversion(multiplier, shift).is_err());
+        }
+        let measured = crate::time::Calibration::of(2e9);
+        assert_eq!(hertz_by_ntp(Some(&measured), 1.000_05), Ok(2e9 / 1.000_05));
+        assert!(hertz_by_ntp(None, 1.0).is_err());
     }
 
     #[test]
@@ -275,11 +268,8 @@ mod tests {
         let detected = "[    0.000059] tsc: Detected 2300.000 MHz processor";
         let refined = "6,400,1,-;tsc: Refined TSC clocksource calibration: 2299.998 MHz";
         let other = "clocksource: tsc: mask: 0xffffffffffffffff max_cycles: 0x212735223b2";
-        assert_eq!(hertz_by_log([detected, other]), Some(2.3e9));
-        assert_eq!(hertz_by_log([refined, detected]), Some(2_299_998_000.0));
-        assert_eq!(
-            hertz_by_log([other, "tsc: Detected no MHz", "Detected 5 MHz"]),
-            None
-        );
+        assert_eq!(hertz_by_log([detected, other]), Ok(2.3e9));
+        assert_eq!(hertz_by_log([refined, detected]), Ok(2_299_998_000.0));
+        assert!(hertz_by_log([other, "tsc: Detected no MHz", "Detected 5 MHz"]).is_err());
     }
 }

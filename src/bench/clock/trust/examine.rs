@@ -5,14 +5,17 @@ use std::time::{Duration, Instant};
 use super::exchange::{End, Enough, between};
 use super::reads::{CountAndAux, across_migrations, shared};
 use super::verdict::judge;
-use super::{
-    CpuOffset, CpuOffsets, Finding, Judgement, Report, Settings, TrustError, hertz, sources,
-};
+use super::{CpuOffset, CpuOffsets, Finding, Judgement, Report, Stop, TrustError, hertz};
 use crate::host::fingerprint::Fingerprint;
+use crate::host::kernel_tsc::{self, Untold};
 use crate::host::{CpuSet, pinning};
-use crate::time::trust::frequency::Frequencies;
+use crate::time::trust::cpuid;
+use crate::time::trust::frequency::{
+    Frequencies, FrequencySource, Told, hertz_by_conversion, hertz_by_log, hertz_by_ntp,
+};
 use crate::time::{
-    Calibration, CalibrationError, RdtscpInstruction, TscRate, measure_tsc_rate, read_tsc,
+    Calibration, CalibrationError, RdtscpInstruction, TscKilohertz, TscRate, measure_tsc_rate,
+    read_tsc,
 };
 
 /// A busy machine can keep a good counter's rate from settling at the first try.
@@ -21,19 +24,22 @@ const CALIBRATIONS: usize = 3;
 /// For the offsets of all CPUs together.
 const TIME_FOR_OFFSETS: Duration = Duration::from_secs(60);
 
-/// Examines the counter, on the CPUs that the calling thread may use; takes seconds. `stop` is asked all the time.
+const ONE_CPU: &str = "this process may use one CPU only (taskset and cpusets decide)";
+
+/// Examines the counter, on the CPUs that the calling thread may use; takes seconds.
 ///
-/// # Errors
-/// When a thread cannot be started or pinned, or `stop` says so.
-pub fn examine(settings: Settings, stop: &(dyn Fn() -> bool + Sync)) -> Result<Report, TrustError> {
+/// `reads` are made for the monotony, both with migrations and between CPUs; `given`: the rate that the user gives.
+pub fn examine(
+    reads: u64,
+    given: Option<TscKilohertz>,
+    stop: Stop<'_>,
+) -> Result<Report, TrustError> {
     let begun = Instant::now();
     let cpus = pinning::current_affinity()?;
     let machine = Fingerprint::collect();
     let calibration = calibrate(stop)?;
-    let others = sources::others(calibration.as_ref().ok());
-    let told = calibration.as_ref().copied().map_err(ToString::to_string);
-    let frequencies = Frequencies::compare(told, others);
-    let rate = TscRate::decide(settings.given, calibration).ok();
+    let frequencies = frequencies(&calibration);
+    let rate = TscRate::decide(given, calibration).ok();
     let rdtscp = RdtscpInstruction::find();
     let read = move || -> CountAndAux {
         match rdtscp {
@@ -45,10 +51,10 @@ pub fn examine(settings: Settings, stop: &(dyn Fn() -> bool + Sync)) -> Result<R
         }
     };
     let offsets = offsets(&cpus, hertz(rate, &frequencies), stop)?;
-    let migrations = Finding::Found(across_migrations(&cpus, settings.reads, read, stop)?);
+    let migrations = Finding::Found(across_migrations(&cpus, reads, read, stop)?);
     let shared = if cpus.len() > 1 {
         let read = |_cpu| read_tsc().0;
-        Finding::Found(shared(&cpus, settings.reads, &read, true, stop)?)
+        Finding::Found(shared(&cpus, reads, &read, true, stop)?)
     } else {
         Finding::Missing(ONE_CPU.to_owned())
     };
@@ -69,29 +75,50 @@ pub fn examine(settings: Settings, stop: &(dyn Fn() -> bool + Sync)) -> Result<R
     Ok(report)
 }
 
-const ONE_CPU: &str = "this process may use one CPU only (taskset and cpusets decide)";
-
-fn calibrate(
-    stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Result<Calibration, CalibrationError>, TrustError> {
-    let mut last = None;
-    for _ in 0..CALIBRATIONS {
-        let found = measure_tsc_rate();
-        if stop() {
-            return Err(TrustError::Interrupted);
+fn calibrate(stop: Stop<'_>) -> Result<Result<Calibration, CalibrationError>, TrustError> {
+    let mut found = measure_tsc_rate();
+    for _ in 1..CALIBRATIONS {
+        if found.is_ok() || stop() {
+            break;
         }
-        if found.is_ok() {
-            return Ok(found);
-        }
-        last = Some(found);
+        found = measure_tsc_rate();
     }
-    Ok(last.expect("it was tried at least once"))
+    if stop() {
+        return Err(TrustError::Interrupted);
+    }
+    Ok(found)
+}
+
+/// The rate by everyone, each with a figure or with the reason why there is none.
+fn frequencies(calibration: &Result<Calibration, CalibrationError>) -> Frequencies {
+    fn told<T>(found: Result<T, Untold>) -> Told<T> {
+        found.map_err(|untold| untold.to_string())
+    }
+    let cpuid = raw_cpuid::CpuId::new();
+    let by_file = told(kernel_tsc::from_file()).map(|khz| khz * 1e3);
+    let by_perf =
+        told(kernel_tsc::from_perf()).and_then(|it| hertz_by_conversion(it.multiplier, it.shift));
+    let by_log = told(kernel_tsc::log()).and_then(hertz_by_log);
+    let by_ntp = told(kernel_tsc::ntp_speed())
+        .and_then(|speed| hertz_by_ntp(calibration.as_ref().ok(), speed));
+    Frequencies::compare(
+        calibration.as_ref().copied().map_err(ToString::to_string),
+        [
+            (FrequencySource::CpuidCrystal, cpuid::crystal(&cpuid)),
+            (FrequencySource::CpuidNominal, cpuid::nominal(&cpuid)),
+            (FrequencySource::Hypervisor, cpuid::by_hypervisor(&cpuid)),
+            (FrequencySource::KernelFile, by_file),
+            (FrequencySource::KernelPerf, by_perf),
+            (FrequencySource::KernelLog, by_log),
+            (FrequencySource::Ntp, by_ntp),
+        ],
+    )
 }
 
 fn offsets(
     cpus: &CpuSet,
     hertz: Option<f64>,
-    stop: &(dyn Fn() -> bool + Sync),
+    stop: Stop<'_>,
 ) -> Result<Finding<CpuOffsets>, TrustError> {
     let mut rest = cpus.iter();
     let Some(first) = rest.next().filter(|_| cpus.len() > 1) else {
@@ -103,21 +130,18 @@ fn offsets(
     };
     let deadline = Instant::now() + TIME_FOR_OFFSETS;
     let in_ns = |ticks: f64| hertz.map(|hertz| ticks * 1e9 / hertz);
+    let late = |what: &str, limit: Duration| {
+        Finding::Missing(format!("{what} within {} s", limit.as_secs()))
+    };
     let mut found = Vec::new();
     for cpu in rest {
+        let enough = Enough::default();
         let offset = if Instant::now() > deadline {
-            Finding::Missing(format!(
-                "its turn did not come within {} s",
-                TIME_FOR_OFFSETS.as_secs()
-            ))
+            late("its turn did not come", TIME_FOR_OFFSETS)
         } else {
-            let enough = Enough::default();
             match between(&end(first), &end(cpu), enough, stop)? {
                 Some(offset) => Finding::Found(offset),
-                None => Finding::Missing(format!(
-                    "no answer came back within {} s",
-                    enough.time.as_secs()
-                )),
+                None => late("no answer came back", enough.time),
             }
         };
         let known = offset.found();

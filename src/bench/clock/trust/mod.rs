@@ -2,49 +2,47 @@
 //!
 //! | what is asked | module |
 //! | --- | --- |
-//! | what processor, kernel and hypervisor say of it | [`sources`] |
-//! | the offset of each CPU's counter against the first's: a cache line is handed to and fro | [`exchange`] |
-//! | whether it goes backwards: in one thread that is moved from CPU to CPU, and between all CPUs at once | [`reads`] |
-//! | what it comes to | [`verdict`] |
+//! | what processor, kernel and hypervisor say of its rate | `time::trust::frequency` |
+//! | the offset of each CPU's counter against the first's | `exchange` |
+//! | whether it goes backwards: in one thread that is moved from CPU to CPU, and between all CPUs at once | `reads` |
+//! | what it comes to | `verdict` |
 //!
-//! What cannot be found out is in the [`Report`] with the reason. Left out: changes over hours (a live migration, a
+//! What cannot be found out is in the `Report` with the reason. Left out: changes over hours (a live migration, a
 //! suspend), which a look of seconds cannot see.
 
-pub mod exchange;
-pub mod reads;
-#[cfg(target_arch = "x86_64")]
-pub mod sources;
-pub mod verdict;
+pub(crate) mod exchange;
+pub(crate) mod reads;
+mod verdict;
 
 #[cfg(target_arch = "x86_64")]
 mod examine;
 
 #[cfg(target_arch = "x86_64")]
 pub use examine::examine;
-pub use verdict::{Judgement, Reason, Verdict};
+#[cfg(test)]
+pub use verdict::Reason;
+pub use verdict::{Judgement, Verdict};
 
-use std::time::Duration;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use serde::Serialize;
 
-use self::reads::{Crossed, Shared};
+use self::exchange::Offset;
+use self::reads::{Crossed, Monotony};
 use crate::host::HostError;
 use crate::host::fingerprint;
+#[cfg(not(target_arch = "x86_64"))]
+use crate::time::TscKilohertz;
+use crate::time::TscRate;
 use crate::time::trust::frequency::Frequencies;
-use crate::time::trust::offset::Offset;
-use crate::time::{TscKilohertz, TscRate};
 
 /// Readings for the monotony if nobody asks for another number.
 pub const DEFAULT_READS: u64 = 4_000_000;
 
-/// What is to be examined, and how much.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
-    /// Readings for the monotony, both with migrations and between CPUs.
-    pub reads: u64,
-    /// The rate that the user gives.
-    pub given: Option<TscKilohertz>,
-}
+/// Whether a signal has come; asked all the time.
+pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// Why nothing could be examined.
 #[derive(Debug, thiserror::Error)]
@@ -55,14 +53,12 @@ pub enum TrustError {
          realtime work here",
         std::env::consts::ARCH
     )]
+    #[cfg_attr(target_arch = "x86_64", allow(dead_code))]
     NoTsc,
-    /// A thread could not be pinned.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// A thread could not be started.
     #[error("a thread could not be started: {0}; look at ulimit -u")]
     Spawn(std::io::Error),
-    /// A signal came.
     #[error("interrupted before the verdict")]
     Interrupted,
 }
@@ -71,14 +67,11 @@ pub enum TrustError {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finding<T> {
-    /// It was.
     Found(T),
-    /// It was not, for this reason.
     Missing(String),
 }
 
 impl<T> Finding<T> {
-    /// What was found.
     pub fn found(&self) -> Option<&T> {
         match self {
             Finding::Found(found) => Some(found),
@@ -90,7 +83,6 @@ impl<T> Finding<T> {
 /// The counter of a CPU against that of the first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CpuOffset {
-    /// The CPU.
     pub cpu: usize,
     /// In counts.
     pub offset: Finding<Offset>,
@@ -100,62 +92,90 @@ pub struct CpuOffset {
     pub uncertainty_ns: Option<f64>,
 }
 
-/// The counters of all CPUs against that of the first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CpuOffsets {
-    /// The CPU that the others are compared with.
     pub against_cpu: usize,
-    /// Each of the others.
     pub cpus: Vec<CpuOffset>,
 }
 
-/// All that was found out of the counter.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
-    /// What it comes to.
     #[serde(flatten)]
     pub judgement: Judgement,
-    /// The kernel's clock and the flags.
     pub clock: fingerprint::Clock,
-    /// Whether the processor has the instruction rdtscp.
     pub rdtscp: bool,
-    /// What stands below the kernel.
     pub virtualisation: fingerprint::Virtualisation,
-    /// The rate by each source.
     pub frequencies: Frequencies,
     /// The rate that the suite converts time stamps by; `None` where it did not settle and none was given.
     pub rate: Option<TscRate>,
     /// The CPUs that this process may use, and that were examined.
     pub cpus: crate::host::CpuSet,
-    /// Their offsets.
     pub offsets: Finding<CpuOffsets>,
     /// Readings by a thread that is moved from CPU to CPU.
     pub migrations: Finding<Crossed>,
-    /// Readings on all CPUs at once, each against the latest of all.
-    pub shared: Finding<Shared>,
-    /// How long it took, in seconds.
+    /// Readings on all CPUs at once, each against the latest of all: a backward step is one behind the latest of any
+    /// CPU, a crossing a reading whose latest was another CPU's. Only those compare CPUs.
+    pub shared: Finding<Monotony>,
     pub seconds: f64,
-}
-
-/// Examines the counter: there is none here.
-///
-/// # Errors
-/// Always [`TrustError::NoTsc`].
-#[cfg(not(target_arch = "x86_64"))]
-pub fn examine(
-    _settings: Settings,
-    _stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Report, TrustError> {
-    Err(TrustError::NoTsc)
 }
 
 /// Counts per second; without a rate in use, any source's does to show how long an offset is.
 fn hertz(rate: Option<TscRate>, frequencies: &Frequencies) -> Option<f64> {
-    rate.map(|rate| rate.hertz)
-        .or_else(|| frequencies.sources.iter().find_map(|it| it.hertz))
+    let told = || frequencies.sources.iter().find_map(|it| it.hertz);
+    rate.map(|rate| rate.hertz).or_else(told)
 }
 
-/// How long reading a counter may take: far more than it does, so that a machine under load comes to an end too.
-fn time_for(reads: u64) -> Duration {
-    Duration::from_secs(10) + Duration::from_micros(reads)
+/// Examines the counter: there is none here.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn examine(
+    _reads: u64,
+    _given: Option<TscKilohertz>,
+    _stop: Stop<'_>,
+) -> Result<Report, TrustError> {
+    Err(TrustError::NoTsc)
+}
+
+type Job<'a, T> = Box<dyn FnOnce() -> Result<T, HostError> + Send + 'a>;
+
+/// Does each job in a thread of its own, by its name, and returns what they come to. `over` is raised when one fails or
+/// panics: the others must not wait for it. A panic goes on here.
+fn in_threads<T: Send>(
+    jobs: Vec<(String, Job<'_, T>)>,
+    over: &AtomicBool,
+    stop: Stop<'_>,
+) -> Result<Vec<T>, TrustError> {
+    let mut all = Vec::new();
+    let mut failure = None;
+    thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for (name, job) in jobs {
+            let work = move || {
+                let done = catch_unwind(AssertUnwindSafe(job));
+                if !matches!(done, Ok(Ok(_))) {
+                    over.store(true, Ordering::Relaxed);
+                }
+                done
+            };
+            match thread::Builder::new().name(name).spawn_scoped(scope, work) {
+                Ok(thread) => threads.push(thread),
+                Err(error) => {
+                    over.store(true, Ordering::Relaxed);
+                    failure = Some(TrustError::Spawn(error));
+                    break;
+                }
+            }
+        }
+        for thread in threads {
+            match thread.join().and_then(|done| done) {
+                Ok(Ok(found)) => all.push(found),
+                Ok(Err(error)) => failure = Some(error.into()),
+                Err(panic) => resume_unwind(panic),
+            }
+        }
+    });
+    match failure {
+        Some(error) => Err(error),
+        None if stop() => Err(TrustError::Interrupted),
+        None => Ok(all),
+    }
 }

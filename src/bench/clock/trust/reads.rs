@@ -6,14 +6,15 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::TrustError;
-use super::exchange::join;
-use crate::host::{CpuSet, HostError, pinning};
-use crate::time::trust::monotony::Monotony;
+use super::{Job, Stop, TrustError, in_threads};
+use crate::host::{CpuSet, pinning};
+
+/// How many backward steps are kept one by one.
+const KEPT_STEPS: usize = 10;
 
 /// Stays on a CPU, on a machine with few.
 const STAYS: u64 = 200;
@@ -21,18 +22,92 @@ const STAYS: u64 = 200;
 /// Readings between two looks at the clock and at the stop flag.
 const READS_BETWEEN_LOOKS: u64 = 1024;
 
+/// A reading that was earlier than the one before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct BackwardStep {
+    pub ticks: u64,
+    /// The CPU of the reading before, where it is known.
+    pub from_cpu: Option<u32>,
+    pub to_cpu: Option<u32>,
+}
+
+/// What a row of readings showed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Monotony {
+    pub asked_reads: u64,
+    pub cpus: usize,
+    pub reads: u64,
+    /// Pairs of neighbours that were read on two CPUs.
+    pub crossings: u64,
+    pub repeated: u64,
+    /// Readings that were earlier than the one before.
+    pub backward_steps: u64,
+    /// The ten largest of those, the largest first.
+    pub largest_steps: Vec<BackwardStep>,
+}
+
+impl Monotony {
+    fn new(asked_reads: u64, cpus: usize) -> Self {
+        Self {
+            asked_reads,
+            cpus,
+            largest_steps: Vec::with_capacity(KEPT_STEPS + 1),
+            ..Self::default()
+        }
+    }
+
+    /// Takes a reading and the one before it, each with its CPU where that is known.
+    #[inline]
+    fn compare(&mut self, before: (u64, Option<u32>), now: (u64, Option<u32>)) {
+        self.reads += 1;
+        if before.1 != now.1 {
+            self.crossings += 1;
+        }
+        if now.0 == before.0 {
+            self.repeated += 1;
+        }
+        if now.0 < before.0 {
+            self.backward_steps += 1;
+            self.keep(BackwardStep {
+                ticks: before.0 - now.0,
+                from_cpu: before.1,
+                to_cpu: now.1,
+            });
+        }
+    }
+
+    #[cold]
+    fn keep(&mut self, step: BackwardStep) {
+        self.largest_steps.push(step);
+        self.largest_steps.sort_by(|a, b| b.cmp(a));
+        self.largest_steps.truncate(KEPT_STEPS);
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.reads += other.reads;
+        self.crossings += other.crossings;
+        self.repeated += other.repeated;
+        self.backward_steps += other.backward_steps;
+        other.largest_steps.iter().for_each(|step| self.keep(*step));
+    }
+
+    /// The largest step back, in counts; 0 if there was none.
+    pub fn largest(&self) -> u64 {
+        self.largest_steps.first().map_or(0, |step| step.ticks)
+    }
+
+    /// Whether no reading differed from the one before.
+    pub fn stood_still(&self) -> bool {
+        self.reads > 1 && self.repeated + 1 >= self.reads
+    }
+}
+
 /// What a thread saw that was moved from CPU to CPU.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Crossed {
-    /// Readings asked for.
-    pub asked_reads: u64,
-    /// How often the thread was moved.
     pub migrations: u64,
-    /// CPUs that it read on.
-    pub cpus: usize,
     /// Stays in which TSC_AUX named another CPU than the thread was pinned to; `None` without rdtscp.
     pub wrong_cpu_names: Option<u64>,
-    /// What the readings showed.
     #[serde(flatten)]
     pub monotony: Monotony,
 }
@@ -41,15 +116,12 @@ pub struct Crossed {
 pub type CountAndAux = (u64, Option<u32>);
 
 /// The CPU in TSC_AUX as Linux fills it: below the node's number, in twelve bits.
-pub fn cpu_of(aux: u32) -> u32 {
+fn cpu_of(aux: u32) -> u32 {
     aux & 0xfff
 }
 
 /// Reads `reads` times while going round `cpus`: `pin` moves the thread, `read` reads, `ended` is asked now and then.
-///
-/// # Errors
-/// What `pin` returns.
-pub fn across<E>(
+fn across<E>(
     cpus: &CpuSet,
     reads: u64,
     mut pin: impl FnMut(usize) -> Result<(), E>,
@@ -59,8 +131,7 @@ pub fn across<E>(
     let stays = STAYS.max(4 * cpus.len() as u64);
     let per_stay = reads.div_ceil(stays).max(1);
     let mut found = Crossed {
-        asked_reads: reads,
-        monotony: Monotony::new(),
+        monotony: Monotony::new(reads, 0),
         ..Crossed::default()
     };
     let mut visited = CpuSet::new();
@@ -87,7 +158,7 @@ pub fn across<E>(
             let now = (ticks, named.or(u32::try_from(cpu).ok()));
             match before {
                 Some(before) => found.monotony.compare(before, now),
-                None => found.monotony.start(),
+                None => found.monotony.reads += 1,
             }
             before = Some(now);
             if done % READS_BETWEEN_LOOKS == READS_BETWEEN_LOOKS - 1 && ended() {
@@ -95,49 +166,32 @@ pub fn across<E>(
             }
         }
     }
-    found.cpus = visited.len();
+    found.monotony.cpus = visited.len();
     Ok(found)
 }
 
-/// As [`across`], by a thread of its own that is really moved.
-///
-/// # Errors
-/// When the thread cannot be started or pinned, or `stop` says so.
+/// How long so many readings may take: far more than they do, so that a machine under load comes to an end too.
+fn deadline(reads: u64) -> Instant {
+    Instant::now() + Duration::from_secs(10) + Duration::from_micros(reads)
+}
+
+/// Reads `reads` times in a thread that is moved from CPU to CPU.
 pub fn across_migrations(
     cpus: &CpuSet,
     reads: u64,
     read: impl Fn() -> CountAndAux + Send,
-    stop: &(dyn Fn() -> bool + Sync),
+    stop: Stop<'_>,
 ) -> Result<Crossed, TrustError> {
-    let deadline = Instant::now() + super::time_for(reads);
-    let found = thread::scope(|scope| {
-        let thread = thread::Builder::new()
-            .name("migrate".to_owned())
-            .spawn_scoped(scope, || {
-                across(cpus, reads, pinning::pin_current_thread, read, || {
-                    stop() || Instant::now() > deadline
-                })
-            })
-            .map_err(TrustError::Spawn)?;
-        join(thread).map_err(TrustError::from)
-    })?;
-    if stop() {
-        return Err(TrustError::Interrupted);
-    }
-    Ok(found)
-}
-
-/// What threads on all CPUs saw that share their latest reading.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Shared {
-    /// Readings asked for.
-    pub asked_reads: u64,
-    /// Threads, one a CPU.
-    pub cpus: usize,
-    /// What the readings showed; a backward step is one behind the latest of any CPU, a crossing a reading whose latest
-    /// was another CPU's: only those compare CPUs.
-    #[serde(flatten)]
-    pub monotony: Monotony,
+    let deadline = deadline(reads);
+    let ended = || stop() || Instant::now() > deadline;
+    let work: Job<'_, _> =
+        Box::new(|| across(cpus, reads, pinning::pin_current_thread, read, ended));
+    let found = in_threads(
+        vec![("migrate".to_owned(), work)],
+        &AtomicBool::new(false),
+        stop,
+    )?;
+    Ok(found.into_iter().next().unwrap_or_default())
 }
 
 /// The latest reading of all threads, on a line of its own.
@@ -145,28 +199,24 @@ pub struct Shared {
 #[derive(Default)]
 struct Latest(AtomicU64);
 
-/// Reads on all CPUs at once; `read` gets the CPU's number.
-///
-/// # Errors
-/// When a thread cannot be started or pinned, or `stop` says so.
+/// Reads on all CPUs at once; `read` gets the CPU's number. Threads are pinned but in tests.
 pub fn shared(
     cpus: &CpuSet,
     reads: u64,
     read: &(dyn Fn(usize) -> u64 + Sync),
     pinned: bool,
-    stop: &(dyn Fn() -> bool + Sync),
-) -> Result<Shared, TrustError> {
-    let deadline = Instant::now() + super::time_for(reads);
+    stop: Stop<'_>,
+) -> Result<Monotony, TrustError> {
+    let deadline = deadline(reads);
     let each = reads.div_ceil(cpus.len().max(1) as u64);
     let latest = Latest::default();
     let ready = AtomicUsize::new(0);
     let over = AtomicBool::new(false);
     let ended = || over.load(Ordering::Relaxed) || stop() || Instant::now() > deadline;
-    let on = |cpu: usize| -> Result<Monotony, HostError> {
-        let mut found = Monotony::new();
-        if pinned && let Err(error) = pinning::pin_current_thread(cpu) {
-            over.store(true, Ordering::Relaxed);
-            return Err(error);
+    let on = |cpu: usize| {
+        let mut found = Monotony::new(0, 0);
+        if pinned {
+            pinning::pin_current_thread(cpu)?;
         }
         ready.fetch_add(1, Ordering::Relaxed);
         while ready.load(Ordering::Relaxed) < cpus.len() {
@@ -192,37 +242,14 @@ pub fn shared(
         }
         Ok(found)
     };
-    let mut all = Shared {
-        asked_reads: each * cpus.len() as u64,
-        cpus: cpus.len(),
-        monotony: Monotony::new(),
-    };
-    thread::scope(|scope| {
-        let mut threads = Vec::new();
-        let mut failure = None;
-        for cpu in cpus.iter() {
-            let spawned = thread::Builder::new()
-                .name(format!("read {cpu}"))
-                .spawn_scoped(scope, move || on(cpu));
-            match spawned {
-                Ok(thread) => threads.push(thread),
-                Err(error) => {
-                    over.store(true, Ordering::Relaxed);
-                    failure = Some(TrustError::Spawn(error));
-                    break;
-                }
-            }
-        }
-        for thread in threads {
-            match join(thread) {
-                Ok(monotony) => all.monotony.merge(&monotony),
-                Err(error) => failure = Some(error.into()),
-            }
-        }
-        failure.map_or(Ok(()), Err)
-    })?;
-    if stop() {
-        return Err(TrustError::Interrupted);
+    let on = &on;
+    let jobs = cpus.iter().map(|cpu| {
+        let job: Job<'_, _> = Box::new(move || on(cpu));
+        (format!("read {cpu}"), job)
+    });
+    let mut all = Monotony::new(each * cpus.len() as u64, cpus.len());
+    for found in in_threads(jobs.collect(), &over, stop)? {
+        all.merge(&found);
     }
     Ok(all)
 }
@@ -231,7 +258,6 @@ pub fn shared(
 mod tests {
     use std::cell::Cell;
     use std::convert::Infallible;
-    use std::time::Duration;
 
     use super::*;
     use crate::time::{Clock, Monotonic};
@@ -266,46 +292,49 @@ mod tests {
     }
 
     #[test]
-    fn counters_that_agree_never_step_back() {
-        let found = scripted(&[0, 0, 0, 0], 20, 10_000, named);
-        assert_eq!(found.monotony.reads, 10_000);
-        assert_eq!((found.migrations, found.cpus), (199, 4));
-        assert_eq!(found.monotony.crossings, 199);
-        assert_eq!(
-            (found.monotony.backward_steps, found.monotony.repeated),
-            (0, 0)
-        );
-        assert_eq!(found.wrong_cpu_names, Some(0));
-    }
-
-    #[test]
-    fn a_cpu_that_is_ahead_makes_a_step_back_whenever_it_is_left() {
-        let found = scripted(&[0, 1000], 20, 10_000, named);
+    fn a_step_back_is_found_whenever_a_cpu_is_left_that_is_ahead_by_more_than_the_move() {
         // 200 stays, every second one on CPU 1; the last one is not left.
-        assert_eq!(found.monotony.backward_steps, 99);
-        let step = found.monotony.largest_steps[0];
-        assert_eq!(
-            (step.ticks, step.from_cpu, step.to_cpu),
-            (980, Some(1), Some(0))
-        );
+        for (ahead, repeated, steps, largest) in [
+            (0, 0, 0, 0),
+            (20, 99, 0, 0),
+            (21, 0, 99, 1),
+            (1000, 0, 99, 980),
+        ] {
+            let found = scripted(&[0, ahead], 20, 10_000, named);
+            assert_eq!((found.migrations, found.wrong_cpu_names), (199, Some(0)));
+            let found = found.monotony;
+            assert_eq!((found.reads, found.cpus), (10_000, 2));
+            assert_eq!((found.crossings, found.repeated), (199, repeated));
+            assert_eq!((found.backward_steps, found.largest()), (steps, largest));
+            assert!(!found.stood_still());
+            // Of all steps the largest are kept.
+            assert_eq!(found.largest_steps.len() as u64, steps.min(10));
+            for step in found.largest_steps {
+                assert_eq!((step.from_cpu, step.to_cpu), (Some(1), Some(0)));
+            }
+        }
     }
 
     #[test]
-    fn an_offset_shorter_than_the_move_does_not_show() {
-        assert_eq!(
-            scripted(&[0, 20], 20, 10_000, named)
-                .monotony
-                .backward_steps,
-            0
-        );
-        assert_eq!(scripted(&[0, 21], 20, 10_000, named).monotony.largest(), 1);
+    fn steps_of_two_rows_are_kept_by_their_size() {
+        let of = |sizes: std::ops::Range<u64>| {
+            let mut found = Monotony::new(0, 0);
+            sizes.for_each(|size| found.compare((1000, None), (1000 - size, None)));
+            found
+        };
+        let mut both = of(1..6);
+        both.merge(&of(3..51));
+        assert_eq!((both.reads, both.backward_steps), (53, 53));
+        let sizes = both.largest_steps.iter().map(|step| step.ticks);
+        assert!(sizes.eq((41..51).rev()));
     }
 
     #[test]
     fn a_counter_that_stands_still_repeats_itself() {
-        let found = scripted(&[0, 0], 0, 1000, named);
-        assert_eq!((found.monotony.reads, found.monotony.repeated), (1000, 999));
-        assert!(found.monotony.stood_still());
+        let found = scripted(&[0, 0], 0, 1000, named).monotony;
+        assert_eq!((found.reads, found.repeated), (1000, 999));
+        assert!(found.stood_still());
+        assert!(!scripted(&[0], 0, 1, named).monotony.stood_still());
     }
 
     #[test]
@@ -321,8 +350,8 @@ mod tests {
 
     #[test]
     fn every_cpu_is_read_on_even_with_few_readings() {
-        let found = scripted(&[0; 300], 1, 2_000, named);
-        assert_eq!((found.cpus, found.monotony.reads), (300, 2_000));
+        let found = scripted(&[0; 300], 1, 2_000, named).monotony;
+        assert_eq!((found.cpus, found.reads), (300, 2_000));
         let one = scripted(&[0], 1, 777, named);
         assert_eq!((one.migrations, one.monotony.reads), (0, 777));
     }
@@ -334,15 +363,10 @@ mod tests {
             looks.set(looks.get() + 1);
             looks.get() > 3
         };
-        let found = across(
-            &cpus("0-1"),
-            1 << 30,
-            |_| Ok::<_, Infallible>(()),
-            || (1, None),
-            ended,
-        );
-        let found = found.unwrap();
-        assert!(found.monotony.reads > 0 && found.monotony.reads < found.asked_reads);
+        let pin = |_| Ok::<_, Infallible>(());
+        let found = across(&cpus("0-1"), 1 << 30, pin, || (1, None), ended);
+        let found = found.unwrap().monotony;
+        assert!(found.reads > 0 && found.reads < found.asked_reads);
     }
 
     #[test]
@@ -353,22 +377,21 @@ mod tests {
             (Monotonic::default().now().0, Some(cpu))
         };
         let found = across_migrations(&all, 20_000, read, &|| false).unwrap();
-        assert_eq!((found.monotony.reads, found.cpus), (20_000, all.len()));
         assert_eq!(found.wrong_cpu_names, Some(0));
-        assert_eq!(found.monotony.backward_steps, 0);
-        if all.len() > 1 {
-            assert_eq!(found.monotony.crossings, found.migrations);
-        }
+        let monotony = found.monotony;
+        assert_eq!((monotony.reads, monotony.cpus), (20_000, all.len()));
+        assert_eq!(monotony.backward_steps, 0);
+        assert_eq!(monotony.crossings, found.migrations);
     }
 
     #[test]
     fn threads_that_share_their_latest_reading_find_the_one_behind() {
         let agree = |_| Monotonic::default().now().0;
         let found = shared(&cpus("0-1"), 200_000, &agree, false, &|| false).unwrap();
-        assert_eq!(
-            (found.monotony.reads, found.monotony.backward_steps),
-            (200_000, 0)
-        );
+        assert_eq!((found.reads, found.backward_steps), (200_000, 0));
+        // A thread that is alone follows none but itself.
+        let alone = shared(&cpus("0"), 10_000, &agree, false, &|| false).unwrap();
+        assert_eq!((alone.reads, alone.crossings), (10_000, 0));
         // Not before the other one has stored a reading: on a busy machine it may come late.
         let stored = AtomicUsize::new(0);
         let behind = |cpu: usize| {
@@ -382,25 +405,14 @@ mod tests {
             Monotonic::default().now().0 - 3_000_000_000 * cpu as u64
         };
         let found = shared(&cpus("0-1"), 200_000, &behind, false, &|| false).unwrap();
-        let step = found.monotony.largest_steps[0];
-        assert!(found.monotony.backward_steps > 0);
+        let step = found.largest_steps[0];
         assert_eq!((step.from_cpu, step.to_cpu), (None, Some(1)));
         assert!(
             (1_000_000_000..=3_000_000_000).contains(&step.ticks),
             "{step:?}"
         );
         // All of the one that is behind, but for its first, are behind a reading of the other.
-        assert!(found.monotony.crossings >= 99_999, "{found:?}");
-    }
-
-    #[test]
-    fn readings_against_none_but_the_own_are_no_crossings() {
-        let read = |_| Monotonic::default().now().0;
-        let found = shared(&cpus("0"), 10_000, &read, false, &|| false).unwrap();
-        assert_eq!(
-            (found.monotony.reads, found.monotony.crossings),
-            (10_000, 0)
-        );
+        assert!(found.crossings >= 99_999, "{found:?}");
     }
 
     #[test]

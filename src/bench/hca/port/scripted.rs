@@ -56,6 +56,15 @@ pub(crate) fn failure(code: i64, consequence: bool) -> Failure {
     }
 }
 
+fn completed(request: u64, immediate_data: u32, source_queue_pair: u32) -> Polled {
+    Polled::Done(Completion {
+        request,
+        immediate_data,
+        bytes: 8,
+        source_queue_pair,
+    })
+}
+
 /// What one look into a [`Script`] brings.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Look {
@@ -125,25 +134,13 @@ impl CompletionPort for Script<'_> {
         };
         if self.control.stopped() {
             self.after_stop += 1;
-            assert!(
-                self.after_stop < PATIENCE,
-                "the loop hangs: it was told to stop"
-            );
+            let patient = self.after_stop < PATIENCE;
+            assert!(patient, "the loop hangs: it was told to stop");
         }
         match look {
             Look::Empty | Look::Stop => Polled::Empty,
-            Look::Done(request, immediate_data) => Polled::Done(Completion {
-                request,
-                immediate_data,
-                bytes: 8,
-                source_queue_pair: 0,
-            }),
-            Look::From(source_queue_pair, immediate_data) => Polled::Done(Completion {
-                request: 0,
-                immediate_data,
-                bytes: 8,
-                source_queue_pair,
-            }),
+            Look::Done(request, immediate_data) => completed(request, immediate_data, 0),
+            Look::From(source, immediate_data) => completed(0, immediate_data, source),
             Look::Misfit => Polled::Failed(Failure {
                 request: Some(7),
                 foreign: true,
@@ -158,21 +155,23 @@ impl CompletionPort for Script<'_> {
     }
 }
 
+/// Fails with `code` once there were more than `at` calls.
+fn fails(at: Option<u32>, calls: u32, code: i64) -> Result<(), Failure> {
+    match at {
+        Some(at) if at < calls => Err(failure(code, false)),
+        _ => Ok(()),
+    }
+}
+
 impl EventPort for Script<'_> {
     fn arm(&mut self) -> Result<(), Failure> {
         self.armed += 1;
-        match self.arming_fails_at {
-            Some(call) if call < self.armed => Err(failure(100, false)),
-            _ => Ok(()),
-        }
+        fails(self.arming_fails_at, self.armed, 100)
     }
 
     fn sleep(&mut self) -> Result<(), Failure> {
         self.slept += 1;
-        match self.sleeping_fails_at {
-            Some(call) if call < self.slept => Err(failure(200, false)),
-            _ => Ok(()),
-        }
+        fails(self.sleeping_fails_at, self.slept, 200)
     }
 }
 
@@ -215,11 +214,8 @@ impl<'a> Eventful<'a> {
 
     fn call(&mut self) {
         assert!(self.calls < PATIENCE, "the loop hangs");
-        while self
-            .arrivals
-            .front()
-            .is_some_and(|&call| call <= self.calls)
-        {
+        let due = self.arrivals.iter().filter(|call| **call <= self.calls);
+        for _ in 0..due.count() {
             self.arrive();
         }
         self.calls += 1;
@@ -229,14 +225,8 @@ impl<'a> Eventful<'a> {
 impl CompletionPort for Eventful<'_> {
     fn poll(&mut self) -> Polled {
         self.call();
-        self.waiting.pop_front().map_or(Polled::Empty, |number| {
-            Polled::Done(Completion {
-                request: u64::from(number),
-                immediate_data: number,
-                bytes: 8,
-                source_queue_pair: 0,
-            })
-        })
+        let next = self.waiting.pop_front();
+        next.map_or(Polled::Empty, |number| completed(number.into(), number, 0))
     }
 }
 
@@ -268,13 +258,11 @@ impl EventPort for Eventful<'_> {
 pub(crate) fn arrival_orders(count: usize, latest: u32) -> Vec<Vec<u32>> {
     let mut orders = vec![vec![]];
     for _ in 0..count {
-        orders = orders
-            .into_iter()
-            .flat_map(|order| {
-                let first = order.last().copied().unwrap_or(0);
-                (first..=latest).map(move |call| [&order[..], &[call]].concat())
-            })
-            .collect();
+        let one_more = |order: Vec<u32>| {
+            let first = order.last().copied().unwrap_or(0);
+            (first..=latest).map(move |call| [&order[..], &[call]].concat())
+        };
+        orders = orders.into_iter().flat_map(one_more).collect();
     }
     orders
 }

@@ -5,18 +5,20 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::*;
-use crate::bench::hca::analysis::Delivered;
 use crate::bench::hca::config::CpuRequest;
 use crate::bench::hca::ends::BurstPort;
-use crate::bench::hca::plan::{Plan, tests::single};
+use crate::bench::hca::plan::{Plan, Point, tests::single};
 use crate::bench::hca::port::{Completion, EventPort, Failure, SendPort};
+use crate::bench::hca::result::Counts;
 use crate::bench::hca::stamper::StampSlots;
 use crate::bench::hca::tag::Tag;
-use crate::buffer::Arrival;
-use crate::host::{CpuSet, Topology, pinning};
-use crate::time::{Monotonic, Ticks};
+use crate::buffer::{Arrival, HugePagePolicy};
+use crate::host::{CpuSet, Topology, Wakeable, pinning};
+use crate::time::{Monotonic, Nanos, Ticks};
 
 const MESSAGES: u32 = 8;
+/// The number of the queue pair that sends.
+const SOURCE: u32 = 17;
 
 /// What the fabric does with message `sequence` of burst `burst`.
 type Fate = fn(burst: u32, sequence: u32) -> Does;
@@ -39,12 +41,11 @@ enum Does {
 #[derive(Debug)]
 struct Fabric {
     fate: Fate,
-    source: u32,
     tag: AtomicU32,
     arriving: Mutex<VecDeque<Completion>>,
     delayed: Mutex<VecDeque<Completion>>,
     completing: Mutex<VecDeque<Polled>>,
-    stamps: Mutex<Vec<Ticks>>,
+    stamps: Mutex<[Ticks; MESSAGES as usize]>,
     posted_requests: AtomicU32,
     released: AtomicBool,
     trouble: Option<&'static str>,
@@ -90,14 +91,15 @@ impl SendPort for SendingPort {
             request: u64::from(self.sequence),
             immediate_data: tag | self.sequence,
             bytes: 8,
-            source_queue_pair: fabric.source,
+            source_queue_pair: SOURCE,
         };
         let arrive = |message| fabric.arriving.lock().unwrap().push_back(message);
         match does {
             Does::Deliver => arrive(message),
             Does::DeliverAmongOthers => {
+                let source_queue_pair = SOURCE + 1;
                 arrive(Completion {
-                    source_queue_pair: fabric.source + 1,
+                    source_queue_pair,
                     ..message
                 });
                 arrive(message);
@@ -178,6 +180,12 @@ impl SendingEnd for End {
         NoStamps
     }
 
+    fn link(&self) -> &dyn Link {
+        self
+    }
+}
+
+impl Link for End {
     fn page_kind(&self) -> PageKind {
         PageKind::Small
     }
@@ -197,7 +205,6 @@ impl SendingEnd for End {
 
 impl ReceivingEnd for End {
     type Port = Queue;
-    type Delivered<'a> = Arrived;
 
     fn slots(&self) -> usize {
         MESSAGES as usize + 4
@@ -225,39 +232,15 @@ impl ReceivingEnd for End {
     }
 
     fn source(&self) -> Option<u32> {
-        Some(self.0.source)
+        Some(SOURCE)
     }
 
-    fn delivered(&self, _burst: u32) -> Arrived {
-        Arrived(self.0.stamps.lock().unwrap().clone())
+    fn delivered(&self, _burst: u32, _arrival: &Arrival, sequence: u32) -> Option<Ticks> {
+        Some(self.0.stamps.lock().unwrap()[sequence as usize])
     }
 
-    fn page_kind(&self) -> PageKind {
-        PageKind::Small
-    }
-
-    fn trouble(&self) -> Option<String> {
-        None
-    }
-
-    fn removal(&self) -> Option<String> {
-        None
-    }
-
-    fn lowered_mtu(&self) -> Option<String> {
-        None
-    }
-}
-
-struct Arrived(Vec<Ticks>);
-
-impl Delivered for Arrived {
-    fn stamp(&self, _arrival: &Arrival, sequence: u32) -> Ticks {
-        self.0[sequence as usize]
-    }
-
-    fn is_intact(&self, _arrival: &Arrival, _sequence: u32) -> bool {
-        true
+    fn link(&self) -> &dyn Link {
+        self
     }
 }
 
@@ -280,42 +263,36 @@ fn trial_with(
 ) -> Trial {
     let fabric = Arc::new(Fabric {
         fate,
-        source: 17,
-        tag: AtomicU32::new(0),
+        trouble,
+        tag: AtomicU32::default(),
         arriving: Mutex::default(),
         delayed: Mutex::default(),
         completing: Mutex::default(),
-        stamps: Mutex::new(vec![Ticks(0); MESSAGES as usize]),
-        posted_requests: AtomicU32::new(0),
-        released: AtomicBool::new(false),
-        trouble,
+        stamps: Mutex::default(),
+        posted_requests: AtomicU32::default(),
+        released: AtomicBool::default(),
         move_to: Mutex::default(),
     });
     let topology = Topology::read().unwrap();
-    let point = Plan::new(&single()).points.remove(0);
+    let point = Point {
+        service,
+        // Threads that share a CPU get their turns.
+        pause_ns: Nanos(200_000),
+        ..Plan::new(&single()).points[0]
+    };
     let placement =
         Placement::of_point(&topology, &point, CpuRequest::default(), [None; 2]).unwrap();
-    let settings = SessionSettings {
-        service,
-        operation: Operation::Send,
-        timestamp: Timestamp::Submit,
-        poll_recv: Poll::Busy,
-        poll_comp: Poll::Busy,
-        // Threads that share a CPU get their turns.
-        pause: Nanos(200_000),
-        receiver_pause: Nanos(0),
+    let frame = Frame {
+        point,
         depth: MESSAGES,
-        signal_every: 1,
-        timeout: Duration::from_millis(300),
         priority: None,
         huge_pages: HugePagePolicy::Off,
+        wakeable: Wakeable::new().unwrap(),
     };
     let end = Arc::new(End(Arc::clone(&fabric)));
-    let wakeable = Wakeable::new().unwrap();
+    let timeout = Duration::from_millis(300);
     let clock = Monotonic::default();
-    let session = Session::start(
-        clock, &end, &end, settings, &placement, &wakeable, requested,
-    );
+    let session = Session::start(clock, &end, &end, frame, timeout, &placement, requested);
     Trial {
         fabric,
         session: session.unwrap(),
@@ -341,18 +318,22 @@ impl Trial {
     }
 }
 
+/// Counts with nothing but what was sent and received.
+fn all(messages: u64) -> Counts {
+    Counts {
+        sent: messages,
+        received: messages,
+        ..Counts::default()
+    }
+}
+
 #[test]
 fn bursts_one_after_the_other_deliver_everything() {
     let mut trial = trial(Service::Rc, |_, _| Does::Deliver);
     for _ in 0..3 {
         assert_eq!(trial.burst(), None);
     }
-    let expected = Counts {
-        sent: 24,
-        received: 24,
-        ..Counts::default()
-    };
-    assert_eq!(trial.counts(), expected);
+    assert_eq!(trial.counts(), all(24));
     assert_eq!(trial.tally.messages.len(), 24);
     // Those of a burst and the spare ones, and then only as many as were used.
     let posted = trial.fabric.posted_requests.load(Ordering::Relaxed);
@@ -361,12 +342,9 @@ fn bursts_one_after_the_other_deliver_everything() {
 
 #[test]
 fn losses_are_counted_where_they_are_no_failure() {
-    let lose_two = |_, sequence| {
-        if sequence % 5 == 2 {
-            Does::Lose
-        } else {
-            Does::Deliver
-        }
+    let lose_two = |_, sequence| match sequence % 5 {
+        2 => Does::Lose,
+        _ => Does::Deliver,
     };
     let mut unreliable = trial(Service::Uc, lose_two);
     assert_eq!(unreliable.burst(), None);
@@ -374,12 +352,9 @@ fn losses_are_counted_where_they_are_no_failure() {
     let counts = unreliable.counts();
     assert_eq!((counts.sent, counts.received, counts.lost), (16, 12, 4));
 
-    let mut reliable = trial(Service::Rc, lose_two);
-    let failure = reliable.burst().unwrap();
-    assert!(
-        failure.contains("2 messages of a reliable connection did not arrive"),
-        "{failure}"
-    );
+    let failure = trial(Service::Rc, lose_two).burst().unwrap();
+    let said = "2 messages of a reliable connection did not arrive";
+    assert!(failure.contains(said), "{failure}");
 }
 
 #[test]
@@ -398,37 +373,27 @@ fn what_comes_after_its_burst_is_late_and_no_message_of_the_next() {
 
 #[test]
 fn messages_of_others_are_named_and_neither_lost_nor_doubled() {
-    let mut trial = trial(Service::Ud, |_, sequence| {
-        if sequence < 3 {
-            Does::DeliverAmongOthers
-        } else {
-            Does::Deliver
-        }
+    let mut trial = trial(Service::Ud, |_, sequence| match sequence {
+        0..3 => Does::DeliverAmongOthers,
+        _ => Does::Deliver,
     });
     assert_eq!(trial.burst(), None);
     let expected = Counts {
-        sent: 8,
-        received: 8,
         foreign: 3,
-        ..Counts::default()
+        ..all(8)
     };
     assert_eq!(trial.counts(), expected);
 }
 
 #[test]
 fn a_failed_completion_is_the_reason_and_ends_the_burst() {
-    let mut trial = trial(Service::Rc, |_, sequence| {
-        if sequence < 4 {
-            Does::Deliver
-        } else {
-            Does::Fail
-        }
+    let mut trial = trial(Service::Rc, |_, sequence| match sequence {
+        0..4 => Does::Deliver,
+        _ => Does::Fail,
     });
     let failure = trial.burst().unwrap();
-    assert!(
-        failure.contains("completed with an error, the first: status 12"),
-        "{failure}"
-    );
+    let said = "completed with an error, the first: status 12";
+    assert!(failure.contains(said), "{failure}");
     assert!(trial.counts().failed_completions >= 1);
     assert_eq!(trial.counts().received, 4);
 }
@@ -442,23 +407,15 @@ fn trouble_of_an_end_is_the_reason() {
 
 #[test]
 fn a_thread_that_does_not_leave_its_loop_is_named() {
-    let mut trial = trial(Service::Uc, |_, sequence| {
-        if sequence == 5 {
-            Does::Hang
-        } else {
-            Does::Deliver
-        }
+    let mut trial = trial(Service::Uc, |_, sequence| match sequence {
+        5 => Does::Hang,
+        _ => Does::Deliver,
     });
-    let error = trial
-        .session
-        .run_burst(MESSAGES as usize, &mut |_| ())
-        .unwrap_err()
-        .to_string();
+    let ended = trial.session.run_burst(MESSAGES as usize, &mut |_| ());
     trial.fabric.released.store(true, Ordering::Relaxed);
-    assert!(
-        error.starts_with("the sender did not leave its loop"),
-        "{error}"
-    );
+    let error = ended.unwrap_err().to_string();
+    let said = "the sender did not leave its loop";
+    assert!(error.starts_with(said), "{error}");
 }
 
 #[test]
@@ -474,12 +431,7 @@ fn a_signal_ends_a_burst_and_what_was_under_way_is_not_lost() {
     let requested = || SIGNAL.load(Ordering::Relaxed).then_some(Signal::SIGINT);
     let mut trial = trial_with(Service::Rc, fate, None, requested);
     assert_eq!(trial.burst().unwrap(), "interrupted by SIGINT");
-    let expected = Counts {
-        sent: 3,
-        received: 3,
-        ..Counts::default()
-    };
-    assert_eq!(trial.counts(), expected);
+    assert_eq!(trial.counts(), all(3));
 }
 
 #[test]
@@ -491,9 +443,7 @@ fn a_thread_that_was_moved_is_named() {
     }
     *trial.fabric.move_to.lock().unwrap() = Some(allowed);
     let failure = trial.burst().unwrap();
-    assert!(
-        failure.starts_with("the receiver was moved away from CPU"),
-        "{failure}"
-    );
+    let said = "the receiver was moved away from CPU";
+    assert!(failure.starts_with(said), "{failure}");
     assert_eq!(trial.counts().received, u64::from(MESSAGES));
 }

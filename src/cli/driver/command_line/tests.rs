@@ -3,6 +3,7 @@ use std::fs;
 use clap::{Arg, ArgAction};
 
 use super::*;
+use crate::refused::refused;
 
 fn command() -> Command {
     let list = || {
@@ -29,17 +30,14 @@ fn words(text: &str) -> Vec<OsString> {
     text.split(' ').map(OsString::from).collect()
 }
 
-fn expanded(text: &str, file: &str) -> Result<Vec<String>, String> {
+fn expanded(text: &str, file: &str) -> Result<String, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.toml");
     fs::write(&path, file).unwrap();
     let typed = words(&text.replace("FILE", path.to_str().unwrap()));
     let found = expand(typed, &command()).map_err(|error| error.to_string())?;
     // The file is read once: its name is in no command line that is recorded or given to a child.
-    Ok(found
-        .into_iter()
-        .map(|it| it.into_string().unwrap())
-        .collect())
+    Ok(found.join(OsStr::new(" ")).into_string().unwrap())
 }
 
 #[test]
@@ -48,19 +46,12 @@ fn options_of_a_file_stand_before_those_typed() {
     let found = expanded("hcabench --config FILE --burst 5", file).unwrap();
     assert_eq!(
         found,
-        [
-            "hcabench",
-            "--burst=8192",
-            "--inline",
-            "--service=rc,uc",
-            "--burst",
-            "5"
-        ]
+        "hcabench --burst=8192 --inline --service=rc,uc --burst 5"
     );
     let found = expanded("hcabench queue --config=FILE --burst 5", "burst = \"7\"").unwrap();
-    assert_eq!(found, ["hcabench", "queue", "--burst=7", "--burst", "5"]);
+    assert_eq!(found, "hcabench queue --burst=7 --burst 5");
     let found = expanded("hcabench --config FILE", "command = \"queue\"\nburst = 7").unwrap();
-    assert_eq!(found, ["hcabench", "queue", "--burst=7"]);
+    assert_eq!(found, "hcabench queue --burst=7");
 }
 
 #[test]
@@ -72,16 +63,15 @@ fn a_file_that_cannot_be_used_is_bad_input_that_names_it() {
         ("burst = { a = 1 }", "no text, number or list"),
         ("config = \"x\"", "no option of"),
     ] {
-        let error = expanded("hcabench --config FILE", file).unwrap_err();
-        assert!(error.contains(part), "{error}");
+        refused(expanded("hcabench --config FILE", file), &[part]);
     }
     let other = expanded(
         "hcabench queue --config FILE",
         "command = \"hca\"\nburst = 1",
     );
     assert!(other.is_ok());
-    let error = expand(words("hcabench --config /nowhere/x.toml"), &command()).unwrap_err();
-    assert!(error.to_string().contains("/nowhere/x.toml"), "{error}");
+    let nowhere = expand(words("hcabench --config /nowhere/x.toml"), &command());
+    refused(nowhere, &["/nowhere/x.toml"]);
 }
 
 #[test]
@@ -92,7 +82,7 @@ fn what_is_saved_reads_back() {
     let text = to_file(&matches, &command);
     assert!(!text.contains("out") && !text.contains("force"), "{text}");
     let found = expanded("hcabench --config FILE", &text).unwrap();
-    let again = command.clone().get_matches_from(&found);
+    let again = command.clone().get_matches_from(words(&found));
     assert_eq!(to_file(&again, &command), text);
 }
 
@@ -109,16 +99,7 @@ fn only_a_bare_resume_takes_the_command_line_of_its_folder() {
 
 #[test]
 fn what_belongs_to_one_run_is_not_repeated() {
-    let line = [
-        "--service",
-        "rc",
-        "--out",
-        "x",
-        "--force",
-        "--budget=5s",
-        "--inline",
-        "--config=a",
-    ];
-    let kept = of_any_run(line.iter().map(|it| (*it).to_owned()));
-    assert_eq!(kept, words("--service rc --inline"));
+    let line = words("--service rc --out x --force --budget=5s --inline --config=a");
+    let kept = without(&line, &OF_ONE_RUN);
+    assert_eq!(kept, words("--service rc --budget=5s --inline"));
 }

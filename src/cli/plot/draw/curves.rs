@@ -2,16 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::names::{Told, named};
-use super::{capital, marked, nothing_measured, one_metric_label, samples_in_words, samples_usual};
-use crate::cli::UsageError;
-use crate::cli::plot::config::Checked;
-use crate::cli::plot::made::Made;
-use crate::cli::plot::sources::Sources;
-use crate::plot::ecdf::{Curve, Ecdf, shares_of_sorted};
-use crate::plot::percentiles::{Percentiles, tail_of_sorted};
-use crate::plot::scale::Unit;
-use crate::plot::{Looks, Words};
+use super::names::named;
+use super::{
+    Checked, Figure, Made, Sources, capital, marked, one_metric_label, samples_in_words,
+    samples_usual,
+};
+use crate::plot::Words;
+use crate::plot::curves::{Curve, Curves, shares_of_sorted, tail_of_sorted};
 use crate::results::read::{Benchmark, Hgrm};
 
 /// Either samples or a distribution, of each source; and of each file that was named instead of a folder.
@@ -21,63 +18,68 @@ enum Known {
     Distribution(Hgrm, f64),
 }
 
-struct Drawn {
-    words: Words,
-    value: String,
-    samples: String,
-    curves: Vec<Curve>,
-    looks: Looks,
-    told: Told,
+pub(in crate::cli::plot) fn ecdf(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
+    curves(from, settings, Figure::Ecdf)
 }
 
-/// What curves are drawn of, one at a time, so that no more than one is in memory; `points` makes those of a curve.
-fn curves(
+pub(in crate::cli::plot) fn percentiles(
     from: &[PathBuf],
     settings: &Checked,
-    usual: fn(Benchmark) -> &'static [&'static str],
-    points: impl Fn(&Known) -> Vec<(f64, f64)>,
-) -> anyhow::Result<Drawn> {
+) -> anyhow::Result<Made> {
+    curves(from, settings, Figure::Percentiles)
+}
+
+/// Draws curves of either kind; what each of them is drawn of is in memory one at a time.
+fn curves(from: &[PathBuf], settings: &Checked, of: Figure) -> anyhow::Result<Made> {
+    let is_ecdf = of == Figure::Ecdf;
+    let points = |known: &Known| match is_ecdf {
+        true => known.shares(),
+        false => known.tail(),
+    };
+    let usual = |benchmark| -> &[&str] {
+        match benchmark {
+            Benchmark::Clock if !is_ecdf => &["difference"],
+            other => samples_usual(other),
+        }
+    };
     let (files, folders): (Vec<PathBuf>, Vec<PathBuf>) =
         from.iter().cloned().partition(|path| is_distribution(path));
     let mut made = Vec::new();
-    let without_effect = |name: String, value: &str, why: &str| {
-        Err(UsageError(format!("{name} {value:?}: {why}")).into())
-    };
-    if let Some(unit) = settings.unit.as_deref().filter(|_| files.is_empty()) {
+    if let Some(unit) = settings.text("unit").filter(|_| files.is_empty()) {
         let why = "it is that of .hgrm files named beside or instead of folders, and none is";
-        return without_effect(settings.named("unit"), unit, why);
+        return Err(settings.refused("unit", unit, why).into());
     }
     if folders.is_empty() {
         let why = "it chooses from the folder of a run or a point, and none is named";
-        if !settings.metric.is_empty() {
-            return without_effect(settings.named("metric"), &settings.metric.join(","), why);
+        let metrics = settings.given.texts("metric");
+        if !metrics.is_empty() {
+            return Err(settings.refused("metric", &metrics.join(","), why).into());
         }
-        if let Some(name) = settings.only.keys().next() {
-            return without_effect(settings.named_only(name), name, why);
+        if let Some(name) = settings.given.names("only").keys().next() {
+            return Err(settings.refused_only(name, name, why).into());
         }
     }
     let mut words = Words {
-        title: "Distribution".to_owned(),
-        ..Words::default()
+        title: settings.text("title").unwrap_or("Distribution").to_owned(),
+        subtitle: settings.text("subtitle").unwrap_or_default().to_owned(),
+        warning: String::new(),
     };
     let (mut value, mut samples) = ("value".to_owned(), "samples".to_owned());
     let mut all_sources = None;
-    let mut any_lost = false;
     if !folders.is_empty() {
+        let mut any_lost = false;
         let sources = Sources::open(&folders, settings, usual)?;
         let labels = sources.labels(&[]);
         for (source, label) in sources.all.iter().zip(&labels) {
-            if nothing_measured(source) && source.distribution()?.is_none() {
-                continue;
-            }
             let (known, lost) = if source.has_samples() {
                 let found = source.sorted()?;
                 (Known::Samples(found.values), found.lost)
-            } else {
-                let found = source
-                    .distribution()?
-                    .ok_or_else(|| source.nothing_there())?;
+            } else if let Some(found) = source.distribution()? {
                 (Known::Distribution(found, 1.0), source.lost_told())
+            } else if source.point.incomplete.is_some() {
+                continue;
+            } else {
+                return Err(source.nothing_there());
             };
             any_lost |= lost > 0;
             made.push(Curve {
@@ -90,9 +92,6 @@ fn curves(
         words = sources.words(&capital(&value), &[], settings);
         samples = samples_in_words(&sources, any_lost);
         all_sources = Some(sources);
-    } else {
-        words.title = settings.title.clone().unwrap_or(words.title);
-        words.subtitle = settings.subtitle.clone().unwrap_or_default();
     }
     for path in files {
         let found = Hgrm::read(&path)?;
@@ -101,110 +100,72 @@ fn curves(
         } else {
             &path
         };
-        let label = name
-            .file_name()
-            .unwrap_or(name.as_os_str())
-            .to_string_lossy()
-            .into_owned();
+        let name = name.file_name().unwrap_or(name.as_os_str());
         made.push(Curve {
-            label,
+            label: name.to_string_lossy().into_owned(),
             lost: 0,
             points: points(&Known::Distribution(found, settings.nanoseconds_per_unit)),
         });
     }
     let sources = all_sources.as_ref();
     let (curves, looks, told) = named(made, |curve| &mut curve.label, sources, settings)?;
-    Ok(Drawn {
-        words,
-        value,
-        samples,
-        curves,
-        looks,
-        told,
-    })
+    let (x, y) = match is_ecdf {
+        true => (value, format!("share of {samples} up to it")),
+        false => ("percentile".to_owned(), value),
+    };
+    let chart = settings.chart(words, x, y, looks);
+    let figure = Curves { chart, curves };
+    let drawing = match is_ecdf {
+        true => figure.ecdf(settings.size)?,
+        false => figure.percentiles(settings.size)?,
+    };
+    Ok(Made::new(figure, drawing, told))
 }
 
 fn is_distribution(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "hgrm")
 }
 
-fn shares_of(distribution: &Hgrm, nanoseconds_per_unit: f64) -> Vec<(f64, f64)> {
-    let mut shares: Vec<(f64, f64)> = Vec::new();
-    for line in &distribution.lines {
-        let value = line.value * nanoseconds_per_unit;
-        let share = line.count as f64 / distribution.total.max(1) as f64;
-        match shares.last_mut() {
-            Some(last) if last.0 == value => last.1 = share,
-            _ => shares.push((value, share)),
+impl Known {
+    /// Values, ascending, and the share up to each.
+    fn shares(&self) -> Vec<(f64, f64)> {
+        let (distribution, unit) = match self {
+            Known::Samples(sorted) => return shares_of_sorted(sorted),
+            Known::Distribution(distribution, unit) => (distribution, unit),
+        };
+        let total = distribution.total.max(1) as f64;
+        let mut shares: Vec<(f64, f64)> = Vec::new();
+        for line in &distribution.lines {
+            let (value, share) = (line.value * unit, line.count as f64 / total);
+            match shares.last_mut() {
+                Some(last) if last.0 == value => last.1 = share,
+                _ => shares.push((value, share)),
+            }
         }
+        shares
     }
-    shares
-}
 
-pub(in crate::cli::plot) fn ecdf(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
-    let drawn = curves(from, settings, samples_usual, |known| match known {
-        Known::Samples(sorted) => shares_of_sorted(sorted),
-        Known::Distribution(found, unit) => shares_of(found, *unit),
-    })?;
-    let figure = Ecdf {
-        words: drawn.words,
-        value: settings.x_label(drawn.value),
-        share: settings.y_label(format!("share of {} up to it", drawn.samples)),
-        unit: Unit::Nanoseconds,
-        range: settings.range.given(),
-        scale: settings.scale,
-        curves: drawn.curves,
-        looks: drawn.looks,
-    };
-    let drawing = figure.draw(settings.size)?;
-    Ok(drawn.told.made(figure, drawing))
-}
-
-fn tails_usual(benchmark: Benchmark) -> &'static [&'static str] {
-    match benchmark {
-        Benchmark::Clock => &["difference"],
-        other => samples_usual(other),
-    }
-}
-
-pub(in crate::cli::plot) fn percentiles(
-    from: &[PathBuf],
-    settings: &Checked,
-) -> anyhow::Result<Made> {
-    let drawn = curves(from, settings, tails_usual, |known| match known {
-        Known::Samples(sorted) => tail_of_sorted(sorted),
-        Known::Distribution(found, unit) => tail_of(found, *unit),
-    })?;
-    let figure = Percentiles {
-        words: drawn.words,
-        value: settings.y_label(drawn.value),
-        percentile: settings.x_label("percentile"),
-        unit: Unit::Nanoseconds,
-        range: settings.range.given(),
-        scale: settings.scale,
-        curves: drawn.curves,
-        looks: drawn.looks,
-    };
-    let drawing = figure.draw(settings.size)?;
-    Ok(drawn.told.made(figure, drawing))
-}
-
-/// Shares below 1, ascending, and the value at each. A line's value is that at its percentile, and up to its count; the
-/// maximum is the value of all shares behind the last line's, up to the last sample but none.
-fn tail_of(distribution: &Hgrm, nanoseconds_per_unit: f64) -> Vec<(f64, f64)> {
-    let total = distribution.total.max(1) as f64;
-    let mut points: Vec<(f64, f64)> = Vec::new();
-    let mut add = |share: f64, value: f64| {
-        if share < 1.0 && points.last().is_none_or(|last| last.0 < share) {
-            points.push((share, value * nanoseconds_per_unit));
+    /// Shares below 1, ascending, and the value at each. A line's value is that at its percentile, and up to its count;
+    /// the maximum is the value of all shares behind the last line's, up to the last sample but none.
+    fn tail(&self) -> Vec<(f64, f64)> {
+        let (distribution, unit) = match self {
+            Known::Samples(sorted) => return tail_of_sorted(sorted),
+            Known::Distribution(distribution, unit) => (distribution, unit),
+        };
+        let total = distribution.total.max(1) as f64;
+        let mut points: Vec<(f64, f64)> = Vec::new();
+        let mut add = |share: f64, value: f64| {
+            if share < 1.0 && points.last().is_none_or(|last| last.0 < share) {
+                points.push((share, value * unit));
+            }
+        };
+        for line in &distribution.lines {
+            add(line.quantile, line.value);
+            add(line.count as f64 / total, line.value);
         }
-    };
-    for line in &distribution.lines {
-        add(line.quantile, line.value);
-        add(line.count as f64 / total, line.value);
+        if let Some(last) = distribution.lines.last() {
+            add(1.0 - 1.0 / total, last.value);
+        }
+        points
     }
-    if let Some(last) = distribution.lines.last() {
-        add(1.0 - 1.0 / total, last.value);
-    }
-    points
 }

@@ -1,15 +1,14 @@
 //! `histogram`: distributions over each other.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::names::named;
-use super::{capital, marked, nothing_measured, one_metric_label, samples_in_words, samples_usual};
-use crate::cli::plot::config::{Checked, Range};
-use crate::cli::plot::made::Made;
-use crate::cli::plot::options::Figure;
-use crate::cli::plot::sources::{Source, Sources};
+use super::{
+    Checked, Figure, Made, Range, Sorted, Sources, capital, one_metric_label, samples_in_words,
+    samples_usual, with_samples,
+};
 use crate::plot::PlotError;
-use crate::plot::at_most;
 use crate::plot::histogram::{Distribution, Histogram, MOST, WHAT};
 use crate::plot::scale::duration;
 use crate::results::read::Benchmark;
@@ -26,25 +25,14 @@ pub(in crate::cli::plot) fn histogram(
 ) -> anyhow::Result<Made> {
     let sources = Sources::open(from, settings, samples_usual)?;
     sources.must_have_samples(Figure::Histogram, settings)?;
-    let labels = sources.labels(&[]);
-    let wanted: Vec<(&Source, String)> = sources
-        .all
-        .iter()
-        .zip(&labels)
-        .filter(|(source, _)| !nothing_measured(source))
-        .map(|(source, label)| (source, marked(label, source)))
-        .collect();
-    at_most(wanted.len(), MOST, WHAT)?;
-    if let Some((source, _)) = wanted.iter().find(|(source, _)| !source.has_samples()) {
-        return Err(source.nothing_there());
-    }
-    let mut kept: Vec<Option<(Vec<i64>, u64)>> = Vec::new();
+    let wanted = with_samples(&sources, MOST, WHAT)?;
+    let mut kept: BTreeMap<usize, Sorted> = BTreeMap::new();
     let range = match settings.range {
         Range::Given(low, high) => (low, high),
         Range::Usual if sources.benchmark != Benchmark::Clock => USUAL_RANGE,
         Range::Usual | Range::Auto => {
             let (mut low, mut high, mut room) = (f64::INFINITY, f64::NEG_INFINITY, KEPT);
-            for (source, _) in &wanted {
+            for (number, (source, _)) in wanted.iter().enumerate() {
                 let found = source.sorted()?;
                 let at = |percent| percentile_of_sorted(&found.values, percent);
                 if let (Some(first), Some(p90), Some(p99)) = (at(0.0), at(90.0), at(99.0)) {
@@ -52,32 +40,25 @@ pub(in crate::cli::plot) fn histogram(
                     // A long tail would leave no room for the rest.
                     high = high.max(p99.min(first + 2.5 * (p90 - first).max(0.1 * first.abs())));
                 }
-                let fits = found.values.len() <= room;
-                room -= if fits { found.values.len() } else { 0 };
-                kept.push(fits.then_some((found.values, found.lost)));
+                if let Some(rest) = room.checked_sub(found.values.len()) {
+                    room = rest;
+                    kept.insert(number, found);
+                }
             }
             auto_range(low, high)
         }
     };
-    kept.resize_with(wanted.len(), || None);
     let mut series = Vec::new();
     let mut lowest = i64::MAX;
-    for ((source, label), kept) in wanted.iter().zip(kept) {
-        let (values, lost) = match kept {
+    for (number, (source, label)) in wanted.iter().enumerate() {
+        let found = match kept.remove(&number) {
             Some(found) => found,
-            None => {
-                let found = source.sorted()?;
-                (found.values, found.lost)
-            }
+            None => source.sorted()?,
         };
+        let (values, lost) = (&found.values, found.lost);
         lowest = lowest.min(values.first().copied().unwrap_or(i64::MAX));
-        series.push(Distribution::of_sorted(
-            label,
-            &values,
-            lost,
-            range,
-            settings.bins,
-        ));
+        let one = Distribution::of_sorted(label, values, lost, range, settings.bins);
+        series.push(one);
     }
     let (series, looks, mut told) =
         named(series, |series| &mut series.label, Some(&sources), settings)?;
@@ -102,16 +83,13 @@ pub(in crate::cli::plot) fn histogram(
         ));
     }
     let lost = series.iter().any(|series| series.lost > 0);
-    let figure = Histogram {
-        words: sources.words(&capital(value), &[], settings),
-        value: settings.x_label(value),
-        share: settings.y_label(format!("share of {}", samples_in_words(&sources, lost))),
-        range,
-        series,
-        looks,
-    };
+    let words = sources.words(&capital(value), &[], settings);
+    let share = format!("share of {}", samples_in_words(&sources, lost));
+    let mut chart = settings.chart(words, value, share, looks);
+    chart.range = Some(range);
+    let figure = Histogram { chart, series };
     let drawing = figure.draw(settings.size)?;
-    Ok(told.made(figure, drawing))
+    Ok(Made::new(figure, drawing, told))
 }
 
 /// A range in which nearly all samples are, with round ends.

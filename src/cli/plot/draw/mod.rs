@@ -15,59 +15,56 @@ pub(super) use median::median;
 pub(super) use surface::surface;
 pub(super) use time::time;
 
-use super::sources::{Source, Sources};
-use crate::plot::INCOMPLETE;
+use super::config::{Checked, Range};
+use super::made::{Asked, Made, Told, TooMuch};
+use super::options::{Figure, Setting};
+use super::settings::{apart, axis, capital, tick};
+use super::sources::{Sorted, Source, Sources};
+use crate::cli::UsageError;
+use crate::plot::{INCOMPLETE, at_most};
 use crate::results::read::Benchmark;
 
 /// A label, and whether it is of a part only.
 fn marked(label: &str, source: &Source) -> String {
-    let mark = if source.point.incomplete.is_some() {
-        INCOMPLETE
-    } else {
-        ""
-    };
-    format!("{label}{mark}")
+    match source.point.incomplete {
+        Some(_) => format!("{label}{INCOMPLETE}"),
+        None => label.to_owned(),
+    }
 }
 
-/// A point that was not begun has no samples, and that is known already.
-fn nothing_measured(source: &Source) -> bool {
-    source.point.incomplete.is_some() && !source.has_samples()
+/// Sources with their labels, at most so many, all of which have samples; a point that was not begun has none, and that
+/// is known already.
+fn with_samples<'a>(
+    sources: &'a Sources,
+    most: usize,
+    what: &'static str,
+) -> anyhow::Result<Vec<(&'a Source, String)>> {
+    let all = sources.all.iter().zip(sources.labels(&[]));
+    let begun = all.filter(|(it, _)| it.point.incomplete.is_none() || it.has_samples());
+    let begun = begun.map(|(source, label)| (source, marked(&label, source)));
+    let begun: Vec<(&Source, String)> = begun.collect();
+    at_most(begun.len(), most, what)?;
+    match begun.iter().find(|(source, _)| !source.has_samples()) {
+        Some((source, _)) => Err(source.nothing_there()),
+        None => Ok(begun),
+    }
 }
 
 fn one_metric_label(sources: &Sources) -> &'static str {
-    let first = sources.all[0].metric;
-    match (
-        sources
-            .all
-            .iter()
-            .all(|source| source.metric.name == first.name),
-        sources.benchmark,
-    ) {
-        (true, _) => first.label,
-        (false, Benchmark::Queue) => "time",
-        (false, _) => "latency",
+    match (sources.metric(), sources.benchmark) {
+        (Some(metric), _) => metric.label,
+        (None, Benchmark::Queue) => "time",
+        (None, _) => "latency",
     }
 }
 
 /// What there are shares of; where some were lost, it must be said that these are not among them.
 fn samples_in_words(sources: &Sources, lost: bool) -> String {
-    let first = sources.all[0].metric;
-    if sources
-        .all
-        .iter()
-        .any(|source| source.metric.name != first.name)
-    {
-        return "samples".to_owned();
+    match sources.metric() {
+        Some(metric) if lost => format!("received {}", metric.plural()),
+        Some(metric) => metric.plural().to_owned(),
+        None => "samples".to_owned(),
     }
-    let received = if lost { "received " } else { "" };
-    format!("{received}{}", first.plural)
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| {
-        first.to_uppercase().collect::<String>() + letters.as_str()
-    })
 }
 
 fn samples_usual(benchmark: Benchmark) -> &'static [&'static str] {

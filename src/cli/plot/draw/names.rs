@@ -2,35 +2,52 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
-
-use crate::cli::UsageError;
-use crate::cli::plot::config::Checked;
-use crate::cli::plot::made::{Asked, Made};
-use crate::cli::plot::sources::Sources;
-use crate::plot::{Drawing, INCOMPLETE, Looks};
-use crate::results::text::printable_path;
-
-/// What is to be told of the names of lines.
-pub(super) struct Told {
-    /// Names in a file that fit no line, where that is no mistake; and whatever else the user should know.
-    pub hints: Vec<String>,
-    /// All names in a file.
-    asked: Vec<Asked>,
-}
+use super::{Asked, Checked, Setting, Sources, Told, UsageError};
+use crate::plot::{INCOMPLETE, Looks};
 
 impl Told {
-    /// The figure, drawn.
-    pub fn made(self, figure: impl Serialize + 'static, drawing: Drawing) -> Made {
-        Made {
-            hints: self.hints,
-            asked: self.asked,
-            ..Made::new(figure, drawing)
+    /// Refuses names that no line has. A file may name more lines than this figure has, as a dictionary for several
+    /// figures: then those are told, but it must name one of them at least, unless it speaks of more than this figure.
+    fn check(
+        &mut self,
+        id: &str,
+        names: &[&String],
+        there: &[String],
+        of_file: bool,
+        settings: &Checked,
+    ) -> Result<(), UsageError> {
+        if of_file {
+            self.asked.extend(names.iter().map(|&name| Asked {
+                key: Setting::of(id).key,
+                name: name.clone(),
+                found: there.contains(name),
+            }));
         }
+        let strange = names.iter().filter(|name| !there.contains(name));
+        let strange: Vec<String> = strange.map(|name| format!("{name:?}")).collect();
+        let said = settings.called(id, of_file);
+        if strange.is_empty() {
+            return Ok(());
+        }
+        if of_file && (settings.wider || strange.len() < names.len()) {
+            let strange = strange.join(", ");
+            let hint = format!("{said}: no line of this figure is called {strange}");
+            self.hints.push(hint);
+            return Ok(());
+        }
+        let distinct: BTreeSet<&String> = there.iter().filter(|name| !name.is_empty()).collect();
+        let distinct: Vec<String> = distinct.iter().map(|name| format!("{name:?}")).collect();
+        let refusal = match &distinct[..] {
+            [] => "no line of this figure has a name".to_owned(),
+            names => format!(
+                "no line of this figure is called so, only {}",
+                names.join(", ")
+            ),
+        };
+        Err(UsageError(format!("{said} {}: {refusal}", strange[0])))
     }
 }
 
-/// A label, and the mark behind it.
 fn parts(label: &str) -> (&str, &str) {
     match label.strip_suffix(INCOMPLETE) {
         Some(name) => (name, INCOMPLETE),
@@ -39,158 +56,63 @@ fn parts(label: &str) -> (&str, &str) {
 }
 
 /// Gives lines their other names, and puts those first that were asked to be, in that order; the others stay as they are.
-///
-/// A name that no line has is refused. A file may name more lines than this figure has, as a dictionary for several
-/// figures: then those are told, but it must name one of them at least, unless it speaks of more than this figure.
 pub(super) fn named<T>(
     mut lines: Vec<T>,
     label: impl Fn(&mut T) -> &mut String,
     sources: Option<&Sources>,
     settings: &Checked,
 ) -> Result<(Vec<T>, Looks, Told), UsageError> {
-    let mut hints = Vec::new();
+    let mut told = Told::default();
     let names = |lines: &mut Vec<T>| -> Vec<String> {
         let name = |line| parts(label(line)).0.to_owned();
         lines.iter_mut().map(name).collect()
     };
     let there = names(&mut lines);
     let known = sources.map_or_else(BTreeMap::new, |sources| sources.looks(&there));
-    let looks: Option<Vec<usize>> = there.iter().map(|name| known.get(name).copied()).collect();
-    let origin = &settings.origin;
-    let strange = |old: &&String| !there.contains(old);
-    let is_of_options = |old: &&String| origin.options.has_name("label", old);
-    if let Some(old) = settings.labels.keys().filter(is_of_options).find(strange) {
-        let refusal = no_such_line(&there);
-        return Err(UsageError(format!("--label {old:?}: {refusal}")));
-    }
-    let of_file = settings.labels.keys().filter(|old| !is_of_options(old));
-    let missing: Vec<&String> = of_file.clone().filter(strange).collect();
-    let all = of_file.clone().count();
-    unknown("label", &missing, all, &there, settings, &mut hints)?;
-    let mut asked: Vec<Asked> = (of_file.clone())
-        .map(|name| Asked {
-            key: "labels",
-            name: name.clone(),
-            found: there.contains(name),
-        })
-        .collect();
+    let labels = settings.given.names("label");
+    let is_of_file = |old: &&String| settings.given.is_of_file("label", old);
+    let (of_file, of_options): (Vec<&String>, Vec<&String>) = labels.keys().partition(is_of_file);
+    told.check("label", &of_options, &there, false, settings)?;
+    told.check("label", &of_file, &there, true, settings)?;
     for line in &mut lines {
         let label = label(line);
         let (name, mark) = parts(label);
-        if let Some(new) = settings.labels.get(name) {
+        if let Some(new) = labels.get(name) {
             *label = format!("{}{mark}", new.concat());
         }
     }
 
-    let there = names(&mut lines);
-    let (order, missing) = order_of(&settings.order, &there);
-    let all = order.len() + missing.len();
-    unknown(
-        "order",
-        &missing.iter().collect::<Vec<_>>(),
-        all,
-        &there,
-        settings,
-        &mut hints,
-    )?;
-    if settings.is_of_file("order") {
-        for (names, found) in [(&order, true), (&missing, false)] {
-            asked.extend(names.iter().map(|name| Asked {
-                key: "order",
-                name: name.clone(),
-                found,
-            }));
-        }
-    }
-    let place = |line: &mut T| {
-        let name = parts(label(line)).0;
-        let found = order.iter().position(|it| it == name);
-        found.unwrap_or(usize::MAX)
-    };
-    let mut placed: Vec<(usize, usize, T)> = (lines.into_iter().enumerate())
-        .map(|(number, mut line)| (place(&mut line), number, line))
-        .collect();
-    placed.sort_by_key(|(place, ..)| *place);
-    let looks = looks.map_or_else(Vec::new, |looks| {
-        placed.iter().map(|(_, number, _)| looks[*number]).collect()
-    });
-    let lines = placed.into_iter().map(|(.., line)| line).collect();
-    Ok((lines, Looks(looks), Told { hints, asked }))
+    let shown = names(&mut lines);
+    let order = order_of(settings.given.texts("order"), &shown);
+    let of_file = settings.given.is_of_file("order", "");
+    told.check("order", &Vec::from_iter(&order), &shown, of_file, settings)?;
+    let place = |name: &String| order.iter().position(|it| it == name);
+    let mut placed: Vec<(usize, T)> = lines.into_iter().enumerate().collect();
+    placed.sort_by_key(|(number, _)| place(&shown[*number]).unwrap_or(usize::MAX));
+    let look = |(number, _): &(usize, T)| known.get(&there[*number]).copied();
+    let looks: Option<Vec<usize>> = placed.iter().map(look).collect();
+    let lines = placed.into_iter().map(|(_, line)| line).collect();
+    Ok((lines, Looks(looks.unwrap_or_default()), told))
 }
 
-fn no_such_line(there: &[String]) -> String {
-    let distinct: BTreeSet<&String> = there.iter().filter(|name| !name.is_empty()).collect();
-    if distinct.is_empty() {
-        return "no line of this figure has a name".to_owned();
-    }
-    let names: Vec<String> = distinct.iter().map(|name| format!("{name:?}")).collect();
-    format!(
-        "no line of this figure is called so, only {}",
-        names.join(", ")
-    )
-}
-
-/// Refuses names that no line has, or tells them where a file has them among `all`.
-fn unknown(
-    id: &str,
-    missing: &[&String],
-    all: usize,
-    there: &[String],
-    settings: &Checked,
-    hints: &mut Vec<String>,
-) -> Result<(), UsageError> {
-    let Some(first) = missing.first() else {
-        return Ok(());
-    };
-    let origin = &settings.origin;
-    // Of labels, those of options are not among these.
-    let of_file = id == "label" || settings.is_of_file(id);
-    let name = match &origin.file {
-        Some(path) if id == "label" => format!("{}: \"labels\"", printable_path(path)),
-        _ => settings.named(id),
-    };
-    if of_file && (origin.wider || missing.len() < all) {
-        let missing: Vec<String> = missing.iter().map(|name| format!("{name:?}")).collect();
-        hints.push(format!(
-            "{name}: no line of this figure is called {}",
-            missing.join(", ")
-        ));
-        return Ok(());
-    }
-    Err(UsageError(format!(
-        "{name} {first:?}: {}",
-        no_such_line(there)
-    )))
-}
-
-/// The names of lists, and what stands in them but names nothing. A name may hold commas, as those of several settings do:
-/// of the names that are there, the longest that fits is meant.
-fn order_of(lists: &[String], there: &[String]) -> (Vec<String>, Vec<String>) {
-    let (mut order, mut missing) = (Vec::new(), Vec::new());
+/// The names of lists, in their order. A name may hold commas, as those of several settings do: of the names that are
+/// there, the longest that fits is meant.
+fn order_of(lists: &[String], there: &[String]) -> Vec<String> {
+    let mut order = Vec::new();
     for list in lists {
         let mut rest = list.trim();
         while !rest.is_empty() {
-            let fits = |name: &&String| {
-                let behind = rest.strip_prefix(name.as_str()).map(str::trim_start);
+            let fits = |name: &&str| {
+                let behind = rest.strip_prefix(name).map(str::trim_start);
                 !name.is_empty() && behind.is_some_and(|it| it.is_empty() || it.starts_with(','))
             };
-            let found = there.iter().filter(fits).max_by_key(|name| name.len());
-            let length = match found {
-                Some(name) => {
-                    order.push(name.clone());
-                    name.len()
-                }
-                None => {
-                    let length = rest.find(',').unwrap_or(rest.len());
-                    missing.push(rest[..length].trim_end().to_owned());
-                    length
-                }
-            };
-            rest = rest[length..]
-                .trim_start()
-                .trim_start_matches(',')
-                .trim_start();
+            let found = there.iter().map(String::as_str).filter(fits);
+            let to_comma = &rest[..rest.find(',').unwrap_or(rest.len())];
+            let name = found.max_by_key(|name| name.len()).unwrap_or(to_comma);
+            order.push(name.trim_end().to_owned());
+            rest = rest[name.len()..].trim_start();
+            rest = rest.trim_start_matches(',').trim_start();
         }
     }
-    (order, missing)
+    order
 }

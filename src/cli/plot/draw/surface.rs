@@ -3,26 +3,22 @@
 use std::path::PathBuf;
 
 use super::median::middle;
-use super::places::{Places, are_numbers, choose, texts_of};
-use super::{one_metric_label, samples_usual, without_median};
-use crate::cli::UsageError;
-use crate::cli::plot::config::Checked;
-use crate::cli::plot::made::{Made, TooMuch};
-use crate::cli::plot::settings::axis;
-use crate::cli::plot::sources::{Source, Sources};
-use crate::plot::scale::{Unit, so_many};
+use super::places::{Places, are_numbers, choose};
+use super::{
+    Checked, Made, Source, Sources, Told, TooMuch, UsageError, axis, one_metric_label,
+    samples_usual, without_median,
+};
+use crate::plot::Looks;
+use crate::plot::scale::so_many;
 use crate::plot::surface::{Height, Surface};
 use crate::results::read::Benchmark;
 use crate::results::schema::{Column, hca, queue};
 
 pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
-    if settings.metric.len() > 1 {
-        let named = settings.metric.join(",");
-        return Err(UsageError(format!(
-            "{} {named:?}: a surface is of one of them, name that only",
-            settings.named("metric")
-        ))
-        .into());
+    let metrics = settings.given.texts("metric");
+    if metrics.len() > 1 {
+        let why = "a surface is of one of them, name that only";
+        return Err(settings.refused("metric", &metrics.join(","), why).into());
     }
     let sources = Sources::open(from, settings, samples_usual)?;
     if sources.benchmark == Benchmark::Clock {
@@ -49,13 +45,9 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
         vec![vec![None; along.texts.len()]; across.texts.len()];
     let (mut empty, mut without) = (Vec::new(), 0);
     for source in &sources.all {
-        let place = |name: &str, places: &Places| {
-            source
-                .point
-                .setting(name)
-                .and_then(|text| places.place(text))
-        };
-        let (Some(column), Some(row)) = (place(&x, &across), place(&y, &along)) else {
+        let point = &source.point;
+        let place = across.of_point(&x, point).zip(along.of_point(&y, point));
+        let Some((column, row)) = place else {
             empty.push(source.point.name.clone());
             continue;
         };
@@ -87,44 +79,33 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
     let words = words
         .warned(&on_the_ground)
         .warned(note.as_deref().unwrap_or(""));
+    let share = match sources.benchmark {
+        Benchmark::Hca => "lost messages",
+        _ => "started late",
+    };
+    let texts = |places: Places| places.values.into_iter().map(|(_, text)| text).collect();
     let figure = Surface {
-        words,
-        x: (settings.x_label(axis(&x)), texts_of(&across)),
-        y: (settings.y_label(axis(&y)), texts_of(&along)),
+        chart: settings.chart(words, axis(&x), axis(&y), Looks::default()),
+        texts: [across, along].map(texts),
         value: format!("median {value}"),
-        unit: Unit::Nanoseconds,
-        range: settings.range.given(),
-        scale: settings.scale,
-        share: if sources.benchmark == Benchmark::Hca {
-            "lost messages"
-        } else {
-            "started late"
-        }
-        .to_owned(),
+        share: share.to_owned(),
         heights,
     };
     let drawing = figure.draw(settings.size)?;
-    Ok(Made {
-        hints: [Some(on_the_ground), note]
-            .into_iter()
-            .flatten()
-            .filter(|hint| !hint.is_empty())
-            .collect(),
-        ..Made::new(figure, drawing)
-    })
+    let mut told = Told::default();
+    let hints = [Some(on_the_ground), note].into_iter().flatten();
+    told.hints.extend(hints.filter(|hint| !hint.is_empty()));
+    Ok(Made::new(figure, drawing, told))
 }
 
 /// The settings on the ground: those that were asked for, else of those that vary and are numbers the two with the most
 /// values, in the order of the summary.
 fn axes(sources: &Sources, settings: &Checked) -> Result<(String, String), UsageError> {
-    let asked = |id: &str, name: Option<&String>| match name {
+    let asked = |id| match settings.text(id) {
         Some(_) => choose(sources, id, settings, None),
         None => Ok(None),
     };
-    let (x, y) = (
-        asked("x", settings.x.as_ref())?,
-        asked("y", settings.y.as_ref())?,
-    );
+    let (x, y) = (asked("x")?, asked("y")?);
     if x.is_some() && x == y {
         return Err(UsageError(format!(
             "{} and {} are both {}: a surface needs two settings",

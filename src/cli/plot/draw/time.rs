@@ -1,15 +1,15 @@
 //! `time`: samples over time.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::causes::{CAUSES_IN_COLOUR, causes_of};
 use super::names::named;
-use super::{capital, marked, nothing_measured, one_metric_label, samples_usual};
-use crate::cli::plot::config::Checked;
-use crate::cli::plot::made::Made;
-use crate::cli::plot::options::Figure;
-use crate::cli::plot::sources::{Source, Sources};
-use crate::plot::time::{Cloud, OverTime, Thinned};
+use super::{
+    Checked, Figure, Made, Source, Sources, capital, one_metric_label, samples_usual, with_samples,
+};
+use crate::plot::palette::MOST_SERIES;
+use crate::plot::time::{Cloud, OverTime, Thinned, WHAT};
 use crate::results::read::Benchmark;
 
 pub(in crate::cli::plot) fn time(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
@@ -19,39 +19,22 @@ pub(in crate::cli::plot) fn time(from: &[PathBuf], settings: &Checked) -> anyhow
         sources.all = sources.all.iter().map(Source::of_a_round).collect();
     }
     sources.must_have_samples(Figure::Time, settings)?;
-    let labels = sources.labels(&[]);
     let mut clouds: Vec<Cloud> = Vec::new();
+    let thinned = |label| Thinned::new(label, settings.size, settings.range.given());
     if sources.benchmark == Benchmark::Clock {
-        for (cause, points) in causes_of(&sources, CAUSES_IN_COLOUR)?.into_iter().flatten() {
-            match clouds.iter_mut().find(|cloud| cloud.label == cause) {
-                Some(cloud) => cloud.points.extend(points),
-                None => clouds.push(Cloud {
-                    label: cause,
-                    lost: 0,
-                    outside: 0,
-                    points,
-                }),
-            }
+        let mut marks: BTreeMap<String, Thinned> = BTreeMap::new();
+        for (cause, jumps) in causes_of(&sources, CAUSES_IN_COLOUR)?.into_iter().flatten() {
+            let of_cause = marks.entry(cause.clone());
+            let of_cause = of_cause.or_insert_with(|| thinned(cause));
+            jumps.into_iter().for_each(|jump| of_cause.push(jump));
         }
-        let is_outside = |point: &&(i64, i64)| {
-            let range = settings.range.given();
-            range.is_some_and(|(low, high)| (point.1 as f64) < low || point.1 as f64 > high)
-        };
-        for cloud in &mut clouds {
-            cloud.outside = cloud.points.iter().filter(is_outside).count() as u64;
-        }
+        clouds.extend(marks.into_values().map(|marks| marks.cloud));
         // What is rare stands on top.
         clouds.sort_by_key(|cloud| cloud.points.len());
-    }
-    let one_by_one = sources.benchmark != Benchmark::Clock;
-    for (source, label) in sources.all.iter().zip(&labels).filter(|_| one_by_one) {
-        if nothing_measured(source) {
-            continue;
+    } else {
+        for (source, label) in with_samples(&sources, MOST_SERIES, WHAT)? {
+            clouds.push(over_time(source, thinned(label))?);
         }
-        if !source.has_samples() {
-            return Err(source.nothing_there());
-        }
-        clouds.push(over_time(source, &marked(label, source), settings)?);
     }
     let value = one_metric_label(&sources);
     let (title, time) = match sources.benchmark {
@@ -71,43 +54,30 @@ pub(in crate::cli::plot) fn time(from: &[PathBuf], settings: &Checked) -> anyhow
     };
     let words = sources.words(&title, notes, settings);
     let (clouds, looks, told) = named(clouds, |cloud| &mut cloud.label, Some(&sources), settings)?;
-    let figure = OverTime {
-        words,
-        time: settings.x_label(time),
-        value: settings.y_label(value),
-        range: settings.range.given(),
-        scale: settings.scale,
-        clouds,
-        looks,
-    };
+    let chart = settings.chart(words, time, value, looks);
+    let figure = OverTime { chart, clouds };
     let drawing = figure.draw(settings.size)?;
-    Ok(told.made(figure, drawing))
+    Ok(Made::new(figure, drawing, told))
 }
 
 /// The samples of a point, but for those that nobody could see beside the others. Points were measured one after another:
 /// the time of each begins at zero.
-fn over_time(source: &Source, label: &str, settings: &Checked) -> anyhow::Result<Cloud> {
-    let columns = [vec![source.metric.time], source.columns()].concat();
-    let (mut points, mut lost) = (Thinned::new(settings.size, settings.range.given()), 0);
+fn over_time(source: &Source, mut marks: Thinned) -> anyhow::Result<Cloud> {
+    let columns = [&[source.metric.time()], source.metric.samples].concat();
     source.each(&columns, |cells| {
         let value = source.value(cells, 1)?;
         match (cells.integer(0)?, value) {
-            (Some(time), Some(value)) => points.push((time, value)),
-            (_, None) if source.metric.may_be_lost => lost += 1,
+            (Some(time), Some(value)) => marks.push((time, value)),
+            (_, None) if source.metric.may_be_lost() => marks.cloud.lost += 1,
             _ => {}
         }
         Ok(())
     })?;
-    let outside = points.outside();
-    let mut points = points.into_points();
-    let begin = points.iter().map(|point| point.0).min().unwrap_or(0);
-    for point in &mut points {
+    let mut cloud = marks.cloud;
+    let times = cloud.points.iter().map(|point| point.0);
+    let begin = times.min().unwrap_or(0);
+    for point in &mut cloud.points {
         point.0 -= begin;
     }
-    Ok(Cloud {
-        label: label.to_owned(),
-        lost,
-        outside,
-        points,
-    })
+    Ok(cloud)
 }

@@ -1,71 +1,42 @@
 //! Tables of made-up rows.
 
 use super::*;
-use crate::results::Cell;
-use crate::results::schema::INCOMPLETE;
+use crate::bench::queue::plan::Point;
+use crate::bench::queue::result::made_up;
+use crate::bench::queue::rows;
+use crate::results::runs::over_rounds;
+use crate::results::schema::{FAILURE, INCOMPLETE};
 
-/// A row with the settings of a queue and no load.
-fn settings(queue: &str, measure: Measure) -> Record {
-    let mut record = Record::new();
-    record
-        .set(&POINT, format!("{queue}-cap64"))
-        .set(&columns::QUEUE, queue)
-        .set(
-            &columns::ENDS,
-            if queue == "rings" { "mpmc" } else { "spsc" },
-        )
-        .set(&columns::CAPACITY, 64_u64)
-        .set(&columns::PAYLOAD, 8_u64)
-        .set(&columns::LOAD, "none")
-        .set(&columns::RECEIVER_LOAD, "none")
-        .set(&columns::SENDER_CPU, 0_u64)
-        .set(&columns::RECEIVER_CPU, 1_u64)
-        .set(&columns::MEASURE, measure.name())
-        .set(&columns::CLOCK, "tsc");
-    record
-}
-
-fn figures(record: &mut Record, ns: f64) {
-    for (place, operation) in columns::OPERATIONS[..3].iter().enumerate() {
-        let ns = ns * (place + 1) as f64;
-        record
-            .set(&operation.floor_min, 10.0)
-            .set(&operation.floor_p50, 11.0);
-        for column in &operation.columns[..9] {
-            record.set(column, ns);
-        }
-        for bound in p50(operation).bounds() {
-            record.push(bound, Cell::Decimal(ns, 1));
-        }
-    }
-    let rate = 1e9 / ns;
-    record.set(&columns::THROUGHPUT, rate);
-    for bound in columns::THROUGHPUT.bounds() {
-        record.push(bound, Cell::Decimal(rate, 1));
-    }
-    record
-        .set(&columns::DEPTH_MEAN, 1.5)
-        .set(&columns::FAILED_DEQUEUES, 7_u64)
-        .set(&columns::SENDER_STAMP, 12.5)
-        .set(&columns::RECEIVER_STAMP, 12.5);
-}
-
-/// Its row of the summary, and its rounds by what an enqueue took in each; the last one went like this.
-fn rows(queue: &str, rounds: &[f64], last: &str) -> (Record, Vec<Record>) {
-    let mut summary = settings(queue, Measure::Time);
-    let is_clean = last == Outcome::Clean.name();
-    let status = if is_clean { COMPLETE } else { INCOMPLETE };
-    summary.set(&STATUS, status);
-    figures(&mut summary, rounds[0]);
-    let runs = rounds.iter().enumerate().map(|(round, ns)| {
+/// The row of the summary of a point, and its rounds by what an enqueue took in each; the last one went like this, or
+/// was no run at all.
+fn measured(point: &Point, rounds: &[i64], last: Option<Outcome>) -> (Record, Vec<Record>) {
+    let round = |(round, &ns): (usize, &i64)| {
+        let mut run = made_up::run(ns);
         let is_last = round + 1 == rounds.len();
-        let mut run = settings(queue, Measure::Time);
-        let outcome = if is_last { last } else { Outcome::Clean.name() };
-        run.set(&columns::OUTCOME, outcome);
-        figures(&mut run, *ns);
-        run
-    });
-    (summary, runs.collect())
+        let outcome = if is_last { last } else { Some(Outcome::Clean) };
+        let figures = outcome.map_or_else(rows::without_run, |outcome| {
+            run.outcome = outcome;
+            rows::figures(point, &run, None)
+        });
+        let is_clean = outcome == Some(Outcome::Clean);
+        let mut row = rows::settings(point, &made_up::config());
+        for column in columns::FIGURES
+            .iter()
+            .filter(|it| figures.get(it.name).is_some())
+        {
+            row.set_from(column, &figures);
+        }
+        row.set(&POINT, format!("{}-cap64", point.queue))
+            .set(&STATUS, if is_clean { COMPLETE } else { INCOMPLETE })
+            .set(&FAILURE, (!is_clean).then_some("as a test wants it"));
+        row
+    };
+    let runs: Vec<Record> = rounds.iter().enumerate().map(round).collect();
+    (over_rounds(&columns::SCHEMA, &runs), runs)
+}
+
+fn clean(queue: &str, rounds: &[i64]) -> (Record, Vec<Record>) {
+    measured(&made_up::point(queue), rounds, Some(Outcome::Clean))
 }
 
 fn shown(points: Vec<(Record, Vec<Record>)>, width: Option<usize>) -> String {
@@ -75,14 +46,15 @@ fn shown(points: Vec<(Record, Vec<Record>)>, width: Option<usize>) -> String {
 
 #[test]
 fn a_broken_queue_and_two_modes_are_marked() {
+    let failed = |queue: &str, last| measured(&made_up::point(queue), &[40, 41], last);
     let text = shown(
         vec![
-            rows("good", &[40.0, 41.0, 42.0, 43.0], "clean"),
-            rows("split", &[40.0, 41.0, 90.0, 91.0], "clean"),
-            rows("bad", &[40.0, 41.0], "wrong"),
-            rows("slow", &[40.0, 41.0], "gave-up"),
-            rows("coarse", &[40.0, 41.0], "unjudged"),
-            rows("gone", &[40.0, 41.0], "failed"),
+            clean("good", &[40, 40, 42, 42]),
+            clean("split", &[40, 41, 90, 91]),
+            failed("bad", Some(Outcome::Wrong)),
+            failed("slow", Some(Outcome::GaveUp)),
+            failed("coarse", Some(Outcome::Unjudged)),
+            failed("gone", None),
         ],
         None,
     );
@@ -104,12 +76,12 @@ fn a_broken_queue_and_two_modes_are_marked() {
     assert!(text.contains("note: split-cap64: its rounds fall into two groups"));
     // A queue that is wrong has no figures, also none of a round in which it was not.
     assert!(!line("bad").contains('.'), "{text}");
-    assert!(line("good").contains("25.00"), "{text}");
+    assert!(line("good").contains("24.40"), "{text}");
 }
 
 #[test]
 fn each_block_of_a_folded_table_says_which_operation_a_line_is_of() {
-    let text = shown(vec![rows("lamport", &[40_000.0; 6], "clean")], Some(80));
+    let text = shown(vec![clean("lamport", &[40_000; 6])], Some(80));
     assert!(text.lines().all(|line| line.len() <= 80), "{text}");
     let details = text.split("through").next().unwrap();
     let blocks = details
@@ -124,16 +96,11 @@ fn each_block_of_a_folded_table_says_which_operation_a_line_is_of() {
     assert_eq!(lines, blocks, "{text}");
 }
 
+#[cfg(feature = "competitors")]
 #[test]
 fn queues_for_many_threads_are_marked_in_the_tables() {
-    let text = shown(
-        vec![
-            rows("lamport", &[40.0], "clean"),
-            rows("rings", &[40.0], "clean"),
-        ],
-        None,
-    );
-    for (name, ends) in [("lamport", " spsc "), ("rings", " mpmc ")] {
+    let text = shown(vec![clean("lamport", &[40]), clean("flume", &[40])], None);
+    for (name, ends) in [("lamport", " spsc "), ("flume", " mpmc ")] {
         let mut lines = text.lines().filter(|line| line.starts_with(name));
         assert!(lines.all(|line| line.contains(ends)), "{text}");
     }
@@ -141,13 +108,18 @@ fn queues_for_many_threads_are_marked_in_the_tables() {
 
 #[test]
 fn a_table_that_is_left_out_is_told_of() {
-    let point = || rows("lamport", &[40.0], "clean");
+    let point = || clean("lamport", &[40]);
     let is_told = |text: String| text.contains("summary.csv");
     assert!(!is_told(shown(vec![point(); 20], None)));
     assert!(is_told(shown(vec![point(); 21], None)));
-    let (mut summary, runs) = point();
-    summary.set(&columns::PERCENT_OF_SATURATION, 50_u32);
-    let text = shown(vec![(summary, runs)], None);
+    let on_a_curve = Point {
+        percent_of_saturation: Some(50),
+        ..made_up::point("lamport")
+    };
+    let text = shown(
+        vec![measured(&on_a_curve, &[40], Some(Outcome::Clean))],
+        None,
+    );
     assert!(text.contains(" 50 % ="), "{text}");
     assert!(is_told(text));
 }
@@ -155,14 +127,15 @@ fn a_table_that_is_left_out_is_told_of() {
 #[test]
 fn a_throughput_is_never_shown_as_nothing() {
     for (fast, slow, expected) in [
-        (40.0, 5_000.0, ["M/s", "25.00..25.00", "0.20..0.20"]),
-        (40.0, 500_000.0, ["k/s", "25000.00..25000.00", "2.00..2.00"]),
-        (1e6, 1e8, ["/s", "1000.00..1000.00", "10.00..10.00"]),
+        (40, 5_000, ["M/s", "25.00..25.00", "0.20..0.20"]),
+        (40, 500_000, ["k/s", "25000.00..25000.00", "2.00..2.00"]),
+        (
+            1_000_000,
+            100_000_000,
+            ["/s", "1000.00..1000.00", "10.00..10.00"],
+        ),
     ] {
-        let text = shown(
-            vec![rows("a", &[fast], "clean"), rows("b", &[slow], "clean")],
-            None,
-        );
+        let text = shown(vec![clean("a", &[fast; 6]), clean("b", &[slow; 6])], None);
         assert!(expected.iter().all(|part| text.contains(part)), "{text}");
     }
 }

@@ -1,0 +1,198 @@
+//! One end on verbs: what it is made of, and what both ends are when they are connected.
+
+use std::sync::Arc;
+
+use super::config::{Poll, Service};
+use super::ends::Link;
+use super::error::RunError;
+use super::plan::Point;
+use crate::buffer::{HugePagePolicy, PageKind, Payload, PayloadBuffer};
+use crate::host::pinning;
+use crate::rdma::cm::{Connection, UcRoute};
+use crate::rdma::verbs::{
+    Access, Capabilities, CompletionQueue, Context, MemoryRegion, ProtectionDomain,
+    QueuePairAttributes, ServiceType,
+};
+
+/// The global route header that precedes a UD message in the receive buffer (InfiniBand Architecture Specification,
+/// volume 1, 11.4.1.2).
+const GLOBAL_ROUTE_HEADER: usize = 40;
+
+/// What two endpoints are made for.
+#[derive(Debug, Clone)]
+pub struct EndpointSettings {
+    /// The point that they are for.
+    pub point: Point,
+    /// How queue pairs for UC are made.
+    pub uc_route: UcRoute,
+    /// Messages that may be under way.
+    pub depth: u32,
+    /// Receive requests that may be posted ([`receive_requests`](super::endpoints::receive_requests)).
+    pub receives: u32,
+    /// Pages of the payload.
+    pub huge_pages: HugePagePolicy,
+    /// CPU near which the sender's memory is to lie.
+    pub sender_cpu: usize,
+    /// CPU near which the receiver's memory is to lie.
+    pub receiver_cpu: usize,
+}
+
+impl From<Service> for ServiceType {
+    fn from(service: Service) -> Self {
+        match service {
+            Service::Rc => ServiceType::ReliableConnection,
+            Service::Uc => ServiceType::UnreliableConnection,
+            Service::Ud => ServiceType::UnreliableDatagram,
+        }
+    }
+}
+
+/// What one end is made of before it is connected.
+#[derive(Debug)]
+pub(super) struct Made {
+    context: Arc<Context>,
+    payload: Payload,
+    pub(super) region: Arc<MemoryRegion>,
+    pub(super) attributes: QueuePairAttributes,
+}
+
+impl Made {
+    /// Makes an end on a CPU, so that its memory, first touched here, lies near that CPU.
+    pub(super) fn on_cpu(
+        cpu: usize,
+        context: &Arc<Context>,
+        settings: &EndpointSettings,
+        access: Access,
+    ) -> Result<Self, RunError> {
+        let before = pinning::current_affinity()?;
+        pinning::pin_current_thread(cpu)?;
+        let made = Self::new(context, settings, access);
+        pinning::pin_current_thread_to(&before)?;
+        made
+    }
+
+    fn new(
+        context: &Arc<Context>,
+        settings: &EndpointSettings,
+        access: Access,
+    ) -> Result<Self, RunError> {
+        let (point, depth, receives) = (&settings.point, settings.depth, settings.receives);
+        let (sending, receiving) = queue_pair_lengths(depth, receives, point.inline_bytes());
+        let (capabilities, slots, header) = match access {
+            Access::Send => (sending, depth, 0),
+            Access::Receive => (receiving, receives, header_of(point.service)),
+        };
+        let huge_pages = settings.huge_pages;
+        let payload = PayloadBuffer::new(slots as usize, point.size as usize, header, huge_pages)?;
+        let payload = Payload::new(payload);
+        let domain = ProtectionDomain::allocate(context)?;
+        let region = MemoryRegion::register(&domain, payload.clone(), access)?;
+        let send_events = point.poll_comp == Poll::Event && access == Access::Send;
+        let receive_events = point.poll_recv == Poll::Event && access == Access::Receive;
+        let queue = |requests, events| CompletionQueue::create(context, requests, events);
+        Ok(Made {
+            attributes: QueuePairAttributes {
+                service: ServiceType::from(point.service),
+                capabilities,
+                send_queue: queue(capabilities.send_requests, send_events)?,
+                receive_queue: queue(capabilities.receive_requests, receive_events)?,
+            },
+            context: Arc::clone(context),
+            payload,
+            region,
+        })
+    }
+
+    /// With the connection that was made over `port`.
+    pub(super) fn connected(self, connection: Connection, port: u8) -> VerbsLink {
+        VerbsLink {
+            connection,
+            context: self.context,
+            port,
+            payload: self.payload,
+            region: self.region,
+        }
+    }
+}
+
+/// A connected queue pair with the memory of its messages: what both ends have in common.
+#[derive(Debug)]
+pub(super) struct VerbsLink {
+    pub(super) connection: Connection,
+    context: Arc<Context>,
+    port: u8,
+    pub(super) payload: Payload,
+    pub(super) region: Arc<MemoryRegion>,
+}
+
+impl Link for VerbsLink {
+    fn page_kind(&self) -> PageKind {
+        self.payload.page_kind()
+    }
+
+    fn trouble(&self) -> Option<String> {
+        if let Some(event) = self.connection.ending() {
+            return Some(format!(
+                "the connection of {} ended: {:?}, status {}",
+                self.context.device_name(),
+                event.kind,
+                event.status
+            ));
+        }
+        loop {
+            match self.context.take_async_event() {
+                // Another port of the same device may go down without harm.
+                Ok(Some(event)) if event.port.is_some_and(|other| other != self.port) => {}
+                Ok(Some(event)) if event.fatal => return Some(event.description),
+                Ok(Some(_)) => {}
+                Ok(None) => return None,
+                Err(error) => return Some(error.to_string()),
+            }
+        }
+    }
+
+    fn removal(&self) -> Option<String> {
+        let device = self.context.device_name();
+        let removed = self.connection.was_removed();
+        removed.then(|| format!("the device {device} was removed"))
+    }
+
+    fn lowered_mtu(&self) -> Option<String> {
+        let path = self.connection.queue_pair().path_mtu().ok()?;
+        let (device, port) = (self.context.device_name(), self.port);
+        let now = self.context.port(port).ok()?.mtu;
+        (now < path).then(|| {
+            format!(
+                "the MTU of {device} port {port} is {now} B now, and was at least {path} B when it was connected: set the \
+                 MTU of the network interface back, and measure again"
+            )
+        })
+    }
+}
+
+/// Bytes that precede a message where it arrives.
+pub(super) fn header_of(service: Service) -> usize {
+    match service {
+        Service::Ud => GLOBAL_ROUTE_HEADER,
+        Service::Rc | Service::Uc => 0,
+    }
+}
+
+/// What the sending and the receiving queue pair are made with: each end uses one of its two queues.
+pub(super) fn queue_pair_lengths(
+    depth: u32,
+    receives: u32,
+    inline_bytes: u32,
+) -> (Capabilities, Capabilities) {
+    let sending = Capabilities {
+        send_requests: depth,
+        receive_requests: 1,
+        inline_bytes,
+    };
+    let receiving = Capabilities {
+        send_requests: 1,
+        receive_requests: receives,
+        inline_bytes: 0,
+    };
+    (sending, receiving)
+}

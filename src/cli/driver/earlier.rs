@@ -1,0 +1,193 @@
+//! What an earlier run left for `--resume`, and whether it can go on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::course::names_of;
+use super::row;
+use crate::compare::circumstances;
+use crate::results::document::Document;
+use crate::results::folder::{MARK, RUNS};
+use crate::results::runs::{self, RunsFile};
+use crate::results::schema::Schema;
+use crate::results::{Record, ReportError, ResultsFolder};
+use crate::rig::benchmark::Plan;
+use crate::rig::sweep::Rounds;
+
+/// An earlier run that is to go on.
+pub struct Earlier {
+    path: PathBuf,
+    /// Its list, which is locked.
+    list: File,
+    pub document: Document,
+    rows: Vec<Record>,
+    pub rounds: Rounds,
+}
+
+impl Earlier {
+    /// Reads what is there of a run that was broken off.
+    pub fn read(folder: &Path, schema: &'static Schema) -> Result<Self, String> {
+        let document = Document::of_run(folder).map_err(|error| error.to_string())?;
+        if document.benchmark != schema.benchmark {
+            return Err(format!(
+                "it holds results of the benchmark {}, and {} was asked for: give no options, and those recorded in it \
+                 are taken",
+                document.benchmark, schema.benchmark
+            ));
+        }
+        let list = ResultsFolder::lock_earlier(folder).map_err(|error| error.to_string())?;
+        if !is_incomplete(folder) {
+            return Err("it is complete: nothing is missing".to_owned());
+        }
+        let path = folder.join(RUNS);
+        let rows = match path.symlink_metadata() {
+            Err(_) => Vec::new(),
+            Ok(_) => {
+                RunsFile::open(&path, schema)
+                    .map_err(|error| error.to_string())?
+                    .1
+            }
+        };
+        Ok(Earlier {
+            path: folder.to_path_buf(),
+            list,
+            rounds: Rounds {
+                count: document.rounds.planned,
+                seed: document.rounds.seed.unwrap_or(0),
+            },
+            document,
+            rows,
+        })
+    }
+
+    /// How many rounds of it were begun.
+    pub fn rounds_begun(&self) -> u32 {
+        let last = self.rows.iter().filter_map(row::round_of).max();
+        last.map_or(1, |last| last + 1)
+    }
+
+    /// What differs from the run that is to go on in it, in words.
+    pub fn differs(&self, document: &Document, plan: &Plan) -> Option<String> {
+        let names: Vec<&str> = names_of(plan).collect();
+        let theirs: Vec<&str> = self.document.details["points"]
+            .as_array()
+            .map(|all| all.iter().filter_map(Value::as_str).collect())
+            .unwrap_or_default();
+        if names != theirs {
+            let other = names.iter().find(|name| !theirs.contains(*name));
+            let missing = theirs.iter().find(|name| !names.contains(*name));
+            return Some(match (other, missing) {
+                (Some(name), _) => format!("the point {name} is not in it"),
+                (None, Some(name)) => format!("its point {name} would not be measured now"),
+                (None, None) => "its points stand in another order".to_owned(),
+            });
+        }
+        let planned = planned(plan);
+        let theirs = &self.document.details["planned"];
+        let point = names.iter().enumerate().find_map(|(place, name)| {
+            let what = format!("the settings of {name}");
+            difference(&what, &planned[place], &theirs[place])
+        });
+        // As `compare` asks of two runs.
+        let parts = [
+            ("machine", &self.document.machine, &document.machine),
+            ("obtained", &self.document.obtained, &document.obtained),
+        ];
+        let mut of_parts = (parts.iter())
+            .flat_map(|(part, there, now)| circumstances::differences_of(part, there, now));
+        let of_parts = of_parts.next().map(|differs| {
+            let [there, now] = differs.told();
+            format!("{} differs: {there} there, {now} now", differs.what)
+        });
+        let programs = || {
+            let [there, now] = [&self.document.hcabench, &document.hcabench];
+            (there != now).then(|| format!("it was measured by {there}, and this is {now}"))
+        };
+        point
+            .or_else(|| difference("the settings", &document.run, &self.document.run))
+            .or(of_parts)
+            .or_else(programs)
+    }
+
+    /// Opens its folder again, and `runs.csv` with the rounds that are whole on disk. A point is measured as one, so a
+    /// round of it that lacks a row, or was broken off, gives way to one that is measured now.
+    pub fn open(
+        &self,
+        schema: &'static Schema,
+        plan: &Plan,
+    ) -> Result<(ResultsFolder, RunsFile, Vec<Record>), ReportError> {
+        let list = self.list.try_clone();
+        let list = list.map_err(|cause| ReportError::from_io("open", &self.path, cause))?;
+        let folder = ResultsFolder::resume(&self.path, list)?;
+        let counted = |name: &str| row::rounds_beside_mark(&self.path.join(name));
+        let whole_of_row = |name: &str| -> BTreeSet<u32> {
+            let counted = counted(name);
+            let is_whole = |round: &u32| counted.as_ref().is_none_or(|it| it.contains(round));
+            let of_row = (self.rows.iter()).filter(|record| {
+                row::is_complete(record) && row::name_in(record).as_deref() == Some(name)
+            });
+            of_row.filter_map(row::round_of).filter(is_whole).collect()
+        };
+        let mut whole = BTreeMap::new();
+        for point in &plan.points {
+            let of_rows = point.rows.iter().map(|row| whole_of_row(&row.name));
+            let mut of_point = of_rows
+                .reduce(|one, other| &one & &other)
+                .unwrap_or_default();
+            // A distribution cannot be relieved of a round that is to be measured again.
+            let in_distributions = point.rows.iter().filter_map(|row| counted(&row.name));
+            if in_distributions
+                .into_iter()
+                .any(|rounds| !rounds.is_subset(&of_point))
+            {
+                of_point.clear();
+            }
+            whole.extend(
+                point
+                    .rows
+                    .iter()
+                    .map(|row| (row.name.clone(), of_point.clone())),
+            );
+        }
+        let is_kept = |record: &&Record| {
+            let (Some(name), Some(round)) = (row::name_in(record), row::round_of(record)) else {
+                return false;
+            };
+            row::is_complete(record)
+                && whole
+                    .get(&name)
+                    .is_some_and(|rounds| rounds.contains(&round))
+        };
+        let kept: Vec<Record> = self.rows.iter().filter(is_kept).cloned().collect();
+        let path = folder.file(RUNS)?;
+        runs::write(&path, &schema.runs(), &kept)?;
+        let (file, rows) = RunsFile::open(&path, schema)?;
+        Ok((folder, file, rows))
+    }
+}
+
+/// The settings of all rows as they are before anything is measured, as JSON reads them back.
+pub fn planned(plan: &Plan) -> Value {
+    let rows = plan.points.iter().flat_map(|point| &point.rows);
+    let settings: Vec<&Record> = rows.map(|row| &row.settings).collect();
+    let text = json!(settings).to_string();
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+/// The first of our keys that has another value there, in words.
+fn difference(what: &str, ours: &Value, theirs: &Value) -> Option<String> {
+    let mut keys = ours.as_object().into_iter().flatten();
+    let (key, value) = keys.find(|(key, value)| theirs[key.as_str()] != **value)?;
+    let there = &theirs[key.as_str()];
+    Some(format!(
+        "{what} differ in {key}: {there} there, {value} now"
+    ))
+}
+
+/// Whether a folder, of a run or of a point, has the mark of one that is not whole.
+pub fn is_incomplete(folder: &Path) -> bool {
+    folder.join(MARK).symlink_metadata().is_ok()
+}

@@ -1,0 +1,87 @@
+//! What is shown of a run when its folder is closed.
+
+use std::io;
+
+use serde_json::{Value, json};
+
+use crate::cli::output::{OutputArguments, labelled, print_json, print_text, terminal_width};
+use crate::results::Record;
+use crate::results::document::Document;
+use crate::rig::benchmark::Outcome;
+
+/// How the results of a benchmark are shown to people, and what `--json` has beside the common parts.
+#[derive(Clone, Copy)]
+pub struct View {
+    pub tables: fn(&Shown<'_>) -> String,
+    /// More for `--json`: an object, whose keys stand beside the common ones.
+    pub json: fn(&Shown<'_>) -> Value,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'a> {
+    /// The rows of `summary.csv`, in the sweep's order.
+    pub summary: &'a [Record],
+    /// The rows of `runs.csv`, those of a point together.
+    pub runs: &'a [Record],
+    /// Of each row of the summary that has them, the details of the last round, as `settings.json` has them.
+    pub details: &'a [(String, Value)],
+    /// Columns of the terminal, if there is one.
+    pub width: Option<usize>,
+}
+
+pub struct Report {
+    /// The rows of `summary.csv`, in the sweep's order.
+    pub summary: Vec<Record>,
+    /// The rows of `runs.csv`, those of a point together.
+    pub runs: Vec<Record>,
+    /// Those of `left_out.csv`.
+    pub left_out: Vec<Record>,
+    /// The details of each row of the summary, by its name.
+    pub details: Vec<(String, Value)>,
+    /// The common parts of `settings.json`.
+    pub document: Document,
+    /// What all rounds told, without their rows.
+    pub told: Outcome,
+}
+
+impl Report {
+    pub fn print(&self, view: &View, output: &OutputArguments) -> io::Result<()> {
+        let shown = Shown {
+            summary: &self.summary,
+            runs: &self.runs,
+            details: &self.details,
+            width: terminal_width(),
+        };
+        if output.json {
+            let mut document = json!({
+                "points": self.summary,
+                "left_out": self.left_out,
+                "rounds": self.document.rounds,
+                "obtained": self.document.obtained,
+                "readiness": self.document.readiness,
+                "warnings": self.told.warnings,
+                "notes": self.told.notes,
+            });
+            if let (Value::Object(all), Value::Object(more)) = (&mut document, (view.json)(&shown))
+            {
+                all.extend(more);
+            }
+            return print_json(&document);
+        }
+        if output.quiet || self.summary.is_empty() {
+            return Ok(());
+        }
+        let mut text = match &self.told.text {
+            Some(text) => text.clone(),
+            None => (view.tables)(&shown),
+        };
+        if !self.told.notes.is_empty() {
+            text += "\n";
+        }
+        for note in &self.told.notes {
+            text += &labelled("note", note);
+            text += "\n";
+        }
+        print_text(&text)
+    }
+}
