@@ -12,9 +12,6 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-/// What two runs on one machine may differ by, as the README says.
-const VARIANCE: f64 = 0.25;
-
 /// Each test measures: none beside another.
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
@@ -607,31 +604,6 @@ fn a_given_rate_that_is_off_is_doubted() {
     // The measured one is not doubted.
     let output = run(words, &folder.path().join("measured"));
     assert!(!String::from_utf8_lossy(&output.stderr).contains("--tsc-khz"));
-}
-
-#[test]
-fn two_runs_agree_within_the_variance_of_the_readme() {
-    let _alone = alone();
-    let readme =
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
-    let stated = format!("within {} %", VARIANCE * 100.0);
-    assert!(readme.contains(&stated), "the README does not say {stated}");
-    let median = || {
-        let (_folder, out, _) = done(
-            "--clock monotonic-raw --report histogram --duration 300ms --baseline-iterations 10k",
-        );
-        figure(&rows(&out.join("summary.csv"))[0], "p50_ns")
-    };
-    // In turn, because a processor changes its speed with what others do on it.
-    let (mut first, mut second): (Vec<f64>, Vec<f64>) =
-        (0..5).map(|_| (median(), median())).unzip();
-    for runs in [&mut first, &mut second] {
-        runs.sort_by(f64::total_cmp);
-    }
-    assert!(
-        (first[2] / second[2] - 1.0).abs() <= VARIANCE,
-        "{first:?} ns, and in turn {second:?} ns"
-    );
 }
 
 /// The most memory that a run has had, in KiB, as seen every few milliseconds.
