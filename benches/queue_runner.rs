@@ -5,12 +5,12 @@
 //! | instructions an element within 2 % | callgrind, which counts exactly: the difference of a long and a short run |
 //! | time an element within 3 % | the thread's time on its CPU, the median of rounds in which both sides take turns |
 //!
-//! Two nanoseconds an element are decided by where the linker puts a loop as much as by what is in it: the same loop takes
-//! up to 40 % longer in another place. So `ci/compare-runner` builds this program several times, with the code aligned in
-//! other ways, and each side counts with its fastest place; the range of the ratios is shown beside.
+//! Two nanoseconds an element are decided by where the linker puts a loop as much as by what is in it: the same loop
+//! takes up to 40 % longer in another place. So `ci/compare-runner` builds this program several times, with the code
+//! aligned in other ways, and each side counts with its fastest place; the range of the ratios is shown beside.
 //!
-//! Where the runner takes fewer instructions than that, the row says so: the loops written by hand are not the best there.
-//! The runner is put together as `hcabench queue` does it for no pause, with and without time stamps of the TSC.
+//! Where the runner takes fewer instructions than that, the row says so: the loops written by hand are not the best
+//! there. The runner is put together as `hcabench queue` does it for no pause, with and without time stamps of the TSC.
 //!
 //! Both are taken with one thread that fills the queue and drains it in turn, so that no attempt fails and nothing but
 //! the loops is compared: between two threads the time is that of cache lines changing hands. Two queues, with and
@@ -56,7 +56,8 @@ const CAPACITY: usize = 1024;
 /// Batches of the short and of the long run below callgrind.
 const SHORT: usize = 10;
 const LONG: usize = 60;
-/// Rounds against the clock, and the batches of one, with and without time stamps, so that it takes a twentieth of a second.
+/// Rounds against the clock, and the batches of one, with and without time stamps, so that it takes a twentieth of a
+/// second.
 const ROUNDS: usize = 15;
 const BATCHES_WITH_STAMPS: usize = 500;
 const BATCHES_WITHOUT: usize = 20_000;
@@ -344,8 +345,8 @@ fn count(case: Case, side: Side, batches: usize) -> Result<f64, Failed> {
     }
 }
 
-/// Fills and drains so many batches; the notes lie `shift` entries further on than they would, because where they lie to
-/// the queue's slots modulo the size of a page makes a difference that is of no interest.
+/// Fills and drains so many batches; the notes lie `shift` entries further on than they would, because where they lie
+/// to the queue's slots modulo the size of a page makes a difference that is of no interest.
 fn work(case: Case, side: Side, batches: usize, shift: usize) {
     let taken = match (case.queue, case.measurer, side) {
         ("lamport", "numbered", Side::Runner) => by_runner::<Lamport, Without>(batches, shift),

@@ -171,7 +171,8 @@ fn one_iteration_is_enough() {
 #[test]
 fn differences_of_a_time_are_all_kept_or_said_not_to_be() {
     let _alone = alone();
-    // As short as fits into the usual memlock limit of 8 MiB. What is not kept must be told; `bench::clock::run` makes it so.
+    // As short as fits into the usual memlock limit of 8 MiB. What is not kept must be told; `bench::clock::run` makes
+    // it so.
     let (_folder, out, output) = done(
         "--clock monotonic-raw --report percentiles --duration 10ms --baseline-iterations 1k --hugepages off --json",
     );
@@ -377,8 +378,8 @@ fn end_by(signal: Signal) -> Duration {
     took
 }
 
-/// A stop of a process by `CLOCK_MONOTONIC_RAW`, in ns: it was told to stop after `told` and stood at `stood`; it was told
-/// to go on after `woken`, and could from `going` on at the latest.
+/// A stop of a process by `CLOCK_MONOTONIC_RAW`, in ns: it was told to stop after `told` and stood at `stood`; it was
+/// told to go on after `woken`, and could from `going` on at the latest.
 #[derive(Debug, Clone, Copy)]
 struct Stop {
     told: f64,
@@ -485,7 +486,8 @@ fn watch_stops() -> Vec<(Stop, Option<Row>)> {
         &out,
     );
     let thread = watching_thread(&child).expect("no thread watches");
-    // On the watched CPU the helper would be a jump itself, and the stop that follows fall into the reading of counters.
+    // On the watched CPU the helper would be a jump itself, and the stop that follows fall into the reading of
+    // counters.
     let allowed = pinning::current_affinity().unwrap();
     let name = std::fs::read_to_string(thread.join("comm")).unwrap();
     let watched: CpuSet = name.trim().trim_start_matches("watch-").parse().unwrap();

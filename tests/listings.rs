@@ -1,5 +1,5 @@
-//! The listings in C: they compile without a warning by gcc and by clang, name Rust items that exist, and those that need
-//! no RDMA device do what they say. `oneway` runs in `tests/softroce`.
+//! The listings in C: they compile without a warning by gcc and by clang, name Rust items that exist, and those that
+//! need no RDMA device do what they say. `oneway` runs in `tests/softroce`.
 //!
 //! A machine under load may stop a program at any time, so what is checked is that the figures fit each other, never
 //! that one of them is small.

@@ -1,5 +1,5 @@
-//! `hcabench plot` as its user has it: figures of real results of the queue and clock benchmarks, and of an HCA run made
-//! by the program's own writers; exit codes; what is said when something is wrong.
+//! `hcabench plot` as its user has it: figures of real results of the queue and clock benchmarks, and of an HCA run
+//! made by the program's own writers; exit codes; what is said when something is wrong.
 
 mod made_up_run;
 

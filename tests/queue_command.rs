@@ -105,8 +105,8 @@ fn a_schedule_is_kept_and_measured_from() {
         let at = |column: &str| element[column].parse::<u64>().unwrap();
         assert!(at("t_intended_ns") <= at("t_stamp_ns"), "{element:?}");
     }
-    // Blocks come no faster than they should, 2 us an element on average, in a run whose warm-up was not so late that the
-    // rest had to catch up.
+    // Blocks come no faster than they should, 2 us an element on average, in a run whose warm-up was not so late that
+    // the rest had to catch up.
     let runs = rows(&folder.path().join("results/runs.csv"));
     assert_eq!(runs.len(), 5);
     let throughput = |run: &std::collections::HashMap<String, String>| {

@@ -1,4 +1,5 @@
-//! `hcabench queue` over many points: all queues under each load, pairs of cores, the list, and what stands in their tables.
+//! `hcabench queue` over many points: all queues under each load, pairs of cores, the list, and what stands in their
+//! tables.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;

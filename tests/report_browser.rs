@@ -1,5 +1,5 @@
-//! What `hcabench report` writes, opened in headless Chromium. Needs `chromium` (Debian's package; `ci/setup test` installs
-//! it) and the feature `browser`, so that it runs in `ci/test` and not where a browser cannot be expected.
+//! What `hcabench report` writes, opened in headless Chromium. Needs `chromium` (Debian's package; `ci/setup test`
+//! installs it) and the feature `browser`, so that it runs in `ci/test` and not where a browser cannot be expected.
 
 use std::fs;
 use std::path::Path;

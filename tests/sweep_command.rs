@@ -1,5 +1,5 @@
-//! Sweeps as their user has them: rounds, what a kill leaves and how it is completed, budgets, files of options, and the turns of
-//! `compare --run`. Measured on queues, which need no device.
+//! Sweeps as their user has them: rounds, what a kill leaves and how it is completed, budgets, files of options, and
+//! the turns of `compare --run`. Measured on queues, which need no device.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;

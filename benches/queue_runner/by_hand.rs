@@ -2,7 +2,8 @@
 //!
 //! What the loops do besides is there as well: failed attempts are counted, the stop flag is looked at, and each
 //! element is checked. The memory is laid out as the queues have it: slots that start on a line of their own, in an
-//! allocation of their own, and a loop that holds the queue's address in a register. That nobody raises the flags, and at which number to begin, is hidden from the compiler.
+//! allocation of their own, and a loop that holds the queue's address in a register. That nobody raises the flags, and
+//! at which number to begin, is hidden from the compiler.
 
 use std::cell::UnsafeCell;
 use std::hint::black_box;

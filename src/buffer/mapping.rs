@@ -228,8 +228,8 @@ fn transparent_share(start: usize, length: usize) -> PageKind {
             _ => {}
         }
     }
-    // The kernel tells it of a whole mapping, which can hold more than this buffer: its ends, which no huge page fits, and
-    // neighbours that were joined to it. In doubt it is less.
+    // The kernel tells it of a whole mapping, which can hold more than this buffer: its ends, which no huge page fits,
+    // and neighbours that were joined to it. In doubt it is less.
     match huge_kib * 1024 {
         0 => PageKind::Small,
         bytes if bytes >= length && bytes + 2 * HUGE_PAGE >= all_kib * 1024 => {

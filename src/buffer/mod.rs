@@ -14,8 +14,8 @@ use serde::Serialize;
 /// Memory that an HCA may be given access to.
 ///
 /// # Safety
-/// The memory of [`region`](Self::region) must stay where it is and belong to the value as long as that lives, and be accessed
-/// through raw pointers only, as another party writes it.
+/// The memory of [`region`](Self::region) must stay where it is and belong to the value as long as that lives, and be
+/// accessed through raw pointers only, as another party writes it.
 pub unsafe trait StableMemory: Send + Sync + std::fmt::Debug {
     /// Start and length in bytes.
     fn region(&self) -> (*mut u8, usize);

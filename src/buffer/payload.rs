@@ -222,8 +222,8 @@ impl PayloadBuffer {
         let start = self.slot(index).start.cast::<u64>();
         (0..self.message / STAMP).map(move |word| {
             // SAFETY: the word lies within the slot (bounded by the message's length) and is aligned, as slots are; the
-            // reference borrows the buffer. All access to the memory but the HCA's is atomic; what the HCA wrote is ordered
-            // before by the completion that was polled.
+            // reference borrows the buffer. All access to the memory but the HCA's is atomic; what the HCA wrote is
+            // ordered before by the completion that was polled.
             (word, unsafe { AtomicU64::from_ptr(start.add(word)) })
         })
     }

@@ -32,8 +32,8 @@ struct Described {
 /// A route to UC, tried on the pair of a run.
 struct TriedRoute {
     route: UcRoute,
-    /// Whether it makes an id that can be bound to each end, which shows that this librdmacm and kernel take UC by it, not
-    /// that the two ends connect. `None` where there is no pair to try it on.
+    /// Whether it makes an id that can be bound to each end, which shows that this librdmacm and kernel take UC by it,
+    /// not that the two ends connect. `None` where there is no pair to try it on.
     binds: Option<bool>,
     /// Why it does not, or was not tried.
     reason: Option<String>,

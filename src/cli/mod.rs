@@ -36,8 +36,8 @@ pub struct UsageError(pub String);
 
 /// One-way latency between two host channel adapters of one host, on one clock
 ///
-/// Without a command: sends bursts of messages from one RDMA port to another and writes when each was submitted, received
-/// and completed. A list or a range makes a sweep; the sweep is the product of all lists.
+/// Without a command: sends bursts of messages from one RDMA port to another and writes when each was submitted,
+/// received and completed. A list or a range makes a sweep; the sweep is the product of all lists.
 #[derive(Debug, Parser)]
 #[command(
     name = "hcabench",
@@ -56,9 +56,11 @@ struct CommandLine {
 #[derive(Debug, Subcommand)]
 #[command(args_override_self = true)]
 enum Command {
-    /// Watch a clock for jumps: how often, how long and why does this machine stop a thread; and whether its TSC can be trusted
+    /// Watch a clock for jumps: how often, how long and why does this machine stop a thread; and whether its TSC can be
+    /// trusted
     Clock(Box<clock::ClockArguments>),
-    /// Tell by how much and how surely two runs differ, point by point; exit code 3 on a regression beyond --max-regression
+    /// Tell by how much and how surely two runs differ, point by point; exit code 3 on a regression beyond
+    /// --max-regression
     Compare(compare::CompareArguments),
     /// List the RDMA devices, their ports and limits, and the pair that a run would choose
     Devices(DevicesArguments),
@@ -68,7 +70,8 @@ enum Command {
     Queue(Box<queue::QueueArguments>),
     /// Put a run into one HTML file that can be sent: machine, warnings, summary, figures, and how to read them
     Report(report::ReportArguments),
-    /// Measure again what the results folder DIR holds, with the command line that is recorded in it; options that follow go before
+    /// Measure again what the results folder DIR holds, with the command line that is recorded in it; options that
+    /// follow go before
     Rerun(RerunArguments),
     /// Tell whether this machine is ready to measure, and what to change; exit code 1 if something would spoil it
     Host(host::HostArguments),
@@ -119,7 +122,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The command line with options of files; clap prints its own errors and exits with 2, for --help and --version with 0.
+/// The command line with options of files; clap prints its own errors and exits with 2, for --help and --version with
+/// 0.
 fn parse() -> Result<CommandLine, UsageError> {
     let command = CommandLine::command();
     let typed: Vec<OsString> = std::env::args_os().collect();

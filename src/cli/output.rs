@@ -73,7 +73,8 @@ pub fn bad_folder(out: &Path, error: &ReportError) -> anyhow::Error {
     UsageError(format!("--out {}: {error}", out.display())).into()
 }
 
-/// A text with a word in front, in lines that fit, the later ones indented. What others wrote into it steers no terminal.
+/// A text with a word in front, in lines that fit, the later ones indented. What others wrote into it steers no
+/// terminal.
 pub fn labelled(label: &str, text: &str) -> String {
     let lines = super::wrap(&format!("{label}: {text}"), super::TEXT_WIDTH - 2);
     let lines: Vec<_> = lines.iter().map(|line| printable(line)).collect();

@@ -1,8 +1,8 @@
 //! Aligned tables for a terminal.
 //!
-//! Numbers stand right with their decimal points under each other, units in a line of their own below the titles. When a
-//! table is wider than the terminal, columns that hold the same value in every row move into a line above it, and what is
-//! still too wide continues in a further block that repeats the settings. No cell is ever cut or dropped.
+//! Numbers stand right with their decimal points under each other, units in a line of their own below the titles. When
+//! a table is wider than the terminal, columns that hold the same value in every row move into a line above it, and
+//! what is still too wide continues in a further block that repeats the settings. No cell is ever cut or dropped.
 
 use std::fmt::Write;
 
@@ -101,7 +101,8 @@ impl Table {
             .collect();
         let mut kept: Vec<usize> = (0..layouts.len()).collect();
         let mut same: Vec<usize> = Vec::new();
-        // Settings first; figures that are alike follow only if that was not enough, and only where there are rows to be alike.
+        // Settings first; figures that are alike follow only if that was not enough, and only where there are rows to
+        // be alike.
         for settings in [true, false] {
             if total_width(&layouts, &kept) > width && (settings || self.cells().nth(1).is_some()) {
                 let (out, stay) = kept.into_iter().partition(|&column| {

@@ -15,7 +15,8 @@ const YEAR: Duration = Duration::from_secs(31_557_600);
 /// The most values that a list can have.
 const LONGEST_LIST: usize = 10_000;
 
-/// Values in the order given, each once, at least one. A type of its own, because clap takes a `Vec` for repeated options.
+/// Values in the order given, each once, at least one. A type of its own, because clap takes a `Vec` for repeated
+/// options.
 #[derive(Debug, Clone, PartialEq)]
 pub struct List<T>(pub Vec<T>);
 

@@ -12,8 +12,8 @@ pub struct MemoryLimit {
     pub file: PathBuf,
 }
 
-/// The tightest limit of memory on the way from this process's control group to the root; `None` where there is none. Version 2 and
-/// version 1 of control groups.
+/// The tightest limit of memory on the way from this process's control group to the root; `None` where there is none.
+/// Version 2 and version 1 of control groups.
 pub fn memory_limit() -> Option<MemoryLimit> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     memory_limit_in(Path::new("/sys/fs/cgroup"), &groups)

@@ -64,8 +64,8 @@ pub struct CorePair {
     pub second: usize,
 }
 
-/// For each relation that two CPUs of this process have, the pair that suits a measurement best: isolated, big cores, not
-/// the core of CPU 0, the lowest numbers. The closest relation comes first.
+/// For each relation that two CPUs of this process have, the pair that suits a measurement best: isolated, big cores,
+/// not the core of CPU 0, the lowest numbers. The closest relation comes first.
 pub fn core_pairs(topology: &Topology) -> Vec<CorePair> {
     let allowed: Vec<&Cpu> = topology.cpus.iter().filter(|cpu| cpu.allowed).collect();
     let cost =

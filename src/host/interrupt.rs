@@ -1,8 +1,8 @@
 //! SIGINT and SIGTERM as a request to end: what is finished stays whole on disk, and the run stops between two points.
 //!
-//! The first signal sets a flag, the second of the same kind kills at once (but not the child of a sweep). Whoever waits must look at the flag:
-//! nothing is woken but a `poll` or a sleep of the thread that happens to get the signal. To get a thread out of a
-//! system call, use [`super::wake`].
+//! The first signal sets a flag, the second of the same kind kills at once (but not the child of a sweep). Whoever
+//! waits must look at the flag: nothing is woken but a `poll` or a sleep of the thread that happens to get the signal.
+//! To get a thread out of a system call, use [`super::wake`].
 
 use super::error::HostError;
 use nix::errno::Errno;

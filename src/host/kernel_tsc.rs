@@ -180,8 +180,8 @@ pub fn ntp_speed() -> Result<f64, Untold> {
     Ok(speed(state.tick, state.freq))
 }
 
-/// Steered seconds per raw one, of a tick in microseconds (nominally 10000) and a frequency in ppm with 16 bits behind the
-/// point: either above its nominal value makes the clock faster; source: `adjtimex(2)`.
+/// Steered seconds per raw one, of a tick in microseconds (nominally 10000) and a frequency in ppm with 16 bits behind
+/// the point: either above its nominal value makes the clock faster; source: `adjtimex(2)`.
 fn speed(tick: libc::c_long, frequency: libc::c_long) -> f64 {
     tick as f64 / 10_000.0 + frequency as f64 / 65_536.0 / 1e6
 }

@@ -64,8 +64,8 @@ pub struct Moved {
     pub allowed: CpuSet,
 }
 
-/// Whether the calling thread is still where [`pin_current_thread`] put it: an administrator, another program or a CPU that went
-/// offline moves threads without telling them. Two system calls.
+/// Whether the calling thread is still where [`pin_current_thread`] put it: an administrator, another program or a CPU
+/// that went offline moves threads without telling them. Two system calls.
 ///
 /// # Errors
 /// [`Moved`], also if the thread is back by now but may run elsewhere.

@@ -5,10 +5,10 @@ use crate::time::{Clock, Ticks};
 
 /// Blocks of operations without a wait between them; the waits of a block are put off and made together behind it.
 ///
-/// Like [`ConstantRate`] it counts the time from start to start: a block begins as many intervals
-/// behind the one before as that has operations, whatever these took. Eight operations at an interval of 250 ns make a
-/// block every 2 us; if they are over after 300 ns, the remaining 1.7 us are waited. A block that is not over by then makes
-/// the next one late, which is one miss.
+/// Like [`ConstantRate`] it counts the time from start to start: a block begins as many intervals behind the one before
+/// as that has operations, whatever these took. Eight operations at an interval of 250 ns make a block every 2 us; if
+/// they are over after 300 ns, the remaining 1.7 us are waited. A block that is not over by then makes the next one
+/// late, which is one miss.
 #[derive(Debug, Clone, Copy)]
 pub struct Bursty {
     schedule: ConstantRate,

@@ -52,8 +52,8 @@ impl Jitter {
     #[inline(always)]
     pub(super) fn vary(&mut self, length: u64, spread: u64) -> u64 {
         let width = 2 * u128::from(spread) + 1;
-        // The high half of a product maps 64 random bits to 0..width (Lemire, ACM TOMACS 29, 2019, without its rejection:
-        // the bias is below width / 2^64).
+        // The high half of a product maps 64 random bits to 0..width (Lemire, ACM TOMACS 29, 2019, without its
+        // rejection: the bias is below width / 2^64).
         let offset = (u128::from(self.generator.draw()) * width) >> 64;
         length - spread + offset as u64
     }

@@ -9,10 +9,10 @@
 //!
 //! `Load` is which of them an end has, as a setting, and `Paced` any of them.
 //!
-//! All but the first row can vary their waits by [`Jitter`], which a seed decides. A pace is spent in a busy loop on the
-//! benchmark's own clock and never falls into a sample. While it lasts, [`Idle::tick`] is called over and over, so that
-//! the thread can do small work such as polling a completion queue; it returns whether to go on, so that a stop is seen
-//! during a long pause.
+//! All but the first row can vary their waits by [`Jitter`], which a seed decides. A pace is spent in a busy loop on
+//! the benchmark's own clock and never falls into a sample. While it lasts, [`Idle::tick`] is called over and over, so
+//! that the thread can do small work such as polling a completion queue; it returns whether to go on, so that a stop is
+//! seen during a long pause.
 
 mod bursty;
 mod constant_rate;
@@ -64,8 +64,8 @@ pub trait Pacing {
         0
     }
 
-    /// When each of the first `count` operations is meant to start, if it was told to [start](Self::start_at) at `start`;
-    /// `None` when that depends on how long the operations take.
+    /// When each of the first `count` operations is meant to start, if it was told to [start](Self::start_at) at
+    /// `start`; `None` when that depends on how long the operations take.
     fn intended_starts(&self, _start: Ticks, _count: usize) -> Option<Vec<Ticks>> {
         None
     }

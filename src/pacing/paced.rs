@@ -3,8 +3,8 @@
 use super::{BackToBack, Bursty, ConstantRate, ConstantWait, Idle, Pacing};
 use crate::time::{Clock, Ticks};
 
-/// The waiters as one type: which it is, is asked after each operation, outside of every sample. Where no time is taken,
-/// and a nanosecond counts, the loop without a pause is compiled for itself.
+/// The waiters as one type: which it is, is asked after each operation, outside of every sample. Where no time is
+/// taken, and a nanosecond counts, the loop without a pause is compiled for itself.
 #[derive(Debug, Clone, Copy)]
 pub enum Paced {
     Not(BackToBack),

@@ -1,8 +1,8 @@
 //! A report as one HTML file: nothing in it comes from elsewhere, so it can be sent, kept and printed.
 //!
-//! It is made from plain data and knows no benchmark. All text is escaped. The tables can be sorted by a click where the
-//! small script in the page runs, and are whole where it does not; a policy in the page keeps a browser from fetching
-//! anything, whatever stands in a label. Light or dark is the reader's choice.
+//! It is made from plain data and knows no benchmark. All text is escaped. The tables can be sorted by a click where
+//! the small script in the page runs, and are whole where it does not; a policy in the page keeps a browser from
+//! fetching anything, whatever stands in a label. Light or dark is the reader's choice.
 
 use std::io::Write as _;
 use std::path::Path;

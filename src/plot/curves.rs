@@ -40,8 +40,8 @@ pub fn shares_of_sorted(sorted: &[i64]) -> Vec<(f64, f64)> {
     points
 }
 
-/// The points of samples in ascending order: share of the samples (0 to below 1) and the value up to which they are, up to
-/// the last percentile that is not the maximum.
+/// The points of samples in ascending order: share of the samples (0 to below 1) and the value up to which they are, up
+/// to the last percentile that is not the maximum.
 pub fn tail_of_sorted(sorted: &[i64]) -> Vec<(f64, f64)> {
     const PER_TEN: i32 = 40;
     let count = sorted.len().max(1) as f64;

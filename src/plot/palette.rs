@@ -1,5 +1,5 @@
-//! Colours that stay apart for the colour-blind (those of Okabe and Ito, 2008), in an order in which neighbours differ in
-//! lightness, and a second sign for each: a kind of line and of mark.
+//! Colours that stay apart for the colour-blind (those of Okabe and Ito, 2008), in an order in which neighbours differ
+//! in lightness, and a second sign for each: a kind of line and of mark.
 
 use super::drawing::{Colour, Drawing};
 

@@ -296,7 +296,8 @@ impl Surface {
         }
     }
 
-    /// Points without samples have no height: they are crossed squares on the ground, over all else, for they are the worst.
+    /// Points without samples have no height: they are crossed squares on the ground, over all else, for they are the
+    /// worst.
     fn without_samples(&self, drawing: &mut Drawing, view: &View) {
         const SIDE: f64 = 5.0;
         for ((x, y), height) in self.each().filter(|(_, height)| height.value.is_none()) {
@@ -314,8 +315,8 @@ impl Surface {
         }
     }
 
-    /// Triangles at points whose height is beyond the range, which stand at its end: over all else, as these heights are
-    /// not the true ones.
+    /// Triangles at points whose height is beyond the range, which stand at its end: over all else, as these heights
+    /// are not the true ones.
     fn beyond(&self, drawing: &mut Drawing, view: &View) {
         const SIDE: f64 = 6.0;
         let is_beyond = |height: &Height| height.value.is_some_and(|value| !view.z.holds(value));

@@ -77,8 +77,8 @@ impl Thinned {
         self.cloud.points.push(point);
     }
 
-    /// Leaves one point of each cell, and the extremes, from which the axes follow. A cell is as large as a mark's grain
-    /// both on a linear scale and on a logarithmic one.
+    /// Leaves one point of each cell, and the extremes, from which the axes follow. A cell is as large as a mark's
+    /// grain both on a linear scale and on a logarithmic one.
     fn thin(&mut self) {
         let points = &mut self.cloud.points;
         let of = |of: fn(&(i64, i64)) -> i64| {
@@ -121,7 +121,8 @@ impl OverTime {
         let y = self.chart.axis_of_values(&self.chart.y, ends);
         let without_place = y.outside("samples", values())?;
         let outside = match self.chart.range {
-            // Of many samples outside of the range not all are kept, and within it a logarithmic axis has not for all a place.
+            // Of many samples outside of the range not all are kept, and within it a logarithmic axis has not for all a
+            // place.
             Some((low, high)) => {
                 let off_axis = |value: &f64| (low..=high).contains(value) && !y.holds(*value);
                 let outside: u64 = self.clouds.iter().map(|cloud| cloud.outside).sum();

@@ -2,14 +2,14 @@
 //!
 //! Junchang Wang, Kai Zhang, Xinan Tang, Bei Hua: B-Queue: Efficient and Practical Queuing for Fast Core-to-Core
 //! Communication. International Journal of Parallel Programming 41 (1), 2013. An end that works through a batch touches
-//! only slots that the other has left, so the two stay a batch apart. A receiver that waited for a whole batch would wait
-//! for ever when the sender stops in the middle of one: it backtracks, halving the batch until its end is full or
+//! only slots that the other has left, so the two stay a batch apart. A receiver that waited for a whole batch would
+//! wait for ever when the sender stops in the middle of one: it backtracks, halving the batch until its end is full or
 //! nothing is left of it, and begins the next search near what it last found.
 //!
 //! Here the sender backtracks as well, so that the last free slot can be used and the capacity is exact. The published
-//! queue waits a thousand cycles after a look that found nothing; here it is one `pause` after each such look, as a queue
-//! that does not block has no time for more. Without any, the receiver's looks take lines from a sender that is still
-//! writing them: a quarter of the throughput, less than Lamport's queue.
+//! queue waits a thousand cycles after a look that found nothing; here it is one `pause` after each such look, as a
+//! queue that does not block has no time for more. Without any, the receiver's looks take lines from a sender that is
+//! still writing them: a quarter of the throughput, less than Lamport's queue.
 
 use crate::queues::element::Words;
 use crate::queues::interface::{Ends, In, Out, Queue, QueueError, Receiver, Sender};

@@ -1,28 +1,29 @@
 //! Baton: our own queue; news and element travel in one cache line, and a line that one end is done with is laid down
 //! where the other end can pick it up.
 //!
-//! What was measured (`ci/compare-queues`, elements of 8 bytes, two cores of a Xeon of the Sapphire Rapids generation), and
-//! what came of it:
+//! What was measured (`ci/compare-queues`, elements of 8 bytes, two cores of a Xeon of the Sapphire Rapids generation),
+//! and what came of it:
 //!
-//! - *The slot tells whether it is full*, as in FastForward: an index beside it is a second line that the receiver has to
-//!   wait for, and half as much latency again. There is no index that both ends know, and each slot is given back at once.
-//! - *A line that was filled, or emptied, is demoted* (`cldemote`, a hint) to the cache that both processors share. Left in
-//!   the first-level cache of its last writer it costs two transfers that a processor cannot look far enough ahead to hide:
-//!   some 420 million elements a second in FastForward as in any other, twice that with it. Both ends must do it. Where the
-//!   processor has no such instruction, nothing changes.
-//! - *Not in large arrays*: where the ends are further apart than a first-level cache reaches, lines have left it anyway, and
-//!   what fetches ahead in the hardware does better without.
-//! - *The step past the last slot is a branch*, not a conditional move: the next slot's index depends on one addition, not on
-//!   three instructions in a row.
-//! - *Who finds nothing pauses for a moment* (`pause`, ten nanoseconds there): else the processor looks ahead several times, and
-//!   has to take all of it back when the line changes, just when the element arrives.
+//! - *The slot tells whether it is full*, as in FastForward: an index beside it is a second line that the receiver has
+//!   to wait for, and half as much latency again. There is no index that both ends know, and each slot is given back at
+//!   once.
+//! - *A line that was filled, or emptied, is demoted* (`cldemote`, a hint) to the cache that both processors share.
+//!   Left in the first-level cache of its last writer it costs two transfers that a processor cannot look far enough
+//!   ahead to hide: some 420 million elements a second in FastForward as in any other, twice that with it. Both ends
+//!   must do it. Where the processor has no such instruction, nothing changes.
+//! - *Not in large arrays*: where the ends are further apart than a first-level cache reaches, lines have left it
+//!   anyway, and what fetches ahead in the hardware does better without.
+//! - *The step past the last slot is a branch*, not a conditional move: the next slot's index depends on one addition,
+//!   not on three instructions in a row.
+//! - *Who finds nothing pauses for a moment* (`pause`, ten nanoseconds there): else the processor looks ahead several
+//!   times, and has to take all of it back when the line changes, just when the element arrives.
 //! - *Each end stands alone on its cache lines*, wherever it is put: two ends side by side cost more than any queue.
 //!
-//! Tried and left out, because it was slower or no faster: batches looked at by their last slot, lines emptied as a whole,
-//! lines fetched ahead for writing by either end, longer pauses, `lfence` instead of the pause.
+//! Tried and left out, because it was slower or no faster: batches looked at by their last slot, lines emptied as a
+//! whole, lines fetched ahead for writing by either end, longer pauses, `lfence` instead of the pause.
 //!
-//! The price: in large arrays the rate depends on whether one end keeps waiting for the other, as in FastForward: less than
-//! half if it does. A few instructions in the loops around the queue decide that.
+//! The price: in large arrays the rate depends on whether one end keeps waiting for the other, as in FastForward: less
+//! than half if it does. A few instructions in the loops around the queue decide that.
 
 use crate::queues::element::Words;
 use crate::queues::interface::{Ends, In, Out, Queue, QueueError, Receiver, Sender};
@@ -43,12 +44,13 @@ pub struct End<const N: usize> {
     slots: SharedSlots<FusedSlot<N>>,
     /// The next slot; less than their number.
     next: usize,
-    /// A slot ends a line that is to be demoted if none of these bits is set in the index of the next one, which is not zero.
+    /// A slot ends a line that is to be demoted if none of these bits is set in the index of the next one, which is not
+    /// zero.
     inside_line: usize,
 }
 
-/// Which bits of an index say that a line has not ended: none where each slot has lines of its own, all where no line is to
-/// be demoted.
+/// Which bits of an index say that a line has not ended: none where each slot has lines of its own, all where no line
+/// is to be demoted.
 pub(crate) const fn inside_line(capacity: usize, words: usize) -> usize {
     if capacity * words > LARGEST_DEMOTED {
         usize::MAX

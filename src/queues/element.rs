@@ -2,8 +2,8 @@
 
 use std::num::NonZeroU64;
 
-/// An element of `N` words of 8 bytes: the enqueue time stamp, and words that follow from it, so that a torn or invented
-/// element is recognised.
+/// An element of `N` words of 8 bytes: the enqueue time stamp, and words that follow from it, so that a torn or
+/// invented element is recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Words<const N: usize>([u64; N]);

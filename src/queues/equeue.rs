@@ -2,12 +2,12 @@
 //! it empty.
 //!
 //! Junchang Wang, Yangfeng Tian, Xiong Fu: EQueue: Elastic Lock-Free FIFO Queue for Core-to-Core Communication on
-//! Multi-Core Processors. IEEE Access 8, 2020. The slots are FastForward's. The capacity is the largest size, with which
-//! it starts; once it has shrunk it says "full" earlier, down to 256 elements, until it has grown again.
+//! Multi-Core Processors. IEEE Access 8, 2020. The slots are FastForward's. The capacity is the largest size, with
+//! which it starts; once it has shrunk it says "full" earlier, down to 256 elements, until it has grown again.
 //!
-//! In the paper the receiver shrinks the ring, by compare-and-swap on a word that the sender writes too. Here the sender
-//! does both at the end of a lap, where it knows the receiver's count of failures; each lap has its own size, which
-//! travels ahead of the first element of that lap, so that no atomic read-modify-write is needed.
+//! In the paper the receiver shrinks the ring, by compare-and-swap on a word that the sender writes too. Here the
+//! sender does both at the end of a lap, where it knows the receiver's count of failures; each lap has its own size,
+//! which travels ahead of the first element of that lap, so that no atomic read-modify-write is needed.
 
 use crate::queues::element::Words;
 use crate::queues::interface::{Ends, Queue, QueueError, Receiver, Sender};
@@ -103,7 +103,8 @@ impl<const N: usize> EQueueSender<N> {
         self.lap ^= 1;
         self.size = capacity >> self.halved;
         // Relaxed: the first element of the lap publishes it. Overwritten is the size of the lap before the last, and
-        // the receiver has read that: it did so before it emptied that lap's first slot, which was filled again in the last.
+        // the receiver has read that: it did so before it emptied that lap's first slot, which was filled again in the
+        // last.
         self.queue.sizes[self.lap].store(self.size, Ordering::Relaxed);
     }
 }

@@ -1,9 +1,10 @@
 //! FFQ: each slot carries the number of the element in it.
 //!
-//! Sergei Arnautov, Pascal Felber, Christof Fetzer, Bohdan Trach: FFQ: A Fast Single-Producer/Multiple-Consumer Concurrent
-//! FIFO Queue. IPDPS 2017. A receiver knows its element by the rank in the slot, so several could wait for different
-//! ones without touching a common index. Here there is one receiver: it takes a rank when it finds the element instead of in
-//! advance (it must not block), and the sender says "full" where the paper's would skip a slot that is still in use.
+//! Sergei Arnautov, Pascal Felber, Christof Fetzer, Bohdan Trach: FFQ: A Fast Single-Producer/Multiple-Consumer
+//! Concurrent FIFO Queue. IPDPS 2017. A receiver knows its element by the rank in the slot, so several could wait for
+//! different ones without touching a common index. Here there is one receiver: it takes a rank when it finds the
+//! element instead of in advance (it must not block), and the sender says "full" where the paper's would skip a slot
+//! that is still in use.
 
 use crate::queues::element::Element;
 use crate::queues::interface::{Ends, In, Out, Queue, QueueError, Receiver, Sender};

@@ -1,10 +1,10 @@
 //! A list of blocks: the sender fills a block and links the next one to it, the receiver returns what it has emptied.
 //!
 //! Marco Aldinucci, Marco Danelutto, Peter Kilpatrick, Massimiliano Meneghin, Massimo Torquati: An Efficient Unbounded
-//! Lock-Free Queue for Multi-core Systems. Euro-Par 2012. Blocks go round through a pool, so those in use are few and stay in
-//! the cache, however large the queue may become. There the queue has no bound and the pool falls back on the allocator;
-//! here all blocks are made in advance, because an allocation would be measured as an enqueue, and the elements taken out are
-//! counted, so that the capacity is exact.
+//! Lock-Free Queue for Multi-core Systems. Euro-Par 2012. Blocks go round through a pool, so those in use are few and
+//! stay in the cache, however large the queue may become. There the queue has no bound and the pool falls back on the
+//! allocator; here all blocks are made in advance, because an allocation would be measured as an enqueue, and the
+//! elements taken out are counted, so that the capacity is exact.
 
 use crate::queues::element::Element;
 use crate::queues::interface::{Ends, Queue, QueueError, Receiver, Sender};
@@ -92,8 +92,8 @@ pub struct LinkedBlocksReceiver<T> {
 }
 
 impl<T> LinkedBlocksSender<T> {
-    /// Links an empty block to the full one. There always is one: the elements that are in, fewer than the capacity, and
-    /// the last one taken out touch at most all blocks but one.
+    /// Links an empty block to the full one. There always is one: the elements that are in, fewer than the capacity,
+    /// and the last one taken out touch at most all blocks but one.
     #[inline(never)]
     fn link(&mut self) -> bool {
         let queue = &*self.queue;

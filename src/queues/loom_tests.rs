@@ -14,8 +14,8 @@ fn element(number: u64) -> Element {
     Words::from_words([number, number ^ 1])
 }
 
-/// All interleavings in which no thread is interrupted more than three times; an end that finds the queue full or empty lets the
-/// other go on.
+/// All interleavings in which no thread is interrupted more than three times; an end that finds the queue full or empty
+/// lets the other go on.
 fn check<S, R>(count: u64, made: impl Fn() -> (S, R) + Sync + Send + 'static)
 where
     S: Sender<Element> + 'static,

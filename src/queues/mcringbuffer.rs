@@ -1,13 +1,13 @@
 //! MCRingBuffer: Lamport's indices, but each end keeps a copy of the other's and publishes its own once a batch.
 //!
 //! Patrick P. C. Lee, Tian Bu, Girish Chandranmenon: A Lock-Free, Cache-Efficient Multi-Core Synchronization Mechanism
-//! for Line-Rate Network Traffic Monitoring. IPDPS 2010. The copy is refreshed only when by it the queue is full or empty,
-//! so control lines travel once a batch.
+//! for Line-Rate Network Traffic Monitoring. IPDPS 2010. The copy is refreshed only when by it the queue is full or
+//! empty, so control lines travel once a batch.
 //!
 //! What is held back must get out in the end. An end publishes the rest of its batch when it finds the queue full or
 //! empty, and the sender when it is told to [flush](Sender::flush). So a receiver that was told "empty" has given back
-//! all it took, a sender that was told "full" has handed over all it put in, and neither can wait for the other for ever,
-//! whatever the capacity. Until then the sender can find the queue full although up to a batch of slots is free.
+//! all it took, a sender that was told "full" has handed over all it put in, and neither can wait for the other for
+//! ever, whatever the capacity. Until then the sender can find the queue full although up to a batch of slots is free.
 
 use crate::queues::element::Element;
 use crate::queues::interface::{Ends, In, Out, Queue, QueueError, Receiver, Sender};

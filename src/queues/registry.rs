@@ -1,7 +1,7 @@
 //! Which queues there are. A new one is a file in this folder and a line here.
 //!
-//! A name is turned into a type by [`visit`], as [`crate::time::AnyClock::visit`] does it for clocks: what the visitor does
-//! is compiled for each queue on its own.
+//! A name is turned into a type by [`visit`], as [`crate::time::AnyClock::visit`] does it for clocks: what the visitor
+//! does is compiled for each queue on its own.
 
 use super::element::Words;
 use super::interface::{Ends, Queue, QueueError};

@@ -1,8 +1,8 @@
 //! The memory of a queue: arrays of slots that start on a cache line and were written once before use.
 //!
-//! A [`ValueSlot`] holds an element and leaves it to the queue to know whether it does. A [`FusedSlot`] knows it itself:
-//! its first word is that of the element, which is never zero, or zero. One cache line then carries both the element and
-//! the news of it. What the slots of loom do differently is only that each access is reported to it.
+//! A [`ValueSlot`] holds an element and leaves it to the queue to know whether it does. A [`FusedSlot`] knows it
+//! itself: its first word is that of the element, which is never zero, or zero. One cache line then carries both the
+//! element and the news of it. What the slots of loom do differently is only that each access is reported to it.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::mem::{ManuallyDrop, MaybeUninit};
@@ -48,8 +48,8 @@ unsafe impl<S: Send> Send for Slots<S> {}
 // SAFETY: as above.
 unsafe impl<S: Sync> Sync for Slots<S> {}
 
-/// One of several who keep the same slots alive. Where they lie is held here as well, for the registers of a loop: behind the
-/// [`Arc`] it would be loaded again for each slot.
+/// One of several who keep the same slots alive. Where they lie is held here as well, for the registers of a loop:
+/// behind the [`Arc`] it would be loaded again for each slot.
 #[derive(Debug)]
 pub(super) struct SharedSlots<S> {
     slots: ManuallyDrop<Slots<S>>,
@@ -118,8 +118,8 @@ impl<S> Slots<S> {
     #[inline(always)]
     pub unsafe fn at(&self, index: usize) -> &S {
         debug_assert!(index < self.count);
-        // SAFETY: within the allocation by the caller's word; all slots were written in `new` and live as long as who keeps
-        // them, and this is borrowed from there.
+        // SAFETY: within the allocation by the caller's word; all slots were written in `new` and live as long as who
+        // keeps them, and this is borrowed from there.
         unsafe { self.first.add(index).as_ref() }
     }
 }
@@ -141,8 +141,8 @@ impl<S> Drop for Slots<S> {
 #[repr(transparent)]
 pub(super) struct ValueSlot<T>(UnsafeCell<MaybeUninit<T>>);
 
-// SAFETY: elements go from one thread to another through it; that no two threads are in it at once is what the callers of
-// `write` and `read` vouch for.
+// SAFETY: elements go from one thread to another through it; that no two threads are in it at once is what the callers
+// of `write` and `read` vouch for.
 unsafe impl<T: Send> Sync for ValueSlot<T> {}
 
 impl<T: Copy> ValueSlot<T> {
@@ -188,8 +188,8 @@ impl<T: Copy> ValueSlot<T> {
 
 /// Room for an element whose first word tells whether there is one.
 ///
-/// The protocol of a slot, whatever the queue: the sender fills it while it is empty, and stores the first word last. While it
-/// is full only the receiver touches it, until it clears the first word.
+/// The protocol of a slot, whatever the queue: the sender fills it while it is empty, and stores the first word last.
+/// While it is full only the receiver touches it, until it clears the first word.
 #[derive(Debug)]
 #[cfg_attr(not(loom), repr(transparent))]
 pub(super) struct FusedSlot<const N: usize> {
@@ -215,8 +215,8 @@ impl<const N: usize> FusedSlot<N> {
     #[cfg(not(loom))]
     #[inline(always)]
     fn first(&self) -> &AtomicU64 {
-        // SAFETY: points to the first of the words, which are aligned as `u64`, live as long as `self`, and of which the
-        // first is accessed in no other way.
+        // SAFETY: points to the first of the words, which are aligned as `u64`, live as long as `self`, and of which
+        // the first is accessed in no other way.
         unsafe { AtomicU64::from_ptr(self.words.get().cast()) }
     }
 
@@ -240,8 +240,8 @@ impl<const N: usize> FusedSlot<N> {
     /// Puts an element in.
     ///
     /// # Safety
-    /// The caller is the only sender, and knows that the slot is empty: it, or a slot that the receiver empties after it,
-    /// was seen empty.
+    /// The caller is the only sender, and knows that the slot is empty: it, or a slot that the receiver empties after
+    /// it, was seen empty.
     #[inline(always)]
     pub unsafe fn put(&self, element: &Words<N>) {
         // SAFETY: empty, so the receiver does not touch it; there is no other sender. The rest has N - 1 words.

@@ -1,5 +1,5 @@
-//! `datapackage.json`: a Frictionless Tabular Data Package, which tells programs that know nothing of hcabench the type, the unit and
-//! the meaning of each column of each CSV file.
+//! `datapackage.json`: a Frictionless Tabular Data Package, which tells programs that know nothing of hcabench the
+//! type, the unit and the meaning of each column of each CSV file.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! `settings.json`: what was asked for, what was obtained, and on which machine. The same keys in all benchmarks, in the folder of a
-//! run and of each point.
+//! `settings.json`: what was asked for, what was obtained, and on which machine. The same keys in all benchmarks, in
+//! the folder of a run and of each point.
 
 use std::fmt;
 use std::path::Path;

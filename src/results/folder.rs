@@ -6,8 +6,8 @@
 //! Each file and folder is put on a list (`.hcabench-files`) before it comes into being. Replacing an earlier run
 //! removes what is on that list and nothing else: whatever the user keeps in the same folder stays.
 //!
-//! The list is locked while a run writes, and a process that measures a round of it locks the folder ([`hold`]), so that
-//! two runs do not write to the same folder. A file system without locks does not keep them apart.
+//! The list is locked while a run writes, and a process that measures a round of it locks the folder ([`hold`]), so
+//! that two runs do not write to the same folder. A file system without locks does not keep them apart.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};

@@ -2,8 +2,8 @@
 //!
 //! The layout is that of `AbstractHistogram.outputPercentileDistribution` in the Java implementation with five steps
 //! per half distance: columns Value, Percentile (a fraction), TotalCount and 1/(1-Percentile), then three closing lines
-//! in `#[...]`. The last line's fourth column is `inf`, as in the C and Go implementations and in the plotter's own sample
-//! file, so that every line has four; the plotter itself passes over that line.
+//! in `#[...]`. The last line's fourth column is `inf`, as in the C and Go implementations and in the plotter's own
+//! sample file, so that every line has four; the plotter itself passes over that line.
 //!
 //! Values are nanoseconds. The format does not name its unit: choose "nanoseconds" in the plotter, whose preset is
 //! milliseconds. Interval logs (`.hlog`), which HistogramLogAnalyzer reads,

@@ -1,8 +1,8 @@
 //! What a benchmark is, to whatever runs it: a plan, and a way to measure one point of it.
 //!
-//! The sweep, its rounds, the folders, `summary.csv` and `runs.csv`, the progress, signals between two points and the exit
-//! code are the driver's. A benchmark says what it would measure and what that takes, measures a point of its plan when it is told to, writes the
-//! samples of it into the folders it is given, and hands out the rest as data.
+//! The sweep, its rounds, the folders, `summary.csv` and `runs.csv`, the progress, signals between two points and the
+//! exit code are the driver's. A benchmark says what it would measure and what that takes, measures a point of its plan
+//! when it is told to, writes the samples of it into the folders it is given, and hands out the rest as data.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,16 +17,16 @@ use crate::stats::LatencyHistogram;
 pub trait Benchmark {
     fn schema(&self) -> &'static Schema;
 
-    /// What would be measured, and what not and why. Everything that can be refused without a device is refused here. Takes no
-    /// measure and locks no memory.
+    /// What would be measured, and what not and why. Everything that can be refused without a device is refused here.
+    /// Takes no measure and locks no memory.
     fn plan(&mut self) -> Result<Plan, Failure>;
 
     /// Opens devices, leaves out what they cannot do, checks what every point needs of the machine, and makes it ready
     /// (clocks, memory lock). Called once, before the first point of a process.
     fn prepare(&mut self, plan: Plan) -> Result<Ready, Failure>;
 
-    /// Measures a point of the plan that [`prepare`](Self::prepare) gave back. A failure after the first sample is told in
-    /// the outcome, with what was measured until then.
+    /// Measures a point of the plan that [`prepare`](Self::prepare) gave back. A failure after the first sample is told
+    /// in the outcome, with what was measured until then.
     ///
     /// # Errors
     /// When there is nothing to show.
@@ -88,8 +88,8 @@ pub struct Ready {
     pub plan: Plan,
     /// What is the same for all points: devices, libraries, routes (an object; it stands in `obtained`).
     pub obtained: Value,
-    /// What is the same for all points of the instrument: the clock (an object, or null; it stands in `instrument`). Calibrations
-    /// differ from run to run, and what is obtained does not.
+    /// What is the same for all points of the instrument: the clock (an object, or null; it stands in `instrument`).
+    /// Calibrations differ from run to run, and what is obtained does not.
     pub instrument: Value,
     /// Lines for people that say what is measured on: devices, clock.
     pub announcements: Vec<String>,
@@ -102,7 +102,8 @@ pub struct Ready {
 pub struct Place {
     /// The round, from 0.
     pub round: u32,
-    /// A folder for each row, in their order. Files of samples in it are added to ([`SampleWriter`](crate::results::SampleWriter)).
+    /// A folder for each row, in their order. Files of samples in it are added to
+    /// ([`SampleWriter`](crate::results::SampleWriter)).
     pub folders: Vec<PathBuf>,
 }
 

@@ -1,6 +1,8 @@
-//! What the threads of a run tell each other while it lasts: that they are ready, alive, or have failed, and the stop flag.
+//! What the threads of a run tell each other while it lasts: that they are ready, alive, or have failed, and the stop
+//! flag.
 //!
-//! A benchmark keeps its own counters beside it. Nothing here costs a hot loop more than a load of a line that nobody writes.
+//! A benchmark keeps its own counters beside it. Nothing here costs a hot loop more than a load of a line that nobody
+//! writes.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -90,8 +92,8 @@ impl Control {
         self.ready.load(Ordering::Acquire)
     }
 
-    /// Waits until `count` threads are ready. Returns false if the stop flag is raised, or one of them failed. The time limit is the
-    /// supervisor's, who raises the flag.
+    /// Waits until `count` threads are ready. Returns false if the stop flag is raised, or one of them failed. The time
+    /// limit is the supervisor's, who raises the flag.
     pub fn wait_until_ready(&self, count: u32) -> bool {
         let mut looks = 0_u32;
         while self.ready() < count {

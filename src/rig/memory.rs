@@ -21,8 +21,8 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// What this machine and the control group of this process allow: half of the machine's memory, and nine tenths of what is
-    /// left of the group's. `None` where neither is told.
+    /// What this machine and the control group of this process allow: half of the machine's memory, and nine tenths of
+    /// what is left of the group's. `None` where neither is told.
     pub fn of_this_process() -> Option<Self> {
         let machine = memory_lock::physical_memory().map(|total| Allowance {
             bytes: total / 2,
@@ -35,8 +35,8 @@ impl Allowance {
         machine.into_iter().chain(group).min_by_key(|one| one.bytes)
     }
 
-    /// Refuses needs that do not fit. `options`: those that decide, with their values, as `--burst 8192 with --repeat 100`; `advice`:
-    /// what to do.
+    /// Refuses needs that do not fit. `options`: those that decide, with their values, as `--burst 8192 with --repeat
+    /// 100`; `advice`: what to do.
     pub fn require(&self, needs: &[Need], options: &str, advice: &str) -> Result<(), TooMuch> {
         let needed = needs.iter().map(|need| need.bytes).sum();
         if needed <= self.bytes {

@@ -1,7 +1,8 @@
 //! The order of a sweep: which point is measured when, over all rounds.
 //!
-//! One round takes the points in the order in which they were asked for. Several rounds take them shuffled, each round in
-//! another order that follows from a seed: a machine that slows down or speeds up in the course of a round then favours no point.
+//! One round takes the points in the order in which they were asked for. Several rounds take them shuffled, each round
+//! in another order that follows from a seed: a machine that slows down or speeds up in the course of a round then
+//! favours no point.
 
 use std::time::Duration;
 
@@ -23,7 +24,8 @@ impl Rounds {
         }
         let mut numbers =
             SplitMix64::new(self.seed ^ u64::from(round).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        // Fisher and Yates. The remainder favours small numbers by less than one in 2^50 for any sweep that fits on a disk.
+        // Fisher and Yates. The remainder favours small numbers by less than one in 2^50 for any sweep that fits on a
+        // disk.
         for last in (1..points).rev() {
             order.swap(last, (numbers.draw() % (last as u64 + 1)) as usize);
         }
@@ -52,7 +54,8 @@ impl Budget {
         self.longest = self.longest.max(round);
     }
 
-    /// Whether another round fits, `elapsed` after the sweep began: one as long as the longest so far. The first always does.
+    /// Whether another round fits, `elapsed` after the sweep began: one as long as the longest so far. The first always
+    /// does.
     pub fn allows_another(&self, elapsed: Duration) -> bool {
         self.longest.is_zero()
             || self

@@ -1,8 +1,8 @@
 //! The threads of a run: each pinned to its CPU, with a role that is data, and one supervisor for all of them.
 //!
-//! A worker places itself, does its work, and sends reports. The [`Crew`] that started it collects them: it sleeps until a
-//! report, a signal or the next look is due, and ends the run when a signal came, when the benchmark's own watch has a
-//! reason, or when a worker failed or panicked. A worker that does not leave its loop then is left behind.
+//! A worker places itself, does its work, and sends reports. The [`Crew`] that started it collects them: it sleeps
+//! until a report, a signal or the next look is due, and ends the run when a signal came, when the benchmark's own
+//! watch has a reason, or when a worker failed or panicked. A worker that does not leave its loop then is left behind.
 
 use std::fmt;
 use std::io::{PipeReader, PipeWriter, Read as _, Write as _};
@@ -149,8 +149,8 @@ impl<R: Send + 'static, E: From<HostError> + Send + 'static> Crew<R, E> {
         })
     }
 
-    /// Starts a worker: it goes to its CPU, takes its priority, and does `work`. Its failure, or its panic, is told to the supervisor
-    /// and to all who wait for it.
+    /// Starts a worker: it goes to its CPU, takes its priority, and does `work`. Its failure, or its panic, is told to
+    /// the supervisor and to all who wait for it.
     ///
     /// # Errors
     /// [`RigError::Spawn`]; the workers started before are told to leave.
@@ -193,9 +193,9 @@ impl<R: Send + 'static, E: From<HostError> + Send + 'static> Crew<R, E> {
         Ok(())
     }
 
-    /// Waits for one report of each worker, under signals of this process. `watch` is asked at each look; a reason raises the
-    /// stop flag. Where a thread sleeps in the kernel, `watch` or `told` must wake it: `told` is called when the flag was raised and at each look
-    /// from then on.
+    /// Waits for one report of each worker, under signals of this process. `watch` is asked at each look; a reason
+    /// raises the stop flag. Where a thread sleeps in the kernel, `watch` or `told` must wake it: `told` is called when
+    /// the flag was raised and at each look from then on.
     pub fn collect<X>(
         &mut self,
         patience: &Patience,

@@ -1,8 +1,8 @@
 //! How far the median of the rounds may be from the median of what they are samples of.
 //!
 //! The interval lies between two of the figures themselves (order statistics) and needs no assumption about the shape
-//! of the distribution: the number of samples below the true median is binomial with one half, so that the k-th smallest
-//! and the k-th largest sample enclose it with a probability that only the number of samples decides.
+//! of the distribution: the number of samples below the true median is binomial with one half, so that the k-th
+//! smallest and the k-th largest sample enclose it with a probability that only the number of samples decides.
 //!
 //! It does assume independent samples. Latencies of neighbouring messages are often correlated (a disturbance hits
 //! several in a row), which is why the figures of whole rounds are taken, and not the messages of one.
@@ -10,8 +10,8 @@
 /// The probability that the interval is meant to hold.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// Up to this many samples the binomial distribution is summed exactly; beyond, the normal approximation with continuity
-/// correction picks the same ranks or ranks next to them. (From 1075 on, 2^-n is no longer a normal f64.)
+/// Up to this many samples the binomial distribution is summed exactly; beyond, the normal approximation with
+/// continuity correction picks the same ranks or ranks next to them. (From 1075 on, 2^-n is no longer a normal f64.)
 const EXACT_UP_TO: usize = 1000;
 
 /// The 97.5 % point of the standard normal distribution.

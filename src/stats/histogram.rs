@@ -173,8 +173,8 @@ impl LatencyHistogram {
         })
     }
 
-    /// Walks over the buckets that hold samples, in ascending order: the upper end of each in nanoseconds and the number
-    /// of samples in it.
+    /// Walks over the buckets that hold samples, in ascending order: the upper end of each in nanoseconds and the
+    /// number of samples in it.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.buckets
             .iter_recorded()

@@ -28,8 +28,8 @@ pub struct TwoModes {
 }
 
 impl TwoModes {
-    /// Parts the figures of several runs, in any order, at the largest gap between two neighbours that leaves a group of
-    /// `SMALLEST_GROUP` on either side; `None` if there is no such gap or it is too small by `GAP_TO_SPREAD` or
+    /// Parts the figures of several runs, in any order, at the largest gap between two neighbours that leaves a group
+    /// of `SMALLEST_GROUP` on either side; `None` if there is no such gap or it is too small by `GAP_TO_SPREAD` or
     /// `GAP_TO_MEDIAN`. Where there are `RUNS_WITH_OUTLIER`, it is tried once more without the highest and without the
     /// lowest, which then counts for the group on its side.
     pub fn of(figures: &[f64]) -> Option<Self> {

@@ -74,7 +74,8 @@ impl Moments {
         })
     }
 
-    /// The sample standard deviation (divisor n - 1) in nanoseconds; `None` for fewer than two samples, which have none.
+    /// The sample standard deviation (divisor n - 1) in nanoseconds; `None` for fewer than two samples, which have
+    /// none.
     pub fn stdev(&self) -> Option<f64> {
         (self.count > 1).then(|| (self.squares.max(0.0) / (self.count - 1) as f64).sqrt())
     }

@@ -9,8 +9,8 @@ use super::{Clock, Monotonic, Nanos, Ticks};
 pub struct StampCost {
     /// Nanoseconds from one reading to the next in a loop of nothing else: the median of many batches.
     pub cost_ns: f64,
-    /// The step the clock moves in, in nanoseconds: the greatest that divides all differences between readings; `None` if
-    /// it never moved.
+    /// The step the clock moves in, in nanoseconds: the greatest that divides all differences between readings; `None`
+    /// if it never moved.
     pub resolution_ns: Option<f64>,
 }
 

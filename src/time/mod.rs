@@ -144,7 +144,8 @@ pub enum ClockError {
 }
 
 impl AnyClock {
-    /// Makes the clock ready. For the TSC this checks that it can be trusted and calibrates it (a fraction of a second).
+    /// Makes the clock ready. For the TSC this checks that it can be trusted and calibrates it (a fraction of a
+    /// second).
     pub fn prepare(kind: ClockKind) -> Result<Self, ClockError> {
         Self::prepare_with(kind, None)
     }

@@ -16,8 +16,8 @@ pub type Monotonic = Posix<{ libc::CLOCK_MONOTONIC }>;
 /// `CLOCK_MONOTONIC_RAW`: as the hardware counts, without NTP.
 pub type MonotonicRaw = Posix<{ libc::CLOCK_MONOTONIC_RAW }>;
 
-/// `CLOCK_REALTIME`: the time of day, which can be stepped in both directions. A [`Reading`] only: as a [`Clock`], to take
-/// differences of stamps from, it does not compile.
+/// `CLOCK_REALTIME`: the time of day, which can be stepped in both directions. A [`Reading`] only: as a [`Clock`], to
+/// take differences of stamps from, it does not compile.
 pub type Realtime = Posix<{ libc::CLOCK_REALTIME }>;
 
 // The vDSO orders the counter's reading after all earlier instructions (rdtsc_ordered), so no fence is needed here.

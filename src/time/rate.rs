@@ -1,7 +1,7 @@
 //! Which rate the time stamp counter is taken to have: the measured one, or one that the user gives.
 //!
-//! Every time stamp by TSC goes through the one [`TscRate`] of its run. A given rate is used as it is, and compared with
-//! the measured one all the same.
+//! Every time stamp by TSC goes through the one [`TscRate`] of its run. A given rate is used as it is, and compared
+//! with the measured one all the same.
 
 use std::fmt;
 use std::str::FromStr;

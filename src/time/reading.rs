@@ -1,8 +1,8 @@
 //! Ways of reading a clock over and over, for a loop that watches the clock itself.
 //!
 //! A [`Clock`](super::Clock) gives stamps that are comparable and fenced on both sides. A [`Reading`] is one exact
-//! sequence of instructions, named by it, and nothing more: what is asked here is how often a clock that is read without
-//! pause jumps. The TSC ones use the suite's one calibration ([`Tsc`](super::Tsc)).
+//! sequence of instructions, named by it, and nothing more: what is asked here is how often a clock that is read
+//! without pause jumps. The TSC ones use the suite's one calibration ([`Tsc`](super::Tsc)).
 //!
 //! Source of the sequences: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, RDTSC, RDTSCP and
 //! CPUID. RDTSCP waits for the instructions before it by itself, RDTSC needs an LFENCE or CPUID in front.
@@ -126,8 +126,8 @@ impl Reading for Rdtscp {
         use std::arch::x86_64::__rdtscp;
         let mut processor = 0;
         // SAFETY: every x86-64 processor has CPUID with leaf 0, which changes four registers: RBX is put back, because
-        // the compiler keeps it for itself, the others are named. RDTSCP is there (`RdtscpInstruction`), and writes to a
-        // variable of ours.
+        // the compiler keeps it for itself, the others are named. RDTSCP is there (`RdtscpInstruction`), and writes to
+        // a variable of ours.
         let ticks = unsafe {
             asm!(
                 "mov {saved}, rbx",

@@ -1,5 +1,5 @@
-//! Runs of several rounds, made without a device: what `hcabench compare` reads of them. Shared by tests of the library and of
-//! the command.
+//! Runs of several rounds, made without a device: what `hcabench compare` reads of them. Shared by tests of the library
+//! and of the command.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,8 @@ pub struct Made {
     pub rounds: Vec<Vec<(Column, f64)>>,
 }
 
-/// As many rounds of the HCA benchmark with median latencies about `level`, in nanoseconds, that a seed decides, and the
-/// other figures alike.
+/// As many rounds of the HCA benchmark with median latencies about `level`, in nanoseconds, that a seed decides, and
+/// the other figures alike.
 pub fn hca_point(
     settings: &[(Column, &'static str)],
     seed: u64,

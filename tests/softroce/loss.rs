@@ -178,7 +178,8 @@ fn what_arrives_twice_or_out_of_order_is_not_miscounted() {
         if netem.starts_with("duplicate") {
             let doubled = ud.count("messages_duplicated");
             assert!(doubled > 20, "{doubled} doubled");
-            // A doubled message takes the receive request of another one; what went missing for it is lost, and no more.
+            // A doubled message takes the receive request of another one; what went missing for it is lost, and no
+            // more.
             assert!(ud.count("messages_lost") <= doubled + ud.count("messages_late"));
             ended.warns("arrived twice");
         } else {

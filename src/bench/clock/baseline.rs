@@ -42,8 +42,8 @@ impl Baseline {
     }
 
     /// The mean of a watch, in ticks, is hardly below this: the smallest difference, which may be a freak, or half the
-    /// mean of the quickest block, as the processor may get faster. Not the mean, which a busy machine makes larger without
-    /// bound.
+    /// mean of the quickest block, as the processor may get faster. Not the mean, which a busy machine makes larger
+    /// without bound.
     pub fn quickest_mean(&self) -> f64 {
         (self.least_ticks as f64)
             .max(self.quickest_ticks / 2.0)

@@ -1,4 +1,5 @@
-//! The clock benchmark as the rig runs it: all CPUs are watched at once, so that the plan has one point with a row for each.
+//! The clock benchmark as the rig runs it: all CPUs are watched at once, so that the plan has one point with a row for
+//! each.
 
 use std::time::Duration;
 
@@ -22,8 +23,8 @@ use super::result::{ClockResult, CpuResult};
 use super::run::{RunError, Session};
 use super::{details, figures, notes};
 
-/// Room for jumps, of all CPUs together, beyond which none is asked for before the run. That all CPUs keep all the jumps
-/// they may is no usual run: where the disk cannot take them, the run ends with that error.
+/// Room for jumps, of all CPUs together, beyond which none is asked for before the run. That all CPUs keep all the
+/// jumps they may is no usual run: where the disk cannot take them, the run ends with that error.
 const MOST_BYTES_OF_JUMPS: u64 = 256 << 20;
 /// What a reading takes, about, where its number is given and not its time.
 const READING: Duration = Duration::from_nanos(50);
@@ -47,8 +48,8 @@ pub struct ClockBenchmark {
 }
 
 impl ClockBenchmark {
-    /// A watch of `cpus`; those of `config` do not count. `look`: how often the progress is told. Each time the supervisor
-    /// wakes up for it; without, it sleeps to the end.
+    /// A watch of `cpus`; those of `config` do not count. `look`: how often the progress is told. Each time the
+    /// supervisor wakes up for it; without, it sleeps to the end.
     pub fn new(config: Config, cpus: Cpus, look: Option<Duration>) -> Self {
         ClockBenchmark {
             config,

@@ -5,12 +5,12 @@
 //! all other differences of the window that can have been interrupts, jumps or not, and stops while the clock was not
 //! watched. Context switches, faults and SMIs are given to the longest of them, to others only as "not told apart".
 //! Interrupts and softirqs explain a jump only if there were more of them than rivals: else each may belong to a rival.
-//! Where the baseline is so high that an interrupt need not show as a difference at all, they explain a jump only if the
-//! window is at most [`FAR`] times as long as the jump.
+//! Where the baseline is so high that an interrupt need not show as a difference at all, they explain a jump only if
+//! the window is at most [`FAR`] times as long as the jump.
 //!
 //! What that cannot tell: an interrupt that came while counters were being read, and was too short to show in the time
-//! that this took, is found at the next reading, and may be given to a jump that it did not cause; what a hypervisor did
-//! while it handled an interrupt is taken for the interrupt.
+//! that this took, is found at the next reading, and may be given to a jump that it did not cause; what a hypervisor
+//! did while it handled an interrupt is taken for the interrupt.
 
 use serde::Serialize;
 
@@ -174,8 +174,8 @@ pub struct Names {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
     pub count: u64,
-    /// Of these, those in whose window no other difference of their kind, and no stop of the reading before, went without
-    /// a sample: the counters are theirs alone, but for interrupts too short to show while counters were read.
+    /// Of these, those in whose window no other difference of their kind, and no stop of the reading before, went
+    /// without a sample: the counters are theirs alone, but for interrupts too short to show while counters were read.
     pub alone: u64,
     pub total: u64,
     pub largest: u64,

@@ -1,9 +1,9 @@
 //! How often counters may be read: it takes as long as many iterations of the loop, so it is bounded.
 //!
-//! Reading may use a tenth of the time that was watched ([`SAMPLING_SHARE`]), saved up for at most [`MOST_CREDIT`], half of
-//! which is there from the start. What is left of that half is kept for jumps from [`LONG`] on, so that the many shorter
-//! ones do not use up what the rare ones need. Jumps below [`SHORT`], too short for most interrupts, have credit of their
-//! own out of the tenth, a hundredth of the time ([`SHORT_SHARE`]).
+//! Reading may use a tenth of the time that was watched ([`SAMPLING_SHARE`]), saved up for at most [`MOST_CREDIT`],
+//! half of which is there from the start. What is left of that half is kept for jumps from [`LONG`] on, so that the
+//! many shorter ones do not use up what the rare ones need. Jumps below [`SHORT`], too short for most interrupts, have
+//! credit of their own out of the tenth, a hundredth of the time ([`SHORT_SHARE`]).
 
 use crate::time::{AnyClock, Clock, Nanos};
 
@@ -94,8 +94,8 @@ impl Credit {
         *left -= charged as i64;
     }
 
-    /// Learns what a reading takes. Once in a while it is the reading that is interrupted: that must not stand for what it
-    /// costs. Nor must the quickest one.
+    /// Learns what a reading takes. Once in a while it is the reading that is interrupted: that must not stand for what
+    /// it costs. Nor must the quickest one.
     pub(super) fn learn(&mut self, took: u64) {
         let least = self.cost - self.cost / 16;
         self.cost = took.min(self.cost * 2).max(least).max(1);

@@ -1,8 +1,8 @@
-//! What a CPU's watch tells beside its row of the summary: the tables of one round, as data. They stand in `details` of the
-//! point's `settings.json`, cross from process to process, and are what is shown.
+//! What a CPU's watch tells beside its row of the summary: the tables of one round, as data. They stand in `details` of
+//! the point's `settings.json`, cross from process to process, and are what is shown.
 //!
-//! What belongs to all CPUs (what happened at once, the notes) stands in the details of each, so that each point's folder
-//! can be read by itself. Ticks are cycles of the TSC, or else nanoseconds. What was not asked for is empty.
+//! What belongs to all CPUs (what happened at once, the notes) stands in the details of each, so that each point's
+//! folder can be read by itself. Ticks are cycles of the TSC, or else nanoseconds. What was not asked for is empty.
 
 use std::collections::BTreeMap;
 

@@ -30,8 +30,8 @@ pub struct Pass {
     pub found: Option<Found>,
 }
 
-/// Reads the clock `readings` times, at least once, or until a difference is above `limit`. The first difference is that
-/// to `from`. Differences up to the limit are recorded.
+/// Reads the clock `readings` times, at least once, or until a difference is above `limit`. The first difference is
+/// that to `from`. Differences up to the limit are recorded.
 #[inline(never)]
 pub fn watch<R: Reading, K: Recorder>(
     clock: &R,

@@ -6,8 +6,8 @@
 //! - **Period**: of the spacings between beginnings that follow each other, the value with the most of them within
 //!   [`WIDTH`] around it. It is called a period when these are at least [`PERIODIC`] of all. Of jumps that come at
 //!   random, at most 4 % lie so near to any value.
-//! - **Clustering**: the share of jumps that begin within a window's length of the one before, and what that share would
-//!   be if jumps came at random at the same rate (a Poisson process): `1 - exp(-rate * window)`. And the index of
+//! - **Clustering**: the share of jumps that begin within a window's length of the one before, and what that share
+//!   would be if jumps came at random at the same rate (a Poisson process): `1 - exp(-rate * window)`. And the index of
 //!   dispersion, the variance of the number of jumps in a window by its mean: 1 at random, more in clusters, less when
 //!   regular.
 

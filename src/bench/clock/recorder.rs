@@ -5,8 +5,8 @@ use crate::stats::LatencyHistogram;
 
 /// Takes each difference, in ticks.
 pub trait Recorder {
-    /// What a pass of the loop gives its differences to, each at most [`direct_limit`](Self::direct_limit) and no jump. It
-    /// holds all that the loop needs in registers; the pass says how many there were by
+    /// What a pass of the loop gives its differences to, each at most [`direct_limit`](Self::direct_limit) and no jump.
+    /// It holds all that the loop needs in registers; the pass says how many there were by
     /// [`recorded`](Self::recorded).
     fn recording(&mut self) -> impl FnMut(u64);
 
@@ -118,7 +118,8 @@ pub struct Kept {
 const TOO_LONG: u32 = u32::MAX;
 
 impl Kept {
-    /// Differences that do not fit a slot, each more than a second of any clock: room for as many before the list grows.
+    /// Differences that do not fit a slot, each more than a second of any clock: room for as many before the list
+    /// grows.
     const LONG: usize = 1024;
 
     /// Keeps as many differences as there are slots.

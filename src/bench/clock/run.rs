@@ -1,7 +1,7 @@
-//! A watch on one or more CPUs, step by step: the clock is made ready, baselines are measured, and a thread pinned to each
-//! CPU watches. The calling thread supervises; where there is a CPU that is not watched it goes there. It sleeps until the
-//! watch is over, a signal comes, or there is progress to be shown: on a machine that is watched on all CPUs it disturbs
-//! one of them each time that it wakes up.
+//! A watch on one or more CPUs, step by step: the clock is made ready, baselines are measured, and a thread pinned to
+//! each CPU watches. The calling thread supervises; where there is a CPU that is not watched it goes there. It sleeps
+//! until the watch is over, a signal comes, or there is progress to be shown: on a machine that is watched on all CPUs
+//! it disturbs one of them each time that it wakes up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -51,7 +51,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Makes the clock ready. `allowed`: the CPUs that this process may use; `guest`: whether the machine is a virtual one.
+    /// Makes the clock ready. `allowed`: the CPUs that this process may use; `guest`: whether the machine is a virtual
+    /// one.
     pub fn prepare(config: Config, allowed: &CpuSet, guest: bool) -> Result<Self, RunError> {
         memory::jumps_fit(&config)?;
         let reading = AnyReading::prepare(config.clock, config.tsc_khz)?;
@@ -91,8 +92,8 @@ impl Session {
         self.reading.tsc_facts()?.rate.doubt()
     }
 
-    /// Measures the baseline of each CPU, of all at the same time, and moves the calling thread to a CPU that is not watched,
-    /// if there is one.
+    /// Measures the baseline of each CPU, of all at the same time, and moves the calling thread to a CPU that is not
+    /// watched, if there is one.
     fn baselines(&self) -> Result<Vec<Baseline>, RunError> {
         // Not before: processes that are started meanwhile inherit it.
         if !self.free.is_empty() {

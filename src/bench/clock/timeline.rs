@@ -1,5 +1,5 @@
-//! The time of a watch: readings as ticks since its start, steps of the clock backwards taken out, and the time that was
-//! not watched.
+//! The time of a watch: readings as ticks since its start, steps of the clock backwards taken out, and the time that
+//! was not watched.
 
 use crate::time::Ticks;
 

@@ -1,10 +1,10 @@
 //! One thread's watch over the clock: the loop, and what is done between two passes of it.
 //!
-//! A jump ends a pass. It is then filed, perhaps counters are read ([`credit`](super::credit)), and the loop starts anew
-//! from a fresh reading. The time between is *blind*. It is added up and reported. Where it takes much longer than what
-//! is done in it, by more than [`STOP`], the thresholds and the usual cost of reading counters, the excess is a jump of a
-//! cause of its own, [`Cause::NotWatched`]. Stops shorter than that are not seen in blind time, and a stop that falls into
-//! a reading of counters is not charged.
+//! A jump ends a pass. It is then filed, perhaps counters are read ([`credit`](super::credit)), and the loop starts
+//! anew from a fresh reading. The time between is *blind*. It is added up and reported. Where it takes much longer than
+//! what is done in it, by more than [`STOP`], the thresholds and the usual cost of reading counters, the excess is a
+//! jump of a cause of its own, [`Cause::NotWatched`]. Stops shorter than that are not seen in blind time, and a stop
+//! that falls into a reading of counters is not charged.
 //!
 //! A difference between the baseline and the threshold is no jump, but ends a pass as well: it is a rival for what the
 //! counters say, and they are read behind it when there is credit, so that the window of the next jump begins there.
@@ -266,8 +266,8 @@ impl<'a, R: Reading, K: Recorder, S: FnMut() -> Deltas> Watcher<'a, R, K, S> {
         }
     }
 
-    /// Stores the jumps that were filed, the longest with counters if there is credit for it. Returns a fresh reading to
-    /// go on from.
+    /// Stores the jumps that were filed, the longest with counters if there is credit for it. Returns a fresh reading
+    /// to go on from.
     fn store(&mut self, seen: Ticks) -> Ticks {
         let now = self.watched.time.at(seen);
         self.credit.earn(now);

@@ -1,9 +1,9 @@
 //! Jumps summed over windows that slide: does time get lost in clusters?
 //!
-//! What counts of a jump is what it has above the baseline. A jump belongs to a window when it begins in it. A window is
-//! as long as asked for and slides: for each jump, the sum of all jumps that began less than a window's length before
-//! it, itself included. So the highest sum of all windows is among these, no cluster is cut in two, and the first and
-//! the last jump count as any other.
+//! What counts of a jump is what it has above the baseline. A jump belongs to a window when it begins in it. A window
+//! is as long as asked for and slides: for each jump, the sum of all jumps that began less than a window's length
+//! before it, itself included. So the highest sum of all windows is among these, no cluster is cut in two, and the
+//! first and the last jump count as any other.
 
 use std::collections::VecDeque;
 

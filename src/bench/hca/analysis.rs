@@ -22,12 +22,12 @@ pub struct Burst<'a> {
     pub timestamp: Timestamp,
 }
 
-/// How far the clock of the CPU that stamps may be ahead of the receiver's before a stamp is no stamp of this run. Clocks
-/// that differ by as much are of no use; of all that a stranger can put there, one of 10^13 lies so near.
+/// How far the clock of the CPU that stamps may be ahead of the receiver's before a stamp is no stamp of this run.
+/// Clocks that differ by as much are of no use; of all that a stranger can put there, one of 10^13 lies so near.
 const CLOCKS_DIFFER: Nanos = Nanos(1_000_000);
 
-/// Judges each message of a burst. `delivered` tells what stamp an arrival brought for the message of that number, if it
-/// is as it was sent.
+/// Judges each message of a burst. `delivered` tells what stamp an arrival brought for the message of that number, if
+/// it is as it was sent.
 pub fn judge(
     clock: &impl Clock,
     burst: Burst<'_>,

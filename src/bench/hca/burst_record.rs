@@ -52,9 +52,10 @@ impl BurstRecord {
         send.map_or(0, |outcome| outcome.posted as usize)
     }
 
-    /// Puts in words what went wrong, unless that is known: a failure of the loops, of which what failed first says more
-    /// than what follows, else that less was done than asked for. Messages that UC and UD lose are no failure, those of a
-    /// reliable connection are. `expected` completions; `cause` is asked for the cause of a link that gave up.
+    /// Puts in words what went wrong, unless that is known: a failure of the loops, of which what failed first says
+    /// more than what follows, else that less was done than asked for. Messages that UC and UD lose are no failure,
+    /// those of a reliable connection are. `expected` completions; `cause` is asked for the cause of a link that gave
+    /// up.
     pub(super) fn find_failure(
         &mut self,
         count: usize,
@@ -115,8 +116,8 @@ impl BurstRecord {
         })
     }
 
-    /// Of a burst that a signal ended, what was under way then was neither sent whole nor lost: whatever was posted after the
-    /// last message that arrived.
+    /// Of a burst that a signal ended, what was under way then was neither sent whole nor lost: whatever was posted
+    /// after the last message that arrived.
     pub(super) fn forget_what_was_under_way(&mut self) {
         if !self.interrupted {
             return;

@@ -1,8 +1,9 @@
 //! A receiver that has other work to do: between two looks at its completion queue it is away for a while.
 //!
-//! It stands for an application that handles what it received, or polls something else, on the receiving thread. A message
-//! that comes while it is away waits, and the wait is in its latency: half of the time away at the least, on average, and
-//! more where messages come faster than it looks. The loop itself is the same: this is a port before its port.
+//! It stands for an application that handles what it received, or polls something else, on the receiving thread. A
+//! message that comes while it is away waits, and the wait is in its latency: half of the time away at the least, on
+//! average, and more where messages come faster than it looks. The loop itself is the same: this is a port before its
+//! port.
 
 use super::port::{CompletionPort, EventPort, Failure, Polled};
 use crate::pacing::Pacing;

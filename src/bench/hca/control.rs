@@ -7,8 +7,8 @@ use crossbeam_utils::CachePadded;
 
 use crate::rig::control::Control as RunControl;
 
-/// Shared by the threads of a burst: ready barrier, stop flag and failure of a run, and counters of messages. Each counter
-/// is written by one thread.
+/// Shared by the threads of a burst: ready barrier, stop flag and failure of a run, and counters of messages. Each
+/// counter is written by one thread.
 #[derive(Debug, Default)]
 pub struct Control {
     run: RunControl,
@@ -62,8 +62,8 @@ impl Control {
         self.sender_done.load(Ordering::Acquire)
     }
 
-    /// Sets how far receiving is: one more than the number of the message that came last. After a loss that is more than
-    /// came, so that who rewrites stamps does not go on with those that will never arrive.
+    /// Sets how far receiving is: one more than the number of the message that came last. After a loss that is more
+    /// than came, so that who rewrites stamps does not go on with those that will never arrive.
     #[inline(always)]
     pub fn set_received(&self, count: u32) {
         self.received.store(count, Ordering::Relaxed);

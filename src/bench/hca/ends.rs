@@ -1,7 +1,7 @@
 //! The two ends of a point, as its threads and its session see them.
 //!
-//! A fabric is two types, which meet only where they are connected: the verbs are one implementation (`sending_end`, `receiving_end`),
-//! a scripted one lets sessions be tested without a device.
+//! A fabric is two types, which meet only where they are connected: the verbs are one implementation (`sending_end`,
+//! `receiving_end`), a scripted one lets sessions be tested without a device.
 
 use super::port::{EventPort, SendPort};
 use super::stamper::StampSlots;

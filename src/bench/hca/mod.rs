@@ -11,8 +11,9 @@
 //! neither contains the preparation of the work request, the pause, the check of the payload, or any page fault.
 //!
 //! [`config`] says what can be set, [`plan`] lists the points of a sweep, [`sender`], [`receiver`] and [`completion`]
-//! are the hot loops over the [`port`]s ([`busy_receiver`] makes one of a receiver with other work), [`floor`] runs the same loops over shared memory, [`analysis`] judges each
-//! message, `result` is what comes out. `run` (feature `rdma`) puts it together on real verbs.
+//! are the hot loops over the [`port`]s ([`busy_receiver`] makes one of a receiver with other work), [`floor`] runs the
+//! same loops over shared memory, [`analysis`] judges each message, `result` is what comes out. `run` (feature `rdma`)
+//! puts it together on real verbs.
 
 pub mod analysis;
 pub mod busy_receiver;

@@ -20,8 +20,8 @@ const OF_COMPLETION_THREAD: usize = 4;
 /// What a point takes.
 #[derive(Debug, Clone)]
 pub(super) struct Needs {
-    /// Bytes of each buffer: payload of sender and receiver, t_subm, t_comp in the sender, t_comp in a completion thread,
-    /// arrivals.
+    /// Bytes of each buffer: payload of sender and receiver, t_subm, t_comp in the sender, t_comp in a completion
+    /// thread, arrivals.
     buffers: [Bytes; 6],
     results: u64,
     messages: u64,

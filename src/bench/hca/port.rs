@@ -127,9 +127,9 @@ impl<P: EventPort> PollMode<P> for WaitForEvent {
         port.arm()
     }
 
-    // Awake, it looks first and asks for the next event only when nothing is left, so that asking does not stand between
-    // an event and the stamp of its completion. Between asking and sleeping there is one more look: what came before it
-    // is seen by that look, what comes after it makes an event, so none is slept through.
+    // Awake, it looks first and asks for the next event only when nothing is left, so that asking does not stand
+    // between an event and the stamp of its completion. Between asking and sleeping there is one more look: what came
+    // before it is seen by that look, what comes after it makes an event, so none is slept through.
     #[inline(always)]
     fn idle(&mut self, port: &mut P) -> Result<(), Failure> {
         if self.armed {

@@ -223,8 +223,8 @@ impl Tally {
         }
     }
 
-    /// The mean time between two rewritings of a stamp, in nanoseconds. Stamps of lost messages were rewritten as well, for
-    /// a time that nobody knows.
+    /// The mean time between two rewritings of a stamp, in nanoseconds. Stamps of lost messages were rewritten as well,
+    /// for a time that nobody knows.
     pub(super) fn stamp_refresh_ns(&self) -> Option<f64> {
         (self.rewritten > 0 && self.counts.lost == 0)
             .then(|| self.rewriting_ns as f64 / self.rewritten as f64)

@@ -74,8 +74,8 @@ impl Runner {
         &self.pair
     }
 
-    /// Leaves out of a plan what these devices cannot do. The queue pairs of each remaining point are tried: on many HCAs
-    /// their length and the inline size bound each other. So is the route to UC.
+    /// Leaves out of a plan what these devices cannot do. The queue pairs of each remaining point are tried: on many
+    /// HCAs their length and the inline size bound each other. So is the route to UC.
     ///
     /// # Errors
     /// When the devices cannot be asked, or refuse the route to UC that the configuration names.
@@ -150,8 +150,8 @@ impl Runner {
         }
     }
 
-    /// Checks, before anything is measured, what every point needs of the machine: the clocks, the places of the threads,
-    /// and memory that can be locked for the largest point. Then locks all memory.
+    /// Checks, before anything is measured, what every point needs of the machine: the clocks, the places of the
+    /// threads, and memory that can be locked for the largest point. Then locks all memory.
     pub fn prepare(&mut self, plan: &Plan) -> Result<(), RunError> {
         let mut needs = Vec::new();
         for point in &plan.points {

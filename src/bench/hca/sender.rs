@@ -55,7 +55,8 @@ pub struct Sending<'a> {
     pub control: &'a Control,
 }
 
-/// Posts the messages of `burst` and stores t_subm of each; `collect` takes completions in the pauses and after the last.
+/// Posts the messages of `burst` and stores t_subm of each; `collect` takes completions in the pauses and after the
+/// last.
 pub fn send<S: StampMode>(
     clock: &impl Clock,
     port: &mut impl SendPort,

@@ -1,7 +1,8 @@
-//! The threads of the sending end: the sender, and where they are wanted one for the completions and one for the stamps.
+//! The threads of the sending end: the sender, and where they are wanted one for the completions and one for the
+//! stamps.
 //!
-//! Each makes ready what belongs to it, runs its hot loop, and reports. Nothing but the loop runs between the two readings
-//! of the page fault counter.
+//! Each makes ready what belongs to it, runs its hot loop, and reports. Nothing but the loop runs between the two
+//! readings of the page fault counter.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;

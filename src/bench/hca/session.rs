@@ -30,8 +30,8 @@ use crate::time::Clock;
 const GRACE: Duration = Duration::from_secs(2);
 /// How long placing the threads and touching their memory may take.
 const PLACING: Duration = Duration::from_secs(30);
-/// How long the retries of a reliable connection take at the most: seven times the acknowledgement timeout of 134 ms, of
-/// which an HCA may make four times as much (InfiniBand Architecture Specification, volume 1, 9.7.6.1.3).
+/// How long the retries of a reliable connection take at the most: seven times the acknowledgement timeout of 134 ms,
+/// of which an HCA may make four times as much (InfiniBand Architecture Specification, volume 1, 9.7.6.1.3).
 const RETRIES: Duration = Duration::from_secs(4);
 
 /// What ends a burst before all threads have reported.

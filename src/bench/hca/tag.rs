@@ -48,7 +48,8 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// Messages 0 to `messages - 1` of burst number `burst`, from the queue pair `source` where completions name one (UD).
+    /// Messages 0 to `messages - 1` of burst number `burst`, from the queue pair `source` where completions name one
+    /// (UD).
     pub fn new(burst: u32, messages: usize, source: Option<u32>) -> Self {
         Expected {
             tag: Tag::new(burst),

@@ -5,8 +5,8 @@ use super::config::{Service, UcRouteRequest};
 use super::plan::Plan;
 use crate::rdma::cm::{CmError, UcRoute};
 
-/// Chooses the route for the UC points of a plan: the one asked for or, for `auto`, the first that `works`. If none does,
-/// leaves those points out with the reason. `None` where no UC point remains.
+/// Chooses the route for the UC points of a plan: the one asked for or, for `auto`, the first that `works`. If none
+/// does, leaves those points out with the reason. `None` where no UC point remains.
 ///
 /// # Errors
 /// When a route was asked for by name and does not work.

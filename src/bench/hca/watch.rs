@@ -63,8 +63,8 @@ impl Watch {
             let waited = self.changed.elapsed();
             return (waited >= PREPARATION).then_some(Over::NeverBegun);
         }
-        // Only an arrival is progress once something has failed: whoever goes on posting gets error after error.
-        // So it is on a reliable connection while a message is outstanding: nothing that is posted after it overtakes it, and
+        // Only an arrival is progress once something has failed: whoever goes on posting gets error after error. So it
+        // is on a reliable connection while a message is outstanding: nothing that is posted after it overtakes it, and
         // some HCAs begin their retries anew with each post and would never give up.
         let (posted, received) = (control.posted(), control.received());
         let outstanding = self.reliable && posted > received;

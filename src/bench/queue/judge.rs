@@ -46,8 +46,8 @@ impl Outcome {
 /// What became of what was put in, and what is wrong with what came out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// Of all elements. Late is what came out only after the receiver had left, because it saw none although the sender was
-    /// done.
+    /// Of all elements. Late is what came out only after the receiver had left, because it saw none although the sender
+    /// was done.
     #[serde(flatten)]
     pub elements: Tally,
     /// Elements that came out while the receiver waited for them.

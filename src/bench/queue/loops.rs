@@ -1,4 +1,5 @@
-//! The loops of the two ends, each compiled for its queue, element, clock and waiter, behind one trait that hides these.
+//! The loops of the two ends, each compiled for its queue, element, clock and waiter, behind one trait that hides
+//! these.
 
 use std::marker::PhantomData;
 

@@ -44,8 +44,8 @@ pub trait Measurer {
     }
 }
 
-/// One operation: what the element carries, and the time before and after the attempt that succeeded. What came behind it
-/// has moved the time after it by as much as that took.
+/// One operation: what the element carries, and the time before and after the attempt that succeeded. What came behind
+/// it has moved the time after it by as much as that took.
 pub type Record = [Ticks; 3];
 
 /// The clock before and after each operation. Where failed attempts are measured, the time before is that of the first

@@ -105,8 +105,8 @@ impl Needs {
     }
 }
 
-/// Checks that this machine, and the control group of this process, have memory for elements and queues of this size, before
-/// a queue is made.
+/// Checks that this machine, and the control group of this process, have memory for elements and queues of this size,
+/// before a queue is made.
 pub fn check(config: &Config, capacity: usize, payload: usize) -> Result<(), TooMuch> {
     Allowance::of_this_process().map_or(Ok(()), |allowed| {
         check_within(&allowed, config, capacity, payload)

@@ -8,8 +8,8 @@
 //! | the hot loops | [`runner`], with a [`measurer`] and a pace of [`crate::pacing`]; [`control`] and [`patience`] end them |
 //! | what comes of it | `result`, `analysis`, `floor`, `counters`, `rows`, `warnings`, `error` |
 //!
-//! Time is taken on either side of an operation, on one clock for both ends. Not measured: blocking, more than one thread
-//! at an end, and what an application does with an element.
+//! Time is taken on either side of an operation, on one clock for both ends. Not measured: blocking, more than one
+//! thread at an end, and what an application does with an element.
 
 pub(crate) mod analysis;
 pub(crate) mod benchmark;

@@ -40,11 +40,11 @@ pub struct Passed {
     pub counts: Option<Counts>,
 }
 
-/// Waits for the other end and lets all elements through. Page faults and counters are those of the elements that count:
-/// not the wait, which would be charged to the queue, nor the warm-up. They are read between the warm-up and the first element
-/// that counts, by one to three system calls, while the schedule of the load goes on: the first elements that count may
-/// begin late by as much, in the latency from the intended time, and the sender catches up. Beside that, what was
-/// counted without the warm-up.
+/// Waits for the other end and lets all elements through. Page faults and counters are those of the elements that
+/// count: not the wait, which would be charged to the queue, nor the warm-up. They are read between the warm-up and the
+/// first element that counts, by one to three system calls, while the schedule of the load goes on: the first elements
+/// that count may begin late by as much, in the latency from the intended time, and the sender catches up. Beside that,
+/// what was counted without the warm-up.
 pub(super) fn let_through(
     end: &mut dyn Loop,
     task: &Task,

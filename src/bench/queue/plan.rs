@@ -136,8 +136,8 @@ impl Plan {
 }
 
 impl Point {
-    /// The same queue as fast as its ends can under the loop that offers the rates of a load curve: with a schedule that
-    /// is always late. Without one the sender would have fewer stamps to take, and rates would be offered that the
+    /// The same queue as fast as its ends can under the loop that offers the rates of a load curve: with a schedule
+    /// that is always late. Without one the sender would have fewer stamps to take, and rates would be offered that the
     /// instrument itself cannot keep.
     pub fn at_saturation(&self) -> Self {
         Point {
@@ -152,8 +152,8 @@ impl Point {
         }
     }
 
-    /// The point with the rate that is offered when the queue takes `saturation` elements a second; only on a load curve
-    /// does that change anything.
+    /// The point with the rate that is offered when the queue takes `saturation` elements a second; only on a load
+    /// curve does that change anything.
     pub fn with_saturation(&self, saturation: f64) -> Self {
         let mut point = self.clone();
         if let Some(percent) = self.percent_of_saturation {

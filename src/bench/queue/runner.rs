@@ -1,10 +1,11 @@
-//! The two hot loops: one end of a queue, a measurer and a waiter, each a type, so that every combination is compiled as
-//! if written by hand.
+//! The two hot loops: one end of a queue, a measurer and a waiter, each a type, so that every combination is compiled
+//! as if written by hand.
 //!
-//! In the time of an enqueue: building the element around its stamp, which is done anew for each attempt, and enqueueing
-//! it; where a queue hands over in batches and the sender pauses, handing over as well. In the time of a dequeue: dequeueing. Outside of both: the check that the element is whole, noting it, and the pause. Nothing here allocates,
-//! locks, formats or makes a system call; every [`ATTEMPTS_PER_LOOK`] failed attempts in a row there is one look at the
-//! time, so that a queue that loses an element hangs nobody.
+//! In the time of an enqueue: building the element around its stamp, which is done anew for each attempt, and
+//! enqueueing it; where a queue hands over in batches and the sender pauses, handing over as well. In the time of a
+//! dequeue: dequeueing. Outside of both: the check that the element is whole, noting it, and the pause. Nothing here
+//! allocates, locks, formats or makes a system call; every [`ATTEMPTS_PER_LOOK`] failed attempts in a row there is one
+//! look at the time, so that a queue that loses an element hangs nobody.
 
 use std::hint::black_box;
 use std::marker::PhantomData;

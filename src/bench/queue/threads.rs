@@ -29,8 +29,8 @@ use crate::rig::error::RigError;
 use crate::rig::workers::{Crew, Seat};
 use crate::time::{Clock, ClockUser, StampCost, measure_stamp_cost};
 
-/// Elements that a queue gives out beyond those put in are looked at up to this number. Where an end gave up, those that
-/// are still in the queue are taken out as well, to tell whether any is lost.
+/// Elements that a queue gives out beyond those put in are looked at up to this number. Where an end gave up, those
+/// that are still in the queue are taken out as well, to tell whether any is lost.
 const MOST_LEFTOVERS: usize = 64;
 
 /// Makes the loop of an end, in the thread that will run it.

@@ -1,5 +1,5 @@
-//! What a round gives reason to warn of, and what is said below the tables. The texts name no figure of a round: one that
-//! comes in each round is shown once.
+//! What a round gives reason to warn of, and what is said below the tables. The texts name no figure of a round: one
+//! that comes in each round is shown once.
 
 use super::config::{Config, Measure};
 use super::plan::Point;

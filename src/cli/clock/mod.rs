@@ -38,7 +38,8 @@ const DEFAULT_DURATION: Duration = Duration::from_secs(10);
 /// Arguments of `hcabench clock`. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
 pub struct ClockArguments {
-    /// How the clock is read: realtime, monotonic, monotonic-raw, rdtsc (lfence; rdtsc), rdtscp (cpuid; rdtscp), rdtscp-lfence
+    /// How the clock is read: realtime, monotonic, monotonic-raw, rdtsc (lfence; rdtsc), rdtscp (cpuid; rdtscp),
+    /// rdtscp-lfence
     #[arg(long, value_name = "CLOCK", default_value = DEFAULT_CLOCK, value_parser = one::<ReadingKind>)]
     pub clock: ReadingKind,
 
@@ -90,8 +91,8 @@ pub struct ClockArguments {
     #[arg(long, value_name = "LIST", help_heading = "Output", value_parser = values::limits)]
     pub fail_above: Option<List<Limit>>,
 
-    /// Tell instead whether the TSC can be trusted: its flags, its rate by every source, the offsets between CPUs, steps
-    /// back; exit code 1 if it cannot
+    /// Tell instead whether the TSC can be trusted: its flags, its rate by every source, the offsets between CPUs,
+    /// steps back; exit code 1 if it cannot
     #[arg(long, help_heading = "TSC", conflicts_with_all = ["clock", "report", "iterations", "duration", "cpu", "all_cpus",
           "hugepages", "threshold", "baseline_iterations", "window", "coincidence", "keep_jumps", "fail_above", "out", "force",
           "rounds", "order_seed", "budget", "dry_run", "resume"])]

@@ -1,5 +1,5 @@
-//! What is shown of a watch: a row for each CPU, and of a single round a table for each report, the causes, the pattern, and
-//! what happened on several CPUs at once.
+//! What is shown of a watch: a row for each CPU, and of a single round a table for each report, the causes, the
+//! pattern, and what happened on several CPUs at once.
 
 use serde_json::Value;
 

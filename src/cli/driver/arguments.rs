@@ -10,8 +10,8 @@ use crate::cli::values::duration;
 /// How often, how long and from where a sweep is run.
 #[derive(Debug, Clone, Default, Args)]
 pub struct SweepArguments {
-    /// Measure the whole sweep so many times, each time in a process of its own and, from two on, with its points in another order: figures
-    /// are medians over rounds, with bounds from six on
+    /// Measure the whole sweep so many times, each time in a process of its own and, from two on, with its points in
+    /// another order: figures are medians over rounds, with bounds from six on
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Sweep")]
     pub rounds: Option<u32>,
 
@@ -19,8 +19,8 @@ pub struct SweepArguments {
     #[arg(long, value_name = "NUMBER", help_heading = "Sweep")]
     pub order_seed: Option<u64>,
 
-    /// Time for the whole sweep, with unit: only whole rounds that fit are measured, the first always. Without --rounds, as many
-    /// as fit
+    /// Time for the whole sweep, with unit: only whole rounds that fit are measured, the first always. Without
+    /// --rounds, as many as fit
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Sweep")]
     pub budget: Option<Duration>,
 
@@ -28,11 +28,13 @@ pub struct SweepArguments {
     #[arg(long, help_heading = "Sweep")]
     pub dry_run: bool,
 
-    /// Measure what is missing or incomplete in the results folder DIR, with its settings. Refused where the machine or given settings differ
+    /// Measure what is missing or incomplete in the results folder DIR, with its settings. Refused where the machine or
+    /// given settings differ
     #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "force", "dry_run"], help_heading = "Sweep")]
     pub resume: Option<PathBuf>,
 
-    /// Take options from FILE, in TOML with their names: service = "rc,uc", inline = true. Those of the command line go before
+    /// Take options from FILE, in TOML with their names: service = "rc,uc", inline = true. Those of the command line go
+    /// before
     #[arg(long, value_name = "FILE", help_heading = "Sweep")]
     pub config: Option<PathBuf>,
 

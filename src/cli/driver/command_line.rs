@@ -21,8 +21,8 @@ const OF_ONE_RUN: [(&str, bool); 7] = [
     ("until-round", true),
     ("dry-run", false),
 ];
-/// Options that no setting of a point or run follows from, with whether they take a value: they may stand beside `--resume` without
-/// its settings.
+/// Options that no setting of a point or run follows from, with whether they take a value: they may stand beside
+/// `--resume` without its settings.
 const BESIDE_RESUME: [(&str, bool); 7] = [
     ("resume", true),
     ("quiet", false),
@@ -37,8 +37,8 @@ const SWEEPS: [&str; 2] = ["clock", "queue"];
 /// The command that repeats an earlier run.
 const RERUN: &str = "rerun";
 
-/// What was typed, with the options of `--config` in it, and for `rerun DIR` and a bare `--resume DIR` the command line of that
-/// run. `typed` begins with the program's name.
+/// What was typed, with the options of `--config` in it, and for `rerun DIR` and a bare `--resume DIR` the command line
+/// of that run. `typed` begins with the program's name.
 pub fn expand(typed: Vec<OsString>, command: &Command) -> Result<Vec<OsString>, UsageError> {
     let (program, rest) = typed.split_at(typed.len().min(1));
     let mut arguments = rest.to_vec();

@@ -142,8 +142,8 @@ impl Course {
         }
     }
 
-    /// Shows warnings, of a point or of all, each once. What a point said in an earlier round says nothing new where only
-    /// its numbers differ.
+    /// Shows warnings, of a point or of all, each once. What a point said in an earlier round says nothing new where
+    /// only its numbers differ.
     pub fn warn(&mut self, point: Option<usize>, texts: &[String]) {
         let keys = texts.iter().map(|text| (point, without_numbers(text)));
         let keys: Vec<_> = keys.filter(|(point, _)| point.is_some()).collect();

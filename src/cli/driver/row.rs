@@ -167,8 +167,8 @@ impl Row {
         record
     }
 
-    /// Keeps what came of a round, whose row of `runs.csv` is on disk, and writes what there is so far. The only round of a
-    /// row completes it, as a failure ends it. `is_whole`: no row of its point failed in that round.
+    /// Keeps what came of a round, whose row of `runs.csv` is on disk, and writes what there is so far. The only round
+    /// of a row completes it, as a failure ends it. `is_whole`: no row of its point failed in that round.
     pub fn keep(
         &mut self,
         run: &Run,
@@ -224,8 +224,8 @@ impl Row {
         }
     }
 
-    /// Leaves it as it is where rounds are missing, with the reason: all that was measured is on disk. If there is time,
-    /// the distributions so far are written for readers, too.
+    /// Leaves it as it is where rounds are missing, with the reason: all that was measured is on disk. If there is
+    /// time, the distributions so far are written for readers, too.
     pub fn leave(&mut self, run: &Run, reason: &str, has_time: bool) -> Result<(), ReportError> {
         if run.has_one_round() {
             return self.close(run, Some(reason));

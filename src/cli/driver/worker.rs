@@ -1,7 +1,7 @@
 //! A round in a process of its own: the program runs itself again, and the sweep drives it point by point.
 //!
-//! One line of JSON each way: the sweep asks on the child's standard input, the child answers on its standard output. The child is in
-//! a process group of its own, so that a signal from the terminal reaches it once, through the sweep.
+//! One line of JSON each way: the sweep asks on the child's standard input, the child answers on its standard output.
+//! The child is in a process group of its own, so that a signal from the terminal reaches it once, through the sweep.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, Read as _, Write};
@@ -109,8 +109,8 @@ fn answer(answer: &Answer) -> io::Result<()> {
     out.flush()
 }
 
-/// The lines of standard input. At its end nothing more is asked for, or the sweep has gone: then this process is to end, too,
-/// whatever it is at.
+/// The lines of standard input. At its end nothing more is asked for, or the sweep has gone: then this process is to
+/// end, too, whatever it is at.
 fn listen() -> Receiver<String> {
     let (give, take) = channel();
     std::thread::spawn(move || {
@@ -203,8 +203,8 @@ impl Round {
         }
     }
 
-    /// The next answer. A signal to this process is passed on; the child then says what it has. Sleeps until there is one of
-    /// the two: the parent of a round may sit on a CPU that is measured.
+    /// The next answer. A signal to this process is passed on; the child then says what it has. Sleeps until there is
+    /// one of the two: the parent of a round may sit on a CPU that is measured.
     fn next(&mut self, limit: Duration) -> Result<Answer, Failure> {
         let failed = |error: &dyn std::fmt::Display| {
             Failure::Run(format!("the process of a round: {error}"))

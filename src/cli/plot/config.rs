@@ -210,7 +210,8 @@ pub(super) fn settings(
     })
 }
 
-/// The file that was named, or the one in the first folder, or none; and whether it is that of the run around the folder.
+/// The file that was named, or the one in the first folder, or none; and whether it is that of the run around the
+/// folder.
 fn file(named: Option<&Path>, from: &[PathBuf]) -> (Option<PathBuf>, bool) {
     if let Some(path) = named {
         return (Some(path.to_path_buf()), false);

@@ -30,7 +30,8 @@ pub(super) fn line(words: &[String], from: &[PathBuf]) -> Result<Line, clap::Err
 #[derive(Debug)]
 pub(in crate::cli) struct NotDrawn {
     pub reason: String,
-    /// Where there is more in it than can be told apart, and in parts it can: the settings to part it by, or none for any.
+    /// Where there is more in it than can be told apart, and in parts it can: the settings to part it by, or none for
+    /// any.
     pub by: Option<Vec<String>>,
 }
 
@@ -41,8 +42,8 @@ pub(in crate::cli) struct Drawn {
     pub asked: Vec<Asked>,
 }
 
-/// What `plot.json` leaves of the points in a folder, for a figure: settings with the values that it chooses. A file with
-/// a mistake chooses nothing: drawing the figure tells of it.
+/// What `plot.json` leaves of the points in a folder, for a figure: settings with the values that it chooses. A file
+/// with a mistake chooses nothing: drawing the figure tells of it.
 pub(in crate::cli) fn chosen(words: &[String], from: &Path) -> Values {
     let line = line(words, &[from.to_owned()]).ok();
     let settings = line.and_then(|line| line.plot.settings(true).ok());

@@ -48,7 +48,8 @@ impl PlotArguments {
 /// Draws a figure; the exit code is 0.
 ///
 /// # Errors
-/// [`UsageError`] for options and settings that are wrong; others when results cannot be read or the file cannot be written.
+/// [`UsageError`] for options and settings that are wrong; others when results cannot be read or the file cannot be
+/// written.
 pub fn run(arguments: &PlotArguments) -> anyhow::Result<u8> {
     let options = &arguments.common;
     let format = Format::of(&options.out).ok_or_else(|| {

@@ -393,7 +393,8 @@ impl Given {
 /// The options that all figures have.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Common {
-    /// Folder of a run, or of one of its points; several are drawn into one figure. ecdf and percentiles take .hgrm files, too
+    /// Folder of a run, or of one of its points; several are drawn into one figure. ecdf and percentiles take .hgrm
+    /// files, too
     #[arg(value_name = "DIR", required = true)]
     pub from: Vec<PathBuf>,
 

@@ -191,8 +191,8 @@ impl Sources {
         self.all.iter().map(label).collect()
     }
 
-    /// The looks of lines by their labels, where each line is of one service and each service has one line: they are the
-    /// same in all figures.
+    /// The looks of lines by their labels, where each line is of one service and each service has one line: they are
+    /// the same in all figures.
     pub fn looks(&self, labels: &[String]) -> BTreeMap<String, usize> {
         const SERVICES: [&str; 3] = ["rc", "uc", "ud"];
         let mut looks = BTreeMap::new();

@@ -60,7 +60,8 @@ const INSTRUMENT: [Column; 8] = [
     clock::BLIND_SHARE,
 ];
 
-/// What a column of the summary is called, and its unit; of several distributions all but the first say which they are of.
+/// What a column of the summary is called, and its unit; of several distributions all but the first say which they are
+/// of.
 fn heading(schema: &Schema, name: &str) -> (String, &'static str) {
     let (words, unit) = heading_of(name);
     let mut columns = schema.summary();

@@ -12,8 +12,8 @@ use crate::results::schema::Schema;
 
 /// Of one kind, at most so many.
 const MOST_OF_A_KIND: usize = 4;
-/// A surface has fewer settings in it than the others, so more of them belong to a sweep: three services, with inline and
-/// without.
+/// A surface has fewer settings in it than the others, so more of them belong to a sweep: three services, with inline
+/// and without.
 const MOST_SURFACES: usize = 6;
 
 /// A kind of figure: the command line, the title, and how to read it.
@@ -191,9 +191,9 @@ struct Drawing<'a> {
 }
 
 impl Drawing<'_> {
-    /// Draws a figure, or one for each value of a setting where there is too much in it, and so on. What cannot be drawn is
-    /// told with its reason, and the rest is drawn. `chosen` are the settings with the values that it is parted to, `parts`
-    /// those by which it can still be parted.
+    /// Draws a figure, or one for each value of a setting where there is too much in it, and so on. What cannot be
+    /// drawn is told with its reason, and the rest is drawn. `chosen` are the settings with the values that it is
+    /// parted to, `parts` those by which it can still be parted.
     fn draw(&mut self, words: &[String], chosen: &[(&str, &str)], parts: &[Part<'_>]) {
         let only = chosen.iter();
         let only = only.map(|(name, text)| setting_in_words(self.schema, name, text));

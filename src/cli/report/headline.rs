@@ -1,4 +1,5 @@
-//! The answer of a run in one sentence: what was found at its best point, what was lost, and whether that can be believed.
+//! The answer of a run in one sentence: what was found at its best point, what was lost, and whether that can be
+//! believed.
 
 use super::counts;
 use crate::cli::plot::{in_words, is_told};

@@ -208,8 +208,8 @@ fn combinations_that_were_not_measured_are_no_failure() {
     untold(&page.warnings, "no point");
 }
 
-/// The sweep of more than two settings has its surfaces: one for each value of the rest, of which those that are left are
-/// named.
+/// The sweep of more than two settings has its surfaces: one for each value of the rest, of which those that are left
+/// are named.
 #[test]
 fn a_surface_is_parted_by_the_settings_that_are_not_on_its_ground() {
     let folder = tempfile::tempdir().unwrap();

@@ -24,8 +24,8 @@ unsafe impl<T: Send> Sync for Storage<T> {}
 
 impl<T> Drop for Storage<T> {
     fn drop(&mut self) {
-        // SAFETY: it was a box, and both ends, which borrow from it, are gone before their share of this one: they stand
-        // before it in their structures.
+        // SAFETY: it was a box, and both ends, which borrow from it, are gone before their share of this one: they
+        // stand before it in their structures.
         drop(unsafe { Box::from_raw(self.0) });
     }
 }
@@ -58,8 +58,8 @@ fn on_the_heap<T: Element, const SLOTS: usize>() -> Box<QueueView<T>> {
     if memory.is_null() {
         handle_alloc_error(layout);
     }
-    // SAFETY: allocated with the layout of the queue. It consists of two atomic indices and an array of slots that may be
-    // uninitialised, so zeros are a value of it: the one of `new`, with both indices 0.
+    // SAFETY: allocated with the layout of the queue. It consists of two atomic indices and an array of slots that may
+    // be uninitialised, so zeros are a value of it: the one of `new`, with both indices 0.
     let queue: Box<HeaplessQueue<T, SLOTS>> = unsafe { Box::from_raw(memory) };
     assert!(queue.is_empty() && queue.capacity() + 1 == SLOTS);
     queue
@@ -95,7 +95,8 @@ impl<T: Element> Queue<T> for Heapless {
         let queue = capacities!(capacity, 1 2 3 7 16 64 100 256 1000 1024 4096 16384 65536);
         let queue = Box::into_raw(queue);
         let storage = Arc::new(Storage(queue));
-        // SAFETY: valid until the storage is dropped, which both ends outlive by no moment; nobody else has a reference.
+        // SAFETY: valid until the storage is dropped, which both ends outlive by no moment; nobody else has a
+        // reference.
         let (sender, receiver) = unsafe { &mut *queue }.split_const();
         let sender = End {
             end: sender,

@@ -1,7 +1,7 @@
 //! Queues from crates.io, and the one of the standard library, behind the same two ends: one thin adapter each.
 //!
-//! They allocate without touching, and some grow while they fill for the first time. So each is filled to its capacity and
-//! emptied once before it is handed out; from then on it works in memory that is there.
+//! They allocate without touching, and some grow while they fill for the first time. So each is filled to its capacity
+//! and emptied once before it is handed out; from then on it works in memory that is there.
 
 mod heapless;
 

@@ -95,7 +95,8 @@ pub struct Port {
 pub struct Devices {
     /// Those that can be used, in the kernel's order.
     pub usable: Vec<Device>,
-    /// Those that are there but cannot be opened or asked, with the reason: without rights to them, or on their way out.
+    /// Those that are there but cannot be opened or asked, with the reason: without rights to them, or on their way
+    /// out.
     pub refused: Vec<(String, VerbsError)>,
 }
 

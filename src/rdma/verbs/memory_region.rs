@@ -48,8 +48,8 @@ impl MemoryRegion {
                     | sys::ibv_access_flags::IBV_ACCESS_REMOTE_WRITE.0
             }
         };
-        // SAFETY: the memory stays where it is as long as `memory` lives, which the region holds until it is deregistered;
-        // what the HCA writes there is read through raw pointers only.
+        // SAFETY: the memory stays where it is as long as `memory` lives, which the region holds until it is
+        // deregistered; what the HCA writes there is read through raw pointers only.
         let raw = unsafe { sys::ibv_reg_mr(domain.as_ptr(), start.cast(), length, flags as i32) };
         match NonNull::new(raw) {
             Some(raw) => Ok(Arc::new(MemoryRegion {

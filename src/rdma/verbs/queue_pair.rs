@@ -185,8 +185,8 @@ impl QueuePair {
             num_sge: 1,
         };
         let mut bad = std::ptr::null_mut();
-        // SAFETY: the queue pair exists and copies the request. By the key the HCA writes inside of the region only, whose
-        // deregistration ends its access, whatever is still posted.
+        // SAFETY: the queue pair exists and copies the request. By the key the HCA writes inside of the region only,
+        // whose deregistration ends its access, whatever is still posted.
         match unsafe { sys::ibv_post_recv(self.raw.as_ptr(), &mut request, &mut bad) } {
             0 => Ok(()),
             code => {

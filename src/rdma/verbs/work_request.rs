@@ -119,8 +119,8 @@ impl SendRequest {
         &self.source
     }
 
-    /// Turns the request to the data at `address` in the region, with its immediate data, signalled or not. The immediate
-    /// data is the request's number as well.
+    /// Turns the request to the data at `address` in the region, with its immediate data, signalled or not. The
+    /// immediate data is the request's number as well.
     ///
     /// # Panics
     /// If the data would not lie in the region: inline data is read from there by the CPU, which asks for no key.

@@ -132,8 +132,8 @@ pub const SCHEMA: Schema = Schema {
     headline: [RECEIVED, latency::P50, latency::P99],
 };
 
-/// Above this the floor's median says that something else had the CPUs: two stamps and a cache line that changes hands take
-/// less than a microsecond, and a few where instructions are emulated.
+/// Above this the floor's median says that something else had the CPUs: two stamps and a cache line that changes hands
+/// take less than a microsecond, and a few where instructions are emulated.
 const HIGHEST_FLOOR_NS: f64 = 10_000.0;
 /// Above this share of the median latency the floor's median is most of what was measured.
 const LARGEST_SHARE: f64 = 0.5;

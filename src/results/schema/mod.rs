@@ -315,8 +315,8 @@ fn plain(column: Column) -> Named {
     (Cow::Borrowed(column.name), column)
 }
 
-/// Declares columns as constants with their meaning as documentation, and the list of them, in order. An entry is a call
-/// of the function of [`Column`] of that name; of measured figures the decimals come last.
+/// Declares columns as constants with their meaning as documentation, and the list of them, in order. An entry is a
+/// call of the function of [`Column`] of that name; of measured figures the decimals come last.
 macro_rules! columns {
     (
         $(#[$of_list:meta])*

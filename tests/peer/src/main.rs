@@ -181,8 +181,8 @@ impl Sender<'_> {
             let range = self.settings.range(slot);
             let stamp = now_ns();
             self.memory[range.start] = stamp;
-            // SAFETY: a slot is used once a burst, and its completion is awaited before the burst ends, so nobody touches
-            // it while the device reads it; the memory outlives the queue pair.
+            // SAFETY: a slot is used once a burst, and its completion is awaited before the burst ends, so nobody
+            // touches it while the device reads it; the memory outlives the queue pair.
             if let Err(error) = unsafe {
                 self.queue_pair
                     .post_send(&mut self.memory, range, slot as u64)

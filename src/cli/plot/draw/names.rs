@@ -55,7 +55,8 @@ fn parts(label: &str) -> (&str, &str) {
     }
 }
 
-/// Gives lines their other names, and puts those first that were asked to be, in that order; the others stay as they are.
+/// Gives lines their other names, and puts those first that were asked to be, in that order; the others stay as they
+/// are.
 pub(super) fn named<T>(
     mut lines: Vec<T>,
     label: impl Fn(&mut T) -> &mut String,

@@ -60,8 +60,8 @@ pub(in crate::cli::plot) fn time(from: &[PathBuf], settings: &Checked) -> anyhow
     Ok(Made::new(figure, drawing, told))
 }
 
-/// The samples of a point, but for those that nobody could see beside the others. Points were measured one after another:
-/// the time of each begins at zero.
+/// The samples of a point, but for those that nobody could see beside the others. Points were measured one after
+/// another: the time of each begins at zero.
 fn over_time(source: &Source, mut marks: Thinned) -> anyhow::Result<Cloud> {
     let columns = [&[source.metric.time()], source.metric.samples].concat();
     source.each(&columns, |cells| {
