@@ -24,6 +24,7 @@ mod values;
 mod devices;
 
 use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
@@ -107,6 +108,14 @@ static EXPANDED: OnceLock<Vec<OsString>> = OnceLock::new();
 /// The command line of this process, without the program's name: what a child of it is started with.
 pub(crate) fn expanded_arguments() -> &'static [OsString] {
     EXPANDED.get().map_or(&[], Vec::as_slice)
+}
+
+/// This very program, also where another one has taken its name since; in a process group of its own, so that a
+/// terminal's signal comes to it once, through the process that started it.
+fn this_program() -> std::process::Command {
+    let mut command = std::process::Command::new("/proc/self/exe");
+    command.arg0("hcabench").process_group(0);
+    command
 }
 
 /// Parses the command line, runs what it names, and returns the exit code.

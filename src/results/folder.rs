@@ -140,6 +140,7 @@ impl ResultsFolder {
 
     /// Takes up the folder of an earlier run, to measure what is missing in it. It is marked as incomplete again; its
     /// files and the folders of its points are given out again.
+    ///
     /// `list`: what [`lock_earlier`](Self::lock_earlier) gave.
     pub fn resume(path: &Path, mut list: File) -> Result<Self, ReportError> {
         let earlier = Earlier::find(path)?;
@@ -376,7 +377,7 @@ fn write_mark(mark: &Path, reason: &str) -> Result<(), ReportError> {
 }
 
 /// What is in the way of a new run at `path`: an earlier one without `force`, or too little space. Returns the earlier
-/// run and the free bytes.
+/// run.
 fn examine(path: &Path, force: bool, needed_bytes: u64) -> Result<Earlier, ReportError> {
     let earlier = Earlier::find(path)?;
     if let Some(found) = &earlier.evidence {

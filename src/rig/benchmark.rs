@@ -59,6 +59,18 @@ pub struct Plan {
     pub left_out: Vec<Record>,
 }
 
+impl Plan {
+    /// How long a round takes, about.
+    pub fn time(&self) -> Duration {
+        self.points.iter().map(|point| point.time).sum()
+    }
+
+    /// Bytes that a round leaves on disk, at the most.
+    pub fn bytes(&self) -> u64 {
+        self.points.iter().map(|point| point.bytes).sum()
+    }
+}
+
 /// A point of the sweep: what is measured at once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedPoint {

@@ -1,10 +1,10 @@
 //! Two command lines, measured in turn: each round of either is a process of this program of its own.
 
 use std::fs;
-use std::os::unix::process::CommandExt as _;
+use std::io::Read as _;
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread::sleep;
+use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
@@ -12,10 +12,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::cli::UsageError;
-use crate::host::interrupt;
+use crate::host::interrupt::{self, HeldBack};
 
-/// How often is looked whether a round has ended, or a signal came.
-const LOOK: Duration = Duration::from_millis(10);
+/// How often is looked whether a round that is to end has had its time.
+const LOOK: Duration = Duration::from_secs(1);
 /// How long a round may take to end after a signal.
 const ENDING: Duration = Duration::from_secs(10);
 
@@ -42,17 +42,12 @@ pub fn take(
             if !quiet {
                 eprintln!("round {round} of {rounds}: {name}");
             }
-            // This very program, also where another one has taken its name since.
-            let mut command = Command::new("/proc/self/exe");
-            command
-                .arg0("hcabench")
+            let child = crate::cli::this_program()
                 .args(words(runs[side], &folders[side], round, rounds))
-                // Of its own, so that a terminal's signal comes to it once, from here: a second one would kill it.
-                .process_group(0)
                 .stdin(Stdio::null())
-                .stdout(Stdio::null());
-            let mut child = command.spawn().context("cannot start this program again")?;
-            let status = ended(&mut child)?;
+                .stdout(Stdio::piped())
+                .spawn();
+            let status = ended(child.context("cannot start this program again")?)?;
             if status.code() == Some(2) {
                 let told = format!("--run: {name} was refused in round {round}");
                 return Err(UsageError(told).into());
@@ -87,16 +82,14 @@ fn words(run: &[String], folder: &Path, round: u32, rounds: u32) -> Vec<std::ffi
     words
 }
 
-/// Waits for a round, which has limits of its own. A signal is handed on, and then it has so long to end.
-fn ended(child: &mut Child) -> anyhow::Result<ExitStatus> {
+/// Waits for a round, which has limits of its own, until its standard output has ended with it: who looks again and again
+/// may sit on a CPU that is measured. A signal is handed on, and then the round has so long to end.
+fn ended(mut child: Child) -> anyhow::Result<ExitStatus> {
+    let mut stdout = child.stdout.take().context("a round has no output")?;
+    // After it was started, which would have the signals held back as well.
+    let held = HeldBack::new()?;
     let mut told: Option<(Signal, Instant)> = None;
     loop {
-        if let Some(status) = child.try_wait().context("cannot wait for a round")? {
-            return match told {
-                Some((signal, _)) => bail!("interrupted by {signal}"),
-                None => Ok(status),
-            };
-        }
         match (interrupt::requested(), told) {
             (Some(signal), None) => {
                 told = Some((signal, Instant::now()));
@@ -109,7 +102,14 @@ fn ended(child: &mut Child) -> anyhow::Result<ExitStatus> {
             }
             _ => {}
         }
-        sleep(LOOK);
+        if held.wait(stdout.as_fd(), LOOK)? && stdout.read(&mut [0; 4096])? == 0 {
+            break;
+        }
+    }
+    let status = child.wait().context("cannot wait for a round")?;
+    match told {
+        Some((signal, _)) => bail!("interrupted by {signal}"),
+        None => Ok(status),
     }
 }
 

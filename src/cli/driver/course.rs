@@ -53,8 +53,8 @@ pub struct Course {
     rows: Vec<Vec<Row>>,
     /// What all rounds told, without their rows.
     told: Outcome,
-    /// The warnings so far, without their numbers, by the point that they are of.
-    warned: BTreeSet<(Option<usize>, String)>,
+    /// The warnings of points so far, without their numbers.
+    warned: BTreeSet<(usize, String)>,
     progress: Progress,
 }
 
@@ -145,16 +145,16 @@ impl Course {
     /// Shows warnings, of a point or of all, each once. What a point said in an earlier round says nothing new where
     /// only its numbers differ.
     pub fn warn(&mut self, point: Option<usize>, texts: &[String]) {
-        let keys = texts.iter().map(|text| (point, without_numbers(text)));
-        let keys: Vec<_> = keys.filter(|(point, _)| point.is_some()).collect();
+        let key = |text: &String| Some((point?, without_numbers(text)));
+        let earlier = self.warned.clone();
+        self.warned.extend(texts.iter().filter_map(key));
         for text in texts {
-            let is_said = self.warned.contains(&(point, without_numbers(text)));
+            let is_said = key(text).is_some_and(|key| earlier.contains(&key));
             if !is_said && !self.told.warnings.contains(text) {
                 self.progress.warn(&warning(text));
                 self.told.warnings.push(text.clone());
             }
         }
-        self.warned.extend(keys);
     }
 
     /// Tells something of the run, once.

@@ -10,11 +10,6 @@ use crate::results::units;
 use crate::rig::benchmark::{Plan, PlannedPoint};
 use crate::rig::sweep::Rounds;
 
-/// How long a round takes, about.
-pub fn time_of_round(plan: &Plan) -> Duration {
-    plan.points.iter().map(|point| point.time).sum()
-}
-
 /// A length of time in two units at the most.
 pub fn time_in_words(time: Duration) -> String {
     let seconds = time.as_secs();
@@ -54,8 +49,8 @@ pub fn text(
         }
     }
     let mut text = table.render(width);
-    let round = time_of_round(plan);
-    let bytes: u64 = plan.points.iter().map(|point| point.bytes).sum();
+    let round = plan.time();
+    let bytes = plan.bytes();
     text += &format!(
         "\na round of {} points takes about {} and {} on disk at most\n",
         plan.points.len(),
@@ -88,8 +83,8 @@ pub fn text(
 }
 
 /// How many rounds there will be, about: of a budget at least one.
-fn rounds_that_fit(plan: &Plan, rounds: &Rounds, budget: Option<Duration>) -> u32 {
-    let round = time_of_round(plan).as_secs_f64().max(1e-3);
+pub fn rounds_that_fit(plan: &Plan, rounds: &Rounds, budget: Option<Duration>) -> u32 {
+    let round = plan.time().as_secs_f64().max(1e-3);
     let fit = budget.map_or(rounds.count, |budget| (budget.as_secs_f64() / round) as u32);
     fit.clamp(1, rounds.count)
 }
@@ -108,8 +103,8 @@ pub fn document(plan: &Plan, rounds: &Rounds, budget: Option<Duration>) -> Value
         "points": points.collect::<Vec<_>>(),
         "left_out": plan.left_out,
         "rounds": count,
-        "time_s": time_of_round(plan).as_secs_f64() * f64::from(count),
-        "bytes": plan.points.iter().map(|point| point.bytes).sum::<u64>().saturating_mul(count.into()),
+        "time_s": plan.time().as_secs_f64() * f64::from(count),
+        "bytes": plan.bytes().saturating_mul(count.into()),
     })
 }
 

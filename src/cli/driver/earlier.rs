@@ -1,6 +1,6 @@
 //! What an earlier run left for `--resume`, and whether it can go on.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::results::folder::{MARK, RUNS};
 use crate::results::runs::{self, RunsFile};
 use crate::results::schema::Schema;
 use crate::results::{Record, ReportError, ResultsFolder};
-use crate::rig::benchmark::Plan;
+use crate::rig::benchmark::{Plan, PlannedPoint};
 use crate::rig::sweep::Rounds;
 
 /// An earlier run that is to go on.
@@ -112,8 +112,7 @@ impl Earlier {
             .or_else(programs)
     }
 
-    /// Opens its folder again, and `runs.csv` with the rounds that are whole on disk. A point is measured as one, so a
-    /// round of it that lacks a row, or was broken off, gives way to one that is measured now.
+    /// Opens its folder again, and `runs.csv` with the rounds that are whole on disk.
     pub fn open(
         &self,
         schema: &'static Schema,
@@ -122,50 +121,44 @@ impl Earlier {
         let list = self.list.try_clone();
         let list = list.map_err(|cause| ReportError::from_io("open", &self.path, cause))?;
         let folder = ResultsFolder::resume(&self.path, list)?;
-        let counted = |name: &str| row::rounds_beside_mark(&self.path.join(name));
-        let whole_of_row = |name: &str| -> BTreeSet<u32> {
-            let counted = counted(name);
-            let is_whole = |round: &u32| counted.as_ref().is_none_or(|it| it.contains(round));
-            let of_row = (self.rows.iter()).filter(|record| {
-                row::is_complete(record) && row::name_in(record).as_deref() == Some(name)
-            });
-            of_row.filter_map(row::round_of).filter(is_whole).collect()
-        };
-        let mut whole = BTreeMap::new();
+        let mut whole = BTreeSet::new();
         for point in &plan.points {
-            let of_rows = point.rows.iter().map(|row| whole_of_row(&row.name));
-            let mut of_point = of_rows
-                .reduce(|one, other| &one & &other)
-                .unwrap_or_default();
-            // A distribution cannot be relieved of a round that is to be measured again.
-            let in_distributions = point.rows.iter().filter_map(|row| counted(&row.name));
-            if in_distributions
-                .into_iter()
-                .any(|rounds| !rounds.is_subset(&of_point))
-            {
-                of_point.clear();
+            for round in self.whole_rounds(point) {
+                whole.extend(point.rows.iter().map(|row| (row.name.as_str(), round)));
             }
-            whole.extend(
-                point
-                    .rows
-                    .iter()
-                    .map(|row| (row.name.clone(), of_point.clone())),
-            );
         }
         let is_kept = |record: &&Record| {
-            let (Some(name), Some(round)) = (row::name_in(record), row::round_of(record)) else {
-                return false;
-            };
+            let place = row::name_in(record).zip(row::round_of(record));
             row::is_complete(record)
-                && whole
-                    .get(&name)
-                    .is_some_and(|rounds| rounds.contains(&round))
+                && place.is_some_and(|(name, round)| whole.contains(&(name.as_str(), round)))
         };
         let kept: Vec<Record> = self.rows.iter().filter(is_kept).cloned().collect();
         let path = folder.file(RUNS)?;
         runs::write(&path, &schema.runs(), &kept)?;
         let (file, rows) = RunsFile::open(&path, schema)?;
         Ok((folder, file, rows))
+    }
+
+    /// The rounds of a point that are whole on disk. A point is measured as one, so a round that one of its rows lacks is
+    /// none; and where a distribution has such a round, of which it cannot be relieved, there is none at all.
+    fn whole_rounds(&self, point: &PlannedPoint) -> BTreeSet<u32> {
+        let mut of_rows = Vec::new();
+        let mut counted = Vec::new();
+        for planned in &point.rows {
+            let is_of_row = |record: &&Record| {
+                row::is_complete(record) && row::name_in(record).as_ref() == Some(&planned.name)
+            };
+            let records = self.rows.iter().filter(is_of_row);
+            of_rows.push(records.filter_map(row::round_of).collect::<BTreeSet<u32>>());
+            counted.extend(row::rounds_beside_mark(&self.path.join(&planned.name)));
+        }
+        let all = of_rows.iter().chain(&counted).cloned();
+        let whole = all.reduce(|one, other| &one & &other).unwrap_or_default();
+        if counted.iter().all(|rounds| rounds.is_subset(&whole)) {
+            whole
+        } else {
+            BTreeSet::new()
+        }
     }
 }
 

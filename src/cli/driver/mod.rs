@@ -206,7 +206,7 @@ fn check_rounds(sweep: &SweepArguments, earlier: &Rounds) -> Result<(), UsageErr
 }
 
 fn check_budget(sweep: &SweepArguments, plan: &Plan) -> Result<(), UsageError> {
-    let round = dry_run::time_of_round(plan);
+    let round = plan.time();
     match sweep.budget {
         Some(budget) if budget < round => Err(UsageError(format!(
             "--budget {}: one round of this sweep takes about {}: allowed is that or more",
@@ -219,13 +219,9 @@ fn check_budget(sweep: &SweepArguments, plan: &Plan) -> Result<(), UsageError> {
 
 /// Bytes on disk, of as many rounds as the budget can hold.
 fn bytes_needed(plan: &Plan, rounds: &Rounds, budget: Option<Duration>) -> u64 {
-    let round = dry_run::time_of_round(plan).max(Duration::from_millis(1));
-    let fit = budget.map_or(f64::INFINITY, |budget| {
-        budget.as_secs_f64() / round.as_secs_f64() + 1.0
-    });
-    let count = f64::from(rounds.count).min(fit);
-    let of_round: u64 = plan.points.iter().map(|point| point.bytes).sum();
-    (of_round as f64 * count) as u64
+    // One more than fits may be begun.
+    let count = dry_run::rounds_that_fit(plan, rounds, budget).saturating_add(1);
+    plan.bytes().saturating_mul(count.min(rounds.count).into())
 }
 
 fn sweep_in_words(plan: &Plan, rounds: &Rounds) -> Option<String> {

@@ -1,13 +1,11 @@
 //! A round in a process of its own: the program runs itself again, and the sweep drives it point by point.
 //!
 //! One line of JSON each way: the sweep asks on the child's standard input, the child answers on its standard output.
-//! The child is in a process group of its own, so that a signal from the terminal reaches it once, through the sweep.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, Read as _, Write};
 use std::os::fd::AsFd as _;
-use std::os::unix::process::CommandExt as _;
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -147,14 +145,11 @@ impl Round {
                 "a round could not be started in a process of its own: {error}"
             ))
         };
-        // This very program, also where another one has taken its name since.
-        let mut child = Command::new("/proc/self/exe")
-            .arg0("hcabench")
+        let mut child = crate::cli::this_program()
             .args(arguments)
             .env(VARIABLE, "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .process_group(0)
             .spawn()
             .map_err(failed)?;
         let stdin = child.stdin.take();

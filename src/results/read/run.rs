@@ -359,7 +359,9 @@ fn points_of(
         }
     }
     for name in folders(path)? {
-        if rows.iter().all(|(other, _)| *other != name) {
+        // A run that was killed may have one on its list that it has not made yet.
+        let is_there = !incomplete || path.join(&name).is_dir();
+        if is_there && rows.iter().all(|(other, _)| *other != name) {
             rows.push((name, None));
         }
     }
