@@ -27,7 +27,7 @@ use super::{details, figures, notes};
 /// jumps they may is no usual run: where the disk cannot take them, the run ends with that error.
 const MOST_BYTES_OF_JUMPS: u64 = 256 << 20;
 /// What a reading takes, about, where its number is given and not its time.
-const READING: Duration = Duration::from_nanos(50);
+const NANOS_OF_READING: u64 = 50;
 
 /// Which CPUs to watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,10 +92,8 @@ impl Benchmark for ClockBenchmark {
         });
         let rows: Vec<PlannedRow> = rows.collect();
         let cpus = rows.len() as u64;
-        let of_readings = |readings: u64| {
-            let nanos = READING.as_nanos() * u128::from(readings);
-            Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
-        };
+        let of_readings =
+            |readings: u64| Duration::from_nanos(readings.saturating_mul(NANOS_OF_READING));
         let keep = self.config.keep as u64;
         let (watch, most_jumps) = match self.config.length {
             Length::Duration(duration) => (duration, keep),
@@ -215,48 +213,30 @@ impl ClockBenchmark {
 }
 
 fn choose_cpus(cpus: &Cpus, topology: &Topology) -> Result<Vec<usize>, HostError> {
-    let allowed = topology.allowed();
-    let wanted = match cpus {
-        Cpus::All => return Ok(allowed.iter().collect()),
-        Cpus::Chosen => {
-            let watcher = RoleSpec::new("watcher", "--cpu", None);
-            return Ok(vec![Placement::plan(topology, &[watcher])?.cpu(0)]);
-        }
-        Cpus::These(wanted) => wanted,
+    // Each by itself: watchers do not keep a distance from each other.
+    let place = |cpu| {
+        let watcher = RoleSpec::new("watcher", "--cpu", cpu);
+        Ok(Placement::plan(topology, &[watcher])?.cpu(0))
     };
-    for cpu in wanted.iter() {
-        let reason = match topology.cpu(cpu) {
-            Some(found) if found.allowed => continue,
-            Some(_) => "is not allowed for this process (see taskset -p and its cpuset)",
-            None if topology.offline.contains(cpu) => "is offline",
-            None => "does not exist",
-        };
-        return Err(HostError::CpuUnavailable {
-            option: "--cpu",
-            cpu,
-            reason,
-            allowed,
-        });
+    match cpus {
+        Cpus::All => Ok(topology.allowed().iter().collect()),
+        Cpus::Chosen => Ok(vec![place(None)?]),
+        Cpus::These(wanted) => wanted.iter().map(|cpu| place(Some(cpu))).collect(),
     }
-    Ok(wanted.iter().collect())
 }
 
 /// Watched CPUs that slow each other down.
 fn shared_cores(topology: &Topology, cpus: &[usize]) -> Vec<String> {
-    let mut texts = Vec::new();
-    for &cpu in cpus {
-        let siblings = topology.cpu(cpu).into_iter();
-        let siblings = siblings.flat_map(|it| it.siblings.iter());
-        let watched: Vec<String> = siblings
-            .filter(|sibling| *sibling > cpu && cpus.contains(sibling))
-            .map(|sibling| sibling.to_string())
-            .collect();
-        if !watched.is_empty() {
-            texts.push(format!(
+    let shared = cpus.iter().filter_map(|&cpu| {
+        let siblings = topology.cpu(cpu)?.siblings.iter();
+        let watched = siblings.filter(|sibling| *sibling > cpu && cpus.contains(sibling));
+        let watched: Vec<String> = watched.map(|sibling| sibling.to_string()).collect();
+        (!watched.is_empty()).then(|| {
+            format!(
                 "CPU {cpu} shares a physical core with CPU {}: their loops slow each other down",
                 watched.join(", ")
-            ));
-        }
-    }
-    texts
+            )
+        })
+    });
+    shared.collect()
 }
