@@ -189,18 +189,14 @@ impl AnyClock {
 
     /// Nanoseconds in a tick.
     pub fn nanos_per_tick(&self) -> f64 {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            AnyClock::Tsc(tsc) => 1e9 / tsc.facts().rate.hertz,
-            _ => 1.0,
-        }
+        self.tsc_facts().map_or(1.0, |facts| 1e9 / facts.rate.hertz)
     }
 
     /// What there is to know of the TSC; `None` for the POSIX clocks.
     pub fn tsc_facts(&self) -> Option<TscFacts> {
         match self {
             #[cfg(target_arch = "x86_64")]
-            AnyClock::Tsc(clock) => Some(clock.facts()),
+            AnyClock::Tsc(clock) => Some(clock.facts),
             _ => None,
         }
     }

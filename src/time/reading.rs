@@ -12,8 +12,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(target_arch = "x86_64")]
 use super::RdtscpInstruction;
 use super::{
-    AnyClock, ClockError, ClockKind, Monotonic, MonotonicRaw, Posix, Realtime, Ticks, TscFacts,
-    TscKilohertz,
+    AnyClock, ClockError, ClockKind, Monotonic, MonotonicRaw, Posix, Realtime, Ticks, TscKilohertz,
 };
 
 /// The sequences a clock can be read by.
@@ -249,11 +248,6 @@ impl AnyReading {
         }
         self.visit(Once)
     }
-
-    /// What there is to know of the TSC; `None` for the POSIX clocks.
-    pub fn tsc_facts(&self) -> Option<TscFacts> {
-        self.scale.tsc_facts()
-    }
 }
 
 #[cfg(test)]
@@ -271,7 +265,7 @@ mod tests {
                     continue;
                 }
             };
-            assert_eq!(reading.tsc_facts().is_some(), kind.is_tsc());
+            assert_eq!(reading.scale().tsc_facts().is_some(), kind.is_tsc());
             let begun = std::time::Instant::now();
             let [first, second, third] = [(); 3].map(|()| {
                 std::thread::sleep(std::time::Duration::from_millis(1));

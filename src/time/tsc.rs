@@ -7,7 +7,6 @@ use std::arch::x86_64::{__rdtscp, _mm_lfence, _rdtsc};
 
 use serde::Serialize;
 
-use super::trust::cpuid::{has_rdtscp, is_invariant};
 use super::{
     Calibration, CalibrationError, Clock, ClockError, MonotonicRaw, Nanos, Ticks, TscFacts,
     TscKilohertz, TscRate, calibrate_against,
@@ -18,7 +17,8 @@ const FRACTION_BITS: u32 = 40;
 /// The time stamp counter, with the rate it is converted by.
 #[derive(Debug, Clone, Copy)]
 pub struct Tsc {
-    facts: TscFacts,
+    /// What vouches for it, and its rate.
+    pub(super) facts: TscFacts,
     /// Nanoseconds per tick, as a fixed-point number with [`FRACTION_BITS`] behind the point.
     nanos_per_tick: u64,
 }
@@ -41,7 +41,8 @@ impl TscTrust {
         // A kernel that has found it unstable or different between CPUs takes it off its list.
         let dropped =
             sources.is_ok_and(|list| !list.split_ascii_whitespace().any(|one| one == "tsc"));
-        if is_invariant(&raw_cpuid::CpuId::new()) && !dropped {
+        let power = raw_cpuid::CpuId::new().get_advanced_power_mgmt_info();
+        if power.is_some_and(|power| power.has_invariant_tsc()) && !dropped {
             return Ok(TscTrust::Invariant);
         }
         let clock_source = std::fs::read_to_string(format!("{SOURCES}/current_clocksource"))
@@ -69,11 +70,6 @@ impl Tsc {
             facts: TscFacts { trust, rate },
             nanos_per_tick,
         }
-    }
-
-    /// What vouches for it, and its rate.
-    pub fn facts(&self) -> TscFacts {
-        self.facts
     }
 }
 
@@ -107,7 +103,8 @@ pub struct RdtscpInstruction(());
 impl RdtscpInstruction {
     /// The instruction, if the processor has it.
     pub fn find() -> Option<Self> {
-        has_rdtscp(&raw_cpuid::CpuId::new()).then_some(Self(()))
+        let features = raw_cpuid::CpuId::new().get_extended_processor_and_feature_identifiers()?;
+        features.has_rdtscp().then_some(Self(()))
     }
 
     /// Reads the counter and TSC_AUX at once; earlier instructions have ended, and later ones have not begun.

@@ -116,8 +116,8 @@ impl Benchmark for ClockBenchmark {
         let topology = Topology::read().map_err(RunError::from)?;
         let guest = Fingerprint::collect().virtualisation.guest == Some(true);
         let session = Session::prepare(self.config.clone(), &topology.allowed(), guest)?;
-        let reading = session.reading;
-        let facts = reading.tsc_facts();
+        let scale = session.reading.scale();
+        let facts = scale.tsc_facts();
         let mut warnings = shared_cores(&topology, &self.config.cpus);
         warnings.extend(session.doubt());
         let rate = facts.map_or_else(String::new, |facts| {
@@ -136,7 +136,7 @@ impl Benchmark for ClockBenchmark {
         let instrument = json!({"clock": {
             "name": clock.name(),
             "sequence": clock.sequence(),
-            "nanos_per_tick": reading.scale().nanos_per_tick(),
+            "nanos_per_tick": scale.nanos_per_tick(),
             "tsc": facts,
         }});
         self.session = Some(session);

@@ -89,7 +89,7 @@ impl Session {
 
     /// What speaks against the rate of the clock that was given.
     pub fn doubt(&self) -> Option<String> {
-        self.reading.tsc_facts()?.rate.doubt()
+        self.reading.scale().tsc_facts()?.rate.doubt()
     }
 
     /// Measures the baseline of each CPU, of all at the same time, and moves the calling thread to a CPU that is not

@@ -5,20 +5,6 @@
 
 use raw_cpuid::{CpuId, CpuIdReader, Hypervisor};
 
-/// Whether the processor calls its counter invariant: CPUID 8000_0007H, EDX bit 8.
-pub fn is_invariant<R: CpuIdReader>(cpuid: &CpuId<R>) -> bool {
-    cpuid
-        .get_advanced_power_mgmt_info()
-        .is_some_and(|power| power.has_invariant_tsc())
-}
-
-/// Whether the processor has the instruction rdtscp: CPUID 8000_0001H, EDX bit 27.
-pub fn has_rdtscp<R: CpuIdReader>(cpuid: &CpuId<R>) -> bool {
-    cpuid
-        .get_extended_processor_and_feature_identifiers()
-        .is_some_and(|features| features.has_rdtscp())
-}
-
 /// The rate by leaf 15H: the crystal's frequency and the counter's ratio to it.
 pub fn crystal<R: CpuIdReader>(cpuid: &CpuId<R>) -> Result<f64, String> {
     let leaf = cpuid

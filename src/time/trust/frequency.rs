@@ -40,11 +40,6 @@ impl FrequencySource {
         }
     }
 
-    /// Whether the figure is the one the processor is sold by, and not the rate of its counter.
-    const fn is_nominal(self) -> bool {
-        matches!(self, Self::CpuidNominal)
-    }
-
     const fn note(self) -> Option<&'static str> {
         match self {
             Self::CpuidNominal => Some("in whole MHz, nominal only"),
@@ -147,7 +142,8 @@ fn parts_per_million(value: f64, from: f64) -> f64 {
 fn disagreement(sources: &[Frequency]) -> Option<Disagreement> {
     let told: Vec<(f64, FrequencySource)> = sources
         .iter()
-        .filter(|it| !it.source.is_nominal())
+        // The nominal one is what the processor is sold by, and not the rate of its counter.
+        .filter(|it| it.source != FrequencySource::CpuidNominal)
         .filter_map(|it| Some((it.hertz?, it.source)))
         .collect();
     let by_rate = |a: &&(f64, _), b: &&(f64, _)| a.0.total_cmp(&b.0);
