@@ -133,15 +133,13 @@ mod tests {
         static NOW: Cell<u64> = const { Cell::new(0) };
     }
 
-    /// A clock that moves only when it is told to, or by a step at each reading.
+    /// A clock that moves only when it is told to, and by a step at each reading.
     #[derive(Clone, Copy)]
-    struct Scripted {
-        step: u64,
-    }
+    struct Scripted;
 
     impl Clock for Scripted {
         fn now(&self) -> Ticks {
-            NOW.set(NOW.get() + self.step);
+            NOW.set(NOW.get() + 20);
             Ticks(NOW.get())
         }
     }
@@ -152,9 +150,8 @@ mod tests {
 
     #[test]
     fn a_steady_counter_gets_its_rate() {
-        let clock = Scripted { step: 20 };
-        let result =
-            calibrate_against(|| (NOW.get() as f64 * 2.345_678) as u64, &clock, advance).unwrap();
+        let counter = || (NOW.get() as f64 * 2.345_678) as u64;
+        let result = calibrate_against(counter, &Scripted, advance).unwrap();
         assert!(
             (result.hertz / 2.345_678e9 - 1.0).abs() < 1e-6,
             "{result:?}"
@@ -170,9 +167,8 @@ mod tests {
             let seconds = NOW.get() as f64 / 1e9;
             (2e9 * seconds * (1.0 + seconds)) as u64
         };
-        let clock = Scripted { step: 20 };
-        let error = calibrate_against(faster_and_faster, &clock, advance).unwrap_err();
+        let error = calibrate_against(faster_and_faster, &Scripted, advance).unwrap_err();
         assert!(error.disagreement_ppm > AGREEMENT_PPM);
-        assert!(calibrate_against(|| 7, &clock, advance).is_err());
+        assert!(calibrate_against(|| 7, &Scripted, advance).is_err());
     }
 }
