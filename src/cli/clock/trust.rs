@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use anyhow::Context as _;
 
 use super::ClockArguments;
-use crate::bench::clock::trust::{Finding, Report, TrustError, Verdict, examine, reads::Monotony};
+use crate::bench::clock::trust::{
+    Finding, Judgement, Report, TrustError, Verdict, examine, reads::Monotony,
+};
 use crate::cli::output::{print_json, print_text, warning};
 use crate::cli::table::{Column, Table};
 use crate::cli::{TEXT_WIDTH, UsageError, label_rows, wrap};
@@ -46,8 +48,14 @@ fn sort(error: TrustError) -> anyhow::Error {
 
 /// The report as text.
 fn in_words(report: &Report) -> String {
-    let mut text = format!("The TSC of this machine: {}\n", verdict_line(report));
-    for weighed in &report.judgement.reasons {
+    let Judgement { verdict, reasons } = &report.judgement;
+    let why = if reasons.is_empty() {
+        "; nothing speaks against it"
+    } else {
+        ", because"
+    };
+    let mut text = format!("The TSC of this machine: {}{why}\n", verdict.name());
+    for weighed in reasons {
         let lines = wrap(&weighed.text, TEXT_WIDTH - 4);
         let _ = writeln!(text, "  - {}", lines.join("\n    "));
     }
@@ -75,15 +83,6 @@ fn in_words(report: &Report) -> String {
         label_rows(&[("moved over CPUs", moved), ("on all at once", at_once)]),
     ];
     parts.join("\n")
-}
-
-fn verdict_line(report: &Report) -> String {
-    let verdict = report.judgement.verdict.name();
-    if report.judgement.reasons.is_empty() {
-        format!("{verdict}; nothing speaks against it")
-    } else {
-        format!("{verdict}, because")
-    }
 }
 
 fn facts(report: &Report) -> Vec<(&'static str, String)> {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::bench::clock::trust::exchange::Offset;
 use crate::bench::clock::trust::reads::{BackwardStep, Crossed};
-use crate::bench::clock::trust::{CpuOffset, CpuOffsets, Judgement, Reason};
+use crate::bench::clock::trust::{CpuOffset, CpuOffsets, Reason};
 use crate::host::fingerprint::{Clock, Virtualisation};
 use crate::time::trust::frequency::{Frequencies, FrequencySource};
 
@@ -30,11 +30,9 @@ fn empty() -> Report {
 }
 
 fn with_cpus(count: usize) -> Report {
-    let cpus = (1..=count).map(|cpu| CpuOffset {
-        cpu,
-        offset: Finding::Found(Offset::made_up(cpu as f64, 100)),
-        offset_ns: Some(cpu as f64 / 2.0),
-        uncertainty_ns: Some(25.0),
+    let cpus = (1..=count).map(|cpu| {
+        let offset = Finding::Found(Offset::made_up(cpu as f64, 100));
+        CpuOffset::new(cpu, offset, Some(2e9))
     });
     Report {
         offsets: Finding::Found(CpuOffsets {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::exchange::{End, Enough, between};
+use super::exchange::{ENOUGH, End, between};
 use super::reads::{CountAndAux, across_migrations, shared};
 use super::verdict::judge;
 use super::{CpuOffset, CpuOffsets, Finding, Judgement, Report, Stop, TrustError, hertz};
@@ -37,7 +37,7 @@ pub fn examine(
     let begun = Instant::now();
     let cpus = pinning::current_affinity()?;
     let machine = Fingerprint::collect();
-    let calibration = calibrate(stop)?;
+    let calibration = calibrate(stop);
     let frequencies = frequencies(&calibration);
     let rate = TscRate::decide(given, calibration).ok();
     let rdtscp = RdtscpInstruction::find();
@@ -75,7 +75,7 @@ pub fn examine(
     Ok(report)
 }
 
-fn calibrate(stop: Stop<'_>) -> Result<Result<Calibration, CalibrationError>, TrustError> {
+fn calibrate(stop: Stop<'_>) -> Result<Calibration, CalibrationError> {
     let mut found = measure_tsc_rate();
     for _ in 1..CALIBRATIONS {
         if found.is_ok() || stop() {
@@ -83,10 +83,7 @@ fn calibrate(stop: Stop<'_>) -> Result<Result<Calibration, CalibrationError>, Tr
         }
         found = measure_tsc_rate();
     }
-    if stop() {
-        return Err(TrustError::Interrupted);
-    }
-    Ok(found)
+    found
 }
 
 /// The rate by everyone, each with a figure or with the reason why there is none.
@@ -129,28 +126,20 @@ fn offsets(
         read: || read_tsc().0,
     };
     let deadline = Instant::now() + TIME_FOR_OFFSETS;
-    let in_ns = |ticks: f64| hertz.map(|hertz| ticks * 1e9 / hertz);
     let late = |what: &str, limit: Duration| {
         Finding::Missing(format!("{what} within {} s", limit.as_secs()))
     };
     let mut found = Vec::new();
     for cpu in rest {
-        let enough = Enough::default();
         let offset = if Instant::now() > deadline {
             late("its turn did not come", TIME_FOR_OFFSETS)
         } else {
-            match between(&end(first), &end(cpu), enough, stop)? {
+            match between(&end(first), &end(cpu), ENOUGH, stop)? {
                 Some(offset) => Finding::Found(offset),
-                None => late("no answer came back", enough.time),
+                None => late("no answer came back", ENOUGH.time),
             }
         };
-        let known = offset.found();
-        found.push(CpuOffset {
-            cpu,
-            offset_ns: known.and_then(|it| in_ns(it.ticks)),
-            uncertainty_ns: known.and_then(|it| in_ns(it.uncertainty_ticks)),
-            offset,
-        });
+        found.push(CpuOffset::new(cpu, offset, hertz));
     }
     Ok(Finding::Found(CpuOffsets {
         against_cpu: first,

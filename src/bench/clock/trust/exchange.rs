@@ -96,15 +96,11 @@ pub struct Enough {
     pub time: Duration,
 }
 
-impl Default for Enough {
-    fn default() -> Self {
-        Self {
-            exchanges: 20_000,
-            // Milliseconds where both CPUs are free; on a busy machine they seldom run at the same time.
-            time: Duration::from_secs(5),
-        }
-    }
-}
+pub const ENOUGH: Enough = Enough {
+    exchanges: 20_000,
+    // Milliseconds where both CPUs are free; on a busy machine they seldom run at the same time.
+    time: Duration::from_secs(5),
+};
 
 /// What is handed to and fro: nothing else shares the line, nor the one that the prefetcher fetches with it.
 #[repr(align(128))]

@@ -92,6 +92,18 @@ pub struct CpuOffset {
     pub uncertainty_ns: Option<f64>,
 }
 
+impl CpuOffset {
+    pub(crate) fn new(cpu: usize, offset: Finding<Offset>, hertz: Option<f64>) -> Self {
+        let in_ns = |ticks: fn(&Offset) -> f64| Some(ticks(offset.found()?) * 1e9 / hertz?);
+        CpuOffset {
+            cpu,
+            offset_ns: in_ns(|it| it.ticks),
+            uncertainty_ns: in_ns(|it| it.uncertainty_ticks),
+            offset,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CpuOffsets {
     pub against_cpu: usize,
@@ -144,11 +156,8 @@ fn in_threads<T: Send>(
     over: &AtomicBool,
     stop: Stop<'_>,
 ) -> Result<Vec<T>, TrustError> {
-    let mut all = Vec::new();
-    let mut failure = None;
-    thread::scope(|scope| {
-        let mut threads = Vec::new();
-        for (name, job) in jobs {
+    let found = thread::scope(|scope| {
+        let threads = jobs.into_iter().map(|(name, job)| {
             let work = move || {
                 let done = catch_unwind(AssertUnwindSafe(job));
                 if !matches!(done, Ok(Ok(_))) {
@@ -156,26 +165,21 @@ fn in_threads<T: Send>(
                 }
                 done
             };
-            match thread::Builder::new().name(name).spawn_scoped(scope, work) {
-                Ok(thread) => threads.push(thread),
-                Err(error) => {
-                    over.store(true, Ordering::Relaxed);
-                    failure = Some(TrustError::Spawn(error));
-                    break;
-                }
-            }
-        }
-        for thread in threads {
-            match thread.join().and_then(|done| done) {
-                Ok(Ok(found)) => all.push(found),
-                Ok(Err(error)) => failure = Some(error.into()),
+            let started = thread::Builder::new().name(name).spawn_scoped(scope, work);
+            started.inspect_err(|_| over.store(true, Ordering::Relaxed))
+        });
+        let threads: Vec<_> = threads.collect();
+        let ended = threads.into_iter().map(|thread| -> Result<T, TrustError> {
+            let done = thread.map_err(TrustError::Spawn)?.join();
+            match done.and_then(|done| done) {
+                Ok(found) => Ok(found?),
                 Err(panic) => resume_unwind(panic),
             }
-        }
-    });
-    match failure {
-        Some(error) => Err(error),
-        None if stop() => Err(TrustError::Interrupted),
-        None => Ok(all),
+        });
+        ended.collect::<Result<Vec<_>, _>>()
+    })?;
+    if stop() {
+        return Err(TrustError::Interrupted);
     }
+    Ok(found)
 }

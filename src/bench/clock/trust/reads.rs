@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::{Job, Stop, TrustError, in_threads};
-use crate::host::{CpuSet, pinning};
+use crate::host::{CpuSet, HostError, pinning};
 
 /// How many backward steps are kept one by one.
 const KEPT_STEPS: usize = 10;
@@ -121,13 +121,13 @@ fn cpu_of(aux: u32) -> u32 {
 }
 
 /// Reads `reads` times while going round `cpus`: `pin` moves the thread, `read` reads, `ended` is asked now and then.
-fn across<E>(
+fn across(
     cpus: &CpuSet,
     reads: u64,
-    mut pin: impl FnMut(usize) -> Result<(), E>,
+    mut pin: impl FnMut(usize) -> Result<(), HostError>,
     mut read: impl FnMut() -> CountAndAux,
     mut ended: impl FnMut() -> bool,
-) -> Result<Crossed, E> {
+) -> Result<Crossed, HostError> {
     let stays = STAYS.max(4 * cpus.len() as u64);
     let per_stay = reads.div_ceil(stays).max(1);
     let mut found = Crossed {
@@ -186,11 +186,8 @@ pub fn across_migrations(
     let ended = || stop() || Instant::now() > deadline;
     let work: Job<'_, _> =
         Box::new(|| across(cpus, reads, pinning::pin_current_thread, read, ended));
-    let found = in_threads(
-        vec![("migrate".to_owned(), work)],
-        &AtomicBool::new(false),
-        stop,
-    )?;
+    let jobs = vec![("migrate".to_owned(), work)];
+    let found = in_threads(jobs, &AtomicBool::new(false), stop)?;
     Ok(found.into_iter().next().unwrap_or_default())
 }
 
@@ -257,7 +254,6 @@ pub fn shared(
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
-    use std::convert::Infallible;
 
     use super::*;
     use crate::time::{Clock, Monotonic};
@@ -276,7 +272,7 @@ mod tests {
         let (now, here) = (Cell::new(1_000_000), Cell::new(0));
         let pin = |cpu| {
             here.set(cpu);
-            Ok::<_, Infallible>(())
+            Ok(())
         };
         let read = || {
             now.set(now.get() + step);
@@ -363,8 +359,7 @@ mod tests {
             looks.set(looks.get() + 1);
             looks.get() > 3
         };
-        let pin = |_| Ok::<_, Infallible>(());
-        let found = across(&cpus("0-1"), 1 << 30, pin, || (1, None), ended);
+        let found = across(&cpus("0-1"), 1 << 30, |_| Ok(()), || (1, None), ended);
         let found = found.unwrap().monotony;
         assert!(found.reads > 0 && found.reads < found.asked_reads);
     }

@@ -339,15 +339,9 @@ mod tests {
         }
 
         fn apart(&mut self, found: Finding<Offset>) {
-            let known = found.found().copied();
             self.offsets = Finding::Found(CpuOffsets {
                 against_cpu: 0,
-                cpus: vec![CpuOffset {
-                    cpu: 1,
-                    offset: found,
-                    offset_ns: known.map(|it| it.ticks),
-                    uncertainty_ns: known.map(|it| it.uncertainty_ticks),
-                }],
+                cpus: vec![CpuOffset::new(1, found, Some(1e9))],
             });
         }
 
