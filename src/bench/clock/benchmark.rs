@@ -10,8 +10,8 @@ use crate::host::cpu_set::CpuSet;
 use crate::host::fingerprint::Fingerprint;
 use crate::host::placement::{Placement, RoleSpec};
 use crate::host::topology::Topology;
+use crate::results::Record;
 use crate::results::schema::{Schema, clock as schema};
-use crate::results::{Record, ReportError};
 use crate::rig::benchmark::{
     Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
 };
@@ -166,15 +166,9 @@ impl Benchmark for ClockBenchmark {
         let rows = result.cpus.iter().zip(&place.folders);
         let rows = rows.map(|(cpu, folder)| {
             let mut row = self.row(&result, cpu);
-            let kept = files::add_jumps(folder, place.round, &result, cpu).and_then(|()| {
-                if self.config.wants(Report::Histogram) {
-                    files::add_histogram(folder, place.round, &result, cpu)
-                } else {
-                    Ok(())
-                }
-            });
-            if let Err(error) = kept {
-                row.failure = Some(ReportError::to_string(&error));
+            let histogram = self.config.wants(Report::Histogram);
+            if let Err(error) = files::add(folder, place.round, &result, cpu, histogram) {
+                row.failure = Some(error.to_string());
                 row.ends_sweep = true;
             }
             row

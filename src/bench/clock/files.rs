@@ -86,20 +86,6 @@ fn list(risen: &Risen, names: &[String]) -> String {
     parts.join(";")
 }
 
-/// Adds the jumps of a round to `jumps.csv` in the folder.
-pub(super) fn add_jumps(
-    folder: &Path,
-    round: u32,
-    result: &ClockResult,
-    cpu: &CpuResult,
-) -> Result<(), ReportError> {
-    let mut file = SampleWriter::open(folder, &JUMPS_FILE, round)?;
-    for jump in cpu.watched.jumps.iter() {
-        file.append(&JumpRow::new(round, result, cpu, jump))?;
-    }
-    file.finish()
-}
-
 /// A row of `histogram.csv`.
 #[derive(Debug, Serialize)]
 struct HistogramRow {
@@ -109,14 +95,21 @@ struct HistogramRow {
     differences: u64,
 }
 
-/// Adds the differences of a round to `histogram.csv` in the folder, if they were counted.
-pub(super) fn add_histogram(
+/// Adds the jumps of a round to `jumps.csv` in the folder, and to `histogram.csv` its differences, if that is wanted
+/// and they were counted.
+pub(super) fn add(
     folder: &Path,
     round: u32,
     result: &ClockResult,
     cpu: &CpuResult,
+    histogram: bool,
 ) -> Result<(), ReportError> {
-    let Some(distribution) = &cpu.stored.distribution else {
+    let mut file = SampleWriter::open(folder, &JUMPS_FILE, round)?;
+    for jump in cpu.watched.jumps.iter() {
+        file.append(&JumpRow::new(round, result, cpu, jump))?;
+    }
+    file.finish()?;
+    let Some(distribution) = cpu.stored.distribution.as_ref().filter(|_| histogram) else {
         return Ok(());
     };
     let mut file = SampleWriter::open(folder, &HISTOGRAM_FILE, round)?;
