@@ -4,7 +4,8 @@ use crate::buffer::{BufferError, Bytes};
 use crate::host::HostError;
 use crate::rig::benchmark::Failure;
 use crate::rig::error::RigError;
-use crate::time::ClockError;
+
+use super::jump::JumpStore;
 
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -13,10 +14,11 @@ pub enum RunError {
     #[error("CPU {cpu}: {source}")]
     Buffer { cpu: usize, source: BufferError },
     #[error(
-        "--keep-jumps {keep}: the memory for so many jumps, {needed} on each CPU, cannot be had (ulimit -v and the machine \
-         decide): allowed are 2 to 100M, as far as there is memory; the default is 262144"
+        "--keep-jumps {keep}: the memory for so many jumps, {} on each CPU, cannot be had (ulimit -v and the machine \
+         decide): allowed are 2 to 100M, as far as there is memory; the default is 262144",
+        Bytes(JumpStore::bytes(*keep))
     )]
-    Jumps { keep: usize, needed: Bytes },
+    Jumps { keep: usize },
     #[error(
         "--report percentiles reserves memory for every difference: {readings} of them on each of {cpus} CPUs take {needed}, and \
          {available} are available: use fewer --iterations or a shorter --duration, or --report histogram"
@@ -31,12 +33,6 @@ pub enum RunError {
         "--report percentiles reserves locked memory for every difference: {0}; or use --report histogram"
     )]
     Lock(HostError),
-}
-
-impl From<ClockError> for RunError {
-    fn from(error: ClockError) -> Self {
-        RunError::Rig(error.into())
-    }
 }
 
 impl From<HostError> for RunError {

@@ -62,8 +62,8 @@ pub(super) fn room(
 
 /// Whether the jumps that may be kept fit into the memory that this process may take.
 pub(super) fn jumps_fit(config: &Config) -> Result<(), RunError> {
-    let (cpus, of_cpu) = (config.cpus.len(), JumpStore::bytes(config.keep));
-    let bytes = of_cpu.saturating_mul(cpus as u64);
+    let cpus = config.cpus.len();
+    let bytes = JumpStore::bytes(config.keep).saturating_mul(cpus as u64);
     if let Some(allowance) = Allowance::of_this_process() {
         let needs = [Need {
             what: "the jumps",
@@ -78,8 +78,5 @@ pub(super) fn jumps_fit(config: &Config) -> Result<(), RunError> {
     // What ulimit -v refuses is refused now, as nothing is measured yet.
     let mut trial = Vec::<u8>::new();
     let tried = trial.try_reserve_exact(usize::try_from(bytes).unwrap_or(usize::MAX));
-    tried.map_err(|_| RunError::Jumps {
-        keep: config.keep,
-        needed: Bytes(of_cpu),
-    })
+    tried.map_err(|_| RunError::Jumps { keep: config.keep })
 }

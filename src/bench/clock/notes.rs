@@ -60,10 +60,8 @@ fn of_cpu(result: &ClockResult, cpu: &CpuResult, config: &Config) -> Vec<String>
     if let Length::Duration(asked) = config.length
         && result.interrupted.is_none()
     {
-        let (seconds, asked) = (
-            result.nanos(watched.elapsed()).0 as f64 / 1e9,
-            asked.as_secs_f64(),
-        );
+        let seconds = result.nanos(watched.elapsed()).0 as f64 / 1e9;
+        let asked = asked.as_secs_f64();
         if seconds < asked * 0.9 {
             notes.push(format!(
                 "watched for {seconds:.3} s of the {asked:.3} s asked for: others had the CPU at the beginning or the \

@@ -141,9 +141,9 @@ impl Kept {
         })
     }
 
-    /// Slots in all.
-    pub fn capacity(&self) -> usize {
-        self.slots.len()
+    /// The memory, used or not.
+    pub fn slots(&self) -> &StampBuffer<u32> {
+        &self.slots
     }
 
     /// Differences for which there was no slot left.

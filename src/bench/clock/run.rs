@@ -55,7 +55,7 @@ impl Session {
     /// one.
     pub fn prepare(config: Config, allowed: &CpuSet, guest: bool) -> Result<Self, RunError> {
         memory::jumps_fit(&config)?;
-        let reading = AnyReading::prepare(config.clock, config.tsc_khz)?;
+        let reading = AnyReading::prepare(config.clock, config.tsc_khz).map_err(RigError::Clock)?;
         let watched: CpuSet = config.cpus.iter().copied().collect();
         let free = allowed.difference(&watched);
         let mut notes = Vec::new();
@@ -123,12 +123,8 @@ impl Session {
     /// Memory for so many differences of each CPU, if they are to be kept.
     fn room(&mut self, baselines: &[Baseline]) -> Result<Option<u64>, RunError> {
         let iterations = self.config.baseline_iterations;
-        if let Some(least) = baselines
-            .iter()
-            .filter(|baseline| baseline.shortened)
-            .map(|baseline| baseline.iterations)
-            .min()
-        {
+        let shortened = baselines.iter().filter(|baseline| baseline.shortened);
+        if let Some(least) = shortened.map(|baseline| baseline.iterations).min() {
             self.notes.push(format!(
                 "the baseline was measured over {least} iterations instead of {iterations}, which would have taken more than \
                  {} s",
@@ -160,25 +156,19 @@ impl Session {
         keep: Option<u64>,
         observer: Observer<'_>,
     ) -> Result<ClockResult, RunError> {
-        let Session {
-            config,
-            reading,
-            guest,
-            notes,
-            ..
-        } = self;
         let control = Arc::new(Control::default());
+        let reading = self.reading;
         let scale = reading.scale();
         let second = scale.ticks_in(Nanos(1_000_000_000));
         let together = Arc::new(Together {
             epoch: Ticks(reading.read().0.saturating_sub(second.0)),
             scale,
             keep,
-            guest,
+            guest: self.guest,
             control: Arc::clone(&control),
             go: AtomicBool::new(false),
-            seen: config.cpus.iter().map(|_| Seen::default()).collect(),
-            config,
+            seen: baselines.iter().map(|_| Seen::default()).collect(),
+            config: self.config,
         });
         let config = &together.config;
         let mut crew = Crew::<Told, RunError>::new(&control)?;
@@ -204,7 +194,13 @@ impl Session {
             Told::Ready | Told::GivenUp => None,
         });
         let interrupted = signal.map(|signal| format!("interrupted by {signal}"));
-        Ok(conclude(config, scale, notes, cpus.collect(), interrupted))
+        Ok(conclude(
+            config,
+            scale,
+            self.notes,
+            cpus.collect(),
+            interrupted,
+        ))
     }
 }
 
@@ -214,14 +210,9 @@ fn get_ready(crew: &mut Crew<Told, RunError>, config: &Config) -> Result<(), Run
     let late = || (waiting.elapsed() >= READY_LIMIT).then_some(());
     let found = crew.collect(&patience(READY_LIMIT, Duration::ZERO), late, || ())?;
     if let Some(Cause::Watch(())) = found.cause {
-        let is_ready = |(_, told): &&(usize, Told)| matches!(told, Told::Ready);
-        let ready: Vec<usize> = found
-            .reports
-            .iter()
-            .filter(is_ready)
-            .map(|it| it.0)
-            .collect();
-        let missing = (0..config.cpus.len()).find(|place| !ready.contains(place));
+        // Whoever told anything has its memory.
+        let is_missing = |at: &usize| found.reports.iter().all(|(place, _)| place != at);
+        let missing = (0..config.cpus.len()).find(is_missing);
         return Err(RunError::Rig(RigError::NotReady {
             role: seat(config.cpus[missing.unwrap_or(0)]).role,
             limit: READY_LIMIT,
@@ -244,9 +235,7 @@ fn watch(
     };
     let interval = observer.as_ref().map_or(limit, |(interval, _)| *interval);
     // The last look is when the time is over.
-    let looks = (limit.as_secs_f64() / interval.as_secs_f64())
-        .ceil()
-        .max(1.0);
+    let looks = limit.div_duration_f64(interval).ceil().max(1.0);
     let look = limit.div_f64(looks).max(Duration::from_nanos(1));
     let over = || {
         let elapsed = started.elapsed();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::buffer::{Bytes, PageKind, StampBuffer};
+use crate::buffer::StampBuffer;
 use crate::host::counters::{CpuCounters, ThreadUsage};
 use crate::host::pinning;
 use crate::rig::control::{Control, StopFlag};
@@ -15,7 +15,6 @@ use super::cause::Names;
 use super::config::{Config, Length, Report};
 use super::distribution::Distribution;
 use super::error::RunError;
-use super::jump::JumpStore;
 use super::recorder::{Counted, Kept, Recorder};
 use super::result::{CpuResult, KeptIn, Stored};
 use super::watcher::{Seen, Task, Watcher};
@@ -73,16 +72,12 @@ impl ReadingUser for Prepared<'_> {
     fn with<R: Reading>(self, reading: R) -> Self::Output {
         let cpu = self.cpu;
         let config = &self.together.config;
-        let kept = match self.together.keep {
-            None => None,
-            Some(readings) => {
-                let readings = usize::try_from(readings).unwrap_or(usize::MAX / 8);
-                let slots = StampBuffer::new(readings, config.huge_pages)
-                    .map_err(|source| RunError::Buffer { cpu, source })?;
-                let pages = slots.page_kind();
-                Some((Kept::new(slots), pages))
-            }
-        };
+        let kept = self.together.keep.map(|readings| {
+            let readings = usize::try_from(readings).unwrap_or(usize::MAX / 8);
+            StampBuffer::new(readings, config.huge_pages).map(Kept::new)
+        });
+        let kept = kept.transpose();
+        let kept = kept.map_err(|source| RunError::Buffer { cpu, source })?;
         // Percentiles that cannot be kept are counted; how many differences a time has is not known for sure.
         let sure = kept.is_some() && matches!(config.length, Length::Iterations(_));
         let counts = config.counts() || (!sure && config.wants(Report::Percentiles));
@@ -90,11 +85,11 @@ impl ReadingUser for Prepared<'_> {
         match (kept, counts) {
             (None, false) => self.watch(reading, |_: u64| (), |_| Stored::default()),
             (None, true) => self.watch(reading, counters, |counted| of_counted(&counted)),
-            (Some((kept, pages)), false) => self.watch(reading, kept, |kept| of_kept(&kept, pages)),
-            (Some((kept, pages)), true) => {
+            (Some(kept), false) => self.watch(reading, kept, |kept| of_kept(&kept)),
+            (Some(kept), true) => {
                 self.watch(reading, (counters, kept), |(counted, kept)| {
                     match kept.missed() {
-                        0 => of_kept(&kept, pages),
+                        0 => of_kept(&kept),
                         not_kept => Stored {
                             not_kept,
                             ..of_counted(&counted)
@@ -106,12 +101,12 @@ impl ReadingUser for Prepared<'_> {
     }
 }
 
-fn of_kept(kept: &Kept, pages: PageKind) -> Stored {
+fn of_kept(kept: &Kept) -> Stored {
     Stored {
         distribution: Some(Distribution::of(kept.iter())),
         kept_in: Some(KeptIn {
-            capacity: kept.capacity() as u64,
-            pages,
+            capacity: kept.slots().len() as u64,
+            pages: kept.slots().page_kind(),
         }),
         not_kept: 0,
     }
@@ -162,10 +157,7 @@ impl Prepared<'_> {
             task,
             (control.stop_flag(), self.seen),
         );
-        let watcher = watcher.map_err(|_| RunError::Jumps {
-            keep: task.keep,
-            needed: Bytes(JumpStore::bytes(task.keep)),
-        })?;
+        let watcher = watcher.map_err(|_| RunError::Jumps { keep: task.keep })?;
         self.supervisor.send(Told::Ready);
         while !together.go.load(Ordering::Acquire) {
             if control.stopped() || control.failed() {
