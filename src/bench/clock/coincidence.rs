@@ -24,19 +24,13 @@ pub struct Coincidences {
 pub fn others(begins: &[Vec<u64>], tolerance: u64) -> Vec<Vec<u32>> {
     let of_cpu = |cpu: usize| {
         let mut counts = vec![0; begins[cpu].len()];
-        for other in begins.iter().enumerate().filter(|(at, _)| *at != cpu) {
-            let other = other.1;
+        for (_, other) in begins.iter().enumerate().filter(|(at, _)| *at != cpu) {
             let mut from = 0;
             for (count, &begin) in counts.iter_mut().zip(&begins[cpu]) {
-                while other
-                    .get(from)
-                    .is_some_and(|&it| it.saturating_add(tolerance) < begin)
-                {
-                    from += 1;
-                }
-                let near = other
-                    .get(from)
-                    .is_some_and(|&it| it <= begin.saturating_add(tolerance));
+                let is_over = |it: &&u64| it.saturating_add(tolerance) < begin;
+                from += other[from..].iter().take_while(is_over).count();
+                let next = other.get(from);
+                let near = next.is_some_and(|&it| it <= begin.saturating_add(tolerance));
                 *count += u32::from(near);
             }
         }

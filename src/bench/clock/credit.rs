@@ -27,7 +27,7 @@ pub(super) struct Credit {
     left: i64,
     left_for_short: i64,
     /// What a reading of counters costs as a rule.
-    cost: u64,
+    pub(super) cost: u64,
     /// Time up to this moment has been credited.
     credited: u64,
 }
@@ -52,10 +52,6 @@ impl Credit {
         self.cost = cost.clamp(1, self.most.max(1) as u64);
         self.left = (self.left + self.cost as i64).min(self.most);
         self.credited = start;
-    }
-
-    pub(super) fn cost(&self) -> u64 {
-        self.cost
     }
 
     /// For the time watched up to `now`.

@@ -99,13 +99,8 @@ fn mode(sorted: &[u64]) -> Option<Mode> {
     let mut best = 0..0;
     let mut end = 0;
     for (start, &spacing) in sorted.iter().enumerate() {
-        end = end.max(start);
-        while sorted
-            .get(end)
-            .is_some_and(|&it| it as f64 <= spacing as f64 * ratio)
-        {
-            end += 1;
-        }
+        let is_near = |it: &&u64| **it as f64 <= spacing as f64 * ratio;
+        end += sorted[end..].iter().take_while(is_near).count();
         if end - start > best.len() {
             best = start..end;
         }
@@ -123,21 +118,10 @@ fn dispersion(begins: &[u64], elapsed: u64, window: u64) -> Option<f64> {
     if windows < 2 {
         return None;
     }
-    let (mut total, mut squares) = (0_u64, 0.0_f64);
-    let mut begins = begins
-        .iter()
-        .map(|begin| begin / window)
-        .filter(|&at| at < windows)
-        .peekable();
-    while let Some(at) = begins.next() {
-        let mut count = 1_u64;
-        while begins.next_if_eq(&at).is_some() {
-            count += 1;
-        }
-        total += count;
-        squares += (count * count) as f64;
-    }
-    let mean = total as f64 / windows as f64;
+    let whole = &begins[..begins.partition_point(|&begin| begin / window < windows)];
+    let counts = whole.chunk_by(|one, next| one / window == next / window);
+    let squares: f64 = counts.map(|jumps| (jumps.len() as f64).powi(2)).sum();
+    let mean = whole.len() as f64 / windows as f64;
     let variance = (squares - windows as f64 * mean * mean) / (windows - 1) as f64;
     (mean > 0.0).then(|| variance / mean)
 }

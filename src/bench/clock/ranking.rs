@@ -62,11 +62,11 @@ impl Ranking {
 
     /// The highest sums over windows, highest first.
     pub fn windows(&self) -> &[Sum] {
-        self.windows.as_ref().map_or(&[], SlidingWindows::highest)
+        self.windows.as_ref().map_or(&[], |it| &it.highest)
     }
 
     /// Whether the sums are lower bounds, because windows had more jumps than there is room for.
     pub fn windows_are_cut(&self) -> bool {
-        self.windows.as_ref().is_some_and(SlidingWindows::are_cut)
+        self.windows.as_ref().is_some_and(|it| it.are_cut)
     }
 }

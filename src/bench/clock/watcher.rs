@@ -297,7 +297,7 @@ impl<'a, R: Reading, K: Recorder, S: FnMut() -> Deltas> Watcher<'a, R, K, S> {
             self.sampling.read(lesser, now);
         }
         let mut again = self.clock.read();
-        let usual = if reads { self.credit.cost() } else { 0 };
+        let usual = if reads { self.credit.cost } else { 0 };
         let stop = self.lose_sight(seen, again, usual);
         if reads {
             // The clock may have been set back meanwhile.

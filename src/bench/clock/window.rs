@@ -30,9 +30,10 @@ pub struct SlidingWindows {
     /// The jumps in the window: when each began, and its length above the baseline.
     inside: VecDeque<(u64, u64)>,
     room: usize,
-    are_cut: bool,
+    /// Whether a window had more jumps than there was room for: the sums are then lower bounds.
+    pub are_cut: bool,
     extra: u64,
-    top: Vec<Sum>,
+    pub highest: Vec<Sum>,
 }
 
 /// Jumps that a window has room for, 4 MiB of them; that many do not fit unless it is long.
@@ -54,7 +55,7 @@ impl SlidingWindows {
             room,
             are_cut: false,
             extra: 0,
-            top: Vec::with_capacity(PLACES + 1),
+            highest: Vec::with_capacity(PLACES + 1),
         }
     }
 
@@ -81,31 +82,21 @@ impl SlidingWindows {
         });
     }
 
-    /// Whether a window had more jumps than there was room for: the sums are then lower bounds.
-    pub fn are_cut(&self) -> bool {
-        self.are_cut
-    }
-
     fn offer(&mut self, sum: Sum) {
         // Windows come in the order of time, so those that overlap are those that end in or behind its beginning.
         let overlaps = |other: &Sum| other.last >= sum.begin;
-        if self
-            .top
-            .iter()
-            .any(|other| overlaps(other) && other.extra >= sum.extra)
-        {
+        let outdoes = |other: &Sum| overlaps(other) && other.extra >= sum.extra;
+        if self.highest.iter().any(outdoes) {
             return;
         }
-        self.top.retain(|other| !overlaps(other));
-        let place = self.top.partition_point(|other| other.extra >= sum.extra);
+        self.highest.retain(|other| !overlaps(other));
+        let place = self
+            .highest
+            .partition_point(|other| other.extra >= sum.extra);
         if place < PLACES {
-            self.top.insert(place, sum);
-            self.top.truncate(PLACES);
+            self.highest.insert(place, sum);
+            self.highest.truncate(PLACES);
         }
-    }
-
-    pub fn highest(&self) -> &[Sum] {
-        &self.top
     }
 }
 
@@ -119,7 +110,7 @@ mod tests {
         jumps
             .iter()
             .for_each(|&(begin, extra)| windows.push(begin, extra));
-        windows.highest().to_vec()
+        windows.highest
     }
 
     #[test]
@@ -136,11 +127,11 @@ mod tests {
         let mut windows = SlidingWindows::with_room(1000, 8);
         let memory = windows.inside.capacity();
         (0..8).for_each(|at| windows.push(at * 10, 3));
-        assert!(!windows.are_cut());
+        assert!(!windows.are_cut);
         (8..2000).for_each(|at| windows.push(at * 10, 3));
         assert_eq!(windows.inside.capacity(), memory);
-        let highest = windows.highest()[0];
-        assert!(windows.are_cut() && highest.extra == 24, "{highest:?}");
+        let highest = windows.highest[0];
+        assert!(windows.are_cut && highest.extra == 24, "{highest:?}");
     }
 
     proptest! {
