@@ -104,21 +104,12 @@ mod tests {
             length: Nanos(4000),
             percent: None,
         }];
-        let task = Task {
-            readings: None,
-            block: 100,
-            baseline: 40,
-            threshold: 40,
-            window: None,
-            highest: false,
-            keep: 100,
-        };
         let cpus = starts
             .iter()
             .zip(jumps)
             .enumerate()
             .map(|(cpu, (&start, jumps))| {
-                let mut watched = Watched::nothing(&task).unwrap();
+                let mut watched = Watched::nothing(&Task::made_up(2000)).unwrap();
                 (watched.start, watched.end) = (start, start + 100_000);
                 for (begin, length, cause) in jumps {
                     watched.jumps.push(Jump::new(begin, length, cause), None);

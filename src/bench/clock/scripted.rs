@@ -30,10 +30,6 @@ impl Script {
         }
     }
 
-    pub(crate) fn add(&mut self, difference: u64) {
-        self.differences.push_back(difference);
-    }
-
     /// Goes on for ever by `step` behind the end.
     pub(crate) fn then_steps_of(mut self, step: u64) -> Self {
         self.idle = Some(step);

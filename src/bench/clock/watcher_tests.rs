@@ -14,15 +14,18 @@ const STEP: u64 = 20;
 const BASELINE: u64 = 40;
 const START: u64 = 10_000;
 
-fn task(readings: u64) -> Task {
-    Task {
-        readings: Some(readings),
-        block: 7,
-        baseline: BASELINE,
-        threshold: BASELINE,
-        window: Some(1000),
-        highest: false,
-        keep: 1000,
+impl Task {
+    /// Of so many readings, whose baseline is 40 ticks.
+    pub(in crate::bench::clock) fn made_up(readings: u64) -> Self {
+        Task {
+            readings: Some(readings),
+            block: 7,
+            baseline: BASELINE,
+            threshold: BASELINE,
+            window: Some(1000),
+            highest: false,
+            keep: 1000,
+        }
     }
 }
 
@@ -45,7 +48,7 @@ impl Watch {
     }
 
     fn over_differences(self, differences: &[u64]) -> (Watched, Distribution) {
-        let task = self.task.unwrap_or(task(differences.len() as u64));
+        let task = self.task.unwrap_or(Task::made_up(differences.len() as u64));
         let script = self.script(&task, differences);
         self.play(script, &task)
     }
@@ -53,10 +56,10 @@ impl Watch {
     /// The differences, with the blind time behind each way out of the loop: after the first ten, and one reading
     /// behind each difference above the limit.
     fn script(&self, task: &Task, differences: &[u64]) -> Script {
-        let mut script = Script::of_differences(START, &[self.blind]);
+        let mut script = vec![self.blind];
         let (mut first_ten, mut passed, mut found) = (true, 0, false);
         for (at, &difference) in differences.iter().enumerate() {
-            script.add(difference);
+            script.push(difference);
             passed += 1;
             let above = difference > task.edge() && (!first_ten || difference > u64::MAX / 2);
             let ends = if first_ten {
@@ -66,7 +69,7 @@ impl Watch {
             };
             // The pass goes on to one reading behind a difference above the limit, unless it ends with it.
             if found || (ends && (first_ten || above)) {
-                script.add(self.blind);
+                script.push(self.blind);
                 first_ten = false;
                 (passed, found) = (0, false);
             } else if ends {
@@ -75,7 +78,7 @@ impl Watch {
                 found = above;
             }
         }
-        script
+        Script::of_differences(START, &script)
     }
 
     fn play(self, script: Script, task: &Task) -> (Watched, Distribution) {
@@ -189,14 +192,13 @@ fn steps_backwards_are_counted_and_taken_out_of_the_time() {
 fn the_ten_largest_have_their_times() {
     let task = Task {
         highest: true,
-        ..task(100)
+        ..Task::made_up(100)
     };
     let mut differences = [STEP; 100];
     (0..12).for_each(|n| differences[20 + 5 * n] = 100 + n as u64);
     // With the ten largest wanted, many differences leave the loop at first: the readings behind them go on in steps.
-    let mut script = Script::of_differences(START, &[0]).then_steps_of(STEP);
-    differences.into_iter().for_each(|it| script.add(it));
-    let (watched, _) = Watch::default().play(script, &task);
+    let script = Script::of_differences(START, &[&[0][..], &differences].concat());
+    let (watched, _) = Watch::default().play(script.then_steps_of(STEP), &task);
     let highest = &watched.ranking.highest;
     assert!(highest.iter().map(|peak| peak.length).eq((102..112).rev()));
     assert!(highest.is_sorted_by(|one, next| one.begin > next.begin));
@@ -271,7 +273,7 @@ fn interrupts_explain_a_jump_only_if_there_are_more_than_others_in_its_window() 
             let watch = Watch {
                 task: Some(Task {
                     threshold,
-                    ..task(60)
+                    ..Task::made_up(60)
                 }),
                 told: vec![timers(1), timers(interrupts)],
                 costs: vec![20_000; 10],
@@ -297,7 +299,7 @@ fn differences_below_the_threshold_take_their_interrupts_from_the_next_jump() {
     let watch = Watch {
         task: Some(Task {
             threshold: 10_000,
-            ..task(60)
+            ..Task::made_up(60)
         }),
         told: vec![timers(1), Deltas::default()],
         costs: vec![500; 3],
@@ -319,7 +321,7 @@ fn an_interrupt_that_need_not_show_explains_no_jump_at_the_end_of_a_long_window(
             task: Some(Task {
                 baseline: 5_000,
                 threshold: 5_000,
-                ..task(1000)
+                ..Task::made_up(1000)
             }),
             told: vec![timers(1)],
             ..Watch::default()
@@ -336,18 +338,17 @@ fn a_stop_while_counters_are_read_is_a_jump_of_its_own() {
     const STOPPED: u64 = 3_000_000;
     let task = Task {
         highest: true,
-        ..task(200)
+        ..Task::made_up(200)
     };
     let mut differences = [STEP; 200];
     (differences[100], differences[150]) = (20_000, 30_000);
-    let mut script = Script::of_differences(START, &[0]).then_steps_of(STEP);
-    differences.into_iter().for_each(|it| script.add(it));
+    let script = Script::of_differences(START, &[&[0][..], &differences].concat());
     let watch = Watch {
         told: vec![timers(1), timers(1)],
         costs: vec![500, 500 + STOPPED, 500],
         ..Watch::default()
     };
-    let (watched, _) = watch.play(script, &task);
+    let (watched, _) = watch.play(script.then_steps_of(STEP), &task);
     // One step of the clock, that of the reading itself, lies in it as well.
     let length = STOPPED + STEP;
     let lengths = watched.each(|jump| jump.length);
@@ -376,7 +377,7 @@ fn slow_readings_of_the_clock_stay_in_the_loop() {
             baseline: 2 * SLOW,
             threshold: 2 * SLOW,
             block: 100,
-            ..task(1000)
+            ..Task::made_up(1000)
         }),
         blind: SLOW,
         ..Watch::default()
@@ -403,7 +404,7 @@ fn a_reading_of_counters_that_is_itself_interrupted_does_not_end_all_sampling() 
     let script = Script::of_differences(START, &differences);
     let task = Task {
         block: 100,
-        ..task(22)
+        ..Task::made_up(22)
     };
     let (watched, _) = Watch::default().play(script, &task);
     let causes = watched.causes();

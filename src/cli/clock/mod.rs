@@ -199,7 +199,9 @@ pub fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
         ))
         .into()),
         _ => {
-            let benchmark = arguments.benchmark(look());
+            // Each time that the progress is shown, the supervisor wakes up: only where anybody sees it.
+            let look = progress::is_shown().then_some(Duration::from_secs(1));
+            let benchmark = arguments.benchmark(look);
             driver::run(Request {
                 sweep: &arguments.sweep,
                 output: &arguments.output,
@@ -211,11 +213,6 @@ pub fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
             })
         }
     }
-}
-
-/// How often the progress is shown, if anybody sees it: each time, the supervisor wakes up.
-fn look() -> Option<Duration> {
-    progress::is_shown().then_some(Duration::from_secs(1))
 }
 
 #[cfg(test)]

@@ -16,9 +16,13 @@ fn parse(words: &str) -> Result<ClockArguments, clap::Error> {
     Line::try_parse_from(words).map(|line| line.clock)
 }
 
+fn config(words: &str) -> Config {
+    parse(words).unwrap().config()
+}
+
 #[test]
 fn defaults() {
-    let config = parse("").unwrap().config();
+    let config = config("");
     assert_eq!(config.clock.name(), DEFAULT_CLOCK);
     assert_eq!(config.reports.len(), Report::ALL.len());
     assert!(!config.keep_all);
@@ -36,21 +40,12 @@ fn defaults() {
 
 #[test]
 fn a_single_report_insists_on_keeping_what_it_needs() {
-    let config = parse("--report percentiles --iterations 5M")
-        .unwrap()
-        .config();
-    assert!(config.keep_all && config.wants(Report::Percentiles) && !config.counts());
-    assert_eq!(config.length, Length::Iterations(5_000_000));
-    let config = parse("--report highest --fail-above 50us@p99.99")
-        .unwrap()
-        .config();
-    assert!(config.counts(), "a percentile must be known to be judged");
-    assert!(
-        !parse("--report highest --fail-above 50us")
-            .unwrap()
-            .config()
-            .counts()
-    );
+    let kept = config("--report percentiles --iterations 5M");
+    assert!(kept.keep_all && kept.wants(Report::Percentiles) && !kept.counts());
+    assert_eq!(kept.length, Length::Iterations(5_000_000));
+    // A percentile must be known to be judged.
+    assert!(config("--report highest --fail-above 50us@p99.99").counts());
+    assert!(!config("--report highest --fail-above 50us").counts());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::bench::clock::config::{Limit, Report};
 use crate::cli::values::{DAY, List, list, one, time};
-use crate::host::cpu_set::{CpuListError, CpuSet};
+use crate::host::cpu_set::CpuSet;
 use crate::rig::named::Named;
 use crate::time::Nanos;
 
@@ -66,9 +66,8 @@ pub fn length(text: &str) -> Result<Nanos, String> {
 
 /// A list of CPUs that is not empty.
 pub fn cpus(text: &str) -> Result<CpuSet, String> {
-    let set: CpuSet = text
-        .parse()
-        .map_err(|error: CpuListError| error.to_string())?;
+    let set = text.parse::<CpuSet>();
+    let set = set.map_err(|error| error.to_string())?;
     if set.is_empty() {
         return Err("no CPU is named; write for example 0-3,8".to_owned());
     }
