@@ -52,7 +52,7 @@ fn figures(page: &Page) -> Vec<String> {
 
 fn titles(sheet: &page::Sheet) -> Vec<&str> {
     let columns = sheet.columns.iter();
-    columns.map(|column| column.title.as_str()).collect()
+    columns.map(|(title, _)| title.as_str()).collect()
 }
 
 fn fact<'a>(page: &'a Page, label: &str) -> &'a str {
@@ -74,8 +74,8 @@ fn what_varies_is_in_the_table_and_the_rest_is_a_fact() {
             "comp p99"
         ]
     );
-    assert_eq!(page.summary.columns[0].unit, "B");
-    assert_eq!(page.summary.columns[4].unit, "ns");
+    assert_eq!(page.summary.columns[0].1, "B");
+    assert_eq!(page.summary.columns[4].1, "ns");
     assert_eq!(page.summary.rows[0][..4], ["8", "200", "1", "2000"]);
     assert_eq!(
         page.headline,
