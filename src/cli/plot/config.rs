@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::options::{Common, Figure, Given, SETTINGS, Setting};
+use super::options::{Figure, Given, PlotArguments, SETTINGS, Setting};
 use crate::cli::UsageError;
 use crate::plot::scale::Kind as Scale;
 use crate::plot::{Chart, DEFAULT_SIZE, Looks, SIDES, Words};
@@ -182,13 +182,12 @@ fn range(text: &str) -> Option<Range> {
 /// The settings of a figure: the words of its options, and those of a file where the options say nothing. `chosen_here`
 /// where the program chose the options.
 pub(super) fn settings(
-    common: &Common,
-    words: &[(&'static Setting, Vec<String>)],
-    figure: Figure,
+    arguments: &PlotArguments,
     chosen_here: bool,
 ) -> Result<Checked, UsageError> {
+    let (figure, common) = (arguments.figure, &arguments.common);
     let mut options = Given::default();
-    for (setting, words) in words {
+    for (setting, words) in &arguments.words {
         options.add(setting, setting.of_words(words)?, false);
     }
     let fits = options.must_fit(figure, Setting::option);
