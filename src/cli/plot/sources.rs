@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::config::Checked;
 use super::metric::Metric;
 use super::options::{Figure, Values};
-use super::settings::{apart, goes_without_saying, in_words, is_told};
+use super::settings::{apart, goes_without_saying, in_words, is_told, same};
 use crate::cli::UsageError;
 use crate::plot::{INCOMPLETE, Words};
 use crate::results::read::{Benchmark, Cells, Hgrm, Point, ReadError, Run};
@@ -304,13 +304,6 @@ pub(in crate::cli) fn is_chosen(only: &Values, point: &Point) -> bool {
         let text = point.setting(name);
         text.is_some_and(|text| values.iter().any(|value| same(value, text)))
     })
-}
-
-/// Whether a value that was asked for is that of a setting: as a text or as a number.
-fn same(value: &str, text: &str) -> bool {
-    let number = |text: &str| text.parse::<f64>().ok();
-    value.eq_ignore_ascii_case(text)
-        || number(value).is_some_and(|value| number(text) == Some(value))
 }
 
 fn check_choice(
