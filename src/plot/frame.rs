@@ -88,7 +88,60 @@ impl Chart {
         entries: &[Entry],
     ) -> Result<(Drawing, Plot), PlotError> {
         let mut drawing = Drawing::new(size, &self.words.title);
-        let plot = frame(&mut drawing, &self.words.warned(note), x, y, entries)?;
+        let top = words(&mut drawing, &self.words.warned(note));
+        let legend = Legend::of(entries, drawing.width);
+        let names = Names::of(&x, drawing.width - 120.0, 0.22 * drawing.height);
+        let tick_height = names.height();
+        let bottom = drawing.height - legend.height() - 2.0 * LABEL_EM - tick_height;
+        if bottom - top < LEAST_PLOT * drawing.height {
+            let lines = (drawing.height * (1.0 - LEAST_PLOT) - top - 70.0) / LINE;
+            // All but the data, and the lines that a higher figure may have more below its title.
+            let taken = drawing.height - (bottom - top) + 3.0 * 1.3 * SUBTITLE_EM;
+            let height = (taken / (1.0 - LEAST_PLOT) / 10.0).ceil() * 10.0;
+            let room = (drawing.width as u32, height as u32);
+            return Err(PlotError::TooMuch {
+                found: entries.len(),
+                most: lines.max(0.0) as usize * legend.columns,
+                what: "lines in the legend",
+                room: SIDES.contains(&room.1).then_some(room),
+            });
+        }
+        let y_ticks = y.ticks(((bottom - top) / 42.0) as usize);
+        let widest = font::widest(y_ticks.iter().map(|(_, text)| text), TICK_EM);
+        let plot = Plot {
+            left: MARGIN + 1.6 * LABEL_EM + widest + 8.0,
+            top,
+            right: drawing.width - MARGIN - 14.0,
+            bottom,
+            x,
+            y,
+        };
+        let (left, right) = (plot.left, plot.right);
+
+        for (value, label) in &y_ticks {
+            let (_, height) = plot.at(plot.x.low, *value);
+            drawing.line((left, height), (right, height), 0.8, Colour::GRID);
+            drawing.line((left - 4.0, height), (left, height), 1.0, Colour::INK);
+            let at = (left - 7.0, height + 0.35 * TICK_EM);
+            drawing.ink(at, label, TICK_EM, Anchor::End);
+        }
+        let x_ticks = plot.x.ticks(((right - left) / 90.0) as usize);
+        for (value, _) in &x_ticks {
+            let (place, _) = plot.at(*value, plot.y.low);
+            drawing.line((place, top), (place, bottom), 0.8, Colour::GRID);
+            drawing.line((place, bottom), (place, bottom + 4.0), 1.0, Colour::INK);
+        }
+        names.draw(&mut drawing, &plot, &x_ticks);
+        drawing.line((left, bottom), (right, bottom), 1.2, Colour::INK);
+        drawing.line((left, top), (left, bottom), 1.2, Colour::INK);
+        let under = bottom + tick_height + 1.1 * LABEL_EM;
+        let x_title = font::fit(&plot.x.title(), LABEL_EM, right - left);
+        let middle = ((left + right) / 2.0, under);
+        drawing.ink(middle, &x_title, LABEL_EM, Anchor::Middle);
+        let y_title = font::fit(&plot.y.title(), LABEL_EM, bottom - top);
+        let middle = (MARGIN + 0.8 * LABEL_EM, (top + bottom) / 2.0);
+        drawing.text_upwards(middle, &y_title, LABEL_EM, Anchor::Middle);
+        legend.draw(&mut drawing, under + 0.9 * LABEL_EM);
         Ok((drawing, plot))
     }
 }
@@ -326,71 +379,6 @@ impl<'a> Legend<'a> {
             drawing.ink(at, &label, LEGEND_EM, Anchor::Start);
         }
     }
-}
-
-/// Draws words, axes, grid and legend, and tells where the data goes.
-fn frame(
-    drawing: &mut Drawing,
-    text: &Words,
-    x: Axis,
-    y: Axis,
-    entries: &[Entry],
-) -> Result<Plot, PlotError> {
-    let top = words(drawing, text);
-    let legend = Legend::of(entries, drawing.width);
-    let names = Names::of(&x, drawing.width - 120.0, 0.22 * drawing.height);
-    let tick_height = names.height();
-    let bottom = drawing.height - legend.height() - 2.0 * LABEL_EM - tick_height;
-    if bottom - top < LEAST_PLOT * drawing.height {
-        let lines = (drawing.height * (1.0 - LEAST_PLOT) - top - 70.0) / LINE;
-        // All but the data, and the lines that a higher figure may have more below its title.
-        let taken = drawing.height - (bottom - top) + 3.0 * 1.3 * SUBTITLE_EM;
-        let height = (taken / (1.0 - LEAST_PLOT) / 10.0).ceil() * 10.0;
-        let room = (drawing.width as u32, height as u32);
-        return Err(PlotError::TooMuch {
-            found: entries.len(),
-            most: lines.max(0.0) as usize * legend.columns,
-            what: "lines in the legend",
-            room: SIDES.contains(&room.1).then_some(room),
-        });
-    }
-    let y_ticks = y.ticks(((bottom - top) / 42.0) as usize);
-    let widest = font::widest(y_ticks.iter().map(|(_, text)| text), TICK_EM);
-    let plot = Plot {
-        left: MARGIN + 1.6 * LABEL_EM + widest + 8.0,
-        top,
-        right: drawing.width - MARGIN - 14.0,
-        bottom,
-        x,
-        y,
-    };
-    let (left, right) = (plot.left, plot.right);
-
-    for (value, label) in &y_ticks {
-        let (_, height) = plot.at(plot.x.low, *value);
-        drawing.line((left, height), (right, height), 0.8, Colour::GRID);
-        drawing.line((left - 4.0, height), (left, height), 1.0, Colour::INK);
-        let at = (left - 7.0, height + 0.35 * TICK_EM);
-        drawing.ink(at, label, TICK_EM, Anchor::End);
-    }
-    let x_ticks = plot.x.ticks(((right - left) / 90.0) as usize);
-    for (value, _) in &x_ticks {
-        let (place, _) = plot.at(*value, plot.y.low);
-        drawing.line((place, top), (place, bottom), 0.8, Colour::GRID);
-        drawing.line((place, bottom), (place, bottom + 4.0), 1.0, Colour::INK);
-    }
-    names.draw(drawing, &plot, &x_ticks);
-    drawing.line((left, bottom), (right, bottom), 1.2, Colour::INK);
-    drawing.line((left, top), (left, bottom), 1.2, Colour::INK);
-    let under = bottom + tick_height + 1.1 * LABEL_EM;
-    let x_title = font::fit(&plot.x.title(), LABEL_EM, right - left);
-    let middle = ((left + right) / 2.0, under);
-    drawing.ink(middle, &x_title, LABEL_EM, Anchor::Middle);
-    let y_title = font::fit(&plot.y.title(), LABEL_EM, bottom - top);
-    let middle = (MARGIN + 0.8 * LABEL_EM, (top + bottom) / 2.0);
-    drawing.text_upwards(middle, &y_title, LABEL_EM, Anchor::Middle);
-    legend.draw(drawing, under + 0.9 * LABEL_EM);
-    Ok(plot)
 }
 
 /// The words below an axis of names.
