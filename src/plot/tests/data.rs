@@ -199,7 +199,7 @@ fn what_a_range_leaves_out_is_told() {
     // 12 and 15 are the next lower products.
     let drawing = on_surface((20_000.0, highest - 1.0)).unwrap();
     assert!(triangles(&drawing) == 1 && says(&drawing, "1 point lies outside of the range"));
-    refused(on_surface((1.0, 2.0)), "none of the medians is in it");
+    refused(on_surface((1.0, 2.0)), &["none of the medians is in it"]);
 
     let of_medians = |range| {
         let mut figure = medians(1, false);
