@@ -36,13 +36,6 @@ pub(in crate::cli) struct NotDrawn {
     pub by: Option<Vec<String>>,
 }
 
-/// A figure, and the names that `plot.json` has for its lines.
-#[derive(Debug)]
-pub(in crate::cli) struct Drawn {
-    pub svg: String,
-    pub asked: Vec<Asked>,
-}
-
 /// What `plot.json` leaves of the points in a folder, for a figure: settings with the values that it chooses. A file
 /// with a mistake chooses nothing: drawing the figure tells of it.
 pub(in crate::cli) fn chosen(words: &[String], from: &Path) -> Values {
@@ -51,16 +44,16 @@ pub(in crate::cli) fn chosen(words: &[String], from: &Path) -> Values {
     settings.map_or_else(Values::new, |settings| settings.given.names("only"))
 }
 
-/// An SVG of the results in a folder; the folder's `plot.json` counts, too.
-pub(in crate::cli) fn figure(words: &[String], from: &Path) -> Result<Drawn, NotDrawn> {
-    let drawn = || -> anyhow::Result<Drawn> {
+/// An SVG of the results in a folder, whose `plot.json` counts, too, and the names that this file has for lines.
+pub(in crate::cli) fn figure(
+    words: &[String],
+    from: &Path,
+) -> Result<(String, Vec<Asked>), NotDrawn> {
+    let drawn = || {
         let made = line(words, &[from.to_owned()])?.made(true)?;
-        Ok(Drawn {
-            svg: svg(&made.drawing)?,
-            asked: made.told.asked,
-        })
+        Ok((svg(&made.drawing)?, made.told.asked))
     };
-    drawn().map_err(|error| NotDrawn {
+    drawn().map_err(|error: anyhow::Error| NotDrawn {
         reason: format!("{error:#}"),
         by: error.downcast::<TooMuch>().ok().map(|much| much.by),
     })
