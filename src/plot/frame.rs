@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::drawing::{Anchor, Colour, Drawing, around};
 use super::font;
-use super::palette::{Look, Looks, look};
+use super::palette::{Look, look};
 use super::scale::{Axis, Kind, Unit, fitting, with_room};
 use super::{PlotError, SIDES};
 
@@ -36,7 +36,7 @@ pub(super) const GOES_ON: (&str, &str) =
     ("goes on outside of the axis", "go on outside of the axis");
 
 /// Two notes, of which either may be empty.
-pub(super) fn both(one: &str, two: &str) -> String {
+pub fn both(one: &str, two: &str) -> String {
     let notes = [one, two].into_iter().filter(|note| !note.is_empty());
     notes.collect::<Vec<_>>().join("; ")
 }
@@ -53,11 +53,18 @@ pub struct Chart {
     pub range: Option<(f64, f64)>,
     /// The scale of values; `None` for the one that fits.
     pub scale: Option<Kind>,
+    /// Which look each series has, so that what is the same in several figures looks the same; without a number here,
+    /// that of its own.
     #[serde(skip)]
-    pub looks: Looks,
+    pub looks: Vec<usize>,
 }
 
 impl Chart {
+    /// The look of the series of this number.
+    pub(super) fn look(&self, number: usize) -> Look {
+        look(self.looks.get(number).copied().unwrap_or(number))
+    }
+
     /// The axis for values between these ends, with room around them.
     pub(super) fn axis_of_values(&self, label: &str, ends: (f64, f64)) -> Axis {
         let kind = fitting(ends, self.scale);
@@ -69,7 +76,7 @@ impl Chart {
     pub(super) fn legend(&self, labels: impl Iterator<Item = String>, sign: Sign) -> Vec<Entry> {
         let entry = |(number, label)| Entry {
             label,
-            look: self.looks.of(number),
+            look: self.look(number),
             sign,
         };
         let entries: Vec<Entry> = labels.enumerate().map(entry).collect();

@@ -113,7 +113,7 @@ impl Histogram {
         let entries = chart.legend(labels, Sign::Patch);
         let (mut drawing, plot) = chart.framed(size, "", (x, y), &entries)?;
         for (number, all) in shares.iter().enumerate() {
-            self.steps(&mut drawing, &plot, all, &chart.looks.of(number));
+            self.steps(&mut drawing, &plot, all, &chart.look(number));
         }
         for (number, series) in self.series.iter().enumerate() {
             let Some(median) = series.median else {
@@ -122,7 +122,7 @@ impl Histogram {
             let (from, to) = (plot.at(median, 0.0), plot.at(median, plot.y.high));
             if plot.holds(from) {
                 drawing.line(from, to, 3.6, Colour::WHITE.covering(0.7));
-                let look = chart.looks.of(number);
+                let look = chart.look(number);
                 drawing.dashed(&[from, to], look.dashes, 1.8, look.colour);
             }
         }
@@ -214,7 +214,7 @@ impl Outside {
         let mut rows: Vec<(Option<Look>, Vec<String>)> = vec![(None, cells(head))];
         for (number, one) in series.iter().enumerate() {
             let Some(max) = one.max else { continue };
-            let look = (series.len() > 1).then(|| figure.chart.looks.of(number));
+            let look = (series.len() > 1).then(|| figure.chart.look(number));
             let share = |part| share_in_words(part, one.total);
             let texts = [share(one.below), share(one.above), duration(max as f64)];
             rows.push((look, cells(texts)));

@@ -101,9 +101,7 @@ impl Surface {
         at_most(columns.max(rows), MOST, "values of a setting")?;
         let heights = || self.heights.iter().flatten().flatten();
         let values = || heights().filter_map(|it| it.value);
-        let Some(ends) = ends(values()) else {
-            return Err(PlotError::Nothing("no point has a median".to_owned()));
-        };
+        let ends = ends(values()).ok_or_else(PlotError::no_median)?;
         let z = self.chart.axis_of_values(&self.value, ends);
 
         const AT_THE_END: &str =

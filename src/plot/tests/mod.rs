@@ -128,9 +128,8 @@ fn percentiles(sets: &[Vec<i64>]) -> Curves {
 fn over_time(sets: &[Vec<i64>]) -> OverTime {
     let cloud = |(number, values): (usize, &Vec<i64>)| Cloud {
         label: format!("cause {number}"),
-        lost: 0,
-        outside: 0,
         points: (0..).step_by(977_777).zip(values.iter().copied()).collect(),
+        ..Cloud::default()
     };
     OverTime {
         chart: chart("Jumps over time", "time", "length"),

@@ -86,7 +86,7 @@ pub(super) fn by_cause(sources: &Sources, settings: &Checked) -> anyhow::Result<
     }
     let (lines, looks, told) = named(lines, |line| &mut line.label, Some(sources), settings)?;
     let note = "bars hold the middle 80 %; the cause with the most time first";
-    let words = sources.words("Length of jumps by cause", &[note], settings);
+    let words = sources.words("Length of jumps by cause", note, settings);
     let figure = Medians {
         chart: settings.chart(words, "cause", "median length of a jump", looks),
         ticks,

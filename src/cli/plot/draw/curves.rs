@@ -79,7 +79,7 @@ pub(in crate::cli::plot) fn curves(
             });
         }
         value = one_metric_label(&sources).to_owned();
-        words = sources.words(&capital(&value), &[], settings);
+        words = sources.words(&capital(&value), "", settings);
         samples = samples_in_words(&sources, any_lost);
         all_sources = Some(sources);
     }

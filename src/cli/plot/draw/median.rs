@@ -135,7 +135,7 @@ pub(in crate::cli::plot) fn median(from: &[PathBuf], settings: &Checked) -> anyh
     let title = format!("{} by {}", capital(value), axis(&x));
     let note = without_median(&empty);
     let words = sources
-        .words(&title, &[bars], settings)
+        .words(&title, bars, settings)
         .warned(note.as_deref().unwrap_or(""));
     told.hints.splice(0..0, note);
     let figure = Medians {
