@@ -6,7 +6,7 @@ mod headline;
 mod reading;
 mod warnings;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 
@@ -50,7 +50,11 @@ fn html_file(text: &str) -> Result<PathBuf, String> {
 /// # Errors
 /// When results cannot be read, or the file cannot be written.
 pub fn run(arguments: &ReportArguments) -> anyhow::Result<u8> {
-    check_place(&arguments.out)?;
+    // A place where no file can be is bad input.
+    if arguments.out.is_dir() {
+        let out = printable_path(&arguments.out);
+        return Err(UsageError(format!("--out {out}: is a folder; name a file in it")).into());
+    }
     let run = Run::open(&arguments.folder)?;
     let page = page_of(&run, arguments)?;
     page::write(&arguments.out, &page)?;
@@ -58,17 +62,6 @@ pub fn run(arguments: &ReportArguments) -> anyhow::Result<u8> {
         eprintln!("report:   {}", printable_path(&arguments.out));
     }
     Ok(0)
-}
-
-/// A place where no file can be is bad input.
-fn check_place(out: &Path) -> Result<(), UsageError> {
-    if out.is_dir() {
-        return Err(UsageError(format!(
-            "--out {}: is a folder; name a file in it",
-            printable_path(out)
-        )));
-    }
-    Ok(())
 }
 
 /// The settings of points with the texts that they have, each once.

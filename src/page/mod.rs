@@ -39,19 +39,10 @@ pub struct Page {
 /// A table.
 #[derive(Debug, Clone, Default)]
 pub struct Sheet {
-    pub columns: Vec<SheetColumn>,
+    /// The title of each column, and the unit of its numbers, which may be empty.
+    pub columns: Vec<(String, &'static str)>,
     /// The rows, a text for each column.
     pub rows: Vec<Vec<String>>,
-}
-
-/// A column of a table.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SheetColumn {
-    pub title: String,
-    /// The unit of its numbers; may be empty.
-    pub unit: String,
-    /// Whether it holds numbers.
-    pub number: bool,
 }
 
 /// A figure.
@@ -162,24 +153,6 @@ fn notices(title: &str, class: &str, texts: &[String]) -> String {
 }
 
 impl Sheet {
-    /// A table without rows.
-    pub fn of(columns: Vec<SheetColumn>) -> Self {
-        Sheet {
-            columns,
-            rows: Vec::new(),
-        }
-    }
-
-    /// Adds a row.
-    ///
-    /// # Panics
-    /// When it has another number of cells than there are columns.
-    pub fn row(&mut self, cells: Vec<String>) {
-        let columns = self.columns.len();
-        assert_eq!(cells.len(), columns, "a row has a cell for each column");
-        self.rows.push(cells);
-    }
-
     /// The table in a frame that scrolls where it is too large, also by the keyboard; nothing without rows.
     fn html(&self, label: &str) -> String {
         if self.rows.is_empty() {
@@ -189,13 +162,14 @@ impl Sheet {
             "<div class=\"wide\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">\n<table>\n<thead>\n<tr>",
             escaped(label)
         );
-        let any_unit = self.columns.iter().any(|column| !column.unit.is_empty());
-        for column in &self.columns {
+        let any_unit = self.columns.iter().any(|(_, unit)| !unit.is_empty());
+        let classes: Vec<&str> = (0..self.columns.len()).map(|it| self.class(it)).collect();
+        for ((title, unit), class) in self.columns.iter().zip(&classes) {
             let unit = match any_unit {
-                true => format!("<span class=\"unit\">{}</span>", escaped(&column.unit)),
+                true => format!("<span class=\"unit\">{}</span>", escaped(unit)),
                 false => String::new(),
             };
-            let (class, title) = (column.class(), escaped(&column.title));
+            let title = escaped(title);
             html += &format!(
                 "<th scope=\"col\"{class}><span class=\"title\">{title}</span>{unit}</th>"
             );
@@ -203,35 +177,21 @@ impl Sheet {
         html += "</tr>\n</thead>\n<tbody>\n";
         for row in &self.rows {
             html += "<tr>";
-            for (column, cell) in self.columns.iter().zip(row) {
-                html += &format!("<td{}>{}</td>", column.class(), escaped(cell));
+            for (cell, class) in row.iter().zip(&classes) {
+                html += &format!("<td{class}>{}</td>", escaped(cell));
             }
             html += "</tr>\n";
         }
         html + "</tbody>\n</table>\n</div>\n"
     }
-}
 
-impl SheetColumn {
-    /// A column of text.
-    pub fn text(title: impl Into<String>) -> Self {
-        SheetColumn {
-            title: title.into(),
-            ..Self::default()
+    /// A column that holds nothing but numbers is one of numbers.
+    fn class(&self, column: usize) -> &'static str {
+        let mut cells = self.rows.iter().map(|row| &row[column]);
+        match cells.all(|cell| cell.is_empty() || cell.parse::<f64>().is_ok()) {
+            true => " class=\"number\"",
+            false => "",
         }
-    }
-
-    /// A column of numbers.
-    pub fn number(title: impl Into<String>, unit: impl Into<String>) -> Self {
-        SheetColumn {
-            title: title.into(),
-            unit: unit.into(),
-            number: true,
-        }
-    }
-
-    fn class(&self) -> &'static str {
-        if self.number { " class=\"number\"" } else { "" }
     }
 }
 
@@ -253,12 +213,11 @@ mod tests {
     use super::*;
 
     fn page() -> Page {
-        let mut summary = Sheet::of(vec![
-            SheetColumn::text("service"),
-            SheetColumn::number("p50", "us"),
-        ]);
-        summary.row(vec!["rc".to_owned(), "12.5".to_owned()]);
-        summary.row(vec!["<b>uc</b>".to_owned(), "9".to_owned()]);
+        let rows = [["rc", "12.5"], ["<b>uc</b>", "9"]];
+        let summary = Sheet {
+            columns: vec![("service".to_owned(), ""), ("p50".to_owned(), "us")],
+            rows: rows.map(|row| row.map(str::to_owned).to_vec()).to_vec(),
+        };
         let svg =
             "<?xml version=\"1.0\"?>\n<svg viewBox=\"0 0 1 1\" role=\"img\"><text>x</text></svg>\n";
         Page {
@@ -284,7 +243,7 @@ mod tests {
             "<li>&lt;/li&gt;&lt;script&gt;alert(1)&lt;/script&gt;</li>",
             "<p class=\"headline\">12 &lt;i&gt;µs&lt;/i&gt;\\u{202e}\\u{1b}[2J</p>",
             "<dd>mlx5_&lt;0&gt;&#39;\\u{1}</dd>",
-            "<td>&lt;b&gt;uc&lt;/b&gt;</td>",
+            "<td>&lt;b&gt;uc&lt;/b&gt;</td><td class=\"number\">9</td>",
             "<figcaption>a &lt; b</figcaption>",
             "<svg aria-label=\"median &quot;of&quot; all\" viewBox=\"0 0 1 1\" role=\"img\"><text>x</text></svg>",
         ] {

@@ -108,7 +108,7 @@ impl Curves {
                 steps.push(plot.at(last.0, 100.0));
                 steps.push(plot.at(plot.x.high, 100.0));
             }
-            plot.curve(&mut drawing, &steps, &chart.looks.of(number), 1.8);
+            plot.curve(&mut drawing, &steps, &chart.look(number), 1.8);
         }
         Ok(drawing)
     }
@@ -149,16 +149,13 @@ impl Curves {
             (1e5, "99.999 %"),
             (1e6, "99.9999 %"),
         ];
-        let inside = ticks.iter().filter(|(value, _)| *value <= farthest);
-        x.given = Some(
-            inside
-                .map(|(value, text)| (*value, (*text).to_owned()))
-                .collect(),
-        );
+        let inside = ticks.into_iter().filter(|(value, _)| *value <= farthest);
+        let inside = inside.map(|(value, text)| (value, text.to_owned()));
+        x.given = Some(inside.collect());
         let (mut drawing, plot) = self.chart.framed(size, &note, (x, y), &self.legend())?;
         for (number, points) in shown.iter().enumerate() {
             let places: Vec<(f64, f64)> = points.iter().map(|&(x, y)| plot.at(x, y)).collect();
-            let look = self.chart.looks.of(number);
+            let look = self.chart.look(number);
             if let [one] = places[..] {
                 look.mark_at(&mut drawing, one, 4.0);
             }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::drawing::{Anchor, Colour, Drawing, around};
 use super::font;
-use super::palette::{Look, Looks, look};
+use super::palette::{Look, look};
 use super::scale::{Axis, Kind, Unit, fitting, with_room};
 use super::{PlotError, SIDES};
 
@@ -36,7 +36,7 @@ pub(super) const GOES_ON: (&str, &str) =
     ("goes on outside of the axis", "go on outside of the axis");
 
 /// Two notes, of which either may be empty.
-pub(super) fn both(one: &str, two: &str) -> String {
+pub fn both(one: &str, two: &str) -> String {
     let notes = [one, two].into_iter().filter(|note| !note.is_empty());
     notes.collect::<Vec<_>>().join("; ")
 }
@@ -53,11 +53,18 @@ pub struct Chart {
     pub range: Option<(f64, f64)>,
     /// The scale of values; `None` for the one that fits.
     pub scale: Option<Kind>,
+    /// Which look each series has, so that what is the same in several figures looks the same; without a number here,
+    /// that of its own.
     #[serde(skip)]
-    pub looks: Looks,
+    pub looks: Vec<usize>,
 }
 
 impl Chart {
+    /// The look of the series of this number.
+    pub(super) fn look(&self, number: usize) -> Look {
+        look(self.looks.get(number).copied().unwrap_or(number))
+    }
+
     /// The axis for values between these ends, with room around them.
     pub(super) fn axis_of_values(&self, label: &str, ends: (f64, f64)) -> Axis {
         let kind = fitting(ends, self.scale);
@@ -69,7 +76,7 @@ impl Chart {
     pub(super) fn legend(&self, labels: impl Iterator<Item = String>, sign: Sign) -> Vec<Entry> {
         let entry = |(number, label)| Entry {
             label,
-            look: self.looks.of(number),
+            look: self.look(number),
             sign,
         };
         let entries: Vec<Entry> = labels.enumerate().map(entry).collect();
@@ -88,7 +95,60 @@ impl Chart {
         entries: &[Entry],
     ) -> Result<(Drawing, Plot), PlotError> {
         let mut drawing = Drawing::new(size, &self.words.title);
-        let plot = frame(&mut drawing, &self.words.warned(note), x, y, entries)?;
+        let top = words(&mut drawing, &self.words.warned(note));
+        let legend = Legend::of(entries, drawing.width);
+        let names = Names::of(&x, drawing.width - 120.0, 0.22 * drawing.height);
+        let tick_height = names.height();
+        let bottom = drawing.height - legend.height() - 2.0 * LABEL_EM - tick_height;
+        if bottom - top < LEAST_PLOT * drawing.height {
+            let lines = (drawing.height * (1.0 - LEAST_PLOT) - top - 70.0) / LINE;
+            // All but the data, and the lines that a higher figure may have more below its title.
+            let taken = drawing.height - (bottom - top) + 3.0 * 1.3 * SUBTITLE_EM;
+            let height = (taken / (1.0 - LEAST_PLOT) / 10.0).ceil() * 10.0;
+            let room = (drawing.width as u32, height as u32);
+            return Err(PlotError::TooMuch {
+                found: entries.len(),
+                most: lines.max(0.0) as usize * legend.columns,
+                what: "lines in the legend",
+                room: SIDES.contains(&room.1).then_some(room),
+            });
+        }
+        let y_ticks = y.ticks(((bottom - top) / 42.0) as usize);
+        let widest = font::widest(y_ticks.iter().map(|(_, text)| text), TICK_EM);
+        let plot = Plot {
+            left: MARGIN + 1.6 * LABEL_EM + widest + 8.0,
+            top,
+            right: drawing.width - MARGIN - 14.0,
+            bottom,
+            x,
+            y,
+        };
+        let (left, right) = (plot.left, plot.right);
+
+        for (value, label) in &y_ticks {
+            let (_, height) = plot.at(plot.x.low, *value);
+            drawing.line((left, height), (right, height), 0.8, Colour::GRID);
+            drawing.line((left - 4.0, height), (left, height), 1.0, Colour::INK);
+            let at = (left - 7.0, height + 0.35 * TICK_EM);
+            drawing.ink(at, label, TICK_EM, Anchor::End);
+        }
+        let x_ticks = plot.x.ticks(((right - left) / 90.0) as usize);
+        for (value, _) in &x_ticks {
+            let (place, _) = plot.at(*value, plot.y.low);
+            drawing.line((place, top), (place, bottom), 0.8, Colour::GRID);
+            drawing.line((place, bottom), (place, bottom + 4.0), 1.0, Colour::INK);
+        }
+        names.draw(&mut drawing, &plot, &x_ticks);
+        drawing.line((left, bottom), (right, bottom), 1.2, Colour::INK);
+        drawing.line((left, top), (left, bottom), 1.2, Colour::INK);
+        let under = bottom + tick_height + 1.1 * LABEL_EM;
+        let x_title = font::fit(&plot.x.title(), LABEL_EM, right - left);
+        let middle = ((left + right) / 2.0, under);
+        drawing.ink(middle, &x_title, LABEL_EM, Anchor::Middle);
+        let y_title = font::fit(&plot.y.title(), LABEL_EM, bottom - top);
+        let middle = (MARGIN + 0.8 * LABEL_EM, (top + bottom) / 2.0);
+        drawing.text_upwards(middle, &y_title, LABEL_EM, Anchor::Middle);
+        legend.draw(&mut drawing, under + 0.9 * LABEL_EM);
         Ok((drawing, plot))
     }
 }
@@ -326,71 +386,6 @@ impl<'a> Legend<'a> {
             drawing.ink(at, &label, LEGEND_EM, Anchor::Start);
         }
     }
-}
-
-/// Draws words, axes, grid and legend, and tells where the data goes.
-fn frame(
-    drawing: &mut Drawing,
-    text: &Words,
-    x: Axis,
-    y: Axis,
-    entries: &[Entry],
-) -> Result<Plot, PlotError> {
-    let top = words(drawing, text);
-    let legend = Legend::of(entries, drawing.width);
-    let names = Names::of(&x, drawing.width - 120.0, 0.22 * drawing.height);
-    let tick_height = names.height();
-    let bottom = drawing.height - legend.height() - 2.0 * LABEL_EM - tick_height;
-    if bottom - top < LEAST_PLOT * drawing.height {
-        let lines = (drawing.height * (1.0 - LEAST_PLOT) - top - 70.0) / LINE;
-        // All but the data, and the lines that a higher figure may have more below its title.
-        let taken = drawing.height - (bottom - top) + 3.0 * 1.3 * SUBTITLE_EM;
-        let height = (taken / (1.0 - LEAST_PLOT) / 10.0).ceil() * 10.0;
-        let room = (drawing.width as u32, height as u32);
-        return Err(PlotError::TooMuch {
-            found: entries.len(),
-            most: lines.max(0.0) as usize * legend.columns,
-            what: "lines in the legend",
-            room: SIDES.contains(&room.1).then_some(room),
-        });
-    }
-    let y_ticks = y.ticks(((bottom - top) / 42.0) as usize);
-    let widest = font::widest(y_ticks.iter().map(|(_, text)| text), TICK_EM);
-    let plot = Plot {
-        left: MARGIN + 1.6 * LABEL_EM + widest + 8.0,
-        top,
-        right: drawing.width - MARGIN - 14.0,
-        bottom,
-        x,
-        y,
-    };
-    let (left, right) = (plot.left, plot.right);
-
-    for (value, label) in &y_ticks {
-        let (_, height) = plot.at(plot.x.low, *value);
-        drawing.line((left, height), (right, height), 0.8, Colour::GRID);
-        drawing.line((left - 4.0, height), (left, height), 1.0, Colour::INK);
-        let at = (left - 7.0, height + 0.35 * TICK_EM);
-        drawing.ink(at, label, TICK_EM, Anchor::End);
-    }
-    let x_ticks = plot.x.ticks(((right - left) / 90.0) as usize);
-    for (value, _) in &x_ticks {
-        let (place, _) = plot.at(*value, plot.y.low);
-        drawing.line((place, top), (place, bottom), 0.8, Colour::GRID);
-        drawing.line((place, bottom), (place, bottom + 4.0), 1.0, Colour::INK);
-    }
-    names.draw(drawing, &plot, &x_ticks);
-    drawing.line((left, bottom), (right, bottom), 1.2, Colour::INK);
-    drawing.line((left, top), (left, bottom), 1.2, Colour::INK);
-    let under = bottom + tick_height + 1.1 * LABEL_EM;
-    let x_title = font::fit(&plot.x.title(), LABEL_EM, right - left);
-    let middle = ((left + right) / 2.0, under);
-    drawing.ink(middle, &x_title, LABEL_EM, Anchor::Middle);
-    let y_title = font::fit(&plot.y.title(), LABEL_EM, bottom - top);
-    let middle = (MARGIN + 0.8 * LABEL_EM, (top + bottom) / 2.0);
-    drawing.text_upwards(middle, &y_title, LABEL_EM, Anchor::Middle);
-    legend.draw(drawing, under + 0.9 * LABEL_EM);
-    Ok(plot)
 }
 
 /// The words below an axis of names.

@@ -82,14 +82,9 @@ impl Histogram {
             });
         }
         at_most(self.series.len(), MOST, WHAT)?;
-        let share =
-            |series: &Distribution, count| 100.0 * count as f64 / series.total.max(1) as f64;
         let of_bins = |series: &Distribution| -> Vec<f64> {
-            series
-                .counts
-                .iter()
-                .map(|&count| share(series, count))
-                .collect()
+            let share = |&count: &u64| 100.0 * count as f64 / series.total.max(1) as f64;
+            series.counts.iter().map(share).collect()
         };
         let shares: Vec<Vec<f64>> = self.series.iter().map(of_bins).collect();
         let bins = self.series[0].counts.len();
@@ -118,7 +113,7 @@ impl Histogram {
         let entries = chart.legend(labels, Sign::Patch);
         let (mut drawing, plot) = chart.framed(size, "", (x, y), &entries)?;
         for (number, all) in shares.iter().enumerate() {
-            self.steps(&mut drawing, &plot, all, &chart.looks.of(number));
+            self.steps(&mut drawing, &plot, all, &chart.look(number));
         }
         for (number, series) in self.series.iter().enumerate() {
             let Some(median) = series.median else {
@@ -127,7 +122,7 @@ impl Histogram {
             let (from, to) = (plot.at(median, 0.0), plot.at(median, plot.y.high));
             if plot.holds(from) {
                 drawing.line(from, to, 3.6, Colour::WHITE.covering(0.7));
-                let look = chart.looks.of(number);
+                let look = chart.look(number);
                 drawing.dashed(&[from, to], look.dashes, 1.8, look.colour);
             }
         }
@@ -156,19 +151,18 @@ impl Histogram {
     fn steps(&self, drawing: &mut Drawing, plot: &Plot, shares: &[f64], look: &Look) {
         let (low, high) = self.range();
         let edge = |bin: usize| low + (high - low) * bin as f64 / shares.len() as f64;
-        let mut bin = 0;
-        while bin < shares.len() {
-            if shares[bin] <= 0.0 {
-                bin += 1;
+        let mut end = 0;
+        for run in shares.chunk_by(|one, next| (*one > 0.0) == (*next > 0.0)) {
+            let begin = end;
+            end += run.len();
+            if run[0] <= 0.0 {
                 continue;
             }
-            let mut outline = vec![plot.at(edge(bin), 0.0)];
-            while bin < shares.len() && shares[bin] > 0.0 {
-                outline.push(plot.at(edge(bin), shares[bin]));
-                outline.push(plot.at(edge(bin + 1), shares[bin]));
-                bin += 1;
+            let mut outline = vec![plot.at(edge(begin), 0.0)];
+            for (bin, &share) in (begin..).zip(run) {
+                outline.extend([bin, bin + 1].map(|bin| plot.at(edge(bin), share)));
             }
-            outline.push(plot.at(edge(bin), 0.0));
+            outline.push(plot.at(edge(end), 0.0));
             drawing.area(outline.clone(), look.colour.covering(0.28));
             drawing.path(outline, 1.3, look.colour);
         }
@@ -220,7 +214,7 @@ impl Outside {
         let mut rows: Vec<(Option<Look>, Vec<String>)> = vec![(None, cells(head))];
         for (number, one) in series.iter().enumerate() {
             let Some(max) = one.max else { continue };
-            let look = (series.len() > 1).then(|| figure.chart.looks.of(number));
+            let look = (series.len() > 1).then(|| figure.chart.look(number));
             let share = |part| share_in_words(part, one.total);
             let texts = [share(one.below), share(one.above), duration(max as f64)];
             rows.push((look, cells(texts)));

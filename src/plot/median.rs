@@ -46,17 +46,14 @@ pub struct Medians {
 impl Medians {
     pub fn draw(&self, size: (u32, u32)) -> Result<Drawing, PlotError> {
         let middles = || self.lines.iter().flat_map(|line| &line.middles);
-        if middles().next().is_none() {
-            return Err(PlotError::Nothing("no point has a median".to_owned()));
-        }
-        at_most(self.lines.len(), MOST_SERIES, "lines")?;
         let bar = |middle: &Middle| middle.most.unwrap_or((middle.median, middle.median));
         let values = middles().flat_map(|middle| {
             let (low, high) = bar(middle);
             let (lower, upper) = middle.interval.unwrap_or((low, high));
             [middle.median, low, high, lower, upper]
         });
-        let ends = ends(values).unwrap_or_default();
+        let ends = ends(values).ok_or_else(PlotError::no_median)?;
+        at_most(self.lines.len(), MOST_SERIES, "lines")?;
         let y = self.chart.axis_of_values(&self.chart.y, ends);
         let outside = y.outside("medians", middles().map(|middle| middle.median))?;
         let is_cut = |middle: &&Middle| {
@@ -86,7 +83,7 @@ impl Medians {
             .min(if self.named { 24.0 } else { 6.0 });
         let mut incomplete = Vec::new();
         for (number, line) in self.lines.iter().enumerate() {
-            let look = self.chart.looks.of(number);
+            let look = self.chart.look(number);
             let beside = (number as f64 - (self.lines.len() - 1) as f64 / 2.0) * apart;
             let place = |x: f64, y: f64| {
                 let (x, y) = plot.at(x, y);

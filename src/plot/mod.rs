@@ -23,8 +23,7 @@ mod frame;
 mod tests;
 
 pub use drawing::Drawing;
-pub use frame::{Chart, Words};
-pub use palette::Looks;
+pub use frame::{Chart, Words, both};
 pub use render::{Format, svg, write};
 
 use crate::results::ReportError;
@@ -61,12 +60,16 @@ pub enum PlotError {
     #[error("the figure cannot be drawn: {0}")]
     Drawing(String),
     #[error(transparent)]
-    Report(ReportError),
+    Report(#[from] ReportError),
 }
 
 impl PlotError {
     fn no_samples() -> Self {
         PlotError::Nothing("no samples".to_owned())
+    }
+
+    fn no_median() -> Self {
+        PlotError::Nothing("no point has a median".to_owned())
     }
 }
 

@@ -66,17 +66,6 @@ pub fn look(number: usize) -> Look {
     }
 }
 
-/// Which look each series of a figure has: the number given here, else its own. So that what is the same in several
-/// figures looks the same.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Looks(pub Vec<usize>);
-
-impl Looks {
-    pub fn of(&self, number: usize) -> Look {
-        look(self.0.get(number).copied().unwrap_or(number))
-    }
-}
-
 impl Look {
     pub fn mark_at(&self, drawing: &mut Drawing, (x, y): (f64, f64), radius: f64) {
         let place = |(dx, dy): (f64, f64)| (x + dx * radius, y + dy * radius);

@@ -45,11 +45,10 @@ pub fn write(path: &Path, format: Format, drawing: &Drawing) -> Result<(), PlotE
         Format::Svg => svg(drawing)?.into_bytes(),
         Format::Png => png(drawing)?,
     };
-    durable::replace(path, |out| {
+    Ok(durable::replace(path, |out| {
         out.write_all(&bytes)
             .map_err(|cause| ReportError::from_io("write", path, cause))
-    })
-    .map_err(PlotError::Report)
+    })?)
 }
 
 /// A drawing as an SVG document, without anything from elsewhere.

@@ -101,9 +101,7 @@ impl Surface {
         at_most(columns.max(rows), MOST, "values of a setting")?;
         let heights = || self.heights.iter().flatten().flatten();
         let values = || heights().filter_map(|it| it.value);
-        let Some(ends) = ends(values()) else {
-            return Err(PlotError::Nothing("no point has a median".to_owned()));
-        };
+        let ends = ends(values()).ok_or_else(PlotError::no_median)?;
         let z = self.chart.axis_of_values(&self.value, ends);
 
         const AT_THE_END: &str =
@@ -215,25 +213,22 @@ impl Surface {
         drawing.text_upwards((x - 18.0 - widest, y), &title, LABEL_EM, Anchor::Middle);
 
         // The first setting along the front edge, the second along the left one; words that would touch are left out.
-        let mut free = f64::INFINITY;
-        for (column, label) in first.iter().enumerate() {
-            let (x, y) = view.at((self.along(0, column), l, 0.0));
-            drawing.line((x, y), (x + 3.0, y + 4.0), 1.0, Colour::INK);
-            // The edge rises to the right, so that words may begin below their neighbours' ends.
-            if y < free - TICK_EM * 1.05 {
-                let at = (x + 3.0, y + 1.15 * TICK_EM);
-                drawing.ink(at, label, TICK_EM, Anchor::Start);
-                free = y;
-            }
-        }
-        let mut free = f64::INFINITY;
-        for (row, label) in second.iter().enumerate() {
-            let (x, y) = view.at((l, self.along(1, row), 0.0));
-            drawing.line((x, y), (x - 3.0, y + 4.0), 1.0, Colour::INK);
-            if y < free - TICK_EM * 1.05 {
-                let at = (x - 8.0, y + 1.4 * TICK_EM);
-                drawing.ink(at, label, TICK_EM, Anchor::End);
-                free = y;
+        for (axis, out, right, down, anchor) in [
+            (0, 3.0, 3.0, 1.15, Anchor::Start),
+            (1, -3.0, -8.0, 1.4, Anchor::End),
+        ] {
+            let mut free = f64::INFINITY;
+            for (number, label) in self.texts[axis].iter().enumerate() {
+                let mut ground = [l, l];
+                ground[axis] = self.along(axis, number);
+                let (x, y) = view.at((ground[0], ground[1], 0.0));
+                drawing.line((x, y), (x + out, y + 4.0), 1.0, Colour::INK);
+                // The edge rises, so that words may begin below their neighbours' ends.
+                if y < free - TICK_EM * 1.05 {
+                    let at = (x + right, y + down * TICK_EM);
+                    drawing.ink(at, label, TICK_EM, anchor);
+                    free = y;
+                }
             }
         }
         let (x, y) = view.at((0.12, l, 0.0));

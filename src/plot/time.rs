@@ -10,7 +10,7 @@ use super::palette::MOST_SERIES;
 use super::scale::{Axis, Kind, Unit, ends, so_many};
 use super::{PlotError, at_most};
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Cloud {
     pub label: String,
     /// Messages that were lost, and are not among the samples, where that is known.
@@ -54,9 +54,7 @@ impl Thinned {
         Thinned {
             cloud: Cloud {
                 label,
-                lost: 0,
-                outside: 0,
-                points: Vec::new(),
+                ..Cloud::default()
             },
             cells: (f64::from(size.0) / GRAIN, f64::from(size.1) / GRAIN),
             range,
@@ -136,7 +134,7 @@ impl OverTime {
         let entries = self.chart.legend(labels, Sign::Mark);
         let (mut drawing, plot) = self.chart.framed(size, &note, (x, y), &entries)?;
         for (number, cloud) in self.clouds.iter().enumerate().rev() {
-            let look = self.chart.looks.of(number);
+            let look = self.chart.look(number);
             let mut drawn = HashSet::new();
             let radius = if cloud.points.len() > 2000 { 1.6 } else { 2.4 };
             for &(time, value) in &cloud.points {

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::options::{Common, Figure, Given, SETTINGS, Setting};
+use super::options::{Figure, Given, PlotArguments, SETTINGS, Setting};
 use crate::cli::UsageError;
 use crate::plot::scale::Kind as Scale;
-use crate::plot::{Chart, DEFAULT_SIZE, Looks, SIDES, Words};
+use crate::plot::{Chart, DEFAULT_SIZE, SIDES, Words};
 use crate::results::folder::SUMMARY;
 use crate::results::text::printable_path;
 
@@ -88,7 +88,7 @@ impl Checked {
         words: Words,
         x: impl Into<String>,
         y: impl Into<String>,
-        looks: Looks,
+        looks: Vec<usize>,
     ) -> Chart {
         let label = |id, usual: String| self.text(id).map_or(usual, str::to_owned);
         Chart {
@@ -182,13 +182,12 @@ fn range(text: &str) -> Option<Range> {
 /// The settings of a figure: the words of its options, and those of a file where the options say nothing. `chosen_here`
 /// where the program chose the options.
 pub(super) fn settings(
-    common: &Common,
-    words: &[(&'static Setting, Vec<String>)],
-    figure: Figure,
+    arguments: &PlotArguments,
     chosen_here: bool,
 ) -> Result<Checked, UsageError> {
+    let (figure, common) = (arguments.figure, &arguments.common);
     let mut options = Given::default();
-    for (setting, words) in words {
+    for (setting, words) in &arguments.words {
         options.add(setting, setting.of_words(words)?, false);
     }
     let fits = options.must_fit(figure, Setting::option);
@@ -216,9 +215,7 @@ fn file(named: Option<&Path>, from: &[PathBuf]) -> (Option<PathBuf>, bool) {
     if let Some(path) = named {
         return (Some(path.to_path_buf()), false);
     }
-    let Some(folder) = from.first() else {
-        return (None, false);
-    };
+    let folder = &from[0];
     let own = folder.join(FILE);
     if own.is_file() {
         return (Some(own), false);
@@ -290,17 +287,19 @@ fn of_text(text: &str, figure: Figure) -> Result<Given, String> {
 mod tests {
     use super::*;
 
+    /// What these options give: each a setting and its word.
+    fn of_options(options: &[(&str, &str)]) -> Result<Given, UsageError> {
+        let mut given = Given::default();
+        for (id, word) in options {
+            let setting = Setting::of(id);
+            given.add(setting, setting.of_words(&[(*word).to_owned()])?, false);
+        }
+        Ok(given)
+    }
+
     #[test]
     fn values_are_checked() {
-        let with = |id: &'static str, text: &str| {
-            let mut given = Given::default();
-            given.add(
-                Setting::of(id),
-                Setting::of(id).of_words(&[text.to_owned()])?,
-                false,
-            );
-            checked(given, Setting::option)
-        };
+        let with = |id, text| checked(of_options(&[(id, text)])?, Setting::option);
         let usual = checked(Given::default(), Setting::option).unwrap();
         let (size, bins, range) = (usual.size, usual.bins, usual.range);
         assert_eq!((size, bins, range), ((900, 560), 100, Range::Usual));
@@ -344,16 +343,12 @@ mod tests {
             [below.text("x"), below.text("size")],
             [None, Some("600x400")]
         );
-        let mut above = Given::default();
-        for (id, word) in [
+        let options = [
             ("size", "700x700"),
             ("label", "a=z"),
             ("only", "service=ud"),
-        ] {
-            let values = Setting::of(id).of_words(&[word.to_owned()]).unwrap();
-            above.add(Setting::of(id), values, false);
-        }
-        let both = above.over(below);
+        ];
+        let both = of_options(&options).unwrap().over(below);
         assert_eq!(both.text("size"), Some("700x700"));
         assert!(both.is_of_file("label", "c") && !both.is_of_file("label", "a"));
         let [labels, only] = ["label", "only"].map(|id| both.names(id));

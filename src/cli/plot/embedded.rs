@@ -3,28 +3,29 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::Parser;
+use clap::{Args, Command, FromArgMatches};
 
 use super::PlotArguments;
+use super::config::settings;
 pub(in crate::cli) use super::made::Asked;
 use super::made::TooMuch;
 use super::options::Values;
 pub(in crate::cli) use super::sources::is_chosen;
 use crate::plot::svg;
 
-#[derive(Debug, Parser)]
-pub(super) struct Line {
-    #[command(flatten)]
-    pub plot: PlotArguments,
+/// The command line without a program around it.
+pub(super) fn command() -> Command {
+    PlotArguments::augment_args(Command::new("hcabench"))
 }
 
 /// The words of a command line, such as `histogram --range auto`, with what is drawn.
-pub(super) fn line(words: &[String], from: &[PathBuf]) -> Result<Line, clap::Error> {
+pub(super) fn line(words: &[String], from: &[PathBuf]) -> Result<PlotArguments, clap::Error> {
     let words = words.iter().map(OsString::from);
     let out = ["--out", "figure.svg", "--"].map(OsString::from);
     let from = from.iter().map(OsString::from);
-    let command = [OsString::from("plot")].into_iter();
-    Line::try_parse_from(command.chain(words).chain(out).chain(from))
+    let line = [OsString::from("plot")].into_iter();
+    let line = line.chain(words).chain(out).chain(from);
+    PlotArguments::from_arg_matches(&command().try_get_matches_from(line)?)
 }
 
 #[derive(Debug)]
@@ -35,31 +36,24 @@ pub(in crate::cli) struct NotDrawn {
     pub by: Option<Vec<String>>,
 }
 
-/// A figure, and the names that `plot.json` has for its lines.
-#[derive(Debug)]
-pub(in crate::cli) struct Drawn {
-    pub svg: String,
-    pub asked: Vec<Asked>,
-}
-
 /// What `plot.json` leaves of the points in a folder, for a figure: settings with the values that it chooses. A file
 /// with a mistake chooses nothing: drawing the figure tells of it.
 pub(in crate::cli) fn chosen(words: &[String], from: &Path) -> Values {
     let line = line(words, &[from.to_owned()]).ok();
-    let settings = line.and_then(|line| line.plot.settings(true).ok());
+    let settings = line.and_then(|line| settings(&line, true).ok());
     settings.map_or_else(Values::new, |settings| settings.given.names("only"))
 }
 
-/// An SVG of the results in a folder; the folder's `plot.json` counts, too.
-pub(in crate::cli) fn figure(words: &[String], from: &Path) -> Result<Drawn, NotDrawn> {
-    let drawn = || -> anyhow::Result<Drawn> {
-        let made = line(words, &[from.to_owned()])?.plot.made(true)?;
-        Ok(Drawn {
-            svg: svg(&made.drawing)?,
-            asked: made.told.asked,
-        })
+/// An SVG of the results in a folder, whose `plot.json` counts, too, and the names that this file has for lines.
+pub(in crate::cli) fn figure(
+    words: &[String],
+    from: &Path,
+) -> Result<(String, Vec<Asked>), NotDrawn> {
+    let drawn = || {
+        let made = line(words, &[from.to_owned()])?.made(true)?;
+        Ok((svg(&made.drawing)?, made.told.asked))
     };
-    drawn().map_err(|error| NotDrawn {
+    drawn().map_err(|error: anyhow::Error| NotDrawn {
         reason: format!("{error:#}"),
         by: error.downcast::<TooMuch>().ok().map(|much| much.by),
     })

@@ -11,8 +11,6 @@ mod sources;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
-
 use self::config::Checked;
 use self::made::{Made, TooMuch};
 use self::options::Figure;
@@ -24,24 +22,19 @@ use crate::plot::{Format, PlotError, write};
 use crate::results::text::{printable, printable_path};
 
 impl PlotArguments {
-    /// Its settings; `chosen_here` where the program chose what is in it.
-    fn settings(&self, chosen_here: bool) -> Result<Checked, UsageError> {
-        config::settings(&self.common, &self.words, self.figure, chosen_here)
-    }
-
     /// The figure, by its options and a file. Where the program chose what is in it, not each name that the file has
     /// other words for can be there.
     fn made(&self, chosen_here: bool) -> anyhow::Result<Made> {
-        let settings = self.settings(chosen_here)?;
-        let draw: fn(&[PathBuf], &Checked) -> anyhow::Result<Made> = match self.figure {
-            Figure::Histogram => draw::histogram,
-            Figure::Median => draw::median,
-            Figure::Surface => draw::surface,
-            Figure::Ecdf => draw::ecdf,
-            Figure::Percentiles => draw::percentiles,
-            Figure::Time => draw::time,
+        let settings = config::settings(self, chosen_here)?;
+        let from = &self.common.from;
+        let made = match self.figure {
+            Figure::Histogram => draw::histogram(from, &settings),
+            Figure::Median => draw::median(from, &settings),
+            Figure::Surface => draw::surface(from, &settings),
+            Figure::Ecdf | Figure::Percentiles => draw::curves(from, &settings, self.figure),
+            Figure::Time => draw::time(from, &settings),
         };
-        draw(&self.common.from, &settings).map_err(|error| sorted(error, &settings))
+        made.map_err(|error| sorted(error, &settings))
     }
 }
 

@@ -88,16 +88,11 @@ pub(super) struct Setting {
     looks: bool,
 }
 
-const fn setting(
-    id: &'static str,
-    figures: &'static [Figure],
-    value: &'static str,
-    help: &'static str,
-) -> Setting {
+const fn setting(id: &'static str, value: &'static str, help: &'static str) -> Setting {
     Setting {
         id,
         key: id,
-        figures,
+        figures: &Figure::ALL,
         form: Form::One,
         value,
         help,
@@ -106,6 +101,11 @@ const fn setting(
 }
 
 impl Setting {
+    const fn only_in(mut self, figures: &'static [Figure]) -> Self {
+        self.figures = figures;
+        self
+    }
+
     const fn form(mut self, form: Form) -> Self {
         self.form = form;
         self
@@ -130,7 +130,6 @@ const WITH_SCALE: [Figure; 5] = [Median, Surface, Ecdf, Percentiles, Time];
 pub(super) static SETTINGS: [Setting; 15] = [
     setting(
         "metric",
-        &Figure::ALL,
         "LIST",
         "What is drawn: latency (t_lat), completion (t_comp), enqueue, dequeue, intended, jump, difference, or several \
          with commas between them",
@@ -138,7 +137,6 @@ pub(super) static SETTINGS: [Setting; 15] = [
     .form(Form::List),
     setting(
         "only",
-        &Figure::ALL,
         "SETTING=LIST",
         "Draw only points with these values of a setting, as it is called in summary.csv: service=rc,uc; round=2 draws \
          the samples of that round; may be repeated",
@@ -146,88 +144,67 @@ pub(super) static SETTINGS: [Setting; 15] = [
     .form(Form::Choices),
     setting(
         "range",
-        &Figure::ALL,
         "RANGE",
         "Range of the values: LO..HI, in ns, or with unit (0..50us); auto: from the data",
     ),
-    setting(
-        "bins",
-        &[Histogram],
-        "N",
-        "Bins of the range, 1 to 2000 [default: 100]",
-    ),
+    setting("bins", "N", "Bins of the range, 1 to 2000 [default: 100]")
+        .only_in(&[Histogram]),
     setting(
         "x",
-        &[Median, Surface],
         "SETTING",
         "Setting on the first axis, as it is called in summary.csv [default: median: the first that varies; surface: of \
          those that vary and are numbers, the two with the most values]",
-    ),
-    setting("y", &[Surface], "SETTING", "Setting on the second axis"),
+    )
+    .only_in(&[Median, Surface]),
+    setting("y", "SETTING", "Setting on the second axis")
+        .only_in(&[Surface]),
     setting(
         "scale",
-        &WITH_SCALE,
         "SCALE",
         "Scale of the values: linear, log [default: the one that fits]",
-    ),
+    )
+    .only_in(&WITH_SCALE),
     setting(
         "unit",
-        &[Ecdf, Percentiles],
         "UNIT",
         "Unit of .hgrm files that are named instead of a folder: ns, us, ms, s [default: ns]",
-    ),
+    )
+    .only_in(&[Ecdf, Percentiles]),
     setting(
         "size",
-        &Figure::ALL,
         "WxH",
         "Width and height in 1/96 inch, 300 to 4000 each [default: 900x560]",
     )
     .looks(),
-    setting(
-        "title",
-        &Figure::ALL,
-        "TEXT",
-        "Title instead of the usual one",
-    )
-    .looks(),
+    setting("title", "TEXT", "Title instead of the usual one")
+        .looks(),
     setting(
         "subtitle",
-        &Figure::ALL,
         "TEXT",
         "Subtitle instead of the settings that all points share; \"\" for none",
     )
     .looks(),
-    setting(
-        "x-label",
-        &Figure::ALL,
-        "TEXT",
-        "Label of the horizontal axis",
-    )
-    .key("x_label")
-    .looks(),
-    setting(
-        "y-label",
-        &Figure::ALL,
-        "TEXT",
-        "Label of the vertical axis",
-    )
-    .key("y_label")
-    .looks(),
+    setting("x-label", "TEXT", "Label of the horizontal axis")
+        .key("x_label")
+        .looks(),
+    setting("y-label", "TEXT", "Label of the vertical axis")
+        .key("y_label")
+        .looks(),
     setting(
         "label",
-        &WITH_LEGEND,
         "OLD=NEW",
         "Another name for a line of the legend; may be repeated",
     )
+    .only_in(&WITH_LEGEND)
     .form(Form::Texts)
     .key("labels")
     .looks(),
     setting(
         "order",
-        &WITH_LEGEND,
         "LIST",
         "Order of the legend, by names as they are shown, commas in them too; those not named follow; may be repeated",
     )
+    .only_in(&WITH_LEGEND)
     .form(Form::Several)
     .looks(),
 ];

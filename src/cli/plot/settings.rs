@@ -61,10 +61,10 @@ pub(in crate::cli) fn capital(text: &str) -> String {
     })
 }
 
-/// Whether two texts of a setting are different settings: not the same number in other digits.
-fn differ(one: &str, two: &str) -> bool {
+/// Whether two texts are the same value of a setting: as texts or as numbers.
+pub(super) fn same(one: &str, other: &str) -> bool {
     let number = |text: &str| text.parse::<f64>().ok();
-    one != two && (number(one).is_none() || number(one) != number(two))
+    one.eq_ignore_ascii_case(other) || number(one).is_some_and(|one| number(other) == Some(one))
 }
 
 /// A setting in the words that `of` makes; or as it stands in the file, where another of its texts would read the same.
@@ -75,7 +75,7 @@ pub(super) fn apart<'a>(
     others: impl IntoIterator<Item = &'a str>,
 ) -> Option<String> {
     let words = of(name, text);
-    let mistaken = |other: &str| differ(text, other) && of(name, other) == words;
+    let mistaken = |other: &str| !same(text, other) && of(name, other) == words;
     (!others.into_iter().any(mistaken)).then_some(words)
 }
 

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use super::config::Checked;
 use super::metric::Metric;
 use super::options::{Figure, Values};
-use super::settings::{apart, goes_without_saying, in_words, is_told};
+use super::settings::{apart, goes_without_saying, in_words, is_told, same};
 use crate::cli::UsageError;
-use crate::plot::{INCOMPLETE, Words};
+use crate::plot::{INCOMPLETE, Words, both};
 use crate::results::read::{Benchmark, Cells, Hgrm, Point, ReadError, Run};
 use crate::results::schema::{ROUND, ROUNDS, hca, queue};
 use crate::results::text::printable_path;
@@ -121,14 +121,18 @@ impl Sources {
         metrics.all(|metric| metric == first).then_some(first)
     }
 
+    /// Points with a row in the summary: only those have all settings under the same names.
+    pub fn rows(&self) -> impl Iterator<Item = &Point> {
+        let points = self.all.iter().map(|source| &source.point);
+        points.filter(|point| point.row.is_some())
+    }
+
     /// Settings that differ between the points, in the order of the summary.
     pub fn varying(&self) -> Vec<String> {
-        // Points without a row have other names for their settings, and would make all of them differ.
-        let rows = || self.all.iter().filter(|source| source.point.row.is_some());
         let varies = |name: &str| {
-            let texts: BTreeSet<Option<&str>> =
-                rows().map(|source| source.point.setting(name)).collect();
-            texts.len() > 1 && is_told(name, "?") && !self.follows(name)
+            let mut texts = self.rows().map(|point| point.setting(name));
+            let first = texts.next();
+            texts.any(|text| Some(text) != first) && is_told(name, "?") && !self.follows(name)
         };
         let mut names: Vec<String> = Vec::new();
         for (name, _) in self.all.iter().flat_map(|source| &source.point.settings) {
@@ -214,14 +218,9 @@ impl Sources {
         most_rounds(self.all.iter().map(|source| &source.point))
     }
 
-    /// Title, what does not vary, these notes, and what is incomplete.
-    pub fn words(&self, title: &str, notes: &[&str], settings: &Checked) -> Words {
-        let usual = || {
-            let parts = [self.common().join(", ")].into_iter();
-            let all = parts.chain(notes.iter().map(|note| (*note).to_owned()));
-            let told: Vec<String> = all.filter(|part| !part.is_empty()).collect();
-            told.join("; ")
-        };
+    /// Title, what does not vary, a note, which may be empty, and what is incomplete.
+    pub fn words(&self, title: &str, note: &str, settings: &Checked) -> Words {
+        let usual = || both(&self.common().join(", "), note);
         let (mark, warning) = match &self.incomplete[..] {
             [] => ("", String::new()),
             [one] => (INCOMPLETE, format!("incomplete: {one}")),
@@ -240,8 +239,7 @@ impl Sources {
     fn common(&self) -> Vec<String> {
         let varying = self.varying();
         let mut parts = Vec::new();
-        let mut points = self.all.iter().map(|source| &source.point);
-        let first = points.find(|point| point.row.is_some());
+        let first = self.rows().next();
         for (name, text) in &first.unwrap_or(&self.all[0].point).settings {
             let is_known = goes_without_saying(name, text) || varying.contains(name);
             if is_told(name, text) && !is_known && !self.follows(name) {
@@ -304,13 +302,6 @@ pub(in crate::cli) fn is_chosen(only: &Values, point: &Point) -> bool {
         let text = point.setting(name);
         text.is_some_and(|text| values.iter().any(|value| same(value, text)))
     })
-}
-
-/// Whether a value that was asked for is that of a setting: as a text or as a number.
-fn same(value: &str, text: &str) -> bool {
-    let number = |text: &str| text.parse::<f64>().ok();
-    value.eq_ignore_ascii_case(text)
-        || number(value).is_some_and(|value| number(text) == Some(value))
 }
 
 fn check_choice(

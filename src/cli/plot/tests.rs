@@ -3,10 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use clap::CommandFactory;
-
 use super::config::FILE;
-use super::embedded::{Line, line};
+use super::embedded::{command, line};
 use super::made::Made;
 use super::metric::METRICS;
 use super::options::{Figure, SETTINGS, Setting};
@@ -19,7 +17,7 @@ use crate::results::schema::Schema;
 fn made(figure: Figure, from: &[PathBuf], options: &[&str]) -> anyhow::Result<Made> {
     let words = [&[figure.name()], options].concat();
     let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
-    line(&words, from)?.plot.made(false)
+    line(&words, from)?.made(false)
 }
 
 fn picture(figure: Figure, from: &[PathBuf], words: &[&str]) -> anyhow::Result<String> {
@@ -50,12 +48,9 @@ fn value(setting: &Setting, figure: Figure) -> (&'static str, &'static str) {
 
 #[track_caller]
 fn refused(drawn: anyhow::Result<String>, parts: &[&str]) {
-    let error = drawn.expect_err(&format!("{parts:?}"));
-    assert!(error.is::<UsageError>(), "{error}");
-    let text = error.to_string();
-    for part in parts {
-        assert!(text.contains(part), "{part:?} is not in {text}");
-    }
+    let is_usage = drawn.as_ref().is_err_and(|error| error.is::<UsageError>());
+    assert!(is_usage, "{parts:?}");
+    crate::refused::refused(drawn, parts);
 }
 
 /// A run of these points, whose samples are `apart` from one point to the next.
@@ -151,7 +146,7 @@ fn each_setting_changes_the_figure_or_is_refused() {
 
 #[test]
 fn the_help_of_a_figure_shows_what_it_has() {
-    let mut line = Line::command();
+    let mut line = command();
     for figure in Figure::ALL {
         let command = line.find_subcommand_mut(figure.name()).unwrap();
         let help = command.render_long_help().to_string();

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::settings_of;
 use crate::cli::output::heading_of;
-use crate::page::{Sheet, SheetColumn};
-use crate::results::read::{Benchmark, Point, ReadError, Run, Table};
+use crate::page::Sheet;
+use crate::results::read::{Benchmark, Point, ReadError, Row, Run, Table};
 use crate::results::schema::{Column, Schema, clock, hca, queue};
 
 /// Columns of the summary that the page's table shows behind the settings.
@@ -218,62 +218,53 @@ pub fn summary(run: &Run) -> Sheet {
         Benchmark::Queue => &QUEUE,
         Benchmark::Clock => &CLOCK,
     };
-    let cell = |point: &Point, name: &str| -> String {
+    fn cell<'a>(point: &'a Point, name: &str) -> &'a str {
         let text = point.row.as_ref().and_then(|row| row.text(name));
-        let text = text.or_else(|| point.setting(name));
-        text.unwrap_or_default().to_owned()
-    };
-    let of = |name: &str| {
-        let texts = run.points.iter().map(|point| cell(point, name));
-        column(run.schema, name, texts.collect())
+        text.or_else(|| point.setting(name)).unwrap_or_default()
+    }
+    let is_told = |name: &&str| {
+        let mut texts = run.points.iter().map(|point| cell(point, name));
+        texts.any(|text| !text.is_empty() && (*name != hca::CORRUPTED.name || text != "0"))
     };
     let varying = settings_of(run).into_iter();
     let varying = varying.filter(|(_, texts)| texts.len() > 1);
-    let mut columns: Vec<(SheetColumn, Vec<String>)> = varying.map(|(name, _)| of(name)).collect();
-    let is_told = |name: &str, texts: &[String]| {
-        let nothing = |text: &String| text.is_empty() || name == hca::CORRUPTED.name && text == "0";
-        !texts.iter().all(nothing)
-    };
-    let figures = chosen.iter().map(|column| (column.name, of(column.name)));
-    let figures = figures.filter(|(name, (_, texts))| is_told(name, texts));
-    columns.extend(figures.map(|(_, figure)| figure));
+    let mut names: Vec<&str> = varying.map(|(name, _)| name).collect();
+    names.extend(chosen.iter().map(|column| column.name).filter(is_told));
+    let mut sheet = sheet(run.schema, &names, &run.points, cell);
     if run.points.iter().any(|point| point.incomplete.is_some()) {
-        let mark = |point: &Point| point.incomplete.as_ref().map_or("", |_| "incomplete");
-        let marks = run.points.iter().map(|point| mark(point).to_owned());
-        columns.push((SheetColumn::text("mark"), marks.collect()));
-    }
-    transposed(columns, run.points.len())
-}
-
-/// A column of the summary with its texts.
-fn column(schema: &Schema, name: &str, texts: Vec<String>) -> (SheetColumn, Vec<String>) {
-    let (title, unit) = heading(schema, name);
-    let is_number = |text: &String| text.is_empty() || text.parse::<f64>().is_ok();
-    let column = SheetColumn {
-        number: texts.iter().all(is_number),
-        ..SheetColumn::number(title, unit)
-    };
-    (column, texts)
-}
-
-fn transposed(columns: Vec<(SheetColumn, Vec<String>)>, rows: usize) -> Sheet {
-    let (columns, texts): (Vec<SheetColumn>, Vec<Vec<String>>) = columns.into_iter().unzip();
-    let mut sheet = Sheet::of(columns);
-    for row in 0..rows {
-        sheet.row(texts.iter().map(|column| column[row].clone()).collect());
+        sheet.columns.push(("mark".to_owned(), ""));
+        for (row, point) in sheet.rows.iter_mut().zip(&run.points) {
+            let mark = point.incomplete.as_ref().map_or("", |_| "incomplete");
+            row.push(mark.to_owned());
+        }
     }
     sheet
 }
 
+/// Columns of the summary, and a row for each of `of`.
+fn sheet<T>(
+    schema: &Schema,
+    names: &[&str],
+    of: &[T],
+    cell: for<'a> fn(&'a T, &str) -> &'a str,
+) -> Sheet {
+    let row = |of: &T| names.iter().map(|name| cell(of, name).to_owned()).collect();
+    Sheet {
+        columns: names.iter().map(|name| heading(schema, name)).collect(),
+        rows: of.iter().map(row).collect(),
+    }
+}
+
+fn without_unit(title: &str) -> (String, &'static str) {
+    (title.to_owned(), "")
+}
+
 /// What the instrument itself costs: the least and the most over all points.
 pub fn instrument(run: &Run) -> Sheet {
-    let mut sheet = Sheet::of(vec![
-        SheetColumn::text("what"),
-        SheetColumn::text("unit"),
-        // Of several units, which stand beside them.
-        SheetColumn::number("least", ""),
-        SheetColumn::number("most", ""),
-    ]);
+    let mut sheet = Sheet {
+        columns: ["what", "unit", "least", "most"].map(without_unit).into(),
+        rows: Vec::new(),
+    };
     for figure in INSTRUMENT {
         let name = figure.name;
         let rows = run.points.iter().filter_map(|point| point.row.as_ref());
@@ -281,12 +272,8 @@ pub fn instrument(run: &Run) -> Sheet {
         let mut found: Vec<(f64, &str)> = found.collect();
         found.sort_by(|one, other| one.0.total_cmp(&other.0));
         if let (Some(least), Some(most)) = (found.first(), found.last()) {
-            sheet.row(vec![
-                figure.meaning.to_owned(),
-                figure.unit().to_owned(),
-                least.1.to_owned(),
-                most.1.to_owned(),
-            ]);
+            let row = [figure.meaning, figure.unit(), least.1, most.1];
+            sheet.rows.push(row.map(str::to_owned).to_vec());
         }
     }
     sheet
@@ -294,15 +281,15 @@ pub fn instrument(run: &Run) -> Sheet {
 
 /// All of the summary, what was left out, and the machine.
 pub fn more(run: &Run) -> Result<Vec<(String, Sheet)>, ReadError> {
+    fn cell<'a>(row: &'a Row, name: &str) -> &'a str {
+        row.text(name).unwrap_or_default()
+    }
     let of_table = |table: &Table| {
-        let columns = table.columns.iter().map(|name| {
-            let rows = table.rows.iter();
-            let texts = rows.map(|row| row.text(name).unwrap_or_default().to_owned());
-            column(run.schema, name, texts.collect())
-        });
         // What is empty in all rows tells nothing.
-        let told = columns.filter(|(_, texts)| texts.iter().any(|text| !text.is_empty()));
-        transposed(told.collect(), table.rows.len())
+        let is_told = |name: &&str| table.rows.iter().any(|row| cell(row, name) != "");
+        let names = table.columns.iter().map(String::as_str).filter(is_told);
+        let names: Vec<&str> = names.collect();
+        sheet(run.schema, &names, &table.rows, cell)
     };
     let left_out = run.left_out()?;
     let (points, left) = (run.summary.rows.len(), left_out.rows.len());
@@ -317,11 +304,7 @@ pub fn more(run: &Run) -> Result<Vec<(String, Sheet)>, ReadError> {
 }
 
 fn machine(run: &Run) -> Sheet {
-    let mut sheet = Sheet::of(vec![
-        SheetColumn::text("what"),
-        SheetColumn::text("as told"),
-    ]);
-    fn walk(place: &str, value: &Value, sheet: &mut Sheet) {
+    fn walk(place: &str, value: &Value, rows: &mut Vec<Vec<String>>) {
         let below = |name: &str| match (place, name.replace('_', " ")) {
             ("", name) => name,
             (place, name) => format!("{place}, {name}"),
@@ -329,25 +312,29 @@ fn machine(run: &Run) -> Sheet {
         match value {
             Value::Object(members) => {
                 for (name, value) in members {
-                    walk(&below(name), value, sheet);
+                    walk(&below(name), value, rows);
                 }
             }
             Value::Null => {}
             Value::Array(elements) if elements.iter().any(|element| element.is_object()) => {
                 for (number, value) in elements.iter().enumerate() {
-                    walk(&below(&number.to_string()), value, sheet);
+                    walk(&below(&number.to_string()), value, rows);
                 }
             }
             Value::Array(elements) => {
                 let texts: Vec<String> = elements.iter().map(plain).collect();
-                sheet.row(vec![place.to_owned(), texts.join(", ")]);
+                rows.push(vec![place.to_owned(), texts.join(", ")]);
             }
-            other => sheet.row(vec![place.to_owned(), plain(other)]),
+            other => rows.push(vec![place.to_owned(), plain(other)]),
         }
     }
-    walk("", run.machine(), &mut sheet);
-    sheet.rows.retain(|row| !row[1].is_empty());
-    sheet
+    let mut rows = Vec::new();
+    walk("", run.machine(), &mut rows);
+    rows.retain(|row| !row[1].is_empty());
+    Sheet {
+        columns: ["what", "as told"].map(without_unit).into(),
+        rows,
+    }
 }
 
 fn plain(value: &Value) -> String {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::content::setting_in_words;
 use super::settings_of;
-use crate::cli::plot::embedded::{Asked, Drawn, chosen, figure, is_chosen};
+use crate::cli::plot::embedded::{Asked, chosen, figure, is_chosen};
 use crate::page::Figure;
 use crate::results::read::{Benchmark, Point, Run};
 use crate::results::schema::Schema;
@@ -206,7 +206,7 @@ impl Drawing<'_> {
             only => format!("{}: {only}", self.title),
         };
         let failed = match figure(words, self.folder) {
-            Ok(Drawn { svg, asked }) => {
+            Ok((svg, asked)) => {
                 self.asked.extend(asked);
                 let caption = format!("{title}. {}", self.caption);
                 return self.figures.push(Figure {

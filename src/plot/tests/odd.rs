@@ -48,21 +48,21 @@ fn what_cannot_be_drawn_says_why() {
             percentiles(&nothing).percentiles(SIZE),
             over_time(&nothing).draw(SIZE),
         ] {
-            refused(drawn, "there is nothing to draw: no samples");
+            refused(drawn, &["there is nothing to draw: no samples"]);
         }
     }
-    refused(medians(0, false).draw(SIZE), "no point has a median");
+    refused(medians(0, false).draw(SIZE), &["no point has a median"]);
     let mut flat = surface(0.3);
     for height in flat.heights.iter_mut().flatten().flatten() {
         height.value = None;
     }
-    refused(flat.draw(SIZE), "no point has a median");
+    refused(flat.draw(SIZE), &["no point has a median"]);
     let many: Vec<Vec<i64>> = (0..15).map(|set| samples(set, 10)).collect();
-    refused(ecdf(&many).ecdf(SIZE), "15 curves cannot be told apart");
+    refused(ecdf(&many).ecdf(SIZE), &["15 curves cannot be told apart"]);
     let histograms = histogram(&many, (0.0, 1.0)).draw(SIZE);
-    refused(histograms, "15 histograms over each other cannot be");
+    refused(histograms, &["15 histograms over each other cannot be"]);
     let small = ecdf(&many[..14]).ecdf((300, 300));
-    refused(small, "14 lines in the legend cannot be");
+    refused(small, &["14 lines in the legend cannot be"]);
 }
 
 #[test]

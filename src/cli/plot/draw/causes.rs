@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{Checked, Made, Sources};
-
+use super::median::mark;
 use super::names::named;
+use super::{Checked, Made, Sources};
 use crate::cli::plot::metric::JUMP;
-use crate::plot::median::{Line, Medians, Middle};
+use crate::plot::median::{Line, Medians};
 use crate::stats::percentile_of_sorted;
 
 /// Jumps by their cause: time and length of each.
@@ -77,13 +77,7 @@ pub(super) fn by_cause(sources: &Sources, settings: &Checked) -> anyhow::Result<
             let mut lengths: Vec<i64> = causes.get(name)?.iter().map(|jump| jump.1).collect();
             lengths.sort_unstable();
             let at = |percent| percentile_of_sorted(&lengths, percent);
-            Some(Middle {
-                x: *place,
-                median: at(50.0)?,
-                most: at(10.0).zip(at(90.0)),
-                interval: None,
-                incomplete: source.point.incomplete.is_some(),
-            })
+            mark(source, *place, [10.0, 50.0, 90.0].map(at), None)
         });
         lines.push(Line {
             label: label.clone(),
@@ -92,7 +86,7 @@ pub(super) fn by_cause(sources: &Sources, settings: &Checked) -> anyhow::Result<
     }
     let (lines, looks, told) = named(lines, |line| &mut line.label, Some(sources), settings)?;
     let note = "bars hold the middle 80 %; the cause with the most time first";
-    let words = sources.words("Length of jumps by cause", &[note], settings);
+    let words = sources.words("Length of jumps by cause", note, settings);
     let figure = Medians {
         chart: settings.chart(words, "cause", "median length of a jump", looks),
         ticks,

@@ -11,31 +11,21 @@ use crate::plot::Words;
 use crate::plot::curves::{Curve, Curves, shares_of_sorted, tail_of_sorted};
 use crate::results::read::{Benchmark, Hgrm};
 
-/// Either samples or a distribution, of each source; and of each file that was named instead of a folder.
-enum Known {
-    Samples(Vec<i64>),
-    /// With the nanoseconds in its unit.
-    Distribution(Hgrm, f64),
-}
-
-pub(in crate::cli::plot) fn ecdf(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
-    curves(from, settings, Figure::Ecdf)
-}
-
-pub(in crate::cli::plot) fn percentiles(
-    from: &[PathBuf],
-    settings: &Checked,
-) -> anyhow::Result<Made> {
-    curves(from, settings, Figure::Percentiles)
-}
+/// The points of a curve.
+type Points = Vec<(f64, f64)>;
 
 /// Draws curves of either kind; what each of them is drawn of is in memory one at a time.
-fn curves(from: &[PathBuf], settings: &Checked, of: Figure) -> anyhow::Result<Made> {
+pub(in crate::cli::plot) fn curves(
+    from: &[PathBuf],
+    settings: &Checked,
+    of: Figure,
+) -> anyhow::Result<Made> {
     let is_ecdf = of == Figure::Ecdf;
-    let points = |known: &Known| match is_ecdf {
-        true => known.shares(),
-        false => known.tail(),
-    };
+    let (of_samples, of_distribution): (fn(&[i64]) -> Points, fn(&Hgrm, f64) -> Points) =
+        match is_ecdf {
+            true => (shares_of_sorted, shares),
+            false => (tail_of_sorted, tail),
+        };
     let usual = |benchmark| -> &[&str] {
         match benchmark {
             Benchmark::Clock if !is_ecdf => &["difference"],
@@ -71,11 +61,11 @@ fn curves(from: &[PathBuf], settings: &Checked, of: Figure) -> anyhow::Result<Ma
         let sources = Sources::open(&folders, settings, usual)?;
         let labels = sources.labels(&[]);
         for (source, label) in sources.all.iter().zip(&labels) {
-            let (known, lost) = if source.has_samples() {
+            let (points, lost) = if source.has_samples() {
                 let found = source.sorted()?;
-                (Known::Samples(found.values), found.lost)
+                (of_samples(&found.values), found.lost)
             } else if let Some(found) = source.distribution()? {
-                (Known::Distribution(found, 1.0), source.lost_told())
+                (of_distribution(&found, 1.0), source.lost_told())
             } else if source.point.incomplete.is_some() {
                 continue;
             } else {
@@ -85,16 +75,16 @@ fn curves(from: &[PathBuf], settings: &Checked, of: Figure) -> anyhow::Result<Ma
             made.push(Curve {
                 label: marked(label, source),
                 lost,
-                points: points(&known),
+                points,
             });
         }
         value = one_metric_label(&sources).to_owned();
-        words = sources.words(&capital(&value), &[], settings);
+        words = sources.words(&capital(&value), "", settings);
         samples = samples_in_words(&sources, any_lost);
         all_sources = Some(sources);
     }
     for path in files {
-        let found = Hgrm::read(&path)?;
+        let points = of_distribution(&Hgrm::read(&path)?, settings.nanoseconds_per_unit);
         let name = if path.ends_with("latency.hgrm") {
             path.parent().unwrap_or(&path)
         } else {
@@ -104,7 +94,7 @@ fn curves(from: &[PathBuf], settings: &Checked, of: Figure) -> anyhow::Result<Ma
         made.push(Curve {
             label: name.to_string_lossy().into_owned(),
             lost: 0,
-            points: points(&Known::Distribution(found, settings.nanoseconds_per_unit)),
+            points,
         });
     }
     let sources = all_sources.as_ref();
@@ -126,46 +116,36 @@ fn is_distribution(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending == "hgrm")
 }
 
-impl Known {
-    /// Values, ascending, and the share up to each.
-    fn shares(&self) -> Vec<(f64, f64)> {
-        let (distribution, unit) = match self {
-            Known::Samples(sorted) => return shares_of_sorted(sorted),
-            Known::Distribution(distribution, unit) => (distribution, unit),
-        };
-        let total = distribution.total.max(1) as f64;
-        let mut shares: Vec<(f64, f64)> = Vec::new();
-        for line in &distribution.lines {
-            let (value, share) = (line.value * unit, line.count as f64 / total);
-            match shares.last_mut() {
-                Some(last) if last.0 == value => last.1 = share,
-                _ => shares.push((value, share)),
-            }
+/// Values, ascending, and the share up to each; `unit` is the nanoseconds in the unit of the values.
+fn shares(distribution: &Hgrm, unit: f64) -> Points {
+    let total = distribution.total.max(1) as f64;
+    let mut shares = Points::new();
+    for line in &distribution.lines {
+        let (value, share) = (line.value * unit, line.count as f64 / total);
+        match shares.last_mut() {
+            Some(last) if last.0 == value => last.1 = share,
+            _ => shares.push((value, share)),
         }
-        shares
     }
+    shares
+}
 
-    /// Shares below 1, ascending, and the value at each. A line's value is that at its percentile, and up to its count;
-    /// the maximum is the value of all shares behind the last line's, up to the last sample but none.
-    fn tail(&self) -> Vec<(f64, f64)> {
-        let (distribution, unit) = match self {
-            Known::Samples(sorted) => return tail_of_sorted(sorted),
-            Known::Distribution(distribution, unit) => (distribution, unit),
-        };
-        let total = distribution.total.max(1) as f64;
-        let mut points: Vec<(f64, f64)> = Vec::new();
-        let mut add = |share: f64, value: f64| {
-            if share < 1.0 && points.last().is_none_or(|last| last.0 < share) {
-                points.push((share, value * unit));
-            }
-        };
-        for line in &distribution.lines {
-            add(line.quantile, line.value);
-            add(line.count as f64 / total, line.value);
+/// Shares below 1, ascending, and the value at each. A line's value is that at its percentile, and up to its count;
+/// the maximum is the value of all shares behind the last line's, up to the last sample but none.
+fn tail(distribution: &Hgrm, unit: f64) -> Points {
+    let total = distribution.total.max(1) as f64;
+    let mut points = Points::new();
+    let mut add = |share: f64, value: f64| {
+        if share < 1.0 && points.last().is_none_or(|last| last.0 < share) {
+            points.push((share, value * unit));
         }
-        if let Some(last) = distribution.lines.last() {
-            add(1.0 - 1.0 / total, last.value);
-        }
-        points
+    };
+    for line in &distribution.lines {
+        add(line.quantile, line.value);
+        add(line.count as f64 / total, line.value);
     }
+    if let Some(last) = distribution.lines.last() {
+        add(1.0 - 1.0 / total, last.value);
+    }
+    points
 }

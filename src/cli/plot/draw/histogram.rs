@@ -83,7 +83,7 @@ pub(in crate::cli::plot) fn histogram(
         ));
     }
     let lost = series.iter().any(|series| series.lost > 0);
-    let words = sources.words(&capital(value), &[], settings);
+    let words = sources.words(&capital(value), "", settings);
     let share = format!("share of {}", samples_in_words(&sources, lost));
     let mut chart = settings.chart(words, value, share, looks);
     chart.range = Some(range);

@@ -15,32 +15,41 @@ use crate::results::read::{Benchmark, Hgrm};
 use crate::results::schema::{hca, queue};
 use crate::stats::percentile_of_sorted;
 
-/// Median, 10th and 90th percentile of a source in nanoseconds, at `x`; `None` without samples.
+/// The mark of a source at `x`, by its 10th percentile, median and 90th percentile in nanoseconds, and the interval of
+/// the median.
+pub(super) fn mark(
+    source: &Source,
+    x: f64,
+    [low, median, high]: [Option<f64>; 3],
+    interval: Option<(f64, f64)>,
+) -> Option<Middle> {
+    Some(Middle {
+        x,
+        median: median?,
+        most: low.zip(high),
+        interval,
+        incomplete: source.point.incomplete.is_some(),
+    })
+}
+
+/// The mark of a source by what is known of it; `None` without samples.
 pub(super) fn middle(source: &Source, x: f64) -> anyhow::Result<Option<Middle>> {
-    let of = |[low, median, high]: [Option<f64>; 3], interval: Option<(f64, f64)>| {
-        median.map(|median| Middle {
-            x,
-            median,
-            most: low.zip(high),
-            interval,
-            incomplete: source.point.incomplete.is_some(),
-        })
-    };
+    let of = |percentiles, interval| Ok(mark(source, x, percentiles, interval));
     let row = source.point.row.as_ref().filter(|_| source.of_all_rounds());
     let column = |percentile: &str| format!("{}_{percentile}_ns", source.metric.stem);
     if let Some(row) = row.filter(|row| row.text(&column("p50")).is_some()) {
         let number = |percentile| row.number(&column(percentile));
         let interval = number("p50_low").zip(number("p50_high"));
-        return Ok(of(["p10", "p50", "p90"].map(number), interval));
+        return of(["p10", "p50", "p90"].map(number), interval);
     }
     const SHARES: [f64; 3] = [0.1, 0.5, 0.9];
     if let Some(found) = source.distribution()? {
-        return Ok(of(SHARES.map(|share| value_at(&found, share)), None));
+        return of(SHARES.map(|share| value_at(&found, share)), None);
     }
     if source.has_samples() {
         let values = source.sorted()?.values;
         let at = |share| percentile_of_sorted(&values, 100.0 * share);
-        return Ok(of(SHARES.map(at), None));
+        return of(SHARES.map(at), None);
     }
     match source.point.incomplete {
         Some(_) => Ok(None),
@@ -126,7 +135,7 @@ pub(in crate::cli::plot) fn median(from: &[PathBuf], settings: &Checked) -> anyh
     let title = format!("{} by {}", capital(value), axis(&x));
     let note = without_median(&empty);
     let words = sources
-        .words(&title, &[bars], settings)
+        .words(&title, bars, settings)
         .warned(note.as_deref().unwrap_or(""));
     told.hints.splice(0..0, note);
     let figure = Medians {

@@ -9,7 +9,7 @@ mod places;
 mod surface;
 mod time;
 
-pub(super) use curves::{ecdf, percentiles};
+pub(super) use curves::curves;
 pub(super) use histogram::histogram;
 pub(super) use median::median;
 pub(super) use surface::surface;

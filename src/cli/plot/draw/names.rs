@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Asked, Checked, Setting, Sources, Told, UsageError};
-use crate::plot::{INCOMPLETE, Looks};
+use crate::plot::INCOMPLETE;
 
 impl Told {
     /// Refuses names that no line has. A file may name more lines than this figure has, as a dictionary for several
@@ -62,7 +62,7 @@ pub(super) fn named<T>(
     label: impl Fn(&mut T) -> &mut String,
     sources: Option<&Sources>,
     settings: &Checked,
-) -> Result<(Vec<T>, Looks, Told), UsageError> {
+) -> Result<(Vec<T>, Vec<usize>, Told), UsageError> {
     let mut told = Told::default();
     let names = |lines: &mut Vec<T>| -> Vec<String> {
         let name = |line| parts(label(line)).0.to_owned();
@@ -93,7 +93,7 @@ pub(super) fn named<T>(
     let look = |(number, _): &(usize, T)| known.get(&there[*number]).copied();
     let looks: Option<Vec<usize>> = placed.iter().map(look).collect();
     let lines = placed.into_iter().map(|(_, line)| line).collect();
-    Ok((lines, Looks(looks.unwrap_or_default()), told))
+    Ok((lines, looks.unwrap_or_default(), told))
 }
 
 /// The names of lists, in their order. A name may hold commas, as those of several settings do: of the names that are

@@ -3,12 +3,6 @@
 use super::{Checked, Sources, UsageError, apart, tick};
 use crate::results::read::Point;
 
-/// Points with a row in the summary: only those have all settings under the same names.
-fn rows(sources: &Sources) -> impl Iterator<Item = &Point> {
-    let points = sources.all.iter().map(|source| &source.point);
-    points.filter(|point| point.row.is_some())
-}
-
 /// The setting on an axis, `x` or `y`: the one that was asked for, or the usual one, or the first that varies.
 pub(super) fn choose(
     sources: &Sources,
@@ -20,10 +14,10 @@ pub(super) fn choose(
         let usual = usual.map(str::to_owned);
         return Ok(usual.or_else(|| sources.varying().into_iter().next()));
     };
-    if rows(sources).any(|point| point.setting(name).is_some()) {
+    if sources.rows().any(|point| point.setting(name).is_some()) {
         return Ok(Some(name.to_owned()));
     }
-    let first = rows(sources).next();
+    let first = sources.rows().next();
     let names: Vec<&str> = (first.iter().flat_map(|point| &point.settings))
         .map(|(name, _)| name.as_str())
         .collect();
@@ -33,7 +27,7 @@ pub(super) fn choose(
 }
 
 pub(super) fn are_numbers(sources: &Sources, name: &str) -> bool {
-    rows(sources).all(|point| {
+    sources.rows().all(|point| {
         let text = point.setting(name);
         text.is_some_and(|text| text.parse::<f64>().is_ok())
     })

@@ -8,7 +8,6 @@ use super::{
     Checked, Made, Source, Sources, Told, TooMuch, UsageError, axis, one_metric_label,
     samples_usual, without_median,
 };
-use crate::plot::Looks;
 use crate::plot::scale::so_many;
 use crate::plot::surface::{Height, Surface};
 use crate::results::read::Benchmark;
@@ -67,7 +66,7 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
         });
     }
     let value = one_metric_label(&sources);
-    let words = sources.words(&format!("Median of {value}"), &[], settings);
+    let words = sources.words(&format!("Median of {value}"), "", settings);
     let note = without_median(&empty);
     let crossed = "no samples: crossed on the ground";
     let on_the_ground = so_many(
@@ -85,7 +84,7 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
     };
     let texts = |places: Places| places.values.into_iter().map(|(_, text)| text).collect();
     let figure = Surface {
-        chart: settings.chart(words, axis(&x), axis(&y), Looks::default()),
+        chart: settings.chart(words, axis(&x), axis(&y), Vec::new()),
         texts: [across, along].map(texts),
         value: format!("median {value}"),
         share: share.to_owned(),

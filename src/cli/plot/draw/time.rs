@@ -47,12 +47,11 @@ pub(in crate::cli::plot) fn time(from: &[PathBuf], settings: &Checked) -> anyhow
             "time since the first of a point",
         ),
     };
-    let together = format!("{} CPUs together", sources.all.len());
-    let notes: &[&str] = match sources.benchmark {
-        Benchmark::Clock if sources.all.len() > 1 => &[&together],
-        _ => &[],
+    let note = match (sources.benchmark, sources.all.len()) {
+        (Benchmark::Clock, 2..) => format!("{} CPUs together", sources.all.len()),
+        _ => String::new(),
     };
-    let words = sources.words(&title, notes, settings);
+    let words = sources.words(&title, &note, settings);
     let (clouds, looks, told) = named(clouds, |cloud| &mut cloud.label, Some(&sources), settings)?;
     let chart = settings.chart(words, time, value, looks);
     let figure = OverTime { chart, clouds };
