@@ -96,10 +96,7 @@ impl RunsFile {
 pub fn write(path: &Path, columns: &[Named], rows: &[Record]) -> Result<(), ReportError> {
     let rows: Vec<Record> = rows.iter().map(|row| row.arranged(columns)).collect();
     let bytes = lines(path, Some(columns), &rows)?;
-    durable::replace(path, |out| {
-        out.write_all(&bytes)
-            .map_err(ReportError::on("write", path))
-    })
+    durable::replace(path, |out| out.write_all(&bytes))
 }
 
 fn lines(path: &Path, header: Option<&[Named]>, rows: &[Record]) -> Result<Vec<u8>, ReportError> {
