@@ -10,8 +10,11 @@ pub mod queue;
 
 use std::borrow::Cow;
 
+use serde::Serialize;
+
 /// What a column is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Tells which row it is, or how it ended.
     Label,
@@ -39,7 +42,8 @@ pub enum Data {
 }
 
 /// In which direction it is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Better {
     /// Less is better.
     Lower,
