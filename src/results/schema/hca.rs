@@ -110,13 +110,10 @@ pub mod message {
     }
 }
 
-/// A message's columns.
-pub const MESSAGE_COLUMNS: [Column; 9] = join(&[&[ROUND], &message::ALL]);
-
 /// A point's messages, one row each.
 pub const MESSAGES: SampleFile = SampleFile {
     name: "messages.csv",
-    columns: &MESSAGE_COLUMNS,
+    columns: &join::<9>(&[&[ROUND], &message::ALL]),
     counted_by: SENT,
     meaning: "a row a message; empty where nothing was measured",
 };

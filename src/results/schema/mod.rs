@@ -308,11 +308,6 @@ impl Schema {
         let columns = self.point.iter().copied().chain([REASON]);
         columns.map(plain).collect()
     }
-
-    /// A file of samples by its name.
-    pub fn sample_file(&self, name: &str) -> Option<&'static SampleFile> {
-        self.samples.iter().find(|file| file.name == name)
-    }
 }
 
 fn plain(column: Column) -> Named {
