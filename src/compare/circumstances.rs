@@ -51,10 +51,9 @@ impl Differs {
 
 const MACHINE: &str = "machine";
 const OBTAINED: &str = "obtained";
-/// The parts of the settings.json of a run that must agree.
-const OF_RUN: [&str; 3] = [MACHINE, "run", OBTAINED];
 
-/// What lies below those and need not agree: it changes by itself, says how much is written, or is measured.
+/// What need not agree, although its part of `settings.json` must: it changes by itself, says how much is written, or
+/// is measured.
 const NEED_NOT: [&str; 16] = [
     // Holds names of folders that a virtual machine was started with; what matters is in machine.boot.
     "machine.kernel_command_line",
@@ -82,7 +81,7 @@ const INSTRUMENT_PERCENT: f64 = 20.0;
 /// What differs between two runs and their common points.
 pub fn differences(base: &Run, new: &Run, matched: &Matched<'_>) -> Vec<Differs> {
     let mut found = Vec::new();
-    for part in OF_RUN {
+    for part in [MACHINE, "run", OBTAINED] {
         let (base, new) = (&base.document()[part], &new.document()[part]);
         found.extend(differences_of(part, base, new));
     }

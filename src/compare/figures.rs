@@ -1,5 +1,6 @@
 //! What of a benchmark's results is judged: percentiles, losses, rates. Columns, units and directions are the schema's.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -159,7 +160,7 @@ impl Figure {
     }
 
     /// Its value in each whole round of a point, by number of the round.
-    pub fn values(&self, point: &Point) -> Vec<(u64, f64)> {
+    pub fn values(&self, point: &Point) -> BTreeMap<u64, f64> {
         const ROUND: &str = schema::ROUND.name;
         let value = |row: &Row| match self.kind {
             // Of the counts: the share in the file is rounded.

@@ -4,34 +4,33 @@
 //! | --- | --- |
 //! | [`rounds`] | a run with its whole rounds |
 //! | [`figures`] | which of them are judged |
+//! | `judged` | what comes out for each of them |
 //! | [`circumstances`] | whether machine and settings are the same, and what differs |
 //! | [`matching`] | which point of one run belongs to which of the other |
 //! | [`within`] | which points of one sweep differ in one setting only |
 //!
 //! The sample is the round: what differs from one connection, one process or one minute to the next is in it, which
 //! samples within a run do not tell. A verdict is [better](Verdict::Better) or [worse](Verdict::Worse) where the
-//! interval of the [`Shift`] leaves zero outside. The errors of all figures judged together are at most [`ERROR`]:
-//! each has its share (Bonferroni). "No difference shown" is no proof that there is none.
+//! interval of the [shift](crate::stats::rank::Shift) leaves zero outside. The errors of all figures judged together
+//! are at most [`ERROR`]: each has its share (Bonferroni). "No difference shown" is no proof that there is none.
 //!
 //! Left out: extremes. The largest of many samples says next to nothing of the largest of another run.
 
 pub mod circumstances;
 pub mod figures;
+mod judged;
 pub mod matching;
 pub mod rounds;
 pub mod within;
 
-use std::collections::BTreeMap;
-
 use serde::{Serialize, Serializer};
 
 use self::circumstances::Differs;
-use self::figures::{ALL, FAULTS, Figure, Kind, Limit};
-use self::matching::Pair;
+use self::figures::{Figure, Limit};
+use self::judged::Judged;
 use crate::results::read::{Point, ReadError, Run};
-use crate::results::schema::{Better, Column, split_unit};
-use crate::stats::median_of;
-use crate::stats::rank::{Shift, Test, rounds_needed};
+use crate::results::schema::split_unit;
+use crate::stats::rank::Test;
 
 /// The probability that any figure of two equal runs is said to differ.
 pub const ERROR: f64 = 0.05;
@@ -300,18 +299,15 @@ pub fn compare_within(run: &Run, by: &str, request: &Request) -> Result<Comparis
         found.warnings.insert(0, text);
     }
     for (point, pair) in found.points.iter_mut().zip(&levels.pairs) {
-        point.level = pair.new.setting(levels.setting).map(str::to_owned);
+        point.level = pair.new.setting(levels.by.setting).map(str::to_owned);
     }
-    let is_first = |point: &&Point| point.setting(levels.setting) == Some(levels.first);
+    let is_first =
+        |point: &&Point| point.setting(levels.by.setting) == Some(levels.by.first.as_str());
     let (first, others): (Vec<&Point>, Vec<&Point>) =
         levels.alone.iter().copied().partition(is_first);
     found.only_in_base = names_of(&first);
     found.only_in_new = names_of(&others);
-    found.by = Some(By {
-        setting: levels.setting,
-        first: levels.first.to_owned(),
-        along: levels.along,
-    });
+    found.by = Some(levels.by);
     Ok(found)
 }
 
@@ -319,212 +315,11 @@ fn names_of(points: &[&Point]) -> Vec<String> {
     points.iter().map(|point| point.name.clone()).collect()
 }
 
-/// The values of one figure by round, of both points.
-type Values = [BTreeMap<u64, f64>; 2];
-
-struct Judged<'a> {
-    /// By pair.
-    figures: Vec<Vec<(Figure, Values)>>,
-    comparisons: usize,
-    limits: &'a [Limit],
-}
-
-impl<'a> Judged<'a> {
-    /// Figures that both points have; losses only where there are any, or a limit is on them.
-    fn of(pairs: &[Pair<'_>], figures: &[Figure], limits: &'a [Limit]) -> Self {
-        let of_pair = |pair: &Pair<'_>| {
-            let values = |figure: &Figure| {
-                [pair.base, pair.new].map(|point| figure.values(point).into_iter().collect())
-            };
-            let is_told = |(figure, values): &(Figure, Values)| {
-                let mut all = values.iter().flat_map(BTreeMap::values);
-                let counts = |value: &f64| figure.kind != Kind::Lost || *value > 0.0;
-                limits.iter().any(|limit| figure.is(&limit.of)) || all.any(counts)
-            };
-            let figures = figures
-                .iter()
-                .map(|figure| (figure.clone(), values(figure)));
-            figures.filter(is_told).collect::<Vec<_>>()
-        };
-        let figures: Vec<Vec<_>> = pairs.iter().map(of_pair).collect();
-        let comparisons = figures.iter().map(Vec::len).sum();
-        Judged {
-            figures,
-            comparisons,
-            limits,
-        }
-    }
-
-    fn error(&self) -> f64 {
-        ERROR / self.comparisons.max(1) as f64
-    }
-
-    /// The least number of rounds that both points of a pair have.
-    fn least_rounds(&self) -> usize {
-        let is_told = |(_, values): &&(Figure, Values)| values.iter().all(|side| !side.is_empty());
-        let common = |(_, [base, new]): &(Figure, Values)| {
-            base.keys().filter(|round| new.contains_key(round)).count()
-        };
-        let told = self.figures.iter().flatten().filter(is_told);
-        told.map(common).min().unwrap_or(0)
-    }
-
-    /// The comparison of the pairs of two runs, or of one with itself, by a test.
-    fn comparison(&self, runs: [&Run; 2], pairs: &[Pair<'_>], test: Test) -> Comparison {
-        Comparison {
-            benchmark: runs[0].schema.benchmark,
-            incomplete: runs.map(|run| run.incomplete.clone()),
-            by: None,
-            differs: Vec::new(),
-            warnings: warnings_of_points(pairs),
-            comparisons: self.comparisons,
-            test,
-            rounds_needed: rounds_needed(Test::MannWhitney, self.error()),
-            points: self.points(pairs, test),
-            only_in_base: Vec::new(),
-            only_in_new: Vec::new(),
-        }
-    }
-
-    fn points(&self, pairs: &[Pair<'_>], test: Test) -> Vec<PointComparison> {
-        let of_pair = |(pair, figures): (&Pair<'_>, &Vec<(Figure, Values)>)| {
-            let faults = more_faults(pair);
-            let judge = |(figure, values): &(Figure, Values)| {
-                let mut found = self.judge(figure, values, test);
-                found.point.clone_from(&pair.base.name);
-                if let (Verdict::Better, Some(faults)) = (found.verdict, &faults) {
-                    found.verdict = Verdict::BetterButMoreFaults;
-                    found.reason = Some(faults.clone());
-                }
-                let of_figure = self.limits.iter().filter(|limit| figure.is(&limit.of));
-                // Where the strictest is kept, the others are.
-                let limit = of_figure.min_by(|one, other| one.percent.total_cmp(&other.percent));
-                found.limit = limit.map(|limit| LimitOutcome {
-                    limit: limit.clone(),
-                    broken: found.verdict == Verdict::Worse && found.worse_by() > limit.percent,
-                });
-                found
-            };
-            PointComparison {
-                names: [pair.base, pair.new].map(|point| point.name.clone()),
-                settings: pair.base.settings.clone(),
-                level: None,
-                incomplete: [pair.base, pair.new].map(|point| point.incomplete.clone()),
-                figures: figures.iter().map(judge).collect(),
-            }
-        };
-        pairs.iter().zip(&self.figures).map(of_pair).collect()
-    }
-
-    fn judge(&self, figure: &Figure, values: &Values, test: Test) -> FigureComparison {
-        let all = |side: &BTreeMap<u64, f64>| side.values().copied().collect::<Vec<f64>>();
-        let [all_base, all_new] = values.each_ref().map(all);
-        let shift = match (test, values) {
-            (Test::MannWhitney, _) => Shift::of_samples(&all_base, &all_new, self.error()),
-            (Test::SignedRank, [base, new]) => {
-                let pairs = base
-                    .iter()
-                    .filter_map(|(round, base)| Some(new.get(round)? - base));
-                Shift::of_pairs(&pairs.collect::<Vec<f64>>(), self.error())
-            }
-        };
-        let rounds = [all_base.len(), all_new.len()];
-        let [base, new] = [all_base, all_new].map(|values| median_of(&values));
-        let mut found = FigureComparison {
-            point: String::new(),
-            figure: figure.clone(),
-            unit: figure.unit,
-            rounds,
-            base,
-            new,
-            shift: None,
-            interval: None,
-            p: shift.map(|shift| shift.p_value),
-            verdict: Verdict::NotJudged,
-            reason: None,
-            limit: None,
-        };
-        let Some(shift) = shift else {
-            found.reason = Some("it was not measured in both".to_owned());
-            return found;
-        };
-        let in_percent = |value: f64| match (figure.unit, base) {
-            ("%", _) => Some(value),
-            (_, Some(base)) if base != 0.0 => Some(value / base.abs() * 100.0),
-            _ => None,
-        };
-        found.shift = in_percent(shift.value);
-        if !shift.can_be_shown {
-            let ([base, new], needed) = (rounds, rounds_needed(test, self.error()));
-            found.reason = Some(format!(
-                "{base} and {new} rounds can show nothing of {} figures together: it takes {needed} of either \
-                 (--rounds)",
-                self.comparisons
-            ));
-            return found;
-        }
-        let (low, high) = shift.interval;
-        found.interval = in_percent(low).zip(in_percent(high)).map(<[f64; 2]>::from);
-        let is_higher = low > 0.0;
-        found.verdict = match shift.is_shown() {
-            false => Verdict::NoDifferenceShown,
-            true if is_higher == (figure.better == Better::Higher) => Verdict::Better,
-            true => Verdict::Worse,
-        };
-        found
-    }
-}
-
 impl FigureComparison {
     /// Whether there is a limit on it that could not be judged.
     pub fn leaves_limit_open(&self) -> bool {
         self.limit.is_some() && self.verdict == Verdict::NotJudged
     }
-
-    /// By how much NEW is worse, in the unit of a [`Limit`]; negative where it is better. Any part of nothing is more
-    /// than any limit.
-    fn worse_by(&self) -> f64 {
-        let shift = self.shift.unwrap_or(f64::INFINITY);
-        if self.figure.better == Better::Higher {
-            -shift
-        } else {
-            shift
-        }
-    }
-}
-
-/// If a larger share of NEW's messages or elements is lost or wrong: what to say of it beside a better figure.
-fn more_faults(pair: &Pair<'_>) -> Option<String> {
-    let sum = |point: &Point, column: &Column| {
-        let counts = point
-            .rounds
-            .iter()
-            .filter_map(|round| round.number(column.name));
-        counts.sum::<f64>()
-    };
-    // Not as many need be sent or read in both.
-    let share = |point: &Point, fault: &Column| {
-        let all: f64 = ALL.iter().map(|column| sum(point, column)).sum();
-        sum(point, fault) / all.max(1.0)
-    };
-    FAULTS.iter().find_map(|fault| {
-        let (base, new) = (share(pair.base, fault), share(pair.new, fault));
-        let counts = [pair.base, pair.new].map(|point| sum(point, fault));
-        (new > base).then(|| format!("{} rose from {} to {}", fault.name, counts[0], counts[1]))
-    })
-}
-
-fn warnings_of_points(pairs: &[Pair<'_>]) -> Vec<String> {
-    let points = pairs
-        .iter()
-        .flat_map(|pair| [("BASE", pair.base), ("NEW", pair.new)]);
-    let warning = |(side, point): (&str, &Point)| {
-        let (name, reason) = (&point.name, point.incomplete.as_ref()?);
-        Some(format!(
-            "{side}: rounds of {name} are not whole, and not judged: {reason}"
-        ))
-    };
-    points.filter_map(warning).collect()
 }
 
 fn as_text<S: Serializer>(figure: &Figure, serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::figures::Which;
@@ -357,7 +359,6 @@ fn equal_points_of_a_sweep_differ_in_at_most_the_nominal_share() {
             };
             let judged = Judged {
                 figures: sides[1..].iter().map(of_pair).collect(),
-                comparisons: 2 * (points - 1),
                 limits: &[],
             };
             let test = within::test(judged.least_rounds(), judged.error());

@@ -12,7 +12,7 @@
 use std::collections::BTreeSet;
 
 use super::matching::{OF_SATURATION, Pair};
-use super::{CompareError, normalized};
+use super::{By, CompareError, normalized};
 use crate::results::read::{Point, Run};
 use crate::results::schema::{Schema, split_unit};
 use crate::stats::rank::{Test, rounds_needed};
@@ -22,11 +22,7 @@ const ROUNDS_BEYOND: usize = 2;
 
 #[derive(Debug)]
 pub struct Levels<'a> {
-    pub setting: &'static str,
-    /// The first of its levels.
-    pub first: &'a str,
-    /// Settings that vary, and only together with it.
-    pub along: Vec<&'static str>,
+    pub by: By,
     /// The point of the first level, and that of another.
     pub pairs: Vec<Pair<'a>>,
     /// Points that have none to be compared with.
@@ -80,9 +76,11 @@ pub fn levels<'a>(run: &'a Run, asked: &str) -> Result<Levels<'a>, CompareError>
     let points = run.points.iter();
     let (bases, others): (Vec<_>, Vec<_>) = points.partition(|point| text(point, name) == first);
     let mut found = Levels {
-        setting: name,
-        first,
-        along: along.clone(),
+        by: By {
+            setting: name,
+            first: first.to_owned(),
+            along: along.clone(),
+        },
         pairs: Vec::new(),
         alone: Vec::new(),
     };

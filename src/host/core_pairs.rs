@@ -4,6 +4,7 @@
 
 use super::topology::{Cpu, Topology};
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// What two CPUs have in common, from the most to the least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -70,32 +71,25 @@ pub fn core_pairs(topology: &Topology) -> Vec<CorePair> {
     let allowed: Vec<&Cpu> = topology.cpus.iter().filter(|cpu| cpu.allowed).collect();
     let cost =
         |cpu: &Cpu| [!cpu.isolated, cpu.efficiency, cpu.siblings.contains(0)].map(usize::from);
-    let mut best: Vec<(CorePair, [usize; 3])> = Vec::new();
+    let mut best = BTreeMap::new();
     for (index, first) in allowed.iter().enumerate() {
         for second in &allowed[index + 1..] {
             let Some(relation) = CoreRelation::between(first, second) else {
                 continue;
             };
-            let pair = CorePair {
-                relation,
-                first: first.id,
-                second: second.id,
-            };
             let (one, other) = (cost(first), cost(second));
-            let cost = std::array::from_fn(|place| one[place] + other[place]);
-            match best
-                .iter_mut()
-                .find(|(known, _)| known.relation == relation)
-            {
-                None => best.push((pair, cost)),
-                // An equal one has higher numbers.
-                Some(known) if cost < known.1 => *known = (pair, cost),
-                Some(_) => {}
-            }
+            let costs = [0, 1, 2].map(|place| one[place] + other[place]);
+            let found = (costs, first.id, second.id);
+            let known = best.entry(relation).or_insert(found);
+            *known = found.min(*known);
         }
     }
-    best.sort_by_key(|(pair, _)| pair.relation);
-    best.into_iter().map(|(pair, _)| pair).collect()
+    let pair = |(relation, (_, first, second))| CorePair {
+        relation,
+        first,
+        second,
+    };
+    best.into_iter().map(pair).collect()
 }
 
 #[cfg(test)]

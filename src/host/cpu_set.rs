@@ -62,16 +62,6 @@ impl CpuSet {
         self.0.iter().copied()
     }
 
-    /// The CPUs in this set or in the other.
-    pub fn union(&self, other: &Self) -> Self {
-        Self(&self.0 | &other.0)
-    }
-
-    /// The CPUs in both sets.
-    pub fn intersection(&self, other: &Self) -> Self {
-        Self(&self.0 & &other.0)
-    }
-
     /// The CPUs in this set and not in the other.
     pub fn difference(&self, other: &Self) -> Self {
         Self(&self.0 - &other.0)

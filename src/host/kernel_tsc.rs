@@ -54,10 +54,9 @@ pub fn from_file() -> Result<f64, Untold> {
 }
 
 fn from_files(files: &SystemFiles) -> Result<f64, Untold> {
-    const PATH: &str = "sys/devices/system/cpu/cpu0/tsc_freq_khz";
-    const SHOWN: &str = "/sys/devices/system/cpu/cpu0/tsc_freq_khz";
-    let text = files.optional(PATH).ok_or(Untold::NoFile(SHOWN))?;
-    text.parse().map_err(|_| Untold::NoNumber(SHOWN, text))
+    const PATH: &str = "/sys/devices/system/cpu/cpu0/tsc_freq_khz";
+    let text = files.optional(&PATH[1..]).ok_or(Untold::NoFile(PATH))?;
+    text.parse().map_err(|_| Untold::NoNumber(PATH, text))
 }
 
 /// The head of `struct perf_event_mmap_page`; source: `linux/perf_event.h`.
@@ -89,13 +88,13 @@ pub fn from_perf() -> Result<Conversion, Untold> {
     let event = Builder::new(Software::DUMMY).enabled(true).build();
     let event = event.map_err(|error| Untold::refused("perf_event_open", error, advice))?;
     let page = MmapOptions::new()
-        .len(page_size())
+        .len(size_of::<EventPage>())
         .map_raw_read_only(event.as_raw_fd())
         .map_err(|error| Untold::refused("mmap of a perf event", error, advice))?;
     let head = page.as_ptr().cast::<EventPage>();
     for _ in 0..TRIES {
-        // SAFETY: the mapping is a page long, aligned to it, and outlives the reads; the kernel writes to it at any
-        // time, which is why they are volatile and bracketed by the sequence number.
+        // SAFETY: the mapping has the head's length, is aligned to a page, and outlives the reads; the kernel writes to
+        // it at any time, which is why they are volatile and bracketed by the sequence number.
         let (before, capabilities, shift, multiplier, after) = unsafe {
             let before = (&raw const (*head).sequence).read_volatile();
             std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
@@ -119,12 +118,6 @@ pub fn from_perf() -> Result<Conversion, Untold> {
     Err(Untold::LeftOut(
         "the page of the perf event never stood still",
     ))
-}
-
-fn page_size() -> usize {
-    // SAFETY: takes a number and returns one.
-    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    usize::try_from(size).unwrap_or(4096)
 }
 
 /// The lines of the kernel's log, the oldest first, as far as they are still there.

@@ -12,38 +12,25 @@ use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// A limit in bytes, or none.
+/// A limit in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limit {
-    /// At most so many bytes.
-    Bytes(u64),
-    /// As many as there are.
-    Unlimited,
-}
+pub struct Limit(pub u64);
 
 impl Limit {
-    fn from_raw(value: u64) -> Self {
-        if value == RLIM_INFINITY {
-            Self::Unlimited
-        } else {
-            Self::Bytes(value)
-        }
-    }
+    /// As many as there are.
+    pub const UNLIMITED: Self = Self(RLIM_INFINITY);
 
     /// Whether `bytes` fit.
     pub fn permits(self, bytes: u64) -> bool {
-        match self {
-            Self::Bytes(limit) => bytes <= limit,
-            Self::Unlimited => true,
-        }
+        bytes <= self.0
     }
 }
 
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bytes(bytes) => f.write_str(&in_units(*bytes)),
-            Self::Unlimited => f.write_str("unlimited"),
+        match *self {
+            Self::UNLIMITED => f.write_str("unlimited"),
+            Self(bytes) => f.write_str(&in_units(bytes)),
         }
     }
 }
@@ -51,9 +38,9 @@ impl fmt::Display for Limit {
 impl Serialize for Limit {
     /// The number of bytes, or the text "unlimited".
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Bytes(bytes) => serializer.serialize_u64(*bytes),
-            Self::Unlimited => serializer.serialize_str("unlimited"),
+        match *self {
+            Self::UNLIMITED => serializer.serialize_str("unlimited"),
+            Self(bytes) => serializer.serialize_u64(bytes),
         }
     }
 }
@@ -77,8 +64,8 @@ impl MemoryLock {
         let (soft, hard) = getrlimit(Resource::RLIMIT_MEMLOCK).map_err(failed)?;
         let status = SystemFiles::of_this_machine().field("proc/self/status", "CapEff", ':');
         Ok(Self {
-            soft: Limit::from_raw(soft),
-            hard: Limit::from_raw(hard),
+            soft: Limit(soft),
+            hard: Limit(hard),
             above_limit: status.is_some_and(|mask| has_capability(&mask, CAP_IPC_LOCK)),
         })
     }
@@ -189,18 +176,18 @@ mod tests {
 
     #[test]
     fn what_is_too_much_is_refused_with_what_to_type() {
-        use Limit::{Bytes, Unlimited};
+        const UNLIMITED: Limit = Limit::UNLIMITED;
         const LIMIT: u64 = 8 << 20;
         const MORE: u64 = 17 << 20;
-        let soft = Bytes(LIMIT);
+        let soft = Limit(LIMIT);
         let here = "raise it with ulimit -l 17408 in this shell";
         let root = "raise it with ulimit -l 17409 as root (the hard limit is 8 MiB), or for each";
         for (soft, hard, above_limit, bytes, told) in [
-            (soft, Unlimited, false, LIMIT, None),
-            (soft, Unlimited, false, MORE, Some(("8 MiB", here))),
-            (Bytes(65536), soft, false, MORE + 1, Some(("64 KiB", root))),
-            (Unlimited, Unlimited, false, u64::MAX, None),
-            (Bytes(0), Bytes(0), true, u64::MAX, None),
+            (soft, UNLIMITED, false, LIMIT, None),
+            (soft, UNLIMITED, false, MORE, Some(("8 MiB", here))),
+            (Limit(65536), soft, false, MORE + 1, Some(("64 KiB", root))),
+            (UNLIMITED, UNLIMITED, false, u64::MAX, None),
+            (Limit(0), Limit(0), true, u64::MAX, None),
         ] {
             let lock = MemoryLock {
                 soft,
@@ -233,11 +220,8 @@ mod tests {
             .lines()
             .filter_map(|line| line.strip_prefix("Max locked memory"));
         let soft = limits.next().unwrap().split_whitespace().next().unwrap();
-        let found = match MemoryLock::read().unwrap().soft {
-            Limit::Bytes(bytes) => bytes.to_string(),
-            Limit::Unlimited => "unlimited".to_owned(),
-        };
-        assert_eq!(found, soft);
+        let found = serde_json::to_string(&MemoryLock::read().unwrap().soft).unwrap();
+        assert_eq!(found.trim_matches('"'), soft);
     }
 
     #[test]

@@ -13,18 +13,16 @@ const SELF: Pid = Pid::from_raw(0);
 pub fn pin_current_thread(cpu: usize) -> Result<(), HostError> {
     let wanted = CpuSet::from_iter([cpu]);
     pin_current_thread_to(&wanted)?;
-    let found = CpuSet::from_iter([current_cpu()?]);
-    if found == wanted {
-        Ok(())
-    } else {
-        Err(HostError::NotPinned(wanted, found))
-    }
+    verify(&wanted, CpuSet::from_iter([current_cpu()?]))
 }
 
 /// Confines the calling thread to a set of CPUs, and verifies that it is.
 pub fn pin_current_thread_to(wanted: &CpuSet) -> Result<(), HostError> {
     set_affinity(wanted)?;
-    let found = current_affinity()?;
+    verify(wanted, current_affinity()?)
+}
+
+fn verify(wanted: &CpuSet, found: CpuSet) -> Result<(), HostError> {
     if found == *wanted {
         Ok(())
     } else {

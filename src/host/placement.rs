@@ -101,7 +101,7 @@ impl Placement {
         for (place, role) in first.into_iter().chain(later) {
             planner.place(place, role);
         }
-        let cpus = (0..roles.len()).map(|place| planner.cpu_of(place));
+        let cpus = (0..roles.len()).map(|place| planner.cpu_of(place).map(|cpu| cpu.id));
         let warnings = planner.compromises().into_iter();
         Ok(Self {
             cpus: cpus.collect(),
@@ -201,9 +201,9 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    fn cpu_of(&self, place: usize) -> Option<usize> {
+    fn cpu_of(&self, place: usize) -> Option<&'a Cpu> {
         let found = self.placed.iter().find(|(placed, _)| *placed == place);
-        found.map(|(_, cpu)| cpu.id)
+        found.map(|(_, cpu)| *cpu)
     }
 
     fn allowed_cpus(&self) -> impl Iterator<Item = &'a Cpu> + use<'a> {
@@ -254,22 +254,16 @@ impl<'a> Planner<'a> {
         let cpu = match (near, self.load(best)) {
             (None, _) | (_, (0, 0)) => best,
             (Some(_), _) if role.need != Need::Always && role.waiting == Waiting::Spin => return,
-            (Some(near), _) => self.free_cpu_near(near).unwrap_or_else(|| self.known(near)),
+            (Some(near), _) => self.free_cpu_near(near).unwrap_or(near),
         };
         self.placed.push((place, cpu));
     }
 
     /// A CPU without a role, on the core of `near` if there is one.
-    fn free_cpu_near(&self, near: usize) -> Option<&'a Cpu> {
+    fn free_cpu_near(&self, near: &Cpu) -> Option<&'a Cpu> {
         self.allowed_cpus()
             .filter(|cpu| self.load(cpu).0 == 0)
-            .min_by_key(|cpu| (!cpu.siblings.contains(near), self.load(cpu), cpu.id))
-    }
-
-    fn known(&self, id: usize) -> &'a Cpu {
-        self.topology
-            .cpu(id)
-            .expect("a role was placed on this CPU of the topology")
+            .min_by_key(|cpu| (!cpu.siblings.contains(near.id), self.load(cpu), cpu.id))
     }
 
     fn supervisor(&self) -> CpuSet {
@@ -312,18 +306,13 @@ impl<'a> Planner<'a> {
             }
         }
         for &(place, cpu) in &placed {
-            let RoleSpec {
-                name: role,
-                option,
-                numa_node: device_node,
-                ..
-            } = self.roles[place];
-            if let (Some(cpu_node), Some(device_node)) = (cpu.numa_node, device_node)
+            let role = &self.roles[place];
+            if let (Some(cpu_node), Some(device_node)) = (cpu.numa_node, role.numa_node)
                 && cpu_node != device_node
             {
                 found.push(Compromise::NumaRemote {
-                    role,
-                    option,
+                    role: role.name,
+                    option: role.option,
                     cpu: cpu.id,
                     cpu_node,
                     device_node,
@@ -331,8 +320,8 @@ impl<'a> Planner<'a> {
             }
             if cpu.efficiency {
                 found.push(Compromise::EfficiencyCore {
-                    role,
-                    option,
+                    role: role.name,
+                    option: role.option,
                     cpu: cpu.id,
                 });
             }

@@ -71,10 +71,9 @@ impl Topology {
                 None => files.cpu_list(&format!("{topology}/thread_siblings_list"))?,
                 found => found,
             };
-            let with_itself = |cpus: CpuSet| {
-                let mut cpus = cpus.intersection(&online);
-                cpus.insert(id);
-                cpus
+            let with_itself = |cpus: CpuSet| -> CpuSet {
+                let online = cpus.iter().filter(|cpu| online.contains(*cpu));
+                online.chain([id]).collect()
             };
             let node = nodes.iter().find(|(_, cpus)| cpus.contains(id));
             cpus.push(Cpu {

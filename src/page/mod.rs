@@ -61,10 +61,7 @@ pub struct Figure {
 /// [`ReportError`] when it cannot be written.
 pub fn write(path: &Path, page: &Page) -> Result<(), ReportError> {
     let text = page.html();
-    durable::replace(path, |out| {
-        out.write_all(text.as_bytes())
-            .map_err(|cause| ReportError::from_io("write", path, cause))
-    })
+    durable::replace(path, |out| out.write_all(text.as_bytes()))
 }
 
 /// Text as it may stand in an element or a quoted attribute.

@@ -10,7 +10,6 @@ use plotters::style::{Color, FontTransform, RGBAColor, ShapeStyle, TextStyle};
 use super::PlotError;
 use super::drawing::{Anchor, Colour, Drawing, Shape, Text, fit_for_xml};
 use super::font;
-use crate::results::ReportError;
 use crate::results::durable;
 
 /// Pixels of a PNG to a unit of the drawing: 192 to the inch.
@@ -45,10 +44,7 @@ pub fn write(path: &Path, format: Format, drawing: &Drawing) -> Result<(), PlotE
         Format::Svg => svg(drawing)?.into_bytes(),
         Format::Png => png(drawing)?,
     };
-    Ok(durable::replace(path, |out| {
-        out.write_all(&bytes)
-            .map_err(|cause| ReportError::from_io("write", path, cause))
-    })?)
+    Ok(durable::replace(path, |out| out.write_all(&bytes))?)
 }
 
 /// A drawing as an SVG document, without anything from elsewhere.

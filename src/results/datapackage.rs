@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::error::ReportError;
 use super::folder::{LEFT_OUT, PACKAGE, RUNS, SUMMARY};
 use super::json;
-use super::schema::{Better, Data, Kind, Named, Schema};
+use super::schema::{Better, Data, Named, Schema};
 
 /// Writes the package of a run, with a resource for each CSV file that is there, in one step. `created` is a moment in
 /// RFC 3339,
@@ -98,20 +98,13 @@ fn field((name, column): &Named) -> Value {
         "title": column.title,
         "type": kind,
         "description": format!("{}{bound}", column.meaning),
-        "hcabench:kind": match column.kind {
-            Kind::Label => "label",
-            Kind::Setting => "setting",
-            Kind::Measured => "measured",
-            Kind::Count => "count",
-        },
+        "hcabench:kind": column.kind,
     });
     if !column.unit().is_empty() {
         field["unit"] = column.unit().into();
     }
-    match column.better {
-        Better::Lower => field["hcabench:better"] = "lower".into(),
-        Better::Higher => field["hcabench:better"] = "higher".into(),
-        Better::Neither => {}
+    if column.better != Better::Neither {
+        field["hcabench:better"] = json!(column.better);
     }
     field
 }

@@ -130,23 +130,30 @@ pub(crate) fn partial_path(path: &Path) -> PathBuf {
 /// Writes `path` in one piece: whole under its name and durable on return, or untouched.
 pub(crate) fn replace(
     path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> Result<(), ReportError> {
+    replace_with(path, |out| {
+        write(out).map_err(ReportError::on("write", path))
+    })
+}
+
+/// As [`replace`], where more can fail than writing.
+pub(crate) fn replace_with(
+    path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> Result<(), ReportError>,
 ) -> Result<(), ReportError> {
-    let failed = |operation, cause| ReportError::from_io(operation, path, cause);
+    let failed = |operation| ReportError::on(operation, path);
     let usual = partial_path(path);
     // What a killed process left goes; anything else of that name stays, and another name is taken.
     if usual.symlink_metadata().is_ok_and(|found| found.is_file()) {
-        fs::remove_file(&usual).map_err(|cause| failed("replace", cause))?;
+        fs::remove_file(&usual).map_err(failed("replace"))?;
     }
-    let (partial, file) = create_numbered(&usual).map_err(|cause| failed("create", cause))?;
+    let (partial, file) = create_numbered(&usual).map_err(failed("create"))?;
     let mut out = BufWriter::new(file);
     let written = write(&mut out)
-        .and_then(|()| out.flush().map_err(|cause| failed("write", cause)))
-        .and_then(|()| {
-            let synced = out.get_ref().sync_all();
-            synced.map_err(|cause| failed("sync", cause))
-        })
-        .and_then(|()| fs::rename(&partial, path).map_err(|cause| failed("put in place", cause)));
+        .and_then(|()| out.flush().map_err(failed("write")))
+        .and_then(|()| out.get_ref().sync_all().map_err(failed("sync")))
+        .and_then(|()| fs::rename(&partial, path).map_err(failed("put in place")));
     if written.is_err() {
         // What failed is reported; a leftover that cannot be removed either changes nothing about it.
         let _ = fs::remove_file(&partial);
@@ -183,10 +190,7 @@ pub(super) mod tests {
     }
 
     fn put(path: &Path, text: &str) -> Result<(), ReportError> {
-        replace(path, |out| {
-            out.write_all(text.as_bytes())
-                .map_err(ReportError::on("write", path))
-        })
+        replace(path, |out| out.write_all(text.as_bytes()))
     }
 
     #[test]

@@ -371,8 +371,10 @@ pub fn hold(path: &Path) -> io::Result<File> {
 
 fn write_mark(mark: &Path, reason: &str) -> Result<(), ReportError> {
     durable::replace(mark, |out| {
-        writeln!(out, "{MARK_BEGINS} {reason}\nThis file is removed when the results in this folder are complete.")
-            .map_err(ReportError::on("write", mark))
+        writeln!(
+            out,
+            "{MARK_BEGINS} {reason}\nThis file is removed when the results in this folder are complete."
+        )
     })
 }
 

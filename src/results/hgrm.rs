@@ -25,9 +25,7 @@ pub const TICKS_PER_HALF_DISTANCE: u32 = 5;
 
 /// Writes the distribution to `path` in nanoseconds, in one step and durable on return.
 pub fn write(path: &Path, histogram: &LatencyHistogram) -> Result<(), ReportError> {
-    durable::replace(path, |out| {
-        write_to(out, histogram).map_err(ReportError::on("write", path))
-    })
+    durable::replace(path, |out| write_to(out, histogram))
 }
 
 /// Writes the distribution to `out` in nanoseconds with three decimals.

@@ -12,9 +12,8 @@ use super::error::ReportError;
 /// On return it is durable.
 pub fn write(path: &Path, document: &impl Serialize) -> Result<(), ReportError> {
     durable::replace(path, |out| {
-        serde_json::to_writer_pretty(&mut *out, document)
-            .map_err(|cause| ReportError::from_io("write", path, cause.into()))?;
-        out.write_all(b"\n").map_err(ReportError::on("write", path))
+        serde_json::to_writer_pretty(&mut *out, document)?;
+        out.write_all(b"\n")
     })
 }
 

@@ -1,5 +1,6 @@
 //! The tables of a run: `runs.csv`, a durable row for each point and round, and `summary.csv`, which is made from it.
 
+use std::cmp::Ordering;
 use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -95,10 +96,7 @@ impl RunsFile {
 pub fn write(path: &Path, columns: &[Named], rows: &[Record]) -> Result<(), ReportError> {
     let rows: Vec<Record> = rows.iter().map(|row| row.arranged(columns)).collect();
     let bytes = lines(path, Some(columns), &rows)?;
-    durable::replace(path, |out| {
-        out.write_all(&bytes)
-            .map_err(ReportError::on("write", path))
-    })
+    durable::replace(path, |out| out.write_all(&bytes))
 }
 
 fn lines(path: &Path, header: Option<&[Named]>, rows: &[Record]) -> Result<Vec<u8>, ReportError> {
@@ -123,8 +121,7 @@ fn lines(path: &Path, header: Option<&[Named]>, rows: &[Record]) -> Result<Vec<u
 /// Medians are those of the complete rounds (of what there is, when none is complete); sums and extremes are of all
 /// rounds. Bounds are a distribution-free 95 % interval of the median, empty below six rounds.
 pub fn over_rounds(schema: &Schema, rows: &[Record]) -> Record {
-    let status = |row: &Record| row.get(schema::STATUS.name).map(Cell::text);
-    let is_complete = |row: &&Record| status(row).as_deref() == Some(schema::COMPLETE);
+    let is_complete = |row: &&Record| row.text(&schema::STATUS) == schema::COMPLETE;
     let complete: Vec<&Record> = rows.iter().filter(is_complete).collect();
     let all: Vec<&Record> = rows.iter().collect();
     let whole = if complete.is_empty() { &all } else { &complete };
@@ -151,8 +148,10 @@ pub fn over_rounds(schema: &Schema, rows: &[Record]) -> Record {
         let name = column.name;
         match column.over {
             Over::First => row.push(name, first(&failed_first, name)),
-            Over::Least => row.push(name, extreme(&all, name, f64::lt)),
-            Over::Greatest => row.push(name, extreme(&all, name, f64::gt)),
+            Over::Least => row.push(name, extreme(&all, name, f64::total_cmp)),
+            Over::Greatest => {
+                row.push(name, extreme(&all, name, |one, other| other.total_cmp(one)))
+            }
             Over::Sum => row.push(name, sum(&all, name)),
             Over::Median | Over::MedianWithBounds => {
                 let mut values = numbers(whole, name);
@@ -186,17 +185,13 @@ fn first(rows: &[&Record], column: &str) -> Cell {
     first.cloned().unwrap_or(Cell::Empty)
 }
 
-fn extreme(rows: &[&Record], column: &str, beyond: fn(&f64, &f64) -> bool) -> Cell {
+/// The cell with the number that comes first in an order.
+fn extreme(rows: &[&Record], column: &str, order: fn(&f64, &f64) -> Ordering) -> Cell {
     let numbers = rows
         .iter()
         .filter_map(|row| Some((row.number(column)?, row.get(column)?)));
-    let further = |best, other| match (best, other) {
-        ((best, _), (number, cell)) if beyond(&number, &best) => (number, cell),
-        (best, _) => best,
-    };
-    numbers
-        .reduce(further)
-        .map_or(Cell::Empty, |(_, cell)| cell.clone())
+    let found = numbers.min_by(|(one, _), (other, _)| order(one, other));
+    found.map_or(Cell::Empty, |(_, cell)| cell.clone())
 }
 
 fn sum(rows: &[&Record], column: &str) -> Cell {

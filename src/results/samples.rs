@@ -108,7 +108,7 @@ impl SampleWriter {
         let mut reader = csv::ReaderBuilder::new()
             .buffer_capacity(1 << 18)
             .from_reader(opened);
-        durable::replace(path, |out| {
+        durable::replace_with(path, |out| {
             let failed = |cause| ReportError::from_csv("rewrite", path, cause);
             let mut writer = csv::Writer::from_writer(out);
             writer

@@ -1,7 +1,6 @@
 //! Text that others wrote (paths, names, reasons, cells), made fit to be shown.
 
 use std::borrow::Cow;
-use std::fmt::Write;
 use std::path::Path;
 
 /// The text with everything escaped that would move the cursor, colour, or turn the direction of a terminal: control
@@ -12,13 +11,10 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     }
     let mut shown = String::with_capacity(text.len() + 8);
     for character in text.chars() {
-        match character {
-            '\n' | '\r' | '\t' => shown.extend(character.escape_default()),
-            _ if steers(character) => {
-                // Writing into a string cannot fail.
-                let _ = write!(shown, "\\u{{{:x}}}", u32::from(character));
-            }
-            _ => shown.push(character),
+        if steers(character) {
+            shown.extend(character.escape_default());
+        } else {
+            shown.push(character);
         }
     }
     Cow::Owned(shown)

@@ -165,8 +165,8 @@ mod tests {
 
     fn limit(bytes: u64) -> MemoryLock {
         MemoryLock {
-            soft: Limit::Bytes(bytes),
-            hard: Limit::Bytes(bytes),
+            soft: Limit(bytes),
+            hard: Limit(bytes),
             above_limit: false,
         }
     }

@@ -97,13 +97,11 @@ fn cells(found: &FigureComparison) -> [String; 8] {
     let (unit, scale, decimals) = shown_in(found);
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     let value = |value: Option<f64>| or_none(value.map(|value| fixed(value / scale, decimals)));
-    let percent = |percent: Option<f64>| {
-        let text = percent.map(|percent| fixed(percent, 1));
-        or_none(text.map(|text| match percent {
-            Some(percent) if percent > 0.0 && text != "0.0" => format!("+{text}"),
-            _ => text,
-        }))
+    let signed = |percent: f64| match fixed(percent, 1) {
+        text if percent > 0.0 && text != "0.0" => format!("+{text}"),
+        text => text,
     };
+    let percent = |percent: Option<f64>| or_none(percent.map(signed));
     let mut verdict = found.verdict.words().to_owned();
     if found.limit.as_ref().is_some_and(|limit| limit.broken) {
         verdict += ", BROKEN";

@@ -1,23 +1,22 @@
 //! What a time stamp is taken from.
 
-use super::{Check, Facts, subject};
+use super::{Facts, Judge, Judged};
 
-pub(super) fn source(facts: &Facts) -> Option<Check> {
-    let title = "clock source";
+pub(super) fn source(facts: &Facts) -> Judged {
     let Some(source) = &facts.fingerprint.clock.source else {
-        return subject("clock_source", title, "the kernel does not tell")
+        return "the kernel does not tell"
             .advise("look at dmesg for what it takes as clock source");
     };
-    let subject = subject("clock_source", title, source.as_str());
-    match source.as_str() {
+    let found = source.as_str();
+    match found {
         // Read by the processor itself: x86, Arm, POWER, z, RISC-V.
-        "tsc" | "arch_sys_counter" | "timebase" | "tod" | "riscv_clocksource" => subject.good(),
+        "tsc" | "arch_sys_counter" | "timebase" | "tod" | "riscv_clocksource" => found.good(),
         // Read in user space too, through a page the hypervisor keeps up to date.
-        "kvm-clock" | "hyperv_clocksource_tsc_page" => subject.advise(
+        "kvm-clock" | "hyperv_clocksource_tsc_page" => found.advise(
             "each stamp goes through a page of the hypervisor: where the host's TSC is invariant, boot with tsc=reliable \
              clocksource=tsc",
         ),
-        _ => subject.spoils(
+        _ => found.spoils(
             "each stamp costs a system call, up to a microsecond: \
              echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource as root, or boot with tsc=reliable \
              clocksource=tsc (dmesg tells why the kernel gave the TSC up)",
@@ -26,7 +25,7 @@ pub(super) fn source(facts: &Facts) -> Option<Check> {
 }
 
 /// None where there is no TSC.
-pub(super) fn tsc(facts: &Facts) -> Option<Check> {
+pub(super) fn tsc(facts: &Facts) -> Judged {
     let clock = &facts.fingerprint.clock;
     let flags = [
         ("constant", clock.constant_tsc),
@@ -42,9 +41,9 @@ pub(super) fn tsc(facts: &Facts) -> Option<Check> {
     };
     let (has, lacks) = (named(true), named(false));
     if lacks.is_empty() {
-        return subject("tsc", "TSC", has.join(", ")).good();
+        return has.join(", ").good();
     }
-    subject("tsc", "TSC", format!("not {}", lacks.join(", not "))).advise(
+    format!("not {}", lacks.join(", not ")).advise(
         "its rate may change, or it may stop in an idle core: stay away from --clock tsc here",
     )
 }

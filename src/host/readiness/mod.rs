@@ -114,29 +114,16 @@ impl Readiness {
     }
 
     fn from_facts(facts: Facts) -> Self {
-        let checks: Vec<Check> = [
-            processor::cores(&facts),
-            processor::isolation(&facts),
-            processor::smt(&facts),
-            processor::governor(&facts),
-            processor::idle_states(&facts),
-            rdma::nodes(&facts),
-            clock::source(&facts),
-            clock::tsc(&facts),
-            memory::huge_pages(&facts),
-            memory::lock_limit(&facts),
-            memory::transparent_huge_pages(&facts),
-            memory::swap(&facts),
-            memory::numa_balancing(&facts),
-            system::virtualisation(&facts),
-            system::virtual_machines(&facts),
-            system::load(&facts),
-            system::interrupts(&facts),
-            system::realtime_throttling(&facts),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
+        let check = |(id, title, look): (&'static str, &'static str, Look)| {
+            look(&facts).map(|(found, verdict, advice)| Check {
+                id,
+                title,
+                found,
+                verdict,
+                advice,
+            })
+        };
+        let checks: Vec<Check> = CHECKS.into_iter().filter_map(check).collect();
         let ready = checks.iter().all(|check| check.verdict < Verdict::Spoils);
         Self {
             ready,
@@ -152,44 +139,61 @@ impl Readiness {
     }
 }
 
-/// A check about to be judged.
-struct Subject {
-    id: &'static str,
-    title: &'static str,
-    found: String,
-}
+/// How the machine was found, what that came to, and what to change; `None` where there is nothing to judge.
+type Judged = Option<(String, Verdict, Option<String>)>;
+type Look = fn(&Facts) -> Judged;
 
-fn subject(id: &'static str, title: &'static str, found: impl Into<String>) -> Subject {
-    Subject {
-        id,
-        title,
-        found: found.into(),
+/// Each check with its name for programs and for people.
+const CHECKS: [(&str, &str, Look); 18] = [
+    ("cores", "cores", processor::cores),
+    ("isolated_cpus", "isolated CPUs", processor::isolation),
+    ("smt", "SMT", processor::smt),
+    ("governor", "frequency governor", processor::governor),
+    ("idle_states", "idle states", processor::idle_states),
+    ("rdma_devices", "RDMA devices", rdma::nodes),
+    ("clock_source", "clock source", clock::source),
+    ("tsc", "TSC", clock::tsc),
+    ("huge_pages", "huge pages, 2 MiB", memory::huge_pages),
+    ("memlock", "memlock limit", memory::lock_limit),
+    (
+        "transparent_huge_pages",
+        "transparent huge pages",
+        memory::transparent_huge_pages,
+    ),
+    ("swap", "swap", memory::swap),
+    ("numa_balancing", "NUMA balancing", memory::numa_balancing),
+    ("virtualisation", "virtualisation", system::virtualisation),
+    (
+        "virtual_machines",
+        "virtual machines",
+        system::virtual_machines,
+    ),
+    ("load", "load", system::load),
+    ("irqbalance", "irqbalance", system::interrupts),
+    (
+        "realtime_throttling",
+        "real-time throttling",
+        system::realtime_throttling,
+    ),
+];
+
+/// What to say of how the machine was found, which is a text.
+trait Judge: Into<String> {
+    fn good(self) -> Judged {
+        Some((self.into(), Verdict::Good, None))
+    }
+
+    fn advise(self, advice: impl Into<String>) -> Judged {
+        Some((self.into(), Verdict::Advice, Some(advice.into())))
+    }
+
+    fn spoils(self, advice: impl Into<String>) -> Judged {
+        Some((self.into(), Verdict::Spoils, Some(advice.into())))
     }
 }
 
-impl Subject {
-    fn judged(self, verdict: Verdict, advice: Option<String>) -> Option<Check> {
-        Some(Check {
-            id: self.id,
-            title: self.title,
-            found: self.found,
-            verdict,
-            advice,
-        })
-    }
-
-    fn good(self) -> Option<Check> {
-        self.judged(Verdict::Good, None)
-    }
-
-    fn advise(self, advice: impl Into<String>) -> Option<Check> {
-        self.judged(Verdict::Advice, Some(advice.into()))
-    }
-
-    fn spoils(self, advice: impl Into<String>) -> Option<Check> {
-        self.judged(Verdict::Spoils, Some(advice.into()))
-    }
-}
+impl Judge for String {}
+impl Judge for &str {}
 
 fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })

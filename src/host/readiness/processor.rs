@@ -1,12 +1,12 @@
 //! Cores, their isolation, their threads and how fast they run.
 
-use super::{Check, Facts, count, subject};
+use super::{Facts, Judge, Judged, count};
 use crate::host::cpu_set::CpuSet;
 use std::collections::BTreeSet;
 
 const CPUS: &str = "sys/devices/system/cpu";
 
-pub(super) fn cores(facts: &Facts) -> Option<Check> {
+pub(super) fn cores(facts: &Facts) -> Judged {
     let allowed = facts.topology.allowed_cores().len();
     let all = facts.topology.cores().len();
     let cpus = facts.topology.allowed().len();
@@ -15,26 +15,25 @@ pub(super) fn cores(facts: &Facts) -> Option<Check> {
     if allowed < all {
         found += &format!("; {all} cores in the machine");
     }
-    let subject = subject("cores", "cores", found);
     let elsewhere = if allowed < all {
         "widen what this process may use (taskset, cpuset)"
     } else {
         "use a machine with more cores"
     };
     if allowed < facts.needs.cores {
-        subject.spoils(format!(
+        found.spoils(format!(
             "sender and receiver would take turns or slow each other down on one core: {elsewhere}"
         ))
     } else if allowed < facts.needs.better_cores {
-        subject.advise(format!(
+        found.advise(format!(
             "the sender polls for completions itself, and the rest of the process runs between the messages: {elsewhere}"
         ))
     } else {
-        subject.good()
+        found.good()
     }
 }
 
-pub(super) fn isolation(facts: &Facts) -> Option<Check> {
+pub(super) fn isolation(facts: &Facts) -> Judged {
     let topology = &facts.topology;
     let isolated = topology.select(|cpu| cpu.isolated && cpu.allowed);
     let ticking = topology.select(|cpu| cpu.isolated && cpu.allowed && !cpu.nohz_full);
@@ -44,9 +43,8 @@ pub(super) fn isolation(facts: &Facts) -> Option<Check> {
         (false, true) => format!("{isolated}, without a tick"),
         (false, false) => format!("{isolated}, with the scheduler's tick on {ticking}"),
     };
-    let subject = subject("isolated_cpus", "isolated CPUs", found);
     if isolated_cores >= facts.needs.cores && ticking.is_empty() {
-        return subject.good();
+        return found.good();
     }
     let chosen = if isolated_cores >= facts.needs.cores {
         isolated
@@ -54,11 +52,11 @@ pub(super) fn isolation(facts: &Facts) -> Option<Check> {
         worth_isolating(facts)
     };
     if chosen.is_empty() {
-        return subject.advise(
+        return found.advise(
             "other threads run between the messages; with three cores or more, two could be isolated for the measurement",
         );
     }
-    subject.advise(format!(
+    found.advise(format!(
         "keep other threads and the tick away: boot with isolcpus=managed_irq,domain,{chosen} nohz_full={chosen} \
          rcu_nocbs={chosen}"
     ))
@@ -75,56 +73,55 @@ fn worth_isolating(facts: &Facts) -> CpuSet {
         .rev()
         .filter(|core| !core.contains(0))
         .take(facts.needs.better_cores.min(cores.len() - 1))
-        .fold(CpuSet::new(), |chosen, core| chosen.union(core))
+        .flat_map(CpuSet::iter)
+        .collect()
 }
 
-pub(super) fn smt(facts: &Facts) -> Option<Check> {
+pub(super) fn smt(facts: &Facts) -> Judged {
     if !facts.topology.has_smt() {
-        return subject("smt", "SMT", "off, one thread a core").good();
+        return "off, one thread a core".good();
     }
-    subject("smt", "SMT", "on").advise(
+    "on".advise(
         "what runs on the sibling of a measuring CPU slows it: echo off > /sys/devices/system/cpu/smt/control as root, \
          or boot with nosmt",
     )
 }
 
-pub(super) fn governor(facts: &Facts) -> Option<Check> {
+pub(super) fn governor(facts: &Facts) -> Judged {
     let governor_of = |cpu| {
         let file = format!("{CPUS}/cpu{cpu}/cpufreq/scaling_governor");
         facts.files.optional(&file)
     };
     let allowed = facts.topology.allowed();
     let governors: BTreeSet<String> = allowed.iter().filter_map(governor_of).collect();
-    let title = "frequency governor";
     if governors.is_empty() {
         let found = match facts.fingerprint.virtualisation.guest {
             Some(true) => "none in this guest, the host decides",
             _ => "none, the kernel sets no frequency",
         };
-        return subject("governor", title, found).good();
+        return found.good();
     }
     let driver = facts.fingerprint.processor.frequency_driver.as_deref();
     let names = Vec::from_iter(governors.iter().map(String::as_str)).join(", ");
     let found = driver.map_or(names.clone(), |driver| format!("{names} ({driver})"));
-    let subject = subject("governor", title, found);
     let command = "cpupower frequency-set -g performance";
     // These drivers raise the frequency under load also with powersave; all others then keep to the lowest.
     let scales_by_itself =
         driver.is_some_and(|it| matches!(it, "intel_pstate" | "amd-pstate-epp" | "amd_pstate_epp"));
     if governors.iter().all(|governor| governor == "performance") {
-        subject.good()
+        found.good()
     } else if governors.contains("powersave") && !scales_by_itself {
-        subject.spoils(format!(
+        found.spoils(format!(
             "cores are held at their lowest frequency: {command}"
         ))
     } else {
-        subject.advise(format!(
+        found.advise(format!(
             "cores change their frequency during a measurement: {command}"
         ))
     }
 }
 
-pub(super) fn idle_states(facts: &Facts) -> Option<Check> {
+pub(super) fn idle_states(facts: &Facts) -> Judged {
     // cpupower disables states from a latency on: just above that of C1 on common processors.
     const LATENCY_US: u64 = 10;
     let allowed = facts.topology.allowed();
@@ -133,16 +130,14 @@ pub(super) fn idle_states(facts: &Facts) -> Option<Check> {
         .filter(|state| !(state.cpus.difference(&state.disabled_on)).is_disjoint(&allowed))
         .filter_map(|state| Some((state.latency_us?, &state.name)))
         .max();
-    let title = "idle states";
     let Some((latency, name)) = deepest else {
-        return subject("idle_states", title, "none known to the kernel").good();
+        return "none known to the kernel".good();
     };
     let found = format!("deepest is {name}, {latency} us to leave");
-    let subject = subject("idle_states", title, found);
     if latency < LATENCY_US {
-        return subject.good();
+        return found.good();
     }
-    subject.advise(format!(
+    found.advise(format!(
         "a thread that sleeps (--poll event) wakes up late, and caches may be cold after a pause: \
          cpupower idle-set -D {LATENCY_US}"
     ))

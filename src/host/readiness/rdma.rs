@@ -1,24 +1,18 @@
 //! Where the RDMA devices are. Of them only their place in sysfs is read.
 
-use super::{Check, Facts, count, subject};
+use super::{Facts, Judge, Judged, count};
 
-pub(super) fn nodes(facts: &Facts) -> Option<Check> {
+pub(super) fn nodes(facts: &Facts) -> Judged {
     const DEVICES: &str = "sys/class/infiniband";
-    let title = "RDMA devices";
-    let devices: Vec<(String, Option<usize>)> = facts
-        .files
-        .names(DEVICES)
-        .into_iter()
-        .map(|name| {
-            // -1, which is no usize, where the firmware does not tell; no file at all for a software device.
-            let node = facts
-                .files
-                .number(&format!("{DEVICES}/{name}/device/numa_node"));
-            (name, node)
-        })
-        .collect();
+    let with_node = |name: String| {
+        let file = format!("{DEVICES}/{name}/device/numa_node");
+        // -1, which is no usize, where the firmware does not tell; no file at all for a software device.
+        (name, facts.files.number(&file))
+    };
+    let names = facts.files.names(DEVICES).into_iter();
+    let devices: Vec<(String, Option<usize>)> = names.map(with_node).collect();
     if devices.is_empty() {
-        return subject("rdma_devices", title, "none").advise(
+        return "none".advise(
             "load the driver of your HCA (modprobe mlx5_ib), or measure in the SoftRoCE machine: ci/hcabench",
         );
     }
@@ -41,16 +35,10 @@ pub(super) fn nodes(facts: &Facts) -> Option<Check> {
     if one_node {
         found += "; one NUMA node";
     }
-    let far: Vec<String> = devices
-        .iter()
-        .filter_map(|(_, node)| *node)
-        .filter(|node| !one_node && cores_on(*node) < facts.needs.cores)
-        .map(|node| node.to_string())
-        .collect();
-    let subject = subject("rdma_devices", title, found);
-    match far.first() {
-        None => subject.good(),
-        Some(node) => subject.advise(format!(
+    let mut nodes = devices.iter().filter_map(|(_, node)| *node);
+    match nodes.find(|node| !one_node && cores_on(*node) < facts.needs.cores) {
+        None => found.good(),
+        Some(node) => found.advise(format!(
             "each access to the device crosses the interconnect: let this process use the CPUs of node {node} \
              (taskset, cpuset), or move the card to another slot"
         )),

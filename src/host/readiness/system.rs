@@ -1,41 +1,39 @@
 //! What else runs, below this kernel and beside this program.
 
-use super::{Check, Facts, count, subject};
+use super::{Facts, Judge, Judged, count};
 
-pub(super) fn virtualisation(facts: &Facts) -> Option<Check> {
-    let id = "virtualisation";
+pub(super) fn virtualisation(facts: &Facts) -> Judged {
     let found = &facts.fingerprint.virtualisation;
     let name = found.hypervisor.as_deref();
     let name = name.unwrap_or("an unknown hypervisor");
     match (found.guest, found.emulated) {
-        (_, Some(true)) => subject(id, id, format!("{name}, the processor is emulated in software"))
+        (_, Some(true)) => format!("{name}, the processor is emulated in software")
             .spoils("figures test the tool and say nothing of hardware: use KVM, or measure on the machine itself"),
-        (Some(true), _) => subject(id, id, format!("guest of {name}")).advise(
+        (Some(true), _) => format!("guest of {name}").advise(
             "the host may stop a CPU of the guest at any moment: measure on the machine itself, or pin each virtual CPU to a \
              core of its own",
         ),
-        (Some(false), _) => subject(id, id, "none").good(),
-        (None, _) => subject(id, id, "none that shows").good(),
+        (Some(false), _) => "none".good(),
+        (None, _) => "none that shows".good(),
     }
 }
 
 /// None where no process shows.
-pub(super) fn virtual_machines(facts: &Facts) -> Option<Check> {
+pub(super) fn virtual_machines(facts: &Facts) -> Judged {
     let running = facts.fingerprint.virtual_machines.as_ref()?;
-    let (id, title) = ("virtual_machines", "virtual machines");
     if running.is_empty() {
-        return subject(id, title, "none running here").good();
+        return "none running here".good();
     }
     let found = running
         .iter()
         .map(|(name, number)| format!("{number} {name}"));
-    subject(id, title, Vec::from_iter(found).join(", ")).advise(
+    Vec::from_iter(found).join(", ").advise(
         "they take CPU time, caches and memory bandwidth: stop them, or keep them off the measuring CPUs (virsh vcpupin, \
          taskset)",
     )
 }
 
-pub(super) fn load(facts: &Facts) -> Option<Check> {
+pub(super) fn load(facts: &Facts) -> Judged {
     // Below half a thread, what runs is the odd daemon.
     const QUIET: f64 = 0.5;
     let text = facts.files.optional("proc/loadavg")?;
@@ -48,43 +46,40 @@ pub(super) fn load(facts: &Facts) -> Option<Check> {
     let cpus = facts.topology.cpus.len();
     let of_cpus = count(cpus, "CPU");
     let found = format!("{load:.2} over the last minute, now {others}, {of_cpus}");
-    let subject = subject("load", "load", found);
     let isolated = facts.topology.select(|cpu| cpu.isolated && cpu.allowed);
     let cores_apart = facts.topology.allowed_cores_with(&isolated);
     if load < QUIET || cores_apart >= facts.needs.cores {
-        subject.good()
+        found.good()
     } else if load >= cpus as f64 && others >= cpus {
-        subject.spoils(
+        found.spoils(
             "other programs take every CPU, and latencies hold their time slices: end them (top shows them)",
         )
     } else {
-        subject.advise("other programs run or have run: end them (top shows them), or isolate CPUs")
+        found.advise("other programs run or have run: end them (top shows them), or isolate CPUs")
     }
 }
 
-pub(super) fn interrupts(facts: &Facts) -> Option<Check> {
+pub(super) fn interrupts(facts: &Facts) -> Judged {
     let running = facts.files.processes().any(|name| name == "irqbalance");
-    let title = "irqbalance";
     if !running {
-        return subject("irqbalance", title, "not running").good();
+        return "not running".good();
     }
-    subject("irqbalance", title, "running").advise(
+    "running".advise(
         "it moves interrupts onto measuring CPUs: systemctl stop irqbalance, or name the CPUs it must leave alone in \
          IRQBALANCE_BANNED_CPULIST",
     )
 }
 
 /// None where the kernel has no such limit.
-pub(super) fn realtime_throttling(facts: &Facts) -> Option<Check> {
-    let title = "real-time throttling";
+pub(super) fn realtime_throttling(facts: &Facts) -> Judged {
     let runtime: i64 = facts.files.number("proc/sys/kernel/sched_rt_runtime_us")?;
     let period: i64 = facts.files.number("proc/sys/kernel/sched_rt_period_us")?;
     if runtime < 0 || runtime >= period {
-        return subject("realtime_throttling", title, "off").good();
+        return "off".good();
     }
     let (runtime, period) = (runtime as f64 / 1e3, period as f64 / 1e3);
     let found = format!("{runtime} of each {period} ms");
-    subject("realtime_throttling", title, found).advise(format!(
+    found.advise(format!(
         "with --priority, a thread that spins may be stopped for {} ms each {period} ms: \
          sysctl kernel.sched_rt_runtime_us=-1",
         period - runtime

@@ -50,8 +50,8 @@ fn change(machine: &Machine, files: &str) {
 fn facts(machine: &Machine, cpuid: &Cpuid) -> Facts {
     let files = SystemFiles::below(machine.root());
     let memory_lock = MemoryLock {
-        soft: Limit::Unlimited,
-        hard: Limit::Unlimited,
+        soft: Limit::UNLIMITED,
+        hard: Limit::UNLIMITED,
         above_limit: false,
     };
     Facts {
@@ -271,7 +271,7 @@ fn what_is_there_and_unused_or_not_known_is_good() {
 fn memory_that_cannot_be_locked() {
     let machine = best();
     let mut facts = facts(&machine, &metal());
-    facts.memory_lock.soft = Limit::Bytes(8 * MEBIBYTE);
+    facts.memory_lock.soft = Limit(8 * MEBIBYTE);
     let found = "8 MiB, 17 MiB needed";
     let told = ("memlock", Spoils, "ulimit -l 17408", found);
     said_only(&Readiness::from_facts(facts), told);

@@ -37,15 +37,6 @@ fn run(path: &Path, force: bool) -> Result<(), ReportError> {
 }
 
 #[test]
-fn a_whole_run_leaves_no_mark() {
-    let home = tempfile::tempdir().unwrap();
-    let path = home.path().join("deep/er/results");
-    run(&path, false).unwrap();
-    assert_eq!(names(&path), [LIST, "rc-send-8", SUMMARY]);
-    assert_eq!(names(&path.join("rc-send-8")), OF_A_POINT);
-}
-
-#[test]
 fn the_marks_stand_from_the_beginning_and_outlive_a_kill() {
     let home = tempfile::tempdir().unwrap();
     let results = create(home.path(), false).unwrap();
@@ -176,17 +167,19 @@ fn what_looks_like_results_and_is_not_on_a_list_of_ours_stays() {
 }
 
 #[test]
-fn force_replaces_run_after_run() {
+fn a_whole_run_leaves_no_mark_and_force_replaces_run_after_run() {
     let home = tempfile::tempdir().unwrap();
-    for _ in 0..3 {
-        run(home.path(), true).unwrap();
+    let path = home.path().join("deep/er/results");
+    for force in [false, true, true] {
+        run(&path, force).unwrap();
+        assert_eq!(names(&path), [LIST, "rc-send-8", SUMMARY]);
+        assert_eq!(names(&path.join("rc-send-8")), OF_A_POINT);
     }
-    assert_eq!(names(home.path()), [LIST, "rc-send-8", SUMMARY]);
     // A run killed in the middle of writing leaves a partial file; it goes as well.
     let partial = format!("rc-send-8/.{SETTINGS}.partial");
-    fs::write(home.path().join(partial), "{").unwrap();
-    run(home.path(), true).unwrap();
-    assert_eq!(names(&home.path().join("rc-send-8")), OF_A_POINT);
+    fs::write(path.join(partial), "{").unwrap();
+    run(&path, true).unwrap();
+    assert_eq!(names(&path.join("rc-send-8")), OF_A_POINT);
 }
 
 #[test]

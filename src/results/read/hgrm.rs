@@ -44,34 +44,28 @@ impl Hgrm {
                 "the closing lines (Mean, Max, Buckets) are not all there",
             ));
         }
+        let foreign = |(line, number): (&str, u64), reason: &str| {
+            ReadError::foreign(path, number, format!("{line:?} {reason}"))
+        };
+        let rows = text.lines().map(str::trim).zip(1..);
+        let mut rows = rows.filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
+        if let Some(header) = rows.next() {
+            let names = header.0.split_whitespace().take(3);
+            if !names.eq(["Value", "Percentile", "TotalCount"]) {
+                return Err(foreign(header, "is not Value, Percentile, TotalCount"));
+            }
+        }
         let mut lines: Vec<HgrmLine> = Vec::new();
-        let mut header = false;
-        for (line, number) in text.lines().map(str::trim).zip(1..) {
-            let foreign = |reason: &str| {
-                let reason = format!("{line:?} {reason}");
-                ReadError::foreign(path, number, reason)
-            };
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            if !header {
-                let names = line.split_whitespace().take(3);
-                header = names.eq(["Value", "Percentile", "TotalCount"]);
-                if !header {
-                    return Err(foreign("is not Value, Percentile, TotalCount"));
-                }
-                continue;
-            }
-            let figures = figures_of(line);
-            let found =
-                figures.ok_or_else(|| foreign("is not a value, a percentile and a count"))?;
+        for row in rows {
+            let no_figures = || foreign(row, "is not a value, a percentile and a count");
+            let found = figures_of(row.0).ok_or_else(no_figures)?;
             let descends = |before: &HgrmLine| {
                 before.value > found.value
                     || before.quantile > found.quantile
                     || before.count > found.count
             };
             if lines.last().is_some_and(descends) {
-                return Err(foreign("descends from the line before it"));
+                return Err(foreign(row, "descends from the line before it"));
             }
             lines.push(found);
         }

@@ -199,7 +199,7 @@ impl Run {
         if !path.exists() {
             return Ok(Table::default());
         }
-        Table::read(&path, "it tells what was left out")
+        Table::of(&path, &whole(&path, "it tells what was left out")?)
     }
 }
 
@@ -277,8 +277,8 @@ impl Point {
         if self.incomplete.is_some() {
             return None;
         }
-        let counted_by = self.schema.sample_file(file)?.counted_by;
-        self.row.as_ref()?.count(counted_by.name)
+        let file = self.schema.samples.iter().find(|it| it.name == file)?;
+        self.row.as_ref()?.count(file.counted_by.name)
     }
 }
 

@@ -43,11 +43,7 @@ pub struct Row {
 }
 
 impl Table {
-    /// Reads a CSV file whose first line names the columns. `why` says what it is there for, should it be missing.
-    pub fn read(path: &Path, why: &str) -> Result<Self, ReadError> {
-        Self::of(path, &whole(path, why)?)
-    }
-
+    /// The table of a CSV file, whose first line names the columns.
     pub(super) fn of(path: &Path, text: &str) -> Result<Self, ReadError> {
         if text.is_empty() {
             return Err(ReadError::truncated(path, 1, "it is empty"));

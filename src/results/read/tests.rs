@@ -8,8 +8,7 @@ use super::*;
 use crate::refused::refused;
 use crate::results::folder::{HISTOGRAM, LIST, MARK, RUNS, SETTINGS, SUMMARY};
 use crate::results::schema::{self, Schema, hca};
-use crate::results::{Record, ResultsFolder, hgrm};
-use crate::stats::LatencyHistogram;
+use crate::results::{Record, ResultsFolder};
 
 #[path = "../../../tests/made_up_run/mod.rs"]
 pub(crate) mod made_up_run;
@@ -19,30 +18,16 @@ use made_up_run::{MadePoint, MadeRow, hca_rounds, hca_run, run_of};
 const MESSAGES: &str = hca::MESSAGES.name;
 const POINTS_SETTINGS: &str = "uc-send-16B-burst8/settings.json";
 
-/// One column of whole numbers.
-#[derive(Debug, Default)]
-struct Samples {
-    values: Vec<i64>,
-    missing: u64,
-    cut: bool,
-}
-
-impl Samples {
-    fn rows(&self) -> u64 {
-        self.values.len() as u64 + self.missing
-    }
-}
+/// A column of whole numbers, and whether the file is cut off.
+type Samples = (Vec<Option<i64>>, bool);
 
 fn samples(file: Result<RowFile, ReadError>, column: &str) -> Result<Samples, ReadError> {
-    let mut found = Samples::default();
-    found.cut = file?.each(&[column], |cells| {
-        match cells.integer(0)? {
-            Some(value) => found.values.push(value),
-            None => found.missing += 1,
-        }
+    let mut values = Vec::new();
+    let cut = file?.each(&[column], |cells| {
+        values.push(cells.integer(0)?);
         Ok(())
     })?;
-    Ok(found)
+    Ok((values, cut))
 }
 
 fn latencies(point: &Point) -> Result<Samples, ReadError> {
@@ -77,9 +62,8 @@ fn a_run_and_its_points() {
     let [rc, row] = [rc, uc].map(|point| point.row.as_ref().unwrap());
     assert_eq!(rc.number("latency_p50_ns"), Some(1000.0));
     assert_eq!(row.count("messages_lost"), Some(1));
-    let found = latencies(uc).unwrap();
-    assert_eq!(found.values, [1500, 2500, -3]);
-    assert_eq!((found.missing, found.rows(), found.cut), (1, 4, false));
+    let values = vec![Some(1500), None, Some(2500), Some(-3)];
+    assert_eq!(latencies(uc).unwrap(), (values, false));
     let mut stamps = Vec::new();
     let rows = uc.rows(MESSAGES).unwrap();
     let cut = rows.each(&["seq", "t_recv_ns"], |cells| {
@@ -106,7 +90,7 @@ fn a_point_alone_has_its_run_around_it_or_not() {
     let run = Run::open(&alone).unwrap();
     assert_eq!(run.points[0].name, "alone");
     assert_eq!(run.points[0].setting("size_bytes"), Some("16"));
-    assert_eq!(latencies(&run.points[0]).unwrap().values.len(), 3);
+    assert_eq!(latencies(&run.points[0]).unwrap().0.len(), 4);
     refused(Run::open(&path), &["uc-send-16B-burst8 is missing"]);
 }
 
@@ -126,7 +110,7 @@ fn points_have_the_order_of_the_summary_with_the_list_or_without() {
         }
         let run = Run::open(&path).unwrap();
         let latencies = run.points.iter().map(|point| {
-            let latency = latencies(point).unwrap().values[0];
+            let latency = latencies(point).unwrap().0[0].unwrap();
             let row = point.row.as_ref().unwrap();
             assert_eq!(row.number("latency_min_ns"), Some(latency as f64));
             latency
@@ -162,7 +146,7 @@ fn rounds_are_read_by_point() {
         ] {
             assert_eq!(row.number(column), Some(figure), "{column}");
         }
-        assert_eq!(latencies(point).unwrap().rows(), 18);
+        assert_eq!(latencies(point).unwrap().0.len(), 18);
     }
 }
 
@@ -245,8 +229,7 @@ fn incomplete_runs_are_read_and_marked() {
     let file = last.file(MESSAGES);
     let text = fs::read(&file).unwrap();
     fs::write(&file, &text[..text.len() - 3]).unwrap();
-    let found = latencies(last).unwrap();
-    assert_eq!((found.values.as_slice(), found.cut), (&[2][..], true));
+    assert_eq!(latencies(last).unwrap(), (vec![Some(2)], true));
     // Rows are durable one by one; a torn one is left out.
     let summary = fs::read_to_string(path.join(SUMMARY)).unwrap();
     let whole = summary.trim_end().rfind('\n').unwrap() + 1;
@@ -342,7 +325,7 @@ fn a_file_without_lines_is_told_from_its_beginning() {
     }
     fs::write(&file, format!("{good}3,\"1700\"\n{many}")).unwrap();
     let found = samples(RowFile::open(&file), "latency_ns").unwrap();
-    assert_eq!(found.rows(), 100_003);
+    assert_eq!(found.0.len(), 100_003);
 }
 
 /// Cut anywhere, a file gives an error or what is in its whole lines, and never a panic.
@@ -419,7 +402,4 @@ fn distributions_of_others_and_what_is_none() {
         fs::write(&file, java.replacen(from, to, 1)).unwrap();
         refused(Hgrm::read(&file), &["is not as hcabench writes it"]);
     }
-    hgrm::write(&file, &LatencyHistogram::of(&[])).unwrap();
-    let empty = Hgrm::read(&file).unwrap();
-    assert_eq!((empty.lines.len(), empty.total), (0, 0));
 }

@@ -113,29 +113,23 @@ pub mod jump {
     }
 }
 
-/// A jump's columns.
-pub const JUMP_COLUMNS: [Column; 16] = join(&[&[ROUND], &jump::ALL]);
-
 /// A CPU's jumps, one row each.
 pub const JUMPS_FILE: SampleFile = SampleFile {
     name: "jumps.csv",
-    columns: &JUMP_COLUMNS,
+    columns: &join::<16>(&[&[ROUND], &jump::ALL]),
     counted_by: JUMPS_IN_FILE,
     meaning: "a row a jump, in the order of time; empty where nothing was read",
 };
 
-/// The columns of a difference.
-pub const HISTOGRAM_COLUMNS: [Column; 4] = [
-    ROUND,
-    Column::measured("difference_ticks", 0, "a difference between two readings").whole(),
-    Column::measured("difference_ns", 3, "the same in nanoseconds"),
-    Column::count("differences", "how often it occurred"),
-];
-
 /// How often each difference occurred.
 pub const HISTOGRAM_FILE: SampleFile = SampleFile {
     name: "histogram.csv",
-    columns: &HISTOGRAM_COLUMNS,
+    columns: &[
+        ROUND,
+        Column::measured("difference_ticks", 0, "a difference between two readings").whole(),
+        Column::measured("difference_ns", 3, "the same in nanoseconds"),
+        Column::count("differences", "how often it occurred"),
+    ],
     counted_by: DIFFERENCES_IN_FILE,
     meaning: "a row a difference that occurred, ascending; where it was counted in steps or to 0.1 %, a row stands for several",
 };

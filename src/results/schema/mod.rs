@@ -10,8 +10,11 @@ pub mod queue;
 
 use std::borrow::Cow;
 
+use serde::Serialize;
+
 /// What a column is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Tells which row it is, or how it ended.
     Label,
@@ -39,7 +42,8 @@ pub enum Data {
 }
 
 /// In which direction it is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Better {
     /// Less is better.
     Lower,
@@ -179,26 +183,19 @@ impl Column {
 
     /// The names of the columns of its bounds: `latency_p50_low_ns` and `latency_p50_high_ns`.
     pub fn bounds(&self) -> [String; 2] {
-        let (stem, end) = split_end(self.name);
+        let (stem, _) = split_unit(self.name);
+        let end = &self.name[stem.len()..];
         ["low", "high"].map(|bound| format!("{stem}_{bound}{end}"))
     }
 }
 
-/// The name without its unit's end, and that end.
-fn split_end(name: &str) -> (&str, &str) {
-    let ends = UNITS.iter().map(|(end, _)| *end);
-    let found = ends.filter_map(|end| name.strip_suffix(end).map(|stem| (stem, end)));
-    // The longest end: `_per_element` may stand behind another.
-    found
-        .min_by_key(|(stem, _)| stem.len())
-        .unwrap_or((name, ""))
-}
-
 /// A name without its unit, and the unit as people write it; `("sent", "")` where there is none.
 pub fn split_unit(name: &str) -> (&str, &'static str) {
-    let (stem, end) = split_end(name);
-    let unit = UNITS.iter().find(|(found, _)| *found == end);
-    (stem, unit.map_or("", |(_, unit)| unit))
+    let units = UNITS.iter();
+    let found = units.filter_map(|(end, unit)| Some((name.strip_suffix(end)?, *unit)));
+    // The longest end: `_per_element` may stand behind another.
+    let longest = found.min_by_key(|(stem, _)| stem.len());
+    longest.unwrap_or((name, ""))
 }
 
 /// A file of samples in the folder of a point.
@@ -303,11 +300,6 @@ impl Schema {
     pub fn left_out(&self) -> Vec<Named> {
         let columns = self.point.iter().copied().chain([REASON]);
         columns.map(plain).collect()
-    }
-
-    /// A file of samples by its name.
-    pub fn sample_file(&self, name: &str) -> Option<&'static SampleFile> {
-        self.samples.iter().find(|file| file.name == name)
     }
 }
 

@@ -165,26 +165,17 @@ columns! {
     RECEIVER_PAGE_FAULTS = count("receiver_page_faults", "page faults in the receiver's loop; there should be none")
         .better(Better::Lower);
 }
-const FLOORS: [[Column; 2]; 4] = {
-    let mut floors = [[OUTCOME; 2]; 4];
-    let mut at = 0;
-    while at < 4 {
-        floors[at] = [OPERATIONS[at].floor_min, OPERATIONS[at].floor_p50];
-        at += 1;
-    }
-    floors
-};
 
 /// What is found of a point.
 pub const FIGURES: [Column; 3 + 4 * (2 + 13) + 13 + 8 + 6] = join(&[
     &OF_A_ROUND,
-    &FLOORS[0],
+    &[OPERATIONS[0].floor_min, OPERATIONS[0].floor_p50],
     &enqueue::ALL,
-    &FLOORS[1],
+    &[OPERATIONS[1].floor_min, OPERATIONS[1].floor_p50],
     &dequeue::ALL,
-    &FLOORS[2],
+    &[OPERATIONS[2].floor_min, OPERATIONS[2].floor_p50],
     &latency::ALL,
-    &FLOORS[3],
+    &[OPERATIONS[3].floor_min, OPERATIONS[3].floor_p50],
     &intended::ALL,
     &OF_THE_LOOPS,
     &COUNTERS,
@@ -214,13 +205,10 @@ pub mod element {
     }
 }
 
-/// An element's columns.
-pub const ELEMENT_COLUMNS: [Column; 9] = join(&[&[ROUND], &element::ALL]);
-
 /// A point's elements, one row each.
 pub const ELEMENTS: SampleFile = SampleFile {
     name: "elements.csv",
-    columns: &ELEMENT_COLUMNS,
+    columns: &join::<9>(&[&[ROUND], &element::ALL]),
     counted_by: ELEMENTS_MEASURED,
     meaning: "a row an element, with --elements",
 };
