@@ -286,7 +286,7 @@ pub fn more(run: &Run) -> Result<Vec<(String, Sheet)>, ReadError> {
     }
     let of_table = |table: &Table| {
         // What is empty in all rows tells nothing.
-        let is_told = |name: &&str| table.rows.iter().any(|row| cell(row, name) != "");
+        let is_told = |name: &&str| table.rows.iter().any(|row| !cell(row, name).is_empty());
         let names = table.columns.iter().map(String::as_str).filter(is_told);
         let names: Vec<&str> = names.collect();
         sheet(run.schema, &names, &table.rows, cell)

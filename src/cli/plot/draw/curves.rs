@@ -21,11 +21,12 @@ pub(in crate::cli::plot) fn curves(
     of: Figure,
 ) -> anyhow::Result<Made> {
     let is_ecdf = of == Figure::Ecdf;
-    let (of_samples, of_distribution): (fn(&[i64]) -> Points, fn(&Hgrm, f64) -> Points) =
-        match is_ecdf {
-            true => (shares_of_sorted, shares),
-            false => (tail_of_sorted, tail),
-        };
+    let of_samples = if is_ecdf {
+        shares_of_sorted
+    } else {
+        tail_of_sorted
+    };
+    let of_distribution = if is_ecdf { shares } else { tail };
     let usual = |benchmark| -> &[&str] {
         match benchmark {
             Benchmark::Clock if !is_ecdf => &["difference"],
