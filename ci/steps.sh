@@ -40,7 +40,8 @@ trap 'exit 143' TERM HUP
 # wait_for_one PROCESS...: until one of them has ended; sets ended and code.
 wait_for_one() {
     local process
-    # The dead first: wait -n passes over those whose end bash has told already, as it does of most signals. wait knows them.
+    # The dead first: wait -n passes over those whose end bash has told already, as it does of most signals. wait knows
+    # them.
     for process; do
         kill -0 "$process" 2>/dev/null && continue
         ended=$process code=0

@@ -189,7 +189,8 @@ fn first(rows: &[&Record], column: &str) -> Cell {
 fn extreme(rows: &[&Record], column: &str, order: fn(&f64, &f64) -> Ordering) -> Cell {
     let numbers = rows
         .iter()
-        .filter_map(|row| Some((row.number(column)?, row.get(column)?)));
+        .filter_map(|row| Some((row.number(column)?, row.get(column)?)))
+        .filter(|(number, _)| !number.is_nan());
     let found = numbers.min_by(|(one, _), (other, _)| order(one, other));
     found.map_or(Cell::Empty, |(_, cell)| cell.clone())
 }

@@ -33,6 +33,7 @@ pub struct SlidingWindows {
     /// Whether a window had more jumps than there was room for: the sums are then lower bounds.
     pub are_cut: bool,
     extra: u64,
+    /// The highest first, of windows that have no jump in common.
     pub highest: Vec<Sum>,
 }
 

@@ -5,6 +5,7 @@ use std::io::Read as _;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
@@ -14,8 +15,10 @@ use nix::unistd::Pid;
 use crate::cli::UsageError;
 use crate::host::interrupt::{self, HeldBack};
 
-/// How often is looked whether a round that is to end has had its time.
-const LOOK: Duration = Duration::from_secs(1);
+/// How often is looked whether a round has ended: while it measures, on a CPU of whose this process may sit, only by the
+/// end of its output; then soon.
+const WATCHED: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(10);
 /// How long a round may take to end after a signal.
 const ENDING: Duration = Duration::from_secs(10);
 
@@ -82,14 +85,20 @@ fn words(run: &[String], folder: &Path, round: u32, rounds: u32) -> Vec<std::ffi
     words
 }
 
-/// Waits for a round, which has limits of its own, until its standard output has ended with it: who looks again and again
-/// may sit on a CPU that is measured. A signal is handed on, and then the round has so long to end.
+/// Waits for a round, which has limits of its own. A signal is handed on, and then the round has so long to end.
 fn ended(mut child: Child) -> anyhow::Result<ExitStatus> {
     let mut stdout = child.stdout.take().context("a round has no output")?;
     // After it was started, which would have the signals held back as well.
     let held = HeldBack::new()?;
     let mut told: Option<(Signal, Instant)> = None;
+    let mut look = WATCHED;
     loop {
+        if let Some(status) = child.try_wait().context("cannot wait for a round")? {
+            return match told {
+                Some((signal, _)) => bail!("interrupted by {signal}"),
+                None => Ok(status),
+            };
+        }
         match (interrupt::requested(), told) {
             (Some(signal), None) => {
                 told = Some((signal, Instant::now()));
@@ -102,14 +111,12 @@ fn ended(mut child: Child) -> anyhow::Result<ExitStatus> {
             }
             _ => {}
         }
-        if held.wait(stdout.as_fd(), LOOK)? && stdout.read(&mut [0; 4096])? == 0 {
-            break;
+        if look == LOOK {
+            sleep(LOOK);
+        } else if held.wait(stdout.as_fd(), look)? && stdout.read(&mut [0; 4096])? == 0 {
+            // It ends: the rest of that measures nothing.
+            look = LOOK;
         }
-    }
-    let status = child.wait().context("cannot wait for a round")?;
-    match told {
-        Some((signal, _)) => bail!("interrupted by {signal}"),
-        None => Ok(status),
     }
 }
 

@@ -139,8 +139,8 @@ impl Earlier {
         Ok((folder, file, rows))
     }
 
-    /// The rounds of a point that are whole on disk. A point is measured as one, so a round that one of its rows lacks is
-    /// none; and where a distribution has such a round, of which it cannot be relieved, there is none at all.
+    /// The rounds of a point that are whole on disk. A point is measured as one, so a round that one of its rows lacks
+    /// is none; and where a distribution has such a round, of which it cannot be relieved, there is none at all.
     fn whole_rounds(&self, point: &PlannedPoint) -> BTreeSet<u32> {
         let mut of_rows = Vec::new();
         let mut counted = Vec::new();

@@ -49,7 +49,7 @@ fn value(setting: &Setting, figure: Figure) -> (&'static str, &'static str) {
 #[track_caller]
 fn refused(drawn: anyhow::Result<String>, parts: &[&str]) {
     let is_usage = drawn.as_ref().is_err_and(|error| error.is::<UsageError>());
-    assert!(is_usage, "{parts:?}");
+    assert!(is_usage, "{parts:?}: {:?}", drawn.as_ref().err());
     crate::refused::refused(drawn, parts);
 }
 

@@ -359,8 +359,9 @@ fn points_of(
         }
     }
     for name in folders(path)? {
-        // A run that was killed may have one on its list that it has not made yet.
-        let is_there = !incomplete || path.join(&name).is_dir();
+        // A run that was killed may have one on its list that it has not made yet, or not written to.
+        let has = |file: &str| path.join(&name).join(file).symlink_metadata().is_ok();
+        let is_there = !incomplete || has(MARK) || has(SETTINGS);
         if is_there && rows.iter().all(|(other, _)| *other != name) {
             rows.push((name, None));
         }

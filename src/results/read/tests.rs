@@ -221,9 +221,11 @@ fn incomplete_runs_are_read_and_marked() {
     assert_eq!(last.incomplete.as_deref(), Some("interrupted by SIGINT"));
     let status = last.row.as_ref().unwrap().text(schema::STATUS.name);
     assert_eq!(status, Some(schema::INCOMPLETE));
-    // It may have been ended between putting a folder on its list and making it.
+    // It may have been ended between putting a folder on its list and making it, or writing to it.
     let list = fs::read_to_string(path.join(LIST)).unwrap();
     fs::write(path.join(LIST), format!("{list}rc-send-32B/\n")).unwrap();
+    assert_eq!(Run::open(&path).unwrap().points.len(), 2);
+    fs::create_dir(path.join("rc-send-32B")).unwrap();
     assert_eq!(Run::open(&path).unwrap().points.len(), 2);
     // Of a file whose writer was interrupted the last row may be half there.
     let file = last.file(MESSAGES);

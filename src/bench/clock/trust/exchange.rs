@@ -96,6 +96,7 @@ pub struct Enough {
     pub time: Duration,
 }
 
+/// Exchanges between two CPUs, and how long they may take.
 pub const ENOUGH: Enough = Enough {
     exchanges: 20_000,
     // Milliseconds where both CPUs are free; on a busy machine they seldom run at the same time.

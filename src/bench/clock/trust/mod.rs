@@ -176,7 +176,9 @@ fn in_threads<T: Send>(
                 Err(panic) => resume_unwind(panic),
             }
         });
-        ended.collect::<Result<Vec<_>, _>>()
+        // All are joined, so that a panic of any of them goes on.
+        let ended: Vec<_> = ended.collect();
+        ended.into_iter().collect::<Result<Vec<_>, _>>()
     })?;
     if stop() {
         return Err(TrustError::Interrupted);
