@@ -11,7 +11,7 @@ use super::floor::measure_floor;
 use super::needs::{Needs, require_huge_pages};
 use super::placement::Placement;
 use super::plan::{Limits, Plan, Point};
-use super::result::{Circumstances, InstrumentCosts, PointResult, Tally};
+use super::result::{Circumstances, InstrumentCosts, PointResult};
 use super::session::Session;
 use super::uc_route::choose_route;
 use super::verbs_link::queue_pair_lengths;
@@ -328,37 +328,7 @@ impl ClockUser for Measurement<'_> {
             &placement,
             interrupt::requested,
         )?;
-        let mut tally = Tally::with_room_for(config.repeat as usize * point.burst as usize);
-        let total = u64::from(config.warmup) + u64::from(config.repeat) * u64::from(point.burst);
-        let mut done = 0;
-        let warmup = (config.warmup > 0).then_some(None);
-        for repeat in warmup.into_iter().chain((0..config.repeat).map(Some)) {
-            let count = repeat.map_or(config.warmup, |_| point.burst);
-            let mut report = |received: u32| {
-                progress(Progress {
-                    done: done + u64::from(received),
-                    of: total,
-                    text: None,
-                });
-            };
-            let burst = match session.run_burst(count as usize, &mut report) {
-                Ok(burst) => burst,
-                Err(error) if tally.counts.sent == 0 => return Err(error),
-                Err(error) => {
-                    // The bursts before it are whole.
-                    tally.failure = Some(error.to_string());
-                    break;
-                }
-            };
-            done += u64::from(count);
-            tally.failure = burst.failure.clone();
-            if let Some(repeat) = repeat {
-                session.judge(&clock, repeat, burst, &mut tally);
-            }
-            if tally.failure.is_some() {
-                break;
-            }
-        }
+        let tally = session.measure(&clock, config.warmup, config.repeat, progress)?;
         let pages = session.pages();
         drop(session);
         let circumstances = Circumstances {

@@ -21,6 +21,7 @@ use super::sending_half::start_sending;
 use super::watch::{Over, PREPARATION, Watch};
 use super::worker::{Frame, Report, Task, Threads};
 use crate::buffer::PageKind;
+use crate::rig::benchmark::Progress;
 use crate::rig::control::Control as RunControl;
 use crate::rig::error::RigError;
 use crate::rig::workers::{Cause, Crew, Patience};
@@ -129,8 +130,53 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
         [self.stamp_pages, sending, receiving]
     }
 
+    /// Runs the bursts of a point, after one of `warmup` messages that does not count. A failure after the first message
+    /// is told in the tally, beside what was measured until then.
+    ///
+    /// # Errors
+    /// When there is nothing to show.
+    pub(super) fn measure<C: Clock>(
+        &mut self,
+        clock: &C,
+        warmup: u32,
+        repeat: u32,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Tally, RunError> {
+        let burst = self.frame.point.burst;
+        let mut tally = Tally::with_room_for(repeat as usize * burst as usize);
+        let of = u64::from(warmup) + u64::from(repeat) * u64::from(burst);
+        let mut done = 0;
+        let warming = (warmup > 0).then_some(None);
+        for number in warming.into_iter().chain((0..repeat).map(Some)) {
+            let count = number.map_or(warmup, |_| burst);
+            let mut report = |received: u32| {
+                let done = done + u64::from(received);
+                let text = None;
+                progress(Progress { done, of, text });
+            };
+            let record = match self.run_burst(count as usize, &mut report) {
+                Ok(record) => record,
+                Err(error) if tally.counts.sent == 0 => return Err(error),
+                Err(error) => {
+                    // The bursts before it are whole.
+                    tally.failure = Some(error.to_string());
+                    break;
+                }
+            };
+            done += u64::from(count);
+            tally.failure.clone_from(&record.failure);
+            if let Some(repeat) = number {
+                self.judge(clock, repeat, record, &mut tally);
+            }
+            if tally.failure.is_some() {
+                break;
+            }
+        }
+        Ok(tally)
+    }
+
     /// Runs one burst and watches over it; `progress` is told how far receiving is.
-    pub(super) fn run_burst(
+    fn run_burst(
         &mut self,
         count: usize,
         progress: &mut dyn FnMut(u32),
@@ -253,13 +299,7 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
     }
 
     /// Judges the messages of a burst.
-    pub(super) fn judge<C: Clock>(
-        &self,
-        clock: &C,
-        repeat: u32,
-        record: BurstRecord,
-        tally: &mut Tally,
-    ) {
+    fn judge<C: Clock>(&self, clock: &C, repeat: u32, record: BurstRecord, tally: &mut Tally) {
         let burst = Burst {
             repeat,
             submitted: &record.submitted,

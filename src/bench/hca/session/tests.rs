@@ -49,6 +49,7 @@ struct Fabric {
     posted_requests: AtomicU32,
     released: AtomicBool,
     trouble: Option<&'static str>,
+    mtu_is_lowered: AtomicBool,
     /// Where the receiving thread is moved to while it prepares a burst.
     move_to: Mutex<Option<CpuSet>>,
 }
@@ -199,7 +200,8 @@ impl Link for End {
     }
 
     fn lowered_mtu(&self) -> Option<String> {
-        None
+        let is_lowered = self.0.mtu_is_lowered.load(Ordering::Relaxed);
+        is_lowered.then(|| "the MTU was lowered".to_owned())
     }
 }
 
@@ -264,6 +266,7 @@ fn trial_with(
     let fabric = Arc::new(Fabric {
         fate,
         trouble,
+        mtu_is_lowered: AtomicBool::default(),
         tag: AtomicU32::default(),
         arriving: Mutex::default(),
         delayed: Mutex::default(),
@@ -278,6 +281,7 @@ fn trial_with(
         service,
         // Threads that share a CPU get their turns.
         pause_ns: Nanos(200_000),
+        burst: MESSAGES,
         ..Plan::new(&single()).points[0]
     };
     let placement =
@@ -338,6 +342,82 @@ fn bursts_one_after_the_other_deliver_everything() {
     // Those of a burst and the spare ones, and then only as many as were used.
     let posted = trial.fabric.posted_requests.load(Ordering::Relaxed);
     assert_eq!(posted, (MESSAGES + 4) + 2 * MESSAGES);
+}
+
+/// Measures two bursts after a warm-up of three messages; returns what came of it, and the last progress that was told.
+fn measure(trial: &mut Trial) -> (Result<Tally, RunError>, Option<Progress>) {
+    let mut last = None;
+    let mut progress = |told: Progress| {
+        assert!(told.done <= told.of, "{told:?}");
+        last = Some(told);
+    };
+    let measured = (trial.session).measure(&Monotonic::default(), 3, 2, &mut progress);
+    (measured, last)
+}
+
+#[test]
+fn a_point_is_its_bursts_without_the_warm_up() {
+    let mut trial = trial(Service::Rc, |_, _| Does::Deliver);
+    let tally = measure(&mut trial).0.unwrap();
+    assert_eq!((tally.counts, tally.failure), (all(16), None));
+    let repeats: Vec<u32> = tally.messages.iter().map(|one| one.repeat).collect();
+    assert_eq!(repeats, [[0; 8], [1; 8]].concat());
+}
+
+#[test]
+fn what_was_measured_before_a_failure_is_kept() {
+    // In the warm-up, in the first burst, and in the second.
+    let fates: [(Fate, u64); 3] = [
+        (|burst, _| fail_in(0, burst), 0),
+        (|burst, _| fail_in(1, burst), 0),
+        (|burst, _| fail_in(2, burst), 8),
+    ];
+    for (fate, received) in fates {
+        let tally = measure(&mut trial(Service::Rc, fate)).0.unwrap();
+        let failure = tally.failure.unwrap();
+        assert!(failure.contains("status 12"), "{failure}");
+        assert_eq!(tally.counts.received, received);
+    }
+    // A thread that hangs leaves nothing of its burst.
+    for (hangs_in, received) in [(1, None), (2, Some(8))] {
+        let fate: Fate = match hangs_in {
+            1 => |burst, _| hang_in(1, burst),
+            _ => |burst, _| hang_in(2, burst),
+        };
+        let mut trial = trial(Service::Uc, fate);
+        let (measured, told) = measure(&mut trial);
+        trial.fabric.released.store(true, Ordering::Relaxed);
+        // The whole point is what there is to do.
+        assert_eq!(told.unwrap().of, 3 + 16);
+        assert_eq!(measured.ok().map(|tally| tally.counts.received), received);
+    }
+}
+
+fn fail_in(wanted: u32, burst: u32) -> Does {
+    if burst == wanted {
+        Does::Fail
+    } else {
+        Does::Deliver
+    }
+}
+
+fn hang_in(wanted: u32, burst: u32) -> Does {
+    if burst == wanted {
+        Does::Hang
+    } else {
+        Does::Deliver
+    }
+}
+
+#[test]
+fn an_mtu_that_was_lowered_is_named_where_a_reliable_connection_loses_messages() {
+    let mut trial = trial(Service::Rc, |_, _| Does::Lose);
+    trial.fabric.mtu_is_lowered.store(true, Ordering::Relaxed);
+    let failure = trial.burst().unwrap();
+    assert!(
+        failure.ends_with("did not arrive within --timeout: the MTU was lowered"),
+        "{failure}"
+    );
 }
 
 #[test]
