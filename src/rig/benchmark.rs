@@ -65,6 +65,12 @@ impl Plan {
         self.points.iter().map(|point| point.time).sum()
     }
 
+    /// The names of all rows of the summary to be.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let rows = self.points.iter().flat_map(|point| &point.rows);
+        rows.map(|row| row.name.as_str())
+    }
+
     /// Bytes that a round leaves on disk, at the most.
     pub fn bytes(&self) -> u64 {
         self.points.iter().map(|point| point.bytes).sum()

@@ -5,7 +5,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use super::memory::TooMuch;
-use super::workers::Role;
+use super::role::Role;
 use crate::host::HostError;
 use crate::host::pinning::Moved;
 use crate::time::ClockError;

@@ -4,7 +4,8 @@
 //! | --- | --- |
 //! | `benchmark` | the trait of a benchmark, its plan and its outcome |
 //! | `control` | what threads of a run share: ready barrier, stop flag, signs of life |
-//! | `workers` | pinned threads whose roles are data, and their one supervisor |
+//! | `role` | what a thread does, as data |
+//! | `workers` | pinned threads with roles, and their one supervisor |
 //! | `memory` | whether a run fits into the machine and its control group |
 //! | `ledger` | what was sent against what arrived |
 //! | `error` | what can go wrong in any benchmark |
@@ -17,5 +18,6 @@ pub(crate) mod error;
 pub(crate) mod ledger;
 pub(crate) mod memory;
 pub mod named;
+pub(crate) mod role;
 pub(crate) mod sweep;
 pub(crate) mod workers;

@@ -4,7 +4,6 @@
 //! until a report, a signal or the next look is due, and ends the run when a signal came, when the benchmark's own
 //! watch has a reason, or when a worker failed or panicked. A worker that does not leave its loop then is left behind.
 
-use std::fmt;
 use std::io::{PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
@@ -16,23 +15,9 @@ use nix::sys::signal::Signal;
 
 use super::control::Control;
 use super::error::RigError;
+use super::role::Role;
 use crate::host::interrupt::{self, HeldBack};
 use crate::host::{HostError, pinning, priority};
-
-/// What a thread does in a benchmark. Benchmarks define their roles as constants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
-pub struct Role {
-    /// In words: `receiver`.
-    pub name: &'static str,
-    /// The thread's name, as `top -H` shows it; at most 15 characters.
-    pub thread: &'static str,
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name)
-    }
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seat {

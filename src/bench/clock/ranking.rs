@@ -1,9 +1,6 @@
 //! The largest differences: the largest of all, the ten largest, and the windows with the highest sums.
 
-use super::window::{SlidingWindows, Sum};
-
-/// How many of the largest are kept.
-pub const PLACES: usize = 10;
+use super::window::{PLACES, SlidingWindows, Sum};
 
 /// A difference and when it began, in ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,7 +15,8 @@ use crate::results::units;
 use crate::rig::benchmark::Progress;
 use crate::rig::control::Control;
 use crate::rig::error::RigError;
-use crate::rig::workers::{Cause, Collected, Crew, Patience, Role, Seat};
+use crate::rig::role::Role;
+use crate::rig::workers::{Cause, Collected, Crew, Patience, Seat};
 use crate::time::{AnyReading, Clock, Nanos, ReadingKind, Ticks};
 
 use super::baseline::{self, Baseline};

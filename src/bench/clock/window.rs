@@ -7,7 +7,8 @@
 
 use std::collections::VecDeque;
 
-use super::ranking::PLACES;
+/// How many of the largest are kept.
+pub const PLACES: usize = 10;
 
 /// A window, in ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

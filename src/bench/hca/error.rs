@@ -8,7 +8,7 @@ use crate::rdma::cm::CmError;
 use crate::rdma::verbs::VerbsError;
 use crate::rig::benchmark::Failure;
 use crate::rig::error::RigError;
-use crate::rig::workers::Role;
+use crate::rig::role::Role;
 use crate::time::ClockError;
 
 /// A run cannot start or go on.

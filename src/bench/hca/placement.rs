@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::config::{CpuRequest, Poll, Timestamp};
 use super::plan::Point;
 use crate::host::{CpuSet, HostError, Need, PlacementWarning, RoleSpec, Topology, Waiting};
-use crate::rig::workers::Role;
+use crate::rig::role::Role;
 
 /// Posts the messages.
 pub const SENDER: Role = Role {

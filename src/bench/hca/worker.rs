@@ -11,7 +11,8 @@ use crate::buffer::{HugePagePolicy, PageKind};
 use crate::host::counters::ThreadUsage;
 use crate::host::{Wakeable, pinning};
 use crate::rig::error::RigError;
-use crate::rig::workers::{Crew, Reporter, Role, Seat};
+use crate::rig::role::Role;
+use crate::rig::workers::{Crew, Reporter, Seat};
 
 /// A burst to be run.
 #[derive(Debug, Clone)]

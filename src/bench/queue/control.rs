@@ -5,8 +5,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam_utils::CachePadded;
 
-use super::patience::Ending;
 use crate::rig::control::{self, Pulse};
+
+/// How an end left its loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// All elements went through.
+    Complete,
+    /// It was told to.
+    Stopped,
+    /// Nothing went through for as long as it may take.
+    GaveUp,
+    /// The other end was done, and nothing more went through.
+    OtherDone,
+}
 
 /// Shared by the threads of a run. While the loops run it is only read but for the pulses, which nobody but the
 /// supervisor reads, and written when an end is done or told to stop.

@@ -1,7 +1,7 @@
 //! Which CPUs the ends run on.
 
 use super::error::RunError;
-use super::plan::left_out;
+use super::left_out::left_out;
 use crate::host::core_pairs::core_pairs;
 use crate::host::{CoreRelation, Placement, Topology};
 use crate::results::Record;

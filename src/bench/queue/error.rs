@@ -10,7 +10,7 @@ use crate::queues::interface::QueueError;
 use crate::results::ReportError;
 use crate::rig::benchmark::Failure;
 use crate::rig::error::RigError;
-use crate::rig::workers::Role;
+use crate::rig::role::Role;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ThreadError {

@@ -22,6 +22,7 @@ pub(crate) mod error;
 mod faulty;
 pub(crate) mod floor;
 pub(crate) mod judge;
+mod left_out;
 mod loops;
 pub mod measurer;
 pub(crate) mod memory;

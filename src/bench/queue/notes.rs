@@ -5,7 +5,7 @@ use super::measurer::Record;
 use super::result::End;
 use super::task::SENDER;
 use crate::buffer::{BufferError, Bytes, HugePagePolicy, PageKind, StampBuffer};
-use crate::rig::workers::Role;
+use crate::rig::role::Role;
 
 #[derive(Debug)]
 pub(super) enum Notes {

@@ -1,10 +1,11 @@
 //! How the elements of a run go through an end: the warm-up, those that count, and what is left behind them.
 
 use super::control::Control;
+use super::control::Ending;
 use super::counters::{Counting, Counts};
 use super::error::ThreadError;
 use super::loops::Loop;
-use super::patience::{ELEMENTS_PER_LOOK, Ending};
+use super::patience::ELEMENTS_PER_LOOK;
 use super::runner::Tally;
 use super::task::Task;
 use crate::host::counters::ThreadUsage;

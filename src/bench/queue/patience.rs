@@ -2,20 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::control::Control;
-
-/// How an end left its loop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
-    /// All elements went through.
-    Complete,
-    /// It was told to.
-    Stopped,
-    /// Nothing went through for as long as it may take.
-    GaveUp,
-    /// The other end was done, and nothing more went through.
-    OtherDone,
-}
+use super::control::{Control, Ending};
 
 /// A look at the time and at [`Control`] is made every so many failed attempts.
 pub const ATTEMPTS_PER_LOOK: u64 = 1024;

@@ -3,11 +3,11 @@
 use std::fmt;
 
 use super::cpus::{CpuChoice, Cpus};
-use crate::host::CoreRelation;
+use super::left_out::left_out;
 use crate::pacing::{EndLoad, Load};
 use crate::queues::registry;
 use crate::results::Record;
-use crate::results::schema::{REASON, queue as columns};
+use crate::results::schema::REASON;
 
 /// The offered rates of a load curve, in per cent of saturation.
 pub const CURVE_PERCENTS: [u32; 14] = [1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 100];
@@ -65,22 +65,6 @@ impl fmt::Display for Point {
             self.receiver, self.cpus.sender, self.cpus.receiver
         )
     }
-}
-
-/// A row of `left_out.csv`; what is not named is all.
-pub fn left_out(
-    queue: Option<&str>,
-    capacity: Option<usize>,
-    cores: Option<CoreRelation>,
-    reason: &str,
-) -> Record {
-    let mut record = Record::new();
-    record
-        .set(&columns::QUEUE, queue.unwrap_or("all"))
-        .set(&columns::CAPACITY, capacity)
-        .set(&columns::CORES, cores.map(|cores| cores.name()))
-        .set(&REASON, reason);
-    record
 }
 
 /// What is measured, in this order, and what is not.
@@ -167,6 +151,8 @@ impl Point {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::CoreRelation;
+    use crate::results::schema::queue as columns;
 
     fn sweep(queues: &[&str]) -> Sweep {
         Sweep {

@@ -157,8 +157,8 @@ pub(crate) mod made_up {
     use std::time::Duration;
 
     use crate::bench::queue::config::{Config, Measure};
+    use crate::bench::queue::control::Ending;
     use crate::bench::queue::cpus::Cpus;
-    use crate::bench::queue::patience::Ending;
     use crate::bench::queue::plan::Point;
     use crate::buffer::HugePagePolicy;
     use crate::pacing::EndLoad;

@@ -2,11 +2,11 @@
 
 use super::analysis::{self, Noted};
 use super::config::{Config, Measure};
+use super::control::Ending;
 use super::error::RunError;
 use super::floor::{self, Floor, Handoff};
 use super::judge::{Outcome, Seen, Verdict};
 use super::notes::{EndReport, Notes};
-use super::patience::Ending;
 use super::plan::Point;
 use super::result::{PerEnd, PerOperation, RunResult, Times};
 use super::supervisor::make_run;

@@ -12,8 +12,9 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 
 use super::control::Control;
+use super::control::Ending;
 use super::measurer::Measurer;
-use super::patience::{ATTEMPTS_PER_LOOK, ELEMENTS_PER_LOOK, Ending, Patience};
+use super::patience::{ATTEMPTS_PER_LOOK, ELEMENTS_PER_LOOK, Patience};
 use crate::pacing::{Idle, Pacing};
 use crate::queues::element::Element;
 use crate::queues::interface::{Receiver, Sender};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::config::Config;
 use super::plan::Point;
-use crate::rig::workers::Role;
+use crate::rig::role::Role;
 use crate::time::AnyClock;
 
 pub(super) const SENDER: Role = Role {

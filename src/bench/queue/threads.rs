@@ -12,13 +12,14 @@ use std::time::Duration;
 
 use super::config::Measure;
 use super::control::Control;
+use super::control::Ending;
 use super::counters::{Counters, Counting};
 use super::error::ThreadError;
 use super::floor::{self, OperationFloors};
 use super::loops::{In, Loop, Out, Parts, loop_of};
 use super::notes::{EndReport, Notes};
 use super::passage::{let_through, take_leftovers};
-use super::patience::{Ending, Patience};
+use super::patience::Patience;
 use super::result::End;
 use super::task::{PREPARATION, RECEIVER, SENDER, Task};
 use crate::host::{memory_lock, pinning};

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::json;
 
 use super::arguments::SweepArguments;
-use super::earlier::{Earlier, is_incomplete, planned};
-use super::row::{Row, Run, name_in, status_of};
+use super::earlier::{Earlier, planned};
+use super::row::{Row, Run, is_incomplete, name_in, status_of};
 use super::shown::Report;
 use super::worker::Round;
 use super::{AS_MANY_AS_FIT, moment};
@@ -31,12 +31,6 @@ const BEYOND_EXPECTATION: Duration = Duration::from_secs(3600);
 const ENDING: Duration = Duration::from_millis(300);
 /// Check of the machine that only matters where messages are sent; there the devices speak for themselves.
 const OF_DEVICES: &str = "rdma_devices";
-
-/// The names of all rows of the summary to be.
-pub fn names_of(plan: &Plan) -> impl Iterator<Item = &str> {
-    let rows = plan.points.iter().flat_map(|point| &point.rows);
-    rows.map(|row| row.name.as_str())
-}
 
 /// What measures the points of a round.
 enum By {
@@ -428,7 +422,7 @@ impl Course {
     fn write_settings(&self, status: &str, failure: Option<&str>) -> Result<(), ReportError> {
         let document = Document {
             details: json!({
-                "points": names_of(&self.plan).collect::<Vec<_>>(),
+                "points": self.plan.names().collect::<Vec<_>>(),
                 "planned": planned(&self.plan),
                 "warnings": self.told.warnings,
                 "notes": self.told.notes,
@@ -447,7 +441,7 @@ impl Course {
     ) -> (ResultsFolder, Report, Result<(), Ending>) {
         let failure = outcome.as_ref().err().map(Ending::to_string);
         let status = status_of(failure.as_deref());
-        let names: Vec<&str> = names_of(&self.plan).collect();
+        let names: Vec<&str> = self.plan.names().collect();
         let Run {
             folder,
             schema,

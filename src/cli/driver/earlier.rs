@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::course::names_of;
 use super::row;
 use crate::compare::circumstances;
 use crate::results::document::Document;
-use crate::results::folder::{MARK, RUNS};
+use crate::results::folder::RUNS;
 use crate::results::runs::{self, RunsFile};
 use crate::results::schema::Schema;
 use crate::results::{Record, ReportError, ResultsFolder};
@@ -39,7 +38,7 @@ impl Earlier {
             ));
         }
         let list = ResultsFolder::lock_earlier(folder).map_err(|error| error.to_string())?;
-        if !is_incomplete(folder) {
+        if !row::is_incomplete(folder) {
             return Err("it is complete: nothing is missing".to_owned());
         }
         let path = folder.join(RUNS);
@@ -71,7 +70,7 @@ impl Earlier {
 
     /// What differs from the run that is to go on in it, in words.
     pub fn differs(&self, document: &Document, plan: &Plan) -> Option<String> {
-        let names: Vec<&str> = names_of(plan).collect();
+        let names: Vec<&str> = plan.names().collect();
         let theirs: Vec<&str> = self.document.details["points"]
             .as_array()
             .map(|all| all.iter().filter_map(Value::as_str).collect())
@@ -178,9 +177,4 @@ fn difference(what: &str, ours: &Value, theirs: &Value) -> Option<String> {
     Some(format!(
         "{what} differ in {key}: {there} there, {value} now"
     ))
-}
-
-/// Whether a folder, of a run or of a point, has the mark of one that is not whole.
-pub fn is_incomplete(folder: &Path) -> bool {
-    folder.join(MARK).symlink_metadata().is_ok()
 }

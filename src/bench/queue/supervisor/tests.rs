@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::bench::queue::config::Config;
+use crate::bench::queue::control::Ending;
 use crate::bench::queue::faulty::{
     self, BLOCKS, BLOCKS_AT_THE_END, BLOCKS_FOR_A_WHILE, COUNT, IS_MADE_SLOWLY, LONG, NOTHING,
 };
 use crate::bench::queue::notes::Notes;
-use crate::bench::queue::patience::Ending;
 use crate::pacing::{EndLoad, Load};
 
 fn task(patience: Duration) -> Task {

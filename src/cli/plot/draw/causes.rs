@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::median::mark;
 use super::names::named;
+use super::places::mark;
 use super::{Checked, Made, Sources};
 use crate::cli::plot::metric::JUMP;
 use crate::plot::median::{Line, Medians};

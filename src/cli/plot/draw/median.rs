@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::causes::by_cause;
 use super::names::named;
-use super::places::{Places, choose};
+use super::places::{Places, choose, mark};
 use super::{
     Checked, Figure, Made, Source, Sources, UsageError, axis, capital, one_metric_label,
     samples_usual, without_median,
@@ -14,23 +14,6 @@ use crate::plot::scale::Kind;
 use crate::results::read::{Benchmark, Hgrm};
 use crate::results::schema::{hca, queue};
 use crate::stats::percentile_of_sorted;
-
-/// The mark of a source at `x`, by its 10th percentile, median and 90th percentile in nanoseconds, and the interval of
-/// the median.
-pub(super) fn mark(
-    source: &Source,
-    x: f64,
-    [low, median, high]: [Option<f64>; 3],
-    interval: Option<(f64, f64)>,
-) -> Option<Middle> {
-    Some(Middle {
-        x,
-        median: median?,
-        most: low.zip(high),
-        interval,
-        incomplete: source.point.incomplete.is_some(),
-    })
-}
 
 /// The mark of a source by what is known of it; `None` without samples.
 pub(super) fn middle(source: &Source, x: f64) -> anyhow::Result<Option<Middle>> {

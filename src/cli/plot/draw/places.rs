@@ -1,7 +1,25 @@
 //! Which setting is on an axis, and where its values stand.
 
-use super::{Checked, Sources, UsageError, apart, tick};
+use super::{Checked, Source, Sources, UsageError, apart, tick};
+use crate::plot::median::Middle;
 use crate::results::read::Point;
+
+/// The mark of a source at `x`, by its 10th percentile, median and 90th percentile in nanoseconds, and the interval of
+/// the median.
+pub(super) fn mark(
+    source: &Source,
+    x: f64,
+    [low, median, high]: [Option<f64>; 3],
+    interval: Option<(f64, f64)>,
+) -> Option<Middle> {
+    Some(Middle {
+        x,
+        median: median?,
+        most: low.zip(high),
+        interval,
+        incomplete: source.point.incomplete.is_some(),
+    })
+}
 
 /// The setting on an axis, `x` or `y`: the one that was asked for, or the usual one, or the first that varies.
 pub(super) fn choose(
