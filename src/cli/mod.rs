@@ -11,6 +11,8 @@ mod plot;
 mod queue;
 mod report;
 
+#[cfg(all(test, feature = "rdma"))]
+mod documented_tests;
 mod driver;
 mod ending;
 mod output;

@@ -38,7 +38,7 @@ pub enum CmError {
     /// Nothing came in time.
     #[error(
         "{step} ({object}): no answer within {} s: check that the two ports reach each other \
-         (cable, subnet manager, and for addresses of one host the policy routing that the README shows)",
+         (cable, subnet manager, and for addresses of one host the policy routing that docs/prepare-host.md shows)",
         limit.as_secs_f64()
     )]
     TimedOut {

@@ -279,7 +279,7 @@ fn advice_for(kind: EventKind) -> &'static str {
         EventKind::AddressError => ": the address is not reachable by an RDMA device of this host",
         EventKind::RouteError | EventKind::Unreachable => {
             ": check that the two ports reach each other (cable, subnet manager, and for addresses of one host the \
-             policy routing that the README shows)"
+             policy routing that docs/prepare-host.md shows)"
         }
         EventKind::DeviceRemoval => ": the device has gone",
         _ => "",
