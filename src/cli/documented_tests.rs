@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 
 use super::CommandLine;
 
@@ -43,21 +43,51 @@ fn is_pattern(words: &[String]) -> bool {
         .any(|word| is_to_be_replaced(word) || word.starts_with('['))
 }
 
+fn check_taken(place: &str, command: &str) {
+    let words = shlex::split(command).unwrap_or_else(|| panic!("{place}: {command}: quotes"));
+    if is_pattern(&words) {
+        return;
+    }
+    // --help and --version end by what clap calls an error.
+    if let Err(error) = CommandLine::try_parse_from(&words)
+        && error.exit_code() != 0
+    {
+        panic!("{place}: {command}: {error}");
+    }
+}
+
 #[test]
 fn each_command_of_the_documentation_is_taken() {
-    let mut taken = 0;
+    let mut found = 0;
     for path in pages() {
         for command in commands(&fs::read_to_string(&path).unwrap()) {
-            let words = shlex::split(&command).unwrap_or_else(|| panic!("{command}: quotes"));
-            if is_pattern(&words) {
-                continue;
-            }
-            match CommandLine::try_parse_from(&words) {
-                Ok(_) => taken += 1,
-                Err(error) if error.exit_code() == 0 => taken += 1,
-                Err(error) => panic!("{}: {command}: {error}", path.display()),
-            }
+            check_taken(&path.display().to_string(), &command);
+            found += 1;
         }
     }
-    assert!(taken >= 40, "only {taken} commands were found");
+    assert!(found >= 40, "only {found} commands were found");
+}
+
+#[test]
+fn the_help_of_each_command_ends_with_examples_that_are_taken() {
+    let whole = CommandLine::command();
+    for command in std::iter::once(&whole).chain(whole.get_subcommands()) {
+        let name = command.get_name();
+        let help = command
+            .get_after_help()
+            .unwrap_or_else(|| panic!("{name}: no examples"));
+        let help = help.to_string();
+        let examples = help
+            .lines()
+            .filter_map(|line| line.strip_prefix("  hcabench "));
+        let examples: Vec<String> = examples.map(|rest| format!("hcabench {rest}")).collect();
+        assert!(examples.len() >= 2, "{name}: {examples:?}");
+        for example in examples {
+            check_taken(name, &example);
+        }
+        assert!(
+            help.lines().all(|line| line.chars().count() <= 100),
+            "{name}"
+        );
+    }
 }

@@ -5,6 +5,7 @@
 
 mod clock;
 mod compare;
+mod examples;
 mod hca;
 mod host;
 mod plot;
@@ -47,7 +48,8 @@ pub struct UsageError(pub String);
     version,
     args_conflicts_with_subcommands = true,
     args_override_self = true,
-    max_term_width = 100
+    max_term_width = 100,
+    after_help = examples::HCA
 )]
 struct CommandLine {
     #[command(flatten)]
@@ -61,22 +63,30 @@ struct CommandLine {
 enum Command {
     /// Watch a clock for jumps: how often, how long and why does this machine stop a thread; and whether its TSC can be
     /// trusted
+    #[command(after_help = examples::CLOCK)]
     Clock(Box<clock::ClockArguments>),
     /// Tell by how much and how surely two runs differ, point by point; exit code 3 on a regression beyond
     /// --max-regression
+    #[command(after_help = examples::COMPARE)]
     Compare(compare::CompareArguments),
     /// List the RDMA devices, their ports and limits, and the pair that a run would choose
+    #[command(after_help = examples::DEVICES)]
     Devices(DevicesArguments),
     /// Draw results as SVG or PNG: histograms, medians, surfaces, distribution functions, percentiles, and over time
+    #[command(after_help = examples::PLOT)]
     Plot(Box<plot::PlotArguments>),
     /// Measure what an enqueue and a dequeue cost, and how long an element stays in a queue between two threads
+    #[command(after_help = examples::QUEUE)]
     Queue(Box<queue::QueueArguments>),
     /// Put a run into one HTML file that can be sent: machine, warnings, summary, figures, and how to read them
+    #[command(after_help = examples::REPORT)]
     Report(report::ReportArguments),
     /// Measure again what the results folder DIR holds, with the command line that is recorded in it; options that
     /// follow go before
+    #[command(after_help = examples::RERUN)]
     Rerun(RerunArguments),
     /// Tell whether this machine is ready to measure, and what to change; exit code 1 if something would spoil it
+    #[command(after_help = examples::HOST)]
     Host(host::HostArguments),
 }
 

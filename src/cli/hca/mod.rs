@@ -41,7 +41,7 @@ pub struct HcaArguments {
     #[arg(long, value_name = "LIST", default_value = "send", help_heading = "Sweep", value_parser = values::named::<Operation>)]
     pub operation: List<Operation>,
 
-    /// Message sizes in bytes, 8 times a power of two up to 32768; units as in 4KiB, ranges as in 8..32768
+    /// Message sizes in bytes, 8 times a power of two up to 32768; units as in 4k or 4KiB, ranges as in 8..32768
     #[arg(long, value_name = "LIST", default_value = "8", help_heading = "Sweep", value_parser = values::sizes)]
     pub size: List<u32>,
 
@@ -88,15 +88,17 @@ pub struct HcaArguments {
     pub clock: List<ClockKind>,
 
     /// Rate of the TSC in kHz, 100000 to 10000000, for --clock tsc [default: measured against CLOCK_MONOTONIC_RAW]
-    #[arg(long, value_name = "KHZ")]
+    #[arg(long, value_name = "KHZ", help_heading = "Machine")]
     pub tsc_khz: Option<TscKilohertz>,
 
     /// Messages before the measured ones of each point, discarded; 0 to 8192
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=i64::from(LARGEST_BURST)))]
+    #[arg(long, value_name = "N", default_value_t = 100, help_heading = "Sweep",
+          value_parser = clap::value_parser!(u32).range(0..=i64::from(LARGEST_BURST)))]
     pub warmup: u32,
 
     /// Bursts per point, each with fresh stamps
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Sweep",
+          value_parser = clap::value_parser!(u32).range(1..=65_535))]
     pub repeat: u32,
 
     /// The sending port [default: the first active port with an IP address]
@@ -136,7 +138,7 @@ pub struct HcaArguments {
     pub hugepages: HugePagePolicy,
 
     /// How long without an arrival before what is missing counts as lost; at least 1ms
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = timeout)]
+    #[arg(long, value_name = "TIME", default_value = "5s", help_heading = "Sweep", value_parser = timeout)]
     pub timeout: Duration,
 
     /// Where results go, and how they are shown.

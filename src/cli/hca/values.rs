@@ -46,7 +46,10 @@ fn size(text: &str) -> Result<u32, String> {
             "{text:?} is not a message size: 8 times a power of two, from {SMALLEST_SIZE} to {LARGEST_SIZE} bytes"
         )
     };
-    let bytes: ByteSize = text.trim().parse().map_err(|_| allowed())?;
+    // As in `8..4k`: in a size k is 1024, as in KiB.
+    let number = text.trim().strip_suffix(['k', 'K']);
+    let text = number.map_or(text.trim().to_owned(), |number| format!("{number}KiB"));
+    let bytes: ByteSize = text.parse().map_err(|_| allowed())?;
     let mut sizes = all_sizes();
     let found = sizes.find(|&size| u64::from(size) == bytes.as_u64());
     found.ok_or_else(allowed)
@@ -134,6 +137,8 @@ mod tests {
         assert_eq!(sizes("8..32768").unwrap().0.len(), 13);
         let listed = sizes("8, 64..=256, 4KiB").unwrap().0;
         assert_eq!(listed, [8, 64, 128, 256, 4096]);
+        assert_eq!(sizes("8..4k").unwrap(), sizes("8..4096").unwrap());
+        assert_eq!(sizes("1K,2 k").unwrap().0, [1024, 2048]);
         let bad = "0 7 24 65536 4kB 1..8 256..64 8.. .. -8 8,,8 99999999999999999999";
         for bad in bad.split(' ') {
             let error = sizes(bad).unwrap_err();

@@ -1,0 +1,78 @@
+//! The examples below the help of each command. A test takes each of them.
+
+pub const HCA: &str = "\
+Examples:
+  hcabench --service rc --inline --burst 8192
+      One burst of 8192 messages over RC, with the data in the work request
+  hcabench --service rc,uc,ud --size 8..4k --pause 50us --rounds 8
+      The median one-way latency of each service and size, with its bounds over eight rounds
+  hcabench --service rc --poll busy,event --burst 500 --pause 200us --rounds 8 --out sweep
+      What is needed to compare busy polling with events: hcabench compare sweep --by poll_recv";
+
+pub const CLOCK: &str = "\
+Examples:
+  hcabench clock --duration 10s
+      How often, how long and why this machine stops a thread
+  hcabench clock --all-cpus --duration 60s --fail-above 50us,2us@p99.99
+      A gate: exit code 3 if a jump is longer than 50 us, or the 99.99th percentile than 2 us
+  hcabench clock --trust
+      Whether time stamps of the TSC can be trusted on this machine";
+
+pub const COMPARE: &str = "\
+Examples:
+  hcabench compare before after --max-regression 5%@latency.p50
+      A gate: exit code 3 if the median of any point has become worse, and by more than 5 %
+  hcabench compare sweep --by poll_recv
+      The points of one sweep that differ in how the receiver waits
+  hcabench compare --run '--poll busy' --run '--poll event' --rounds 10 --out both
+      Two command lines, measured in turn, so that a drift of the machine is in both";
+
+pub const PLOT: &str = "\
+Examples:
+  hcabench plot histogram results/sweep --only size_bytes=8 --out histogram.svg
+      The distributions of several points over each other
+  hcabench plot median results/sweep --x size_bytes --out median.svg
+      The median by message size, a line for each other setting that varies
+  hcabench plot time results/clock --out jumps.svg
+      The jumps of a clock over time, by cause";
+
+pub const QUEUE: &str = "\
+Examples:
+  hcabench queue --list
+      The queues that there are, and where they come from
+  hcabench queue --queue all --payload 64 --load constant-rate --rate 500k
+      Which queue is best for 500 000 elements of 64 B a second
+  hcabench queue --queue baton,rtrb --load-curve --out curve
+      Latency by offered rate, from 1 % of saturation up: hcabench plot median curve --out curve.svg";
+
+pub const REPORT: &str = "\
+Examples:
+  hcabench report results/sweep --out sweep.html
+      A page that needs nothing else, for a browser or a mail
+  hcabench report results/sweep --out sweep.html --title 'Rack 7, after the new firmware'
+      The same with a title
+  hcabench report results/sweep/POINT --out point.html
+      One point of it: POINT is its folder";
+
+pub const RERUN: &str = "\
+Examples:
+  hcabench rerun results/sweep --out again
+      The same command line, into another folder
+  hcabench rerun results/sweep --out again --rounds 8
+      The same with an option that goes before those recorded
+  hcabench rerun results/sweep --dry-run
+      What it would measure";
+
+pub const HOST: &str = "\
+Examples:
+  hcabench host
+      What is set up well on this machine, what is not, and what to change
+  hcabench host --json
+      The same for programs, with all that is recorded of the machine";
+
+pub const DEVICES: &str = "\
+Examples:
+  hcabench devices
+      The devices, and the two ports that a run would take
+  hcabench devices --json
+      The same for programs";
