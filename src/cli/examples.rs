@@ -66,7 +66,9 @@ Examples:
 pub const HOST: &str = "\
 Examples:
   hcabench host
-      What is set up well on this machine, what is not, and what to change
+      What of this machine is ready for the HCA benchmark, what is not, and what to change
+  hcabench host --for queue
+      The same for measurements between two threads, which take no RDMA device
   hcabench host --json
       The same for programs, with all that is recorded of the machine";
 

@@ -1,38 +1,75 @@
 //! `hcabench host`: whether this machine is ready to measure, and what to change.
 
 use super::output::{print_json, print_text};
+use super::values::one;
 use super::{label_rows, wrap};
 use crate::host::fingerprint::Fingerprint;
 use crate::host::idle_states::{IdleState, IdleStates};
 use crate::host::readiness::{Needs, Readiness, Verdict};
+use crate::rig::named::Named;
 use anyhow::Context;
 
 const WIDTH: usize = super::TEXT_WIDTH;
 
 /// Arguments of `hcabench host`.
-#[derive(Debug, Clone, Default, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct HostArguments {
+    /// What is to be measured: hca, queue (between two threads), clock
+    #[arg(long = "for", value_name = "BENCHMARK", default_value = "hca", value_parser = one::<Purpose>)]
+    pub purpose: Purpose,
+
     /// Print every check and the machine as JSON
     #[arg(long)]
     pub json: bool,
 }
 
+/// What a machine is to be ready for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    Hca,
+    Queue,
+    Clock,
+}
+
+impl Named for Purpose {
+    const ALL: &'static [Self] = &[Purpose::Hca, Purpose::Queue, Purpose::Clock];
+
+    fn name(self) -> &'static str {
+        match self {
+            Purpose::Hca => "hca",
+            Purpose::Queue => "queue",
+            Purpose::Clock => "clock",
+        }
+    }
+}
+
+impl Purpose {
+    fn needs(self) -> Needs {
+        match self {
+            Purpose::Hca => Needs::between_devices(),
+            Purpose::Queue => Needs::between_threads(),
+            // Where memory is short it counts differences, instead of keeping them.
+            Purpose::Clock => Needs::of_a_watch(0),
+        }
+    }
+}
+
 /// Prints whether this machine is ready to measure. Returns the exit code: 0, or 1 if something would spoil a
 /// measurement.
 pub fn run(arguments: &HostArguments) -> anyhow::Result<u8> {
-    let readiness =
-        Readiness::assess(Needs::of_a_default_run()).context("cannot assess this machine")?;
+    let purpose = arguments.purpose;
+    let readiness = Readiness::assess(purpose.needs()).context("cannot assess this machine")?;
     let written = if arguments.json {
         print_json(&readiness)
     } else {
-        print_text(&table(&readiness))
+        print_text(&table(&readiness, purpose))
     };
     written.context("cannot write to standard output")?;
     Ok(u8::from(!readiness.ready))
 }
 
 /// How the machine is set up, a line a check, what to change below it, and what it comes to.
-fn table(readiness: &Readiness) -> String {
+fn table(readiness: &Readiness, purpose: Purpose) -> String {
     let mut lines = wrap(&machine_in_words(&readiness.machine), WIDTH);
     lines.push(String::new());
     let setup = label_rows(&setup(&readiness.machine));
@@ -54,7 +91,7 @@ fn table(readiness: &Readiness) -> String {
         }
     }
     lines.push(String::new());
-    lines.extend(wrap(&summary(readiness), WIDTH));
+    lines.extend(wrap(&summary(readiness, purpose), WIDTH));
     lines.join("\n") + "\n"
 }
 
@@ -170,7 +207,8 @@ fn idle_in_words(idle: &IdleStates) -> String {
     format!("{kinds}; driver {driver}, governor {governor}")
 }
 
-fn summary(readiness: &Readiness) -> String {
+fn summary(readiness: &Readiness, purpose: Purpose) -> String {
+    let purpose = purpose.name();
     let spoils = readiness.with(Verdict::Spoils);
     let spoils: Vec<&str> = spoils.map(|check| check.title).collect();
     let advice = readiness.with(Verdict::Advice).count();
@@ -180,10 +218,13 @@ fn summary(readiness: &Readiness) -> String {
         more => format!("{more} points could be better"),
     };
     if spoils.is_empty() {
-        format!("Ready to measure; {}.", better.replace("else ", ""))
+        format!(
+            "Ready to measure (--for {purpose}); {}.",
+            better.replace("else ", "")
+        )
     } else {
         format!(
-            "Not ready to measure: {} would spoil it; {better}.",
+            "Not ready to measure (--for {purpose}): {} would spoil it; {better}.",
             spoils.join(", ")
         )
     }
@@ -235,10 +276,13 @@ mod tests {
     #[test]
     fn the_columns_align_and_advice_stands_below() {
         let long = "change this and that ".repeat(12);
-        let text = table(&readiness(vec![
-            check("short", Verdict::Good, None),
-            check("a longer title", Verdict::Spoils, Some(&long)),
-        ]));
+        let text = table(
+            &readiness(vec![
+                check("short", Verdict::Good, None),
+                check("a longer title", Verdict::Spoils, Some(&long)),
+            ]),
+            Purpose::Hca,
+        );
         let lines = text.lines().skip_while(|line| !line.starts_with("ok"));
         let begins = [
             "ok      short           as it is",
@@ -251,9 +295,9 @@ mod tests {
         }
         let is_narrow = |line: &str| line.chars().count() <= WIDTH;
         assert!(text.lines().all(is_narrow), "{text}");
-        let last =
-            "Not ready to measure: a longer title would spoil it; nothing else to improve.\n";
-        assert!(text.ends_with(last), "{text}");
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let last = "Not ready to measure (--for hca): a longer title would spoil it; nothing else to improve.";
+        assert!(words.ends_with(last), "{text}");
     }
 
     #[test]
@@ -320,8 +364,8 @@ mod tests {
                 "2 points could be better.",
             ),
         ] {
-            let text = summary(&readiness(checks));
-            assert_eq!(text, format!("Ready to measure; {told}"));
+            let text = summary(&readiness(checks), Purpose::Queue);
+            assert_eq!(text, format!("Ready to measure (--for queue); {told}"));
         }
     }
 

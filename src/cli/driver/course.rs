@@ -29,9 +29,6 @@ use crate::rig::sweep::{Budget, Rounds};
 const BEYOND_EXPECTATION: Duration = Duration::from_secs(3600);
 /// How long a sweep that ends early writes more than it must: a signal is to end it within a second.
 const ENDING: Duration = Duration::from_millis(300);
-/// Check of the machine that only matters where messages are sent; there the devices speak for themselves.
-const OF_DEVICES: &str = "rdma_devices";
-
 /// What measures the points of a round.
 enum By {
     Benchmark(Box<dyn Benchmark>),
@@ -164,11 +161,7 @@ impl Course {
 
     /// Tells what of the machine spoils figures, and that there is advice.
     pub fn judge_machine(&mut self, readiness: &Readiness) {
-        let of = |verdict| {
-            let checks = readiness.checks.iter();
-            checks.filter(move |check| check.verdict == verdict && check.id != OF_DEVICES)
-        };
-        let spoils: Vec<String> = of(Verdict::Spoils)
+        let spoils: Vec<String> = (readiness.with(Verdict::Spoils))
             .map(|check| {
                 let advice = check.advice.as_deref().unwrap_or("see hcabench host");
                 format!(
@@ -179,7 +172,10 @@ impl Course {
             .collect();
         self.warn(None, &spoils);
         spoils.into_iter().for_each(|text| self.note(text));
-        let advice: Vec<&str> = of(Verdict::Advice).map(|check| check.title).collect();
+        let advice: Vec<&str> = readiness
+            .with(Verdict::Advice)
+            .map(|check| check.title)
+            .collect();
         if !advice.is_empty() {
             self.note(format!(
                 "of this machine could be better: {} (hcabench host says how)",

@@ -210,7 +210,7 @@ pub fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
             run: settings_of_run(&config),
             benchmark: Box::new(HcaBenchmark::new(config)),
             default_rounds: 1,
-            needs: Needs::of_a_default_run(),
+            needs: Needs::between_devices(),
             view: View {
                 tables: present::tables,
                 json: present::json,

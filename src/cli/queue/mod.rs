@@ -350,7 +350,7 @@ pub fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
         benchmark: Box::new(arguments.benchmark()?),
         default_rounds: QueueArguments::DEFAULT_ROUNDS,
         run,
-        needs: Needs::of_a_default_run(),
+        needs: Needs::between_threads(),
         view: View {
             tables: |shown| present::tables(shown.summary, shown.runs, shown.width),
             json: |_| serde_json::json!({}),

@@ -48,6 +48,8 @@ pub struct Check {
 /// What a run needs of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Needs {
+    /// Whether there is nothing to measure without RDMA devices.
+    pub devices: bool,
     /// Physical cores without which no figure is right.
     pub cores: usize,
     /// Physical cores with which no role shares one.
@@ -58,14 +60,23 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// What a run with default settings needs.
+    /// What a run with default settings needs between RDMA devices.
+    pub fn between_devices() -> Self {
+        Self {
+            devices: true,
+            ..Self::between_threads()
+        }
+    }
+
+    /// What a run with default settings needs between two threads.
     ///
     /// Locked is what this process has mapped now, the huge pages, and the stacks of the threads, of 2 MiB each.
-    pub fn of_a_default_run() -> Self {
+    pub fn between_threads() -> Self {
         const BUFFERS: u64 = 8;
         const THREADS: u64 = 6;
         const PAGE: u64 = 2 << 20;
         Self {
+            devices: false,
             cores: 2,
             better_cores: 3,
             huge_pages: BUFFERS,
@@ -76,6 +87,7 @@ impl Needs {
     /// What a watch over the clock needs that keeps so many bytes: one core is enough to watch it.
     pub fn of_a_watch(kept_bytes: u64) -> Self {
         Self {
+            devices: false,
             cores: 1,
             better_cores: 1,
             huge_pages: kept_bytes.div_ceil(2 << 20),
