@@ -12,8 +12,6 @@ mod plot;
 mod queue;
 mod report;
 
-#[cfg(all(test, feature = "rdma"))]
-mod documented_tests;
 mod driver;
 mod ending;
 mod output;

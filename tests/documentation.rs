@@ -1,0 +1,247 @@
+//! What the documentation shows is what the program takes and writes: its commands, options and columns.
+//!
+//! The pages of options and columns are generated: `HCABENCH_WRITE_DOCS=1 cargo test --test documentation` writes them.
+#![cfg(feature = "rdma")]
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use hcabench::results::schema::{Column, Data, Kind, Over, Schema};
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+const COMMANDS: [&str; 9] = [
+    "", "clock", "compare", "devices", "host", "plot", "queue", "report", "rerun",
+];
+const FIGURES: [&str; 6] = [
+    "histogram",
+    "median",
+    "surface",
+    "ecdf",
+    "percentiles",
+    "time",
+];
+
+fn hcabench(words: &[String]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_hcabench"))
+        .args(words)
+        .env("COLUMNS", "100")
+        .output()
+        .unwrap()
+}
+
+/// Whether the program takes the options and values of a command: what it does not take is refused before --help.
+fn check_taken(place: &str, command: &str) {
+    let command = command.split(" #").next().unwrap_or_default();
+    let words = shlex::split(command).unwrap_or_else(|| panic!("{place}: {command}: quotes"));
+    // These read an earlier run before anything else.
+    let reads_a_folder = |word: &String| word == "rerun" || word == "--resume";
+    // Words to be replaced, such as DIR, or to be left out: it stands for many.
+    let is_pattern = |word: &String| {
+        let first = word.split([' ', '.']).next().unwrap_or_default();
+        let is_to_be_replaced = |letter: char| letter.is_ascii_uppercase();
+        word.starts_with('[') || !first.is_empty() && first.chars().all(is_to_be_replaced)
+    };
+    if words
+        .iter()
+        .any(|word| is_pattern(word) || reads_a_folder(word))
+    {
+        return;
+    }
+    let mut words = words[1..].to_vec();
+    words.push("--help".to_owned());
+    let output = hcabench(&words);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{place}: {command}: {told}");
+}
+
+fn help_of(command: &str) -> String {
+    let words = command.split_whitespace().map(str::to_owned);
+    let output = hcabench(&words.chain(["--help".to_owned()]).collect::<Vec<_>>());
+    assert!(output.status.success(), "{command}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The pages that show commands.
+fn pages() -> Vec<PathBuf> {
+    let folders = [".", "docs", "notebooks", "listings", "rdma-cm-patch"];
+    let entries = folders.map(|folder| fs::read_dir(Path::new(ROOT).join(folder)).unwrap());
+    let paths = entries
+        .into_iter()
+        .flatten()
+        .map(|entry| entry.unwrap().path());
+    paths
+        .filter(|path| path.extension().is_some_and(|it| it == "md"))
+        .collect()
+}
+
+#[test]
+fn each_command_of_the_pages_is_taken() {
+    let mut found = 0;
+    for path in pages() {
+        let page = fs::read_to_string(&path).unwrap().replace("\\\n", " ");
+        for line in page.lines().filter_map(|line| line.strip_prefix("    ")) {
+            let command = line.strip_prefix("ci/").unwrap_or(line);
+            if command.starts_with("hcabench ") {
+                check_taken(&path.display().to_string(), command);
+                found += 1;
+            }
+        }
+    }
+    assert!(found >= 40, "only {found} commands were found");
+}
+
+#[test]
+fn the_help_of_each_command_has_examples_that_are_taken() {
+    for name in COMMANDS {
+        let help = help_of(name);
+        let (_, examples) = help
+            .split_once("Examples:\n")
+            .unwrap_or_else(|| panic!("{name}"));
+        let examples = examples
+            .lines()
+            .filter_map(|line| line.strip_prefix("  hcabench"));
+        let examples: Vec<String> = examples.map(|rest| format!("hcabench{rest}")).collect();
+        assert!(examples.len() >= 2, "{name}: {examples:?}");
+        examples
+            .iter()
+            .for_each(|example| check_taken(name, example));
+    }
+}
+
+/// Compares a generated page with what is in docs/, or writes it there.
+fn check_page(name: &str, page: &str) {
+    let path = Path::new(ROOT).join("docs").join(name);
+    if std::env::var_os("HCABENCH_WRITE_DOCS").is_some() {
+        fs::write(&path, page).unwrap();
+    }
+    let found = fs::read_to_string(&path).unwrap_or_default();
+    let different = found
+        .lines()
+        .zip(page.lines())
+        .find(|(there, now)| there != now);
+    assert!(
+        found == page,
+        "docs/{name} is not what the program has: run HCABENCH_WRITE_DOCS=1 cargo test --test documentation. \
+         The first difference: {different:?}"
+    );
+}
+
+#[test]
+fn the_page_of_options_is_the_help_of_the_program() {
+    let mut page = "# Options\n\n\
+         What `hcabench --help` and `hcabench COMMAND --help` print, generated from the program. An option takes one \
+         value,\nor, where it says LIST, several with commas between them: a sweep is the product of all lists.\n\n\
+         Some points cannot exist: a write on UD, a UD message above the path's MTU, more inline data than the device \
+         takes,\n`--timestamp send` with inline. Such a point is an error when it is asked for alone. As part of a sweep \
+         it is listed\nwith the reason in `left_out.csv`.\n\n\
+         ## Exit codes\n\n\
+         | code | meaning |\n| --- | --- |\n\
+         | 0 | done |\n\
+         | 1 | a run failed or was interrupted; what was measured so far is on disk, marked `INCOMPLETE` |\n\
+         | 2 | bad input |\n\
+         | 3 | a limit of `hcabench clock --fail-above` or `hcabench compare --max-regression` is broken |\n"
+        .to_owned();
+    let figures = FIGURES.map(|figure| format!("plot {figure}"));
+    for name in COMMANDS
+        .into_iter()
+        .chain(figures.iter().map(String::as_str))
+    {
+        let title = match name {
+            "" => "hcabench: the HCA benchmark".to_owned(),
+            name => format!("hcabench {name}"),
+        };
+        write!(page, "\n## {title}\n\n").unwrap();
+        for line in help_of(name).lines() {
+            let line = format!("    {line}");
+            writeln!(page, "{}", line.trim_end()).unwrap();
+        }
+    }
+    check_page("options.md", &page);
+}
+
+fn table<'a>(page: &mut String, columns: impl IntoIterator<Item = &'a Column>) {
+    page.push_str(
+        "| column | unit | kind | over rounds | meaning |\n| --- | --- | --- | --- | --- |\n",
+    );
+    for column in columns {
+        let name = column.name;
+        let unit = match (column.unit(), column.data) {
+            ("", Data::Flag) => "true, false",
+            ("", Data::Moment) => "RFC 3339",
+            (unit, _) => unit,
+        };
+        let kind = match column.kind {
+            Kind::Label => "label",
+            Kind::Setting => "setting",
+            Kind::Measured => "measured",
+            Kind::Count => "count",
+        };
+        let over = match column.over {
+            Over::First => "",
+            Over::Least => "least",
+            Over::Greatest => "greatest",
+            Over::Sum => "sum",
+            Over::Median => "median",
+            Over::MedianWithBounds => "median, with bounds",
+        };
+        let meaning = column.meaning.replace('|', "\\|");
+        writeln!(page, "| `{name}` | {unit} | {kind} | {over} | {meaning} |").unwrap();
+    }
+}
+
+#[test]
+fn the_page_of_columns_is_the_schema() {
+    let mut page = "# Columns\n\n\
+         The columns of all files, generated from the schema. `datapackage.json` in each results folder has the same \
+         for\nprograms. Times are in nanoseconds in every file, and the end of a name is its unit. A \
+         median *with bounds* has\ntwo more columns: those of `latency_p50_ns` are `latency_p50_low_ns` and \
+         `latency_p50_high_ns`.\n"
+        .to_owned();
+    for schema in Schema::ALL {
+        writeln!(
+            page,
+            "\n## {}\n\n### summary.csv\n\nA row a point.\n",
+            schema.title
+        )
+        .unwrap();
+        // Bounds are told by the columns that they are of.
+        let declared = |(name, column): &(Cow<'static, str>, Column)| {
+            (*name == column.name).then_some(*column)
+        };
+        let summary: Vec<Column> = schema.summary().iter().filter_map(declared).collect();
+        table(&mut page, &summary);
+        page.push_str(
+            "\n### runs.csv\n\nA row for each point and round: the columns of `summary.csv` without `rounds` and \
+             bounds, and these.\n\n",
+        );
+        let runs: Vec<Column> = schema.runs().iter().filter_map(declared).collect();
+        table(
+            &mut page,
+            runs.iter().filter(|column| !summary.contains(column)),
+        );
+        for file in schema.samples {
+            write!(
+                page,
+                "\n### POINT/{}\n\n{}\n\n",
+                file.name,
+                sentence(file.meaning)
+            )
+            .unwrap();
+            table(&mut page, file.columns);
+        }
+        page.push_str(
+            "\n### run in settings.json\n\nThe settings of a run that are no point's.\n\n",
+        );
+        table(&mut page, schema.run);
+    }
+    check_page("columns.md", &page);
+}
+
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    first.into_iter().chain(letters).chain(['.']).collect()
+}
