@@ -1,4 +1,5 @@
 //! Verbs and the RDMA connection manager, as safe types. They know bytes and work requests.
 
 pub mod cm;
+mod loaded;
 pub mod verbs;

@@ -12,6 +12,7 @@ use rdma_sys as sys;
 
 use super::{CmError, Id};
 use crate::host::interrupt;
+use crate::rdma::loaded;
 use crate::rdma::verbs::AddressVector;
 
 /// The events of the connection manager.
@@ -119,7 +120,7 @@ impl EventChannel {
     /// When the kernel's connection manager cannot be reached.
     pub fn create() -> Result<Arc<Self>, CmError> {
         // SAFETY: no preconditions.
-        let raw = NonNull::new(unsafe { sys::rdma_create_event_channel() })
+        let raw = NonNull::new(unsafe { loaded::rdma_create_event_channel() })
             .ok_or_else(|| CmError::last("rdma_create_event_channel", "/dev/infiniband/rdma_cm"))?;
         let channel = EventChannel {
             kept: Mutex::default(),
@@ -148,7 +149,7 @@ impl EventChannel {
         loop {
             let mut raw = std::ptr::null_mut();
             // SAFETY: the channel exists and `raw` is writable; the descriptor does not block.
-            if unsafe { sys::rdma_get_cm_event(self.as_ptr(), &mut raw) } != 0 {
+            if unsafe { loaded::rdma_get_cm_event(self.as_ptr(), &mut raw) } != 0 {
                 return events;
             }
             // Kept before it is acknowledged: destroying an id waits for the acknowledgements, and then forgets its
@@ -156,7 +157,7 @@ impl EventChannel {
             // SAFETY: the event is valid until it is acknowledged, which happens once, after copying.
             unsafe {
                 events.push_back(copy(&*raw));
-                sys::rdma_ack_cm_event(raw);
+                loaded::rdma_ack_cm_event(raw);
             }
         }
     }
@@ -238,7 +239,7 @@ impl Event {
 fn destroy_requests(events: impl IntoIterator<Item = Event>) {
     for request in events.into_iter().filter_map(|event| event.request) {
         // SAFETY: the id came with a request that nobody has taken, and the event was acknowledged.
-        unsafe { sys::rdma_destroy_id(request as *mut sys::rdma_cm_id) };
+        unsafe { loaded::rdma_destroy_id(request as *mut sys::rdma_cm_id) };
     }
 }
 
@@ -247,7 +248,7 @@ impl Drop for EventChannel {
         let kept = self.kept.get_mut();
         destroy_requests(std::mem::take(kept.unwrap_or_else(PoisonError::into_inner)));
         // SAFETY: created here; all ids hold the channel by Arc, so none is left.
-        unsafe { sys::rdma_destroy_event_channel(self.as_ptr()) };
+        unsafe { loaded::rdma_destroy_event_channel(self.as_ptr()) };
     }
 }
 

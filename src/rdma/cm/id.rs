@@ -10,6 +10,7 @@ use nix::sys::socket::{SockaddrLike, SockaddrStorage};
 use rdma_sys as sys;
 
 use super::{CmError, Event, EventChannel, UcRoute};
+use crate::rdma::loaded;
 use crate::rdma::verbs::{Context, ProtectionDomain, QueuePair, QueuePairAttributes};
 
 /// The service type of an id, and how one for UC is made.
@@ -78,7 +79,7 @@ impl Id {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the channel exists and is held by the id; `raw` is writable.
         let code = unsafe {
-            sys::rdma_create_id(channel.as_ptr(), &mut raw, std::ptr::null_mut(), port_space)
+            loaded::rdma_create_id(channel.as_ptr(), &mut raw, std::ptr::null_mut(), port_space)
         };
         match NonNull::new(raw) {
             // SAFETY: just created.
@@ -136,7 +137,7 @@ impl Id {
         let verbs = self.verbs()?;
         // SAFETY: the id exists, its context is open, and the device of that has a name.
         let (name, port) = unsafe {
-            let name = sys::ibv_get_device_name(verbs.as_ref().device);
+            let name = loaded::ibv_get_device_name(verbs.as_ref().device);
             (CStr::from_ptr(name), self.raw.as_ref().port_num)
         };
         Some(format!("{} port {port}", name.to_string_lossy()))
@@ -174,13 +175,13 @@ impl Id {
     /// The port number that it is bound to.
     pub(super) fn local_port(&self) -> u16 {
         // SAFETY: the id exists.
-        u16::from_be(unsafe { sys::rdma_get_src_port(self.as_ptr()) })
+        u16::from_be(unsafe { loaded::rdma_get_src_port(self.as_ptr()) })
     }
 
     pub(super) fn bind(&self, address: IpAddr) -> Result<(), CmError> {
         let storage = SockaddrStorage::from(SocketAddr::new(address, 0));
         // SAFETY: the id exists; the address is only read.
-        let code = unsafe { sys::rdma_bind_addr(self.as_ptr(), storage.as_ptr().cast_mut()) };
+        let code = unsafe { loaded::rdma_bind_addr(self.as_ptr(), storage.as_ptr().cast_mut()) };
         CmError::check(code, "rdma_bind_addr", address.to_string())
     }
 
@@ -194,7 +195,7 @@ impl Id {
         let destination = SockaddrStorage::from(to);
         // SAFETY: the id exists; the addresses are only read.
         let code = unsafe {
-            sys::rdma_resolve_addr(
+            loaded::rdma_resolve_addr(
                 self.as_ptr(),
                 source.as_ptr().cast_mut(),
                 destination.as_ptr().cast_mut(),
@@ -206,13 +207,13 @@ impl Id {
 
     pub(super) fn resolve_route(&self, limit: Duration) -> Result<(), CmError> {
         // SAFETY: the id exists.
-        let code = unsafe { sys::rdma_resolve_route(self.as_ptr(), milliseconds(limit)) };
+        let code = unsafe { loaded::rdma_resolve_route(self.as_ptr(), milliseconds(limit)) };
         CmError::check(code, "rdma_resolve_route", self.describe())
     }
 
     pub(super) fn listen(&self) -> Result<(), CmError> {
         // SAFETY: the id exists.
-        let code = unsafe { sys::rdma_listen(self.as_ptr(), 1) };
+        let code = unsafe { loaded::rdma_listen(self.as_ptr(), 1) };
         CmError::check(code, "rdma_listen", self.describe())
     }
 
@@ -224,7 +225,7 @@ impl Id {
     ) -> Result<QueuePair, CmError> {
         let mut raw = attributes.raw();
         // SAFETY: the id exists, the domain belongs to its context and is held by the queue pair, as are the queues.
-        let code = unsafe { sys::rdma_create_qp(self.as_ptr(), domain.as_ptr(), &mut raw) };
+        let code = unsafe { loaded::rdma_create_qp(self.as_ptr(), domain.as_ptr(), &mut raw) };
         let (service, capabilities) = (attributes.service, attributes.capabilities);
         let object = format!("{}, {service:?}, {capabilities:?}", self.describe());
         CmError::check(code, "rdma_create_qp", object)?;
@@ -238,7 +239,7 @@ impl Id {
                 &raw.cap,
                 attributes,
                 domain,
-                Box::new(move || sys::rdma_destroy_qp(id.as_ptr())),
+                Box::new(move || loaded::rdma_destroy_qp(id.as_ptr())),
             )
         })
     }
@@ -247,7 +248,7 @@ impl Id {
         self.set_ack_timeout();
         let mut parameters = connection_parameters();
         // SAFETY: the id exists; the parameters are only read.
-        let code = unsafe { sys::rdma_connect(self.as_ptr(), &mut parameters) };
+        let code = unsafe { loaded::rdma_connect(self.as_ptr(), &mut parameters) };
         CmError::check(code, "rdma_connect", self.describe())
     }
 
@@ -256,7 +257,7 @@ impl Id {
         let mut parameters = connection_parameters();
         parameters.qp_num = queue_pair.number();
         // SAFETY: the id exists; the parameters are only read.
-        let code = unsafe { sys::rdma_accept(self.as_ptr(), &mut parameters) };
+        let code = unsafe { loaded::rdma_accept(self.as_ptr(), &mut parameters) };
         CmError::check(code, "rdma_accept", self.describe())
     }
 
@@ -265,7 +266,7 @@ impl Id {
         let mut exponent = ACK_TIMEOUT_EXPONENT;
         // SAFETY: the id exists; one byte is read.
         unsafe {
-            sys::rdma_set_option(
+            loaded::rdma_set_option(
                 self.as_ptr(),
                 OPTION_LEVEL_ID,
                 OPTION_ACK_TIMEOUT,
@@ -277,7 +278,7 @@ impl Id {
 
     pub(super) fn disconnect(&self) {
         // SAFETY: the id exists. An error means that the connection has ended already.
-        unsafe { sys::rdma_disconnect(self.as_ptr()) };
+        unsafe { loaded::rdma_disconnect(self.as_ptr()) };
     }
 }
 
@@ -285,7 +286,7 @@ impl Drop for Id {
     fn drop(&mut self) {
         let key = self.key();
         // SAFETY: owned here, its queue pair holds it by Arc, and all its events were acknowledged when they were read.
-        unsafe { sys::rdma_destroy_id(self.as_ptr()) };
+        unsafe { loaded::rdma_destroy_id(self.as_ptr()) };
         self.channel.forget(key);
     }
 }

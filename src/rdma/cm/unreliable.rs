@@ -19,6 +19,7 @@ use nix::sys::socket::{SockaddrLike, SockaddrStorage};
 use rdma_sys as sys;
 
 use super::{CmError, EventChannel, Id};
+use crate::rdma::loaded;
 use crate::rdma::verbs::library_versions;
 
 /// A way to an id for UC.
@@ -102,10 +103,8 @@ type CreateId2 = unsafe extern "C" fn(
 const CREATE_ID2_NAME: &str = "rdma_create_id2";
 
 static CREATE_ID2: LazyLock<Option<CreateId2>> = LazyLock::new(|| {
-    // SAFETY: the name ends with a zero byte.
-    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"rdma_create_id2".as_ptr()) };
-    // SAFETY: a function of that name is the one of librdmacm, whose type this is; null becomes `None`.
-    unsafe { std::mem::transmute::<*mut c_void, Option<CreateId2>>(found) }
+    // SAFETY: a function of that name is the one of rdma-cm-patch, whose type this is.
+    unsafe { loaded::optional(c"rdma_create_id2") }
 });
 
 fn create_id2() -> Result<CreateId2, CmError> {
@@ -175,7 +174,7 @@ fn by_endpoint(channel: &Arc<EventChannel>, address: IpAddr) -> Result<Id, CmErr
     // SAFETY: the information and the address it points to live through the call; `raw` is writable; domain and queue
     // pair attributes may be null.
     let code = unsafe {
-        sys::rdma_create_ep(
+        loaded::rdma_create_ep(
             &mut raw,
             &mut information,
             std::ptr::null_mut(),
@@ -188,7 +187,7 @@ fn by_endpoint(channel: &Arc<EventChannel>, address: IpAddr) -> Result<Id, CmErr
         _ => return Err(CmError::last("rdma_create_ep", object())),
     };
     // SAFETY: id and channel exist, and no event of the id is unacknowledged.
-    let code = unsafe { sys::rdma_migrate_id(id.as_ptr(), channel.as_ptr()) };
+    let code = unsafe { loaded::rdma_migrate_id(id.as_ptr(), channel.as_ptr()) };
     CmError::check(code, "rdma_migrate_id", object())?;
     Ok(id)
 }

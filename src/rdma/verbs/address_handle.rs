@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rdma_sys as sys;
 
 use super::{ProtectionDomain, VerbsError};
+use crate::rdma::loaded;
 
 /// The way to a UD queue pair, as the connection manager's event tells it.
 #[derive(Clone, Copy)]
@@ -55,7 +56,7 @@ impl AddressHandle {
     ) -> Result<Arc<Self>, VerbsError> {
         let mut attributes = vector.attributes;
         // SAFETY: the domain exists and is held; the attributes are only read.
-        match NonNull::new(unsafe { sys::ibv_create_ah(domain.as_ptr(), &mut attributes) }) {
+        match NonNull::new(unsafe { loaded::ibv_create_ah(domain.as_ptr(), &mut attributes) }) {
             Some(raw) => Ok(Arc::new(AddressHandle {
                 raw,
                 queue_pair_number: vector.queue_pair_number,
@@ -77,6 +78,6 @@ impl AddressHandle {
 impl Drop for AddressHandle {
     fn drop(&mut self) {
         // SAFETY: created here; send requests that name it hold it by Arc.
-        unsafe { sys::ibv_destroy_ah(self.as_ptr()) };
+        unsafe { loaded::ibv_destroy_ah(self.as_ptr()) };
     }
 }

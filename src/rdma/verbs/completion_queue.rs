@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rdma_sys as sys;
 
 use super::{Context, VerbsError};
+use crate::rdma::loaded;
 
 /// A completion queue, with a channel of its own if it is to be waited for.
 #[derive(Debug)]
@@ -25,7 +26,7 @@ struct Channel(NonNull<sys::ibv_comp_channel>);
 impl Channel {
     fn create(context: &Context) -> Result<Self, VerbsError> {
         // SAFETY: the context is open, and held by the queue that the channel is for.
-        let raw = NonNull::new(unsafe { sys::ibv_create_comp_channel(context.as_ptr()) });
+        let raw = NonNull::new(unsafe { loaded::ibv_create_comp_channel(context.as_ptr()) });
         let failed = || VerbsError::last("ibv_create_comp_channel", context.device_name());
         raw.map(Channel).ok_or_else(failed)
     }
@@ -34,7 +35,7 @@ impl Channel {
 impl Drop for Channel {
     fn drop(&mut self) {
         // SAFETY: created here; the queue that uses it owns it and is destroyed first.
-        unsafe { sys::ibv_destroy_comp_channel(self.0.as_ptr()) };
+        unsafe { loaded::ibv_destroy_comp_channel(self.0.as_ptr()) };
     }
 }
 
@@ -95,7 +96,7 @@ impl FailedCompletion {
     /// The status in words.
     pub fn describe(&self) -> String {
         // SAFETY: the function returns a static text for every number.
-        let text = unsafe { CStr::from_ptr(sys::ibv_wc_status_str(self.status)) };
+        let text = unsafe { CStr::from_ptr(loaded::ibv_wc_status_str(self.status)) };
         let (text, status, vendor) = (text.to_string_lossy(), self.status, self.vendor_error);
         format!("{text} (status {status}, vendor error {vendor:#x})")
     }
@@ -114,8 +115,9 @@ impl CompletionQueue {
         let channel = with_channel.then(|| Channel::create(context)).transpose()?;
         let events = channel.as_ref().map_or(null_mut(), |one| one.0.as_ptr());
         // SAFETY: context and channel are valid and held by the queue.
-        let raw =
-            unsafe { sys::ibv_create_cq(context.as_ptr(), entries as i32, null_mut(), events, 0) };
+        let raw = unsafe {
+            loaded::ibv_create_cq(context.as_ptr(), entries as i32, null_mut(), events, 0)
+        };
         match NonNull::new(raw) {
             Some(raw) => Ok(Arc::new(CompletionQueue {
                 raw,
@@ -176,7 +178,7 @@ impl CompletionQueue {
             .expect("a queue that is waited for has a channel");
         let (mut queue, mut user) = (null_mut(), null_mut());
         // SAFETY: the channel exists and both results are writable.
-        if unsafe { sys::ibv_get_cq_event(channel.0.as_ptr(), &mut queue, &mut user) } == 0 {
+        if unsafe { loaded::ibv_get_cq_event(channel.0.as_ptr(), &mut queue, &mut user) } == 0 {
             self.unacknowledged.fetch_add(1, Ordering::Relaxed);
             return Ok(true);
         }
@@ -236,8 +238,8 @@ impl Drop for CompletionQueue {
         // SAFETY: created here; queue pairs hold it by Arc. Destroying waits for events that were read and not
         // acknowledged, so they are first.
         unsafe {
-            sys::ibv_ack_cq_events(self.as_ptr(), *self.unacknowledged.get_mut());
-            sys::ibv_destroy_cq(self.as_ptr());
+            loaded::ibv_ack_cq_events(self.as_ptr(), *self.unacknowledged.get_mut());
+            loaded::ibv_destroy_cq(self.as_ptr());
         }
     }
 }

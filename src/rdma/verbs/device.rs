@@ -14,6 +14,7 @@ use rdma_sys as sys;
 use serde::Serialize;
 
 use super::{VerbsError, port_addresses};
+use crate::rdma::loaded;
 
 /// An RDMA device of this host with its ports.
 #[derive(Debug, Clone, Serialize)]
@@ -125,16 +126,17 @@ pub fn devices() -> Result<Devices, VerbsError> {
 
 /// Looks at the list of devices.
 fn with_list<T>(look: impl FnOnce(&[*mut sys::ibv_device]) -> T) -> Result<T, VerbsError> {
+    loaded::load().map_err(VerbsError::not_loaded)?;
     let mut count = 0;
     // SAFETY: `count` is valid for writing; the list is freed below.
-    let list = unsafe { sys::__ibv_get_device_list(&mut count) };
+    let list = unsafe { loaded::ibv_get_device_list(&mut count) };
     if list.is_null() {
         return Err(VerbsError::last("ibv_get_device_list", "this host"));
     }
     // SAFETY: the list holds `count` valid device pointers until it is freed.
     let result = look(unsafe { std::slice::from_raw_parts(list, count as usize) });
     // SAFETY: the list came from ibv_get_device_list; the contexts opened from it do not need it.
-    unsafe { sys::ibv_free_device_list(list) };
+    unsafe { loaded::ibv_free_device_list(list) };
     Ok(result)
 }
 
@@ -144,7 +146,7 @@ fn with_list<T>(look: impl FnOnce(&[*mut sys::ibv_device]) -> T) -> Result<T, Ve
 /// `device` must be in a device list that has not been freed, or belong to an open context.
 unsafe fn name_of(device: *mut sys::ibv_device) -> String {
     // SAFETY: the caller vouches for the device, which has a zero-terminated name.
-    let name = unsafe { CStr::from_ptr(sys::ibv_get_device_name(device)) };
+    let name = unsafe { CStr::from_ptr(loaded::ibv_get_device_name(device)) };
     name.to_string_lossy().into_owned()
 }
 
@@ -185,7 +187,7 @@ impl Context {
     /// `device` must be in a device list that has not been freed.
     unsafe fn open(device: *mut sys::ibv_device) -> Result<Self, VerbsError> {
         // SAFETY: the caller vouches for the device.
-        let (name, raw) = unsafe { (name_of(device), sys::ibv_open_device(device)) };
+        let (name, raw) = unsafe { (name_of(device), loaded::ibv_open_device(device)) };
         match NonNull::new(raw) {
             Some(raw) => Ok(Context {
                 raw,
@@ -244,7 +246,7 @@ impl Context {
     pub fn describe(&self) -> Result<Device, VerbsError> {
         let mut attributes = MaybeUninit::<sys::ibv_device_attr>::zeroed();
         // SAFETY: the context is open and the attributes are writable.
-        let code = unsafe { sys::ibv_query_device(self.as_ptr(), attributes.as_mut_ptr()) };
+        let code = unsafe { loaded::ibv_query_device(self.as_ptr(), attributes.as_mut_ptr()) };
         if code != 0 {
             return Err(VerbsError::code("ibv_query_device", &self.name, code));
         }
@@ -307,9 +309,11 @@ impl Context {
     /// When the query fails.
     pub fn port(&self, number: u8) -> Result<Port, VerbsError> {
         let mut attributes = MaybeUninit::<sys::ibv_port_attr>::zeroed();
-        // SAFETY: the context is open and the attributes are writable; all-zero memory is a value of this structure.
+        // SAFETY: the context is open and the attributes are writable; all-zero memory is a value of this structure, and
+        // what the function writes is the beginning of it.
         let (code, attributes) = unsafe {
-            let code = sys::___ibv_query_port(self.as_ptr(), number, attributes.as_mut_ptr());
+            let code =
+                loaded::ibv_query_port(self.as_ptr(), number, attributes.as_mut_ptr().cast());
             (code, attributes.assume_init())
         };
         if code != 0 {
@@ -346,7 +350,7 @@ impl Context {
         }
         let mut event = MaybeUninit::<sys::ibv_async_event>::uninit();
         // SAFETY: the context is open and the event is writable.
-        if unsafe { sys::ibv_get_async_event(self.as_ptr(), event.as_mut_ptr()) } != 0 {
+        if unsafe { loaded::ibv_get_async_event(self.as_ptr(), event.as_mut_ptr()) } != 0 {
             return Err(VerbsError::last("ibv_get_async_event", &self.name));
         }
         // SAFETY: the call succeeded, so the event is written; it is acknowledged exactly once. Its kind is read as the
@@ -355,7 +359,7 @@ impl Context {
             let pointer = event.as_mut_ptr();
             let kind = (&raw const (*pointer).event_type).cast::<u32>().read();
             let port = (*pointer).element.port_num;
-            sys::ibv_ack_async_event(pointer);
+            loaded::ibv_ack_async_event(pointer);
             (kind, port)
         };
         use sys::ibv_event_type as of;
@@ -390,7 +394,7 @@ impl Drop for Context {
     fn drop(&mut self) {
         if matches!(self.owner, Owner::Here) {
             // SAFETY: opened here, and everything made from it holds it by Arc, so nothing is left.
-            unsafe { sys::ibv_close_device(self.as_ptr()) };
+            unsafe { loaded::ibv_close_device(self.as_ptr()) };
         }
     }
 }

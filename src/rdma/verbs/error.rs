@@ -27,6 +27,17 @@ impl VerbsError {
         Self::with(operation, object, io::Error::from_raw_os_error(errno.abs()))
     }
 
+    /// The libraries cannot be loaded.
+    pub(crate) fn not_loaded(reason: String) -> Self {
+        VerbsError {
+            operation: "dlopen",
+            object: "libibverbs and librdmacm".to_owned(),
+            source: io::Error::other(reason),
+            advice: ": install them (Debian: libibverbs1, librdmacm1 and ibverbs-providers; Fedora: libibverbs and \
+                     librdmacm). hcabench queue, clock, host, plot, compare and report run without them",
+        }
+    }
+
     fn with(operation: &'static str, object: impl Into<String>, source: io::Error) -> Self {
         let advice = match source.raw_os_error() {
             Some(libc::ENOMEM | libc::EAGAIN) => {

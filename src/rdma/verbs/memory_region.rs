@@ -7,6 +7,7 @@ use rdma_sys as sys;
 
 use super::{ProtectionDomain, VerbsError};
 use crate::buffer::{Bytes, StableMemory};
+use crate::rdma::loaded;
 
 /// What the HCA may do with a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +51,8 @@ impl MemoryRegion {
         };
         // SAFETY: the memory stays where it is as long as `memory` lives, which the region holds until it is
         // deregistered; what the HCA writes there is read through raw pointers only.
-        let raw = unsafe { sys::ibv_reg_mr(domain.as_ptr(), start.cast(), length, flags as i32) };
+        let raw =
+            unsafe { loaded::ibv_reg_mr(domain.as_ptr(), start.cast(), length, flags as i32) };
         match NonNull::new(raw) {
             Some(raw) => Ok(Arc::new(MemoryRegion {
                 raw,
@@ -92,7 +94,7 @@ impl MemoryRegion {
 impl Drop for MemoryRegion {
     fn drop(&mut self) {
         // SAFETY: registered here, once.
-        if unsafe { sys::ibv_dereg_mr(self.raw.as_ptr()) } != 0 {
+        if unsafe { loaded::ibv_dereg_mr(self.raw.as_ptr()) } != 0 {
             // The HCA may still write there: the memory must never be used for anything else.
             std::mem::forget(self.memory.take());
         }

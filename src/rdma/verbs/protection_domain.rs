@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rdma_sys as sys;
 
 use super::{Context, VerbsError};
+use crate::rdma::loaded;
 
 /// A protection domain.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ impl ProtectionDomain {
     /// When the device refuses.
     pub fn allocate(context: &Arc<Context>) -> Result<Arc<Self>, VerbsError> {
         // SAFETY: the context is open and held by the new domain.
-        match NonNull::new(unsafe { sys::ibv_alloc_pd(context.as_ptr()) }) {
+        match NonNull::new(unsafe { loaded::ibv_alloc_pd(context.as_ptr()) }) {
             Some(raw) => Ok(Arc::new(ProtectionDomain {
                 raw,
                 context: Arc::clone(context),
@@ -48,6 +49,6 @@ impl ProtectionDomain {
 impl Drop for ProtectionDomain {
     fn drop(&mut self) {
         // SAFETY: allocated here; everything made from it holds it by Arc.
-        unsafe { sys::ibv_dealloc_pd(self.as_ptr()) };
+        unsafe { loaded::ibv_dealloc_pd(self.as_ptr()) };
     }
 }

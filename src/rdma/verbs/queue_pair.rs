@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::device::mtu_bytes;
 use super::{CompletionQueue, Context, MemoryRegion, ProtectionDomain, SendRequest, VerbsError};
+use crate::rdma::loaded;
 
 /// The service type of a queue pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -153,7 +154,7 @@ impl QueuePair {
         let (code, attributes) = unsafe {
             let mask = sys::ibv_qp_attr_mask::IBV_QP_PATH_MTU.0 as i32;
             let (attributes_of, initial_of) = (attributes.as_mut_ptr(), initial.as_mut_ptr());
-            let code = sys::ibv_query_qp(self.raw.as_ptr(), attributes_of, mask, initial_of);
+            let code = loaded::ibv_query_qp(self.raw.as_ptr(), attributes_of, mask, initial_of);
             (code, attributes.assume_init())
         };
         match code {
@@ -254,14 +255,14 @@ pub fn try_queue_pair(
     let mut raw = attributes.raw();
     // SAFETY: the domain and the queues exist until after the queue pair is destroyed, right below.
     unsafe {
-        let created = sys::ibv_create_qp(domain.as_ptr(), &mut raw);
+        let created = loaded::ibv_create_qp(domain.as_ptr(), &mut raw);
         if created.is_null() {
             return Err(VerbsError::last(
                 "ibv_create_qp",
                 format!("{}, {service:?}, {capabilities:?}", context.device_name()),
             ));
         }
-        sys::ibv_destroy_qp(created);
+        loaded::ibv_destroy_qp(created);
     }
     Ok(Capabilities::granted(&raw.cap))
 }
