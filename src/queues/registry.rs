@@ -106,11 +106,6 @@ registry! {
     #[cfg(feature = "competitors")] Crate crates::Kanal: "kanal", Mpmc, "crate kanal 0.1, bounded";
 }
 
-/// All queues, in the same order.
-pub const fn entries() -> &'static [Entry] {
-    ENTRIES
-}
-
 /// What there is to know of the queue of this name.
 pub fn entry(name: &str) -> Option<&'static Entry> {
     ENTRIES.iter().find(|entry| entry.name == name)
