@@ -12,7 +12,7 @@
 //! still writing them: a quarter of the throughput, less than Lamport's queue.
 
 use crate::queues::element::Words;
-use crate::queues::interface::{Ends, In, Out, Queue, QueueError, Receiver, Sender};
+use crate::queues::interface::{In, Made, Out, Queue, Receiver, Sender};
 use crate::queues::slots::{FusedSlot, SharedSlots, check_capacity};
 
 /// The largest batch; in a small queue a batch is a quarter of it.
@@ -120,15 +120,8 @@ impl<const N: usize> Queue<Words<N>> for BQueue {
     type Sender = In<End<N>>;
     type Receiver = Out<End<N>>;
 
-    const NAME: &'static str = "b-queue";
-    const SOURCE: &'static str = "Wang, Zhang, Tang, Hua: B-Queue: Efficient and Practical Queuing for Fast Core-to-Core Communication. IJPP 41 (1), 2013";
-    const ENDS: Ends = Ends::Spsc;
-
-    fn starting_at(
-        capacity: usize,
-        _start: usize,
-    ) -> Result<(Self::Sender, Self::Receiver), QueueError> {
-        let capacity = check_capacity("b-queue", capacity)?;
+    fn starting_at(capacity: usize, _start: usize) -> Made<Self, Words<N>> {
+        let capacity = check_capacity(capacity)?;
         let slots = SharedSlots::new(capacity, FusedSlot::new);
         Ok((In(End::new(slots.clone())), Out(End::new(slots))))
     }

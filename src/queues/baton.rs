@@ -26,7 +26,7 @@
 //! than half if it does. A few instructions in the loops around the queue decide that.
 
 use crate::queues::element::Words;
-use crate::queues::interface::{Ends, In, Out, Queue, QueueError, Receiver, Sender};
+use crate::queues::interface::{In, Made, Out, Queue, Receiver, Sender};
 use crate::queues::slots::{FusedSlot, SharedSlots, check_capacity};
 
 /// The words of a cache line.
@@ -156,15 +156,8 @@ impl<const N: usize> Queue<Words<N>> for Baton {
     type Sender = In<End<N>>;
     type Receiver = Out<End<N>>;
 
-    const NAME: &'static str = "baton";
-    const SOURCE: &'static str = "hcabench";
-    const ENDS: Ends = Ends::Spsc;
-
-    fn starting_at(
-        capacity: usize,
-        _start: usize,
-    ) -> Result<(Self::Sender, Self::Receiver), QueueError> {
-        let capacity = check_capacity("baton", capacity)?;
+    fn starting_at(capacity: usize, _start: usize) -> Made<Self, Words<N>> {
+        let capacity = check_capacity(capacity)?;
         let slots = SharedSlots::new(capacity, FusedSlot::new);
         Ok((In(End::new(slots.clone())), Out(End::new(slots))))
     }

@@ -9,10 +9,12 @@
 //! sender does both at the end of a lap, where it knows the receiver's count of failures; each lap has its own size,
 //! which travels ahead of the first element of that lap, so that no atomic read-modify-write is needed.
 
+use crossbeam_utils::CachePadded;
+
 use crate::queues::element::Words;
-use crate::queues::interface::{Ends, Queue, QueueError, Receiver, Sender};
+use crate::queues::interface::{Made, Queue, QueueError, Receiver, Sender};
 use crate::queues::slots::{FusedSlot, Slots, check_capacity};
-use crate::queues::sync::{Alone, Arc, AtomicUsize, Ordering};
+use crate::queues::sync::{Arc, AtomicUsize, Ordering};
 
 /// When a ring changes its size.
 #[derive(Debug, Clone, Copy)]
@@ -39,9 +41,9 @@ pub struct EQueue;
 struct Shared<const N: usize> {
     slots: Slots<FusedSlot<N>>,
     /// The sizes of the laps with an even and an odd number. Written by the sender.
-    sizes: Alone<[AtomicUsize; 2]>,
+    sizes: CachePadded<[AtomicUsize; 2]>,
     /// How often the receiver found nothing, wrapping. Written by the receiver.
-    found_empty: Alone<AtomicUsize>,
+    found_empty: CachePadded<AtomicUsize>,
 }
 
 #[derive(Debug)]
@@ -165,11 +167,11 @@ impl EQueue {
         capacity: usize,
         elasticity: Elasticity,
     ) -> Result<(EQueueSender<N>, EQueueReceiver<N>), QueueError> {
-        let capacity = check_capacity("equeue", capacity)?;
+        let capacity = check_capacity(capacity)?;
         let queue = Arc::new(Shared {
             slots: Slots::new(capacity, FusedSlot::new),
-            sizes: Alone([AtomicUsize::new(capacity), AtomicUsize::new(capacity)]),
-            found_empty: Alone(AtomicUsize::new(0)),
+            sizes: CachePadded::new([AtomicUsize::new(capacity), AtomicUsize::new(capacity)]),
+            found_empty: CachePadded::new(AtomicUsize::new(0)),
         });
         let sender = EQueueSender {
             queue: queue.clone(),
@@ -195,14 +197,7 @@ impl<const N: usize> Queue<Words<N>> for EQueue {
     type Sender = EQueueSender<N>;
     type Receiver = EQueueReceiver<N>;
 
-    const NAME: &'static str = "equeue";
-    const SOURCE: &'static str = "Wang, Tian, Fu: EQueue: Elastic Lock-Free FIFO Queue for Core-to-Core Communication on Multi-Core Processors. IEEE Access 8, 2020";
-    const ENDS: Ends = Ends::Spsc;
-
-    fn starting_at(
-        capacity: usize,
-        _start: usize,
-    ) -> Result<(Self::Sender, Self::Receiver), QueueError> {
+    fn starting_at(capacity: usize, _start: usize) -> Made<Self, Words<N>> {
         Self::with_elasticity(capacity, ELASTICITY)
     }
 }

@@ -6,7 +6,7 @@
 //! sender: that wait would be measured as latency here.
 
 use crate::queues::element::Words;
-use crate::queues::interface::{Ends, In, Out, Queue, QueueError, Receiver, Sender};
+use crate::queues::interface::{In, Made, Out, Queue, Receiver, Sender};
 use crate::queues::slots::{FusedSlot, SharedSlots, check_capacity};
 
 /// FastForward.
@@ -65,15 +65,8 @@ impl<const N: usize> Queue<Words<N>> for FastForward {
     type Sender = In<End<N>>;
     type Receiver = Out<End<N>>;
 
-    const NAME: &'static str = "fastforward";
-    const SOURCE: &'static str = "Giacomoni, Moseley, Vachharajani: FastForward for Efficient Pipeline Parallelism. PPoPP 2008";
-    const ENDS: Ends = Ends::Spsc;
-
-    fn starting_at(
-        capacity: usize,
-        _start: usize,
-    ) -> Result<(Self::Sender, Self::Receiver), QueueError> {
-        let capacity = check_capacity("fastforward", capacity)?;
+    fn starting_at(capacity: usize, _start: usize) -> Made<Self, Words<N>> {
+        let capacity = check_capacity(capacity)?;
         let slots = SharedSlots::new(capacity, FusedSlot::new);
         let end = |slots| End { slots, next: 0 };
         Ok((In(end(slots.clone())), Out(end(slots))))

@@ -7,7 +7,7 @@
 //! that is still in use.
 
 use crate::queues::element::Element;
-use crate::queues::interface::{Ends, In, Out, Queue, QueueError, Receiver, Sender};
+use crate::queues::interface::{In, Made, Out, Queue, Receiver, Sender};
 use crate::queues::slots::{SharedSlots, ValueSlot, check_capacity};
 use crate::queues::sync::{AtomicUsize, Ordering};
 
@@ -88,15 +88,8 @@ impl<T: Element> Queue<T> for Ffq {
     type Sender = In<End<T>>;
     type Receiver = Out<End<T>>;
 
-    const NAME: &'static str = "ffq";
-    const SOURCE: &'static str = "Arnautov, Felber, Fetzer, Trach: FFQ: A Fast Single-Producer/Multiple-Consumer Concurrent FIFO Queue. IPDPS 2017";
-    const ENDS: Ends = Ends::Spsc;
-
-    fn starting_at(
-        capacity: usize,
-        start: usize,
-    ) -> Result<(Self::Sender, Self::Receiver), QueueError> {
-        let capacity = check_capacity("ffq", capacity)?;
+    fn starting_at(capacity: usize, start: usize) -> Made<Self, T> {
+        let capacity = check_capacity(capacity)?;
         let cells = SharedSlots::new(capacity, || Cell {
             rank: AtomicUsize::new(FREE),
             value: ValueSlot::new(),

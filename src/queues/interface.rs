@@ -56,15 +56,16 @@ impl Ends {
 
 /// The queue does not come in this capacity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the queue {queue} cannot hold {asked} elements: {allowed}")]
+#[error("cannot hold {asked} elements: {allowed}")]
 pub struct QueueError {
-    /// The queue's name.
-    pub queue: &'static str,
     /// What was asked for.
     pub asked: usize,
     /// What is possible.
     pub allowed: &'static str,
 }
+
+/// The two ends of a new queue, or why there is none.
+pub type Made<Q, T> = Result<(<Q as Queue<T>>::Sender, <Q as Queue<T>>::Receiver), QueueError>;
 
 /// A kind of queue.
 pub trait Queue<T: Element>: 'static {
@@ -73,22 +74,12 @@ pub trait Queue<T: Element>: 'static {
     /// The receiving end.
     type Receiver: Receiver<T> + 'static;
 
-    /// The name on the command line and in results.
-    const NAME: &'static str;
-    /// Where the idea is from: a paper, or the crate with its version.
-    const SOURCE: &'static str;
-    /// How many threads each end could have.
-    const ENDS: Ends;
-
     /// Makes a queue for exactly `capacity` elements, with all its memory touched. Indices that count elements begin at
     /// `start`, so that tests can begin just before they wrap around; most queues have none.
-    fn starting_at(
-        capacity: usize,
-        start: usize,
-    ) -> Result<(Self::Sender, Self::Receiver), QueueError>;
+    fn starting_at(capacity: usize, start: usize) -> Made<Self, T>;
 
     /// The same for use.
-    fn with_capacity(capacity: usize) -> Result<(Self::Sender, Self::Receiver), QueueError> {
+    fn with_capacity(capacity: usize) -> Made<Self, T> {
         Self::starting_at(capacity, 0)
     }
 }

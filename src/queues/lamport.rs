@@ -4,10 +4,12 @@
 //! 1983. The measure of all that came after: each operation reads the other end's index, so the line that holds it
 //! travels between the caches with almost every element. The indices stand alone on their cache lines.
 
+use crossbeam_utils::CachePadded;
+
 use crate::queues::element::Element;
-use crate::queues::interface::{Ends, In, Out, Queue, QueueError, Receiver, Sender};
+use crate::queues::interface::{In, Made, Out, Queue, Receiver, Sender};
 use crate::queues::slots::{Slots, ValueSlot, check_capacity};
-use crate::queues::sync::{Alone, Arc, AtomicUsize, Ordering};
+use crate::queues::sync::{Arc, AtomicUsize, Ordering};
 
 /// Lamport's ring buffer.
 #[derive(Debug)]
@@ -19,9 +21,9 @@ pub struct Shared<T> {
     mask: usize,
     capacity: usize,
     /// How many elements were put in, wrapping. Written by the sender.
-    tail: Alone<AtomicUsize>,
+    tail: CachePadded<AtomicUsize>,
     /// How many were taken out, wrapping. Written by the receiver.
-    head: Alone<AtomicUsize>,
+    head: CachePadded<AtomicUsize>,
 }
 
 impl<T: Element> Sender<T> for In<Arc<Shared<T>>> {
@@ -68,23 +70,15 @@ impl<T: Element> Queue<T> for Lamport {
     type Sender = In<Arc<Shared<T>>>;
     type Receiver = Out<Arc<Shared<T>>>;
 
-    const NAME: &'static str = "lamport";
-    const SOURCE: &'static str =
-        "Lamport: Specifying Concurrent Program Modules. TOPLAS 5 (2), 1983";
-    const ENDS: Ends = Ends::Spsc;
-
-    fn starting_at(
-        capacity: usize,
-        start: usize,
-    ) -> Result<(Self::Sender, Self::Receiver), QueueError> {
-        let capacity = check_capacity("lamport", capacity)?;
+    fn starting_at(capacity: usize, start: usize) -> Made<Self, T> {
+        let capacity = check_capacity(capacity)?;
         let slots = Slots::new(capacity.next_power_of_two(), ValueSlot::new);
         let shared = Arc::new(Shared {
             mask: slots.count() - 1,
             slots,
             capacity,
-            tail: Alone(AtomicUsize::new(start)),
-            head: Alone(AtomicUsize::new(start)),
+            tail: CachePadded::new(AtomicUsize::new(start)),
+            head: CachePadded::new(AtomicUsize::new(start)),
         });
         Ok((In(shared.clone()), Out(shared)))
     }

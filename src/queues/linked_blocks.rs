@@ -6,10 +6,12 @@
 //! allocator; here all blocks are made in advance, because an allocation would be measured as an enqueue, and the
 //! elements taken out are counted, so that the capacity is exact.
 
+use crossbeam_utils::CachePadded;
+
 use crate::queues::element::Element;
-use crate::queues::interface::{Ends, Queue, QueueError, Receiver, Sender};
+use crate::queues::interface::{Made, Queue, Receiver, Sender};
 use crate::queues::slots::{Slots, ValueSlot, check_capacity};
-use crate::queues::sync::{Alone, Arc, AtomicUsize, Ordering};
+use crate::queues::sync::{Arc, AtomicUsize, Ordering};
 
 /// The largest block, in elements; in a small queue a block is half of it.
 const BLOCK: usize = 64;
@@ -31,15 +33,15 @@ struct Header {
 struct Shared<T> {
     /// Of all blocks, one behind the other.
     slots: Slots<ValueSlot<T>>,
-    headers: Slots<Alone<Header>>,
+    headers: Slots<CachePadded<Header>>,
     block: usize,
     capacity: usize,
     /// The numbers of the blocks that can be used again, a ring with room for all.
     pool: Slots<AtomicUsize>,
     /// How many numbers were ever put into the pool. Written by the receiver.
-    returned: Alone<AtomicUsize>,
+    returned: CachePadded<AtomicUsize>,
     /// How many elements were taken out, wrapping. Written by the receiver.
-    taken: Alone<AtomicUsize>,
+    taken: CachePadded<AtomicUsize>,
 }
 
 impl<T> Shared<T> {
@@ -200,15 +202,8 @@ impl<T: Element> Queue<T> for LinkedBlocks {
     type Sender = LinkedBlocksSender<T>;
     type Receiver = LinkedBlocksReceiver<T>;
 
-    const NAME: &'static str = "linked-blocks";
-    const SOURCE: &'static str = "Aldinucci, Danelutto, Kilpatrick, Meneghin, Torquati: An Efficient Unbounded Lock-Free Queue for Multi-core Systems. Euro-Par 2012";
-    const ENDS: Ends = Ends::Spsc;
-
-    fn starting_at(
-        capacity: usize,
-        start: usize,
-    ) -> Result<(Self::Sender, Self::Receiver), QueueError> {
-        let capacity = check_capacity("linked-blocks", capacity)?;
+    fn starting_at(capacity: usize, start: usize) -> Made<Self, T> {
+        let capacity = check_capacity(capacity)?;
         let block = (capacity / 2).clamp(1, BLOCK);
         let blocks = capacity.div_ceil(block) + 1;
         // The first block is in use, all others are in the pool.
@@ -216,7 +211,7 @@ impl<T: Element> Queue<T> for LinkedBlocks {
         let queue = Arc::new(Shared {
             slots: Slots::new(blocks * block, ValueSlot::new),
             headers: Slots::new(blocks, || {
-                Alone(Header {
+                CachePadded::new(Header {
                     filled: AtomicUsize::new(0),
                     next: AtomicUsize::new(NONE),
                 })
@@ -227,8 +222,8 @@ impl<T: Element> Queue<T> for LinkedBlocks {
                 number += 1;
                 AtomicUsize::new(number)
             }),
-            returned: Alone(AtomicUsize::new(blocks - 1)),
-            taken: Alone(AtomicUsize::new(start)),
+            returned: CachePadded::new(AtomicUsize::new(blocks - 1)),
+            taken: CachePadded::new(AtomicUsize::new(start)),
         });
         let sender = LinkedBlocksSender {
             queue: queue.clone(),

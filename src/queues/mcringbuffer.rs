@@ -9,10 +9,12 @@
 //! all it took, a sender that was told "full" has handed over all it put in, and neither can wait for the other for
 //! ever, whatever the capacity. Until then the sender can find the queue full although up to a batch of slots is free.
 
+use crossbeam_utils::CachePadded;
+
 use crate::queues::element::Element;
-use crate::queues::interface::{Ends, In, Out, Queue, QueueError, Receiver, Sender};
+use crate::queues::interface::{In, Made, Out, Queue, Receiver, Sender};
 use crate::queues::slots::{Slots, ValueSlot, check_capacity};
-use crate::queues::sync::{Alone, Arc, AtomicUsize, Ordering};
+use crate::queues::sync::{Arc, AtomicUsize, Ordering};
 
 /// The largest batch; in a small queue a batch is a quarter of it.
 const BATCH: usize = 64;
@@ -27,9 +29,9 @@ pub struct Shared<T> {
     capacity: usize,
     batch: usize,
     /// How many elements were handed over, wrapping. Written by the sender.
-    written: Alone<AtomicUsize>,
+    written: CachePadded<AtomicUsize>,
     /// How many were given back, wrapping. Written by the receiver.
-    read: Alone<AtomicUsize>,
+    read: CachePadded<AtomicUsize>,
 }
 
 /// Where an end is.
@@ -116,23 +118,16 @@ impl<T: Element> Queue<T> for McRingBuffer {
     type Sender = In<End<T>>;
     type Receiver = Out<End<T>>;
 
-    const NAME: &'static str = "mcringbuffer";
-    const SOURCE: &'static str = "Lee, Bu, Chandranmenon: A Lock-Free, Cache-Efficient Multi-Core Synchronization Mechanism for Line-Rate Network Traffic Monitoring. IPDPS 2010";
-    const ENDS: Ends = Ends::Spsc;
-
-    fn starting_at(
-        capacity: usize,
-        start: usize,
-    ) -> Result<(Self::Sender, Self::Receiver), QueueError> {
-        let capacity = check_capacity("mcringbuffer", capacity)?;
+    fn starting_at(capacity: usize, start: usize) -> Made<Self, T> {
+        let capacity = check_capacity(capacity)?;
         let slots = Slots::new(capacity.next_power_of_two(), ValueSlot::new);
         let queue = Arc::new(Shared {
             mask: slots.count() - 1,
             slots,
             capacity,
             batch: (capacity / 4).clamp(1, BATCH),
-            written: Alone(AtomicUsize::new(start)),
-            read: Alone(AtomicUsize::new(start)),
+            written: CachePadded::new(AtomicUsize::new(start)),
+            read: CachePadded::new(AtomicUsize::new(start)),
         });
         let end = |queue| End {
             queue,

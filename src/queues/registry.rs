@@ -53,54 +53,62 @@ pub struct Entry {
     pub origin: Origin,
 }
 
-impl Entry {
-    const fn of<Q: AllPayloads>(origin: Origin) -> Self {
-        Entry {
-            name: <Q as Queue<Words<1>>>::NAME,
-            source: <Q as Queue<Words<1>>>::SOURCE,
-            ends: <Q as Queue<Words<1>>>::ENDS,
-            origin,
-        }
-    }
-}
-
 macro_rules! registry {
-    ($($(#[$condition:meta])? $origin:ident $queue:ty;)+) => {
-        const ENTRIES: &[Entry] = &[$($(#[$condition])? Entry::of::<$queue>(Origin::$origin),)+];
+    ($($(#[$condition:meta])? $origin:ident $queue:ty: $name:literal, $ends:ident, $source:literal;)+) => {
+        /// All queues, in the order of a listing: our own, those of papers, those of crates.
+        pub const ENTRIES: &[Entry] = &[$($(#[$condition])? Entry {
+            name: $name,
+            source: $source,
+            ends: Ends::$ends,
+            origin: Origin::$origin,
+        },)+];
 
         /// Hands the queue of this name to `user` as a type; `None` when there is none of this name.
         pub fn visit<U: QueueUser>(name: &str, user: U) -> Option<U::Output> {
-            $($(#[$condition])?
-            if name == <$queue as Queue<Words<1>>>::NAME {
-                return Some(user.with::<$queue>());
-            })+
-            None
+            match name {
+                $($(#[$condition])?
+                $name => Some(user.with::<$queue>()),)+
+                _ => None,
+            }
         }
     };
 }
 
 registry! {
-    Here super::Baton;
-    Here super::Lamport;
-    Here super::FastForward;
-    Here super::McRingBuffer;
-    Here super::BQueue;
-    Here super::EQueue;
-    Here super::Ffq;
-    Here super::LinkedBlocks;
-    #[cfg(feature = "competitors")] Crate crates::Rtrb;
-    #[cfg(feature = "competitors")] Crate crates::Ringbuf;
-    #[cfg(feature = "competitors")] Crate crates::Heapless;
-    #[cfg(feature = "competitors")] Crate crates::CrossbeamArrayQueue;
-    #[cfg(feature = "competitors")] Crate crates::Thingbuf;
-    #[cfg(feature = "competitors")] Crate crates::SyncChannel;
-    #[cfg(feature = "competitors")] Crate crates::Flume;
-    #[cfg(feature = "competitors")] Crate crates::Kanal;
+    Here super::Baton: "baton", Spsc, "hcabench";
+    Here super::Lamport: "lamport", Spsc, "Lamport: Specifying Concurrent Program Modules. TOPLAS 5 (2), 1983";
+    Here super::FastForward: "fastforward", Spsc,
+        "Giacomoni, Moseley, Vachharajani: FastForward for Efficient Pipeline Parallelism. PPoPP 2008";
+    Here super::McRingBuffer: "mcringbuffer", Spsc,
+        "Lee, Bu, Chandranmenon: A Lock-Free, Cache-Efficient Multi-Core Synchronization Mechanism for Line-Rate \
+         Network Traffic Monitoring. IPDPS 2010";
+    Here super::BQueue: "b-queue", Spsc,
+        "Wang, Zhang, Tang, Hua: B-Queue: Efficient and Practical Queuing for Fast Core-to-Core Communication. IJPP \
+         41 (1), 2013";
+    Here super::EQueue: "equeue", Spsc,
+        "Wang, Tian, Fu: EQueue: Elastic Lock-Free FIFO Queue for Core-to-Core Communication on Multi-Core \
+         Processors. IEEE Access 8, 2020";
+    Here super::Ffq: "ffq", Spsc,
+        "Arnautov, Felber, Fetzer, Trach: FFQ: A Fast Single-Producer/Multiple-Consumer Concurrent FIFO Queue. IPDPS \
+         2017";
+    Here super::LinkedBlocks: "linked-blocks", Spsc,
+        "Aldinucci, Danelutto, Kilpatrick, Meneghin, Torquati: An Efficient Unbounded Lock-Free Queue for Multi-core \
+         Systems. Euro-Par 2012";
+    #[cfg(feature = "competitors")] Crate crates::Rtrb: "rtrb", Spsc, "crate rtrb 0.4";
+    #[cfg(feature = "competitors")] Crate crates::Ringbuf: "ringbuf", Spsc, "crate ringbuf 0.6";
+    #[cfg(feature = "competitors")] Crate crates::Heapless: "heapless", Spsc, "crate heapless 0.9, spsc::Queue";
+    #[cfg(feature = "competitors")] Crate crates::CrossbeamArrayQueue: "crossbeam-array", Mpmc,
+        "crate crossbeam-queue 0.3, ArrayQueue";
+    #[cfg(feature = "competitors")] Crate crates::Thingbuf: "thingbuf", Mpmc, "crate thingbuf 0.1, ThingBuf";
+    #[cfg(feature = "competitors")] Crate crates::SyncChannel: "sync-channel", Mpsc,
+        "Rust's standard library, mpsc::sync_channel";
+    #[cfg(feature = "competitors")] Crate crates::Flume: "flume", Mpmc, "crate flume 0.12, bounded";
+    #[cfg(feature = "competitors")] Crate crates::Kanal: "kanal", Mpmc, "crate kanal 0.1, bounded";
 }
 
-/// All queues, in the order of a listing: our own, those of papers, those of crates.
-pub const fn entries() -> &'static [Entry] {
-    ENTRIES
+/// What there is to know of the queue of this name.
+pub fn entry(name: &str) -> Option<&'static Entry> {
+    ENTRIES.iter().find(|entry| entry.name == name)
 }
 
 /// The names of all queues, in the same order.
@@ -123,6 +131,6 @@ impl QueueUser for Tried {
 pub fn refusal(name: &str, capacity: usize) -> Option<String> {
     match visit(name, Tried(capacity)) {
         None => Some(format!("there is no queue {name}")),
-        Some(refused) => refused.map(|error| error.to_string()),
+        Some(refused) => refused.map(|error| format!("the queue {name} {error}")),
     }
 }

@@ -25,12 +25,11 @@ pub const MAX_CAPACITY: usize = 1 << 24;
 const ALIGNMENT: usize = 128;
 
 /// Refuses what no queue written here can hold.
-pub(super) fn check_capacity(queue: &'static str, asked: usize) -> Result<usize, QueueError> {
+pub(super) fn check_capacity(asked: usize) -> Result<usize, QueueError> {
     if (1..=MAX_CAPACITY).contains(&asked) {
         return Ok(asked);
     }
     Err(QueueError {
-        queue,
         asked,
         allowed: "it comes for 1 to 16777216",
     })
@@ -127,10 +126,8 @@ impl<S> Slots<S> {
 impl<S> Drop for Slots<S> {
     fn drop(&mut self) {
         let Slots { first, count } = *self;
-        for index in 0..count {
-            // SAFETY: each slot was written in `new`, and nobody can have a reference any more.
-            unsafe { first.add(index).drop_in_place() };
-        }
+        // SAFETY: each slot was written in `new`, and nobody can have a reference any more.
+        unsafe { NonNull::slice_from_raw_parts(first, count).drop_in_place() };
         // SAFETY: allocated in `new` with the same layout.
         unsafe { dealloc(first.as_ptr().cast(), Self::layout(count)) };
     }

@@ -135,8 +135,7 @@ struct AgainstModel<'a> {
 impl AgainstModel<'_> {
     fn check<Q: Queue<Words<N>>, const N: usize>(&self) {
         let slack = Slack::of(self.name, self.capacity);
-        let ends = Q::starting_at(self.capacity, self.start);
-        let ends = ends.unwrap_or_else(|error| panic!("{error}"));
+        let ends = Q::starting_at(self.capacity, self.start).unwrap();
         agrees_with_model(self.capacity, slack, ends, self.steps);
     }
 }
@@ -151,13 +150,8 @@ impl QueueUser for AgainstModel<'_> {
     }
 }
 
-fn made<Q: Queue<Words<N>>, const N: usize>(
-    capacity: usize,
-) -> (
-    <Q as Queue<Words<N>>>::Sender,
-    <Q as Queue<Words<N>>>::Receiver,
-) {
-    Q::with_capacity(capacity).unwrap_or_else(|error| panic!("{error}"))
+fn made<Q: Queue<Words<N>>, const N: usize>(capacity: usize) -> (Q::Sender, Q::Receiver) {
+    Q::with_capacity(capacity).unwrap()
 }
 
 proptest! {
@@ -172,7 +166,7 @@ proptest! {
         before in 0_usize..100,
     ) {
         let start = 0_usize.wrapping_sub(before);
-        for &registry::Entry { name, origin, .. } in registry::entries() {
+        for &registry::Entry { name, origin, .. } in registry::ENTRIES {
             let own = (origin == registry::Origin::Here).then_some(any);
             for capacity in own.into_iter().chain([common]) {
                 let steps = &steps;
@@ -264,7 +258,7 @@ fn names_are_unique() {
     assert!(names.len() >= 8);
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), registry::entries().len());
+    assert_eq!(names.len(), registry::ENTRIES.len());
 }
 
 /// Miri reports memory that is not freed, and memory that is used after it was.
@@ -317,10 +311,7 @@ impl QueueUser for Stress {
 }
 
 fn between_threads<const N: usize>(
-    (mut sender, mut receiver): (
-        impl Sender<Words<N>> + 'static,
-        impl Receiver<Words<N>> + 'static,
-    ),
+    (mut sender, mut receiver): (impl Sender<Words<N>>, impl Receiver<Words<N>>),
     count: u64,
 ) {
     let deadline = Instant::now() + Duration::from_secs(120);
@@ -394,7 +385,7 @@ fn equeue_has_another_size_when_it_was_found_empty_and_full() {
 #[test]
 fn a_million_elements_arrive_once_and_in_order() {
     let many = if cfg!(miri) { 5_000 } else { 1_000_000 };
-    for entry in registry::entries() {
+    for entry in registry::ENTRIES {
         // Of what others wrote only the adapter is ours.
         let many = if entry.origin == registry::Origin::Here {
             many

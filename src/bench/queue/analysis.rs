@@ -104,11 +104,8 @@ fn depth(sent: &[Record], received: &[Record], warmup: usize) -> Option<Depth> {
     let span = last.saturating_sub(first);
     Some(Depth {
         max: most,
-        mean: if span == 0 {
-            0.0
-        } else {
-            area as f64 / span as f64
-        },
+        // Where there is no span there is no area.
+        mean: area as f64 / span.max(1) as f64,
     })
 }
 

@@ -115,10 +115,7 @@ impl QueueBenchmark {
         let pause = match point.percent_of_saturation {
             // As if the queue took ten million a second.
             Some(percent) => Duration::from_nanos(10_000 / u64::from(percent.max(1))),
-            None => point
-                .sender
-                .longest_pause()
-                .max(point.receiver.longest_pause()),
+            None => point.longest_pause(),
         };
         let elements = u32::try_from(self.config.elements()).unwrap_or(u32::MAX);
         let per_element = match point.sender.load {
@@ -128,34 +125,19 @@ impl QueueBenchmark {
         TIME_BESIDE.saturating_add(per_element.max(TIME_PER_ELEMENT).saturating_mul(elements))
     }
 
-    fn bytes(&self) -> u64 {
-        let elements = if self.config.keep_elements {
-            self.config.count
-        } else {
-            0
-        };
-        elements * BYTES_PER_ELEMENT + BYTES_PER_POINT
-    }
-
-    /// Makes a run of a point with its rate, or tells by which error the queue failed; what its threads have less than
-    /// they should is told beside.
+    /// Makes a run of a point with its rate; what its threads have less than they should is told beside.
     fn run(
         &self,
         point: &Point,
         round: u32,
-    ) -> Result<(Result<RunResult, RunError>, Vec<PlacementWarning>), RunError> {
+    ) -> Result<(RunResult, Vec<PlacementWarning>), RunError> {
         let machine = self.machine.as_ref().expect("the benchmark was prepared");
         let placement = point.cpus.placement(&machine.topology)?;
         // The rest of the process stays off the measuring CPUs, where there are others.
         pinning::pin_current_thread_to(&placement.supervisor)?;
-        let task = Task {
-            locks_memory: machine.locks_memory,
-            ..Task::new(machine.clock, point, &self.config)
-        };
-        match measure_run((self.start_of)(point), task, round) {
-            Err(error) if !error.fails_its_point() => Err(error),
-            run => Ok((run, placement.warnings)),
-        }
+        let task = Task::new(machine.clock, machine.locks_memory, point, &self.config);
+        let run = measure_run((self.start_of)(point), task, round)?;
+        Ok((run, placement.warnings))
     }
 
     /// How many elements a second go through when nobody waits, measured by the loops of the points: with time stamps
@@ -171,13 +153,15 @@ impl QueueBenchmark {
         let mut failure = None;
         // Who failed once is not tried again, and what came before is not to be believed.
         while failure.is_none() && rates.len() < SATURATION_RUNS {
-            match self.run(&fastest, 0)?.0 {
-                Ok(run) => match run.failure(&self.config) {
+            match self.run(&fastest, 0) {
+                Ok((run, _)) => match run.failure(&self.config) {
                     None => rates.extend(run.throughput_per_s),
                     some => failure = some,
                 },
-                Err(error) if error.leaves_thread_behind() => return Err(error),
-                Err(error) => failure = Some(error.to_string()),
+                Err(error) if error.fails_its_point() && !error.leaves_thread_behind() => {
+                    failure = Some(error.to_string());
+                }
+                Err(error) => return Err(error),
             }
         }
         let found = match failure {
@@ -189,30 +173,18 @@ impl QueueBenchmark {
     }
 
     /// A run of a point, written down. A queue that loses elements, or worse, is no error here: the row says so.
-    fn round(&mut self, point: &Point, place: &Place) -> Result<Outcome, RunError> {
-        let mut point = point.clone();
+    fn round(&mut self, mut point: Point, place: &Place) -> Result<Outcome, RunError> {
         let mut saturation = None;
         if point.percent_of_saturation.is_some() {
-            match self.saturation(&point) {
-                Ok(Ok(found)) => {
+            match self.saturation(&point)? {
+                Ok(found) => {
                     point = point.with_saturation(found);
                     saturation = Some(found);
                 }
-                Ok(Err(failure)) => return Ok(failed(failure, false)),
-                Err(error) if error.leaves_thread_behind() => {
-                    return Ok(failed(error.as_failure_of_point(), true));
-                }
-                Err(error) => return Err(error),
+                Err(failure) => return Ok(failed(failure, false)),
             }
         }
         let (run, placement_warnings) = self.run(&point, place.round)?;
-        let run = match run {
-            Ok(run) => run,
-            Err(error) => {
-                let failure = error.as_failure_of_point();
-                return Ok(failed(failure, error.leaves_thread_behind()));
-            }
-        };
         if self.config.keep_elements {
             write_elements(&place.folders[0], place.round, &run.rows)?;
         }
@@ -254,14 +226,13 @@ fn failed(failure: String, ends_sweep: bool) -> Outcome {
 }
 
 fn obtained(point: &Point, run: &RunResult, warnings: &[PlacementWarning]) -> Value {
-    let mut entries = registry::entries().iter();
     let mut sender = json!(point.sender);
     if point.percent_of_saturation.is_some() {
         // What was measured is a figure: it differs from run to run.
         sender["rate_per_s"].take();
     }
     json!({
-        "queue": entries.find(|entry| entry.name == point.queue),
+        "queue": registry::entry(&point.queue),
         "sender": sender,
         "receiver": point.receiver,
         "pages": run.ends.map(|end| end.pages),
@@ -298,7 +269,7 @@ impl Benchmark for QueueBenchmark {
                 settings: rows::settings(point, &self.config),
             }],
             time: self.time(point),
-            bytes: self.bytes(),
+            bytes: self.config.kept_elements() * BYTES_PER_ELEMENT + BYTES_PER_POINT,
         };
         Ok(Plan {
             points: self.points.iter().enumerate().map(planned).collect(),
@@ -333,7 +304,13 @@ impl Benchmark for QueueBenchmark {
         _progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, Failure> {
         let point = self.points[point].clone();
-        Ok(self.round(&point, place)?)
+        match self.round(point, place) {
+            Err(error) if error.fails_its_point() => {
+                let failure = error.as_failure_of_point();
+                Ok(failed(failure, error.leaves_thread_behind()))
+            }
+            outcome => Ok(outcome?),
+        }
     }
 }
 

@@ -54,4 +54,9 @@ impl Config {
     pub fn elements(&self) -> u64 {
         self.count + self.warmup
     }
+
+    /// Elements whose stamps are kept.
+    pub fn kept_elements(&self) -> u64 {
+        if self.keep_elements { self.count } else { 0 }
+    }
 }

@@ -8,9 +8,10 @@ use crossbeam_utils::CachePadded;
 use crate::rig::control::{self, Pulse};
 
 /// How an end left its loop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Ending {
     /// All elements went through.
+    #[default]
     Complete,
     /// It was told to.
     Stopped,

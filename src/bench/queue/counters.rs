@@ -19,6 +19,18 @@ pub struct Counts {
     pub branch_misses: u64,
 }
 
+impl Counts {
+    /// All of them, in the order of the columns.
+    pub fn all(&self) -> [u64; 4] {
+        [
+            self.cycles,
+            self.instructions,
+            self.cache_misses,
+            self.branch_misses,
+        ]
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum CounterError {
     /// The processor, or the hypervisor below it, has none.

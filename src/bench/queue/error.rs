@@ -20,8 +20,8 @@ pub enum ThreadError {
     Moved(#[from] Moved),
     #[error("stamps of --count and --warmup elements: {0}")]
     Buffer(#[from] BufferError),
-    #[error(transparent)]
-    Queue(#[from] QueueError),
+    #[error("the queue {0} {1}")]
+    Queue(String, QueueError),
     #[error(transparent)]
     Counters(#[from] CounterError),
     /// The other thread did not get ready; its own error says more.

@@ -13,7 +13,7 @@ use super::result::made_up;
 use super::threads::{self, Start};
 use crate::host::pinning;
 use crate::queues::element::{Element, Words};
-use crate::queues::interface::{Ends, Queue, QueueError, Receiver, Sender};
+use crate::queues::interface::{Queue, QueueError, Receiver, Sender};
 use crate::time::{AnyClock, ClockKind};
 
 /// Held by each test with a run: two at a time would wait for each other's CPUs.
@@ -153,9 +153,6 @@ impl Receiver<Words<8>> for End {
 impl<const FAULT: u8> Queue<Words<8>> for Faulty<FAULT> {
     type Sender = End;
     type Receiver = End;
-    const NAME: &'static str = "faulty";
-    const SOURCE: &'static str = "these tests";
-    const ENDS: Ends = Ends::Mpmc;
 
     fn starting_at(capacity: usize, _start: usize) -> Result<(End, End), QueueError> {
         if FAULT == IS_MADE_SLOWLY {

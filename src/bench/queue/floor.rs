@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::measurer::{Measurer, Record, Timed};
 use crate::queues::element::{Element, Words};
-use crate::queues::interface::{Ends, Queue, QueueError, Receiver, Sender};
+use crate::queues::interface::{Queue, QueueError, Receiver, Sender};
 use crate::stats::Summary;
 use crate::time::{Clock, Ticks};
 
@@ -122,9 +122,6 @@ impl Receiver<Words<1>> for End {
 impl Queue<Words<1>> for Handoff {
     type Sender = End;
     type Receiver = End;
-    const NAME: &'static str = "handoff";
-    const SOURCE: &'static str = "hcabench";
-    const ENDS: Ends = Ends::Spsc;
 
     fn starting_at(capacity: usize, _start: usize) -> Result<(End, End), QueueError> {
         let lines: Arc<[Line]> = (0..capacity).map(|_| Line(AtomicU64::new(0))).collect();

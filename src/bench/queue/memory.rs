@@ -45,17 +45,15 @@ impl Needs {
             let room = Notes::room(role, config.measure, elements as usize);
             Notes::length(config.measure, room, config.huge_pages).0
         });
-        let kept = if config.keep_elements {
-            config.count
-        } else {
-            0
-        };
         let needs = [
             ("stamps", stamps.iter().sum()),
             // Some queues have a cache line a slot.
             ("the queue", capacity as u64 * (payload as u64 + 64)),
             ("the analysis", elements * per_element),
-            ("elements to be written", kept * BYTES_PER_ROW),
+            (
+                "elements to be written",
+                config.kept_elements() * BYTES_PER_ROW,
+            ),
         ];
         Needs(needs.map(|(what, bytes)| Need { what, bytes }))
     }

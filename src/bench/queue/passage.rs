@@ -1,7 +1,6 @@
 //! How the elements of a run go through an end: the warm-up, those that count, and what is left behind them.
 
-use super::control::Control;
-use super::control::Ending;
+use super::control::{Control, Ending};
 use super::counters::{Counting, Counts};
 use super::error::ThreadError;
 use super::loops::Loop;
@@ -89,8 +88,8 @@ mod tests {
     use super::*;
     use crate::bench::queue::config::Config;
     use crate::bench::queue::counters::CounterError;
+    use crate::bench::queue::faulty;
     use crate::bench::queue::result::made_up;
-    use crate::time::{AnyClock, ClockKind};
 
     type Log = Rc<RefCell<Vec<String>>>;
 
@@ -115,11 +114,9 @@ mod tests {
         fn tally(&self) -> Tally {
             Tally {
                 noted: self.1 as usize,
-                extended: 0,
                 failed: self.1,
-                damaged: 0,
                 missed: self.1,
-                ending: Ending::Complete,
+                ..Tally::default()
             }
         }
         fn leftovers(&mut self, most: usize) -> Vec<u64> {
@@ -161,8 +158,7 @@ mod tests {
             count: 10,
             ..made_up::config()
         };
-        let clock = AnyClock::prepare(ClockKind::Monotonic).unwrap();
-        let task = Task::new(clock, &made_up::point("written"), &config);
+        let task = Task::new(faulty::clock(), false, &made_up::point("written"), &config);
         let control = Control::default();
         let log = Log::default();
         let mut end = Written(Rc::clone(&log), 0);

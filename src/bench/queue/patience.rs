@@ -51,21 +51,18 @@ impl Patience {
     #[cold]
     #[inline(never)]
     pub fn end_of_sender(&mut self, control: &Control, done: u64) -> Option<Ending> {
-        control.sender.beat();
-        if control.stopped() {
-            Some(Ending::Stopped)
-        } else if control.receiver_done() {
-            Some(Ending::OtherDone)
-        } else {
-            (self.waited(done) >= self.limit).then_some(Ending::GaveUp)
-        }
+        control
+            .look_of_sender()
+            .or_else(|| (self.waited(done) >= self.limit).then_some(Ending::GaveUp))
     }
 
     /// Whether the receiver, whose queue is empty, is to leave.
     #[cold]
     #[inline(never)]
     pub fn end_of_receiver(&mut self, control: &Control, done: u64) -> Option<Ending> {
-        control.receiver.beat();
+        if let Some(ending) = control.look_of_receiver() {
+            return Some(ending);
+        }
         let (limit, ending) = if control.sender_done() {
             if !self.is_after_sender {
                 self.is_after_sender = true;
@@ -76,11 +73,7 @@ impl Patience {
         } else {
             (self.limit, Ending::GaveUp)
         };
-        if control.stopped() {
-            Some(Ending::Stopped)
-        } else {
-            (self.waited(done) >= limit).then_some(ending)
-        }
+        (self.waited(done) >= limit).then_some(ending)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Which points are measured, and which cannot be.
 
 use std::fmt;
+use std::time::Duration;
 
 use super::cpus::{CpuChoice, Cpus};
 use super::left_out::left_out;
@@ -120,6 +121,11 @@ impl Plan {
 }
 
 impl Point {
+    /// The longest pause of either end.
+    pub fn longest_pause(&self) -> Duration {
+        (self.sender.longest_pause()).max(self.receiver.longest_pause())
+    }
+
     /// The same queue as fast as its ends can under the loop that offers the rates of a load curve: with a schedule
     /// that is always late. Without one the sender would have fewer stamps to take, and rates would be offered that the
     /// instrument itself cannot keep.
@@ -206,11 +212,8 @@ mod tests {
         let names: std::collections::BTreeSet<_> =
             plan.points.iter().map(ToString::to_string).collect();
         assert_eq!(names.len(), 12);
-        assert!(
-            names
-                .iter()
-                .any(|name| name.ends_with("-cap64-8B-rate1000000-recv_max-cpu0to1"))
-        );
+        let name = format!("{}-cap64-8B-rate1000000-recv_max-cpu0to1", any_queue());
+        assert!(names.contains(&name), "{names:?}");
     }
 
     #[test]

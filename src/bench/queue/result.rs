@@ -157,7 +157,6 @@ pub(crate) mod made_up {
     use std::time::Duration;
 
     use crate::bench::queue::config::{Config, Measure};
-    use crate::bench::queue::control::Ending;
     use crate::bench::queue::cpus::Cpus;
     use crate::bench::queue::plan::Point;
     use crate::buffer::HugePagePolicy;
@@ -203,11 +202,8 @@ pub(crate) mod made_up {
         End {
             tally: Tally {
                 noted: 3,
-                extended: 0,
                 failed,
-                damaged: 0,
-                missed: 0,
-                ending: Ending::Complete,
+                ..Tally::default()
             },
             passed: Passed::default(),
             stamp: StampCost {

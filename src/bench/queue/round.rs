@@ -140,10 +140,7 @@ fn times_of_handoff(task: &Task) -> Result<Option<Times>, RunError> {
         measure_failed: false,
         ..task.config.clone()
     };
-    let task = Task {
-        locks_memory: task.locks_memory,
-        ..Task::new(task.clock, &point, &config)
-    };
+    let task = Task::new(task.clock, task.locks_memory, &point, &config);
     let ended = make_run(threads::start::<Handoff, Words<1>>, &task);
     let clean = unless_disturbed(ended)?
         .filter(|ends| verdict_of(ends).outcome(config.elements()) == Outcome::Clean);

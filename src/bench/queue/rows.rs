@@ -1,7 +1,6 @@
 //! The rows of the queue benchmark in the results: settings of a point, and figures of a run.
 
 use super::config::Config;
-use super::counters::Counts;
 use super::judge::Outcome;
 use super::plan::Point;
 use super::result::{PerEnd, RunResult};
@@ -62,8 +61,7 @@ fn set_load(record: &mut Record, columns: [&Column; 5], end: &EndLoad, rate: Opt
 
 /// The settings of a point. On a load curve the rate is no setting: it is among the [`figures`].
 pub(crate) fn settings(point: &Point, config: &Config) -> Record {
-    let mut entries = registry::entries().iter();
-    let entry = entries.find(|entry| entry.name == point.queue);
+    let entry = registry::entry(&point.queue);
     let mut record = Record::new();
     record
         .set(&columns::QUEUE, point.queue.as_str())
@@ -149,21 +147,10 @@ fn set_figures(record: &mut Record, run: &RunResult) {
         .set(&columns::RECEIVER_PAGE_FAULTS, receiver.passed.faults);
     for (columns, end) in columns::COUNTERS.chunks(4).zip([sender, receiver]) {
         if let Some(counts) = &end.passed.counts {
-            set_counts(record, columns, counts, run.elements);
+            for (column, count) in columns.iter().zip(counts.all()) {
+                record.set(column, count as f64 / run.elements.max(1) as f64);
+            }
         }
-    }
-}
-
-/// The processor's counters of an end, for one element.
-fn set_counts(record: &mut Record, columns: &[Column], counts: &Counts, elements: u64) {
-    let counts = [
-        counts.cycles,
-        counts.instructions,
-        counts.cache_misses,
-        counts.branch_misses,
-    ];
-    for (column, count) in columns.iter().zip(counts) {
-        record.set(column, count as f64 / elements.max(1) as f64);
     }
 }
 

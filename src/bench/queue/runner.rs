@@ -11,8 +11,7 @@ use std::hint::black_box;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 
-use super::control::Control;
-use super::control::Ending;
+use super::control::{Control, Ending};
 use super::measurer::Measurer;
 use super::patience::{ATTEMPTS_PER_LOOK, ELEMENTS_PER_LOOK, Patience};
 use crate::pacing::{Idle, Pacing};
@@ -241,7 +240,7 @@ fn kept_on_panic<Q>(queue: Q) -> ManuallyDrop<Q> {
 }
 
 /// What an end has counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Operations that succeeded.
     pub noted: usize,

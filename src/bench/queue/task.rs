@@ -35,18 +35,17 @@ pub(super) struct Task {
 }
 
 impl Task {
-    pub(super) fn new(clock: AnyClock, point: &Point, config: &Config) -> Self {
-        let (sending, receiving) = (point.sender.longest_pause(), point.receiver.longest_pause());
-        let patience = config.timeout.saturating_add(sending.max(receiving));
+    pub(super) fn new(clock: AnyClock, locks_memory: bool, point: &Point, config: &Config) -> Self {
+        let patience = config.timeout.saturating_add(point.longest_pause());
         let per_element = SLOWEST_ELEMENT
-            .saturating_add(sending)
-            .saturating_add(receiving);
+            .saturating_add(point.sender.longest_pause())
+            .saturating_add(point.receiver.longest_pause());
         let elements = u32::try_from(config.elements()).unwrap_or(u32::MAX);
         Task {
             clock,
             point: point.clone(),
             config: config.clone(),
-            locks_memory: false,
+            locks_memory,
             patience,
             // Whatever hangs is noticed sooner, by its silence.
             limit: PREPARATION

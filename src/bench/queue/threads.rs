@@ -11,8 +11,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use super::config::Measure;
-use super::control::Control;
-use super::control::Ending;
+use super::control::{Control, Ending};
 use super::counters::{Counters, Counting};
 use super::error::ThreadError;
 use super::floor::{self, OperationFloors};
@@ -51,7 +50,8 @@ pub(super) fn start<Q: Queue<T>, T: Element>(
 ) -> Result<(), RigError> {
     let (give, take) = channel::<Q::Receiver>();
     let sender: Make = Box::new(move |task, parts| {
-        let (sender, receiver) = Q::with_capacity(task.point.capacity)?;
+        let (sender, receiver) = Q::with_capacity(task.point.capacity)
+            .map_err(|error| ThreadError::Queue(task.point.queue.clone(), error))?;
         if give.send(receiver).is_err() {
             return Err(ThreadError::Alone);
         }

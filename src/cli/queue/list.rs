@@ -8,9 +8,9 @@ use crate::queues::registry::{self, Entry};
 
 pub(super) fn run(as_json: bool) -> anyhow::Result<u8> {
     let printed = if as_json {
-        print_json(&registry::entries())
+        print_json(&registry::ENTRIES)
     } else {
-        print_text(&table(registry::entries()))
+        print_text(&table(registry::ENTRIES))
     };
     printed.context("cannot write to standard output")?;
     Ok(0)

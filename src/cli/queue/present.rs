@@ -62,10 +62,13 @@ impl<'a> Finished<'a> {
             .map(|(low, high)| [low, high])
     }
 
+    /// On a load curve, the offered rate in per cent of saturation.
+    fn percent(&self) -> Option<f64> {
+        self.record.number(columns::PERCENT_OF_SATURATION.name)
+    }
+
     fn is_curve(&self) -> bool {
-        self.record
-            .number(columns::PERCENT_OF_SATURATION.name)
-            .is_some()
+        self.percent().is_some()
     }
 
     /// The figures by which its rounds fall into two groups.
@@ -309,8 +312,7 @@ fn overview(finished: &[Finished], measure: &str, width: Option<usize>) -> Strin
 
 /// Whether a row goes on with the load curve of the one before it.
 fn is_next_step(before: &Finished, one: &Finished) -> bool {
-    let percent = |one: &Finished| one.record.number(columns::PERCENT_OF_SATURATION.name);
-    percent(before) < percent(one)
+    before.percent() < one.percent()
         && before.record.text(&columns::QUEUE) == one.record.text(&columns::QUEUE)
 }
 

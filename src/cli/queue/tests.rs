@@ -29,11 +29,8 @@ fn only_sender(words: &str) -> Result<EndLoad, UsageError> {
 fn defaults_are_those_of_the_documentation() {
     let arguments = parse("").unwrap();
     assert_eq!(arguments.queue.0.len(), registry::names().len());
-    assert_eq!(
-        (arguments.capacity.0, arguments.payload.0),
-        (vec![1024], vec![8])
-    );
-    let arguments = parse("").unwrap();
+    assert_eq!(arguments.capacity.0, [1024]);
+    assert_eq!(arguments.payload.0, [8]);
     assert_eq!(arguments.senders().unwrap()[0].load, Load::None);
     assert_eq!(arguments.receiver().unwrap().load, Load::None);
     let config = arguments.config().unwrap();

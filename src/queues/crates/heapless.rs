@@ -3,12 +3,10 @@
 //! Its capacity is part of its type, so it comes in a few only, each of them a type of its own. Both ends work on a
 //! view without the number, so that the loop is compiled once.
 
-use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
-
 use heapless::spsc::{Consumer, Producer, Queue as HeaplessQueue, QueueView};
 
 use crate::queues::element::Element;
-use crate::queues::interface::{Ends, Queue, QueueError, Receiver, Sender};
+use crate::queues::interface::{Made, Queue, QueueError, Receiver, Sender};
 use crate::queues::sync::Arc;
 
 #[derive(Debug)]
@@ -52,15 +50,13 @@ impl<T: Element> Receiver<T> for End<Consumer<'static, T>, T> {
 
 /// An empty queue with `SLOTS` slots, made where it is to stay: it can be larger than a stack.
 fn on_the_heap<T: Element, const SLOTS: usize>() -> Box<QueueView<T>> {
-    let layout = Layout::new::<HeaplessQueue<T, SLOTS>>();
-    // SAFETY: the layout is not empty, as there are two indices in it.
-    let memory = unsafe { alloc_zeroed(layout) }.cast::<HeaplessQueue<T, SLOTS>>();
-    if memory.is_null() {
-        handle_alloc_error(layout);
-    }
-    // SAFETY: allocated with the layout of the queue. It consists of two atomic indices and an array of slots that may
-    // be uninitialised, so zeros are a value of it: the one of `new`, with both indices 0.
-    let queue: Box<HeaplessQueue<T, SLOTS>> = unsafe { Box::from_raw(memory) };
+    let mut memory = Box::<HeaplessQueue<T, SLOTS>>::new_uninit();
+    // SAFETY: it is room for one queue. That consists of two atomic indices and an array of slots that may be
+    // uninitialised, so zeros are a value of it: the one of `new`, with both indices 0.
+    let queue = unsafe {
+        memory.as_mut_ptr().write_bytes(0, 1);
+        memory.assume_init()
+    };
     assert!(queue.is_empty() && queue.capacity() + 1 == SLOTS);
     queue
 }
@@ -71,7 +67,6 @@ macro_rules! capacities {
             $($capacity => on_the_heap::<T, { $capacity + 1 }>(),)+
             asked => {
                 return Err(QueueError {
-                    queue: "heapless",
                     asked,
                     allowed: "its capacity is fixed at compile time, here to 1, 2, 3, 7, 16, 64, 100, 256, 1000, 1024, 4096, 16384 and 65536",
                 });
@@ -84,14 +79,7 @@ impl<T: Element> Queue<T> for Heapless {
     type Sender = End<Producer<'static, T>, T>;
     type Receiver = End<Consumer<'static, T>, T>;
 
-    const NAME: &'static str = "heapless";
-    const SOURCE: &'static str = "crate heapless 0.9, spsc::Queue";
-    const ENDS: Ends = Ends::Spsc;
-
-    fn starting_at(
-        capacity: usize,
-        _start: usize,
-    ) -> Result<(Self::Sender, Self::Receiver), QueueError> {
+    fn starting_at(capacity: usize, _start: usize) -> Made<Self, T> {
         let queue = capacities!(capacity, 1 2 3 7 16 64 100 256 1000 1024 4096 16384 65536);
         let queue = Box::into_raw(queue);
         let storage = Arc::new(Storage(queue));
@@ -106,6 +94,6 @@ impl<T: Element> Queue<T> for Heapless {
             end: receiver,
             _storage: storage,
         };
-        super::touched("heapless", capacity, (sender, receiver))
+        super::touched(capacity, (sender, receiver))
     }
 }

@@ -16,17 +16,15 @@ use thingbuf::ThingBuf;
 use thingbuf::recycling::Recycle;
 
 use crate::queues::element::Element;
-use crate::queues::interface::{Ends, In, Out, Queue, QueueError, Receiver, Sender};
+use crate::queues::interface::{In, Made, Out, Queue, QueueError, Receiver, Sender};
 use crate::queues::slots::check_capacity;
 
 /// The two ends, when the queue was filled and emptied; an error when it holds another number than was asked for.
 fn touched<T: Element, S: Sender<T>, R: Receiver<T>>(
-    queue: &'static str,
     capacity: usize,
     (mut sender, mut receiver): (S, R),
 ) -> Result<(S, R), QueueError> {
     let wrong = QueueError {
-        queue,
         asked: capacity,
         allowed: "the crate makes one for another number of elements of it",
     };
@@ -44,7 +42,7 @@ fn touched<T: Element, S: Sender<T>, R: Receiver<T>>(
 macro_rules! adapter {
     (
         $(#[$what:meta])*
-        $queue:ident: $name:literal, $ends:ident, $source:literal;
+        $queue:ident;
         $their_sender:ty: |$to:ident, $element:ident| $enqueue:expr;
         $their_receiver:ty: |$from:ident| $dequeue:expr;
         |$capacity:ident| $make:expr
@@ -73,17 +71,10 @@ macro_rules! adapter {
             type Sender = In<$their_sender>;
             type Receiver = Out<$their_receiver>;
 
-            const NAME: &'static str = $name;
-            const SOURCE: &'static str = $source;
-            const ENDS: Ends = Ends::$ends;
-
-            fn starting_at(
-                capacity: usize,
-                _start: usize,
-            ) -> Result<(Self::Sender, Self::Receiver), QueueError> {
-                let $capacity = check_capacity($name, capacity)?;
+            fn starting_at(capacity: usize, _start: usize) -> Made<Self, T> {
+                let $capacity = check_capacity(capacity)?;
                 let (sender, receiver) = $make;
-                touched($name, capacity, (In(sender), Out(receiver)))
+                touched(capacity, (In(sender), Out(receiver)))
             }
         }
     };
@@ -92,7 +83,7 @@ macro_rules! adapter {
 adapter! {
     /// The array queue of crossbeam, for many threads at both ends: a number in each slot, and indices moved by
     /// compare-and-swap.
-    CrossbeamArrayQueue: "crossbeam-array", Mpmc, "crate crossbeam-queue 0.3, ArrayQueue";
+    CrossbeamArrayQueue;
     Arc<ArrayQueue<T>>: |end, element| end.push(element).is_ok();
     Arc<ArrayQueue<T>>: |end| end.pop();
     |capacity| {
@@ -103,7 +94,7 @@ adapter! {
 
 adapter! {
     /// The bounded channel of flume, for many threads at both ends: a deque behind a lock.
-    Flume: "flume", Mpmc, "crate flume 0.12, bounded";
+    Flume;
     flume::Sender<T>: |end, element| end.try_send(element).is_ok();
     flume::Receiver<T>: |end| end.try_recv().ok();
     |capacity| flume::bounded(capacity)
@@ -111,7 +102,7 @@ adapter! {
 
 adapter! {
     /// The bounded channel of kanal, for many threads at both ends: a deque behind a spin lock.
-    Kanal: "kanal", Mpmc, "crate kanal 0.1, bounded";
+    Kanal;
     kanal::Sender<T>: |end, element| end.try_send(element).unwrap_or(false);
     kanal::Receiver<T>: |end| end.try_recv().ok().flatten();
     |capacity| kanal::bounded(capacity)
@@ -119,7 +110,7 @@ adapter! {
 
 adapter! {
     /// The ring buffer of ringbuf, with the ends that cache indices.
-    Ringbuf: "ringbuf", Spsc, "crate ringbuf 0.6";
+    Ringbuf;
     ringbuf::HeapProd<T>: |end, element| end.try_push(element).is_ok();
     ringbuf::HeapCons<T>: |end| end.try_pop();
     |capacity| ringbuf::HeapRb::new(capacity).split()
@@ -127,7 +118,7 @@ adapter! {
 
 adapter! {
     /// The ring buffer of rtrb: indices that each end caches.
-    Rtrb: "rtrb", Spsc, "crate rtrb 0.4";
+    Rtrb;
     rtrb::Producer<T>: |end, element| end.push(element).is_ok();
     rtrb::Consumer<T>: |end| end.pop().ok();
     |capacity| rtrb::RingBuffer::new(capacity)
@@ -135,7 +126,7 @@ adapter! {
 
 adapter! {
     /// The bounded channel of the standard library, for many senders and one receiver.
-    SyncChannel: "sync-channel", Mpsc, "Rust's standard library, mpsc::sync_channel";
+    SyncChannel;
     mpsc::SyncSender<T>: |end, element| end.try_send(element).is_ok();
     mpsc::Receiver<T>: |end| end.try_recv().ok();
     |capacity| mpsc::sync_channel(capacity)
@@ -155,7 +146,7 @@ impl<T: Element> Recycle<T> for Reuse {
 
 adapter! {
     /// The queue of thingbuf, for many threads at both ends: slots with numbers, whose contents are reused.
-    Thingbuf: "thingbuf", Mpmc, "crate thingbuf 0.1, ThingBuf";
+    Thingbuf;
     Arc<ThingBuf<T, Reuse>>: |end, element| end.push(element).is_ok();
     Arc<ThingBuf<T, Reuse>>: |end| end.pop();
     |capacity| {

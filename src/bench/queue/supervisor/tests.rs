@@ -18,7 +18,7 @@ fn task(patience: Duration) -> Task {
     Task {
         patience,
         limit: Duration::from_secs(600),
-        ..Task::new(faulty::clock(), &faulty::point(), &config)
+        ..Task::new(faulty::clock(), false, &faulty::point(), &config)
     }
 }
 
