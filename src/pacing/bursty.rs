@@ -70,11 +70,7 @@ mod tests {
         (0..count)
             .map(|_| {
                 let start = scripted::time();
-                scripted::advance(20);
-                pacing.pause(clock, || {
-                    scripted::advance(1);
-                    true
-                });
+                scripted::operation(clock, pacing, 20);
                 start
             })
             .collect()

@@ -127,13 +127,17 @@ mod tests {
     #[test]
     fn a_wait_ends_when_idle_says_so() {
         let clock = Monotonic::default();
-        let mut pacing = ConstantWait::new(&clock, Nanos(3_600_000_000_000));
-        let mut calls = 0;
-        pacing.pause(&clock, || {
-            calls += 1;
-            calls < 3
-        });
-        assert_eq!(calls, 3);
+        let hour = Interval::new(&clock, Nanos(3_600_000_000_000));
+        let mut rate = ConstantRate::new(hour, AfterMiss::CatchUp);
+        rate.start_at(clock.now());
+        for mut pacing in [Paced::Wait(ConstantWait::of(hour)), Paced::Rate(rate)] {
+            let mut calls = 0;
+            pacing.pause(&clock, || {
+                calls += 1;
+                calls < 3
+            });
+            assert_eq!(calls, 3);
+        }
     }
 
     #[test]

@@ -13,42 +13,34 @@ pub enum Paced {
     Bursty(Bursty),
 }
 
+/// What the waiter that it is does.
+macro_rules! of_each {
+    ($paced:expr, $waiter:ident => $does:expr) => {
+        match $paced {
+            Paced::Not($waiter) => $does,
+            Paced::Wait($waiter) => $does,
+            Paced::Rate($waiter) => $does,
+            Paced::Bursty($waiter) => $does,
+        }
+    };
+}
+
 impl Pacing for Paced {
     #[inline(always)]
     fn start_at(&mut self, now: Ticks) {
-        match self {
-            Paced::Not(waiter) => waiter.start_at(now),
-            Paced::Wait(waiter) => waiter.start_at(now),
-            Paced::Rate(waiter) => waiter.start_at(now),
-            Paced::Bursty(waiter) => waiter.start_at(now),
-        }
+        of_each!(self, waiter => waiter.start_at(now));
     }
 
     #[inline(always)]
     fn pause<C: Clock>(&mut self, clock: &C, idle: impl Idle) {
-        match self {
-            Paced::Not(waiter) => waiter.pause(clock, idle),
-            Paced::Wait(waiter) => waiter.pause(clock, idle),
-            Paced::Rate(waiter) => waiter.pause(clock, idle),
-            Paced::Bursty(waiter) => waiter.pause(clock, idle),
-        }
+        of_each!(self, waiter => waiter.pause(clock, idle));
     }
 
     fn missed(&self) -> u64 {
-        match self {
-            Paced::Not(waiter) => waiter.missed(),
-            Paced::Wait(waiter) => waiter.missed(),
-            Paced::Rate(waiter) => waiter.missed(),
-            Paced::Bursty(waiter) => waiter.missed(),
-        }
+        of_each!(self, waiter => waiter.missed())
     }
 
     fn intended_starts(&self, start: Ticks, count: usize) -> Option<Vec<Ticks>> {
-        match self {
-            Paced::Not(waiter) => waiter.intended_starts(start, count),
-            Paced::Wait(waiter) => waiter.intended_starts(start, count),
-            Paced::Rate(waiter) => waiter.intended_starts(start, count),
-            Paced::Bursty(waiter) => waiter.intended_starts(start, count),
-        }
+        of_each!(self, waiter => waiter.intended_starts(start, count))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use super::Pacing;
 use crate::time::{Clock, Ticks};
 
 thread_local! {
@@ -35,4 +36,15 @@ pub(crate) fn advance(ticks: u64) {
 /// What the last reading was, and what has passed since.
 pub(crate) fn time() -> u64 {
     NOW.get()
+}
+
+/// Lets an operation take its time and waits for the next; returns when that starts. Each look at the clock while
+/// waiting takes a nanosecond.
+pub(crate) fn operation(clock: &Scripted, pacing: &mut impl Pacing, takes: u64) -> u64 {
+    advance(takes);
+    pacing.pause(clock, || {
+        advance(1);
+        true
+    });
+    time()
 }

@@ -67,13 +67,9 @@ impl TwoModes {
 }
 
 /// The median of ascending figures, of which there is at least one.
-fn median(sorted: &[f64]) -> f64 {
-    let middle = sorted.len() / 2;
-    if sorted.len() % 2 == 1 {
-        sorted[middle]
-    } else {
-        (sorted[middle - 1] + sorted[middle]) / 2.0
-    }
+pub(super) fn median(sorted: &[f64]) -> f64 {
+    let last = sorted.len() - 1;
+    f64::midpoint(sorted[last / 2], sorted[last.div_ceil(2)])
 }
 
 /// The median of figures in any order; `None` without any.

@@ -18,6 +18,8 @@
 
 use std::f64::consts::PI;
 
+use super::modes::median;
+
 /// Which test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Test {
@@ -69,7 +71,7 @@ impl Shift {
         let p_value = (2.0 * null.at_most(at_most_zero.min(at_least_zero))).min(1.0);
         let critical = null.critical(error / 2.0);
         Some(Shift {
-            value: f64::midpoint(effects[last / 2], effects[last.div_ceil(2)]),
+            value: median(&effects),
             interval: critical.map_or((f64::NEG_INFINITY, f64::INFINITY), |critical| {
                 (effects[critical], effects[last - critical])
             }),
@@ -120,9 +122,7 @@ impl Null {
     fn mann_whitney(one: usize, other: usize) -> Self {
         let effects = one * other;
         if one + other > EXACT_FIGURES {
-            let mean = effects as f64 / 2.0;
-            let deviation = (effects as f64 * (one + other + 1) as f64 / 12.0).sqrt();
-            return Null::Normal { mean, deviation };
+            return Self::approximate(effects, one + other + 1);
         }
         // The counts are the coefficients of the Gaussian binomial: the product of (1 - q^(more + i)) / (1 - q^i).
         let (fewer, more) = (one.min(other), one.max(other));
@@ -142,9 +142,7 @@ impl Null {
     fn signed_rank(pairs: usize) -> Self {
         let effects = pairs * (pairs + 1) / 2;
         if pairs > EXACT_PAIRS {
-            let mean = effects as f64 / 2.0;
-            let deviation = (effects as f64 * (2 * pairs + 1) as f64 / 12.0).sqrt();
-            return Null::Normal { mean, deviation };
+            return Self::approximate(effects, 2 * pairs + 1);
         }
         // Each rank has either sign.
         let mut counts = vec![0_i128; effects + 1];
@@ -155,6 +153,14 @@ impl Null {
             }
         }
         Self::counted(&counts)
+    }
+
+    /// A normal variable of the same mean, and of the variance that is `factor` twelfths of the effects.
+    fn approximate(effects: usize, factor: usize) -> Self {
+        Null::Normal {
+            mean: effects as f64 / 2.0,
+            deviation: (effects as f64 * factor as f64 / 12.0).sqrt(),
+        }
     }
 
     fn counted(counts: &[i128]) -> Self {

@@ -90,7 +90,7 @@ pub fn choose(
 }
 
 fn usable_ports(devices: &[Device]) -> Vec<ChosenPort> {
-    let chosen = |device: &Device, port: &Port| {
+    let chosen = |(device, port): (&Device, &Port)| {
         let address = port.addresses.first().filter(|_| port.active)?;
         Some(ChosenPort {
             device: device.clone(),
@@ -98,9 +98,7 @@ fn usable_ports(devices: &[Device]) -> Vec<ChosenPort> {
             address: *address,
         })
     };
-    all_ports(devices)
-        .filter_map(|(device, port)| chosen(device, port))
-        .collect()
+    all_ports(devices).filter_map(chosen).collect()
 }
 
 fn find(
@@ -245,14 +243,13 @@ mod tests {
         }
     }
 
-    /// Device and port of sender and receiver.
-    fn ends(pair: Result<Pair, ChoiceError>) -> [(String, u8); 2] {
+    /// Asserts device and port of sender and receiver.
+    #[track_caller]
+    fn leads(pair: Result<Pair, ChoiceError>, expected: [(&str, u8); 2]) {
         let pair = pair.unwrap();
-        [&pair.sender, &pair.receiver].map(|end| (end.device.name.clone(), end.port.number))
-    }
-
-    fn named(ends: [(&str, u8); 2]) -> [(String, u8); 2] {
-        ends.map(|(name, port)| (name.to_owned(), port))
+        let found = [&pair.sender, &pair.receiver];
+        let found = found.map(|end| (end.device.name.as_str(), end.port.number));
+        assert_eq!(found, expected);
     }
 
     #[test]
@@ -266,16 +263,16 @@ mod tests {
             ),
         ];
         let both = of(&devices);
-        assert_eq!(ends(choose(&both, None, None)), named([("a", 1), ("b", 2)]));
+        leads(choose(&both, None, None), [("a", 1), ("b", 2)]);
         let one = of(&devices[..1]);
-        assert_eq!(ends(choose(&one, None, None)), named([("a", 1), ("a", 2)]));
+        leads(choose(&one, None, None), [("a", 1), ("a", 2)]);
         let receiver = request("a", None, None);
         let chosen = choose(&both, None, Some(&receiver));
-        assert_eq!(ends(chosen), named([("b", 2), ("a", 1)]));
+        leads(chosen, [("b", 2), ("a", 1)]);
         // An address without a port number finds its port.
         let sender = request("a", None, Some("10.0.0.2"));
         let chosen = choose(&both, Some(&sender), None);
-        assert_eq!(ends(chosen), named([("a", 2), ("b", 2)]));
+        leads(chosen, [("a", 2), ("b", 2)]);
     }
 
     #[test]

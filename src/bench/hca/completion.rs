@@ -184,12 +184,37 @@ mod tests {
 
     use super::*;
     use crate::bench::hca::port::scripted::{
-        Counting, Entry, Eventful, Look, Script, arrival_orders, journal,
+        Counting, Entry, Eventful, Look, Script, any_looks, arrival_orders, journal,
     };
-    use crate::bench::hca::port::{BusyPolling, WaitForEvent};
+    use crate::bench::hca::port::{BusyPolling, EventPort, WaitForEvent};
 
     fn done(request: u64) -> Look {
         Look::Done(request, 0)
+    }
+
+    const POLLING: u32 = 0;
+    const SLEEPING: u32 = 1;
+
+    /// Takes `expected` completions of burst 0 in one of three ways: polling, sleeping, or as the sender does it.
+    fn collect(
+        port: impl EventPort,
+        way: u32,
+        room: usize,
+        expected: u32,
+        control: &Control,
+    ) -> (CompletionOutcome, Vec<Ticks>) {
+        let mut stamps = vec![Ticks(0); room];
+        let mut collector = Collector::new(port, &mut stamps, expected, Tag::new(0), control);
+        let outcome = match way {
+            POLLING => collector.run(&Counting, BusyPolling),
+            SLEEPING => collector.run(&Counting, WaitForEvent::default()),
+            _ => {
+                collector.collect(&Counting);
+                collector.finish(&Counting);
+                collector.into_outcome()
+            }
+        };
+        (outcome, stamps)
     }
 
     fn run(
@@ -198,23 +223,8 @@ mod tests {
         expected: u32,
         control: &Control,
     ) -> (CompletionOutcome, Vec<Ticks>) {
-        let mut stamps = vec![Ticks(0); room];
         let port = Script::new(looks.iter().copied(), Look::Empty, control);
-        let collector = Collector::new(port, &mut stamps, expected, Tag::new(0), control);
-        (collector.run(&Counting, BusyPolling), stamps)
-    }
-
-    /// Takes completions in one of three ways: polling, sleeping, or as the sender does it.
-    fn collect(mut collector: Collector<'_, Script<'_>>, way: u32) -> CompletionOutcome {
-        match way {
-            0 => collector.run(&Counting, BusyPolling),
-            1 => collector.run(&Counting, WaitForEvent::default()),
-            _ => {
-                collector.collect(&Counting);
-                collector.finish(&Counting);
-                collector.into_outcome()
-            }
-        }
+        collect(port, POLLING, room, expected, control)
     }
 
     #[test]
@@ -244,9 +254,7 @@ mod tests {
             let looks = [done(0), Look::Stop, Look::Empty, done(1)];
             let mut port = Script::new(looks, Look::Empty, &control);
             port.sleeping_fails_at = Some(0);
-            let mut stamps = [Ticks(0); 3];
-            let collector = Collector::new(port, &mut stamps, 3, Tag::new(0), &control);
-            let outcome = collect(collector, way);
+            let (outcome, stamps) = collect(port, way, 3, 3, &control);
             assert_eq!((outcome.succeeded, outcome.failed), (2, 0), "{way}");
             assert_eq!(stamps[2], Ticks(0));
         }
@@ -312,12 +320,10 @@ mod tests {
             (None, Some(0), 200, 1),
         ] {
             let control = Control::default();
-            let mut stamps = [Ticks(0); 3];
             let looks = [done(0), Look::Empty, done(1), Look::Empty, done(2)];
             let mut port = Script::new(looks, Look::Empty, &control);
             (port.arming_fails_at, port.sleeping_fails_at) = (arming, sleeping);
-            let collector = Collector::new(port, &mut stamps, 3, Tag::new(0), &control);
-            let outcome = collector.run(&Counting, WaitForEvent::default());
+            let (outcome, _) = collect(port, SLEEPING, 3, 3, &control);
             assert_eq!(outcome.succeeded, succeeded);
             assert_eq!(outcome.failure.unwrap().code, code);
             assert!(control.failed() && !control.stopped());
@@ -330,10 +336,8 @@ mod tests {
     fn no_completion_is_slept_through() {
         for arrivals in arrival_orders(3, 11) {
             let control = Control::default();
-            let mut stamps = [Ticks(0); 3];
             let port = Eventful::new(&arrivals, &control);
-            let collector = Collector::new(port, &mut stamps, 3, Tag::new(0), &control);
-            let outcome = collector.run(&Counting, WaitForEvent::default());
+            let (outcome, _) = collect(port, SLEEPING, 3, 3, &control);
             assert_eq!(outcome.succeeded, 3, "{arrivals:?}");
             assert!(!control.stopped());
         }
@@ -343,18 +347,12 @@ mod tests {
     fn taking_in_between_waits_for_nothing_and_taking_the_rest_goes_on_over_empty_looks() {
         let control = Control::default();
         let mut stamps = [Ticks(0); 5];
-        let empty = Look::Empty;
         let looks = [
-            empty,
-            done(0),
-            done(1),
-            empty,
-            done(2),
-            empty,
-            empty,
-            done(3),
+            &[Look::Empty, done(0), done(1)][..],
+            &[Look::Empty, done(2)],
+            &[Look::Empty, Look::Empty, done(3)],
         ];
-        let port = Script::new(looks, empty, &control);
+        let port = Script::new(looks.concat(), Look::Empty, &control);
         let mut collector = Collector::new(port, &mut stamps, 4, Tag::new(0), &control);
         for succeeded in [0, 2] {
             collector.collect(&Counting);
@@ -376,31 +374,17 @@ mod tests {
         assert_eq!((outcome.succeeded, outcome.failed), (1, 1));
     }
 
-    fn any_look() -> impl Strategy<Value = Look> {
-        prop_oneof![
-            4 => Just(Look::Empty),
-            6 => (0_u64..40).prop_map(done),
-            1 => any::<u16>().prop_map(|request| done(request.into())),
-            1 => any::<bool>().prop_map(|consequence| Look::Failed(3, consequence)),
-            1 => Just(Look::Broken(4)),
-            1 => Just(Look::Stop),
-        ]
-    }
-
     proptest! {
         #[test]
         fn any_script_ends_and_is_counted_right(
-            looks in prop::collection::vec(any_look(), 0..60),
-            afterwards in any_look(),
+            (looks, afterwards) in any_looks(prop_oneof![6 => 0_u64..40, 1 => 0_u64..65_536].prop_map(done)),
             expected in 0_u32..40,
             way in 0_u32..3,
         ) {
             let control = Control::default();
             let port = Script::new(looks, afterwards, &control);
-            let mut stamps = [Ticks(0); 40];
-            let collector = Collector::new(port, &mut stamps, expected, Tag::new(0), &control);
             journal();
-            let outcome = collect(collector, way);
+            let (outcome, stamps) = collect(port, way, 40, expected, &control);
             let readings = journal().iter().filter(|entry| matches!(entry, Entry::Clock(_))).count();
             prop_assert_eq!(readings, outcome.succeeded as usize);
             prop_assert_eq!(control.completed(), outcome.succeeded + outcome.failed);

@@ -9,7 +9,7 @@ use super::error::RunError;
 use super::receiving_end::Receiver;
 use super::sending_end::Sender;
 pub use super::verbs_link::EndpointSettings;
-use super::verbs_link::Made;
+use super::verbs_link::{Made, on_cpu};
 use crate::rdma::cm::{ActiveEndpoint, EventChannel, IdService, PassiveEndpoint};
 use crate::rdma::verbs::Access;
 
@@ -73,12 +73,14 @@ impl Endpoints {
             STEP_LIMIT,
         )?;
         let context = active.context();
-        let source = Made::on_cpu(settings.sender_cpu, &context, settings, Access::Send)?;
+        let source = || Made::new(&context, settings, Access::Send);
+        let source = on_cpu(settings.sender_cpu, source)??;
         let active = active.connect(source.region.domain(), source.attributes.clone())?;
 
         let requested = listener.request(STEP_LIMIT)?;
         let context = requested.context();
-        let target = Made::on_cpu(settings.receiver_cpu, &context, settings, Access::Receive)?;
+        let target = || Made::new(&context, settings, Access::Receive);
+        let target = on_cpu(settings.receiver_cpu, target)??;
         let passive = requested.accept(target.region.domain(), target.attributes.clone())?;
         let active = active.established(STEP_LIMIT)?;
         let passive = passive.established(STEP_LIMIT)?;

@@ -18,15 +18,12 @@ struct Slot {
 const PRESENT: u64 = 1 << 63;
 
 /// One slot a message, each used once.
-#[derive(Debug)]
-struct Shared {
-    slots: Vec<Slot>,
-}
+type Slots = Arc<Vec<Slot>>;
 
 /// The sending end.
 #[derive(Debug)]
 pub struct MemorySendPort {
-    shared: Arc<Shared>,
+    slots: Slots,
     label: u64,
     next: usize,
 }
@@ -34,21 +31,19 @@ pub struct MemorySendPort {
 /// The receiving end.
 #[derive(Debug)]
 pub struct MemoryReceivePort {
-    shared: Arc<Shared>,
+    slots: Slots,
     next: usize,
 }
 
 /// Both ends of a connection for `messages` messages, whose immediate data are `first_label` and what follows.
 pub fn connect(messages: usize, first_label: u32) -> (MemorySendPort, MemoryReceivePort) {
-    let shared = Arc::new(Shared {
-        slots: (0..messages).map(|_| Slot::default()).collect(),
-    });
+    let slots: Slots = Arc::new((0..messages).map(|_| Slot::default()).collect());
     let send = MemorySendPort {
-        shared: Arc::clone(&shared),
+        slots: Arc::clone(&slots),
         label: u64::from(first_label),
         next: 0,
     };
-    (send, MemoryReceivePort { shared, next: 0 })
+    (send, MemoryReceivePort { slots, next: 0 })
 }
 
 impl SendPort for MemorySendPort {
@@ -59,7 +54,7 @@ impl SendPort for MemorySendPort {
 
     #[inline(always)]
     fn stamp(&mut self, stamp: Ticks) {
-        self.shared.slots[self.next]
+        self.slots[self.next]
             .stamp
             .store(stamp.0, Ordering::Relaxed);
     }
@@ -68,9 +63,7 @@ impl SendPort for MemorySendPort {
     fn post(&mut self) -> Result<(), Failure> {
         // Release: who sees the flag sees the stamp.
         let label = PRESENT | (self.label + self.next as u64);
-        self.shared.slots[self.next]
-            .label
-            .store(label, Ordering::Release);
+        self.slots[self.next].label.store(label, Ordering::Release);
         Ok(())
     }
 }
@@ -78,7 +71,7 @@ impl SendPort for MemorySendPort {
 impl CompletionPort for MemoryReceivePort {
     #[inline(always)]
     fn poll(&mut self) -> Polled {
-        let Some(slot) = self.shared.slots.get(self.next) else {
+        let Some(slot) = self.slots.get(self.next) else {
             return Polled::Empty;
         };
         let label = slot.label.load(Ordering::Acquire);
@@ -151,7 +144,7 @@ mod tests {
         for (sequence, (arrival, sent)) in arrivals.iter().zip(&submitted).enumerate() {
             assert_eq!(arrival.label, tag.immediate_data(sequence as u32));
             assert_eq!((arrival.slot as usize, arrival.bytes), (sequence, 8));
-            let stamp = &receive_port.shared.slots[sequence].stamp;
+            let stamp = &receive_port.slots[sequence].stamp;
             assert_eq!(stamp.load(Ordering::Relaxed), sent.0);
             assert!(arrival.stamp >= *sent);
         }

@@ -250,10 +250,11 @@ fn impossible_within(point: &Point, limits: &Limits, warmup: u32) -> Option<Stri
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    pub(in crate::bench::hca) fn single() -> Sweep {
+    /// One value each, the default of the command line.
+    pub(crate) fn single() -> Sweep {
         Sweep {
             services: vec![Service::Rc],
             operations: vec![Operation::Send],

@@ -118,7 +118,7 @@ mod tests {
 
     use super::*;
     use crate::bench::hca::port::scripted::{
-        Counting, Entry, Eventful, Look, Script, arrival_orders, journal,
+        Counting, Entry, Eventful, Look, Script, any_looks, arrival_orders, journal,
     };
     use crate::bench::hca::port::{BusyPolling, WaitForEvent};
     use crate::time::Ticks;
@@ -151,6 +151,21 @@ mod tests {
         (outcome, arrivals)
     }
 
+    /// Sleeping or busy polling over a script, with room for so many messages of the burst.
+    fn either(
+        port: &mut Script<'_>,
+        event: bool,
+        room: usize,
+        control: &Control,
+    ) -> (ReceiveOutcome, Vec<Arrival>) {
+        let expected = Expected::new(BURST, room, None);
+        if event {
+            run(port, WaitForEvent::default(), expected, room, control)
+        } else {
+            run(port, BusyPolling, expected, room, control)
+        }
+    }
+
     /// Busy polling over a script, with room for so many messages of the burst.
     fn poll(
         looks: &[Look],
@@ -159,8 +174,7 @@ mod tests {
         control: &Control,
     ) -> (ReceiveOutcome, Vec<Arrival>) {
         let mut port = Script::new(looks.iter().copied(), afterwards, control);
-        let expected = Expected::new(BURST, room, None);
-        run(&mut port, BusyPolling, expected, room, control)
+        either(&mut port, false, room, control)
     }
 
     fn sequences(arrivals: &[Arrival]) -> Vec<u32> {
@@ -212,12 +226,7 @@ mod tests {
             let looks = [Look::Stop, Look::Empty, message(0), message(1)];
             let mut port = Script::new(looks, Look::Empty, &control);
             port.sleeping_fails_at = Some(0);
-            let expected = Expected::new(BURST, 4, None);
-            let (outcome, _) = if event {
-                run(&mut port, WaitForEvent::default(), expected, 4, &control)
-            } else {
-                run(&mut port, BusyPolling, expected, 4, &control)
-            };
+            let (outcome, _) = either(&mut port, event, 4, &control);
             assert_eq!(outcome.received, 2);
             let failure = outcome.failure;
             assert!(failure.is_none(), "nobody sleeps after the stop flag");
@@ -283,8 +292,7 @@ mod tests {
             let looks = [0, 1, 2, 3].map(|sequence| [message(sequence), Look::Empty]);
             let mut port = Script::new(looks.into_iter().flatten(), Look::Empty, &control);
             (port.arming_fails_at, port.sleeping_fails_at) = (arming, sleeping);
-            let expected = Expected::new(BURST, 4, None);
-            let (outcome, _) = run(&mut port, WaitForEvent::default(), expected, 4, &control);
+            let (outcome, _) = either(&mut port, true, 4, &control);
             assert_eq!(outcome.received, received);
             assert_eq!(outcome.failure.unwrap().code, code);
             assert!(control.failed() && !control.stopped());
@@ -311,36 +319,27 @@ mod tests {
         assert!(sleeps > 100);
     }
 
-    fn any_look() -> impl Strategy<Value = Look> {
+    fn any_message() -> impl Strategy<Value = Look> {
         prop_oneof![
-            4 => Just(Look::Empty),
             6 => any::<u16>().prop_map(|sequence| message(sequence.into())),
             2 => any::<u16>().prop_map(|sequence| late(sequence.into())),
             2 => (any::<u64>(), any::<u32>()).prop_map(|(request, data)| Look::Done(request, data)),
             1 => Just(Look::Misfit),
-            1 => any::<bool>().prop_map(|consequence| Look::Failed(3, consequence)),
-            1 => Just(Look::Broken(4)),
-            1 => Just(Look::Stop),
         ]
     }
 
     proptest! {
         #[test]
         fn any_script_ends_and_is_counted_right(
-            looks in prop::collection::vec(any_look(), 0..60),
-            afterwards in any_look(),
+            (looks, afterwards) in any_looks(any_message()),
             room in 0_usize..40,
             event in any::<bool>(),
         ) {
             let control = Control::default();
             let mut port = Script::new(looks, afterwards, &control);
-            let (tag, expected) = (Tag::new(BURST), Expected::new(BURST, room, None));
+            let tag = Tag::new(BURST);
             journal();
-            let (outcome, log) = if event {
-                run(&mut port, WaitForEvent::default(), expected, room, &control)
-            } else {
-                run(&mut port, BusyPolling, expected, room, &control)
-            };
+            let (outcome, log) = either(&mut port, event, room, &control);
             let readings = journal().iter().filter(|entry| matches!(entry, Entry::Clock(_))).count();
             prop_assert!(readings >= outcome.received + outcome.strays.late as usize);
             prop_assert!(readings <= outcome.received + outcome.strays.total() as usize);

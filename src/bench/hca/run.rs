@@ -14,15 +14,13 @@ use super::plan::{Limits, Plan, Point};
 use super::result::{Circumstances, InstrumentCosts, PointResult};
 use super::session::Session;
 use super::uc_route::choose_route;
-use super::verbs_link::queue_pair_lengths;
+use super::verbs_link::{on_cpu, queue_pair_lengths};
 use super::worker::Frame;
 use crate::buffer::HugePagePolicy;
 use crate::host::compromise::Compromise;
 use crate::host::{MemoryLock, Topology, Wakeable, interrupt, memory_lock, pinning, priority};
 use crate::rdma::cm::{EventChannel, UcRoute};
-use crate::rdma::verbs::{
-    Capabilities, Context, ServiceType, devices, granted_inline, try_queue_pair,
-};
+use crate::rdma::verbs::{Context, ServiceType, devices, granted_inline, try_queue_pair};
 use crate::rig::benchmark::Progress;
 use crate::rig::named::Named;
 use crate::time::{AnyClock, Clock, ClockKind, ClockUser, measure_stamp_cost};
@@ -132,12 +130,8 @@ impl Runner {
         let (sender, receiver) = (&self.pair.sender, &self.pair.receiver);
         let inline_of = |&service: &Service| {
             let granted = granted_inline(&contexts[0], service.into()).ok()?;
-            let nothing = Capabilities {
-                send_requests: 1,
-                receive_requests: 1,
-                inline_bytes: 0,
-            };
-            try_queue_pair(&contexts[1], service.into(), nothing).ok()?;
+            let (_, smallest) = queue_pair_lengths(1, 1, 0);
+            try_queue_pair(&contexts[1], service.into(), smallest).ok()?;
             Some((service, granted))
         };
         let smaller = |of: fn(&ChosenPort) -> u32| of(sender).min(of(receiver));
@@ -275,12 +269,8 @@ impl Runner {
         if let Some(costs) = self.costs.get(&key) {
             return Ok(*costs);
         }
-        let before = pinning::current_affinity()?;
-        pinning::pin_current_thread(placement.sender)?;
-        let stamp = measure_stamp_cost(clock);
-        pinning::pin_current_thread_to(&before)?;
         let costs = InstrumentCosts {
-            stamp,
+            stamp: on_cpu(placement.sender, || measure_stamp_cost(clock))?,
             floor: measure_floor(clock, placement.sender, placement.receiver)?,
             tsc: any_clock.tsc_facts(),
         };

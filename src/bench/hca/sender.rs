@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use crate::bench::hca::completion::{Collector, LeftToThread};
     use crate::bench::hca::port::scripted::{
-        Counting, Entry, Look, Script, failure, journal, note,
+        Counting, Entry, Look, Script, any_looks, failure, journal, note,
     };
     use crate::bench::hca::tag::Tag;
     use crate::pacing::{ConstantWait, NoPause};
@@ -154,21 +154,31 @@ mod tests {
         }
     }
 
-    /// Does something in each pause and at the end, numbered from one.
-    struct Meanwhile<F, E> {
+    /// Does something in each pause, numbered from one.
+    struct Meanwhile<F> {
         pauses: u32,
         pause: F,
-        end: E,
+        finished: bool,
     }
 
-    impl<F: FnMut(u32), E: FnMut()> Collect for Meanwhile<F, E> {
+    impl<F: FnMut(u32)> Meanwhile<F> {
+        fn new(pause: F) -> Self {
+            Meanwhile {
+                pauses: 0,
+                pause,
+                finished: false,
+            }
+        }
+    }
+
+    impl<F: FnMut(u32)> Collect for Meanwhile<F> {
         fn collect<C: Clock>(&mut self, _clock: &C) {
             self.pauses += 1;
             assert!(self.pauses < 10_000, "the pause does not end");
             (self.pause)(self.pauses);
         }
         fn finish<C: Clock>(&mut self, _clock: &C) {
-            (self.end)();
+            self.finished = true;
         }
     }
 
@@ -259,11 +269,7 @@ mod tests {
     fn there_is_a_pause_between_two_messages_and_none_after_the_last() {
         for (count, pauses) in [(0, 0), (1, 0), (5, 4)] {
             let control = Control::default();
-            let mut collect = Meanwhile {
-                pauses: 0,
-                pause: |_| (),
-                end: || (),
-            };
+            let mut collect = Meanwhile::new(|_| ());
             let (outcome, _) = run::<SubmitStamp>(count, 1, None, &mut collect, &control);
             assert_eq!((outcome.posted as usize, collect.pauses), (count, pauses));
             assert!(control.sender_done());
@@ -274,16 +280,11 @@ mod tests {
     fn a_refused_posting_ends_the_loop_and_is_not_counted() {
         fn check<S: StampMode>() {
             let control = Control::default();
-            let mut finished = false;
-            let mut collect = Meanwhile {
-                pauses: 0,
-                pause: |_| (),
-                end: || finished = true,
-            };
+            let mut collect = Meanwhile::new(|_| ());
             let (outcome, submitted) = run::<S>(5, 1, Some(2), &mut collect, &control);
             assert_eq!(outcome.posted, 2);
             assert_eq!(outcome.failure.unwrap().to_string(), "failure 12");
-            assert!(control.failed() && control.sender_done() && finished);
+            assert!(control.failed() && control.sender_done() && collect.finished);
             // A message that was not posted is not to be rewritten or waited for.
             assert_eq!(control.posted(), 2);
             assert_eq!(submitted[2..], [Ticks(0); 3]);
@@ -324,15 +325,11 @@ mod tests {
     #[test]
     fn a_stop_in_the_middle_of_a_long_pause_ends_the_loop() {
         let control = Control::default();
-        let mut collect = Meanwhile {
-            pauses: 0,
-            pause: |pauses| {
-                if pauses == 500 {
-                    control.stop();
-                }
-            },
-            end: || (),
-        };
+        let mut collect = Meanwhile::new(|pauses| {
+            if pauses == 500 {
+                control.stop();
+            }
+        });
         let pacing = ConstantWait::new(&Counting, Nanos(1_000_000));
         let mut stamps = [Ticks(0); 3];
         let outcome = run_with::<SubmitStamp>(&mut stamps, 1, None, pacing, &mut collect, &control);
@@ -380,20 +377,10 @@ mod tests {
         }
     }
 
-    fn any_look() -> impl Strategy<Value = Look> {
-        prop_oneof![
-            8 => Just(Look::Empty),
-            6 => (0_u64..40).prop_map(|request| Look::Done(request, 0)),
-            1 => any::<bool>().prop_map(|consequence| Look::Failed(3, consequence)),
-            1 => Just(Look::Stop),
-        ]
-    }
-
     proptest! {
         #[test]
         fn any_script_ends_and_is_counted_right(
-            looks in prop::collection::vec(any_look(), 0..60),
-            afterwards in any_look(),
+            (looks, afterwards) in any_looks((0_u64..40).prop_map(|request| Look::Done(request, 0))),
             count in 0_usize..40,
             every in 1_u32..50,
             fails_at in prop::option::of(0_u32..60),

@@ -26,13 +26,11 @@ impl Sender {
         point: &Point,
         remote: RemoteSlots,
     ) -> Result<Self, RunError> {
-        let (granted, wanted) = (
-            link.connection.queue_pair().granted().inline_bytes,
-            point.inline_bytes(),
-        );
+        let queue_pair = link.connection.queue_pair();
+        let (granted, wanted) = (queue_pair.granted().inline_bytes, point.inline_bytes());
         if granted < wanted {
             return Err(RunError::Inline {
-                device: link.connection.queue_pair().device_name().to_owned(),
+                device: queue_pair.device_name().to_owned(),
                 wanted,
                 granted,
             });

@@ -104,19 +104,14 @@ fn send_bursts<S: StampMode>(
             submitted: &mut submitted[..task.count],
             control,
         };
-        let (outcome, completion, faults) = if collects {
-            let expected = frame.completions_of(task.count);
-            let mut collector = Collector::new(end.completions(), stamps, expected, tag, control);
-            let (outcome, faults) = once_ready(task, || {
-                send::<S>(clock, &mut port, &mut pacing, &mut collector, burst)
-            });
-            (outcome, Some(collector.into_outcome()), faults)
-        } else {
-            let (outcome, faults) = once_ready(task, || {
-                send::<S>(clock, &mut port, &mut pacing, &mut LeftToThread, burst)
-            });
-            (outcome, None, faults)
-        };
+        let expected = frame.completions_of(task.count);
+        let mut collector =
+            collects.then(|| Collector::new(end.completions(), stamps, expected, tag, control));
+        let (outcome, faults) = once_ready(task, || match &mut collector {
+            Some(collector) => send::<S>(clock, &mut port, &mut pacing, collector, burst),
+            None => send::<S>(clock, &mut port, &mut pacing, &mut LeftToThread, burst),
+        });
+        let completion = collector.map(Collector::into_outcome);
         let taken = if collects { task.count } else { 0 };
         Ok(BurstRecord {
             submitted: submitted[..outcome.posted as usize].to_vec(),

@@ -7,7 +7,7 @@ use super::ends::Link;
 use super::error::RunError;
 use super::plan::Point;
 use crate::buffer::{HugePagePolicy, PageKind, Payload, PayloadBuffer};
-use crate::host::pinning;
+use crate::host::{HostError, pinning};
 use crate::rdma::cm::{Connection, UcRoute};
 use crate::rdma::verbs::{
     Access, Capabilities, CompletionQueue, Context, MemoryRegion, ProtectionDomain,
@@ -47,6 +47,15 @@ impl From<Service> for ServiceType {
     }
 }
 
+/// Does `work` on a CPU, then goes back to where the thread may run.
+pub(super) fn on_cpu<R>(cpu: usize, work: impl FnOnce() -> R) -> Result<R, HostError> {
+    let before = pinning::current_affinity()?;
+    pinning::pin_current_thread(cpu)?;
+    let result = work();
+    pinning::pin_current_thread_to(&before)?;
+    Ok(result)
+}
+
 /// What one end is made of before it is connected.
 #[derive(Debug)]
 pub(super) struct Made {
@@ -57,21 +66,8 @@ pub(super) struct Made {
 }
 
 impl Made {
-    /// Makes an end on a CPU, so that its memory, first touched here, lies near that CPU.
-    pub(super) fn on_cpu(
-        cpu: usize,
-        context: &Arc<Context>,
-        settings: &EndpointSettings,
-        access: Access,
-    ) -> Result<Self, RunError> {
-        let before = pinning::current_affinity()?;
-        pinning::pin_current_thread(cpu)?;
-        let made = Self::new(context, settings, access);
-        pinning::pin_current_thread_to(&before)?;
-        made
-    }
-
-    fn new(
+    /// Makes an end; its memory, first touched here, lies near the CPU that this runs on.
+    pub(super) fn new(
         context: &Arc<Context>,
         settings: &EndpointSettings,
         access: Access,
@@ -139,16 +135,8 @@ impl Link for VerbsLink {
                 event.status
             ));
         }
-        loop {
-            match self.context.take_async_event() {
-                // Another port of the same device may go down without harm.
-                Ok(Some(event)) if event.port.is_some_and(|other| other != self.port) => {}
-                Ok(Some(event)) if event.fatal => return Some(event.description),
-                Ok(Some(_)) => {}
-                Ok(None) => return None,
-                Err(error) => return Some(error.to_string()),
-            }
-        }
+        let fatal = self.context.fatal_event(self.port);
+        fatal.unwrap_or_else(|error| Some(error.to_string()))
     }
 
     fn removal(&self) -> Option<String> {

@@ -7,9 +7,7 @@ use super::port::{Completion, CompletionPort, EventPort, Failure, Polled, SendPo
 use super::stamper::StampSlots;
 use super::tag::Tag;
 use crate::buffer::{Payload, StampCursor};
-use crate::rdma::verbs::{
-    self, CompletionQueue, FailedCompletion, Poller, QueuePair, SendRequest, VerbsError,
-};
+use crate::rdma::verbs::{self, CompletionQueue, Poller, QueuePair, SendRequest, VerbsError};
 use crate::time::Ticks;
 
 /// The slots of the peer's memory, for RDMA writes.
@@ -201,10 +199,5 @@ fn describe_status_of_datagrams(status: i64, vendor_error: u32) -> String {
 }
 
 fn describe_status(status: i64, vendor_error: u32) -> String {
-    FailedCompletion {
-        work_request_id: 0,
-        status: status as u32,
-        vendor_error,
-    }
-    .describe()
+    verbs::describe_status(status as u32, vendor_error)
 }

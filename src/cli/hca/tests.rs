@@ -4,7 +4,7 @@ use clap::{CommandFactory, Parser};
 use proptest::prelude::*;
 
 use super::*;
-use crate::bench::hca::plan::Limits;
+use crate::bench::hca::plan::{Limits, tests::single};
 use crate::cli::refused::assert_refused;
 
 #[derive(Debug, Parser)]
@@ -21,20 +21,7 @@ fn parse(words: &str) -> Result<Config, clap::Error> {
 #[test]
 fn defaults_are_those_of_the_documentation() {
     let config = parse("").unwrap();
-    let expected = Sweep {
-        services: vec![Service::Rc],
-        operations: vec![Operation::Send],
-        inline: vec![Switch::Off],
-        unsignaled: vec![Switch::Off],
-        polls: vec![(Poll::Busy, Poll::Busy)],
-        timestamps: vec![Timestamp::Submit],
-        clocks: vec![ClockKind::Monotonic],
-        pauses: vec![Nanos(0)],
-        receiver_pauses: vec![Nanos(0)],
-        bursts: vec![1000],
-        sizes: vec![8],
-    };
-    assert_eq!(config.sweep, expected);
+    assert_eq!(config.sweep, single());
     let (warmup, repeat, timeout) = (100, 1, Duration::from_secs(5));
     assert_eq!((config.warmup, config.repeat), (warmup, repeat));
     assert_eq!((config.timeout, config.priority), (timeout, None));

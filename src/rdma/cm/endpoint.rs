@@ -32,7 +32,7 @@ impl ActiveEndpoint {
         let id = Id::create(channel, service, from)?;
         resolve_address(&id, from, to, limit)?;
         id.resolve_route(limit)?;
-        id.expect(EventKind::RouteResolved, "resolving the route", limit)?;
+        channel.expect(&id, EventKind::RouteResolved, "resolving the route", limit)?;
         id.check_device(from, device, port)?;
         Ok(ActiveEndpoint { id: Arc::new(id) })
     }
@@ -71,7 +71,8 @@ fn resolve_address(id: &Id, from: IpAddr, to: SocketAddr, limit: Duration) -> Re
     loop {
         id.resolve_address(from, to, ATTEMPT)?;
         let left = deadline.saturating_duration_since(Instant::now());
-        match id.expect(EventKind::AddressResolved, "resolving the address", left) {
+        let (channel, step) = (id.channel(), "resolving the address");
+        match channel.expect(id, EventKind::AddressResolved, step, left) {
             Ok(_) => return Ok(()),
             Err(CmError::Event {
                 event: EventKind::AddressError,
@@ -130,10 +131,9 @@ impl PassiveEndpoint {
     /// When none comes in time.
     pub fn request(&self, limit: Duration) -> Result<Requested, CmError> {
         let step = "waiting for a connection request";
-        let event = self.id.expect(EventKind::ConnectRequest, step, limit)?;
-        let id = event
-            .into_request(self.id.channel())
-            .expect("a request brings an id");
+        let channel = self.id.channel();
+        let event = channel.expect(&self.id, EventKind::ConnectRequest, step, limit)?;
+        let id = event.into_request(channel).expect("a request brings an id");
         Ok(Requested {
             service: self.service,
             id: Arc::new(id),
@@ -182,7 +182,8 @@ impl Connecting {
     /// # Errors
     /// When it does not come about, or not in time.
     pub fn established(self, limit: Duration) -> Result<Connection, CmError> {
-        let expect = |step| self.id.expect(EventKind::Established, step, limit);
+        let channel = self.id.channel();
+        let expect = |step| channel.expect(&self.id, EventKind::Established, step, limit);
         let event = self.awaited.map(expect).transpose()?;
         Ok(Connection {
             queue_pair: Arc::new(self.queue_pair),

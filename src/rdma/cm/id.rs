@@ -9,7 +9,7 @@ use std::time::Duration;
 use nix::sys::socket::{SockaddrLike, SockaddrStorage};
 use rdma_sys as sys;
 
-use super::{CmError, Event, EventChannel, UcRoute};
+use super::{CmError, EventChannel, UcRoute};
 use crate::rdma::loaded;
 use crate::rdma::verbs::{Context, ProtectionDomain, QueuePair, QueuePairAttributes};
 
@@ -115,16 +115,6 @@ impl Id {
 
     pub(super) fn describe(&self) -> String {
         self.place().unwrap_or_else(|| "no device yet".to_owned())
-    }
-
-    /// Waits for an event of this id.
-    pub(super) fn expect(
-        &self,
-        wanted: super::EventKind,
-        step: &'static str,
-        limit: Duration,
-    ) -> Result<Event, CmError> {
-        self.channel.expect(self, wanted, step, limit)
     }
 
     fn verbs(&self) -> Option<NonNull<sys::ibv_context>> {

@@ -146,19 +146,19 @@ fn by_create_id2(channel: &Arc<EventChannel>, address: IpAddr) -> Result<Id, CmE
 const FLAG_PASSIVE: i32 = 1;
 
 fn by_endpoint(channel: &Arc<EventChannel>, address: IpAddr) -> Result<Id, CmError> {
-    let source = SocketAddr::new(address, 0);
     let object = || format!("UC, {address}");
-    let from = SockaddrStorage::from(source);
+    let from = SockaddrStorage::from(SocketAddr::new(address, 0));
+    // The kernel checks the exact length.
+    let (family, length) = match address {
+        IpAddr::V4(_) => (libc::AF_INET, size_of::<libc::sockaddr_in>()),
+        IpAddr::V6(_) => (libc::AF_INET6, size_of::<libc::sockaddr_in6>()),
+    };
     let mut information = sys::rdma_addrinfo {
         ai_flags: FLAG_PASSIVE,
-        ai_family: if source.is_ipv4() {
-            libc::AF_INET
-        } else {
-            libc::AF_INET6
-        },
+        ai_family: family,
         ai_qp_type: sys::ibv_qp_type::IBV_QPT_UC as i32,
         ai_port_space: sys::rdma_port_space::RDMA_PS_IB as i32,
-        ai_src_len: length_of(source),
+        ai_src_len: length as libc::socklen_t,
         ai_dst_len: 0,
         ai_src_addr: from.as_ptr().cast_mut(),
         ai_dst_addr: std::ptr::null_mut(),
@@ -190,14 +190,4 @@ fn by_endpoint(channel: &Arc<EventChannel>, address: IpAddr) -> Result<Id, CmErr
     let code = unsafe { loaded::rdma_migrate_id(id.as_ptr(), channel.as_ptr()) };
     CmError::check(code, "rdma_migrate_id", object())?;
     Ok(id)
-}
-
-/// The exact length of an address, which the kernel checks.
-fn length_of(address: SocketAddr) -> libc::socklen_t {
-    let length = if address.is_ipv4() {
-        size_of::<libc::sockaddr_in>()
-    } else {
-        size_of::<libc::sockaddr_in6>()
-    };
-    length as libc::socklen_t
 }

@@ -56,18 +56,14 @@ impl AddressHandle {
     ) -> Result<Arc<Self>, VerbsError> {
         let mut attributes = vector.attributes;
         // SAFETY: the domain exists and is held; the attributes are only read.
-        match NonNull::new(unsafe { loaded::ibv_create_ah(domain.as_ptr(), &mut attributes) }) {
-            Some(raw) => Ok(Arc::new(AddressHandle {
-                raw,
-                queue_pair_number: vector.queue_pair_number,
-                queue_key: vector.queue_key,
-                _domain: Arc::clone(domain),
-            })),
-            None => Err(VerbsError::last(
-                "ibv_create_ah",
-                domain.context().device_name(),
-            )),
-        }
+        let raw = unsafe { loaded::ibv_create_ah(domain.as_ptr(), &mut attributes) };
+        let device = || domain.context().device_name();
+        Ok(Arc::new(AddressHandle {
+            raw: VerbsError::created(raw, "ibv_create_ah", device)?,
+            queue_pair_number: vector.queue_pair_number,
+            queue_key: vector.queue_key,
+            _domain: Arc::clone(domain),
+        }))
     }
 
     pub(super) fn as_ptr(&self) -> *mut sys::ibv_ah {

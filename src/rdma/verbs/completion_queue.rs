@@ -26,9 +26,9 @@ struct Channel(NonNull<sys::ibv_comp_channel>);
 impl Channel {
     fn create(context: &Context) -> Result<Self, VerbsError> {
         // SAFETY: the context is open, and held by the queue that the channel is for.
-        let raw = NonNull::new(unsafe { loaded::ibv_create_comp_channel(context.as_ptr()) });
-        let failed = || VerbsError::last("ibv_create_comp_channel", context.device_name());
-        raw.map(Channel).ok_or_else(failed)
+        let raw = unsafe { loaded::ibv_create_comp_channel(context.as_ptr()) };
+        let device = || context.device_name();
+        VerbsError::created(raw, "ibv_create_comp_channel", device).map(Channel)
     }
 }
 
@@ -92,14 +92,14 @@ impl FailedCompletion {
         use sys::ibv_wc_status as of;
         [of::IBV_WC_LOC_LEN_ERR, of::IBV_WC_REM_INV_REQ_ERR].contains(&self.status)
     }
+}
 
-    /// The status in words.
-    pub fn describe(&self) -> String {
-        // SAFETY: the function returns a static text for every number.
-        let text = unsafe { CStr::from_ptr(loaded::ibv_wc_status_str(self.status)) };
-        let (text, status, vendor) = (text.to_string_lossy(), self.status, self.vendor_error);
-        format!("{text} (status {status}, vendor error {vendor:#x})")
-    }
+/// The status of a failed completion in words.
+pub fn describe_status(status: u32, vendor_error: u32) -> String {
+    // SAFETY: the function returns a static text for every number.
+    let text = unsafe { CStr::from_ptr(loaded::ibv_wc_status_str(status)) };
+    let text = text.to_string_lossy();
+    format!("{text} (status {status}, vendor error {vendor_error:#x})")
 }
 
 impl CompletionQueue {
@@ -118,18 +118,13 @@ impl CompletionQueue {
         let raw = unsafe {
             loaded::ibv_create_cq(context.as_ptr(), entries as i32, null_mut(), events, 0)
         };
-        match NonNull::new(raw) {
-            Some(raw) => Ok(Arc::new(CompletionQueue {
-                raw,
-                unacknowledged: AtomicU32::new(0),
-                channel,
-                context: Arc::clone(context),
-            })),
-            None => Err(VerbsError::last(
-                "ibv_create_cq",
-                format!("{} ({entries} entries)", context.device_name()),
-            )),
-        }
+        let object = || format!("{} ({entries} entries)", context.device_name());
+        Ok(Arc::new(CompletionQueue {
+            raw: VerbsError::created(raw, "ibv_create_cq", object)?,
+            unacknowledged: AtomicU32::new(0),
+            channel,
+            context: Arc::clone(context),
+        }))
     }
 
     pub(super) fn as_ptr(&self) -> *mut sys::ibv_cq {
@@ -152,14 +147,8 @@ impl CompletionQueue {
     #[inline]
     pub fn request_notification(&self) -> Result<(), VerbsError> {
         // SAFETY: the queue exists.
-        match unsafe { sys::ibv_req_notify_cq(self.raw.as_ptr(), 0) } {
-            0 => Ok(()),
-            code => Err(VerbsError::code(
-                "ibv_req_notify_cq",
-                self.context.device_name(),
-                code,
-            )),
-        }
+        let code = unsafe { sys::ibv_req_notify_cq(self.raw.as_ptr(), 0) };
+        VerbsError::check(code, "ibv_req_notify_cq", || self.context.device_name())
     }
 
     /// Sleeps until the event asked for. Returns false when a signal came instead ([`crate::host`] has the means to

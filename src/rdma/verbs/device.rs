@@ -151,34 +151,18 @@ unsafe fn name_of(device: *mut sys::ibv_device) -> String {
 }
 
 /// An opened device.
+#[derive(Debug)]
 pub struct Context {
     raw: NonNull<sys::ibv_context>,
     name: String,
-    owner: Owner,
-}
-
-enum Owner {
-    /// Opened here, closed on drop.
-    Here,
-    /// Belongs to something else (a connection manager id), which is kept alive.
-    Borrowed(#[expect(dead_code, reason = "held, never read")] Arc<dyn Any + Send + Sync>),
+    /// What it belongs to (a connection manager id), kept alive; one that was opened here is closed on drop.
+    keeper: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 // SAFETY: verbs may be called from any thread, several at a time (ibv_open_device(3) and its companions).
 unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
-
-/// Something happened to a device as a whole, outside any work request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AsyncEvent {
-    /// The event in words.
-    pub description: String,
-    /// Whether no further message can be expected.
-    pub fatal: bool,
-    /// The port it is about, if it is about one.
-    pub port: Option<u8>,
-}
 
 impl Context {
     /// Opens a device.
@@ -188,14 +172,11 @@ impl Context {
     unsafe fn open(device: *mut sys::ibv_device) -> Result<Self, VerbsError> {
         // SAFETY: the caller vouches for the device.
         let (name, raw) = unsafe { (name_of(device), loaded::ibv_open_device(device)) };
-        match NonNull::new(raw) {
-            Some(raw) => Ok(Context {
-                raw,
-                name,
-                owner: Owner::Here,
-            }),
-            None => Err(VerbsError::last("ibv_open_device", name)),
-        }
+        Ok(Context {
+            raw: VerbsError::created(raw, "ibv_open_device", || &name)?,
+            name,
+            keeper: None,
+        })
     }
 
     /// Opens a device by name.
@@ -226,7 +207,7 @@ impl Context {
             raw,
             // SAFETY: an opened context points to its device.
             name: unsafe { name_of((*raw.as_ptr()).device) },
-            owner: Owner::Borrowed(keeper),
+            keeper: Some(keeper),
         }
     }
 
@@ -247,9 +228,7 @@ impl Context {
         let mut attributes = MaybeUninit::<sys::ibv_device_attr>::zeroed();
         // SAFETY: the context is open and the attributes are writable.
         let code = unsafe { loaded::ibv_query_device(self.as_ptr(), attributes.as_mut_ptr()) };
-        if code != 0 {
-            return Err(VerbsError::code("ibv_query_device", &self.name, code));
-        }
+        VerbsError::check(code, "ibv_query_device", || &self.name)?;
         // SAFETY: the query succeeded and filled it in.
         let attributes = unsafe { attributes.assume_init() };
         // SAFETY: the array is zero-terminated text within the attributes.
@@ -316,10 +295,9 @@ impl Context {
                 loaded::ibv_query_port(self.as_ptr(), number, attributes.as_mut_ptr().cast());
             (code, attributes.assume_init())
         };
-        if code != 0 {
-            let object = format!("{} port {number}", self.name);
-            return Err(VerbsError::code("ibv_query_port", object, code));
-        }
+        VerbsError::check(code, "ibv_query_port", || {
+            format!("{} port {number}", self.name)
+        })?;
         Ok(Port {
             number,
             active: attributes.state == sys::ibv_port_state::IBV_PORT_ACTIVE,
@@ -337,11 +315,9 @@ impl Context {
         })
     }
 
-    /// Takes an asynchronous event if one waits. Never blocks, provided that nobody else takes this device's events.
-    ///
-    /// # Errors
-    /// When a waiting event cannot be read.
-    pub fn take_async_event(&self) -> Result<Option<AsyncEvent>, VerbsError> {
+    /// Takes an asynchronous event if one waits: its kind, and the port if it is about one. Never blocks, provided that
+    /// nobody else takes this device's events.
+    fn take_async_event(&self) -> Result<Option<(u32, i32)>, VerbsError> {
         // SAFETY: the context is open, and so is its descriptor.
         let descriptor = unsafe { BorrowedFd::borrow_raw(self.raw.as_ref().async_fd) };
         let mut waiting = [PollFd::new(descriptor, PollFlags::POLLIN)];
@@ -362,6 +338,16 @@ impl Context {
             loaded::ibv_ack_async_event(pointer);
             (kind, port)
         };
+        Ok(Some((kind, port)))
+    }
+
+    /// What has happened to the device as a whole, or to this port of it, so that no further message can be expected.
+    /// Takes all events that wait until it finds one. Never blocks, provided that nobody else takes this device's
+    /// events.
+    ///
+    /// # Errors
+    /// When a waiting event cannot be read.
+    pub fn fatal_event(&self, port: u8) -> Result<Option<String>, VerbsError> {
         use sys::ibv_event_type as of;
         let fatal = [
             (
@@ -380,28 +366,24 @@ impl Context {
                 "a queue pair refused an access",
             ),
         ];
-        let known = fatal.iter().find(|(known, _)| *known as u32 == kind);
-        let name = known.map_or("asynchronous event", |(_, name)| name);
-        Ok(Some(AsyncEvent {
-            description: format!("{name} ({}, event {kind})", self.name),
-            fatal: known.is_some(),
-            port: (kind == of::IBV_EVENT_PORT_ERR as u32).then_some(port as u8),
-        }))
+        while let Some((kind, of_port)) = self.take_async_event()? {
+            // Another port of the same device may go down without harm.
+            let elsewhere = kind == of::IBV_EVENT_PORT_ERR as u32 && of_port as u8 != port;
+            let known = fatal.iter().find(|(known, _)| *known as u32 == kind);
+            if let Some((_, name)) = known.filter(|_| !elsewhere) {
+                return Ok(Some(format!("{name} ({}, event {kind})", self.name)));
+            }
+        }
+        Ok(None)
     }
 }
 
 impl Drop for Context {
     fn drop(&mut self) {
-        if matches!(self.owner, Owner::Here) {
+        if self.keeper.is_none() {
             // SAFETY: opened here, and everything made from it holds it by Arc, so nothing is left.
             unsafe { loaded::ibv_close_device(self.as_ptr()) };
         }
-    }
-}
-
-impl std::fmt::Debug for Context {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_tuple("Context").field(&self.name).finish()
     }
 }
 

@@ -1,6 +1,7 @@
 //! What can go wrong at the verbs.
 
 use std::io;
+use std::ptr::NonNull;
 
 /// A verb failed.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +18,28 @@ pub struct VerbsError {
 }
 
 impl VerbsError {
+    /// What a verb created, or the error that errno holds.
+    pub(super) fn created<T, S: Into<String>>(
+        raw: *mut T,
+        operation: &'static str,
+        object: impl FnOnce() -> S,
+    ) -> Result<NonNull<T>, Self> {
+        NonNull::new(raw).ok_or_else(|| Self::last(operation, object()))
+    }
+
+    /// The error that a verb returned as its value, unless that is zero.
+    #[inline]
+    pub(super) fn check<S: Into<String>>(
+        code: i32,
+        operation: &'static str,
+        object: impl FnOnce() -> S,
+    ) -> Result<(), Self> {
+        match code {
+            0 => Ok(()),
+            _ => Err(Self::code(operation, object(), code)),
+        }
+    }
+
     /// The error that errno holds now.
     pub(crate) fn last(operation: &'static str, object: impl Into<String>) -> Self {
         Self::with(operation, object, io::Error::last_os_error())

@@ -53,17 +53,12 @@ impl MemoryRegion {
         // deregistered; what the HCA writes there is read through raw pointers only.
         let raw =
             unsafe { loaded::ibv_reg_mr(domain.as_ptr(), start.cast(), length, flags as i32) };
-        match NonNull::new(raw) {
-            Some(raw) => Ok(Arc::new(MemoryRegion {
-                raw,
-                domain: Arc::clone(domain),
-                memory: Some(memory),
-            })),
-            None => {
-                let (device, size) = (domain.context().device_name(), Bytes(length as u64));
-                Err(VerbsError::last("ibv_reg_mr", format!("{device} ({size})")))
-            }
-        }
+        let (device, size) = (domain.context().device_name(), Bytes(length as u64));
+        Ok(Arc::new(MemoryRegion {
+            raw: VerbsError::created(raw, "ibv_reg_mr", || format!("{device} ({size})"))?,
+            domain: Arc::clone(domain),
+            memory: Some(memory),
+        }))
     }
 
     /// The address of its first byte, and its length in bytes.

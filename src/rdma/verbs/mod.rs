@@ -16,8 +16,10 @@ mod queue_pair;
 mod work_request;
 
 pub use address_handle::{AddressHandle, AddressVector};
-pub use completion_queue::{CompletionQueue, FailedCompletion, Polled, Poller, WorkCompletion};
-pub use device::{AsyncEvent, Context, Device, DeviceLimits, Devices, LinkLayer, Port, devices};
+pub use completion_queue::{
+    CompletionQueue, FailedCompletion, Polled, Poller, WorkCompletion, describe_status,
+};
+pub use device::{Context, Device, DeviceLimits, Devices, LinkLayer, Port, devices};
 pub use error::VerbsError;
 pub use library::{Library, library_versions};
 pub use memory_region::{Access, MemoryRegion};

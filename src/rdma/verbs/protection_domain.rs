@@ -27,13 +27,11 @@ impl ProtectionDomain {
     /// When the device refuses.
     pub fn allocate(context: &Arc<Context>) -> Result<Arc<Self>, VerbsError> {
         // SAFETY: the context is open and held by the new domain.
-        match NonNull::new(unsafe { loaded::ibv_alloc_pd(context.as_ptr()) }) {
-            Some(raw) => Ok(Arc::new(ProtectionDomain {
-                raw,
-                context: Arc::clone(context),
-            })),
-            None => Err(VerbsError::last("ibv_alloc_pd", context.device_name())),
-        }
+        let raw = unsafe { loaded::ibv_alloc_pd(context.as_ptr()) };
+        Ok(Arc::new(ProtectionDomain {
+            raw: VerbsError::created(raw, "ibv_alloc_pd", || context.device_name())?,
+            context: Arc::clone(context),
+        }))
     }
 
     pub(crate) fn as_ptr(&self) -> *mut sys::ibv_pd {

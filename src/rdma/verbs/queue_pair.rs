@@ -91,7 +91,7 @@ impl QueuePairAttributes {
 pub struct QueuePair {
     raw: NonNull<sys::ibv_qp>,
     granted: Capabilities,
-    destroy: Option<Box<dyn FnOnce() + Send + Sync>>,
+    destroy: Box<dyn Fn() + Send + Sync>,
     attributes: QueuePairAttributes,
     domain: Arc<ProtectionDomain>,
 }
@@ -111,12 +111,12 @@ impl QueuePair {
         granted: &sys::ibv_qp_cap,
         attributes: QueuePairAttributes,
         domain: &Arc<ProtectionDomain>,
-        destroy: Box<dyn FnOnce() + Send + Sync>,
+        destroy: Box<dyn Fn() + Send + Sync>,
     ) -> Self {
         QueuePair {
             raw,
             granted: Capabilities::granted(granted),
-            destroy: Some(destroy),
+            destroy,
             attributes,
             domain: Arc::clone(domain),
         }
@@ -157,10 +157,8 @@ impl QueuePair {
             let code = loaded::ibv_query_qp(self.raw.as_ptr(), attributes_of, mask, initial_of);
             (code, attributes.assume_init())
         };
-        match code {
-            0 => Ok(mtu_bytes(attributes.path_mtu)),
-            code => Err(VerbsError::code("ibv_query_qp", self.device_name(), code)),
-        }
+        VerbsError::check(code, "ibv_query_qp", || self.device_name())?;
+        Ok(mtu_bytes(attributes.path_mtu))
     }
 
     /// Posts a receive request of this number for `length` bytes at `address` in a region.
@@ -188,14 +186,11 @@ impl QueuePair {
         let mut bad = std::ptr::null_mut();
         // SAFETY: the queue pair exists and copies the request. By the key the HCA writes inside of the region only,
         // whose deregistration ends its access, whatever is still posted.
-        match unsafe { sys::ibv_post_recv(self.raw.as_ptr(), &mut request, &mut bad) } {
-            0 => Ok(()),
-            code => {
-                let (device, most) = (self.device_name(), self.granted.receive_requests);
-                let object = format!("{device} (request {number} of {most})");
-                Err(VerbsError::code("ibv_post_recv", object, code))
-            }
-        }
+        let code = unsafe { sys::ibv_post_recv(self.raw.as_ptr(), &mut request, &mut bad) };
+        VerbsError::check(code, "ibv_post_recv", || {
+            let (device, most) = (self.device_name(), self.granted.receive_requests);
+            format!("{device} (request {number} of {most})")
+        })
     }
 
     /// Posts a send request.
@@ -222,9 +217,7 @@ impl QueuePair {
 
 impl Drop for QueuePair {
     fn drop(&mut self) {
-        if let Some(destroy) = self.destroy.take() {
-            destroy();
-        }
+        (self.destroy)();
     }
 }
 
@@ -256,13 +249,10 @@ pub fn try_queue_pair(
     // SAFETY: the domain and the queues exist until after the queue pair is destroyed, right below.
     unsafe {
         let created = loaded::ibv_create_qp(domain.as_ptr(), &mut raw);
-        if created.is_null() {
-            return Err(VerbsError::last(
-                "ibv_create_qp",
-                format!("{}, {service:?}, {capabilities:?}", context.device_name()),
-            ));
-        }
-        loaded::ibv_destroy_qp(created);
+        let created = VerbsError::created(created, "ibv_create_qp", || {
+            format!("{}, {service:?}, {capabilities:?}", context.device_name())
+        })?;
+        loaded::ibv_destroy_qp(created.as_ptr());
     }
     Ok(Capabilities::granted(&raw.cap))
 }

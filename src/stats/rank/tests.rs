@@ -96,14 +96,8 @@ fn the_exact_distribution_is_that_of_all_orders() {
 #[test]
 fn the_normal_distribution_takes_over_where_the_exact_one_ends() {
     for (exact, approximate) in [
-        (Null::mann_whitney(64, 64), {
-            let (mean, deviation) = (2048.0, (4096.0 * 129.0 / 12.0_f64).sqrt());
-            Null::Normal { mean, deviation }
-        }),
-        (Null::signed_rank(120), {
-            let (mean, deviation) = (3630.0, (7260.0 * 241.0 / 12.0_f64).sqrt());
-            Null::Normal { mean, deviation }
-        }),
+        (Null::mann_whitney(64, 64), Null::approximate(4096, 129)),
+        (Null::signed_rank(120), Null::approximate(7260, 241)),
     ] {
         for error in [0.025, 0.001] {
             // What it takes for critical has nearly that probability, and rather less.

@@ -3,6 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
+use proptest::prelude::*;
+
 use super::super::control::Control;
 use super::{Completion, CompletionPort, EventPort, Failure, Polled};
 use crate::time::{Clock, Ticks};
@@ -81,6 +83,21 @@ pub(crate) enum Look {
     Broken(i64),
     /// Tells the loops to stop, then the next look.
     Stop,
+}
+
+/// Looks, of which about half bring `something`, and the one that is repeated after them.
+pub(crate) fn any_looks(
+    something: impl Strategy<Value = Look> + 'static,
+) -> impl Strategy<Value = (Vec<Look>, Look)> {
+    let look = prop_oneof![
+        4 => Just(Look::Empty),
+        8 => something,
+        1 => any::<bool>().prop_map(|consequence| Look::Failed(3, consequence)),
+        1 => Just(Look::Broken(4)),
+        1 => Just(Look::Stop),
+    ]
+    .boxed();
+    (prop::collection::vec(look.clone(), 0..60), look)
 }
 
 /// A completion port that plays a list of looks, then tells the loops to stop and repeats the last one for ever. A loop

@@ -8,6 +8,7 @@ use super::*;
 use crate::bench::hca::config::CpuRequest;
 use crate::bench::hca::ends::BurstPort;
 use crate::bench::hca::plan::{Plan, Point, tests::single};
+use crate::bench::hca::port::scripted::failure;
 use crate::bench::hca::port::{Completion, EventPort, Failure, SendPort};
 use crate::bench::hca::result::Counts;
 use crate::bench::hca::stamper::StampSlots;
@@ -42,8 +43,8 @@ enum Does {
 struct Fabric {
     fate: Fate,
     tag: AtomicU32,
-    arriving: Mutex<VecDeque<Completion>>,
-    delayed: Mutex<VecDeque<Completion>>,
+    arriving: Mutex<VecDeque<Polled>>,
+    delayed: Mutex<VecDeque<Polled>>,
     completing: Mutex<VecDeque<Polled>>,
     stamps: Mutex<[Ticks; MESSAGES as usize]>,
     posted_requests: AtomicU32,
@@ -58,7 +59,7 @@ struct Fabric {
 struct End(Arc<Fabric>);
 
 /// The port of either completion queue.
-struct Queue(Arc<Fabric>, fn(&Fabric) -> Polled);
+struct Queue(Arc<Fabric>, fn(&Fabric) -> &Mutex<VecDeque<Polled>>);
 
 struct SendingPort {
     fabric: Arc<Fabric>,
@@ -94,7 +95,10 @@ impl SendPort for SendingPort {
             bytes: 8,
             source_queue_pair: SOURCE,
         };
-        let arrive = |message| fabric.arriving.lock().unwrap().push_back(message);
+        let arrive = |message| {
+            let message = Polled::Done(message);
+            fabric.arriving.lock().unwrap().push_back(message);
+        };
         match does {
             Does::Deliver => arrive(message),
             Does::DeliverAmongOthers => {
@@ -105,7 +109,10 @@ impl SendPort for SendingPort {
                 });
                 arrive(message);
             }
-            Does::Delay => fabric.delayed.lock().unwrap().push_back(message),
+            Does::Delay => {
+                let message = Polled::Done(message);
+                fabric.delayed.lock().unwrap().push_back(message);
+            }
             Does::Hang => {
                 while !fabric.released.load(Ordering::Relaxed) {
                     std::thread::yield_now();
@@ -116,11 +123,7 @@ impl SendPort for SendingPort {
         let completed = match does {
             Does::Fail => Polled::Failed(Failure {
                 request: Some(message.request),
-                code: 12,
-                vendor_error: 0,
-                consequence: false,
-                foreign: false,
-                describe: |code, _| format!("status {code}"),
+                ..failure(12, false)
             }),
             _ => Polled::Done(Completion {
                 request: u64::from(message.immediate_data),
@@ -134,7 +137,8 @@ impl SendPort for SendingPort {
 
 impl CompletionPort for Queue {
     fn poll(&mut self) -> Polled {
-        (self.1)(&self.0)
+        let found = (self.1)(&self.0).lock().unwrap().pop_front();
+        found.unwrap_or(Polled::Empty)
     }
 }
 
@@ -149,16 +153,14 @@ impl EventPort for Queue {
     }
 }
 
-struct NoStamps;
-
-impl StampSlots for NoStamps {
+impl StampSlots for End {
     fn restamp(&self, _sequence: u32, _stamp: Ticks) {}
 }
 
 impl SendingEnd for End {
     type Port = SendingPort;
     type Completions = Queue;
-    type Stamps = NoStamps;
+    type Stamps = End;
 
     fn fill(&self, _burst: u32, _sequence: u32) {}
 
@@ -171,14 +173,11 @@ impl SendingEnd for End {
     }
 
     fn completions(&self) -> Queue {
-        Queue(Arc::clone(&self.0), |fabric| {
-            let found = fabric.completing.lock().unwrap().pop_front();
-            found.unwrap_or(Polled::Empty)
-        })
+        Queue(Arc::clone(&self.0), |fabric| &fabric.completing)
     }
 
-    fn stamps(&self) -> NoStamps {
-        NoStamps
+    fn stamps(&self) -> End {
+        self.clone()
     }
 
     fn link(&self) -> &dyn Link {
@@ -227,10 +226,7 @@ impl ReceivingEnd for End {
     }
 
     fn port(&self) -> Queue {
-        Queue(Arc::clone(&self.0), |fabric| {
-            let found = fabric.arriving.lock().unwrap().pop_front();
-            found.map_or(Polled::Empty, Polled::Done)
-        })
+        Queue(Arc::clone(&self.0), |fabric| &fabric.arriving)
     }
 
     fn source(&self) -> Option<u32> {
@@ -368,22 +364,22 @@ fn a_point_is_its_bursts_without_the_warm_up() {
 fn what_was_measured_before_a_failure_is_kept() {
     // In the warm-up, in the first burst, and in the second.
     let fates: [(Fate, u64); 3] = [
-        (|burst, _| fail_in(0, burst), 0),
-        (|burst, _| fail_in(1, burst), 0),
-        (|burst, _| fail_in(2, burst), 8),
+        (|burst, _| all_but(0, Does::Fail, burst), 0),
+        (|burst, _| all_but(1, Does::Fail, burst), 0),
+        (|burst, _| all_but(2, Does::Fail, burst), 8),
     ];
     for (fate, received) in fates {
         let tally = measure(&mut trial(Service::Rc, fate)).0.unwrap();
         let failure = tally.failure.unwrap();
-        assert!(failure.contains("status 12"), "{failure}");
+        assert!(failure.contains("failure 12"), "{failure}");
         assert_eq!(tally.counts.received, received);
     }
     // A thread that hangs leaves nothing of its burst.
-    for (hangs_in, received) in [(1, None), (2, Some(8))] {
-        let fate: Fate = match hangs_in {
-            1 => |burst, _| hang_in(1, burst),
-            _ => |burst, _| hang_in(2, burst),
-        };
+    let fates: [(Fate, Option<u64>); 2] = [
+        (|burst, _| all_but(1, Does::Hang, burst), None),
+        (|burst, _| all_but(2, Does::Hang, burst), Some(8)),
+    ];
+    for (fate, received) in fates {
         let mut trial = trial(Service::Uc, fate);
         let (measured, told) = measure(&mut trial);
         trial.fabric.released.store(true, Ordering::Relaxed);
@@ -393,20 +389,9 @@ fn what_was_measured_before_a_failure_is_kept() {
     }
 }
 
-fn fail_in(wanted: u32, burst: u32) -> Does {
-    if burst == wanted {
-        Does::Fail
-    } else {
-        Does::Deliver
-    }
-}
-
-fn hang_in(wanted: u32, burst: u32) -> Does {
-    if burst == wanted {
-        Does::Hang
-    } else {
-        Does::Deliver
-    }
+/// Delivers in all bursts but one.
+fn all_but(one: u32, does: Does, burst: u32) -> Does {
+    if burst == one { does } else { Does::Deliver }
 }
 
 #[test]
@@ -472,7 +457,7 @@ fn a_failed_completion_is_the_reason_and_ends_the_burst() {
         _ => Does::Fail,
     });
     let failure = trial.burst().unwrap();
-    let said = "completed with an error, the first: status 12";
+    let said = "completed with an error, the first: failure 12";
     assert!(failure.contains(said), "{failure}");
     assert!(trial.counts().failed_completions >= 1);
     assert_eq!(trial.counts().received, 4);
