@@ -130,8 +130,8 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
         [self.stamp_pages, sending, receiving]
     }
 
-    /// Runs the bursts of a point, after one of `warmup` messages that does not count. A failure after the first message
-    /// is told in the tally, beside what was measured until then.
+    /// Runs the bursts of a point, after one of `warmup` messages that does not count. A failure after the first
+    /// message is told in the tally, beside what was measured until then.
     ///
     /// # Errors
     /// When there is nothing to show.

@@ -3,9 +3,9 @@
 //! - Of an operation: the loop's own measurer around nothing, on the CPU of the end. What the queue adds lies between
 //!   this and the time of the operation.
 //! - Of a latency: an element handed over by a bare store, between the same two CPUs, by the same two loops: a line for
-//!   each element, written once by the sender and looked at by the receiver until it is there. What the loops add, such as
-//!   the time between two looks, is in both. Always 8 bytes at `RATE_PER_S`, so that nothing piles up, whatever the load and
-//!   the payload of the run: what they change is in the queue's figure only.
+//!   each element, written once by the sender and looked at by the receiver until it is there. What the loops add,
+//!   such as the time between two looks, is in both. Always 8 bytes at `RATE_PER_S`, so that nothing piles up, whatever
+//!   the load and the payload of the run: what they change is in the queue's figure only.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;

@@ -15,8 +15,8 @@ use nix::unistd::Pid;
 use crate::cli::UsageError;
 use crate::host::interrupt::{self, HeldBack};
 
-/// How often is looked whether a round has ended: while it measures, on a CPU of whose this process may sit, only by the
-/// end of its output; then soon.
+/// How often is looked whether a round has ended. While it measures, the end of its output tells: this process may sit
+/// on a CPU that is measured.
 const WATCHED: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(10);
 /// How long a round may take to end after a signal.

@@ -288,8 +288,8 @@ impl Context {
     /// When the query fails.
     pub fn port(&self, number: u8) -> Result<Port, VerbsError> {
         let mut attributes = MaybeUninit::<sys::ibv_port_attr>::zeroed();
-        // SAFETY: the context is open and the attributes are writable; all-zero memory is a value of this structure, and
-        // what the function writes is the beginning of it.
+        // SAFETY: the context is open and the attributes are writable; all-zero memory is a value of this structure,
+        // and what the function writes is the beginning of it.
         let (code, attributes) = unsafe {
             let code =
                 loaded::ibv_query_port(self.as_ptr(), number, attributes.as_mut_ptr().cast());
