@@ -21,9 +21,6 @@ fn what_needs_no_device_works_and_the_rest_says_what_to_install() {
     for works in [
         &["queue", "--list"][..],
         &[
-            "queue", "--queue", "baton", "--count", "2000", "--rounds", "1", "--quiet",
-        ],
-        &[
             "clock",
             "--iterations",
             "10k",
@@ -36,7 +33,11 @@ fn what_needs_no_device_works_and_the_rest_says_what_to_install() {
         let told = String::from_utf8_lossy(&ended.stderr);
         assert!(ended.status.success(), "{works:?}: {told}");
     }
-    for needs_a_device in [&["devices"][..], &["--service", "rc", "--burst", "10"]] {
+    for needs_a_device in [
+        &["devices"][..],
+        &["--service", "rc", "--burst", "10"],
+        &["--service", "uc", "--uc-route", "patched"],
+    ] {
         let ended = hcabench(needs_a_device);
         let told = String::from_utf8_lossy(&ended.stderr);
         assert_eq!(ended.status.code(), Some(1), "{told}");

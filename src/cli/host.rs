@@ -269,6 +269,7 @@ mod tests {
         Readiness {
             ready,
             checks,
+            needs: Needs::between_devices(),
             machine: Fingerprint::collect(),
         }
     }
@@ -374,6 +375,7 @@ mod tests {
         let readiness = readiness(vec![check("b", Verdict::Advice, Some("do"))]);
         let json = serde_json::to_value(&readiness).unwrap();
         assert_eq!(json["ready"], true);
+        assert_eq!(json["needs"]["devices"], true);
         assert_eq!(json["checks"][0]["verdict"], "advice");
         let kernel = readiness.machine.kernel_release.as_deref();
         assert_eq!(json["machine"]["kernel_release"].as_str(), kernel);

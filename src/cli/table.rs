@@ -116,7 +116,7 @@ impl Table {
         }
         let mut text = String::new();
         same.sort_unstable();
-        self.render_constants(&mut text, &same, width);
+        self.render_constants(&mut text, &same, width.min(super::TEXT_WIDTH));
         for (block, columns) in self.blocks(&layouts, &kept, width).iter().enumerate() {
             if block > 0 || !same.is_empty() {
                 text.push('\n');

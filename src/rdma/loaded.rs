@@ -35,7 +35,7 @@ impl Libraries {
 
     fn get() -> &'static Self {
         let loaded = LIBRARIES.as_ref();
-        loaded.expect("load() succeeds before there is anything that a function is called on")
+        loaded.expect("load() is called before any function, and has not failed")
     }
 }
 
@@ -43,13 +43,8 @@ impl Libraries {
 ///
 /// # Errors
 /// Why one of them cannot be loaded.
-pub fn load() -> Result<(), String> {
-    use std::error::Error as _;
-    let told = |error: &libloading::Error| match error.source() {
-        Some(source) => source.to_string(),
-        None => error.to_string(),
-    };
-    LIBRARIES.as_ref().map(drop).map_err(told)
+pub fn load() -> Result<(), &'static libloading::Error> {
+    LIBRARIES.as_ref().map(drop)
 }
 
 /// A function of librdmacm that not every version has.

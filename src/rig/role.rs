@@ -11,6 +11,13 @@ pub struct Role {
     pub thread: &'static str,
 }
 
+impl Role {
+    /// A role with these names.
+    pub const fn new(name: &'static str, thread: &'static str) -> Self {
+        Role { name, thread }
+    }
+}
+
 impl fmt::Display for Role {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.name)

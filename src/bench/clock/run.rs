@@ -278,11 +278,9 @@ fn progress(together: &Together, elapsed: Duration) -> Progress {
 
 /// Where a CPU's thread runs. Its name lives as long as the program: some bytes for each CPU and round.
 fn seat(cpu: usize) -> Seat {
+    let name = format!("thread that watches CPU {cpu}");
     Seat {
-        role: Role {
-            name: format!("thread that watches CPU {cpu}").leak(),
-            thread: format!("watch-{cpu}").leak(),
-        },
+        role: Role::new(name.leak(), format!("watch-{cpu}").leak()),
         cpu,
         priority: None,
     }

@@ -11,7 +11,7 @@ use super::result::PointResult;
 use super::rows::{MessageRow, figures, settings};
 use super::run::Runner;
 use super::warnings::{instrument_line, judge_floor, warnings_of};
-use crate::rdma::cm::UcRoute;
+use crate::rdma::cm::{CmError, UcRoute};
 use crate::results::folder::HISTOGRAM;
 use crate::results::schema::hca::{MESSAGES, SCHEMA};
 use crate::results::schema::{REASON, Schema};
@@ -89,9 +89,10 @@ impl Benchmark for HcaBenchmark {
     fn plan(&mut self) -> Result<Plan, Failure> {
         // Asked for by name, so there are UC points.
         if self.config.uc_route == UcRouteRequest::Patched {
-            UcRoute::Patched
-                .check()
-                .map_err(|error| Failure::Usage(format!("--uc-route patched: {error}")))?;
+            UcRoute::Patched.check().map_err(|error| match error {
+                CmError::Verbs(error) => Failure::Run(error.to_string()),
+                error => Failure::Usage(format!("--uc-route patched: {error}")),
+            })?;
         }
         self.keep(plan::Plan::new(&self.config.sweep))?;
         Ok(self.outline())

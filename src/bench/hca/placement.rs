@@ -8,25 +8,13 @@ use crate::host::{CpuSet, HostError, Need, PlacementWarning, RoleSpec, Topology,
 use crate::rig::role::Role;
 
 /// Posts the messages.
-pub const SENDER: Role = Role {
-    name: "sender",
-    thread: "hcabench-send",
-};
+pub const SENDER: Role = Role::new("sender", "hcabench-send");
 /// Polls for messages that arrive.
-pub const RECEIVER: Role = Role {
-    name: "receiver",
-    thread: "hcabench-recv",
-};
+pub const RECEIVER: Role = Role::new("receiver", "hcabench-recv");
 /// Polls for completions of what was sent.
-pub const COMPLETION: Role = Role {
-    name: "completion thread",
-    thread: "hcabench-comp",
-};
+pub const COMPLETION: Role = Role::new("completion thread", "hcabench-comp");
 /// Rewrites the time stamp in the payload, again and again.
-pub const STAMP: Role = Role {
-    name: "stamp thread",
-    thread: "hcabench-stamp",
-};
+pub const STAMP: Role = Role::new("stamp thread", "hcabench-stamp");
 
 /// Where the threads of a point run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

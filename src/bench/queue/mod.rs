@@ -3,7 +3,7 @@
 //! | concept | modules |
 //! | --- | --- |
 //! | what the rig calls | `benchmark` |
-//! | what is asked for | `config`, `plan`, `cpus`, `memory` |
+//! | what is asked for | `config`, `plan`, `left_out`, `cpus`, `memory` |
 //! | a run: two threads, their supervisor, and the judge of what came out | `round`, `task`, `threads`, `loops`, `passage`, `notes`, `supervisor`, `judge` |
 //! | the hot loops | [`runner`], with a [`measurer`] and a pace of [`crate::pacing`]; [`control`] and [`patience`] end them |
 //! | what comes of it | `result`, `analysis`, `floor`, `counters`, `rows`, `warnings`, `error` |

@@ -7,14 +7,8 @@ use super::plan::Point;
 use crate::rig::role::Role;
 use crate::time::AnyClock;
 
-pub(super) const SENDER: Role = Role {
-    name: "sender",
-    thread: "hcabench-send",
-};
-pub(super) const RECEIVER: Role = Role {
-    name: "receiver",
-    thread: "hcabench-recv",
-};
+pub(super) const SENDER: Role = Role::new("sender", "hcabench-send");
+pub(super) const RECEIVER: Role = Role::new("receiver", "hcabench-recv");
 
 /// How long an end may take to make its queue and touch its memory.
 pub(super) const PREPARATION: Duration = Duration::from_secs(120);

@@ -109,6 +109,8 @@ struct Facts {
 pub struct Readiness {
     /// Whether nothing spoils a measurement.
     pub ready: bool,
+    /// What it was judged by.
+    pub needs: Needs,
     pub checks: Vec<Check>,
     pub machine: Fingerprint,
 }
@@ -139,6 +141,7 @@ impl Readiness {
         let ready = checks.iter().all(|check| check.verdict < Verdict::Spoils);
         Self {
             ready,
+            needs: facts.needs,
             checks,
             machine: facts.fingerprint,
         }

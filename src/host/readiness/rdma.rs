@@ -11,8 +11,8 @@ pub(super) fn nodes(facts: &Facts) -> Judged {
     };
     let names = facts.files.names(DEVICES).into_iter();
     let devices: Vec<(String, Option<usize>)> = names.map(with_node).collect();
-    if devices.is_empty() && !facts.needs.devices {
-        return "none, and none is needed".good();
+    if !facts.needs.devices {
+        return format!("{}; none is needed", count(devices.len(), "device")).good();
     }
     if devices.is_empty() {
         return "none".spoils(

@@ -13,14 +13,14 @@
 use std::ffi::{c_int, c_void};
 use std::net::{IpAddr, SocketAddr};
 use std::ptr::NonNull;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use nix::sys::socket::{SockaddrLike, SockaddrStorage};
 use rdma_sys as sys;
 
 use super::{CmError, EventChannel, Id};
 use crate::rdma::loaded;
-use crate::rdma::verbs::library_versions;
+use crate::rdma::verbs::{VerbsError, library_versions};
 
 /// A way to an id for UC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +62,8 @@ impl UcRoute {
     /// Checks that the librdmacm in use has the function. Touches no device.
     ///
     /// # Errors
-    /// [`CmError::NoCreateId2`] for the patched route, where it is not exported.
+    /// [`CmError::NoCreateId2`] for the patched route, where it is not exported; [`CmError::Verbs`] where there is no
+    /// librdmacm at all.
     pub fn check(self) -> Result<(), CmError> {
         match self {
             UcRoute::Endpoint => Ok(()),
@@ -102,13 +103,11 @@ type CreateId2 = unsafe extern "C" fn(
 
 const CREATE_ID2_NAME: &str = "rdma_create_id2";
 
-static CREATE_ID2: LazyLock<Option<CreateId2>> = LazyLock::new(|| {
-    // SAFETY: a function of that name is the one of rdma-cm-patch, whose type this is.
-    unsafe { loaded::optional(c"rdma_create_id2") }
-});
-
 fn create_id2() -> Result<CreateId2, CmError> {
-    CREATE_ID2.ok_or_else(|| CmError::NoCreateId2 {
+    loaded::load().map_err(VerbsError::not_loaded)?;
+    // SAFETY: a function of that name is the one of rdma-cm-patch, whose type this is.
+    let found = unsafe { loaded::optional(c"rdma_create_id2") };
+    found.ok_or_else(|| CmError::NoCreateId2 {
         library: library_in_use(),
     })
 }

@@ -51,13 +51,23 @@ impl VerbsError {
     }
 
     /// The libraries cannot be loaded.
-    pub(crate) fn not_loaded(reason: String) -> Self {
+    pub(crate) fn not_loaded(error: &libloading::Error) -> Self {
+        use std::error::Error as _;
+        let reason = error.source().map(ToString::to_string);
+        let advice = match error {
+            libloading::Error::DlSym { .. } => {
+                ": they are too old: rdma-core 44 or later is needed"
+            }
+            _ => {
+                ": install them (Debian: libibverbs1, librdmacm1 and ibverbs-providers; Fedora: libibverbs and \
+                 librdmacm). hcabench queue, clock, host, plot, compare and report run without them"
+            }
+        };
         VerbsError {
             operation: "dlopen",
             object: "libibverbs and librdmacm".to_owned(),
-            source: io::Error::other(reason),
-            advice: ": install them (Debian: libibverbs1, librdmacm1 and ibverbs-providers; Fedora: libibverbs and \
-                     librdmacm). hcabench queue, clock, host, plot, compare and report run without them",
+            source: io::Error::other(reason.unwrap_or_else(|| error.to_string())),
+            advice,
         }
     }
 

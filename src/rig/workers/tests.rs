@@ -1,14 +1,8 @@
 use super::*;
 use crate::host::Topology;
 
-const WORKS: Role = Role {
-    name: "worker",
-    thread: "test-work",
-};
-const OTHER: Role = Role {
-    name: "other worker",
-    thread: "test-other",
-};
+const WORKS: Role = Role::new("worker", "test-work");
+const OTHER: Role = Role::new("other worker", "test-other");
 
 type Report = u32;
 type Failure = HostError;
