@@ -45,6 +45,8 @@ fn patched_hcabench(arguments: &str) -> Program {
 fn connect_and_deliver(route: UcRoute) {
     let _machine = Machine::take();
     let patched = patched_folder().canonicalize().unwrap();
+    // The library is loaded when it is first needed.
+    let channel = EventChannel::create().unwrap();
     let loaded = library_versions().remove("librdmacm").unwrap().path;
     assert_eq!(
         loaded.starts_with(&patched),
@@ -52,7 +54,6 @@ fn connect_and_deliver(route: UcRoute) {
         "{} is loaded",
         loaded.display()
     );
-    let channel = EventChannel::create().unwrap();
     let [from, to] = ends();
     for operation in [Operation::Send, Operation::Write] {
         for size in all_sizes() {
