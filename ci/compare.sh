@@ -25,3 +25,21 @@ give_up() {
     cat -- "$2" >&2
     fail "$1 failed, or did not deliver its $3 messages"
 }
+
+# take_turns ROUNDS FOLDER OTHER: runs the functions `ours` and `theirs`, each with FOLDER, ROUNDS times in turn. Each
+# prints a time in us. Prints them, and their medians, which it leaves in one and other.
+take_turns() {
+    local round side order
+    printf '%-8s %14s %14s\n' round 'hcabench [us]' "$3 [us]"
+    for ((round = 1; round <= $1; round++)); do
+        # Neither is always the first of two.
+        if ((round % 2)); then order=(ours theirs); else order=(theirs ours); fi
+        for side in "${order[@]}"; do
+            "$side" "$2" >>"$2/all.$side"
+        done
+        printf '%-8d %14.2f %14.2f\n' "$round" "$(tail -n 1 "$2/all.ours")" "$(tail -n 1 "$2/all.theirs")"
+    done
+    one=$(median <"$2/all.ours")
+    other=$(median <"$2/all.theirs")
+    printf '%-8s %14.2f %14.2f\n' median "$one" "$other"
+}

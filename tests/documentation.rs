@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use hcabench::results::schema::{Column, Data, Kind, Over, Schema};
+use hcabench::results::schema::{Column, Data, Over, Schema};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const COMMANDS: [&str; 9] = [
@@ -178,12 +178,8 @@ fn table<'a>(page: &mut String, columns: impl IntoIterator<Item = &'a Column>) {
             ("", Data::Moment) => "RFC 3339",
             (unit, _) => unit,
         };
-        let kind = match column.kind {
-            Kind::Label => "label",
-            Kind::Setting => "setting",
-            Kind::Measured => "measured",
-            Kind::Count => "count",
-        };
+        let kind = serde_json::to_value(column.kind).unwrap();
+        let kind = kind.as_str().unwrap();
         let over = match column.over {
             Over::First => "",
             Over::Least => "least",

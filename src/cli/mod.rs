@@ -30,6 +30,8 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 /// Bad input that was found after the command line was parsed; exit code 2.
 #[derive(Debug, thiserror::Error)]
@@ -126,6 +128,11 @@ fn this_program() -> std::process::Command {
     let mut command = std::process::Command::new("/proc/self/exe");
     command.arg0("hcabench").process_group(0);
     command
+}
+
+/// Hands a signal of this process on to such a child. One that has ended does not mind.
+fn pass_on(signal: Signal, child: &std::process::Child) {
+    let _ = kill(Pid::from_raw(child.id().cast_signed()), signal);
 }
 
 /// Parses the command line, runs what it names, and returns the exit code.

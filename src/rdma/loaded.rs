@@ -9,6 +9,8 @@ use std::sync::LazyLock;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use rdma_sys::*;
 
+use super::verbs::VerbsError;
+
 static LIBRARIES: LazyLock<Result<Libraries, libloading::Error>> = LazyLock::new(Libraries::load);
 
 /// Both, which are never unloaded.
@@ -43,8 +45,8 @@ impl Libraries {
 ///
 /// # Errors
 /// Why one of them cannot be loaded.
-pub fn load() -> Result<(), &'static libloading::Error> {
-    LIBRARIES.as_ref().map(drop)
+pub fn load() -> Result<(), VerbsError> {
+    LIBRARIES.as_ref().map(drop).map_err(VerbsError::not_loaded)
 }
 
 /// A function of librdmacm that not every version has.

@@ -9,8 +9,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 
 use crate::cli::UsageError;
 use crate::host::interrupt::{self, HeldBack};
@@ -91,7 +90,7 @@ fn ended(mut child: Child) -> anyhow::Result<ExitStatus> {
     // After it was started, which would have the signals held back as well.
     let held = HeldBack::new()?;
     let mut told: Option<(Signal, Instant)> = None;
-    let mut look = WATCHED;
+    let mut is_ending = false;
     loop {
         if let Some(status) = child.try_wait().context("cannot wait for a round")? {
             return match told {
@@ -102,7 +101,7 @@ fn ended(mut child: Child) -> anyhow::Result<ExitStatus> {
         match (interrupt::requested(), told) {
             (Some(signal), None) => {
                 told = Some((signal, Instant::now()));
-                let _ = kill(Pid::from_raw(child.id().cast_signed()), signal);
+                crate::cli::pass_on(signal, &child);
             }
             (_, Some((signal, since))) if since.elapsed() > ENDING => {
                 let _ = child.kill();
@@ -111,11 +110,11 @@ fn ended(mut child: Child) -> anyhow::Result<ExitStatus> {
             }
             _ => {}
         }
-        if look == LOOK {
+        if is_ending {
             sleep(LOOK);
-        } else if held.wait(stdout.as_fd(), look)? && stdout.read(&mut [0; 4096])? == 0 {
-            // It ends: the rest of that measures nothing.
-            look = LOOK;
+        } else {
+            // What comes after the end of its output measures nothing.
+            is_ending = held.wait(stdout.as_fd(), WATCHED)? && stdout.read(&mut [0; 4096])? == 0;
         }
     }
 }

@@ -137,15 +137,15 @@ impl Course {
     /// only its numbers differ.
     pub fn warn(&mut self, point: Option<usize>, texts: &[String]) {
         let key = |text: &String| Some((point?, without_numbers(text)));
-        let earlier = self.warned.clone();
-        self.warned.extend(texts.iter().filter_map(key));
-        for text in texts {
-            let is_said = key(text).is_some_and(|key| earlier.contains(&key));
+        let keys: Vec<_> = texts.iter().map(key).collect();
+        for (text, key) in texts.iter().zip(&keys) {
+            let is_said = key.as_ref().is_some_and(|key| self.warned.contains(key));
             if !is_said && !self.told.warnings.contains(text) {
                 self.progress.warn(&warning(text));
                 self.told.warnings.push(text.clone());
             }
         }
+        self.warned.extend(keys.into_iter().flatten());
     }
 
     /// Tells something of the run, once.

@@ -9,8 +9,7 @@ use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill, raise};
-use nix::unistd::Pid;
+use nix::sys::signal::{Signal, raise};
 use serde::{Deserialize, Serialize};
 
 use crate::host::interrupt::{self, HeldBack};
@@ -214,7 +213,7 @@ impl Round {
             }
             match (self.told, interrupt::requested()) {
                 (None, Some(signal)) => {
-                    self.tell(signal);
+                    crate::cli::pass_on(signal, &self.child);
                     self.told = Some((Instant::now(), signal));
                 }
                 (Some((since, signal)), _) if since.elapsed() > GRACE => {
@@ -255,12 +254,6 @@ impl Round {
         let end = self.read.iter().position(|byte| *byte == b'\n')?;
         let rest = self.read.split_off(end + 1);
         Some(std::mem::replace(&mut self.read, rest))
-    }
-
-    fn tell(&self, signal: Signal) {
-        if let Ok(id) = i32::try_from(self.child.id()) {
-            let _ = kill(Pid::from_raw(id), signal);
-        }
     }
 
     fn gone(&mut self) -> Failure {

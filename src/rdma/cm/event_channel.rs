@@ -13,7 +13,7 @@ use rdma_sys as sys;
 use super::{CmError, Id};
 use crate::host::interrupt;
 use crate::rdma::loaded;
-use crate::rdma::verbs::{AddressVector, VerbsError};
+use crate::rdma::verbs::AddressVector;
 
 /// The events of the connection manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,7 +119,7 @@ impl EventChannel {
     /// # Errors
     /// When the kernel's connection manager cannot be reached.
     pub fn create() -> Result<Arc<Self>, CmError> {
-        loaded::load().map_err(VerbsError::not_loaded)?;
+        loaded::load()?;
         // SAFETY: no preconditions.
         let raw = NonNull::new(unsafe { loaded::rdma_create_event_channel() })
             .ok_or_else(|| CmError::last("rdma_create_event_channel", "/dev/infiniband/rdma_cm"))?;

@@ -20,7 +20,7 @@ use rdma_sys as sys;
 
 use super::{CmError, EventChannel, Id};
 use crate::rdma::loaded;
-use crate::rdma::verbs::{VerbsError, library_versions};
+use crate::rdma::verbs::library_versions;
 
 /// A way to an id for UC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +104,7 @@ type CreateId2 = unsafe extern "C" fn(
 const CREATE_ID2_NAME: &str = "rdma_create_id2";
 
 fn create_id2() -> Result<CreateId2, CmError> {
-    loaded::load().map_err(VerbsError::not_loaded)?;
+    loaded::load()?;
     // SAFETY: a function of that name is the one of rdma-cm-patch, whose type this is.
     let found = unsafe { loaded::optional(c"rdma_create_id2") };
     found.ok_or_else(|| CmError::NoCreateId2 {

@@ -126,7 +126,7 @@ pub fn devices() -> Result<Devices, VerbsError> {
 
 /// Looks at the list of devices.
 fn with_list<T>(look: impl FnOnce(&[*mut sys::ibv_device]) -> T) -> Result<T, VerbsError> {
-    loaded::load().map_err(VerbsError::not_loaded)?;
+    loaded::load()?;
     let mut count = 0;
     // SAFETY: `count` is valid for writing; the list is freed below.
     let list = unsafe { loaded::ibv_get_device_list(&mut count) };

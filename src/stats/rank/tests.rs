@@ -95,10 +95,12 @@ fn the_exact_distribution_is_that_of_all_orders() {
 
 #[test]
 fn the_normal_distribution_takes_over_where_the_exact_one_ends() {
-    for (exact, approximate) in [
-        (Null::mann_whitney(64, 64), Null::approximate(4096, 129)),
-        (Null::signed_rank(120), Null::approximate(7260, 241)),
+    for (exact, mean, variance) in [
+        (Null::mann_whitney(64, 64), 2048.0, 4096.0 * 129.0 / 12.0),
+        (Null::signed_rank(120), 3630.0, 7260.0 * 241.0 / 12.0),
     ] {
+        let deviation = f64::sqrt(variance);
+        let approximate = Null::Normal { mean, deviation };
         for error in [0.025, 0.001] {
             // What it takes for critical has nearly that probability, and rather less.
             let held = exact.at_most(approximate.critical(error).unwrap());
