@@ -6,7 +6,8 @@
 declare -A beside_titles=() beside_logs=() # by process, of those that have not ended well
 step_logs=$(mktemp -d)
 
-title() { printf '\n== %s\n' "$*"; }
+# title TEXT: with the time since the script began, in minutes and seconds.
+title() { printf '\n== %s   [%d:%02d]\n' "$*" $((SECONDS / 60)) $((SECONDS % 60)); }
 
 # launch COMMAND...: in a process group of its own, so that it can be ended with all it started; sets launched.
 launch() {
