@@ -13,6 +13,7 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
 use hcabench::cli::CommandLine;
 
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Fish, Shell::Zsh];
 
 fn main() -> anyhow::Result<()> {
@@ -22,7 +23,7 @@ fn main() -> anyhow::Result<()> {
     let pages = folder.join("man");
     fs::create_dir_all(&pages)?;
 
-    let mut command = CommandLine::command();
+    let mut command = without_hidden(&CommandLine::command()).version(VERSION);
     for shell in SHELLS {
         clap_complete::generate_to(shell, &mut command, "hcabench", folder)?;
     }
@@ -32,15 +33,27 @@ fn main() -> anyhow::Result<()> {
     write_pages(&command, &pages).with_context(|| format!("cannot write {}", pages.display()))
 }
 
+/// What completes of a command: `clap_complete` would offer hidden options, too.
+fn without_hidden(command: &Command) -> Command {
+    // clap takes static names only, and this program ends soon.
+    Command::new(&*command.get_name().to_owned().leak())
+        .about(command.get_about().cloned().unwrap_or_default())
+        .args(command.get_arguments().filter(|it| !it.is_hide_set()))
+        .subcommands(below(command).map(without_hidden))
+}
+
+fn below(command: &Command) -> impl Iterator<Item = &Command> {
+    command.get_subcommands().filter(|it| !it.is_hide_set())
+}
+
 /// A page for the command, and for each below it.
 fn write_pages(command: &Command, folder: &Path) -> io::Result<()> {
-    let shown = |command: &&Command| !command.is_hide_set();
-    for inner in command.get_subcommands().filter(shown) {
+    for inner in below(command) {
         write_pages(inner, folder)?;
     }
     let examples = command.get_after_help().map(ToString::to_string);
     let man = Man::new(command.clone().after_help(Resettable::Reset))
-        .source(concat!("hcabench ", env!("CARGO_PKG_VERSION")))
+        .source(format!("hcabench {VERSION}"))
         .manual("hcabench");
     let mut page = fs::File::create(folder.join(man.get_filename()))?;
     man.render(&mut page)?;
