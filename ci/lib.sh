@@ -29,6 +29,15 @@ whole_number() {
     fi
 }
 
+# Sets as_root to what stands before a command to run it as root; exit code 1 where there is no way. It may ask for a
+# password, on a terminal only.
+find_root() {
+    as_root=()
+    ((EUID == 0)) && return
+    command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [[ -t 0 && -t 2 ]]; } || return 1
+    as_root=(sudo)
+}
+
 # Sets cargo to the cargo of this machine: rustup puts it where not every PATH leads.
 find_cargo() {
     cargo=$(type -P cargo) || cargo=${CARGO_HOME:-$HOME/.cargo}/bin/cargo

@@ -51,7 +51,7 @@ pub struct UsageError(pub String);
     max_term_width = 100,
     after_help = examples::HCA
 )]
-struct CommandLine {
+pub struct CommandLine {
     #[command(flatten)]
     hca: hca::HcaArguments,
     #[command(subcommand)]
