@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::drawing::{Anchor, Colour, Drawing, around};
 use super::font;
-use super::palette::{Look, look};
+use super::palette::{Look, LookNumber, look};
 use super::scale::{Axis, Kind, Unit, fitting, with_room};
 use super::{PlotError, SIDES};
 
@@ -56,7 +56,7 @@ pub struct Chart {
     /// Which look each series has, so that what is the same in several figures looks the same; without a number here,
     /// that of its own.
     #[serde(skip)]
-    pub looks: Vec<(usize, usize)>,
+    pub looks: Vec<LookNumber>,
 }
 
 impl Chart {

@@ -57,9 +57,11 @@ const MARKS: [Mark; 7] = [
     Mark::Area(&[(0.0, 1.2), (1.1, -0.8), (-1.1, -0.8)]),
 ];
 
-/// The look of a series by the number of its colour and mark, and by its number among those that share them; both from
-/// 0.
-pub fn look((colour, shade): (usize, usize)) -> Look {
+/// Which look: the number of its colour and mark, and its number among those that share them; both from 0.
+pub type LookNumber = (usize, usize);
+
+/// The look of a series.
+pub fn look((colour, shade): LookNumber) -> Look {
     let shade = shade + colour / COLOURS.len();
     let colour = colour % COLOURS.len();
     let of = COLOURS[colour];
@@ -70,7 +72,8 @@ pub fn look((colour, shade): (usize, usize)) -> Look {
     Look {
         colour: of.towards(away, 0.3 * (shade % 3) as f64),
         dashes: DASHES[(colour + shade) % DASHES.len()],
-        mark: MARKS[colour],
+        // Marks alone tell three shades apart.
+        mark: MARKS[(colour + 3 * (shade / 3)) % MARKS.len()],
     }
 }
 

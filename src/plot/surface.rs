@@ -397,7 +397,12 @@ impl Surface {
             drawing.ink(beside((right + 7.0, y)), &text, TICK_EM, Anchor::Start);
         }
         if self.each().any(|(_, height)| height.incomplete) {
-            let (text, y) = ("incomplete", lower + 24.0);
+            let below = if is_narrow {
+                drawing.height - 40.0
+            } else {
+                lower + 24.0
+            };
+            let (text, y) = ("incomplete", below);
             drawing.ink(beside((end, y)), text, TICK_EM, Anchor::End);
             let left = end - font::width(text, TICK_EM);
             ring(drawing, (left - 6.0 - RING, y));

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::options::{Figure, Given, PlotArguments, SETTINGS, Setting};
 use crate::cli::UsageError;
 use crate::compare::figures::Kind;
+use crate::plot::palette::LookNumber;
 use crate::plot::scale::Kind as Scale;
 use crate::plot::{Chart, DEFAULT_SIZE, ONE_COLUMN, SIDES, TWO_COLUMNS, Words};
 use crate::results::folder::SUMMARY;
@@ -113,7 +114,7 @@ impl Checked {
         words: Words,
         x: impl Into<String>,
         y: impl Into<String>,
-        looks: Vec<(usize, usize)>,
+        looks: Vec<LookNumber>,
     ) -> Chart {
         let label = |id, usual: String| self.text(id).map_or(usual, str::to_owned);
         Chart {

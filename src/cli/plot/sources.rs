@@ -8,6 +8,7 @@ use super::metric::Metric;
 use super::options::{Figure, Values};
 use super::settings::{apart, goes_without_saying, in_words, is_told, same};
 use crate::cli::UsageError;
+use crate::plot::palette::LookNumber;
 use crate::plot::{INCOMPLETE, Words, both};
 use crate::results::read::{Benchmark, Cells, Hgrm, Point, ReadError, Run};
 use crate::results::schema::{ROUND, ROUNDS, clock, hca, queue};
@@ -42,7 +43,7 @@ pub(super) struct Colours {
 
 impl Colours {
     /// The looks of these lines: of one colour, in different shades.
-    pub fn looks(&self, lines: &[String]) -> Vec<(usize, usize)> {
+    pub fn looks(&self, lines: &[String]) -> Vec<LookNumber> {
         let (mut next, mut shades) = (self.others.., BTreeMap::new());
         let lines = lines.iter().map(|line| {
             let colour = self.of.get(line).copied().or_else(|| next.next());

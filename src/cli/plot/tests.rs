@@ -322,7 +322,7 @@ fn a_percentile_is_that_of_the_summary_or_of_the_samples() {
     let run = run_of(&folder, "run", &TWO, 700);
     // 40 samples from 1400 on, and from 2100 on, 10 apart.
     for (list, ends) in [
-        ("p50", "they are 1.6 µs to 2.3 µs"),
+        ("p50", "they are 1.59 µs to 2.29 µs"),
         ("p99", "they are 1.79 µs to 2.49 µs"),
         ("p97.5,p90", "they are 1.75 µs to 2.48 µs"),
     ] {

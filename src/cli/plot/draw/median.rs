@@ -35,15 +35,15 @@ pub(super) fn middle(source: &Source, x: f64, percent: f64) -> anyhow::Result<Op
             interval,
         );
     }
-    if let Some(found) = source.distribution()? {
-        return of(all.map(|percent| value_at(&found, percent / 100.0)), None);
-    }
     if source.has_samples() {
         let values = source.sorted()?.values;
         return of(
             all.map(|percent| percentile_of_sorted(&values, percent)),
             None,
         );
+    }
+    if let Some(found) = source.distribution()? {
+        return of(all.map(|percent| value_at(&found, percent / 100.0)), None);
     }
     match source.point.incomplete {
         Some(_) => Ok(None),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Asked, Checked, Colours, Setting, Told, UsageError};
 use crate::plot::INCOMPLETE;
+use crate::plot::palette::LookNumber;
 
 impl Told {
     /// Refuses names that no line has. A file may name more lines than this figure has, as a dictionary for several
@@ -62,7 +63,7 @@ pub(super) fn named<T>(
     label: impl Fn(&mut T) -> &mut String,
     colours: Colours,
     settings: &Checked,
-) -> Result<(Vec<T>, Vec<(usize, usize)>, Told), UsageError> {
+) -> Result<(Vec<T>, Vec<LookNumber>, Told), UsageError> {
     let mut told = Told::default();
     let names = |lines: &mut Vec<T>| -> Vec<String> {
         let name = |line| parts(label(line)).0.to_owned();
