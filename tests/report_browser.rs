@@ -21,6 +21,21 @@ fn hcabench(folder: &Path, words: &str) {
 
 /// What Chromium makes of a page: the document after its scripts ran, and what it says besides.
 fn opened(page: &Path) -> (String, String) {
+    browsed(page, "--dump-dom")
+}
+
+/// How many pages a print has.
+fn printed(page: &Path) -> usize {
+    let pdf = page.with_extension("pdf");
+    browsed(page, &format!("--print-to-pdf={}", pdf.display()));
+    let bytes = fs::read(&pdf).unwrap();
+    // Each page says what it is; `/Pages` is their list.
+    let is_page = |it: &&[u8]| it.starts_with(b"/Type /Page") && it[11] != b's';
+    bytes.windows(12).filter(is_page).count()
+}
+
+/// What Chromium writes to its output and its errors, when it opens a page for what an option says.
+fn browsed(page: &Path, option: &str) -> (String, String) {
     let profile = tempfile::tempdir().unwrap();
     let output = tempfile::tempdir().unwrap();
     let (document, said) = (output.path().join("out"), output.path().join("err"));
@@ -35,7 +50,7 @@ fn opened(page: &Path) -> (String, String) {
             "--disable-component-update",
             "--disable-sync",
             "--enable-logging=stderr",
-            "--dump-dom",
+            option,
         ])
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .arg(format!("file://{}", page.display()))
@@ -198,4 +213,30 @@ fn a_report_opens_sorts_and_hides_nothing_behind_its_script() {
     assert!(said.contains("CONSOLE"), "the script ran: {said}");
     assert!(!plain.contains("<button"));
     assert_eq!(column(&plain, "queue"), names);
+}
+
+#[test]
+fn a_report_prints_on_two_to_four_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/notebooks/sample");
+    for name in ["hca", "queue", "clock"] {
+        hcabench(
+            folder,
+            &format!("report {samples}/{name} --out {name}.html"),
+        );
+        let pages = printed(&folder.join(format!("{name}.html")));
+        assert!((2..=4).contains(&pages), "{name}: {pages} pages");
+    }
+    // More rows, and more to warn of, than a print has room for.
+    let page = fs::read_to_string(folder.join("hca.html")).unwrap();
+    let row = page.split("<tbody>\n").nth(1).unwrap();
+    let row = &row[..row.find("</tr>\n").unwrap() + 6];
+    let long = page
+        .replacen(row, &row.repeat(300), 1)
+        .replace("</li>", &"</li><li>x</li>".repeat(50));
+    let path = folder.join("long.html");
+    fs::write(&path, long).unwrap();
+    let pages = printed(&path);
+    assert!((2..=4).contains(&pages), "{pages} pages of 300 points");
 }

@@ -72,7 +72,7 @@ enum Command {
     /// List the RDMA devices, their ports and limits, and the pair that a run would choose
     #[command(after_help = examples::DEVICES)]
     Devices(DevicesArguments),
-    /// Draw results as SVG or PNG: histograms, medians, surfaces, distribution functions, percentiles, and over time
+    /// Draw results as PDF, SVG or PNG: histograms, medians, surfaces, distribution functions, percentiles, and over time
     #[command(after_help = examples::PLOT)]
     Plot(Box<plot::PlotArguments>),
     /// Measure what an enqueue and a dequeue cost, and how long an element stays in a queue between two threads

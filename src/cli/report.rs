@@ -94,7 +94,7 @@ fn page_of(run: &Run, arguments: &ReportArguments) -> anyhow::Result<Page> {
     let title = arguments.title.clone();
     Ok(Page {
         title: title.unwrap_or_else(|| content::title(run)),
-        headline: headline::of(run),
+        opening: headline::of(run),
         facts: content::facts(run),
         incomplete: content::incomplete(run),
         warnings,

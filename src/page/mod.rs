@@ -15,8 +15,8 @@ use crate::results::text::printable;
 #[derive(Debug, Clone, Default)]
 pub struct Page {
     pub title: String,
-    /// What was found, in one sentence; may be empty.
-    pub headline: String,
+    /// What it says, in a few sentences, of which any may be empty.
+    pub opening: [String; 3],
     /// What was measured where and when: label and text.
     pub facts: Vec<(String, String)>,
     /// Why the results are not whole.
@@ -53,6 +53,8 @@ pub struct Figure {
     pub svg: String,
     /// How to read it.
     pub caption: String,
+    /// Whether there are others that say about the same: a print leaves it out.
+    pub is_more: bool,
 }
 
 /// Writes a page; the file is whole or was not touched.
@@ -89,15 +91,18 @@ impl Page {
              <meta name=\"color-scheme\" content=\"light dark\">\n\
              <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
         );
-        if !self.headline.is_empty() {
-            let headline = escaped(&self.headline);
-            html += &format!("<p class=\"headline\">{headline}</p>\n");
+        for sentence in self.opening.iter().filter(|sentence| !sentence.is_empty()) {
+            html += &format!("<p class=\"opening\">{}</p>\n", escaped(sentence));
         }
         html += &definitions(&self.facts, "facts");
         html += &notices("Incomplete", "incomplete", &self.incomplete);
         html += &notices("Warnings", "warnings", &self.warnings);
         html += &section("Summary", &self.summary.html("Summary"));
-        let mut figures: String = self.figures.iter().map(Figure::html).collect();
+        let figures: String = self.figures.iter().map(Figure::html).collect();
+        let mut figures = match figures.as_str() {
+            "" => String::new(),
+            figures => format!("<div class=\"figures\">\n{figures}</div>\n"),
+        };
         for note in &self.notes {
             figures += &format!("<p class=\"note\">{}</p>\n", escaped(note));
         }
@@ -198,8 +203,9 @@ impl Figure {
         let root = self.svg.split_once("<svg").map_or("", |(_, root)| root);
         let (root, title) = (root.trim_end(), escaped(&self.title));
         let caption = escaped(&self.caption);
+        let more = if self.is_more { " class=\"more\"" } else { "" };
         format!(
-            "<figure>\n<div class=\"drawing\" role=\"region\" tabindex=\"0\" aria-label=\"{title}\">\n\
+            "<figure{more}>\n<div class=\"drawing\" role=\"region\" tabindex=\"0\" aria-label=\"{title}\">\n\
              <svg aria-label=\"{title}\"{root}\n</div>\n<figcaption>{caption}</figcaption>\n</figure>\n"
         )
     }
@@ -219,7 +225,7 @@ mod tests {
             "<?xml version=\"1.0\"?>\n<svg viewBox=\"0 0 1 1\" role=\"img\"><text>x</text></svg>\n";
         Page {
             title: "A \"run\" & more".to_owned(),
-            headline: "12 <i>µs</i>\u{202e}\u{1b}[2J".to_owned(),
+            opening: ["", "12 <i>µs</i>\u{202e}\u{1b}[2J", ""].map(str::to_owned),
             warnings: vec!["</li><script>alert(1)</script>".to_owned()],
             facts: vec![("device".to_owned(), "mlx5_<0>'\u{1}".to_owned())],
             summary,
@@ -227,6 +233,7 @@ mod tests {
                 title: "median \"of\" all".to_owned(),
                 svg: svg.to_owned(),
                 caption: "a < b".to_owned(),
+                is_more: false,
             }],
             ..Page::default()
         }
@@ -238,7 +245,7 @@ mod tests {
         for safe in [
             "<title>A &quot;run&quot; &amp; more</title>",
             "<li>&lt;/li&gt;&lt;script&gt;alert(1)&lt;/script&gt;</li>",
-            "<p class=\"headline\">12 &lt;i&gt;µs&lt;/i&gt;\\u{202e}\\u{1b}[2J</p>",
+            "<p class=\"opening\">12 &lt;i&gt;µs&lt;/i&gt;\\u{202e}\\u{1b}[2J</p>",
             "<dd>mlx5_&lt;0&gt;&#39;\\u{1}</dd>",
             "<td>&lt;b&gt;uc&lt;/b&gt;</td><td class=\"number\">9</td>",
             "<figcaption>a &lt; b</figcaption>",

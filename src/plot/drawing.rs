@@ -30,7 +30,6 @@ impl Colour {
     }
 
     /// How light it is in a copy in grey, 0 (black) to 100 (white).
-    #[cfg(test)]
     pub fn lightness(self) -> f64 {
         let Colour(red, green, blue, _) = self;
         let [red, green, blue] = [red, green, blue].map(f64::from);

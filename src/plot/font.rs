@@ -1,15 +1,18 @@
 //! The one font, which comes with the program: figures look the same on a machine that has none.
 
-use std::sync::Once;
+use std::sync::{LazyLock, Once};
 
 use plotters::style::{FontDesc, FontFamily, FontStyle, register_font};
+use ttf_parser::{Face, GlyphId};
 
 /// What an SVG asks for, ours first; the others are no wider, so that what fits here fits there. The name under which
 /// ours is registered.
 pub(super) const FAMILY: &str = "DejaVu Sans, Verdana, Arial, sans-serif";
 
-static BYTES: &[u8] = include_bytes!("font/DejaVuSans.ttf");
+pub(super) static BYTES: &[u8] = include_bytes!("font/DejaVuSans.ttf");
 static REGISTERED: Once = Once::new();
+static FACE: LazyLock<Face<'static>> =
+    LazyLock::new(|| Face::parse(BYTES, 0).expect("the font of the program is whole"));
 
 /// From the font's lowest to its highest point, in its em: the size that `ab_glyph` goes by.
 pub(super) const HEIGHT: f64 = 2384.0 / 2048.0;
@@ -23,14 +26,27 @@ pub(super) fn at(size: f64) -> FontDesc<'static> {
     FontDesc::new(FontFamily::Name(FAMILY), size, FontStyle::Normal)
 }
 
+/// The glyph of a letter; that of unknown ones where it has none.
+pub(super) fn glyph(letter: char) -> GlyphId {
+    FACE.glyph_index(letter).unwrap_or_default()
+}
+
+/// How far the next letter is, in its em.
+pub(super) fn advance(letter: char) -> f64 {
+    let units = FACE.glyph_hor_advance(glyph(letter)).unwrap_or_default();
+    f64::from(units) / f64::from(FACE.units_per_em())
+}
+
+/// The box that holds all letters, in thousandths of their em: left, lower, right, upper.
+pub(super) fn bounds() -> [f32; 4] {
+    let all = FACE.global_bounding_box();
+    let thousandths = 1000.0 / f32::from(FACE.units_per_em());
+    [all.x_min, all.y_min, all.x_max, all.y_max].map(|side| f32::from(side) * thousandths)
+}
+
 /// The width of a text in a font whose em has this height.
 pub fn width(text: &str, em: f64) -> f64 {
-    // Widths come as whole numbers: of a large font, that is exact enough.
-    const LARGE: f64 = 1000.0;
-    let layout = at(LARGE * HEIGHT).layout_box(text);
-    layout.map_or(0.0, |((left, _), (right, _))| {
-        f64::from(right - left) / LARGE * em
-    })
+    text.chars().map(advance).sum::<f64>() * em
 }
 
 /// The width of the widest of these texts; 0 without any.
@@ -52,6 +68,15 @@ pub fn fit(text: &str, em: f64, most: f64) -> String {
             return shorter;
         }
     }
+}
+
+/// 8 points, the least that papers take.
+const LEAST_EM: f64 = 8.0 * 96.0 / 72.0;
+
+/// The text with the em, not above `em`, in which it fits into `most`; as much of it as does, if none is large enough.
+pub fn shrunk(text: &str, em: f64, most: f64) -> (String, f64) {
+    let em = (em * most / width(text, em).max(1.0)).clamp(LEAST_EM, em);
+    (fit(text, em, most), em)
 }
 
 /// The text in lines between words that fit into `most`; what is left of the last line of `lines` ends in an ellipsis.

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::drawing::{Anchor, Colour, Drawing, around};
 use super::font;
-use super::palette::{Look, look};
+use super::palette::{Look, LookNumber, look};
 use super::scale::{Axis, Kind, Unit, fitting, with_room};
 use super::{PlotError, SIDES};
 
@@ -56,13 +56,13 @@ pub struct Chart {
     /// Which look each series has, so that what is the same in several figures looks the same; without a number here,
     /// that of its own.
     #[serde(skip)]
-    pub looks: Vec<usize>,
+    pub looks: Vec<LookNumber>,
 }
 
 impl Chart {
     /// The look of the series of this number.
     pub(super) fn look(&self, number: usize) -> Look {
-        look(self.looks.get(number).copied().unwrap_or(number))
+        look(self.looks.get(number).copied().unwrap_or((number, 0)))
     }
 
     /// The axis for values between these ends, with room around them.
@@ -132,7 +132,7 @@ impl Chart {
             let at = (left - 7.0, height + 0.35 * TICK_EM);
             drawing.ink(at, label, TICK_EM, Anchor::End);
         }
-        let x_ticks = plot.x.ticks(((right - left) / 90.0) as usize);
+        let x_ticks = plot.x.ticks(((right - left) / 75.0) as usize);
         for (value, _) in &x_ticks {
             let (place, _) = plot.at(*value, plot.y.low);
             drawing.line((place, top), (place, bottom), 0.8, Colour::GRID);
@@ -142,12 +142,12 @@ impl Chart {
         drawing.line((left, bottom), (right, bottom), 1.2, Colour::INK);
         drawing.line((left, top), (left, bottom), 1.2, Colour::INK);
         let under = bottom + tick_height + 1.1 * LABEL_EM;
-        let x_title = font::fit(&plot.x.title(), LABEL_EM, right - left);
+        let (x_title, em) = font::shrunk(&plot.x.title(), LABEL_EM, right - left);
         let middle = ((left + right) / 2.0, under);
-        drawing.ink(middle, &x_title, LABEL_EM, Anchor::Middle);
-        let y_title = font::fit(&plot.y.title(), LABEL_EM, bottom - top);
+        drawing.ink(middle, &x_title, em, Anchor::Middle);
+        let (y_title, em) = font::shrunk(&plot.y.title(), LABEL_EM, bottom - top);
         let middle = (MARGIN + 0.8 * LABEL_EM, (top + bottom) / 2.0);
-        drawing.text_upwards(middle, &y_title, LABEL_EM, Anchor::Middle);
+        drawing.text_upwards(middle, &y_title, em, Anchor::Middle);
         legend.draw(&mut drawing, under + 0.9 * LABEL_EM);
         Ok((drawing, plot))
     }
@@ -278,10 +278,11 @@ pub(super) fn words(drawing: &mut Drawing, words: &Words) -> f64 {
     let middle = drawing.width / 2.0;
     let room = drawing.width - 2.0 * MARGIN;
     let mut y = MARGIN;
-    for line in font::wrap(&words.title, TITLE_EM, room, 2) {
-        y += TITLE_EM;
-        drawing.ink((middle, y), &line, TITLE_EM, Anchor::Middle);
-        y += 0.25 * TITLE_EM;
+    let em = TITLE_EM.min(drawing.width / 26.0);
+    for line in font::wrap(&words.title, em, room, 2) {
+        y += em;
+        drawing.ink((middle, y), &line, em, Anchor::Middle);
+        y += 0.25 * em;
     }
     let warn = Colour(0xa0, 0x20, 0x10, 1.0);
     // Of a small figure the data needs most.
@@ -337,7 +338,7 @@ pub(super) fn ring(drawing: &mut Drawing, (x, y): (f64, f64)) {
 pub(super) fn incomplete_entry() -> Entry {
     Entry {
         label: "incomplete".to_owned(),
-        look: look(0),
+        look: look((0, 0)),
         sign: Sign::Ring,
     }
 }

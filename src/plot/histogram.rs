@@ -102,7 +102,8 @@ impl Histogram {
         let far = ((reach * bins as f64).ceil() as usize).min(bins);
         let (at_left, at_right) = (peak(0, far), peak(bins - far, bins));
         let on_the_left = at_left < at_right;
-        let plot_height = (height * 0.66).max(1.0);
+        // Title, axis and legend take about the rest.
+        let plot_height = (height - 130.0 - 19.0 * self.series.len() as f64).max(60.0);
         let free = (1.0 - (told.height + 20.0) / plot_height).max(0.25);
         let top = (highest * 1.06).max(at_left.min(at_right) / free);
 

@@ -1,4 +1,5 @@
-//! Medians over a setting: a line for each combination of the others, and bars for the middle 80 %.
+//! Medians, or other percentiles, over a setting: a line for each combination of the others, and of medians bars for the
+//! middle 80 %.
 
 use serde::Serialize;
 
@@ -8,15 +9,15 @@ use super::palette::MOST_SERIES;
 use super::scale::{Axis, Kind, Unit, ends, so_many};
 use super::{PlotError, at_most};
 
-/// One mark: a median, and what 10 % of the samples lie below and above.
+/// One mark: a median with what 10 % of the samples lie below and above, or another percentile.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Middle {
     /// The setting: its number, or where it stands among `names`.
     pub x: f64,
-    pub median: f64,
-    /// The 10th and the 90th percentile, where they are known.
+    pub value: f64,
+    /// The 10th and the 90th percentile, where they are known and it is the median.
     pub most: Option<(f64, f64)>,
-    /// The interval of the median over rounds, where it is known.
+    /// The interval of the value over rounds, where it is known.
     pub interval: Option<(f64, f64)>,
     /// Whether it is of a part of the samples only.
     pub incomplete: bool,
@@ -46,23 +47,23 @@ pub struct Medians {
 impl Medians {
     pub fn draw(&self, size: (u32, u32)) -> Result<Drawing, PlotError> {
         let middles = || self.lines.iter().flat_map(|line| &line.middles);
-        let bar = |middle: &Middle| middle.most.unwrap_or((middle.median, middle.median));
+        let bar = |middle: &Middle| middle.most.unwrap_or((middle.value, middle.value));
         let values = middles().flat_map(|middle| {
             let (low, high) = bar(middle);
             let (lower, upper) = middle.interval.unwrap_or((low, high));
-            [middle.median, low, high, lower, upper]
+            [middle.value, low, high, lower, upper]
         });
         let ends = ends(values).ok_or_else(PlotError::no_median)?;
         at_most(self.lines.len(), MOST_SERIES, "lines")?;
         let y = self.chart.axis_of_values(&self.chart.y, ends);
-        let outside = y.outside("medians", middles().map(|middle| middle.median))?;
+        let outside = y.outside("marks", middles().map(|middle| middle.value))?;
         let is_cut = |middle: &&Middle| {
             let (low, high) = bar(middle);
-            y.holds(middle.median) && !(y.holds(low) && y.holds(high))
+            y.holds(middle.value) && !(y.holds(low) && y.holds(high))
         };
         let cut = middles().filter(is_cut).count();
         let note = both(
-            &so_many(outside, "median", NOT_DRAWN.0, NOT_DRAWN.1),
+            &so_many(outside, "mark", NOT_DRAWN.0, NOT_DRAWN.1),
             &so_many(cut, "bar", GOES_ON.0, GOES_ON.1),
         );
         let sign = match self.named {
@@ -114,8 +115,8 @@ impl Medians {
                 .middles
                 .iter()
                 .map(|middle| match self.named {
-                    true => place(middle.x, middle.median),
-                    false => plot.at(middle.x, middle.median),
+                    true => place(middle.x, middle.value),
+                    false => plot.at(middle.x, middle.value),
                 })
                 .collect();
             if !self.named {

@@ -1,4 +1,4 @@
-//! Figures: from plain data to SVG and PNG.
+//! Figures: from plain data to SVG, PNG and PDF.
 //!
 //! A figure is made from series with labels, the words around them and the ranges of its axes; it knows nothing of
 //! benchmarks, folders or files. It becomes a [`Drawing`], a list of shapes, which can be looked at in tests, and which
@@ -13,6 +13,7 @@ pub mod font;
 pub mod histogram;
 pub mod median;
 pub mod palette;
+pub mod pdf;
 pub mod render;
 pub mod scale;
 pub mod surface;
@@ -30,6 +31,9 @@ use crate::results::ReportError;
 
 /// The size of a figure unless another is asked for: 9.4 by 5.8 inches.
 pub const DEFAULT_SIZE: (u32, u32) = (900, 560);
+/// Figures over one column of a paper of two (3.5 inches wide), and over both (7.16 inches).
+pub const ONE_COLUMN: (u32, u32) = (336, 300);
+pub const TWO_COLUMNS: (u32, u32) = (687, 400);
 /// The smallest and the largest side of a figure.
 pub const SIDES: std::ops::RangeInclusive<u32> = 300..=4000;
 
@@ -66,6 +70,10 @@ pub enum PlotError {
 impl PlotError {
     fn no_samples() -> Self {
         PlotError::Nothing("no samples".to_owned())
+    }
+
+    fn failed(cause: impl std::fmt::Display) -> Self {
+        PlotError::Drawing(cause.to_string())
     }
 
     fn no_median() -> Self {

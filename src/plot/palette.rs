@@ -1,5 +1,6 @@
 //! Colours that stay apart for the colour-blind (those of Okabe and Ito, 2008), in an order in which neighbours differ
-//! in lightness, and a second sign for each: a kind of line and of mark.
+//! in lightness, and a second sign for each: a kind of line and of mark. What has one colour is told apart by shades of
+//! it and by the kind of line.
 
 use super::drawing::{Colour, Drawing};
 
@@ -56,13 +57,23 @@ const MARKS: [Mark; 7] = [
     Mark::Area(&[(0.0, 1.2), (1.1, -0.8), (-1.1, -0.8)]),
 ];
 
-/// The look of the series of this number, from 0.
-pub fn look(number: usize) -> Look {
-    let round = number / COLOURS.len();
+/// Which look: the number of its colour and mark, and its number among those that share them; both from 0.
+pub type LookNumber = (usize, usize);
+
+/// The look of a series.
+pub fn look((colour, shade): LookNumber) -> Look {
+    let shade = shade + colour / COLOURS.len();
+    let colour = colour % COLOURS.len();
+    let of = COLOURS[colour];
+    let away = match of.lightness() > 50.0 {
+        true => Colour(0, 0, 0, 1.0),
+        false => Colour::WHITE,
+    };
     Look {
-        colour: COLOURS[number % COLOURS.len()],
-        dashes: DASHES[(number + 2 * round) % DASHES.len()],
-        mark: MARKS[(number + 3 * round) % MARKS.len()],
+        colour: of.towards(away, 0.3 * (shade % 3) as f64),
+        dashes: DASHES[(colour + shade) % DASHES.len()],
+        // Marks alone tell three shades apart.
+        mark: MARKS[(colour + 3 * (shade / 3)) % MARKS.len()],
     }
 }
 
@@ -103,17 +114,21 @@ mod tests {
 
     #[test]
     fn series_are_told_apart_by_lightness_or_by_line_and_mark() {
-        for number in 0..MOST_SERIES {
-            let one = look(number);
-            for two in (0..number).map(look) {
-                let lighter = (one.colour.lightness() - two.colour.lightness()).abs();
-                let by_line_and_mark = one.dashes != two.dashes && one.mark != two.mark;
-                assert!(lighter > 20.0 || one.dashes != two.dashes || one.mark != two.mark);
-                assert!(one.colour != two.colour || by_line_and_mark, "{one:?}");
+        let numbers = (0..MOST_SERIES).map(|number| (number, 0));
+        let services = (0..3).flat_map(|service| (0..5).map(move |shade| (service, shade)));
+        for all in [Vec::from_iter(numbers), services.collect()] {
+            for (place, one) in all.iter().enumerate() {
+                let one = look(*one);
+                for two in all[..place].iter().map(|it| look(*it)) {
+                    let lighter = (one.colour.lightness() - two.colour.lightness()).abs();
+                    let by_colour = one.mark != two.mark && one.colour != two.colour;
+                    assert!(lighter > 10.0 || one.dashes != two.dashes || one.mark != two.mark);
+                    assert!(by_colour || one.dashes != two.dashes, "{one:?}, {two:?}");
+                }
+                assert!(one.colour.lightness() < 75.0, "too light on white: {one:?}");
             }
-            assert!(one.colour.lightness() < 75.0, "too light on white: {one:?}");
         }
-        let first = [0, 1, 2].map(|number| look(number).colour.lightness());
+        let first = [0, 1, 2].map(|number| look((number, 0)).colour.lightness());
         for (one, two) in [(0, 1), (1, 2), (0, 2)] {
             assert!((first[one] - first[two]).abs() > 20.0, "{first:?}");
         }

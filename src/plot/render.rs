@@ -1,4 +1,4 @@
-//! From a drawing to a file: SVG, and PNG in so many pixels to a unit. Both by the backends of `plotters`.
+//! From a drawing to a file: SVG, and PNG in so many pixels to a unit, both by the backends of `plotters`; and PDF.
 
 use std::io::Write;
 use std::path::Path;
@@ -10,6 +10,7 @@ use plotters::style::{Color, FontTransform, RGBAColor, ShapeStyle, TextStyle};
 use super::PlotError;
 use super::drawing::{Anchor, Colour, Drawing, Shape, Text, fit_for_xml};
 use super::font;
+use super::pdf::pdf;
 use crate::results::durable;
 
 /// Pixels of a PNG to a unit of the drawing: 192 to the inch.
@@ -25,6 +26,7 @@ const MOST_PIXELS: u64 = 1 << 26;
 pub enum Format {
     Svg,
     Png,
+    Pdf,
 }
 
 impl Format {
@@ -33,6 +35,7 @@ impl Format {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "svg" => Some(Format::Svg),
             "png" => Some(Format::Png),
+            "pdf" => Some(Format::Pdf),
             _ => None,
         }
     }
@@ -43,6 +46,7 @@ pub fn write(path: &Path, format: Format, drawing: &Drawing) -> Result<(), PlotE
     let bytes = match format {
         Format::Svg => svg(drawing)?.into_bytes(),
         Format::Png => png(drawing)?,
+        Format::Pdf => pdf(drawing)?,
     };
     Ok(durable::replace(path, |out| out.write_all(&bytes))?)
 }
@@ -54,7 +58,7 @@ pub fn svg(drawing: &Drawing) -> Result<String, PlotError> {
     {
         let mut backend = SVGBackend::with_string(&mut text, (width * SVG_GRID, height * SVG_GRID));
         render(drawing, &mut backend, f64::from(SVG_GRID), true)?;
-        backend.present().map_err(failed)?;
+        backend.present().map_err(PlotError::failed)?;
     }
     // Baselines are given, so nothing is to be shifted; quotes in texts are escaped, so these can only be attributes.
     let text = text.replace(" dy=\"0.76em\"", "");
@@ -87,7 +91,7 @@ pub fn png(drawing: &Drawing) -> Result<Vec<u8>, PlotError> {
         let mut backend = BitMapBackend::with_buffer(&mut pixels, large);
         let grid = f64::from(PIXELS_PER_UNIT * smoothing);
         render(drawing, &mut backend, grid, false)?;
-        backend.present().map_err(failed)?;
+        backend.present().map_err(PlotError::failed)?;
     }
     let size = (width as usize, height as usize);
     let smooth = shrink(&pixels, size, smoothing as usize);
@@ -105,7 +109,7 @@ pub fn png(drawing: &Drawing) -> Result<Vec<u8>, PlotError> {
         .add_text_chunk("Title".to_owned(), latin(&drawing.title))
         .and_then(|()| encoder.write_header())
         .and_then(|mut writer| writer.write_image_data(&smooth))
-        .map_err(failed)?;
+        .map_err(PlotError::failed)?;
     Ok(bytes)
 }
 
@@ -131,10 +135,6 @@ fn shrink(pixels: &[u8], (width, height): (usize, usize), by: usize) -> Vec<u8> 
         }
     }
     shrunk
-}
-
-fn failed(cause: impl std::fmt::Display) -> PlotError {
-    PlotError::Drawing(cause.to_string())
 }
 
 fn colour_of(colour: Colour) -> RGBAColor {
@@ -184,7 +184,7 @@ fn render<B: DrawingBackend>(
                 backend.draw_text(&text.text, &style, (x.round() as i32, y.round() as i32))
             }
         };
-        drawn.map_err(failed)?;
+        drawn.map_err(PlotError::failed)?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Medians over two settings as a surface in space, coloured by a share of what went wrong.
+//! Medians or another percentile over two settings as a surface in space, coloured by a share of what went wrong.
 //!
 //! The surface is drawn from back to front, each piece covering what lies behind it, so no hidden line shows.
 
@@ -14,7 +14,7 @@ use super::{PlotError, at_most};
 /// What was measured at a pair of settings.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Height {
-    /// The median; `None` without samples, such as when all messages were lost.
+    /// How high it is; `None` without samples, such as when all messages were lost.
     pub value: Option<f64>,
     /// The share that is shown as colour, 0 to 1.
     pub share: f64,
@@ -39,6 +39,9 @@ pub struct Surface {
 
 /// As many values of a setting as have room on their axis.
 pub const MOST: usize = 40;
+
+/// In a figure narrower than this the titles of the settings stand below the ground, not beside it.
+const NARROW: f64 = 480.0;
 
 /// The view: from the front right, a little from above; and the axis of heights.
 struct View {
@@ -107,18 +110,26 @@ impl Surface {
         const AT_THE_END: &str =
             "outside of the range: drawn at its end, with a triangle that points there";
         let (one, more) = (format!("lies {AT_THE_END}"), format!("lie {AT_THE_END}"));
-        let note = so_many(z.outside("medians", values())?, "point", &one, &more);
+        let note = so_many(z.outside("heights", values())?, "point", &one, &more);
 
         let mut drawing = Drawing::new(size, &self.chart.words.title);
         let top = words(&mut drawing, &self.chart.words.warned(&note));
-        let bottom = drawing.height - 24.0;
-        let unit = ((drawing.width - 240.0) / 1.5).min((bottom - top - 60.0) / 1.02);
+        let is_narrow = drawing.width < NARROW;
+        let bottom = drawing.height - if is_narrow { 36.0 } else { 24.0 };
+        let room = match is_narrow {
+            true => (drawing.width - 160.0) / 1.4,
+            false => (drawing.width - 240.0) / 1.5,
+        };
+        let unit = room.min((bottom - top - 60.0) / 1.02);
         // On the ground: a turned square, 1.4 wide and 0.64 deep; above it the height.
         let height = (bottom - top - 56.0 - 0.64 * unit).min(0.85 * unit);
         let free = bottom - top - 56.0 - 0.64 * unit - height;
         let view = View {
             middle: (
-                drawing.width / 2.0 - 24.0,
+                match is_narrow {
+                    true => 66.0 + 0.7 * unit,
+                    false => drawing.width / 2.0 - 24.0,
+                },
                 bottom - 46.0 - 0.32 * unit - free / 2.0,
             ),
             unit,
@@ -209,8 +220,13 @@ impl Surface {
         let labels = ticks.iter().map(|(_, text)| text).chain(second.last());
         let widest = font::widest(labels, TICK_EM);
         let (x, y) = view.at((l, h, 0.5));
-        let title = view.z.title();
-        drawing.text_upwards((x - 18.0 - widest, y), &title, LABEL_EM, Anchor::Middle);
+        let is_narrow = drawing.width < NARROW;
+        let (title, em) = font::shrunk(&view.z.title(), LABEL_EM, 0.55 * drawing.height);
+        let at = (
+            x - 18.0 - widest,
+            if is_narrow { 0.56 * drawing.height } else { y },
+        );
+        drawing.text_upwards(at, &title, em, Anchor::Middle);
 
         // The first setting along the front edge, the second along the left one; words that would touch are left out.
         for (axis, out, right, down, anchor) in [
@@ -230,6 +246,18 @@ impl Surface {
                     free = y;
                 }
             }
+        }
+        if is_narrow {
+            let (y, half) = (drawing.height - 14.0, drawing.width / 2.0 - 18.0);
+            let [first, second] = [&self.chart.x, &self.chart.y];
+            for (text, x, anchor) in [
+                (second, 14.0, Anchor::Start),
+                (first, drawing.width - 14.0, Anchor::End),
+            ] {
+                let (text, em) = font::shrunk(text, LABEL_EM, half);
+                drawing.ink((x, y), &text, em, anchor);
+            }
+            return;
         }
         let (x, y) = view.at((0.12, l, 0.0));
         let at = (x + font::widest(first, TICK_EM) + 18.0, y + 2.3 * TICK_EM);
@@ -329,10 +357,16 @@ impl Surface {
     /// The bar that tells what the colours are; under it, what the ring is.
     fn bar(&self, drawing: &mut Drawing, worst: f64, top: f64) {
         const STEPS: usize = 48;
-        let (left, right) = (drawing.width - 92.0, drawing.width - 76.0);
+        let is_narrow = drawing.width < NARROW;
+        let (side, wide, high) = if is_narrow {
+            (76.0, 76.0, 110.0)
+        } else {
+            (92.0, 120.0, 230.0)
+        };
+        let (left, right) = (drawing.width - side, drawing.width - side + 16.0);
         let upper = top + 50.0;
         let end = drawing.width - 14.0;
-        let title = font::wrap(&self.share, TICK_EM, 120.0, 2);
+        let title = font::wrap(&self.share, TICK_EM, wide, 2);
         for (number, line) in title.iter().enumerate() {
             let y = upper - 10.0 - (title.len() - 1 - number) as f64 * 1.25 * TICK_EM;
             drawing.ink((end, y), line, TICK_EM, Anchor::End);
@@ -342,7 +376,7 @@ impl Surface {
             let axis = Axis::new("", (0.0, 100.0 * worst), Kind::Linear, Unit::Percent);
             let ticks = axis.ticks(5).into_iter();
             let ticks = ticks.map(|(value, text)| (axis.share(value), text));
-            let lower = (top + 230.0).min(drawing.height - 60.0);
+            let lower = (top + high).min(drawing.height - 60.0);
             (lower, STEPS, ticks.collect())
         } else {
             (upper + 16.0, 1, vec![(0.5, "0".to_owned())])
@@ -363,7 +397,12 @@ impl Surface {
             drawing.ink(beside((right + 7.0, y)), &text, TICK_EM, Anchor::Start);
         }
         if self.each().any(|(_, height)| height.incomplete) {
-            let (text, y) = ("incomplete", lower + 24.0);
+            let below = if is_narrow {
+                drawing.height - 40.0
+            } else {
+                lower + 24.0
+            };
+            let (text, y) = ("incomplete", below);
             drawing.ink(beside((end, y)), text, TICK_EM, Anchor::End);
             let left = end - font::width(text, TICK_EM);
             ring(drawing, (left - 6.0 - RING, y));

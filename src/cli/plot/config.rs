@@ -6,13 +6,17 @@ use serde_json::{Map, Value};
 
 use super::options::{Figure, Given, PlotArguments, SETTINGS, Setting};
 use crate::cli::UsageError;
+use crate::compare::figures::Kind;
+use crate::plot::palette::LookNumber;
 use crate::plot::scale::Kind as Scale;
-use crate::plot::{Chart, DEFAULT_SIZE, SIDES, Words};
+use crate::plot::{Chart, DEFAULT_SIZE, ONE_COLUMN, SIDES, TWO_COLUMNS, Words};
 use crate::results::folder::SUMMARY;
 use crate::results::text::printable_path;
 
 /// The file in a folder of results.
 pub(super) const FILE: &str = "plot.json";
+
+const MEDIAN: f64 = 50.0;
 
 /// Settings that were found to be right.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +25,8 @@ pub(super) struct Checked {
     pub range: Range,
     pub size: (u32, u32),
     pub bins: usize,
+    /// What is drawn of each point, above 0 and below 100.
+    pub percentiles: Vec<f64>,
     scale: Option<Scale>,
     pub nanoseconds_per_unit: f64,
     file: Option<PathBuf>,
@@ -77,9 +83,29 @@ impl Checked {
         UsageError(format!("{} {value:?}: {why}", self.named(id)))
     }
 
+    /// Why all values of a setting together are refused.
+    pub fn refused_all(&self, id: &'static str, why: &str) -> UsageError {
+        self.refused(id, &self.given.texts(id).join(","), why)
+    }
+
     /// Why a choice of the values of a setting is refused.
     pub fn refused_only(&self, name: &str, value: &str, why: &str) -> UsageError {
         UsageError(format!("{} {value:?}: {why}", self.named_only(name)))
+    }
+
+    /// Whether only the width was asked for.
+    pub fn may_grow(&self) -> bool {
+        self.text("size")
+            .is_some_and(|size| size.contains("column"))
+    }
+
+    /// What is drawn of each point, in words; of several, what they are of.
+    pub fn percentile_of(&self, value: &str) -> String {
+        match self.percentiles[..] {
+            [MEDIAN] => format!("median {value}"),
+            [percent] => format!("p{percent} of {value}"),
+            _ => value.to_owned(),
+        }
     }
 
     /// The words around a figure, its axes by their usual labels.
@@ -88,7 +114,7 @@ impl Checked {
         words: Words,
         x: impl Into<String>,
         y: impl Into<String>,
-        looks: Vec<usize>,
+        looks: Vec<LookNumber>,
     ) -> Chart {
         let label = |id, usual: String| self.text(id).map_or(usual, str::to_owned);
         Chart {
@@ -111,7 +137,9 @@ fn checked(given: Given, named: impl Fn(&Setting) -> String) -> Result<Checked, 
         None => DEFAULT_SIZE,
         Some(text) => size(text).ok_or_else(|| {
             let (least, most) = (SIDES.start(), SIDES.end());
-            let allowed = format!("WxH is needed, {least} to {most} each, such as 900x560");
+            let allowed = format!(
+                "one-column, two-columns or WxH is needed, {least} to {most} each, such as 900x560"
+            );
             wrong("size", text, &allowed)
         })?,
     };
@@ -122,6 +150,23 @@ fn checked(given: Given, named: impl Fn(&Setting) -> String) -> Result<Checked, 
             wrong("range", text, "auto or LO..HI is needed, in ns or with unit, the second above the first, such as 0..50us")
         })?,
     };
+    let mut percentiles: Vec<f64> = Vec::new();
+    for text in given.texts("percentile") {
+        let Ok(Kind::Percentile(percent)) = text.parse() else {
+            return Err(wrong(
+                "percentile",
+                text,
+                "one above p0 and below p100 is needed, such as p99.9",
+            ));
+        };
+        if percentiles.contains(&percent) {
+            return Err(wrong("percentile", text, "name it once"));
+        }
+        percentiles.push(percent);
+    }
+    if percentiles.is_empty() {
+        percentiles.push(MEDIAN);
+    }
     let bins = given.text("bins").unwrap_or("100");
     let bins = (bins.parse().ok().filter(|bins| (1..=2000).contains(bins)))
         .ok_or_else(|| wrong("bins", bins, "1 to 2000 are possible"))?;
@@ -139,6 +184,7 @@ fn checked(given: Given, named: impl Fn(&Setting) -> String) -> Result<Checked, 
         range,
         size,
         bins,
+        percentiles,
         scale,
         nanoseconds_per_unit,
         file: None,
@@ -148,6 +194,10 @@ fn checked(given: Given, named: impl Fn(&Setting) -> String) -> Result<Checked, 
 }
 
 fn size(text: &str) -> Option<(u32, u32)> {
+    let presets = [("one-column", ONE_COLUMN), ("two-columns", TWO_COLUMNS)];
+    if let Some((_, size)) = presets.iter().find(|(name, _)| *name == text) {
+        return Some(*size);
+    }
     let (width, height) = text.split_once('x')?;
     let side = |text: &str| text.trim().parse().ok().filter(|side| SIDES.contains(side));
     Some((side(width)?, side(height)?))
@@ -189,6 +239,10 @@ pub(super) fn settings(
     let mut options = Given::default();
     for (setting, words) in &arguments.words {
         options.add(setting, setting.of_words(words)?, false);
+    }
+    if common.no_subtitle {
+        let setting = Setting::of("subtitle");
+        options.add(setting, setting.of_words(&[String::new()])?, false);
     }
     let fits = options.must_fit(figure, Setting::option);
     fits.map_err(|(_, refusal)| UsageError(refusal))?;
@@ -311,6 +365,11 @@ mod tests {
             assert_eq!(with("range", text).unwrap().range, range);
         }
         assert_eq!(with("size", "1200x800").unwrap().size, (1200, 800));
+        assert_eq!(with("size", "one-column").unwrap().size, ONE_COLUMN);
+        assert_eq!(
+            with("percentile", "p50, p99.9").unwrap().percentiles,
+            [50.0, 99.9]
+        );
         for (id, text, told) in [
             ("range", "5", "--range \"5\""),
             ("range", "9..5", "--range"),
@@ -321,6 +380,10 @@ mod tests {
             ("size", "90000x900", "--size"),
             ("bins", "0", "--bins"),
             ("bins", "many", "--bins \"many\""),
+            ("size", "three-columns", "one-column"),
+            ("percentile", "p99,99.9", "--percentile \"99.9\""),
+            ("percentile", "p99,p99", "once"),
+            ("percentile", "p100", "below p100"),
             ("scale", "root", "linear, log"),
             ("unit", "years", "--unit"),
             ("only", "service", "--only \"service\""),

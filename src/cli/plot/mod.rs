@@ -25,16 +25,31 @@ impl PlotArguments {
     /// The figure, by its options and a file. Where the program chose what is in it, not each name that the file has
     /// other words for can be there.
     fn made(&self, chosen_here: bool) -> anyhow::Result<Made> {
-        let settings = config::settings(self, chosen_here)?;
-        let from = &self.common.from;
-        let made = match self.figure {
-            Figure::Histogram => draw::histogram(from, &settings),
-            Figure::Median => draw::median(from, &settings),
-            Figure::Surface => draw::surface(from, &settings),
-            Figure::Ecdf | Figure::Percentiles => draw::curves(from, &settings, self.figure),
-            Figure::Time => draw::time(from, &settings),
-        };
+        let mut settings = config::settings(self, chosen_here)?;
+        let made = self.drawn(&settings).or_else(|error| {
+            // The columns of a paper say how wide a figure is, not how high.
+            match error.downcast_ref() {
+                Some(PlotError::TooMuch {
+                    room: Some(size), ..
+                }) if settings.may_grow() => {
+                    settings.size = *size;
+                    self.drawn(&settings)
+                }
+                _ => Err(error),
+            }
+        });
         made.map_err(|error| sorted(error, &settings))
+    }
+
+    fn drawn(&self, settings: &Checked) -> anyhow::Result<Made> {
+        let from = &self.common.from;
+        match self.figure {
+            Figure::Histogram => draw::histogram(from, settings),
+            Figure::Median => draw::median(from, settings),
+            Figure::Surface => draw::surface(from, settings),
+            Figure::Ecdf | Figure::Percentiles => draw::curves(from, settings, self.figure),
+            Figure::Time => draw::time(from, settings),
+        }
     }
 }
 
@@ -47,7 +62,7 @@ pub fn run(arguments: &PlotArguments) -> anyhow::Result<u8> {
     let options = &arguments.common;
     let format = Format::of(&options.out).ok_or_else(|| {
         UsageError(format!(
-            "--out {}: its ending must be .svg or .png",
+            "--out {}: its ending must be .svg, .png or .pdf",
             printable_path(&options.out)
         ))
     })?;

@@ -38,11 +38,13 @@ impl Figure {
             ),
             Median => (
                 "median",
-                "The median over a setting, with bars for the middle 80 %; of a clock, by the cause of jumps",
+                "The median or another percentile over a setting, medians with bars for the middle 80 %; of a clock, by the cause \
+                 of jumps",
             ),
             Surface => (
                 "surface",
-                "The median over two settings as a surface in space; colour is the share that was lost, or started late",
+                "The median or another percentile over two settings as a surface in space; colour is the share that was lost, or \
+                 started late",
             ),
             Ecdf => ("ecdf", "The share of samples up to each latency"),
             Percentiles => (
@@ -127,13 +129,21 @@ const WITH_LEGEND: [Figure; 5] = [Histogram, Median, Ecdf, Percentiles, Time];
 /// The bins of a histogram are equally wide, and shares are compared by height.
 const WITH_SCALE: [Figure; 5] = [Median, Surface, Ecdf, Percentiles, Time];
 
-pub(super) static SETTINGS: [Setting; 15] = [
+pub(super) static SETTINGS: [Setting; 16] = [
     setting(
         "metric",
         "LIST",
         "What is drawn: latency (t_lat), completion (t_comp), enqueue, dequeue, intended, jump, difference, or several \
          with commas between them",
     )
+    .form(Form::List),
+    setting(
+        "percentile",
+        "LIST",
+        "What is drawn of each point instead of the median: p99, p99.9 or another, or in median several with commas \
+         between them [default: p50]",
+    )
+    .only_in(&[Median, Surface])
     .form(Form::List),
     setting(
         "only",
@@ -172,8 +182,9 @@ pub(super) static SETTINGS: [Setting; 15] = [
     .only_in(&[Ecdf, Percentiles]),
     setting(
         "size",
-        "WxH",
-        "Width and height in 1/96 inch, 300 to 4000 each [default: 900x560]",
+        "SIZE",
+        "WxH in 1/96 inch, 300 to 4000 each; one-column (3.5 inches wide) or two-columns (7.16 inches) of a paper \
+         [default: 900x560]",
     )
     .looks(),
     setting("title", "TEXT", "Title instead of the usual one")
@@ -375,13 +386,17 @@ pub(super) struct Common {
     #[arg(value_name = "DIR", required = true)]
     pub from: Vec<PathBuf>,
 
-    /// Where the figure goes; its ending chooses the format: .svg or .png (192 pixels to the inch)
+    /// Where the figure goes; its ending chooses the format: .svg, .pdf or .png (192 pixels to the inch)
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
 
     /// Settings of the figure in JSON, instead of plot.json in the first folder
     #[arg(long, value_name = "FILE", help_heading = "Looks", display_order = 900)]
     pub config: Option<PathBuf>,
+
+    /// No line below the title with the settings that all points share
+    #[arg(long, help_heading = "Looks", conflicts_with = "subtitle")]
+    pub no_subtitle: bool,
 
     /// Print what is drawn as JSON
     #[arg(long, display_order = 901)]

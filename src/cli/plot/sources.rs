@@ -8,9 +8,10 @@ use super::metric::Metric;
 use super::options::{Figure, Values};
 use super::settings::{apart, goes_without_saying, in_words, is_told, same};
 use crate::cli::UsageError;
+use crate::plot::palette::LookNumber;
 use crate::plot::{INCOMPLETE, Words, both};
 use crate::results::read::{Benchmark, Cells, Hgrm, Point, ReadError, Run};
-use crate::results::schema::{ROUND, ROUNDS, hca, queue};
+use crate::results::schema::{ROUND, ROUNDS, clock, hca, queue};
 use crate::results::text::printable_path;
 
 #[derive(Clone)]
@@ -27,7 +28,36 @@ pub(super) struct Sources {
     pub benchmark: Benchmark,
     /// What is incomplete, and why.
     pub incomplete: Vec<String>,
+    /// The setting by which lines have their colours, and all its texts in the run, if there are several.
+    key: &'static str,
+    keys: Vec<String>,
 }
+
+/// Which colour lines have, by their labels.
+#[derive(Default)]
+pub(super) struct Colours {
+    pub of: BTreeMap<String, usize>,
+    /// The first of those for other lines.
+    others: usize,
+}
+
+impl Colours {
+    /// The looks of these lines: of one colour, in different shades.
+    pub fn looks(&self, lines: &[String]) -> Vec<LookNumber> {
+        let (mut next, mut shades) = (self.others.., BTreeMap::new());
+        let lines = lines.iter().map(|line| {
+            let colour = self.of.get(line).copied().or_else(|| next.next());
+            let colour = colour.unwrap_or_default();
+            let shade: &mut usize = shades.entry(colour).or_default();
+            *shade += 1;
+            (colour, *shade - 1)
+        });
+        lines.collect()
+    }
+}
+
+/// The services in the order of their colours.
+const SERVICES: [&str; 3] = ["rc", "uc", "ud"];
 
 /// Samples in ascending order, and how many messages were lost.
 pub(super) struct Sorted {
@@ -57,6 +87,18 @@ impl Sources {
         }
         let metrics = Metric::of(benchmark, settings, usual(benchmark))?;
         let points: Vec<&Point> = runs.iter().flat_map(|run| &run.points).collect();
+        let (key, known) = match benchmark {
+            Benchmark::Hca => (hca::SERVICE.name, &SERVICES[..]),
+            Benchmark::Queue => (queue::QUEUE.name, &[][..]),
+            Benchmark::Clock => (clock::CPU.name, &[][..]),
+        };
+        let mut keys: Vec<String> = known.iter().map(|&text| text.to_owned()).collect();
+        for text in points.iter().filter_map(|point| point.setting(key)) {
+            if !keys.iter().any(|it| it == text) {
+                keys.push(text.to_owned());
+            }
+        }
+        keys.truncate(if keys.len() > 1 { keys.len() } else { 0 });
         let mut only = settings.given.names("only");
         let rounds = match only.remove(ROUND.name) {
             Some(asked) => rounds_of(&points, &asked, settings)?,
@@ -98,6 +140,8 @@ impl Sources {
             all,
             benchmark,
             incomplete,
+            key,
+            keys,
         })
     }
 
@@ -195,23 +239,22 @@ impl Sources {
         self.all.iter().map(label).collect()
     }
 
-    /// The looks of lines by their labels, where each line is of one service and each service has one line: they are
-    /// the same in all figures.
-    pub fn looks(&self, labels: &[String]) -> BTreeMap<String, usize> {
-        const SERVICES: [&str; 3] = ["rc", "uc", "ud"];
-        let mut looks = BTreeMap::new();
+    /// The colours of lines by the label of each source: by the place of its service, queue or CPU among those of the
+    /// run, whatever of it is drawn. A line of several of these has none.
+    pub fn colours(&self, labels: &[String]) -> Colours {
+        let mut all: BTreeMap<&String, Option<usize>> = BTreeMap::new();
         for (source, label) in self.all.iter().zip(labels) {
-            let service = source.point.setting(hca::SERVICE.name);
-            let Some(look) = SERVICES.iter().position(|it| Some(*it) == service) else {
-                return BTreeMap::new();
-            };
-            let another = |(other, its): (&String, &usize)| (other == label) != (*its == look);
-            if looks.iter().any(another) {
-                return BTreeMap::new();
-            }
-            looks.insert(label.clone(), look);
+            let key = source.point.setting(self.key);
+            let place = self.keys.iter().position(|it| Some(it.as_str()) == key);
+            let known = all.entry(label).or_insert(place);
+            *known = known.filter(|it| Some(*it) == place);
         }
-        looks
+        let of = all.into_iter();
+        let of = of.filter_map(|(label, place)| Some((label.clone(), place?)));
+        let of: BTreeMap<String, usize> = of.collect();
+        let are_free = of.is_empty() && self.benchmark != Benchmark::Hca;
+        let others = if are_free { 0 } else { self.keys.len() };
+        Colours { of, others }
     }
 
     pub fn rounds(&self) -> u64 {

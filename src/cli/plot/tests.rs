@@ -28,6 +28,7 @@ fn picture(figure: Figure, from: &[PathBuf], words: &[&str]) -> anyhow::Result<S
 fn value(setting: &Setting, figure: Figure) -> (&'static str, &'static str) {
     let surface = figure == Figure::Surface;
     match setting.id {
+        "percentile" => ("p90", r#""p90""#),
         "metric" => ("completion", r#""completion""#),
         "only" if surface => ("size_bytes=8,64", r#"{"size_bytes": [8, 64]}"#),
         "only" => ("service=rc", r#"{"service": "rc"}"#),
@@ -265,7 +266,7 @@ fn all_rounds_are_drawn_unless_one_is_asked_for() {
     let path = folder.path().join("run");
     let run = vec![hca_rounds(&path, &[("rc", 8, 16, rounds)], false)];
     let third = ["--only", "round=2"];
-    let interval = "95 % interval of the median over rounds";
+    let interval = "95 % interval over rounds";
     for (figure, words, told) in [
         (Figure::Histogram, &[][..], ["median 3.5 µs", "6 rounds"]),
         (Figure::Histogram, &third, ["median 3 µs", "round 2"]),
@@ -284,14 +285,68 @@ fn all_rounds_are_drawn_unless_one_is_asked_for() {
 }
 
 #[test]
-fn a_service_looks_the_same_in_all_figures() {
+fn a_service_has_its_colour_whatever_is_drawn_with_it() {
     let folder = tempfile::tempdir().unwrap();
-    let run = run_of(&folder, "run", &[("ud", 8, 16), ("rc", 8, 16)], 0);
-    let blue = "#0072B2";
-    let rc = picture(Figure::Ecdf, &run, &["--only", "service=rc"]).unwrap();
-    let ud = picture(Figure::Ecdf, &run, &["--only", "service=ud"]).unwrap();
-    assert!(rc.contains(blue) && !ud.contains(blue));
-    assert!(picture(Figure::Ecdf, &run, &[]).unwrap().contains(blue));
+    let points = ["ud", "uc", "rc"].map(|service| [8, 64].map(|size| (service, size, 16)));
+    let run = run_of(&folder, "run", points.as_flattened(), 100);
+    for figure in Figure::ALL.into_iter().filter(|it| *it != Figure::Surface) {
+        for (service, colour) in [("rc", "#0072B2"), ("uc", "#E69F00"), ("ud", "#000000")] {
+            let all = picture(figure, &run, &[]).unwrap();
+            let only = format!("service={service}");
+            let alone = picture(figure, &run, &["--only", &only]).unwrap();
+            assert!(
+                all.contains(colour) && alone.contains(colour),
+                "{}",
+                figure.name()
+            );
+            assert_eq!(
+                alone.contains("#0072B2"),
+                service == "rc",
+                "{}",
+                figure.name()
+            );
+        }
+    }
+    // A line over the services has none of their colours.
+    let over = ["--x", "service", "--only", "size_bytes=8"];
+    assert!(
+        !picture(Figure::Median, &run, &over)
+            .unwrap()
+            .contains("#0072B2")
+    );
+}
+
+#[test]
+fn a_percentile_is_that_of_the_summary_or_of_the_samples() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = run_of(&folder, "run", &TWO, 700);
+    // 40 samples from 1400 on, and from 2100 on, 10 apart.
+    for (list, ends) in [
+        ("p50", "they are 1.59 µs to 2.29 µs"),
+        ("p99", "they are 1.79 µs to 2.49 µs"),
+        ("p97.5,p90", "they are 1.75 µs to 2.48 µs"),
+    ] {
+        let words = ["--percentile", list, "--x", "size_bytes"];
+        let outside = [&words[..], &["--range", "1ms..2ms"]].concat();
+        refused(picture(Figure::Median, &run, &outside), &[ends]);
+        let drawing = made(Figure::Median, &run, &words).unwrap().drawing;
+        let texts = Vec::from_iter(drawing.texts().map(|text| &text.text[..]));
+        for name in list.split(',') {
+            let several = list.contains(',');
+            let label = if several {
+                format!("UC, {name}")
+            } else {
+                "UC".to_owned()
+            };
+            assert!(texts.contains(&&label[..]), "{label:?} is not in {texts:?}");
+        }
+        assert_eq!(
+            texts.iter().any(|text| text.contains("middle 80 %")),
+            list == "p50"
+        );
+    }
+    let several = picture(Figure::Surface, &run, &["--percentile", "p50,p99"]);
+    refused(several, &["--percentile", "one of them"]);
 }
 
 #[test]

@@ -16,6 +16,9 @@ const MOST_OF_A_KIND: usize = 4;
 /// and without.
 const MOST_SURFACES: usize = 6;
 
+/// Of these, a print has the first.
+const PRINTED_OF_A_KIND: usize = 2;
+
 /// A kind of figure: the command line, the title, and how to read it.
 type Kind = (&'static str, &'static str, &'static str);
 
@@ -213,6 +216,7 @@ impl Drawing<'_> {
                     title,
                     svg,
                     caption,
+                    is_more: self.figures.len() >= PRINTED_OF_A_KIND,
                 });
             }
             Err(failed) => failed,

@@ -1,32 +1,86 @@
-//! The answer of a run in one sentence: what was found at its best point, what was lost, and whether that can be
-//! believed.
+//! The answer of a run in three sentences: what was measured, what was found at its best point, and what to distrust.
 
-use super::counts;
+use super::warnings::{is_emulated, is_software};
+use super::{counts, settings_of};
+use crate::cli::output::heading_of;
 use crate::cli::plot::{in_words, is_told};
 use crate::plot::scale::{duration, plain};
 use crate::results::read::{Benchmark, Point, Run};
 use crate::results::schema::{Better, Column, ROUNDS, clock, hca, queue};
 use crate::results::units;
 
-/// The sentence; empty where no point has a figure.
-pub fn of(run: &Run) -> String {
-    let found = match run.benchmark {
-        Benchmark::Hca => best(run, &hca::latency::P50, "Median one-way latency", duration),
+/// Three sentences: what was measured, what was found at the best point, and what to distrust; the second is empty where
+/// no point has a figure.
+pub fn of(run: &Run) -> [String; 3] {
+    let (what, found) = match run.benchmark {
+        Benchmark::Hca => (
+            "One-way latency between two HCAs",
+            best(run, &hca::latency::P50, "Median one-way latency", duration),
+        ),
         Benchmark::Queue => {
             let what = "Median latency in the queue";
             let latency = best(run, &queue::latency::P50, what, duration);
-            latency.or_else(|| best(run, &queue::THROUGHPUT, "Throughput", units::rate))
+            let found =
+                latency.or_else(|| best(run, &queue::THROUGHPUT, "Throughput", units::rate));
+            ("What queues between two threads cost", found)
         }
-        Benchmark::Clock => of_jumps(run),
+        Benchmark::Clock => ("How a loop that reads the clock is stopped", of_jumps(run)),
     };
-    let Some(found) = found else {
-        return String::new();
+    let found = found.map_or_else(String::new, |found| found + ".");
+    [measured(run, what), found, doubts(run)]
+}
+
+/// What was measured, at how many points of which settings, how often, and where.
+fn measured(run: &Run, what: &str) -> String {
+    let varying = settings_of(run)
+        .into_iter()
+        .filter(|(_, texts)| texts.len() > 1);
+    let varying = Vec::from_iter(varying.map(|(name, _)| heading_of(name).0)).join(", ");
+    let rounds = run.document()["rounds"]["done"].as_u64().unwrap_or(1);
+    let so_many = |count: u64, noun| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
+    let points = so_many(run.points.len() as u64, "point");
+    let over = match varying.as_str() {
+        "" => String::new(),
+        varying => format!(", which differ in {varying}"),
     };
-    let parts = [Some(found), lost(run), Some(machine(run)), floor(run)];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    match &parts[..] {
-        [others @ .., last] if !others.is_empty() => format!("{}, and {last}.", others.join(", ")),
-        parts => format!("{}.", parts.concat()),
+    let host = run.machine()["hostname"].as_str();
+    let host = host.map_or_else(String::new, |host| format!(" on {host}"));
+    let rounds = so_many(rounds, "round");
+    format!("{what} was measured{host} in {rounds} at {points}{over}.")
+}
+
+/// What speaks against the figures, and then what speaks for them.
+fn doubts(run: &Run) -> String {
+    let mut against = Vec::new();
+    let (all, parts) = (run.points.iter(), run.points.len());
+    match all.filter(|point| point.incomplete.is_some()).count() {
+        0 if run.incomplete.is_none() => {}
+        0 => against.push("the run did not end".to_owned()),
+        count => against.push(format!("{count} of {parts} points incomplete")),
+    }
+    if is_software(run) {
+        against.push("the devices are software".to_owned());
+    }
+    if is_emulated(run) {
+        against.push("the processor is emulated".to_owned());
+    }
+    let mut sound = Vec::new();
+    for (text, is_sound) in [floor(run), lost(run), Some(machine(run))]
+        .into_iter()
+        .flatten()
+    {
+        match is_sound {
+            true => sound.push(text),
+            false => against.push(text),
+        }
+    }
+    match (against.join("; "), sound.join("; ")) {
+        (against, _) if against.is_empty() => format!(
+            "Nothing in the run speaks against it: {}.",
+            sound.join("; ")
+        ),
+        (against, sound) if sound.is_empty() => format!("What to distrust: {against}."),
+        (against, sound) => format!("What to distrust: {against} (but {sound})."),
     }
 }
 
@@ -112,7 +166,8 @@ fn place(run: &Run, point: &Point) -> String {
     }
 }
 
-fn lost(run: &Run) -> Option<String> {
+/// What was lost, and whether it is nothing.
+fn lost(run: &Run) -> Option<(String, bool)> {
     let (what, lost, of) = match run.benchmark {
         Benchmark::Hca => ("messages", sum(run, &hca::LOST)?, sum(run, &hca::SENT)?),
         Benchmark::Queue => {
@@ -122,28 +177,32 @@ fn lost(run: &Run) -> Option<String> {
         Benchmark::Clock => return None,
     };
     Some(match lost {
-        0 => format!("none of {of} {what} lost"),
-        lost => format!("{lost} of {of} {what} lost"),
+        0 => (format!("none of {of} {what} lost"), true),
+        lost => (format!("{lost} of {of} {what} lost"), false),
     })
 }
 
 /// Whether the machine was ready, by its own checks.
-fn machine(run: &Run) -> String {
+fn machine(run: &Run) -> (String, bool) {
     let readiness = &run.document()["readiness"];
     match readiness["ready"].as_bool() {
-        Some(true) => "the machine was ready".to_owned(),
+        Some(true) => ("the machine was ready".to_owned(), true),
         Some(false) => {
             let checks = readiness["checks"].as_array().into_iter().flatten();
             let spoils = checks.filter(|check| check["verdict"] == "spoils");
             let titles: Vec<&str> = spoils.filter_map(|it| it["title"].as_str()).collect();
-            format!("the machine was NOT ready ({})", titles.join(", "))
+            let titles = titles.join(", ");
+            (format!("the machine was NOT ready ({titles})"), false)
         }
-        None => "nothing tells whether the machine was ready".to_owned(),
+        None => (
+            "nothing tells whether the machine was ready".to_owned(),
+            false,
+        ),
     }
 }
 
 /// Whether the floor can be believed.
-fn floor(run: &Run) -> Option<String> {
+fn floor(run: &Run) -> Option<(String, bool)> {
     if run.benchmark != Benchmark::Hca {
         return None;
     }
@@ -159,10 +218,10 @@ fn floor(run: &Run) -> Option<String> {
     let is_one =
         |(floor, median): &(f64, Option<f64>)| hca::doubt_of_floor(*floor, *median).is_none();
     let floor = duration(highest);
-    Some(match floors.iter().all(is_one) {
-        true => format!("the floor of {floor} (p50) is credible"),
-        false => {
-            format!("the floor of {floor} (p50) is NOT credible: do not believe these figures")
-        }
-    })
+    let is_credible = floors.iter().all(is_one);
+    let is = if is_credible { "is" } else { "is NOT" };
+    Some((
+        format!("the floor of {floor} (p50) {is} credible"),
+        is_credible,
+    ))
 }

@@ -16,12 +16,10 @@ pub fn of(run: &Run) -> Vec<String> {
         }
     };
     let document = run.document();
-    let devices = &document["obtained"]["devices"];
-    let is_software = |end| devices[end]["device"]["software"] == true;
-    if ["sender", "receiver"].into_iter().any(is_software) {
+    if is_software(run) {
         add("The devices are software (SoftRoCE): the figures test the tool and say nothing about an HCA.".to_owned());
     }
-    if run.machine()["virtualisation"]["emulated"] == true {
+    if is_emulated(run) {
         add("The processor is emulated in software: the figures test the tool and say nothing about a machine.".to_owned());
     }
     let each = |list: &Value| list.as_array().cloned().unwrap_or_default();
@@ -46,6 +44,18 @@ pub fn of(run: &Run) -> Vec<String> {
     }
     counted(run, &mut add);
     found
+}
+
+/// Whether a device is no hardware.
+pub fn is_software(run: &Run) -> bool {
+    let devices = &run.document()["obtained"]["devices"];
+    let mut ends = ["sender", "receiver"].into_iter();
+    ends.any(|end| devices[end]["device"]["software"] == true)
+}
+
+/// Whether the processor is none.
+pub fn is_emulated(run: &Run) -> bool {
+    run.machine()["virtualisation"]["emulated"] == true
 }
 
 /// Of counts over the points.

@@ -62,14 +62,14 @@ fn bars_reach_from_the_10th_to_the_90th_percentile_and_medians_stand_at_their_nu
     for line in &mut figure.lines {
         line.middles = vec![Middle {
             x: 64.0,
-            median: 4000.0,
+            value: 4000.0,
             most: Some((2000.0, 8000.0)),
             interval: None,
             incomplete: false,
         }];
     }
     let drawing = figure.draw(SIZE).unwrap();
-    let first = palette::look(0).colour;
+    let first = palette::look((0, 0)).colour;
     let (bar, ..) = paths(&drawing)
         .find(|(_, width, colour)| *width == 1.2 && *colour == first)
         .unwrap();
@@ -197,7 +197,7 @@ fn what_a_range_leaves_out_is_told() {
     // 12 and 15 are the next lower products.
     let drawing = on_surface((20_000.0, highest - 1.0)).unwrap();
     assert!(triangles(&drawing) == 1 && says(&drawing, "1 point lies outside of the range"));
-    refused(on_surface((1.0, 2.0)), &["none of the medians is in it"]);
+    refused(on_surface((1.0, 2.0)), &["none of the heights is in it"]);
 
     let of_medians = |range| {
         let mut figure = medians(1, false);
@@ -218,12 +218,9 @@ fn what_a_range_leaves_out_is_told() {
     let middle = medians(1, false).lines[0].middles[0];
     for (drawn, told) in [
         // 2000 and a tenth of the size: all but those up to 1000 bytes.
+        (of_medians((0.0, 2100.0)), "6 marks lie outside of the axis"),
         (
-            of_medians((0.0, 2100.0)),
-            "6 medians lie outside of the axis",
-        ),
-        (
-            of_medians((middle.median * 0.9 + 1.0, 1e9)),
+            of_medians((middle.value * 0.9 + 1.0, 1e9)),
             "1 bar goes on outside of the axis",
         ),
         (of_tails(500, 2.0), "1 curve lies outside"),
@@ -241,6 +238,6 @@ fn what_a_range_leaves_out_is_told() {
     let mut figure = ecdf(&[vec![1; 10], vec![5; 10]]);
     figure.chart.range = Some((0.0, 2.0));
     let drawing = figure.ecdf(SIZE).unwrap();
-    let of_second = palette::look(1).colour;
+    let of_second = palette::look((1, 0)).colour;
     assert!(paths(&drawing).any(|(_, width, colour)| width == 1.8 && colour == of_second));
 }

@@ -1,5 +1,6 @@
 //! What leaves the program can be read by others.
 
+use super::pdf::pdf;
 use super::render::png;
 use super::*;
 
@@ -51,4 +52,39 @@ fn a_png_has_its_size_and_text_in_it() {
     assert_eq!(dark_within([left, top - 8.0, right, top - 1.0]), 0);
     assert!(dark_within([left, title.y - 2.0, right, title.y]) > 5);
     assert!(dark_within([left, top, right, top + 3.5]) > 5);
+}
+
+#[test]
+fn a_pdf_has_its_size_and_its_text_as_text() {
+    let mut drawing = surface(0.3).draw(ONE_COLUMN).unwrap();
+    drawing.title = "Größe (µs)".to_owned();
+    let bytes = pdf(&drawing).unwrap();
+    assert!(
+        bytes.starts_with(b"%PDF-") && bytes.len() < 100_000,
+        "{}",
+        bytes.len()
+    );
+    let text = String::from_utf8_lossy(&bytes);
+    // 3.5 inches.
+    assert!(text.contains("/MediaBox [0 0 252 225]"));
+    assert!(text.contains("/FontFile2") && !text.contains("/Subtype /Image"));
+    // The map from glyphs has all letters that are drawn.
+    let mut unpacked = String::new();
+    let mut rest = &bytes[..];
+    while let Some(begin) = find(rest, b"stream\n") {
+        rest = &rest[begin + 7..];
+        let end = find(rest, b"\nendstream").unwrap();
+        let found = miniz_oxide::inflate::decompress_to_vec_zlib(&rest[..end]).unwrap();
+        unpacked += &String::from_utf8_lossy(&found);
+        rest = &rest[end + 10..];
+    }
+    for letter in drawing.texts().flat_map(|text| text.text.chars()) {
+        let code = format!("<{:04X}>", letter as u32);
+        assert!(unpacked.contains(&code), "{letter:?}");
+    }
+}
+
+fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    let mut places = bytes.windows(wanted.len());
+    places.position(|it| it == wanted)
 }

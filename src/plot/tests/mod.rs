@@ -64,7 +64,7 @@ fn medians(lines: usize, named: bool) -> Medians {
         let median = 2000.0 + 500.0 * line as f64 + x / 10.0;
         Middle {
             x,
-            median,
+            value: median,
             most: Some((median * 0.9, median * 1.3)),
             interval: None,
             incomplete: false,
@@ -202,19 +202,25 @@ fn no_text_is_cut_off_or_covered() {
     for surface in &mut ground {
         surface.heights[0][0].as_mut().unwrap().incomplete = true;
     }
-    for size in [SIZE, (640, 480), (1600, 900)] {
+    for size in [SIZE, (640, 480), (1600, 900), ONE_COLUMN, TWO_COLUMNS] {
+        let sets = if size == ONE_COLUMN {
+            &sets[..2]
+        } else {
+            &sets
+        };
+        let few = if size == ONE_COLUMN { 2 } else { 3 };
         for drawn in [
-            histogram(&sets, (20_000.0, 60_000.0)).draw(size),
-            histogram(&sets, (0.0, 10_000.0)).draw(size),
-            medians(3, false).draw(size),
-            lines.draw(size),
-            medians(2, true).draw(size),
+            histogram(sets, (20_000.0, 60_000.0)).draw(size),
+            histogram(sets, (0.0, 10_000.0)).draw(size),
+            medians(few, false).draw(size),
+            lines.draw(size.max((600, 400))),
+            medians(2, true).draw(size.max((600, 400))),
             surface(0.3).draw(size),
             ground[0].draw(size),
             ground[1].draw(size),
-            ecdf(&sets).ecdf(size),
-            percentiles(&sets).percentiles(size),
-            over_time(&sets).draw(size),
+            ecdf(sets).ecdf(size),
+            percentiles(sets).percentiles(size),
+            over_time(sets).draw(size),
         ] {
             assert_sound(&drawn.unwrap());
         }

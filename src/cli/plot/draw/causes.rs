@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::names::named;
 use super::places::mark;
-use super::{Checked, Made, Sources};
+use super::{Checked, Made, Sources, bars};
 use crate::cli::plot::metric::JUMP;
+use crate::plot::both;
 use crate::plot::median::{Line, Medians};
 use crate::stats::percentile_of_sorted;
 
@@ -67,6 +68,11 @@ pub(super) fn by_cause(sources: &Sources, settings: &Checked) -> anyhow::Result<
         let why = "of a clock, medians are drawn over cause only";
         return Err(settings.refused("x", x, why).into());
     }
+    let [percent] = settings.percentiles[..] else {
+        return Err(settings
+            .refused_all("percentile", "of a clock one of them is drawn")
+            .into());
+    };
     let labels = sources.labels(&[]);
     let found = causes_of(sources, CAUSES_ABREAST)?;
     let places = (0..).map(f64::from);
@@ -77,18 +83,24 @@ pub(super) fn by_cause(sources: &Sources, settings: &Checked) -> anyhow::Result<
             let mut lengths: Vec<i64> = causes.get(name)?.iter().map(|jump| jump.1).collect();
             lengths.sort_unstable();
             let at = |percent| percentile_of_sorted(&lengths, percent);
-            mark(source, *place, [10.0, 50.0, 90.0].map(at), None)
+            mark(source, *place, percent, [percent, 10.0, 90.0].map(at), None)
         });
         lines.push(Line {
             label: label.clone(),
             middles: middles.collect(),
         });
     }
-    let (lines, looks, told) = named(lines, |line| &mut line.label, Some(sources), settings)?;
-    let note = "bars hold the middle 80 %; the cause with the most time first";
-    let words = sources.words("Length of jumps by cause", note, settings);
+    let colours = sources.colours(&labels);
+    let (lines, looks, told) = named(lines, |line| &mut line.label, colours, settings)?;
+    let note = both(bars(settings), "the cause with the most time first");
+    let words = sources.words("Length of jumps by cause", &note, settings);
     let figure = Medians {
-        chart: settings.chart(words, "cause", "median length of a jump", looks),
+        chart: settings.chart(
+            words,
+            "cause",
+            settings.percentile_of("length of a jump"),
+            looks,
+        ),
         ticks,
         named: true,
         setting_scale: None,

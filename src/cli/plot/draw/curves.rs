@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::names::named;
 use super::{
-    Checked, Figure, Made, Sources, capital, marked, one_metric_label, samples_in_words,
+    Checked, Colours, Figure, Made, Sources, capital, marked, one_metric_label, samples_in_words,
     samples_usual,
 };
 use crate::plot::Words;
@@ -42,9 +42,8 @@ pub(in crate::cli::plot) fn curves(
     }
     if folders.is_empty() {
         let why = "it chooses from the folder of a run or a point, and none is named";
-        let metrics = settings.given.texts("metric");
-        if !metrics.is_empty() {
-            return Err(settings.refused("metric", &metrics.join(","), why).into());
+        if settings.text("metric").is_some() {
+            return Err(settings.refused_all("metric", why).into());
         }
         if let Some(name) = settings.given.names("only").keys().next() {
             return Err(settings.refused_only(name, name, why).into());
@@ -56,7 +55,7 @@ pub(in crate::cli::plot) fn curves(
         warning: String::new(),
     };
     let (mut value, mut samples) = ("value".to_owned(), "samples".to_owned());
-    let mut all_sources = None;
+    let mut colours = Colours::default();
     if !folders.is_empty() {
         let mut any_lost = false;
         let sources = Sources::open(&folders, settings, usual)?;
@@ -82,7 +81,7 @@ pub(in crate::cli::plot) fn curves(
         value = one_metric_label(&sources).to_owned();
         words = sources.words(&capital(&value), "", settings);
         samples = samples_in_words(&sources, any_lost);
-        all_sources = Some(sources);
+        colours = sources.colours(&labels);
     }
     for path in files {
         let points = of_distribution(&Hgrm::read(&path)?, settings.nanoseconds_per_unit);
@@ -98,8 +97,7 @@ pub(in crate::cli::plot) fn curves(
             points,
         });
     }
-    let sources = all_sources.as_ref();
-    let (curves, looks, told) = named(made, |curve| &mut curve.label, sources, settings)?;
+    let (curves, looks, told) = named(made, |curve| &mut curve.label, colours, settings)?;
     let (x, y) = match is_ecdf {
         true => (value, format!("share of {samples} up to it")),
         false => ("percentile".to_owned(), value),

@@ -60,8 +60,8 @@ pub(in crate::cli::plot) fn histogram(
         let one = Distribution::of_sorted(label, values, lost, range, settings.bins);
         series.push(one);
     }
-    let (series, looks, mut told) =
-        named(series, |series| &mut series.label, Some(&sources), settings)?;
+    let colours = sources.colours(&sources.labels(&[]));
+    let (series, looks, mut told) = named(series, |series| &mut series.label, colours, settings)?;
     let value = one_metric_label(&sources);
     let inside: u64 = series.iter().flat_map(|series| &series.counts).sum();
     let all: u64 = series.iter().map(|series| series.total).sum();

@@ -1,38 +1,49 @@
-//! `median`: medians over a setting.
+//! `median`: medians or other percentiles over a setting.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::causes::by_cause;
 use super::names::named;
 use super::places::{Places, choose, mark};
 use super::{
-    Checked, Figure, Made, Source, Sources, UsageError, axis, capital, one_metric_label,
+    Checked, Figure, Made, Source, Sources, UsageError, axis, bars, capital, one_metric_label,
     samples_usual, without_median,
 };
+use crate::plot::both;
 use crate::plot::median::{Line, Medians, Middle};
 use crate::plot::scale::Kind;
 use crate::results::read::{Benchmark, Hgrm};
 use crate::results::schema::{hca, queue};
 use crate::stats::percentile_of_sorted;
 
-/// The mark of a source by what is known of it; `None` without samples.
-pub(super) fn middle(source: &Source, x: f64) -> anyhow::Result<Option<Middle>> {
-    let of = |percentiles, interval| Ok(mark(source, x, percentiles, interval));
+/// The mark of a source at a percentile by what is known of it; `None` without samples.
+pub(super) fn middle(source: &Source, x: f64, percent: f64) -> anyhow::Result<Option<Middle>> {
+    let of = |percentiles, interval| Ok(mark(source, x, percent, percentiles, interval));
+    let all = [percent, 10.0, 90.0];
     let row = source.point.row.as_ref().filter(|_| source.of_all_rounds());
-    let column = |percentile: &str| format!("{}_{percentile}_ns", source.metric.stem);
-    if let Some(row) = row.filter(|row| row.text(&column("p50")).is_some()) {
-        let number = |percentile| row.number(&column(percentile));
-        let interval = number("p50_low").zip(number("p50_high"));
-        return of(["p10", "p50", "p90"].map(number), interval);
-    }
-    const SHARES: [f64; 3] = [0.1, 0.5, 0.9];
-    if let Some(found) = source.distribution()? {
-        return of(SHARES.map(|share| value_at(&found, share)), None);
+    // 99.9 is called p999.
+    let column = |percent: f64, end: &str| {
+        let percent = percent.to_string().replace('.', "");
+        format!("{}_p{percent}{end}_ns", source.metric.stem)
+    };
+    if let Some(row) = row.filter(|row| row.text(&column(percent, "")).is_some()) {
+        let bound = |end| row.number(&column(percent, end));
+        let interval = bound("_low").zip(bound("_high"));
+        return of(
+            all.map(|percent| row.number(&column(percent, ""))),
+            interval,
+        );
     }
     if source.has_samples() {
         let values = source.sorted()?.values;
-        let at = |share| percentile_of_sorted(&values, 100.0 * share);
-        return of(SHARES.map(at), None);
+        return of(
+            all.map(|percent| percentile_of_sorted(&values, percent)),
+            None,
+        );
+    }
+    if let Some(found) = source.distribution()? {
+        return of(all.map(|percent| value_at(&found, percent / 100.0)), None);
     }
     match source.point.incomplete {
         Some(_) => Ok(None),
@@ -78,25 +89,36 @@ pub(in crate::cli::plot) fn median(from: &[PathBuf], settings: &Checked) -> anyh
     }
     let places = Places::of(&x, &sources);
     let labels = sources.labels(&[&x]);
+    let mut colours = sources.colours(&labels);
     let mut lines: Vec<Line> = Vec::new();
-    let mut empty = Vec::new();
-    for (source, label) in sources.all.iter().zip(&labels) {
-        let middle = match places.of_point(&x, &source.point) {
-            Some(place) => middle(source, places.values[place].0)?,
-            None => None,
+    let mut empty = BTreeSet::new();
+    for &percent in &settings.percentiles {
+        let named = |label: &String| match settings.percentiles.len() {
+            1 => label.clone(),
+            _ if label.is_empty() => format!("p{percent}"),
+            _ => format!("{label}, p{percent}"),
         };
-        let Some(middle) = middle else {
-            empty.push(source.point.name.clone());
-            continue;
-        };
-        match lines.iter_mut().find(|line| line.label == *label) {
-            Some(line) => line.middles.push(middle),
-            None => lines.push(Line {
-                label: label.clone(),
-                middles: vec![middle],
-            }),
+        let labels: Vec<String> = labels.iter().map(named).collect();
+        colours.of.extend(sources.colours(&labels).of);
+        for (source, label) in sources.all.iter().zip(&labels) {
+            let middle = match places.of_point(&x, &source.point) {
+                Some(place) => middle(source, places.values[place].0, percent)?,
+                None => None,
+            };
+            let Some(middle) = middle else {
+                empty.insert(source.point.name.clone());
+                continue;
+            };
+            match lines.iter_mut().find(|line| line.label == *label) {
+                Some(line) => line.middles.push(middle),
+                None => lines.push(Line {
+                    label: label.clone(),
+                    middles: vec![middle],
+                }),
+            }
         }
     }
+    let empty = Vec::from_iter(empty);
     for line in &mut lines {
         line.middles.sort_by(|a, b| a.x.total_cmp(&b.x));
         if let Some(twice) = line.middles.windows(2).find(|pair| pair[0].x == pair[1].x) {
@@ -107,22 +129,23 @@ pub(in crate::cli::plot) fn median(from: &[PathBuf], settings: &Checked) -> anyh
             .into());
         }
     }
-    let (lines, looks, mut told) = named(lines, |line| &mut line.label, Some(&sources), settings)?;
+    let (lines, looks, mut told) = named(lines, |line| &mut line.label, colours, settings)?;
     let value = one_metric_label(&sources);
     let mut middles = lines.iter().flat_map(|line| &line.middles);
     let has_intervals = middles.any(|it| it.interval.is_some());
-    let bars = match has_intervals {
-        true => "bars hold the middle 80 %, thick ones the 95 % interval of the median over rounds",
-        false => "bars hold the middle 80 %",
+    let intervals = match has_intervals {
+        true => "thick bars the 95 % interval over rounds",
+        false => "",
     };
+    let bars = both(bars(settings), intervals);
     let title = format!("{} by {}", capital(value), axis(&x));
     let note = without_median(&empty);
     let words = sources
-        .words(&title, bars, settings)
+        .words(&title, &bars, settings)
         .warned(note.as_deref().unwrap_or(""));
     told.hints.splice(0..0, note);
     let figure = Medians {
-        chart: settings.chart(words, axis(&x), format!("median {value}"), looks),
+        chart: settings.chart(words, axis(&x), settings.percentile_of(value), looks),
         ticks: places.values,
         named: places.named,
         setting_scale: (x == queue::PERCENT_OF_SATURATION.name).then_some(Kind::Linear),

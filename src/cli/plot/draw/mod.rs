@@ -19,7 +19,7 @@ use super::config::{Checked, Range};
 use super::made::{Asked, Made, Told, TooMuch};
 use super::options::{Figure, Setting};
 use super::settings::{apart, axis, capital, tick};
-use super::sources::{Sorted, Source, Sources};
+use super::sources::{Colours, Sorted, Source, Sources};
 use crate::cli::UsageError;
 use crate::plot::{INCOMPLETE, at_most};
 use crate::results::read::Benchmark;
@@ -47,6 +47,14 @@ fn with_samples<'a>(
     match begun.iter().find(|(source, _)| !source.has_samples()) {
         Some((source, _)) => Err(source.nothing_there()),
         None => Ok(begun),
+    }
+}
+
+/// What is said of bars, where there are any.
+fn bars(settings: &Checked) -> &'static str {
+    match settings.percentiles.contains(&50.0) {
+        true => "bars at medians hold the middle 80 %",
+        false => "",
     }
 }
 

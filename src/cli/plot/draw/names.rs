@@ -1,9 +1,10 @@
 //! The names in the legend: other words for them, and which come first.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use super::{Asked, Checked, Setting, Sources, Told, UsageError};
+use super::{Asked, Checked, Colours, Setting, Told, UsageError};
 use crate::plot::INCOMPLETE;
+use crate::plot::palette::LookNumber;
 
 impl Told {
     /// Refuses names that no line has. A file may name more lines than this figure has, as a dictionary for several
@@ -60,16 +61,16 @@ fn parts(label: &str) -> (&str, &str) {
 pub(super) fn named<T>(
     mut lines: Vec<T>,
     label: impl Fn(&mut T) -> &mut String,
-    sources: Option<&Sources>,
+    colours: Colours,
     settings: &Checked,
-) -> Result<(Vec<T>, Vec<usize>, Told), UsageError> {
+) -> Result<(Vec<T>, Vec<LookNumber>, Told), UsageError> {
     let mut told = Told::default();
     let names = |lines: &mut Vec<T>| -> Vec<String> {
         let name = |line| parts(label(line)).0.to_owned();
         lines.iter_mut().map(name).collect()
     };
     let there = names(&mut lines);
-    let known = sources.map_or_else(BTreeMap::new, |sources| sources.looks(&there));
+    let looks = colours.looks(&there);
     let labels = settings.given.names("label");
     let is_of_file = |old: &&String| settings.given.is_of_file("label", old);
     let (of_file, of_options): (Vec<&String>, Vec<&String>) = labels.keys().partition(is_of_file);
@@ -90,10 +91,9 @@ pub(super) fn named<T>(
     let place = |name: &String| order.iter().position(|it| it == name);
     let mut placed: Vec<(usize, T)> = lines.into_iter().enumerate().collect();
     placed.sort_by_key(|(number, _)| place(&shown[*number]).unwrap_or(usize::MAX));
-    let look = |(number, _): &(usize, T)| known.get(&there[*number]).copied();
-    let looks: Option<Vec<usize>> = placed.iter().map(look).collect();
+    let looks = placed.iter().map(|(number, _)| looks[*number]).collect();
     let lines = placed.into_iter().map(|(_, line)| line).collect();
-    Ok((lines, looks.unwrap_or_default(), told))
+    Ok((lines, looks, told))
 }
 
 /// The names of lists, in their order. A name may hold commas, as those of several settings do: of the names that are

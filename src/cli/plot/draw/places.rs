@@ -4,18 +4,19 @@ use super::{Checked, Source, Sources, UsageError, apart, tick};
 use crate::plot::median::Middle;
 use crate::results::read::Point;
 
-/// The mark of a source at `x`, by its 10th percentile, median and 90th percentile in nanoseconds, and the interval of
-/// the median.
+/// The mark of a source at `x`, by what is asked for, 10th and 90th percentile in nanoseconds, and the interval of the
+/// first. Bars from one to the other are those of a median.
 pub(super) fn mark(
     source: &Source,
     x: f64,
-    [low, median, high]: [Option<f64>; 3],
+    percent: f64,
+    [value, low, high]: [Option<f64>; 3],
     interval: Option<(f64, f64)>,
 ) -> Option<Middle> {
     Some(Middle {
         x,
-        median: median?,
-        most: low.zip(high),
+        value: value?,
+        most: low.zip(high).filter(|_| percent == 50.0),
         interval,
         incomplete: source.point.incomplete.is_some(),
     })

@@ -1,11 +1,11 @@
-//! `surface`: medians over two settings.
+//! `surface`: medians or another percentile over two settings.
 
 use std::path::PathBuf;
 
 use super::median::middle;
 use super::places::{Places, are_numbers, choose};
 use super::{
-    Checked, Made, Source, Sources, Told, TooMuch, UsageError, axis, one_metric_label,
+    Checked, Made, Source, Sources, Told, TooMuch, UsageError, axis, capital, one_metric_label,
     samples_usual, without_median,
 };
 use crate::plot::scale::so_many;
@@ -14,10 +14,11 @@ use crate::results::read::Benchmark;
 use crate::results::schema::{Column, hca, queue};
 
 pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
-    let metrics = settings.given.texts("metric");
-    if metrics.len() > 1 {
-        let why = "a surface is of one of them, name that only";
-        return Err(settings.refused("metric", &metrics.join(","), why).into());
+    for id in ["metric", "percentile"] {
+        if settings.given.texts(id).len() > 1 {
+            let why = "a surface is of one of them, name that only";
+            return Err(settings.refused_all(id, why).into());
+        }
     }
     let sources = Sources::open(from, settings, samples_usual)?;
     if sources.benchmark == Benchmark::Clock {
@@ -50,7 +51,7 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
             empty.push(source.point.name.clone());
             continue;
         };
-        let value = middle(source, 0.0)?.map(|middle| middle.median);
+        let value = middle(source, 0.0, settings.percentiles[0])?.map(|middle| middle.value);
         without += usize::from(value.is_none());
         if heights[column][row].is_some() {
             return Err(UsageError(format!(
@@ -66,7 +67,8 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
         });
     }
     let value = one_metric_label(&sources);
-    let words = sources.words(&format!("Median of {value}"), "", settings);
+    let value = settings.percentile_of(value);
+    let words = sources.words(&capital(&value), "", settings);
     let note = without_median(&empty);
     let crossed = "no samples: crossed on the ground";
     let on_the_ground = so_many(
@@ -86,7 +88,7 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
     let figure = Surface {
         chart: settings.chart(words, axis(&x), axis(&y), Vec::new()),
         texts: [across, along].map(texts),
-        value: format!("median {value}"),
+        value,
         share: share.to_owned(),
         heights,
     };

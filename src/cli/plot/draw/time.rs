@@ -52,7 +52,8 @@ pub(in crate::cli::plot) fn time(from: &[PathBuf], settings: &Checked) -> anyhow
         _ => String::new(),
     };
     let words = sources.words(&title, &note, settings);
-    let (clouds, looks, told) = named(clouds, |cloud| &mut cloud.label, Some(&sources), settings)?;
+    let colours = sources.colours(&sources.labels(&[]));
+    let (clouds, looks, told) = named(clouds, |cloud| &mut cloud.label, colours, settings)?;
     let chart = settings.chart(words, time, value, looks);
     let figure = OverTime { chart, clouds };
     let drawing = figure.draw(settings.size)?;
