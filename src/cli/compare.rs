@@ -12,11 +12,13 @@ use serde_json::json;
 
 use super::UsageError;
 use super::output::{default_folder, print_json, print_text, terminal_width, warning};
+use super::table_options::TableOptions;
 use super::values::List;
 use crate::compare::figures::{Kind, Limit};
 use crate::compare::{CompareError, Comparison, Permitted, Request};
 use crate::compare::{compare, compare_within, rounds, within};
 use crate::results::read::Run;
+use crate::results::schema::Schema;
 use crate::results::text::printable;
 
 /// The exit code of a broken limit.
@@ -26,16 +28,6 @@ const MOST_TOLD: usize = 10;
 
 /// Arguments of `hcabench compare`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "\
-Verdicts are by rounds: record both with --rounds 8 or more, in turn (--run does).
-
-Examples:
-  hcabench compare before after --max-regression 5%@latency.p50,10%@p99
-  hcabench compare sweep --by poll_recv
-  hcabench compare --run '--poll busy' --run '--poll event' --rounds 10 --out busy-or-event
-
-Exit codes: 0 compared; 1 results cannot be read, a run failed, or a limit could not be judged at all points of BASE; \
-2 bad input, or machine or settings differ; 3 a limit is broken.")]
 pub struct CompareArguments {
     /// The results folder to compare with, or that of one of its points
     #[arg(value_name = "BASE", required_unless_present = "run")]
@@ -45,7 +37,14 @@ pub struct CompareArguments {
     #[arg(value_name = "NEW", required_unless_present_any = ["by", "run"])]
     pub new: Option<PathBuf>,
 
-    /// Compare points of one run that differ in this setting only, its first level with each other: poll_recv
+    /// Fail with exit code 3 if a figure is worse and by more than a share of BASE, such as
+    /// 5%@p50,10%@p99,5%@throughput; of lost and jump-time, which are shares themselves, percentage points:
+    /// 0.1%@lost. 5%@p50 is of all that have a p50, 5%@latency.p50 of latency alone (also completion, enqueue,
+    /// dequeue)
+    #[arg(long, value_name = "LIST", value_parser = values::limits)]
+    pub max_regression: Option<List<Limit>>,
+
+    /// Compare points of one run that differ in this setting only, its first value with each other one: poll_recv
     #[arg(long, value_name = "SETTING", conflicts_with_all = ["new", "allow", "anyway", "run"])]
     pub by: Option<String>,
 
@@ -62,13 +61,6 @@ pub struct CompareArguments {
     #[arg(long, value_name = "DIR", requires = "run")]
     pub out: Option<PathBuf>,
 
-    /// Fail with exit code 3 if a figure is worse and by more than a share of BASE, such as
-    /// 5%@p50,10%@p99,5%@throughput; of lost and jump-time, which are shares themselves, percentage points:
-    /// 0.1%@lost. 5%@p50 is of all that have a p50, 5%@latency.p50 of latency alone (also completion, enqueue,
-    /// dequeue)
-    #[arg(long, value_name = "LIST", value_parser = values::limits)]
-    pub max_regression: Option<List<Limit>>,
-
     /// Percentiles to compare beside those of --max-regression, such as p50,p99.9 [default: p50,p99]
     #[arg(long, value_name = "LIST", value_parser = values::percentiles)]
     pub percentiles: Option<List<f64>>,
@@ -77,7 +69,7 @@ pub struct CompareArguments {
     #[arg(long, value_name = "SETTING,...", value_parser = values::settings)]
     pub allow: Option<List<String>>,
 
-    /// Compare runs of different machines or settings, too; what differs is told
+    /// Compare runs of different machines or settings, too; what differs is printed
     #[arg(long)]
     pub anyway: bool,
 
@@ -88,6 +80,10 @@ pub struct CompareArguments {
     /// Print all of it as JSON instead of the table
     #[arg(long, help_heading = "Output")]
     pub json: bool,
+
+    /// How much of the table is shown, and in which order.
+    #[command(flatten)]
+    pub table: TableOptions,
 }
 
 impl CompareArguments {
@@ -140,6 +136,9 @@ pub fn run(arguments: &CompareArguments) -> anyhow::Result<u8> {
             Err(UsageError(reason).into())
         }
         ([one, other], ..) => {
+            let schema = Schema::of(one.command().unwrap_or("hca"));
+            let settings = schema.map_or(&[][..], |schema| schema.point);
+            present::order(&arguments.table, settings.iter().map(|column| column.name))?;
             let folder = arguments.out.clone();
             let folder = folder.unwrap_or_else(|| default_folder(std::time::SystemTime::now()));
             let number = arguments.rounds.unwrap_or(1);
@@ -216,8 +215,8 @@ fn show(
         print_json(&json!({ "folders": folders, "verdict": verdict, "comparison": comparison }))
             .context("cannot write to standard output")?;
     } else if !arguments.quiet {
-        print_text(&present::text(comparison, terminal_width()))
-            .context("cannot write to standard output")?;
+        let text = present::text(comparison, &arguments.table, terminal_width())?;
+        print_text(&text).context("cannot write to standard output")?;
     }
     judge(comparison, &request.limits)
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::DevicesArguments;
 use crate::bench::hca::choice::choose;
-use crate::cli::output::{print_json, print_text};
+use crate::cli::output::{print_json, print_text, terminal_width};
 use crate::cli::table::{Column, Table};
 use crate::rdma::cm::{CmError, EventChannel, UcRoute};
 use crate::rdma::verbs::{
@@ -77,7 +77,11 @@ pub fn run(arguments: &DevicesArguments) -> anyhow::Result<u8> {
             }
             Err(reason) => format!("A run would find no pair: {reason}\n"),
         };
-        print_text(&(tables(&described) + &pair + &routes_in_words(&routes, library.as_ref())))
+        print_text(
+            &(tables(&described, arguments.brief.brief, terminal_width())
+                + &pair
+                + &routes_in_words(&routes, library.as_ref())),
+        )
     };
     written.context("cannot write to standard output")?;
     Ok(u8::from(ends.is_err()))
@@ -127,9 +131,9 @@ fn document(described: &Described) -> Value {
     json!({ "device": described.device, "inline_bytes_granted": inline })
 }
 
-fn tables(described: &[Described]) -> String {
+fn tables(described: &[Described], brief: bool, width: Option<usize>) -> String {
     let mut limits = Table::new(vec![
-        Column::text("device"),
+        Column::text("device").setting(),
         Column::text("firmware"),
         Column::text("NUMA node"),
         Column::number("max_qp_wr", ""),
@@ -140,12 +144,12 @@ fn tables(described: &[Described]) -> String {
         Column::text("completion stamps"),
     ]);
     let mut ports = Table::new(vec![
-        Column::text("port"),
-        Column::text("state"),
+        Column::text("port").setting(),
+        Column::text("state").first(),
         Column::text("link layer"),
         Column::number("MTU", "B"),
-        Column::number("rate", "Gbit/s"),
-        Column::text("addresses"),
+        Column::number("rate", "Gbit/s").first(),
+        Column::text("addresses").first(),
     ]);
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     for Described { device, inline } in described {
@@ -162,7 +166,7 @@ fn tables(described: &[Described]) -> String {
         let stamps = match device.limits.completion_timestamps {
             Some(true) => "yes",
             Some(false) => "no",
-            None => "not told",
+            None => "unknown",
         };
         cells.push(stamps.to_owned());
         limits.row(cells);
@@ -173,7 +177,11 @@ fn tables(described: &[Described]) -> String {
     if described.is_empty() {
         return String::new();
     }
-    format!("{}\n{}\n", limits.render(None), ports.render(None))
+    let ports = ports.brief(brief).render(width);
+    match brief {
+        true => ports + "\n",
+        false => format!("{}\n{ports}\n", limits.render(width)),
+    }
 }
 
 /// A line for each route; reasons are broken, and indented to their column.
@@ -185,10 +193,10 @@ fn routes_in_words(routes: &[TriedRoute], library: Option<&Library>) -> String {
         let text = match tried.binds {
             Some(true) => format!("an id can be bound, by {}", tried.route.function()),
             Some(false) => format!("no: {reason}"),
-            None => format!("untried: {reason}"),
+            None => format!("not tried: {reason}"),
         };
         let indentation = 12;
-        let lines = super::wrap(&text, super::TEXT_WIDTH - indentation);
+        let lines = super::wrap(&text, super::text_width() - indentation);
         for (number, line) in lines.iter().enumerate() {
             let name = if number == 0 { tried.route.name() } else { "" };
             shown += &format!("  {name:10}{line}\n");

@@ -25,7 +25,12 @@ Examples:
   hcabench compare sweep --by poll_recv
       The points of one sweep that differ in how the receiver waits
   hcabench compare --run '--poll busy' --run '--poll event' --rounds 10 --out both
-      Two command lines, measured in turn, so that a drift of the machine is in both";
+      Two command lines, measured in turn, so that a drift of the machine is in both
+
+Verdicts are by rounds: record both with --rounds 8 or more, in turn (--run does).
+
+Exit codes: 0 compared; 1 results cannot be read, a run failed, or a limit could not be judged at all
+points of BASE; 2 bad input, or machine or settings differ; 3 a limit is broken.";
 
 pub const PLOT: &str = "\
 Examples:
@@ -59,7 +64,7 @@ Examples:
   hcabench rerun results/sweep --out again
       The same command line, into another folder
   hcabench rerun results/sweep --out again --rounds 8
-      The same with an option that goes before those recorded
+      The same with an option that overrides the recorded one
   hcabench rerun results/sweep --dry-run
       What it would measure";
 

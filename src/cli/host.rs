@@ -1,15 +1,14 @@
 //! `hcabench host`: whether this machine is ready to measure, and what to change.
 
 use super::output::{print_json, print_text};
+use super::table_options::BriefOption;
 use super::values::one;
-use super::{label_rows, wrap};
+use super::{label_rows, text_width, wrap};
 use crate::host::fingerprint::Fingerprint;
 use crate::host::idle_states::{IdleState, IdleStates};
-use crate::host::readiness::{Needs, Readiness, Verdict};
+use crate::host::readiness::{Check, Needs, Readiness, Verdict};
 use crate::rig::named::Named;
 use anyhow::Context;
-
-const WIDTH: usize = super::TEXT_WIDTH;
 
 /// Arguments of `hcabench host`.
 #[derive(Debug, Clone, clap::Args)]
@@ -21,6 +20,10 @@ pub struct HostArguments {
     /// Print every check and the machine as JSON
     #[arg(long)]
     pub json: bool,
+
+    /// How much is shown.
+    #[command(flatten)]
+    pub brief: BriefOption,
 }
 
 /// What a machine is to be ready for.
@@ -62,36 +65,47 @@ pub fn run(arguments: &HostArguments) -> anyhow::Result<u8> {
     let written = if arguments.json {
         print_json(&readiness)
     } else {
-        print_text(&table(&readiness, purpose))
+        print_text(&table(&readiness, purpose, arguments.brief.brief))
     };
     written.context("cannot write to standard output")?;
     Ok(u8::from(!readiness.ready))
 }
 
-/// How the machine is set up, a line a check, what to change below it, and what it comes to.
-fn table(readiness: &Readiness, purpose: Purpose) -> String {
-    let mut lines = wrap(&machine_in_words(&readiness.machine), WIDTH);
+/// How the machine is set up, a line a check, what to change below it, and what it comes to; briefly, only the checks
+/// that found something to change.
+fn table(readiness: &Readiness, purpose: Purpose, brief: bool) -> String {
+    let width = text_width();
+    let mut lines = wrap(&machine_in_words(&readiness.machine), width);
     lines.push(String::new());
-    let setup = label_rows(&setup(&readiness.machine));
-    lines.extend(setup.lines().map(str::to_owned));
-    lines.push(String::new());
+    if !brief {
+        let setup = label_rows(&setup(&readiness.machine));
+        lines.extend(setup.lines().map(str::to_owned));
+        lines.push(String::new());
+    }
     let titles = readiness.checks.iter().map(|check| check.title);
     let title_width = titles.map(|title| title.chars().count()).max().unwrap_or(0);
     let indent = VERDICT_WIDTH + GAP + title_width + GAP;
-    for check in &readiness.checks {
+    let is_shown = |check: &&Check| !brief || check.verdict > Verdict::Good;
+    for check in readiness.checks.iter().filter(is_shown) {
         let (verdict, title) = (verdict_in_words(check.verdict), check.title);
         let head = format!(
             "{verdict:VERDICT_WIDTH$}{:GAP$}{title:title_width$}{:GAP$}",
             "", ""
         );
-        lines.extend(hanging(&head, wrap(&check.found, WIDTH - indent)));
+        lines.extend(hanging(
+            &head,
+            wrap(&check.found, width.saturating_sub(indent)),
+        ));
         if let Some(advice) = &check.advice {
             let head = format!("{:indent$}{ARROW}", "");
-            lines.extend(hanging(&head, wrap_advice(advice, WIDTH - head.len())));
+            lines.extend(hanging(
+                &head,
+                wrap_advice(advice, width.saturating_sub(head.len())),
+            ));
         }
     }
     lines.push(String::new());
-    lines.extend(wrap(&summary(readiness, purpose), WIDTH));
+    lines.extend(wrap(&summary(readiness, purpose), width));
     lines.join("\n") + "\n"
 }
 
@@ -133,7 +147,7 @@ fn setup(machine: &Fingerprint) -> Vec<(&'static str, String)> {
         told.clone().unwrap_or_else(|| otherwise.to_owned())
     };
     let mut rows = vec![
-        ("kernel build", or_not(&machine.kernel_version, "not told")),
+        ("kernel build", or_not(&machine.kernel_version, "unknown")),
         (
             "command line",
             or_not(&machine.kernel_command_line, "cannot be read"),
@@ -153,17 +167,17 @@ fn setup(machine: &Fingerprint) -> Vec<(&'static str, String)> {
     let told = [&firmware.vendor, &firmware.version, &firmware.date];
     let told: Vec<&str> = told.into_iter().flatten().map(String::as_str).collect();
     let bios = match told.as_slice() {
-        [] => "not told: no DMI, or it may not be read".to_owned(),
+        [] => "unknown: no DMI, or it may not be read".to_owned(),
         told => told.join(", "),
     };
     let clock = &machine.clock;
     let source = match (&clock.source, &clock.available) {
         (Some(source), Some(all)) => format!("{source} (available: {})", all.join(", ")),
-        (source, _) => or_not(source, "not told"),
+        (source, _) => or_not(source, "unknown"),
     };
     let virtual_machines = match &machine.virtual_machines {
-        None => "not told: no process shows".to_owned(),
-        Some(running) if running.is_empty() => "none that shows".to_owned(),
+        None => "unknown: no process is visible".to_owned(),
+        Some(running) if running.is_empty() => "none visible".to_owned(),
         Some(running) => {
             let kinds = running
                 .iter()
@@ -173,10 +187,7 @@ fn setup(machine: &Fingerprint) -> Vec<(&'static str, String)> {
     };
     rows.extend([
         ("BIOS", bios),
-        (
-            "microcode",
-            or_not(&machine.processor.microcode, "not told"),
-        ),
+        ("microcode", or_not(&machine.processor.microcode, "unknown")),
         ("clock source", source),
         ("C-states", idle_in_words(&machine.idle)),
         ("virtual machines", virtual_machines),
@@ -193,7 +204,7 @@ fn idle_in_words(idle: &IdleStates) -> String {
     };
     let kind = |state: &IdleState| {
         let latency = state.latency_us.map(|us| format!("{us} us"));
-        let latency = latency.unwrap_or_else(|| "latency not told".to_owned());
+        let latency = latency.unwrap_or_else(|| "latency unknown".to_owned());
         let disabled = match &state.disabled_on {
             none if none.is_empty() => String::new(),
             all if *all == state.cpus => ", disabled".to_owned(),
@@ -202,8 +213,8 @@ fn idle_in_words(idle: &IdleStates) -> String {
         format!("{} ({latency}{disabled})", state.name)
     };
     let kinds = states.iter().map(kind).collect::<Vec<_>>().join(", ");
-    let driver = idle.driver.as_deref().unwrap_or("not told");
-    let governor = idle.governor.as_deref().unwrap_or("not told");
+    let driver = idle.driver.as_deref().unwrap_or("unknown");
+    let governor = idle.governor.as_deref().unwrap_or("unknown");
     format!("{kinds}; driver {driver}, governor {governor}")
 }
 
@@ -251,7 +262,6 @@ fn wrap_advice(text: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::readiness::Check;
     use proptest::prelude::*;
 
     fn check(title: &'static str, verdict: Verdict, advice: Option<&str>) -> Check {
@@ -283,6 +293,7 @@ mod tests {
                 check("a longer title", Verdict::Spoils, Some(&long)),
             ]),
             Purpose::Hca,
+            false,
         );
         let lines = text.lines().skip_while(|line| !line.starts_with("ok"));
         let begins = [
@@ -294,7 +305,7 @@ mod tests {
         for (line, begin) in lines.zip(begins) {
             assert!(line.starts_with(begin), "{text}");
         }
-        let is_narrow = |line: &str| line.chars().count() <= WIDTH;
+        let is_narrow = |line: &str| line.chars().count() <= crate::cli::TEXT_WIDTH;
         assert!(text.lines().all(is_narrow), "{text}");
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let last = "Not ready to measure (--for hca): a longer title would spoil it; nothing else to improve.";
@@ -330,11 +341,11 @@ mod tests {
             ("isolcpus", "2-3"),
             ("rcu_nocbs", "given without a value"),
             ("nohz_full", "not given"),
-            ("BIOS", "not told: no DMI, or it may not be read"),
+            ("BIOS", "unknown: no DMI, or it may not be read"),
             (
                 "C-states",
-                "C1 (2 us), C6 (133 us, disabled on 2-3), C8 (latency not told, disabled); \
-                 driver intel_idle, governor not told",
+                "C1 (2 us), C6 (133 us, disabled on 2-3), C8 (latency unknown, disabled); \
+                 driver intel_idle, governor unknown",
             ),
             ("virtual machines", "2 firecracker"),
         ] {

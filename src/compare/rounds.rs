@@ -26,8 +26,8 @@ pub fn open(path: &Path) -> Result<Run, ReadError> {
 /// The version and commit of hcabench that measured it.
 pub fn version(run: &Run) -> String {
     let commit = run.document()["hcabench"]["commit"].as_str();
-    let version = run.version().unwrap_or("not told");
-    format!("{version} ({})", commit.unwrap_or("commit not told"))
+    let version = run.version().unwrap_or("unknown");
+    format!("{version} ({})", commit.unwrap_or("commit unknown"))
 }
 
 /// When its first round was begun, and its last: as RFC 3339 in UTC, of which the order of the texts is that of the

@@ -1,29 +1,29 @@
-//! Operations in blocks.
+//! Operations in groups.
 
 use super::{AfterMiss, ConstantRate, Idle, Interval, Pacing};
 use crate::time::{Clock, Ticks};
 
-/// Blocks of operations without a wait between them; the waits of a block are put off and made together behind it.
+/// Groups of operations without a wait between them; the waits of a group are put off and made together behind it.
 ///
-/// Like [`ConstantRate`] it counts the time from start to start: a block begins as many intervals behind the one before
-/// as that has operations, whatever these took. Eight operations at an interval of 250 ns make a block every 2 us; if
-/// they are over after 300 ns, the remaining 1.7 us are waited. A block that is not over by then makes the next one
+/// Like [`ConstantRate`] it counts the time from start to start: a group begins as many intervals behind the one before
+/// as that has operations, whatever these took. Eight operations at an interval of 250 ns make a group every 2 us; if
+/// they are over after 300 ns, the remaining 1.7 us are waited. A group that is not over by then makes the next one
 /// late, which is one miss.
 #[derive(Debug, Clone, Copy)]
 pub struct Bursty {
     schedule: ConstantRate,
-    block: u32,
+    group: u32,
     left: u32,
 }
 
 impl Bursty {
-    /// Blocks of `block` operations, at least one, which have `interval` each on average.
-    pub fn new(interval: Interval, block: u32, after_miss: AfterMiss) -> Self {
-        let block = block.max(1);
+    /// Groups of `group` operations, at least one, which have `interval` each on average.
+    pub fn new(interval: Interval, group: u32, after_miss: AfterMiss) -> Self {
+        let group = group.max(1);
         Bursty {
             schedule: ConstantRate::new(interval, after_miss),
-            block,
-            left: block,
+            group,
+            left: group,
         }
     }
 }
@@ -32,7 +32,7 @@ impl Pacing for Bursty {
     #[inline(always)]
     fn start_at(&mut self, now: Ticks) {
         self.schedule.start_at(now);
-        self.left = self.block;
+        self.left = self.group;
     }
 
     #[inline(always)]
@@ -41,8 +41,8 @@ impl Pacing for Bursty {
         if self.left > 0 {
             return;
         }
-        self.left = self.block;
-        for _ in 0..self.block {
+        self.left = self.group;
+        for _ in 0..self.group {
             self.schedule.advance();
         }
         self.schedule.wait(clock, idle);
@@ -52,9 +52,9 @@ impl Pacing for Bursty {
         self.schedule.missed()
     }
 
-    /// All operations of a block are meant to start with the block.
+    /// All operations of a group are meant to start with the group.
     fn intended_starts(&self, start: Ticks, count: usize) -> Option<Vec<Ticks>> {
-        self.schedule.moments(start, count, self.block as usize)
+        self.schedule.moments(start, count, self.group as usize)
     }
 }
 
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_waits_of_a_block_come_together_behind_it() {
+    fn the_waits_of_a_group_come_together_behind_it() {
         let clock = scripted::set(0, 0);
         let interval = Interval::new(&clock, Nanos(100));
         let mut pacing = Bursty::new(interval, 3, AfterMiss::CatchUp);
@@ -89,31 +89,31 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_takes_too_long_is_one_miss_and_is_made_up_for() {
+    fn a_group_that_takes_too_long_is_one_miss_and_is_made_up_for() {
         let clock = scripted::set(0, 0);
         let interval = Interval::new(&clock, Nanos(15));
         let mut pacing = Bursty::new(interval, 2, AfterMiss::CatchUp);
-        // A block of 40 every 30; each late look costs 1.
+        // A group of 40 every 30; each late look costs 1.
         assert_eq!(starts(&mut pacing, &clock, 6), [0, 20, 41, 61, 82, 102]);
         assert_eq!(pacing.missed(), 3);
     }
 
     #[test]
-    fn jitter_moves_the_blocks_and_keeps_their_mean() {
+    fn jitter_moves_the_groups_and_keeps_their_mean() {
         let clock = scripted::set(0, 0);
         let interval = Interval::new(&clock, Nanos(100)).with_jitter(Jitter::new(0.1, 9));
         let pacing = Bursty::new(interval, 20, AfterMiss::CatchUp);
         let intended = pacing.intended_starts(Ticks(0), 20_001).unwrap();
-        let blocks: Vec<u64> = (intended.chunks(20).map(|block| block[0].0)).collect();
-        let lengths: Vec<u64> = blocks.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let groups: Vec<u64> = (intended.chunks(20).map(|group| group[0].0)).collect();
+        let lengths: Vec<u64> = groups.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert!(lengths.iter().all(|length| (1800..=2200).contains(length)));
         assert!(lengths.iter().any(|length| *length != 2000));
-        let mean = blocks[1000] as f64 / 1000.0;
+        let mean = groups[1000] as f64 / 1000.0;
         assert!((mean - 2000.0).abs() < 2.0, "{mean}");
     }
 
     #[test]
-    fn a_block_of_one_is_a_constant_rate() {
+    fn a_group_of_one_is_a_constant_rate() {
         let clock = scripted::set(0, 0);
         let interval = Interval::new(&clock, Nanos(50));
         let mut pacing = Bursty::new(interval, 1, AfterMiss::CatchUp);

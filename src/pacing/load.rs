@@ -21,7 +21,7 @@ pub enum Load {
     Bursty {
         /// The wait of each.
         wait_ns: f64,
-        burst: u32,
+        group: u32,
     },
 }
 
@@ -64,7 +64,7 @@ impl EndLoad {
             Load::None => 0.0,
             Load::ConstantWait { wait_ns } => wait_ns,
             Load::ConstantRate { rate_per_s } => 1e9 / rate_per_s,
-            Load::Bursty { wait_ns, burst } => wait_ns * f64::from(burst),
+            Load::Bursty { wait_ns, group } => wait_ns * f64::from(group),
         };
         Duration::try_from_secs_f64(mean_ns * (1.0 + self.jitter) / 1e9).unwrap_or(Duration::MAX)
     }
@@ -85,8 +85,8 @@ impl EndLoad {
                 let interval = with_jitter(Interval::from_rate(clock, rate_per_s));
                 Paced::Rate(ConstantRate::new(interval, after_miss))
             }
-            Load::Bursty { wait_ns, burst } => {
-                Paced::Bursty(Bursty::new(waits(wait_ns), burst, after_miss))
+            Load::Bursty { wait_ns, group } => {
+                Paced::Bursty(Bursty::new(waits(wait_ns), group, after_miss))
             }
         }
     }
@@ -99,7 +99,7 @@ impl fmt::Display for EndLoad {
             Load::None => formatter.write_str("max")?,
             Load::ConstantWait { wait_ns } => write!(formatter, "wait{wait_ns}ns")?,
             Load::ConstantRate { rate_per_s } => write!(formatter, "rate{rate_per_s}")?,
-            Load::Bursty { wait_ns, burst } => write!(formatter, "burst{burst}x{wait_ns}ns")?,
+            Load::Bursty { wait_ns, group } => write!(formatter, "burst{group}x{wait_ns}ns")?,
         }
         if self.jitter > 0.0 {
             write!(formatter, "+-{}pc", self.jitter_percent())?;

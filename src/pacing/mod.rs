@@ -5,7 +5,7 @@
 //! | [`NoPause`], [`BackToBack`] | nothing; the first gives the thread a moment for other work |
 //! | [`ConstantWait`] | the same time from the end of one to the start of the next |
 //! | [`ConstantRate`] | the same time from start to start: what an operation takes is subtracted from the wait |
-//! | [`Bursty`] | nothing within a block of operations, their waits together behind it |
+//! | [`Bursty`] | nothing within a group of operations, their waits together behind it |
 //!
 //! `Load` is which of them an end has, as a setting, and `Paced` any of them.
 //!
@@ -56,7 +56,7 @@ pub trait Pacing {
     fn start_at(&mut self, _now: Ticks) {}
 
     /// Called after each operation; returns when the next one is due. `idle` ticks at least once, unless the pace is in
-    /// the middle of a block or [`BackToBack`].
+    /// the middle of a group or [`BackToBack`].
     fn pause<C: Clock>(&mut self, clock: &C, idle: impl Idle);
 
     /// Operations so far that were already due when the one before them ended.

@@ -119,7 +119,7 @@ impl QueueBenchmark {
         };
         let elements = u32::try_from(self.config.elements()).unwrap_or(u32::MAX);
         let per_element = match point.sender.load {
-            Load::Bursty { burst, .. } => pause / burst.max(1),
+            Load::Bursty { group, .. } => pause / group.max(1),
             _ => pause,
         };
         TIME_BESIDE.saturating_add(per_element.max(TIME_PER_ELEMENT).saturating_mul(elements))

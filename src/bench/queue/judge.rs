@@ -126,7 +126,7 @@ impl Verdict {
             (of.damaged, "with other words than were put in"),
             (
                 of.late,
-                "to be had only after the receiver had waited for them in vain",
+                "dequeued only after the receiver had given up waiting for them",
             ),
             (
                 self.indistinguishable,

@@ -9,12 +9,12 @@ use crate::queues::registry;
 use crate::results::Record;
 use crate::results::schema::{Column, queue as columns};
 
-/// What tells the load of the sender: its kind, rate, wait, block and jitter.
+/// What tells the load of the sender: its kind, rate, wait, group and jitter.
 pub const LOAD_OF_SENDER: [&Column; 5] = [
     &columns::LOAD,
     &columns::RATE,
     &columns::WAIT,
-    &columns::BURST,
+    &columns::GROUP,
     &columns::JITTER,
 ];
 /// The same of the receiver.
@@ -22,7 +22,7 @@ pub const LOAD_OF_RECEIVER: [&Column; 5] = [
     &columns::RECEIVER_LOAD,
     &columns::RECEIVER_RATE,
     &columns::RECEIVER_WAIT,
-    &columns::RECEIVER_BURST,
+    &columns::RECEIVER_GROUP,
     &columns::RECEIVER_JITTER,
 ];
 
@@ -37,22 +37,22 @@ fn rate(end: &EndLoad) -> Option<f64> {
 }
 
 fn set_load(record: &mut Record, columns: [&Column; 5], end: &EndLoad, rate: Option<f64>) {
-    let (wait, burst) = match end.load {
+    let (wait, group) = match end.load {
         Load::None | Load::ConstantRate { .. } => (None, None),
         Load::ConstantWait { wait_ns } => (Some(wait_ns), None),
-        Load::Bursty { wait_ns, burst } => (Some(wait_ns), Some(burst)),
+        Load::Bursty { wait_ns, group } => (Some(wait_ns), Some(group)),
     };
     let [
         load_column,
         rate_column,
         wait_column,
-        burst_column,
+        group_column,
         jitter_column,
     ] = columns;
     record
         .set(load_column, end.load.name())
         .set(wait_column, wait)
-        .set(burst_column, burst)
+        .set(group_column, group)
         .set(jitter_column, end.jitter_percent());
     if rate.is_some() {
         record.set(rate_column, rate);

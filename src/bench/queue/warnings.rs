@@ -43,9 +43,9 @@ pub(super) fn of(
             "page faults in the loops of {point}: its times hold theirs"
         ));
     }
-    // Those of blocks, where the load has any.
+    // Those of groups, where the load has any.
     let (starts, what) = match point.sender.load {
-        Load::Bursty { burst, .. } => (config.count.div_ceil(u64::from(burst)), "blocks"),
+        Load::Bursty { group, .. } => (config.count.div_ceil(u64::from(group)), "groups"),
         _ => (config.count, "enqueues"),
     };
     if sender.tally.missed * 100 > starts * LATE_PERCENT {
@@ -120,12 +120,12 @@ mod tests {
     #[test]
     fn starts_that_are_late_are_told_by_their_share_of_the_starts_there_are() {
         let bursty = Load::Bursty {
-            burst: 20,
+            group: 20,
             wait_ns: 100.0,
         };
-        // All of the blocks, which are a twentieth of the elements.
+        // All of the groups, which are a twentieth of the elements.
         let text = warnings(bursty, 50, |_, _| {});
-        assert!(text.contains("% of the blocks"), "{text}");
+        assert!(text.contains("% of the groups"), "{text}");
         assert!(!warnings(bursty, 2, |_, _| {}).contains("late"));
         let rate = Load::ConstantRate { rate_per_s: 1e6 };
         assert!(warnings(rate, 51, |_, _| {}).contains("% of the enqueues"));

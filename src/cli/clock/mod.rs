@@ -38,30 +38,41 @@ const DEFAULT_DURATION: Duration = Duration::from_secs(10);
 /// Arguments of `hcabench clock`. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
 pub struct ClockArguments {
-    /// How the clock is read: realtime, monotonic, monotonic-raw, rdtsc (lfence; rdtsc), rdtscp (cpuid; rdtscp),
-    /// rdtscp-lfence
-    #[arg(long, value_name = "CLOCK", default_value = DEFAULT_CLOCK, value_parser = one::<ReadingKind>)]
-    pub clock: ReadingKind,
-
-    /// What is reported: percentiles, highest, cumulative, histogram, or all
-    #[arg(long, value_name = "LIST", default_value = "all", value_parser = values::reports)]
-    pub report: Reports,
-
-    /// Readings on each CPU, with k, M or G for thousands, millions, thousands of millions
-    #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = values::count)]
-    pub iterations: Option<u64>,
-
     /// How long to watch, with unit: ms, s, min, h [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub duration: Option<Duration>,
 
     /// CPUs to watch, a thread pinned to each: 3, or 0-3,8 [default: one, isolated if there is one]
-    #[arg(long, value_name = "LIST", conflicts_with = "all_cpus", help_heading = "Machine", value_parser = values::cpus)]
+    #[arg(long, value_name = "LIST", conflicts_with = "all_cpus", value_parser = values::cpus)]
     pub cpu: Option<CpuSet>,
 
     /// Watch all CPUs that this process may use
-    #[arg(long, help_heading = "Machine")]
+    #[arg(long)]
     pub all_cpus: bool,
+
+    /// How the clock is read: realtime, monotonic, monotonic-raw, rdtsc (lfence; rdtsc), rdtscp (cpuid; rdtscp),
+    /// rdtscp-lfence
+    #[arg(long, value_name = "CLOCK", default_value = DEFAULT_CLOCK, value_parser = one::<ReadingKind>)]
+    pub clock: ReadingKind,
+
+    /// Exit with 3 if a difference, or a percentile of all, is above a time: 50us, 2us@p99.99
+    #[arg(long, value_name = "LIST", value_parser = values::limits)]
+    pub fail_above: Option<List<Limit>>,
+
+    /// Tell instead whether the TSC can be trusted: its flags, its rate by every source, the offsets between CPUs,
+    /// steps back; exit code 1 if it cannot
+    #[arg(long, conflicts_with_all = ["clock", "report", "iterations", "duration", "cpu", "all_cpus",
+          "hugepages", "threshold", "baseline_iterations", "window", "coincidence", "keep_jumps", "fail_above", "out", "force",
+          "rounds", "order_seed", "budget", "dry_run", "resume"])]
+    pub trust: bool,
+
+    /// What is reported: percentiles, highest, cumulative, histogram, or all
+    #[arg(long, value_name = "LIST", default_value = "all", value_parser = values::reports, help_heading = "Jumps")]
+    pub report: Reports,
+
+    /// Readings on each CPU, with k, M or G for thousands, millions, thousands of millions
+    #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = values::count, help_heading = "Sweep")]
+    pub iterations: Option<u64>,
 
     /// Huge pages for the differences of percentiles: required, try, off
     #[arg(long, value_name = "POLICY", default_value = "try", help_heading = "Machine", value_parser = one::<HugePagePolicy>)]
@@ -86,17 +97,6 @@ pub struct ClockArguments {
     /// Jumps of each CPU that are kept for jumps.csv; if there are more, the longest; 2 to 100M
     #[arg(long, value_name = "N", default_value = "262144", help_heading = "Jumps", value_parser = values::kept)]
     pub keep_jumps: usize,
-
-    /// Exit with 3 if a difference, or a percentile of all, is above a time: 50us, 2us@p99.99
-    #[arg(long, value_name = "LIST", help_heading = "Output", value_parser = values::limits)]
-    pub fail_above: Option<List<Limit>>,
-
-    /// Tell instead whether the TSC can be trusted: its flags, its rate by every source, the offsets between CPUs,
-    /// steps back; exit code 1 if it cannot
-    #[arg(long, help_heading = "TSC", conflicts_with_all = ["clock", "report", "iterations", "duration", "cpu", "all_cpus",
-          "hugepages", "threshold", "baseline_iterations", "window", "coincidence", "keep_jumps", "fail_above", "out", "force",
-          "rounds", "order_seed", "budget", "dry_run", "resume"])]
-    pub trust: bool,
 
     /// Reads for --trust in which the TSC must not step back, 10000 to 10000000000
     #[arg(long, value_name = "N", default_value_t = DEFAULT_READS, requires = "trust", help_heading = "TSC",

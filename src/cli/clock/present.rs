@@ -8,6 +8,7 @@ use crate::bench::clock::pattern::PERIODIC;
 use crate::cli::driver::{Shown, View};
 use crate::cli::output::labelled;
 use crate::cli::table::{Column, Table};
+use crate::cli::{text_width, wrap};
 use crate::results::schema::{ROUNDS, clock as schema};
 use crate::results::{Record, units};
 use crate::rig::named::Named as _;
@@ -15,13 +16,18 @@ use crate::rig::named::Named as _;
 /// How the results are shown.
 pub const VIEW: View = View {
     tables,
+    columns: || {
+        OVERVIEW
+            .map(|(column, ..)| (column.title.to_owned(), column))
+            .into()
+    },
     json: document,
 };
 
 fn tables(shown: &Shown<'_>) -> String {
-    let mut parts = vec![overview(shown.summary, shown.width)];
+    let mut parts = vec![overview(shown)];
     let rounds = |row: &Record| row.number(ROUNDS.name).unwrap_or(1.0);
-    if shown.summary.iter().all(|row| rounds(row) <= 1.0) {
+    if !shown.brief && shown.summary.iter().all(|row| rounds(row) <= 1.0) {
         parts.extend(of_one_round(&details(shown), shown.width));
     }
     parts.retain(|part| !part.is_empty());
@@ -76,7 +82,7 @@ fn titled(title: &str, table: String) -> String {
     if table.is_empty() {
         table
     } else {
-        format!("{title}\n\n{table}")
+        format!("{}\n\n{table}", wrap(title, text_width()).join("\n"))
     }
 }
 
@@ -103,18 +109,25 @@ const OVERVIEW: [OverviewColumn; 13] = [
     (schema::BLIND_SHARE, "% of time", 0.01, 3),
 ];
 
-fn overview(summary: &[Record], width: Option<usize>) -> String {
-    let columns = OVERVIEW.iter().enumerate().map(|(at, (column, unit, ..))| {
-        let shown = Column::number(column.title, *unit);
-        if at == 0 { shown.setting() } else { shown }
+/// The figures of the overview that people ask for first.
+const FIRST: [crate::results::schema::Column; 3] = [schema::P999, schema::MAX, schema::JUMP_RATE];
+
+fn overview(shown: &Shown<'_>) -> String {
+    let columns = OVERVIEW.iter().map(|(column, unit, ..)| {
+        let heading = Column::number(column.title, *unit);
+        match column {
+            column if *column == schema::CPU => heading.setting(),
+            column if FIRST.contains(column) => heading.first(),
+            _ => heading,
+        }
     });
     let mut table = Table::new(columns.collect());
-    for row in summary {
+    for row in shown.summary {
         table.row(OVERVIEW.map(|(column, _, by, decimals)| {
             number(row.number(column.name).map(|it| it / by), decimals)
         }));
     }
-    table.render(width)
+    table.brief(shown.brief).render(shown.width)
 }
 
 /// A table with columns of each CPU.

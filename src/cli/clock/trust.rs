@@ -8,9 +8,9 @@ use super::ClockArguments;
 use crate::bench::clock::trust::{
     Finding, Judgement, Report, TrustError, Verdict, examine, reads::Monotony,
 };
-use crate::cli::output::{print_json, print_text, warning};
+use crate::cli::output::{print_json, print_text, terminal_width, warning};
 use crate::cli::table::{Column, Table};
-use crate::cli::{TEXT_WIDTH, UsageError, label_rows, wrap};
+use crate::cli::{UsageError, label_rows, text_width, wrap};
 use crate::host::interrupt;
 use crate::results::units::fixed;
 use crate::time::RateSource;
@@ -56,7 +56,7 @@ fn in_words(report: &Report) -> String {
     };
     let mut text = format!("The TSC of this machine: {}{why}\n", verdict.name());
     for weighed in reasons {
-        let lines = wrap(&weighed.text, TEXT_WIDTH - 4);
+        let lines = wrap(&weighed.text, text_width() - 4);
         let _ = writeln!(text, "  - {}", lines.join("\n    "));
     }
     let moved = or_missing(&report.migrations, |found| {
@@ -132,7 +132,7 @@ fn facts(report: &Report) -> Vec<(&'static str, String)> {
 
 fn frequencies(report: &Report) -> String {
     let mut table = Table::new(vec![
-        Column::text("rate by"),
+        Column::text("rate by").setting(),
         Column::number("rate", "MHz"),
         Column::number("uncertainty", "ppm"),
         Column::number("from calibration", "ppm"),
@@ -172,7 +172,7 @@ fn frequencies(report: &Report) -> String {
                     it to have; only NTP compares it with true time";
         below.push(("note", note.to_owned()));
     }
-    table.render(None) + "\n" + &label_rows(&below)
+    table.render(terminal_width()) + "\n" + &label_rows(&below)
 }
 
 fn offsets(report: &Report) -> String {
@@ -181,7 +181,7 @@ fn offsets(report: &Report) -> String {
         Finding::Missing(why) => return label_rows(&[("offset of CPUs", missing(why))]),
     };
     let mut table = Table::new(vec![
-        Column::text(format!("against CPU {}", found.against_cpu)),
+        Column::text(format!("against CPU {}", found.against_cpu)).setting(),
         Column::number("offset", "ns"),
         Column::number("uncertainty", "ns"),
         Column::number("offset", "counts"),
@@ -213,7 +213,7 @@ fn offsets(report: &Report) -> String {
             offset.exchanges.to_string(),
         ]);
     }
-    let mut text = table.render(None);
+    let mut text = table.render(terminal_width());
     if measured > LISTED_CPUS {
         let _ = writeln!(
             text,

@@ -1,34 +1,77 @@
 //! The table of a comparison, and what it says in words.
 
+use crate::cli::UsageError;
 use crate::cli::output::{heading_of, labelled};
 use crate::cli::table::{Column, Table};
+use crate::cli::table_options::{Key, Order, TableOptions};
 use crate::compare::figures::Limit;
 use crate::compare::{Comparison, ERROR, FigureComparison, LimitOutcome, PointComparison, Verdict};
 use crate::results::text::printable;
 use crate::results::units::fixed;
 use crate::stats::rank::Test;
 
-pub fn text(comparison: &Comparison, width: Option<usize>) -> String {
-    let mut text = table(comparison).render(width);
+/// The table, and below it what it says in words.
+///
+/// # Errors
+/// When it is to be sorted by a column that it has not.
+pub fn text(
+    comparison: &Comparison,
+    options: &TableOptions,
+    width: Option<usize>,
+) -> Result<String, UsageError> {
+    let order = order(options, settings(comparison).into_iter())?;
+    let table = table(comparison, order).brief(options.brief.brief);
+    let mut text = table.render(width);
     text.push('\n');
     for line in words(comparison) {
         text += &line;
         text.push('\n');
     }
-    text
+    Ok(text)
+}
+
+/// A column of a figure, and what rows are sorted by in it.
+type OfFigure = (&'static str, fn(&FigureComparison) -> Key);
+
+/// The columns of a figure, behind the settings.
+const OF_A_FIGURE: [OfFigure; 8] = [
+    ("figure", |found| Key::Text(found.figure.to_string())),
+    ("unit", |found| Key::Text(found.unit.to_owned())),
+    ("BASE", |found| found.base.into()),
+    ("NEW", |found| found.new.into()),
+    ("shift", |found| found.shift.into()),
+    ("from", |found| found.interval.map(|[low, _]| low).into()),
+    ("to", |found| found.interval.map(|[_, high]| high).into()),
+    ("verdict", |found| {
+        Key::Text(found.verdict.words().to_owned())
+    }),
+];
+
+/// What the rows are to be sorted by: a setting of the points, or a column of a figure.
+pub fn order<'a>(
+    options: &TableOptions,
+    settings: impl Iterator<Item = &'a str>,
+) -> Result<Option<Order>, UsageError> {
+    let columns = settings.chain(OF_A_FIGURE.map(|(name, _)| name));
+    let columns = columns.map(|name| (heading_of(name).0, name));
+    options.order(&columns.collect::<Vec<_>>())
+}
+
+/// The names of the settings of all points.
+fn settings(comparison: &Comparison) -> Vec<&str> {
+    let first = comparison.points.first();
+    let settings = first.map_or(&[][..], |point| &point.settings);
+    settings.iter().map(|(name, _)| name.as_str()).collect()
 }
 
 /// Settings whose text is not the same at all points.
 fn varying(comparison: &Comparison) -> Vec<&str> {
-    let Some(first) = comparison.points.first() else {
-        return Vec::new();
+    let varies = |name: &&str| {
+        let mut texts = comparison.points.iter().map(|point| setting(point, name));
+        let first = texts.next();
+        texts.any(|text| Some(text) != first)
     };
-    let varies = |(name, first): &&(String, String)| {
-        let mut points = comparison.points.iter();
-        points.any(|point| setting(point, name) != first)
-    };
-    let varying = first.settings.iter().filter(varies);
-    varying.map(|(name, _)| name.as_str()).collect()
+    settings(comparison).into_iter().filter(varies).collect()
 }
 
 fn setting<'a>(point: &'a PointComparison, name: &str) -> &'a str {
@@ -36,7 +79,7 @@ fn setting<'a>(point: &'a PointComparison, name: &str) -> &'a str {
     found.map_or("", |(_, text)| text)
 }
 
-fn table(comparison: &Comparison) -> Table {
+fn table(comparison: &Comparison, order: Option<Order>) -> Table {
     let varying = varying(comparison);
     let column_of = |name: &str, of: &dyn Fn(&PointComparison) -> String| {
         let (title, unit) = heading_of(name);
@@ -58,25 +101,44 @@ fn table(comparison: &Comparison) -> Table {
         Column::text("unit").setting(),
         Column::number("BASE", ""),
         Column::number("NEW", ""),
-        Column::number("shift", "%"),
+        Column::number("shift", "%").first(),
         Column::number("from", "%"),
         Column::number("to", "%"),
-        Column::text("verdict"),
+        Column::text("verdict").first(),
     ]);
     let mut table = Table::new(columns);
-    let mut points = comparison.points.iter();
-    let in_groups = points.any(|point| point.figures.len() > 1);
-    for point in &comparison.points {
-        for figure in &point.figures {
-            let settings = varying.iter().map(|name| setting(point, name).to_owned());
-            let levels = comparison.by.iter().map(|_| level(point));
-            let texts = settings.chain(levels);
-            let row = texts.map(|text| printable(&text).into_owned());
-            table.row(row.chain(cells(figure)).collect::<Vec<_>>());
-        }
-        if in_groups {
+    let in_groups = order.is_none()
+        && comparison
+            .points
+            .iter()
+            .any(|point| point.figures.len() > 1);
+    let rows = comparison.points.iter();
+    let rows = rows.flat_map(|point| point.figures.iter().map(move |figure| (point, figure)));
+    let mut rows: Vec<_> = rows.collect();
+    if let Some(order) = order {
+        let names = settings(comparison);
+        order.sort(&mut rows, |(point, figure)| {
+            let Some(name) = names.get(order.column) else {
+                return OF_A_FIGURE[order.column - names.len()].1(figure);
+            };
+            let is_by = comparison.by.as_ref().is_some_and(|by| by.setting == *name);
+            let text = if is_by {
+                level(point)
+            } else {
+                setting(point, name).to_owned()
+            };
+            text.parse().map_or(Key::Text(text), Key::Number)
+        });
+    }
+    let mut before: Option<&PointComparison> = None;
+    for (point, figure) in rows {
+        if in_groups && before.is_some_and(|before| before.names != point.names) {
             table.separator();
         }
+        before = Some(point);
+        let settings = varying.iter().map(|name| setting(point, name).to_owned());
+        let levels = comparison.by.iter().map(|_| level(point));
+        table.row(settings.chain(levels).chain(cells(figure)));
     }
     table
 }

@@ -12,10 +12,10 @@ use crate::cli::values::duration;
 pub struct SweepArguments {
     /// Measure the whole sweep so many times, each time in a process of its own and, from two on, with its points in
     /// another order: figures are medians over rounds, with bounds from six on
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Sweep")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub rounds: Option<u32>,
 
-    /// What the orders of the rounds follow from [default: drawn anew, and recorded]
+    /// Seed of the shuffled order of the points in each round [default: random, and recorded]
     #[arg(long, value_name = "NUMBER", help_heading = "Sweep")]
     pub order_seed: Option<u64>,
 
@@ -25,7 +25,7 @@ pub struct SweepArguments {
     pub budget: Option<Duration>,
 
     /// Print the points, the time and the disk space that they would take, and measure nothing
-    #[arg(long, help_heading = "Sweep")]
+    #[arg(long)]
     pub dry_run: bool,
 
     /// Measure what is missing or incomplete in the results folder DIR, with its settings. Refused where the machine or
@@ -33,8 +33,8 @@ pub struct SweepArguments {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "force", "dry_run"], help_heading = "Sweep")]
     pub resume: Option<PathBuf>,
 
-    /// Take options from FILE, in TOML with their names: service = "rc,uc", inline = true. Those of the command line go
-    /// before
+    /// Take options from FILE, in TOML with their names: service = "rc,uc", inline = true. The command
+    /// line overrides them
     #[arg(long, value_name = "FILE", help_heading = "Sweep")]
     pub config: Option<PathBuf>,
 

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Command};
+use clap::{Arg, ArgMatches, Command};
 
 use crate::cli::UsageError;
 use crate::results::document::Document;
@@ -23,10 +23,13 @@ const OF_ONE_RUN: [(&str, bool); 7] = [
 ];
 /// Options that no setting of a point or run follows from, with whether they take a value: they may stand beside
 /// `--resume` without its settings.
-const BESIDE_RESUME: [(&str, bool); 7] = [
+const BESIDE_RESUME: [(&str, bool); 10] = [
     ("resume", true),
     ("quiet", false),
     ("json", false),
+    ("brief", false),
+    ("sort", true),
+    ("no-color", false),
     ("until-round", true),
     ("budget", true),
     ("rounds", true),
@@ -180,7 +183,11 @@ fn from_file(
         if key == "command" {
             continue;
         }
-        let known = options.get_arguments().any(|it| it.get_long() == Some(key));
+        let is_key = |it: &Arg| {
+            let aliases = it.get_all_aliases().unwrap_or_default();
+            it.get_long() == Some(key) || aliases.contains(&key.as_str())
+        };
+        let known = options.get_arguments().any(is_key);
         if !known || (is_of_one_run(key) && key != "out") {
             let of = name.unwrap_or("the HCA benchmark");
             return Err(wrong(format!(

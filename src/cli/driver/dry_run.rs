@@ -34,7 +34,7 @@ pub fn text(
     width: Option<usize>,
 ) -> String {
     let mut table = Table::new(vec![
-        Column::text("point"),
+        Column::text("point").setting(),
         Column::number("time", "about"),
         Column::number("disk", "at most"),
     ]);

@@ -68,6 +68,7 @@ pub fn run(mut request: Request<'_>) -> anyhow::Result<u8> {
     }
     interrupt::install()?;
     let (sweep, output) = (request.sweep, request.output);
+    let order = request.view.order(&output.table)?;
     let rounds = rounds_of(&request);
     let plan = request.benchmark.plan().map_err(sort)?;
     check_budget(sweep, &plan)?;
@@ -159,10 +160,11 @@ pub fn run(mut request: Request<'_>) -> anyhow::Result<u8> {
     let outcome = course.measure(request.benchmark, super::expanded_arguments(), sweep);
     let goes_on = matches!(outcome, Err(Ending::UntilRound));
     let (folder, report, outcome) = course.finish(outcome);
+    let broken_limits = report.told.broken_limits.clone();
     let mut code = close(folder, outcome, output.quiet, || {
-        report.print(&request.view, output)
+        report.print(&request.view, output, order)
     })?;
-    for line in report.told.broken_limits.iter().filter(|_| !goes_on) {
+    for line in broken_limits.iter().filter(|_| !goes_on) {
         eprintln!("hcabench: {line}");
         code = LIMIT_BROKEN;
     }

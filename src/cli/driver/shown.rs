@@ -4,17 +4,33 @@ use std::io;
 
 use serde_json::{Value, json};
 
+use crate::cli::UsageError;
 use crate::cli::output::{OutputArguments, labelled, print_json, print_text, terminal_width};
+use crate::cli::table_options::{Order, TableOptions, key_of};
 use crate::results::Record;
 use crate::results::document::Document;
+use crate::results::schema::Column;
 use crate::rig::benchmark::Outcome;
 
 /// How the results of a benchmark are shown to people, and what `--json` has beside the common parts.
 #[derive(Clone, Copy)]
 pub struct View {
     pub tables: fn(&Shown<'_>) -> String,
+    /// The columns that rows can be sorted by, with their headings.
+    pub columns: fn() -> Vec<(String, Column)>,
     /// More for `--json`: an object, whose keys stand beside the common ones.
     pub json: fn(&Shown<'_>) -> Value,
+}
+
+impl View {
+    /// What the rows are to be sorted by.
+    pub fn order(&self, options: &TableOptions) -> Result<Option<Order>, UsageError> {
+        let columns = (self.columns)().into_iter();
+        let named: Vec<_> = columns
+            .map(|(heading, column)| (heading, column.name))
+            .collect();
+        options.order(&named)
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +43,10 @@ pub struct Shown<'a> {
     pub details: &'a [(String, Value)],
     /// Columns of the terminal, if there is one.
     pub width: Option<usize>,
+    /// Whether only the settings that vary and the figures asked for first are shown.
+    pub brief: bool,
+    /// Whether the rows were sorted, so that they are in no groups.
+    pub sorted: bool,
 }
 
 pub struct Report {
@@ -45,12 +65,23 @@ pub struct Report {
 }
 
 impl Report {
-    pub fn print(&self, view: &View, output: &OutputArguments) -> io::Result<()> {
+    pub fn print(
+        mut self,
+        view: &View,
+        output: &OutputArguments,
+        order: Option<Order>,
+    ) -> io::Result<()> {
+        if let Some(order) = order {
+            let (_, column) = &(view.columns)()[order.column];
+            order.sort(&mut self.summary, |row| key_of(row, column));
+        }
         let shown = Shown {
             summary: &self.summary,
             runs: &self.runs,
             details: &self.details,
             width: terminal_width(),
+            brief: output.table.brief.brief,
+            sorted: order.is_some(),
         };
         if output.json {
             let mut document = json!({

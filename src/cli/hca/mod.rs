@@ -34,48 +34,61 @@ use crate::time::{ClockKind, Nanos, TscKilohertz};
 #[derive(Debug, Clone, Args)]
 pub struct HcaArguments {
     /// Service types: rc, uc, ud
-    #[arg(long, value_name = "LIST", default_value = "rc", help_heading = "Sweep", value_parser = values::named::<Service>)]
+    #[arg(long, value_name = "LIST", default_value = "rc", value_parser = values::named::<Service>)]
     pub service: List<Service>,
 
     /// Operations, both with immediate data: send, write (not on UD)
-    #[arg(long, value_name = "LIST", default_value = "send", help_heading = "Sweep", value_parser = values::named::<Operation>)]
+    #[arg(long, value_name = "LIST", default_value = "send", value_parser = values::named::<Operation>)]
     pub operation: List<Operation>,
 
     /// Message sizes in bytes, 8 times a power of two up to 32768; units as in 4k or 4KiB, ranges as in 8..32768
-    #[arg(long, value_name = "LIST", default_value = "8", help_heading = "Sweep", value_parser = values::sizes)]
+    #[arg(long, value_name = "LIST", default_value = "8", value_parser = values::sizes)]
     pub size: List<u32>,
 
-    /// Messages in one test, 1 to 8192; a range A..B doubles from A to B
-    #[arg(long, value_name = "LIST", default_value = "1000", help_heading = "Sweep", value_parser = values::bursts)]
+    /// Messages of a burst, posted one after the other; 1 to 8192; a range A..B doubles from A to B
+    #[arg(long, value_name = "LIST", default_value = "1000", value_parser = values::bursts)]
     pub burst: List<u32>,
+
+    /// Bursts of each point in a round, each with fresh stamps
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    pub repeat: u32,
 
     /// Copy the data into the work request; alone: on; a list of off, on sweeps [default: off]
     #[arg(long, value_name = "LIST", num_args = 0..=1, default_value = "off", default_missing_value = "on",
-          hide_default_value = true, help_heading = "Sweep", value_parser = values::named::<Switch>)]
+          hide_default_value = true, value_parser = values::named::<Switch>)]
     pub inline: List<Switch>,
 
-    /// Signal only the last message of a queue's length; alone: on; a list of off, on sweeps [default: off]
+    /// How both sides wait for completions: busy, event
+    #[arg(long, value_name = "LIST", default_value = "busy", value_parser = values::named::<Poll>)]
+    pub poll: List<Poll>,
+
+    /// Times between two posts, with unit: ns, us, ms, s
+    #[arg(long, value_name = "LIST", default_value = "0", value_parser = values::pauses)]
+    pub pause: List<Nanos>,
+
+    /// The sending port [default: the first active port with an IP address]
+    #[arg(long, value_name = "DEVICE[:PORT][@ADDRESS]", value_parser = port_request)]
+    pub sender: Option<PortRequest>,
+
+    /// The receiving port [default: the next one, on another device if there is one]
+    #[arg(long, value_name = "DEVICE[:PORT][@ADDRESS]", value_parser = port_request)]
+    pub receiver: Option<PortRequest>,
+
+    /// Ask for a completion of the last message of a queue's length only; alone: on; a list of off, on sweeps [default: off]
     #[arg(long, value_name = "LIST", num_args = 0..=1, default_value = "off", default_missing_value = "on",
           hide_default_value = true, help_heading = "Sweep", value_parser = values::named::<Switch>)]
     pub unsignaled: List<Switch>,
 
-    /// How both sides wait for completions: busy, event
-    #[arg(long, value_name = "LIST", default_value = "busy", help_heading = "Sweep", value_parser = values::named::<Poll>)]
-    pub poll: List<Poll>,
-
-    /// The same for the receiving side alone
+    /// As --poll, for the receiver alone
     #[arg(long, value_name = "LIST", help_heading = "Sweep", value_parser = values::named::<Poll>)]
     pub poll_recv: Option<List<Poll>>,
 
-    /// The same for the sender's completions alone
+    /// As --poll, for send completions alone
     #[arg(long, value_name = "LIST", help_heading = "Sweep", value_parser = values::named::<Poll>)]
     pub poll_comp: Option<List<Poll>>,
 
-    /// Times between two posts, with unit: ns, us, ms, s
-    #[arg(long, value_name = "LIST", default_value = "0", help_heading = "Sweep", value_parser = values::pauses)]
-    pub pause: List<Nanos>,
-
-    /// Times the receiver is away for other work before each look at its completion queue, with unit, below --timeout
+    /// Times the receiver does other work before each poll of its completion queue, with unit, below --timeout
     #[arg(long, value_name = "LIST", default_value = "0", help_heading = "Sweep", value_parser = values::pauses)]
     pub receiver_pause: List<Nanos>,
 
@@ -95,19 +108,6 @@ pub struct HcaArguments {
     #[arg(long, value_name = "N", default_value_t = 100, help_heading = "Sweep",
           value_parser = clap::value_parser!(u32).range(0..=i64::from(LARGEST_BURST)))]
     pub warmup: u32,
-
-    /// Bursts per point, each with fresh stamps
-    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Sweep",
-          value_parser = clap::value_parser!(u32).range(1..=65_535))]
-    pub repeat: u32,
-
-    /// The sending port [default: the first active port with an IP address]
-    #[arg(long, value_name = "DEVICE[:PORT][@ADDRESS]", help_heading = "Machine", value_parser = port_request)]
-    pub sender: Option<PortRequest>,
-
-    /// The receiving port [default: the next one, on another device if there is one]
-    #[arg(long, value_name = "DEVICE[:PORT][@ADDRESS]", help_heading = "Machine", value_parser = port_request)]
-    pub receiver: Option<PortRequest>,
 
     /// CPU of the sending thread [default: chosen near the device, isolated ones first]
     #[arg(long, value_name = "CPU", help_heading = "Machine")]
@@ -213,6 +213,7 @@ pub fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
             needs: Needs::between_devices(),
             view: View {
                 tables: present::tables,
+                columns: present::columns,
                 json: present::json,
             },
         })

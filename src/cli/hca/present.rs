@@ -27,14 +27,25 @@ const FIGURES: [Column; 12] = [
     columns::POST_RATE,
 ];
 
+/// Those that people ask for first.
+const FIRST: [Column; 3] = [columns::LOST, columns::latency::P50, columns::latency::P99];
+
+/// The columns that rows can be sorted by, with their headings.
+pub fn columns() -> Vec<(String, Column)> {
+    let columns = settings().chain(FIGURES);
+    columns
+        .map(|column| (column.title.to_owned(), column))
+        .collect()
+}
+
 /// All that is shown of a run.
 pub fn tables(shown: &Shown<'_>) -> String {
     if shown.summary.is_empty() {
         return String::new();
     }
-    let mut text = table(shown.summary, shown.width);
+    let mut text = table(shown);
     let savings = inline_savings(shown.summary);
-    if !savings.is_empty() {
+    if !savings.is_empty() && !shown.brief {
         text += "\n";
         text += &savings_table(&savings, shown.width);
         let shared =
@@ -62,30 +73,29 @@ fn settings() -> impl Iterator<Item = Column> {
     point.filter(move |column| !repeated.contains(column))
 }
 
-fn text(record: &Record, column: &Column) -> String {
-    let cell = record.get(column.name);
-    cell.map(|cell| cell.text()).unwrap_or_default()
-}
-
 /// Latencies are shown in microseconds.
 fn is_latency(column: &Column) -> bool {
     column.kind == Kind::Measured && column.unit() == "ns"
 }
 
 /// The table of all points.
-fn table(summary: &[Record], width: Option<usize>) -> String {
-    let heading = |column: &Column| match column.data {
-        Data::Text | Data::Flag => Heading::text(column.title),
-        _ if is_latency(column) => Heading::number(column.title, "us"),
-        _ => Heading::number(column.title, column.unit()),
+fn table(shown: &Shown<'_>) -> String {
+    let heading = |column: &Column| {
+        let heading = match column.data {
+            Data::Text | Data::Flag => Heading::text(column.title),
+            _ if is_latency(column) => Heading::number(column.title, "us"),
+            _ => Heading::number(column.title, column.unit()),
+        };
+        let is_first = FIRST.contains(column);
+        if is_first { heading.first() } else { heading }
     };
     let headings = settings().map(|column| heading(&column).setting());
     let mut table = Table::new(headings.chain(FIGURES.iter().map(heading)).collect());
-    for record in summary {
+    for record in shown.summary {
         let cell = |column: &Column| match record.number(column.name) {
             Some(ns) if is_latency(column) => format!("{:.3}", ns / 1e3),
             Some(rate) if *column == columns::POST_RATE => format!("{rate:.0}"),
-            _ => text(record, column),
+            _ => record.text(column),
         };
         table.row(
             settings()
@@ -93,7 +103,7 @@ fn table(summary: &[Record], width: Option<usize>) -> String {
                 .chain(FIGURES.iter().map(cell)),
         );
     }
-    table.render(width)
+    table.brief(shown.brief).render(shown.width)
 }
 
 /// How much earlier a message is with its data in the work request: the median from t_subm less that from t_send.
@@ -111,7 +121,7 @@ pub struct InlineSaving {
 
 /// Compares each point with t_send to the one with t_subm that is equal otherwise.
 fn inline_savings(summary: &[Record]) -> Vec<InlineSaving> {
-    let stamp = |record: &Record| text(record, &columns::TIMESTAMP);
+    let stamp = |record: &Record| record.text(&columns::TIMESTAMP);
     let others = || {
         columns::POINT
             .into_iter()
@@ -124,11 +134,11 @@ fn inline_savings(summary: &[Record]) -> Vec<InlineSaving> {
     sent.filter_map(|send| {
         let twin = summary.iter().find(|submit| {
             stamp(submit) == Timestamp::Submit.name()
-                && others().all(|column| text(submit, &column) == text(send, &column))
+                && others().all(|column| submit.text(&column) == send.text(&column))
         })?;
         let (submit_p50_ns, send_p50_ns) = (median(twin)?, median(send)?);
         Some(InlineSaving {
-            settings: text(twin, &POINT).replace("-submit-", "-"),
+            settings: twin.text(&POINT).replace("-submit-", "-"),
             submit_p50_ns,
             send_p50_ns,
             saving_ns: submit_p50_ns - send_p50_ns,
@@ -140,7 +150,7 @@ fn inline_savings(summary: &[Record]) -> Vec<InlineSaving> {
 /// The savings as a table.
 fn savings_table(savings: &[InlineSaving], width: Option<usize>) -> String {
     let mut table = Table::new(vec![
-        Heading::text("point"),
+        Heading::text("point").setting(),
         Heading::number("p50 from t_subm", "us"),
         Heading::number("p50 from t_send", "us"),
         Heading::number("inline saves", "us"),
@@ -172,4 +182,64 @@ fn unresolved(summary: &[Record]) -> Option<String> {
             beyond.join(", ")
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::Cell;
+
+    /// The rows of a summary on disk.
+    fn recorded() -> Vec<Record> {
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/notebooks/sample/hca/summary.csv"
+        );
+        let mut file = csv::Reader::from_path(path).unwrap();
+        let rows = file.deserialize::<std::collections::HashMap<String, String>>();
+        let record = |row: std::collections::HashMap<String, String>| {
+            let mut record = Record::new();
+            for (name, column) in columns::SCHEMA.summary() {
+                record.push(
+                    name.clone(),
+                    Cell::parse(&column, &row[name.as_ref()]).unwrap(),
+                );
+            }
+            record
+        };
+        rows.map(|row| record(row.unwrap())).collect()
+    }
+
+    #[test]
+    fn no_block_loses_a_setting_that_tells_points_apart() {
+        let summary = recorded();
+        for (width, brief) in [(60, false), (60, true), (80, false), (120, false)] {
+            let shown = Shown {
+                summary: &summary,
+                runs: &[],
+                details: &[],
+                width: Some(width),
+                brief,
+                sorted: false,
+            };
+            let text = tables(&shown);
+            let table = text.split("\nnote").next().unwrap();
+            assert!(table.lines().all(|line| line.len() <= width), "{text}");
+            let heads: Vec<&str> = table
+                .lines()
+                .filter(|line| line.starts_with("service"))
+                .collect();
+            let least = if brief { 1 } else { 2 };
+            assert!(heads.len() >= least || width > 60, "{text}");
+            assert!(!heads.is_empty(), "{text}");
+            for head in heads {
+                let titles: Vec<&str> = head.split_whitespace().collect();
+                assert_eq!(
+                    titles[..4],
+                    ["service", "size", "burst", "inline"],
+                    "{text}"
+                );
+            }
+        }
+    }
 }

@@ -34,7 +34,7 @@ pub enum LoadKind {
     ConstantWait,
     /// The same time from start to start; nothing is left out after a stall
     ConstantRate,
-    /// Blocks without a wait, and their waits together behind them
+    /// Groups without a wait, and their waits together behind them
     Bursty,
 }
 
@@ -46,43 +46,60 @@ pub struct QueueArguments {
     pub list: bool,
 
     /// Queues: all, or names (see --list)
-    #[arg(long, value_name = "LIST", default_value = "all", help_heading = "Sweep", value_parser = values::queues)]
+    #[arg(long, value_name = "LIST", default_value = "all", value_parser = values::queues)]
     pub queue: List<String>,
 
-    /// Capacities in elements; a queue that does not come in one is left out with the reason
-    #[arg(long, value_name = "LIST", default_value = "1024", help_heading = "Sweep", value_parser = values::capacities)]
-    pub capacity: List<usize>,
-
     /// Sizes of an element in bytes: 8, 64, 256
-    #[arg(long, value_name = "LIST", default_value = "8", help_heading = "Sweep", value_parser = values::payloads)]
+    #[arg(long, value_name = "LIST", default_value = "8", value_parser = values::payloads)]
     pub payload: List<usize>,
 
+    /// Capacities in elements; a queue that does not come in one is left out with the reason
+    #[arg(long, value_name = "LIST", default_value = "1024", value_parser = values::capacities)]
+    pub capacity: List<usize>,
+
     /// What the sender does between two enqueues
-    #[arg(
-        long,
-        value_name = "LOAD",
-        default_value = "none",
-        help_heading = "Load"
-    )]
+    #[arg(long, value_name = "LOAD", default_value = "none")]
     pub load: LoadKind,
 
     /// Enqueues a second with --load constant-rate, such as 250k or 1M [default: 1M]
-    #[arg(long, value_name = "LIST", help_heading = "Load", value_parser = values::rates)]
+    #[arg(long, value_name = "LIST", value_parser = values::rates)]
     pub rate: Option<List<f64>>,
+
+    /// Offer rates from 1 % to 100 % of what the queue takes, which is measured first
+    #[arg(long, conflicts_with_all = ["load", "rate", "wait", "group"])]
+    pub load_curve: bool,
+
+    /// time: the clock around each operation; throughput: no clock; counters: the processor's, over the loops
+    #[arg(
+        long,
+        value_name = "WHAT",
+        default_value = "time",
+        hide_possible_values = true
+    )]
+    pub measure: Measure,
+
+    /// Elements that are measured in a round
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=MOST_ELEMENTS))]
+    pub count: u64,
+
+    /// Measure on a pair of cores of each kind: SMT siblings, same cache, other cache, other socket
+    #[arg(long, conflicts_with_all = ["sender_cpu", "receiver_cpu"])]
+    pub topology: bool,
 
     /// Time between two enqueues with --load constant-wait or bursty, with unit: ns, us, ms, s [default: 100ns]
     #[arg(long, value_name = "TIME", help_heading = "Load", value_parser = values::wait)]
     pub wait: Option<f64>,
 
-    /// Enqueues of a block with --load bursty [default: 20]
-    #[arg(long, value_name = "N", help_heading = "Load", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub burst: Option<u32>,
+    /// Enqueues of a group with --load bursty: they come without a wait, and their waits together behind them
+    /// [default: 20]
+    #[arg(long, alias = "burst", value_name = "N", help_heading = "Load", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub group: Option<u32>,
 
     /// Make each wait longer or shorter at random by up to this share, such as 10% [default: 0%]
     #[arg(long, value_name = "SHARE", help_heading = "Load", value_parser = values::share)]
     pub jitter: Option<f64>,
 
-    /// What decides the random numbers; the receiver's follow from it
+    /// Seed of --jitter; the receiver's seed follows from it
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Load")]
     pub seed: u64,
 
@@ -103,53 +120,32 @@ pub struct QueueArguments {
     #[arg(long, value_name = "TIME", help_heading = "Load", value_parser = values::wait)]
     pub receiver_wait: Option<f64>,
 
-    /// As --burst, for the receiver
-    #[arg(long, value_name = "N", help_heading = "Load", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub receiver_burst: Option<u32>,
+    /// As --group, for the receiver
+    #[arg(long, alias = "receiver-burst", value_name = "N", help_heading = "Load", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub receiver_group: Option<u32>,
 
     /// As --jitter, for the receiver
     #[arg(long, value_name = "SHARE", help_heading = "Load", value_parser = values::share)]
     pub receiver_jitter: Option<f64>,
 
-    /// Offer rates from 1 % to 100 % of what the queue takes, which is measured first
-    #[arg(long, help_heading = "Load", conflicts_with_all = ["load", "rate", "wait", "burst"])]
-    pub load_curve: bool,
-
-    /// Measure on a pair of cores of each kind: SMT siblings, same cache, other cache, other socket
-    #[arg(long, help_heading = "Machine", conflicts_with_all = ["sender_cpu", "receiver_cpu"])]
-    pub topology: bool,
-
-    /// Elements that are measured in a round
-    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=MOST_ELEMENTS))]
-    pub count: u64,
-
-    /// Elements before them, not measured
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(0..=MOST_ELEMENTS))]
+    /// Elements before those of --count, not measured
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(0..=MOST_ELEMENTS), help_heading = "Sweep")]
     pub warmup: u64,
 
-    /// As --rounds, of which there are 9 unless asked for
-    #[arg(long, value_name = "N", overrides_with = "rounds", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    /// The same as --rounds, whose default is 9 here
+    #[arg(long, value_name = "N", overrides_with = "rounds", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Sweep")]
     pub repeat: Option<u32>,
 
-    /// time: the clock around each operation; throughput: no clock; counters: the processor's, over the loops
-    #[arg(
-        long,
-        value_name = "WHAT",
-        default_value = "time",
-        hide_possible_values = true
-    )]
-    pub measure: Measure,
-
     /// Count the time of failed attempts as part of the operation that succeeds at last
-    #[arg(long)]
+    #[arg(long, help_heading = "Sweep")]
     pub measure_failed: bool,
 
     /// Clock of stamps and waits: monotonic, monotonic-raw, tsc
-    #[arg(long, value_name = "CLOCK", default_value = "tsc", value_parser = one::<ClockKind>)]
+    #[arg(long, value_name = "CLOCK", default_value = "tsc", value_parser = one::<ClockKind>, help_heading = "Sweep")]
     pub clock: ClockKind,
 
-    /// How long nothing may go through, beside the pauses of the load, before a run is given up; at least 1ms
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = timeout)]
+    /// Give a queue up after this time without progress, the pauses of the load not counted; at least 1ms
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = timeout, help_heading = "Sweep")]
     pub timeout: Duration,
 
     /// CPU of the sending thread [default: a core of its own, isolated ones first]
@@ -184,14 +180,14 @@ struct EndOptions<'a> {
     load: LoadKind,
     rate: Option<f64>,
     wait: Option<f64>,
-    burst: Option<u32>,
+    group: Option<u32>,
     jitter: Option<f64>,
     seed: u64,
 }
 
 const DEFAULT_RATE: f64 = 1e6;
 const DEFAULT_WAIT_NS: f64 = 100.0;
-const DEFAULT_BURST: u32 = 20;
+const DEFAULT_GROUP: u32 = 20;
 
 impl EndOptions<'_> {
     /// The load, or why an option has no meaning with it.
@@ -205,14 +201,14 @@ impl EndOptions<'_> {
             },
             LoadKind::Bursty => Load::Bursty {
                 wait_ns,
-                burst: self.burst.unwrap_or(DEFAULT_BURST),
+                group: self.group.unwrap_or(DEFAULT_GROUP),
             },
         };
         let has_jitter = self.jitter.is_some_and(|share| share > 0.0);
         for (option, is_given, loads) in [
             ("rate", self.rate.is_some(), &["constant-rate"][..]),
             ("wait", self.wait.is_some(), &["constant-wait", "bursty"]),
-            ("burst", self.burst.is_some(), &["bursty"]),
+            ("group", self.group.is_some(), &["bursty"]),
             (
                 "jitter",
                 has_jitter,
@@ -277,7 +273,7 @@ impl QueueArguments {
                 },
                 rate,
                 wait: self.wait,
-                burst: self.burst,
+                group: self.group,
                 jitter: self.jitter,
                 seed: self.seed,
             }
@@ -296,7 +292,7 @@ impl QueueArguments {
             load: self.receiver_load,
             rate: self.receiver_rate,
             wait: self.receiver_wait,
-            burst: self.receiver_burst,
+            group: self.receiver_group,
             jitter: self.receiver_jitter,
             // Another one than the sender's, so that the two do not wait in step.
             seed: crate::pacing::SplitMix64::new(self.seed).draw(),
@@ -352,7 +348,8 @@ pub fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
         run,
         needs: Needs::between_threads(),
         view: View {
-            tables: |shown| present::tables(shown.summary, shown.runs, shown.width),
+            tables: present::tables,
+            columns: present::columns,
             json: |_| serde_json::json!({}),
         },
     })

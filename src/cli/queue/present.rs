@@ -3,8 +3,9 @@
 use crate::bench::queue::config::Measure;
 use crate::bench::queue::judge::Outcome;
 use crate::bench::queue::rows::{LOAD_OF_RECEIVER, LOAD_OF_SENDER};
-use crate::cli::table::{Column as Shown, Table};
-use crate::cli::{TEXT_WIDTH, wrap};
+use crate::cli::driver::Shown;
+use crate::cli::table::{Column as Heading, Table};
+use crate::cli::{text_width, wrap};
 use crate::results::schema::queue as columns;
 use crate::results::schema::{COMPLETE, Column, POINT, STATUS};
 use crate::results::{Record, units};
@@ -71,6 +72,12 @@ impl<'a> Finished<'a> {
         self.percent().is_some()
     }
 
+    /// What the table marks it with.
+    fn in_a_word(&self) -> Option<&'static str> {
+        let modes = !self.modes().is_empty();
+        self.mark.or(modes.then_some("two modes"))
+    }
+
     /// The figures by which its rounds fall into two groups.
     fn modes(&self) -> Vec<&'static str> {
         if self.mark.is_some() {
@@ -100,49 +107,46 @@ fn p50(operation: &columns::Operation) -> Column {
 }
 
 /// The tables, with what is to be said below them.
-pub fn tables(summary: &[Record], runs: &[Record], width: Option<usize>) -> String {
-    let finished: Vec<Finished> = (summary.iter())
-        .map(|record| Finished::new(record, runs))
+pub fn tables(shown: &Shown<'_>) -> String {
+    let finished: Vec<Finished> = (shown.summary.iter())
+        .map(|record| Finished::new(record, shown.runs))
         .collect();
     let Some(first) = finished.first() else {
         return String::new();
     };
-    let measure = first.record.text(&columns::MEASURE);
-    let measures_time = measure == Measure::Time.name();
-    let has_details = !first.is_curve() && finished.len() <= MOST_IN_DETAIL;
-    let mut shown = match has_details {
-        true => details(&finished, width),
+    let measures_time = first.record.text(&columns::MEASURE) == Measure::Time.name();
+    let has_details = !shown.brief && !first.is_curve() && finished.len() <= MOST_IN_DETAIL;
+    let mut text = match has_details {
+        true => details(&finished, shown.width),
         false => String::new(),
     };
-    if !shown.is_empty() {
-        shown += "\n";
+    if !text.is_empty() {
+        text += "\n";
     }
-    shown += &overview(&finished, &measure, width);
-    shown += "\n";
-    let instrument = instrument(&finished).filter(|_| measures_time);
+    text += &overview(&finished, shown);
+    let with_all = measures_time && !shown.brief;
     let left_out = format!(
         "note: all percentiles of these {} points, with their bounds, are in summary.csv: the table of them is left out on a \
          load curve and beyond {MOST_IN_DETAIL} points",
         finished.len()
     );
     let modes = finished.iter().filter_map(note_on_modes);
-    let lines = instrument
-        .into_iter()
+    let lines = (instrument(&finished).filter(|_| with_all).into_iter())
         .chain(modes)
-        .chain((measures_time && !has_details).then_some(left_out));
-    let text_width = width.map_or(TEXT_WIDTH, |width| width.clamp(40, TEXT_WIDTH)) - 2;
-    for line in lines {
-        shown += &format!("{}\n", wrap(&line, text_width).join("\n  "));
+        .chain((with_all && !has_details).then_some(left_out));
+    for (place, line) in lines.enumerate() {
+        text += if place == 0 { "\n" } else { "" };
+        text += &format!("{}\n", wrap(&line, text_width() - 2).join("\n  "));
     }
-    shown
+    text
 }
 
 fn load_in_words(record: &Record, load: [&Column; 5]) -> String {
-    let [load, rate, wait, burst, jitter] = load;
+    let [load, rate, wait, group, jitter] = load;
     let number = |column: &Column| record.number(column.name);
-    let mut words = match (number(rate), number(wait), number(burst)) {
+    let mut words = match (number(rate), number(wait), number(group)) {
         (Some(rate), ..) => units::rate(rate),
-        (None, Some(wait), Some(burst)) => format!("{burst} x {}", units::duration(wait)),
+        (None, Some(wait), Some(group)) => format!("{group} x {}", units::duration(wait)),
         (None, Some(wait), None) => format!("wait {}", units::duration(wait)),
         (None, None, _) => match record.text(load).as_str() {
             "none" => "max".to_owned(),
@@ -155,46 +159,63 @@ fn load_in_words(record: &Record, load: [&Column; 5]) -> String {
     words
 }
 
-/// A column of settings, and what stands in it.
-type Setting = (Shown, fn(&Finished) -> String);
+/// A column of settings, what rows are sorted by and mostly what stands in it, and what stands there else.
+type Setting = (Heading, Column, Option<fn(&Finished) -> String>);
 
 fn settings() -> [Setting; 8] {
     [
-        (Shown::text("queue"), |one| one.text(&columns::QUEUE)),
-        (Shown::text("ends"), |one| one.text(&columns::ENDS)),
-        (Shown::number("capacity", ""), |one| {
-            one.text(&columns::CAPACITY)
-        }),
-        (Shown::number("size", "B"), |one| {
-            one.text(&columns::PAYLOAD)
-        }),
-        (Shown::text("load"), |one| {
-            let load = load_in_words(one.record, LOAD_OF_SENDER);
-            match one.is_curve() {
-                true => format!(
-                    "{:>3} % = {load}",
-                    one.text(&columns::PERCENT_OF_SATURATION)
-                ),
-                false => load,
-            }
-        }),
-        (Shown::text("receiver"), |one| {
-            load_in_words(one.record, LOAD_OF_RECEIVER)
-        }),
-        (Shown::text("cores"), |one| one.text(&columns::CORES)),
-        (Shown::text("CPUs"), |one| {
-            let [sender, receiver] = [columns::SENDER_CPU, columns::RECEIVER_CPU];
-            format!("{} to {}", one.text(&sender), one.text(&receiver))
-        }),
+        (Heading::text("queue"), columns::QUEUE, None),
+        (Heading::text("ends"), columns::ENDS, None),
+        (Heading::number("capacity", ""), columns::CAPACITY, None),
+        (Heading::number("size", "B"), columns::PAYLOAD, None),
+        (Heading::text("load"), columns::RATE, Some(sender_load)),
+        (
+            Heading::text("receiver"),
+            columns::RECEIVER_RATE,
+            Some(|one| load_in_words(one.record, LOAD_OF_RECEIVER)),
+        ),
+        (Heading::text("cores"), columns::CORES, None),
+        (
+            Heading::text("CPUs"),
+            columns::SENDER_CPU,
+            Some(|one| {
+                let [sender, receiver] = [columns::SENDER_CPU, columns::RECEIVER_CPU];
+                format!("{} to {}", one.text(&sender), one.text(&receiver))
+            }),
+        ),
     ]
 }
 
-fn setting_columns() -> Vec<Shown> {
-    settings().map(|(column, _)| column.setting()).into()
+fn sender_load(one: &Finished) -> String {
+    let load = load_in_words(one.record, LOAD_OF_SENDER);
+    match one.is_curve() {
+        true => format!(
+            "{:>3} % = {load}",
+            one.text(&columns::PERCENT_OF_SATURATION)
+        ),
+        false => load,
+    }
+}
+
+fn setting_columns() -> Vec<Heading> {
+    settings().map(|(heading, ..)| heading.setting()).into()
 }
 
 fn setting_cells(one: &Finished) -> Vec<String> {
-    settings().map(|(_, cell)| cell(one)).into()
+    let cell =
+        |(_, column, cell): Setting| cell.map_or_else(|| one.text(&column), |cell| cell(one));
+    settings().map(cell).into()
+}
+
+/// The columns that rows can be sorted by, with their headings.
+pub fn columns() -> Vec<(String, Column)> {
+    let settings = settings().map(|(heading, column, _)| (heading, column));
+    let figures = figures(true, true, true).into_iter();
+    let through = (Heading::number("through", ""), columns::THROUGHPUT);
+    let figures = figures.map(|(heading, column, _)| (heading, column));
+    let all = settings.into_iter().chain([through]).chain(figures);
+    all.map(|(heading, column)| (heading.title().to_owned(), column))
+        .collect()
 }
 
 fn number(value: Option<f64>, decimals: usize) -> String {
@@ -210,16 +231,16 @@ fn interval(found: Option<[f64; 2]>, unit: f64, decimals: usize) -> String {
 
 /// A line for each operation of each point, with all percentiles; empty where no time was measured.
 fn details(finished: &[Finished], width: Option<usize>) -> String {
-    let mut shown = setting_columns();
+    let mut headings = setting_columns();
     // Without it the lines of a queue could not be told apart where the table continues below.
-    shown.push(Shown::text("operation").setting());
-    shown.push(Shown::number("floor", "min ns"));
-    shown.push(Shown::number("", "p50 ns"));
-    shown.extend(["min", "p50"].map(|title| Shown::number(title, "ns")));
-    shown.push(Shown::number("95 % of p50", "ns"));
+    headings.push(Heading::text("operation").setting());
+    headings.push(Heading::number("floor", "min ns"));
+    headings.push(Heading::number("floor", "p50 ns"));
+    headings.extend(["min", "p50"].map(|title| Heading::number(title, "ns")));
+    headings.push(Heading::number("95 % of p50", "ns"));
     let higher = ["p90", "p99", "p99.9", "p99.99", "max"];
-    shown.extend(higher.map(|title| Shown::number(title, "ns")));
-    let mut table = Table::new(shown);
+    headings.extend(higher.map(|title| Heading::number(title, "ns")));
+    let mut table = Table::new(headings);
     for one in finished {
         for operation in &columns::OPERATIONS {
             if one.number(&p50(operation)).is_none() {
@@ -246,29 +267,31 @@ fn details(finished: &[Finished], width: Option<usize>) -> String {
     table.render(width)
 }
 
-fn overview(finished: &[Finished], measure: &str, width: Option<usize>) -> String {
-    let with_times = measure == Measure::Time.name();
-    let with_counters = measure == Measure::Counters.name();
-    let has_schedule = finished
-        .iter()
-        .any(|one| one.number(&columns::intended::P50).is_some());
-    let mut shown = setting_columns();
-    let (unit, per_s) = unit_of_throughput(finished);
-    shown.push(Shown::number("through", unit));
-    shown.push(Shown::number("95 %", unit));
-    let mut figures: Vec<(Shown, Column, usize)> = Vec::new();
+/// The figures of the overview behind the throughput, with their decimals.
+fn figures(
+    with_times: bool,
+    with_counters: bool,
+    has_schedule: bool,
+) -> Vec<(Heading, Column, usize)> {
+    let mut figures: Vec<(Heading, Column, usize)> = Vec::new();
     if with_times {
         for operation in &columns::OPERATIONS[..3] {
-            let column = Shown::number(operation.title, "p50 ns");
+            let column = Heading::number(operation.title, "p50 ns");
+            let is_latency = operation.title == "latency";
+            let column = if is_latency { column.first() } else { column };
             figures.push((column, p50(operation), 0));
         }
-        figures.push((Shown::number("", "p99 ns"), columns::latency::P99, 0));
+        figures.push((
+            Heading::number("latency", "p99 ns").first(),
+            columns::latency::P99,
+            0,
+        ));
         if has_schedule {
-            let column = Shown::number("intended", "p99 ns");
+            let column = Heading::number("intended", "p99 ns");
             figures.push((column, columns::intended::P99, 0));
         }
-        figures.push((Shown::number("depth", "mean"), columns::DEPTH_MEAN, 1));
-        figures.push((Shown::number("", "max"), columns::DEPTH_MAX, 0));
+        figures.push((Heading::number("depth", "mean"), columns::DEPTH_MEAN, 1));
+        figures.push((Heading::number("depth", "max"), columns::DEPTH_MAX, 0));
     }
     if with_counters {
         for (place, title) in ["cycles", "instructions", "cache misses"]
@@ -276,8 +299,8 @@ fn overview(finished: &[Finished], measure: &str, width: Option<usize>) -> Strin
             .enumerate()
         {
             let [sender, receiver] = [place, place + 4].map(|place| columns::COUNTERS[place]);
-            figures.push((Shown::number(title, "sender"), sender, 3));
-            figures.push((Shown::number("", "receiver"), receiver, 3));
+            figures.push((Heading::number(title, "sender"), sender, 3));
+            figures.push((Heading::number(title, "receiver"), receiver, 3));
         }
     }
     for (title, unit, column) in [
@@ -285,14 +308,36 @@ fn overview(finished: &[Finished], measure: &str, width: Option<usize>) -> Strin
         ("failed", "dequeues", columns::FAILED_DEQUEUES),
         ("late", "enqueues", columns::MISSED_ENQUEUES),
     ] {
-        figures.push((Shown::number(title, unit), column, 0));
+        figures.push((Heading::number(title, unit), column, 0));
     }
-    shown.extend(figures.iter().map(|(column, ..)| column.clone()));
-    shown.push(Shown::text("mark"));
-    let mut table = Table::new(shown);
+    figures
+}
+
+fn overview(finished: &[Finished], shown: &Shown<'_>) -> String {
+    let measure = finished
+        .first()
+        .map(|one| one.text(&columns::MEASURE))
+        .unwrap_or_default();
+    let has_schedule = finished
+        .iter()
+        .any(|one| one.number(&columns::intended::P50).is_some());
+    let mut headings = setting_columns();
+    let (unit, per_s) = unit_of_throughput(finished);
+    headings.push(Heading::number("through", unit).first());
+    headings.push(Heading::number("95 %", unit));
+    let figures = figures(
+        measure == Measure::Time.name(),
+        measure == Measure::Counters.name(),
+        has_schedule,
+    );
+    headings.extend(figures.iter().map(|(column, ..)| column.clone()));
+    let has_marks = finished.iter().any(|one| one.in_a_word().is_some());
+    headings.extend(has_marks.then(|| Heading::text("mark").first()));
+    let mut table = Table::new(headings);
     let mut before: Option<&Finished> = None;
     for one in finished {
-        if before.is_some_and(|before| one.is_curve() && !is_next_step(before, one)) {
+        let is_new = |before: &Finished| one.is_curve() && !is_next_step(before, one);
+        if !shown.sorted && before.is_some_and(is_new) {
             table.separator();
         }
         before = Some(one);
@@ -302,12 +347,10 @@ fn overview(finished: &[Finished], measure: &str, width: Option<usize>) -> Strin
         cells.push(interval(one.bounds(&columns::THROUGHPUT), per_s, 2));
         let figures = figures.iter();
         cells.extend(figures.map(|(_, column, decimals)| number(one.number(column), *decimals)));
-        let modes = !one.modes().is_empty();
-        let mark = one.mark.or(modes.then_some("two modes"));
-        cells.push(mark.unwrap_or_default().to_owned());
+        cells.extend(has_marks.then(|| one.in_a_word().unwrap_or_default().to_owned()));
         table.row(cells);
     }
-    table.render(width)
+    table.brief(shown.brief).render(shown.width)
 }
 
 /// Whether a row goes on with the load curve of the one before it.

@@ -53,7 +53,7 @@ fn the_commands_of_the_documentation_are_understood() {
     let load = only_sender("--load bursty --burst 20 --wait 100ns --jitter 10%").unwrap();
     let bursty = Load::Bursty {
         wait_ns: 100.0,
-        burst: 20,
+        group: 20,
     };
     assert_eq!((load.load, load.jitter), (bursty, 0.1));
     let load = only_sender("--load constant-wait").unwrap();
@@ -88,8 +88,8 @@ fn an_option_that_has_no_meaning_is_refused_with_what_would_be_allowed() {
             ["--wait", "constant-rate", "constant-wait, bursty"],
         ),
         (
-            "--load constant-wait --burst 3",
-            ["--burst", "constant-wait", "bursty"],
+            "--load constant-wait --group 3",
+            ["--group", "constant-wait", "bursty"],
         ),
         ("--jitter 10%", ["--jitter", "none", "constant-wait"]),
     ] {
@@ -112,7 +112,7 @@ fn errors_name_the_option_the_value_and_what_is_allowed() {
         ("--load fast", ["--load", "fast", "constant-rate"]),
         ("--rate 1Q", ["--rate", "1Q", "such as 1M"]),
         ("--wait 5", ["--wait", "\"5\"", "1ns to 1day"]),
-        ("--burst 0", ["--burst", "0", "1..=1000000"]),
+        ("--group 0", ["--group", "0", "1..=1000000"]),
         ("--jitter 200%", ["--jitter", "200%", "0% to 100%"]),
         ("--measure all", ["--measure", "all", "throughput"]),
         ("--clock hpet", ["--clock", "hpet", "monotonic-raw"]),

@@ -161,7 +161,7 @@ fn port(end: &Value) -> Option<String> {
     let ports = device["ports"].as_array();
     if let Some(port) = ports.and_then(|ports| ports.iter().find(|port| port["number"] == *number))
     {
-        let layer = port["link_layer"].as_str().unwrap_or("link layer not told");
+        let layer = port["link_layer"].as_str().unwrap_or("link layer unknown");
         text += &format!(
             ", {layer}, MTU {} B, {} Gbit/s",
             port["mtu"], port["gigabits_per_second"]

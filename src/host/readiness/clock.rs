@@ -43,7 +43,6 @@ pub(super) fn tsc(facts: &Facts) -> Judged {
     if lacks.is_empty() {
         return has.join(", ").good();
     }
-    format!("not {}", lacks.join(", not ")).advise(
-        "its rate may change, or it may stop in an idle core: stay away from --clock tsc here",
-    )
+    format!("not {}", lacks.join(", not "))
+        .advise("its rate may change, or it may stop in an idle core: do not use --clock tsc here")
 }

@@ -31,7 +31,7 @@ columns! {
     INVENTED = count("elements_invented", "elements that came out and were never put in").better(Better::Lower);
     DAMAGED = count("elements_damaged", "elements that came out with other words than were put in")
         .better(Better::Lower);
-    BELATED = count("elements_belated", "elements that came out only after the receiver had waited for them in vain")
+    BELATED = count("elements_belated", "elements that came out only after the receiver had given up waiting for them")
         .better(Better::Lower);
 }
 
@@ -105,15 +105,15 @@ columns! {
     RATE = setting("rate_per_s", "enqueues in a second that are offered; on a load curve known once the saturation is")
         .data(Data::Number(3)).over(Over::Median).title("rate");
     WAIT = setting("wait_ns", "time between two enqueues").whole().title("wait");
-    BURST = setting("burst", "enqueues of a block with --load bursty").whole();
+    GROUP = setting("burst", "enqueues of a group (--group) with --load bursty").whole().title("group");
     JITTER = setting("jitter_percent", "by how much a wait of the sender is longer or shorter at most")
         .data(Data::Number(2)).title("jitter");
     RECEIVER_LOAD = setting("receiver_load", "what the receiver does between two dequeues").title("receiver");
     RECEIVER_RATE = setting("receiver_rate_per_s", "dequeues in a second that are tried")
         .data(Data::Number(3)).title("receiver rate");
     RECEIVER_WAIT = setting("receiver_wait_ns", "time between two dequeues").whole().title("receiver wait");
-    RECEIVER_BURST = setting("receiver_burst", "dequeues of a block with --receiver-load bursty")
-        .whole().title("receiver burst");
+    RECEIVER_GROUP = setting("receiver_burst", "dequeues of a group with --receiver-load bursty")
+        .whole().title("receiver group");
     RECEIVER_JITTER = setting("receiver_jitter_percent",
         "by how much a wait of the receiver is longer or shorter at most")
         .data(Data::Number(2)).title("receiver jitter");
@@ -154,9 +154,9 @@ columns! {
     FAILED_ENQUEUES = count("failed_enqueues", "attempts of a round that found the queue full").over(Over::Median);
     FAILED_DEQUEUES = count("failed_dequeues", "attempts of a round that found the queue empty").over(Over::Median);
     MISSED_ENQUEUES = count("missed_enqueues",
-        "enqueues, or blocks, of a round that were due when the one before them ended").over(Over::Median);
+        "enqueues, or groups, of a round that were due when the one before them ended").over(Over::Median);
     MISSED_DEQUEUES = count("missed_dequeues",
-        "dequeues, or blocks, of a round that were due when the one before them ended").over(Over::Median);
+        "dequeues, or groups, of a round that were due when the one before them ended").over(Over::Median);
     SENDER_STAMP = measured("sender_stamp_ns", "what a time stamp costs the sender", 1);
     RECEIVER_STAMP = measured("receiver_stamp_ns", "what a time stamp costs the receiver", 1);
     RESOLUTION = measured("clock_resolution_ns", "resolution of the clock", 2);

@@ -1,0 +1,371 @@
+//! Tables: how they are laid out, what the options change in them, and that no command's table loses a column that
+//! tells rows apart, at any width from 60 columns on.
+
+use std::process::Command;
+
+use hcabench::cli::UsageError;
+use hcabench::cli::table::{Column as Heading, Table};
+use hcabench::cli::table_options::{Order, TableOptions, key_of};
+use hcabench::results::Record;
+use hcabench::results::schema::hca::{SERVICE, latency};
+use hcabench::results::schema::{COMPLETE, Column, STATUS};
+use proptest::prelude::*;
+
+fn sweep() -> Table {
+    let mut table = Table::new(vec![
+        Heading::text("service").setting(),
+        Heading::text("operation").setting(),
+        Heading::number("size", "B").setting(),
+        Heading::text("inline").setting(),
+        Heading::number("received", ""),
+        Heading::number("lost", ""),
+        Heading::number("p50", "us"),
+        Heading::number("p99", "us"),
+        Heading::number("max", "us"),
+    ]);
+    table
+        .row([
+            "rc", "send", "8", "on", "1000", "0", "21.345", "44.1", "1021.999",
+        ])
+        .row([
+            "rc", "send", "32768", "off", "1000", "0", "121.345", "144.123", "990.5",
+        ])
+        .separator()
+        .row(["ud", "send", "8", "on", "1000", "0", "9.345", "-", "85"]);
+    table
+}
+
+#[test]
+fn points_under_points_and_what_is_the_same_above() {
+    let expected = "\
+in all rows: operation send
+
+service   size  inline  received  lost      p50      p99       max
+             B                               us       us        us
+-------  -----  ------  --------  ----  -------  -------  --------
+rc           8  on          1000     0   21.345   44.1    1021.999
+rc       32768  off         1000     0  121.345  144.123   990.5
+
+ud           8  on          1000     0    9.345    -        85
+";
+    assert_eq!(sweep().render(None), expected);
+    assert_eq!(sweep().render(Some(66)), expected);
+    let narrower = sweep().render(Some(60));
+    assert!(
+        narrower.starts_with(
+            "in all rows: operation send, received 1000, lost 0\n\nservice   size  inline  "
+        ),
+        "{narrower}"
+    );
+}
+
+#[test]
+fn what_is_still_too_wide_continues_below() {
+    let expected = "\
+in all rows: operation send,
+  received 1000, lost 0
+
+service   size  inline      p50
+             B               us
+-------  -----  ------  -------
+rc           8  on       21.345
+rc       32768  off     121.345
+
+ud           8  on        9.345
+
+service   size  inline      p99
+             B               us
+-------  -----  ------  -------
+rc           8  on       44.1
+rc       32768  off     144.123
+
+ud           8  on        -
+
+service   size  inline       max
+             B                us
+-------  -----  ------  --------
+rc           8  on      1021.999
+rc       32768  off      990.5
+
+ud           8  on        85
+";
+    assert_eq!(sweep().render(Some(35)), expected);
+}
+
+#[test]
+fn a_single_row_keeps_its_figures() {
+    let mut table = Table::new(vec![
+        Heading::text("service").setting(),
+        Heading::number("p50", "us"),
+    ]);
+    table.row(["rc", "21.3"]);
+    assert_eq!(
+        table.render(Some(5)),
+        "in all rows: service rc\n\n p50\n  us\n----\n21.3\n"
+    );
+}
+
+#[test]
+fn separators_at_the_ends_are_not_shown() {
+    let mut table = Table::new(vec![Heading::text("a")]);
+    table
+        .separator()
+        .row(["1"])
+        .separator()
+        .separator()
+        .row(["2"])
+        .separator();
+    assert_eq!(table.render(None), "a\n-\n1\n\n2\n");
+}
+
+#[test]
+fn a_cell_cannot_steer_the_terminal() {
+    let mut table = Table::new(vec![Heading::text("host")]);
+    table.row(["\x1b[31mred\n"]);
+    assert_eq!(
+        table.render(None),
+        "host\n---------------\n\\u{1b}[31mred\\n\n"
+    );
+}
+
+#[test]
+fn nothing_to_show() {
+    assert_eq!(
+        Table::new(vec![Heading::text("service")]).render(Some(80)),
+        ""
+    );
+}
+
+#[test]
+#[should_panic(expected = "a cell for each column")]
+fn a_short_row_is_refused() {
+    Table::new(vec![Heading::text("a"), Heading::text("b")]).row(["1"]);
+}
+
+proptest! {
+    #[test]
+    fn no_cell_is_lost_at_any_width(
+        rows in prop::collection::vec(prop::collection::vec("[a-z]{1,9}|-?[0-9]{1,6}\\.[0-9]{1,3}", 6), 1..6),
+        width in 0_usize..80,
+    ) {
+        let mut table = Table::new(
+            (0..6)
+                .map(|i| {
+                    let column = if i % 2 == 0 { Heading::text("t") } else { Heading::number("n", "us") };
+                    if i < 2 { column.setting() } else { column }
+                })
+                .collect(),
+        );
+        rows.iter().for_each(|row| { table.row(row.clone()); });
+        let text = table.render(Some(width));
+        let shown: Vec<&str> = text.split_whitespace().map(|word| word.trim_end_matches(',')).collect();
+        for cell in rows.iter().flatten() {
+            prop_assert!(shown.contains(&cell.as_str()), "{} is not in\n{}", cell, text);
+        }
+        prop_assert!(text.lines().all(|line| line.trim_end() == line));
+    }
+}
+
+const COLUMNS: [Column; 3] = [SERVICE, latency::P50, latency::P99];
+
+fn order(sort: &str) -> Result<Option<Order>, UsageError> {
+    let options = TableOptions {
+        sort: Some(sort.to_owned()),
+        ..TableOptions::default()
+    };
+    options.order(&COLUMNS.map(|it| (it.title.to_owned(), it.name)))
+}
+
+#[test]
+fn a_column_has_its_name_its_name_without_unit_and_its_heading() {
+    for asked in ["latency_p50_ns", "latency-p50", "P50", "-p50"] {
+        let descending = asked == "-p50";
+        let expected = Order {
+            column: 1,
+            descending,
+        };
+        assert_eq!(order(asked).unwrap(), Some(expected), "{asked}");
+    }
+    let told = order("p5").unwrap_err().to_string();
+    let expected =
+        "--sort p5: the table has no such column; it has service, latency_p50_ns, latency_p99_ns";
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn what_was_not_measured_is_last_in_both_directions() {
+    let row = |service: &str, p50: Option<f64>, status: &str| {
+        let mut row = Record::new();
+        row.set(&SERVICE, service)
+            .set(&latency::P50, p50)
+            .set(&STATUS, status);
+        row
+    };
+    let rows = [
+        row("ud", Some(9.0), COMPLETE),
+        row("uc", None, COMPLETE),
+        row("rc", Some(10.0), COMPLETE),
+        row("broken", Some(1.0), "incomplete"),
+    ];
+    for (sort, expected) in [
+        ("p50", ["ud", "rc", "uc", "broken"]),
+        ("-p50", ["rc", "ud", "uc", "broken"]),
+        ("service", ["broken", "rc", "uc", "ud"]),
+    ] {
+        let (order, mut sorted) = (order(sort).unwrap().unwrap(), rows.clone());
+        order.sort(&mut sorted, |row| key_of(row, &COLUMNS[order.column]));
+        assert_eq!(sorted.map(|row| row.text(&SERVICE)), expected, "{sort}");
+    }
+}
+
+#[test]
+fn a_brief_table_has_the_settings_that_vary_and_the_first_figures() {
+    let mut table = Table::new(vec![
+        Heading::text("service").setting(),
+        Heading::text("operation").setting(),
+        Heading::number("sent", ""),
+        Heading::number("p50", "us").first(),
+    ]);
+    table
+        .row(["rc", "send", "10", "1.5"])
+        .row(["ud", "send", "10", "1.25"]);
+    let expected = "\
+service   p50
+           us
+-------  ----
+rc       1.5
+ud       1.25
+";
+    assert_eq!(table.brief(true).render(None), expected);
+}
+
+const WIDTHS: [usize; 4] = [60, 61, 80, 120];
+
+fn hcabench(words: &str, width: usize) -> (Option<i32>, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_hcabench"))
+        .args(words.split_whitespace())
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .env("COLUMNS", width.to_string())
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (
+        output.status.code(),
+        text(output.stdout),
+        text(output.stderr),
+    )
+}
+
+/// That each block of the tables with one of these headings at its beginning has all of them, and fits.
+fn assert_tells_apart(text: &str, headings: &[&str], width: usize) {
+    let blocks = text
+        .lines()
+        .filter(|line| line.split_whitespace().next() == Some(headings[0]));
+    let mut found = 0;
+    for line in blocks {
+        let there: Vec<&str> = line.split_whitespace().collect();
+        assert!(
+            headings.iter().all(|heading| there.contains(heading)),
+            "{width}: {line}\n{text}"
+        );
+        found += 1;
+    }
+    assert!(found > 0, "{text}");
+    // Where settings alone fill the width, one figure stands beside them all the same.
+    let is_full = |line: &str| line.split_whitespace().count() <= headings.len() + 2;
+    for line in text.lines().filter(|line| !is_full(line)) {
+        assert!(line.chars().count() <= width, "{width}: {line}\n{text}");
+    }
+}
+
+#[test]
+fn no_table_of_queues_loses_what_tells_rows_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let sweep = "queue --queue lamport,baton --capacity 8,16 --payload 8,64 --load constant-rate --rate 100k,200k \
+                 --count 200 --warmup 10 --rounds 1 --force --out";
+    for width in WIDTHS {
+        let (code, text, told) = hcabench(&format!("{sweep} {}", out.display()), width);
+        assert_eq!(code, Some(0), "{told}");
+        assert_tells_apart(&text, &["queue", "capacity", "size", "load"], width);
+        let details = text
+            .lines()
+            .filter(|line| line.starts_with("queue") && !line.contains("through"));
+        assert!(details.clone().count() > 0);
+        let (_, brief, _) = hcabench(
+            &format!("{sweep} {} --brief --sort=-size", out.display()),
+            width,
+        );
+        assert_tells_apart(
+            &brief,
+            &["queue", "capacity", "size", "load", "through", "latency"],
+            width,
+        );
+        let rows = brief
+            .lines()
+            .filter(|line| line.starts_with("lamport") || line.starts_with("baton"));
+        let sizes: Vec<&str> = rows
+            .map(|row| row.split_whitespace().nth(2).unwrap())
+            .collect();
+        assert_eq!(sizes, [["64"; 8], ["8"; 8]].concat(), "{brief}");
+    }
+}
+
+#[test]
+fn no_table_of_a_comparison_loses_what_tells_rows_apart() {
+    for width in WIDTHS {
+        for more in ["", "--brief", "--sort=-shift"] {
+            let words = format!("compare notebooks/sample/hca --by service {more}");
+            let (_, text, told) = hcabench(&words, width);
+            let apart = ["size", "burst", "inline", "service", "figure", "unit"];
+            assert!(told.is_empty() || told.starts_with("warning"), "{told}");
+            assert_tells_apart(&text, &apart, width);
+        }
+    }
+}
+
+#[test]
+fn no_table_of_a_watch_or_a_plan_loses_what_tells_rows_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    for width in WIDTHS {
+        let watch = format!(
+            "clock --iterations 100k --baseline-iterations 10k --cpu 0 --force --out {}",
+            folder.path().join("run").display()
+        );
+        let (code, text, told) = hcabench(&watch, width);
+        assert_eq!(code, Some(0), "{told}");
+        for heading in ["difference", "rank"] {
+            assert_tells_apart(&text, &[heading, "CPU"], width);
+        }
+        let (_, plan, _) = hcabench(
+            "queue --queue lamport,baton --capacity 8,16 --dry-run",
+            width,
+        );
+        let points = plan
+            .lines()
+            .filter(|line| line.starts_with("point"))
+            .count();
+        assert!(points > 0, "{plan}");
+        let blocks = plan.lines().filter(|line| line.contains("----")).count();
+        assert_eq!(points, blocks, "{plan}");
+    }
+}
+
+#[test]
+fn an_unknown_column_is_refused_before_anything_is_measured() {
+    for (words, column) in [
+        ("queue --sort nonsense", "latency_p99_ns"),
+        ("clock --sort=-nonsense", "p999_ns"),
+        (
+            "compare notebooks/sample/hca --by service --sort nonsense",
+            "verdict",
+        ),
+    ] {
+        let (code, shown, told) = hcabench(words, 80);
+        assert_eq!((code, shown.as_str()), (Some(2), ""), "{words}: {told}");
+        assert!(
+            told.contains("--sort") && told.contains("nonsense") && told.contains(column),
+            "{told}"
+        );
+    }
+}
