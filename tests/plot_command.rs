@@ -176,7 +176,7 @@ fn figures_of_a_sweep() {
     let first = &data["lines"][0]["middles"][0];
     // The summary has three decimals of a microsecond, which are nanoseconds.
     assert_eq!(
-        (first["median"].as_f64(), &first["most"]),
+        (first["value"].as_f64(), &first["most"]),
         (Some(1495.0), &serde_json::json!([1099.0, 1891.0]))
     );
     let (texts, _) = drawn(
@@ -300,11 +300,15 @@ fn settings_in_a_file_and_what_is_wrong_with_options() {
     );
 
     refused(
-        &format!("median {run} --out figure.pdf"),
+        &format!("median {run} --out figure.eps"),
         2,
-        &["--out figure.pdf", ".svg or .png"],
+        &["--out figure.eps", ".svg, .png or .pdf"],
     );
-    refused(&format!("median {run} --out figure"), 2, &[".svg or .png"]);
+    refused(
+        &format!("median {run} --out figure"),
+        2,
+        &[".svg, .png or .pdf"],
+    );
     refused(
         &format!("histogram {run} {to} --range 9..2"),
         2,
@@ -577,10 +581,7 @@ fn figures_of_queues_and_clocks() {
     );
     let middles = data["lines"][0]["middles"].as_array().unwrap();
     assert!(
-        middles.len() == 2
-            && middles
-                .iter()
-                .all(|it| it["median"].as_f64().unwrap() > 0.0),
+        middles.len() == 2 && middles.iter().all(|it| it["value"].as_f64().unwrap() > 0.0),
         "{data}"
     );
     for figure in ["histogram --range auto", "ecdf", "percentiles", "time"] {
