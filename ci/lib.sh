@@ -31,6 +31,7 @@ whole_number() {
 
 # Sets as_root to what stands before a command to run it as root; exit code 1 where there is no way. It may ask for a
 # password, on a terminal only.
+# shellcheck disable=SC2034 # used by those who source this
 find_root() {
     as_root=()
     ((EUID == 0)) && return
