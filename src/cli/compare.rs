@@ -210,12 +210,13 @@ fn show(
             eprintln!("{}", warning(&printable(&text)));
         }
     }
+    // Also where no table is shown: a column that --sort does not know is refused.
+    let text = present::text(comparison, &arguments.table, terminal_width())?;
     if arguments.json {
         let verdict = json!({ "limits": request.limits, "broken": comparison.has_broken_limit() });
         print_json(&json!({ "folders": folders, "verdict": verdict, "comparison": comparison }))
             .context("cannot write to standard output")?;
     } else if !arguments.quiet {
-        let text = present::text(comparison, &arguments.table, terminal_width())?;
         print_text(&text).context("cannot write to standard output")?;
     }
     judge(comparison, &request.limits)

@@ -90,11 +90,12 @@ fn counts(run: &Run, column: &Column) -> impl Iterator<Item = u64> {
 
 fn page_of(run: &Run, arguments: &ReportArguments) -> anyhow::Result<Page> {
     let mut warnings = warnings::of(run);
+    let opening = headline::of(run, warnings.len());
     let (figures, notes) = figures::of(run, &arguments.folder, &mut warnings);
     let title = arguments.title.clone();
     Ok(Page {
         title: title.unwrap_or_else(|| content::title(run)),
-        opening: headline::of(run),
+        opening,
         facts: content::facts(run),
         incomplete: content::incomplete(run),
         warnings,

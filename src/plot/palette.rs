@@ -4,7 +4,10 @@
 
 use super::drawing::{Colour, Drawing};
 
-const COLOURS: [Colour; 7] = [
+/// How many colours there are.
+pub const COLOURS: usize = 7;
+
+const IN_ORDER: [Colour; COLOURS] = [
     Colour(0x00, 0x72, 0xb2, 1.0),
     Colour(0xe6, 0x9f, 0x00, 1.0),
     Colour(0x00, 0x00, 0x00, 1.0),
@@ -62,9 +65,9 @@ pub type LookNumber = (usize, usize);
 
 /// The look of a series.
 pub fn look((colour, shade): LookNumber) -> Look {
-    let shade = shade + colour / COLOURS.len();
-    let colour = colour % COLOURS.len();
-    let of = COLOURS[colour];
+    let shade = shade + colour / COLOURS;
+    let colour = colour % COLOURS;
+    let of = IN_ORDER[colour];
     let away = match of.lightness() > 50.0 {
         true => Colour(0, 0, 0, 1.0),
         false => Colour::WHITE,

@@ -167,7 +167,9 @@ impl Axis {
         };
         let mut sets = SETS.into_iter().map(of);
         let fits = sets.find(|ticks| (2..=most).contains(&ticks.len()));
-        fits.unwrap_or_else(|| self.linear_ticks(most))
+        // The title of such an axis has no unit.
+        let in_words = |(value, _)| (value, self.in_words(value));
+        fits.unwrap_or_else(|| self.linear_ticks(most).into_iter().map(in_words).collect())
     }
 
     /// A value with its unit.

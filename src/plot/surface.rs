@@ -171,7 +171,10 @@ impl Surface {
     }
 
     fn ticks(&self, view: &View) -> Vec<(f64, String)> {
-        let ticks = view.z.ticks((view.height / 34.0) as usize).into_iter();
+        let ticks = view
+            .z
+            .ticks((view.height / 34.0).max(2.0) as usize)
+            .into_iter();
         ticks
             .map(|(value, text)| (view.z.share(value), text))
             .collect()

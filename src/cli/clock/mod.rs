@@ -63,7 +63,7 @@ pub struct ClockArguments {
     /// steps back; exit code 1 if it cannot
     #[arg(long, conflicts_with_all = ["clock", "report", "iterations", "duration", "cpu", "all_cpus",
           "hugepages", "threshold", "baseline_iterations", "window", "coincidence", "keep_jumps", "fail_above", "out", "force",
-          "rounds", "order_seed", "budget", "dry_run", "resume"])]
+          "rounds", "order_seed", "budget", "dry_run", "resume", "brief", "sort"])]
     pub trust: bool,
 
     /// What is reported: percentiles, highest, cumulative, histogram, or all

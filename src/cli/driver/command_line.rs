@@ -188,7 +188,8 @@ fn from_file(
             it.get_long() == Some(key) || aliases.contains(&key.as_str())
         };
         let known = options.get_arguments().any(is_key);
-        if !known || (is_of_one_run(key) && key != "out") {
+        let is_general = ["help", "version", "no-color"].contains(&key.as_str());
+        if !known || is_general || (is_of_one_run(key) && key != "out") {
             let of = name.unwrap_or("the HCA benchmark");
             return Err(wrong(format!(
                 "'{key}' is no option of {of} that a file can hold"
@@ -237,7 +238,7 @@ pub fn to_file(matches: &ArgMatches, command: &Command) -> String {
         };
         let given = matches.try_contains_id(id).unwrap_or(false)
             && matches.value_source(id) == Some(ValueSource::CommandLine);
-        if is_of_one_run(long) || !given {
+        if is_of_one_run(long) || long == "no-color" || !given {
             continue;
         }
         let raw: Vec<String> = matches

@@ -71,7 +71,8 @@ impl Report {
         output: &OutputArguments,
         order: Option<Order>,
     ) -> io::Result<()> {
-        if let Some(order) = order {
+        // What is told as JSON beside the points is in the order of the sweep.
+        if let Some(order) = order.filter(|_| !output.json) {
             let (_, column) = &(view.columns)()[order.column];
             order.sort(&mut self.summary, |row| key_of(row, column));
         }

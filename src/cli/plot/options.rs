@@ -394,7 +394,7 @@ pub(super) struct Common {
     #[arg(long, value_name = "FILE", help_heading = "Looks", display_order = 900)]
     pub config: Option<PathBuf>,
 
-    /// No line below the title with the settings that all points share
+    /// No line below the title: neither the settings that all points share nor what bars and rounds are
     #[arg(long, help_heading = "Looks", conflicts_with = "subtitle")]
     pub no_subtitle: bool,
 

@@ -2,6 +2,7 @@
 
 use crate::cli::output::heading_of;
 use crate::plot::scale::{duration, plain};
+use crate::results::read::Benchmark;
 use crate::results::schema::{clock, hca, queue, split_unit};
 use crate::results::units;
 
@@ -91,7 +92,10 @@ pub(super) fn tick(name: &str, text: &str) -> String {
     }
 }
 
-pub(super) fn axis(name: &str) -> String {
+pub(super) fn axis(benchmark: Benchmark, name: &str) -> String {
+    if benchmark == Benchmark::Queue && name == queue::GROUP.name {
+        return "elements of a group".to_owned();
+    }
     const TITLES: [(&str, &str); 7] = [
         (hca::SIZE.name, "message size"),
         (queue::PAYLOAD.name, "size of an element"),
@@ -145,6 +149,6 @@ mod tests {
         assert!(is_told("jitter_percent", "5.00"));
         let ticks = [tick("size_bytes", "8"), tick("burst", "8192")];
         assert_eq!(ticks, ["8 B", "8192"]);
-        assert_eq!(axis("poll_recv"), "poll recv");
+        assert_eq!(axis(Benchmark::Hca, "poll_recv"), "poll recv");
     }
 }

@@ -8,7 +8,7 @@ use super::metric::Metric;
 use super::options::{Figure, Values};
 use super::settings::{apart, goes_without_saying, in_words, is_told, same};
 use crate::cli::UsageError;
-use crate::plot::palette::LookNumber;
+use crate::plot::palette::{COLOURS, LookNumber};
 use crate::plot::{INCOMPLETE, Words, both};
 use crate::results::read::{Benchmark, Cells, Hgrm, Point, ReadError, Run};
 use crate::results::schema::{ROUND, ROUNDS, clock, hca, queue};
@@ -44,13 +44,14 @@ pub(super) struct Colours {
 impl Colours {
     /// The looks of these lines: of one colour, in different shades.
     pub fn looks(&self, lines: &[String]) -> Vec<LookNumber> {
-        let (mut next, mut shades) = (self.others.., BTreeMap::new());
+        let (mut next, mut taken) = (self.others.., BTreeSet::new());
         let lines = lines.iter().map(|line| {
             let colour = self.of.get(line).copied().or_else(|| next.next());
             let colour = colour.unwrap_or_default();
-            let shade: &mut usize = shades.entry(colour).or_default();
-            *shade += 1;
-            (colour, *shade - 1)
+            // Beyond the last of the colours they come again in other shades.
+            let is_free =
+                |shade: &usize| taken.insert((colour % COLOURS, shade + colour / COLOURS));
+            (colour, (0..).find(is_free).unwrap_or_default())
         });
         lines.collect()
     }

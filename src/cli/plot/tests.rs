@@ -324,6 +324,8 @@ fn a_percentile_is_that_of_the_summary_or_of_the_samples() {
     for (list, ends) in [
         ("p50", "they are 1.59 µs to 2.29 µs"),
         ("p99", "they are 1.79 µs to 2.49 µs"),
+        // No p99.
+        ("p9.9", "they are 1.44 µs to 2.14 µs"),
         ("p97.5,p90", "they are 1.75 µs to 2.48 µs"),
     ] {
         let words = ["--percentile", list, "--x", "size_bytes"];

@@ -23,11 +23,11 @@ const PRINTED_OF_A_KIND: usize = 2;
 type Kind = (&'static str, &'static str, &'static str);
 
 /// Takes two settings that are numbers.
-const SURFACE: &str = "surface";
+const SURFACE: &str = "surface --percentile p50";
 
 const HCA: [Kind; 5] = [
     (
-        "median",
+        "median --percentile p50",
         "Median latency",
         "The median of each point; the bars hold the middle 80 % of its messages.",
     ),
@@ -55,7 +55,7 @@ const HCA: [Kind; 5] = [
 ];
 const QUEUE: [Kind; 3] = [
     (
-        "median",
+        "median --percentile p50",
         "What an operation takes",
         "The median of each point, the time stamp included; the bars hold the middle 80 %.",
     ),
@@ -77,7 +77,7 @@ const CLOCK: [Kind; 3] = [
         "Each mark is a jump: when it began, and how long it was; the colour is its cause.",
     ),
     (
-        "median",
+        "median --percentile p50",
         "Jumps by cause",
         "The median length of the jumps of each cause; the bars hold the middle 80 %.",
     ),

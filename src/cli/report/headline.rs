@@ -10,8 +10,8 @@ use crate::results::schema::{Better, Column, ROUNDS, clock, hca, queue};
 use crate::results::units;
 
 /// Three sentences: what was measured, what was found at the best point, and what to distrust; the second is empty where
-/// no point has a figure.
-pub fn of(run: &Run) -> [String; 3] {
+/// no point has a figure. `warnings` stand below.
+pub fn of(run: &Run, warnings: usize) -> [String; 3] {
     let (what, found) = match run.benchmark {
         Benchmark::Hca => (
             "One-way latency between two HCAs",
@@ -27,14 +27,14 @@ pub fn of(run: &Run) -> [String; 3] {
         Benchmark::Clock => ("How a loop that reads the clock is stopped", of_jumps(run)),
     };
     let found = found.map_or_else(String::new, |found| found + ".");
-    [measured(run, what), found, doubts(run)]
+    [measured(run, what), found, doubts(run, warnings)]
 }
 
 /// What was measured, at how many points of which settings, how often, and where.
 fn measured(run: &Run, what: &str) -> String {
     let varying = settings_of(run)
         .into_iter()
-        .filter(|(_, texts)| texts.len() > 1);
+        .filter(|(name, texts)| texts.len() > 1 && is_told(name, texts[0]));
     let varying = Vec::from_iter(varying.map(|(name, _)| heading_of(name).0)).join(", ");
     let rounds = run.document()["rounds"]["done"].as_u64().unwrap_or(1);
     let so_many = |count: u64, noun| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
@@ -50,7 +50,7 @@ fn measured(run: &Run, what: &str) -> String {
 }
 
 /// What speaks against the figures, and then what speaks for them.
-fn doubts(run: &Run) -> String {
+fn doubts(run: &Run, warnings: usize) -> String {
     let mut against = Vec::new();
     let (all, parts) = (run.points.iter(), run.points.len());
     match all.filter(|point| point.incomplete.is_some()).count() {
@@ -73,6 +73,11 @@ fn doubts(run: &Run) -> String {
             true => sound.push(text),
             false => against.push(text),
         }
+    }
+    match warnings {
+        0 => {}
+        1 => against.push("the warning below".to_owned()),
+        more => against.push(format!("the {more} warnings below")),
     }
     match (against.join("; "), sound.join("; ")) {
         (against, _) if against.is_empty() => format!(

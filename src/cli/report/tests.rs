@@ -89,7 +89,8 @@ fn what_varies_is_in_the_table_and_the_rest_is_a_fact() {
         [
             "One-way latency between two HCAs was measured on made-up in 1 round at 2 points, which differ in size.",
             "Median one-way latency 2.1 µs (one round, so no interval) at the best of 2 points (RC, 8 B).",
-            "What to distrust: 2 of 400 messages lost; nothing tells whether the machine was ready.",
+            "What to distrust: 2 of 400 messages lost; nothing tells whether the machine was ready; the \
+             warning below.",
         ]
     );
     assert_eq!(fact(&page, "Points"), "2");
@@ -129,8 +130,7 @@ fn the_opening_has_the_interval_over_rounds_and_what_to_distrust() {
         r#""readiness": {"ready": false, "checks": [{"title": "load", "found": "9\u001b[2J", "verdict": "spoils", "advice": null}]}"#,
     );
     let page = page_of_run(&path);
-    let ready =
-        "What to distrust: the machine was NOT ready (load) (but none of 72 messages lost).";
+    let ready = "What to distrust: the machine was NOT ready (load); the warning below (but none of 72 messages lost).";
     assert_eq!(page.opening[2], ready);
     told(&page.warnings, "Load: 9");
     assert!(!page.html().contains('\u{1b}'));
@@ -253,7 +253,8 @@ fn a_surface_is_parted_by_the_settings_that_are_not_on_its_ground() {
     let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let page = page_of_points(&many, of(&names));
     assert_eq!(surfaces(&page).len(), 6);
-    let left = "not shown here are service g; service h; hcabench plot surface --only";
+    let left =
+        "not shown here are service g; service h; hcabench plot surface --percentile p50 --only";
     told(&page.notes, left);
 
     let with_file = |path: &Path, text: &str| {

@@ -24,7 +24,13 @@ pub(super) fn middle(source: &Source, x: f64, percent: f64) -> anyhow::Result<Op
     let row = source.point.row.as_ref().filter(|_| source.of_all_rounds());
     // 99.9 is called p999.
     let column = |percent: f64, end: &str| {
-        let percent = percent.to_string().replace('.', "");
+        // Below ten there is none of that name: 9.9 is not p99.
+        let name = percent.to_string();
+        let percent = if percent < 10.0 {
+            name
+        } else {
+            name.replace('.', "")
+        };
         format!("{}_p{percent}{end}_ns", source.metric.stem)
     };
     if let Some(row) = row.filter(|row| row.text(&column(percent, "")).is_some()) {
@@ -138,14 +144,19 @@ pub(in crate::cli::plot) fn median(from: &[PathBuf], settings: &Checked) -> anyh
         false => "",
     };
     let bars = both(bars(settings), intervals);
-    let title = format!("{} by {}", capital(value), axis(&x));
+    let title = format!("{} by {}", capital(value), axis(sources.benchmark, &x));
     let note = without_median(&empty);
     let words = sources
         .words(&title, &bars, settings)
         .warned(note.as_deref().unwrap_or(""));
     told.hints.splice(0..0, note);
     let figure = Medians {
-        chart: settings.chart(words, axis(&x), settings.percentile_of(value), looks),
+        chart: settings.chart(
+            words,
+            axis(sources.benchmark, &x),
+            settings.percentile_of(value),
+            looks,
+        ),
         ticks: places.values,
         named: places.named,
         setting_scale: (x == queue::PERCENT_OF_SATURATION.name).then_some(Kind::Linear),

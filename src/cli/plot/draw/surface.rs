@@ -80,13 +80,14 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
     let words = words
         .warned(&on_the_ground)
         .warned(note.as_deref().unwrap_or(""));
-    let share = match sources.benchmark {
+    let of = sources.benchmark;
+    let share = match of {
         Benchmark::Hca => "lost messages",
         _ => "started late",
     };
     let texts = |places: Places| places.values.into_iter().map(|(_, text)| text).collect();
     let figure = Surface {
-        chart: settings.chart(words, axis(&x), axis(&y), Vec::new()),
+        chart: settings.chart(words, axis(of, &x), axis(of, &y), Vec::new()),
         texts: [across, along].map(texts),
         value,
         share: share.to_owned(),
