@@ -37,6 +37,8 @@ find_root() {
     ((EUID == 0)) && return
     command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [[ -t 0 && -t 2 ]]; } || return 1
     as_root=(sudo)
+    # Behind a step, where there is no terminal, sudo would wait for a password that nobody can type.
+    [[ -t 0 ]] || as_root=(sudo -n)
 }
 
 # Sets cargo to the cargo of this machine: rustup puts it where not every PATH leads.
