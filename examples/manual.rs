@@ -38,6 +38,9 @@ fn without_hidden(command: &Command) -> Command {
     // clap takes static names only, and this program ends soon.
     Command::new(&*command.get_name().to_owned().leak())
         .about(command.get_about().cloned().unwrap_or_default())
+        // They are among the arguments.
+        .disable_help_flag(true)
+        .disable_version_flag(true)
         .args(command.get_arguments().filter(|it| !it.is_hide_set()))
         .subcommands(below(command).map(without_hidden))
 }
