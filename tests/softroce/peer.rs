@@ -11,9 +11,9 @@ use crate::scratch;
 /// Its path comes in this variable.
 const VARIABLE: &str = "HCABENCH_PEER";
 const ROUNDS: usize = 3;
-/// By how much the best rounds of both may differ, as a ratio: less than one way differs from a round trip.
-/// `ci/compare-peer` compares them closely, on an idle machine.
-const ALLOWED: f64 = 1.7;
+/// By how much the best rounds of both may differ, as a ratio: in an emulated machine medians of equal runs have been
+/// apart by a factor of three. A wrong unit is a thousand. `ci/compare-peer` compares them closely, on an idle machine.
+const ALLOWED: f64 = 20.0;
 const BURST: u32 = 2000;
 
 fn peer() -> PathBuf {
@@ -26,7 +26,7 @@ fn peer() -> PathBuf {
 
 /// The two run in turn.
 #[test]
-fn the_median_is_of_the_size_of_the_peers() {
+fn the_median_is_of_the_order_of_the_peers() {
     let _machine = Machine::take();
     let folder = scratch();
     let peer = peer();
