@@ -143,7 +143,7 @@ pub struct Figure {
 impl Figure {
     fn of_percentile(column: &'static Column) -> Option<Self> {
         let counts = matches!(column.over, Over::Median | Over::MedianWithBounds);
-        let (scope, percent) = percentile_in(column)?;
+        let (scope, percent) = column.percentile()?;
         (counts && column.better != Better::Neither && !is_instrument(column)).then(|| Figure {
             scope: scope.strip_suffix("_latency").unwrap_or(scope).to_owned(),
             kind: Kind::Percentile(percent),
@@ -191,19 +191,6 @@ impl fmt::Display for Figure {
 pub fn is_instrument(column: &Column) -> bool {
     let words = ["floor", "stamp", "baseline", "saturation"];
     column.kind == schema::Kind::Measured && words.iter().any(|word| column.name.contains(word))
-}
-
-/// Of `completion_latency_p999_ns` what comes before, and 99.9.
-fn percentile_in(column: &Column) -> Option<(&'static str, f64)> {
-    let (stem, _) = schema::split_unit(column.name);
-    let (scope, digits) = stem
-        .rsplit_once("_p")
-        .or(stem.strip_prefix('p').map(|digits| ("", digits)))?;
-    if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
-        return None;
-    }
-    let (whole, fraction) = digits.split_at(digits.len().min(2));
-    Some((scope, format!("{whole}.{fraction}0").parse().ok()?))
 }
 
 pub fn of_schema(schema: &'static Schema, request: &Request) -> Result<Vec<Figure>, CompareError> {

@@ -16,7 +16,8 @@ use crate::results::text::printable_path;
 /// The file in a folder of results.
 pub(super) const FILE: &str = "plot.json";
 
-const MEDIAN: f64 = 50.0;
+/// The percentile that is drawn where none is asked for.
+pub(super) const MEDIAN: f64 = 50.0;
 
 /// Settings that were found to be right.
 #[derive(Debug, Clone, PartialEq)]
@@ -368,7 +369,7 @@ mod tests {
         assert_eq!(with("size", "one-column").unwrap().size, ONE_COLUMN);
         assert_eq!(
             with("percentile", "p50, p99.9").unwrap().percentiles,
-            [50.0, 99.9]
+            [MEDIAN, 99.9]
         );
         for (id, text, told) in [
             ("range", "5", "--range \"5\""),

@@ -99,7 +99,9 @@ impl Sources {
                 keys.push(text.to_owned());
             }
         }
-        keys.truncate(if keys.len() > 1 { keys.len() } else { 0 });
+        if keys.len() == 1 {
+            keys.clear();
+        }
         let mut only = settings.given.names("only");
         let rounds = match only.remove(ROUND.name) {
             Some(asked) => rounds_of(&points, &asked, settings)?,

@@ -181,6 +181,20 @@ impl Column {
         split_unit(self.name).1
     }
 
+    /// Of `completion_latency_p999_ns` what comes before the percentile, `completion_latency`, and that, 99.9; `None`
+    /// of a column that is no percentile.
+    pub fn percentile(&self) -> Option<(&'static str, f64)> {
+        let (stem, _) = split_unit(self.name);
+        let (of, digits) = stem
+            .rsplit_once("_p")
+            .or(stem.strip_prefix('p').map(|digits| ("", digits)))?;
+        if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+            return None;
+        }
+        let (whole, fraction) = digits.split_at(digits.len().min(2));
+        Some((of, format!("{whole}.{fraction}0").parse().ok()?))
+    }
+
     /// The names of the columns of its bounds: `latency_p50_low_ns` and `latency_p50_high_ns`.
     pub fn bounds(&self) -> [String; 2] {
         let (stem, _) = split_unit(self.name);

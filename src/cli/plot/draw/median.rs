@@ -22,24 +22,18 @@ pub(super) fn middle(source: &Source, x: f64, percent: f64) -> anyhow::Result<Op
     let of = |percentiles, interval| Ok(mark(source, x, percent, percentiles, interval));
     let all = [percent, 10.0, 90.0];
     let row = source.point.row.as_ref().filter(|_| source.of_all_rounds());
-    // 99.9 is called p999.
-    let column = |percent: f64, end: &str| {
-        // Below ten there is none of that name: 9.9 is not p99.
-        let name = percent.to_string();
-        let percent = if percent < 10.0 {
-            name
-        } else {
-            name.replace('.', "")
-        };
-        format!("{}_p{percent}{end}_ns", source.metric.stem)
+    let column = |percent: f64| {
+        let figures = source.point.schema.figures.iter();
+        let mut of_metric = figures.filter_map(|it| Some((it, it.percentile()?)));
+        let found = of_metric.find(|(_, of)| *of == (source.metric.stem, percent));
+        found.map(|(column, _)| column)
     };
-    if let Some(row) = row.filter(|row| row.text(&column(percent, "")).is_some()) {
-        let bound = |end| row.number(&column(percent, end));
-        let interval = bound("_low").zip(bound("_high"));
-        return of(
-            all.map(|percent| row.number(&column(percent, ""))),
-            interval,
-        );
+    if let (Some(row), Some(asked)) = (row, column(percent))
+        && row.text(asked.name).is_some()
+    {
+        let number = |percent| row.number(column(percent)?.name);
+        let [low, high] = asked.bounds().map(|bound| row.number(&bound));
+        return of(all.map(number), low.zip(high));
     }
     if source.has_samples() {
         let values = source.sorted()?.values;

@@ -15,7 +15,7 @@ pub(super) use median::median;
 pub(super) use surface::surface;
 pub(super) use time::time;
 
-use super::config::{Checked, Range};
+use super::config::{Checked, MEDIAN, Range};
 use super::made::{Asked, Made, Told, TooMuch};
 use super::options::{Figure, Setting};
 use super::settings::{apart, axis, capital, tick};
@@ -52,7 +52,7 @@ fn with_samples<'a>(
 
 /// What is said of bars, where there are any.
 fn bars(settings: &Checked) -> &'static str {
-    match settings.percentiles.contains(&50.0) {
+    match settings.percentiles.contains(&MEDIAN) {
         true => "bars at medians hold the middle 80 %",
         false => "",
     }

@@ -1,6 +1,6 @@
 //! Which setting is on an axis, and where its values stand.
 
-use super::{Checked, Source, Sources, UsageError, apart, tick};
+use super::{Checked, MEDIAN, Source, Sources, UsageError, apart, tick};
 use crate::plot::median::Middle;
 use crate::results::read::Point;
 
@@ -16,7 +16,7 @@ pub(super) fn mark(
     Some(Middle {
         x,
         value: value?,
-        most: low.zip(high).filter(|_| percent == 50.0),
+        most: low.zip(high).filter(|_| percent == MEDIAN),
         interval,
         incomplete: source.point.incomplete.is_some(),
     })
