@@ -211,12 +211,14 @@ fn show(
         }
     }
     // Also where no table is shown: a column that --sort does not know is refused.
-    let text = present::text(comparison, &arguments.table, terminal_width())?;
+    let order = present::order(&arguments.table, present::settings(comparison).into_iter())?;
     if arguments.json {
         let verdict = json!({ "limits": request.limits, "broken": comparison.has_broken_limit() });
         print_json(&json!({ "folders": folders, "verdict": verdict, "comparison": comparison }))
             .context("cannot write to standard output")?;
     } else if !arguments.quiet {
+        let brief = arguments.table.brief.brief;
+        let text = present::text(comparison, order, brief, terminal_width());
         print_text(&text).context("cannot write to standard output")?;
     }
     judge(comparison, &request.limits)

@@ -11,23 +11,19 @@ use crate::results::units::fixed;
 use crate::stats::rank::Test;
 
 /// The table, and below it what it says in words.
-///
-/// # Errors
-/// When it is to be sorted by a column that it has not.
 pub fn text(
     comparison: &Comparison,
-    options: &TableOptions,
+    order: Option<Order>,
+    brief: bool,
     width: Option<usize>,
-) -> Result<String, UsageError> {
-    let order = order(options, settings(comparison).into_iter())?;
-    let table = table(comparison, order).brief(options.brief.brief);
-    let mut text = table.render(width);
+) -> String {
+    let mut text = table(comparison, order).brief(brief).render(width);
     text.push('\n');
     for line in words(comparison) {
         text += &line;
         text.push('\n');
     }
-    Ok(text)
+    text
 }
 
 /// A column of a figure, and what rows are sorted by in it.
@@ -58,7 +54,7 @@ pub fn order<'a>(
 }
 
 /// The names of the settings of all points.
-fn settings(comparison: &Comparison) -> Vec<&str> {
+pub fn settings(comparison: &Comparison) -> Vec<&str> {
     let first = comparison.points.first();
     let settings = first.map_or(&[][..], |point| &point.settings);
     settings.iter().map(|(name, _)| name.as_str()).collect()

@@ -11,8 +11,8 @@ use crate::results::document::Document;
 use crate::results::durable;
 use crate::results::text::printable;
 
-/// Options that belong to one run and not to what is measured, with whether they take a value.
-const OF_ONE_RUN: [(&str, bool); 7] = [
+/// Options that belong to one call and not to what is measured, with whether they take a value.
+const OF_ONE_RUN: [(&str, bool); 10] = [
     ("out", true),
     ("force", false),
     ("resume", true),
@@ -20,6 +20,9 @@ const OF_ONE_RUN: [(&str, bool); 7] = [
     ("save-config", true),
     ("until-round", true),
     ("dry-run", false),
+    ("no-color", false),
+    ("help", false),
+    ("version", false),
 ];
 /// Options that no setting of a point or run follows from, with whether they take a value: they may stand beside
 /// `--resume` without its settings.
@@ -188,8 +191,7 @@ fn from_file(
             it.get_long() == Some(key) || aliases.contains(&key.as_str())
         };
         let known = options.get_arguments().any(is_key);
-        let is_general = ["help", "version", "no-color"].contains(&key.as_str());
-        if !known || is_general || (is_of_one_run(key) && key != "out") {
+        if !known || (is_of_one_run(key) && key != "out") {
             let of = name.unwrap_or("the HCA benchmark");
             return Err(wrong(format!(
                 "'{key}' is no option of {of} that a file can hold"
@@ -238,7 +240,7 @@ pub fn to_file(matches: &ArgMatches, command: &Command) -> String {
         };
         let given = matches.try_contains_id(id).unwrap_or(false)
             && matches.value_source(id) == Some(ValueSource::CommandLine);
-        if is_of_one_run(long) || long == "no-color" || !given {
+        if is_of_one_run(long) || !given {
             continue;
         }
         let raw: Vec<String> = matches
