@@ -254,8 +254,13 @@ const LEAST_TEXT_WIDTH: usize = 40;
 
 /// The columns that running text fits in.
 fn text_width() -> usize {
-    let terminal = output::terminal_width().unwrap_or(TEXT_WIDTH);
-    terminal.clamp(LEAST_TEXT_WIDTH, TEXT_WIDTH)
+    text_width_of(output::terminal_width())
+}
+
+/// The columns that it fits in where so many are there; `None` where there is no limit.
+fn text_width_of(width: Option<usize>) -> usize {
+    let width = width.unwrap_or(TEXT_WIDTH);
+    width.clamp(LEAST_TEXT_WIDTH, TEXT_WIDTH)
 }
 
 /// Breaks a text between words into lines of at most `width` characters; a longer word has a line of its own.

@@ -8,7 +8,7 @@ use crate::bench::clock::pattern::PERIODIC;
 use crate::cli::driver::{Shown, View};
 use crate::cli::output::labelled;
 use crate::cli::table::{Column, Table};
-use crate::cli::{text_width, wrap};
+use crate::cli::{text_width_of, wrap};
 use crate::results::schema::{ROUNDS, clock as schema};
 use crate::results::{Record, units};
 use crate::rig::named::Named as _;
@@ -69,20 +69,23 @@ fn of_one_round(cpus: &[&Value], width: Option<usize>) -> Vec<String> {
     let highest = "largest differences, and when they began";
     vec![
         percentile_table(cpus, width),
-        titled(highest, highest_table(cpus, width)),
-        titled(&windows, window_table(cpus, width)),
-        titled("causes of the jumps", cause_table(cpus, width)),
-        titled("pattern of the jumps", pattern_table(cpus, width)),
+        titled(highest, width, highest_table(cpus, width)),
+        titled(&windows, width, window_table(cpus, width)),
+        titled("causes of the jumps", width, cause_table(cpus, width)),
+        titled("pattern of the jumps", width, pattern_table(cpus, width)),
         closing(cpus),
     ]
 }
 
 /// A title above a table, if there is a table.
-fn titled(title: &str, table: String) -> String {
+fn titled(title: &str, width: Option<usize>, table: String) -> String {
     if table.is_empty() {
         table
     } else {
-        format!("{}\n\n{table}", wrap(title, text_width()).join("\n"))
+        format!(
+            "{}\n\n{table}",
+            wrap(title, text_width_of(width)).join("\n")
+        )
     }
 }
 

@@ -5,7 +5,7 @@ use crate::bench::queue::judge::Outcome;
 use crate::bench::queue::rows::{LOAD_OF_RECEIVER, LOAD_OF_SENDER};
 use crate::cli::driver::Shown;
 use crate::cli::table::{Column as Heading, Table};
-use crate::cli::{text_width, wrap};
+use crate::cli::{text_width_of, wrap};
 use crate::results::schema::queue as columns;
 use crate::results::schema::{COMPLETE, Column, POINT, STATUS};
 use crate::results::{Record, units};
@@ -136,7 +136,10 @@ pub fn tables(shown: &Shown<'_>) -> String {
         .chain((with_all && !has_details).then_some(left_out));
     for (place, line) in lines.enumerate() {
         text += if place == 0 { "\n" } else { "" };
-        text += &format!("{}\n", wrap(&line, text_width() - 2).join("\n  "));
+        text += &format!(
+            "{}\n",
+            wrap(&line, text_width_of(shown.width) - 2).join("\n  ")
+        );
     }
     text
 }
