@@ -139,9 +139,9 @@ impl Table {
         }
         let mut text = String::new();
         same.sort_unstable();
-        if self.brief {
-            same.retain(|&column| !self.columns[column].setting);
-        }
+        // A setting that no row has says nothing.
+        let of_none = |column: usize| self.cells().all(|cells| cells[column].is_empty());
+        same.retain(|&column| !self.columns[column].setting || !(self.brief || of_none(column)));
         self.render_constants(&mut text, &same, width.min(super::TEXT_WIDTH));
         for (block, columns) in self.blocks(&layouts, &kept, width).iter().enumerate() {
             if block > 0 || !same.is_empty() {

@@ -110,6 +110,7 @@ functions! {
     ibv_get_cq_event(channel: *mut ibv_comp_channel, cq: *mut *mut ibv_cq, cq_context: *mut *mut c_void) -> c_int;
     ibv_get_device_list(num_devices: *mut c_int) -> *mut *mut ibv_device;
     ibv_get_device_name(device: *mut ibv_device) -> *const c_char;
+    ibv_modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, attr_mask: c_int) -> c_int;
     ibv_open_device(device: *mut ibv_device) -> *mut ibv_context;
     ibv_query_device(context: *mut ibv_context, device_attr: *mut ibv_device_attr) -> c_int;
     ibv_query_port(context: *mut ibv_context, port_num: u8, port_attr: *mut _compat_ibv_port_attr) -> c_int;

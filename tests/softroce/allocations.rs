@@ -99,7 +99,7 @@ fn run<M: PollMode<VerbsCompletionPort>>(
         receives: MESSAGES as u32,
         ..settings
     };
-    let endpoints = Arc::new(Endpoints::connect(&channel, &from, &to, &settings).unwrap());
+    let endpoints = Arc::new(Endpoints::connect(Some(&channel), &from, &to, &settings).unwrap());
     for slot in 0..MESSAGES {
         endpoints.receiver.post(slot).unwrap();
     }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use hcabench::bench::hca::config::{Operation, Poll, Service, Switch, Timestamp};
+use hcabench::bench::hca::config::{Connect, Operation, Poll, Service, Switch, Timestamp};
 use hcabench::bench::hca::endpoints::{EndPort, EndpointSettings, Endpoints};
 use hcabench::bench::hca::ends::{BurstPort, ReceivingEnd, SendingEnd};
 use hcabench::bench::hca::error::RunError;
+use hcabench::bench::hca::path::PathSettings;
 use hcabench::bench::hca::plan::Point;
 use hcabench::bench::hca::port::SendPort;
 use hcabench::bench::hca::tag::Tag;
@@ -19,7 +20,7 @@ use hcabench::rdma::cm::{
 };
 use hcabench::rdma::verbs::{
     Capabilities, CompletionQueue, Context, Polled, ProtectionDomain, QueuePair,
-    QueuePairAttributes, ServiceType, WorkCompletion, granted_inline,
+    QueuePairAttributes, Retries, ServiceType, WorkCompletion, granted_inline,
 };
 use hcabench::rig::named::Named;
 use hcabench::time::{ClockKind, Nanos, Ticks};
@@ -52,6 +53,8 @@ pub fn settings(service: Service) -> EndpointSettings {
             receiver_pause_ns: Nanos(0),
             timestamp: Timestamp::Submit,
             clock: ClockKind::Monotonic,
+            connect: Connect::Auto,
+            path: PathSettings::default(),
         },
         uc_route: UcRoute::Endpoint,
         depth: 16,
@@ -84,11 +87,14 @@ pub fn attributes(context: &Arc<Context>, service: ServiceType) -> QueuePairAttr
 fn connecting(channel: &Arc<EventChannel>, to: SocketAddr) -> Connecting {
     let service = IdService::ReliableConnection;
     let resolved =
-        ActiveEndpoint::resolve(channel, service, ("rxe0", 1), address(0), to, LIMIT).unwrap();
+        ActiveEndpoint::resolve(channel, service, ("rxe0", 1), (address(0), to), None, LIMIT)
+            .unwrap();
     let context = resolved.context();
     let domain = ProtectionDomain::allocate(&context).unwrap();
     let attributes = attributes(&context, ServiceType::ReliableConnection);
-    resolved.connect(&domain, attributes).unwrap()
+    resolved
+        .connect(&domain, attributes, Retries::default())
+        .unwrap()
 }
 
 /// Whether a number is that of a thread of this process, which is what the kernel lists as pid.
@@ -140,7 +146,7 @@ library_tests! {
         let channel = EventChannel::create().unwrap();
         let [from, to] = ends();
         for service in SERVICES {
-            let endpoints = Endpoints::connect(&channel, &from, &to, &settings(service)).unwrap();
+            let endpoints = Endpoints::connect(Some(&channel), &from, &to, &settings(service)).unwrap();
             let expected = service.name().to_uppercase();
             for (queue_pair, device, states) in [
                 (endpoints.sender.queue_pair(), "rxe0", &["RTS"][..]),
@@ -171,7 +177,7 @@ library_tests! {
             let with = |size: u32| {
                 let mut settings = settings(service);
                 settings.point.size = size;
-                Endpoints::connect(&channel, &from, &to, &settings)
+                Endpoints::connect(Some(&channel), &from, &to, &settings)
             };
             let size = granted / 8 * 8;
             let endpoints = with(size).unwrap();
@@ -191,7 +197,7 @@ library_tests! {
         let _machine = Machine::take();
         let channel = EventChannel::create().unwrap();
         let [from, to] = ends();
-        let endpoints = Endpoints::connect(&channel, &from, &to, &settings(Service::Rc)).unwrap();
+        let endpoints = Endpoints::connect(Some(&channel), &from, &to, &settings(Service::Rc)).unwrap();
         let completion = send_one(&endpoints, Tag::new(0xfeed), "RC");
         assert_eq!(completion.work_request_id, 3);
         assert_eq!(completion.immediate_data, 0xfeed_0002);
@@ -211,7 +217,7 @@ library_tests! {
             let context = requested.context();
             let domain = ProtectionDomain::allocate(&context).unwrap();
             let attributes = attributes(&context, ServiceType::ReliableConnection);
-            let accepting = requested.accept(&domain, attributes).unwrap();
+            let accepting = requested.accept(&domain, attributes, Retries::default()).unwrap();
             accepting.established(LIMIT).unwrap()
         });
         let begun = Instant::now();
@@ -290,8 +296,8 @@ library_tests! {
             &channel,
             service,
             ("rxe0", 1),
-            address(0),
-            listener.address(),
+            (address(0), listener.address()),
+            None,
             limit,
         );
         let took = begun.elapsed();
@@ -327,7 +333,7 @@ library_tests! {
         for _ in 0..3 {
             for service in SERVICES {
                 sh("ip neigh flush dev veth0; ip neigh flush dev veth1");
-                if let Err(error) = Endpoints::connect(&channel, &from, &to, &settings(service)) {
+                if let Err(error) = Endpoints::connect(Some(&channel), &from, &to, &settings(service)) {
                     panic!("{service:?}: {error}");
                 }
             }
@@ -341,7 +347,7 @@ library_tests! {
         let connect = |service| {
             let mut events = settings(service);
             (events.point.poll_recv, events.point.poll_comp) = (Poll::Event, Poll::Event);
-            drop(Endpoints::connect(&channel, &from, &to, &events).unwrap());
+            drop(Endpoints::connect(Some(&channel), &from, &to, &events).unwrap());
         };
         // What libraries keep for good is there after the first of each kind.
         SERVICES.iter().for_each(|&service| connect(service));

@@ -12,6 +12,7 @@ mod program;
 mod results;
 
 mod allocations;
+mod both_kernels;
 mod commands;
 mod compare;
 mod connections;
@@ -28,7 +29,6 @@ mod rounds;
 mod settings;
 mod signals;
 mod strangers;
-mod uc_routes;
 
 /// A folder for one test.
 fn scratch() -> tempfile::TempDir {

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use hcabench::buffer::{HugePagePolicy, PayloadBuffer};
 use hcabench::rdma::cm::{ActiveEndpoint, Connection, EventChannel, IdService, PassiveEndpoint};
 use hcabench::rdma::verbs::{
-    Access, AddressHandle, Destination, MemoryRegion, Polled, ProtectionDomain, SendRequest,
-    ServiceType,
+    Access, AddressHandle, Destination, MemoryRegion, Polled, ProtectionDomain, Retries,
+    SendRequest, ServiceType,
 };
 use hcabench::time::Ticks;
 
@@ -42,16 +42,19 @@ impl Stranger {
         let listener = PassiveEndpoint::listen(&channel, service, ("rxe1", 1), address(1)).unwrap();
         let to = listener.address();
         let active =
-            ActiveEndpoint::resolve(&channel, service, ("rxe0", 1), address(0), to, STEP).unwrap();
+            ActiveEndpoint::resolve(&channel, service, ("rxe0", 1), (address(0), to), None, STEP)
+                .unwrap();
         let context = active.context();
         let domain = ProtectionDomain::allocate(&context).unwrap();
         let kind = ServiceType::UnreliableDatagram;
-        let active = active.connect(&domain, attributes(&context, kind)).unwrap();
+        let active = active
+            .connect(&domain, attributes(&context, kind), Retries::default())
+            .unwrap();
         let requested = listener.request(STEP).unwrap();
         let context = requested.context();
         let other = ProtectionDomain::allocate(&context).unwrap();
         let accepting = requested
-            .accept(&other, attributes(&context, kind))
+            .accept(&other, attributes(&context, kind), Retries::default())
             .unwrap();
         let payload = PayloadBuffer::new(1, LARGEST as usize, 0, HugePagePolicy::Off).unwrap();
         payload.slot(0).store_stamp(Ticks(0xabab_abab_abab_abab));

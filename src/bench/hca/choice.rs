@@ -206,6 +206,8 @@ mod tests {
             link_layer: LinkLayer::Ethernet,
             mtu: 1024,
             max_message: 1 << 30,
+            lid: 0,
+            partition_keys: 1,
             gigabits_per_second: 100.0,
             addresses: addresses.iter().map(|text| text.parse().unwrap()).collect(),
         }

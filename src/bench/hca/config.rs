@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::path::PathSettings;
 use crate::buffer::HugePagePolicy;
 use crate::rig::named::Named;
 use crate::time::{ClockKind, Nanos, TscKilohertz};
@@ -80,6 +81,18 @@ named! {
 }
 
 named! {
+    /// How the queue pairs are connected.
+    Connect {
+        /// By the connection manager.
+        Manager = "cm",
+        /// By moving them to RTS here, with the LID or GID of the other.
+        Direct = "direct",
+        /// By the connection manager where it can.
+        Auto = "auto",
+    }
+}
+
+named! {
     /// A switch that can be swept.
     Switch {
         /// Off.
@@ -133,6 +146,10 @@ pub struct Sweep {
     pub bursts: Vec<u32>,
     /// Message sizes in bytes.
     pub sizes: Vec<u32>,
+    /// How the queue pairs are connected.
+    pub connects: Vec<Connect>,
+    /// Attributes of the path.
+    pub paths: Vec<PathSettings>,
 }
 
 /// A port as the user names it.

@@ -47,6 +47,11 @@ pub enum RunError {
     /// The peer's UD address did not come.
     #[error("the connection manager's event does not tell the peer's UD address")]
     NoAddress,
+    /// No GID of the one port reaches one of the other.
+    #[error(
+        "no GIDs of the two ports are of one kind: give both ports an IPv4 address, or name --gid-index"
+    )]
+    NoGid,
     /// A device refuses.
     #[error(transparent)]
     Verbs(#[from] VerbsError),

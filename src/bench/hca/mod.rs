@@ -23,6 +23,7 @@ pub mod control;
 pub mod ends;
 pub mod floor;
 pub mod memory_port;
+pub mod path;
 pub mod plan;
 pub mod port;
 pub mod receiver;

@@ -1,10 +1,12 @@
 //! The sweep as a list: which points are measured, which cannot be and why.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::config::{Operation, Poll, Service, Sweep, Switch, Timestamp};
+use super::config::{Connect, Operation, Poll, Service, Sweep, Switch, Timestamp};
+use super::path::{PathSettings, impossible_by_manager, resolved};
 use crate::rig::named::Named;
 use crate::time::{ClockKind, Nanos};
 
@@ -35,6 +37,10 @@ pub struct Point {
     pub timestamp: Timestamp,
     /// The clock.
     pub clock: ClockKind,
+    /// How the queue pairs are connected.
+    pub connect: Connect,
+    /// Attributes of the path.
+    pub path: PathSettings,
 }
 
 impl Point {
@@ -45,7 +51,7 @@ impl Point {
 }
 
 impl fmt::Display for Point {
-    /// The point's settings as a folder's name.
+    /// The point's settings as a folder's name; of connection and path what was asked for.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,
@@ -70,7 +76,16 @@ impl fmt::Display for Point {
             self.clock.name(),
             self.pause_ns.0,
             self.receiver_pause_ns.0,
-        )
+        )?;
+        if self.connect == Connect::Direct {
+            write!(formatter, "-{}", self.connect.name())?;
+        }
+        for (name, value) in self.path.all() {
+            if let Some(value) = value {
+                write!(formatter, "-{}{value}", name.replace('-', "_"))?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -114,7 +129,22 @@ impl Plan {
             points: product(sweep),
             left_out: Vec::new(),
         };
-        whole.without(impossible_anywhere)
+        whole.each_once().without(impossible_anywhere)
+    }
+
+    /// The same with the way of connecting chosen for points that leave it open.
+    pub fn connected(mut self, have_addresses: bool) -> Self {
+        for point in &mut self.points {
+            point.connect = resolved(point.connect, &point.path, have_addresses);
+        }
+        self.each_once()
+    }
+
+    /// The first of each set of equal points.
+    fn each_once(mut self) -> Self {
+        let mut seen = HashSet::new();
+        self.points.retain(|point| seen.insert(*point));
+        self
     }
 
     /// The same without what these devices cannot do. `warmup` is the number of messages before the measured ones.
@@ -172,10 +202,16 @@ fn product(sweep: &Sweep) -> Vec<Point> {
         receiver_pause_ns: Nanos(0),
         timestamp: Timestamp::Submit,
         clock: ClockKind::Monotonic,
+        connect: Connect::Auto,
+        path: PathSettings::default(),
     };
     let points = vec![blank];
     let points = each(points, &sweep.services, |p, value| p.service = value);
     let points = each(points, &sweep.operations, |p, value| p.operation = value);
+    let points = each(points, &sweep.connects, |p, value| p.connect = value);
+    let points = each(points, &sweep.paths, |p, value| {
+        p.path = value.of(p.service)
+    });
     let points = each(points, &sweep.clocks, |p, value| p.clock = value);
     let points = each(points, &sweep.timestamps, |p, value| p.timestamp = value);
     let points = each(points, &sweep.polls, |p, (recv, comp)| {
@@ -205,7 +241,7 @@ fn impossible_anywhere(point: &Point) -> Option<String> {
                 .to_owned(),
         );
     }
-    None
+    impossible_by_manager(point.connect, &point.path)
 }
 
 fn impossible_within(point: &Point, limits: &Limits, warmup: u32) -> Option<String> {
@@ -267,6 +303,8 @@ pub(crate) mod tests {
             receiver_pauses: vec![Nanos(0)],
             bursts: vec![1000],
             sizes: vec![8],
+            connects: vec![Connect::Auto],
+            paths: vec![PathSettings::default()],
         }
     }
 

@@ -54,8 +54,23 @@ pub fn settings(point: &Point, config: &Config) -> Record {
         .set(&columns::RECEIVER_PAUSE, point.receiver_pause_ns.0)
         .set(&columns::TIMESTAMP, point.timestamp.name())
         .set(&columns::CLOCK, point.clock.name())
+        .set(&columns::CONNECT, point.connect.name())
         .set(&columns::WARMUP, u64::from(config.warmup))
         .set(&columns::REPEAT, u64::from(config.repeat));
+    let of_path = [
+        &columns::GID_INDEX,
+        &columns::SERVICE_LEVEL,
+        &columns::TRAFFIC_CLASS,
+        &columns::PATH_MTU,
+        &columns::PKEY_INDEX,
+        &columns::FLOW_LABEL,
+        &columns::RETRY_COUNT,
+        &columns::RNR_RETRY,
+        &columns::QP_TIMEOUT,
+    ];
+    for (column, (_, value)) in of_path.into_iter().zip(point.path.all()) {
+        record.set(column, value.map(u64::from));
+    }
     record
 }
 

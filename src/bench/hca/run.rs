@@ -4,23 +4,26 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::choice::{ChosenPort, Pair, choose};
-use super::config::{Config, Service};
+use super::config::{Config, Connect, Service};
 use super::endpoints::{EndPort, EndpointSettings, Endpoints, receive_requests};
 use super::error::RunError;
 use super::floor::measure_floor;
 use super::needs::{Needs, require_huge_pages};
+use super::path::PathLimits;
 use super::placement::Placement;
 use super::plan::{Limits, Plan, Point};
 use super::result::{Circumstances, InstrumentCosts, PointResult};
 use super::session::Session;
-use super::uc_route::choose_route;
+use super::uc_route::{choose_route, uses_route};
 use super::verbs_link::{on_cpu, queue_pair_lengths};
 use super::worker::Frame;
 use crate::buffer::HugePagePolicy;
 use crate::host::compromise::Compromise;
 use crate::host::{MemoryLock, Topology, Wakeable, interrupt, memory_lock, pinning, priority};
 use crate::rdma::cm::{EventChannel, UcRoute};
-use crate::rdma::verbs::{Context, ServiceType, devices, granted_inline, try_queue_pair};
+use crate::rdma::verbs::{
+    Context, Gid, LinkLayer, ServiceType, devices, gid_table, granted_inline, try_queue_pair,
+};
 use crate::rig::benchmark::Progress;
 use crate::rig::named::Named;
 use crate::time::{AnyClock, Clock, ClockKind, ClockUser, measure_stamp_cost};
@@ -30,7 +33,8 @@ pub struct Runner {
     config: Config,
     pair: Pair,
     topology: Topology,
-    channel: Arc<EventChannel>,
+    /// There if a point is connected by the connection manager.
+    channel: Option<Arc<EventChannel>>,
     wakeable: Wakeable,
     /// The route that UC takes; chosen by [`Runner::within_devices`] if there is a point that needs one.
     uc_route: Option<UcRoute>,
@@ -53,7 +57,7 @@ impl Runner {
             longest_queue: longest(&pair.sender).min(longest(&pair.receiver)),
             pair,
             topology: Topology::read()?,
-            channel: EventChannel::create()?,
+            channel: None,
             wakeable: Wakeable::new()?,
             uc_route: None,
             clocks: HashMap::new(),
@@ -81,7 +85,10 @@ impl Runner {
         let open = |end: &ChosenPort| Context::open_by_name(&end.device.name).map(Arc::new);
         let contexts = [open(&self.pair.sender)?, open(&self.pair.receiver)?];
         let services: BTreeSet<Service> = plan.points.iter().map(|point| point.service).collect();
+        let plan = plan.connected(true);
         let plan = plan.within(&self.limits(&contexts, &services), self.config.warmup);
+        let path = self.path_limits();
+        let plan = plan.without(|point| path.impossible(&point.path));
         let mut tried = HashMap::new();
         let plan = plan.without(|point| {
             let depth = self.config.depth_of(point.burst);
@@ -91,14 +98,20 @@ impl Runner {
                 .or_insert_with(|| self.refusal(&contexts, point, depth, inline));
             reason.clone()
         });
+        let mut points = plan.points.iter();
+        if !points.any(|point| point.connect == Connect::Manager) {
+            return Ok(plan);
+        }
+        let channel = EventChannel::create()?;
         let ends = [self.pair.sender.address, self.pair.receiver.address];
         let works = |route: UcRoute| {
             ends.into_iter()
-                .try_for_each(|address| route.probe(&self.channel, address))
+                .try_for_each(|address| route.probe(&channel, address))
         };
         let (plan, route) =
             choose_route(plan, self.config.uc_route, works).map_err(RunError::Usage)?;
         self.uc_route = route;
+        self.channel = Some(channel);
         Ok(plan)
     }
 
@@ -141,6 +154,27 @@ impl Runner {
             path_mtu: smaller(|end| end.port.mtu),
             message: smaller(|end| end.port.max_message),
             inline: services.iter().filter_map(inline_of).collect(),
+        }
+    }
+
+    fn path_limits(&self) -> PathLimits {
+        let ends = [&self.pair.sender, &self.pair.receiver];
+        let gids = ends.map(|end| gid_table(&end.device.name, end.port.number));
+        let suits = |gid: &&Gid| {
+            let mut there = gids[1].iter().filter(|peer| peer.index == gid.index);
+            there.any(|peer| peer.suits(gid))
+        };
+        let ethernet = ends.map(|end| end.port.link_layer == LinkLayer::Ethernet);
+        PathLimits {
+            mtu: ends.map(|end| end.port.mtu).into_iter().min().unwrap_or(0),
+            partition_keys: ends
+                .map(|end| end.port.partition_keys)
+                .into_iter()
+                .min()
+                .unwrap_or(0),
+            gids: gids[0].iter().filter(suits).map(|gid| gid.index).collect(),
+            // Ethernet has 3 bits of priority, InfiniBand 4 of service level.
+            service_level: if ethernet.contains(&true) { 7 } else { 15 },
         }
     }
 
@@ -255,7 +289,9 @@ impl Runner {
             address: chosen.address,
         };
         let (from, to) = (end(&self.pair.sender), end(&self.pair.receiver));
-        let endpoints = Endpoints::connect(&self.channel, &from, &to, &settings)?;
+        let by_manager = point.connect == Connect::Manager;
+        let channel = self.channel.as_ref().filter(|_| by_manager);
+        let endpoints = Endpoints::connect(channel, &from, &to, &settings)?;
         Ok((endpoints, uc_route))
     }
 
@@ -330,11 +366,12 @@ impl ClockUser for Measurement<'_> {
             loop_faults: tally.faults,
             stamp_refresh_ns: tally.stamp_refresh_ns(),
             connection: match point.service {
+                _ if point.connect == Connect::Direct => "ibv_modify_qp".to_owned(),
                 Service::Rc => "rdma_create_id, RDMA_PS_TCP".to_owned(),
                 Service::Uc => format!("{}, RDMA_PS_IB", uc_route.function()),
                 Service::Ud => "rdma_create_id, RDMA_PS_UDP".to_owned(),
             },
-            uc_route: (point.service == Service::Uc).then(|| uc_route.name()),
+            uc_route: uses_route(point).then(|| uc_route.name()),
         };
         Ok(PointResult::new(*point, tally, circumstances, costs))
     }

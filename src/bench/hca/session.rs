@@ -11,6 +11,7 @@ use super::analysis::{Burst, judge};
 use super::burst_record::BurstRecord;
 use super::config::Service;
 use super::control::Control;
+use super::endpoints::retries_of;
 use super::ends::{Link, ReceivingEnd, SendingEnd};
 use super::error::RunError;
 use super::placement::{Placement, RECEIVER};
@@ -21,6 +22,7 @@ use super::sending_half::start_sending;
 use super::watch::{Over, PREPARATION, Watch};
 use super::worker::{Frame, Report, Task, Threads};
 use crate::buffer::PageKind;
+use crate::rdma::verbs::Retries;
 use crate::rig::benchmark::Progress;
 use crate::rig::control::Control as RunControl;
 use crate::rig::error::RigError;
@@ -31,9 +33,8 @@ use crate::time::Clock;
 const GRACE: Duration = Duration::from_secs(2);
 /// How long placing the threads and touching their memory may take.
 const PLACING: Duration = Duration::from_secs(30);
-/// How long the retries of a reliable connection take at the most: seven times the acknowledgement timeout of 134 ms,
-/// of which an HCA may make four times as much (InfiniBand Architecture Specification, volume 1, 9.7.6.1.3).
-const RETRIES: Duration = Duration::from_secs(4);
+/// How long the retries of a reliable connection are waited for at the most.
+const LONGEST_RETRIES: Duration = Duration::from_secs(30);
 
 /// What ends a burst before all threads have reported.
 enum Ending {
@@ -283,7 +284,7 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
     /// retries anew with each post, and give up only now.
     fn wait_for_retries(&self, record: &mut BurstRecord) {
         let mut port = self.sending.completions();
-        let deadline = Instant::now() + RETRIES;
+        let deadline = Instant::now() + retry_time(retries_of(&self.frame.point.path));
         let outcome = record.completion.get_or_insert_default();
         while (self.requested)().is_none() {
             match port.poll() {
@@ -333,6 +334,13 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
         }
         tally.messages.extend(messages);
     }
+}
+
+/// How long the first try and all repetitions of a packet take at the most: an HCA may make four times as much of the
+/// acknowledgement timeout (InfiniBand Architecture Specification, volume 1, 9.7.6.1.3).
+fn retry_time(retries: Retries) -> Duration {
+    let timeout = Duration::from_nanos(4096 << retries.timeout);
+    (timeout * 4 * (u32::from(retries.count) + 1)).min(LONGEST_RETRIES)
 }
 
 /// What makes it impossible that any more messages arrive.

@@ -1,9 +1,14 @@
 //! Which route UC takes in a run. It is tried before the first point; where no route is there, the other service types
 //! are measured all the same.
 
-use super::config::{Service, UcRouteRequest};
-use super::plan::Plan;
+use super::config::{Connect, Service, UcRouteRequest};
+use super::plan::{Plan, Point};
 use crate::rdma::cm::{CmError, UcRoute};
+
+/// Whether a point needs a route: UC by the connection manager.
+pub fn uses_route(point: &Point) -> bool {
+    point.service == Service::Uc && point.connect == Connect::Manager
+}
 
 /// Chooses the route for the UC points of a plan: the one asked for or, for `auto`, the first that `works`. If none
 /// does, leaves those points out with the reason. `None` where no UC point remains.
@@ -15,8 +20,7 @@ pub fn choose_route(
     asked: UcRouteRequest,
     works: impl Fn(UcRoute) -> Result<(), CmError>,
 ) -> Result<(Plan, Option<UcRoute>), String> {
-    let is_uc = |service| service == Service::Uc;
-    if !plan.points.iter().any(|point| is_uc(point.service)) {
+    if !plan.points.iter().any(uses_route) {
         return Ok((plan, None));
     }
     let named = match asked {
@@ -38,10 +42,11 @@ pub fn choose_route(
         }
     }
     let reason = format!(
-        "--service uc is impossible: the connection manager makes no id for UC by any route; {}",
+        "--service uc is impossible with --connect cm: the connection manager makes no id for UC by any route; use \
+         --connect direct; {}",
         refusals.join("; ")
     );
-    let plan = plan.without(|point| is_uc(point.service).then(|| reason.clone()));
+    let plan = plan.without(|point| uses_route(point).then(|| reason.clone()));
     Ok((plan, None))
 }
 
@@ -63,6 +68,7 @@ mod tests {
             sizes: vec![8, 16],
             ..single()
         });
+        let plan = plan.connected(true);
         choose_route(plan, asked, |route| {
             let library = "librdmacm.so.1".to_owned();
             let refused = CmError::NoCreateId2 { library };

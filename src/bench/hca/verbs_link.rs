@@ -8,10 +8,11 @@ use super::error::RunError;
 use super::plan::Point;
 use crate::buffer::{HugePagePolicy, PageKind, Payload, PayloadBuffer};
 use crate::host::{HostError, pinning};
-use crate::rdma::cm::{Connection, UcRoute};
+use crate::rdma::cm::{self, UcRoute};
+use crate::rdma::direct;
 use crate::rdma::verbs::{
-    Access, Capabilities, CompletionQueue, Context, MemoryRegion, ProtectionDomain,
-    QueuePairAttributes, ServiceType,
+    Access, AddressVector, Capabilities, CompletionQueue, Context, MemoryRegion, ProtectionDomain,
+    QueuePair, QueuePairAttributes, ServiceType,
 };
 
 /// The global route header that precedes a UD message in the receive buffer (InfiniBand Architecture Specification,
@@ -111,6 +112,46 @@ impl Made {
     }
 }
 
+/// A connection, by either way.
+#[derive(Debug)]
+pub(super) enum Connection {
+    /// The connection manager's.
+    Manager(cm::Connection),
+    /// Made without it.
+    Direct(direct::Connection),
+}
+
+impl Connection {
+    pub(super) fn queue_pair(&self) -> &Arc<QueuePair> {
+        match self {
+            Connection::Manager(connection) => connection.queue_pair(),
+            Connection::Direct(connection) => connection.queue_pair(),
+        }
+    }
+
+    /// Where the peer is, on UD.
+    pub(super) fn address(&self) -> Option<&AddressVector> {
+        match self {
+            Connection::Manager(connection) => connection.address(),
+            Connection::Direct(connection) => connection.address(),
+        }
+    }
+
+    /// That it has ended, in words. Only the connection manager tells.
+    fn ending(&self) -> Option<String> {
+        let Connection::Manager(connection) = self else {
+            return None;
+        };
+        let event = connection.ending()?;
+        Some(format!("{:?}, status {}", event.kind, event.status))
+    }
+
+    /// Whether the connection manager has told that the device was removed.
+    fn was_removed(&self) -> bool {
+        matches!(self, Connection::Manager(connection) if connection.was_removed())
+    }
+}
+
 /// A connected queue pair with the memory of its messages: what both ends have in common.
 #[derive(Debug)]
 pub(super) struct VerbsLink {
@@ -127,13 +168,9 @@ impl Link for VerbsLink {
     }
 
     fn trouble(&self) -> Option<String> {
-        if let Some(event) = self.connection.ending() {
-            return Some(format!(
-                "the connection of {} ended: {:?}, status {}",
-                self.context.device_name(),
-                event.kind,
-                event.status
-            ));
+        if let Some(ending) = self.connection.ending() {
+            let device = self.context.device_name();
+            return Some(format!("the connection of {device} ended: {ending}"));
         }
         let fatal = self.context.fatal_event(self.port);
         fatal.unwrap_or_else(|error| Some(error.to_string()))

@@ -1,5 +1,6 @@
 //! `hcabench` without a command: the host channel adapter benchmark.
 
+mod path;
 #[cfg(feature = "rdma")]
 mod present;
 pub(super) mod values;
@@ -8,15 +9,16 @@ use std::time::Duration;
 
 use clap::Args;
 
+use self::path::PathArguments;
 use self::values::port_request;
 use super::UsageError;
 #[cfg(feature = "rdma")]
 use crate::bench::hca::benchmark::HcaBenchmark;
 use crate::bench::hca::config::{
-    Config, CpuRequest, LARGEST_BURST, Operation, Poll, PortRequest, Service, Sweep, Switch,
-    Timestamp, UcRouteRequest,
+    Config, Connect, CpuRequest, LARGEST_BURST, Operation, Poll, PortRequest, Service, Sweep,
+    Switch, Timestamp, UcRouteRequest,
 };
-use crate::bench::hca::plan::Plan;
+use crate::bench::hca::plan::{Plan, Point};
 use crate::buffer::HugePagePolicy;
 use crate::cli::driver::arguments::SweepArguments;
 #[cfg(feature = "rdma")]
@@ -141,6 +143,10 @@ pub struct HcaArguments {
     #[arg(long, value_name = "TIME", default_value = "5s", help_heading = "Sweep", value_parser = timeout)]
     pub timeout: Duration,
 
+    /// How the two queue pairs are connected.
+    #[command(flatten)]
+    pub path: PathArguments,
+
     /// Where results go, and how they are shown.
     #[command(flatten)]
     pub output: OutputArguments,
@@ -174,6 +180,8 @@ impl HcaArguments {
                 receiver_pauses: self.receiver_pause.0.clone(),
                 bursts: self.burst.0.clone(),
                 sizes: self.size.0.clone(),
+                connects: self.path.connect.0.clone(),
+                paths: self.path.paths(),
             },
             warmup: self.warmup,
             repeat: self.repeat,
@@ -273,12 +281,12 @@ fn check_tsc_khz(config: &Config) -> Result<(), UsageError> {
 
 /// A route that was asked for by name must be of use.
 fn check_uc_route(config: &Config, plan: &Plan) -> Result<(), UsageError> {
-    let has_uc = plan.points.iter().any(|point| point.service == Service::Uc);
-    if has_uc || config.uc_route == UcRouteRequest::Auto {
+    let may_use = |point: &Point| point.service == Service::Uc && point.connect != Connect::Direct;
+    if plan.points.iter().any(may_use) || config.uc_route == UcRouteRequest::Auto {
         return Ok(());
     }
     Err(UsageError(format!(
-        "--uc-route {}: no point of this run is UC: add --service uc, or leave it out",
+        "--uc-route {}: no point of this run is UC by the connection manager: add --service uc, or leave it out",
         config.uc_route.name()
     )))
 }

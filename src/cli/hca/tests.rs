@@ -1,5 +1,7 @@
 //! The option table, from text to configuration.
 
+use std::collections::HashSet;
+
 use clap::{CommandFactory, Parser};
 use proptest::prelude::*;
 
@@ -119,7 +121,7 @@ fn options() -> Vec<String> {
 }
 
 const PLAUSIBLE: &str = "rc uc ud send write 8 64 8..32768 1..8192 4KiB on off busy event 0 50us 1ms submit tsc \
-                         monotonic-raw rxe0:1@10.0.0.1 1 99 try required patched 5s";
+                         cm direct 0x20 512 monotonic-raw rxe0:1@10.0.0.1 1 99 try required patched 5s";
 
 fn value() -> impl Strategy<Value = String> {
     let plausible = prop::sample::select(PLAUSIBLE.split(' ').collect::<Vec<_>>());
@@ -143,8 +145,13 @@ proptest! {
         if let Ok(line) = line {
             let config = line.hca.config();
             let sweep = &config.sweep;
+            // A service type has not all attributes of the path.
+            let paths_of = |&service: &Service| {
+                let paths: HashSet<_> = sweep.paths.iter().map(|path| path.of(service)).collect();
+                paths.len()
+            };
             let product = [
-                sweep.services.len(), sweep.operations.len(), sweep.inline.len(), sweep.unsignaled.len(), sweep.polls.len(),
+                sweep.services.iter().map(paths_of).sum(), sweep.connects.len(), sweep.operations.len(), sweep.inline.len(), sweep.unsignaled.len(), sweep.polls.len(),
                 sweep.timestamps.len(), sweep.clocks.len(), sweep.pauses.len(), sweep.receiver_pauses.len(), sweep.bursts.len(), sweep.sizes.len(),
             ].iter().product::<usize>();
             let limits = Limits {

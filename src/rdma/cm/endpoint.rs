@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::{CmError, Event, EventChannel, EventKind, Id, IdService};
 use crate::rdma::verbs::{
-    AddressVector, Context, ProtectionDomain, QueuePair, QueuePairAttributes,
+    AddressVector, Context, ProtectionDomain, QueuePair, QueuePairAttributes, Retries,
 };
 
 /// The end that connects, with the way to its peer.
@@ -17,7 +17,8 @@ pub struct ActiveEndpoint {
 }
 
 impl ActiveEndpoint {
-    /// Resolves the way from a local address, which must lead to `device` and `port`, to the peer.
+    /// Resolves the way from a local address, which must lead to `device` and `port`, to the peer, with a traffic class
+    /// if one is given.
     ///
     /// # Errors
     /// When there is no way, it is not found in time, or it leads over another device.
@@ -25,11 +26,14 @@ impl ActiveEndpoint {
         channel: &Arc<EventChannel>,
         service: IdService,
         (device, port): (&str, u8),
-        from: IpAddr,
-        to: SocketAddr,
+        (from, to): (IpAddr, SocketAddr),
+        traffic_class: Option<u8>,
         limit: Duration,
     ) -> Result<Self, CmError> {
         let id = Id::create(channel, service, from)?;
+        if let Some(class) = traffic_class {
+            id.set_traffic_class(class)?;
+        }
         resolve_address(&id, from, to, limit)?;
         id.resolve_route(limit)?;
         channel.expect(&id, EventKind::RouteResolved, "resolving the route", limit)?;
@@ -50,9 +54,10 @@ impl ActiveEndpoint {
         self,
         domain: &Arc<ProtectionDomain>,
         attributes: QueuePairAttributes,
+        retries: Retries,
     ) -> Result<Connecting, CmError> {
         let queue_pair = self.id.create_queue_pair(domain, attributes)?;
-        self.id.connect()?;
+        self.id.connect(retries)?;
         Ok(Connecting {
             queue_pair,
             id: self.id,
@@ -155,9 +160,10 @@ impl Requested {
         self,
         domain: &Arc<ProtectionDomain>,
         attributes: QueuePairAttributes,
+        retries: Retries,
     ) -> Result<Connecting, CmError> {
         let queue_pair = self.id.create_queue_pair(domain, attributes)?;
-        self.id.accept(&queue_pair)?;
+        self.id.accept(&queue_pair, retries)?;
         let stands_at_once = self.service == IdService::UnreliableDatagram;
         Ok(Connecting {
             queue_pair,

@@ -11,7 +11,7 @@ use rdma_sys as sys;
 
 use super::{CmError, EventChannel, UcRoute};
 use crate::rdma::loaded;
-use crate::rdma::verbs::{Context, ProtectionDomain, QueuePair, QueuePairAttributes};
+use crate::rdma::verbs::{Context, ProtectionDomain, QueuePair, QueuePairAttributes, Retries};
 
 /// The service type of an id, and how one for UC is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,18 +36,10 @@ unsafe impl Send for Id {}
 // SAFETY: as above.
 unsafe impl Sync for Id {}
 
-/// `RDMA_OPTION_ID` and `RDMA_OPTION_ID_ACK_TIMEOUT` of rdma/rdma_cma.h, which the bindings leave out.
+/// `RDMA_OPTION_ID` and the options of it from rdma/rdma_cma.h, which the bindings leave out.
 const OPTION_LEVEL_ID: i32 = 0;
+const OPTION_TYPE_OF_SERVICE: i32 = 0;
 const OPTION_ACK_TIMEOUT: i32 = 3;
-
-/// Time until an unacknowledged packet is sent again: 4.096 us times two to this power, 134 ms. The kernel's own choice
-/// for RoCE is seconds, which makes a lost packet look like a broken connection.
-const ACK_TIMEOUT_EXPONENT: u8 = 15;
-/// Repetitions of a packet without an answer before the connection is given up. The field has 3 bits, but its largest
-/// value, 7, means without end to Linux's rxe.
-const RETRIES: u8 = 6;
-/// Repetitions when the receiver has no request posted; 7 would mean without end.
-const RECEIVER_NOT_READY_RETRIES: u8 = 6;
 
 impl Id {
     /// Takes over an id that reports to `channel`.
@@ -234,35 +226,41 @@ impl Id {
         })
     }
 
-    pub(super) fn connect(&self) -> Result<(), CmError> {
-        self.set_ack_timeout();
-        let mut parameters = connection_parameters();
+    pub(super) fn connect(&self, retries: Retries) -> Result<(), CmError> {
+        self.set_option(OPTION_ACK_TIMEOUT, retries.timeout);
+        let mut parameters = connection_parameters(retries);
         // SAFETY: the id exists; the parameters are only read.
         let code = unsafe { loaded::rdma_connect(self.as_ptr(), &mut parameters) };
         CmError::check(code, "rdma_connect", self.describe())
     }
 
-    pub(super) fn accept(&self, queue_pair: &QueuePair) -> Result<(), CmError> {
-        self.set_ack_timeout();
-        let mut parameters = connection_parameters();
+    pub(super) fn accept(&self, queue_pair: &QueuePair, retries: Retries) -> Result<(), CmError> {
+        self.set_option(OPTION_ACK_TIMEOUT, retries.timeout);
+        let mut parameters = connection_parameters(retries);
         parameters.qp_num = queue_pair.number();
         // SAFETY: the id exists; the parameters are only read.
         let code = unsafe { loaded::rdma_accept(self.as_ptr(), &mut parameters) };
         CmError::check(code, "rdma_accept", self.describe())
     }
 
-    /// Kernels before 5.10 or service types without acknowledgements refuse it; the kernel's choice then stands.
-    fn set_ack_timeout(&self) {
-        let mut exponent = ACK_TIMEOUT_EXPONENT;
+    /// Sets the traffic class of the connection to come: before its route is resolved.
+    pub(super) fn set_traffic_class(&self, class: u8) -> Result<(), CmError> {
+        let code = self.set_option(OPTION_TYPE_OF_SERVICE, class);
+        CmError::check(code, "rdma_set_option", format!("traffic class {class}"))
+    }
+
+    /// Sets an option of one byte. Kernels before 5.10 or service types without acknowledgements refuse the timeout;
+    /// the kernel's choice then stands.
+    fn set_option(&self, option: i32, mut value: u8) -> i32 {
         // SAFETY: the id exists; one byte is read.
         unsafe {
             loaded::rdma_set_option(
                 self.as_ptr(),
                 OPTION_LEVEL_ID,
-                OPTION_ACK_TIMEOUT,
-                (&raw mut exponent).cast(),
+                option,
+                (&raw mut value).cast(),
                 size_of::<u8>(),
-            );
+            )
         }
     }
 
@@ -285,7 +283,7 @@ fn milliseconds(limit: Duration) -> i32 {
     i32::try_from(limit.as_millis()).unwrap_or(i32::MAX)
 }
 
-fn connection_parameters() -> sys::rdma_conn_param {
+fn connection_parameters(retries: Retries) -> sys::rdma_conn_param {
     sys::rdma_conn_param {
         private_data: std::ptr::null(),
         private_data_len: 0,
@@ -293,8 +291,8 @@ fn connection_parameters() -> sys::rdma_conn_param {
         responder_resources: 0,
         initiator_depth: 0,
         flow_control: 0,
-        retry_count: RETRIES,
-        rnr_retry_count: RECEIVER_NOT_READY_RETRIES,
+        retry_count: retries.count,
+        rnr_retry_count: retries.receiver_not_ready,
         srq: 0,
         qp_num: 0,
     }

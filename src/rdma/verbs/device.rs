@@ -85,6 +85,10 @@ pub struct Port {
     pub mtu: u32,
     /// Largest message, in bytes.
     pub max_message: u32,
+    /// The local identifier that the subnet manager gave it; 0 on Ethernet.
+    pub lid: u16,
+    /// Entries of its table of partition keys.
+    pub partition_keys: u16,
     /// Signalling rate in Gbit/s, all lanes together.
     pub gigabits_per_second: f64,
     /// IP addresses by which the connection manager finds it, IPv4 first.
@@ -309,6 +313,8 @@ impl Context {
             },
             mtu: mtu_bytes(attributes.active_mtu),
             max_message: attributes.max_msg_sz,
+            lid: attributes.lid,
+            partition_keys: attributes.pkey_tbl_len,
             gigabits_per_second: lane_rate(attributes.active_speed)
                 * lanes(attributes.active_width),
             addresses: port_addresses(&self.name, number),
@@ -404,6 +410,11 @@ pub(super) fn mtu_bytes(code: sys::ibv_mtu::Type) -> u32 {
         1..=5 => 128 << code,
         _ => 0,
     }
+}
+
+/// The code of an MTU in bytes: the reverse.
+pub(crate) fn mtu_code(bytes: u32) -> sys::ibv_mtu::Type {
+    bytes.max(256).ilog2().min(12) - 7
 }
 
 /// `ibv_query_port(3)`: codes of the width.

@@ -8,6 +8,7 @@ mod address_handle;
 mod completion_queue;
 mod device;
 mod error;
+mod gid_table;
 mod library;
 mod memory_region;
 mod port_address;
@@ -19,13 +20,16 @@ pub use address_handle::{AddressHandle, AddressVector};
 pub use completion_queue::{
     CompletionQueue, FailedCompletion, Polled, Poller, WorkCompletion, describe_status,
 };
+pub(crate) use device::mtu_code;
 pub use device::{Context, Device, DeviceLimits, Devices, LinkLayer, Port, devices};
 pub use error::VerbsError;
+pub use gid_table::{Gid, gid_table, usual_pair};
 pub use library::{Library, library_versions};
 pub use memory_region::{Access, MemoryRegion};
 pub use port_address::port_addresses;
 pub use protection_domain::ProtectionDomain;
 pub use queue_pair::{
-    Capabilities, QueuePair, QueuePairAttributes, ServiceType, granted_inline, try_queue_pair,
+    Capabilities, QueuePair, QueuePairAttributes, Retries, ServiceType, granted_inline,
+    try_queue_pair,
 };
 pub use work_request::{Destination, SendRequest};

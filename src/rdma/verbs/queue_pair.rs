@@ -87,11 +87,38 @@ impl QueuePairAttributes {
     }
 }
 
+/// How a reliable connection repeats what is not acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retries {
+    /// Time until an unacknowledged packet is sent again: 4.096 us times two to this power.
+    pub timeout: u8,
+    /// Repetitions of a packet without an answer before the connection is given up.
+    pub count: u8,
+    /// Repetitions when the receiver has no request posted; 7 is without end.
+    pub receiver_not_ready: u8,
+}
+
+impl Default for Retries {
+    /// 134 ms: the connection manager's own choice for RoCE is seconds, which makes a lost packet look like a broken
+    /// connection. Six repetitions: the field has 3 bits, but its largest value, 7, means without end to Linux's rxe.
+    fn default() -> Self {
+        Retries {
+            timeout: 15,
+            count: 6,
+            receiver_not_ready: 6,
+        }
+    }
+}
+
+/// Destroys a queue pair that something else than the verbs created.
+pub(crate) type Destroy = Box<dyn Fn() + Send + Sync>;
+
 /// A queue pair.
 pub struct QueuePair {
     raw: NonNull<sys::ibv_qp>,
     granted: Capabilities,
-    destroy: Box<dyn Fn() + Send + Sync>,
+    /// `None` for one that was created here.
+    destroy: Option<Destroy>,
     attributes: QueuePairAttributes,
     domain: Arc<ProtectionDomain>,
 }
@@ -111,15 +138,59 @@ impl QueuePair {
         granted: &sys::ibv_qp_cap,
         attributes: QueuePairAttributes,
         domain: &Arc<ProtectionDomain>,
-        destroy: Box<dyn Fn() + Send + Sync>,
+        destroy: Destroy,
     ) -> Self {
         QueuePair {
             raw,
             granted: Capabilities::granted(granted),
-            destroy,
+            destroy: Some(destroy),
             attributes,
             domain: Arc::clone(domain),
         }
+    }
+
+    /// Creates a queue pair, which is in the state RESET.
+    ///
+    /// # Errors
+    /// When the device refuses.
+    pub fn create(
+        domain: &Arc<ProtectionDomain>,
+        attributes: QueuePairAttributes,
+    ) -> Result<Self, VerbsError> {
+        let mut raw = attributes.raw();
+        // SAFETY: the domain and the queues exist, and the queue pair holds them.
+        let created = unsafe { loaded::ibv_create_qp(domain.as_ptr(), &mut raw) };
+        let created = VerbsError::created(created, "ibv_create_qp", || {
+            let (service, capabilities) = (attributes.service, attributes.capabilities);
+            format!(
+                "{}, {service:?}, {capabilities:?}",
+                domain.context().device_name()
+            )
+        })?;
+        Ok(QueuePair {
+            raw: created,
+            granted: Capabilities::granted(&raw.cap),
+            destroy: None,
+            attributes,
+            domain: Arc::clone(domain),
+        })
+    }
+
+    /// Sets the attributes that the mask names. `step` says in words what for.
+    pub(crate) fn modify(
+        &self,
+        attributes: &mut sys::ibv_qp_attr,
+        mask: sys::ibv_qp_attr_mask,
+        step: &str,
+    ) -> Result<(), VerbsError> {
+        // SAFETY: the queue pair exists; the attributes are only read.
+        let code = unsafe { loaded::ibv_modify_qp(self.raw.as_ptr(), attributes, mask.0 as i32) };
+        VerbsError::check(code, "ibv_modify_qp", || format!("{self:?} ({step})"))
+    }
+
+    /// Its service type.
+    pub fn service(&self) -> ServiceType {
+        self.attributes.service
     }
 
     /// What the device granted.
@@ -217,7 +288,11 @@ impl QueuePair {
 
 impl Drop for QueuePair {
     fn drop(&mut self) {
-        (self.destroy)();
+        match &self.destroy {
+            Some(destroy) => destroy(),
+            // SAFETY: created here, and nothing else destroys it.
+            None => drop(unsafe { loaded::ibv_destroy_qp(self.raw.as_ptr()) }),
+        }
     }
 }
 
@@ -245,16 +320,7 @@ pub fn try_queue_pair(
         send_queue: queue_of(capabilities.send_requests)?,
         receive_queue: queue_of(capabilities.receive_requests)?,
     };
-    let mut raw = attributes.raw();
-    // SAFETY: the domain and the queues exist until after the queue pair is destroyed, right below.
-    unsafe {
-        let created = loaded::ibv_create_qp(domain.as_ptr(), &mut raw);
-        let created = VerbsError::created(created, "ibv_create_qp", || {
-            format!("{}, {service:?}, {capabilities:?}", context.device_name())
-        })?;
-        loaded::ibv_destroy_qp(created.as_ptr());
-    }
-    Ok(Capabilities::granted(&raw.cap))
+    QueuePair::create(&domain, attributes).map(|created| created.granted())
 }
 
 /// The largest inline size, in bytes, that a queue pair of this service type gets on a device, found by creating some

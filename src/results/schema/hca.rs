@@ -48,6 +48,19 @@ columns! {
         "time the receiver is away for before each look at its completion queue").whole().title("recv pause");
     TIMESTAMP = setting("timestamp", "the moment that latency counts from").title("stamp");
     CLOCK = setting("clock", "clock of all stamps");
+    CONNECT = setting("connect", "how the queue pairs are connected: cm or direct");
+    GID_INDEX = setting("gid_index", "index of the GID, where it was asked for").whole();
+    SERVICE_LEVEL = setting("service_level", "service level, where it was asked for").whole();
+    TRAFFIC_CLASS = setting("traffic_class", "traffic class, where it was asked for").whole();
+    PATH_MTU = setting("path_mtu_bytes", "largest payload of a packet, where it was asked for").whole()
+        .title("path mtu");
+    PKEY_INDEX = setting("pkey_index", "index of the partition key, where it was asked for").whole();
+    FLOW_LABEL = setting("flow_label", "flow label, where it was asked for").whole();
+    RETRY_COUNT = setting("retry_count", "repetitions of a packet without an answer, where it was asked for").whole();
+    RNR_RETRY = setting("rnr_retry",
+        "repetitions when the receiver has no request posted, where it was asked for").whole();
+    QP_TIMEOUT = setting("qp_timeout",
+        "exponent of the time until a packet is sent again, where it was asked for").whole();
     WARMUP = setting("warmup", "messages before the measured ones of a point").whole();
     REPEAT = setting("repeat", "bursts in a round").whole();
 }

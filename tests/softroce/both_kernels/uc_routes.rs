@@ -68,7 +68,7 @@ fn connect_and_deliver(route: UcRoute) {
                 uc_route: route,
                 ..settings
             };
-            let endpoints = Endpoints::connect(&channel, &from, &to, &settings)
+            let endpoints = Endpoints::connect(Some(&channel), &from, &to, &settings)
                 .unwrap_or_else(|error| panic!("{operation:?}, {size} B: {error}"));
             deliver(&endpoints, size);
             // Once, because starting a program takes long under emulation.

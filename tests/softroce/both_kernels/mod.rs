@@ -1,0 +1,4 @@
+//! What connects queue pairs: `ci/test` runs it on kernel 6.12 as well.
+
+mod direct;
+mod uc_routes;
