@@ -75,13 +75,16 @@ impl Endpoints {
         let context = active.context();
         let source = || Made::new(&context, settings, Access::Send);
         let source = on_cpu(settings.sender_cpu, source)??;
-        let active = active.connect(source.region.domain(), source.attributes.clone())?;
+        // The device's library allocates and clears the queues on the CPU that makes the queue pair.
+        let connect = || active.connect(source.region.domain(), source.attributes.clone());
+        let active = on_cpu(settings.sender_cpu, connect)??;
 
         let requested = listener.request(STEP_LIMIT)?;
         let context = requested.context();
         let target = || Made::new(&context, settings, Access::Receive);
         let target = on_cpu(settings.receiver_cpu, target)??;
-        let passive = requested.accept(target.region.domain(), target.attributes.clone())?;
+        let accept = || requested.accept(target.region.domain(), target.attributes.clone());
+        let passive = on_cpu(settings.receiver_cpu, accept)??;
         let active = active.established(STEP_LIMIT)?;
         let passive = passive.established(STEP_LIMIT)?;
         let source_number = active.queue_pair().number();

@@ -31,9 +31,9 @@ pub struct EndpointSettings {
     pub receives: u32,
     /// Pages of the payload.
     pub huge_pages: HugePagePolicy,
-    /// CPU near which the sender's memory is to lie.
+    /// CPU near which the sender's memory and queues are to lie.
     pub sender_cpu: usize,
-    /// CPU near which the receiver's memory is to lie.
+    /// CPU near which the receiver's memory and queues are to lie.
     pub receiver_cpu: usize,
 }
 
