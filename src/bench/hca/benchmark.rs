@@ -44,7 +44,8 @@ impl HcaBenchmark {
     }
 
     fn planned(&self, index: usize, point: &Point) -> PlannedPoint {
-        let messages = self.config.repeat * point.burst + self.config.warmup;
+        let warmup = self.config.warmup;
+        let messages = self.config.repeat * point.burst + warmup.messages(point.burst).unwrap_or(0);
         let pauses = Duration::from_nanos(point.pause_ns.0 + point.receiver_pause_ns.0);
         PlannedPoint {
             index,
@@ -52,7 +53,9 @@ impl HcaBenchmark {
                 name: point.to_string(),
                 settings: settings(point, &self.config),
             }],
-            time: TIME_PER_POINT + (TIME_PER_MESSAGE + pauses) * messages,
+            time: TIME_PER_POINT
+                + warmup.time().unwrap_or_default()
+                + (TIME_PER_MESSAGE + pauses) * messages,
             bytes: u64::from(self.config.repeat) * u64::from(point.burst) * BYTES_PER_MESSAGE
                 + BYTES_PER_POINT,
         }

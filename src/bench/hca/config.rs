@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::warmup::Warmup;
 use crate::buffer::HugePagePolicy;
 use crate::rig::named::Named;
 use crate::time::{ClockKind, Nanos, TscKilohertz};
@@ -178,8 +179,8 @@ pub struct CpuRequest {
 pub struct Config {
     /// The settings that make the points.
     pub sweep: Sweep,
-    /// Messages before the measured ones of each point.
-    pub warmup: u32,
+    /// What comes before the measured messages of each point.
+    pub warmup: Warmup,
     /// Bursts per point.
     pub repeat: u32,
     /// How long without an arrival before what is missing counts as lost.
@@ -201,8 +202,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// Messages that may be under way with bursts of so many: the warm-up's, too.
+    /// Messages that may be under way with bursts of so many; the warm-up is such bursts, too.
     pub fn depth_of(&self, burst: u32) -> u32 {
-        burst.max(self.warmup)
+        burst
     }
 }

@@ -32,6 +32,7 @@ pub(crate) mod result;
 pub mod sender;
 pub mod stamper;
 pub mod tag;
+pub mod warmup;
 
 #[cfg(feature = "rdma")]
 mod burst_record;

@@ -139,6 +139,8 @@ pub struct Circumstances {
     pub priority: Option<u8>,
     pub granted_inline: u32,
     pub loop_faults: LoopFaults,
+    /// Messages before the measured ones.
+    pub warmup_messages: u64,
     /// Mean time between two rewritings of a stamp, in nanoseconds: how old t_send can be.
     pub stamp_refresh_ns: Option<f64>,
     /// How the queue pairs were connected: function and port space.
@@ -205,6 +207,8 @@ pub(super) struct Tally {
     pub(super) posted: u64,
     pub(super) rewritten: u64,
     pub(super) rewriting_ns: u64,
+    /// Messages before the measured ones.
+    pub(super) warmed_up: u64,
     /// What ended the point early, if anything did.
     pub(super) failure: Option<String>,
 }

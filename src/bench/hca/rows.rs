@@ -54,7 +54,7 @@ pub fn settings(point: &Point, config: &Config) -> Record {
         .set(&columns::RECEIVER_PAUSE, point.receiver_pause_ns.0)
         .set(&columns::TIMESTAMP, point.timestamp.name())
         .set(&columns::CLOCK, point.clock.name())
-        .set(&columns::WARMUP, u64::from(config.warmup))
+        .set(&columns::WARMUP, config.warmup.messages(point.burst))
         .set(&columns::REPEAT, u64::from(config.repeat));
     record
 }

@@ -81,7 +81,7 @@ impl Runner {
         let open = |end: &ChosenPort| Context::open_by_name(&end.device.name).map(Arc::new);
         let contexts = [open(&self.pair.sender)?, open(&self.pair.receiver)?];
         let services: BTreeSet<Service> = plan.points.iter().map(|point| point.service).collect();
-        let plan = plan.within(&self.limits(&contexts, &services), self.config.warmup);
+        let plan = plan.within(&self.limits(&contexts, &services));
         let mut tried = HashMap::new();
         let plan = plan.without(|point| {
             let depth = self.config.depth_of(point.burst);
@@ -328,6 +328,7 @@ impl ClockUser for Measurement<'_> {
             priority: config.priority,
             granted_inline: endpoints.sender.queue_pair().granted().inline_bytes,
             loop_faults: tally.faults,
+            warmup_messages: tally.warmed_up,
             stamp_refresh_ns: tally.stamp_refresh_ns(),
             connection: match point.service {
                 Service::Rc => "rdma_create_id, RDMA_PS_TCP".to_owned(),

@@ -13,10 +13,11 @@ use super::UsageError;
 #[cfg(feature = "rdma")]
 use crate::bench::hca::benchmark::HcaBenchmark;
 use crate::bench::hca::config::{
-    Config, CpuRequest, LARGEST_BURST, Operation, Poll, PortRequest, Service, Sweep, Switch,
-    Timestamp, UcRouteRequest,
+    Config, CpuRequest, Operation, Poll, PortRequest, Service, Sweep, Switch, Timestamp,
+    UcRouteRequest,
 };
 use crate::bench::hca::plan::Plan;
+use crate::bench::hca::warmup::Warmup;
 use crate::buffer::HugePagePolicy;
 use crate::cli::driver::arguments::SweepArguments;
 #[cfg(feature = "rdma")]
@@ -104,10 +105,10 @@ pub struct HcaArguments {
     #[arg(long, value_name = "KHZ", help_heading = "Machine")]
     pub tsc_khz: Option<TscKilohertz>,
 
-    /// Messages before the measured ones of each point, discarded; 0 to 8192
-    #[arg(long, value_name = "N", default_value_t = 100, help_heading = "Sweep",
-          value_parser = clap::value_parser!(u32).range(0..=i64::from(LARGEST_BURST)))]
-    pub warmup: u32,
+    /// What comes before the measured messages of each point and is discarded, in whole bursts: at least so many messages,
+    /// 0 to 8192, or at least so long, as in 1s
+    #[arg(long, value_name = "N|TIME", default_value = "100", help_heading = "Sweep", value_parser = values::warmup)]
+    pub warmup: Warmup,
 
     /// CPU of the sending thread [default: chosen near the device, isolated ones first]
     #[arg(long, value_name = "CPU", help_heading = "Machine")]
@@ -231,6 +232,10 @@ fn settings_of_run(config: &Config) -> Record {
     let mut settings = Record::new();
     settings
         .set(&columns::TIMEOUT, config.timeout.as_nanos() as u64)
+        .set(
+            &columns::WARMUP_TIME,
+            config.warmup.time().map(|time| time.as_nanos() as u64),
+        )
         .set(&columns::PRIORITY, config.priority.map(u32::from))
         .set(&columns::HUGE_PAGES, config.huge_pages.name())
         .set(&columns::UC_ROUTE, config.uc_route.name())

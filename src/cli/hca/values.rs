@@ -8,7 +8,8 @@ use bytesize::ByteSize;
 use crate::bench::hca::config::{
     LARGEST_BURST, LARGEST_SIZE, PortRequest, SMALLEST_SIZE, all_sizes,
 };
-use crate::cli::values::{DAY, List, list, list_of_ranges, one, time};
+use crate::bench::hca::warmup::Warmup;
+use crate::cli::values::{DAY, List, MILLISECOND, list, list_of_ranges, one, time};
 use crate::rig::named::Named;
 use crate::time::Nanos;
 
@@ -88,6 +89,18 @@ pub fn pause(text: &str) -> Result<Nanos, String> {
     time(text, Duration::ZERO..=DAY).map(Nanos::from)
 }
 
+/// A number of messages, or a time from a millisecond to a day.
+pub fn warmup(text: &str) -> Result<Warmup, String> {
+    if text.contains(|letter: char| letter.is_ascii_alphabetic()) {
+        return time(text, MILLISECOND..=DAY).map(Warmup::Time);
+    }
+    let number = text.parse().ok().filter(|number| *number <= Warmup::MOST);
+    number.map(Warmup::Messages).ok_or_else(|| {
+        let most = Warmup::MOST;
+        format!("{text:?} is not a number of messages from 0 to {most}, nor a time such as 1s")
+    })
+}
+
 /// `DEVICE[:PORT][@ADDRESS]`.
 pub fn port_request(text: &str) -> Result<PortRequest, String> {
     let (place, address) = match text.split_once('@') {
@@ -162,6 +175,17 @@ mod tests {
         assert_eq!(listed, [0, 50_000, 1_000_000].map(Nanos));
         for bad in ["50", "us", "-1us", "2days", ""] {
             assert!(pauses(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_warm_up_is_a_number_of_messages_or_a_time() {
+        assert_eq!(warmup("0"), Ok(Warmup::Messages(0)));
+        assert_eq!(warmup("8192"), Ok(Warmup::Messages(8192)));
+        let second = Duration::from_secs(1);
+        assert_eq!(warmup("1s"), Ok(Warmup::Time(second)));
+        for bad in ["8193", "-1", "1.5", "", "1us", "2days", "x"] {
+            assert!(warmup(bad).is_err(), "{bad}");
         }
     }
 

@@ -20,6 +20,7 @@ columns! {
     /// The settings of a run.
     RUN;
     TIMEOUT = setting("timeout_ns", "time without an arrival after which what is missing counts as lost").whole();
+    WARMUP_TIME = setting("warmup_ns", "time before the measured messages of each point").whole();
     PRIORITY = setting("priority", "SCHED_FIFO priority of the measuring threads").whole();
     HUGE_PAGES = setting("hugepages", "whether buffers must, may or must not lie in huge pages");
     UC_ROUTE = setting("uc_route", "how UC is connected, as asked for");
@@ -48,7 +49,8 @@ columns! {
         "time the receiver is away for before each look at its completion queue").whole().title("recv pause");
     TIMESTAMP = setting("timestamp", "the moment that latency counts from").title("stamp");
     CLOCK = setting("clock", "clock of all stamps");
-    WARMUP = setting("warmup", "messages before the measured ones of a point").whole();
+    WARMUP = setting("warmup", "messages before the measured ones of a point, in whole bursts; none where it was a time")
+        .whole();
     REPEAT = setting("repeat", "bursts in a round").whole();
 }
 
