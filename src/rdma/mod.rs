@@ -1,5 +1,6 @@
 //! Verbs and the RDMA connection manager, as safe types. They know bytes and work requests.
 
 pub mod cm;
+pub mod environment;
 mod loaded;
 pub mod verbs;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::comp_vector::CompletionVectors;
 use super::warmup::Warmup;
 use crate::buffer::HugePagePolicy;
 use crate::rig::named::Named;
@@ -189,6 +190,10 @@ pub struct Config {
     pub priority: Option<u8>,
     /// What to do about huge pages.
     pub huge_pages: HugePagePolicy,
+    /// The completion vectors, where they are asked for.
+    pub comp_vectors: Option<CompletionVectors>,
+    /// Whether idle CPUs may sleep deeply.
+    pub allow_idle_states: bool,
     /// The route to UC.
     pub uc_route: UcRouteRequest,
     /// The sending port.

@@ -45,6 +45,7 @@ impl Runner {
     pub fn new(config: Config) -> Result<Self, RunError> {
         let (sender, receiver) = (config.sender.as_ref(), config.receiver.as_ref());
         let pair = choose(&devices()?, sender, receiver)?;
+        config.comp_vectors.unwrap_or_default().check(&pair)?;
         let longest = |end: &ChosenPort| {
             let limits = &end.device.limits;
             (limits.max_queue_pair_work_requests).min(limits.max_completion_queue_entries)
@@ -245,6 +246,7 @@ impl Runner {
             uc_route,
             depth: self.config.depth_of(point.burst),
             receives: self.receives(point),
+            comp_vectors: self.config.comp_vectors.unwrap_or_default(),
             huge_pages: self.config.huge_pages,
             sender_cpu: placement.sender,
             receiver_cpu: placement.receiver,

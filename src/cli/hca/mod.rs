@@ -12,6 +12,7 @@ use self::values::port_request;
 use super::UsageError;
 #[cfg(feature = "rdma")]
 use crate::bench::hca::benchmark::HcaBenchmark;
+use crate::bench::hca::comp_vector::CompletionVectors;
 use crate::bench::hca::config::{
     Config, CpuRequest, Operation, Poll, PortRequest, Service, Sweep, Switch, Timestamp,
     UcRouteRequest,
@@ -134,6 +135,14 @@ pub struct HcaArguments {
     #[arg(long, value_name = "ROUTE", default_value = "auto", help_heading = "Machine", value_parser = one::<UcRouteRequest>)]
     pub uc_route: UcRouteRequest,
 
+    /// Interrupt vector of the completion queues of both ends, or of sender and receiver, for --poll event [default: 0]
+    #[arg(long, value_name = "N|N,M", help_heading = "Machine", value_parser = values::comp_vectors)]
+    pub comp_vector: Option<CompletionVectors>,
+
+    /// Let idle CPUs sleep deeply; else /dev/cpu_dma_latency is held open, where this user may
+    #[arg(long, help_heading = "Machine")]
+    pub allow_idle_states: bool,
+
     /// Huge pages: required, try, off
     #[arg(long, value_name = "POLICY", default_value = "try", help_heading = "Machine", value_parser = one::<HugePagePolicy>)]
     pub hugepages: HugePagePolicy,
@@ -181,6 +190,8 @@ impl HcaArguments {
             timeout: self.timeout,
             priority: self.priority,
             huge_pages: self.hugepages,
+            comp_vectors: self.comp_vector,
+            allow_idle_states: self.allow_idle_states,
             uc_route: self.uc_route,
             sender: self.sender.clone(),
             receiver: self.receiver.clone(),
@@ -200,6 +211,7 @@ pub fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
     let config = arguments.config();
     check_tsc_khz(&config)?;
     check_receiver_pause(&config)?;
+    check_comp_vectors(&config)?;
     let plan = Plan::new(&config.sweep);
     plan.check().map_err(UsageError)?;
     check_uc_route(&config, &plan)?;
@@ -238,6 +250,11 @@ fn settings_of_run(config: &Config) -> Record {
         )
         .set(&columns::PRIORITY, config.priority.map(u32::from))
         .set(&columns::HUGE_PAGES, config.huge_pages.name())
+        .set(
+            &columns::COMP_VECTOR,
+            config.comp_vectors.map(|vectors| vectors.to_string()),
+        )
+        .set(&columns::ALLOW_IDLE_STATES, config.allow_idle_states)
         .set(&columns::UC_ROUTE, config.uc_route.name())
         .set(&columns::SENDER, port(&config.sender))
         .set(&columns::RECEIVER, port(&config.receiver))
@@ -264,6 +281,18 @@ fn check_receiver_pause(config: &Config) -> Result<(), UsageError> {
         humantime::format_duration(pause),
         humantime::format_duration(config.timeout)
     )))
+}
+
+/// A vector that brings no events is a mistake.
+fn check_comp_vectors(config: &Config) -> Result<(), UsageError> {
+    let mut polls = config.sweep.polls.iter();
+    let has_events = polls.any(|&(recv, comp)| [recv, comp].contains(&Poll::Event));
+    match config.comp_vectors {
+        Some(vectors) if !has_events => Err(UsageError(format!(
+            "--comp-vector {vectors}: no side of this run waits for events: add --poll event, or leave it out"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// A rate that no clock would use is a mistake.

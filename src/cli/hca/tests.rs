@@ -109,6 +109,7 @@ fn errors_name_the_option_the_value_and_what_is_allowed() {
             "--warmup 9000",
             ["--warmup", "0 to 8192", "a time such as 1s"],
         ),
+        ("--comp-vector 1,x", ["--comp-vector", "x", "N or N,M"]),
         ("--sender rxe0:0", ["--sender", "rxe0:0", "port number"]),
     ];
     assert_refused(parse, &table);
@@ -162,6 +163,20 @@ proptest! {
             prop_assert_eq!(plan.check().is_err(), plan.points.is_empty());
         }
     }
+}
+
+#[test]
+fn completion_vectors_need_a_side_that_waits_for_events() {
+    for polls in ["--poll event", "--poll busy,event", "--poll-comp event"] {
+        let config = parse(&format!("{polls} --comp-vector 1")).unwrap();
+        check_comp_vectors(&config).unwrap();
+    }
+    let config = parse("--comp-vector 1,2").unwrap();
+    let text = check_comp_vectors(&config).unwrap_err().to_string();
+    assert!(
+        text.contains("--comp-vector 1,2") && text.contains("--poll event"),
+        "{text}"
+    );
 }
 
 #[test]

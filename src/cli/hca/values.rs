@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytesize::ByteSize;
 
+use crate::bench::hca::comp_vector::CompletionVectors;
 use crate::bench::hca::config::{
     LARGEST_BURST, LARGEST_SIZE, PortRequest, SMALLEST_SIZE, all_sizes,
 };
@@ -101,6 +102,23 @@ pub fn warmup(text: &str) -> Result<Warmup, String> {
     })
 }
 
+/// The completion vectors of both ends: `N`, or `N,M` for sender and receiver.
+pub fn comp_vectors(text: &str) -> Result<CompletionVectors, String> {
+    let (sender, receiver) = text.split_once(',').unwrap_or((text, text));
+    let number = |text: &str| {
+        let number = text.trim().parse().ok();
+        // The verbs take an int.
+        let number = number.filter(|&number: &u32| i32::try_from(number).is_ok());
+        number.ok_or_else(|| {
+            format!("{text:?} is not the number of a completion vector, from 0; write N or N,M")
+        })
+    };
+    Ok(CompletionVectors {
+        sender: number(sender)?,
+        receiver: number(receiver)?,
+    })
+}
+
 /// `DEVICE[:PORT][@ADDRESS]`.
 pub fn port_request(text: &str) -> Result<PortRequest, String> {
     let (place, address) = match text.split_once('@') {
@@ -186,6 +204,16 @@ mod tests {
         assert_eq!(warmup("1s"), Ok(Warmup::Time(second)));
         for bad in ["8193", "-1", "1.5", "", "1us", "2days", "x"] {
             assert!(warmup(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn completion_vectors_are_one_number_or_two() {
+        let parsed = |text| comp_vectors(text).map(|found| (found.sender, found.receiver));
+        assert_eq!(parsed("3"), Ok((3, 3)));
+        assert_eq!(parsed("0,2"), Ok((0, 2)));
+        for bad in ["", "x", "-1", "1,", ",1", "1,2,3", "2147483648"] {
+            assert!(parsed(bad).is_err(), "{bad}");
         }
     }
 

@@ -23,6 +23,8 @@ columns! {
     WARMUP_TIME = setting("warmup_ns", "time before the measured messages of each point").whole();
     PRIORITY = setting("priority", "SCHED_FIFO priority of the measuring threads").whole();
     HUGE_PAGES = setting("hugepages", "whether buffers must, may or must not lie in huge pages");
+    COMP_VECTOR = setting("comp_vector", "completion vectors of sender and receiver, as asked for");
+    ALLOW_IDLE_STATES = setting("allow_idle_states", "whether idle CPUs may sleep deeply").data(Data::Flag);
     UC_ROUTE = setting("uc_route", "how UC is connected, as asked for");
     SENDER = setting("sender", "the sender's port, as asked for");
     RECEIVER = setting("receiver", "the receiver's port, as asked for");
