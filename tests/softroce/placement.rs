@@ -131,3 +131,22 @@ fn variables_of_the_drivers_are_in_the_result() {
     let expected = serde_json::json!({ "IBV_SHOW_WARNINGS": "1", "MLX5_SCATTER_TO_CQE": "0" });
     assert_eq!(settings["obtained"]["environment"], expected);
 }
+
+#[test]
+fn the_floor_is_told_in_both_directions_and_the_clocks_are_compared() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("results");
+    hcabench("--burst 20 --clock monotonic,tsc")
+        .out(&out)
+        .run()
+        .expect(0);
+    let results = Results::at(&out);
+    results.check(2);
+    for row in results.summary().rows {
+        let number = |column: &str| row.text(column).parse::<f64>().unwrap();
+        assert!(number("floor_p50_ns") > 0.0 && number("floor_back_p50_ns") > 0.0);
+        assert!(number("clock_offset_bound_ns") > 0.0);
+        assert!(number("clock_offset_ns").is_finite());
+    }
+}

@@ -10,7 +10,7 @@ use super::plan::{self, Point};
 use super::result::PointResult;
 use super::rows::{MessageRow, figures, settings};
 use super::run::Runner;
-use super::warnings::{instrument_line, judge_floor, warnings_of};
+use super::warnings::{instrument_line, judge_clocks, judge_floor, warnings_of};
 use crate::host::idle_hold::IdleHold;
 use crate::rdma::cm::{CmError, UcRoute};
 use crate::results::folder::HISTOGRAM;
@@ -167,11 +167,13 @@ impl Benchmark for HcaBenchmark {
             write_messages(folder, place.round, &result)
                 .map_err(|error| Failure::Run(error.to_string()))?;
         }
-        let floor = judge_floor(&result);
+        let doubts = [judge_floor(&result), judge_clocks(&result)]
+            .into_iter()
+            .flatten();
         let mut warnings = warnings_of(&result, &self.config);
-        warnings.extend(floor.clone());
+        warnings.extend(doubts.clone());
         let mut notes = vec![instrument_line(&result)];
-        notes.extend(floor);
+        notes.extend(doubts);
         Ok(Outcome {
             warnings,
             notes,

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::clock_offset::ClockOffset;
 use super::floor::Floor;
 use super::placement::Placement;
 use super::plan::Point;
@@ -125,6 +126,10 @@ pub struct InstrumentCosts {
     pub stamp: StampCost,
     /// The same loops over shared memory between the same two CPUs.
     pub floor: Floor,
+    /// The same from the receiver's CPU to the sender's.
+    pub floor_back: Floor,
+    /// How far the receiver's clock is ahead of the sender's; `None` where both are one CPU, or none answered in time.
+    pub offset: Option<ClockOffset>,
     /// What there is to know of the TSC, if it is the clock.
     pub tsc: Option<TscFacts>,
 }

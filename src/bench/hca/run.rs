@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::choice::{ChosenPort, Pair, choose};
+use super::clock_offset::measure_offset;
 use super::config::{Config, Service};
 use super::endpoints::{EndPort, EndpointSettings, Endpoints, receive_requests};
 use super::error::RunError;
@@ -274,6 +275,8 @@ impl Runner {
         let costs = InstrumentCosts {
             stamp: on_cpu(placement.sender, || measure_stamp_cost(clock))?,
             floor: measure_floor(clock, placement.sender, placement.receiver)?,
+            floor_back: measure_floor(clock, placement.receiver, placement.sender)?,
+            offset: measure_offset(clock, placement.sender, placement.receiver)?,
             tsc: any_clock.tsc_facts(),
         };
         self.costs.insert(key, costs);

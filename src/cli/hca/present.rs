@@ -202,7 +202,8 @@ mod tests {
             for (name, column) in columns::SCHEMA.summary() {
                 record.push(
                     name.clone(),
-                    Cell::parse(&column, &row[name.as_ref()]).unwrap(),
+                    Cell::parse(&column, row.get(name.as_ref()).map_or("", String::as_str))
+                        .unwrap(),
                 );
             }
             record
