@@ -1,15 +1,18 @@
 //! Anonymous memory in huge pages.
 
+use std::ffi::c_void;
 use std::io;
+use std::num::NonZeroUsize;
+use std::ptr::NonNull;
 
-use memmap2::{MmapOptions, MmapRaw};
+use nix::errno::Errno;
+use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, mprotect, munmap};
 use serde::{Deserialize, Serialize};
 
 use super::Bytes;
 
 /// The size of the huge pages asked for, in bytes.
 pub const HUGE_PAGE: usize = 2 << 20;
-const HUGE_PAGE_BITS: u8 = 21;
 /// The smallest page on the machines this runs on; touching at this distance touches every page of any size.
 const SMALL_PAGE: usize = 4096;
 
@@ -100,13 +103,81 @@ pub enum BufferError {
     },
 }
 
+/// Anonymous memory, unmapped when dropped.
+#[derive(Debug)]
+struct Mapping {
+    start: NonNull<c_void>,
+    length: usize,
+}
+
+// SAFETY: the memory is not bound to a thread, and reached through raw pointers only.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps `length` bytes, which are not zero.
+    fn new(length: usize, access: ProtFlags, kind: MapFlags) -> Result<Self, Errno> {
+        let bytes = NonZeroUsize::new(length).ok_or(Errno::EINVAL)?;
+        // SAFETY: the kernel chooses a place where nothing is mapped.
+        let start = unsafe { mmap_anonymous(None, bytes, access, MapFlags::MAP_PRIVATE | kind)? };
+        Ok(Mapping { start, length })
+    }
+
+    /// Reserved huge pages, populated.
+    fn reserved(length: usize) -> Result<Self, Errno> {
+        let huge = MapFlags::MAP_HUGETLB | MapFlags::MAP_HUGE_2MB | MapFlags::MAP_POPULATE;
+        Self::new(length, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE, huge)
+    }
+
+    /// Pages as the kernel is advised, beginning at a multiple of `page`. mlockall(MCL_FUTURE) populates what may be
+    /// accessed at once, in small pages: so nobody may access it until the kernel is advised.
+    fn advised(length: usize, page: usize, advice: MmapAdvise) -> Result<Self, Errno> {
+        let whole = Self::new(length + page, ProtFlags::PROT_NONE, MapFlags::empty())?;
+        let mapping = whole.aligned_part(length, page);
+        // SAFETY: the range is this mapping, which nobody else knows. A kernel without transparent huge pages refuses
+        // the advice; what was obtained is read back.
+        let _ = unsafe { madvise(mapping.start, length, advice) };
+        let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        // SAFETY: as above.
+        unsafe { mprotect(mapping.start, length, access)? };
+        Ok(mapping)
+    }
+
+    /// The first `length` bytes from a multiple of `page` on, of a mapping that is a page longer; the rest is unmapped.
+    fn aligned_part(self, length: usize, page: usize) -> Self {
+        let before = self.start.cast::<u8>().align_offset(page);
+        let behind = self.length - before - length;
+        let part = |from: usize, length: usize| Mapping {
+            start: self.start.map_addr(|start| start.saturating_add(from)),
+            length,
+        };
+        let [first, wanted, last] = [
+            part(0, before),
+            part(before, length),
+            part(before + length, behind),
+        ];
+        // The parts own it now.
+        std::mem::forget(self);
+        drop((first, last));
+        wanted
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        if self.length > 0 {
+            // SAFETY: the range belongs to this mapping alone. It fails for an invalid range only.
+            let _ = unsafe { munmap(self.start, self.length) };
+        }
+    }
+}
+
 /// Zeroed memory that is mapped, touched and locked; shared with other threads and with the HCA by pointer only.
 #[derive(Debug)]
 pub struct HugeBuffer {
-    map: MmapRaw,
-    /// Where the usable part starts: on a 2 MiB boundary unless small pages were asked for.
-    offset: usize,
-    length: usize,
+    /// On a 2 MiB boundary unless small pages were asked for.
+    map: Mapping,
     kind: PageKind,
 }
 
@@ -123,86 +194,64 @@ impl HugeBuffer {
 
     /// Maps at least `length` bytes, touches and locks them.
     pub fn new(length: Bytes, policy: HugePagePolicy) -> Result<Self, BufferError> {
-        let rounded = Self::length_for(length, policy).0 as usize;
+        let size = Self::length_for(length, policy);
+        let rounded = size.0 as usize;
+        let advised = |page, advice| {
+            Mapping::advised(rounded, page, advice).map_err(|errno| BufferError::Map {
+                size,
+                source: errno.into(),
+            })
+        };
         if policy == HugePagePolicy::Off {
-            let map = map_small(rounded)?;
-            let _ = map.advise(memmap2::Advice::NoHugePage);
-            return Self::touch_and_lock(map.into(), 0, rounded, None);
+            let map = advised(SMALL_PAGE, MmapAdvise::MADV_NOHUGEPAGE)?;
+            return Self::touch_and_lock(map, None);
         }
-        let mut options = MmapOptions::new();
-        let reserved = options.len(rounded).huge(Some(HUGE_PAGE_BITS)).populate();
-        match reserved.map_anon() {
-            Ok(map) => return Self::touch_and_lock(map.into(), 0, rounded, Some(PageKind::Huge)),
-            Err(source) if policy == HugePagePolicy::Required => {
+        match Mapping::reserved(rounded) {
+            Ok(map) => return Self::touch_and_lock(map, Some(PageKind::Huge)),
+            Err(errno) if policy == HugePagePolicy::Required => {
                 return Err(BufferError::NoHugePages {
-                    size: Bytes(rounded as u64),
+                    size,
                     pages: (rounded / HUGE_PAGE) as u64,
-                    source,
+                    source: errno.into(),
                 });
             }
             Err(_) => {}
         }
-        // Transparent huge pages need a 2 MiB boundary, which mmap does not promise.
-        let map = map_small(rounded + HUGE_PAGE)?;
-        let offset = map.as_ptr().align_offset(HUGE_PAGE);
-        // Without transparent huge pages in the kernel this fails; what was obtained is read back below.
-        let _ = map.advise(memmap2::Advice::HugePage);
-        Self::touch_and_lock(map.into(), offset, rounded, None)
+        Self::touch_and_lock(advised(HUGE_PAGE, MmapAdvise::MADV_HUGEPAGE)?, None)
     }
 
-    fn touch_and_lock(
-        map: MmapRaw,
-        offset: usize,
-        length: usize,
-        kind: Option<PageKind>,
-    ) -> Result<Self, BufferError> {
-        let mut buffer = HugeBuffer {
-            map,
-            offset,
-            length,
-            kind: PageKind::Small,
-        };
+    fn touch_and_lock(map: Mapping, kind: Option<PageKind>) -> Result<Self, BufferError> {
+        let (start, length) = (map.start.cast::<u8>(), map.length);
         for at in (0..length).step_by(SMALL_PAGE) {
             // SAFETY: `at` is below the length of the mapping, which is writable and not yet known to anybody else.
-            unsafe { buffer.as_ptr().add(at).write_volatile(0) };
+            unsafe { start.add(at).write_volatile(0) };
         }
-        let memory = buffer.as_ptr().cast_const().cast();
-        // SAFETY: the range lies within the mapping that `buffer` owns.
-        if unsafe { libc::mlock(memory, length) } != 0 {
+        // SAFETY: the range is the mapping.
+        if unsafe { libc::mlock(start.as_ptr().cast(), length) } != 0 {
             return Err(BufferError::Lock {
                 size: Bytes(length as u64),
                 source: io::Error::last_os_error(),
             });
         }
-        buffer.kind = kind.unwrap_or_else(|| transparent_share(buffer.as_ptr() as usize, length));
-        Ok(buffer)
+        let kind = kind.unwrap_or_else(|| transparent_share(start.addr().get(), length));
+        Ok(HugeBuffer { map, kind })
     }
 
     /// The start of the memory. It stays valid as long as the buffer; what others write there is read through it,
     /// volatile or atomic.
     pub fn as_ptr(&self) -> *mut u8 {
-        self.map.as_mut_ptr().wrapping_add(self.offset)
+        self.map.start.as_ptr().cast()
     }
 
     /// Usable bytes: what was asked for, rounded up to whole pages.
     pub fn length(&self) -> Bytes {
-        Bytes(self.length as u64)
+        Bytes(self.map.length as u64)
     }
 
     /// The pages it got.
     pub fn page_kind(&self) -> PageKind {
         self.kind
     }
-}
-
-fn map_small(length: usize) -> Result<memmap2::MmapMut, BufferError> {
-    MmapOptions::new()
-        .len(length)
-        .map_anon()
-        .map_err(|source| BufferError::Map {
-            size: Bytes(length as u64),
-            source,
-        })
 }
 
 /// Asks the kernel (proc_pid_smaps(5)) how much of a range is in transparent huge pages.
@@ -228,13 +277,10 @@ fn transparent_share(start: usize, length: usize) -> PageKind {
             _ => {}
         }
     }
-    // The kernel tells it of a whole mapping, which can hold more than this buffer: its ends, which no huge page fits,
-    // and neighbours that were joined to it. In doubt it is less.
-    match huge_kib * 1024 {
+    // The kernel tells it of a whole mapping, to which neighbours may have been joined. In doubt it is less.
+    match huge_kib {
         0 => PageKind::Small,
-        bytes if bytes >= length && bytes + 2 * HUGE_PAGE >= all_kib * 1024 => {
-            PageKind::TransparentHuge
-        }
+        _ if huge_kib == all_kib => PageKind::TransparentHuge,
         _ => PageKind::PartlyTransparentHuge,
     }
 }
@@ -277,13 +323,19 @@ mod tests {
 
     #[test]
     fn touching_a_buffer_causes_no_page_fault() {
-        let buffer = HugeBuffer::new(Bytes(2 << 20), HugePagePolicy::Try).unwrap();
-        let before = ThreadUsage::now();
-        for at in (0..buffer.length().0 as usize).step_by(SMALL_PAGE) {
-            // SAFETY: within the buffer, which nobody else knows.
-            unsafe { buffer.as_ptr().add(at).write_volatile(1) };
-        }
-        assert_eq!(ThreadUsage::now().since(before).faults(), 0);
+        let touch = |buffer: &HugeBuffer| {
+            let before = ThreadUsage::now();
+            for at in (0..buffer.length().0 as usize).step_by(SMALL_PAGE) {
+                // SAFETY: within the buffer, which nobody else knows.
+                unsafe { buffer.as_ptr().add(at).write_volatile(1) };
+            }
+            ThreadUsage::now().since(before).faults()
+        };
+        let [first, second] =
+            [(); 2].map(|()| HugeBuffer::new(Bytes(2 << 20), HugePagePolicy::Try));
+        // The code itself is paged in the first time.
+        touch(&first.unwrap());
+        assert_eq!(touch(&second.unwrap()), 0);
     }
 
     #[test]

@@ -35,6 +35,31 @@ impl Slot<'_> {
         self.start as u64
     }
 
+    /// Has the cache line of the stamp come into this processor's cache, to be written soon.
+    #[inline(always)]
+    fn prefetch_for_writing(self) {
+        // For _mm_prefetch the compiler falls back to fetching for reading, as not each x86-64 has PREFETCHW. Those
+        // without it pass over it (Intel SDM, volume 2B, PREFETCHW).
+        // SAFETY: the instruction changes no data and never faults.
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        unsafe {
+            std::arch::asm!(
+                "prefetchw [{}]",
+                in(reg) self.start,
+                options(readonly, nostack, preserves_flags)
+            );
+        }
+        // SAFETY: as above.
+        #[cfg(all(target_arch = "aarch64", not(miri)))]
+        unsafe {
+            std::arch::asm!(
+                "prfm pstl1keep, [{}]",
+                in(reg) self.start,
+                options(readonly, nostack, preserves_flags)
+            );
+        }
+    }
+
     /// Stores the time stamp, little endian.
     #[inline(always)]
     pub fn store_stamp(self, stamp: Ticks) {
@@ -85,13 +110,15 @@ impl StampCursor {
         }
     }
 
-    /// Moves to slot number `index`, and returns the address of its first byte.
+    /// Moves to slot number `index`, asks for its cache line so that the store finds it, and returns the address of its
+    /// first byte.
     ///
     /// # Panics
     /// When there is no such slot.
     #[inline(always)]
     pub fn move_to(&mut self, index: usize) -> u64 {
         self.at = self.payload.slot(index).of_held_buffer();
+        self.at.prefetch_for_writing();
         self.at.address()
     }
 

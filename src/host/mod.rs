@@ -5,7 +5,8 @@
 //! | what the machine is | `topology`, `huge_pages`, `boot`, `idle_states`, `virtual_machines`, `fingerprint` |
 //! | where threads run | [`cpu_set`], `placement`, `core_pairs`, `compromise`, [`pinning`], [`priority`] |
 //! | what must not happen in a hot loop | [`memory_lock`], `counters` |
-//! | what stops a thread | `counters` |
+//! | what stops a thread | `counters`, `interrupt_lines` |
+//! | what keeps an idle CPU awake | `idle_hold` |
 //! | how a run is ended from outside | `interrupt`, [`wake`] |
 //! | how fast the TSC is by the kernel's word | `kernel_tsc` |
 //! | whether it is fit to measure | `readiness` |
@@ -22,8 +23,12 @@ pub mod cpu_set;
 pub mod error;
 pub(crate) mod fingerprint;
 pub(crate) mod huge_pages;
+#[cfg_attr(not(feature = "rdma"), allow(dead_code))]
+pub(crate) mod idle_hold;
 pub(crate) mod idle_states;
 pub(crate) mod interrupt;
+#[cfg_attr(not(feature = "rdma"), allow(dead_code))]
+pub(crate) mod interrupt_lines;
 pub(crate) mod kernel_tsc;
 #[cfg(test)]
 pub(crate) mod made_up;

@@ -2,5 +2,6 @@
 
 pub mod cm;
 pub mod direct;
+pub mod environment;
 mod loaded;
 pub mod verbs;

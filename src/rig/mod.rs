@@ -9,12 +9,16 @@
 //! | `memory` | whether a run fits into the machine and its control group |
 //! | `ledger` | what was sent against what arrived |
 //! | `error` | what can go wrong in any benchmark |
+//! | `in_threads` | short work in several threads at once |
+//! | `exchange` | the offset of two CPUs' clocks |
 //! | [`named`] | settings with a fixed set of named values |
 //! | `sweep` | the order of points over rounds, and the time for them |
 
 pub(crate) mod benchmark;
 pub(crate) mod control;
 pub(crate) mod error;
+pub(crate) mod exchange;
+pub(crate) mod in_threads;
 pub(crate) mod ledger;
 pub(crate) mod memory;
 pub mod named;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use hcabench::bench::hca::comp_vector::CompletionVectors;
 use hcabench::bench::hca::config::{Connect, Operation, Poll, Service, Switch, Timestamp};
 use hcabench::bench::hca::endpoints::{EndPort, EndpointSettings, Endpoints};
 use hcabench::bench::hca::ends::{BurstPort, ReceivingEnd, SendingEnd};
@@ -59,6 +60,7 @@ pub fn settings(service: Service) -> EndpointSettings {
         uc_route: UcRoute::Endpoint,
         depth: 16,
         receives: 16,
+        comp_vectors: CompletionVectors::default(),
         huge_pages: HugePagePolicy::Off,
         sender_cpu: 0,
         receiver_cpu: 1,
@@ -71,7 +73,7 @@ pub fn address(end: usize) -> IpAddr {
 
 /// What a queue pair of the library's user is made of.
 pub fn attributes(context: &Arc<Context>, service: ServiceType) -> QueuePairAttributes {
-    let queue = CompletionQueue::create(context, 8, false).unwrap();
+    let queue = CompletionQueue::create(context, 8, false, 0).unwrap();
     QueuePairAttributes {
         service,
         capabilities: Capabilities {

@@ -24,6 +24,7 @@ mod main_job;
 mod memory;
 mod moved;
 mod peer;
+mod placement;
 mod removal;
 mod rounds;
 mod settings;

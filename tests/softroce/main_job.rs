@@ -74,11 +74,13 @@ fn the_settings_tell_all_that_was_asked_for_and_obtained() {
     let point = serde_json::json!({
         "service": "uc", "operation": "send", "size_bytes": 512, "burst": 64, "inline": "off", "unsignaled": "off",
         "poll_recv": "busy", "poll_comp": "busy", "pause_ns": 0, "receiver_pause_ns": 0, "timestamp": "submit",
-        "clock": "monotonic-raw", "warmup": 7, "repeat": 1,
+        "clock": "monotonic-raw", "warmup": 64, "repeat": 1,
     });
     assert_eq!(settings["point"], point);
     assert_eq!(settings["run"]["timeout_ns"], 3_000_000_000_u64);
     let obtained = &settings["obtained"];
+    // A warm-up is at least a burst.
+    assert_eq!(obtained["warmup_messages"], 64);
     let [sender, receiver] = ["sender", "receiver"].map(|end| &obtained["devices"][end]);
     assert_eq!(sender["device"]["name"], "rxe0");
     assert_eq!(sender["address"], "10.77.0.1");

@@ -111,6 +111,36 @@ fn a_burst_of_one() {
 }
 
 #[test]
+fn a_warm_up_is_whole_bursts_or_a_time() {
+    // The messages that were asked for, and those that came before the measured ones.
+    for (asked, column, least) in [
+        ("0", "0", 0),
+        ("7", "40", 40),
+        ("41", "80", 80),
+        ("50ms", "", 40),
+    ] {
+        sweep(
+            &format!("--service rc,ud --burst 40 --warmup {asked}"),
+            2,
+            |results, _| {
+                for row in results.summary().rows {
+                    assert_eq!(row.text("warmup"), column);
+                    assert_eq!(row.count("messages_sent"), 40);
+                }
+                for point in results.points() {
+                    let settings = &point.settings;
+                    let done = settings["obtained"]["warmup_messages"].as_u64().unwrap();
+                    assert!(done >= least && done % 40 == 0, "{done}");
+                    assert!(column.is_empty() || done == least, "{done}");
+                    let asked = settings["run"]["warmup_ns"].as_u64();
+                    assert_eq!(asked, column.is_empty().then_some(50_000_000));
+                }
+            },
+        );
+    }
+}
+
+#[test]
 fn every_size_that_the_service_type_can_carry() {
     sweep(
         "--service rc,uc,ud --operation send,write --size 8..32768 --burst 12 --warmup 4",

@@ -10,7 +10,8 @@ use super::plan::{self, Point};
 use super::result::PointResult;
 use super::rows::{MessageRow, figures, settings};
 use super::run::Runner;
-use super::warnings::{instrument_line, judge_floor, warnings_of};
+use super::warnings::{instrument_line, judge_clocks, judge_floor, warnings_of};
+use crate::host::idle_hold::IdleHold;
 use crate::rdma::cm::{CmError, UcRoute};
 use crate::results::folder::HISTOGRAM;
 use crate::results::schema::hca::{MESSAGES, SCHEMA};
@@ -32,6 +33,8 @@ pub struct HcaBenchmark {
     config: Config,
     plan: plan::Plan,
     runner: Option<Runner>,
+    /// Held as long as it is measured.
+    idle_hold: Option<IdleHold>,
 }
 
 impl HcaBenchmark {
@@ -40,11 +43,13 @@ impl HcaBenchmark {
             config,
             plan: plan::Plan::default(),
             runner: None,
+            idle_hold: None,
         }
     }
 
     fn planned(&self, index: usize, point: &Point) -> PlannedPoint {
-        let messages = self.config.repeat * point.burst + self.config.warmup;
+        let warmup = self.config.warmup;
+        let messages = self.config.repeat * point.burst + warmup.messages(point.burst).unwrap_or(0);
         let pauses = Duration::from_nanos(point.pause_ns.0 + point.receiver_pause_ns.0);
         PlannedPoint {
             index,
@@ -52,9 +57,25 @@ impl HcaBenchmark {
                 name: point.to_string(),
                 settings: settings(point, &self.config),
             }],
-            time: TIME_PER_POINT + (TIME_PER_MESSAGE + pauses) * messages,
+            time: TIME_PER_POINT
+                + warmup.time().unwrap_or_default()
+                + (TIME_PER_MESSAGE + pauses) * messages,
             bytes: u64::from(self.config.repeat) * u64::from(point.burst) * BYTES_PER_MESSAGE
                 + BYTES_PER_POINT,
+        }
+    }
+
+    /// Has idle CPUs stay awake, unless they may sleep. Returns what came of it for the result, and what to warn of.
+    fn hold_idle_states(&mut self) -> (&'static str, Option<String>) {
+        if self.config.allow_idle_states {
+            return ("allowed", None);
+        }
+        match IdleHold::take() {
+            Ok(hold) => {
+                self.idle_hold = Some(hold);
+                ("held off", None)
+            }
+            Err(error) => ("not held off", Some(IdleHold::refusal(&error))),
         }
     }
 
@@ -104,6 +125,7 @@ impl Benchmark for HcaBenchmark {
         plan.check().map_err(Failure::Usage)?;
         runner.prepare(&plan)?;
         self.keep(plan)?;
+        let (idle_states, warning_of_idle) = self.hold_idle_states();
         let pair = runner.pair();
         let software = [&pair.sender, &pair.receiver].map(|end| end.device.software);
         let warning = "this device is software (SoftRoCE): its figures test the tool and say nothing about an HCA";
@@ -112,6 +134,9 @@ impl Benchmark for HcaBenchmark {
             obtained: json!({
                 "devices": devices(pair),
                 "libraries": crate::rdma::verbs::library_versions(),
+                "environment": crate::rdma::environment::variables(),
+                "completion_vectors": self.config.comp_vectors.unwrap_or_default().describe(pair),
+                "idle_states": idle_states,
                 "uc_route": runner.uc_route().map(UcRoute::name),
             }),
             instrument: serde_json::Value::Null,
@@ -119,10 +144,11 @@ impl Benchmark for HcaBenchmark {
                 format!("sender:   {}", describe_end(&pair.sender)),
                 format!("receiver: {}", describe_end(&pair.receiver)),
             ],
-            warnings: match software {
-                [false, false] => Vec::new(),
-                _ => vec![warning.to_owned()],
-            },
+            warnings: (software != [false, false])
+                .then(|| warning.to_owned())
+                .into_iter()
+                .chain(warning_of_idle)
+                .collect(),
         };
         self.runner = Some(runner);
         Ok(ready)
@@ -141,11 +167,13 @@ impl Benchmark for HcaBenchmark {
             write_messages(folder, place.round, &result)
                 .map_err(|error| Failure::Run(error.to_string()))?;
         }
-        let floor = judge_floor(&result);
+        let doubts = [judge_floor(&result), judge_clocks(&result)]
+            .into_iter()
+            .flatten();
         let mut warnings = warnings_of(&result, &self.config);
-        warnings.extend(floor.clone());
+        warnings.extend(doubts.clone());
         let mut notes = vec![instrument_line(&result)];
-        notes.extend(floor);
+        notes.extend(doubts);
         Ok(Outcome {
             warnings,
             notes,

@@ -220,10 +220,12 @@ mod tests {
             firmware: String::new(),
             vendor: (0, 0),
             numa_node: None,
+            pci_address: None,
             software: false,
             limits: DeviceLimits {
                 max_queue_pair_work_requests: 1,
                 max_completion_queue_entries: 1,
+                completion_vectors: 1,
                 completion_timestamps: None,
             },
             ports,

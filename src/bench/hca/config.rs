@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::comp_vector::CompletionVectors;
 use super::path::PathSettings;
+use super::warmup::Warmup;
 use crate::buffer::HugePagePolicy;
 use crate::rig::named::Named;
 use crate::time::{ClockKind, Nanos, TscKilohertz};
@@ -195,8 +197,8 @@ pub struct CpuRequest {
 pub struct Config {
     /// The settings that make the points.
     pub sweep: Sweep,
-    /// Messages before the measured ones of each point.
-    pub warmup: u32,
+    /// What comes before the measured messages of each point.
+    pub warmup: Warmup,
     /// Bursts per point.
     pub repeat: u32,
     /// How long without an arrival before what is missing counts as lost.
@@ -205,6 +207,10 @@ pub struct Config {
     pub priority: Option<u8>,
     /// What to do about huge pages.
     pub huge_pages: HugePagePolicy,
+    /// The completion vectors, where they are asked for.
+    pub comp_vectors: Option<CompletionVectors>,
+    /// Whether idle CPUs may sleep deeply.
+    pub allow_idle_states: bool,
     /// The route to UC.
     pub uc_route: UcRouteRequest,
     /// The sending port.
@@ -218,8 +224,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// Messages that may be under way with bursts of so many: the warm-up's, too.
+    /// Messages that may be under way with bursts of so many; the warm-up is such bursts, too.
     pub fn depth_of(&self, burst: u32) -> u32 {
-        burst.max(self.warmup)
+        burst
     }
 }

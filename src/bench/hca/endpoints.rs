@@ -112,15 +112,18 @@ fn by_manager(
     let context = active.context();
     let source = || Made::new(&context, settings, Access::Send);
     let source = on_cpu(settings.sender_cpu, source)??;
-    let domain = source.region.domain();
-    let active = active.connect(domain, source.attributes.clone(), retries)?;
+    let (domain, attributes) = (source.region.domain(), source.attributes.clone());
+    // The device's library allocates and clears the queues on the CPU that makes the queue pair.
+    let connect = || active.connect(domain, attributes, retries);
+    let active = on_cpu(settings.sender_cpu, connect)??;
 
     let requested = listener.request(STEP_LIMIT)?;
     let context = requested.context();
     let target = || Made::new(&context, settings, Access::Receive);
     let target = on_cpu(settings.receiver_cpu, target)??;
-    let domain = target.region.domain();
-    let passive = requested.accept(domain, target.attributes.clone(), retries)?;
+    let (domain, attributes) = (target.region.domain(), target.attributes.clone());
+    let accept = || requested.accept(domain, attributes, retries);
+    let passive = on_cpu(settings.receiver_cpu, accept)??;
     let active = Connection::Manager(active.established(STEP_LIMIT)?);
     let passive = Connection::Manager(passive.established(STEP_LIMIT)?);
     Ok(([(source, active), (target, passive)], listener))

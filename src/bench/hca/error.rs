@@ -8,6 +8,7 @@ use crate::rdma::cm::CmError;
 use crate::rdma::verbs::VerbsError;
 use crate::rig::benchmark::Failure;
 use crate::rig::error::RigError;
+use crate::rig::in_threads::ThreadsError;
 use crate::rig::role::Role;
 use crate::time::ClockError;
 
@@ -58,6 +59,9 @@ pub enum RunError {
     /// Receive requests cannot be posted.
     #[error("{0}")]
     Post(String),
+    /// The clocks of the two CPUs could not be compared.
+    #[error("the clocks of sender and receiver: {0}")]
+    Offset(#[from] ThreadsError),
     /// The floor could not be measured.
     #[error(transparent)]
     Floor(#[from] FloorError),

@@ -17,6 +17,9 @@
 
 pub mod analysis;
 pub mod busy_receiver;
+#[cfg_attr(not(feature = "rdma"), allow(dead_code))]
+pub(crate) mod clock_offset;
+pub mod comp_vector;
 pub mod completion;
 pub mod config;
 pub mod control;
@@ -33,6 +36,7 @@ pub(crate) mod result;
 pub mod sender;
 pub mod stamper;
 pub mod tag;
+pub mod warmup;
 
 #[cfg(feature = "rdma")]
 mod burst_record;

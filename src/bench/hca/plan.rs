@@ -147,9 +147,9 @@ impl Plan {
         self
     }
 
-    /// The same without what these devices cannot do. `warmup` is the number of messages before the measured ones.
-    pub fn within(self, limits: &Limits, warmup: u32) -> Self {
-        self.without(|point| impossible_within(point, limits, warmup))
+    /// The same without what these devices cannot do.
+    pub fn within(self, limits: &Limits) -> Self {
+        self.without(|point| impossible_within(point, limits))
     }
 
     /// The same without the points that are impossible, by the reason that is given.
@@ -244,7 +244,7 @@ fn impossible_anywhere(point: &Point) -> Option<String> {
     impossible_by_manager(point.connect, &point.path)
 }
 
-fn impossible_within(point: &Point, limits: &Limits, warmup: u32) -> Option<String> {
+fn impossible_within(point: &Point, limits: &Limits) -> Option<String> {
     let size = point.size;
     if point.service == Service::Ud && size > limits.path_mtu {
         return Some(format!(
@@ -274,13 +274,12 @@ fn impossible_within(point: &Point, limits: &Limits, warmup: u32) -> Option<Stri
     let queue = limits
         .queue_pair_work_requests
         .min(limits.completion_queue_entries);
-    for (option, messages) in [("--burst", point.burst), ("--warmup", warmup)] {
-        if messages > queue {
-            return Some(format!(
-                "{option} {messages} is impossible: these devices hold at most {queue} requests (max_qp_wr {}, max_cqe {})",
-                limits.queue_pair_work_requests, limits.completion_queue_entries
-            ));
-        }
+    let burst = point.burst;
+    if burst > queue {
+        return Some(format!(
+            "--burst {burst} is impossible: these devices hold at most {queue} requests (max_qp_wr {}, max_cqe {})",
+            limits.queue_pair_work_requests, limits.completion_queue_entries
+        ));
     }
     None
 }
@@ -320,7 +319,7 @@ pub(crate) mod tests {
 
     #[test]
     fn one_value_each_is_one_point() {
-        let plan = Plan::new(&single()).within(&limits(), 100);
+        let plan = Plan::new(&single()).within(&limits());
         assert_eq!(plan.points.len(), 1);
         assert!(plan.left_out.is_empty());
         assert_eq!(
@@ -338,7 +337,7 @@ pub(crate) mod tests {
             sizes: crate::bench::hca::config::all_sizes().collect(),
             ..single()
         };
-        let plan = Plan::new(&sweep).within(&limits(), 100);
+        let plan = Plan::new(&sweep).within(&limits());
         assert_eq!(plan.points.len() + plan.left_out.len(), 3 * 2 * 2 * 13);
         // RC and UC: 13 sizes without inline and the 7 up to 512 B with it; UD send: 8 up to 1024 B, 6 up to 256 B.
         assert_eq!(plan.points.len(), 2 * 2 * (13 + 7) + 8 + 6);
@@ -350,7 +349,7 @@ pub(crate) mod tests {
     fn refusal(change: impl FnOnce(&mut Sweep)) -> Result<(), String> {
         let mut sweep = single();
         change(&mut sweep);
-        Plan::new(&sweep).within(&limits(), 100).check()
+        Plan::new(&sweep).within(&limits()).check()
     }
 
     #[test]

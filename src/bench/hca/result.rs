@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::clock_offset::ClockOffset;
 use super::floor::Floor;
 use super::placement::Placement;
 use super::plan::Point;
@@ -125,6 +126,10 @@ pub struct InstrumentCosts {
     pub stamp: StampCost,
     /// The same loops over shared memory between the same two CPUs.
     pub floor: Floor,
+    /// The same from the receiver's CPU to the sender's.
+    pub floor_back: Floor,
+    /// How far the receiver's clock is ahead of the sender's; `None` where both are one CPU, or none answered in time.
+    pub offset: Option<ClockOffset>,
     /// What there is to know of the TSC, if it is the clock.
     pub tsc: Option<TscFacts>,
 }
@@ -139,6 +144,8 @@ pub struct Circumstances {
     pub priority: Option<u8>,
     pub granted_inline: u32,
     pub loop_faults: LoopFaults,
+    /// Messages before the measured ones.
+    pub warmup_messages: u64,
     /// Mean time between two rewritings of a stamp, in nanoseconds: how old t_send can be.
     pub stamp_refresh_ns: Option<f64>,
     /// How the queue pairs were connected: function and port space.
@@ -205,6 +212,8 @@ pub(super) struct Tally {
     pub(super) posted: u64,
     pub(super) rewritten: u64,
     pub(super) rewriting_ns: u64,
+    /// Messages before the measured ones.
+    pub(super) warmed_up: u64,
     /// What ended the point early, if anything did.
     pub(super) failure: Option<String>,
 }

@@ -55,7 +55,7 @@ pub fn settings(point: &Point, config: &Config) -> Record {
         .set(&columns::TIMESTAMP, point.timestamp.name())
         .set(&columns::CLOCK, point.clock.name())
         .set(&columns::CONNECT, point.connect.name())
-        .set(&columns::WARMUP, u64::from(config.warmup))
+        .set(&columns::WARMUP, config.warmup.messages(point.burst))
         .set(&columns::REPEAT, u64::from(config.repeat));
     let of_path = [
         &columns::GID_INDEX,
@@ -76,6 +76,7 @@ pub fn settings(point: &Point, config: &Config) -> Record {
 
 pub fn figures(result: &PointResult) -> Record {
     let (counts, costs) = (&result.counts, &result.costs);
+    let offset = costs.offset;
     let faults = result.circumstances.loop_faults.total();
     let completions = result.completion_latency.as_ref();
     let mut record = Record::new();
@@ -97,6 +98,12 @@ pub fn figures(result: &PointResult) -> Record {
         .set(&columns::STAMP_COST, costs.stamp.cost_ns)
         .set(&columns::RESOLUTION, costs.stamp.resolution_ns)
         .set(&columns::FLOOR_P50, costs.floor.p50_ns)
-        .set(&columns::FLOOR_P99, costs.floor.p99_ns);
+        .set(&columns::FLOOR_P99, costs.floor.p99_ns)
+        .set(&columns::FLOOR_BACK_P50, costs.floor_back.p50_ns)
+        .set(&columns::CLOCK_OFFSET, offset.map(|offset| offset.ns))
+        .set(
+            &columns::CLOCK_OFFSET_BOUND,
+            offset.map(|offset| offset.bound_ns),
+        );
     record
 }

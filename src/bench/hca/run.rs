@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::choice::{ChosenPort, Pair, choose};
+use super::clock_offset::measure_offset;
 use super::config::{Config, Connect, Service};
 use super::endpoints::{EndPort, EndpointSettings, Endpoints, receive_requests};
 use super::error::RunError;
@@ -49,6 +50,7 @@ impl Runner {
     pub fn new(config: Config) -> Result<Self, RunError> {
         let (sender, receiver) = (config.sender.as_ref(), config.receiver.as_ref());
         let pair = choose(&devices()?, sender, receiver)?;
+        config.comp_vectors.unwrap_or_default().check(&pair)?;
         let longest = |end: &ChosenPort| {
             let limits = &end.device.limits;
             (limits.max_queue_pair_work_requests).min(limits.max_completion_queue_entries)
@@ -86,7 +88,7 @@ impl Runner {
         let contexts = [open(&self.pair.sender)?, open(&self.pair.receiver)?];
         let services: BTreeSet<Service> = plan.points.iter().map(|point| point.service).collect();
         let plan = plan.connected(true);
-        let plan = plan.within(&self.limits(&contexts, &services), self.config.warmup);
+        let plan = plan.within(&self.limits(&contexts, &services));
         let path = self.path_limits();
         let plan = plan.without(|point| path.impossible(&point.path));
         let mut tried = HashMap::new();
@@ -279,6 +281,7 @@ impl Runner {
             uc_route,
             depth: self.config.depth_of(point.burst),
             receives: self.receives(point),
+            comp_vectors: self.config.comp_vectors.unwrap_or_default(),
             huge_pages: self.config.huge_pages,
             sender_cpu: placement.sender,
             receiver_cpu: placement.receiver,
@@ -308,6 +311,8 @@ impl Runner {
         let costs = InstrumentCosts {
             stamp: on_cpu(placement.sender, || measure_stamp_cost(clock))?,
             floor: measure_floor(clock, placement.sender, placement.receiver)?,
+            floor_back: measure_floor(clock, placement.receiver, placement.sender)?,
+            offset: measure_offset(clock, placement.sender, placement.receiver)?,
             tsc: any_clock.tsc_facts(),
         };
         self.costs.insert(key, costs);
@@ -364,6 +369,7 @@ impl ClockUser for Measurement<'_> {
             priority: config.priority,
             granted_inline: endpoints.sender.queue_pair().granted().inline_bytes,
             loop_faults: tally.faults,
+            warmup_messages: tally.warmed_up,
             stamp_refresh_ns: tally.stamp_refresh_ns(),
             connection: match point.service {
                 _ if point.connect == Connect::Direct => "ibv_modify_qp".to_owned(),

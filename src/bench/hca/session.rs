@@ -19,6 +19,7 @@ use super::port::{CompletionPort, Polled};
 use super::receiving_half::start_receiving;
 use super::result::{Message, Tally};
 use super::sending_half::start_sending;
+use super::warmup::Warmup;
 use super::watch::{Over, PREPARATION, Watch};
 use super::worker::{Frame, Report, Task, Threads};
 use crate::buffer::PageKind;
@@ -131,31 +132,39 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
         [self.stamp_pages, sending, receiving]
     }
 
-    /// Runs the bursts of a point, after one of `warmup` messages that does not count. A failure after the first
-    /// message is told in the tally, beside what was measured until then.
+    /// Runs the bursts of a point, after those of the warm-up, which do not count. A failure after the first message is
+    /// told in the tally, beside what was measured until then.
     ///
     /// # Errors
     /// When there is nothing to show.
     pub(super) fn measure<C: Clock>(
         &mut self,
         clock: &C,
-        warmup: u32,
+        warmup: Warmup,
         repeat: u32,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Tally, RunError> {
         let burst = self.frame.point.burst;
         let mut tally = Tally::with_room_for(repeat as usize * burst as usize);
-        let of = u64::from(warmup) + u64::from(repeat) * u64::from(burst);
-        let mut done = 0;
-        let warming = (warmup > 0).then_some(None);
-        for number in warming.into_iter().chain((0..repeat).map(Some)) {
-            let count = number.map_or(warmup, |_| burst);
+        let to_warm_up = u64::from(warmup.messages(burst).unwrap_or(0));
+        let of = to_warm_up + u64::from(repeat) * u64::from(burst);
+        let since = Instant::now();
+        let mut number = 0;
+        while number < repeat {
+            let warming = number == 0 && warmup.goes_on(tally.warmed_up, since.elapsed());
+            // How much a warm-up by time will be nobody knows.
+            let before = tally.warmed_up.min(to_warm_up) + u64::from(number) * u64::from(burst);
             let mut report = |received: u32| {
-                let done = done + u64::from(received);
+                let received = u64::from(received);
+                let done = if warming && to_warm_up == 0 {
+                    0
+                } else {
+                    before + received
+                };
                 let text = None;
                 progress(Progress { done, of, text });
             };
-            let record = match self.run_burst(count as usize, &mut report) {
+            let record = match self.run_burst(burst as usize, &mut report) {
                 Ok(record) => record,
                 Err(error) if tally.counts.sent == 0 => return Err(error),
                 Err(error) => {
@@ -164,10 +173,12 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
                     break;
                 }
             };
-            done += u64::from(count);
             tally.failure.clone_from(&record.failure);
-            if let Some(repeat) = number {
-                self.judge(clock, repeat, record, &mut tally);
+            if warming {
+                tally.warmed_up += u64::from(burst);
+            } else {
+                self.judge(clock, number, record, &mut tally);
+                number += 1;
             }
             if tally.failure.is_some() {
                 break;

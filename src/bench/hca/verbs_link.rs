@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::comp_vector::CompletionVectors;
 use super::config::{Poll, Service};
 use super::ends::Link;
 use super::error::RunError;
@@ -30,11 +31,13 @@ pub struct EndpointSettings {
     pub depth: u32,
     /// Receive requests that may be posted ([`receive_requests`](super::endpoints::receive_requests)).
     pub receives: u32,
+    /// By which interrupts events of the completion queues come.
+    pub comp_vectors: CompletionVectors,
     /// Pages of the payload.
     pub huge_pages: HugePagePolicy,
-    /// CPU near which the sender's memory is to lie.
+    /// CPU near which the sender's memory and queues are to lie.
     pub sender_cpu: usize,
-    /// CPU near which the receiver's memory is to lie.
+    /// CPU near which the receiver's memory and queues are to lie.
     pub receiver_cpu: usize,
 }
 
@@ -86,7 +89,11 @@ impl Made {
         let region = MemoryRegion::register(&domain, payload.clone(), access)?;
         let send_events = point.poll_comp == Poll::Event && access == Access::Send;
         let receive_events = point.poll_recv == Poll::Event && access == Access::Receive;
-        let queue = |requests, events| CompletionQueue::create(context, requests, events);
+        let vector = match access {
+            Access::Send => settings.comp_vectors.sender,
+            Access::Receive => settings.comp_vectors.receiver,
+        };
+        let queue = |requests, events| CompletionQueue::create(context, requests, events, vector);
         Ok(Made {
             attributes: QueuePairAttributes {
                 service: ServiceType::from(point.service),

@@ -12,12 +12,19 @@ pub fn judge_floor(result: &PointResult) -> Option<String> {
     hca::doubt_of_floor(result.costs.floor.p50_ns, latency)
 }
 
+/// Why the figures say little, as far as the clocks of the two CPUs tell.
+pub fn judge_clocks(result: &PointResult) -> Option<String> {
+    let (offset, latency) = (result.costs.offset?, result.latency.as_ref()?);
+    hca::doubt_of_clocks(offset.ns, offset.bound_ns, latency.p50_ns)
+}
+
 /// A line about the instrument itself, for the points that share a clock and a pair of CPUs.
 pub fn instrument_line(result: &PointResult) -> String {
     let placement = &result.circumstances.placement;
     let costs = &result.costs;
     format!(
-        "instrument: clock {}, CPU {} to {}: a stamp costs {}, resolution {}; floor (same loops over shared memory) p50 {}, p99 {}",
+        "instrument: clock {}, CPU {} to {}: a stamp costs {}, resolution {}; floor (same loops over shared memory) p50 {}, p99 {}, back p50 {}; \
+         the receiver's clock is ahead by {}",
         result.point.clock.name(),
         placement.sender,
         placement.receiver,
@@ -28,6 +35,15 @@ pub fn instrument_line(result: &PointResult) -> String {
             .map_or_else(|| "unknown".to_owned(), units::duration),
         units::duration(costs.floor.p50_ns),
         units::duration(costs.floor.p99_ns),
+        units::duration(costs.floor_back.p50_ns),
+        costs.offset.map_or_else(
+            || "an unknown time".to_owned(),
+            |offset| format!(
+                "{} within {}",
+                units::duration(offset.ns),
+                units::duration(offset.bound_ns)
+            )
+        ),
     )
 }
 

@@ -1,10 +1,10 @@
 //! What is printed of made-up reports.
 
 use super::*;
-use crate::bench::clock::trust::exchange::Offset;
 use crate::bench::clock::trust::reads::{BackwardStep, Crossed};
 use crate::bench::clock::trust::{CpuOffset, CpuOffsets, Reason};
 use crate::host::fingerprint::{Clock, Virtualisation};
+use crate::rig::exchange::Offset;
 use crate::time::trust::frequency::{Frequencies, FrequencySource};
 
 const WHY: &str = "there is none";

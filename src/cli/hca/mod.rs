@@ -14,11 +14,13 @@ use self::values::port_request;
 use super::UsageError;
 #[cfg(feature = "rdma")]
 use crate::bench::hca::benchmark::HcaBenchmark;
+use crate::bench::hca::comp_vector::CompletionVectors;
 use crate::bench::hca::config::{
-    Config, Connect, CpuRequest, LARGEST_BURST, Operation, Poll, PortRequest, Service, Sweep,
-    Switch, Timestamp, UcRouteRequest,
+    Config, Connect, CpuRequest, Operation, Poll, PortRequest, Service, Sweep, Switch, Timestamp,
+    UcRouteRequest,
 };
 use crate::bench::hca::plan::{Plan, Point};
+use crate::bench::hca::warmup::Warmup;
 use crate::buffer::HugePagePolicy;
 use crate::cli::driver::arguments::SweepArguments;
 #[cfg(feature = "rdma")]
@@ -106,10 +108,10 @@ pub struct HcaArguments {
     #[arg(long, value_name = "KHZ", help_heading = "Machine")]
     pub tsc_khz: Option<TscKilohertz>,
 
-    /// Messages before the measured ones of each point, discarded; 0 to 8192
-    #[arg(long, value_name = "N", default_value_t = 100, help_heading = "Sweep",
-          value_parser = clap::value_parser!(u32).range(0..=i64::from(LARGEST_BURST)))]
-    pub warmup: u32,
+    /// What comes before the measured messages of each point and is discarded, in whole bursts: at least so many messages,
+    /// 0 to 8192, or at least so long, as in 1s
+    #[arg(long, value_name = "N|TIME", default_value = "100", help_heading = "Sweep", value_parser = values::warmup)]
+    pub warmup: Warmup,
 
     /// CPU of the sending thread [default: chosen near the device, isolated ones first]
     #[arg(long, value_name = "CPU", help_heading = "Machine")]
@@ -134,6 +136,14 @@ pub struct HcaArguments {
     /// Route to UC: endpoint (rdma_create_ep), patched (rdma_create_id2 of rdma-cm-patch), auto (the first that works)
     #[arg(long, value_name = "ROUTE", default_value = "auto", help_heading = "Machine", value_parser = one::<UcRouteRequest>)]
     pub uc_route: UcRouteRequest,
+
+    /// Interrupt vector of the completion queues of both ends, or of sender and receiver, for --poll event [default: 0]
+    #[arg(long, value_name = "N|N,M", help_heading = "Machine", value_parser = values::comp_vectors)]
+    pub comp_vector: Option<CompletionVectors>,
+
+    /// Let idle CPUs sleep deeply; else /dev/cpu_dma_latency is held open, where this user may
+    #[arg(long, help_heading = "Machine")]
+    pub allow_idle_states: bool,
 
     /// Huge pages: required, try, off
     #[arg(long, value_name = "POLICY", default_value = "try", help_heading = "Machine", value_parser = one::<HugePagePolicy>)]
@@ -188,6 +198,8 @@ impl HcaArguments {
             timeout: self.timeout,
             priority: self.priority,
             huge_pages: self.hugepages,
+            comp_vectors: self.comp_vector,
+            allow_idle_states: self.allow_idle_states,
             uc_route: self.uc_route,
             sender: self.sender.clone(),
             receiver: self.receiver.clone(),
@@ -207,6 +219,7 @@ pub fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
     let config = arguments.config();
     check_tsc_khz(&config)?;
     check_receiver_pause(&config)?;
+    check_comp_vectors(&config)?;
     let plan = Plan::new(&config.sweep);
     plan.check().map_err(UsageError)?;
     check_uc_route(&config, &plan)?;
@@ -239,8 +252,17 @@ fn settings_of_run(config: &Config) -> Record {
     let mut settings = Record::new();
     settings
         .set(&columns::TIMEOUT, config.timeout.as_nanos() as u64)
+        .set(
+            &columns::WARMUP_TIME,
+            config.warmup.time().map(|time| time.as_nanos() as u64),
+        )
         .set(&columns::PRIORITY, config.priority.map(u32::from))
         .set(&columns::HUGE_PAGES, config.huge_pages.name())
+        .set(
+            &columns::COMP_VECTOR,
+            config.comp_vectors.map(|vectors| vectors.to_string()),
+        )
+        .set(&columns::ALLOW_IDLE_STATES, config.allow_idle_states)
         .set(&columns::UC_ROUTE, config.uc_route.name())
         .set(&columns::SENDER, port(&config.sender))
         .set(&columns::RECEIVER, port(&config.receiver))
@@ -267,6 +289,18 @@ fn check_receiver_pause(config: &Config) -> Result<(), UsageError> {
         humantime::format_duration(pause),
         humantime::format_duration(config.timeout)
     )))
+}
+
+/// A vector that brings no events is a mistake.
+fn check_comp_vectors(config: &Config) -> Result<(), UsageError> {
+    let mut polls = config.sweep.polls.iter();
+    let has_events = polls.any(|&(recv, comp)| [recv, comp].contains(&Poll::Event));
+    match config.comp_vectors {
+        Some(vectors) if !has_events => Err(UsageError(format!(
+            "--comp-vector {vectors}: no side of this run waits for events: add --poll event, or leave it out"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// A rate that no clock would use is a mistake.

@@ -24,7 +24,7 @@ fn parse(words: &str) -> Result<Config, clap::Error> {
 fn defaults_are_those_of_the_documentation() {
     let config = parse("").unwrap();
     assert_eq!(config.sweep, single());
-    let (warmup, repeat, timeout) = (100, 1, Duration::from_secs(5));
+    let (warmup, repeat, timeout) = (Warmup::Messages(100), 1, Duration::from_secs(5));
     assert_eq!((config.warmup, config.repeat), (warmup, repeat));
     assert_eq!((config.timeout, config.priority), (timeout, None));
     assert_eq!(config.huge_pages, HugePagePolicy::Try);
@@ -107,7 +107,11 @@ fn errors_name_the_option_the_value_and_what_is_allowed() {
         ),
         ("--priority 100", ["--priority", "100", "1..=99"]),
         ("--timeout 0", ["--timeout", "0", "1ms"]),
-        ("--warmup 9000", ["--warmup", "9000", "0..=8192"]),
+        (
+            "--warmup 9000",
+            ["--warmup", "0 to 8192", "a time such as 1s"],
+        ),
+        ("--comp-vector 1,x", ["--comp-vector", "x", "N or N,M"]),
         ("--sender rxe0:0", ["--sender", "rxe0:0", "port number"]),
     ];
     assert_refused(parse, &table);
@@ -161,11 +165,25 @@ proptest! {
                 message: u32::MAX,
                 inline: vec![(Service::Rc, inline), (Service::Ud, inline / 2)],
             };
-            let plan = Plan::new(sweep).within(&limits, config.warmup);
+            let plan = Plan::new(sweep).within(&limits);
             prop_assert_eq!(plan.points.len() + plan.left_out.len(), product);
             prop_assert_eq!(plan.check().is_err(), plan.points.is_empty());
         }
     }
+}
+
+#[test]
+fn completion_vectors_need_a_side_that_waits_for_events() {
+    for polls in ["--poll event", "--poll busy,event", "--poll-comp event"] {
+        let config = parse(&format!("{polls} --comp-vector 1")).unwrap();
+        check_comp_vectors(&config).unwrap();
+    }
+    let config = parse("--comp-vector 1,2").unwrap();
+    let text = check_comp_vectors(&config).unwrap_err().to_string();
+    assert!(
+        text.contains("--comp-vector 1,2") && text.contains("--poll event"),
+        "{text}"
+    );
 }
 
 #[test]

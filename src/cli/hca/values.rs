@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use bytesize::ByteSize;
 
+use crate::bench::hca::comp_vector::CompletionVectors;
 use crate::bench::hca::config::{
     LARGEST_BURST, LARGEST_SIZE, PortRequest, SMALLEST_SIZE, all_sizes,
 };
-use crate::cli::values::{DAY, List, list, list_of_ranges, one, time};
+use crate::bench::hca::warmup::Warmup;
+use crate::cli::values::{DAY, List, MILLISECOND, list, list_of_ranges, one, time};
 use crate::rig::named::Named;
 use crate::time::Nanos;
 
@@ -88,6 +90,35 @@ pub fn pause(text: &str) -> Result<Nanos, String> {
     time(text, Duration::ZERO..=DAY).map(Nanos::from)
 }
 
+/// A number of messages, or a time from a millisecond to a day.
+pub fn warmup(text: &str) -> Result<Warmup, String> {
+    if text.contains(|letter: char| letter.is_ascii_alphabetic()) {
+        return time(text, MILLISECOND..=DAY).map(Warmup::Time);
+    }
+    let number = text.parse().ok().filter(|number| *number <= Warmup::MOST);
+    number.map(Warmup::Messages).ok_or_else(|| {
+        let most = Warmup::MOST;
+        format!("{text:?} is not a number of messages from 0 to {most}, nor a time such as 1s")
+    })
+}
+
+/// The completion vectors of both ends: `N`, or `N,M` for sender and receiver.
+pub fn comp_vectors(text: &str) -> Result<CompletionVectors, String> {
+    let (sender, receiver) = text.split_once(',').unwrap_or((text, text));
+    let number = |text: &str| {
+        let number = text.trim().parse().ok();
+        // The verbs take an int.
+        let number = number.filter(|&number: &u32| i32::try_from(number).is_ok());
+        number.ok_or_else(|| {
+            format!("{text:?} is not the number of a completion vector, from 0; write N or N,M")
+        })
+    };
+    Ok(CompletionVectors {
+        sender: number(sender)?,
+        receiver: number(receiver)?,
+    })
+}
+
 /// `DEVICE[:PORT][@ADDRESS]`.
 pub fn port_request(text: &str) -> Result<PortRequest, String> {
     let (place, address) = match text.split_once('@') {
@@ -162,6 +193,27 @@ mod tests {
         assert_eq!(listed, [0, 50_000, 1_000_000].map(Nanos));
         for bad in ["50", "us", "-1us", "2days", ""] {
             assert!(pauses(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_warm_up_is_a_number_of_messages_or_a_time() {
+        assert_eq!(warmup("0"), Ok(Warmup::Messages(0)));
+        assert_eq!(warmup("8192"), Ok(Warmup::Messages(8192)));
+        let second = Duration::from_secs(1);
+        assert_eq!(warmup("1s"), Ok(Warmup::Time(second)));
+        for bad in ["8193", "-1", "1.5", "", "1us", "2days", "x"] {
+            assert!(warmup(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn completion_vectors_are_one_number_or_two() {
+        let parsed = |text| comp_vectors(text).map(|found| (found.sender, found.receiver));
+        assert_eq!(parsed("3"), Ok((3, 3)));
+        assert_eq!(parsed("0,2"), Ok((0, 2)));
+        for bad in ["", "x", "-1", "1,", ",1", "1,2,3", "2147483648"] {
+            assert!(parsed(bad).is_err(), "{bad}");
         }
     }
 

@@ -49,9 +49,12 @@ const CLOCK: [Column; 11] = [
 ];
 
 /// Columns with what the instrument itself costs.
-const INSTRUMENT: [Column; 8] = [
+const INSTRUMENT: [Column; 11] = [
     hca::FLOOR_P50,
     hca::FLOOR_P99,
+    hca::FLOOR_BACK_P50,
+    hca::CLOCK_OFFSET,
+    hca::CLOCK_OFFSET_BOUND,
     hca::STAMP_COST,
     queue::SENDER_STAMP,
     queue::RECEIVER_STAMP,

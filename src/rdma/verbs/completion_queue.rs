@@ -103,7 +103,8 @@ pub fn describe_status(status: u32, vendor_error: u32) -> String {
 }
 
 impl CompletionQueue {
-    /// Creates a queue of at least `entries`, with a channel if `with_channel`.
+    /// Creates a queue of at least `entries`, with a channel if `with_channel`, whose events come by the interrupt
+    /// `vector` of the device, numbered from 0.
     ///
     /// # Errors
     /// When the device refuses.
@@ -111,14 +112,17 @@ impl CompletionQueue {
         context: &Arc<Context>,
         entries: u32,
         with_channel: bool,
+        vector: u32,
     ) -> Result<Arc<Self>, VerbsError> {
         let channel = with_channel.then(|| Channel::create(context)).transpose()?;
         let events = channel.as_ref().map_or(null_mut(), |one| one.0.as_ptr());
         // SAFETY: context and channel are valid and held by the queue.
         let raw = unsafe {
-            loaded::ibv_create_cq(context.as_ptr(), entries as i32, null_mut(), events, 0)
+            let (entries, vector) = (entries as i32, vector as i32);
+            loaded::ibv_create_cq(context.as_ptr(), entries, null_mut(), events, vector)
         };
-        let object = || format!("{} ({entries} entries)", context.device_name());
+        let device = || context.device_name();
+        let object = || format!("{} ({entries} entries, vector {vector})", device());
         Ok(Arc::new(CompletionQueue {
             raw: VerbsError::created(raw, "ibv_create_cq", object)?,
             unacknowledged: AtomicU32::new(0),

@@ -29,6 +29,8 @@ pub struct Device {
     pub vendor: (u32, u32),
     /// NUMA node of the slot it sits in, where it has one.
     pub numa_node: Option<usize>,
+    /// Where it sits on PCI, such as `0000:3b:00.0`; `None` for what is no PCI function itself.
+    pub pci_address: Option<String>,
     /// Whether it is a driver in software (rxe, siw), which sits in no slot.
     pub software: bool,
     /// The limits that matter for the benchmark.
@@ -44,6 +46,8 @@ pub struct DeviceLimits {
     pub max_queue_pair_work_requests: u32,
     /// Entries of a completion queue.
     pub max_completion_queue_entries: u32,
+    /// Completion vectors: interrupts among which completion queues choose.
+    pub completion_vectors: u32,
     /// Whether it can stamp completions itself; `None` if its driver does not tell.
     pub completion_timestamps: Option<bool>,
 }
@@ -154,6 +158,16 @@ unsafe fn name_of(device: *mut sys::ibv_device) -> String {
     name.to_string_lossy().into_owned()
 }
 
+/// The PCI address of a device by its folder in sysfs.
+fn pci_address(device: &Path) -> Option<String> {
+    let folder = std::fs::canonicalize(device.join("device")).ok()?;
+    let is_pci = std::fs::canonicalize(folder.join("subsystem"))
+        .ok()?
+        .ends_with("bus/pci");
+    let name = folder.file_name()?.to_string_lossy().into_owned();
+    is_pci.then_some(name)
+}
+
 /// An opened device.
 #[derive(Debug)]
 pub struct Context {
@@ -248,11 +262,14 @@ impl Context {
             firmware: firmware.to_string_lossy().into_owned(),
             vendor: (attributes.vendor_id, attributes.vendor_part_id),
             numa_node: numa_node.ok().and_then(|text| text.trim().parse().ok()),
+            pci_address: pci_address(&sysfs),
             software: std::fs::canonicalize(sysfs)
                 .is_ok_and(|path| path.to_string_lossy().contains("/devices/virtual/")),
             limits: DeviceLimits {
                 max_queue_pair_work_requests: attributes.max_qp_wr.max(0) as u32,
                 max_completion_queue_entries: attributes.max_cqe.max(0) as u32,
+                // SAFETY: the context is open.
+                completion_vectors: unsafe { self.raw.as_ref().num_comp_vectors }.max(0) as u32,
                 completion_timestamps: self.completion_timestamps(),
             },
             ports,

@@ -313,7 +313,7 @@ pub fn try_queue_pair(
     capabilities: Capabilities,
 ) -> Result<Capabilities, VerbsError> {
     let domain = ProtectionDomain::allocate(context)?;
-    let queue_of = |requests: u32| CompletionQueue::create(context, requests.max(1), false);
+    let queue_of = |requests: u32| CompletionQueue::create(context, requests.max(1), false, 0);
     let attributes = QueuePairAttributes {
         service,
         capabilities,

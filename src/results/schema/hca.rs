@@ -20,8 +20,11 @@ columns! {
     /// The settings of a run.
     RUN;
     TIMEOUT = setting("timeout_ns", "time without an arrival after which what is missing counts as lost").whole();
+    WARMUP_TIME = setting("warmup_ns", "time before the measured messages of each point").whole();
     PRIORITY = setting("priority", "SCHED_FIFO priority of the measuring threads").whole();
     HUGE_PAGES = setting("hugepages", "whether buffers must, may or must not lie in huge pages");
+    COMP_VECTOR = setting("comp_vector", "completion vectors of sender and receiver, as asked for");
+    ALLOW_IDLE_STATES = setting("allow_idle_states", "whether idle CPUs may sleep deeply").data(Data::Flag);
     UC_ROUTE = setting("uc_route", "how UC is connected, as asked for");
     SENDER = setting("sender", "the sender's port, as asked for");
     RECEIVER = setting("receiver", "the receiver's port, as asked for");
@@ -61,7 +64,8 @@ columns! {
         "repetitions when the receiver has no request posted, where it was asked for").whole();
     QP_TIMEOUT = setting("qp_timeout",
         "exponent of the time until a packet is sent again, where it was asked for").whole();
-    WARMUP = setting("warmup", "messages before the measured ones of a point").whole();
+    WARMUP = setting("warmup", "messages before the measured ones of a point, in whole bursts; none where it was a time")
+        .whole();
     REPEAT = setting("repeat", "bursts in a round").whole();
 }
 
@@ -94,10 +98,14 @@ columns! {
     FLOOR_P50 = measured("floor_p50_ns",
         "median of the floor: the same loops over shared memory between the same CPUs", 1);
     FLOOR_P99 = measured("floor_p99_ns", "99th percentile of the floor", 1);
+    FLOOR_BACK_P50 = measured("floor_back_p50_ns", "median of the floor from the receiver's CPU to the sender's", 1);
+    CLOCK_OFFSET = measured("clock_offset_ns", "how far the receiver's clock is ahead of the sender's", 1);
+    CLOCK_OFFSET_BOUND = measured("clock_offset_bound_ns",
+        "the offset lies within so much on either side: half of the shortest round trip between the CPUs", 1);
 }
 
 /// What is found of a point.
-pub const FIGURES: [Column; 9 + 13 + 1 + 13 + 6] = join(&[
+pub const FIGURES: [Column; 9 + 13 + 1 + 13 + 9] = join(&[
     &COUNTS,
     &latency::ALL,
     &[COMPLETIONS],
@@ -163,9 +171,44 @@ pub fn doubt_of_floor(floor: f64, latency: Option<f64>) -> Option<String> {
     Some(format!("floor p50 {}: {why}", units::duration(floor)))
 }
 
+/// Above this share of the median latency the clocks of the two CPUs say too little of it.
+const LARGEST_SHARE_OF_CLOCKS: f64 = 0.25;
+
+/// Why latencies say little, where the clocks of the two CPUs may differ by more than a quarter of the median latency:
+/// their offset and its bound, and the latency, in nanoseconds.
+pub fn doubt_of_clocks(offset: f64, bound: f64, latency: f64) -> Option<String> {
+    let most = offset.abs() + bound;
+    (most > LARGEST_SHARE_OF_CLOCKS * latency).then(|| {
+        format!(
+            "the clocks of sender and receiver may differ by up to {}, and the latency is p50 {}: their offset is {} \
+             within {}",
+            units::duration(most),
+            units::duration(latency),
+            units::duration(offset),
+            units::duration(bound),
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clocks_that_may_differ_by_more_than_a_quarter_of_the_latency_are_told() {
+        for (offset, bound, latency, told) in [
+            (0.0, 250.0, 1000.0, false),
+            (0.0, 251.0, 1000.0, true),
+            (-200.0, 60.0, 1000.0, true),
+            (200.0, 60.0, 1100.0, false),
+        ] {
+            let doubt = doubt_of_clocks(offset, bound, latency);
+            assert_eq!(doubt.is_some(), told, "{doubt:?}");
+        }
+        let doubt = doubt_of_clocks(-300.0, 100.0, 1000.0).unwrap();
+        assert!(doubt.contains("up to 400 ns"), "{doubt}");
+        assert!(doubt.contains("-300 ns within 100 ns"), "{doubt}");
+    }
 
     #[test]
     fn a_floor_above_ten_microseconds_or_half_of_the_latency_is_not_believed() {

@@ -2,13 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use super::exchange::{ENOUGH, End, between};
 use super::reads::{CountAndAux, across_migrations, shared};
 use super::verdict::judge;
-use super::{CpuOffset, CpuOffsets, Finding, Judgement, Report, Stop, TrustError, hertz};
+use super::{CpuOffset, CpuOffsets, Finding, Judgement, Report, TrustError, hertz};
 use crate::host::fingerprint::Fingerprint;
 use crate::host::kernel_tsc::{self, Untold};
 use crate::host::{CpuSet, pinning};
+use crate::rig::exchange::{ENOUGH, End, between};
+use crate::rig::in_threads::Stop;
 use crate::time::trust::cpuid;
 use crate::time::trust::frequency::{
     Frequencies, FrequencySource, Told, hertz_by_conversion, hertz_by_log, hertz_by_ntp,

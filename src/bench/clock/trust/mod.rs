@@ -3,14 +3,13 @@
 //! | what is asked | module |
 //! | --- | --- |
 //! | what processor, kernel and hypervisor say of its rate | `time::trust::frequency` |
-//! | the offset of each CPU's counter against the first's | `exchange` |
+//! | the offset of each CPU's counter against the first's | `rig::exchange` |
 //! | whether it goes backwards: in one thread that is moved from CPU to CPU, and between all CPUs at once | `reads` |
 //! | what it comes to | `verdict` |
 //!
 //! What cannot be found out is in the `Report` with the reason. Left out: changes over hours (a live migration, a
 //! suspend), which a look of seconds cannot see.
 
-pub(crate) mod exchange;
 pub(crate) mod reads;
 mod verdict;
 
@@ -23,16 +22,15 @@ pub use examine::examine;
 pub use verdict::Reason;
 pub use verdict::{Judgement, Verdict};
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-
 use serde::Serialize;
 
-use self::exchange::Offset;
 use self::reads::{Crossed, Monotony};
 use crate::host::HostError;
 use crate::host::fingerprint;
+use crate::rig::exchange::Offset;
+#[cfg(not(target_arch = "x86_64"))]
+use crate::rig::in_threads::Stop;
+use crate::rig::in_threads::ThreadsError;
 #[cfg(not(target_arch = "x86_64"))]
 use crate::time::TscKilohertz;
 use crate::time::TscRate;
@@ -40,9 +38,6 @@ use crate::time::trust::frequency::Frequencies;
 
 /// Readings for the monotony if nobody asks for another number.
 pub const DEFAULT_READS: u64 = 4_000_000;
-
-/// Whether a signal has come; asked all the time.
-pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// Why nothing could be examined.
 #[derive(Debug, thiserror::Error)]
@@ -57,10 +52,8 @@ pub enum TrustError {
     NoTsc,
     #[error(transparent)]
     Host(#[from] HostError),
-    #[error("a thread could not be started: {0}; look at ulimit -u")]
-    Spawn(std::io::Error),
-    #[error("interrupted before the verdict")]
-    Interrupted,
+    #[error(transparent)]
+    Threads(#[from] ThreadsError),
 }
 
 /// Something that was found out, or why it was not.
@@ -145,43 +138,4 @@ pub fn examine(
     _stop: Stop<'_>,
 ) -> Result<Report, TrustError> {
     Err(TrustError::NoTsc)
-}
-
-type Job<'a, T> = Box<dyn FnOnce() -> Result<T, HostError> + Send + 'a>;
-
-/// Does each job in a thread of its own, by its name, and returns what they come to. `over` is raised when one fails or
-/// panics: the others must not wait for it. A panic goes on here.
-fn in_threads<T: Send>(
-    jobs: Vec<(String, Job<'_, T>)>,
-    over: &AtomicBool,
-    stop: Stop<'_>,
-) -> Result<Vec<T>, TrustError> {
-    let found = thread::scope(|scope| {
-        let threads = jobs.into_iter().map(|(name, job)| {
-            let work = move || {
-                let done = catch_unwind(AssertUnwindSafe(job));
-                if !matches!(done, Ok(Ok(_))) {
-                    over.store(true, Ordering::Relaxed);
-                }
-                done
-            };
-            let started = thread::Builder::new().name(name).spawn_scoped(scope, work);
-            started.inspect_err(|_| over.store(true, Ordering::Relaxed))
-        });
-        let threads: Vec<_> = threads.collect();
-        let ended = threads.into_iter().map(|thread| -> Result<T, TrustError> {
-            let done = thread.map_err(TrustError::Spawn)?.join();
-            match done.and_then(|done| done) {
-                Ok(found) => Ok(found?),
-                Err(panic) => resume_unwind(panic),
-            }
-        });
-        // All are joined, so that a panic of any of them goes on.
-        let ended: Vec<_> = ended.collect();
-        ended.into_iter().collect::<Result<Vec<_>, _>>()
-    })?;
-    if stop() {
-        return Err(TrustError::Interrupted);
-    }
-    Ok(found)
 }

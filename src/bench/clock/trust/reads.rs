@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::{Job, Stop, TrustError, in_threads};
 use crate::host::{CpuSet, HostError, pinning};
+use crate::rig::in_threads::{Job, Stop, ThreadsError, in_threads};
 
 /// How many backward steps are kept one by one.
 const KEPT_STEPS: usize = 10;
@@ -181,7 +181,7 @@ pub fn across_migrations(
     reads: u64,
     read: impl Fn() -> CountAndAux + Send,
     stop: Stop<'_>,
-) -> Result<Crossed, TrustError> {
+) -> Result<Crossed, ThreadsError> {
     let deadline = deadline(reads);
     let ended = || stop() || Instant::now() > deadline;
     let work: Job<'_, _> =
@@ -203,7 +203,7 @@ pub fn shared(
     read: &(dyn Fn(usize) -> u64 + Sync),
     pinned: bool,
     stop: Stop<'_>,
-) -> Result<Monotony, TrustError> {
+) -> Result<Monotony, ThreadsError> {
     let deadline = deadline(reads);
     let each = reads.div_ceil(cpus.len().max(1) as u64);
     let latest = Latest::default();
@@ -415,9 +415,9 @@ mod tests {
         let read = |_| Monotonic::default().now().0;
         let begun = Instant::now();
         let missing = shared(&cpus("0,1023"), 1 << 40, &read, true, &|| false);
-        assert!(matches!(missing, Err(TrustError::Host(_))), "{missing:?}");
+        assert!(matches!(missing, Err(ThreadsError::Host(_))), "{missing:?}");
         let stopped = shared(&cpus("0-1"), 1 << 40, &read, false, &|| true);
-        assert!(matches!(stopped, Err(TrustError::Interrupted)));
+        assert!(matches!(stopped, Err(ThreadsError::Interrupted)));
         assert!(begun.elapsed() < Duration::from_secs(30));
     }
 }

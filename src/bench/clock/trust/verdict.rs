@@ -291,8 +291,8 @@ mod tests {
 
     use super::*;
     use crate::bench::clock::trust::CpuOffsets;
-    use crate::bench::clock::trust::exchange::Offset;
     use crate::bench::clock::trust::reads::{BackwardStep, Crossed};
+    use crate::rig::exchange::Offset;
     use crate::time::trust::frequency::Frequencies;
     use crate::time::{Calibration, TscKilohertz, TscRate};
 

@@ -340,14 +340,15 @@ fn bursts_one_after_the_other_deliver_everything() {
     assert_eq!(posted, (MESSAGES + 4) + 2 * MESSAGES);
 }
 
-/// Measures two bursts after a warm-up of three messages; returns what came of it, and the last progress that was told.
+/// Measures two bursts after a warm-up of at least three messages, a burst; returns what came of it, and the last progress that was told.
 fn measure(trial: &mut Trial) -> (Result<Tally, RunError>, Option<Progress>) {
     let mut last = None;
     let mut progress = |told: Progress| {
         assert!(told.done <= told.of, "{told:?}");
         last = Some(told);
     };
-    let measured = (trial.session).measure(&Monotonic::default(), 3, 2, &mut progress);
+    let measured =
+        (trial.session).measure(&Monotonic::default(), Warmup::Messages(3), 2, &mut progress);
     (measured, last)
 }
 
@@ -356,6 +357,7 @@ fn a_point_is_its_bursts_without_the_warm_up() {
     let mut trial = trial(Service::Rc, |_, _| Does::Deliver);
     let tally = measure(&mut trial).0.unwrap();
     assert_eq!((tally.counts, tally.failure), (all(16), None));
+    assert_eq!(tally.warmed_up, 8);
     let repeats: Vec<u32> = tally.messages.iter().map(|one| one.repeat).collect();
     assert_eq!(repeats, [[0; 8], [1; 8]].concat());
 }
@@ -384,7 +386,7 @@ fn what_was_measured_before_a_failure_is_kept() {
         let (measured, told) = measure(&mut trial);
         trial.fabric.released.store(true, Ordering::Relaxed);
         // The whole point is what there is to do.
-        assert_eq!(told.unwrap().of, 3 + 16);
+        assert_eq!(told.unwrap().of, 8 + 16);
         assert_eq!(measured.ok().map(|tally| tally.counts.received), received);
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::{Job, Stop, TrustError, in_threads};
+use super::in_threads::{Job, Stop, ThreadsError, in_threads};
 use crate::host::{HostError, pinning};
 
 /// The stamps of one exchange, in counts: of the asking CPU before it asked and after the answer had come, and of the
@@ -122,7 +122,7 @@ pub fn between<A, B>(
     answering: &End<B>,
     enough: Enough,
     stop: Stop<'_>,
-) -> Result<Option<Offset>, TrustError>
+) -> Result<Option<Offset>, ThreadsError>
 where
     A: Fn() -> u64 + Sync,
     B: Fn() -> u64 + Sync,
@@ -320,10 +320,10 @@ mod tests {
         };
         for (one, other) in [(here, nowhere), (nowhere, here)] {
             let done = between(&one, &other, LONG, &never);
-            assert!(matches!(done, Err(TrustError::Host(_))), "{done:?}");
+            assert!(matches!(done, Err(ThreadsError::Host(_))), "{done:?}");
         }
         let stopped = between(&here, &here, LONG, &|| true);
-        assert!(matches!(stopped, Err(TrustError::Interrupted)));
+        assert!(matches!(stopped, Err(ThreadsError::Interrupted)));
         let brief = Enough {
             time: Duration::from_millis(50),
             ..LONG

@@ -1,0 +1,63 @@
+//! Short work in several threads at once, of which none may wait for one that failed.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use crate::host::HostError;
+
+/// Whether a signal has come; asked all the time.
+pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// What a thread does.
+pub type Job<'a, T> = Box<dyn FnOnce() -> Result<T, HostError> + Send + 'a>;
+
+/// Why the threads have no result.
+#[derive(Debug, thiserror::Error)]
+pub enum ThreadsError {
+    #[error(transparent)]
+    Host(#[from] HostError),
+    #[error("a thread could not be started: {0}; look at ulimit -u")]
+    Spawn(std::io::Error),
+    #[error("interrupted before the end")]
+    Interrupted,
+}
+
+/// Does each job in a thread of its own, by its name, and returns what they come to. `over` is raised when one fails or
+/// panics: the others must not wait for it. A panic goes on here.
+pub fn in_threads<T: Send>(
+    jobs: Vec<(String, Job<'_, T>)>,
+    over: &AtomicBool,
+    stop: Stop<'_>,
+) -> Result<Vec<T>, ThreadsError> {
+    let found = thread::scope(|scope| {
+        let threads = jobs.into_iter().map(|(name, job)| {
+            let work = move || {
+                let done = catch_unwind(AssertUnwindSafe(job));
+                if !matches!(done, Ok(Ok(_))) {
+                    over.store(true, Ordering::Relaxed);
+                }
+                done
+            };
+            let started = thread::Builder::new().name(name).spawn_scoped(scope, work);
+            started.inspect_err(|_| over.store(true, Ordering::Relaxed))
+        });
+        let threads: Vec<_> = threads.collect();
+        let ended = threads
+            .into_iter()
+            .map(|thread| -> Result<T, ThreadsError> {
+                let done = thread.map_err(ThreadsError::Spawn)?.join();
+                match done.and_then(|done| done) {
+                    Ok(found) => Ok(found?),
+                    Err(panic) => resume_unwind(panic),
+                }
+            });
+        // All are joined, so that a panic of any of them goes on.
+        let ended: Vec<_> = ended.collect();
+        ended.into_iter().collect::<Result<Vec<_>, _>>()
+    })?;
+    if stop() {
+        return Err(ThreadsError::Interrupted);
+    }
+    Ok(found)
+}
