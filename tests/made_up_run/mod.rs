@@ -159,6 +159,7 @@ struct MessageRow {
     t_send_ns: Option<u64>,
     t_recv_ns: Option<u64>,
     t_comp_ns: Option<u64>,
+    in_flight: u32,
     latency_ns: Option<i64>,
     completion_latency_ns: Option<i64>,
 }

@@ -82,6 +82,7 @@ pub struct Message {
     pub t_send: Option<i64>,
     pub t_recv: Option<i64>,
     pub t_comp: Option<i64>,
+    pub in_flight: u64,
     pub latency: Option<i64>,
     pub completion_latency: Option<i64>,
 }
@@ -109,6 +110,7 @@ impl Point {
             t_send: row.optional("t_send_ns"),
             t_recv: row.optional("t_recv_ns"),
             t_comp: row.optional("t_comp_ns"),
+            in_flight: row.count("in_flight"),
             latency: row.optional("latency_ns"),
             completion_latency: row.optional("completion_latency_ns"),
         };
@@ -258,6 +260,7 @@ impl Results {
             assert!(messages.iter().all(|one| one.t_comp.is_some()), "{name}");
         }
         check_counts(&name, &row, point, &messages);
+        check_queueing(&name, &row, &messages);
         let latencies = messages.iter().filter_map(|one| one.latency).collect();
         check_figures(&name, &row, "latency", latencies);
         let completions = messages
@@ -336,6 +339,32 @@ fn check_counts(name: &str, row: &Row, point: &Point, messages: &[Message]) {
         row.decimal("delivery_rate"),
         received as f64 / sent as f64,
         5e-7,
+    );
+}
+
+/// Counts anew what was in flight when some of the messages were posted, the slow way.
+fn check_queueing(name: &str, row: &Row, messages: &[Message]) {
+    for message in messages.iter().step_by(messages.len() / 50 + 1) {
+        let earlier = messages.iter().filter(|one| {
+            (one.round, one.repeat) == (message.round, message.repeat) && one.seq < message.seq
+        });
+        let in_flight = earlier.filter(|one| one.t_recv > Some(message.t_subm));
+        assert_eq!(
+            in_flight.count() as u64,
+            message.in_flight,
+            "{name}: {message:?}"
+        );
+    }
+    let most = messages.iter().map(|one| one.in_flight).max().unwrap();
+    assert_eq!(row.count("in_flight_max"), most, "{name}");
+    let alone: Vec<_> = messages.iter().filter(|one| one.in_flight == 0).collect();
+    let share = alone.len() as f64 / messages.len() as f64;
+    close(name, "alone_share", row.decimal("alone_share"), share, 5e-7);
+    let has_latency = alone.iter().any(|one| one.latency.is_some());
+    assert_eq!(
+        !row.text("latency_alone_p50_ns").is_empty(),
+        has_latency,
+        "{name}"
     );
 }
 

@@ -1,6 +1,7 @@
 //! After a burst: what became of each message.
 
 use super::config::Timestamp;
+use super::in_flight::set_in_flight;
 use super::result::{Counts, Fate, Message};
 use super::tag::Tag;
 use crate::buffer::Arrival;
@@ -52,6 +53,7 @@ pub fn judge(
             sent_ns: None,
             received_ns: None,
             completed_ns: completed(sequence).map(nanos),
+            in_flight: 0,
         })
         .collect();
     for arrival in burst.arrivals {
@@ -82,6 +84,7 @@ pub fn judge(
             message.sent_ns = stamp.map(nanos);
         }
     }
+    set_in_flight(&mut messages);
     let tally = ledger.close();
     let counts = Counts {
         sent: tally.sent,

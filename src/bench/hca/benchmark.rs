@@ -10,7 +10,7 @@ use super::plan::{self, Point};
 use super::result::PointResult;
 use super::rows::{MessageRow, figures, settings};
 use super::run::Runner;
-use super::warnings::{instrument_line, judge_floor, warnings_of};
+use super::warnings::{instrument_line, judge_floor, judge_offer, warnings_of};
 use crate::rdma::cm::{CmError, UcRoute};
 use crate::results::folder::HISTOGRAM;
 use crate::results::schema::hca::{MESSAGES, SCHEMA};
@@ -21,7 +21,7 @@ use crate::rig::benchmark::{
 };
 
 /// An upper estimate of a row of `messages.csv`, and of the other files of a point, in bytes.
-const BYTES_PER_MESSAGE: u64 = 170;
+const BYTES_PER_MESSAGE: u64 = 176;
 const BYTES_PER_POINT: u64 = 64 << 10;
 /// Connecting, placing threads, the floor, and writing the files of a point.
 const TIME_PER_POINT: Duration = Duration::from_millis(500);
@@ -146,6 +146,7 @@ impl Benchmark for HcaBenchmark {
         warnings.extend(floor.clone());
         let mut notes = vec![instrument_line(&result)];
         notes.extend(floor);
+        notes.extend(judge_offer(&result));
         Ok(Outcome {
             warnings,
             notes,

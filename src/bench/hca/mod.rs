@@ -36,6 +36,8 @@ pub mod tag;
 #[cfg(feature = "rdma")]
 mod burst_record;
 #[cfg_attr(not(feature = "rdma"), allow(dead_code))]
+pub(crate) mod in_flight;
+#[cfg_attr(not(feature = "rdma"), allow(dead_code))]
 pub(crate) mod placement;
 #[cfg(feature = "rdma")]
 mod receiving_half;

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::floor::Floor;
+use super::in_flight::InFlight;
 use super::placement::Placement;
 use super::plan::Point;
 use crate::buffer::PageKind;
@@ -10,19 +11,20 @@ use crate::stats::{LatencyHistogram, Summary};
 use crate::time::{StampCost, TscFacts};
 
 /// What became of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fate {
     /// Arrived, whole.
     Received,
     /// Did not arrive in time.
+    #[default]
     Lost,
     /// Arrived with other bytes, another length or another stamp than was sent.
     Corrupted,
 }
 
 /// A message: its stamps on the point's clock, in nanoseconds; what was not measured is `None`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Message {
     /// The burst, counted from 0.
     pub repeat: u32,
@@ -37,6 +39,8 @@ pub struct Message {
     pub received_ns: Option<u64>,
     /// When its completion was found in the send queue's completion queue.
     pub completed_ns: Option<u64>,
+    /// Messages of its burst that were in flight when it was posted.
+    pub in_flight: u32,
 }
 
 impl Message {
@@ -160,6 +164,8 @@ pub struct PointResult {
     pub completion_latency: Option<Summary>,
     /// Messages per second while posting, over all bursts.
     pub post_rate: Option<f64>,
+    /// How far the messages queued.
+    pub in_flight: InFlight,
     pub circumstances: Circumstances,
     pub costs: InstrumentCosts,
     /// What ended the point early, if anything did.
@@ -186,6 +192,7 @@ impl PointResult {
             histogram: LatencyHistogram::of(&latencies),
             completion_latency: Summary::of(&of(Message::completion_latency_ns)),
             post_rate: tally.post_rate(),
+            in_flight: InFlight::of(&tally.messages, point.burst),
             circumstances,
             costs,
             messages: tally.messages,

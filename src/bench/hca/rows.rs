@@ -19,6 +19,7 @@ pub struct MessageRow {
     t_send_ns: Option<u64>,
     t_recv_ns: Option<u64>,
     t_comp_ns: Option<u64>,
+    in_flight: u32,
     latency_ns: Option<i64>,
     completion_latency_ns: Option<i64>,
 }
@@ -33,6 +34,7 @@ impl MessageRow {
             t_send_ns: message.sent_ns,
             t_recv_ns: message.received_ns,
             t_comp_ns: message.completed_ns,
+            in_flight: message.in_flight,
             latency_ns: message.latency_ns(),
             completion_latency_ns: message.completion_latency_ns(),
         }
@@ -60,7 +62,7 @@ pub fn settings(point: &Point, config: &Config) -> Record {
 }
 
 pub fn figures(result: &PointResult) -> Record {
-    let (counts, costs) = (&result.counts, &result.costs);
+    let (counts, costs, in_flight) = (&result.counts, &result.costs, &result.in_flight);
     let faults = result.circumstances.loop_faults.total();
     let completions = result.completion_latency.as_ref();
     let mut record = Record::new();
@@ -77,6 +79,10 @@ pub fn figures(result: &PointResult) -> Record {
         .distribution(&columns::latency::ALL, result.latency.as_ref())
         .set(&columns::COMPLETIONS, completions.map(|all| all.count))
         .distribution(&columns::completion::ALL, completions)
+        .set(&columns::IN_FLIGHT_P50, in_flight.p50)
+        .set(&columns::IN_FLIGHT_MAX, in_flight.max)
+        .set(&columns::ALONE_SHARE, in_flight.alone_share)
+        .set(&columns::LATENCY_ALONE_P50, in_flight.latency_alone_p50_ns)
         .set(&columns::POST_RATE, result.post_rate)
         .set(&columns::PAGE_FAULTS, faults)
         .set(&columns::STAMP_COST, costs.stamp.cost_ns)

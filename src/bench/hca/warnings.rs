@@ -31,6 +31,19 @@ pub fn instrument_line(result: &PointResult) -> String {
     )
 }
 
+/// That more was offered than the path took, so that latencies are those of a queue that grows.
+pub fn judge_offer(result: &PointResult) -> Option<String> {
+    let growth = result.in_flight.growth?;
+    Some(format!(
+        "{}: more is offered than the path takes, about {:.0} % of it: messages in flight grew from {:.0} to {:.0} \
+         through the burst, and latency with them; give it a longer --pause to measure the way, not the queue",
+        result.point,
+        growth.taken * 100.0,
+        growth.from,
+        growth.to
+    ))
+}
+
 pub fn warnings_of(result: &PointResult, config: &Config) -> Vec<String> {
     let mut texts = Vec::new();
     let obtained = &result.circumstances;

@@ -72,6 +72,20 @@ columns! {
         .better(Better::Higher);
 }
 columns! {
+    /// How far messages queued.
+    QUEUEING;
+    IN_FLIGHT_P50 = measured("in_flight_p50",
+        "median number of messages in flight when one was posted: posted before it in its burst and not yet received; \
+         lost ones do not count", 1).better(Better::Neither).title("in flight p50");
+    IN_FLIGHT_MAX = measured("in_flight_max", "most messages in flight when one was posted", 0)
+        .whole().over(Over::Greatest).better(Better::Neither).title("in flight max");
+    ALONE_SHARE = measured("alone_share", "share of the messages that were posted when no other was in flight, of 1", 6)
+        .better(Better::Neither).title("alone");
+    LATENCY_ALONE_P50 = measured("latency_alone_p50_ns",
+        "median one-way latency of the messages that were posted when no other was in flight", 1)
+        .better(Better::Neither).title("p50 alone");
+}
+columns! {
     /// The instrument, and what disturbed it.
     INSTRUMENT;
     POST_RATE = measured("post_rate_per_s", "messages posted in a second", 1).better(Better::Higher).title("posts");
@@ -84,17 +98,18 @@ columns! {
 }
 
 /// What is found of a point.
-pub const FIGURES: [Column; 9 + 13 + 1 + 13 + 6] = join(&[
+pub const FIGURES: [Column; 9 + 13 + 1 + 13 + 4 + 6] = join(&[
     &COUNTS,
     &latency::ALL,
     &[COMPLETIONS],
     &completion::ALL,
+    &QUEUEING,
     &INSTRUMENT,
 ]);
 
 /// What a row tells of a message.
 pub mod message {
-    use super::{Column, Data, columns};
+    use super::{Better, Column, Data, columns};
 
     columns! {
         /// All of it, behind the round.
@@ -105,6 +120,9 @@ pub mod message {
         SENT = measured("t_send_ns", "rewritten until the HCA reads the memory", 0).whole();
         RECEIVED = measured("t_recv_ns", "read right after the receive completion was taken", 0).whole();
         COMPLETED = measured("t_comp_ns", "read right after the send completion was taken", 0).whole();
+        IN_FLIGHT = measured("in_flight",
+            "messages of its burst that were posted before it and received after its t_subm; lost ones do not count", 0)
+            .whole().better(Better::Neither);
         LATENCY = measured("latency_ns", "one-way latency: from t_subm, or t_send, to t_recv", 0).whole();
         COMPLETION_LATENCY = measured("completion_latency_ns", "from t_subm to t_comp", 0).whole();
     }
@@ -113,7 +131,7 @@ pub mod message {
 /// A point's messages, one row each.
 pub const MESSAGES: SampleFile = SampleFile {
     name: "messages.csv",
-    columns: &join::<9>(&[&[ROUND], &message::ALL]),
+    columns: &join::<10>(&[&[ROUND], &message::ALL]),
     counted_by: SENT,
     meaning: "a row a message; empty where nothing was measured",
 };
