@@ -75,6 +75,7 @@ pub fn figures(result: &PointResult) -> Record {
         .set(&columns::LATE, counts.late)
         .set(&columns::FOREIGN, counts.foreign)
         .set(&columns::FAILED_COMPLETIONS, counts.failed_completions)
+        .set(&columns::NOT_RESTAMPED, counts.not_restamped)
         .set(&columns::DELIVERY_RATE, counts.delivery_rate())
         .distribution(&columns::latency::ALL, result.latency.as_ref())
         .set(&columns::COMPLETIONS, completions.map(|all| all.count))
@@ -87,6 +88,10 @@ pub fn figures(result: &PointResult) -> Record {
         .set(&columns::PAGE_FAULTS, faults)
         .set(&columns::STAMP_COST, costs.stamp.cost_ns)
         .set(&columns::RESOLUTION, costs.stamp.resolution_ns)
+        .set(
+            &columns::STAMP_REFRESH,
+            result.circumstances.stamp_refresh_ns,
+        )
         .set(&columns::FLOOR_P50, costs.floor.p50_ns)
         .set(&columns::FLOOR_P99, costs.floor.p99_ns);
     record

@@ -1,7 +1,7 @@
 //! What a result gives reason to warn of, with what to do about it, and what is to be said of the instrument.
 
-use super::config::{Config, Timestamp};
-use super::result::PointResult;
+use super::config::Config;
+use super::result::{Message, PointResult};
 use crate::buffer::{HugePagePolicy, PageKind};
 use crate::results::schema::hca;
 use crate::results::units;
@@ -57,15 +57,6 @@ pub fn warnings_of(result: &PointResult, config: &Config) -> Vec<String> {
                 worst.describe()
             ));
     }
-    // Where messages were lost nobody can tell.
-    let refresh = obtained.stamp_refresh_ns;
-    if result.point.timestamp == Timestamp::Send && refresh.is_none() && result.counts.lost == 0 {
-        texts.push(format!(
-                "{}: no stamp was rewritten, so t_send is t_subm: give the stamp thread a core of its own (--stamp-cpu), and \
-                 the messages a --pause",
-                result.point
-            ));
-    }
     if let Some(doubt) = result.costs.tsc.and_then(|tsc| tsc.rate.doubt()) {
         texts.push(doubt.to_string());
     }
@@ -77,6 +68,12 @@ pub fn warnings_of(result: &PointResult, config: &Config) -> Vec<String> {
         ));
     }
     let counts = &result.counts;
+    let is_behind = |message: &&Message| {
+        message
+            .sent_ns
+            .is_some_and(|sent| sent < message.submitted_ns)
+    };
+    let behind = result.messages.iter().filter(is_behind).count() as u64;
     let negative = result.latency.as_ref().map_or(0, |one| one.negative);
     for (count, what) in [
         (counts.lost, format!("of {} messages were lost", counts.sent)),
@@ -97,6 +94,21 @@ pub fn warnings_of(result: &PointResult, config: &Config) -> Vec<String> {
             "messages were not of this run: something else sends to its queue pair; each took a receive request, so \
              messages of this run may be lost by it"
                 .to_owned(),
+        ),
+        (
+            counts.not_restamped,
+            format!(
+                "of {} messages were received before their stamp was rewritten, so they have no t_send and no latency: \
+                 give the stamp thread a core of its own (--stamp-cpu), and the messages a --pause",
+                counts.received
+            ),
+        ),
+        (
+            behind,
+            format!(
+                "messages have a t_send before their t_subm: the clock {} differs between CPUs; use --clock monotonic",
+                point.clock.name()
+            ),
         ),
         (
             negative,

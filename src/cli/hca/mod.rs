@@ -2,6 +2,8 @@
 
 #[cfg(feature = "rdma")]
 mod present;
+#[cfg(feature = "rdma")]
+mod saving;
 pub(super) mod values;
 
 use std::time::Duration;

@@ -159,7 +159,14 @@ impl Metric {
         }
     }
 
-    /// Whether an empty cell is a message that was lost.
+    /// The columns of its samples and, where messages may be lost, last the one that is empty of those: a message that
+    /// arrived may have no latency.
+    pub fn columns(&self) -> Vec<&'static str> {
+        let arrival = self.may_be_lost().then_some(hca::message::RECEIVED.name);
+        self.samples.iter().copied().chain(arrival).collect()
+    }
+
+    /// Whether a message may have been lost on the way to a sample.
     pub fn may_be_lost(&self) -> bool {
         self.benchmark == Benchmark::Hca && self.name == "latency"
     }

@@ -68,6 +68,9 @@ columns! {
         .better(Better::Lower).title("foreign");
     FAILED_COMPLETIONS = count("failed_completions", "send requests that completed with an error")
         .better(Better::Lower);
+    NOT_RESTAMPED = count("messages_not_restamped",
+        "messages received before their stamp was rewritten: they have no t_send and no latency")
+        .better(Better::Lower);
     DELIVERY_RATE = measured("delivery_rate", "share of the messages that were received, of 1", 6)
         .better(Better::Higher);
 }
@@ -92,13 +95,16 @@ columns! {
     PAGE_FAULTS = count("loop_page_faults", "page faults in the loops; there should be none").better(Better::Lower);
     STAMP_COST = measured("stamp_cost_ns", "what a time stamp costs", 1).over(Over::Median);
     RESOLUTION = measured("clock_resolution_ns", "resolution of the clock", 1);
+    STAMP_REFRESH = measured("stamp_refresh_ns",
+        "mean time between two rewritings of a message's stamp, which is how old t_send can be; empty where nobody knows",
+        1);
     FLOOR_P50 = measured("floor_p50_ns",
         "median of the floor: the same loops over shared memory between the same CPUs", 1);
     FLOOR_P99 = measured("floor_p99_ns", "99th percentile of the floor", 1);
 }
 
 /// What is found of a point.
-pub const FIGURES: [Column; 9 + 13 + 1 + 13 + 4 + 6] = join(&[
+pub const FIGURES: [Column; 10 + 13 + 1 + 13 + 4 + 7] = join(&[
     &COUNTS,
     &latency::ALL,
     &[COMPLETIONS],
