@@ -155,6 +155,7 @@ struct MessageRow {
     round: u32,
     repeat: u32,
     seq: u32,
+    t_intended_ns: Option<u64>,
     t_subm_ns: u64,
     t_send_ns: Option<u64>,
     t_recv_ns: Option<u64>,

@@ -2,7 +2,7 @@
 
 use crate::machine::Machine;
 use crate::program::{Ended, hcabench};
-use crate::results::{Results, Table};
+use crate::results::{Point, Results, Table};
 use crate::scratch;
 
 /// Runs a sweep in which nothing may be lost, and checks its `points`.
@@ -194,6 +194,58 @@ fn a_pause_spaces_the_messages() {
 }
 
 #[test]
+fn a_rate_spaces_the_messages_and_tells_when_each_was_meant_to_be_posted() {
+    sweep(
+        "--service rc,ud --rate 500,1000 --arrivals constant,poisson --seed 5 --burst 40",
+        8,
+        |results, _| {
+            let intended = |point: &Point| -> Vec<i64> {
+                let messages = point.messages();
+                messages.iter().map(|one| one.t_intended.unwrap()).collect()
+            };
+            for point in results.points() {
+                let row = results.row_of(&point);
+                assert_eq!(row.text("pause_ns"), "", "{row:?}");
+                let step = 1_000_000_000 / row.count("rate_per_s") as i64;
+                let steps: Vec<i64> = (intended(&point).windows(2))
+                    .map(|pair| pair[1] - pair[0])
+                    .collect();
+                if row.text("arrivals") == "constant" {
+                    assert!(
+                        steps.iter().all(|found| (found - step).abs() <= 1),
+                        "{steps:?}"
+                    );
+                } else {
+                    assert!(steps.iter().any(|found| *found != steps[0]), "{steps:?}");
+                }
+                let messages = point.messages();
+                let late = messages
+                    .iter()
+                    .map(|one| one.t_subm - one.t_intended.unwrap());
+                assert!(late.clone().all(|late| late >= 0), "{row:?}");
+                let missed = late.filter(|&late| late > step).count() as u64;
+                assert_eq!(row.count("missed_steps"), missed, "{row:?}");
+                let latencies = messages
+                    .iter()
+                    .map(|one| one.t_recv.unwrap() - one.t_intended.unwrap());
+                let least = row.decimal("intended_latency_min_ns") as i64;
+                assert_eq!(latencies.min(), Some(least), "{row:?}");
+            }
+            // Equal seeds, equal moments.
+            let poisson = (results.points().into_iter())
+                .filter(|point| point.name().contains("poisson500-"))
+                .map(|point| {
+                    let moments = intended(&point);
+                    moments.iter().map(|at| at - moments[0]).collect()
+                });
+            let poisson: Vec<Vec<i64>> = poisson.collect();
+            assert_eq!(poisson.len(), 2);
+            assert_eq!(poisson[0], poisson[1]);
+        },
+    );
+}
+
+#[test]
 fn a_pause_of_the_receiver_makes_points_of_their_own() {
     sweep(
         "--receiver-pause 0,20us --burst 30 --pause 200us",
@@ -254,6 +306,9 @@ fn what_is_impossible_alone_is_refused_and_leaves_nothing_behind() {
             &["--size 2048", "--service ud", "1024"],
         ),
         ("--inline --size 32768", &["--inline", "--size 32768"]),
+        ("--rate 0.5", &["--rate", "0.5"]),
+        ("--rate 5k --pause 50us", &["--rate", "--pause"]),
+        ("--arrivals poisson", &["--arrivals", "--rate"]),
         ("--size 12", &["--size", "12"]),
         ("--burst 8193", &["--burst", "8193"]),
         ("--burst 0", &["--burst"]),

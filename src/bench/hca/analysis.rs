@@ -19,6 +19,8 @@ pub struct Burst<'a> {
     pub completed: &'a [Ticks],
     /// What arrived, in order.
     pub arrivals: &'a [Arrival],
+    /// When each was meant to be posted, if that was told.
+    pub intended: Option<&'a [Ticks]>,
     /// Which moment the messages carry.
     pub timestamp: Timestamp,
 }
@@ -56,6 +58,7 @@ pub fn judge(
             received_ns: None,
             completed_ns: completed(sequence).map(nanos),
             in_flight: 0,
+            intended_ns: burst.intended.map(|intended| nanos(intended[sequence])),
         })
         .collect();
     let mut not_restamped = 0;
@@ -133,6 +136,7 @@ mod tests {
             submitted: &submitted,
             completed: &completed,
             arrivals,
+            intended: None,
             timestamp,
         };
         judge(&Monotonic::default(), burst, |_, sequence| {

@@ -21,7 +21,7 @@ use crate::rig::benchmark::{
 };
 
 /// An upper estimate of a row of `messages.csv`, and of the other files of a point, in bytes.
-const BYTES_PER_MESSAGE: u64 = 176;
+const BYTES_PER_MESSAGE: u64 = 196;
 const BYTES_PER_POINT: u64 = 64 << 10;
 /// Connecting, placing threads, the floor, and writing the files of a point.
 const TIME_PER_POINT: Duration = Duration::from_millis(500);
@@ -45,7 +45,7 @@ impl HcaBenchmark {
 
     fn planned(&self, index: usize, point: &Point) -> PlannedPoint {
         let messages = self.config.repeat * point.burst + self.config.warmup;
-        let pauses = Duration::from_nanos(point.pause_ns.0 + point.receiver_pause_ns.0);
+        let pauses = point.mean_pause() + Duration::from_nanos(point.receiver_pause_ns.0);
         PlannedPoint {
             index,
             rows: vec![PlannedRow {
@@ -136,7 +136,7 @@ impl Benchmark for HcaBenchmark {
     ) -> Result<Outcome, Failure> {
         let point = &self.plan.points[point];
         let runner = self.runner.as_mut().expect("prepared before");
-        let result = runner.measure(point, progress)?;
+        let result = runner.measure(point, place.round, progress)?;
         for folder in &place.folders {
             write_messages(folder, place.round, &result)
                 .map_err(|error| Failure::Run(error.to_string()))?;

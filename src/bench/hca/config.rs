@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::buffer::HugePagePolicy;
+use crate::pacing::LONGEST_INTERVAL;
 use crate::rig::named::Named;
 use crate::time::{ClockKind, Nanos, TscKilohertz};
 
@@ -89,6 +90,40 @@ named! {
     }
 }
 
+named! {
+    /// How messages that are posted at a rate are spread over time.
+    Arrivals {
+        /// The same time from post to post.
+        Constant = "constant",
+        /// The times from post to post are random and independent of each other: a Poisson process.
+        Poisson = "poisson",
+    }
+}
+
+/// Messages are posted at a rate, whatever a post takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Rate {
+    /// Messages a second.
+    pub per_second: u32,
+    /// How they are spread over time.
+    pub arrivals: Arrivals,
+}
+
+impl Rate {
+    /// The mean time from post to post.
+    pub fn interval(self) -> Duration {
+        Duration::from_secs(1) / self.per_second
+    }
+
+    /// The longest time from post to post.
+    pub fn longest_interval(self) -> Duration {
+        match self.arrivals {
+            Arrivals::Constant => self.interval(),
+            Arrivals::Poisson => self.interval() * LONGEST_INTERVAL,
+        }
+    }
+}
+
 impl Switch {
     /// Whether it is on.
     pub fn is_on(self) -> bool {
@@ -127,6 +162,8 @@ pub struct Sweep {
     pub clocks: Vec<ClockKind>,
     /// Time between two posts.
     pub pauses: Vec<Nanos>,
+    /// Rates at which messages are posted; `None`: there is a pause between two. With a rate the only pause is 0.
+    pub rates: Vec<Option<Rate>>,
     /// Times that the receiver is away for before each look at its completion queue.
     pub receiver_pauses: Vec<Nanos>,
     /// Messages in one test.
@@ -182,6 +219,8 @@ pub struct Config {
     pub warmup: u32,
     /// Bursts per point.
     pub repeat: u32,
+    /// What the times of Poisson arrivals follow from.
+    pub seed: u64,
     /// How long without an arrival before what is missing counts as lost.
     pub timeout: Duration,
     /// SCHED_FIFO priority of the measuring threads.

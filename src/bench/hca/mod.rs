@@ -29,6 +29,8 @@ pub mod receiver;
 // Nothing is measured without devices.
 #[cfg_attr(not(feature = "rdma"), allow(dead_code))]
 pub(crate) mod result;
+#[cfg_attr(not(feature = "rdma"), allow(dead_code))]
+pub(crate) mod schedule;
 pub mod sender;
 pub mod stamper;
 pub mod tag;

@@ -6,6 +6,7 @@ use super::floor::Floor;
 use super::in_flight::InFlight;
 use super::placement::Placement;
 use super::plan::Point;
+use super::schedule::Schedule;
 use crate::buffer::PageKind;
 use crate::stats::{LatencyHistogram, Summary};
 #[cfg(feature = "rdma")]
@@ -43,6 +44,8 @@ pub struct Message {
     pub received_ns: Option<u64>,
     /// When its completion was found in the send queue's completion queue.
     pub completed_ns: Option<u64>,
+    /// When it was meant to be posted.
+    pub intended_ns: Option<u64>,
     /// Messages of its burst that were in flight when it was posted.
     pub in_flight: u32,
 }
@@ -172,6 +175,8 @@ pub struct PointResult {
     pub completion_latency: Option<Summary>,
     /// Messages per second while posting, over all bursts.
     pub post_rate: Option<f64>,
+    /// What became of a rate; `None` where there is none.
+    pub schedule: Option<Schedule>,
     /// How far the messages queued.
     pub in_flight: InFlight,
     pub circumstances: Circumstances,
@@ -200,6 +205,9 @@ impl PointResult {
             histogram: LatencyHistogram::of(&latencies),
             completion_latency: Summary::of(&of(Message::completion_latency_ns)),
             post_rate: tally.post_rate(),
+            schedule: point
+                .rate
+                .map(|rate| Schedule::of(&tally.messages, rate.interval())),
             in_flight: InFlight::of(&tally.messages, point.burst),
             circumstances,
             costs,

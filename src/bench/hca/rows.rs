@@ -15,6 +15,7 @@ pub struct MessageRow {
     round: u32,
     repeat: u32,
     seq: u32,
+    t_intended_ns: Option<u64>,
     t_subm_ns: u64,
     t_send_ns: Option<u64>,
     t_recv_ns: Option<u64>,
@@ -30,6 +31,7 @@ impl MessageRow {
             round,
             repeat: message.repeat,
             seq: message.sequence,
+            t_intended_ns: message.intended_ns,
             t_subm_ns: message.submitted_ns,
             t_send_ns: message.sent_ns,
             t_recv_ns: message.received_ns,
@@ -52,7 +54,15 @@ pub fn settings(point: &Point, config: &Config) -> Record {
         .set(&columns::UNSIGNALED, point.unsignaled.name())
         .set(&columns::POLL_RECV, point.poll_recv.name())
         .set(&columns::POLL_COMP, point.poll_comp.name())
-        .set(&columns::PAUSE, point.pause_ns.0)
+        .set(
+            &columns::PAUSE,
+            point.rate.is_none().then_some(point.pause_ns.0),
+        )
+        .set(&columns::RATE, point.rate.map(|rate| rate.per_second))
+        .set(
+            &columns::ARRIVALS,
+            point.rate.map(|rate| rate.arrivals.name()),
+        )
         .set(&columns::RECEIVER_PAUSE, point.receiver_pause_ns.0)
         .set(&columns::TIMESTAMP, point.timestamp.name())
         .set(&columns::CLOCK, point.clock.name())
@@ -64,6 +74,7 @@ pub fn settings(point: &Point, config: &Config) -> Record {
 pub fn figures(result: &PointResult) -> Record {
     let (counts, costs, in_flight) = (&result.counts, &result.costs, &result.in_flight);
     let faults = result.circumstances.loop_faults.total();
+    let schedule = result.schedule.as_ref();
     let completions = result.completion_latency.as_ref();
     let mut record = Record::new();
     record
@@ -80,6 +91,14 @@ pub fn figures(result: &PointResult) -> Record {
         .distribution(&columns::latency::ALL, result.latency.as_ref())
         .set(&columns::COMPLETIONS, completions.map(|all| all.count))
         .distribution(&columns::completion::ALL, completions)
+        .distribution(
+            &columns::intended::ALL,
+            schedule.and_then(|schedule| schedule.latency.as_ref()),
+        )
+        .set(
+            &columns::MISSED_STEPS,
+            schedule.map(|schedule| schedule.missed_steps),
+        )
         .set(&columns::IN_FLIGHT_P50, in_flight.p50)
         .set(&columns::IN_FLIGHT_MAX, in_flight.max)
         .set(&columns::ALONE_SHARE, in_flight.alone_share)

@@ -38,6 +38,8 @@ impl StampMode for SendStamp {
 pub struct SendOutcome {
     /// Messages that were accepted by the port.
     pub posted: u32,
+    /// When it began; a schedule begins with it.
+    pub started: Ticks,
     /// What kept the rest from being posted.
     pub failure: Option<Failure>,
 }
@@ -71,6 +73,8 @@ pub fn send<S: StampMode>(
     let mut posted = 0;
     let mut failure = None;
     let mut until_signaled = signal_every;
+    let started = clock.now();
+    pacing.start_at(started);
     for (sequence, slot) in submitted.iter_mut().enumerate() {
         let sequence = sequence as u32;
         until_signaled -= 1;
@@ -105,7 +109,11 @@ pub fn send<S: StampMode>(
     }
     control.set_sender_done();
     collect.finish(clock);
-    SendOutcome { posted, failure }
+    SendOutcome {
+        posted,
+        started,
+        failure,
+    }
 }
 
 #[cfg(test)]

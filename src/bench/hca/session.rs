@@ -199,7 +199,7 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
         }
         let service = self.frame.point.service;
         let reliable = service == Service::Rc;
-        let mut watch = Watch::new(self.timeout, self.frame.point.pause_ns, reliable);
+        let mut watch = Watch::new(self.timeout, self.frame.point.longest_pause(), reliable);
         let patience = Patience {
             look: watch.look,
             grace: GRACE,
@@ -305,6 +305,7 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
             submitted: &record.submitted,
             completed: &record.completed,
             arrivals: &record.arrivals,
+            intended: record.intended.as_deref(),
             timestamp: self.frame.point.timestamp,
         };
         let (messages, mut counts) = judge(clock, burst, |arrival, sequence| {

@@ -36,7 +36,7 @@ pub fn judge_offer(result: &PointResult) -> Option<String> {
     let growth = result.in_flight.growth?;
     Some(format!(
         "{}: more is offered than the path takes, about {:.0} % of it: messages in flight grew from {:.0} to {:.0} \
-         through the burst, and latency with them; give it a longer --pause to measure the way, not the queue",
+         through the burst, and latency with them; give it a longer --pause or a lower --rate to measure the way, not the queue",
         result.point,
         growth.taken * 100.0,
         growth.from,
@@ -94,6 +94,14 @@ pub fn warnings_of(result: &PointResult, config: &Config) -> Vec<String> {
             "messages were not of this run: something else sends to its queue pair; each took a receive request, so \
              messages of this run may be lost by it"
                 .to_owned(),
+        ),
+        (
+            result.schedule.as_ref().map_or(0, |one| one.missed_steps),
+            format!(
+                "of {} messages were posted more than a step late: the sender does not keep the --rate, see \
+                 intended_latency_p50_ns",
+                counts.sent
+            ),
         ),
         (
             counts.not_restamped,

@@ -15,8 +15,8 @@ use super::UsageError;
 #[cfg(feature = "rdma")]
 use crate::bench::hca::benchmark::HcaBenchmark;
 use crate::bench::hca::config::{
-    Config, CpuRequest, LARGEST_BURST, Operation, Poll, PortRequest, Service, Sweep, Switch,
-    Timestamp, UcRouteRequest,
+    Arrivals, Config, CpuRequest, LARGEST_BURST, Operation, Poll, PortRequest, Rate, Service,
+    Sweep, Switch, Timestamp, UcRouteRequest,
 };
 use crate::bench::hca::plan::Plan;
 use crate::buffer::HugePagePolicy;
@@ -69,6 +69,10 @@ pub struct HcaArguments {
     #[arg(long, value_name = "LIST", default_value = "0", value_parser = values::pauses)]
     pub pause: List<Nanos>,
 
+    /// Messages posted in a second, whatever a post takes, such as 5k,20k,100k; instead of --pause
+    #[arg(long, value_name = "LIST", conflicts_with = "pause", value_parser = values::rates)]
+    pub rate: Option<List<u32>>,
+
     /// The sending port [default: the first active port with an IP address]
     #[arg(long, value_name = "DEVICE[:PORT][@ADDRESS]", value_parser = port_request)]
     pub sender: Option<PortRequest>,
@@ -89,6 +93,15 @@ pub struct HcaArguments {
     /// As --poll, for send completions alone
     #[arg(long, value_name = "LIST", help_heading = "Sweep", value_parser = values::named::<Poll>)]
     pub poll_comp: Option<List<Poll>>,
+
+    /// How posts at a --rate are spread over time: constant, poisson (random, drawn before)
+    #[arg(long, value_name = "LIST", default_value = "constant", requires = "rate", help_heading = "Sweep",
+          value_parser = values::named::<Arrivals>)]
+    pub arrivals: List<Arrivals>,
+
+    /// Seed of --arrivals poisson
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Sweep")]
+    pub seed: u64,
 
     /// Times the receiver does other work before each poll of its completion queue, with unit, below --timeout
     #[arg(long, value_name = "LIST", default_value = "0", help_heading = "Sweep", value_parser = values::pauses)]
@@ -163,6 +176,17 @@ impl HcaArguments {
             let pairs = |&of: &Poll| completing.0.iter().map(move |&comp| (of, comp));
             receiving.0.iter().flat_map(pairs).collect()
         };
+        let rates = self.rate.as_ref().map_or(vec![None], |rates| {
+            let spread = |&per_second: &u32| {
+                (self.arrivals.0.iter()).map(move |&arrivals| {
+                    Some(Rate {
+                        per_second,
+                        arrivals,
+                    })
+                })
+            };
+            rates.0.iter().flat_map(spread).collect()
+        });
         Config {
             sweep: Sweep {
                 services: self.service.0.clone(),
@@ -173,12 +197,14 @@ impl HcaArguments {
                 timestamps: self.timestamp.0.clone(),
                 clocks: self.clock.0.clone(),
                 pauses: self.pause.0.clone(),
+                rates,
                 receiver_pauses: self.receiver_pause.0.clone(),
                 bursts: self.burst.0.clone(),
                 sizes: self.size.0.clone(),
             },
             warmup: self.warmup,
             repeat: self.repeat,
+            seed: self.seed,
             timeout: self.timeout,
             priority: self.priority,
             huge_pages: self.hugepages,
@@ -233,6 +259,7 @@ fn settings_of_run(config: &Config) -> Record {
     let mut settings = Record::new();
     settings
         .set(&columns::TIMEOUT, config.timeout.as_nanos() as u64)
+        .set(&columns::SEED, config.seed)
         .set(&columns::PRIORITY, config.priority.map(u32::from))
         .set(&columns::HUGE_PAGES, config.huge_pages.name())
         .set(&columns::UC_ROUTE, config.uc_route.name())

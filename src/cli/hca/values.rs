@@ -8,7 +8,7 @@ use bytesize::ByteSize;
 use crate::bench::hca::config::{
     LARGEST_BURST, LARGEST_SIZE, PortRequest, SMALLEST_SIZE, all_sizes,
 };
-use crate::cli::values::{DAY, List, list, list_of_ranges, one, time};
+use crate::cli::values::{DAY, List, list, list_of_ranges, one, rate, time};
 use crate::rig::named::Named;
 use crate::time::Nanos;
 
@@ -73,6 +73,19 @@ fn burst(text: &str) -> Result<u32, String> {
         .ok()
         .filter(|number| (1..=LARGEST_BURST).contains(number));
     number.ok_or_else(|| format!("{text:?} is not a number of messages from 1 to {LARGEST_BURST}"))
+}
+
+/// Messages a second: `5k,20k,100k`.
+pub fn rates(text: &str) -> Result<List<u32>, String> {
+    list(text, |part| {
+        let whole = rate(part)?;
+        if whole < 1.0 || whole.fract() != 0.0 {
+            return Err(format!(
+                "{part:?} is not a whole number of messages a second"
+            ));
+        }
+        Ok(whole as u32)
+    })
 }
 
 /// A list of times.
@@ -162,6 +175,17 @@ mod tests {
         assert_eq!(listed, [0, 50_000, 1_000_000].map(Nanos));
         for bad in ["50", "us", "-1us", "2days", ""] {
             assert!(pauses(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn rates_are_whole_messages_a_second() {
+        assert_eq!(
+            rates("5k,20k, 1000000,1.5k/s").unwrap().0,
+            [5000, 20_000, 1_000_000, 1500]
+        );
+        for bad in ["0", "0.5", "1.5", "2G", "-1", "x", ""] {
+            assert!(rates(bad).is_err(), "{bad}");
         }
     }
 

@@ -39,7 +39,7 @@ const fn metric(
     }
 }
 
-pub(super) static METRICS: [Metric; 8] = [
+pub(super) static METRICS: [Metric; 9] = [
     metric(
         Benchmark::Hca,
         ["latency", "t_lat", "one-way latency", "latency"],
@@ -54,6 +54,16 @@ pub(super) static METRICS: [Metric; 8] = [
             "completion_latency",
         ],
         &["completion_latency_ns"],
+    ),
+    metric(
+        Benchmark::Hca,
+        [
+            "intended",
+            "",
+            "latency from the intended time",
+            "intended_latency",
+        ],
+        &["t_intended_ns", "t_recv_ns"],
     ),
     metric(
         Benchmark::Queue,

@@ -15,6 +15,10 @@ distribution_columns!(
     /// Completion latency.
     completion, "completion_latency", "comp ", "completion latency"
 );
+distribution_columns!(
+    /// Latency from the intended time.
+    intended, "intended_latency", "intended ", "latency from when a message was meant to be posted"
+);
 
 columns! {
     /// The settings of a run.
@@ -29,6 +33,7 @@ columns! {
     RECEIVER_CPU = setting("receiver_cpu", "CPU of the receiving thread, as asked for").whole();
     COMPLETION_CPU = setting("completion_cpu", "CPU of the completion thread, as asked for").whole();
     STAMP_CPU = setting("stamp_cpu", "CPU of the thread that rewrites stamps, as asked for").whole();
+    SEED = setting("seed", "what the times of Poisson arrivals follow from, with the number of the round").whole();
     TSC_RATE = setting("tsc_khz", "rate of the TSC, as given").whole();
 }
 
@@ -43,7 +48,9 @@ columns! {
     UNSIGNALED = setting("unsignaled", "whether only the last message of a queue's length is signalled");
     POLL_RECV = setting("poll_recv", "how the receiver waits: busy or event").title("recv");
     POLL_COMP = setting("poll_comp", "how send completions are waited for").title("comp");
-    PAUSE = setting("pause_ns", "time between two posts").whole().title("pause");
+    PAUSE = setting("pause_ns", "time between two posts; empty where they are posted at a rate").whole().title("pause");
+    RATE = setting("rate_per_s", "messages posted in a second, as asked for; empty with a pause").whole().title("rate");
+    ARRIVALS = setting("arrivals", "how posts at a rate are spread over time: constant or poisson");
     RECEIVER_PAUSE = setting("receiver_pause_ns",
         "time the receiver is away for before each look at its completion queue").whole().title("recv pause");
     TIMESTAMP = setting("timestamp", "the moment that latency counts from").title("stamp");
@@ -75,8 +82,11 @@ columns! {
         .better(Better::Higher);
 }
 columns! {
-    /// How far messages queued.
+    /// How far messages queued, and came late.
     QUEUEING;
+    MISSED_STEPS = count("missed_steps",
+        "messages whose intended time had passed by more than the mean time from post to post when they were posted; \
+         empty without a rate").better(Better::Lower).title("missed");
     IN_FLIGHT_P50 = measured("in_flight_p50",
         "median number of messages in flight when one was posted: posted before it in its burst and not yet received; \
          lost ones do not count", 1).better(Better::Neither).title("in flight p50");
@@ -104,11 +114,12 @@ columns! {
 }
 
 /// What is found of a point.
-pub const FIGURES: [Column; 10 + 13 + 1 + 13 + 4 + 7] = join(&[
+pub const FIGURES: [Column; 10 + 13 + 1 + 13 + 13 + 5 + 7] = join(&[
     &COUNTS,
     &latency::ALL,
     &[COMPLETIONS],
     &completion::ALL,
+    &intended::ALL,
     &QUEUEING,
     &INSTRUMENT,
 ]);
@@ -122,6 +133,8 @@ pub mod message {
         ALL;
         REPEAT = label("repeat", "the burst in its round, from 0").data(Data::Whole);
         SEQ = label("seq", "the message's number in its burst, from 0").data(Data::Whole);
+        INTENDED = measured("t_intended_ns", "when it was meant to be posted; empty without a rate", 0)
+            .whole().better(Better::Neither);
         SUBMITTED = measured("t_subm_ns", "read right before the work request is posted", 0).whole();
         SENT = measured("t_send_ns", "rewritten until the HCA reads the memory", 0).whole();
         RECEIVED = measured("t_recv_ns", "read right after the receive completion was taken", 0).whole();
@@ -137,7 +150,7 @@ pub mod message {
 /// A point's messages, one row each.
 pub const MESSAGES: SampleFile = SampleFile {
     name: "messages.csv",
-    columns: &join::<10>(&[&[ROUND], &message::ALL]),
+    columns: &join::<11>(&[&[ROUND], &message::ALL]),
     counted_by: SENT,
     meaning: "a row a message; empty where nothing was measured",
 };
