@@ -146,6 +146,33 @@ fn every_size_that_the_service_type_can_carry() {
 }
 
 #[test]
+fn sizes_between_the_powers_of_two_and_above_32_kib_and_the_largest_of_the_device() {
+    let largest = 8 << 20;
+    let sizes = [9, 100, 1001, 100_000, 1 << 20, largest];
+    sweep(
+        "--service rc,uc --operation send,write --size 9,100,1001,100000,1MiB,8M,16M --burst 3 --warmup 1 --timeout 60s",
+        2 * 2 * sizes.len(),
+        |results, _| {
+            for size in sizes {
+                let size = size.to_string();
+                assert_eq!(
+                    results.summary().matching(&[("size_bytes", &size)]).len(),
+                    4,
+                    "{size}"
+                );
+            }
+            let reasons = reasons(&results.left_out(), &[("size_bytes", "16777216")]);
+            let said = format!("the largest message of these ports is {largest} bytes");
+            assert_eq!(reasons.len(), 4);
+            assert!(
+                reasons.iter().all(|reason| reason.contains(&said)),
+                "{reasons:?}"
+            );
+        },
+    );
+}
+
+#[test]
 fn inline_up_to_what_the_device_grants() {
     let granted: u64 = {
         let _machine = Machine::take();
@@ -309,7 +336,7 @@ fn what_is_impossible_alone_is_refused_and_leaves_nothing_behind() {
         ("--rate 0.5", &["--rate", "0.5"]),
         ("--rate 5k --pause 50us", &["--rate", "--pause"]),
         ("--arrivals poisson", &["--arrivals", "--rate"]),
-        ("--size 12", &["--size", "12"]),
+        ("--size 7", &["--size", "7"]),
         ("--burst 8193", &["--burst", "8193"]),
         ("--burst 0", &["--burst"]),
         ("--service xrc", &["--service", "xrc"]),

@@ -1,6 +1,7 @@
 //! What can be set.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -131,16 +132,17 @@ impl Switch {
     }
 }
 
-/// Message sizes in bytes: 8 times a power of two.
+/// The smallest message, in bytes: a time stamp.
 pub const SMALLEST_SIZE: u32 = 8;
-/// The largest message, in bytes.
-pub const LARGEST_SIZE: u32 = 32_768;
+/// The largest message of any device, in bytes (InfiniBand Architecture Specification, volume 1, 9.7.1).
+pub const LARGEST_SIZE: u32 = 1 << 31;
 /// The most messages of a burst.
 pub const LARGEST_BURST: u32 = 8192;
 
-/// All message sizes, in bytes.
-pub fn all_sizes() -> impl Iterator<Item = u32> {
-    (0..=12).map(|power| SMALLEST_SIZE << power)
+/// The message sizes in bytes that a range stands for: 8 times a power of two.
+pub fn doubled_sizes(within: RangeInclusive<u32>) -> impl Iterator<Item = u32> {
+    let doubled = std::iter::successors(Some(SMALLEST_SIZE), |size| size.checked_mul(2));
+    doubled.filter(move |size| within.contains(size))
 }
 
 /// Lists of settings whose product is the sweep.

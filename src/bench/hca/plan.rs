@@ -343,7 +343,7 @@ pub(crate) mod tests {
             services: Service::ALL.to_vec(),
             operations: Operation::ALL.to_vec(),
             inline: Switch::ALL.to_vec(),
-            sizes: crate::bench::hca::config::all_sizes().collect(),
+            sizes: crate::bench::hca::config::doubled_sizes(8..=32_768).collect(),
             ..single()
         };
         let plan = Plan::new(&sweep).within(&limits(), 100);

@@ -43,7 +43,7 @@ pub struct HcaArguments {
     #[arg(long, value_name = "LIST", default_value = "send", value_parser = values::named::<Operation>)]
     pub operation: List<Operation>,
 
-    /// Message sizes in bytes, 8 times a power of two up to 32768; units as in 4k or 4KiB, ranges as in 8..32768
+    /// Message sizes in bytes, from 8 to the device's largest; units as in 4k or 1MiB; a range 8..32768 doubles
     #[arg(long, value_name = "LIST", default_value = "8", value_parser = values::sizes)]
     pub size: List<u32>,
 

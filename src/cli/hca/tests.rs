@@ -113,7 +113,7 @@ fn a_rate_stands_in_for_the_pause_and_each_is_spread_in_each_way() {
 fn errors_name_the_option_the_value_and_what_is_allowed() {
     let table = [
         ("--service xrc", ["--service", "xrc", "rc, uc, ud"]),
-        ("--size 12", ["--size", "12", "8 times a power of two"]),
+        ("--size 7", ["--size", "7", "from 8 bytes to 2 GiB"]),
         ("--burst 9000", ["--burst", "9000", "1 to 8192"]),
         ("--poll spin", ["--poll", "spin", "busy, event"]),
         ("--pause 50", ["--pause", "50", "ns, us, ms, s"]),
@@ -147,7 +147,7 @@ fn options() -> Vec<String> {
     names.map(|name| format!("--{name}")).collect()
 }
 
-const PLAUSIBLE: &str = "rc uc ud send write 8 64 8..32768 1..8192 4KiB on off busy event 0 50us 1ms submit tsc \
+const PLAUSIBLE: &str = "rc uc ud send write 8 64 100 1MiB 8..32768 1..8192 4KiB on off busy event 0 50us 1ms submit tsc \
                          monotonic-raw rxe0:1@10.0.0.1 1 99 try required patched 5s";
 
 fn value() -> impl Strategy<Value = String> {
