@@ -157,14 +157,14 @@ impl PayloadBuffer {
     /// Those of [`HugeBuffer::new`].
     ///
     /// # Panics
-    /// When a message is shorter than a time stamp or not a multiple of it, or the header longer than a cache line.
+    /// When a message is shorter than a time stamp, or the header longer than a cache line.
     pub fn new(
         slots: usize,
         message: usize,
         header: usize,
         policy: HugePagePolicy,
     ) -> Result<Self, BufferError> {
-        assert!(message >= STAMP && message.is_multiple_of(STAMP) && header <= CACHE_LINE);
+        assert!(message >= STAMP && header <= CACHE_LINE);
         Ok(PayloadBuffer {
             memory: HugeBuffer::new(Self::bytes_needed(slots, message, header), policy)?,
             message,
@@ -239,18 +239,27 @@ impl PayloadBuffer {
 
     /// Whether a slot holds the pattern of message `seq` of burst `burst` behind its stamp.
     pub fn holds(&self, index: usize, burst: u32, seq: u32) -> bool {
-        self.words(index)
-            .skip(1)
-            .all(|(word, place)| place.load(Ordering::Relaxed) == pattern(burst, seq, word))
+        self.words(index).skip(1).all(|(word, place)| {
+            let differs = place.load(Ordering::Relaxed) ^ pattern(burst, seq, word);
+            differs & self.bytes_of(word) == 0
+        })
+    }
+
+    /// The bytes of a word that belong to the message: the last word may have less than eight.
+    fn bytes_of(&self, word: usize) -> u64 {
+        let of_message = self.message - word * STAMP;
+        u64::from_ne_bytes(std::array::from_fn(|byte| {
+            if byte < of_message { 0xff } else { 0 }
+        }))
     }
 
     /// The words of a message with their numbers, the stamp first.
     fn words(&self, index: usize) -> impl Iterator<Item = (usize, &AtomicU64)> {
         let start = self.slot(index).start.cast::<u64>();
-        (0..self.message / STAMP).map(move |word| {
-            // SAFETY: the word lies within the slot (bounded by the message's length) and is aligned, as slots are; the
-            // reference borrows the buffer. All access to the memory but the HCA's is atomic; what the HCA wrote is
-            // ordered before by the completion that was polled.
+        (0..self.message.div_ceil(STAMP)).map(move |word| {
+            // SAFETY: the word lies within the slot (bounded by the message's length, rounded up to a cache line) and is
+            // aligned, as slots are; the reference borrows the buffer. All access to the memory but the HCA's is atomic;
+            // what the HCA wrote is ordered before by the completion that was polled.
             (word, unsafe { AtomicU64::from_ptr(start.add(word)) })
         })
     }
@@ -287,6 +296,30 @@ mod tests {
         // SAFETY: the last byte of the last slot.
         unsafe { last.write(last.read() ^ 1) };
         assert!(!payload.holds(3, 9, 3));
+    }
+
+    #[test]
+    fn a_message_of_any_size_is_checked_to_its_last_byte_and_no_further() {
+        for size in [8, 9, 15, 16, 63, 64, 65, 100] {
+            let payload = PayloadBuffer::new(2, size, 0, HugePagePolicy::Off).unwrap();
+            payload.fill(0, 9, 0);
+            payload.fill(1, 9, 1);
+            let flip = |byte: usize| {
+                assert!(byte < payload.stride());
+                let at = payload.slot(0).start.wrapping_add(byte);
+                // SAFETY: a byte of the first slot.
+                unsafe { at.write(at.read() ^ 1) };
+            };
+            for byte in STAMP..size {
+                flip(byte);
+                assert!(!payload.holds(0, 9, 0), "byte {byte} of {size}");
+                flip(byte);
+            }
+            if size < payload.stride() {
+                flip(size);
+            }
+            assert!(payload.holds(0, 9, 0) && payload.holds(1, 9, 1), "{size}");
+        }
     }
 
     #[test]

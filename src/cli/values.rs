@@ -78,6 +78,30 @@ pub fn timeout(text: &str) -> Result<Duration, String> {
     time(text, MILLISECOND..=DAY)
 }
 
+/// A rate a second: `1M`, `250k`, `0.5`.
+pub fn rate(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix("/s").unwrap_or(text).trim_end();
+    let units = [('k', 1e3), ('M', 1e6), ('G', 1e9)];
+    let (digits, factor) = units
+        .into_iter()
+        .find_map(|(unit, factor)| Some((number.strip_suffix(unit)?, factor)))
+        .unwrap_or((number, 1.0));
+    decimal(digits)
+        .map(|rate| rate * factor)
+        .filter(|rate| (0.001..=1e9).contains(rate))
+        .ok_or_else(|| {
+            format!("{text:?} is not a rate a second from 0.001 to 1G: a number, with k, M or G, such as 1M")
+        })
+}
+
+/// Digits with at most one point.
+pub fn decimal(text: &str) -> Option<f64> {
+    let plain = text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.');
+    text.parse().ok().filter(|_| plain)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -47,18 +47,13 @@ impl ConstantRate {
 
     /// Waits for the current moment, or counts it as missed.
     #[inline(always)]
-    pub(super) fn wait<C: Clock>(&mut self, clock: &C, mut idle: impl Idle) {
-        let now = clock.now();
-        if is_after(now, self.due) {
+    pub(super) fn wait<C: Clock>(&mut self, clock: &C, idle: impl Idle) {
+        if let Err(now) = wait_until(self.due, clock, idle) {
             self.missed += 1;
             if self.after_miss == AfterMiss::StartOver {
                 self.start_at(now);
             }
-            idle.tick();
-            return;
         }
-        idle.begin();
-        while idle.tick() && is_after(self.due, clock.now()) {}
     }
 
     /// The first `count` moments after a start, with `each` of them kept for so many operations.
@@ -98,6 +93,26 @@ impl Pacing for ConstantRate {
     fn intended_starts(&self, start: Ticks, count: usize) -> Option<Vec<Ticks>> {
         self.moments(start, count, 1)
     }
+}
+
+/// Waits for a moment. If it has passed, `idle` ticks once.
+///
+/// # Errors
+/// With the time, if it has passed.
+#[inline(always)]
+pub(super) fn wait_until<C: Clock>(
+    due: Ticks,
+    clock: &C,
+    mut idle: impl Idle,
+) -> Result<(), Ticks> {
+    let now = clock.now();
+    if is_after(now, due) {
+        idle.tick();
+        return Err(now);
+    }
+    idle.begin();
+    while idle.tick() && is_after(due, clock.now()) {}
+    Ok(())
 }
 
 /// Whether `first` is later than `second`, on a counter that may wrap around.

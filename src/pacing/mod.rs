@@ -5,6 +5,7 @@
 //! | [`NoPause`], [`BackToBack`] | nothing; the first gives the thread a moment for other work |
 //! | [`ConstantWait`] | the same time from the end of one to the start of the next |
 //! | [`ConstantRate`] | the same time from start to start: what an operation takes is subtracted from the wait |
+//! | [`Poisson`] | random times from start to start, independent of each other, drawn before |
 //! | [`Bursty`] | nothing within a group of operations, their waits together behind it |
 //!
 //! `Load` is which of them an end has, as a setting, and `Paced` any of them.
@@ -20,6 +21,7 @@ mod interval;
 mod jitter;
 mod load;
 mod paced;
+mod schedule;
 #[cfg(test)]
 pub(crate) mod scripted;
 
@@ -29,6 +31,7 @@ pub use interval::Interval;
 pub use jitter::{Jitter, SplitMix64};
 pub(crate) use load::{EndLoad, Load};
 pub(crate) use paced::Paced;
+pub use schedule::{LONGEST_INTERVAL, Poisson};
 
 use crate::time::{Clock, Nanos, Ticks};
 
@@ -51,6 +54,9 @@ impl<F: FnMut() -> bool> Idle for F {
 
 /// The way from one operation to the next.
 pub trait Pacing {
+    /// Called when there is time, before operations begin: draws what is to be drawn for them.
+    fn renew(&mut self) {}
+
     /// Called right before the first operation, with the time; paces that follow a schedule begin it here.
     #[inline(always)]
     fn start_at(&mut self, _now: Ticks) {}

@@ -155,10 +155,12 @@ struct MessageRow {
     round: u32,
     repeat: u32,
     seq: u32,
+    t_intended_ns: Option<u64>,
     t_subm_ns: u64,
     t_send_ns: Option<u64>,
     t_recv_ns: Option<u64>,
     t_comp_ns: Option<u64>,
+    in_flight: u32,
     latency_ns: Option<i64>,
     completion_latency_ns: Option<i64>,
 }

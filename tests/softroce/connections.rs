@@ -51,6 +51,7 @@ pub fn settings(service: Service) -> EndpointSettings {
             poll_recv: Poll::Busy,
             poll_comp: Poll::Busy,
             pause_ns: Nanos(0),
+            rate: None,
             receiver_pause_ns: Nanos(0),
             timestamp: Timestamp::Submit,
             clock: ClockKind::Monotonic,

@@ -78,10 +78,12 @@ pub struct Message {
     pub round: u64,
     pub repeat: u64,
     pub seq: u64,
+    pub t_intended: Option<i64>,
     pub t_subm: i64,
     pub t_send: Option<i64>,
     pub t_recv: Option<i64>,
     pub t_comp: Option<i64>,
+    pub in_flight: u64,
     pub latency: Option<i64>,
     pub completion_latency: Option<i64>,
 }
@@ -105,10 +107,12 @@ impl Point {
             round: row.count("round"),
             repeat: row.count("repeat"),
             seq: row.count("seq"),
+            t_intended: row.optional("t_intended_ns"),
             t_subm: row.optional("t_subm_ns").expect("each was submitted"),
             t_send: row.optional("t_send_ns"),
             t_recv: row.optional("t_recv_ns"),
             t_comp: row.optional("t_comp_ns"),
+            in_flight: row.count("in_flight"),
             latency: row.optional("latency_ns"),
             completion_latency: row.optional("completion_latency_ns"),
         };
@@ -258,6 +262,7 @@ impl Results {
             assert!(messages.iter().all(|one| one.t_comp.is_some()), "{name}");
         }
         check_counts(&name, &row, point, &messages);
+        check_queueing(&name, &row, &messages);
         let latencies = messages.iter().filter_map(|one| one.latency).collect();
         check_figures(&name, &row, "latency", latencies);
         let completions = messages
@@ -280,10 +285,17 @@ fn folders_in(path: &Path) -> std::io::Result<Vec<PathBuf>> {
 
 fn check_message(message: &Message, send_stamps: bool) {
     let t_subm = message.t_subm;
-    // Without an arrival there is no stamp of the sending either: the message would have brought it.
+    // Without an arrival there is no stamp of the sending either: the message would have brought it. Without that there
+    // is no latency.
+    let arrived = message.t_recv.is_some();
+    assert!(
+        message.t_send.is_none() || send_stamps && arrived,
+        "{message:?}"
+    );
+    let has_start = !send_stamps || message.t_send.is_some();
     assert_eq!(
-        message.t_send.is_some(),
-        send_stamps && message.t_recv.is_some(),
+        message.latency.is_some(),
+        has_start && arrived,
         "{message:?}"
     );
     if let Some(t_recv) = message.t_recv {
@@ -312,8 +324,9 @@ fn check_message(message: &Message, send_stamps: bool) {
 fn check_counts(name: &str, row: &Row, point: &Point, messages: &[Message]) {
     let sent = messages.len() as u64;
     let lost = messages.iter().filter(|one| one.t_recv.is_none()).count() as u64;
-    let received = messages.iter().filter(|one| one.latency.is_some()).count() as u64;
-    // One that arrived and has no latency was found to be corrupted.
+    let measured = messages.iter().filter(|one| one.latency.is_some()).count() as u64;
+    let received = measured + row.count("messages_not_restamped");
+    // Another that arrived and has no latency was found to be corrupted.
     let corrupted = sent - lost - received;
     let expected = [
         ("sent", sent),
@@ -329,13 +342,39 @@ fn check_counts(name: &str, row: &Row, point: &Point, messages: &[Message]) {
         );
     }
     assert_eq!(corrupted, 0, "{name}");
-    assert_eq!(point.histogram_count(), received, "{name}");
+    assert_eq!(point.histogram_count(), measured, "{name}");
     close(
         name,
         "delivery_rate",
         row.decimal("delivery_rate"),
         received as f64 / sent as f64,
         5e-7,
+    );
+}
+
+/// Counts anew what was in flight when some of the messages were posted, the slow way.
+fn check_queueing(name: &str, row: &Row, messages: &[Message]) {
+    for message in messages.iter().step_by(messages.len() / 50 + 1) {
+        let earlier = messages.iter().filter(|one| {
+            (one.round, one.repeat) == (message.round, message.repeat) && one.seq < message.seq
+        });
+        let in_flight = earlier.filter(|one| one.t_recv > Some(message.t_subm));
+        assert_eq!(
+            in_flight.count() as u64,
+            message.in_flight,
+            "{name}: {message:?}"
+        );
+    }
+    let most = messages.iter().map(|one| one.in_flight).max().unwrap();
+    assert_eq!(row.count("in_flight_max"), most, "{name}");
+    let alone: Vec<_> = messages.iter().filter(|one| one.in_flight == 0).collect();
+    let share = alone.len() as f64 / messages.len() as f64;
+    close(name, "alone_share", row.decimal("alone_share"), share, 5e-7);
+    let has_latency = alone.iter().any(|one| one.latency.is_some());
+    assert_eq!(
+        !row.text("latency_alone_p50_ns").is_empty(),
+        has_latency,
+        "{name}"
     );
 }
 

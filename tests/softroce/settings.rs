@@ -2,7 +2,7 @@
 
 use crate::machine::Machine;
 use crate::program::{Ended, hcabench};
-use crate::results::{Results, Table};
+use crate::results::{Point, Results, Table};
 use crate::scratch;
 
 /// Runs a sweep in which nothing may be lost, and checks its `points`.
@@ -60,19 +60,31 @@ fn both_stamps_on_every_clock() {
         "--service rc,uc,ud --timestamp submit,send --clock monotonic,monotonic-raw,tsc --burst 20 --pause 200us",
         3 * 2 * 3,
         |results, ended| {
-            // What inline saves is printed for each pair.
+            // What inline saves is printed for each pair, or why not.
             assert!(ended.stdout.contains("inline saves"), "{}", ended.stdout);
+            let pairs = ended
+                .stdout
+                .lines()
+                .filter(|line| line.contains("-recv_busy-"))
+                .count();
+            assert!(pairs >= 9, "{}", ended.stdout);
             for point in results.points() {
                 let calibrated = point.settings["instrument"]["tsc"]["hertz"].is_number();
                 assert_eq!(calibrated, point.settings["point"]["clock"] == "tsc");
-                let refreshed = point.settings["obtained"]["stamp_refresh_ns"].is_number();
+                let row = results.row_of(&point);
+                let not_restamped = row.count("messages_not_restamped");
+                let refreshed = !row.text("stamp_refresh_ns").is_empty();
                 if point.settings["point"]["timestamp"] == "submit" {
-                    assert!(!refreshed);
-                } else if !refreshed {
+                    assert!(!refreshed && not_restamped == 0, "{row:?}");
+                } else if not_restamped > 0 {
                     // On two CPUs the stamp thread has none to itself.
-                    let name = point.path.file_name().unwrap().to_string_lossy();
-                    let warning = format!("{name}: no stamp was rewritten");
+                    let of = row.count("messages_received");
+                    let name = point.name();
+                    let warning =
+                        format!("{name}: {not_restamped} of {of} messages were received before");
                     ended.warns(&warning);
+                } else {
+                    assert!(refreshed, "{row:?}");
                 }
             }
         },
@@ -164,6 +176,33 @@ fn every_size_that_the_service_type_can_carry() {
 }
 
 #[test]
+fn sizes_between_the_powers_of_two_and_above_32_kib_and_the_largest_of_the_device() {
+    let largest = 8 << 20;
+    let sizes = [9, 100, 1001, 100_000, 1 << 20, largest];
+    sweep(
+        "--service rc,uc --operation send,write --size 9,100,1001,100000,1MiB,8M,16M --burst 3 --warmup 1 --timeout 60s",
+        2 * 2 * sizes.len(),
+        |results, _| {
+            for size in sizes {
+                let size = size.to_string();
+                assert_eq!(
+                    results.summary().matching(&[("size_bytes", &size)]).len(),
+                    4,
+                    "{size}"
+                );
+            }
+            let reasons = reasons(&results.left_out(), &[("size_bytes", "16777216")]);
+            let said = format!("the largest message of these ports is {largest} bytes");
+            assert_eq!(reasons.len(), 4);
+            assert!(
+                reasons.iter().all(|reason| reason.contains(&said)),
+                "{reasons:?}"
+            );
+        },
+    );
+}
+
+#[test]
 fn inline_up_to_what_the_device_grants() {
     let granted: u64 = {
         let _machine = Machine::take();
@@ -209,6 +248,58 @@ fn a_pause_spaces_the_messages() {
             assert!(pair[1].t_subm - pair[0].t_subm >= 2_000_000, "{pair:?}");
         }
     });
+}
+
+#[test]
+fn a_rate_spaces_the_messages_and_tells_when_each_was_meant_to_be_posted() {
+    sweep(
+        "--service rc,ud --rate 500,1000 --arrivals constant,poisson --seed 5 --burst 40",
+        8,
+        |results, _| {
+            let intended = |point: &Point| -> Vec<i64> {
+                let messages = point.messages();
+                messages.iter().map(|one| one.t_intended.unwrap()).collect()
+            };
+            for point in results.points() {
+                let row = results.row_of(&point);
+                assert_eq!(row.text("pause_ns"), "", "{row:?}");
+                let step = 1_000_000_000 / row.count("rate_per_s") as i64;
+                let steps: Vec<i64> = (intended(&point).windows(2))
+                    .map(|pair| pair[1] - pair[0])
+                    .collect();
+                if row.text("arrivals") == "constant" {
+                    assert!(
+                        steps.iter().all(|found| (found - step).abs() <= 1),
+                        "{steps:?}"
+                    );
+                } else {
+                    assert!(steps.iter().any(|found| *found != steps[0]), "{steps:?}");
+                }
+                let messages = point.messages();
+                let late = messages
+                    .iter()
+                    .map(|one| one.t_subm - one.t_intended.unwrap());
+                assert!(late.clone().all(|late| late >= 0), "{row:?}");
+                let missed = late.filter(|&late| late > step).count() as u64;
+                assert_eq!(row.count("missed_steps"), missed, "{row:?}");
+                let latencies = messages
+                    .iter()
+                    .map(|one| one.t_recv.unwrap() - one.t_intended.unwrap());
+                let least = row.decimal("intended_latency_min_ns") as i64;
+                assert_eq!(latencies.min(), Some(least), "{row:?}");
+            }
+            // Equal seeds, equal moments.
+            let poisson = (results.points().into_iter())
+                .filter(|point| point.name().contains("poisson500-"))
+                .map(|point| {
+                    let moments = intended(&point);
+                    moments.iter().map(|at| at - moments[0]).collect()
+                });
+            let poisson: Vec<Vec<i64>> = poisson.collect();
+            assert_eq!(poisson.len(), 2);
+            assert_eq!(poisson[0], poisson[1]);
+        },
+    );
 }
 
 #[test]
@@ -272,7 +363,10 @@ fn what_is_impossible_alone_is_refused_and_leaves_nothing_behind() {
             &["--size 2048", "--service ud", "1024"],
         ),
         ("--inline --size 32768", &["--inline", "--size 32768"]),
-        ("--size 12", &["--size", "12"]),
+        ("--rate 0.5", &["--rate", "0.5"]),
+        ("--rate 5k --pause 50us", &["--rate", "--pause"]),
+        ("--arrivals poisson", &["--arrivals", "--rate"]),
+        ("--size 7", &["--size", "7"]),
         ("--burst 8193", &["--burst", "8193"]),
         ("--burst 0", &["--burst"]),
         ("--service xrc", &["--service", "xrc"]),

@@ -1,6 +1,7 @@
 //! After a burst: what became of each message.
 
 use super::config::Timestamp;
+use super::in_flight::set_in_flight;
 use super::result::{Counts, Fate, Message};
 use super::tag::Tag;
 use crate::buffer::Arrival;
@@ -18,12 +19,15 @@ pub struct Burst<'a> {
     pub completed: &'a [Ticks],
     /// What arrived, in order.
     pub arrivals: &'a [Arrival],
+    /// When each was meant to be posted, if that was told.
+    pub intended: Option<&'a [Ticks]>,
     /// Which moment the messages carry.
     pub timestamp: Timestamp,
 }
 
-/// How far the clock of the CPU that stamps may be ahead of the receiver's before a stamp is no stamp of this run.
-/// Clocks that differ by as much are of no use; of all that a stranger can put there, one of 10^13 lies so near.
+/// How far the clock of the CPU that rewrites stamps may be behind the sender's or ahead of the receiver's before a
+/// stamp is no stamp of this run. Clocks that differ by as much are of no use; of all that a stranger can put there, one
+/// of 10^13 lies so near.
 const CLOCKS_DIFFER: Nanos = Nanos(1_000_000);
 
 /// Judges each message of a burst. `delivered` tells what stamp an arrival brought for the message of that number, if
@@ -50,10 +54,14 @@ pub fn judge(
             fate: Fate::Lost,
             submitted_ns: nanos(submitted),
             sent_ns: None,
+            never_restamped: false,
             received_ns: None,
             completed_ns: completed(sequence).map(nanos),
+            in_flight: 0,
+            intended_ns: burst.intended.map(|intended| nanos(intended[sequence])),
         })
         .collect();
+    let mut not_restamped = 0;
     for arrival in burst.arrivals {
         let sequence = Tag::sequence(arrival.label);
         if ledger.arrived(0, sequence as usize) != ledger::Arrival::First {
@@ -64,11 +72,12 @@ pub fn judge(
         let submitted = burst.submitted[sequence as usize];
         let is_of_this_run = |stamp: &Ticks| match burst.timestamp {
             Timestamp::Submit => *stamp == submitted,
-            // A stamp a little behind the arrival is a clock that differs between two CPUs, and shows as a negative
-            // latency.
+            // A stamp a little before t_subm or after the arrival is a clock that differs between two CPUs, and is
+            // warned of: the message is as it was sent.
             Timestamp::Send => {
+                let earliest = submitted.0.saturating_sub(tolerance.0);
                 let latest = arrival.stamp.0.saturating_add(tolerance.0);
-                *stamp >= submitted && stamp.0 <= latest
+                (earliest..=latest).contains(&stamp.0)
             }
         };
         let stamp = delivered(arrival, sequence).filter(is_of_this_run);
@@ -79,9 +88,12 @@ pub fn judge(
             Fate::Corrupted
         };
         if burst.timestamp == Timestamp::Send {
-            message.sent_ns = stamp.map(nanos);
+            message.never_restamped = stamp == Some(submitted);
+            not_restamped += u64::from(message.never_restamped);
+            message.sent_ns = stamp.filter(|&stamp| stamp != submitted).map(nanos);
         }
     }
+    set_in_flight(&mut messages);
     let tally = ledger.close();
     let counts = Counts {
         sent: tally.sent,
@@ -91,6 +103,7 @@ pub fn judge(
         duplicated: tally.duplicated,
         // With a number that was never posted.
         foreign: tally.never_sent,
+        not_restamped,
         ..Counts::default()
     };
     (messages, counts)
@@ -123,6 +136,7 @@ mod tests {
             submitted: &submitted,
             completed: &completed,
             arrivals,
+            intended: None,
             timestamp,
         };
         judge(&Monotonic::default(), burst, |_, sequence| {
@@ -169,13 +183,32 @@ mod tests {
     }
 
     #[test]
-    fn a_send_stamp_is_not_before_the_submission_and_one_behind_the_arrival_shows() {
+    fn clocks_of_two_cpus_that_differ_corrupt_no_message() {
         let stamps = vec![Some(Ticks(110)), Some(Ticks(199)), Some(Ticks(331)), None];
         let arrivals = [arrival(0, 120), arrival(1, 220), arrival(2, 330)];
         let (messages, counts) = judged(Timestamp::Send, stamps, &arrivals);
-        assert_eq!(ends(counts), (4, 2, 1, 1));
-        assert_eq!(messages[0].latency_ns(), Some(10));
-        assert_eq!(messages[2].latency_ns(), Some(-1));
+        assert_eq!(ends(counts), (4, 3, 1, 0));
+        let latencies: Vec<_> = messages.iter().map(Message::latency_ns).collect();
+        assert_eq!(latencies, [Some(10), Some(21), Some(-1), None]);
+    }
+
+    #[test]
+    fn a_message_whose_stamp_was_never_rewritten_is_counted_and_has_no_latency() {
+        let stamps = [110, 200, 300].map(|stamp| Some(Ticks(stamp)));
+        let arrivals = [arrival(0, 120), arrival(1, 220), arrival(2, 330)];
+        let stamps = [stamps.to_vec(), vec![None]].concat();
+        let (messages, counts) = judged(Timestamp::Send, stamps.clone(), &arrivals);
+        assert_eq!((counts.received, counts.not_restamped), (3, 2));
+        let latencies: Vec<_> = messages.iter().map(Message::latency_ns).collect();
+        assert_eq!(latencies, [Some(10), None, None, None]);
+        assert!(
+            messages[1..]
+                .iter()
+                .all(|message| message.sent_ns.is_none())
+        );
+        // Where t_subm is the stamp nothing is to be rewritten.
+        let (_, counts) = judged(Timestamp::Submit, stamps, &arrivals);
+        assert_eq!((counts.received, counts.not_restamped), (2, 0));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::plan::{self, Point};
 use super::result::PointResult;
 use super::rows::{MessageRow, figures, settings};
 use super::run::Runner;
-use super::warnings::{instrument_line, judge_clocks, judge_floor, warnings_of};
+use super::warnings::{instrument_line, judge_clocks, judge_floor, judge_offer, warnings_of};
 use crate::host::idle_hold::IdleHold;
 use crate::rdma::cm::{CmError, UcRoute};
 use crate::results::folder::HISTOGRAM;
@@ -22,7 +22,7 @@ use crate::rig::benchmark::{
 };
 
 /// An upper estimate of a row of `messages.csv`, and of the other files of a point, in bytes.
-const BYTES_PER_MESSAGE: u64 = 170;
+const BYTES_PER_MESSAGE: u64 = 196;
 const BYTES_PER_POINT: u64 = 64 << 10;
 /// Connecting, placing threads, the floor, and writing the files of a point.
 const TIME_PER_POINT: Duration = Duration::from_millis(500);
@@ -50,7 +50,7 @@ impl HcaBenchmark {
     fn planned(&self, index: usize, point: &Point) -> PlannedPoint {
         let warmup = self.config.warmup;
         let messages = self.config.repeat * point.burst + warmup.messages(point.burst).unwrap_or(0);
-        let pauses = Duration::from_nanos(point.pause_ns.0 + point.receiver_pause_ns.0);
+        let pauses = point.mean_pause() + Duration::from_nanos(point.receiver_pause_ns.0);
         PlannedPoint {
             index,
             rows: vec![PlannedRow {
@@ -162,7 +162,7 @@ impl Benchmark for HcaBenchmark {
     ) -> Result<Outcome, Failure> {
         let point = &self.plan.points[point];
         let runner = self.runner.as_mut().expect("prepared before");
-        let result = runner.measure(point, progress)?;
+        let result = runner.measure(point, place.round, progress)?;
         for folder in &place.folders {
             write_messages(folder, place.round, &result)
                 .map_err(|error| Failure::Run(error.to_string()))?;
@@ -174,6 +174,7 @@ impl Benchmark for HcaBenchmark {
         warnings.extend(doubts.clone());
         let mut notes = vec![instrument_line(&result)];
         notes.extend(doubts);
+        notes.extend(judge_offer(&result));
         Ok(Outcome {
             warnings,
             notes,

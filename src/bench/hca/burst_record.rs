@@ -20,6 +20,8 @@ pub(super) struct BurstRecord {
     pub(super) number: u32,
     pub(super) submitted: Vec<Ticks>,
     pub(super) completed: Vec<Ticks>,
+    /// When each message was meant to be posted, if they are posted at a rate.
+    pub(super) intended: Option<Vec<Ticks>>,
     pub(super) arrivals: Vec<Arrival>,
     pub(super) send: Option<SendOutcome>,
     pub(super) receive: Option<ReceiveOutcome>,
@@ -38,6 +40,7 @@ impl BurstRecord {
         self.submitted.extend(part.submitted);
         self.completed.extend(part.completed);
         self.arrivals.extend(part.arrivals);
+        self.intended = self.intended.take().or(part.intended);
         self.send = self.send.take().or(part.send);
         self.receive = self.receive.take().or(part.receive);
         self.completion = self.completion.take().or(part.completion);

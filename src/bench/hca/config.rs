@@ -1,6 +1,7 @@
 //! What can be set.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +10,7 @@ use super::comp_vector::CompletionVectors;
 use super::path::PathSettings;
 use super::warmup::Warmup;
 use crate::buffer::HugePagePolicy;
+use crate::pacing::LONGEST_INTERVAL;
 use crate::rig::named::Named;
 use crate::time::{ClockKind, Nanos, TscKilohertz};
 
@@ -104,6 +106,40 @@ named! {
     }
 }
 
+named! {
+    /// How messages that are posted at a rate are spread over time.
+    Arrivals {
+        /// The same time from post to post.
+        Constant = "constant",
+        /// The times from post to post are random and independent of each other: a Poisson process.
+        Poisson = "poisson",
+    }
+}
+
+/// Messages are posted at a rate, whatever a post takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Rate {
+    /// Messages a second.
+    pub per_second: u32,
+    /// How they are spread over time.
+    pub arrivals: Arrivals,
+}
+
+impl Rate {
+    /// The mean time from post to post.
+    pub fn interval(self) -> Duration {
+        Duration::from_secs(1) / self.per_second
+    }
+
+    /// The longest time from post to post.
+    pub fn longest_interval(self) -> Duration {
+        match self.arrivals {
+            Arrivals::Constant => self.interval(),
+            Arrivals::Poisson => self.interval() * LONGEST_INTERVAL,
+        }
+    }
+}
+
 impl Switch {
     /// Whether it is on.
     pub fn is_on(self) -> bool {
@@ -111,16 +147,17 @@ impl Switch {
     }
 }
 
-/// Message sizes in bytes: 8 times a power of two.
+/// The smallest message, in bytes: a time stamp.
 pub const SMALLEST_SIZE: u32 = 8;
-/// The largest message, in bytes.
-pub const LARGEST_SIZE: u32 = 32_768;
+/// The largest message of any device, in bytes (InfiniBand Architecture Specification, volume 1, 9.7.1).
+pub const LARGEST_SIZE: u32 = 1 << 31;
 /// The most messages of a burst.
 pub const LARGEST_BURST: u32 = 8192;
 
-/// All message sizes, in bytes.
-pub fn all_sizes() -> impl Iterator<Item = u32> {
-    (0..=12).map(|power| SMALLEST_SIZE << power)
+/// The message sizes in bytes that a range stands for: 8 times a power of two.
+pub fn doubled_sizes(within: RangeInclusive<u32>) -> impl Iterator<Item = u32> {
+    let doubled = std::iter::successors(Some(SMALLEST_SIZE), |size| size.checked_mul(2));
+    doubled.filter(move |size| within.contains(size))
 }
 
 /// Lists of settings whose product is the sweep.
@@ -142,6 +179,8 @@ pub struct Sweep {
     pub clocks: Vec<ClockKind>,
     /// Time between two posts.
     pub pauses: Vec<Nanos>,
+    /// Rates at which messages are posted; `None`: there is a pause between two. With a rate the only pause is 0.
+    pub rates: Vec<Option<Rate>>,
     /// Times that the receiver is away for before each look at its completion queue.
     pub receiver_pauses: Vec<Nanos>,
     /// Messages in one test.
@@ -201,6 +240,8 @@ pub struct Config {
     pub warmup: Warmup,
     /// Bursts per point.
     pub repeat: u32,
+    /// What the times of Poisson arrivals follow from.
+    pub seed: u64,
     /// How long without an arrival before what is missing counts as lost.
     pub timeout: Duration,
     /// SCHED_FIFO priority of the measuring threads.

@@ -33,6 +33,8 @@ pub mod receiver;
 // Nothing is measured without devices.
 #[cfg_attr(not(feature = "rdma"), allow(dead_code))]
 pub(crate) mod result;
+#[cfg_attr(not(feature = "rdma"), allow(dead_code))]
+pub(crate) mod schedule;
 pub mod sender;
 pub mod stamper;
 pub mod tag;
@@ -40,6 +42,8 @@ pub mod warmup;
 
 #[cfg(feature = "rdma")]
 mod burst_record;
+#[cfg_attr(not(feature = "rdma"), allow(dead_code))]
+pub(crate) mod in_flight;
 #[cfg_attr(not(feature = "rdma"), allow(dead_code))]
 pub(crate) mod placement;
 #[cfg(feature = "rdma")]

@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::config::{Connect, Operation, Poll, Service, Sweep, Switch, Timestamp};
+use super::config::{Arrivals, Connect, Operation, Poll, Rate, Service, Sweep, Switch, Timestamp};
 use super::path::{PathSettings, impossible_by_manager, resolved};
 use crate::rig::named::Named;
 use crate::time::{ClockKind, Nanos};
@@ -29,8 +30,10 @@ pub struct Point {
     pub poll_recv: Poll,
     /// Poll mode of the completion side.
     pub poll_comp: Poll,
-    /// Time between two posts.
+    /// Time between two posts, if they are not posted at a rate.
     pub pause_ns: Nanos,
+    /// The rate at which they are posted.
+    pub rate: Option<Rate>,
     /// What the receiver is away for before each look at its completion queue.
     pub receiver_pause_ns: Nanos,
     /// Which moment is stamped.
@@ -48,14 +51,32 @@ impl Point {
     pub fn inline_bytes(&self) -> u32 {
         if self.inline.is_on() { self.size } else { 0 }
     }
+
+    /// The mean time between two posts, without what these take.
+    pub fn mean_pause(&self) -> Duration {
+        self.rate
+            .map_or(Duration::from_nanos(self.pause_ns.0), Rate::interval)
+    }
+
+    /// The longest time between two posts.
+    pub fn longest_pause(&self) -> Duration {
+        self.rate.map_or(self.mean_pause(), Rate::longest_interval)
+    }
 }
 
 impl fmt::Display for Point {
     /// The point's settings as a folder's name; of connection and path what was asked for.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pace = match self.rate {
+            None => format!("pause{}ns", self.pause_ns.0),
+            Some(rate) => match rate.arrivals {
+                Arrivals::Constant => format!("rate{}", rate.per_second),
+                Arrivals::Poisson => format!("poisson{}", rate.per_second),
+            },
+        };
         write!(
             formatter,
-            "{}-{}-{}B-burst{}-{}-{}-recv_{}-comp_{}-{}-{}-pause{}ns-away{}ns",
+            "{}-{}-{}B-burst{}-{}-{}-recv_{}-comp_{}-{}-{}-{pace}-away{}ns",
             self.service.name(),
             self.operation.name(),
             self.size,
@@ -74,7 +95,6 @@ impl fmt::Display for Point {
             self.poll_comp.name(),
             self.timestamp.name(),
             self.clock.name(),
-            self.pause_ns.0,
             self.receiver_pause_ns.0,
         )?;
         if self.connect == Connect::Direct {
@@ -199,6 +219,7 @@ fn product(sweep: &Sweep) -> Vec<Point> {
         poll_recv: Poll::Busy,
         poll_comp: Poll::Busy,
         pause_ns: Nanos(0),
+        rate: None,
         receiver_pause_ns: Nanos(0),
         timestamp: Timestamp::Submit,
         clock: ClockKind::Monotonic,
@@ -220,6 +241,7 @@ fn product(sweep: &Sweep) -> Vec<Point> {
     let points = each(points, &sweep.unsignaled, |p, value| p.unsignaled = value);
     let points = each(points, &sweep.inline, |p, value| p.inline = value);
     let points = each(points, &sweep.pauses, |p, value| p.pause_ns = value);
+    let points = each(points, &sweep.rates, |p, value| p.rate = value);
     let points = each(points, &sweep.receiver_pauses, |p, value| {
         p.receiver_pause_ns = value;
     });
@@ -299,6 +321,7 @@ pub(crate) mod tests {
             timestamps: vec![Timestamp::Submit],
             clocks: vec![ClockKind::Monotonic],
             pauses: vec![Nanos(0)],
+            rates: vec![None],
             receiver_pauses: vec![Nanos(0)],
             bursts: vec![1000],
             sizes: vec![8],
@@ -329,12 +352,35 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_point_at_a_rate_is_named_by_it() {
+        let rate = |arrivals| {
+            Some(Rate {
+                per_second: 5000,
+                arrivals,
+            })
+        };
+        let sweep = Sweep {
+            rates: vec![rate(Arrivals::Constant), rate(Arrivals::Poisson)],
+            ..single()
+        };
+        let plan = Plan::new(&sweep);
+        for (point, (name, longest_us)) in
+            (plan.points.iter()).zip([("rate5000", 200), ("poisson5000", 37 * 200)])
+        {
+            let name = format!("monotonic-{name}-away0ns");
+            assert!(point.to_string().ends_with(&name), "{point}");
+            assert_eq!(point.mean_pause(), Duration::from_micros(200));
+            assert_eq!(point.longest_pause(), Duration::from_micros(longest_us));
+        }
+    }
+
+    #[test]
     fn a_sweep_is_the_product_and_every_point_is_measured_or_has_a_reason() {
         let sweep = Sweep {
             services: Service::ALL.to_vec(),
             operations: Operation::ALL.to_vec(),
             inline: Switch::ALL.to_vec(),
-            sizes: crate::bench::hca::config::all_sizes().collect(),
+            sizes: crate::bench::hca::config::doubled_sizes(8..=32_768).collect(),
             ..single()
         };
         let plan = Plan::new(&sweep).within(&limits());

@@ -4,26 +4,31 @@ use serde::Serialize;
 
 use super::clock_offset::ClockOffset;
 use super::floor::Floor;
+use super::in_flight::InFlight;
 use super::placement::Placement;
 use super::plan::Point;
+use super::schedule::Schedule;
 use crate::buffer::PageKind;
 use crate::stats::{LatencyHistogram, Summary};
+#[cfg(feature = "rdma")]
+use crate::time::Nanos;
 use crate::time::{StampCost, TscFacts};
 
 /// What became of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fate {
     /// Arrived, whole.
     Received,
     /// Did not arrive in time.
+    #[default]
     Lost,
     /// Arrived with other bytes, another length or another stamp than was sent.
     Corrupted,
 }
 
 /// A message: its stamps on the point's clock, in nanoseconds; what was not measured is `None`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Message {
     /// The burst, counted from 0.
     pub repeat: u32,
@@ -34,18 +39,25 @@ pub struct Message {
     pub submitted_ns: u64,
     /// When the HCA read it, as far as the stamp thread can tell.
     pub sent_ns: Option<u64>,
+    /// It was received before the stamp thread came to it: there is no t_send to count a latency from.
+    pub never_restamped: bool,
     /// When its completion was found in the receive queue's completion queue.
     pub received_ns: Option<u64>,
     /// When its completion was found in the send queue's completion queue.
     pub completed_ns: Option<u64>,
+    /// When it was meant to be posted.
+    pub intended_ns: Option<u64>,
+    /// Messages of its burst that were in flight when it was posted.
+    pub in_flight: u32,
 }
 
 impl Message {
-    /// One-way latency in nanoseconds: from t_send where it was measured, else from t_subm. Negative when the clock ran
+    /// One-way latency in nanoseconds: from t_subm, or from t_send where that was asked for. Negative when the clock ran
     /// backwards between the two CPUs.
     pub fn latency_ns(&self) -> Option<i64> {
         let from = self.sent_ns.unwrap_or(self.submitted_ns);
-        let to = self.received_ns.filter(|_| self.fate == Fate::Received)?;
+        let counts = self.fate == Fate::Received && !self.never_restamped;
+        let to = self.received_ns.filter(|_| counts)?;
         Some(to as i64 - from as i64)
     }
 
@@ -74,6 +86,8 @@ pub struct Counts {
     pub foreign: u64,
     /// Send requests that completed with an error.
     pub failed_completions: u64,
+    /// Received, and their stamp was never rewritten, though it should have been.
+    pub not_restamped: u64,
 }
 
 impl Counts {
@@ -93,6 +107,7 @@ impl std::ops::AddAssign for Counts {
         self.late += other.late;
         self.foreign += other.foreign;
         self.failed_completions += other.failed_completions;
+        self.not_restamped += other.not_restamped;
     }
 }
 
@@ -167,6 +182,10 @@ pub struct PointResult {
     pub completion_latency: Option<Summary>,
     /// Messages per second while posting, over all bursts.
     pub post_rate: Option<f64>,
+    /// What became of a rate; `None` where there is none.
+    pub schedule: Option<Schedule>,
+    /// How far the messages queued.
+    pub in_flight: InFlight,
     pub circumstances: Circumstances,
     pub costs: InstrumentCosts,
     /// What ended the point early, if anything did.
@@ -193,6 +212,10 @@ impl PointResult {
             histogram: LatencyHistogram::of(&latencies),
             completion_latency: Summary::of(&of(Message::completion_latency_ns)),
             post_rate: tally.post_rate(),
+            schedule: point
+                .rate
+                .map(|rate| Schedule::of(&tally.messages, rate.interval())),
+            in_flight: InFlight::of(&tally.messages, point.burst),
             circumstances,
             costs,
             messages: tally.messages,
@@ -208,8 +231,10 @@ pub(super) struct Tally {
     pub(super) messages: Vec<Message>,
     pub(super) counts: Counts,
     pub(super) faults: LoopFaults,
-    pub(super) posting_ns: u64,
-    pub(super) posted: u64,
+    /// From the first to the last post of each burst.
+    posting_ns: u64,
+    /// Times between two posts, which these are the sum of.
+    between_posts: u64,
     pub(super) rewritten: u64,
     pub(super) rewriting_ns: u64,
     /// Messages before the measured ones.
@@ -220,8 +245,15 @@ pub(super) struct Tally {
 
 #[cfg(feature = "rdma")]
 impl Tally {
+    /// Adds the posting of a burst of so many messages, from the first t_subm to the last.
+    pub(super) fn add_posting(&mut self, messages: usize, first: Nanos, last: Nanos) {
+        self.posting_ns += last.0.saturating_sub(first.0);
+        self.between_posts += messages.saturating_sub(1) as u64;
+    }
+
+    /// Posts in a second, from start to start: a burst of one has none.
     fn post_rate(&self) -> Option<f64> {
-        (self.posting_ns > 0).then(|| self.posted as f64 * 1e9 / self.posting_ns as f64)
+        (self.posting_ns > 0).then(|| self.between_posts as f64 * 1e9 / self.posting_ns as f64)
     }
 
     /// With room for so many messages: grown as they come, they would take up to twice the memory.
@@ -237,5 +269,23 @@ impl Tally {
     pub(super) fn stamp_refresh_ns(&self) -> Option<f64> {
         (self.rewritten > 0 && self.counts.lost == 0)
             .then(|| self.rewriting_ns as f64 / self.rewritten as f64)
+    }
+}
+
+#[cfg(all(test, feature = "rdma"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_from_start_to_start() {
+        let mut tally = Tally::default();
+        assert_eq!(tally.post_rate(), None);
+        tally.add_posting(1, Nanos(7), Nanos(7));
+        assert_eq!(tally.post_rate(), None);
+        // As `--burst 2 --pause 50us` posts them.
+        tally.add_posting(2, Nanos(1000), Nanos(51_000));
+        assert_eq!(tally.post_rate(), Some(20_000.0));
+        tally.add_posting(4, Nanos(0), Nanos(150_000));
+        assert_eq!(tally.post_rate(), Some(20_000.0));
     }
 }

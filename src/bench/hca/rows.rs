@@ -15,10 +15,12 @@ pub struct MessageRow {
     round: u32,
     repeat: u32,
     seq: u32,
+    t_intended_ns: Option<u64>,
     t_subm_ns: u64,
     t_send_ns: Option<u64>,
     t_recv_ns: Option<u64>,
     t_comp_ns: Option<u64>,
+    in_flight: u32,
     latency_ns: Option<i64>,
     completion_latency_ns: Option<i64>,
 }
@@ -29,10 +31,12 @@ impl MessageRow {
             round,
             repeat: message.repeat,
             seq: message.sequence,
+            t_intended_ns: message.intended_ns,
             t_subm_ns: message.submitted_ns,
             t_send_ns: message.sent_ns,
             t_recv_ns: message.received_ns,
             t_comp_ns: message.completed_ns,
+            in_flight: message.in_flight,
             latency_ns: message.latency_ns(),
             completion_latency_ns: message.completion_latency_ns(),
         }
@@ -50,7 +54,15 @@ pub fn settings(point: &Point, config: &Config) -> Record {
         .set(&columns::UNSIGNALED, point.unsignaled.name())
         .set(&columns::POLL_RECV, point.poll_recv.name())
         .set(&columns::POLL_COMP, point.poll_comp.name())
-        .set(&columns::PAUSE, point.pause_ns.0)
+        .set(
+            &columns::PAUSE,
+            point.rate.is_none().then_some(point.pause_ns.0),
+        )
+        .set(&columns::RATE, point.rate.map(|rate| rate.per_second))
+        .set(
+            &columns::ARRIVALS,
+            point.rate.map(|rate| rate.arrivals.name()),
+        )
         .set(&columns::RECEIVER_PAUSE, point.receiver_pause_ns.0)
         .set(&columns::TIMESTAMP, point.timestamp.name())
         .set(&columns::CLOCK, point.clock.name())
@@ -75,9 +87,10 @@ pub fn settings(point: &Point, config: &Config) -> Record {
 }
 
 pub fn figures(result: &PointResult) -> Record {
-    let (counts, costs) = (&result.counts, &result.costs);
+    let (counts, costs, in_flight) = (&result.counts, &result.costs, &result.in_flight);
     let offset = costs.offset;
     let faults = result.circumstances.loop_faults.total();
+    let schedule = result.schedule.as_ref();
     let completions = result.completion_latency.as_ref();
     let mut record = Record::new();
     record
@@ -89,14 +102,31 @@ pub fn figures(result: &PointResult) -> Record {
         .set(&columns::LATE, counts.late)
         .set(&columns::FOREIGN, counts.foreign)
         .set(&columns::FAILED_COMPLETIONS, counts.failed_completions)
+        .set(&columns::NOT_RESTAMPED, counts.not_restamped)
         .set(&columns::DELIVERY_RATE, counts.delivery_rate())
         .distribution(&columns::latency::ALL, result.latency.as_ref())
         .set(&columns::COMPLETIONS, completions.map(|all| all.count))
         .distribution(&columns::completion::ALL, completions)
+        .distribution(
+            &columns::intended::ALL,
+            schedule.and_then(|schedule| schedule.latency.as_ref()),
+        )
+        .set(
+            &columns::MISSED_STEPS,
+            schedule.map(|schedule| schedule.missed_steps),
+        )
+        .set(&columns::IN_FLIGHT_P50, in_flight.p50)
+        .set(&columns::IN_FLIGHT_MAX, in_flight.max)
+        .set(&columns::ALONE_SHARE, in_flight.alone_share)
+        .set(&columns::LATENCY_ALONE_P50, in_flight.latency_alone_p50_ns)
         .set(&columns::POST_RATE, result.post_rate)
         .set(&columns::PAGE_FAULTS, faults)
         .set(&columns::STAMP_COST, costs.stamp.cost_ns)
         .set(&columns::RESOLUTION, costs.stamp.resolution_ns)
+        .set(
+            &columns::STAMP_REFRESH,
+            result.circumstances.stamp_refresh_ns,
+        )
         .set(&columns::FLOOR_P50, costs.floor.p50_ns)
         .set(&columns::FLOOR_P99, costs.floor.p99_ns)
         .set(&columns::FLOOR_BACK_P50, costs.floor_back.p50_ns)

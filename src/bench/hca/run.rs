@@ -21,6 +21,7 @@ use super::worker::Frame;
 use crate::buffer::HugePagePolicy;
 use crate::host::compromise::Compromise;
 use crate::host::{MemoryLock, Topology, Wakeable, interrupt, memory_lock, pinning, priority};
+use crate::pacing::SplitMix64;
 use crate::rdma::cm::{EventChannel, UcRoute};
 use crate::rdma::verbs::{
     Context, Gid, LinkLayer, ServiceType, devices, gid_table, granted_inline, try_queue_pair,
@@ -251,13 +252,14 @@ impl Runner {
         Ok(Placement::of_point(topology, point, cpus, numa_nodes)?)
     }
 
-    /// Measures one point. A failure after the first message is told in the result, with what was measured until then.
+    /// Measures one point in a round. A failure after the first message is told in the result, with what was measured until then.
     ///
     /// # Errors
     /// When there is nothing to show.
     pub fn measure(
         &mut self,
         point: &Point,
+        round: u32,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<PointResult, RunError> {
         let clock = self.clock(point.clock)?;
@@ -265,6 +267,7 @@ impl Runner {
             runner: self,
             any_clock: clock,
             point,
+            round,
             progress,
         })
     }
@@ -325,6 +328,7 @@ struct Measurement<'a> {
     runner: &'a mut Runner,
     any_clock: AnyClock,
     point: &'a Point,
+    round: u32,
     progress: &'a mut dyn FnMut(Progress),
 }
 
@@ -336,6 +340,7 @@ impl ClockUser for Measurement<'_> {
             runner,
             any_clock,
             point,
+            round,
             progress,
         } = self;
         let placement = runner.placement(point)?;
@@ -347,6 +352,7 @@ impl ClockUser for Measurement<'_> {
             point: *point,
             depth: config.depth_of(point.burst),
             priority: config.priority,
+            seed: SplitMix64::new(config.seed ^ u64::from(round)).draw(),
             huge_pages: config.huge_pages,
             wakeable: runner.wakeable.clone(),
         };

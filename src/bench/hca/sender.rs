@@ -38,8 +38,8 @@ impl StampMode for SendStamp {
 pub struct SendOutcome {
     /// Messages that were accepted by the port.
     pub posted: u32,
-    /// When the last posting had returned.
-    pub last_post: Ticks,
+    /// When it began; a schedule begins with it.
+    pub started: Ticks,
     /// What kept the rest from being posted.
     pub failure: Option<Failure>,
 }
@@ -72,8 +72,9 @@ pub fn send<S: StampMode>(
     let count = submitted.len() as u32;
     let mut posted = 0;
     let mut failure = None;
-    let mut last_post = clock.now();
     let mut until_signaled = signal_every;
+    let started = clock.now();
+    pacing.start_at(started);
     for (sequence, slot) in submitted.iter_mut().enumerate() {
         let sequence = sequence as u32;
         until_signaled -= 1;
@@ -106,14 +107,11 @@ pub fn send<S: StampMode>(
             break;
         }
     }
-    if posted > 0 {
-        last_post = clock.now();
-    }
     control.set_sender_done();
     collect.finish(clock);
     SendOutcome {
         posted,
-        last_post,
+        started,
         failure,
     }
 }
@@ -240,8 +238,7 @@ mod tests {
             );
         }
         assert!(submitted.is_sorted() && submitted[0].0 > 0);
-        // The last reading comes after the last posting.
-        assert_eq!(messages[3], [Entry::Clock(outcome.last_post.0)]);
+        assert_eq!(messages[3], []);
         assert_eq!((outcome.posted, control.posted()), (3, 3));
         assert!(outcome.failure.is_none() && control.sender_done());
         assert!(!control.failed() && !control.stopped());
@@ -364,7 +361,7 @@ mod tests {
         // After its own posting and before the next, for the first; the others as the script has it.
         assert!([submitted[0], completed[0], submitted[1]].is_sorted());
         assert!([submitted[2], completed[1], completed[2], submitted[3]].is_sorted());
-        assert!(outcome.last_post < completed[3]);
+        assert!(submitted[3] < completed[3]);
         // No look between preparing and posting.
         let entries = journal();
         for (at, entry) in entries.iter().enumerate() {

@@ -9,7 +9,7 @@ use std::sync::mpsc::Sender;
 
 use super::burst_record::BurstRecord;
 use super::completion::{Collector, LeftToThread};
-use super::config::{Poll, Timestamp};
+use super::config::{Arrivals, Poll, Rate, Timestamp};
 use super::ends::{BurstPort, SendingEnd};
 use super::error::RunError;
 use super::placement::{COMPLETION, Placement, SENDER, STAMP};
@@ -20,7 +20,7 @@ use super::stamper::restamp;
 use super::tag::Tag;
 use super::worker::{Frame, Post, Task, Threads, counting_faults, start};
 use crate::buffer::StampBuffer;
-use crate::pacing::{ConstantWait, NoPause, Pacing};
+use crate::pacing::{AfterMiss, ConstantRate, ConstantWait, Interval, NoPause, Pacing, Poisson};
 use crate::rig::error::RigError;
 use crate::time::{Clock, Nanos, Ticks};
 
@@ -38,21 +38,21 @@ pub(super) fn start_sending<C: Clock, E: SendingEnd>(
     let seat = frame.seat(SENDER, placement.sender);
     let mut tasks = vec![start(threads, seat, move |post| {
         let (frame, end) = (&of_sender, &*from);
-        let (pause, timestamp) = (frame.point.pause_ns, frame.point.timestamp);
-        let wait = ConstantWait::new(&clock, pause);
-        match (pause, timestamp) {
-            (Nanos(0), Timestamp::Submit) => {
-                send_bursts::<SubmitStamp>(post, &clock, frame, end, NoPause, collects)
-            }
-            (Nanos(0), Timestamp::Send) => {
-                send_bursts::<SendStamp>(post, &clock, frame, end, NoPause, collects)
-            }
-            (_, Timestamp::Submit) => {
-                send_bursts::<SubmitStamp>(post, &clock, frame, end, wait, collects)
-            }
-            (_, Timestamp::Send) => {
-                send_bursts::<SendStamp>(post, &clock, frame, end, wait, collects)
-            }
+        let (point, depth) = (&frame.point, frame.depth as usize);
+        let way = (post, &clock, frame, end, collects);
+        let rate = |rate: Rate| f64::from(rate.per_second);
+        match (point.rate, point.pause_ns) {
+            (None, Nanos(0)) => send_paced(way, NoPause),
+            (None, pause) => send_paced(way, ConstantWait::new(&clock, pause)),
+            (Some(at), _) => match at.arrivals {
+                Arrivals::Constant => {
+                    let interval = Interval::from_rate(&clock, rate(at));
+                    send_paced(way, ConstantRate::new(interval, AfterMiss::CatchUp))
+                }
+                Arrivals::Poisson => {
+                    send_paced(way, Poisson::new(&clock, rate(at), depth, frame.seed))
+                }
+            },
         }
     })?];
     if let Some(cpu) = placement.completion {
@@ -76,6 +76,17 @@ pub(super) fn start_sending<C: Clock, E: SendingEnd>(
     Ok(tasks)
 }
 
+/// Sends by a pace, with the stamps of the point.
+fn send_paced<C: Clock, E: SendingEnd>(
+    (post, clock, frame, end, collects): (Post<'_>, &C, &Frame, &E, bool),
+    pacing: impl Pacing,
+) -> Result<(), RunError> {
+    match frame.point.timestamp {
+        Timestamp::Submit => send_bursts::<SubmitStamp>(post, clock, frame, end, pacing, collects),
+        Timestamp::Send => send_bursts::<SendStamp>(post, clock, frame, end, pacing, collects),
+    }
+}
+
 /// What the sending thread does; `collects`: whether it takes the completions itself.
 fn send_bursts<S: StampMode>(
     post: Post<'_>,
@@ -94,6 +105,7 @@ fn send_bursts<S: StampMode>(
         for sequence in (0..task.count).take_while(|_| !task.control.stopped()) {
             end.fill(task.number, sequence as u32);
         }
+        pacing.renew();
         let tag = Tag::new(task.number);
         port.set_tag(tag);
         let stamps = &mut completed[..task.count];
@@ -115,6 +127,7 @@ fn send_bursts<S: StampMode>(
         let taken = if collects { task.count } else { 0 };
         Ok(BurstRecord {
             submitted: submitted[..outcome.posted as usize].to_vec(),
+            intended: pacing.intended_starts(outcome.started, outcome.posted as usize),
             completed: completed[..taken].to_vec(),
             completion,
             send: Some(outcome),

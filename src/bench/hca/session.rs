@@ -211,7 +211,7 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
         }
         let service = self.frame.point.service;
         let reliable = service == Service::Rc;
-        let mut watch = Watch::new(self.timeout, self.frame.point.pause_ns, reliable);
+        let mut watch = Watch::new(self.timeout, self.frame.point.longest_pause(), reliable);
         let patience = Patience {
             look: watch.look,
             grace: GRACE,
@@ -317,6 +317,7 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
             submitted: &record.submitted,
             completed: &record.completed,
             arrivals: &record.arrivals,
+            intended: record.intended.as_deref(),
             timestamp: self.frame.point.timestamp,
         };
         let (messages, mut counts) = judge(clock, burst, |arrival, sequence| {
@@ -330,10 +331,9 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
         counts.failed_completions = completion.map_or(0, |outcome| u64::from(outcome.failed));
         tally.counts += counts;
         tally.faults += record.faults;
-        if let (Some(first), Some(outcome)) = (record.submitted.first(), &record.send) {
-            let posting = clock.to_nanos(outcome.last_post).0 - clock.to_nanos(*first).0;
-            tally.posting_ns += posting;
-            tally.posted += u64::from(outcome.posted);
+        if let [first, .., last] | [first @ last] = record.submitted[..] {
+            let [first, last] = [first, last].map(|stamp| clock.to_nanos(stamp));
+            tally.add_posting(record.submitted.len(), first, last);
             if let Some(rewritten) = record.rewritten {
                 tally.rewritten += rewritten;
                 // The stamp thread is at work while a message is under way.

@@ -1,7 +1,7 @@
 //! What a result gives reason to warn of, with what to do about it, and what is to be said of the instrument.
 
-use super::config::{Config, Timestamp};
-use super::result::PointResult;
+use super::config::Config;
+use super::result::{Message, PointResult};
 use crate::buffer::{HugePagePolicy, PageKind};
 use crate::results::schema::hca;
 use crate::results::units;
@@ -47,6 +47,19 @@ pub fn instrument_line(result: &PointResult) -> String {
     )
 }
 
+/// That more was offered than the path took, so that latencies are those of a queue that grows.
+pub fn judge_offer(result: &PointResult) -> Option<String> {
+    let growth = result.in_flight.growth?;
+    Some(format!(
+        "{}: more is offered than the path takes, about {:.0} % of it: messages in flight grew from {:.0} to {:.0} \
+         through the burst, and latency with them; give it a longer --pause or a lower --rate to measure the way, not the queue",
+        result.point,
+        growth.taken * 100.0,
+        growth.from,
+        growth.to
+    ))
+}
+
 pub fn warnings_of(result: &PointResult, config: &Config) -> Vec<String> {
     let mut texts = Vec::new();
     let obtained = &result.circumstances;
@@ -60,15 +73,6 @@ pub fn warnings_of(result: &PointResult, config: &Config) -> Vec<String> {
                 worst.describe()
             ));
     }
-    // Where messages were lost nobody can tell.
-    let refresh = obtained.stamp_refresh_ns;
-    if result.point.timestamp == Timestamp::Send && refresh.is_none() && result.counts.lost == 0 {
-        texts.push(format!(
-                "{}: no stamp was rewritten, so t_send is t_subm: give the stamp thread a core of its own (--stamp-cpu), and \
-                 the messages a --pause",
-                result.point
-            ));
-    }
     if let Some(doubt) = result.costs.tsc.and_then(|tsc| tsc.rate.doubt()) {
         texts.push(doubt.to_string());
     }
@@ -80,6 +84,12 @@ pub fn warnings_of(result: &PointResult, config: &Config) -> Vec<String> {
         ));
     }
     let counts = &result.counts;
+    let is_behind = |message: &&Message| {
+        message
+            .sent_ns
+            .is_some_and(|sent| sent < message.submitted_ns)
+    };
+    let behind = result.messages.iter().filter(is_behind).count() as u64;
     let negative = result.latency.as_ref().map_or(0, |one| one.negative);
     for (count, what) in [
         (counts.lost, format!("of {} messages were lost", counts.sent)),
@@ -100,6 +110,29 @@ pub fn warnings_of(result: &PointResult, config: &Config) -> Vec<String> {
             "messages were not of this run: something else sends to its queue pair; each took a receive request, so \
              messages of this run may be lost by it"
                 .to_owned(),
+        ),
+        (
+            result.schedule.as_ref().map_or(0, |one| one.missed_steps),
+            format!(
+                "of {} messages were posted more than a step late: the sender does not keep the --rate, see \
+                 intended_latency_p50_ns",
+                counts.sent
+            ),
+        ),
+        (
+            counts.not_restamped,
+            format!(
+                "of {} messages were received before their stamp was rewritten, so they have no t_send and no latency: \
+                 give the stamp thread a core of its own (--stamp-cpu), and the messages a --pause",
+                counts.received
+            ),
+        ),
+        (
+            behind,
+            format!(
+                "messages have a t_send before their t_subm: the clock {} differs between CPUs; use --clock monotonic",
+                point.clock.name()
+            ),
         ),
         (
             negative,

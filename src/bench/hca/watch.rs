@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use super::control::Control;
-use crate::time::Nanos;
 
 /// How often the running burst is looked at. Each look costs a hot thread a few microseconds where no CPU is left.
 const LOOK: Duration = Duration::from_millis(200);
@@ -35,11 +34,11 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(timeout: Duration, pause: Nanos, reliable: bool) -> Self {
+    pub(super) fn new(timeout: Duration, pause: Duration, reliable: bool) -> Self {
         Watch {
             look: LOOK.min(timeout / 4).max(Duration::from_millis(1)),
             timeout,
-            pause: Duration::from_nanos(pause.0),
+            pause,
             reliable,
             counts: (0, 0, 0),
             begun: false,
@@ -95,10 +94,10 @@ mod tests {
     use super::*;
 
     const TIMEOUT: Duration = Duration::from_millis(20);
-    const HOUR: Nanos = Nanos(3_600_000_000_000);
+    const HOUR: Duration = Duration::from_secs(3600);
 
     /// A burst that has begun, with a watch that has seen that.
-    fn begun(pause: Nanos, reliable: bool) -> (Control, Watch) {
+    fn begun(pause: Duration, reliable: bool) -> (Control, Watch) {
         let control = Control::default();
         control.set_begun();
         let mut watch = Watch::new(TIMEOUT, pause, reliable);
@@ -115,7 +114,7 @@ mod tests {
     #[test]
     fn patience_begins_with_the_first_message_and_anew_with_each_arrival() {
         let control = Control::default();
-        let mut watch = Watch::new(TIMEOUT, Nanos(0), false);
+        let mut watch = Watch::new(TIMEOUT, Duration::ZERO, false);
         assert_eq!(later(&mut watch, &control), None);
         control.set_begun();
         assert_eq!(watch.is_over(&control), None);
@@ -135,7 +134,7 @@ mod tests {
     #[test]
     fn a_reliable_connection_where_nothing_arrives_is_over_whatever_is_posted() {
         for (reliable, over) in [(true, Some(Over::Quiet)), (false, None)] {
-            let (control, mut watch) = begun(Nanos(20_000_000), reliable);
+            let (control, mut watch) = begun(TIMEOUT, reliable);
             control.set_posted(1);
             assert_eq!(watch.is_over(&control), None);
             control.set_posted(2);

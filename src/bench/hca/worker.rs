@@ -48,6 +48,8 @@ pub(super) struct Frame {
     /// The most messages of a burst.
     pub(super) depth: u32,
     pub(super) priority: Option<u8>,
+    /// What the times of Poisson arrivals follow from, in this round.
+    pub(super) seed: u64,
     pub(super) huge_pages: HugePagePolicy,
     pub(super) wakeable: Wakeable,
 }

@@ -3,6 +3,8 @@
 mod path;
 #[cfg(feature = "rdma")]
 mod present;
+#[cfg(feature = "rdma")]
+mod saving;
 pub(super) mod values;
 
 use std::time::Duration;
@@ -16,8 +18,8 @@ use super::UsageError;
 use crate::bench::hca::benchmark::HcaBenchmark;
 use crate::bench::hca::comp_vector::CompletionVectors;
 use crate::bench::hca::config::{
-    Config, Connect, CpuRequest, Operation, Poll, PortRequest, Service, Sweep, Switch, Timestamp,
-    UcRouteRequest,
+    Arrivals, Config, Connect, CpuRequest, Operation, Poll, PortRequest, Rate, Service, Sweep,
+    Switch, Timestamp, UcRouteRequest,
 };
 use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::warmup::Warmup;
@@ -45,7 +47,7 @@ pub struct HcaArguments {
     #[arg(long, value_name = "LIST", default_value = "send", value_parser = values::named::<Operation>)]
     pub operation: List<Operation>,
 
-    /// Message sizes in bytes, 8 times a power of two up to 32768; units as in 4k or 4KiB, ranges as in 8..32768
+    /// Message sizes in bytes, from 8 to the device's largest; units as in 4k or 1MiB; a range 8..32768 doubles
     #[arg(long, value_name = "LIST", default_value = "8", value_parser = values::sizes)]
     pub size: List<u32>,
 
@@ -71,6 +73,10 @@ pub struct HcaArguments {
     #[arg(long, value_name = "LIST", default_value = "0", value_parser = values::pauses)]
     pub pause: List<Nanos>,
 
+    /// Messages posted in a second, whatever a post takes, such as 5k,20k,100k; instead of --pause
+    #[arg(long, value_name = "LIST", conflicts_with = "pause", value_parser = values::rates)]
+    pub rate: Option<List<u32>>,
+
     /// The sending port [default: the first active port with an IP address]
     #[arg(long, value_name = "DEVICE[:PORT][@ADDRESS]", value_parser = port_request)]
     pub sender: Option<PortRequest>,
@@ -91,6 +97,15 @@ pub struct HcaArguments {
     /// As --poll, for send completions alone
     #[arg(long, value_name = "LIST", help_heading = "Sweep", value_parser = values::named::<Poll>)]
     pub poll_comp: Option<List<Poll>>,
+
+    /// How posts at a --rate are spread over time: constant, poisson (random, drawn before)
+    #[arg(long, value_name = "LIST", default_value = "constant", requires = "rate", help_heading = "Sweep",
+          value_parser = values::named::<Arrivals>)]
+    pub arrivals: List<Arrivals>,
+
+    /// Seed of --arrivals poisson
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Sweep")]
+    pub seed: u64,
 
     /// Times the receiver does other work before each poll of its completion queue, with unit, below --timeout
     #[arg(long, value_name = "LIST", default_value = "0", help_heading = "Sweep", value_parser = values::pauses)]
@@ -177,6 +192,17 @@ impl HcaArguments {
             let pairs = |&of: &Poll| completing.0.iter().map(move |&comp| (of, comp));
             receiving.0.iter().flat_map(pairs).collect()
         };
+        let rates = self.rate.as_ref().map_or(vec![None], |rates| {
+            let spread = |&per_second: &u32| {
+                (self.arrivals.0.iter()).map(move |&arrivals| {
+                    Some(Rate {
+                        per_second,
+                        arrivals,
+                    })
+                })
+            };
+            rates.0.iter().flat_map(spread).collect()
+        });
         Config {
             sweep: Sweep {
                 services: self.service.0.clone(),
@@ -187,6 +213,7 @@ impl HcaArguments {
                 timestamps: self.timestamp.0.clone(),
                 clocks: self.clock.0.clone(),
                 pauses: self.pause.0.clone(),
+                rates,
                 receiver_pauses: self.receiver_pause.0.clone(),
                 bursts: self.burst.0.clone(),
                 sizes: self.size.0.clone(),
@@ -195,6 +222,7 @@ impl HcaArguments {
             },
             warmup: self.warmup,
             repeat: self.repeat,
+            seed: self.seed,
             timeout: self.timeout,
             priority: self.priority,
             huge_pages: self.hugepages,
@@ -256,6 +284,7 @@ fn settings_of_run(config: &Config) -> Record {
             &columns::WARMUP_TIME,
             config.warmup.time().map(|time| time.as_nanos() as u64),
         )
+        .set(&columns::SEED, config.seed)
         .set(&columns::PRIORITY, config.priority.map(u32::from))
         .set(&columns::HUGE_PAGES, config.huge_pages.name())
         .set(

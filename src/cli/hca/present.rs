@@ -1,14 +1,11 @@
 //! The tables, made of the rows of `summary.csv`.
 
-use serde::Serialize;
-
-use crate::bench::hca::config::Timestamp;
+use super::saving;
 use crate::cli::driver::Shown;
 use crate::cli::table::{Column as Heading, Table};
 use crate::results::Record;
 use crate::results::schema::hca as columns;
-use crate::results::schema::{Column, Data, Kind, POINT};
-use crate::rig::named::Named;
+use crate::results::schema::{Column, Data, Kind};
 use crate::stats::resolvable;
 
 /// The figures of the table; before them stand the settings.
@@ -44,16 +41,8 @@ pub fn tables(shown: &Shown<'_>) -> String {
         return String::new();
     }
     let mut text = table(shown);
-    let savings = inline_savings(shown.summary);
-    if !savings.is_empty() && !shown.brief {
-        text += "\n";
-        text += &savings_table(&savings, shown.width);
-        let shared =
-            |(_, details): &(String, serde_json::Value)| details["stamp_shares_cpu"] == true;
-        if shown.details.iter().any(shared) {
-            text += "note: the stamp thread shared a CPU with another measuring thread, so t_send and what inline saves mean \
-                     nothing here: give it one of its own (--stamp-cpu, or HCABENCH_VM_CPUS=4 with ci/hcabench)\n";
-        }
+    if !shown.brief {
+        text += &saving::text(shown);
     }
     if let Some(note) = unresolved(shown.summary) {
         text += &format!("\nnote: {note}\n");
@@ -63,7 +52,7 @@ pub fn tables(shown: &Shown<'_>) -> String {
 
 /// What `--json` has beside the rows.
 pub fn json(shown: &Shown<'_>) -> serde_json::Value {
-    serde_json::json!({ "inline_savings": inline_savings(shown.summary) })
+    serde_json::json!({ "inline_savings": saving::all(shown) })
 }
 
 /// The settings that tell points apart at a glance: all but those that only say how long it was measured.
@@ -106,67 +95,13 @@ fn table(shown: &Shown<'_>) -> String {
     table.brief(shown.brief).render(shown.width)
 }
 
-/// How much earlier a message is with its data in the work request: the median from t_subm less that from t_send.
-#[derive(Debug, Clone, Serialize)]
-pub struct InlineSaving {
-    /// The settings that both points share.
-    pub settings: String,
-    /// Median latency from t_subm.
-    pub submit_p50_ns: f64,
-    /// Median latency from t_send.
-    pub send_p50_ns: f64,
-    /// Their difference: the time between posting and the HCA's reading of the memory.
-    pub saving_ns: f64,
-}
-
-/// Compares each point with t_send to the one with t_subm that is equal otherwise.
-fn inline_savings(summary: &[Record]) -> Vec<InlineSaving> {
-    let stamp = |record: &Record| record.text(&columns::TIMESTAMP);
-    let others = || {
-        columns::POINT
-            .into_iter()
-            .filter(|column| *column != columns::TIMESTAMP)
-    };
-    let median = |record: &Record| record.number(columns::latency::P50.name);
-    let sent = summary
-        .iter()
-        .filter(|record| stamp(record) == Timestamp::Send.name());
-    sent.filter_map(|send| {
-        let twin = summary.iter().find(|submit| {
-            stamp(submit) == Timestamp::Submit.name()
-                && others().all(|column| submit.text(&column) == send.text(&column))
-        })?;
-        let (submit_p50_ns, send_p50_ns) = (median(twin)?, median(send)?);
-        Some(InlineSaving {
-            settings: twin.text(&POINT).replace("-submit-", "-"),
-            submit_p50_ns,
-            send_p50_ns,
-            saving_ns: submit_p50_ns - send_p50_ns,
-        })
-    })
-    .collect()
-}
-
-/// The savings as a table.
-fn savings_table(savings: &[InlineSaving], width: Option<usize>) -> String {
-    let mut table = Table::new(vec![
-        Heading::text("point").setting(),
-        Heading::number("p50 from t_subm", "us"),
-        Heading::number("p50 from t_send", "us"),
-        Heading::number("inline saves", "us"),
-    ]);
-    for saving in savings {
-        let figures = [saving.submit_p50_ns, saving.send_p50_ns, saving.saving_ns];
-        let cells = figures.map(|ns| format!("{:.3}", ns / 1e3));
-        table.row([saving.settings.clone()].into_iter().chain(cells));
-    }
-    table.render(width)
-}
-
 /// Which percentiles the fewest samples of all points cannot tell from the maximum.
 fn unresolved(summary: &[Record]) -> Option<String> {
-    let received = |record: &Record| record.number(columns::RECEIVED.name);
-    let counts = summary.iter().filter_map(received);
+    let samples = |record: &Record| {
+        let without = record.number(columns::NOT_RESTAMPED.name).unwrap_or(0.0);
+        Some(record.number(columns::RECEIVED.name)? - without)
+    };
+    let counts = summary.iter().filter_map(samples);
     let fewest = counts
         .map(|count| count as u64)
         .filter(|&count| count > 0)
@@ -200,7 +135,7 @@ mod tests {
         let record = |row: std::collections::HashMap<String, String>| {
             let mut record = Record::new();
             for (name, column) in columns::SCHEMA.summary() {
-                // The sample may be older than a column.
+                // It may be older than a column.
                 let text = row.get(name.as_ref()).map_or("", String::as_str);
                 record.push(name.clone(), Cell::parse(&column, text).unwrap());
             }

@@ -90,13 +90,42 @@ fn poll_sets_both_sides_and_the_others_one_each() {
 }
 
 #[test]
+fn a_rate_stands_in_for_the_pause_and_each_is_spread_in_each_way() {
+    let sweep = parse("--pause 1us,2us").unwrap().sweep;
+    assert_eq!((sweep.pauses.len(), sweep.rates), (2, vec![None]));
+    let sweep = parse("--rate 5k,20k --arrivals poisson,constant")
+        .unwrap()
+        .sweep;
+    let rates: Vec<_> = (sweep.rates.iter().flatten())
+        .map(|rate| (rate.per_second, rate.arrivals.name()))
+        .collect();
+    let each = [
+        (5000, "poisson"),
+        (5000, "constant"),
+        (20_000, "poisson"),
+        (20_000, "constant"),
+    ];
+    assert_eq!(
+        (sweep.pauses, rates),
+        (vec![crate::time::Nanos(0)], each.to_vec())
+    );
+}
+
+#[test]
 fn errors_name_the_option_the_value_and_what_is_allowed() {
     let table = [
         ("--service xrc", ["--service", "xrc", "rc, uc, ud"]),
-        ("--size 12", ["--size", "12", "8 times a power of two"]),
+        ("--size 7", ["--size", "7", "from 8 bytes to 2 GiB"]),
         ("--burst 9000", ["--burst", "9000", "1 to 8192"]),
         ("--poll spin", ["--poll", "spin", "busy, event"]),
         ("--pause 50", ["--pause", "50", "ns, us, ms, s"]),
+        ("--rate 0", ["--rate", "0", "from 0.001 to 1G"]),
+        ("--rate 1.5", ["--rate", "1.5", "whole number"]),
+        (
+            "--rate 5k --pause 1us",
+            ["--rate", "--pause", "cannot be used"],
+        ),
+        ("--arrivals poisson", ["--arrivals", "--rate", "required"]),
         (
             "--hugepages 1G",
             ["--hugepages", "1G", "required, try, off"],
@@ -124,7 +153,7 @@ fn options() -> Vec<String> {
     names.map(|name| format!("--{name}")).collect()
 }
 
-const PLAUSIBLE: &str = "rc uc ud send write 8 64 8..32768 1..8192 4KiB on off busy event 0 50us 1ms submit tsc \
+const PLAUSIBLE: &str = "rc uc ud send write 8 64 100 1MiB 8..32768 1..8192 4KiB on off busy event 0 50us 1ms submit tsc \
                          cm direct 0x20 512 monotonic-raw rxe0:1@10.0.0.1 1 99 try required patched 5s";
 
 fn value() -> impl Strategy<Value = String> {
@@ -156,7 +185,7 @@ proptest! {
             };
             let product = [
                 sweep.services.iter().map(paths_of).sum(), sweep.connects.len(), sweep.operations.len(), sweep.inline.len(), sweep.unsignaled.len(), sweep.polls.len(),
-                sweep.timestamps.len(), sweep.clocks.len(), sweep.pauses.len(), sweep.receiver_pauses.len(), sweep.bursts.len(), sweep.sizes.len(),
+                sweep.timestamps.len(), sweep.clocks.len(), sweep.pauses.len(), sweep.rates.len(), sweep.receiver_pauses.len(), sweep.bursts.len(), sweep.sizes.len(),
             ].iter().product::<usize>();
             let limits = Limits {
                 queue_pair_work_requests: queue,

@@ -7,10 +7,10 @@ use bytesize::ByteSize;
 
 use crate::bench::hca::comp_vector::CompletionVectors;
 use crate::bench::hca::config::{
-    LARGEST_BURST, LARGEST_SIZE, PortRequest, SMALLEST_SIZE, all_sizes,
+    LARGEST_BURST, LARGEST_SIZE, PortRequest, SMALLEST_SIZE, doubled_sizes,
 };
 use crate::bench::hca::warmup::Warmup;
-use crate::cli::values::{DAY, List, MILLISECOND, list, list_of_ranges, one, time};
+use crate::cli::values::{DAY, List, MILLISECOND, list, list_of_ranges, one, rate, time};
 use crate::rig::named::Named;
 use crate::time::Nanos;
 
@@ -19,13 +19,20 @@ pub fn named<T: Named + PartialEq>(text: &str) -> Result<List<T>, String> {
     list(text, one)
 }
 
-/// Message sizes: `8`, `4KiB`, `8..32768`.
+/// Message sizes: `8`, `100`, `4KiB`, `8..32768`, which is 8 and its doubles.
 pub fn sizes(text: &str) -> Result<List<u32>, String> {
     list_of_ranges(text, |part| {
+        if !part.contains("..") {
+            return Ok(vec![size(part)?]);
+        }
         let (from, to) = ends(part, size)?;
-        Ok(all_sizes()
-            .filter(|size| (from..=to).contains(size))
-            .collect())
+        let sizes: Vec<u32> = doubled_sizes(from..=to).collect();
+        if sizes.is_empty() {
+            return Err(format!(
+                "the range {part:?} holds no 8 times a power of two"
+            ));
+        }
+        Ok(sizes)
     })
 }
 
@@ -43,18 +50,19 @@ fn ends(text: &str, value: impl Fn(&str) -> Result<u32, String>) -> Result<(u32,
 }
 
 fn size(text: &str) -> Result<u32, String> {
-    let allowed = || {
-        format!(
-            "{text:?} is not a message size: 8 times a power of two, from {SMALLEST_SIZE} to {LARGEST_SIZE} bytes"
-        )
-    };
     // As in `8..4k`: in a size k is 1024, as in KiB.
-    let number = text.trim().strip_suffix(['k', 'K']);
-    let text = number.map_or(text.trim().to_owned(), |number| format!("{number}KiB"));
-    let bytes: ByteSize = text.parse().map_err(|_| allowed())?;
-    let mut sizes = all_sizes();
-    let found = sizes.find(|&size| u64::from(size) == bytes.as_u64());
-    found.ok_or_else(allowed)
+    let number = text.trim();
+    let unit = number
+        .chars()
+        .last()
+        .filter(|unit| "kKmMgG".contains(*unit));
+    let text = unit.map_or(number.to_owned(), |_| format!("{number}iB"));
+    let bytes: Option<ByteSize> = text.parse().ok();
+    let size = bytes.and_then(|bytes| u32::try_from(bytes.as_u64()).ok());
+    size.filter(|size| (SMALLEST_SIZE..=LARGEST_SIZE).contains(size))
+        .ok_or_else(|| {
+            format!("{number:?} is not a message size from {SMALLEST_SIZE} bytes to 2 GiB, such as 100, 4k or 1MiB")
+        })
 }
 
 /// Burst sizes: `1`, `1,64,8192`, `1..8192`, which doubles.
@@ -75,6 +83,19 @@ fn burst(text: &str) -> Result<u32, String> {
         .ok()
         .filter(|number| (1..=LARGEST_BURST).contains(number));
     number.ok_or_else(|| format!("{text:?} is not a number of messages from 1 to {LARGEST_BURST}"))
+}
+
+/// Messages a second: `5k,20k,100k`.
+pub fn rates(text: &str) -> Result<List<u32>, String> {
+    list(text, |part| {
+        let whole = rate(part)?;
+        if whole < 1.0 || whole.fract() != 0.0 {
+            return Err(format!(
+                "{part:?} is not a whole number of messages a second"
+            ));
+        }
+        Ok(whole as u32)
+    })
 }
 
 /// A list of times.
@@ -170,10 +191,15 @@ mod tests {
         assert_eq!(listed, [8, 64, 128, 256, 4096]);
         assert_eq!(sizes("8..4k").unwrap(), sizes("8..4096").unwrap());
         assert_eq!(sizes("1K,2 k").unwrap().0, [1024, 2048]);
-        let bad = "0 7 24 65536 4kB 1..8 256..64 8.. .. -8 8,,8 99999999999999999999";
+        // A single size may be any, a range is of those that double.
+        let listed = sizes("8,9, 100,4kB,1M,2GiB").unwrap().0;
+        assert_eq!(listed, [8, 9, 100, 4000, 1 << 20, 1 << 31]);
+        assert_eq!(sizes("60..=300").unwrap().0, [64, 128, 256]);
+        assert_eq!(sizes("1MiB..4M").unwrap().0, [1 << 20, 2 << 20, 4 << 20]);
+        let bad = "0 7 2.1GiB 3G 1..8 256..64 9..15 8.. .. -8 8,,8 99999999999999999999";
         for bad in bad.split(' ') {
             let error = sizes(bad).unwrap_err();
-            let said = error.contains("power of two") || error.contains("range");
+            let said = error.contains("message size") || error.contains("range");
             assert!(said, "{bad}: {error}");
         }
     }
@@ -214,6 +240,17 @@ mod tests {
         assert_eq!(parsed("0,2"), Ok((0, 2)));
         for bad in ["", "x", "-1", "1,", ",1", "1,2,3", "2147483648"] {
             assert!(parsed(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn rates_are_whole_messages_a_second() {
+        assert_eq!(
+            rates("5k,20k, 1000000,1.5k/s").unwrap().0,
+            [5000, 20_000, 1_000_000, 1500]
+        );
+        for bad in ["0", "0.5", "1.5", "2G", "-1", "x", ""] {
+            assert!(rates(bad).is_err(), "{bad}");
         }
     }
 

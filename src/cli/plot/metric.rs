@@ -39,7 +39,7 @@ const fn metric(
     }
 }
 
-pub(super) static METRICS: [Metric; 8] = [
+pub(super) static METRICS: [Metric; 9] = [
     metric(
         Benchmark::Hca,
         ["latency", "t_lat", "one-way latency", "latency"],
@@ -54,6 +54,16 @@ pub(super) static METRICS: [Metric; 8] = [
             "completion_latency",
         ],
         &["completion_latency_ns"],
+    ),
+    metric(
+        Benchmark::Hca,
+        [
+            "intended",
+            "",
+            "latency from the intended time",
+            "intended_latency",
+        ],
+        &["t_intended_ns", "t_recv_ns"],
     ),
     metric(
         Benchmark::Queue,
@@ -159,7 +169,14 @@ impl Metric {
         }
     }
 
-    /// Whether an empty cell is a message that was lost.
+    /// The columns of its samples and, where messages may be lost, last the one that is empty of those: a message that
+    /// arrived may have no latency.
+    pub fn columns(&self) -> Vec<&'static str> {
+        let arrival = self.may_be_lost().then_some(hca::message::RECEIVED.name);
+        self.samples.iter().copied().chain(arrival).collect()
+    }
+
+    /// Whether a message may have been lost on the way to a sample.
     pub fn may_be_lost(&self) -> bool {
         self.benchmark == Benchmark::Hca && self.name == "latency"
     }

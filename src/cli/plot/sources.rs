@@ -408,12 +408,18 @@ impl Source {
         Ok(both.map(|(from, to)| to.saturating_sub(from)))
     }
 
+    /// Whether a row without a value is a message that was lost; the columns of its metric stand at `at`.
+    pub fn is_lost(&self, cells: Cells<'_>, at: usize) -> Result<bool, ReadError> {
+        let arrival = at + self.metric.samples.len();
+        Ok(self.metric.may_be_lost() && cells.integer(arrival)?.is_none())
+    }
+
     pub fn sorted(&self) -> anyhow::Result<Sorted> {
         let (mut values, mut lost) = (Vec::new(), 0);
-        self.each(self.metric.samples, |cells| {
+        self.each(&self.metric.columns(), |cells| {
             match self.value(cells, 0)? {
                 Some(value) => values.push(value),
-                None => lost += u64::from(self.metric.may_be_lost()),
+                None => lost += u64::from(self.is_lost(cells, 0)?),
             }
             Ok(())
         })?;

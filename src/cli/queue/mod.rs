@@ -113,7 +113,7 @@ pub struct QueueArguments {
     pub receiver_load: LoadKind,
 
     /// As --rate, for the receiver; after a stall it starts over
-    #[arg(long, value_name = "RATE", help_heading = "Load", value_parser = values::rate)]
+    #[arg(long, value_name = "RATE", help_heading = "Load", value_parser = crate::cli::values::rate)]
     pub receiver_rate: Option<f64>,
 
     /// As --wait, for the receiver

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::bench::queue::config::PAYLOADS;
-use crate::cli::values::{DAY, List, list, time};
+use crate::cli::values::{DAY, List, decimal, list, rate, time};
 use crate::queues::registry;
 use crate::queues::slots::MAX_CAPACITY;
 
@@ -40,29 +40,6 @@ pub fn payloads(text: &str) -> Result<List<usize>, String> {
 /// Rates a second: `1M`, `250k`, `1000000`.
 pub fn rates(text: &str) -> Result<List<f64>, String> {
     list(text, rate)
-}
-
-pub fn rate(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix("/s").unwrap_or(text).trim_end();
-    let units = [('k', 1e3), ('M', 1e6), ('G', 1e9)];
-    let (digits, factor) = units
-        .into_iter()
-        .find_map(|(unit, factor)| Some((number.strip_suffix(unit)?, factor)))
-        .unwrap_or((number, 1.0));
-    decimal(digits)
-        .map(|rate| rate * factor)
-        .filter(|rate| (0.001..=1e9).contains(rate))
-        .ok_or_else(|| {
-            format!("{text:?} is not a rate a second from 0.001 to 1G: a number, with k, M or G, such as 1M")
-        })
-}
-
-/// Digits with at most one point.
-fn decimal(text: &str) -> Option<f64> {
-    let plain = text
-        .bytes()
-        .all(|byte| byte.is_ascii_digit() || byte == b'.');
-    text.parse().ok().filter(|_| plain)
 }
 
 /// A share: `10%`, `0.1`.

@@ -15,6 +15,10 @@ distribution_columns!(
     /// Completion latency.
     completion, "completion_latency", "comp ", "completion latency"
 );
+distribution_columns!(
+    /// Latency from the intended time.
+    intended, "intended_latency", "intended ", "latency from when a message was meant to be posted"
+);
 
 columns! {
     /// The settings of a run.
@@ -32,6 +36,7 @@ columns! {
     RECEIVER_CPU = setting("receiver_cpu", "CPU of the receiving thread, as asked for").whole();
     COMPLETION_CPU = setting("completion_cpu", "CPU of the completion thread, as asked for").whole();
     STAMP_CPU = setting("stamp_cpu", "CPU of the thread that rewrites stamps, as asked for").whole();
+    SEED = setting("seed", "what the times of Poisson arrivals follow from, with the number of the round").whole();
     TSC_RATE = setting("tsc_khz", "rate of the TSC, as given").whole();
 }
 
@@ -46,7 +51,9 @@ columns! {
     UNSIGNALED = setting("unsignaled", "whether only the last message of a queue's length is signalled");
     POLL_RECV = setting("poll_recv", "how the receiver waits: busy or event").title("recv");
     POLL_COMP = setting("poll_comp", "how send completions are waited for").title("comp");
-    PAUSE = setting("pause_ns", "time between two posts").whole().title("pause");
+    PAUSE = setting("pause_ns", "time between two posts; empty where they are posted at a rate").whole().title("pause");
+    RATE = setting("rate_per_s", "messages posted in a second, as asked for; empty with a pause").whole().title("rate");
+    ARRIVALS = setting("arrivals", "how posts at a rate are spread over time: constant or poisson");
     RECEIVER_PAUSE = setting("receiver_pause_ns",
         "time the receiver is away for before each look at its completion queue").whole().title("recv pause");
     TIMESTAMP = setting("timestamp", "the moment that latency counts from").title("stamp");
@@ -85,8 +92,28 @@ columns! {
         .better(Better::Lower).title("foreign");
     FAILED_COMPLETIONS = count("failed_completions", "send requests that completed with an error")
         .better(Better::Lower);
+    NOT_RESTAMPED = count("messages_not_restamped",
+        "messages received before their stamp was rewritten: they have no t_send and no latency")
+        .better(Better::Lower);
     DELIVERY_RATE = measured("delivery_rate", "share of the messages that were received, of 1", 6)
         .better(Better::Higher);
+}
+columns! {
+    /// How far messages queued, and came late.
+    QUEUEING;
+    MISSED_STEPS = count("missed_steps",
+        "messages whose intended time had passed by more than the mean time from post to post when they were posted; \
+         empty without a rate").better(Better::Lower).title("missed");
+    IN_FLIGHT_P50 = measured("in_flight_p50",
+        "median number of messages in flight when one was posted: posted before it in its burst and not yet received; \
+         lost ones do not count", 1).better(Better::Neither).title("in flight p50");
+    IN_FLIGHT_MAX = measured("in_flight_max", "most messages in flight when one was posted", 0)
+        .whole().over(Over::Greatest).better(Better::Neither).title("in flight max");
+    ALONE_SHARE = measured("alone_share", "share of the messages that were posted when no other was in flight, of 1", 6)
+        .better(Better::Neither).title("alone");
+    LATENCY_ALONE_P50 = measured("latency_alone_p50_ns",
+        "median one-way latency of the messages that were posted when no other was in flight", 1)
+        .better(Better::Neither).title("p50 alone");
 }
 columns! {
     /// The instrument, and what disturbed it.
@@ -95,6 +122,9 @@ columns! {
     PAGE_FAULTS = count("loop_page_faults", "page faults in the loops; there should be none").better(Better::Lower);
     STAMP_COST = measured("stamp_cost_ns", "what a time stamp costs", 1).over(Over::Median);
     RESOLUTION = measured("clock_resolution_ns", "resolution of the clock", 1);
+    STAMP_REFRESH = measured("stamp_refresh_ns",
+        "mean time between two rewritings of a message's stamp, which is how old t_send can be; empty where nobody knows",
+        1);
     FLOOR_P50 = measured("floor_p50_ns",
         "median of the floor: the same loops over shared memory between the same CPUs", 1);
     FLOOR_P99 = measured("floor_p99_ns", "99th percentile of the floor", 1);
@@ -105,27 +135,34 @@ columns! {
 }
 
 /// What is found of a point.
-pub const FIGURES: [Column; 9 + 13 + 1 + 13 + 9] = join(&[
+pub const FIGURES: [Column; 10 + 13 + 1 + 13 + 13 + 5 + 10] = join(&[
     &COUNTS,
     &latency::ALL,
     &[COMPLETIONS],
     &completion::ALL,
+    &intended::ALL,
+    &QUEUEING,
     &INSTRUMENT,
 ]);
 
 /// What a row tells of a message.
 pub mod message {
-    use super::{Column, Data, columns};
+    use super::{Better, Column, Data, columns};
 
     columns! {
         /// All of it, behind the round.
         ALL;
         REPEAT = label("repeat", "the burst in its round, from 0").data(Data::Whole);
         SEQ = label("seq", "the message's number in its burst, from 0").data(Data::Whole);
+        INTENDED = measured("t_intended_ns", "when it was meant to be posted; empty without a rate", 0)
+            .whole().better(Better::Neither);
         SUBMITTED = measured("t_subm_ns", "read right before the work request is posted", 0).whole();
         SENT = measured("t_send_ns", "rewritten until the HCA reads the memory", 0).whole();
         RECEIVED = measured("t_recv_ns", "read right after the receive completion was taken", 0).whole();
         COMPLETED = measured("t_comp_ns", "read right after the send completion was taken", 0).whole();
+        IN_FLIGHT = measured("in_flight",
+            "messages of its burst that were posted before it and received after its t_subm; lost ones do not count", 0)
+            .whole().better(Better::Neither);
         LATENCY = measured("latency_ns", "one-way latency: from t_subm, or t_send, to t_recv", 0).whole();
         COMPLETION_LATENCY = measured("completion_latency_ns", "from t_subm to t_comp", 0).whole();
     }
@@ -134,7 +171,7 @@ pub mod message {
 /// A point's messages, one row each.
 pub const MESSAGES: SampleFile = SampleFile {
     name: "messages.csv",
-    columns: &join::<9>(&[&[ROUND], &message::ALL]),
+    columns: &join::<11>(&[&[ROUND], &message::ALL]),
     counted_by: SENT,
     meaning: "a row a message; empty where nothing was measured",
 };

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hcabench::bench::hca::config::{Operation, Service, Switch, all_sizes};
+use hcabench::bench::hca::config::{Operation, Service, Switch, doubled_sizes};
 use hcabench::bench::hca::endpoints::{EndpointSettings, Endpoints};
 use hcabench::bench::hca::plan::Point;
 use hcabench::bench::hca::tag::Tag;
@@ -56,7 +56,7 @@ fn connect_and_deliver(route: UcRoute) {
     );
     let [from, to] = ends();
     for operation in [Operation::Send, Operation::Write] {
-        for size in all_sizes() {
+        for size in doubled_sizes(8..=32_768) {
             let settings = settings(Service::Uc);
             let settings = EndpointSettings {
                 point: Point {

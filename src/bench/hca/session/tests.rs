@@ -286,6 +286,7 @@ fn trial_with(
         point,
         depth: MESSAGES,
         priority: None,
+        seed: 1,
         huge_pages: HugePagePolicy::Off,
         wakeable: Wakeable::new().unwrap(),
     };

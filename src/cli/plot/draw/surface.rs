@@ -81,7 +81,12 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
         .warned(&on_the_ground)
         .warned(note.as_deref().unwrap_or(""));
     let of = sources.benchmark;
+    let at_a_rate = |source: &Source| {
+        let row = source.point.row.as_ref();
+        row.is_some_and(|row| row.number(hca::MISSED_STEPS.name).is_some())
+    };
     let share = match of {
+        Benchmark::Hca if sources.all.iter().any(at_a_rate) => "missed steps",
         Benchmark::Hca => "lost messages",
         _ => "started late",
     };
@@ -135,14 +140,17 @@ fn axes(sources: &Sources, settings: &Checked) -> Result<(String, String), Usage
     }
 }
 
-/// The share of messages that were lost, or of enqueues that started late.
+/// The share of messages that were lost, or at a rate missed their step, or of enqueues that started late.
 fn bad_share(source: &Source) -> f64 {
     let Some(row) = &source.point.row else {
         return 0.0;
     };
     let number = |column: &Column| row.number(column.name);
     let (bad, of) = match source.metric.benchmark {
-        Benchmark::Hca => (number(&hca::LOST), number(&hca::SENT)),
+        Benchmark::Hca => {
+            let bad = number(&hca::MISSED_STEPS).or(number(&hca::LOST));
+            (bad, number(&hca::SENT))
+        }
         _ => {
             let each = number(&queue::COUNT).zip(number(&queue::WARMUP));
             let each = each.map(|(count, warmup)| count + warmup);

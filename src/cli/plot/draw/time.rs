@@ -63,12 +63,12 @@ pub(in crate::cli::plot) fn time(from: &[PathBuf], settings: &Checked) -> anyhow
 /// The samples of a point, but for those that nobody could see beside the others. Points were measured one after
 /// another: the time of each begins at zero.
 fn over_time(source: &Source, mut marks: Thinned) -> anyhow::Result<Cloud> {
-    let columns = [&[source.metric.time()], source.metric.samples].concat();
+    let columns = [vec![source.metric.time()], source.metric.columns()].concat();
     source.each(&columns, |cells| {
         let value = source.value(cells, 1)?;
         match (cells.integer(0)?, value) {
             (Some(time), Some(value)) => marks.push((time, value)),
-            (_, None) if source.metric.may_be_lost() => marks.cloud.lost += 1,
+            (_, None) if source.is_lost(cells, 1)? => marks.cloud.lost += 1,
             _ => {}
         }
         Ok(())
