@@ -214,7 +214,7 @@ fn collect(place: &str, value: &Value, leaves: &mut Leaves) {
             // A software device has another one in each boot.
             let software = members.get("software") == Some(&Value::Bool(true));
             for (name, value) in members {
-                if !(software && name == "node_guid") {
+                if !(software && ["node_guid", "adapter_guid"].contains(&name.as_str())) {
                     collect(&format!("{place}.{name}"), value, leaves);
                 }
             }

@@ -119,10 +119,11 @@ impl Benchmark for HcaBenchmark {
                 format!("sender:   {}", describe_end(&pair.sender)),
                 format!("receiver: {}", describe_end(&pair.receiver)),
             ],
-            warnings: match software {
-                [false, false] => Vec::new(),
-                _ => vec![warning.to_owned()],
-            },
+            warnings: (software != [false; 2])
+                .then(|| warning.to_owned())
+                .into_iter()
+                .chain(pair.doubt())
+                .collect(),
         };
         self.runner = Some(runner);
         Ok(ready)

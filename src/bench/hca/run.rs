@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::choice::{ChosenPort, Pair, choose};
+use super::choice::{ChosenPort, Pair, choose, without_immediate_data};
 use super::config::{Config, Service};
 use super::endpoints::{EndPort, EndpointSettings, Endpoints, receive_requests};
 use super::error::RunError;
@@ -78,6 +78,8 @@ impl Runner {
     /// # Errors
     /// When the devices cannot be asked, or refuse the route to UC that the configuration names.
     pub fn within_devices(&mut self, plan: Plan) -> Result<Plan, RunError> {
+        let reason = without_immediate_data(&self.pair);
+        let plan = plan.without(|_| reason.clone());
         let open = |end: &ChosenPort| Context::open_by_name(&end.device.name).map(Arc::new);
         let contexts = [open(&self.pair.sender)?, open(&self.pair.receiver)?];
         let services: BTreeSet<Service> = plan.points.iter().map(|point| point.service).collect();
