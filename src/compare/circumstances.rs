@@ -54,7 +54,7 @@ const OBTAINED: &str = "obtained";
 
 /// What need not agree, although its part of `settings.json` must: it changes by itself, says how much is written, or
 /// is measured.
-const NEED_NOT: [&str; 16] = [
+const NEED_NOT: [&str; 18] = [
     // Holds names of folders that a virtual machine was started with; what matters is in machine.boot.
     "machine.kernel_command_line",
     "machine.memory.total_bytes",
@@ -68,6 +68,8 @@ const NEED_NOT: [&str; 16] = [
     "obtained.libraries.libibverbs.path",
     "obtained.libraries.librdmacm.path",
     "obtained.loop_faults",
+    "obtained.path.sender.queue_pair.connection",
+    "obtained.path.receiver.queue_pair.connection",
     "obtained.placement.warnings",
     "obtained.placement_warnings",
     // The crate that a queue comes from, and its version.

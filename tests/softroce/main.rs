@@ -22,6 +22,7 @@ mod loss;
 mod main_job;
 mod memory;
 mod moved;
+mod path;
 mod peer;
 mod removal;
 mod rounds;

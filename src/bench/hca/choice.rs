@@ -131,12 +131,11 @@ impl Pair {
         if sender.device.name == receiver.device.name {
             return Apart::Ports;
         }
-        let adapters = (&sender.device.adapter_guid)
-            .into_iter()
-            .zip(&receiver.device.adapter_guid);
-        match adapters.clone().any(|(one, other)| one == other) {
-            true => Apart::Devices,
-            false => Apart::Adapters,
+        let adapter = &sender.device.adapter_guid;
+        if adapter.is_some() && *adapter == receiver.device.adapter_guid {
+            Apart::Devices
+        } else {
+            Apart::Adapters
         }
     }
 

@@ -20,6 +20,7 @@ pub mod busy_receiver;
 pub mod completion;
 pub mod config;
 pub mod control;
+#[cfg(feature = "rdma")]
 pub mod ends;
 pub mod floor;
 pub mod memory_port;
@@ -63,6 +64,8 @@ pub mod endpoints;
 pub mod error;
 #[cfg(feature = "rdma")]
 mod needs;
+#[cfg(feature = "rdma")]
+pub mod path;
 #[cfg(feature = "rdma")]
 pub(crate) mod receiving_end;
 #[cfg(feature = "rdma")]

@@ -145,6 +145,9 @@ pub struct Circumstances {
     pub connection: String,
     /// The name of the route to UC that was taken; `None` for the other service types.
     pub uc_route: Option<&'static str>,
+    /// The queue pairs and GIDs, as the kernel has them.
+    #[cfg(feature = "rdma")]
+    pub path: super::path::Path,
 }
 
 #[derive(Debug, Clone)]
@@ -162,6 +165,9 @@ pub struct PointResult {
     pub post_rate: Option<f64>,
     pub circumstances: Circumstances,
     pub costs: InstrumentCosts,
+    /// What the ports tell of the bursts.
+    #[cfg(feature = "rdma")]
+    pub ports: super::path::PortRecord,
     /// What ended the point early, if anything did.
     pub failure: Option<String>,
 }
@@ -189,6 +195,7 @@ impl PointResult {
             circumstances,
             costs,
             messages: tally.messages,
+            ports: tally.ports,
             failure: tally.failure,
         }
     }
@@ -205,6 +212,7 @@ pub(super) struct Tally {
     pub(super) posted: u64,
     pub(super) rewritten: u64,
     pub(super) rewriting_ns: u64,
+    pub(super) ports: super::path::PortRecord,
     /// What ended the point early, if anything did.
     pub(super) failure: Option<String>,
 }

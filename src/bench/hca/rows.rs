@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::config::Config;
+use super::path::PortRecord;
 use super::plan::Point;
 use super::result::{Message, PointResult};
 use crate::results::Record;
@@ -39,6 +40,32 @@ impl MessageRow {
     }
 }
 
+/// A row of `counters.csv`.
+#[derive(Debug, Serialize)]
+pub struct CounterRow<'a> {
+    round: u32,
+    end: &'static str,
+    counter: &'a str,
+    difference: u64,
+}
+
+impl CounterRow<'_> {
+    /// All counters of both ports.
+    pub fn of(round: u32, ports: &PortRecord) -> impl Iterator<Item = CounterRow<'_>> {
+        let ends = [("sender", &ports.sender), ("receiver", &ports.receiver)];
+        ends.into_iter().flat_map(move |(end, counters)| {
+            counters
+                .iter()
+                .map(move |(counter, difference)| CounterRow {
+                    round,
+                    end,
+                    counter,
+                    difference,
+                })
+        })
+    }
+}
+
 pub fn settings(point: &Point, config: &Config) -> Record {
     let mut record = Record::new();
     record
@@ -63,6 +90,8 @@ pub fn figures(result: &PointResult) -> Record {
     let (counts, costs) = (&result.counts, &result.costs);
     let faults = result.circumstances.loop_faults.total();
     let completions = result.completion_latency.as_ref();
+    let ports = &result.ports;
+    let (sender, receiver) = (&ports.sender, &ports.receiver);
     let mut record = Record::new();
     record
         .set(&columns::SENT, counts.sent)
@@ -78,6 +107,17 @@ pub fn figures(result: &PointResult) -> Record {
         .set(&columns::COMPLETIONS, completions.map(|all| all.count))
         .distribution(&columns::completion::ALL, completions)
         .set(&columns::POST_RATE, result.post_rate)
+        .set(&columns::PACKETS_SENT, sender.packets_sent())
+        .set(&columns::PACKETS_RECEIVED, receiver.packets_received())
+        .set(&columns::RETRANSMISSIONS, sender.retransmissions())
+        .set(
+            &columns::CONGESTION_NOTIFICATIONS,
+            ports.congestion_notifications(),
+        )
+        .set(&columns::SENDER_WAIT, sender.waits())
+        .set(&columns::SENDER_PORT_ERRORS, sender.errors())
+        .set(&columns::RECEIVER_PORT_ERRORS, receiver.errors())
+        .set(&columns::PORT_COUNTERS, CounterRow::of(0, ports).count())
         .set(&columns::PAGE_FAULTS, faults)
         .set(&columns::STAMP_COST, costs.stamp.cost_ns)
         .set(&columns::RESOLUTION, costs.stamp.resolution_ns)

@@ -9,6 +9,7 @@ use super::endpoints::{EndPort, EndpointSettings, Endpoints, receive_requests};
 use super::error::RunError;
 use super::floor::measure_floor;
 use super::needs::{Needs, require_huge_pages};
+use super::path::Path;
 use super::placement::Placement;
 use super::plan::{Limits, Plan, Point};
 use super::result::{Circumstances, InstrumentCosts, PointResult};
@@ -303,6 +304,10 @@ impl ClockUser for Measurement<'_> {
         let costs = runner.costs(&clock, any_clock, &placement)?;
         pinning::pin_current_thread_to(&placement.supervisor)?;
         let (endpoints, uc_route) = runner.connect(point, &placement)?;
+        let path = Path {
+            sender: endpoints.sender.path_end(),
+            receiver: endpoints.receiver.path_end(),
+        };
         let config = &runner.config;
         let frame = Frame {
             point: *point,
@@ -337,6 +342,7 @@ impl ClockUser for Measurement<'_> {
                 Service::Ud => "rdma_create_id, RDMA_PS_UDP".to_owned(),
             },
             uc_route: (point.service == Service::Uc).then(|| uc_route.name()),
+            path,
         };
         Ok(PointResult::new(*point, tally, circumstances, costs))
     }

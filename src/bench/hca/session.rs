@@ -13,6 +13,7 @@ use super::config::Service;
 use super::control::Control;
 use super::ends::{Link, ReceivingEnd, SendingEnd};
 use super::error::RunError;
+use super::path::PortRecord;
 use super::placement::{Placement, RECEIVER};
 use super::port::{CompletionPort, Polled};
 use super::receiving_half::start_receiving;
@@ -21,6 +22,7 @@ use super::sending_half::start_sending;
 use super::watch::{Over, PREPARATION, Watch};
 use super::worker::{Frame, Report, Task, Threads};
 use crate::buffer::PageKind;
+use crate::rdma::verbs::PortCounters;
 use crate::rig::benchmark::Progress;
 use crate::rig::control::Control as RunControl;
 use crate::rig::error::RigError;
@@ -146,6 +148,7 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
         let mut tally = Tally::with_room_for(repeat as usize * burst as usize);
         let of = u64::from(warmup) + u64::from(repeat) * u64::from(burst);
         let mut done = 0;
+        let mut before = None;
         let warming = (warmup > 0).then_some(None);
         for number in warming.into_iter().chain((0..repeat).map(Some)) {
             let count = number.map_or(warmup, |_| burst);
@@ -154,6 +157,9 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
                 let text = None;
                 progress(Progress { done, of, text });
             };
+            if number.is_some() && before.is_none() {
+                before = Some(self.links().map(|link| link.counters()));
+            }
             let record = match self.run_burst(count as usize, &mut report) {
                 Ok(record) => record,
                 Err(error) if tally.counts.sent == 0 => return Err(error),
@@ -172,7 +178,28 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
                 break;
             }
         }
+        tally.ports = self.port_record(before);
         Ok(tally)
+    }
+
+    /// What the ports tell since their counters were those before the first measured burst, if there was one.
+    fn port_record(&self, before: Option<[PortCounters; 2]>) -> PortRecord {
+        let links = self.links();
+        let mut changes: Vec<String> = links.iter().flat_map(|link| link.changes()).collect();
+        // Both ends may be on one port.
+        changes.dedup();
+        let Some([of_sender, of_receiver]) = before else {
+            return PortRecord {
+                changes,
+                ..PortRecord::default()
+            };
+        };
+        let [sender, receiver] = links.map(|link| link.fresh_counters());
+        PortRecord {
+            sender: sender.since(&of_sender),
+            receiver: receiver.since(&of_receiver),
+            changes,
+        }
     }
 
     /// Runs one burst and watches over it; `progress` is told how far receiving is.

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use super::config::{Poll, Service};
 use super::ends::Link;
 use super::error::RunError;
+use super::path::PathEnd;
 use super::plan::Point;
 use crate::buffer::{HugePagePolicy, PageKind, Payload, PayloadBuffer};
 use crate::host::{HostError, pinning};
 use crate::rdma::cm::{Connection, UcRoute};
 use crate::rdma::verbs::{
-    Access, Capabilities, CompletionQueue, Context, MemoryRegion, ProtectionDomain,
+    Access, Capabilities, CompletionQueue, Context, MemoryRegion, PortCounters, ProtectionDomain,
     QueuePairAttributes, ServiceType,
 };
 
@@ -155,6 +156,27 @@ impl Link for VerbsLink {
                  MTU of the network interface back, and measure again"
             )
         })
+    }
+
+    fn counters(&self) -> PortCounters {
+        PortCounters::read(self.context.device_name(), self.port)
+    }
+
+    fn fresh_counters(&self) -> PortCounters {
+        PortCounters::read_fresh(self.context.device_name(), self.port)
+    }
+
+    fn changes(&self) -> Vec<String> {
+        let changes = self.context.changes(self.port);
+        changes.unwrap_or_else(|error| vec![error.to_string()])
+    }
+}
+
+impl VerbsLink {
+    /// What the kernel has of this end.
+    pub(super) fn path_end(&self) -> PathEnd {
+        let connection = &self.connection;
+        PathEnd::of(connection.queue_pair(), self.port, connection.address())
     }
 }
 
