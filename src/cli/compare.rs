@@ -34,15 +34,20 @@ pub struct CompareArguments {
     pub base: Option<PathBuf>,
 
     /// The results folder that may be better or worse
-    #[arg(value_name = "NEW", required_unless_present_any = ["by", "run"])]
+    #[arg(value_name = "NEW")]
     pub new: Option<PathBuf>,
 
-    /// Fail with exit code 3 if a figure is worse and by more than a share of BASE, such as
+    /// Fail with exit code 3 if a figure is worse and its shift is more than a share of BASE, such as
     /// 5%@p50,10%@p99,5%@throughput; of lost and jump-time, which are shares themselves, percentage points:
     /// 0.1%@lost. 5%@p50 is of all that have a p50, 5%@latency.p50 of latency alone (also completion, enqueue,
     /// dequeue)
     #[arg(long, value_name = "LIST", value_parser = values::limits)]
     pub max_regression: Option<List<Limit>>,
+
+    /// Fail with exit code 1 where the rounds do not show that a limit is kept: the figure may be worse by more, as far
+    /// as the bounds of its shift tell
+    #[arg(long, requires = "max_regression")]
+    pub strict: bool,
 
     /// Compare points of one run that differ in this setting only, its first value with each other one: poll_recv
     #[arg(long, value_name = "SETTING", conflicts_with_all = ["new", "allow", "anyway", "run"])]
@@ -151,6 +156,13 @@ pub fn run(arguments: &CompareArguments) -> anyhow::Result<u8> {
             let comparison = compare_within(&run, by, &request).map_err(sort)?;
             show(arguments, &request, &comparison, json!({ "run": base }))
         }
+        ([], Some(base), ..) => {
+            let base = printable(&base.display().to_string()).into_owned();
+            Err(UsageError(format!(
+                "{base} is compared with what? Give a second results folder, or compare points within it: --by SETTING"
+            ))
+            .into())
+        }
         (runs, ..) => {
             Err(UsageError(format!("--run: give two of them, not {}", runs.len())).into())
         }
@@ -221,7 +233,7 @@ fn show(
         let text = present::text(comparison, order, brief, terminal_width());
         print_text(&text).context("cannot write to standard output")?;
     }
-    judge(comparison, &request.limits)
+    judge(comparison, &request.limits, arguments.strict)
 }
 
 fn first_of(texts: &[String], between: &str) -> String {
@@ -234,7 +246,7 @@ fn first_of(texts: &[String], between: &str) -> String {
 }
 
 /// The exit code, or why there can be none that means something.
-fn judge(comparison: &Comparison, limits: &[Limit]) -> anyhow::Result<u8> {
+fn judge(comparison: &Comparison, limits: &[Limit], strict: bool) -> anyhow::Result<u8> {
     if comparison.has_broken_limit() {
         return Ok(BROKEN);
     }
@@ -244,6 +256,17 @@ fn judge(comparison: &Comparison, limits: &[Limit]) -> anyhow::Result<u8> {
         anyhow::bail!(
             "--max-regression: no limit is broken, but they could not be judged at all points:\n  {}",
             first_of(&gaps, "\n  ")
+        );
+    }
+    let open = comparison.open_limits();
+    if strict && !open.is_empty() {
+        let open: Vec<String> = open
+            .iter()
+            .map(|text| printable(text).into_owned())
+            .collect();
+        anyhow::bail!(
+            "--strict: the rounds leave open whether a limit is kept; more of them would tell (--rounds):\n  {}",
+            first_of(&open, "\n  ")
         );
     }
     Ok(0)

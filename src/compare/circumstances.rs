@@ -54,7 +54,7 @@ const OBTAINED: &str = "obtained";
 
 /// What need not agree, although its part of `settings.json` must: it changes by itself, says how much is written, or
 /// is measured.
-const NEED_NOT: [&str; 16] = [
+const NEED_NOT: [&str; 18] = [
     // Holds names of folders that a virtual machine was started with; what matters is in machine.boot.
     "machine.kernel_command_line",
     "machine.memory.total_bytes",
@@ -68,6 +68,8 @@ const NEED_NOT: [&str; 16] = [
     "obtained.libraries.libibverbs.path",
     "obtained.libraries.librdmacm.path",
     "obtained.loop_faults",
+    "obtained.path.sender.queue_pair.connection",
+    "obtained.path.receiver.queue_pair.connection",
     "obtained.placement.warnings",
     "obtained.placement_warnings",
     // The crate that a queue comes from, and its version.
@@ -214,7 +216,7 @@ fn collect(place: &str, value: &Value, leaves: &mut Leaves) {
             // A software device has another one in each boot.
             let software = members.get("software") == Some(&Value::Bool(true));
             for (name, value) in members {
-                if !(software && name == "node_guid") {
+                if !(software && ["node_guid", "adapter_guid"].contains(&name.as_str())) {
                     collect(&format!("{place}.{name}"), value, leaves);
                 }
             }

@@ -21,8 +21,21 @@ pub(super) struct Judged<'a> {
 }
 
 impl<'a> Judged<'a> {
-    /// Figures that both points have; losses only where there are any, or a limit is on them.
+    /// Figures that both points have; losses only where there are any, or a limit is on them. A limit on any p50 is on
+    /// those that are measured somewhere.
     pub(super) fn of(pairs: &[Pair<'_>], figures: &[Figure], limits: &'a [Limit]) -> Self {
+        let is_measured = |figure: &Figure| {
+            let mut points = pairs.iter().flat_map(|pair| [pair.base, pair.new]);
+            points.any(|point| !figure.values(point).is_empty())
+        };
+        let is_named = |figure: &Figure| {
+            let mut limits = limits.iter();
+            limits.any(|limit| limit.of.scope.is_some() && figure.is(&limit.of))
+        };
+        let figures: Vec<&Figure> = figures
+            .iter()
+            .filter(|figure| is_named(figure) || is_measured(figure))
+            .collect();
         let of_pair = |pair: &Pair<'_>| {
             let values = |figure: &Figure| [pair.base, pair.new].map(|point| figure.values(point));
             let is_told = |(figure, values): &(Figure, Values)| {
@@ -32,7 +45,7 @@ impl<'a> Judged<'a> {
             };
             let figures = figures
                 .iter()
-                .map(|figure| (figure.clone(), values(figure)));
+                .map(|&figure| (figure.clone(), values(figure)));
             figures.filter(is_told).collect::<Vec<_>>()
         };
         let figures = pairs.iter().map(of_pair).collect();
@@ -90,6 +103,7 @@ impl<'a> Judged<'a> {
                 found.limit = limit.map(|limit| LimitOutcome {
                     limit: limit.clone(),
                     broken: found.verdict == Verdict::Worse && found.worse_by() > limit.percent,
+                    worst: found.worst(),
                 });
                 found
             };
@@ -107,12 +121,23 @@ impl<'a> Judged<'a> {
     fn judge(&self, figure: &Figure, values: &Values, test: Test) -> FigureComparison {
         let all = |side: &BTreeMap<u64, f64>| side.values().copied().collect::<Vec<f64>>();
         let [all_base, all_new] = values.each_ref().map(all);
+        // What has no zero is compared as a ratio: nothing falls by more than 100 %.
+        let positive = |side: &Vec<f64>| side.iter().all(|value| *value > 0.0);
+        let as_ratio = figure.unit != "%" && [&all_base, &all_new].into_iter().all(positive);
+        let scaled = |value: &f64| if as_ratio { value.ln() } else { *value };
         let shift = match (test, values) {
-            (Test::MannWhitney, _) => Shift::of_samples(&all_base, &all_new, self.error()),
+            (Test::MannWhitney, _) => {
+                let [base, new] = [&all_base, &all_new].map(|side| side.iter().map(scaled));
+                Shift::of_samples(
+                    &base.collect::<Vec<_>>(),
+                    &new.collect::<Vec<_>>(),
+                    self.error(),
+                )
+            }
             (Test::SignedRank, [base, new]) => {
                 let pairs = base
                     .iter()
-                    .filter_map(|(round, base)| Some(new.get(round)? - base));
+                    .filter_map(|(round, base)| Some(scaled(new.get(round)?) - scaled(base)));
                 Shift::of_pairs(&pairs.collect::<Vec<f64>>(), self.error())
             }
         };
@@ -138,6 +163,7 @@ impl<'a> Judged<'a> {
         };
         let in_percent = |value: f64| match (figure.unit, base) {
             ("%", _) => Some(value),
+            _ if as_ratio => Some(value.exp_m1() * 100.0),
             (_, Some(base)) if base != 0.0 => Some(value / base.abs() * 100.0),
             _ => None,
         };
@@ -164,6 +190,16 @@ impl<'a> Judged<'a> {
 }
 
 impl FigureComparison {
+    /// By how much NEW may be worse by the bounds of the shift, in the unit of a [`Limit`].
+    fn worst(&self) -> Option<f64> {
+        let [low, high] = self.interval?;
+        Some(if self.figure.better == Better::Higher {
+            -low
+        } else {
+            high
+        })
+    }
+
     /// By how much NEW is worse, in the unit of a [`Limit`]; negative where it is better. Any part of nothing is more
     /// than any limit.
     fn worse_by(&self) -> f64 {

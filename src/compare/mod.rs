@@ -174,6 +174,15 @@ pub struct LimitOutcome {
     pub limit: Limit,
     /// Whether it is broken: the figure is worse, by more than the limit.
     pub broken: bool,
+    /// By how much the figure may be worse, by the bounds of its shift; `None` where it is not judged.
+    pub worst: Option<f64>,
+}
+
+impl LimitOutcome {
+    /// Whether the rounds leave it open: it is not broken, and a figure as bad as the bounds allow would break it.
+    pub fn is_open(&self) -> bool {
+        !self.broken && self.worst.is_some_and(|worst| worst > self.limit.percent)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -231,6 +240,19 @@ impl Comparison {
     pub fn has_broken_limit(&self) -> bool {
         let mut limits = self.figures().filter_map(|figure| figure.limit.as_ref());
         limits.any(|limit| limit.broken)
+    }
+
+    /// What may break its limit by the bounds of its shift, in words.
+    pub fn open_limits(&self) -> Vec<String> {
+        let of = |found: &FigureComparison| {
+            let outcome = found.limit.as_ref().filter(|outcome| outcome.is_open())?;
+            let (figure, point, worst) = (&found.figure, &found.point, outcome.worst?);
+            let percent = outcome.limit.percent;
+            Some(format!(
+                "{figure} at {point} may be worse by {worst:.1} %, and its limit is {percent} %"
+            ))
+        };
+        self.figures().filter_map(of).collect()
     }
 
     /// What keeps `limits` from being judged at all points of BASE: figures without a verdict, and points that are

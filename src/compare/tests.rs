@@ -122,6 +122,32 @@ fn a_limit_is_broken_by_what_is_worse_and_beyond_it() {
 }
 
 #[test]
+fn a_limit_is_kept_only_if_the_worse_bound_is_within_it() {
+    let (base, new) = (about(30_000.0, 1, 8), about(30_000.0, 4, 8));
+    let found = compare(&base, &new, &limited(0.1, "latency.p50")).unwrap();
+    let p50 = of(&found, "latency.p50");
+    let (outcome, [_, high]) = (p50.limit.as_ref().unwrap(), p50.interval.unwrap());
+    assert_eq!(
+        (p50.verdict, outcome.worst),
+        (Verdict::NoDifferenceShown, Some(high))
+    );
+    assert!(!outcome.broken && outcome.is_open(), "{p50:?}");
+    assert!(found.open_limits()[0].contains("latency.p50"), "{p50:?}");
+    let found = compare(&base, &new, &limited(high + 0.1, "latency.p50")).unwrap();
+    assert_eq!(found.open_limits(), Vec::<String>::new());
+}
+
+#[test]
+fn nothing_falls_by_more_than_all_of_it() {
+    let (base, new) = (about(60_000.0, 1, 8), about(600.0, 2, 8));
+    let found = compare(&base, &new, &request()).unwrap();
+    let p50 = of(&found, "latency.p50");
+    let [low, high] = p50.interval.unwrap();
+    assert!(-100.0 < low && low < p50.shift.unwrap(), "{p50:?}");
+    assert!(p50.shift.unwrap() < high && high < -90.0, "{p50:?}");
+}
+
+#[test]
 fn a_figure_that_there_is_not_is_named_with_those_that_are() {
     let run = about(30_000.0, 1, 8);
     let regression = limited(5.0, "throughput");

@@ -8,13 +8,13 @@ use super::choice::{ChosenPort, Pair};
 use super::config::{Config, UcRouteRequest};
 use super::plan::{self, Point};
 use super::result::PointResult;
-use super::rows::{MessageRow, figures, settings};
+use super::rows::{CounterRow, MessageRow, figures, settings};
 use super::run::Runner;
 use super::warnings::{instrument_line, judge_clocks, judge_floor, judge_offer, warnings_of};
 use crate::host::idle_hold::IdleHold;
 use crate::rdma::cm::{CmError, UcRoute};
 use crate::results::folder::HISTOGRAM;
-use crate::results::schema::hca::{MESSAGES, SCHEMA};
+use crate::results::schema::hca::{COUNTERS, MESSAGES, SCHEMA};
 use crate::results::schema::{REASON, Schema};
 use crate::results::{ReportError, SampleWriter};
 use crate::rig::benchmark::{
@@ -144,9 +144,10 @@ impl Benchmark for HcaBenchmark {
                 format!("sender:   {}", describe_end(&pair.sender)),
                 format!("receiver: {}", describe_end(&pair.receiver)),
             ],
-            warnings: (software != [false, false])
+            warnings: (software != [false; 2])
                 .then(|| warning.to_owned())
                 .into_iter()
+                .chain(pair.doubt())
                 .chain(warning_of_idle)
                 .collect(),
         };
@@ -164,7 +165,7 @@ impl Benchmark for HcaBenchmark {
         let runner = self.runner.as_mut().expect("prepared before");
         let result = runner.measure(point, place.round, progress)?;
         for folder in &place.folders {
-            write_messages(folder, place.round, &result)
+            write_samples(folder, place.round, &result)
                 .map_err(|error| Failure::Run(error.to_string()))?;
         }
         let doubts = [judge_floor(&result), judge_clocks(&result)]
@@ -185,6 +186,7 @@ impl Benchmark for HcaBenchmark {
                 obtained: json!(result.circumstances),
                 instrument: json!(result.costs),
                 details: json!({
+                    "port_changes": result.ports.changes,
                     "stamp_shares_cpu": result.circumstances.placement.stamp_shares_cpu(),
                 }),
                 histograms: vec![(HISTOGRAM.to_owned(), result.histogram)],
@@ -194,7 +196,7 @@ impl Benchmark for HcaBenchmark {
     }
 }
 
-fn write_messages(
+fn write_samples(
     folder: &std::path::Path,
     round: u32,
     result: &PointResult,
@@ -202,6 +204,11 @@ fn write_messages(
     let mut file = SampleWriter::open(folder, &MESSAGES, round)?;
     for message in &result.messages {
         file.append(&MessageRow::new(round, message))?;
+    }
+    file.finish()?;
+    let mut file = SampleWriter::open(folder, &COUNTERS, round)?;
+    for row in CounterRow::of(round, &result.ports) {
+        file.append(&row)?;
     }
     file.finish()
 }

@@ -1,7 +1,9 @@
 //! Which two ports a run uses.
 
+use std::net::IpAddr;
+
 use super::config::PortRequest;
-use crate::rdma::verbs::{Device, Devices, Port};
+use crate::rdma::verbs::{Device, Devices, IpNetwork, LinkLayer, Port, Transport};
 
 /// Why no pair of ports can be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -11,6 +13,13 @@ pub enum ChoiceError {
     Named {
         option: &'static str,
         value: String,
+        reason: String,
+    },
+    /// The ports that were named cannot talk to each other.
+    #[error("--sender {sender} and --receiver {receiver} cannot talk to each other: {reason}")]
+    Apart {
+        sender: String,
+        receiver: String,
         reason: String,
     },
     /// There are not two ports to choose.
@@ -30,11 +39,136 @@ pub struct Pair {
 pub struct ChosenPort {
     pub device: Device,
     pub port: Port,
-    pub address: std::net::IpAddr,
+    pub address: IpAddr,
 }
 
-/// Chooses the sending and the receiving port: those that were named, else the first two active ports with an IP
-/// address, on two devices if there are two.
+/// How likely it is that packets pass from one port to another. The less, the better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Reach {
+    SameSubnet,
+    Unknown,
+    OtherSubnet,
+}
+
+/// How much of the way the two ports have for themselves. The less, the better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Apart {
+    Adapters,
+    Devices,
+    Ports,
+    /// They are one port.
+    Nothing,
+}
+
+impl ChosenPort {
+    fn is_port_of(&self, other: &Self) -> bool {
+        (&self.device.name, self.port.number) == (&other.device.name, other.port.number)
+    }
+
+    fn network(&self) -> Option<IpNetwork> {
+        let mut places = self.port.addresses.iter().zip(&self.port.networks);
+        let place = places.find(|(address, _)| **address == self.address);
+        place.map(|(_, network)| *network)
+    }
+
+    fn name(&self) -> String {
+        format!("{}:{}", self.device.name, self.port.number)
+    }
+}
+
+impl Pair {
+    /// Why the two cannot talk to each other, if that is certain.
+    fn obstacle(&self) -> Option<String> {
+        let (sender, receiver) = (&self.sender, &self.receiver);
+        let layers = [sender, receiver].map(|end| end.port.link_layer);
+        let known = layers.iter().all(|layer| *layer != LinkLayer::Unspecified);
+        if known && layers[0] != layers[1] {
+            let [sender, receiver] = layers.map(LinkLayer::name);
+            return Some(format!(
+                "the one is {sender}, the other {receiver}; name two ports of one kind (hcabench devices lists them)"
+            ));
+        }
+        let [first, second] = [sender, receiver].map(|end| end.device.transport);
+        if (first == Transport::Iwarp) != (second == Transport::Iwarp) {
+            return Some("only one of them is iWARP; name two of one kind".to_owned());
+        }
+        let addresses = [sender.address, receiver.address];
+        (addresses[0].is_ipv4() != addresses[1].is_ipv4()).then(|| {
+            let [sender, receiver] = addresses;
+            format!(
+                "the address {sender} is of another family than {receiver}; give both ports IPv4 or both IPv6 addresses"
+            )
+        })
+    }
+
+    fn reach(&self) -> Reach {
+        let same = match self.sender.port.link_layer {
+            LinkLayer::InfiniBand => {
+                // Subnets that nobody named all have the default prefix; the subnet manager tells them apart.
+                let subnet =
+                    |end: &ChosenPort| Some((end.port.subnet_prefix.clone()?, end.port.sm_lid));
+                subnet(&self.sender)
+                    .zip(subnet(&self.receiver))
+                    .map(|(one, other)| one == other)
+            }
+            LinkLayer::Ethernet | LinkLayer::Unspecified => {
+                let networks = self.sender.network().zip(self.receiver.network());
+                networks.map(|(one, other)| one == other)
+            }
+        };
+        match same {
+            Some(true) => Reach::SameSubnet,
+            None => Reach::Unknown,
+            Some(false) => Reach::OtherSubnet,
+        }
+    }
+
+    fn apart(&self) -> Apart {
+        let (sender, receiver) = (&self.sender, &self.receiver);
+        if sender.is_port_of(receiver) {
+            return Apart::Nothing;
+        }
+        if sender.device.name == receiver.device.name {
+            return Apart::Ports;
+        }
+        let adapter = &sender.device.adapter_guid;
+        if adapter.is_some() && *adapter == receiver.device.adapter_guid {
+            Apart::Devices
+        } else {
+            Apart::Adapters
+        }
+    }
+
+    /// What makes it doubtful that the two talk to each other.
+    pub fn doubt(&self) -> Option<String> {
+        (self.reach() == Reach::OtherSubnet).then(|| {
+            let (sender, receiver) = (&self.sender, &self.receiver);
+            let subnets = match sender.port.link_layer {
+                LinkLayer::InfiniBand => [sender, receiver].map(|end| {
+                    let prefix = end.port.subnet_prefix.as_deref().unwrap_or("none");
+                    format!("{prefix} with the subnet manager at LID {}", end.port.sm_lid)
+                }),
+                LinkLayer::Ethernet | LinkLayer::Unspecified => [sender, receiver].map(|end| {
+                    end.network().map_or_else(|| end.address.to_string(), |network| network.to_string())
+                }),
+            };
+            format!(
+                "{} and {} are in different subnets, {}: packets need a router, if they pass at all",
+                sender.name(),
+                receiver.name(),
+                subnets.join(" and ")
+            )
+        })
+    }
+}
+
+/// Chooses the sending and the receiving port among those that were named, else among the active ports with an IP
+/// address. Ports that cannot talk to each other are no pair. Of the others the best is taken: first two in the same
+/// subnet, then two adapters before two devices of one adapter before two ports of one device, then the kernel's order.
+/// A port is both only if it was named twice.
+///
+/// # Errors
+/// When a named port cannot be used, the named ones cannot talk to each other, or there are not two.
 pub fn choose(
     all: &Devices,
     sender: Option<&PortRequest>,
@@ -49,63 +183,84 @@ pub fn choose(
             Some((_, reason)) => format!("no RDMA device of this host can be used: {reason}"),
         }));
     }
-    let named = |option, request: Option<&PortRequest>| {
-        let found = request.map(|request| find(all, option, request));
-        found.transpose()
+    let candidates = |option, request: Option<&PortRequest>| match request {
+        Some(request) => find(all, option, request),
+        None => Ok(usable_ports(devices)),
     };
-    let usable = usable_ports(devices);
-    let other_than = |taken: &ChosenPort| {
-        let is_elsewhere = |end: &&ChosenPort| end.device.name != taken.device.name;
-        let is_free = |end: &&ChosenPort| is_elsewhere(end) || end.port.number != taken.port.number;
-        let free = usable.iter().find(is_elsewhere);
-        let free = free.or_else(|| usable.iter().find(is_free));
-        free.cloned().ok_or_else(|| {
-            ChoiceError::TooFew(format!(
-                "only one usable RDMA port ({} port {}): two are needed; name both by --sender and --receiver, also if \
+    let senders = candidates("--sender", sender)?;
+    let receivers = candidates("--receiver", receiver)?;
+    let both_named = sender.is_some() && receiver.is_some();
+    let pairs = senders.iter().flat_map(|sender| {
+        let with = |receiver: &ChosenPort| Pair {
+            sender: sender.clone(),
+            receiver: receiver.clone(),
+        };
+        receivers.iter().map(with)
+    });
+    let pairs: Vec<Pair> = pairs
+        .filter(|pair| both_named || pair.apart() != Apart::Nothing)
+        .collect();
+    // The first of those that are equally good.
+    let possible = pairs.iter().filter(|pair| pair.obstacle().is_none());
+    if let Some(best) = possible.min_by_key(|pair| (pair.reach(), pair.apart())) {
+        return Ok(best.clone());
+    }
+    let Some((pair, reason)) = pairs
+        .first()
+        .and_then(|pair| Some((pair, pair.obstacle()?)))
+    else {
+        return Err(ChoiceError::TooFew(
+            match senders.first().or(receivers.first()) {
+                Some(only) => format!(
+                    "only one usable RDMA port ({} port {}): two are needed; name both by --sender and --receiver, also if \
                  they are to be the same one",
-                taken.device.name, taken.port.number
-            ))
-        })
-    };
-    let first = || {
-        let found = usable.first().cloned();
-        found.ok_or_else(|| {
-            ChoiceError::TooFew(format!(
-                "no RDMA port is active and has an IP address: {}; bring a port up (ip link set DEV up, ip address \
+                    only.device.name, only.port.number
+                ),
+                None => format!(
+                    "no RDMA port is active and has an IP address: {}; bring a port up (ip link set DEV up, ip address \
                  add)",
-                describe_all(devices)
-            ))
-        })
+                    describe_all(devices)
+                ),
+            },
+        ));
     };
-    let (sender, receiver) = match (named("--sender", sender)?, named("--receiver", receiver)?) {
-        (Some(sender), Some(receiver)) => (sender, receiver),
-        (None, Some(receiver)) => (other_than(&receiver)?, receiver),
-        (sender, None) => {
-            let sender = sender.map_or_else(first, Ok)?;
-            let receiver = other_than(&sender)?;
-            (sender, receiver)
+    let (sender, receiver) = (pair.sender.name(), pair.receiver.name());
+    Err(if both_named {
+        ChoiceError::Apart {
+            sender,
+            receiver,
+            reason,
         }
-    };
-    Ok(Pair { sender, receiver })
+    } else {
+        ChoiceError::TooFew(format!(
+            "no two usable RDMA ports can talk to each other; of {sender} and {receiver}, {reason}"
+        ))
+    })
 }
 
+/// Each way to an active port. A way is an address, which the connection manager needs; one that connects without it
+/// adds the way without an address here.
 fn usable_ports(devices: &[Device]) -> Vec<ChosenPort> {
-    let chosen = |(device, port): (&Device, &Port)| {
-        let address = port.addresses.first().filter(|_| port.active)?;
-        Some(ChosenPort {
-            device: device.clone(),
-            port: port.clone(),
-            address: *address,
-        })
+    let active = all_ports(devices).filter(|(_, port)| port.active);
+    active
+        .flat_map(|(device, port)| ways_to(device, port))
+        .collect()
+}
+
+fn ways_to(device: &Device, port: &Port) -> Vec<ChosenPort> {
+    let by = |address: &IpAddr| ChosenPort {
+        device: device.clone(),
+        port: port.clone(),
+        address: *address,
     };
-    all_ports(devices).filter_map(chosen).collect()
+    port.addresses.iter().map(by).collect()
 }
 
 fn find(
     all: &Devices,
     option: &'static str,
     request: &PortRequest,
-) -> Result<ChosenPort, ChoiceError> {
+) -> Result<Vec<ChosenPort>, ChoiceError> {
     let value = match request.port {
         Some(port) => format!("{}:{port}", request.device),
         None => request.device.clone(),
@@ -115,11 +270,12 @@ fn find(
         value,
         reason,
     };
-    chosen(all, request).map_err(unusable)
+    named(all, request).map_err(unusable)
 }
 
-/// The port that was asked for, or why not.
-fn chosen(all: &Devices, request: &PortRequest) -> Result<ChosenPort, String> {
+/// The ways to the port that was asked for, or why there is none. Without a number they are those to all ports of the
+/// device that can be used.
+fn named(all: &Devices, request: &PortRequest) -> Result<Vec<ChosenPort>, String> {
     if let Some((_, error)) = all.refused.iter().find(|(name, _)| *name == request.device) {
         return Err(error.to_string());
     }
@@ -131,49 +287,59 @@ fn chosen(all: &Devices, request: &PortRequest) -> Result<ChosenPort, String> {
             let names = names.join(", ");
             format!("there is no device of that name; the devices are {names}")
         })?;
-    let ports = &device.ports;
-    let port = match request.port {
-        Some(number) => ports.iter().find(|port| port.number == number),
-        None => {
-            let good = |port: &&Port| match request.address {
-                Some(address) => port.addresses.contains(&address),
-                None => port.active && !port.addresses.is_empty(),
-            };
-            ports.iter().find(good).or(ports.first())
-        }
+    let is_asked_for = |port: &&Port| request.port.is_none_or(|number| port.number == number);
+    let ports = || device.ports.iter().filter(is_asked_for);
+    let has_address = |way: &ChosenPort| {
+        let asked_for = request.address;
+        asked_for.is_none_or(|address| way.address == address)
     };
-    let port = port.ok_or_else(|| {
-        let (name, count) = (&device.name, ports.len());
+    let active = ports().filter(|port| port.active);
+    let ways: Vec<_> = active
+        .flat_map(|port| ways_to(device, port))
+        .filter(has_address)
+        .collect();
+    if !ways.is_empty() {
+        return Ok(ways);
+    }
+    // Of several, the one that comes closest.
+    let has_it = |port: &&Port| match request.address {
+        Some(address) => port.addresses.contains(&address),
+        None => port.active,
+    };
+    let port = ports().find(has_it).or(ports().next()).ok_or_else(|| {
+        let (name, count) = (&device.name, device.ports.len());
         format!("{name} has {count} port(s), counted from 1")
     })?;
+    let number = port.number;
     if !port.active {
-        let (number, state) = (port.number, port.state);
+        let state = port.state;
         return Err(format!("port {number} is {state}, not active: bring it up"));
     }
-    let address = request.address.or(port.addresses.first().copied());
-    let address = address.ok_or_else(|| {
-        format!(
-            "port {} has no IP address, which the connection manager needs: give its network interface one (ip address \
-             add)",
-            port.number
-        )
-    })?;
-    if !port.addresses.contains(&address) {
-        let there: Vec<_> = port.addresses.iter().map(ToString::to_string).collect();
-        let there = match there.as_slice() {
-            [] => "none".to_owned(),
-            some => some.join(", "),
-        };
-        let number = port.number;
+    let Some(address) = request.address else {
         return Err(format!(
-            "port {number} does not have the address {address}; it has: {there}"
+            "port {number} has no IP address, which the connection manager needs: give its network interface one (ip \
+             address add)"
         ));
-    }
-    Ok(ChosenPort {
-        device: device.clone(),
-        port: port.clone(),
-        address,
-    })
+    };
+    let there: Vec<_> = port.addresses.iter().map(ToString::to_string).collect();
+    let there = match there.as_slice() {
+        [] => "none".to_owned(),
+        some => some.join(", "),
+    };
+    Err(format!(
+        "port {number} does not have the address {address}; it has: {there}"
+    ))
+}
+
+/// Why no point can be measured between these ports: each message is told by its immediate data.
+pub fn without_immediate_data(pair: &Pair) -> Option<String> {
+    let mut ends = [&pair.sender, &pair.receiver].into_iter();
+    let iwarp = ends.find(|end| end.device.transport == Transport::Iwarp)?;
+    Some(format!(
+        "{} is iWARP, which has no immediate data, and each message is known by its immediate data: use an adapter for \
+         InfiniBand or RoCE",
+        iwarp.device.name
+    ))
 }
 
 fn describe_all(devices: &[Device]) -> String {
@@ -194,147 +360,4 @@ fn all_ports(devices: &[Device]) -> impl Iterator<Item = (&Device, &Port)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::rdma::verbs::{DeviceLimits, LinkLayer, VerbsError};
-
-    fn port(number: u8, active: bool, addresses: &[&str]) -> Port {
-        Port {
-            number,
-            active,
-            state: if active { "active" } else { "down" },
-            link_layer: LinkLayer::Ethernet,
-            mtu: 1024,
-            max_message: 1 << 30,
-            lid: 0,
-            partition_keys: 1,
-            gigabits_per_second: 100.0,
-            addresses: addresses.iter().map(|text| text.parse().unwrap()).collect(),
-        }
-    }
-
-    fn device(name: &str, ports: Vec<Port>) -> Device {
-        Device {
-            name: name.to_owned(),
-            node_guid: String::new(),
-            firmware: String::new(),
-            vendor: (0, 0),
-            numa_node: None,
-            pci_address: None,
-            software: false,
-            limits: DeviceLimits {
-                max_queue_pair_work_requests: 1,
-                max_completion_queue_entries: 1,
-                completion_vectors: 1,
-                completion_timestamps: None,
-            },
-            ports,
-        }
-    }
-
-    fn request(name: &str, port: Option<u8>, address: Option<&str>) -> PortRequest {
-        PortRequest {
-            device: name.to_owned(),
-            port,
-            address: address.map(|text| text.parse().unwrap()),
-        }
-    }
-
-    fn of(usable: &[Device]) -> Devices {
-        Devices {
-            usable: usable.to_vec(),
-            refused: Vec::new(),
-        }
-    }
-
-    /// Asserts device and port of sender and receiver.
-    #[track_caller]
-    fn leads(pair: Result<Pair, ChoiceError>, expected: [(&str, u8); 2]) {
-        let pair = pair.unwrap();
-        let found = [&pair.sender, &pair.receiver];
-        let found = found.map(|end| (end.device.name.as_str(), end.port.number));
-        assert_eq!(found, expected);
-    }
-
-    #[test]
-    fn two_devices_are_preferred_to_two_ports_of_one() {
-        let first = port(1, true, &["10.0.0.1"]);
-        let devices = [
-            device("a", vec![first, port(2, true, &["10.0.0.2"])]),
-            device(
-                "b",
-                vec![port(1, false, &["10.0.0.3"]), port(2, true, &["10.0.0.4"])],
-            ),
-        ];
-        let both = of(&devices);
-        leads(choose(&both, None, None), [("a", 1), ("b", 2)]);
-        let one = of(&devices[..1]);
-        leads(choose(&one, None, None), [("a", 1), ("a", 2)]);
-        let receiver = request("a", None, None);
-        let chosen = choose(&both, None, Some(&receiver));
-        leads(chosen, [("b", 2), ("a", 1)]);
-        // An address without a port number finds its port.
-        let sender = request("a", None, Some("10.0.0.2"));
-        let chosen = choose(&both, Some(&sender), None);
-        leads(chosen, [("a", 2), ("b", 2)]);
-    }
-
-    #[test]
-    fn the_same_port_twice_only_if_named_twice() {
-        let devices = of(&[device("a", vec![port(1, true, &["10.0.0.1"])])]);
-        let named = request("a", Some(1), None);
-        assert!(choose(&devices, Some(&named), Some(&named)).is_ok());
-        for sender in [None, Some(&named)] {
-            let error = choose(&devices, sender, None).unwrap_err().to_string();
-            assert!(
-                error.contains("only one usable RDMA port (a port 1)"),
-                "{error}"
-            );
-        }
-    }
-
-    #[test]
-    fn what_is_missing_is_named() {
-        let devices = of(&[
-            device("a", vec![port(1, true, &[])]),
-            device("b", vec![port(1, false, &["10.0.0.3"])]),
-        ]);
-        let error = choose(&of(&[]), None, None).unwrap_err().to_string();
-        assert!(error.contains("no RDMA device on this host"), "{error}");
-        let error = choose(&devices, None, None).unwrap_err().to_string();
-        let both = "a port 1 (active, no address); b port 1 (down, 10.0.0.3)";
-        assert!(error.contains(both), "{error}");
-        let unknown = "--sender c: there is no device of that name; the devices are a, b";
-        let elsewhere = "does not have the address 10.9.9.9; it has: none";
-        for (name, number, address, said) in [
-            ("c", None, None, unknown),
-            ("a", None, None, "no IP address"),
-            ("b", None, None, "not active"),
-            ("a", Some(3), None, "--sender a:3: a has 1 port(s)"),
-            ("a", None, Some("10.9.9.9"), elsewhere),
-        ] {
-            let sender = request(name, number, address);
-            let error = choose(&devices, Some(&sender), None).unwrap_err();
-            assert!(matches!(error, ChoiceError::Named { .. }), "{error}");
-            assert!(error.to_string().contains(said), "{error}");
-        }
-    }
-
-    #[test]
-    fn a_device_that_cannot_be_opened_matters_only_if_it_is_named() {
-        let refusal = VerbsError::code("ibv_open_device", "c", libc::EACCES);
-        let mut devices = of(&[
-            device("a", vec![port(1, true, &["10.0.0.1"])]),
-            device("b", vec![port(1, true, &["10.0.0.2"])]),
-        ]);
-        devices.refused.push(("c".to_owned(), refusal));
-        assert!(choose(&devices, None, None).is_ok());
-        let receiver = request("c", None, None);
-        let error = choose(&devices, None, Some(&receiver)).unwrap_err();
-        let said = "--receiver c: ibv_open_device";
-        assert!(error.to_string().contains(said), "{error}");
-        devices.usable.clear();
-        let error = choose(&devices, None, None).unwrap_err();
-        assert!(error.to_string().contains("/dev/infiniband"), "{error}");
-    }
-}
+mod tests;

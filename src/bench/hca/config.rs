@@ -198,9 +198,9 @@ pub struct Sweep {
 pub struct PortRequest {
     /// The device.
     pub device: String,
-    /// Its port; the first active one with an address if not given.
+    /// Its port; that which suits the other end best if not given.
     pub port: Option<u8>,
-    /// The address that leads to it; its first one if not given.
+    /// The address that leads to it; that which suits the other end best if not given.
     pub address: Option<std::net::IpAddr>,
 }
 

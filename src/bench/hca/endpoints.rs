@@ -149,7 +149,7 @@ fn directly(
             port: ends[end].port,
             lid: ports[end].lid,
             gid_index: gids[end].index,
-            gid: gids[end].address,
+            gid: gids[end].address(),
             pkey_index: path.pkey_index.unwrap_or(0),
         };
         let (domain, attributes) = (made.region.domain(), made.attributes.clone());

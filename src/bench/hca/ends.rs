@@ -7,6 +7,7 @@ use super::port::{EventPort, SendPort};
 use super::stamper::StampSlots;
 use super::tag::Tag;
 use crate::buffer::{Arrival, PageKind};
+use crate::rdma::verbs::PortCounters;
 use crate::time::Ticks;
 
 /// A port of the sending loop that is turned to another burst in between.
@@ -25,6 +26,12 @@ pub trait Link {
     fn removal(&self) -> Option<String>;
     /// That its port takes no longer packets as large as the connection sends.
     fn lowered_mtu(&self) -> Option<String>;
+    /// The counters of its port.
+    fn counters(&self) -> PortCounters;
+    /// The same after waiting as long as the kernel may give out older ones.
+    fn fresh_counters(&self) -> PortCounters;
+    /// What has changed of its port since it was connected, in words. Never blocks.
+    fn changes(&self) -> Vec<String>;
 }
 
 /// Where messages come from.

@@ -93,7 +93,8 @@ impl From<RunError> for Failure {
                 | RigError::TooFewHugePages { .. },
             ) => Failure::Run(text),
             RunError::Rig(error) if error.is_usage() => Failure::Usage(text),
-            RunError::Usage(_) | RunError::Choice(ChoiceError::Named { .. }) => {
+            RunError::Usage(_)
+            | RunError::Choice(ChoiceError::Named { .. } | ChoiceError::Apart { .. }) => {
                 Failure::Usage(text)
             }
             _ => Failure::Run(text),

@@ -23,6 +23,7 @@ pub mod comp_vector;
 pub mod completion;
 pub mod config;
 pub mod control;
+#[cfg(feature = "rdma")]
 pub mod ends;
 pub mod floor;
 pub mod memory_port;
@@ -72,6 +73,8 @@ pub mod endpoints;
 pub mod error;
 #[cfg(feature = "rdma")]
 mod needs;
+#[cfg(feature = "rdma")]
+pub mod path_proof;
 #[cfg(feature = "rdma")]
 pub(crate) mod receiving_end;
 #[cfg(feature = "rdma")]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::config::{Operation, Service};
 use super::ends::{Link, ReceivingEnd};
+use super::path_proof::PathEnd;
 use super::plan::Point;
 use super::verbs_link::VerbsLink;
 use super::verbs_port::{RemoteSlots, VerbsCompletionPort};
@@ -31,6 +32,11 @@ impl Receiver {
 
     pub fn queue_pair(&self) -> &Arc<QueuePair> {
         self.link.connection.queue_pair()
+    }
+
+    /// What the kernel has of this end of the path.
+    pub fn path_end(&self) -> PathEnd {
+        self.link.path_end()
     }
 
     /// Where messages arrive.

@@ -167,6 +167,9 @@ pub struct Circumstances {
     pub connection: String,
     /// The name of the route to UC that was taken; `None` for the other service types.
     pub uc_route: Option<&'static str>,
+    /// The queue pairs and GIDs, as the kernel has them.
+    #[cfg(feature = "rdma")]
+    pub path: super::path_proof::Path,
 }
 
 #[derive(Debug, Clone)]
@@ -188,6 +191,9 @@ pub struct PointResult {
     pub in_flight: InFlight,
     pub circumstances: Circumstances,
     pub costs: InstrumentCosts,
+    /// What the ports tell of the bursts.
+    #[cfg(feature = "rdma")]
+    pub ports: super::path_proof::PortRecord,
     /// What ended the point early, if anything did.
     pub failure: Option<String>,
 }
@@ -219,6 +225,7 @@ impl PointResult {
             circumstances,
             costs,
             messages: tally.messages,
+            ports: tally.ports,
             failure: tally.failure,
         }
     }
@@ -239,6 +246,7 @@ pub(super) struct Tally {
     pub(super) rewriting_ns: u64,
     /// Messages before the measured ones.
     pub(super) warmed_up: u64,
+    pub(super) ports: super::path_proof::PortRecord,
     /// What ended the point early, if anything did.
     pub(super) failure: Option<String>,
 }

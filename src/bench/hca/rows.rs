@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::config::Config;
+use super::path_proof::PortRecord;
 use super::plan::Point;
 use super::result::{Message, PointResult};
 use crate::results::Record;
@@ -40,6 +41,32 @@ impl MessageRow {
             latency_ns: message.latency_ns(),
             completion_latency_ns: message.completion_latency_ns(),
         }
+    }
+}
+
+/// A row of `counters.csv`.
+#[derive(Debug, Serialize)]
+pub struct CounterRow<'a> {
+    round: u32,
+    end: &'static str,
+    counter: &'a str,
+    difference: u64,
+}
+
+impl CounterRow<'_> {
+    /// All counters of both ports.
+    pub fn of(round: u32, ports: &PortRecord) -> impl Iterator<Item = CounterRow<'_>> {
+        let ends = [("sender", &ports.sender), ("receiver", &ports.receiver)];
+        ends.into_iter().flat_map(move |(end, counters)| {
+            counters
+                .iter()
+                .map(move |(counter, difference)| CounterRow {
+                    round,
+                    end,
+                    counter,
+                    difference,
+                })
+        })
     }
 }
 
@@ -92,6 +119,8 @@ pub fn figures(result: &PointResult) -> Record {
     let faults = result.circumstances.loop_faults.total();
     let schedule = result.schedule.as_ref();
     let completions = result.completion_latency.as_ref();
+    let ports = &result.ports;
+    let (sender, receiver) = (&ports.sender, &ports.receiver);
     let mut record = Record::new();
     record
         .set(&columns::SENT, counts.sent)
@@ -120,6 +149,17 @@ pub fn figures(result: &PointResult) -> Record {
         .set(&columns::ALONE_SHARE, in_flight.alone_share)
         .set(&columns::LATENCY_ALONE_P50, in_flight.latency_alone_p50_ns)
         .set(&columns::POST_RATE, result.post_rate)
+        .set(&columns::PACKETS_SENT, sender.packets_sent())
+        .set(&columns::PACKETS_RECEIVED, receiver.packets_received())
+        .set(&columns::RETRANSMISSIONS, sender.retransmissions())
+        .set(
+            &columns::CONGESTION_NOTIFICATIONS,
+            ports.congestion_notifications(),
+        )
+        .set(&columns::SENDER_WAIT, sender.waits())
+        .set(&columns::SENDER_PORT_ERRORS, sender.errors())
+        .set(&columns::RECEIVER_PORT_ERRORS, receiver.errors())
+        .set(&columns::PORT_COUNTERS, CounterRow::of(0, ports).count())
         .set(&columns::PAGE_FAULTS, faults)
         .set(&columns::STAMP_COST, costs.stamp.cost_ns)
         .set(&columns::RESOLUTION, costs.stamp.resolution_ns)

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::choice::{ChosenPort, Pair, choose};
+use super::choice::{ChosenPort, Pair, choose, without_immediate_data};
 use super::clock_offset::measure_offset;
 use super::config::{Config, Connect, Service};
 use super::endpoints::{EndPort, EndpointSettings, Endpoints, receive_requests};
@@ -11,6 +11,7 @@ use super::error::RunError;
 use super::floor::measure_floor;
 use super::needs::{Needs, require_huge_pages};
 use super::path::PathLimits;
+use super::path_proof::Path;
 use super::placement::Placement;
 use super::plan::{Limits, Plan, Point};
 use super::result::{Circumstances, InstrumentCosts, PointResult};
@@ -85,6 +86,8 @@ impl Runner {
     /// # Errors
     /// When the devices cannot be asked, or refuse the route to UC that the configuration names.
     pub fn within_devices(&mut self, plan: Plan) -> Result<Plan, RunError> {
+        let reason = without_immediate_data(&self.pair);
+        let plan = plan.without(|_| reason.clone());
         let open = |end: &ChosenPort| Context::open_by_name(&end.device.name).map(Arc::new);
         let contexts = [open(&self.pair.sender)?, open(&self.pair.receiver)?];
         let services: BTreeSet<Service> = plan.points.iter().map(|point| point.service).collect();
@@ -347,6 +350,10 @@ impl ClockUser for Measurement<'_> {
         let costs = runner.costs(&clock, any_clock, &placement)?;
         pinning::pin_current_thread_to(&placement.supervisor)?;
         let (endpoints, uc_route) = runner.connect(point, &placement)?;
+        let path = Path {
+            sender: endpoints.sender.path_end(),
+            receiver: endpoints.receiver.path_end(),
+        };
         let config = &runner.config;
         let frame = Frame {
             point: *point,
@@ -384,6 +391,7 @@ impl ClockUser for Measurement<'_> {
                 Service::Ud => "rdma_create_id, RDMA_PS_UDP".to_owned(),
             },
             uc_route: uses_route(point).then(|| uc_route.name()),
+            path,
         };
         Ok(PointResult::new(*point, tally, circumstances, costs))
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::config::{Operation, Service};
 use super::ends::{Link, SendingEnd};
 use super::error::RunError;
+use super::path_proof::PathEnd;
 use super::plan::Point;
 use super::verbs_link::VerbsLink;
 use super::verbs_port::{PayloadStamps, RemoteSlots, VerbsCompletionPort, VerbsSendPort};
@@ -55,6 +56,11 @@ impl Sender {
 
     pub fn queue_pair(&self) -> &Arc<QueuePair> {
         self.link.connection.queue_pair()
+    }
+
+    /// What the kernel has of this end of the path.
+    pub fn path_end(&self) -> PathEnd {
+        self.link.path_end()
     }
 
     /// Where messages come from.

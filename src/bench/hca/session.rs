@@ -14,6 +14,7 @@ use super::control::Control;
 use super::endpoints::retries_of;
 use super::ends::{Link, ReceivingEnd, SendingEnd};
 use super::error::RunError;
+use super::path_proof::PortRecord;
 use super::placement::{Placement, RECEIVER};
 use super::port::{CompletionPort, Polled};
 use super::receiving_half::start_receiving;
@@ -23,7 +24,7 @@ use super::warmup::Warmup;
 use super::watch::{Over, PREPARATION, Watch};
 use super::worker::{Frame, Report, Task, Threads};
 use crate::buffer::PageKind;
-use crate::rdma::verbs::Retries;
+use crate::rdma::verbs::{PortCounters, Retries};
 use crate::rig::benchmark::Progress;
 use crate::rig::control::Control as RunControl;
 use crate::rig::error::RigError;
@@ -150,6 +151,7 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
         let of = to_warm_up + u64::from(repeat) * u64::from(burst);
         let since = Instant::now();
         let mut number = 0;
+        let mut counters = None;
         while number < repeat {
             let warming = number == 0 && warmup.goes_on(tally.warmed_up, since.elapsed());
             // How much a warm-up by time will be nobody knows.
@@ -164,6 +166,9 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
                 let text = None;
                 progress(Progress { done, of, text });
             };
+            if !warming && counters.is_none() {
+                counters = Some(self.links().map(|link| link.counters()));
+            }
             let record = match self.run_burst(burst as usize, &mut report) {
                 Ok(record) => record,
                 Err(error) if tally.counts.sent == 0 => return Err(error),
@@ -184,7 +189,28 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
                 break;
             }
         }
+        tally.ports = self.port_record(counters);
         Ok(tally)
+    }
+
+    /// What the ports tell since their counters were those before the first measured burst, if there was one.
+    fn port_record(&self, before: Option<[PortCounters; 2]>) -> PortRecord {
+        let links = self.links();
+        let mut changes: Vec<String> = links.iter().flat_map(|link| link.changes()).collect();
+        // Both ends may be on one port.
+        changes.dedup();
+        let Some([of_sender, of_receiver]) = before else {
+            return PortRecord {
+                changes,
+                ..PortRecord::default()
+            };
+        };
+        let [sender, receiver] = links.map(|link| link.fresh_counters());
+        PortRecord {
+            sender: sender.since(&of_sender),
+            receiver: receiver.since(&of_receiver),
+            changes,
+        }
     }
 
     /// Runs one burst and watches over it; `progress` is told how far receiving is.

@@ -6,14 +6,15 @@ use super::comp_vector::CompletionVectors;
 use super::config::{Poll, Service};
 use super::ends::Link;
 use super::error::RunError;
+use super::path_proof::PathEnd;
 use super::plan::Point;
 use crate::buffer::{HugePagePolicy, PageKind, Payload, PayloadBuffer};
 use crate::host::{HostError, pinning};
 use crate::rdma::cm::{self, UcRoute};
 use crate::rdma::direct;
 use crate::rdma::verbs::{
-    Access, AddressVector, Capabilities, CompletionQueue, Context, MemoryRegion, ProtectionDomain,
-    QueuePair, QueuePairAttributes, ServiceType,
+    Access, AddressVector, Capabilities, CompletionQueue, Context, MemoryRegion, PortCounters,
+    ProtectionDomain, QueuePair, QueuePairAttributes, ServiceType,
 };
 
 /// The global route header that precedes a UD message in the receive buffer (InfiniBand Architecture Specification,
@@ -199,6 +200,27 @@ impl Link for VerbsLink {
                  MTU of the network interface back, and measure again"
             )
         })
+    }
+
+    fn counters(&self) -> PortCounters {
+        PortCounters::read(self.context.device_name(), self.port)
+    }
+
+    fn fresh_counters(&self) -> PortCounters {
+        PortCounters::read_fresh(self.context.device_name(), self.port)
+    }
+
+    fn changes(&self) -> Vec<String> {
+        let changes = self.context.changes(self.port);
+        changes.unwrap_or_else(|error| vec![error.to_string()])
+    }
+}
+
+impl VerbsLink {
+    /// What the kernel has of this end.
+    pub(super) fn path_end(&self) -> PathEnd {
+        let connection = &self.connection;
+        PathEnd::of(connection.queue_pair(), self.port, connection.address())
     }
 }
 

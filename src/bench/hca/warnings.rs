@@ -146,5 +146,6 @@ pub fn warnings_of(result: &PointResult, config: &Config) -> Vec<String> {
             texts.push(format!("{point}: {count} {what}"));
         }
     }
+    texts.extend(result.ports.warnings(point, counts));
     texts
 }

@@ -247,12 +247,21 @@ fn limit_lines(comparison: &Comparison) -> Vec<String> {
             .filter(|(_, outcome)| outcome.limit == *limit);
         let of: Vec<_> = of.collect();
         let broken = of.iter().filter(|(_, outcome)| outcome.broken).count();
-        let open = of.iter().filter(|(figure, _)| figure.leaves_limit_open());
-        let unjudged = open.count();
+        let without = of.iter().filter(|(figure, _)| figure.leaves_limit_open());
+        let unjudged = without.count();
+        let open = of.iter().filter(|(_, outcome)| outcome.is_open());
+        let worst = open.clone().filter_map(|(_, outcome)| outcome.worst);
+        let (open, worst) = (open.count(), worst.fold(0.0, f64::max));
+        let kept = of.len() - broken - open - unjudged;
         let mut outcome = match broken {
-            0 => format!("kept by {} of {} figures", of.len() - unjudged, of.len()),
+            0 => format!("kept by {kept} of {} figures", of.len()),
             count => format!("BROKEN by {count} of {} figures", of.len()),
         };
+        if open > 0 {
+            outcome += &format!(
+                ", left open by {open}: NEW may be worse by up to {worst:.1} %, and more rounds would tell"
+            );
+        }
         if unjudged > 0 {
             outcome += &format!(", {unjudged} could not be judged");
         }

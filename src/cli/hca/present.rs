@@ -135,7 +135,7 @@ mod tests {
         let record = |row: std::collections::HashMap<String, String>| {
             let mut record = Record::new();
             for (name, column) in columns::SCHEMA.summary() {
-                // It may be older than a column.
+                // The sample may be older than a column.
                 let text = row.get(name.as_ref()).map_or("", String::as_str);
                 record.push(name.clone(), Cell::parse(&column, text).unwrap());
             }

@@ -13,7 +13,9 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rdma_sys as sys;
 use serde::Serialize;
 
-use super::{VerbsError, port_addresses};
+use super::async_event::{AsyncEvent, EventLog};
+use super::port_codes::{gigabits_per_second, mtu_bytes, port_state};
+use super::{Gid, IpNetwork, VerbsError, port_addresses};
 use crate::rdma::loaded;
 
 /// An RDMA device of this host with its ports.
@@ -23,6 +25,11 @@ pub struct Device {
     pub name: String,
     /// Its node GUID, as 16 hexadecimal digits.
     pub node_guid: String,
+    /// The GUID of the adapter that it is a part of: that of two ports of one card is the same, though they are often
+    /// two devices. None where the driver does not tell.
+    pub adapter_guid: Option<String>,
+    /// What carries its messages.
+    pub transport: Transport,
     /// The firmware's version; empty where there is none.
     pub firmware: String,
     /// Vendor and part number.
@@ -50,6 +57,17 @@ pub struct DeviceLimits {
     pub completion_vectors: u32,
     /// Whether it can stamp completions itself; `None` if its driver does not tell.
     pub completion_timestamps: Option<bool>,
+}
+
+/// What carries the messages of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Transport {
+    /// That of InfiniBand, which RoCE has as well.
+    InfiniBand,
+    /// TCP: iWARP, which has no immediate data.
+    Iwarp,
+    /// Any other.
+    Other,
 }
 
 /// What a port is attached to.
@@ -89,14 +107,20 @@ pub struct Port {
     pub mtu: u32,
     /// Largest message, in bytes.
     pub max_message: u32,
-    /// The local identifier that the subnet manager gave it; 0 on Ethernet.
-    pub lid: u16,
     /// Entries of its table of partition keys.
     pub partition_keys: u16,
     /// Signalling rate in Gbit/s, all lanes together.
     pub gigabits_per_second: f64,
     /// IP addresses by which the connection manager finds it, IPv4 first.
     pub addresses: Vec<IpAddr>,
+    /// The networks that they are in, in the same order.
+    pub networks: Vec<IpNetwork>,
+    /// Its LID; 0 on Ethernet.
+    pub lid: u16,
+    /// The LID of its subnet manager; 0 on Ethernet.
+    pub sm_lid: u16,
+    /// The upper half of its first GID, by which an InfiniBand subnet is told from another.
+    pub subnet_prefix: Option<String>,
 }
 
 /// The devices of this host.
@@ -175,6 +199,9 @@ pub struct Context {
     name: String,
     /// What it belongs to (a connection manager id), kept alive; one that was opened here is closed on drop.
     keeper: Option<Arc<dyn Any + Send + Sync>>,
+    /// Its asynchronous events, and how many of them came before this handle was made.
+    events: Arc<EventLog>,
+    events_before: usize,
 }
 
 // SAFETY: verbs may be called from any thread, several at a time (ibv_open_device(3) and its companions).
@@ -190,11 +217,8 @@ impl Context {
     unsafe fn open(device: *mut sys::ibv_device) -> Result<Self, VerbsError> {
         // SAFETY: the caller vouches for the device.
         let (name, raw) = unsafe { (name_of(device), loaded::ibv_open_device(device)) };
-        Ok(Context {
-            raw: VerbsError::created(raw, "ibv_open_device", || &name)?,
-            name,
-            keeper: None,
-        })
+        let raw = VerbsError::created(raw, "ibv_open_device", || &name)?;
+        Ok(Context::of(raw, name, None))
     }
 
     /// Opens a device by name.
@@ -221,11 +245,23 @@ impl Context {
         raw: NonNull<sys::ibv_context>,
         keeper: Arc<dyn Any + Send + Sync>,
     ) -> Self {
+        // SAFETY: an opened context points to its device.
+        let name = unsafe { name_of((*raw.as_ptr()).device) };
+        Context::of(raw, name, Some(keeper))
+    }
+
+    fn of(
+        raw: NonNull<sys::ibv_context>,
+        name: String,
+        keeper: Option<Arc<dyn Any + Send + Sync>>,
+    ) -> Self {
+        let events = EventLog::of(raw.as_ptr() as usize);
         Context {
             raw,
-            // SAFETY: an opened context points to its device.
-            name: unsafe { name_of((*raw.as_ptr()).device) },
-            keeper: Some(keeper),
+            name,
+            keeper,
+            events_before: events.length(),
+            events,
         }
     }
 
@@ -258,7 +294,11 @@ impl Context {
         let numa_node = std::fs::read_to_string(sysfs.join("device/numa_node"));
         Ok(Device {
             name: self.name.clone(),
-            node_guid: format!("{:016x}", u64::from_be(attributes.node_guid)),
+            node_guid: guid(attributes.node_guid),
+            adapter_guid: Some(attributes.sys_image_guid)
+                .filter(|guid| *guid != 0)
+                .map(guid),
+            transport: self.transport(),
             firmware: firmware.to_string_lossy().into_owned(),
             vendor: (attributes.vendor_id, attributes.vendor_part_id),
             numa_node: numa_node.ok().and_then(|text| text.trim().parse().ok()),
@@ -276,13 +316,20 @@ impl Context {
         })
     }
 
-    /// Asks through the extended verbs; `None` where the provider has none. (The binding's own look-up of them compares
-    /// the marker with 32 bits of ones instead of a pointer's, and never finds them.)
-    fn completion_timestamps(&self) -> Option<bool> {
-        let mut attributes = MaybeUninit::<sys::ibv_device_attr_ex>::zeroed();
+    fn transport(&self) -> Transport {
+        // SAFETY: the context is open and points to its device.
+        match unsafe { (*self.raw.as_ref().device).transport_type } {
+            sys::ibv_transport_type::IBV_TRANSPORT_IB => Transport::InfiniBand,
+            sys::ibv_transport_type::IBV_TRANSPORT_IWARP => Transport::Iwarp,
+            _ => Transport::Other,
+        }
+    }
+
+    /// The extended verbs, if the provider's version of them has the member at this offset. (The binding's own look-up
+    /// of them compares the marker with 32 bits of ones instead of a pointer's, and never finds them.)
+    fn extended(&self, offset: usize) -> Option<*mut sys::verbs_context> {
         // SAFETY: infiniband/verbs.h: a context whose `abi_compat` has all bits set is the last member of a
-        // `verbs_context`. The operation is checked to lie within the part that the provider's version has (`sz` counts
-        // from its end), the context is open, no input is needed, and zero is a value of the attributes.
+        // `verbs_context`, of which the provider's version has the last `sz` bytes. The context is open.
         unsafe {
             let context = self.as_ptr();
             if (*context).abi_compat as usize != usize::MAX {
@@ -291,16 +338,54 @@ impl Context {
             let extended = context
                 .byte_sub(std::mem::offset_of!(sys::verbs_context, context))
                 .cast::<sys::verbs_context>();
-            let needed = size_of::<sys::verbs_context>()
-                - std::mem::offset_of!(sys::verbs_context, query_device_ex);
-            if (*extended).sz < needed {
-                return None;
-            }
+            let needed = size_of::<sys::verbs_context>() - offset;
+            ((*extended).sz >= needed).then_some(extended)
+        }
+    }
+
+    /// Asks through the extended verbs; `None` where the provider has none.
+    fn completion_timestamps(&self) -> Option<bool> {
+        let extended = self.extended(std::mem::offset_of!(sys::verbs_context, query_device_ex))?;
+        let mut attributes = MaybeUninit::<sys::ibv_device_attr_ex>::zeroed();
+        // SAFETY: the provider has this member, the context is open, no input is needed, and zero is a value of the
+        // attributes.
+        unsafe {
             let query = (*extended).query_device_ex?;
             let size = size_of::<sys::ibv_device_attr_ex>();
-            let code = query(context, std::ptr::null(), attributes.as_mut_ptr(), size);
+            let code = query(
+                self.as_ptr(),
+                std::ptr::null(),
+                attributes.as_mut_ptr(),
+                size,
+            );
             (code == 0).then(|| attributes.assume_init().completion_timestamp_mask != 0)
         }
+    }
+
+    /// Asks for the attributes of a port, by the extended verbs where the provider has them: only these tell a speed
+    /// above that of NDR.
+    fn port_attributes(&self, number: u8) -> Result<PortAttributes, VerbsError> {
+        let mut attributes = MaybeUninit::<PortAttributes>::zeroed();
+        let offset = std::mem::offset_of!(sys::verbs_context, query_port);
+        // SAFETY: the provider has this member.
+        let query = self
+            .extended(offset)
+            .and_then(|extended| unsafe { (*extended).query_port });
+        // SAFETY: the context is open and the attributes are writable; zero is a value of them, and what either
+        // function writes is the beginning of them, the first one no more than it is told that they have.
+        let (code, attributes) = unsafe {
+            let pointer = attributes.as_mut_ptr();
+            let size = size_of::<PortAttributes>();
+            let code = match query {
+                Some(query) => query(self.as_ptr(), number, pointer.cast(), size),
+                None => loaded::ibv_query_port(self.as_ptr(), number, pointer.cast()),
+            };
+            (code, attributes.assume_init())
+        };
+        VerbsError::check(code, "ibv_query_port", || {
+            format!("{} port {number}", self.name)
+        })?;
+        Ok(attributes)
     }
 
     /// Asks for the state of a port.
@@ -308,39 +393,38 @@ impl Context {
     /// # Errors
     /// When the query fails.
     pub fn port(&self, number: u8) -> Result<Port, VerbsError> {
-        let mut attributes = MaybeUninit::<sys::ibv_port_attr>::zeroed();
-        // SAFETY: the context is open and the attributes are writable; all-zero memory is a value of this structure,
-        // and what the function writes is the beginning of it.
-        let (code, attributes) = unsafe {
-            let code =
-                loaded::ibv_query_port(self.as_ptr(), number, attributes.as_mut_ptr().cast());
-            (code, attributes.assume_init())
-        };
-        VerbsError::check(code, "ibv_query_port", || {
-            format!("{} port {number}", self.name)
-        })?;
+        let PortAttributes { usual, speed } = self.port_attributes(number)?;
+        let (addresses, networks) = port_addresses(&self.name, number).into_iter().unzip();
         Ok(Port {
             number,
-            active: attributes.state == sys::ibv_port_state::IBV_PORT_ACTIVE,
-            state: port_state(attributes.state),
-            link_layer: match attributes.link_layer {
+            active: usual.state == sys::ibv_port_state::IBV_PORT_ACTIVE,
+            state: port_state(usual.state),
+            link_layer: match usual.link_layer {
                 1 => LinkLayer::InfiniBand,
                 2 => LinkLayer::Ethernet,
                 _ => LinkLayer::Unspecified,
             },
-            mtu: mtu_bytes(attributes.active_mtu),
-            max_message: attributes.max_msg_sz,
-            lid: attributes.lid,
-            partition_keys: attributes.pkey_tbl_len,
-            gigabits_per_second: lane_rate(attributes.active_speed)
-                * lanes(attributes.active_width),
-            addresses: port_addresses(&self.name, number),
+            mtu: mtu_bytes(usual.active_mtu),
+            max_message: usual.max_msg_sz,
+            gigabits_per_second: gigabits_per_second(
+                match speed {
+                    0 => usual.active_speed.into(),
+                    speed => speed,
+                },
+                usual.active_width,
+            ),
+            addresses,
+            networks,
+            lid: usual.lid,
+            sm_lid: usual.sm_lid,
+            partition_keys: usual.pkey_tbl_len,
+            subnet_prefix: Gid::read(&self.name, number, 0)
+                .map(|gid| gid.subnet_prefix().to_owned()),
         })
     }
 
-    /// Takes an asynchronous event if one waits: its kind, and the port if it is about one. Never blocks, provided that
-    /// nobody else takes this device's events.
-    fn take_async_event(&self) -> Result<Option<(u32, i32)>, VerbsError> {
+    /// Takes an asynchronous event if one waits. Never blocks, provided that nobody else takes this device's events.
+    fn take_async_event(&self) -> Result<Option<AsyncEvent>, VerbsError> {
         // SAFETY: the context is open, and so is its descriptor.
         let descriptor = unsafe { BorrowedFd::borrow_raw(self.raw.as_ref().async_fd) };
         let mut waiting = [PollFd::new(descriptor, PollFlags::POLLIN)];
@@ -361,44 +445,57 @@ impl Context {
             loaded::ibv_ack_async_event(pointer);
             (kind, port)
         };
-        Ok(Some((kind, port)))
+        Ok(Some(AsyncEvent::new(kind, port)))
+    }
+
+    /// The events since this handle was made that concern the device or this port of it.
+    fn events_of(&self, port: u8) -> Result<Vec<AsyncEvent>, VerbsError> {
+        let take = || self.take_async_event();
+        self.events.concerning(port, self.events_before, take)
     }
 
     /// What has happened to the device as a whole, or to this port of it, so that no further message can be expected.
-    /// Takes all events that wait until it finds one. Never blocks, provided that nobody else takes this device's
-    /// events.
+    /// Never blocks, provided that nobody else takes this device's events.
     ///
     /// # Errors
     /// When a waiting event cannot be read.
     pub fn fatal_event(&self, port: u8) -> Result<Option<String>, VerbsError> {
-        use sys::ibv_event_type as of;
-        let fatal = [
-            (
-                of::IBV_EVENT_DEVICE_FATAL,
-                "the device has failed or has gone",
-            ),
-            (of::IBV_EVENT_PORT_ERR, "the port went down"),
-            (of::IBV_EVENT_CQ_ERR, "a completion queue overran"),
-            (of::IBV_EVENT_QP_FATAL, "a queue pair failed"),
-            (
-                of::IBV_EVENT_QP_REQ_ERR,
-                "a queue pair got an invalid request",
-            ),
-            (
-                of::IBV_EVENT_QP_ACCESS_ERR,
-                "a queue pair refused an access",
-            ),
-        ];
-        while let Some((kind, of_port)) = self.take_async_event()? {
-            // Another port of the same device may go down without harm.
-            let elsewhere = kind == of::IBV_EVENT_PORT_ERR as u32 && of_port as u8 != port;
-            let known = fatal.iter().find(|(known, _)| *known as u32 == kind);
-            if let Some((_, name)) = known.filter(|_| !elsewhere) {
-                return Ok(Some(format!("{name} ({}, event {kind})", self.name)));
-            }
-        }
-        Ok(None)
+        let events = self.events_of(port)?;
+        let mut endings = events
+            .iter()
+            .filter_map(|event| Some((event.ending()?, event)));
+        let first = endings.next();
+        Ok(first.map(|(ending, event)| {
+            format!("{ending} ({} port {port}, event {})", self.name, event.kind)
+        }))
     }
+
+    /// What has changed of this port since this handle was made, each change once, in words: LID, GIDs, partition keys,
+    /// subnet manager. Never blocks, provided that nobody else takes this device's events.
+    ///
+    /// # Errors
+    /// When a waiting event cannot be read.
+    pub fn changes(&self, port: u8) -> Result<Vec<String>, VerbsError> {
+        let events = self.events_of(port)?;
+        let mut changes: Vec<_> = events.iter().filter_map(AsyncEvent::change).collect();
+        changes.sort_unstable();
+        changes.dedup();
+        let place = format!("{} port {port}", self.name);
+        let in_words = |change| format!("{place}: {change}");
+        Ok(changes.into_iter().map(in_words).collect())
+    }
+}
+
+/// `struct ibv_port_attr` as rdma-core 55 has it.
+#[repr(C)]
+struct PortAttributes {
+    usual: sys::ibv_port_attr,
+    /// `active_speed_ex`: the code of a lane's speed if it is above that of NDR, for which `active_speed` has no room.
+    speed: u32,
+}
+
+fn guid(raw: u64) -> String {
+    format!("{:016x}", u64::from_be(raw))
 }
 
 impl Drop for Context {
@@ -407,55 +504,5 @@ impl Drop for Context {
             // SAFETY: opened here, and everything made from it holds it by Arc, so nothing is left.
             unsafe { loaded::ibv_close_device(self.as_ptr()) };
         }
-    }
-}
-
-fn port_state(state: sys::ibv_port_state::Type) -> &'static str {
-    match state {
-        sys::ibv_port_state::IBV_PORT_DOWN => "down",
-        sys::ibv_port_state::IBV_PORT_INIT => "initialising",
-        sys::ibv_port_state::IBV_PORT_ARMED => "armed",
-        sys::ibv_port_state::IBV_PORT_ACTIVE => "active",
-        sys::ibv_port_state::IBV_PORT_ACTIVE_DEFER => "active, deferred",
-        _ => "unknown",
-    }
-}
-
-/// InfiniBand Architecture Specification, volume 1: MTU codes 1 to 5 are 256 to 4096 bytes.
-pub(super) fn mtu_bytes(code: sys::ibv_mtu::Type) -> u32 {
-    match code {
-        1..=5 => 128 << code,
-        _ => 0,
-    }
-}
-
-/// The code of an MTU in bytes: the reverse.
-pub(crate) fn mtu_code(bytes: u32) -> sys::ibv_mtu::Type {
-    bytes.max(256).ilog2().min(12) - 7
-}
-
-/// `ibv_query_port(3)`: codes of the width.
-fn lanes(code: u8) -> f64 {
-    match code {
-        1 => 1.0,
-        2 => 4.0,
-        4 => 8.0,
-        8 => 12.0,
-        16 => 2.0,
-        _ => 0.0,
-    }
-}
-
-/// `ibv_query_port(3)`: codes of the speed of a lane, in Gbit/s.
-fn lane_rate(code: u8) -> f64 {
-    match code {
-        1 => 2.5,
-        2 => 5.0,
-        4 | 8 => 10.0,
-        16 => 14.0,
-        32 => 25.0,
-        64 => 50.0,
-        128 => 100.0,
-        _ => 0.0,
     }
 }

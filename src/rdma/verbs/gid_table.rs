@@ -1,63 +1,44 @@
-//! The GID table of a port: the addresses that queue pairs can have there.
+//! Which entries of two ports' GID tables the ends of a path can have.
 
 use std::net::{IpAddr, Ipv6Addr};
-use std::path::Path;
 
-use serde::Serialize;
+use super::Gid;
 
-/// An entry of a port's GID table.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Gid {
-    /// Its place in the table.
-    pub index: u8,
-    /// The GID itself; one of an IPv4 address is the mapped `::ffff:a.b.c.d`.
-    pub address: Ipv6Addr,
-    /// What the kernel calls its type: `IB/RoCE v1` or `RoCE v2`.
-    pub kind: String,
+/// The entries in use of a port's GID table.
+pub fn gid_table(device: &str, port: u8) -> Vec<Gid> {
+    let entries = (0..=u8::MAX).map(|index| Gid::read(device, port, index));
+    entries.flatten().collect()
 }
 
 impl Gid {
+    /// The GID as an address; one of an IPv4 address is the mapped `::ffff:a.b.c.d`.
+    pub fn address(&self) -> Ipv6Addr {
+        self.gid.parse().unwrap_or(Ipv6Addr::UNSPECIFIED)
+    }
+
     /// Whether packets with it are RoCE v2: UDP over IP.
-    pub fn is_roce_v2(&self) -> bool {
-        self.kind == "RoCE v2"
+    fn is_roce_v2(&self) -> bool {
+        self.kind.as_deref() == Some("RoCE v2")
     }
 
     /// Whether it was made from an IPv4 address.
     fn is_ipv4(&self) -> bool {
-        self.address.to_ipv4_mapped().is_some()
+        self.address().to_ipv4_mapped().is_some()
     }
 
     /// Whether two entries, of two ports, can be the two ends of a path.
     pub fn suits(&self, other: &Gid) -> bool {
-        let local = |gid: &Gid| gid.address.is_unicast_link_local();
+        let local = |gid: &Gid| gid.address().is_unicast_link_local();
         self.kind == other.kind && self.is_ipv4() == other.is_ipv4() && local(self) == local(other)
     }
 }
 
-/// The entries in use of a port's GID table, from sysfs (Documentation/ABI/stable/sysfs-class-infiniband of the kernel).
-pub fn gid_table(device: &str, port: u8) -> Vec<Gid> {
-    read(Path::new("/sys/class/infiniband"), device, port)
-}
-
-fn read(class: &Path, device: &str, port: u8) -> Vec<Gid> {
-    let port = class.join(device).join(format!("ports/{port}"));
-    let entry = |index: u8| {
-        let text = |path: &str| std::fs::read_to_string(port.join(path).join(index.to_string()));
-        let address: Ipv6Addr = text("gids").ok()?.trim().parse().ok()?;
-        // The type of an entry that is not in use cannot be read.
-        let kind = text("gid_attrs/types").ok()?.trim().to_owned();
-        (!address.is_unspecified()).then_some(Gid {
-            index,
-            address,
-            kind,
-        })
-    };
-    (0..=u8::MAX).filter_map(entry).collect()
-}
-
 /// The entries by which two ports reach each other: of RoCE v2 where both have it, those of their IP addresses before
 /// others. `None` where no entry of one suits one of the other.
-pub fn usual_pair([here, there]: [&[Gid]; 2], addresses: [Option<IpAddr>; 2]) -> Option<[&Gid; 2]> {
+pub fn usual_pair<'a>(
+    [here, there]: [&'a [Gid]; 2],
+    addresses: [Option<IpAddr>; 2],
+) -> Option<[&'a Gid; 2]> {
     let mapped = |address: IpAddr| match address {
         IpAddr::V4(address) => address.to_ipv6_mapped(),
         IpAddr::V6(address) => address,
@@ -67,9 +48,9 @@ pub fn usual_pair([here, there]: [&[Gid]; 2], addresses: [Option<IpAddr>; 2]) ->
         .iter()
         .flat_map(|gid| there.iter().map(move |peer| [gid, peer]));
     let rank = |[gid, peer]: &[&Gid; 2]| {
-        let of_addresses = Some(gid.address) == one && Some(peer.address) == other;
-        let local = gid.address.is_unicast_link_local();
-        // The first of what is equally good, as its index is the lowest.
+        let of_addresses = Some(gid.address()) == one && Some(peer.address()) == other;
+        let local = gid.address().is_unicast_link_local();
+        // Of what is equally good the first, whose indices are the lowest.
         (!gid.is_roce_v2(), !of_addresses, !gid.is_ipv4(), local)
     };
     pairs.filter(|[gid, peer]| gid.suits(peer)).min_by_key(rank)
@@ -80,34 +61,17 @@ mod tests {
     use super::*;
 
     fn gid(index: u8, address: &str, version: u8) -> Gid {
+        let kind = if version == 2 {
+            "RoCE v2"
+        } else {
+            "IB/RoCE v1"
+        };
         Gid {
             index,
-            address: address.parse().unwrap(),
-            kind: if version == 2 {
-                "RoCE v2"
-            } else {
-                "IB/RoCE v1"
-            }
-            .to_owned(),
+            gid: address.to_owned(),
+            kind: Some(kind.to_owned()),
+            interface: None,
         }
-    }
-
-    #[test]
-    fn entries_in_use_are_read_with_their_types() {
-        let class = tempfile::tempdir().unwrap();
-        let write = |path: &str, text: &str| {
-            let path = class.path().join("roce0/ports/1").join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
-        write("gids/0", "fe80:0000:0000:0000:0000:0000:0000:0001\n");
-        write("gid_attrs/types/0", "IB/RoCE v1\n");
-        write("gids/1", "0000:0000:0000:0000:0000:0000:0000:0000\n");
-        write("gids/3", "0000:0000:0000:0000:0000:ffff:0a4d:0001\n");
-        write("gid_attrs/types/3", "RoCE v2\n");
-        let expected = [gid(0, "fe80::1", 1), gid(3, "::ffff:10.77.0.1", 2)];
-        assert_eq!(read(class.path(), "roce0", 1), expected);
-        assert_eq!(read(class.path(), "roce0", 2), []);
     }
 
     #[test]
@@ -121,21 +85,16 @@ mod tests {
                 gid(4, &format!("::ffff:10.0.1.{last}"), 2),
             ]
         };
-        let (here, mut there) = (table(1), table(2));
-        there.swap(3, 4);
+        let (here, there) = (table(1), table(2));
         let chosen = |here: &[Gid], there: &[Gid], addresses: [&str; 2]| {
             let addresses = addresses.map(|text| text.parse().ok());
             usual_pair([here, there], addresses).map(|pair| pair.map(|gid| gid.index))
         };
-        assert_eq!(
-            chosen(&here, &there, ["10.0.0.1", "10.0.0.2"]),
-            Some([3, 3])
-        );
-        assert_eq!(
-            chosen(&here, &there, ["10.0.1.1", "10.0.1.2"]),
-            Some([4, 4])
-        );
-        // Without an address it is the first by IPv4; without IPv4 the one of the link.
+        let of_first = ["10.0.0.1", "10.0.0.2"];
+        assert_eq!(chosen(&here, &there, of_first), Some([3, 3]));
+        let of_second = ["10.0.1.1", "10.0.1.2"];
+        assert_eq!(chosen(&here, &there, of_second), Some([4, 4]));
+        // Without IPv4 by RoCE v2 it is that of the link; without anything in common there is none.
         assert_eq!(chosen(&here[..4], &there[..3], ["", ""]), Some([1, 1]));
         assert_eq!(chosen(&here[..1], &there, ["", ""]), Some([0, 0]));
         assert_eq!(chosen(&here[..1], &there[1..], ["", ""]), None);

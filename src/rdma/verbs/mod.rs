@@ -5,31 +5,40 @@
 //! everything a one-way latency benchmark does not need (shared receive queues, memory windows, extended posting).
 
 mod address_handle;
+mod async_event;
 mod completion_queue;
+mod counter_meaning;
 mod device;
 mod error;
+mod gid;
 mod gid_table;
 mod library;
 mod memory_region;
 mod port_address;
+mod port_codes;
+mod port_counters;
 mod protection_domain;
 mod queue_pair;
+mod queue_pair_state;
 mod work_request;
 
 pub use address_handle::{AddressHandle, AddressVector};
 pub use completion_queue::{
     CompletionQueue, FailedCompletion, Polled, Poller, WorkCompletion, describe_status,
 };
-pub(crate) use device::mtu_code;
-pub use device::{Context, Device, DeviceLimits, Devices, LinkLayer, Port, devices};
+pub use device::{Context, Device, DeviceLimits, Devices, LinkLayer, Port, Transport, devices};
 pub use error::VerbsError;
-pub use gid_table::{Gid, gid_table, usual_pair};
+pub use gid::Gid;
+pub use gid_table::{gid_table, usual_pair};
 pub use library::{Library, library_versions};
 pub use memory_region::{Access, MemoryRegion};
-pub use port_address::port_addresses;
+pub use port_address::{IpNetwork, port_addresses};
+pub(crate) use port_codes::mtu_code;
+pub use port_counters::PortCounters;
 pub use protection_domain::ProtectionDomain;
 pub use queue_pair::{
     Capabilities, QueuePair, QueuePairAttributes, Retries, ServiceType, granted_inline,
     try_queue_pair,
 };
+pub use queue_pair_state::{ConnectionNumbers, GlobalRoute, QueuePairState, Reliability, Route};
 pub use work_request::{Destination, SendRequest};

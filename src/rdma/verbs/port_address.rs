@@ -1,25 +1,75 @@
 //! The IP addresses by which the RDMA connection manager finds a port.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
-/// Addresses of the network interfaces that belong to a port: those its GIDs were made from (RoCE) and those of the
-/// device itself with this port's number (IPoIB). IPv4 first; link-local ones are left out, as they need an interface
-/// to be of use.
-pub fn port_addresses(device: &str, port: u8) -> Vec<IpAddr> {
+use nix::sys::socket::SockaddrStorage;
+use serde::{Serialize, Serializer};
+
+/// An IP network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct IpNetwork {
+    first: IpAddr,
+    prefix_bits: u8,
+}
+
+impl IpNetwork {
+    /// That of an address, by the bits of its prefix.
+    pub fn of(address: IpAddr, prefix_bits: u8) -> Self {
+        let keep = |width: u8| u128::MAX.checked_shl((width - prefix_bits.min(width)).into());
+        let first = match address {
+            IpAddr::V4(v4) => {
+                let kept = keep(32).unwrap_or(0) as u32;
+                IpAddr::V4(Ipv4Addr::from_bits(v4.to_bits() & kept))
+            }
+            IpAddr::V6(v6) => {
+                IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & keep(128).unwrap_or(0)))
+            }
+        };
+        IpNetwork { first, prefix_bits }
+    }
+}
+
+impl fmt::Display for IpNetwork {
+    /// As in `10.77.0.0/24`.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}/{}", self.first, self.prefix_bits)
+    }
+}
+
+impl Serialize for IpNetwork {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Addresses of the network interfaces that belong to a port, each with its network: those its GIDs were made from
+/// (RoCE) and those of the device itself with this port's number (IPoIB). IPv4 first; link-local ones are left out, as
+/// they need an interface to be of use.
+pub fn port_addresses(device: &str, port: u8) -> Vec<(IpAddr, IpNetwork)> {
     let interfaces = interfaces_of(Path::new("/sys/class/infiniband"), device, port);
     let Ok(all) = nix::ifaddrs::getifaddrs() else {
         return Vec::new();
     };
-    let mut addresses: Vec<IpAddr> = all
+    let ip_of = |address: &SockaddrStorage| {
+        let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
+        v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
+    };
+    let mut addresses: Vec<_> = all
         .filter(|entry| interfaces.contains(&entry.interface_name))
         .filter_map(|entry| {
-            let address = entry.address?;
-            let v4 = address.as_sockaddr_in().map(|v4| IpAddr::V4(v4.ip()));
-            v4.or_else(|| address.as_sockaddr_in6().map(|v6| IpAddr::V6(v6.ip())))
+            let address = ip_of(&entry.address?)?;
+            let prefix_bits = match entry.netmask.as_ref().and_then(ip_of) {
+                Some(IpAddr::V4(mask)) => mask.to_bits().leading_ones() as u8,
+                Some(IpAddr::V6(mask)) => mask.to_bits().leading_ones() as u8,
+                // A network of its own.
+                None => u8::MAX,
+            };
+            Some((address, IpNetwork::of(address, prefix_bits)))
         })
-        .filter(|address| match address {
+        .filter(|(address, _)| match address {
             IpAddr::V4(v4) => !v4.is_link_local(),
             IpAddr::V6(v6) => !v6.is_unicast_link_local(),
         })
@@ -55,6 +105,18 @@ fn interfaces_of(class: &Path, device: &str, port: u8) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_network_is_what_its_addresses_have_in_common() {
+        let network = |address: &str, bits| IpNetwork::of(address.parse().unwrap(), bits);
+        assert_eq!(network("10.77.3.1", 16).to_string(), "10.77.0.0/16");
+        assert_eq!(network("10.77.3.1", 0).to_string(), "0.0.0.0/0");
+        assert_eq!(network("10.77.3.1", 32).to_string(), "10.77.3.1/32");
+        assert_eq!(network("fd00:1::7", 64).to_string(), "fd00:1::/64");
+        assert_eq!(network("10.0.0.1", 24), network("10.0.0.2", 24));
+        assert_ne!(network("10.0.0.1", 24), network("10.0.0.2", 25));
+        assert_ne!(network("10.0.0.1", 24), network("10.0.1.1", 24));
+    }
 
     #[test]
     fn interfaces_come_from_gids_and_from_the_device_itself() {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use rdma_sys as sys;
 use serde::Serialize;
 
-use super::device::mtu_bytes;
 use super::{CompletionQueue, Context, MemoryRegion, ProtectionDomain, SendRequest, VerbsError};
 use crate::rdma::loaded;
 
@@ -44,7 +43,7 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    fn granted(raw: &sys::ibv_qp_cap) -> Self {
+    pub(super) fn granted(raw: &sys::ibv_qp_cap) -> Self {
         Capabilities {
             send_requests: raw.max_send_wr,
             receive_requests: raw.max_recv_wr,
@@ -188,6 +187,10 @@ impl QueuePair {
         VerbsError::check(code, "ibv_modify_qp", || format!("{self:?} ({step})"))
     }
 
+    pub(super) fn as_ptr(&self) -> *mut sys::ibv_qp {
+        self.raw.as_ptr()
+    }
+
     /// Its service type.
     pub fn service(&self) -> ServiceType {
         self.attributes.service
@@ -212,24 +215,6 @@ impl QueuePair {
     /// Where its receive requests complete.
     pub fn receive_queue(&self) -> &Arc<CompletionQueue> {
         &self.attributes.receive_queue
-    }
-
-    /// Asks the device for the path MTU of a connected queue pair, in bytes.
-    ///
-    /// # Errors
-    /// When the query fails.
-    pub fn path_mtu(&self) -> Result<u32, VerbsError> {
-        let mut attributes = MaybeUninit::<sys::ibv_qp_attr>::zeroed();
-        let mut initial = MaybeUninit::<sys::ibv_qp_init_attr>::zeroed();
-        // SAFETY: the queue pair exists, both structures are writable and zero is a value of them.
-        let (code, attributes) = unsafe {
-            let mask = sys::ibv_qp_attr_mask::IBV_QP_PATH_MTU.0 as i32;
-            let (attributes_of, initial_of) = (attributes.as_mut_ptr(), initial.as_mut_ptr());
-            let code = loaded::ibv_query_qp(self.raw.as_ptr(), attributes_of, mask, initial_of);
-            (code, attributes.assume_init())
-        };
-        VerbsError::check(code, "ibv_query_qp", || self.device_name())?;
-        Ok(mtu_bytes(attributes.path_mtu))
     }
 
     /// Posts a receive request of this number for `length` bytes at `address` in a region.

@@ -134,14 +134,32 @@ columns! {
         "the offset lies within so much on either side: half of the shortest round trip between the CPUs", 1);
 }
 
+columns! {
+    /// The path, as the counters of the ports tell it. Empty where the driver does not count it.
+    PATH;
+    PACKETS_SENT = count("packets_sent", "packets of any kind that left the sender's port during the bursts");
+    PACKETS_RECEIVED = count("packets_received", "packets of any kind that came to the receiver's port during them");
+    RETRANSMISSIONS = count("retransmissions", "how often the sender's adapter had reason to send again")
+        .better(Better::Lower).title("resent");
+    CONGESTION_NOTIFICATIONS = count("congestion_notifications",
+        "congestion notifications that made the sender slower").better(Better::Lower);
+    SENDER_WAIT = count("sender_wait_ticks",
+        "ticks in which the sender's port had something to send and did not").better(Better::Lower);
+    SENDER_PORT_ERRORS = count("sender_port_errors", "errors that the sender's port counted").better(Better::Lower);
+    RECEIVER_PORT_ERRORS = count("receiver_port_errors", "errors that the receiver's port counted")
+        .better(Better::Lower);
+    PORT_COUNTERS = count("port_counters", "rows of counters.csv");
+}
+
 /// What is found of a point.
-pub const FIGURES: [Column; 10 + 13 + 1 + 13 + 13 + 5 + 10] = join(&[
+pub const FIGURES: [Column; 10 + 13 + 1 + 13 + 13 + 5 + 8 + 10] = join(&[
     &COUNTS,
     &latency::ALL,
     &[COMPLETIONS],
     &completion::ALL,
     &intended::ALL,
     &QUEUEING,
+    &PATH,
     &INSTRUMENT,
 ]);
 
@@ -176,6 +194,19 @@ pub const MESSAGES: SampleFile = SampleFile {
     meaning: "a row a message; empty where nothing was measured",
 };
 
+/// By how much the counters of both ports grew, one row each.
+pub const COUNTERS: SampleFile = SampleFile {
+    name: "counters.csv",
+    columns: &[
+        ROUND,
+        Column::label("end", "whose port it is: sender or receiver"),
+        Column::label("counter", "the counter, by its folder and name in sysfs"),
+        Column::count("difference", "by how much it grew during the bursts"),
+    ],
+    counted_by: PORT_COUNTERS,
+    meaning: "a row a counter of either port",
+};
+
 /// What the results have.
 pub const SCHEMA: Schema = Schema {
     benchmark: "hca",
@@ -183,7 +214,7 @@ pub const SCHEMA: Schema = Schema {
     run: &RUN,
     point: &POINT,
     figures: &FIGURES,
-    samples: &[MESSAGES],
+    samples: &[MESSAGES, COUNTERS],
     headline: [RECEIVED, latency::P50, latency::P99],
 };
 

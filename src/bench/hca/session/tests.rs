@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::*;
 use crate::bench::hca::config::CpuRequest;
@@ -18,6 +18,8 @@ use crate::host::{CpuSet, Topology, Wakeable, pinning};
 use crate::time::{Monotonic, Nanos, Ticks};
 
 const MESSAGES: u32 = 8;
+/// The one counter of a port.
+const PACKETS: &str = "hw_counters/sent_pkts";
 /// The number of the queue pair that sends.
 const SOURCE: u32 = 17;
 
@@ -47,10 +49,12 @@ struct Fabric {
     delayed: Mutex<VecDeque<Polled>>,
     completing: Mutex<VecDeque<Polled>>,
     stamps: Mutex<[Ticks; MESSAGES as usize]>,
+    packets: AtomicU64,
     posted_requests: AtomicU32,
     released: AtomicBool,
     trouble: Option<&'static str>,
     mtu_is_lowered: AtomicBool,
+    changes: &'static [&'static str],
     /// Where the receiving thread is moved to while it prepares a burst.
     move_to: Mutex<Option<CpuSet>>,
 }
@@ -88,6 +92,7 @@ impl SendPort for SendingPort {
         let fabric = &*self.fabric;
         let tag = fabric.tag.load(Ordering::Relaxed);
         let does = (fabric.fate)(tag >> 16, self.sequence);
+        fabric.packets.fetch_add(1, Ordering::Relaxed);
         fabric.stamps.lock().unwrap()[self.sequence as usize] = self.stamp;
         let message = Completion {
             request: u64::from(self.sequence),
@@ -202,6 +207,24 @@ impl Link for End {
         let is_lowered = self.0.mtu_is_lowered.load(Ordering::Relaxed);
         is_lowered.then(|| "the MTU was lowered".to_owned())
     }
+
+    /// Packets that were posted so far; each took one.
+    fn counters(&self) -> PortCounters {
+        let packets = self.0.packets.load(Ordering::Relaxed);
+        std::iter::once((PACKETS.to_owned(), packets)).collect()
+    }
+
+    fn fresh_counters(&self) -> PortCounters {
+        self.counters()
+    }
+
+    fn changes(&self) -> Vec<String> {
+        self.0
+            .changes
+            .iter()
+            .map(|&change| change.to_owned())
+            .collect()
+    }
 }
 
 impl ReceivingEnd for End {
@@ -263,6 +286,8 @@ fn trial_with(
         fate,
         trouble,
         mtu_is_lowered: AtomicBool::default(),
+        changes: &["a port 1: the LID changed"],
+        packets: AtomicU64::default(),
         tag: AtomicU32::default(),
         arriving: Mutex::default(),
         delayed: Mutex::default(),
@@ -361,6 +386,23 @@ fn a_point_is_its_bursts_without_the_warm_up() {
     assert_eq!(tally.warmed_up, 8);
     let repeats: Vec<u32> = tally.messages.iter().map(|one| one.repeat).collect();
     assert_eq!(repeats, [[0; 8], [1; 8]].concat());
+}
+
+#[test]
+fn counters_are_those_of_the_measured_bursts_and_a_change_of_both_ends_is_told_once() {
+    let mut trial = trial(Service::Rc, |_, _| Does::Deliver);
+    let ports = measure(&mut trial).0.unwrap().ports;
+    // Without the three of the warm-up.
+    assert_eq!(ports.sender.get(PACKETS), Some(16));
+    assert_eq!(ports.receiver.packets_sent(), Some(16));
+    assert_eq!(ports.changes, ["a port 1: the LID changed"]);
+    // A failure in the warm-up leaves nothing measured.
+    let mut failing = self::trial(Service::Rc, |burst, _| all_but(0, Does::Fail, burst));
+    let ports = measure(&mut failing).0.unwrap().ports;
+    assert_eq!(
+        (ports.sender, ports.changes.len()),
+        (PortCounters::default(), 1)
+    );
 }
 
 #[test]

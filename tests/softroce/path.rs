@@ -1,0 +1,191 @@
+//! What proves the path: counters of the ports, attributes of the queue pairs, and changes of a port.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::loss::wait_for_traffic;
+use crate::machine::{Disturbance, ENDS, Machine, sh};
+use crate::program::{LIMIT, hcabench};
+use crate::results::{Results, Row, Table};
+use crate::scratch;
+
+/// The rows of `counters.csv` of the only point.
+fn counters(results: &Results) -> Table {
+    let points = results.points();
+    assert_eq!(points.len(), 1, "{points:?}");
+    Table::read(&points[0].path.join("counters.csv"))
+}
+
+fn only_row(results: &Results) -> Row {
+    let rows = results.summary().rows;
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    rows[0].clone()
+}
+
+#[test]
+fn losses_on_a_reliable_connection_show_as_retransmissions() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("results");
+    let loss = Disturbance::of_messages("veth0", "loss 2%");
+    hcabench("--service rc --burst 2000 --warmup 0")
+        .out(&out)
+        .run()
+        .expect(0)
+        .warns("retransmissions: packets were lost or late");
+    assert!(loss.dropped() > 0);
+    let results = Results::at(&out);
+    let row = only_row(&results);
+    assert_eq!(row.count("messages_received"), 2000);
+    assert!(row.count("retransmissions") > 0, "{row:?}");
+    // Those that were sent again left the port as well.
+    assert!(row.count("packets_sent") > 2000, "{row:?}");
+}
+
+#[test]
+fn each_message_is_at_least_a_packet_on_both_ports_and_all_counters_are_kept() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    for service in ["rc", "uc", "ud"] {
+        let out = folder.path().join(service);
+        hcabench(&format!("--service {service} --burst 500 --repeat 2"))
+            .out(&out)
+            .run()
+            .expect(0);
+        let results = Results::at(&out);
+        let row = only_row(&results);
+        for column in ["packets_sent", "packets_received"] {
+            assert!(row.count(column) >= 1000, "{service}: {row:?}");
+        }
+        // What rxe does not count.
+        for column in ["congestion_notifications", "sender_wait_ticks"] {
+            assert_eq!(row.text(column), "", "{service}");
+        }
+        let kept = counters(&results);
+        assert_eq!(row.count("port_counters"), kept.rows.len() as u64);
+        for (end, counter, column) in [
+            ("sender", "hw_counters/sent_pkts", "packets_sent"),
+            ("receiver", "hw_counters/rcvd_pkts", "packets_received"),
+        ] {
+            let found = kept.matching(&[("end", end), ("counter", counter)]);
+            assert_eq!(found.len(), 1, "{end}, {counter}");
+            assert_eq!(found[0].count("difference"), row.count(column), "{service}");
+        }
+    }
+}
+
+#[test]
+fn counters_are_kept_of_each_round_and_add_up() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("results");
+    hcabench("--service rc --burst 200 --rounds 2")
+        .out(&out)
+        .run()
+        .expect(0);
+    let results = Results::at(&out);
+    let kept = counters(&results);
+    let of_round = |round| {
+        let cells = [
+            ("round", round),
+            ("end", "sender"),
+            ("counter", "hw_counters/sent_pkts"),
+        ];
+        kept.matching(&cells)[0].count("difference")
+    };
+    let packets = ["0", "1"].map(of_round);
+    assert!(packets.iter().all(|packets| *packets >= 200), "{packets:?}");
+    let row = only_row(&results);
+    assert_eq!(row.count("packets_sent"), packets.iter().sum::<u64>());
+}
+
+/// A file of the port of an end.
+fn sysfs(end: usize, file: &str) -> String {
+    let path = format!("/sys/class/infiniband/{}/ports/1/{file}", ENDS[end].0);
+    let text = std::fs::read_to_string(Path::new(&path));
+    text.unwrap_or_else(|error| panic!("{path}: {error}"))
+        .trim()
+        .to_owned()
+}
+
+#[test]
+fn queue_pairs_and_gids_are_recorded_as_the_kernel_has_them() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("results");
+    hcabench("--service rc,uc,ud --burst 20")
+        .out(&out)
+        .run()
+        .expect(0);
+    for point in Results::at(&out).points() {
+        let service = point.settings["point"]["service"].as_str().unwrap();
+        let path = &point.settings["obtained"]["path"];
+        let ends = ["sender", "receiver"].map(|end| &path[end]);
+        let connection = |end: usize| &ends[end]["queue_pair"]["connection"];
+        for (number, end) in ends.iter().enumerate() {
+            let queue_pair = &end["queue_pair"];
+            assert_eq!(queue_pair["state"], "RTS", "{service}: {path}");
+            assert_eq!(queue_pair["port"], 1, "{service}");
+            assert_eq!(queue_pair["reliability"].is_null(), service != "rc");
+            // The way from the receiver is only known to a queue pair that is connected.
+            if service == "ud" && number == 1 {
+                assert_eq!(
+                    (&end["gid"], &queue_pair["route"]),
+                    (&Value::Null, &Value::Null)
+                );
+                continue;
+            }
+            let global = &queue_pair["route"]["global"];
+            let index = global["source_gid_index"].as_u64().unwrap();
+            assert_eq!(end["gid"]["gid"], sysfs(number, &format!("gids/{index}")));
+            assert_eq!(end["gid"]["kind"], "RoCE v2", "{service}");
+            assert_eq!(end["gid"]["interface"], ENDS[number].1);
+            let other = ENDS[1 - number].2;
+            assert_eq!(
+                global["destination_gid"],
+                format!("::ffff:{other}"),
+                "{service}"
+            );
+            if service == "ud" {
+                continue;
+            }
+            assert_eq!(queue_pair["path_mtu"], 1024, "{service}");
+            let [own, others] = [number, 1 - number].map(|end| &connection(end)["queue_pair"]);
+            assert_eq!(connection(1 - number)["destination"], *own, "{service}");
+            assert_ne!(own, others);
+        }
+        if service == "rc" {
+            let reliability = &ends[0]["queue_pair"]["reliability"];
+            assert_eq!(
+                (&reliability["timeout"], &reliability["retry_count"]),
+                (&15.into(), &6.into())
+            );
+        }
+    }
+}
+
+/// An address that comes to an interface brings its port a GID, and does not disturb the connection.
+#[test]
+fn a_change_of_the_receivers_gids_marks_the_point_and_does_not_end_it() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("results");
+    let running = hcabench("--service rc --burst 1000 --pause 2ms --warmup 0")
+        .out(&out)
+        .start();
+    wait_for_traffic();
+    sh("ip address add 10.99.0.2/24 dev veth1");
+    let ended = running.wait(LIMIT);
+    sh("ip address del 10.99.0.2/24 dev veth1");
+    ended
+        .expect(0)
+        .warns("rxe1 port 1: the table of GIDs changed while it was measured");
+    let results = Results::at(&out);
+    assert_eq!(only_row(&results).count("messages_received"), 1000);
+    let changes = &results.points()[0].settings["details"]["port_changes"];
+    assert_eq!(
+        *changes,
+        serde_json::json!(["rxe1 port 1: the table of GIDs changed"])
+    );
+}
