@@ -16,7 +16,7 @@ use super::table_options::TableOptions;
 use super::values::List;
 use crate::compare::figures::{Kind, Limit};
 use crate::compare::{CompareError, Comparison, Permitted, Request};
-use crate::compare::{compare, compare_within, rounds, within};
+use crate::compare::{compare, compare_within, rounds};
 use crate::results::read::Run;
 use crate::results::schema::Schema;
 use crate::results::text::printable;
@@ -190,8 +190,7 @@ fn check_allowed(arguments: &CompareArguments, base: &Run, new: &Run) -> anyhow:
             let has = |part: &serde_json::Value| part.to_string().contains(&format!("\"{name}"));
             has(&run.document()["run"]) || has(&run.document()["obtained"])
         };
-        if within::setting(base.schema, name).is_none() && ![base, new].into_iter().any(in_document)
-        {
+        if base.schema.setting(name).is_none() && ![base, new].into_iter().any(in_document) {
             return Err(
                 UsageError(format!("--allow: {name:?} is no setting of either run")).into(),
             );

@@ -74,9 +74,13 @@ pub fn close(
         printed.context("cannot write to standard output")?;
     }
     if !quiet {
-        let state = if error.is_some() { " (incomplete)" } else { "" };
+        let path = path.display();
+        let state = match &error {
+            Some(_) => format!(" (incomplete; go on by hcabench --resume {path})"),
+            None => String::new(),
+        };
         // In one piece: standard output may go to the same terminal.
-        let line = format!("results:  {}{state}\n", path.display());
+        let line = format!("results:  {path}{state}\n");
         let _ = io::stderr().write_all(line.as_bytes());
     }
     match error {

@@ -67,6 +67,8 @@ pub fn terminal_width() -> Option<usize> {
         std::env::var("COLUMNS")
             .ok()
             .and_then(|text| text.parse().ok())
+            // A terminal that does not know its size says 0.
+            .filter(|width| *width > 0)
     };
     let found =
         terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| usize::from(width.0));

@@ -54,7 +54,7 @@ const OBTAINED: &str = "obtained";
 
 /// What need not agree, although its part of `settings.json` must: it changes by itself, says how much is written, or
 /// is measured.
-const NEED_NOT: [&str; 18] = [
+const NEED_NOT: [&str; 19] = [
     // Holds names of folders that a virtual machine was started with; what matters is in machine.boot.
     "machine.kernel_command_line",
     "machine.memory.total_bytes",
@@ -75,6 +75,7 @@ const NEED_NOT: [&str; 18] = [
     // The crate that a queue comes from, and its version.
     "obtained.queue.source",
     "obtained.stamp_refresh_ns",
+    "obtained.warmup_messages",
 ];
 
 /// A difference of the instrument's own figures is told from so many percent on.

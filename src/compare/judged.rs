@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::figures::{ALL, FAULTS, Figure, Kind, Limit};
 use super::matching::Pair;
 use super::{Comparison, ERROR, FigureComparison, LimitOutcome, PointComparison, Verdict};
-use crate::results::read::{Point, Run};
-use crate::results::schema::{Better, Column};
+use crate::results::read::{Point, Row, Run};
+use crate::results::schema::{Better, Column, hca};
 use crate::stats::median_of;
 use crate::stats::rank::{Shift, Test, rounds_needed};
 
@@ -243,5 +243,30 @@ fn warnings_of_points(pairs: &[Pair<'_>]) -> Vec<String> {
             "{side}: rounds of {name} are not whole, and not judged: {reason}"
         ))
     };
-    points.filter_map(warning).collect()
+    let incomplete = points.filter_map(warning);
+    let doubts = [("BASE", 0), ("NEW", 1)]
+        .into_iter()
+        .filter_map(|(side, at)| {
+            let points = pairs.iter().map(|pair| [pair.base, pair.new][at]);
+            doubt(side, &points.collect::<Vec<_>>())
+        });
+    incomplete.chain(doubts).collect()
+}
+
+/// What the instrument's floor says against the figures of some points: the worst of their rounds.
+fn doubt(side: &str, points: &[&Point]) -> Option<String> {
+    let of_round = |round: &Row| {
+        let floor = round.number(hca::FLOOR_P50.name)?;
+        let doubt = hca::doubt_of_floor(floor, round.number(hca::latency::P50.name))?;
+        Some((floor, doubt))
+    };
+    let all: Vec<&Row> = points.iter().flat_map(|point| &point.rounds).collect();
+    let doubted: Vec<(f64, String)> = all.iter().copied().filter_map(of_round).collect();
+    let (_, worst) = doubted
+        .iter()
+        .max_by(|one, other| one.0.total_cmp(&other.0))?;
+    let (count, all) = (doubted.len(), all.len());
+    Some(format!(
+        "{side}: {worst} (the worst of {count} of {all} measurements)"
+    ))
 }

@@ -12,9 +12,8 @@
 use std::collections::BTreeSet;
 
 use super::matching::{OF_SATURATION, Pair};
-use super::{By, CompareError, normalized};
+use super::{By, CompareError};
 use crate::results::read::{Point, Run};
-use crate::results::schema::{Schema, split_unit};
 use crate::stats::rank::{Test, rounds_needed};
 
 /// So many rounds beyond the least are as good as two samples where nothing drifts, and better where something does.
@@ -27,13 +26,6 @@ pub struct Levels<'a> {
     pub pairs: Vec<Pair<'a>>,
     /// Points that have none to be compared with.
     pub alone: Vec<&'a Point>,
-}
-
-/// A setting by its column's name, or by that of its option.
-pub fn setting(schema: &'static Schema, asked: &str) -> Option<&'static str> {
-    let asked = normalized(asked);
-    let mut names = schema.point.iter().map(|column| column.name);
-    names.find(|name| *name == asked || split_unit(name).0 == asked)
 }
 
 pub fn levels<'a>(run: &'a Run, asked: &str) -> Result<Levels<'a>, CompareError> {
@@ -50,8 +42,8 @@ pub fn levels<'a>(run: &'a Run, asked: &str) -> Result<Levels<'a>, CompareError>
         reason,
         varying: varying().collect::<Vec<_>>().join(", "),
     };
-    let name =
-        setting(run.schema, asked).ok_or_else(|| refused("is no setting of a point".to_owned()))?;
+    let name = run.schema.setting(asked);
+    let name = name.ok_or_else(|| refused("is no setting of a point".to_owned()))?;
     if texts(name).len() < 2 {
         return Err(refused("has one value in this run".to_owned()));
     }

@@ -73,10 +73,13 @@ pub fn fit(text: &str, em: f64, most: f64) -> String {
 /// 8 points, the least that papers take.
 const LEAST_EM: f64 = 8.0 * 96.0 / 72.0;
 
-/// The text with the em, not above `em`, in which it fits into `most`; as much of it as does, if none is large enough.
+/// The text with the em, not above `em`, in which it fits into `most`; as much of it as does, if none is large enough,
+/// but the unit in brackets at its end always.
 pub fn shrunk(text: &str, em: f64, most: f64) -> (String, f64) {
     let em = (em * most / width(text, em).max(1.0)).clamp(LEAST_EM, em);
-    (fit(text, em, most), em)
+    let unit = text.rfind(" (").filter(|_| text.ends_with(')'));
+    let (text, unit) = text.split_at(unit.unwrap_or(text.len()));
+    (fit(text, em, most - width(unit, em)) + unit, em)
 }
 
 /// The text in lines between words that fit into `most`; what is left of the last line of `lines` ends in an ellipsis.

@@ -9,6 +9,9 @@ use super::palette::MOST_SERIES;
 use super::scale::{Axis, Kind, Unit, ends, so_many};
 use super::{PlotError, at_most};
 
+/// The share of an axis of numbers that is left free at either end.
+const ROOM: f64 = 0.05;
+
 /// One mark: a median with what 10 % of the samples lie below and above, or another percentile.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Middle {
@@ -78,10 +81,14 @@ impl Medians {
         let axes = (self.setting_axis(), y);
         let (mut drawing, plot) = self.chart.framed(size, &note, axes, &entries)?;
 
-        // Bars of one place stand beside each other.
+        // Marks of one place stand beside each other, on an axis of numbers within the room at its ends.
         let places = self.ticks.len().max(2) as f64;
-        let apart = ((plot.right - plot.left) / places / (self.lines.len() + 1) as f64)
-            .min(if self.named { 24.0 } else { 6.0 });
+        let width = plot.right - plot.left;
+        let most = match self.named {
+            true => 24.0,
+            false => 6.0_f64.min(width * ROOM / (self.lines.len().max(2) - 1) as f64),
+        };
+        let apart = (width / places / (self.lines.len() + 1) as f64).min(most);
         let mut incomplete = Vec::new();
         for (number, line) in self.lines.iter().enumerate() {
             let look = self.chart.look(number);
@@ -110,14 +117,10 @@ impl Medians {
                     }
                 }
             }
-            // On an axis of numbers a median stands at its number, and only its bar beside those of the others.
             let medians: Vec<(f64, f64)> = line
                 .middles
                 .iter()
-                .map(|middle| match self.named {
-                    true => place(middle.x, middle.value),
-                    false => plot.at(middle.x, middle.value),
-                })
+                .map(|middle| place(middle.x, middle.value))
                 .collect();
             if !self.named {
                 plot.curve(&mut drawing, &medians, &look, 1.8);
@@ -152,9 +155,9 @@ impl Medians {
         };
         let kind = self.setting_scale.unwrap_or(fits);
         let ends = match kind {
-            Kind::Linear => (low - (high - low) * 0.04, high + (high - low) * 0.04),
+            Kind::Linear => (low - (high - low) * ROOM, high + (high - low) * ROOM),
             Kind::Log => {
-                let room = (high / low).powf(0.04);
+                let room = (high / low).powf(ROOM);
                 (low / room, high * room)
             }
         };

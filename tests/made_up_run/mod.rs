@@ -207,6 +207,23 @@ fn hca_row<'a>((service, size, burst, rounds): &'a (&str, u32, u32, Vec<&[Made]>
             .set(&hca::LOST, sent - arrived)
             .distribution(&hca::latency::ALL, Summary::of(&received).as_ref())
             .distribution(&hca::completion::ALL, Summary::of(&[700]).as_ref());
+        // What was not asked for.
+        for column in [
+            &hca::RATE,
+            &hca::ARRIVALS,
+            &hca::GID_INDEX,
+            &hca::SERVICE_LEVEL,
+            &hca::TRAFFIC_CLASS,
+            &hca::PATH_MTU,
+            &hca::PKEY_INDEX,
+            &hca::FLOW_LABEL,
+            &hca::RETRY_COUNT,
+            &hca::RNR_RETRY,
+            &hca::QP_TIMEOUT,
+            &hca::MISSED_STEPS,
+        ] {
+            record.set(column, None::<u32>);
+        }
         record
     };
     let files = |place: &PointFolder, round: u32| {

@@ -63,11 +63,12 @@ fn two_command_lines_are_taken_word_by_word() {
     assert_eq!(line.run[1].0, ["--poll", "event"]);
     let one = parse("--run '--size 8' --rounds 8").unwrap();
     refused(run(&one), &["give two of them, not 1"]);
+    let alone = parse("a").unwrap();
+    refused(run(&alone), &["a is compared with what?", "--by SETTING"]);
 }
 
 /// A command line, and what must stand in the error.
 const BAD: &str = r#"
-a                                                  | <NEW>
 --by poll_recv                                     | <BASE>
 a b --by poll_recv                                 | --by | [NEW]
 a --by poll_recv --allow size                      | --by | --allow

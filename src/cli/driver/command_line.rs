@@ -55,11 +55,18 @@ pub fn expand(typed: Vec<OsString>, command: &Command) -> Result<Vec<OsString>, 
         again.extend_from_slice(&arguments[2..]);
         arguments = again;
     } else if let Some(folder) = only_resumes(&arguments) {
+        // The command may be named, as that run's is.
+        let named = arguments
+            .iter()
+            .take_while(|first| !is_option(first))
+            .count();
         let mut again = stored(&folder, "--resume")?;
-        // What is left of its budget nobody knows.
-        again = without(&again, &[("budget", true)]);
-        again.append(&mut arguments);
-        arguments = again;
+        if named == 0 || again.first() == arguments.first() {
+            // What is left of its budget nobody knows.
+            again = without(&again, &[("budget", true)]);
+            again.extend_from_slice(&arguments[named..]);
+            arguments = again;
+        }
     }
     let command_typed = arguments.first().filter(|first| !is_option(first));
     let is_sweep = command_typed.is_none_or(|name| SWEEPS.iter().any(|it| name == *it));
@@ -116,7 +123,9 @@ fn value_of(arguments: &[OsString], option: &str) -> Option<OsString> {
 /// The folder of `--resume` where nothing else says what to measure.
 fn only_resumes(arguments: &[OsString]) -> Option<PathBuf> {
     let folder = value_of(arguments, "resume")?;
-    let words = words_of(arguments, &BESIDE_RESUME);
+    let is_sweep = |first: &&OsString| SWEEPS.iter().any(|name| first.as_os_str() == *name);
+    let named = arguments.first().filter(is_sweep).is_some();
+    let words = words_of(&arguments[usize::from(named)..], &BESIDE_RESUME);
     let is_beside = |name: Option<&str>| BESIDE_RESUME.iter().any(|(it, _)| Some(*it) == name);
     (words.into_iter().all(|(name, _)| is_beside(name))).then(|| folder.into())
 }

@@ -5,7 +5,7 @@ use crate::cli::driver::Shown;
 use crate::cli::table::{Column as Heading, Table};
 use crate::results::Record;
 use crate::results::schema::hca as columns;
-use crate::results::schema::{Column, Data, Kind};
+use crate::results::schema::{Column, Data, Kind, ROUNDS};
 use crate::stats::resolvable;
 
 /// The figures of the table; before them stand the settings.
@@ -99,7 +99,9 @@ fn table(shown: &Shown<'_>) -> String {
 fn unresolved(summary: &[Record]) -> Option<String> {
     let samples = |record: &Record| {
         let without = record.number(columns::NOT_RESTAMPED.name).unwrap_or(0.0);
-        Some(record.number(columns::RECEIVED.name)? - without)
+        // Over rounds, counts are sums and percentiles are medians of those of each round.
+        let rounds = record.number(ROUNDS.name).unwrap_or(1.0).max(1.0);
+        Some((record.number(columns::RECEIVED.name)? - without) / rounds)
     };
     let counts = summary.iter().filter_map(samples);
     let fewest = counts
@@ -113,7 +115,7 @@ fn unresolved(summary: &[Record]) -> Option<String> {
         .collect();
     (!beyond.is_empty()).then(|| {
         format!(
-            "with {fewest} samples {} is little else than the maximum: more --repeat or a longer --burst",
+            "with {fewest} samples in a round {} is little else than the maximum: more --repeat or a longer --burst",
             beyond.join(", ")
         )
     })

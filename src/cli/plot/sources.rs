@@ -102,7 +102,13 @@ impl Sources {
         if keys.len() == 1 {
             keys.clear();
         }
-        let mut only = settings.given.names("only");
+        let known = |name: String| {
+            let mut schemas = points.iter().map(|point| point.schema);
+            let known = schemas.find_map(|schema| schema.setting(&name));
+            known.map_or(name, str::to_owned)
+        };
+        let only = settings.given.names("only").into_iter();
+        let mut only: Values = only.map(|(name, values)| (known(name), values)).collect();
         let rounds = match only.remove(ROUND.name) {
             Some(asked) => rounds_of(&points, &asked, settings)?,
             None => Vec::new(),

@@ -30,8 +30,9 @@ const CLOCK: [&str; 3] = [
     "jumps together: The time of all jumps. The percentiles are of all differences, with the loop's own cost.",
 ];
 const ALL: [&str; 2] = [
-    "percentiles: Interpolated linearly between the closest ranks, over all samples; nothing is removed as an outlier. \
-     High ones need samples: of 1000, p99.9 is little else than the maximum.",
+    "percentiles: Interpolated linearly between the closest ranks; nothing is removed as an outlier. The tables have the \
+     median over rounds of each round's percentile, histograms have the samples of all rounds together: their medians \
+     differ where rounds do. High ones need samples: of 1000 in a round, p99.9 is little else than the maximum.",
     "two runs: Differences of a few percent between two runs can be chance: hcabench compare says which are not.",
 ];
 

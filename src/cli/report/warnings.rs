@@ -101,7 +101,13 @@ fn counted(run: &Run, add: &mut impl FnMut(String)) {
 /// Parts with colons between them, begun and ended as a sentence is.
 fn sentence(parts: &[&str]) -> String {
     let told = parts.iter().copied().filter(|part| !part.is_empty());
-    let begun = capital(&told.collect::<Vec<_>>().join(": "));
+    let told = told.collect::<Vec<_>>().join(": ");
+    // A point's name stands as its folder is called.
+    let first = told.split([' ', ':']).next().unwrap_or_default();
+    let begun = match first.contains('-') {
+        true => told.clone(),
+        false => capital(&told),
+    };
     match begun.ends_with('.') {
         true => begun,
         false => begun + ".",

@@ -55,7 +55,7 @@ fn the_box_tells_the_share_outside_and_a_line_stands_at_the_median() {
 }
 
 #[test]
-fn bars_reach_from_the_10th_to_the_90th_percentile_and_medians_stand_at_their_number() {
+fn bars_reach_from_the_10th_to_the_90th_percentile_and_marks_stand_on_them_around_their_number() {
     let mut figure = medians(3, false);
     figure.chart.range = Some((0.0, 10_000.0));
     figure.chart.scale = Some(Kind::Linear);
@@ -76,14 +76,20 @@ fn bars_reach_from_the_10th_to_the_90th_percentile_and_medians_stand_at_their_nu
     let middle = |text: &str| bounds(place(&drawing, text))[1] + 0.41 * frame::TICK_EM;
     let ends = (bar[0].1 - middle("2000"), bar[1].1 - middle("8000"));
     assert!(ends.0.abs() < 1.0 && ends.1.abs() < 1.0, "{bar:?}");
-    // The bars of three lines stand beside each other, their medians do not.
+    // The bars and marks of three lines stand beside each other, around their number.
     let under_marks = drawing.shapes.iter().filter_map(|shape| match shape {
         Shape::Dot { at, radius, .. } if *radius == 5.4 => Some(at.0),
         _ => None,
     });
     let under_marks: Vec<f64> = under_marks.collect();
-    let is_there = |x: &f64| (x - place(&drawing, "64 B").x).abs() < 1e-9;
-    assert!(under_marks.len() == 3 && under_marks.iter().all(is_there));
+    let beside = |x: &f64| x - place(&drawing, "64 B").x;
+    let beside: Vec<f64> = under_marks.iter().map(beside).collect();
+    assert!(beside.len() == 3 && beside[1].abs() < 1e-9, "{beside:?}");
+    assert!(
+        (beside[0] + beside[2]).abs() < 1e-9 && beside[2] > 3.0,
+        "{beside:?}"
+    );
+    assert!((bar[0].0 - under_marks[0]).abs() < 1e-9, "{bar:?}");
 }
 
 #[test]

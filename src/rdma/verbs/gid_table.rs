@@ -35,10 +35,7 @@ impl Gid {
 
 /// The entries by which two ports reach each other: of RoCE v2 where both have it, those of their IP addresses before
 /// others. `None` where no entry of one suits one of the other.
-pub fn usual_pair<'a>(
-    [here, there]: [&'a [Gid]; 2],
-    addresses: [Option<IpAddr>; 2],
-) -> Option<[&'a Gid; 2]> {
+pub fn usual_pair([here, there]: [&[Gid]; 2], addresses: [Option<IpAddr>; 2]) -> Option<[&Gid; 2]> {
     let mapped = |address: IpAddr| match address {
         IpAddr::V4(address) => address.to_ipv6_mapped(),
         IpAddr::V6(address) => address,

@@ -287,6 +287,21 @@ impl Schema {
             .find(|schema| schema.benchmark == benchmark)
     }
 
+    /// A setting of a point by its column's name, with or without its unit, or by that of its option; of an option that
+    /// sets several, the first.
+    pub fn setting(&self, asked: &str) -> Option<&'static str> {
+        let asked = asked.trim_start_matches('-').replace('-', "_");
+        let names = || self.point.iter().map(|column| column.name);
+        let named = names().find(|name| *name == asked || split_unit(name).0 == asked);
+        named.or_else(|| {
+            let mut names = names();
+            names.find(|name| {
+                name.strip_prefix(&asked)
+                    .is_some_and(|rest| rest.starts_with('_'))
+            })
+        })
+    }
+
     /// The columns of `summary.csv`, bounds included, in order.
     pub fn summary(&self) -> Vec<Named> {
         let mut columns = vec![plain(POINT)];

@@ -93,7 +93,9 @@ fn only_a_bare_resume_takes_the_command_line_of_its_folder() {
     assert_eq!(only("--resume=x --quiet --until-round 3"), Some("x".into()));
     assert_eq!(only("--rounds 4 --resume x"), Some("x".into()));
     assert_eq!(only("--resume x --service rc"), None);
-    assert_eq!(only("queue --resume x"), None);
+    assert_eq!(only("queue --resume x"), Some("x".into()));
+    assert_eq!(only("queue --resume x --queue all"), None);
+    assert_eq!(only("plot --resume x"), None);
     assert_eq!(only("--service rc"), None);
 }
 

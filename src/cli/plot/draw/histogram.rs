@@ -14,7 +14,7 @@ use crate::plot::scale::duration;
 use crate::results::read::Benchmark;
 use crate::stats::percentile_of_sorted;
 
-/// What all histograms reach to, so that they can be compared at a glance.
+/// What all histograms reach to that have anything there, so that they can be compared at a glance.
 const USUAL_RANGE: (f64, f64) = (0.0, 10_000.0);
 /// Samples that may be kept in memory to be looked at a second time; of more, the file is read again.
 const KEPT: usize = 30_000_000;
@@ -27,9 +27,20 @@ pub(in crate::cli::plot) fn histogram(
     sources.must_have_samples(Figure::Histogram, settings)?;
     let wanted = with_samples(&sources, MOST, WHAT)?;
     let mut kept: BTreeMap<usize, Sorted> = BTreeMap::new();
+    let usual_fits = || -> anyhow::Result<bool> {
+        let holds = |value: f64| (USUAL_RANGE.0..USUAL_RANGE.1).contains(&value);
+        for (source, _) in &wanted {
+            let found = source.sorted()?;
+            let least = percentile_of_sorted(&found.values, 0.0);
+            if sources.benchmark != Benchmark::Clock && least.is_some_and(holds) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
     let range = match settings.range {
         Range::Given(low, high) => (low, high),
-        Range::Usual if sources.benchmark != Benchmark::Clock => USUAL_RANGE,
+        Range::Usual if usual_fits()? => USUAL_RANGE,
         Range::Usual | Range::Auto => {
             let (mut low, mut high, mut room) = (f64::INFINITY, f64::NEG_INFINITY, KEPT);
             for (number, (source, _)) in wanted.iter().enumerate() {

@@ -33,8 +33,12 @@ pub(super) fn choose(
         let usual = usual.map(str::to_owned);
         return Ok(usual.or_else(|| sources.varying().into_iter().next()));
     };
-    if sources.rows().any(|point| point.setting(name).is_some()) {
-        return Ok(Some(name.to_owned()));
+    let mut schemas = sources.rows().map(|point| point.schema);
+    let known = schemas
+        .find_map(|schema| schema.setting(name))
+        .unwrap_or(name);
+    if sources.rows().any(|point| point.setting(known).is_some()) {
+        return Ok(Some(known.to_owned()));
     }
     let first = sources.rows().next();
     let names: Vec<&str> = (first.iter().flat_map(|point| &point.settings))
