@@ -69,11 +69,11 @@ impl PathSettings {
     }
 }
 
-/// How a point that is connected by any way is connected: by the connection manager where both ports have addresses
-/// and no option asks for what it cannot set.
-pub fn resolved(asked: Connect, path: &PathSettings, have_addresses: bool) -> Connect {
+/// How a point that is connected by any way is connected: by the connection manager where it `can`, and no option asks
+/// for what it cannot set.
+pub fn resolved(asked: Connect, path: &PathSettings, can: bool) -> Connect {
     match asked {
-        Connect::Auto if have_addresses && path.beyond_manager().is_none() => Connect::Manager,
+        Connect::Auto if can && path.beyond_manager().is_none() => Connect::Manager,
         Connect::Auto => Connect::Direct,
         named => named,
     }
@@ -94,8 +94,10 @@ pub fn impossible_by_manager(connect: Connect, path: &PathSettings) -> Option<St
 pub struct PathLimits {
     /// Largest payload of a packet, in bytes: the smaller active MTU.
     pub mtu: u32,
-    /// Entries of the shorter table of partition keys.
-    pub partition_keys: u16,
+    /// Indices at which both ports have the same partition key.
+    pub partition_keys: Vec<u16>,
+    /// Whether a GID of the one port reaches one of the other without being named.
+    pub has_usual_gids: bool,
     /// Indices of GIDs that both ports have, of kinds that reach each other.
     pub gids: Vec<u8>,
     /// Highest service level.
@@ -104,7 +106,12 @@ pub struct PathLimits {
 
 impl PathLimits {
     /// Why a path is impossible between these ports.
-    pub fn impossible(&self, path: &PathSettings) -> Option<String> {
+    pub fn impossible(&self, connect: Connect, path: &PathSettings) -> Option<String> {
+        if connect == Connect::Direct && path.gid_index.is_none() && !self.has_usual_gids {
+            return Some(
+                "--connect direct is impossible: the two ports have no GIDs of one kind".to_owned(),
+            );
+        }
         let over = |value: Option<u32>, most: u32| value.filter(|value| *value > most);
         if let Some(mtu) = over(path.path_mtu, self.mtu) {
             return Some(format!(
@@ -112,11 +119,19 @@ impl PathLimits {
                 self.mtu
             ));
         }
-        let keys = u32::from(self.partition_keys);
-        if let Some(index) = over(path.pkey_index.map(|it| u32::from(it) + 1), keys) {
+        let numbers = |all: &[u16]| {
+            all.iter()
+                .map(u16::to_string)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        let key = path
+            .pkey_index
+            .filter(|index| !self.partition_keys.contains(index));
+        if let Some(index) = key {
             return Some(format!(
-                "--pkey-index {} is impossible: the ports have {keys} partition keys, counted from 0",
-                index - 1
+                "--pkey-index {index} is impossible: both ports have the same partition key at {}",
+                numbers(&self.partition_keys)
             ));
         }
         let most = self.service_level;
@@ -186,7 +201,8 @@ mod tests {
     fn limits_are_named_with_what_is_possible() {
         let limits = PathLimits {
             mtu: 1024,
-            partition_keys: 1,
+            partition_keys: vec![0],
+            has_usual_gids: true,
             gids: vec![0, 1],
             service_level: 7,
         };
@@ -198,7 +214,7 @@ mod tests {
             service_level: Some(7),
             ..plain
         };
-        assert_eq!(limits.impossible(&within), None);
+        assert_eq!(limits.impossible(Connect::Direct, &within), None);
         for (path, said) in [
             (
                 PathSettings {
@@ -212,7 +228,7 @@ mod tests {
                     pkey_index: Some(1),
                     ..plain
                 },
-                "--pkey-index 1 is impossible: the ports have 1 partition keys",
+                "--pkey-index 1 is impossible: both ports have the same partition key at 0",
             ),
             (
                 PathSettings {
@@ -229,8 +245,15 @@ mod tests {
                 "--gid-index 2 is impossible: both ports have GIDs of one kind at 0, 1",
             ),
         ] {
-            let reason = limits.impossible(&path).unwrap();
+            let reason = limits.impossible(Connect::Direct, &path).unwrap();
             assert!(reason.starts_with(said), "{reason}");
         }
+        let strangers = PathLimits {
+            has_usual_gids: false,
+            ..limits
+        };
+        let reason = strangers.impossible(Connect::Direct, &plain).unwrap();
+        assert!(reason.contains("no GIDs of one kind"), "{reason}");
+        assert_eq!(strangers.impossible(Connect::Manager, &plain), None);
     }
 }

@@ -110,7 +110,7 @@ impl PortRecord {
             }
         }
         let changes = self.changes.iter();
-        texts.extend(changes.map(|change| format!("{point}: {change} while it was measured")));
+        texts.extend(changes.map(|change| format!("{point}: {change} since it was connected")));
         texts
     }
 }
@@ -208,7 +208,7 @@ mod tests {
             changes: vec!["mlx5_0 port 1: the LID changed".to_owned()],
         };
         assert_eq!(record.congestion_notifications(), Some(0));
-        let change = "mlx5_0 port 1: the LID changed while it was measured";
+        let change = "mlx5_0 port 1: the LID changed since it was connected";
         assert_eq!(said(&record), [change]);
     }
 }

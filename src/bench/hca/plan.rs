@@ -152,10 +152,11 @@ impl Plan {
         whole.each_once().without(impossible_anywhere)
     }
 
-    /// The same with the way of connecting chosen for points that leave it open.
-    pub fn connected(mut self, have_addresses: bool) -> Self {
+    /// The same with the way of connecting chosen for points that leave it open. `can` says of which service types the
+    /// connection manager makes queue pairs.
+    pub fn connected(mut self, can: impl Fn(Service) -> bool) -> Self {
         for point in &mut self.points {
-            point.connect = resolved(point.connect, &point.path, have_addresses);
+            point.connect = resolved(point.connect, &point.path, can(point.service));
         }
         self.each_once()
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::choice::{ChosenPort, Pair, choose, without_immediate_data};
 use super::clock_offset::measure_offset;
-use super::config::{Config, Connect, Service};
+use super::config::{Config, Connect, Service, UcRouteRequest};
 use super::endpoints::{EndPort, EndpointSettings, Endpoints, receive_requests};
 use super::error::RunError;
 use super::floor::measure_floor;
@@ -23,9 +23,10 @@ use crate::buffer::HugePagePolicy;
 use crate::host::compromise::Compromise;
 use crate::host::{MemoryLock, Topology, Wakeable, interrupt, memory_lock, pinning, priority};
 use crate::pacing::SplitMix64;
-use crate::rdma::cm::{EventChannel, UcRoute};
+use crate::rdma::cm::{CmError, EventChannel, UcRoute};
 use crate::rdma::verbs::{
-    Context, Gid, LinkLayer, ServiceType, devices, gid_table, granted_inline, try_queue_pair,
+    Context, Gid, LinkLayer, ServiceType, common_partitions, devices, gid_table, granted_inline,
+    try_queue_pair, usual_pair,
 };
 use crate::rig::benchmark::Progress;
 use crate::rig::named::Named;
@@ -91,10 +92,19 @@ impl Runner {
         let open = |end: &ChosenPort| Context::open_by_name(&end.device.name).map(Arc::new);
         let contexts = [open(&self.pair.sender)?, open(&self.pair.receiver)?];
         let services: BTreeSet<Service> = plan.points.iter().map(|point| point.service).collect();
-        let plan = plan.connected(true);
+        let mut open_ones = plan.points.iter();
+        if open_ones.any(|point| point.connect != Connect::Direct) {
+            self.channel = Some(EventChannel::create()?);
+        }
+        // A route that was named is tried below, and its failure told.
+        let named = self.config.uc_route != UcRouteRequest::Auto;
+        let has_route = |route: UcRoute| self.probe(route).is_ok();
+        let uc = plan.points.iter().any(|point| point.service == Service::Uc);
+        let can_uc = !uc || named || UcRoute::ALL.into_iter().any(has_route);
+        let plan = plan.connected(|service| service != Service::Uc || can_uc);
         let plan = plan.within(&self.limits(&contexts, &services));
         let path = self.path_limits();
-        let plan = plan.without(|point| path.impossible(&point.path));
+        let plan = plan.without(|point| path.impossible(point.connect, &point.path));
         let mut tried = HashMap::new();
         let plan = plan.without(|point| {
             let depth = self.config.depth_of(point.burst);
@@ -104,21 +114,20 @@ impl Runner {
                 .or_insert_with(|| self.refusal(&contexts, point, depth, inline));
             reason.clone()
         });
-        let mut points = plan.points.iter();
-        if !points.any(|point| point.connect == Connect::Manager) {
-            return Ok(plan);
-        }
-        let channel = EventChannel::create()?;
-        let ends = [self.pair.sender.address, self.pair.receiver.address];
-        let works = |route: UcRoute| {
-            ends.into_iter()
-                .try_for_each(|address| route.probe(&channel, address))
-        };
-        let (plan, route) =
-            choose_route(plan, self.config.uc_route, works).map_err(RunError::Usage)?;
+        let (plan, route) = choose_route(plan, self.config.uc_route, |route| self.probe(route))
+            .map_err(RunError::Usage)?;
         self.uc_route = route;
-        self.channel = Some(channel);
         Ok(plan)
+    }
+
+    /// Tries a route to UC at both ends; without the connection manager there is none to try.
+    fn probe(&self, route: UcRoute) -> Result<(), CmError> {
+        let ends = [self.pair.sender.address, self.pair.receiver.address];
+        let Some(channel) = &self.channel else {
+            return Ok(());
+        };
+        ends.into_iter()
+            .try_for_each(|address| route.probe(channel, address))
     }
 
     /// Tries queue pairs as long and with as much inline data as a point needs, on both devices; tells why they are
@@ -173,11 +182,10 @@ impl Runner {
         let ethernet = ends.map(|end| end.port.link_layer == LinkLayer::Ethernet);
         PathLimits {
             mtu: ends.map(|end| end.port.mtu).into_iter().min().unwrap_or(0),
-            partition_keys: ends
-                .map(|end| end.port.partition_keys)
-                .into_iter()
-                .min()
-                .unwrap_or(0),
+            partition_keys: common_partitions(
+                ends.map(|end| (end.device.name.as_str(), end.port.number)),
+            ),
+            has_usual_gids: usual_pair([&gids[0], &gids[1]], [None; 2]).is_some(),
             gids: gids[0].iter().filter(suits).map(|gid| gid.index).collect(),
             // Ethernet has 3 bits of priority, InfiniBand 4 of service level.
             service_level: if ethernet.contains(&true) { 7 } else { 15 },

@@ -198,6 +198,7 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
         let links = self.links();
         let mut changes: Vec<String> = links.iter().flat_map(|link| link.changes()).collect();
         // Both ends may be on one port.
+        changes.sort();
         changes.dedup();
         let Some([of_sender, of_receiver]) = before else {
             return PortRecord {

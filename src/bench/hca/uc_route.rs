@@ -68,7 +68,7 @@ mod tests {
             sizes: vec![8, 16],
             ..single()
         });
-        let plan = plan.connected(true);
+        let plan = plan.connected(|_| true);
         choose_route(plan, asked, |route| {
             let library = "librdmacm.so.1".to_owned();
             let refused = CmError::NoCreateId2 { library };

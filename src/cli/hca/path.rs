@@ -14,7 +14,7 @@ use crate::cli::values::{List, list};
 #[command(next_help_heading = "Path")]
 pub struct PathArguments {
     /// How queue pairs are connected: cm (the RDMA connection manager), direct (moved to RTS with the LID or GID of the
-    /// other; needs no IP address), auto (cm where it can set what is asked for)
+    /// other), auto (cm where it can set what is asked for)
     #[arg(long, value_name = "LIST", default_value = "auto", value_parser = super::values::named::<Connect>)]
     pub connect: List<Connect>,
 

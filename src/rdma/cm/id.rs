@@ -227,7 +227,7 @@ impl Id {
     }
 
     pub(super) fn connect(&self, retries: Retries) -> Result<(), CmError> {
-        self.set_option(OPTION_ACK_TIMEOUT, retries.timeout);
+        self.set_ack_timeout(retries)?;
         let mut parameters = connection_parameters(retries);
         // SAFETY: the id exists; the parameters are only read.
         let code = unsafe { loaded::rdma_connect(self.as_ptr(), &mut parameters) };
@@ -235,7 +235,7 @@ impl Id {
     }
 
     pub(super) fn accept(&self, queue_pair: &QueuePair, retries: Retries) -> Result<(), CmError> {
-        self.set_option(OPTION_ACK_TIMEOUT, retries.timeout);
+        self.set_ack_timeout(retries)?;
         let mut parameters = connection_parameters(retries);
         parameters.qp_num = queue_pair.number();
         // SAFETY: the id exists; the parameters are only read.
@@ -249,8 +249,20 @@ impl Id {
         CmError::check(code, "rdma_set_option", format!("traffic class {class}"))
     }
 
-    /// Sets an option of one byte. Kernels before 5.10 or service types without acknowledgements refuse the timeout;
-    /// the kernel's choice then stands.
+    /// Kernels before 5.10 or service types without acknowledgements refuse it; the kernel's choice then stands, unless
+    /// another than the usual timeout was asked for.
+    fn set_ack_timeout(&self, retries: Retries) -> Result<(), CmError> {
+        let code = self.set_option(OPTION_ACK_TIMEOUT, retries.timeout);
+        let wanted = retries.timeout != Retries::default().timeout;
+        let object = || format!("acknowledgement timeout {}", retries.timeout);
+        if wanted {
+            CmError::check(code, "rdma_set_option", object())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Sets an option of one byte.
     fn set_option(&self, option: i32, mut value: u8) -> i32 {
         // SAFETY: the id exists; one byte is read.
         unsafe {

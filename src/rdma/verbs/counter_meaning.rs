@@ -66,12 +66,10 @@ pub(super) const RETRANSMISSIONS: &[&str] = &[
 pub(super) const NOTIFICATIONS_RECEIVED: &[&str] = &[
     // mlx5
     "hw_counters/rp_cnp_handled",
-    "hw_counters/rp_cnp_ignored",
     // bnxt_re
     "hw_counters/rx_cnp_pkts",
     // irdma
     "hw_counters/cnpHandled",
-    "hw_counters/cnpIgnored",
     // mana
     "hw_counters/received_cnps",
     // hfi1

@@ -107,8 +107,6 @@ pub struct Port {
     pub mtu: u32,
     /// Largest message, in bytes.
     pub max_message: u32,
-    /// Entries of its table of partition keys.
-    pub partition_keys: u16,
     /// Signalling rate in Gbit/s, all lanes together.
     pub gigabits_per_second: f64,
     /// IP addresses by which the connection manager finds it, IPv4 first.
@@ -256,13 +254,19 @@ impl Context {
         keeper: Option<Arc<dyn Any + Send + Sync>>,
     ) -> Self {
         let events = EventLog::of(raw.as_ptr() as usize);
-        Context {
+        let mut context = Context {
             raw,
             name,
             keeper,
-            events_before: events.length(),
+            events_before: 0,
             events,
-        }
+        };
+        // What waits in the kernel is of the time before, too. An error comes again when somebody asks.
+        let _ = context
+            .events
+            .concerning(0, 0, || context.take_async_event());
+        context.events_before = context.events.length();
+        context
     }
 
     pub(super) fn as_ptr(&self) -> *mut sys::ibv_context {
@@ -417,7 +421,6 @@ impl Context {
             networks,
             lid: usual.lid,
             sm_lid: usual.sm_lid,
-            partition_keys: usual.pkey_tbl_len,
             subnet_prefix: Gid::read(&self.name, number, 0)
                 .map(|gid| gid.subnet_prefix().to_owned()),
         })

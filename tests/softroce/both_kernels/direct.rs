@@ -6,6 +6,7 @@ use hcabench::bench::hca::ends::{ReceivingEnd, SendingEnd};
 use hcabench::bench::hca::error::RunError;
 use hcabench::bench::hca::path::PathSettings;
 use hcabench::bench::hca::tag::Tag;
+use serde_json::Value;
 
 use crate::connections::{SERVICES, ends, send_one, settings, type_and_state};
 use crate::machine::Machine;
@@ -104,6 +105,60 @@ fn attributes_of_the_path_are_settings_and_what_the_manager_cannot_set_is_left_o
         let found = ["retry_count", "rnr_retry", "qp_timeout"].map(|name| row.text(name));
         assert_eq!(found, of_rc);
     }
+    for point in results.points() {
+        let (asked, ends) = (
+            &point.settings["point"],
+            &point.settings["obtained"]["path"],
+        );
+        for end in ["sender", "receiver"] {
+            kernel_has(asked, &ends[end]["queue_pair"], end);
+        }
+    }
+}
+
+/// Checks that the kernel has the attributes of a queue pair as the settings of its point ask for them.
+fn kernel_has(asked: &Value, queue_pair: &Value, end: &str) {
+    let is_rc = asked["service"] == "rc";
+    // Where datagrams go to the sender tells with each.
+    if is_rc || end == "sender" {
+        let route = &queue_pair["route"];
+        assert_eq!(
+            route["service_level"], asked["service_level"],
+            "{queue_pair}"
+        );
+        assert_eq!(route["global"]["traffic_class"], 0x68, "{queue_pair}");
+    }
+    assert_eq!(queue_pair["pkey_index"], 0, "{queue_pair}");
+    if is_rc {
+        assert_eq!(
+            queue_pair["path_mtu"], asked["path_mtu_bytes"],
+            "{queue_pair}"
+        );
+        let found = ["retry_count", "rnr_retry", "timeout"]
+            .map(|name| queue_pair["reliability"][name].as_u64());
+        assert_eq!(found, [Some(2), Some(3), Some(14)], "{queue_pair}");
+        assert_eq!(
+            queue_pair["connection"]["flow_label"], 0xa_bcde,
+            "{queue_pair}"
+        );
+    }
+}
+
+#[test]
+fn what_the_manager_can_set_is_in_force() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("results");
+    let arguments = "--connect cm --traffic-class 0x20 --retry-count 2 --rnr-retry 3 --qp-timeout 14 --burst 20";
+    hcabench(arguments).out(&out).run().expect(0);
+    let results = Results::at(&out);
+    results.check(1);
+    let ends = &results.points()[0].settings["obtained"]["path"];
+    let sender = &ends["sender"]["queue_pair"];
+    let found =
+        ["retry_count", "rnr_retry", "timeout"].map(|name| sender["reliability"][name].as_u64());
+    assert_eq!(found, [Some(2), Some(3), Some(14)], "{sender}");
+    assert_eq!(sender["route"]["global"]["traffic_class"], 0x20, "{sender}");
 }
 
 #[test]
@@ -124,7 +179,7 @@ fn what_the_ports_cannot_do_is_refused_with_their_limit() {
         ),
         (
             "--pkey-index 60000",
-            "--pkey-index 60000 is impossible: the ports have",
+            "--pkey-index 60000 is impossible: both ports have the same partition key at",
         ),
         (
             "--connect cm --flow-label 1",

@@ -16,7 +16,6 @@ fn port(number: u8, active: bool, addresses: &[&str]) -> Port {
         networks: Vec::new(),
         lid: 0,
         sm_lid: 0,
-        partition_keys: 1,
         subnet_prefix: None,
     }
 }

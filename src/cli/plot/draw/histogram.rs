@@ -86,7 +86,9 @@ pub(in crate::cli::plot) fn histogram(
         }
         .into());
     }
-    if inside * 2 < all && settings.range != Range::Auto {
+    let is_outside = |one: &Distribution| one.counts.iter().sum::<u64>() == 0;
+    let few = inside * 2 < all || series.iter().any(is_outside);
+    if few && settings.range != Range::Auto {
         told.hints.push(format!(
             "{inside} of {all} samples are within {} to {}: --range auto shows them",
             duration(range.0),

@@ -41,6 +41,12 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
         .into());
     }
     let (across, along) = (Places::of(&x, &sources), Places::of(&y, &sources));
+    let has_rate = |source: &Source| {
+        let row = source.point.row.as_ref();
+        row.is_some_and(|row| row.number(hca::MISSED_STEPS.name).is_some())
+    };
+    // One meaning of the colour for all points.
+    let at_a_rate = sources.all.iter().all(has_rate);
     let mut heights: Vec<Vec<Option<Height>>> =
         vec![vec![None; along.texts.len()]; across.texts.len()];
     let (mut empty, mut without) = (Vec::new(), 0);
@@ -62,7 +68,7 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
         }
         heights[column][row] = Some(Height {
             value,
-            share: bad_share(source),
+            share: bad_share(source, at_a_rate),
             incomplete: source.point.incomplete.is_some(),
         });
     }
@@ -81,12 +87,8 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
         .warned(&on_the_ground)
         .warned(note.as_deref().unwrap_or(""));
     let of = sources.benchmark;
-    let at_a_rate = |source: &Source| {
-        let row = source.point.row.as_ref();
-        row.is_some_and(|row| row.number(hca::MISSED_STEPS.name).is_some())
-    };
     let share = match of {
-        Benchmark::Hca if sources.all.iter().any(at_a_rate) => "missed steps",
+        Benchmark::Hca if at_a_rate => "missed steps",
         Benchmark::Hca => "lost messages",
         _ => "started late",
     };
@@ -141,15 +143,18 @@ fn axes(sources: &Sources, settings: &Checked) -> Result<(String, String), Usage
 }
 
 /// The share of messages that were lost, or at a rate missed their step, or of enqueues that started late.
-fn bad_share(source: &Source) -> f64 {
+fn bad_share(source: &Source, at_a_rate: bool) -> f64 {
     let Some(row) = &source.point.row else {
         return 0.0;
     };
     let number = |column: &Column| row.number(column.name);
     let (bad, of) = match source.metric.benchmark {
         Benchmark::Hca => {
-            let bad = number(&hca::MISSED_STEPS).or(number(&hca::LOST));
-            (bad, number(&hca::SENT))
+            let bad = match at_a_rate {
+                true => &hca::MISSED_STEPS,
+                false => &hca::LOST,
+            };
+            (number(bad), number(&hca::SENT))
         }
         _ => {
             let each = number(&queue::COUNT).zip(number(&queue::WARMUP));
