@@ -74,7 +74,9 @@ fn the_settings_tell_all_that_was_asked_for_and_obtained() {
     let point = serde_json::json!({
         "service": "uc", "operation": "send", "size_bytes": 512, "burst": 64, "inline": "off", "unsignaled": "off",
         "poll_recv": "busy", "poll_comp": "busy", "pause_ns": 0, "receiver_pause_ns": 0, "timestamp": "submit",
-        "clock": "monotonic-raw", "warmup": 64, "repeat": 1,
+        "clock": "monotonic-raw", "warmup": 64, "repeat": 1, "rate_per_s": null, "arrivals": null, "connect": "cm",
+        "gid_index": null, "service_level": null, "traffic_class": null, "path_mtu_bytes": null, "pkey_index": null,
+        "flow_label": null, "retry_count": null, "rnr_retry": null, "qp_timeout": null,
     });
     assert_eq!(settings["point"], point);
     assert_eq!(settings["run"]["timeout_ns"], 3_000_000_000_u64);

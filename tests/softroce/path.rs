@@ -180,7 +180,7 @@ fn a_change_of_the_receivers_gids_marks_the_point_and_does_not_end_it() {
     sh("ip address del 10.99.0.2/24 dev veth1");
     ended
         .expect(0)
-        .warns("rxe1 port 1: the table of GIDs changed while it was measured");
+        .warns("rxe1 port 1: the table of GIDs changed since it was connected");
     let results = Results::at(&out);
     assert_eq!(only_row(&results).count("messages_received"), 1000);
     let changes = &results.points()[0].settings["details"]["port_changes"];

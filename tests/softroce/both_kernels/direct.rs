@@ -122,10 +122,13 @@ fn kernel_has(asked: &Value, queue_pair: &Value, end: &str) {
     // Where datagrams go to the sender tells with each.
     if is_rc || end == "sender" {
         let route = &queue_pair["route"];
-        assert_eq!(
-            route["service_level"], asked["service_level"],
-            "{queue_pair}"
-        );
+        // rxe keeps no service level of a connection.
+        let level = if is_rc {
+            &Value::from(0)
+        } else {
+            &asked["service_level"]
+        };
+        assert_eq!(&route["service_level"], level, "{queue_pair}");
         assert_eq!(route["global"]["traffic_class"], 0x68, "{queue_pair}");
     }
     assert_eq!(queue_pair["pkey_index"], 0, "{queue_pair}");
