@@ -58,11 +58,11 @@ class Run:
         return self.runs[self.runs.point == point.point].sort_values("round")
 
     def varying(self, but=()):
-        """The settings that differ between points."""
+        """The settings that differ between points, without the warm-up, which is whole bursts."""
         return [
             name
             for name in self.settings_columns()
-            if name not in but and name in self.summary and self.summary[name].nunique(dropna=False) > 1
+            if name not in {"warmup", *but} and name in self.summary and self.summary[name].nunique(dropna=False) > 1
         ]
 
     def the_same(self):

@@ -7,7 +7,9 @@ use crate::results::schema::{clock, hca, queue, split_unit};
 use crate::results::units;
 
 /// What follows from another setting and is not told for itself.
-const DERIVED: [&str; 3] = [
+const DERIVED: [&str; 4] = [
+    // Whole bursts.
+    hca::WARMUP.name,
     queue::ENDS.name,
     queue::WRITTEN.name,
     queue::MEASURE_FAILED.name,
