@@ -57,11 +57,6 @@ impl Permitted {
     }
 }
 
-/// The name of a setting as the files have it: options have dashes.
-pub fn normalized(setting: &str) -> String {
-    setting.trim_start_matches('-').replace('-', "_")
-}
-
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// Percentiles to compare, above 0 and below 100.

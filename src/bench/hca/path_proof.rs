@@ -120,13 +120,6 @@ mod tests {
     use super::*;
     use crate::bench::hca::plan::{Plan, tests::single};
 
-    fn counters(values: &[(&str, u64)]) -> PortCounters {
-        let named = values
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), *value));
-        named.collect()
-    }
-
     /// What is said of a point of 100 messages, without its name.
     fn said(record: &PortRecord) -> Vec<String> {
         let point = Plan::new(&single()).points[0];
@@ -146,12 +139,12 @@ mod tests {
     fn an_undisturbed_path_and_one_without_counters_give_no_warning() {
         assert_eq!(said(&PortRecord::default()), [""; 0]);
         let quiet = PortRecord {
-            sender: counters(&[
+            sender: PortCounters::of(&[
                 ("hw_counters/sent_pkts", 100),
                 ("hw_counters/completer_retry_err", 0),
                 ("hw_counters/np_cnp_sent", 7),
             ]),
-            receiver: counters(&[("hw_counters/rcvd_pkts", 100)]),
+            receiver: PortCounters::of(&[("hw_counters/rcvd_pkts", 100)]),
             changes: Vec::new(),
         };
         assert_eq!(said(&quiet), [""; 0]);
@@ -190,8 +183,8 @@ mod tests {
             ),
         ] {
             let record = PortRecord {
-                sender: counters(&[(sender, 3)]),
-                receiver: counters(&[(receiver, 3)]),
+                sender: PortCounters::of(&[(sender, 3)]),
+                receiver: PortCounters::of(&[(receiver, 3)]),
                 changes: Vec::new(),
             };
             let said = said(&record);
@@ -203,8 +196,8 @@ mod tests {
     #[test]
     fn what_the_sender_counts_of_congestion_is_not_counted_again_at_the_receiver() {
         let record = PortRecord {
-            sender: counters(&[("hw_counters/rp_cnp_handled", 0)]),
-            receiver: counters(&[("hw_counters/np_cnp_sent", 5)]),
+            sender: PortCounters::of(&[("hw_counters/rp_cnp_handled", 0)]),
+            receiver: PortCounters::of(&[("hw_counters/np_cnp_sent", 5)]),
             changes: vec!["mlx5_0 port 1: the LID changed".to_owned()],
         };
         assert_eq!(record.congestion_notifications(), Some(0));

@@ -38,7 +38,9 @@ pub fn percentiles(text: &str) -> Result<List<f64>, String> {
 
 /// Names of settings, as the files have them.
 pub fn settings(text: &str) -> Result<List<String>, String> {
-    list(text, |part| Ok(crate::compare::normalized(part)))
+    list(text, |part| {
+        Ok(crate::results::schema::column_of_option(part))
+    })
 }
 
 #[derive(Debug, Clone, PartialEq)]

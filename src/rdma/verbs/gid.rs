@@ -1,8 +1,10 @@
 //! The GIDs of a port, as sysfs has them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
+
+use super::port_folder;
 
 /// An entry of a port's GID table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -20,13 +22,12 @@ pub struct Gid {
 impl Gid {
     /// Reads an entry; none if it is empty or not there.
     pub fn read(device: &str, port: u8, index: u8) -> Option<Self> {
-        let class = Path::new("/sys/class/infiniband");
-        Self::read_in(class.join(format!("{device}/ports/{port}")), index)
+        Self::read_in(&port_folder(device, port), index)
     }
 
     /// `gids/INDEX`, `gid_attrs/types/INDEX` and `gid_attrs/ndevs/INDEX` in the folder of a port
     /// (Documentation/ABI/stable/sysfs-class-infiniband of the kernel). The last two cannot be read of an empty entry.
-    fn read_in(port: PathBuf, index: u8) -> Option<Self> {
+    fn read_in(port: &Path, index: u8) -> Option<Self> {
         let text = |folder: &str| {
             let text = std::fs::read_to_string(port.join(format!("{folder}/{index}"))).ok()?;
             Some(text.trim().to_owned()).filter(|text| !text.is_empty())
@@ -66,7 +67,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         }
-        let read = |index| Gid::read_in(port.path().to_path_buf(), index);
+        let read = |index| Gid::read_in(port.path(), index);
         let first = read(0).unwrap();
         assert_eq!(
             (first.kind.as_ref(), first.interface.as_ref()),

@@ -44,3 +44,8 @@ pub use queue_pair::{
 };
 pub use queue_pair_state::{ConnectionNumbers, GlobalRoute, QueuePairState, Reliability, Route};
 pub use work_request::{Destination, SendRequest};
+
+/// The folder of a port in sysfs.
+fn port_folder(device: &str, port: u8) -> std::path::PathBuf {
+    format!("/sys/class/infiniband/{device}/ports/{port}").into()
+}

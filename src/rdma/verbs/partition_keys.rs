@@ -1,19 +1,20 @@
 //! The partition keys of a port, as sysfs has them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use super::port_folder;
 
 /// Membership: full members and limited ones reach each other.
 const FULL: u16 = 0x8000;
 
 /// The indices at which two ports have the same partition, in ascending order.
 pub fn common_partitions(ends: [(&str, u8); 2]) -> Vec<u16> {
-    common(Path::new("/sys/class/infiniband"), ends)
+    common(ends.map(|(device, port)| port_folder(device, port)))
 }
 
-/// From `pkeys/INDEX` of both ports (Documentation/ABI/stable/sysfs-class-infiniband of the kernel); 0 is no key.
-fn common(class: &Path, ends: [(&str, u8); 2]) -> Vec<u16> {
-    let [here, there] =
-        ends.map(|(device, port)| class.join(format!("{device}/ports/{port}/pkeys")));
+/// From `pkeys/INDEX` in the folders of both ports (Documentation/ABI/stable/sysfs-class-infiniband of the kernel); 0 is no key.
+fn common(ports: [PathBuf; 2]) -> Vec<u16> {
+    let [here, there] = ports.map(|port| port.join("pkeys"));
     let key = |folder: &Path, index: u16| {
         let text = std::fs::read_to_string(folder.join(index.to_string())).ok()?;
         let key = u16::from_str_radix(text.trim().strip_prefix("0x")?, 16).ok()?;
@@ -34,22 +35,23 @@ mod tests {
 
     #[test]
     fn partitions_are_the_same_whatever_the_membership_and_empty_entries_are_none() {
-        let class = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().unwrap();
         for (path, text) in [
-            ("a/ports/1/pkeys/0", "0xffff\n"),
-            ("a/ports/1/pkeys/1", "0x8001\n"),
-            ("a/ports/1/pkeys/2", "0x0000\n"),
-            ("a/ports/1/pkeys/10", "0x8002\n"),
-            ("b/ports/2/pkeys/0", "0x7fff\n"),
-            ("b/ports/2/pkeys/1", "0x8003\n"),
-            ("b/ports/2/pkeys/2", "0x0000\n"),
-            ("b/ports/2/pkeys/10", "0x8002\n"),
+            ("a/pkeys/0", "0xffff\n"),
+            ("a/pkeys/1", "0x8001\n"),
+            ("a/pkeys/2", "0x0000\n"),
+            ("a/pkeys/10", "0x8002\n"),
+            ("b/pkeys/0", "0x7fff\n"),
+            ("b/pkeys/1", "0x8003\n"),
+            ("b/pkeys/2", "0x0000\n"),
+            ("b/pkeys/10", "0x8002\n"),
         ] {
-            let path = class.path().join(path);
+            let path = folder.path().join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         }
-        assert_eq!(common(class.path(), [("a", 1), ("b", 2)]), [0, 10]);
-        assert!(common(class.path(), [("a", 1), ("c", 1)]).is_empty());
+        let of = |ports: [&str; 2]| common(ports.map(|port| folder.path().join(port)));
+        assert_eq!(of(["a", "b"]), [0, 10]);
+        assert!(of(["a", "c"]).is_empty());
     }
 }

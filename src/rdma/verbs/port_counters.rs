@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::port_folder;
+
 /// The folders of a port that hold counters: those of the InfiniBand performance management, and the driver's own
 /// (Documentation/ABI/stable/sysfs-class-infiniband of the kernel).
 const FOLDERS: [&str; 2] = ["counters", "hw_counters"];
@@ -23,12 +25,12 @@ impl PortCounters {
     /// Reads those of a port; empty where it has none. The driver's own may be as old as the kernel keeps them, some
     /// 10 ms.
     pub fn read(device: &str, port: u8) -> Self {
-        Self::read_in(&folder_of(device, port))
+        Self::read_in(&port_folder(device, port))
     }
 
     /// Waits as long as the kernel may give out older values, and reads then.
     pub fn read_fresh(device: &str, port: u8) -> Self {
-        let folder = folder_of(device, port);
+        let folder = port_folder(device, port);
         let lifespan = number_in(&folder.join(LIFESPAN)).map(Duration::from_millis);
         std::thread::sleep(lifespan.unwrap_or_default().min(LONGEST_WAIT));
         Self::read_in(&folder)
@@ -82,25 +84,24 @@ impl FromIterator<(String, u64)> for PortCounters {
     }
 }
 
-fn folder_of(device: &str, port: u8) -> std::path::PathBuf {
-    let class = Path::new("/sys/class/infiniband");
-    class.join(format!("{device}/ports/{port}"))
-}
-
 fn number_in(path: &Path) -> Option<u64> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn counters(values: &[(&str, u64)]) -> PortCounters {
+impl PortCounters {
+    /// Made-up ones.
+    pub(crate) fn of(values: &[(&str, u64)]) -> Self {
         let named = values
             .iter()
             .map(|(name, value)| ((*name).to_owned(), *value));
         named.collect()
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     #[test]
     fn both_folders_are_read_without_what_is_no_number() {
@@ -117,7 +118,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         }
-        let expected = counters(&[
+        let expected = PortCounters::of(&[
             ("counters/port_xmit_packets", 17),
             ("hw_counters/RNR sent", 3),
             ("hw_counters/sent_pkts", 4711),
@@ -130,15 +131,15 @@ mod tests {
     #[test]
     fn growth_is_told_over_the_end_of_32_bits_and_not_where_a_counter_was_set_back() {
         let end = u64::from(u32::MAX);
-        let before = counters(&[("a", 5), ("same", 7), ("wraps", end - 1), ("reset", 900)]);
-        let after = counters(&[
+        let before = PortCounters::of(&[("a", 5), ("same", 7), ("wraps", end - 1), ("reset", 900)]);
+        let after = PortCounters::of(&[
             ("a", 9),
             ("same", 7),
             ("wraps", 3),
             ("reset", 2),
             ("new", 1),
         ]);
-        let expected = counters(&[("a", 4), ("same", 0), ("wraps", 5)]);
+        let expected = PortCounters::of(&[("a", 4), ("same", 0), ("wraps", 5)]);
         assert_eq!(after.since(&before), expected);
     }
 }

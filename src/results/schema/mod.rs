@@ -212,6 +212,11 @@ pub fn split_unit(name: &str) -> (&str, &'static str) {
     longest.unwrap_or((name, ""))
 }
 
+/// The name of an option as columns are named: `receiver_pause` of `--receiver-pause`.
+pub fn column_of_option(option: &str) -> String {
+    option.trim_start_matches('-').replace('-', "_")
+}
+
 /// A file of samples in the folder of a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampleFile {
@@ -290,7 +295,7 @@ impl Schema {
     /// A setting of a point by its column's name, with or without its unit, or by that of its option; of an option that
     /// sets several, the first.
     pub fn setting(&self, asked: &str) -> Option<&'static str> {
-        let asked = asked.trim_start_matches('-').replace('-', "_");
+        let asked = column_of_option(asked);
         let names = || self.point.iter().map(|column| column.name);
         let named = names().find(|name| *name == asked || split_unit(name).0 == asked);
         named.or_else(|| {

@@ -27,26 +27,18 @@ pub(in crate::cli::plot) fn histogram(
     sources.must_have_samples(Figure::Histogram, settings)?;
     let wanted = with_samples(&sources, MOST, WHAT)?;
     let mut kept: BTreeMap<usize, Sorted> = BTreeMap::new();
-    let usual_fits = || -> anyhow::Result<bool> {
-        let holds = |value: f64| (USUAL_RANGE.0..USUAL_RANGE.1).contains(&value);
-        for (source, _) in &wanted {
-            let found = source.sorted()?;
-            let least = percentile_of_sorted(&found.values, 0.0);
-            if sources.benchmark != Benchmark::Clock && least.is_some_and(holds) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    };
+    let may_be_usual = settings.range == Range::Usual && sources.benchmark != Benchmark::Clock;
+    let is_usual = |value: f64| (USUAL_RANGE.0..USUAL_RANGE.1).contains(&value);
     let range = match settings.range {
         Range::Given(low, high) => (low, high),
-        Range::Usual if usual_fits()? => USUAL_RANGE,
         Range::Usual | Range::Auto => {
             let (mut low, mut high, mut room) = (f64::INFINITY, f64::NEG_INFINITY, KEPT);
+            let mut usual = None;
             for (number, (source, _)) in wanted.iter().enumerate() {
                 let found = source.sorted()?;
                 let at = |percent| percentile_of_sorted(&found.values, percent);
                 if let (Some(first), Some(p90), Some(p99)) = (at(0.0), at(90.0), at(99.0)) {
+                    usual = Some(USUAL_RANGE).filter(|_| may_be_usual && is_usual(first));
                     low = low.min(first);
                     // A long tail would leave no room for the rest.
                     high = high.max(p99.min(first + 2.5 * (p90 - first).max(0.1 * first.abs())));
@@ -55,8 +47,11 @@ pub(in crate::cli::plot) fn histogram(
                     room = rest;
                     kept.insert(number, found);
                 }
+                if usual.is_some() {
+                    break;
+                }
             }
-            auto_range(low, high)
+            usual.unwrap_or_else(|| auto_range(low, high))
         }
     };
     let mut series = Vec::new();
