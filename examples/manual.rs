@@ -10,8 +10,8 @@ use clap::builder::Resettable;
 use clap::{Command, CommandFactory as _};
 use clap_complete::Shell;
 use clap_mangen::Man;
-use clap_mangen::roff::{Roff, roman};
-use hcabench::cli::CommandLine;
+use clap_mangen::roff::{Roff, bold, roman};
+use hcabench::cli::{CommandLine, EXIT_CODES};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Fish, Shell::Zsh];
@@ -60,10 +60,23 @@ fn write_pages(command: &Command, folder: &Path) -> io::Result<()> {
         .manual("hcabench");
     let mut page = fs::File::create(folder.join(man.get_filename()))?;
     man.render(&mut page)?;
+    page.write_all(section_of_exit_codes().as_bytes())?;
     if let Some(examples) = examples {
         page.write_all(section_of_examples(&examples).as_bytes())?;
     }
     Ok(())
+}
+
+fn section_of_exit_codes() -> String {
+    let mut section = Roff::default();
+    section.control("SH", ["EXIT STATUS"]);
+    for (code, meaning) in EXIT_CODES {
+        section.control("TP", []);
+        section
+            .text([bold(code.to_string())])
+            .text([roman(meaning)]);
+    }
+    section.to_roff()
 }
 
 /// What stands below the help of a command, in its own lines: `clap_mangen` would make one paragraph of it.

@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use hcabench::cli::EXIT_CODES;
 use hcabench::results::schema::{Column, Data, Over, Schema};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
@@ -143,12 +144,11 @@ fn the_page_of_options_is_the_help_of_the_program() {
          takes,\n`--timestamp send` with inline. Such a point is an error when it is asked for alone. As part of a \
          sweep it is listed\nwith the reason in `left_out.csv`.\n\n\
          ## Exit codes\n\n\
-         | code | meaning |\n| --- | --- |\n\
-         | 0 | done |\n\
-         | 1 | a run failed or was interrupted; what was measured so far is on disk, marked `INCOMPLETE` |\n\
-         | 2 | bad input |\n\
-         | 3 | a limit of `hcabench clock --fail-above` or `hcabench compare --max-regression` is broken |\n"
+         | code | meaning |\n| --- | --- |\n"
         .to_owned();
+    for (code, meaning) in EXIT_CODES {
+        page += &format!("| {code} | {meaning} |\n");
+    }
     let figures = FIGURES.map(|figure| format!("plot {figure}"));
     for name in COMMANDS
         .into_iter()

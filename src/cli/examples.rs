@@ -29,8 +29,8 @@ Examples:
 
 Verdicts are by rounds: record both with --rounds 8 or more, in turn (--run does).
 
-Exit codes: 0 compared; 1 results cannot be read, a run failed, or a limit could not be judged at all
-points of BASE; 2 bad input, or machine or settings differ; 3 a limit is broken.";
+Exit codes: 0 compared; 1 results cannot be read, a run failed, or a limit could not be judged
+at all points of BASE; 2 bad input, or machine or settings differ; 3 a limit is broken.";
 
 pub const PLOT: &str = "\
 Examples:

@@ -225,8 +225,8 @@ fn summary(readiness: &Readiness, purpose: Purpose) -> String {
     let advice = readiness.with(Verdict::Advice).count();
     let better = match advice {
         0 => "nothing else to improve".to_owned(),
-        1 => "1 point could be better".to_owned(),
-        more => format!("{more} points could be better"),
+        1 => "1 thing could be better".to_owned(),
+        more => format!("{more} things could be better"),
     };
     if spoils.is_empty() {
         format!(
@@ -370,10 +370,10 @@ mod tests {
         let advised = || check("b", Verdict::Advice, Some("do"));
         for (checks, told) in [
             (vec![good()], "nothing to improve."),
-            (vec![advised()], "1 point could be better."),
+            (vec![advised()], "1 thing could be better."),
             (
                 vec![advised(), good(), advised()],
-                "2 points could be better.",
+                "2 things could be better.",
             ),
         ] {
             let text = summary(&readiness(checks), Purpose::Queue);

@@ -127,6 +127,20 @@ pub struct RerunArguments {
     pub options: Vec<String>,
 }
 
+/// The exit codes of all commands, and what they mean.
+pub const EXIT_CODES: [(u8, &str); 4] = [
+    (0, "done"),
+    (
+        1,
+        "a run failed or was interrupted; what was measured so far is on disk, marked INCOMPLETE",
+    ),
+    (2, "bad input"),
+    (
+        3,
+        "a limit of hcabench clock --fail-above or hcabench compare --max-regression is broken",
+    ),
+];
+
 /// Arguments of `hcabench devices`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct DevicesArguments {

@@ -177,8 +177,8 @@ pub fn choose(
     let devices = all.usable.as_slice();
     if devices.is_empty() {
         return Err(ChoiceError::TooFew(match all.refused.first() {
-            None => "no RDMA device on this host (libibverbs finds none): load the driver, check with `hcabench \
-                     devices`, or run on SoftRoCE in a virtual machine with ci/hcabench"
+            None => "no RDMA device on this host (libibverbs finds none): load its driver, until `hcabench devices` lists it, \
+                     or run on SoftRoCE in a virtual machine with ci/hcabench"
                 .to_owned(),
             Some((_, reason)) => format!("no RDMA device of this host can be used: {reason}"),
         }));

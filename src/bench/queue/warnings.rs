@@ -7,10 +7,9 @@ use super::result::{PerEnd, RunResult};
 use crate::buffer::{HugePagePolicy, PageKind};
 use crate::host::PlacementWarning;
 use crate::pacing::Load;
+use crate::results::schema::queue::{LATE_PERCENT, misses_load};
 use crate::stats::resolvable;
 
-/// More than this share of the starts being late means that the rate asked for was not had.
-const LATE_PERCENT: u64 = 5;
 /// A queue that is gone through fewer times than this is little else than memory that is written once.
 const FEWEST_LAPS: u64 = 4;
 
@@ -44,14 +43,15 @@ pub(super) fn of(
         ));
     }
     // Those of groups, where the load has any.
-    let (starts, what) = match point.sender.load {
-        Load::Bursty { group, .. } => (config.count.div_ceil(u64::from(group)), "groups"),
-        _ => (config.count, "enqueues"),
+    let (group, what) = match point.sender.load {
+        Load::Bursty { group, .. } => (Some(f64::from(group)), "groups"),
+        _ => (None, "enqueues"),
     };
-    if sender.tally.missed * 100 > starts * LATE_PERCENT {
+    // Of no point by its name: where the machine is too slow, one queue after another would say it.
+    if misses_load(sender.tally.missed as f64, config.count as f64, group) {
         texts.push(format!(
-            "{point}: more than {LATE_PERCENT} % of the {what} of a round started late: the load that was asked for is more \
-             than this machine offers, time stamps included"
+            "more than {LATE_PERCENT} % of the {what} of a round started late, where a row is marked 'load missed' or its \
+             rounds differ: the load that was asked for is more than this machine offers, time stamps included"
         ));
     }
     let laps = config.elements() / point.capacity as u64;

@@ -1,5 +1,7 @@
 //! The tables of the queue benchmark, made of the rows of `summary.csv` and `runs.csv`.
 
+use std::collections::HashSet;
+
 use crate::bench::queue::config::Measure;
 use crate::bench::queue::judge::Outcome;
 use crate::bench::queue::rows::{LOAD_OF_RECEIVER, LOAD_OF_SENDER};
@@ -12,7 +14,7 @@ use crate::results::{Record, units};
 use crate::stats::{TwoModes, median_of};
 
 /// More points than this are shown in one line each.
-const MOST_IN_DETAIL: usize = 20;
+const MOST_IN_DETAIL: usize = 8;
 
 /// A point as the tables see it.
 struct Finished<'a> {
@@ -72,10 +74,16 @@ impl<'a> Finished<'a> {
         self.percent().is_some()
     }
 
+    /// Whether it carried less than was offered.
+    fn misses_load(&self) -> bool {
+        self.mark.is_none() && columns::row_misses_load(|name| self.record.number(name))
+    }
+
     /// What the table marks it with.
     fn in_a_word(&self) -> Option<&'static str> {
+        let missed = self.misses_load().then_some("load missed");
         let modes = !self.modes().is_empty();
-        self.mark.or(modes.then_some("two modes"))
+        self.mark.or(missed).or(modes.then_some("two modes"))
     }
 
     /// The figures by which its rounds fall into two groups.
@@ -130,9 +138,9 @@ pub fn tables(shown: &Shown<'_>) -> String {
          load curve and beyond {MOST_IN_DETAIL} points",
         finished.len()
     );
-    let modes = finished.iter().filter_map(note_on_modes);
     let lines = (instrument(&finished).filter(|_| with_all).into_iter())
-        .chain(modes)
+        .chain(note_on_modes(&finished))
+        .chain(answer(&finished))
         .chain((with_all && !has_details).then_some(left_out));
     for (place, line) in lines.enumerate() {
         text += if place == 0 { "\n" } else { "" };
@@ -374,16 +382,60 @@ fn unit_of_throughput(finished: &[Finished]) -> (&'static str, f64) {
     }
 }
 
-fn note_on_modes(one: &Finished) -> Option<String> {
-    let modes = one.modes();
-    (!modes.is_empty()).then(|| {
+fn note_on_modes(finished: &[Finished]) -> Option<String> {
+    let with_modes = finished.iter().filter_map(|one| {
+        let modes = one.modes();
+        let name = one.record.text(&POINT);
+        (!modes.is_empty()).then(|| format!("{name} ({})", modes.join(", ")))
+    });
+    let with_modes = Vec::from_iter(with_modes);
+    (!with_modes.is_empty()).then(|| {
         format!(
-            "note: {}: its rounds fall into two groups by {}, so that their median is a figure of one of them or of none: see \
-             runs.csv",
-            one.record.text(&POINT),
-            modes.join(", ")
+            "note: the rounds of some rows fall into two groups, so that their median is a figure of one of them or of \
+             none: see runs.csv. By these figures: {}",
+            with_modes.join("; ")
         )
     })
+}
+
+/// Which of several queues has the lowest latency under a load that it kept.
+fn answer(finished: &[Finished]) -> Option<String> {
+    let has_load =
+        |one: &&Finished| one.number(&columns::MISSED_ENQUEUES).is_some() && !one.is_curve();
+    let with_load = Vec::from_iter(finished.iter().filter(has_load));
+    let names = with_load.iter().map(|one| one.text(&columns::QUEUE));
+    if names.collect::<HashSet<_>>().len() < 2 || with_load[0].text(&columns::LOAD) == "none" {
+        return None;
+    }
+    let latency = columns::latency::P50;
+    let kept = with_load.iter().filter(|one| !one.misses_load());
+    let mut kept = Vec::from_iter(kept.filter_map(|one| Some((one.number(&latency)?, one))));
+    kept.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    let Some((lowest, best)) = kept.first() else {
+        return Some(format!(
+            "note: none of these {} rows kept the load that was asked for: no queue can be chosen by them; use a lower \
+             --rate, or a machine with a core for each end",
+            with_load.len()
+        ));
+    };
+    let most = best.bounds(&latency)?[1];
+    let as_good = kept[1..]
+        .iter()
+        .filter(|(_, one)| one.bounds(&latency).is_some_and(|[least, _]| least <= most));
+    let as_good = Vec::from_iter(as_good.map(|(_, one)| one.record.text(&POINT)));
+    let beside = match as_good.as_slice() {
+        [] => "the intervals of all others are higher".to_owned(),
+        names => format!(
+            "the intervals of these overlap its own: {} (hcabench compare DIR --by queue compares each with the first)",
+            names.join(", ")
+        ),
+    };
+    Some(format!(
+        "note: of {} rows that kept the load, {} has the lowest latency: p50 {}; {beside}",
+        kept.len(),
+        best.record.text(&POINT),
+        units::duration(*lowest),
+    ))
 }
 
 fn instrument(finished: &[Finished]) -> Option<String> {

@@ -20,6 +20,8 @@ pub fn of(run: &Run, warnings: usize) -> [String; 3] {
         Benchmark::Queue => {
             let what = "Median latency in the queue";
             let latency = best(run, &queue::latency::P50, what, duration);
+            let none = "No queue kept the load that was asked for, so none is the best".to_owned();
+            let latency = latency.or_else(|| run.points.iter().any(misses_load).then_some(none));
             let found =
                 latency.or_else(|| best(run, &queue::THROUGHPUT, "Throughput", units::rate));
             ("What queues between two threads cost", found)
@@ -97,9 +99,15 @@ fn sum(run: &Run, column: &Column) -> Option<u64> {
     counts(run, column).reduce(|sum, count| sum + count)
 }
 
-/// A figure at the point where it is best.
+/// Whether a queue carried less than was offered: its figures are those of another load.
+fn misses_load(point: &Point) -> bool {
+    let row = point.row.as_ref();
+    row.is_some_and(|row| queue::row_misses_load(|name| row.number(name)))
+}
+
+/// A figure at the point where it is best, of those that kept the load.
 fn best(run: &Run, column: &Column, what: &str, in_words: fn(f64) -> String) -> Option<String> {
-    let found = run.points.iter();
+    let found = run.points.iter().filter(|point| !misses_load(point));
     let found = found.filter_map(|point| Some((point, number(point, column)?)));
     let (point, best) = found.min_by(|(_, one), (_, other)| match column.better {
         Better::Higher => other.total_cmp(one),

@@ -182,6 +182,22 @@ pub const FIGURES: [Column; 3 + 4 * (2 + 13) + 13 + 8 + 6] = join(&[
     &FAULTS,
 ]);
 
+/// More per cent of the starts being late than this mean that the load asked for was not had.
+pub const LATE_PERCENT: f64 = 5.0;
+
+/// Whether a sender was late so often that the load asked for was not had: so many of `count` enqueues, or of their
+/// groups.
+pub fn misses_load(late: f64, count: f64, group: Option<f64>) -> bool {
+    100.0 * late > LATE_PERCENT * (count / group.unwrap_or(1.0)).ceil()
+}
+
+/// The same of a row, by its numbers; none of a row without a load.
+pub fn row_misses_load(number: impl Fn(&str) -> Option<f64>) -> bool {
+    let of = |column: &Column| number(column.name);
+    let late = of(&MISSED_ENQUEUES).zip(of(&COUNT));
+    late.is_some_and(|(late, count)| misses_load(late, count, of(&GROUP)))
+}
+
 /// What a row tells of an element.
 pub mod element {
     use super::{Better, Column, Data, columns};

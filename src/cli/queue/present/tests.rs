@@ -4,14 +4,21 @@ use super::*;
 use crate::bench::queue::plan::Point;
 use crate::bench::queue::result::made_up;
 use crate::bench::queue::rows;
+use crate::pacing::Load;
 use crate::results::runs::over_rounds;
 use crate::results::schema::{FAILURE, INCOMPLETE};
 
 /// The row of the summary of a point, and its rounds by what an enqueue took in each; the last one went like this, or
 /// was no run at all.
 fn measured(point: &Point, rounds: &[i64], last: Option<Outcome>) -> (Record, Vec<Record>) {
+    late(point, rounds, last, 0)
+}
+
+/// The same with so many enqueues of each round late.
+fn late(point: &Point, rounds: &[i64], last: Option<Outcome>, late: u64) -> (Record, Vec<Record>) {
     let round = |(round, &ns): (usize, &i64)| {
         let mut run = made_up::run(ns);
+        run.ends.sender.tally.missed = late;
         let is_last = round + 1 == rounds.len();
         let outcome = if is_last { last } else { Some(Outcome::Clean) };
         let figures = outcome.map_or_else(rows::without_run, |outcome| {
@@ -80,10 +87,44 @@ fn a_broken_queue_and_two_modes_are_marked() {
         assert!(line(name).ends_with(mark), "{text}");
     }
     assert!(!line("good").contains("two modes"), "{text}");
-    assert!(text.contains("note: split-cap64: its rounds fall into two groups"));
+    assert!(text.contains("By these figures: split-cap64 ("));
     // A queue that is wrong has no figures, also none of a round in which it was not.
     assert!(!line("bad").contains('.'), "{text}");
     assert!(line("good").contains("24.40"), "{text}");
+}
+
+#[test]
+fn the_lowest_latency_is_named_of_the_queues_that_kept_the_load() {
+    let at_a_rate = |queue: &str, ns: i64, missed: u64| {
+        let mut point = made_up::point(queue);
+        point.sender.load = Load::ConstantRate { rate_per_s: 1e6 };
+        late(&point, &[ns; 6], Some(Outcome::Clean), missed)
+    };
+    // 5 % of the 100 000 elements of a round are 5000.
+    let points = [("fast", 10, 5001), ("fair", 40, 5000), ("slow", 90, 0)];
+    let text = shown(
+        points
+            .map(|(queue, ns, missed)| at_a_rate(queue, ns, missed))
+            .into(),
+        None,
+    );
+    let answer = "of 2 rows that kept the load, fair-cap64 has the lowest latency: p50 400 ns; the intervals of all others";
+    assert!(text.replace("\n  ", " ").contains(answer), "{text}");
+    let marked = |line: &str| line.starts_with("fast") && line.ends_with("load missed");
+    assert!(text.lines().any(marked), "{text}");
+    let alike = shown(vec![at_a_rate("a", 40, 0), at_a_rate("b", 40, 0)], None);
+    assert!(alike.contains("overlap its own: b-cap64"), "{alike}");
+    let none = shown(
+        vec![at_a_rate("a", 40, 9000), at_a_rate("b", 40, 9000)],
+        None,
+    );
+    assert!(
+        none.contains("none of these 2 rows kept the load"),
+        "{none}"
+    );
+    // Without a load latencies are those of a full queue.
+    let without = shown(vec![clean("a", &[40; 6]), clean("b", &[90; 6])], None);
+    assert!(!without.contains("lowest"), "{without}");
 }
 
 #[test]
@@ -110,8 +151,8 @@ fn queues_for_many_threads_are_marked_in_the_tables() {
 fn a_table_that_is_left_out_is_told_of() {
     let point = || clean("lamport", &[40]);
     let is_told = |text: String| text.contains("summary.csv");
-    assert!(!is_told(shown(vec![point(); 20], None)));
-    assert!(is_told(shown(vec![point(); 21], None)));
+    assert!(!is_told(shown(vec![point(); 8], None)));
+    assert!(is_told(shown(vec![point(); 9], None)));
     let on_a_curve = Point {
         percent_of_saturation: Some(50),
         ..made_up::point("lamport")
