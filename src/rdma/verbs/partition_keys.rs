@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use super::port_folder;
 
-/// Membership: full members and limited ones reach each other.
+/// The bit of full members: a limited one reaches these only (InfiniBand Architecture Specification, volume 1, 10.9.3).
 const FULL: u16 = 0x8000;
 
-/// The indices at which two ports have the same partition, in ascending order.
+/// The indices at which two ports have a partition in which they reach each other, in ascending order.
 pub fn common_partitions(ends: [(&str, u8); 2]) -> Vec<u16> {
     common(ends.map(|(device, port)| port_folder(device, port)))
 }
@@ -18,12 +18,14 @@ fn common(ports: [PathBuf; 2]) -> Vec<u16> {
     let key = |folder: &Path, index: u16| {
         let text = std::fs::read_to_string(folder.join(index.to_string())).ok()?;
         let key = u16::from_str_radix(text.trim().strip_prefix("0x")?, 16).ok()?;
-        Some(key & !FULL).filter(|key| *key > 0)
+        Some(key).filter(|key| key & !FULL > 0)
     };
+    let reach =
+        |(here, there): (u16, u16)| here & !FULL == there & !FULL && (here | there) & FULL > 0;
     let entries = std::fs::read_dir(&here).into_iter().flatten().flatten();
     let indices = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let mut found: Vec<u16> = indices
-        .filter(|&index| key(&here, index).is_some() && key(&here, index) == key(&there, index))
+        .filter(|&index| key(&here, index).zip(key(&there, index)).is_some_and(reach))
         .collect();
     found.sort_unstable();
     found
@@ -34,16 +36,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn partitions_are_the_same_whatever_the_membership_and_empty_entries_are_none() {
+    fn a_partition_has_a_full_member_at_one_end_at_least_and_empty_entries_are_none() {
         let folder = tempfile::tempdir().unwrap();
         for (path, text) in [
             ("a/pkeys/0", "0xffff\n"),
             ("a/pkeys/1", "0x8001\n"),
             ("a/pkeys/2", "0x0000\n"),
+            ("a/pkeys/3", "0x0004\n"),
             ("a/pkeys/10", "0x8002\n"),
             ("b/pkeys/0", "0x7fff\n"),
             ("b/pkeys/1", "0x8003\n"),
             ("b/pkeys/2", "0x0000\n"),
+            ("b/pkeys/3", "0x0004\n"),
             ("b/pkeys/10", "0x8002\n"),
         ] {
             let path = folder.path().join(path);
