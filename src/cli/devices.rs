@@ -53,11 +53,9 @@ pub fn run(arguments: &DevicesArguments) -> anyhow::Result<u8> {
     let addresses = chosen
         .as_ref()
         .ok()
-        .map(|ends| ends.each_ref().map(|end| end.address));
+        .and_then(|[sender, receiver]| Some([sender.address?, receiver.address?]));
     let routes = UcRoute::ALL.map(|route| try_route(route, addresses));
-    let ends = chosen.map(|ends| {
-        ends.map(|end| format!("{}:{}@{}", end.device.name, end.port.number, end.address))
-    });
+    let ends = chosen.map(|ends| ends.map(|end| end.request().to_string()));
     let library = library_versions().remove("librdmacm");
     let written = if arguments.json {
         let [sender, receiver] = ends.clone().map_or([None, None], |ends| ends.map(Some));

@@ -35,7 +35,7 @@ pub fn ends() -> [EndPort; 2] {
     ENDS.map(|(device, _, address)| EndPort {
         device: device.to_owned(),
         port: 1,
-        address: address.parse().unwrap(),
+        address: Some(address.parse().unwrap()),
     })
 }
 

@@ -2,6 +2,7 @@
 
 use crate::machine::{Away, LinkDown, Machine, WithoutAddress};
 use crate::program::hcabench;
+use crate::results::Results;
 use crate::scratch;
 
 /// A run that must be refused, with nothing written.
@@ -75,15 +76,31 @@ fn an_inactive_port() {
     down.take_up();
 }
 
+/// The connection manager needs addresses, the queue pairs themselves only GIDs: there is that of the link-local address.
 #[test]
 fn a_device_without_an_address() {
     let _machine = Machine::take();
+    let folder = scratch();
     let without = WithoutAddress::take();
-    refused("", 1, &["only one usable RDMA port"]);
     refused(
-        "--receiver rxe1",
+        "--connect cm",
         2,
-        &["--receiver rxe1", "no IP address", "ip address add"],
+        &[
+            "--connect cm is impossible",
+            "rxe1 port 1 has no IP address",
+            "ip address add",
+        ],
     );
+    let out = folder.path().join("direct");
+    hcabench("--service rc,uc,ud --burst 50")
+        .out(&out)
+        .run()
+        .expect(0);
+    let results = Results::at(&out);
+    results.check(3);
+    for row in &results.summary().rows {
+        assert_eq!(row.text("connect"), "direct");
+        assert_eq!(row.count("messages_received"), 50);
+    }
     without.give_back();
 }

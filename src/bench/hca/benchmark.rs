@@ -216,11 +216,12 @@ fn write_samples(
 fn describe_end(end: &ChosenPort) -> String {
     let firmware = Some(end.device.firmware.as_str()).filter(|text| !text.is_empty());
     let firmware = firmware.unwrap_or("none");
+    let address = end.address.map(|address| format!(" at {address}"));
     format!(
-        "{} port {} at {}, {}, MTU {} B, {} Gbit/s, firmware {firmware}",
+        "{} port {}{}, {}, MTU {} B, {} Gbit/s, firmware {firmware}",
         end.device.name,
         end.port.number,
-        end.address,
+        address.unwrap_or_default(),
         end.port.link_layer.name(),
         end.port.mtu,
         end.port.gigabits_per_second,

@@ -34,12 +34,12 @@ pub struct Pair {
     pub receiver: ChosenPort,
 }
 
-/// A port of a device with the address to be used.
+/// A port of a device with the address to be used, if it has one; the connection manager needs it.
 #[derive(Debug, Clone)]
 pub struct ChosenPort {
     pub device: Device,
     pub port: Port,
-    pub address: IpAddr,
+    pub address: Option<IpAddr>,
 }
 
 /// How likely it is that packets pass from one port to another. The less, the better.
@@ -67,12 +67,21 @@ impl ChosenPort {
 
     fn network(&self) -> Option<IpNetwork> {
         let mut places = self.port.addresses.iter().zip(&self.port.networks);
-        let place = places.find(|(address, _)| **address == self.address);
+        let place = places.find(|(address, _)| Some(**address) == self.address);
         place.map(|(_, network)| *network)
     }
 
     fn name(&self) -> String {
         format!("{}:{}", self.device.name, self.port.number)
+    }
+
+    /// As the command line has it.
+    pub fn request(&self) -> PortRequest {
+        PortRequest {
+            device: self.device.name.clone(),
+            port: Some(self.port.number),
+            address: self.address,
+        }
     }
 }
 
@@ -92,9 +101,8 @@ impl Pair {
         if (first == Transport::Iwarp) != (second == Transport::Iwarp) {
             return Some("only one of them is iWARP; name two of one kind".to_owned());
         }
-        let addresses = [sender.address, receiver.address];
-        (addresses[0].is_ipv4() != addresses[1].is_ipv4()).then(|| {
-            let [sender, receiver] = addresses;
+        let (sender, receiver) = sender.address.zip(receiver.address)?;
+        (sender.is_ipv4() != receiver.is_ipv4()).then(|| {
             format!(
                 "the address {sender} is of another family than {receiver}; give both ports IPv4 or both IPv6 addresses"
             )
@@ -139,6 +147,17 @@ impl Pair {
         }
     }
 
+    /// Why the connection manager cannot connect the two.
+    pub fn without_address(&self) -> Option<String> {
+        let mut ends = [&self.sender, &self.receiver].into_iter();
+        let end = ends.find(|end| end.address.is_none())?;
+        Some(format!(
+            "--connect cm is impossible: {} port {} has no IP address, which the connection manager needs: give its network \
+             interface one (ip address add), or use --connect direct",
+            end.device.name, end.port.number
+        ))
+    }
+
     /// What makes it doubtful that the two talk to each other.
     pub fn doubt(&self) -> Option<String> {
         (self.reach() == Reach::OtherSubnet).then(|| {
@@ -149,7 +168,9 @@ impl Pair {
                     format!("{prefix} with the subnet manager at LID {}", end.port.sm_lid)
                 }),
                 LinkLayer::Ethernet | LinkLayer::Unspecified => [sender, receiver].map(|end| {
-                    end.network().map_or_else(|| end.address.to_string(), |network| network.to_string())
+                    let network = end.network().map(|network| network.to_string());
+                    let address = end.address.map(|address| address.to_string());
+                    network.or(address).unwrap_or_default()
                 }),
             };
             format!(
@@ -162,9 +183,9 @@ impl Pair {
     }
 }
 
-/// Chooses the sending and the receiving port among those that were named, else among the active ports with an IP
-/// address. Ports that cannot talk to each other are no pair. Of the others the best is taken: first two in the same
-/// subnet, then two adapters before two devices of one adapter before two ports of one device, then the kernel's order.
+/// Chooses the sending and the receiving port among those that were named, else among the active ports. Ports that
+/// cannot talk to each other are no pair. Of the others the best is taken: first two with IP addresses, then two in the
+/// same subnet, then two adapters before two devices of one adapter before two ports of one device, then the kernel's order.
 /// A port is both only if it was named twice.
 ///
 /// # Errors
@@ -202,7 +223,8 @@ pub fn choose(
         .collect();
     // The first of those that are equally good.
     let possible = pairs.iter().filter(|pair| pair.obstacle().is_none());
-    if let Some(best) = possible.min_by_key(|pair| (pair.reach(), pair.apart())) {
+    let rank = |pair: &&Pair| (pair.without_address().is_some(), pair.reach(), pair.apart());
+    if let Some(best) = possible.min_by_key(rank) {
         return Ok(best.clone());
     }
     let Some((pair, reason)) = pairs
@@ -217,8 +239,7 @@ pub fn choose(
                     only.device.name, only.port.number
                 ),
                 None => format!(
-                    "no RDMA port is active and has an IP address: {}; bring a port up (ip link set DEV up, ip address \
-                 add)",
+                    "no RDMA port is active: {}; bring a port up (ip link set DEV up)",
                     describe_all(devices)
                 ),
             },
@@ -238,8 +259,7 @@ pub fn choose(
     })
 }
 
-/// Each way to an active port. A way is an address, which the connection manager needs; one that connects without it
-/// adds the way without an address here.
+/// Each way to an active port.
 fn usable_ports(devices: &[Device]) -> Vec<ChosenPort> {
     let active = all_ports(devices).filter(|(_, port)| port.active);
     active
@@ -247,13 +267,17 @@ fn usable_ports(devices: &[Device]) -> Vec<ChosenPort> {
         .collect()
 }
 
+/// A way is an address; the only one to a port that has none is without.
 fn ways_to(device: &Device, port: &Port) -> Vec<ChosenPort> {
-    let by = |address: &IpAddr| ChosenPort {
+    let by = |address: Option<IpAddr>| ChosenPort {
         device: device.clone(),
         port: port.clone(),
-        address: *address,
+        address,
     };
-    port.addresses.iter().map(by).collect()
+    match port.addresses.as_slice() {
+        [] => vec![by(None)],
+        addresses => addresses.iter().map(|address| by(Some(*address))).collect(),
+    }
 }
 
 fn find(
@@ -291,7 +315,7 @@ fn named(all: &Devices, request: &PortRequest) -> Result<Vec<ChosenPort>, String
     let ports = || device.ports.iter().filter(is_asked_for);
     let has_address = |way: &ChosenPort| {
         let asked_for = request.address;
-        asked_for.is_none_or(|address| way.address == address)
+        asked_for.is_none_or(|address| way.address == Some(address))
     };
     let active = ports().filter(|port| port.active);
     let ways: Vec<_> = active
@@ -315,17 +339,13 @@ fn named(all: &Devices, request: &PortRequest) -> Result<Vec<ChosenPort>, String
         let state = port.state;
         return Err(format!("port {number} is {state}, not active: bring it up"));
     }
-    let Some(address) = request.address else {
-        return Err(format!(
-            "port {number} has no IP address, which the connection manager needs: give its network interface one (ip \
-             address add)"
-        ));
-    };
     let there: Vec<_> = port.addresses.iter().map(ToString::to_string).collect();
     let there = match there.as_slice() {
         [] => "none".to_owned(),
         some => some.join(", "),
     };
+    let address = request.address.map(|address| address.to_string());
+    let address = address.unwrap_or_default();
     Err(format!(
         "port {number} does not have the address {address}; it has: {there}"
     ))

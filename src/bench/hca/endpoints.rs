@@ -28,8 +28,8 @@ pub struct EndPort {
     pub device: String,
     /// Its port.
     pub port: u8,
-    /// The address that leads to it.
-    pub address: IpAddr,
+    /// The address that leads to it, which the connection manager needs.
+    pub address: Option<IpAddr>,
 }
 
 /// Receive requests for `depth` messages: as many, and for UD some more, as far as the devices hold so many.
@@ -99,13 +99,16 @@ fn by_manager(
     let path = &settings.point.path;
     let retries = retries_of(path);
     let to = (receiver.device.as_str(), receiver.port);
-    let listener = PassiveEndpoint::listen(channel, service, to, receiver.address)?;
+    // Points without addresses are not connected by the manager.
+    let addresses = sender.address.zip(receiver.address);
+    let (sender_address, receiver_address) = addresses.ok_or(RunError::NoAddress)?;
+    let listener = PassiveEndpoint::listen(channel, service, to, receiver_address)?;
     let from = (sender.device.as_str(), sender.port);
     let active = ActiveEndpoint::resolve(
         channel,
         service,
         from,
-        (sender.address, listener.address()),
+        (sender_address, listener.address()),
         path.traffic_class,
         STEP_LIMIT,
     )?;
@@ -171,7 +174,7 @@ fn gids_of<'a>(
     index: Option<u8>,
 ) -> Result<[&'a Gid; 2], RunError> {
     let found = match index {
-        None => usual_pair(tables, ends.map(|end| Some(end.address))),
+        None => usual_pair(tables, ends.map(|end| end.address)),
         Some(index) => {
             let [here, there] = tables.map(|gids| gids.iter().find(|gid| gid.index == index));
             here.zip(there).map(|(here, there)| [here, there])

@@ -45,8 +45,8 @@ pub enum RunError {
         /// Bytes granted.
         granted: u32,
     },
-    /// The peer's UD address did not come.
-    #[error("the connection manager's event does not tell the peer's UD address")]
+    /// The connection manager lacks an IP address, or did not tell the peer's UD address.
+    #[error("the connection manager has no address of one of the ends")]
     NoAddress,
     /// No GID of the one port reaches one of the other.
     #[error(

@@ -92,8 +92,9 @@ impl Runner {
         let open = |end: &ChosenPort| Context::open_by_name(&end.device.name).map(Arc::new);
         let contexts = [open(&self.pair.sender)?, open(&self.pair.receiver)?];
         let services: BTreeSet<Service> = plan.points.iter().map(|point| point.service).collect();
+        let without_address = self.pair.without_address();
         let mut open_ones = plan.points.iter();
-        if open_ones.any(|point| point.connect != Connect::Direct) {
+        if without_address.is_none() && open_ones.any(|point| point.connect != Connect::Direct) {
             self.channel = Some(EventChannel::create()?);
         }
         // A route that was named is tried below, and its failure told.
@@ -101,7 +102,10 @@ impl Runner {
         let has_route = |route: UcRoute| self.probe(route).is_ok();
         let uc = plan.points.iter().any(|point| point.service == Service::Uc);
         let can_uc = !uc || named || UcRoute::ALL.into_iter().any(has_route);
-        let plan = plan.connected(|service| service != Service::Uc || can_uc);
+        let has_addresses = without_address.is_none();
+        let plan = plan.connected(|service| has_addresses && (service != Service::Uc || can_uc));
+        let by_manager = |point: &Point| point.connect == Connect::Manager;
+        let plan = plan.without(|point| without_address.clone().filter(|_| by_manager(point)));
         let plan = plan.within(&self.limits(&contexts, &services));
         let path = self.path_limits();
         let plan = plan.without(|point| path.impossible(point.connect, &point.path));
@@ -127,6 +131,7 @@ impl Runner {
             return Ok(());
         };
         ends.into_iter()
+            .flatten()
             .try_for_each(|address| route.probe(channel, address))
     }
 

@@ -77,7 +77,7 @@ pub struct HcaArguments {
     #[arg(long, value_name = "LIST", conflicts_with = "pause", value_parser = values::rates)]
     pub rate: Option<List<u32>>,
 
-    /// The sending port [default: the first active port with an IP address]
+    /// The sending port [default: the first active port, of those with an IP address if there are two]
     #[arg(long, value_name = "DEVICE[:PORT][@ADDRESS]", value_parser = port_request)]
     pub sender: Option<PortRequest>,
 

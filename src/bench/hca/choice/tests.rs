@@ -201,7 +201,9 @@ fn ports_that_cannot_talk_are_passed_over_and_refused_where_they_are_named() {
     ];
     // v6 and both come first, by the address that they have in common.
     let pair = choose(&of(&devices), None, None).unwrap();
-    assert!(pair.sender.address.is_ipv6() && pair.receiver.address.is_ipv6());
+    for end in [&pair.sender, &pair.receiver] {
+        assert!(end.address.is_some_and(|address| address.is_ipv6()));
+    }
     leads(Ok(pair), [("v6", 1), ("both", 1)]);
     for (sender, receiver, reason) in [
         ("ib", "v4", "the one is InfiniBand, the other Ethernet"),
@@ -252,21 +254,44 @@ fn iwarp_is_named_as_the_reason_why_nothing_can_be_measured() {
 }
 
 #[test]
+fn ports_without_addresses_are_a_pair_without_the_connection_manager() {
+    let without = |name| device(name, vec![port(1, true, &[])]);
+    let both = of(&[without("a"), without("b")]);
+    let pair = choose(&both, None, None).unwrap();
+    let reason = pair.without_address().unwrap();
+    let expected = "--connect cm is impossible: a port 1 has no IP address";
+    assert!(reason.starts_with(expected), "{reason}");
+    assert_eq!(pair.receiver.request().to_string(), "b:1");
+    assert_eq!(pair.doubt(), None);
+    // Those with addresses come first, also where they are of one adapter.
+    let one = device(
+        "c",
+        vec![port(1, true, &["10.0.0.1"]), port(2, true, &["10.0.0.2"])],
+    );
+    let pair = choose(&of(&[without("a"), without("b"), one]), None, None);
+    assert_eq!(pair.as_ref().unwrap().without_address(), None);
+    leads(pair, [("c", 1), ("c", 2)]);
+}
+
+#[test]
 fn what_is_missing_is_named() {
     let devices = of(&[
-        device("a", vec![port(1, true, &[])]),
+        device("a", vec![port(1, false, &[])]),
         device("b", vec![port(1, false, &["10.0.0.3"])]),
     ]);
     let error = choose(&of(&[]), None, None).unwrap_err().to_string();
     assert!(error.contains("no RDMA device on this host"), "{error}");
     let error = choose(&devices, None, None).unwrap_err().to_string();
-    let both = "a port 1 (active, no address); b port 1 (down, 10.0.0.3)";
+    let both = "no RDMA port is active: a port 1 (down, no address); b port 1 (down, 10.0.0.3)";
     assert!(error.contains(both), "{error}");
     let unknown = "--sender c: there is no device of that name; the devices are a, b";
-    let elsewhere = "does not have the address 10.9.9.9; it has: none";
+    let elsewhere = "does not have the address 10.9.9.9; it has: 10.0.0.4";
+    let devices = of(&[
+        device("a", vec![port(1, true, &["10.0.0.4"])]),
+        device("b", vec![port(1, false, &["10.0.0.3"])]),
+    ]);
     for (name, number, address, said) in [
         ("c", None, None, unknown),
-        ("a", None, None, "no IP address"),
         ("b", None, None, "not active"),
         ("a", Some(3), None, "--sender a:3: a has 1 port(s)"),
         ("a", None, Some("10.9.9.9"), elsewhere),
