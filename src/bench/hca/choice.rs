@@ -380,4 +380,4 @@ fn all_ports(devices: &[Device]) -> impl Iterator<Item = (&Device, &Port)> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

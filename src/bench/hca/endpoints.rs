@@ -211,3 +211,6 @@ fn first_packet() -> u32 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     now.map_or(0, |since| since.subsec_nanos())
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,8 @@
 use super::*;
 use crate::rdma::verbs::{DeviceLimits, VerbsError};
 
-fn port(number: u8, active: bool, addresses: &[&str]) -> Port {
+/// An Ethernet port.
+pub(in crate::bench::hca) fn port(number: u8, active: bool, addresses: &[&str]) -> Port {
     Port {
         number,
         active,
