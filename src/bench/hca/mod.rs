@@ -26,6 +26,7 @@ pub mod control;
 #[cfg(feature = "rdma")]
 pub mod ends;
 pub mod floor;
+pub mod memory_polling;
 pub mod memory_port;
 pub mod path;
 pub mod plan;
