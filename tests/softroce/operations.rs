@@ -124,7 +124,7 @@ fn a_run_of_reads_is_shown_compared_and_drawn_by_its_completions() {
     hcabench(&report).run().expect(0);
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("ompletion latency"), "the page");
-    for figure in ["median", "histogram", "curves", "time"] {
+    for figure in ["median", "histogram", "percentiles", "time"] {
         let image = folder.path().join(format!("{figure}.svg"));
         let plot = format!("plot {figure} {run} --out {}", image.display());
         hcabench(&plot).run().expect(0);
