@@ -3,10 +3,12 @@
 
 mod mapping;
 mod payload;
+mod polled;
 mod stamps;
 
 pub use mapping::{BufferError, HUGE_PAGE, HugeBuffer, HugePagePolicy, PageKind};
 pub use payload::{Payload, PayloadBuffer, Slot, StampCursor};
+pub use polled::PolledSlots;
 pub use stamps::{Arrival, Plain, StampBuffer};
 
 use serde::Serialize;

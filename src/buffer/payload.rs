@@ -220,14 +220,25 @@ impl PayloadBuffer {
 
     /// Writes the pattern of message `seq` of burst `burst` behind the stamp of a slot, and zero into the stamp.
     pub fn fill(&self, index: usize, burst: u32, seq: u32) {
+        self.fill_whole(index, burst, seq);
+        self.store_word(index, 0);
+    }
+
+    /// The same with the pattern where the stamp would be, too.
+    pub fn fill_whole(&self, index: usize, burst: u32, seq: u32) {
         for (word, place) in self.words(index) {
-            let value = if word == 0 {
-                0
-            } else {
-                pattern(burst, seq, word)
-            };
-            place.store(value, Ordering::Relaxed);
+            place.store(pattern(burst, seq, word), Ordering::Relaxed);
         }
+    }
+
+    /// Writes the first eight bytes of a slot as a number of this host's byte order, for atomic operations.
+    pub fn store_word(&self, index: usize, value: u64) {
+        self.word(index, 0).store(value, Ordering::Relaxed);
+    }
+
+    /// Reads the first eight bytes of a slot as a number of this host's byte order.
+    pub fn load_word(&self, index: usize) -> u64 {
+        self.word(index, 0).load(Ordering::Relaxed)
     }
 
     /// Sets a slot to zero, stamp and pattern.
@@ -239,7 +250,16 @@ impl PayloadBuffer {
 
     /// Whether a slot holds the pattern of message `seq` of burst `burst` behind its stamp.
     pub fn holds(&self, index: usize, burst: u32, seq: u32) -> bool {
-        self.words(index).skip(1).all(|(word, place)| {
+        self.holds_from(1, index, burst, seq)
+    }
+
+    /// The same with the pattern where the stamp would be, too.
+    pub fn holds_whole(&self, index: usize, burst: u32, seq: u32) -> bool {
+        self.holds_from(0, index, burst, seq)
+    }
+
+    fn holds_from(&self, first: usize, index: usize, burst: u32, seq: u32) -> bool {
+        self.words(index).skip(first).all(|(word, place)| {
             let differs = place.load(Ordering::Relaxed) ^ pattern(burst, seq, word);
             differs & self.bytes_of(word) == 0
         })
@@ -255,18 +275,31 @@ impl PayloadBuffer {
 
     /// The words of a message with their numbers, the stamp first.
     fn words(&self, index: usize) -> impl Iterator<Item = (usize, &AtomicU64)> {
+        (0..self.words_of_message()).map(move |word| (word, self.word(index, word)))
+    }
+
+    /// Words of a message; the last may have less than eight bytes.
+    pub(super) fn words_of_message(&self) -> usize {
+        self.message.div_ceil(STAMP)
+    }
+
+    /// A word of a message.
+    ///
+    /// # Panics
+    /// When there is no such slot, or the message has not as many.
+    #[inline(always)]
+    pub(super) fn word(&self, index: usize, word: usize) -> &AtomicU64 {
+        assert!(word < self.words_of_message());
         let start = self.slot(index).start.cast::<u64>();
-        (0..self.message.div_ceil(STAMP)).map(move |word| {
-            // SAFETY: the word lies within the slot (bounded by the message's length, rounded up to a cache line) and is
-            // aligned, as slots are; the reference borrows the buffer. All access to the memory but the HCA's is atomic;
-            // what the HCA wrote is ordered before by the completion that was polled.
-            (word, unsafe { AtomicU64::from_ptr(start.add(word)) })
-        })
+        // SAFETY: the word lies within the slot (bounded by the message's length, rounded up to a cache line) and is
+        // aligned, as slots are; the reference borrows the buffer. All access to the memory but the HCA's is atomic;
+        // what the HCA wrote is ordered before by the completion that was polled, or by `PolledSlots`.
+        unsafe { AtomicU64::from_ptr(start.add(word)) }
     }
 }
 
 /// A word that tells burst, message and place apart. The mixing is the finaliser of SplitMix64 (Steele et al., 2014).
-fn pattern(burst: u32, seq: u32, word: usize) -> u64 {
+pub(super) fn pattern(burst: u32, seq: u32, word: usize) -> u64 {
     let mut bits =
         ((burst as u64) << 32 | seq as u64) ^ (word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -291,6 +324,12 @@ mod tests {
         }
         payload.clear(2);
         assert!(!payload.holds(2, 9, 2) && payload.holds(3, 9, 3));
+        assert!(!payload.holds_whole(3, 9, 3), "there is a stamp");
+        payload.fill_whole(2, 9, 2);
+        assert!(payload.holds_whole(2, 9, 2) && payload.holds(2, 9, 2));
+        payload.store_word(2, 7);
+        assert_eq!(payload.load_word(2), 7);
+        assert!(payload.holds(2, 9, 2) && !payload.holds_whole(2, 9, 2));
         // One changed byte is seen.
         let last = payload.slot(3).start.wrapping_add(63);
         // SAFETY: the last byte of the last slot.

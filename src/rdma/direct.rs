@@ -12,8 +12,8 @@ use rdma_sys as sys;
 use rdma_sys::ibv_qp_attr_mask as mask;
 
 use super::verbs::{
-    AddressVector, ProtectionDomain, QueuePair, QueuePairAttributes, Retries, ServiceType,
-    VerbsError, mtu_code,
+    Access, AddressVector, OutstandingReads, ProtectionDomain, QueuePair, QueuePairAttributes,
+    Retries, ServiceType, VerbsError, mtu_code,
 };
 
 /// The queue key of datagrams. The kernel keeps those with the highest bit set for itself.
@@ -36,6 +36,10 @@ pub struct Local {
     pub gid: Ipv6Addr,
     /// The index of its partition key.
     pub pkey_index: u16,
+    /// What it is used for, of which the peer's rights follow.
+    pub access: Access,
+    /// Reads and atomics on RC.
+    pub reads: OutstandingReads,
 }
 
 /// What both ends of a path have in common.
@@ -95,8 +99,7 @@ impl Unconnected {
             wanted.qkey = QUEUE_KEY;
             set |= mask::IBV_QP_QKEY;
         } else {
-            // What the region's own rights allow is the peer's.
-            wanted.qp_access_flags = sys::ibv_access_flags::IBV_ACCESS_REMOTE_WRITE.0;
+            wanted.qp_access_flags = local.access.of_peer().0;
             set |= mask::IBV_QP_ACCESS_FLAGS;
         }
         queue_pair.modify(&mut wanted, set, "to INIT")?;
@@ -138,7 +141,7 @@ impl Unconnected {
                 | mask::IBV_QP_RQ_PSN;
         }
         if reliable {
-            wanted.max_dest_rd_atomic = 1;
+            wanted.max_dest_rd_atomic = self.local.reads.from_peer;
             wanted.min_rnr_timer = RECEIVER_NOT_READY_TIMER;
             set |= mask::IBV_QP_MAX_DEST_RD_ATOMIC | mask::IBV_QP_MIN_RNR_TIMER;
         }
@@ -152,7 +155,7 @@ impl Unconnected {
             wanted.timeout = retries.timeout;
             wanted.retry_cnt = retries.count;
             wanted.rnr_retry = retries.receiver_not_ready;
-            wanted.max_rd_atomic = 1;
+            wanted.max_rd_atomic = self.local.reads.to_peer;
             set |= mask::IBV_QP_TIMEOUT
                 | mask::IBV_QP_RETRY_CNT
                 | mask::IBV_QP_RNR_RETRY

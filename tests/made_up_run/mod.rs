@@ -190,7 +190,63 @@ pub fn hca_rounds(
     run_of(path, &hca::SCHEMA, &rows, unfinished)
 }
 
-fn hca_row<'a>((service, size, burst, rounds): &'a (&str, u32, u32, Vec<&[Made]>)) -> MadeRow<'a> {
+/// A point of RDMA reads or atomics, by the completion latencies of its rounds: nothing arrives.
+pub fn request_row(operation: &str, size: u32, rounds: Vec<Vec<i64>>) -> MadeRow<'static> {
+    let figures = |completions: &Vec<i64>| {
+        let mut record = Record::new();
+        record
+            .set(&hca::SERVICE, "rc")
+            .set(&hca::OPERATION, operation)
+            .set(&hca::SIZE, size)
+            .set(&hca::BURST, completions.len())
+            .set(&hca::PAUSE, 50_000_u32)
+            .set(&hca::SENT, completions.len())
+            .set(&hca::COMPLETIONS, completions.len())
+            .distribution(&hca::completion::ALL, Summary::of(completions).as_ref());
+        for column in hca::latency::ALL.iter().chain(&[
+            hca::RECEIVED,
+            hca::LOST,
+            hca::DUPLICATED,
+            hca::LATE,
+            hca::FOREIGN,
+            hca::NOT_RESTAMPED,
+            hca::MISSED_STEPS,
+            hca::RATE,
+            hca::ARRIVALS,
+        ]) {
+            record.set(column, None::<u32>);
+        }
+        record
+    };
+    MadeRow {
+        name: format!("rc-{operation}-{size}B"),
+        rounds: rounds.iter().map(figures).collect(),
+        files: Box::new(move |place, round| {
+            place.file(hca::MESSAGES.name).unwrap();
+            let mut messages = SampleWriter::open(place.path(), &hca::MESSAGES, round).unwrap();
+            for (seq, latency) in rounds[round as usize].iter().enumerate() {
+                let submitted = 1_000_000 + 50_000 * seq as u64;
+                let row = MessageRow {
+                    round,
+                    seq: seq as u32,
+                    t_subm_ns: submitted,
+                    t_comp_ns: Some(submitted.wrapping_add_signed(*latency)),
+                    completion_latency_ns: Some(*latency),
+                    ..MessageRow::default()
+                };
+                messages.append(&row).unwrap();
+            }
+            messages.finish().unwrap();
+            let none = LatencyHistogram::of(&[]);
+            hgrm::write(&place.file(HISTOGRAM).unwrap(), &none).unwrap();
+        }),
+    }
+}
+
+/// A row for [`run_of`] of what [`hca_rounds`] takes.
+pub fn hca_row<'a>(
+    (service, size, burst, rounds): &'a (&str, u32, u32, Vec<&[Made]>),
+) -> MadeRow<'a> {
     let figures = |latencies: &&[Made]| {
         let received: Vec<i64> = latencies.iter().flatten().copied().collect();
         let (sent, arrived) = (latencies.len(), received.len());

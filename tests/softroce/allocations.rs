@@ -111,7 +111,7 @@ fn run<M: PollMode<VerbsCompletionPort>>(
         let (endpoints, control, clock) = (&endpoints, &control, &clock);
         let receiving = scope.spawn(move || {
             let mut arrivals = StampBuffer::<Arrival>::new(MESSAGES, policy).unwrap();
-            let mut port = endpoints.receiver.port();
+            let mut port = endpoints.receiver.port(5, MESSAGES);
             let log = &mut arrivals[..];
             let expected = Expected::new(5, MESSAGES, endpoints.receiver.source());
             let (outcome, calls) =

@@ -20,7 +20,7 @@ use hcabench::rdma::cm::{
     ActiveEndpoint, CmError, Connecting, EventChannel, IdService, PassiveEndpoint, UcRoute,
 };
 use hcabench::rdma::verbs::{
-    Capabilities, CompletionQueue, Context, Polled, ProtectionDomain, QueuePair,
+    Capabilities, CompletionQueue, Context, OutstandingReads, Polled, ProtectionDomain, QueuePair,
     QueuePairAttributes, Retries, ServiceType, WorkCompletion, granted_inline,
 };
 use hcabench::rig::named::Named;
@@ -61,6 +61,7 @@ pub fn settings(service: Service) -> EndpointSettings {
         uc_route: UcRoute::Endpoint,
         depth: 16,
         receives: 16,
+        reads: 0,
         comp_vectors: CompletionVectors::default(),
         huge_pages: HugePagePolicy::Off,
         sender_cpu: 0,
@@ -96,7 +97,12 @@ fn connecting(channel: &Arc<EventChannel>, to: SocketAddr) -> Connecting {
     let domain = ProtectionDomain::allocate(&context).unwrap();
     let attributes = attributes(&context, ServiceType::ReliableConnection);
     resolved
-        .connect(&domain, attributes, Retries::default())
+        .connect(
+            &domain,
+            attributes,
+            Retries::default(),
+            OutstandingReads::default(),
+        )
         .unwrap()
 }
 
@@ -220,7 +226,7 @@ library_tests! {
             let context = requested.context();
             let domain = ProtectionDomain::allocate(&context).unwrap();
             let attributes = attributes(&context, ServiceType::ReliableConnection);
-            let accepting = requested.accept(&domain, attributes, Retries::default()).unwrap();
+            let accepting = requested.accept(&domain, attributes, Retries::default(), OutstandingReads::default()).unwrap();
             accepting.established(LIMIT).unwrap()
         });
         let begun = Instant::now();

@@ -23,6 +23,7 @@ mod loss;
 mod main_job;
 mod memory;
 mod moved;
+mod operations;
 mod path;
 mod peer;
 mod placement;

@@ -45,6 +45,11 @@ impl Table {
 }
 
 impl Row {
+    /// Whether its point is one of reads or atomics, of which nothing arrives.
+    pub fn is_of_requests(&self) -> bool {
+        ["read", "compare-swap", "fetch-add"].contains(&self.text("operation"))
+    }
+
     pub fn text(&self, column: &str) -> &str {
         self.0
             .get(column)
@@ -323,8 +328,36 @@ fn check_message(message: &Message, send_stamps: bool) {
 
 fn check_counts(name: &str, row: &Row, point: &Point, messages: &[Message]) {
     let sent = messages.len() as u64;
+    let completed = messages.iter().filter(|one| one.t_comp.is_some()).count() as u64;
+    assert_eq!(row.count("completions"), completed, "{name}");
+    if row.is_of_requests() {
+        assert_eq!(row.count("messages_sent"), sent, "{name}");
+        assert_eq!(row.count("messages_corrupted"), 0, "{name}");
+        let arrivals = messages.iter().filter(|one| one.t_recv.is_some()).count() as u64;
+        assert_eq!((arrivals, point.histogram_count()), (0, 0), "{name}");
+        for empty in [
+            "messages_received",
+            "messages_lost",
+            "messages_duplicated",
+            "messages_late",
+            "messages_foreign",
+            "messages_not_restamped",
+            "delivery_rate",
+            "floor_p50_ns",
+            "clock_offset_ns",
+        ] {
+            assert_eq!(row.text(empty), "", "{name}: {empty}");
+        }
+        return;
+    }
+    assert_ne!(row.text("floor_p50_ns"), "", "{name}");
     let lost = messages.iter().filter(|one| one.t_recv.is_none()).count() as u64;
     let measured = messages.iter().filter(|one| one.latency.is_some()).count() as u64;
+    assert_eq!(
+        row.text("latency_p50_ns").is_empty(),
+        measured == 0,
+        "{name}"
+    );
     let received = measured + row.count("messages_not_restamped");
     // Another that arrived and has no latency was found to be corrupted.
     let corrupted = sent - lost - received;
@@ -358,7 +391,11 @@ fn check_queueing(name: &str, row: &Row, messages: &[Message]) {
         let earlier = messages.iter().filter(|one| {
             (one.round, one.repeat) == (message.round, message.repeat) && one.seq < message.seq
         });
-        let in_flight = earlier.filter(|one| one.t_recv > Some(message.t_subm));
+        let end = |one: &&Message| match row.is_of_requests() {
+            true => one.t_comp,
+            false => one.t_recv,
+        };
+        let in_flight = earlier.filter(|one| end(one) > Some(message.t_subm));
         assert_eq!(
             in_flight.count() as u64,
             message.in_flight,

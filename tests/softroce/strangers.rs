@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use hcabench::buffer::{HugePagePolicy, PayloadBuffer};
 use hcabench::rdma::cm::{ActiveEndpoint, Connection, EventChannel, IdService, PassiveEndpoint};
 use hcabench::rdma::verbs::{
-    Access, AddressHandle, Destination, MemoryRegion, Polled, ProtectionDomain, Retries,
-    SendRequest, ServiceType,
+    Access, AddressHandle, Destination, MemoryRegion, OutstandingReads, Polled, ProtectionDomain,
+    Retries, SendRequest, ServiceType,
 };
 use hcabench::time::Ticks;
 
@@ -48,13 +48,23 @@ impl Stranger {
         let domain = ProtectionDomain::allocate(&context).unwrap();
         let kind = ServiceType::UnreliableDatagram;
         let active = active
-            .connect(&domain, attributes(&context, kind), Retries::default())
+            .connect(
+                &domain,
+                attributes(&context, kind),
+                Retries::default(),
+                OutstandingReads::default(),
+            )
             .unwrap();
         let requested = listener.request(STEP).unwrap();
         let context = requested.context();
         let other = ProtectionDomain::allocate(&context).unwrap();
         let accepting = requested
-            .accept(&other, attributes(&context, kind), Retries::default())
+            .accept(
+                &other,
+                attributes(&context, kind),
+                Retries::default(),
+                OutstandingReads::default(),
+            )
             .unwrap();
         let payload = PayloadBuffer::new(1, LARGEST as usize, 0, HugePagePolicy::Off).unwrap();
         payload.slot(0).store_stamp(Ticks(0xabab_abab_abab_abab));

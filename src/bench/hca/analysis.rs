@@ -38,29 +38,9 @@ pub fn judge(
     delivered: impl Fn(&Arrival, u32) -> Option<Ticks>,
 ) -> (Vec<Message>, Counts) {
     let nanos = |ticks: Ticks| clock.to_nanos(ticks).0;
-    let completed = |sequence: usize| {
-        let stamp = burst.completed.get(sequence).copied();
-        stamp.filter(|stamp| stamp.0 != 0)
-    };
     let tolerance = clock.ticks_in(CLOCKS_DIFFER);
     let mut ledger = Ledger::new(&[burst.submitted.len()]);
-    let mut messages: Vec<Message> = burst
-        .submitted
-        .iter()
-        .enumerate()
-        .map(|(sequence, &submitted)| Message {
-            repeat: burst.repeat,
-            sequence: sequence as u32,
-            fate: Fate::Lost,
-            submitted_ns: nanos(submitted),
-            sent_ns: None,
-            never_restamped: false,
-            received_ns: None,
-            completed_ns: completed(sequence).map(nanos),
-            in_flight: 0,
-            intended_ns: burst.intended.map(|intended| nanos(intended[sequence])),
-        })
-        .collect();
+    let mut messages = posted(clock, burst);
     let mut not_restamped = 0;
     for arrival in burst.arrivals {
         let sequence = Tag::sequence(arrival.label);
@@ -93,7 +73,7 @@ pub fn judge(
             message.sent_ns = stamp.filter(|&stamp| stamp != submitted).map(nanos);
         }
     }
-    set_in_flight(&mut messages);
+    set_in_flight(&mut messages, |message| message.received_ns);
     let tally = ledger.close();
     let counts = Counts {
         sent: tally.sent,
@@ -106,6 +86,52 @@ pub fn judge(
         not_restamped,
         ..Counts::default()
     };
+    (messages, counts)
+}
+
+/// The messages of a burst by what the sender knows of them.
+fn posted(clock: &impl Clock, burst: Burst<'_>) -> Vec<Message> {
+    let nanos = |ticks: Ticks| clock.to_nanos(ticks).0;
+    let completed = |sequence: usize| {
+        let stamp = burst.completed.get(sequence).copied();
+        stamp.filter(|stamp| stamp.0 != 0)
+    };
+    let message = |(sequence, &submitted): (usize, &Ticks)| Message {
+        repeat: burst.repeat,
+        sequence: sequence as u32,
+        fate: Fate::Lost,
+        submitted_ns: nanos(submitted),
+        sent_ns: None,
+        never_restamped: false,
+        received_ns: None,
+        completed_ns: completed(sequence).map(nanos),
+        in_flight: 0,
+        intended_ns: burst.intended.map(|intended| nanos(intended[sequence])),
+    };
+    burst.submitted.iter().enumerate().map(message).collect()
+}
+
+/// Judges each request of a burst of reads or atomics. `fetched` tells whether it brought back what it should.
+pub fn judge_requests(
+    clock: &impl Clock,
+    burst: Burst<'_>,
+    fetched: impl Fn(u32) -> bool,
+) -> (Vec<Message>, Counts) {
+    let mut messages = posted(clock, burst);
+    let mut counts = Counts {
+        sent: messages.len() as u64,
+        ..Counts::default()
+    };
+    for message in &mut messages {
+        let (fate, count) = match message.completed_ns {
+            None => (Fate::Lost, &mut counts.lost),
+            Some(_) if fetched(message.sequence) => (Fate::Received, &mut counts.received),
+            Some(_) => (Fate::Corrupted, &mut counts.corrupted),
+        };
+        message.fate = fate;
+        *count += 1;
+    }
+    set_in_flight(&mut messages, |message| message.completed_ns);
     (messages, counts)
 }
 
@@ -164,6 +190,30 @@ mod tests {
         let completions = messages.iter().map(Message::completion_latency_ns);
         let completions: Vec<_> = completions.collect();
         assert_eq!(completions, [Some(50), None, Some(50), Some(50)]);
+    }
+
+    #[test]
+    fn a_request_is_judged_by_its_completion_and_by_what_it_brought_back() {
+        let burst = Burst {
+            repeat: 1,
+            submitted: &[Ticks(100), Ticks(200), Ticks(300)],
+            completed: &[Ticks(250), Ticks(0), Ticks(350)],
+            arrivals: &[],
+            intended: None,
+            timestamp: Timestamp::Submit,
+        };
+        let (messages, counts) = judge_requests(&Monotonic::default(), burst, |one| one != 2);
+        let fates: Vec<_> = messages.iter().map(|message| message.fate).collect();
+        assert_eq!(fates, [Fate::Received, Fate::Lost, Fate::Corrupted]);
+        assert_eq!(ends(counts), (3, 1, 1, 1));
+        let found = messages
+            .iter()
+            .map(|one| (one.latency_ns(), one.completion_latency_ns()));
+        let expected = [(None, Some(150)), (None, None), (None, Some(50))];
+        assert_eq!(found.collect::<Vec<_>>(), expected);
+        // In flight until it is completed.
+        let in_flight: Vec<_> = messages.iter().map(|message| message.in_flight).collect();
+        assert_eq!(in_flight, [0, 1, 0]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What the threads brought back from one burst, and what went wrong in it, in words.
 
 use super::completion::CompletionOutcome;
-use super::config::Service;
+use super::config::{Operation, Service};
 use super::receiver::ReceiveOutcome;
 use super::result::LoopFaults;
 use super::sender::SendOutcome;
@@ -57,18 +57,19 @@ impl BurstRecord {
 
     /// Puts in words what went wrong, unless that is known: a failure of the loops, of which what failed first says
     /// more than what follows, else that less was done than asked for. Messages that UC and UD lose are no failure,
-    /// those of a reliable connection are. `expected` completions; `cause` is asked for the cause of a link that gave
-    /// up.
+    /// those of a reliable connection are. Of an operation that is not one-way nothing arrives, and its completions are
+    /// what counts. `expected` completions; `cause` is asked for the cause of a link that gave up.
     pub(super) fn find_failure(
         &mut self,
         count: usize,
-        service: Service,
+        (service, operation): (Service, Operation),
         expected: u32,
         cause: impl Fn() -> Option<String>,
     ) {
         if self.failure.is_none() {
             let failed = self.failure_of_loops(&cause);
-            self.failure = failed.or_else(|| self.shortage(count, service, expected, &cause));
+            self.failure =
+                failed.or_else(|| self.shortage(count, (service, operation), expected, &cause));
         }
     }
 
@@ -93,18 +94,29 @@ impl BurstRecord {
     fn shortage(
         &self,
         count: usize,
-        service: Service,
+        (service, operation): (Service, Operation),
         expected: u32,
         cause: &dyn Fn() -> Option<String>,
     ) -> Option<String> {
         let posted = self.posted();
         let completion = self.completion.as_ref();
         let completed = completion.map_or(0, |outcome| outcome.succeeded + outcome.failed);
-        let missing = posted.saturating_sub(self.arrivals.len());
+        let (settled, what) = if operation.is_one_way() {
+            (
+                self.arrivals.len(),
+                "messages of a reliable connection did not arrive",
+            )
+        } else {
+            (
+                completed as usize,
+                "requests of a reliable connection did not complete",
+            )
+        };
+        let missing = posted.saturating_sub(settled);
         if service == Service::Rc && missing > 0 {
             let cause = cause();
             return Some(format!(
-                "{missing} messages of a reliable connection did not arrive within --timeout: {}",
+                "{missing} {what} within --timeout: {}",
                 cause.unwrap_or_else(|| format!("raise it, or mend the link; {LINK_ADVICE}"))
             ));
         }
@@ -120,13 +132,18 @@ impl BurstRecord {
     }
 
     /// Of a burst that a signal ended, what was under way then was neither sent whole nor lost: whatever was posted
-    /// after the last message that arrived.
-    pub(super) fn forget_what_was_under_way(&mut self) {
+    /// after the last message that arrived, or the last request that completed.
+    pub(super) fn forget_what_was_under_way(&mut self, operation: Operation) {
         if !self.interrupted {
             return;
         }
         let next = |arrival: &Arrival| Tag::sequence(arrival.label) as usize + 1;
-        let settled = self.arrivals.iter().map(next).max();
+        let settled = if operation.is_one_way() {
+            self.arrivals.iter().map(next).max()
+        } else {
+            let last = self.completed.iter().rposition(|stamp| stamp.0 != 0);
+            last.map(|last| last + 1)
+        };
         self.submitted.truncate(settled.unwrap_or(0));
     }
 }

@@ -351,13 +351,13 @@ fn named(all: &Devices, request: &PortRequest) -> Result<Vec<ChosenPort>, String
     ))
 }
 
-/// Why no point can be measured between these ports: each message is told by its immediate data.
+/// Why no operation with immediate data can be measured between these ports.
 pub fn without_immediate_data(pair: &Pair) -> Option<String> {
     let mut ends = [&pair.sender, &pair.receiver].into_iter();
     let iwarp = ends.find(|end| end.device.transport == Transport::Iwarp)?;
     Some(format!(
-        "{} is iWARP, which has no immediate data, and each message is known by its immediate data: use an adapter for \
-         InfiniBand or RoCE",
+        "{} is iWARP, which has no immediate data, and each message of --operation send and write is known by it: use \
+         --operation write-polled or read, or an adapter for InfiniBand or RoCE",
         iwarp.device.name
     ))
 }

@@ -43,12 +43,40 @@ named! {
 }
 
 named! {
-    /// The operation that carries a message; both bring immediate data.
+    /// The operation that carries a message, or brings something back.
     Operation {
         /// Send with immediate data.
         Send = "send",
         /// RDMA write with immediate data.
         Write = "write",
+        /// RDMA write without immediate data, found by looking at the memory.
+        WritePolled = "write-polled",
+        /// RDMA read.
+        Read = "read",
+        /// Atomic compare and swap.
+        CompareSwap = "compare-swap",
+        /// Atomic fetch and add.
+        FetchAdd = "fetch-add",
+    }
+}
+
+impl Operation {
+    /// Whether it brings messages to a receiver. The others bring something back, and the receiver sees nothing of it.
+    pub fn is_one_way(self) -> bool {
+        matches!(
+            self,
+            Operation::Send | Operation::Write | Operation::WritePolled
+        )
+    }
+
+    /// Whether it changes 8 bytes of the receiver's memory in one step.
+    pub fn is_atomic(self) -> bool {
+        matches!(self, Operation::CompareSwap | Operation::FetchAdd)
+    }
+
+    /// Whether its messages have immediate data.
+    pub fn has_immediate_data(self) -> bool {
+        matches!(self, Operation::Send | Operation::Write)
     }
 }
 

@@ -10,10 +10,10 @@ use super::path::PathSettings;
 use super::receiving_end::Receiver;
 use super::sending_end::Sender;
 pub use super::verbs_link::EndpointSettings;
-use super::verbs_link::{Connection, Made, on_cpu};
+use super::verbs_link::{Connection, Made, Side, on_cpu};
 use crate::rdma::cm::{ActiveEndpoint, EventChannel, IdService, PassiveEndpoint};
 use crate::rdma::direct::{self, Local, Unconnected};
-use crate::rdma::verbs::{Access, Context, Gid, LinkLayer, Port, Retries, gid_table, usual_pair};
+use crate::rdma::verbs::{Context, Gid, LinkLayer, Port, Retries, gid_table, usual_pair};
 
 /// Receive requests beside those of a burst's messages, for UD, where anybody can send and each message takes one.
 const SPARE_RECEIVES: u32 = 64;
@@ -76,7 +76,7 @@ impl Endpoints {
         let target = target.connected(passive, receiver.port);
         let receiver = Receiver::new(target, &settings.point, source_number);
         let source = source.connected(active, sender.port);
-        let sender = Sender::new(source, &settings.point, receiver.slots_for_writing())?;
+        let sender = Sender::new(source, &settings.point, receiver.remote_slots())?;
         Ok(Endpoints {
             sender: Arc::new(sender),
             receiver: Arc::new(receiver),
@@ -113,19 +113,21 @@ fn by_manager(
         STEP_LIMIT,
     )?;
     let context = active.context();
-    let source = || Made::new(&context, settings, Access::Send);
+    let source = || Made::new(&context, settings, Side::Sending);
     let source = on_cpu(settings.sender_cpu, source)??;
     let (domain, attributes) = (source.region.domain(), source.attributes.clone());
     // The device's library allocates and clears the queues on the CPU that makes the queue pair.
-    let connect = || active.connect(domain, attributes, retries);
+    let reads = Side::Sending.reads(settings);
+    let connect = || active.connect(domain, attributes, retries, reads);
     let active = on_cpu(settings.sender_cpu, connect)??;
 
     let requested = listener.request(STEP_LIMIT)?;
     let context = requested.context();
-    let target = || Made::new(&context, settings, Access::Receive);
+    let target = || Made::new(&context, settings, Side::Receiving);
     let target = on_cpu(settings.receiver_cpu, target)??;
     let (domain, attributes) = (target.region.domain(), target.attributes.clone());
-    let accept = || requested.accept(domain, attributes, retries);
+    let reads = Side::Receiving.reads(settings);
+    let accept = || requested.accept(domain, attributes, retries, reads);
     let passive = on_cpu(settings.receiver_cpu, accept)??;
     let active = Connection::Manager(active.established(STEP_LIMIT)?);
     let passive = Connection::Manager(passive.established(STEP_LIMIT)?);
@@ -146,21 +148,23 @@ fn directly(
     let tables = ends.map(|end| gid_table(&end.device, end.port));
     let gids = gids_of(ends, [&tables[0], &tables[1]], path.gid_index)?;
     let common = path_between([&ports[0], &ports[1]], path);
-    let made = |end: usize, access: Access| -> Result<(Made, Unconnected), RunError> {
-        let made = Made::new(&contexts[end], settings, access)?;
+    let made = |end: usize, side: Side| -> Result<(Made, Unconnected), RunError> {
+        let made = Made::new(&contexts[end], settings, side)?;
         let local = Local {
             port: ends[end].port,
             lid: ports[end].lid,
             gid_index: gids[end].index,
             gid: gids[end].address(),
             pkey_index: path.pkey_index.unwrap_or(0),
+            access: side.access(settings.point.operation),
+            reads: side.reads(settings),
         };
         let (domain, attributes) = (made.region.domain(), made.attributes.clone());
         let queue_pair = Unconnected::create(domain, attributes, local, common, first_packet())?;
         Ok((made, queue_pair))
     };
-    let (source, sending) = on_cpu(settings.sender_cpu, || made(0, Access::Send))??;
-    let (target, receiving) = on_cpu(settings.receiver_cpu, || made(1, Access::Receive))??;
+    let (source, sending) = on_cpu(settings.sender_cpu, || made(0, Side::Sending))??;
+    let (target, receiving) = on_cpu(settings.receiver_cpu, || made(1, Side::Receiving))??;
     let [here, there] = [sending.address(), receiving.address()];
     let passive = Connection::Direct(receiving.connect(&here)?);
     let active = Connection::Direct(sending.connect(&there)?);

@@ -51,6 +51,10 @@ pub trait SendingEnd: Send + Sync + 'static {
     fn completions(&self) -> Self::Completions;
     /// Access to the stamps.
     fn stamps(&self) -> Self::Stamps;
+    /// Whether what request `sequence` of a burst brought back is what it should be. Messages bring nothing back.
+    fn fetched(&self, _burst: u32, _sequence: u32) -> bool {
+        true
+    }
     /// What it has in common with the other end.
     fn link(&self) -> &dyn Link;
 }
@@ -66,8 +70,8 @@ pub trait ReceivingEnd: Send + Sync + 'static {
     fn clear(&self, slot: usize);
     /// Posts a receive request for a slot; its number is the slot's.
     fn post(&self, slot: usize) -> Result<(), String>;
-    /// A port of its own.
-    fn port(&self) -> Self::Port;
+    /// A port of its own for the first `messages` messages of a burst, whose slots are clear.
+    fn port(&self, burst: u32, messages: usize) -> Self::Port;
     /// The queue pair that messages come from, where completions tell it (UD).
     fn source(&self) -> Option<u32>;
     /// The time stamp that message `sequence` of a burst brought, if length and pattern are those that were sent.

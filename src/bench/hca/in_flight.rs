@@ -3,7 +3,7 @@
 //! In flight is what was posted earlier in the same burst and was received later, by t_subm of the one and t_recv of
 //! the others. A lost message counts as in flight at no time: nobody knows how long it was under way, and what was
 //! dropped keeps nothing from passing. It is the queue that a latency from t_subm contains: only a message that was
-//! *alone*, with no other in flight, tells how long the way is.
+//! *alone*, with no other in flight, tells how long the way is. Reads and atomics are in flight until their t_comp.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -41,18 +41,19 @@ pub struct Growth {
     pub taken: f64,
 }
 
-/// Sets how many were in flight when each of the messages of a burst was posted. They are in the order of posting.
-pub fn set_in_flight(burst: &mut [Message]) {
+/// Sets how many were in flight when each of the messages of a burst was posted, where each is until `until`. They are
+/// in the order of posting.
+pub fn set_in_flight(burst: &mut [Message], until: impl Fn(&Message) -> Option<u64>) {
     let mut under_way = BinaryHeap::new();
     for message in burst {
         while under_way
             .peek()
-            .is_some_and(|&Reverse(received)| received <= message.submitted_ns)
+            .is_some_and(|&Reverse(end)| end <= message.submitted_ns)
         {
             under_way.pop();
         }
         message.in_flight = under_way.len() as u32;
-        under_way.extend(message.received_ns.map(Reverse));
+        under_way.extend(until(message).map(Reverse));
     }
 }
 
@@ -125,7 +126,7 @@ mod tests {
 
     fn counted(stamps: &[(u64, Option<u64>)]) -> Vec<Message> {
         let mut messages = burst(stamps);
-        set_in_flight(&mut messages);
+        set_in_flight(&mut messages, |message| message.received_ns);
         messages
     }
 

@@ -26,6 +26,7 @@ pub mod control;
 #[cfg(feature = "rdma")]
 pub mod ends;
 pub mod floor;
+pub mod memory_polling;
 pub mod memory_port;
 pub mod path;
 pub mod plan;
@@ -76,7 +77,11 @@ mod needs;
 #[cfg(feature = "rdma")]
 pub mod path_proof;
 #[cfg(feature = "rdma")]
+pub(crate) mod polled_end;
+#[cfg(feature = "rdma")]
 pub(crate) mod receiving_end;
+#[cfg(feature = "rdma")]
+pub(crate) mod requesting_end;
 #[cfg(feature = "rdma")]
 pub mod run;
 #[cfg(feature = "rdma")]

@@ -20,6 +20,7 @@ pub const STAMP: Role = Role::new("stamp thread", "hcabench-stamp");
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Placement {
     pub sender: usize,
+    /// For reads and atomics no thread runs there; it is near the memory that they are of.
     pub receiver: usize,
     pub completion: Option<usize>,
     /// The stamp thread's CPU, if one was asked for.
@@ -46,16 +47,20 @@ impl Placement {
             Poll::Event => Waiting::Sleep,
         };
         let [from, to] = numa_nodes;
-        let mut roles = vec![
-            RoleSpec {
-                numa_node: from,
-                ..RoleSpec::new(SENDER.name, "--sender-cpu", named.sender)
-            },
-            RoleSpec {
+        let mut roles = vec![RoleSpec {
+            numa_node: from,
+            ..RoleSpec::new(SENDER.name, "--sender-cpu", named.sender)
+        }];
+        // A CPU that was named is kept free also where there is no thread for it.
+        if point.operation.is_one_way() || named.receiver.is_some() {
+            roles.push(RoleSpec {
                 numa_node: to,
                 waiting: waiting(point.poll_recv),
                 ..RoleSpec::new(RECEIVER.name, "--receiver-cpu", named.receiver)
-            },
+            });
+        }
+        let (receiver, completion) = (1, roles.len());
+        roles.push(
             RoleSpec {
                 numa_node: from,
                 waiting: waiting(point.poll_comp),
@@ -67,21 +72,27 @@ impl Placement {
                 beside: Some(0),
                 ..RoleSpec::new(COMPLETION.name, "--completion-cpu", named.completion)
             },
-        ];
+        );
         if point.timestamp == Timestamp::Send {
             roles.push(RoleSpec {
                 numa_node: from,
-                beside: Some(1),
+                beside: Some(receiver),
                 ..RoleSpec::new(STAMP.name, "--stamp-cpu", named.stamp)
             });
         }
         let placed = crate::host::Placement::plan(topology, &roles)?;
-        let completion = placed.cpus[2];
+        let sender = placed.cpu(0);
+        let receiver = match completion > receiver {
+            true => placed.cpu(receiver),
+            false => near(topology, to).unwrap_or(sender),
+        };
+        let stamp = placed.cpus.get(completion + 1).copied().flatten();
+        let completion = placed.cpus[completion];
         Ok(Placement {
-            sender: placed.cpu(0),
-            receiver: placed.cpu(1),
+            sender,
+            receiver,
             completion,
-            stamp: placed.cpus.get(3).copied().flatten(),
+            stamp,
             completion_by: if completion.is_some() {
                 "thread"
             } else {
@@ -99,4 +110,11 @@ impl Placement {
             [Some(self.sender), Some(self.receiver), self.completion].contains(&Some(stamp))
         })
     }
+}
+
+/// A CPU of a NUMA node that may be used.
+fn near(topology: &Topology, node: Option<usize>) -> Option<usize> {
+    let mut cpus = topology.cpus.iter();
+    let found = cpus.find(|cpu| cpu.allowed && node.is_some() && cpu.numa_node == node);
+    found.map(|cpu| cpu.id)
 }

@@ -1,5 +1,7 @@
 //! The sweep as a list: which points are measured, which cannot be and why.
 
+mod operation;
+
 use std::collections::HashSet;
 use std::fmt;
 use std::time::Duration;
@@ -129,6 +131,10 @@ pub struct Limits {
     pub path_mtu: u32,
     /// Largest message of the connected service types, in bytes.
     pub message: u32,
+    /// RDMA reads and atomics that the sending device may have outstanding and the receiving one serves.
+    pub reads: u8,
+    /// Whether both have atomics.
+    pub atomics: bool,
     /// Inline bytes that the sending device grants for each service type that both devices have.
     pub inline: Vec<(Service, u32)>,
 }
@@ -251,11 +257,8 @@ fn product(sweep: &Sweep) -> Vec<Point> {
 }
 
 fn impossible_anywhere(point: &Point) -> Option<String> {
-    if point.service == Service::Ud && point.operation == Operation::Write {
-        return Some(
-            "--operation write is impossible with --service ud: UD has no RDMA write; use send"
-                .to_owned(),
-        );
+    if let Some(reason) = operation::impossible_anywhere(point) {
+        return Some(reason);
     }
     if point.timestamp == Timestamp::Send && point.inline.is_on() {
         return Some(
@@ -268,6 +271,9 @@ fn impossible_anywhere(point: &Point) -> Option<String> {
 }
 
 fn impossible_within(point: &Point, limits: &Limits) -> Option<String> {
+    if let Some(reason) = operation::impossible_within(point, limits) {
+        return Some(reason);
+    }
     let size = point.size;
     if point.service == Service::Ud && size > limits.path_mtu {
         return Some(format!(
@@ -331,12 +337,14 @@ pub(crate) mod tests {
         }
     }
 
-    fn limits() -> Limits {
+    pub(super) fn limits() -> Limits {
         Limits {
             queue_pair_work_requests: 16_384,
             completion_queue_entries: 4096,
             path_mtu: 1024,
             message: 1 << 30,
+            reads: 16,
+            atomics: true,
             inline: vec![(Service::Rc, 512), (Service::Uc, 512), (Service::Ud, 256)],
         }
     }
@@ -379,7 +387,7 @@ pub(crate) mod tests {
     fn a_sweep_is_the_product_and_every_point_is_measured_or_has_a_reason() {
         let sweep = Sweep {
             services: Service::ALL.to_vec(),
-            operations: Operation::ALL.to_vec(),
+            operations: vec![Operation::Send, Operation::Write],
             inline: Switch::ALL.to_vec(),
             sizes: crate::bench::hca::config::doubled_sizes(8..=32_768).collect(),
             ..single()

@@ -26,7 +26,7 @@ impl Receiver {
         Receiver {
             link,
             source: (point.service == Service::Ud).then_some(source),
-            by_sequence: point.operation == Operation::Write,
+            by_sequence: point.operation != Operation::Send,
         }
     }
 
@@ -44,8 +44,8 @@ impl Receiver {
         &self.link.payload
     }
 
-    /// What the sender needs to write into the slots.
-    pub(super) fn slots_for_writing(&self) -> RemoteSlots {
+    /// What the sender needs to write into the slots, or to read them.
+    pub(super) fn remote_slots(&self) -> RemoteSlots {
         RemoteSlots {
             key: self.link.region.remote_key(),
             first: self.link.payload.slot(0).address(),
@@ -74,7 +74,7 @@ impl ReceivingEnd for Receiver {
             .map_err(|error| error.to_string())
     }
 
-    fn port(&self) -> VerbsCompletionPort {
+    fn port(&self, _burst: u32, _messages: usize) -> VerbsCompletionPort {
         let queue = self.queue_pair().receive_queue();
         match self.source {
             Some(_) => VerbsCompletionPort::of_datagrams(queue, self.link.payload.header_size()),

@@ -34,16 +34,17 @@ pub(super) fn start_receiving<C: Clock, E: ReceivingEnd>(
         // What the capacity has no use for is there for messages of others, each of which takes one.
         let spare = end.slots().saturating_sub(capacity);
         let mut requests = ReceiveRequests::new(end.slots());
-        let mut port = end.port();
         post.placed(Some(log.page_kind()));
         post.each(|task| {
             let cleared = match frame.point.operation {
-                Operation::Write => task.count,
+                // In any of them.
                 Operation::Send => end.slots(),
+                _ => task.count,
             };
             (0..cleared)
                 .take_while(|_| !task.control.stopped())
                 .for_each(|slot| end.clear(slot));
+            let mut port = end.port(task.number, task.count);
             let expected = Expected::new(task.number, task.count, end.source());
             let before = requests.drain(&mut port, &expected);
             requests

@@ -139,11 +139,12 @@ impl LoopFaults {
 pub struct InstrumentCosts {
     /// A time stamp, on the sender's CPU.
     pub stamp: StampCost,
-    /// The same loops over shared memory between the same two CPUs.
-    pub floor: Floor,
+    /// The same loops over shared memory between the same two CPUs; `None` where there is no receiving loop.
+    pub floor: Option<Floor>,
     /// The same from the receiver's CPU to the sender's.
-    pub floor_back: Floor,
-    /// How far the receiver's clock is ahead of the sender's; `None` where both are one CPU, or none answered in time.
+    pub floor_back: Option<Floor>,
+    /// How far the receiver's clock is ahead of the sender's; `None` where both are one CPU, none answered in time, or
+    /// there is no receiving loop.
     pub offset: Option<ClockOffset>,
     /// What there is to know of the TSC, if it is the clock.
     pub tsc: Option<TscFacts>,

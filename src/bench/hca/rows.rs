@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::config::Config;
+use super::floor::Floor;
 use super::path_proof::PortRecord;
 use super::plan::Point;
 use super::result::{Message, PointResult};
@@ -119,22 +120,32 @@ pub fn figures(result: &PointResult) -> Record {
     let faults = result.circumstances.loop_faults.total();
     let schedule = result.schedule.as_ref();
     let completions = result.completion_latency.as_ref();
+    // Of reads and atomics nothing arrives: a zero would tell of a loss.
+    let arrives = result.point.operation.is_one_way();
+    let of_arrival = |count: u64| arrives.then_some(count);
+    let floor = |of: fn(&Floor) -> f64| costs.floor.as_ref().map(of);
     let ports = &result.ports;
     let (sender, receiver) = (&ports.sender, &ports.receiver);
     let mut record = Record::new();
     record
         .set(&columns::SENT, counts.sent)
-        .set(&columns::RECEIVED, counts.received)
-        .set(&columns::LOST, counts.lost)
+        .set(&columns::RECEIVED, of_arrival(counts.received))
+        .set(&columns::LOST, of_arrival(counts.lost))
         .set(&columns::CORRUPTED, counts.corrupted)
-        .set(&columns::DUPLICATED, counts.duplicated)
-        .set(&columns::LATE, counts.late)
-        .set(&columns::FOREIGN, counts.foreign)
+        .set(&columns::DUPLICATED, of_arrival(counts.duplicated))
+        .set(&columns::LATE, of_arrival(counts.late))
+        .set(&columns::FOREIGN, of_arrival(counts.foreign))
         .set(&columns::FAILED_COMPLETIONS, counts.failed_completions)
-        .set(&columns::NOT_RESTAMPED, counts.not_restamped)
-        .set(&columns::DELIVERY_RATE, counts.delivery_rate())
+        .set(&columns::NOT_RESTAMPED, of_arrival(counts.not_restamped))
+        .set(
+            &columns::DELIVERY_RATE,
+            counts.delivery_rate().filter(|_| arrives),
+        )
         .distribution(&columns::latency::ALL, result.latency.as_ref())
-        .set(&columns::COMPLETIONS, completions.map(|all| all.count))
+        .set(
+            &columns::COMPLETIONS,
+            completions.map_or(0, |all| all.count),
+        )
         .distribution(&columns::completion::ALL, completions)
         .distribution(
             &columns::intended::ALL,
@@ -167,9 +178,12 @@ pub fn figures(result: &PointResult) -> Record {
             &columns::STAMP_REFRESH,
             result.circumstances.stamp_refresh_ns,
         )
-        .set(&columns::FLOOR_P50, costs.floor.p50_ns)
-        .set(&columns::FLOOR_P99, costs.floor.p99_ns)
-        .set(&columns::FLOOR_BACK_P50, costs.floor_back.p50_ns)
+        .set(&columns::FLOOR_P50, floor(|floor| floor.p50_ns))
+        .set(&columns::FLOOR_P99, floor(|floor| floor.p99_ns))
+        .set(
+            &columns::FLOOR_BACK_P50,
+            costs.floor_back.map(|floor| floor.p50_ns),
+        )
         .set(&columns::CLOCK_OFFSET, offset.map(|offset| offset.ns))
         .set(
             &columns::CLOCK_OFFSET_BOUND,

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::choice::{ChosenPort, Pair, choose, without_immediate_data};
 use super::clock_offset::measure_offset;
-use super::config::{Config, Connect, Service, UcRouteRequest};
+use super::config::{Config, Connect, Operation, Service, UcRouteRequest};
 use super::endpoints::{EndPort, EndpointSettings, Endpoints, receive_requests};
+use super::ends::{ReceivingEnd, SendingEnd};
 use super::error::RunError;
 use super::floor::measure_floor;
 use super::needs::{Needs, require_huge_pages};
@@ -14,12 +15,14 @@ use super::path::PathLimits;
 use super::path_proof::Path;
 use super::placement::Placement;
 use super::plan::{Limits, Plan, Point};
-use super::result::{Circumstances, InstrumentCosts, PointResult};
+use super::polled_end::PolledReceiver;
+use super::requesting_end::Requester;
+use super::result::{Circumstances, InstrumentCosts, PointResult, Tally};
 use super::session::Session;
 use super::uc_route::{choose_route, uses_route};
 use super::verbs_link::{on_cpu, queue_pair_lengths};
 use super::worker::Frame;
-use crate::buffer::HugePagePolicy;
+use crate::buffer::{HugePagePolicy, PageKind};
 use crate::host::compromise::Compromise;
 use crate::host::{MemoryLock, Topology, Wakeable, interrupt, memory_lock, pinning, priority};
 use crate::pacing::SplitMix64;
@@ -43,7 +46,8 @@ pub struct Runner {
     /// The route that UC takes; chosen by [`Runner::within_devices`] if there is a point that needs one.
     uc_route: Option<UcRoute>,
     clocks: HashMap<ClockKind, AnyClock>,
-    costs: HashMap<(ClockKind, usize, usize), InstrumentCosts>,
+    /// By clock, the two CPUs, and whether there is a receiving loop.
+    costs: HashMap<(ClockKind, usize, usize, bool), InstrumentCosts>,
     /// Requests that a queue of both devices holds.
     longest_queue: u32,
 }
@@ -88,7 +92,10 @@ impl Runner {
     /// When the devices cannot be asked, or refuse the route to UC that the configuration names.
     pub fn within_devices(&mut self, plan: Plan) -> Result<Plan, RunError> {
         let reason = without_immediate_data(&self.pair);
-        let plan = plan.without(|_| reason.clone());
+        let plan = plan.without(|point| {
+            let needs_it = point.operation.has_immediate_data();
+            reason.clone().filter(|_| needs_it)
+        });
         let open = |end: &ChosenPort| Context::open_by_name(&end.device.name).map(Arc::new);
         let contexts = [open(&self.pair.sender)?, open(&self.pair.receiver)?];
         let services: BTreeSet<Service> = plan.points.iter().map(|point| point.service).collect();
@@ -173,8 +180,19 @@ impl Runner {
             completion_queue_entries: smaller(|end| end.device.limits.max_completion_queue_entries),
             path_mtu: smaller(|end| end.port.mtu),
             message: smaller(|end| end.port.max_message),
+            reads: self.outstanding_reads(),
+            atomics: [sender, receiver]
+                .iter()
+                .all(|end| end.device.limits.atomics),
             inline: services.iter().filter_map(inline_of).collect(),
         }
+    }
+
+    /// RDMA reads and atomics that the sender may have outstanding and the receiver serves.
+    fn outstanding_reads(&self) -> u8 {
+        let [sender, receiver] =
+            [&self.pair.sender, &self.pair.receiver].map(|end| &end.device.limits);
+        sender.max_outstanding_reads.min(receiver.max_served_reads)
     }
 
     fn path_limits(&self) -> PathLimits {
@@ -300,6 +318,10 @@ impl Runner {
             uc_route,
             depth: self.config.depth_of(point.burst),
             receives: self.receives(point),
+            reads: match point.operation.is_one_way() {
+                true => 0,
+                false => self.outstanding_reads(),
+            },
             comp_vectors: self.config.comp_vectors.unwrap_or_default(),
             huge_pages: self.config.huge_pages,
             sender_cpu: placement.sender,
@@ -322,20 +344,56 @@ impl Runner {
         clock: &C,
         any_clock: AnyClock,
         placement: &Placement,
+        arrives: bool,
     ) -> Result<InstrumentCosts, RunError> {
-        let key = (any_clock.kind(), placement.sender, placement.receiver);
+        let (sender, receiver) = (placement.sender, placement.receiver);
+        let key = (any_clock.kind(), sender, receiver, arrives);
         if let Some(costs) = self.costs.get(&key) {
             return Ok(*costs);
         }
+        let floor = |from, to| arrives.then(|| measure_floor(clock, from, to)).transpose();
+        let offset = || measure_offset(clock, sender, receiver);
         let costs = InstrumentCosts {
-            stamp: on_cpu(placement.sender, || measure_stamp_cost(clock))?,
-            floor: measure_floor(clock, placement.sender, placement.receiver)?,
-            floor_back: measure_floor(clock, placement.receiver, placement.sender)?,
-            offset: measure_offset(clock, placement.sender, placement.receiver)?,
+            stamp: on_cpu(sender, || measure_stamp_cost(clock))?,
+            floor: floor(sender, receiver)?,
+            floor_back: floor(receiver, sender)?,
+            offset: arrives.then(offset).transpose()?.flatten(),
             tsc: any_clock.tsc_facts(),
         };
         self.costs.insert(key, costs);
         Ok(costs)
+    }
+}
+
+/// The bursts of a point, between ends of any type.
+struct Bursts<'a, C> {
+    clock: C,
+    config: &'a Config,
+    frame: Frame,
+    placement: &'a Placement,
+    progress: &'a mut dyn FnMut(Progress),
+}
+
+impl<C: Clock> Bursts<'_, C> {
+    /// Measures them; tells the pages of the buffers, too.
+    fn measure<S: SendingEnd, R: ReceivingEnd>(
+        self,
+        sender: &Arc<S>,
+        receiver: &Arc<R>,
+    ) -> Result<(Tally, [PageKind; 3]), RunError> {
+        let (config, clock) = (self.config, self.clock);
+        let (timeout, placement) = (config.timeout, self.placement);
+        let mut session = Session::start(
+            clock,
+            sender,
+            receiver,
+            self.frame,
+            timeout,
+            placement,
+            interrupt::requested,
+        )?;
+        let tally = session.measure(&clock, config.warmup, config.repeat, self.progress)?;
+        Ok((tally, session.pages()))
     }
 }
 
@@ -360,7 +418,8 @@ impl ClockUser for Measurement<'_> {
             progress,
         } = self;
         let placement = runner.placement(point)?;
-        let costs = runner.costs(&clock, any_clock, &placement)?;
+        let arrives = point.operation.is_one_way();
+        let costs = runner.costs(&clock, any_clock, &placement, arrives)?;
         pinning::pin_current_thread_to(&placement.supervisor)?;
         let (endpoints, uc_route) = runner.connect(point, &placement)?;
         let path = Path {
@@ -376,18 +435,26 @@ impl ClockUser for Measurement<'_> {
             huge_pages: config.huge_pages,
             wakeable: runner.wakeable.clone(),
         };
-        let mut session = Session::start(
+        let bursts = Bursts {
             clock,
-            &endpoints.sender,
-            &endpoints.receiver,
+            config,
             frame,
-            config.timeout,
-            &placement,
-            interrupt::requested,
-        )?;
-        let tally = session.measure(&clock, config.warmup, config.repeat, progress)?;
-        let pages = session.pages();
-        drop(session);
+            placement: &placement,
+            progress,
+        };
+        let Endpoints {
+            sender, receiver, ..
+        } = &endpoints;
+        let (tally, pages) = match point.operation {
+            Operation::Send | Operation::Write => bursts.measure(sender, receiver),
+            Operation::WritePolled => {
+                bursts.measure(sender, &Arc::new(PolledReceiver(Arc::clone(receiver))))
+            }
+            Operation::Read | Operation::CompareSwap | Operation::FetchAdd => {
+                let requester = Requester::new(sender, receiver, point.operation);
+                bursts.measure(&Arc::new(requester), receiver)
+            }
+        }?;
         let circumstances = Circumstances {
             completion_by: placement.completion_by,
             placement,

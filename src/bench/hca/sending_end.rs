@@ -16,7 +16,7 @@ use crate::rdma::verbs::{AddressHandle, Destination, QueuePair, SendRequest};
 pub struct Sender {
     link: VerbsLink,
     destination: Destination,
-    /// Where RDMA writes go.
+    /// Where RDMA writes go, and reads and atomics, too.
     remote: RemoteSlots,
     inline: bool,
 }
@@ -36,15 +36,18 @@ impl Sender {
                 granted,
             });
         }
+        let remote_key = remote.key;
         let destination = match (point.service, point.operation) {
             (Service::Ud, _) => {
                 let vector = link.connection.address().ok_or(RunError::NoAddress)?;
                 Destination::Datagram(AddressHandle::create(link.region.domain(), vector)?)
             }
             (_, Operation::Send) => Destination::Send,
-            (_, Operation::Write) => Destination::Write {
-                remote_key: remote.key,
-            },
+            (_, Operation::Write) => Destination::Write { remote_key },
+            (_, Operation::WritePolled) => Destination::SilentWrite { remote_key },
+            (_, Operation::Read) => Destination::Read { remote_key },
+            (_, Operation::CompareSwap) => Destination::CompareSwap { remote_key },
+            (_, Operation::FetchAdd) => Destination::FetchAdd { remote_key, add: 1 },
         };
         Ok(Sender {
             link,
@@ -67,6 +70,18 @@ impl Sender {
     pub fn payload(&self) -> &Payload {
         &self.link.payload
     }
+
+    /// What it reaches of the other end's memory.
+    pub(super) fn remote(&self) -> RemoteSlots {
+        self.remote
+    }
+
+    /// A request of its own, to be turned to each message.
+    pub(super) fn request(&self) -> SendRequest {
+        let length = self.link.payload.message_size() as u32;
+        let destination = self.destination.clone();
+        SendRequest::new(&self.link.region, length, destination, self.inline)
+    }
 }
 
 impl SendingEnd for Sender {
@@ -79,14 +94,8 @@ impl SendingEnd for Sender {
     }
 
     fn port(&self) -> VerbsSendPort {
-        let length = self.link.payload.message_size() as u32;
-        let request = SendRequest::new(
-            &self.link.region,
-            length,
-            self.destination.clone(),
-            self.inline,
-        );
-        VerbsSendPort::new(self.queue_pair(), request, &self.link.payload, self.remote)
+        let (request, payload) = (self.request(), &self.link.payload);
+        VerbsSendPort::new(self.queue_pair(), request, payload, self.remote)
     }
 
     fn completions(&self) -> VerbsCompletionPort {

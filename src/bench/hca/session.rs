@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use super::analysis::{Burst, judge};
+use super::analysis::{Burst, judge, judge_requests};
 use super::burst_record::BurstRecord;
 use super::config::Service;
 use super::control::Control;
@@ -16,6 +16,7 @@ use super::ends::{Link, ReceivingEnd, SendingEnd};
 use super::error::RunError;
 use super::path_proof::PortRecord;
 use super::placement::{Placement, RECEIVER};
+use super::plan::Point;
 use super::port::{CompletionPort, Polled};
 use super::receiving_half::start_receiving;
 use super::result::{Message, Tally};
@@ -71,9 +72,13 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
         requested: fn() -> Option<Signal>,
     ) -> Result<Self, RunError> {
         let mut threads = Crew::new(&Arc::new(RunControl::default()))?;
-        let cpu = placement.receiver;
-        let receiver = start_receiving(&mut threads, clock, &frame, receiving, cpu)?;
-        let mut tasks = vec![receiver];
+        let mut tasks = Vec::new();
+        // Reads and atomics are answered by the HCA alone.
+        if frame.point.operation.is_one_way() {
+            let cpu = placement.receiver;
+            let receiver = start_receiving(&mut threads, clock, &frame, receiving, cpu)?;
+            tasks.push(receiver);
+        }
         tasks.extend(start_sending(
             &mut threads,
             clock,
@@ -236,9 +241,16 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
             // A thread that has gone shows by its missing report.
             let _ = tasks.send(task.clone());
         }
-        let service = self.frame.point.service;
+        let Point {
+            service, operation, ..
+        } = self.frame.point;
         let reliable = service == Service::Rc;
-        let mut watch = Watch::new(self.timeout, self.frame.point.longest_pause(), reliable);
+        let arrived = match operation.is_one_way() {
+            true => Control::received,
+            false => Control::completed,
+        };
+        let pause = self.frame.point.longest_pause();
+        let mut watch = Watch::new(self.timeout, pause, reliable, arrived);
         let patience = Patience {
             look: watch.look,
             grace: GRACE,
@@ -252,7 +264,7 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
             wakeable.wake();
         };
         let look = || {
-            progress(control.received());
+            progress(arrived(&control));
             if let Some(since) = over.get() {
                 leave();
                 return (since.elapsed() > GRACE).then_some(Ending::Held);
@@ -304,7 +316,7 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
         }
         let expected = self.frame.completions_of(count);
         let links = self.links();
-        record.find_failure(count, service, expected, || {
+        record.find_failure(count, (service, operation), expected, || {
             links.iter().find_map(|link| link.lowered_mtu())
         });
         // Whatever was noticed first, this is the reason for it.
@@ -314,7 +326,7 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
         {
             record.failure = Some(removal);
         }
-        record.forget_what_was_under_way();
+        record.forget_what_was_under_way(operation);
         Ok(record)
     }
 
@@ -347,9 +359,16 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
             intended: record.intended.as_deref(),
             timestamp: self.frame.point.timestamp,
         };
-        let (messages, mut counts) = judge(clock, burst, |arrival, sequence| {
-            self.receiving.delivered(record.number, arrival, sequence)
-        });
+        let number = record.number;
+        let (messages, mut counts) = if self.frame.point.operation.is_one_way() {
+            judge(clock, burst, |arrival, sequence| {
+                self.receiving.delivered(number, arrival, sequence)
+            })
+        } else {
+            judge_requests(clock, burst, |sequence| {
+                self.sending.fetched(number, sequence)
+            })
+        };
         if let Some(outcome) = &record.receive {
             counts.late = u64::from(outcome.strays.late);
             counts.foreign += u64::from(outcome.strays.foreign);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::comp_vector::CompletionVectors;
-use super::config::{Poll, Service};
+use super::config::{Operation, Poll, Service};
 use super::ends::Link;
 use super::error::RunError;
 use super::path_proof::PathEnd;
@@ -13,8 +13,8 @@ use crate::host::{HostError, pinning};
 use crate::rdma::cm::{self, UcRoute};
 use crate::rdma::direct;
 use crate::rdma::verbs::{
-    Access, AddressVector, Capabilities, CompletionQueue, Context, MemoryRegion, PortCounters,
-    ProtectionDomain, QueuePair, QueuePairAttributes, ServiceType,
+    Access, AddressVector, Capabilities, CompletionQueue, Context, MemoryRegion, OutstandingReads,
+    PortCounters, ProtectionDomain, QueuePair, QueuePairAttributes, ServiceType,
 };
 
 /// The global route header that precedes a UD message in the receive buffer (InfiniBand Architecture Specification,
@@ -32,6 +32,8 @@ pub struct EndpointSettings {
     pub depth: u32,
     /// Receive requests that may be posted ([`receive_requests`](super::endpoints::receive_requests)).
     pub receives: u32,
+    /// RDMA reads or atomics that the sending end may have outstanding, if it has any.
+    pub reads: u8,
     /// By which interrupts events of the completion queues come.
     pub comp_vectors: CompletionVectors,
     /// Pages of the payload.
@@ -48,6 +50,42 @@ impl From<Service> for ServiceType {
             Service::Rc => ServiceType::ReliableConnection,
             Service::Uc => ServiceType::UnreliableConnection,
             Service::Ud => ServiceType::UnreliableDatagram,
+        }
+    }
+}
+
+/// Which of the two ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    /// That posts the messages, reads or atomics.
+    Sending,
+    /// Where messages arrive, or whose memory is read or changed.
+    Receiving,
+}
+
+impl Side {
+    /// What its memory is for.
+    pub(super) fn access(self, operation: Operation) -> Access {
+        match (self, operation) {
+            (Side::Sending, of) if of.is_one_way() => Access::Send,
+            (Side::Sending, _) => Access::Fetch,
+            (Side::Receiving, Operation::Read) => Access::Serve,
+            (Side::Receiving, of) if of.is_atomic() => Access::ServeAtomics,
+            (Side::Receiving, _) => Access::Receive,
+        }
+    }
+
+    /// The reads and atomics that it may have outstanding, and serves.
+    pub(super) fn reads(self, settings: &EndpointSettings) -> OutstandingReads {
+        match self {
+            Side::Sending => OutstandingReads {
+                to_peer: settings.reads,
+                from_peer: 0,
+            },
+            Side::Receiving => OutstandingReads {
+                to_peer: 0,
+                from_peer: settings.reads,
+            },
         }
     }
 }
@@ -75,24 +113,25 @@ impl Made {
     pub(super) fn new(
         context: &Arc<Context>,
         settings: &EndpointSettings,
-        access: Access,
+        side: Side,
     ) -> Result<Self, RunError> {
         let (point, depth, receives) = (&settings.point, settings.depth, settings.receives);
         let (sending, receiving) = queue_pair_lengths(depth, receives, point.inline_bytes());
-        let (capabilities, slots, header) = match access {
-            Access::Send => (sending, depth, 0),
-            Access::Receive => (receiving, receives, header_of(point.service)),
+        let (capabilities, slots, header) = match side {
+            Side::Sending => (sending, depth, 0),
+            Side::Receiving => (receiving, receives, header_of(point.service)),
         };
         let huge_pages = settings.huge_pages;
         let payload = PayloadBuffer::new(slots as usize, point.size as usize, header, huge_pages)?;
         let payload = Payload::new(payload);
         let domain = ProtectionDomain::allocate(context)?;
+        let access = side.access(point.operation);
         let region = MemoryRegion::register(&domain, payload.clone(), access)?;
-        let send_events = point.poll_comp == Poll::Event && access == Access::Send;
-        let receive_events = point.poll_recv == Poll::Event && access == Access::Receive;
-        let vector = match access {
-            Access::Send => settings.comp_vectors.sender,
-            Access::Receive => settings.comp_vectors.receiver,
+        let send_events = point.poll_comp == Poll::Event && side == Side::Sending;
+        let receive_events = point.poll_recv == Poll::Event && side == Side::Receiving;
+        let vector = match side {
+            Side::Sending => settings.comp_vectors.sender,
+            Side::Receiving => settings.comp_vectors.receiver,
         };
         let queue = |requests, events| CompletionQueue::create(context, requests, events, vector);
         Ok(Made {

@@ -10,7 +10,7 @@ use crate::buffer::{Payload, StampCursor};
 use crate::rdma::verbs::{self, CompletionQueue, Poller, QueuePair, SendRequest, VerbsError};
 use crate::time::Ticks;
 
-/// The slots of the peer's memory, for RDMA writes.
+/// The slots of the peer's memory, for RDMA writes and reads.
 #[derive(Debug, Clone, Copy)]
 pub struct RemoteSlots {
     /// The key of its region.
@@ -62,7 +62,8 @@ impl SendPort for VerbsSendPort {
         self.request
             .aim(address, self.tag.immediate_data(sequence), signaled);
         let RemoteSlots { first, stride, .. } = self.remote;
-        self.request.aim_write(first + u64::from(sequence) * stride);
+        self.request
+            .aim_remote(first + u64::from(sequence) * stride);
     }
 
     #[inline(always)]
@@ -72,10 +73,16 @@ impl SendPort for VerbsSendPort {
 
     #[inline(always)]
     fn post(&mut self) -> Result<(), Failure> {
-        self.queue_pair
-            .post_send(&mut self.request)
-            .map_err(|errno| call_failed(errno, |errno, _| in_words("ibv_post_send", errno)))
+        post(&self.queue_pair, &mut self.request)
     }
+}
+
+/// Posts a request that is ready.
+#[inline(always)]
+pub(super) fn post(queue_pair: &QueuePair, request: &mut SendRequest) -> Result<(), Failure> {
+    queue_pair
+        .post_send(request)
+        .map_err(|errno| call_failed(errno, |errno, _| in_words("ibv_post_send", errno)))
 }
 
 /// The stamps of a payload that is being sent.

@@ -9,7 +9,7 @@ use crate::results::units;
 /// Why the figures are not to be believed, as far as the floor tells.
 pub fn judge_floor(result: &PointResult) -> Option<String> {
     let latency = result.latency.as_ref().map(|latency| latency.p50_ns);
-    hca::doubt_of_floor(result.costs.floor.p50_ns, latency)
+    hca::doubt_of_floor(result.costs.floor?.p50_ns, latency)
 }
 
 /// Why the figures say little, as far as the clocks of the two CPUs tell.
@@ -22,20 +22,27 @@ pub fn judge_clocks(result: &PointResult) -> Option<String> {
 pub fn instrument_line(result: &PointResult) -> String {
     let placement = &result.circumstances.placement;
     let costs = &result.costs;
-    format!(
-        "instrument: clock {}, CPU {} to {}: a stamp costs {}, resolution {}; floor (same loops over shared memory) p50 {}, p99 {}, back p50 {}; \
-         the receiver's clock is ahead by {}",
-        result.point.clock.name(),
-        placement.sender,
-        placement.receiver,
+    let clock = result.point.clock.name();
+    let stamp = format!(
+        "a stamp costs {}, resolution {}",
         units::duration(costs.stamp.cost_ns),
         costs
             .stamp
             .resolution_ns
             .map_or_else(|| "unknown".to_owned(), units::duration),
-        units::duration(costs.floor.p50_ns),
-        units::duration(costs.floor.p99_ns),
-        units::duration(costs.floor_back.p50_ns),
+    );
+    let Some((floor, back)) = costs.floor.zip(costs.floor_back) else {
+        let sender = placement.sender;
+        return format!("instrument: clock {clock}, CPU {sender}, nothing is received: {stamp}");
+    };
+    format!(
+        "instrument: clock {clock}, CPU {} to {}: {stamp}; floor (same loops over shared memory) p50 {}, p99 {}, \
+         back p50 {}; the receiver's clock is ahead by {}",
+        placement.sender,
+        placement.receiver,
+        units::duration(floor.p50_ns),
+        units::duration(floor.p99_ns),
+        units::duration(back.p50_ns),
         costs.offset.map_or_else(
             || "an unknown time".to_owned(),
             |offset| format!(
@@ -92,7 +99,13 @@ pub fn warnings_of(result: &PointResult, config: &Config) -> Vec<String> {
     let behind = result.messages.iter().filter(is_behind).count() as u64;
     let negative = result.latency.as_ref().map_or(0, |one| one.negative);
     for (count, what) in [
-        (counts.lost, format!("of {} messages were lost", counts.sent)),
+        (
+            counts.lost,
+            match point.operation.is_one_way() {
+                true => format!("of {} messages were lost", counts.sent),
+                false => format!("of {} requests did not complete", counts.sent),
+            },
+        ),
         (
             counts.corrupted,
             "messages arrived with other bytes than were sent: do not trust this path with data".to_owned(),

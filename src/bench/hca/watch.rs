@@ -27,6 +27,7 @@ pub(super) struct Watch {
     timeout: Duration,
     pause: Duration,
     reliable: bool,
+    arrived: fn(&Control) -> u32,
     counts: (u32, u32, u32),
     begun: bool,
     changed: Instant,
@@ -34,12 +35,19 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(timeout: Duration, pause: Duration, reliable: bool) -> Self {
+    /// `arrived`: what counts as an arrival.
+    pub(super) fn new(
+        timeout: Duration,
+        pause: Duration,
+        reliable: bool,
+        arrived: fn(&Control) -> u32,
+    ) -> Self {
         Watch {
             look: LOOK.min(timeout / 4).max(Duration::from_millis(1)),
             timeout,
             pause,
             reliable,
+            arrived,
             counts: (0, 0, 0),
             begun: false,
             changed: Instant::now(),
@@ -65,12 +73,15 @@ impl Watch {
         // Only an arrival is progress once something has failed: whoever goes on posting gets error after error. So it
         // is on a reliable connection while a message is outstanding: nothing that is posted after it overtakes it, and
         // some HCAs begin their retries anew with each post and would never give up.
-        let (posted, received) = (control.posted(), control.received());
-        let outstanding = self.reliable && posted > received;
-        let counts = if control.failed() || outstanding {
-            (0, received, 0)
+        let (posted, arrived) = (control.posted(), (self.arrived)(control));
+        let outstanding = self.reliable && posted > arrived;
+        let counts = if control.failed() {
+            // Of completions many are errors now.
+            (0, control.received(), 0)
+        } else if outstanding {
+            (0, arrived, 0)
         } else {
-            (posted, received, control.completed())
+            (posted, arrived, control.completed())
         };
         if !self.begun || counts != self.counts {
             self.begun = true;
@@ -100,7 +111,7 @@ mod tests {
     fn begun(pause: Duration, reliable: bool) -> (Control, Watch) {
         let control = Control::default();
         control.set_begun();
-        let mut watch = Watch::new(TIMEOUT, pause, reliable);
+        let mut watch = Watch::new(TIMEOUT, pause, reliable, Control::received);
         assert_eq!(watch.is_over(&control), None);
         (control, watch)
     }
@@ -114,7 +125,7 @@ mod tests {
     #[test]
     fn patience_begins_with_the_first_message_and_anew_with_each_arrival() {
         let control = Control::default();
-        let mut watch = Watch::new(TIMEOUT, Duration::ZERO, false);
+        let mut watch = Watch::new(TIMEOUT, Duration::ZERO, false, Control::received);
         assert_eq!(later(&mut watch, &control), None);
         control.set_begun();
         assert_eq!(watch.is_over(&control), None);
@@ -157,11 +168,27 @@ mod tests {
 
     #[test]
     fn errors_without_end_are_no_progress() {
-        let (control, mut watch) = begun(HOUR, false);
-        control.set_failed();
-        watch.is_over(&control);
-        control.set_posted(7);
-        control.set_completed(7);
+        for arrived in [Control::received, Control::completed] {
+            let control = Control::default();
+            control.set_begun();
+            let mut watch = Watch::new(TIMEOUT, HOUR, true, arrived);
+            control.set_failed();
+            watch.is_over(&control);
+            control.set_posted(7);
+            control.set_completed(7);
+            assert_eq!(later(&mut watch, &control), Some(Over::Quiet));
+        }
+    }
+
+    #[test]
+    fn where_nothing_arrives_completions_are_what_is_waited_for() {
+        let control = Control::default();
+        control.set_begun();
+        let mut watch = Watch::new(TIMEOUT, HOUR, true, Control::completed);
+        control.set_posted(2);
+        assert_eq!(watch.is_over(&control), None);
+        control.set_completed(1);
+        assert_eq!(later(&mut watch, &control), None);
         assert_eq!(later(&mut watch, &control), Some(Over::Quiet));
     }
 }

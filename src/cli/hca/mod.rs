@@ -43,7 +43,8 @@ pub struct HcaArguments {
     #[arg(long, value_name = "LIST", default_value = "rc", value_parser = values::named::<Service>)]
     pub service: List<Service>,
 
-    /// Operations, both with immediate data: send, write (not on UD)
+    /// Operations: send, write (both with immediate data), write-polled (without, found by polling memory), read,
+    /// compare-swap, fetch-add (8 bytes); UC has send and write, UD send
     #[arg(long, value_name = "LIST", default_value = "send", value_parser = values::named::<Operation>)]
     pub operation: List<Operation>,
 

@@ -188,6 +188,8 @@ proptest! {
                 sweep.timestamps.len(), sweep.clocks.len(), sweep.pauses.len(), sweep.rates.len(), sweep.receiver_pauses.len(), sweep.bursts.len(), sweep.sizes.len(),
             ].iter().product::<usize>();
             let limits = Limits {
+                reads: 16,
+                atomics: true,
                 queue_pair_work_requests: queue,
                 completion_queue_entries: queue,
                 path_mtu: mtu,

@@ -1,9 +1,11 @@
 //! What there is to draw in the results of each benchmark, and where it stands.
 
 use super::config::Checked;
+use crate::bench::hca::config::Operation;
 use crate::cli::UsageError;
-use crate::results::read::Benchmark;
+use crate::results::read::{Benchmark, Point};
 use crate::results::schema::{SampleFile, clock, hca, queue};
+use crate::rig::named::Named;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Metric {
@@ -144,6 +146,22 @@ impl Metric {
         Ok(metrics)
     }
 
+    /// The same for some points: where these have none of the usual ones, that which they have.
+    pub fn of_points<'a>(
+        benchmark: Benchmark,
+        settings: &Checked,
+        usual: &[&str],
+        points: impl Iterator<Item = &'a Point>,
+    ) -> Result<Vec<&'static Metric>, UsageError> {
+        let metrics = Self::of(benchmark, settings, usual)?;
+        let mut points = points.peekable();
+        let lacks_all = |point: &Point| !metrics.iter().any(|metric| metric.is_of(point));
+        match points.peek().is_some() && points.all(lacks_all) {
+            true => Self::of(benchmark, settings, &["completion"]),
+            false => Ok(metrics),
+        }
+    }
+
     pub fn plural(&self) -> &'static str {
         match self.benchmark {
             Benchmark::Hca => "messages",
@@ -174,6 +192,25 @@ impl Metric {
     pub fn columns(&self) -> Vec<&'static str> {
         let arrival = self.may_be_lost().then_some(hca::message::RECEIVED.name);
         self.samples.iter().copied().chain(arrival).collect()
+    }
+
+    /// Whether a point has it: nothing arrives of RDMA reads and atomics, so that they have completions only.
+    pub fn is_of(&self, point: &Point) -> bool {
+        let counts_arrivals = ["latency", "intended"].contains(&self.name);
+        let operation = point.setting(hca::OPERATION.name);
+        let mut operations = Operation::ALL.iter();
+        let operation = operations.find(|one| Some(one.name()) == operation);
+        let is_one_way = operation.is_none_or(|operation| operation.is_one_way());
+        self.benchmark != Benchmark::Hca || !counts_arrivals || is_one_way
+    }
+
+    /// What is said of the points that lack metrics, by the names of both.
+    pub fn lacking(lack: &[(&'static Metric, &str)]) -> Option<String> {
+        let (metric, name) = lack.first()?;
+        let (label, count) = (metric.label, lack.len());
+        Some(format!(
+            "no {label} of {count} point(s) of RDMA reads and atomics, such as {name}: --metric completion draws them"
+        ))
     }
 
     /// Whether a message may have been lost on the way to a sample.

@@ -28,6 +28,8 @@ pub(super) struct Sources {
     pub benchmark: Benchmark,
     /// What is incomplete, and why.
     pub incomplete: Vec<String>,
+    /// Which points lack the metric, in words; may be empty.
+    lacking: String,
     /// The setting by which lines have their colours, and all its texts in the run, if there are several.
     key: &'static str,
     keys: Vec<String>,
@@ -86,7 +88,6 @@ impl Sources {
             ))
             .into());
         }
-        let metrics = Metric::of(benchmark, settings, usual(benchmark))?;
         let points: Vec<&Point> = runs.iter().flat_map(|run| &run.points).collect();
         let (key, known) = match benchmark {
             Benchmark::Hca => (hca::SERVICE.name, &SERVICES[..]),
@@ -116,13 +117,23 @@ impl Sources {
         for (name, values) in &only {
             check_choice(&points, name, values, settings)?;
         }
-        let (mut all, mut incomplete) = (Vec::new(), Vec::new());
+        let chosen = points.iter().filter(|point| is_chosen(&only, point));
+        let chosen = chosen.copied();
+        let metrics = Metric::of_points(benchmark, settings, usual(benchmark), chosen)?;
+        let (mut all, mut incomplete, mut lacking) = (Vec::new(), Vec::new(), Vec::new());
         for (run, name) in runs.iter().zip(run_names(&runs)) {
             for point in run.points.iter().filter(|point| is_chosen(&only, point)) {
                 if let Some(reason) = &point.incomplete {
                     incomplete.push(format!("{}: {reason}", point.name));
                 }
-                all.extend(metrics.iter().map(|&metric| Source {
+                let metrics = metrics.iter().filter(|metric| {
+                    let has_it = metric.is_of(point);
+                    if !has_it {
+                        lacking.push((**metric, point.name.as_str()));
+                    }
+                    has_it
+                });
+                all.extend(metrics.map(|&metric| Source {
                     run: name.clone(),
                     point: point.clone(),
                     metric,
@@ -134,6 +145,10 @@ impl Sources {
             {
                 incomplete.push(format!("{name}: {reason}"));
             }
+        }
+        let lacking = Metric::lacking(&lacking);
+        if let (Some(why), true) = (&lacking, all.is_empty()) {
+            return Err(settings.refused_all("metric", why).into());
         }
         if all.is_empty() {
             let only = settings.given.names("only");
@@ -149,6 +164,7 @@ impl Sources {
             all,
             benchmark,
             incomplete,
+            lacking: lacking.unwrap_or_default(),
             key,
             keys,
         })
@@ -284,7 +300,7 @@ impl Sources {
         Words {
             title: format!("{}{mark}", settings.text("title").unwrap_or(title)),
             subtitle: settings.text("subtitle").map_or_else(usual, str::to_owned),
-            warning,
+            warning: both(&self.lacking, &warning),
         }
     }
 

@@ -13,10 +13,22 @@ use crate::results::units;
 /// no point has a figure. `warnings` stand below.
 pub fn of(run: &Run, warnings: usize) -> [String; 3] {
     let (what, found) = match run.benchmark {
-        Benchmark::Hca => (
-            "One-way latency between two HCAs",
-            best(run, &hca::latency::P50, "Median one-way latency", duration),
-        ),
+        Benchmark::Hca => {
+            let what = "Median one-way latency";
+            match best(run, &hca::latency::P50, what, duration) {
+                // Of reads and atomics nothing arrives.
+                None => (
+                    "The time until a request between two HCAs is complete",
+                    best(
+                        run,
+                        &hca::completion::P50,
+                        "Median completion latency",
+                        duration,
+                    ),
+                ),
+                found => ("One-way latency between two HCAs", found),
+            }
+        }
         Benchmark::Queue => {
             let what = "Median latency in the queue";
             let latency = best(run, &queue::latency::P50, what, duration);

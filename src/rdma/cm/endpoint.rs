@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use super::{CmError, Event, EventChannel, EventKind, Id, IdService};
 use crate::rdma::verbs::{
-    AddressVector, Context, ProtectionDomain, QueuePair, QueuePairAttributes, Retries,
+    AddressVector, Context, OutstandingReads, ProtectionDomain, QueuePair, QueuePairAttributes,
+    Retries,
 };
 
 /// The end that connects, with the way to its peer.
@@ -55,9 +56,10 @@ impl ActiveEndpoint {
         domain: &Arc<ProtectionDomain>,
         attributes: QueuePairAttributes,
         retries: Retries,
+        reads: OutstandingReads,
     ) -> Result<Connecting, CmError> {
         let queue_pair = self.id.create_queue_pair(domain, attributes)?;
-        self.id.connect(retries)?;
+        self.id.connect(retries, reads)?;
         Ok(Connecting {
             queue_pair,
             id: self.id,
@@ -161,9 +163,10 @@ impl Requested {
         domain: &Arc<ProtectionDomain>,
         attributes: QueuePairAttributes,
         retries: Retries,
+        reads: OutstandingReads,
     ) -> Result<Connecting, CmError> {
         let queue_pair = self.id.create_queue_pair(domain, attributes)?;
-        self.id.accept(&queue_pair, retries)?;
+        self.id.accept(&queue_pair, retries, reads)?;
         let stands_at_once = self.service == IdService::UnreliableDatagram;
         Ok(Connecting {
             queue_pair,

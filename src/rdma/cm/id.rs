@@ -11,7 +11,9 @@ use rdma_sys as sys;
 
 use super::{CmError, EventChannel, UcRoute};
 use crate::rdma::loaded;
-use crate::rdma::verbs::{Context, ProtectionDomain, QueuePair, QueuePairAttributes, Retries};
+use crate::rdma::verbs::{
+    Context, OutstandingReads, ProtectionDomain, QueuePair, QueuePairAttributes, Retries,
+};
 
 /// The service type of an id, and how one for UC is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -226,17 +228,22 @@ impl Id {
         })
     }
 
-    pub(super) fn connect(&self, retries: Retries) -> Result<(), CmError> {
+    pub(super) fn connect(&self, retries: Retries, reads: OutstandingReads) -> Result<(), CmError> {
         self.set_ack_timeout(retries)?;
-        let mut parameters = connection_parameters(retries);
+        let mut parameters = connection_parameters(retries, reads);
         // SAFETY: the id exists; the parameters are only read.
         let code = unsafe { loaded::rdma_connect(self.as_ptr(), &mut parameters) };
         CmError::check(code, "rdma_connect", self.describe())
     }
 
-    pub(super) fn accept(&self, queue_pair: &QueuePair, retries: Retries) -> Result<(), CmError> {
+    pub(super) fn accept(
+        &self,
+        queue_pair: &QueuePair,
+        retries: Retries,
+        reads: OutstandingReads,
+    ) -> Result<(), CmError> {
         self.set_ack_timeout(retries)?;
-        let mut parameters = connection_parameters(retries);
+        let mut parameters = connection_parameters(retries, reads);
         parameters.qp_num = queue_pair.number();
         // SAFETY: the id exists; the parameters are only read.
         let code = unsafe { loaded::rdma_accept(self.as_ptr(), &mut parameters) };
@@ -295,13 +302,13 @@ fn milliseconds(limit: Duration) -> i32 {
     i32::try_from(limit.as_millis()).unwrap_or(i32::MAX)
 }
 
-fn connection_parameters(retries: Retries) -> sys::rdma_conn_param {
+fn connection_parameters(retries: Retries, reads: OutstandingReads) -> sys::rdma_conn_param {
     sys::rdma_conn_param {
         private_data: std::ptr::null(),
         private_data_len: 0,
-        // No RDMA reads or atomics are outstanding at any time; UC demands zero.
-        responder_resources: 0,
-        initiator_depth: 0,
+        // UC demands zero.
+        responder_resources: reads.from_peer,
+        initiator_depth: reads.to_peer,
         flow_control: 0,
         retry_count: retries.count,
         rnr_retry_count: retries.receiver_not_ready,

@@ -55,6 +55,12 @@ pub struct DeviceLimits {
     pub max_completion_queue_entries: u32,
     /// Completion vectors: interrupts among which completion queues choose.
     pub completion_vectors: u32,
+    /// RDMA reads and atomics that a queue pair may have outstanding to its peer (`max_qp_init_rd_atom`).
+    pub max_outstanding_reads: u8,
+    /// The same that it serves its peer (`max_qp_rd_atom`).
+    pub max_served_reads: u8,
+    /// Whether it has atomic operations, between queue pairs of this device at least (`atomic_cap`).
+    pub atomics: bool,
     /// Whether it can stamp completions itself; `None` if its driver does not tell.
     pub completion_timestamps: Option<bool>,
 }
@@ -314,6 +320,9 @@ impl Context {
                 max_completion_queue_entries: attributes.max_cqe.max(0) as u32,
                 // SAFETY: the context is open.
                 completion_vectors: unsafe { self.raw.as_ref().num_comp_vectors }.max(0) as u32,
+                max_outstanding_reads: reads(attributes.max_qp_init_rd_atom),
+                max_served_reads: reads(attributes.max_qp_rd_atom),
+                atomics: attributes.atomic_cap != sys::ibv_atomic_cap::IBV_ATOMIC_NONE,
                 completion_timestamps: self.completion_timestamps(),
             },
             ports,
@@ -495,6 +504,11 @@ struct PortAttributes {
     usual: sys::ibv_port_attr,
     /// `active_speed_ex`: the code of a lane's speed if it is above that of NDR, for which `active_speed` has no room.
     speed: u32,
+}
+
+/// A number of reads, for attributes of 8 bits, of which librdmacm takes 255 for the device's own most.
+fn reads(number: i32) -> u8 {
+    number.clamp(0, 254) as u8
 }
 
 fn guid(raw: u64) -> String {

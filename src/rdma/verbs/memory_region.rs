@@ -16,6 +16,36 @@ pub enum Access {
     Send,
     /// Write it, for incoming sends and for RDMA writes of the peer.
     Receive,
+    /// Write it with what the peer's memory is read or had before. (iWARP would ask for the peer's right to write, too.)
+    Fetch,
+    /// Read it for the peer.
+    Serve,
+    /// Read and write it for atomic operations of the peer.
+    ServeAtomics,
+}
+
+impl Access {
+    /// What the peer may do by it, as a queue pair's attributes have it too.
+    pub(crate) fn of_peer(self) -> sys::ibv_access_flags {
+        use sys::ibv_access_flags as of;
+        match self {
+            Access::Send | Access::Fetch => of(0),
+            Access::Receive => of::IBV_ACCESS_REMOTE_WRITE,
+            Access::Serve => of::IBV_ACCESS_REMOTE_READ,
+            Access::ServeAtomics => of::IBV_ACCESS_REMOTE_ATOMIC,
+        }
+    }
+
+    // Without IBV_ACCESS_RELAXED_ORDERING: what polls for the last byte of a message relies on the order.
+    fn flags(self) -> sys::ibv_access_flags {
+        match self {
+            Access::Send | Access::Serve => self.of_peer(),
+            // What the peer may write the device must be allowed to write.
+            Access::Receive | Access::Fetch | Access::ServeAtomics => {
+                self.of_peer() | sys::ibv_access_flags::IBV_ACCESS_LOCAL_WRITE
+            }
+        }
+    }
 }
 
 /// Registered memory.
@@ -42,13 +72,7 @@ impl MemoryRegion {
         access: Access,
     ) -> Result<Arc<Self>, VerbsError> {
         let (start, length) = memory.region();
-        let flags = match access {
-            Access::Send => 0,
-            Access::Receive => {
-                sys::ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0
-                    | sys::ibv_access_flags::IBV_ACCESS_REMOTE_WRITE.0
-            }
-        };
+        let flags = access.flags().0;
         // SAFETY: the memory stays where it is as long as `memory` lives, which the region holds until it is
         // deregistered; what the HCA writes there is read through raw pointers only.
         let raw =

@@ -39,8 +39,8 @@ pub(crate) use port_codes::mtu_code;
 pub use port_counters::PortCounters;
 pub use protection_domain::ProtectionDomain;
 pub use queue_pair::{
-    Capabilities, QueuePair, QueuePairAttributes, Retries, ServiceType, granted_inline,
-    try_queue_pair,
+    Capabilities, OutstandingReads, QueuePair, QueuePairAttributes, Retries, ServiceType,
+    granted_inline, try_queue_pair,
 };
 pub use queue_pair_state::{ConnectionNumbers, GlobalRoute, QueuePairState, Reliability, Route};
 pub use work_request::{Destination, SendRequest};

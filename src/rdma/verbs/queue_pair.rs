@@ -109,6 +109,15 @@ impl Default for Retries {
     }
 }
 
+/// RDMA reads and atomics that may be outstanding at a time on a reliable connection.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OutstandingReads {
+    /// To the peer (`max_rd_atomic`, the initiator depth).
+    pub to_peer: u8,
+    /// From the peer (`max_dest_rd_atomic`, the responder resources).
+    pub from_peer: u8,
+}
+
 /// Destroys a queue pair that something else than the verbs created.
 pub(crate) type Destroy = Box<dyn Fn() + Send + Sync>;
 

@@ -20,6 +20,75 @@ pub enum Destination {
         /// The key.
         remote_key: u32,
     },
+    /// RDMA write without immediate data: the peer has no completion of it.
+    SilentWrite {
+        /// The key.
+        remote_key: u32,
+    },
+    /// RDMA read out of the peer's region of this remote key.
+    Read {
+        /// The key.
+        remote_key: u32,
+    },
+    /// Adds to 8 bytes in the peer's region, and brings back what was there.
+    FetchAdd {
+        /// The key.
+        remote_key: u32,
+        /// What is added.
+        add: u64,
+    },
+    /// Writes 8 bytes in the peer's region if they are what is expected, and brings back what was there.
+    CompareSwap {
+        /// The key.
+        remote_key: u32,
+    },
+}
+
+impl Destination {
+    fn opcode(&self) -> sys::ibv_wr_opcode::Type {
+        use sys::ibv_wr_opcode as of;
+        match self {
+            Destination::Send | Destination::Datagram(_) => of::IBV_WR_SEND_WITH_IMM,
+            Destination::Write { .. } => of::IBV_WR_RDMA_WRITE_WITH_IMM,
+            Destination::SilentWrite { .. } => of::IBV_WR_RDMA_WRITE,
+            Destination::Read { .. } => of::IBV_WR_RDMA_READ,
+            Destination::FetchAdd { .. } => of::IBV_WR_ATOMIC_FETCH_AND_ADD,
+            Destination::CompareSwap { .. } => of::IBV_WR_ATOMIC_CMP_AND_SWP,
+        }
+    }
+
+    /// What a request of it begins with. Nobody sets another member of the union afterwards.
+    fn remote(&self) -> sys::wr_t {
+        let rdma = |rkey: u32| sys::wr_t {
+            rdma: sys::rdma_t {
+                remote_addr: 0,
+                rkey,
+            },
+        };
+        let atomic = |rkey: u32, compare_add: u64| sys::wr_t {
+            atomic: sys::atomic_t {
+                remote_addr: 0,
+                compare_add,
+                swap: 0,
+                rkey,
+            },
+        };
+        match self {
+            Destination::Send => rdma(0),
+            Destination::Datagram(handle) => sys::wr_t {
+                ud: sys::ud_t {
+                    ah: handle.as_ptr(),
+                    remote_qpn: handle.queue_pair_number,
+                    remote_qkey: handle.queue_key,
+                },
+            },
+            Destination::Write { remote_key }
+            | Destination::SilentWrite { remote_key }
+            | Destination::Read { remote_key } => rdma(*remote_key),
+            Destination::FetchAdd { remote_key, add } => atomic(*remote_key, *add),
+            Destination::CompareSwap { remote_key } => atomic(*remote_key, 0),
+        }
+    }
 }
 
 /// One message, prepared: its data lies in a memory region. It is used again and again.
@@ -32,7 +101,27 @@ pub struct SendRequest {
     last: u64,
     /// Held: the chain names its address handle.
     _destination: Destination,
-    writes: bool,
+    reach: Reach,
+}
+
+/// Which member of the request's union says where in the peer's memory it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    Nowhere,
+    Rdma,
+    Atomic,
+}
+
+impl From<&Destination> for Reach {
+    fn from(destination: &Destination) -> Self {
+        match destination {
+            Destination::Send | Destination::Datagram(_) => Reach::Nowhere,
+            Destination::Write { .. }
+            | Destination::SilentWrite { .. }
+            | Destination::Read { .. } => Reach::Rdma,
+            Destination::FetchAdd { .. } | Destination::CompareSwap { .. } => Reach::Atomic,
+        }
+    }
 }
 
 /// The request and the scatter/gather element it points to.
@@ -55,7 +144,7 @@ const SIGNALED: u32 = sys::ibv_send_flags::IBV_SEND_SIGNALED.0;
 const INLINE: u32 = sys::ibv_send_flags::IBV_SEND_INLINE.0;
 
 impl SendRequest {
-    /// Prepares a request that sends `length` bytes at a time out of `source`.
+    /// Prepares a request that sends `length` bytes at a time out of `source`, or brings as many back into it.
     ///
     /// # Panics
     /// If the region is shorter.
@@ -77,24 +166,8 @@ impl SendRequest {
             },
             _pinned: PhantomPinned,
         });
-        chain.request.opcode = sys::ibv_wr_opcode::IBV_WR_SEND_WITH_IMM;
-        match &destination {
-            Destination::Send => {}
-            Destination::Datagram(handle) => {
-                chain.request.wr.ud = sys::ud_t {
-                    ah: handle.as_ptr(),
-                    remote_qpn: handle.queue_pair_number,
-                    remote_qkey: handle.queue_key,
-                };
-            }
-            Destination::Write { remote_key } => {
-                chain.request.opcode = sys::ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM;
-                chain.request.wr.rdma = sys::rdma_t {
-                    remote_addr: 0,
-                    rkey: *remote_key,
-                };
-            }
-        }
+        chain.request.opcode = destination.opcode();
+        chain.request.wr = destination.remote();
         chain.request.send_flags = if inline { INLINE } else { 0 };
         chain.request.num_sge = 1;
         chain.request.sg_list = &raw mut chain.element;
@@ -103,7 +176,7 @@ impl SendRequest {
             source: Arc::clone(source),
             first,
             last: first + room.expect("a message fits into its region"),
-            writes: matches!(destination, Destination::Write { .. }),
+            reach: Reach::from(&destination),
             _destination: destination,
         }
     }
@@ -114,7 +187,7 @@ impl SendRequest {
         unsafe { self.chain.as_mut().get_unchecked_mut() }
     }
 
-    /// The region the messages come from.
+    /// The region the messages come from, or go to.
     pub fn source(&self) -> &Arc<MemoryRegion> {
         &self.source
     }
@@ -135,13 +208,28 @@ impl SendRequest {
             (chain.request.send_flags & !SIGNALED) | if signaled { SIGNALED } else { 0 };
     }
 
-    /// Turns an RDMA write to `address` in the peer's region. Does nothing to a send.
+    /// Turns the request to `address` in the peer's region. Does nothing to a send.
     #[inline(always)]
-    pub fn aim_write(&mut self, address: u64) {
-        if self.writes {
-            // For a write, `rdma` is the member of the union that `new` set.
-            self.chain().request.wr.rdma.remote_addr = address;
+    pub fn aim_remote(&mut self, address: u64) {
+        // The member of the union that `new` set.
+        match self.reach {
+            Reach::Nowhere => {}
+            Reach::Rdma => self.chain().request.wr.rdma.remote_addr = address,
+            Reach::Atomic => self.chain().request.wr.atomic.remote_addr = address,
         }
+    }
+
+    /// Says what a compare and swap expects, and what it writes then.
+    ///
+    /// # Panics
+    /// If the request is none.
+    #[inline(always)]
+    pub fn compare_and_swap(&mut self, expected: u64, new: u64) {
+        let opcode = self.chain().request.opcode;
+        assert_eq!(opcode, sys::ibv_wr_opcode::IBV_WR_ATOMIC_CMP_AND_SWP);
+        // SAFETY: of this operation it is the member of the union that `new` set.
+        let atomic = unsafe { &mut self.chain().request.wr.atomic };
+        (atomic.compare_add, atomic.swap) = (expected, new);
     }
 
     #[inline(always)]

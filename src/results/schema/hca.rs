@@ -5,7 +5,10 @@ use super::{columns, distribution_columns, join};
 use crate::results::units;
 
 /// Send completions.
-pub const COMPLETIONS: Column = Column::count("completions", "send completions with a stamp");
+pub const COMPLETIONS: Column = Column::count(
+    "completions",
+    "send completions with a stamp: of reads and atomics all that is counted",
+);
 
 distribution_columns!(
     /// One-way latency.
@@ -44,7 +47,7 @@ columns! {
     /// The settings of a point.
     POINT;
     SERVICE = setting("service", "service type: rc, uc or ud");
-    OPERATION = setting("operation", "operation: send or write");
+    OPERATION = setting("operation", "operation: send, write, write-polled, read, compare-swap or fetch-add");
     SIZE = setting("size_bytes", "bytes of a message").whole().title("size");
     BURST = setting("burst", "messages of a burst").whole();
     INLINE = setting("inline", "whether the data is copied into the work request");
@@ -81,9 +84,11 @@ columns! {
     COUNTS;
     SENT = count("messages_sent", "messages posted; without those that were under way when a signal ended the burst")
         .title("sent");
-    RECEIVED = count("messages_received", "messages received whole").title("received");
+    RECEIVED = count("messages_received",
+        "messages received whole; empty for reads and atomics, of which nothing arrives").title("received");
     LOST = count("messages_lost", "messages sent that did not arrive").better(Better::Lower).title("lost");
-    CORRUPTED = count("messages_corrupted", "messages that arrived with other bytes than were sent")
+    CORRUPTED = count("messages_corrupted",
+        "messages that arrived with other bytes than were sent, or reads and atomics that brought back other ones")
         .better(Better::Lower).title("bad");
     DUPLICATED = count("messages_duplicated", "arrivals of a message that had arrived").better(Better::Lower);
     LATE = count("messages_late", "arrivals after the end of their burst").better(Better::Lower);
@@ -105,8 +110,8 @@ columns! {
         "messages whose intended time had passed by more than the mean time from post to post when they were posted; \
          empty without a rate").better(Better::Lower).title("missed");
     IN_FLIGHT_P50 = measured("in_flight_p50",
-        "median number of messages in flight when one was posted: posted before it in its burst and not yet received; \
-         lost ones do not count", 1).better(Better::Neither).title("in flight p50");
+        "median number of messages in flight when one was posted: posted before it in its burst and not yet received, or \
+         for reads and atomics not yet completed; lost ones do not count", 1).better(Better::Neither).title("in flight p50");
     IN_FLIGHT_MAX = measured("in_flight_max", "most messages in flight when one was posted", 0)
         .whole().over(Over::Greatest).better(Better::Neither).title("in flight max");
     ALONE_SHARE = measured("alone_share", "share of the messages that were posted when no other was in flight, of 1", 6)
@@ -176,10 +181,12 @@ pub mod message {
             .whole().better(Better::Neither);
         SUBMITTED = measured("t_subm_ns", "read right before the work request is posted", 0).whole();
         SENT = measured("t_send_ns", "rewritten until the HCA reads the memory", 0).whole();
-        RECEIVED = measured("t_recv_ns", "read right after the receive completion was taken", 0).whole();
+        RECEIVED = measured("t_recv_ns",
+            "read right after the receive completion was taken, or the message seen in memory", 0).whole();
         COMPLETED = measured("t_comp_ns", "read right after the send completion was taken", 0).whole();
         IN_FLIGHT = measured("in_flight",
-            "messages of its burst that were posted before it and received after its t_subm; lost ones do not count", 0)
+            "messages of its burst that were posted before it and received after its t_subm, reads and atomics completed; \
+             lost ones do not count", 0)
             .whole().better(Better::Neither);
         LATENCY = measured("latency_ns", "one-way latency: from t_subm, or t_send, to t_recv", 0).whole();
         COMPLETION_LATENCY = measured("completion_latency_ns", "from t_subm to t_comp", 0).whole();

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::*;
-use crate::bench::hca::config::CpuRequest;
+use crate::bench::hca::config::{CpuRequest, Operation};
 use crate::bench::hca::ends::BurstPort;
 use crate::bench::hca::plan::{Plan, Point, tests::single};
 use crate::bench::hca::port::scripted::failure;
@@ -38,6 +38,10 @@ enum Does {
     Fail,
     /// Posting does not return until the test lets it.
     Hang,
+    /// Nothing arrives and nothing completes.
+    Vanish,
+    /// A read brings back something else.
+    Spoil,
 }
 
 /// Everything that the two ends share.
@@ -123,7 +127,7 @@ impl SendPort for SendingPort {
                     std::thread::yield_now();
                 }
             }
-            Does::Lose | Does::Fail => {}
+            Does::Lose | Does::Fail | Does::Vanish | Does::Spoil => {}
         }
         let completed = match does {
             Does::Fail => Polled::Failed(Failure {
@@ -135,7 +139,9 @@ impl SendPort for SendingPort {
                 ..Completion::default()
             }),
         };
-        fabric.completing.lock().unwrap().push_back(completed);
+        if does != Does::Vanish {
+            fabric.completing.lock().unwrap().push_back(completed);
+        }
         Ok(())
     }
 }
@@ -183,6 +189,10 @@ impl SendingEnd for End {
 
     fn stamps(&self) -> End {
         self.clone()
+    }
+
+    fn fetched(&self, burst: u32, sequence: u32) -> bool {
+        (self.0.fate)(burst, sequence) != Does::Spoil
     }
 
     fn link(&self) -> &dyn Link {
@@ -248,7 +258,7 @@ impl ReceivingEnd for End {
         Ok(())
     }
 
-    fn port(&self) -> Queue {
+    fn port(&self, _burst: u32, _messages: usize) -> Queue {
         Queue(Arc::clone(&self.0), |fabric| &fabric.arriving)
     }
 
@@ -282,6 +292,20 @@ fn trial_with(
     trouble: Option<&'static str>,
     requested: fn() -> Option<Signal>,
 ) -> Trial {
+    trial_of((service, Operation::Send), fate, trouble, requested)
+}
+
+/// Reads, of which nothing arrives at the other end.
+fn reads(fate: Fate) -> Trial {
+    trial_of((Service::Rc, Operation::Read), fate, None, || None)
+}
+
+fn trial_of(
+    (service, operation): (Service, Operation),
+    fate: Fate,
+    trouble: Option<&'static str>,
+    requested: fn() -> Option<Signal>,
+) -> Trial {
     let fabric = Arc::new(Fabric {
         fate,
         trouble,
@@ -300,6 +324,7 @@ fn trial_with(
     let topology = Topology::read().unwrap();
     let point = Point {
         service,
+        operation,
         // Threads that share a CPU get their turns.
         pause_ns: Nanos(200_000),
         burst: MESSAGES,
@@ -557,3 +582,5 @@ fn a_thread_that_was_moved_is_named() {
     assert!(failure.starts_with(said), "{failure}");
     assert_eq!(trial.counts().received, u64::from(MESSAGES));
 }
+
+mod requests;

@@ -1,0 +1,145 @@
+//! The sending end of RDMA reads and atomics: it asks, and the other end's HCA answers without its CPU.
+//!
+//! A read brings a slot of the other end's memory into the slot of the same number here. What is there is a pattern
+//! that no other request of the run has. The slot here is cleared before. So after the burst it shows whether the read
+//! brought all bytes.
+//!
+//! Atomics all go to one word at the other end, which is 0 when the burst begins. A fetch and add adds 1, so it brings
+//! back its number in the burst. A compare and swap expects its number and leaves the next one, so it does as well. The
+//! word at the end tells whether the last one was done.
+
+use std::sync::Arc;
+
+use super::config::Operation;
+use super::ends::{BurstPort, Link, SendingEnd};
+use super::port::{Failure, SendPort};
+use super::receiving_end::Receiver;
+use super::sending_end::Sender;
+use super::tag::Tag;
+use super::verbs_port::{PayloadStamps, RemoteSlots, VerbsCompletionPort, post};
+use crate::buffer::Payload;
+use crate::rdma::verbs::{QueuePair, SendRequest};
+use crate::time::Ticks;
+
+/// A sender that asks for what lies at the other end.
+#[derive(Debug)]
+pub struct Requester {
+    sender: Arc<Sender>,
+    /// The memory of the other end.
+    target: Payload,
+    operation: Operation,
+}
+
+impl Requester {
+    /// Asks by `operation` for what lies at the other end.
+    pub fn new(sender: &Arc<Sender>, receiver: &Receiver, operation: Operation) -> Self {
+        Requester {
+            sender: Arc::clone(sender),
+            target: Payload::clone(receiver.payload()),
+            operation,
+        }
+    }
+}
+
+impl SendingEnd for Requester {
+    type Port = RequestPort;
+    type Completions = VerbsCompletionPort;
+    type Stamps = PayloadStamps;
+
+    /// Makes memory ready at both ends.
+    fn fill(&self, burst: u32, sequence: u32) {
+        let (own, slot) = (self.sender.payload(), sequence as usize);
+        if !self.operation.is_atomic() {
+            self.target.fill_whole(slot, burst, sequence);
+            return own.clear(slot);
+        }
+        if sequence == 0 {
+            self.target.store_word(0, 0);
+        }
+        // What it must not bring back.
+        own.store_word(slot, !u64::from(sequence));
+    }
+
+    fn port(&self) -> RequestPort {
+        let own = self.sender.payload();
+        RequestPort {
+            queue_pair: Arc::clone(self.sender.queue_pair()),
+            request: self.sender.request(),
+            first: own.slot(0).address(),
+            stride: own.stride() as u64,
+            remote: self.sender.remote(),
+            operation: self.operation,
+            tag: Tag::new(0),
+        }
+    }
+
+    fn completions(&self) -> VerbsCompletionPort {
+        self.sender.completions()
+    }
+
+    /// There are none to rewrite: [`plan`](super::plan) leaves such points out.
+    fn stamps(&self) -> PayloadStamps {
+        self.sender.stamps()
+    }
+
+    fn fetched(&self, burst: u32, sequence: u32) -> bool {
+        let (own, slot) = (self.sender.payload(), sequence as usize);
+        if self.operation.is_atomic() {
+            let number = u64::from(sequence);
+            own.load_word(slot) == number && self.target.load_word(0) > number
+        } else {
+            own.holds_whole(slot, burst, sequence)
+        }
+    }
+
+    fn link(&self) -> &dyn Link {
+        self.sender.link()
+    }
+}
+
+/// Posts reads or atomics. No stamp goes with them.
+#[derive(Debug)]
+pub struct RequestPort {
+    queue_pair: Arc<QueuePair>,
+    request: SendRequest,
+    /// The slots of this end, as those of the other are told.
+    first: u64,
+    stride: u64,
+    remote: RemoteSlots,
+    operation: Operation,
+    tag: Tag,
+}
+
+impl BurstPort for RequestPort {
+    fn set_tag(&mut self, tag: Tag) {
+        self.tag = tag;
+    }
+}
+
+impl SendPort for RequestPort {
+    #[inline(always)]
+    fn prepare(&mut self, sequence: u32, signaled: bool) {
+        let number = u64::from(sequence);
+        let address = self.first + number * self.stride;
+        self.request
+            .aim(address, self.tag.immediate_data(sequence), signaled);
+        let RemoteSlots { first, stride, .. } = self.remote;
+        // All of this stands before the stamp.
+        match self.operation {
+            Operation::CompareSwap => {
+                self.request.aim_remote(first);
+                self.request.compare_and_swap(number, number + 1);
+            }
+            Operation::FetchAdd => self.request.aim_remote(first),
+            _ => self.request.aim_remote(first + number * stride),
+        }
+    }
+
+    #[inline(always)]
+    fn stamp(&mut self, _stamp: Ticks) {}
+
+    #[inline(always)]
+    fn post(&mut self) -> Result<(), Failure> {
+        post(&self.queue_pair, &mut self.request)
+    }
+}
