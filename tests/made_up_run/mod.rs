@@ -202,6 +202,7 @@ fn hca_row<'a>((service, size, burst, rounds): &'a (&str, u32, u32, Vec<&[Made]>
             .set(&hca::BURST, *burst)
             .set(&hca::PAUSE, 50_000_u32)
             .set(&hca::RECEIVER_PAUSE, 0_u32)
+            .set(&hca::QUEUE_PAIRS, 1_u32)
             .set(&hca::SENT, sent)
             .set(&hca::RECEIVED, arrived)
             .set(&hca::LOST, sent - arrived)

@@ -14,6 +14,7 @@ use hcabench::bench::hca::plan::Point;
 use hcabench::bench::hca::port::{BusyPolling, PollMode, WaitForEvent};
 use hcabench::bench::hca::receiver::receive;
 use hcabench::bench::hca::sender::{Sending, SubmitStamp, send};
+use hcabench::bench::hca::signalling::Signalling;
 use hcabench::bench::hca::tag::{Expected, Tag};
 use hcabench::bench::hca::verbs_port::VerbsCompletionPort;
 use hcabench::buffer::{Arrival, HugePagePolicy, StampBuffer};
@@ -113,7 +114,7 @@ fn run<M: PollMode<VerbsCompletionPort>>(
             let mut arrivals = StampBuffer::<Arrival>::new(MESSAGES, policy).unwrap();
             let mut port = endpoints.receiver.port();
             let log = &mut arrivals[..];
-            let expected = Expected::new(5, MESSAGES, endpoints.receiver.source());
+            let expected = Expected::new(5, MESSAGES, endpoints.receiver.sources());
             let (outcome, calls) =
                 allocator_calls(|| receive(clock, &mut port, mode(), expected, log, control));
             assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
@@ -134,7 +135,7 @@ fn run<M: PollMode<VerbsCompletionPort>>(
             assert!(control.wait_until_ready(2));
             let (outcome, calls) = allocator_calls(|| {
                 let burst = Sending {
-                    signal_every: 1,
+                    signalling: Signalling::new(1, 1),
                     submitted: &mut submitted[..],
                     control,
                 };

@@ -57,6 +57,7 @@ pub fn settings(service: Service) -> EndpointSettings {
             clock: ClockKind::Monotonic,
             connect: Connect::Auto,
             path: PathSettings::default(),
+            queue_pairs: 1,
         },
         uc_route: UcRoute::Endpoint,
         depth: 16,

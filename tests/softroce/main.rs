@@ -26,6 +26,7 @@ mod moved;
 mod path;
 mod peer;
 mod placement;
+mod queue_pairs;
 mod removal;
 mod rounds;
 mod settings;

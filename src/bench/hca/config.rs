@@ -154,6 +154,9 @@ pub const LARGEST_SIZE: u32 = 1 << 31;
 /// The most messages of a burst.
 pub const LARGEST_BURST: u32 = 8192;
 
+/// The most queue pairs that the messages of a burst are spread over.
+pub const MOST_QUEUE_PAIRS: u32 = 1024;
+
 /// The message sizes in bytes that a range stands for: 8 times a power of two.
 pub fn doubled_sizes(within: RangeInclusive<u32>) -> impl Iterator<Item = u32> {
     let doubled = std::iter::successors(Some(SMALLEST_SIZE), |size| size.checked_mul(2));
@@ -191,6 +194,8 @@ pub struct Sweep {
     pub connects: Vec<Connect>,
     /// Attributes of the path.
     pub paths: Vec<PathSettings>,
+    /// Queue pairs that the messages are spread over.
+    pub queue_pairs: Vec<u32>,
 }
 
 /// A port as the user names it.

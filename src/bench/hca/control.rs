@@ -62,14 +62,14 @@ impl Control {
         self.sender_done.load(Ordering::Acquire)
     }
 
-    /// Sets how far receiving is: one more than the number of the message that came last. After a loss that is more
+    /// Sets how far receiving is: one more than the highest number of a message that came. After a loss that is more
     /// than came, so that who rewrites stamps does not go on with those that will never arrive.
     #[inline(always)]
     pub fn set_received(&self, count: u32) {
         self.received.store(count, Ordering::Relaxed);
     }
 
-    /// How far receiving is: one more than the number of the message that came last.
+    /// How far receiving is: one more than the highest number of a message that came.
     #[inline(always)]
     pub fn received(&self) -> u32 {
         self.received.load(Ordering::Relaxed)

@@ -37,6 +37,7 @@ pub(crate) mod result;
 #[cfg_attr(not(feature = "rdma"), allow(dead_code))]
 pub(crate) mod schedule;
 pub mod sender;
+pub mod signalling;
 pub mod stamper;
 pub mod tag;
 pub mod warmup;
@@ -47,6 +48,8 @@ mod burst_record;
 pub(crate) mod in_flight;
 #[cfg_attr(not(feature = "rdma"), allow(dead_code))]
 pub(crate) mod placement;
+#[cfg(feature = "rdma")]
+mod receive_requests;
 #[cfg(feature = "rdma")]
 mod receiving_half;
 #[cfg(feature = "rdma")]

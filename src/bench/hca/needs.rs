@@ -28,9 +28,10 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    /// Of a point with so many receive requests.
+    /// Of a point with so many receive requests of each queue pair.
     pub(super) fn of(point: &Point, config: &Config, receives: u32) -> Self {
         let depth = config.depth_of(point.burst) as usize;
+        let receives = (receives * point.queue_pairs) as usize;
         let size = point.size as usize;
         let stamps = Bytes((depth * size_of::<Ticks>()) as u64);
         let messages = u64::from(point.burst) * u64::from(config.repeat);
@@ -39,7 +40,7 @@ impl Needs {
         Needs {
             buffers: [
                 PayloadBuffer::bytes_needed(depth, size, 0),
-                PayloadBuffer::bytes_needed(receives as usize, size, header),
+                PayloadBuffer::bytes_needed(receives, size, header),
                 stamps,
                 stamps,
                 stamps,

@@ -44,9 +44,16 @@ pub struct Point {
     pub connect: Connect,
     /// Attributes of the path.
     pub path: PathSettings,
+    /// Queue pairs that the messages are spread over, in turn.
+    pub queue_pairs: u32,
 }
 
 impl Point {
+    /// Of so many messages, those that one queue pair carries: the first of them carries as many.
+    pub fn share(&self, messages: u32) -> u32 {
+        messages.div_ceil(self.queue_pairs)
+    }
+
     /// Bytes that are copied into the work request.
     pub fn inline_bytes(&self) -> u32 {
         if self.inline.is_on() { self.size } else { 0 }
@@ -105,7 +112,10 @@ impl fmt::Display for Point {
                 write!(formatter, "-{}{value}", name.replace('-', "_"))?;
             }
         }
-        Ok(())
+        match self.queue_pairs {
+            1 => Ok(()),
+            several => write!(formatter, "-{several}queue_pairs"),
+        }
     }
 }
 
@@ -121,6 +131,8 @@ pub struct LeftOut {
 /// What the two devices and the way between them allow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
+    /// Queue pairs, the smaller of the two devices.
+    pub queue_pairs: u32,
     /// Work requests of a queue, the smaller of the two devices.
     pub queue_pair_work_requests: u32,
     /// Entries of a completion queue, the smaller of the two devices.
@@ -226,6 +238,7 @@ fn product(sweep: &Sweep) -> Vec<Point> {
         clock: ClockKind::Monotonic,
         connect: Connect::Auto,
         path: PathSettings::default(),
+        queue_pairs: 1,
     };
     let points = vec![blank];
     let points = each(points, &sweep.services, |p, value| p.service = value);
@@ -234,6 +247,7 @@ fn product(sweep: &Sweep) -> Vec<Point> {
     let points = each(points, &sweep.paths, |p, value| {
         p.path = value.of(p.service)
     });
+    let points = each(points, &sweep.queue_pairs, |p, value| p.queue_pairs = value);
     let points = each(points, &sweep.clocks, |p, value| p.clock = value);
     let points = each(points, &sweep.timestamps, |p, value| p.timestamp = value);
     let points = each(points, &sweep.polls, |p, (recv, comp)| {
@@ -263,6 +277,13 @@ fn impossible_anywhere(point: &Point) -> Option<String> {
              stamp cannot change afterwards; use --timestamp submit or --inline off"
                 .to_owned(),
         );
+    }
+    let (queue_pairs, burst) = (point.queue_pairs, point.burst);
+    if queue_pairs > burst {
+        return Some(format!(
+            "--queue-pairs {queue_pairs} is impossible with --burst {burst}: the messages of a burst are spread over the \
+             queue pairs, and some would have none; use a longer burst"
+        ));
     }
     impossible_by_manager(point.connect, &point.path)
 }
@@ -294,14 +315,28 @@ fn impossible_within(point: &Point, limits: &Limits) -> Option<String> {
              bytes inline"
         ));
     }
-    let queue = limits
-        .queue_pair_work_requests
-        .min(limits.completion_queue_entries);
-    let burst = point.burst;
-    if burst > queue {
+    let (queue_pairs, most) = (point.queue_pairs, limits.queue_pairs);
+    if queue_pairs > most {
         return Some(format!(
-            "--burst {burst} is impossible: these devices hold at most {queue} requests (max_qp_wr {}, max_cqe {})",
-            limits.queue_pair_work_requests, limits.completion_queue_entries
+            "--queue-pairs {queue_pairs} is impossible: these devices have at most {most} (max_qp)"
+        ));
+    }
+    let (requests, entries) = (
+        limits.queue_pair_work_requests,
+        limits.completion_queue_entries,
+    );
+    // All queue pairs of an end have one completion queue.
+    let queue = requests.min(entries / queue_pairs);
+    let burst = point.burst;
+    if point.share(burst) > queue {
+        let with = match queue_pairs {
+            1 => String::new(),
+            several => format!(" with --queue-pairs {several}"),
+        };
+        return Some(format!(
+            "--burst {burst} is impossible{with}: these devices hold at most {} requests (max_qp_wr {requests}, max_cqe \
+             {entries})",
+            queue * queue_pairs
         ));
     }
     None
@@ -328,11 +363,13 @@ pub(crate) mod tests {
             sizes: vec![8],
             connects: vec![Connect::Auto],
             paths: vec![PathSettings::default()],
+            queue_pairs: vec![1],
         }
     }
 
     fn limits() -> Limits {
         Limits {
+            queue_pairs: 600,
             queue_pair_work_requests: 16_384,
             completion_queue_entries: 4096,
             path_mtu: 1024,
@@ -376,6 +413,20 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_point_is_named_by_its_queue_pairs_if_there_are_several() {
+        let sweep = Sweep {
+            queue_pairs: vec![1, 3],
+            ..single()
+        };
+        let plan = Plan::new(&sweep).within(&limits());
+        let [one, three] = plan.points[..] else {
+            panic!("{plan:?}");
+        };
+        assert_eq!(three.to_string(), format!("{one}-3queue_pairs"));
+        assert_eq!((one.share(1000), three.share(1000)), (1000, 334));
+    }
+
+    #[test]
     fn a_sweep_is_the_product_and_every_point_is_measured_or_has_a_reason() {
         let sweep = Sweep {
             services: Service::ALL.to_vec(),
@@ -402,7 +453,7 @@ pub(crate) mod tests {
     #[test]
     fn impossible_alone_is_an_error_that_names_the_options() {
         type Case = (fn(&mut Sweep), [&'static str; 2]);
-        let cases: [Case; 5] = [
+        let cases: [Case; 8] = [
             (
                 |sweep| {
                     sweep.services = vec![Service::Ud];
@@ -432,6 +483,19 @@ pub(crate) mod tests {
                 ["--inline", "512"],
             ),
             (|sweep| sweep.bursts = vec![8192], ["--burst 8192", "4096"]),
+            (
+                |sweep| (sweep.bursts, sweep.queue_pairs) = (vec![3], vec![4]),
+                ["--queue-pairs 4", "--burst 3"],
+            ),
+            (
+                |sweep| sweep.queue_pairs = vec![601],
+                ["--queue-pairs 601", "600"],
+            ),
+            // The queue pairs of an end have one completion queue.
+            (
+                |sweep| (sweep.bursts, sweep.queue_pairs) = (vec![4096], vec![3]),
+                ["--burst 4096 is impossible with --queue-pairs 3", "4095"],
+            ),
         ];
         for (change, words) in cases {
             let error = refusal(change).unwrap_err();

@@ -26,7 +26,7 @@ use crate::pacing::SplitMix64;
 use crate::rdma::cm::{CmError, EventChannel, UcRoute};
 use crate::rdma::verbs::{
     Context, Gid, LinkLayer, ServiceType, common_partitions, devices, gid_table, granted_inline,
-    try_queue_pair, usual_pair,
+    try_queue_pairs, usual_pair,
 };
 use crate::rig::benchmark::Progress;
 use crate::rig::named::Named;
@@ -110,7 +110,7 @@ impl Runner {
             let depth = self.config.depth_of(point.burst);
             let inline = point.inline_bytes();
             let reason: &Option<String> = tried
-                .entry((point.service, depth, inline))
+                .entry((point.service, depth, point.queue_pairs, inline))
                 .or_insert_with(|| self.refusal(&contexts, point, depth, inline));
             reason.clone()
         });
@@ -140,14 +140,19 @@ impl Runner {
         inline: u32,
     ) -> Option<String> {
         let service = ServiceType::from(point.service);
-        let (sending, receiving) = queue_pair_lengths(depth, self.receives(point), inline);
-        let refused = try_queue_pair(&contexts[0], service, sending)
-            .and_then(|_| try_queue_pair(&contexts[1], service, receiving))
+        let (sends, receives) = (point.share(depth), self.receives(point));
+        let (sending, receiving) = queue_pair_lengths(sends, receives, inline);
+        let count = point.queue_pairs;
+        let refused = try_queue_pairs(&contexts[0], service, sending, count)
+            .and_then(|_| try_queue_pairs(&contexts[1], service, receiving, count))
             .err()?;
-        let with = match inline {
-            0 => String::new(),
-            bytes => format!(" with {bytes} bytes inline"),
+        let mut with = match count {
+            1 => String::new(),
+            several => format!(" over {several} queue pairs"),
         };
+        if inline > 0 {
+            with += &format!(" with {inline} bytes inline");
+        }
         let (burst, service) = (point.burst, point.service.name());
         Some(format!(
             "--burst {burst}{with} is impossible with --service {service} on these devices: {refused}"
@@ -159,11 +164,12 @@ impl Runner {
         let inline_of = |&service: &Service| {
             let granted = granted_inline(&contexts[0], service.into()).ok()?;
             let (_, smallest) = queue_pair_lengths(1, 1, 0);
-            try_queue_pair(&contexts[1], service.into(), smallest).ok()?;
+            try_queue_pairs(&contexts[1], service.into(), smallest, 1).ok()?;
             Some((service, granted))
         };
         let smaller = |of: fn(&ChosenPort) -> u32| of(sender).min(of(receiver));
         Limits {
+            queue_pairs: smaller(|end| end.device.limits.max_queue_pairs),
             queue_pair_work_requests: smaller(|end| end.device.limits.max_queue_pair_work_requests),
             completion_queue_entries: smaller(|end| end.device.limits.max_completion_queue_entries),
             path_mtu: smaller(|end| end.port.mtu),
@@ -251,10 +257,12 @@ impl Runner {
         Ok(())
     }
 
-    /// Receive requests of a point.
+    /// Receive requests of each queue pair of a point.
     fn receives(&self, point: &Point) -> u32 {
-        let depth = self.config.depth_of(point.burst);
-        receive_requests(point.service, depth, self.longest_queue)
+        let share = point.share(self.config.depth_of(point.burst));
+        // All of them have one completion queue.
+        let most = self.longest_queue / point.queue_pairs;
+        receive_requests(point.service, share, most)
     }
 
     fn placement(&self, point: &Point) -> Result<Placement, RunError> {

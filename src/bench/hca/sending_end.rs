@@ -1,4 +1,4 @@
-//! The sending end on verbs: a connected queue pair and the memory that messages come from.
+//! The sending end on verbs: connected queue pairs and the memory that messages come from.
 
 use std::sync::Arc;
 
@@ -7,15 +7,18 @@ use super::ends::{Link, SendingEnd};
 use super::error::RunError;
 use super::path_proof::PathEnd;
 use super::plan::Point;
-use super::verbs_link::VerbsLink;
-use super::verbs_port::{PayloadStamps, RemoteSlots, VerbsCompletionPort, VerbsSendPort};
+use super::verbs_link::{Connection, VerbsLink};
+use super::verbs_port::{
+    PayloadStamps, RemoteSlots, SpreadSendPort, VerbsCompletionPort, VerbsSendPort,
+};
 use crate::buffer::Payload;
 use crate::rdma::verbs::{AddressHandle, Destination, QueuePair, SendRequest};
 
 #[derive(Debug)]
 pub struct Sender {
     link: VerbsLink,
-    destination: Destination,
+    /// Of each queue pair.
+    destinations: Vec<Destination>,
     /// Where RDMA writes go.
     remote: RemoteSlots,
     inline: bool,
@@ -27,35 +30,52 @@ impl Sender {
         point: &Point,
         remote: RemoteSlots,
     ) -> Result<Self, RunError> {
-        let queue_pair = link.connection.queue_pair();
-        let (granted, wanted) = (queue_pair.granted().inline_bytes, point.inline_bytes());
-        if granted < wanted {
-            return Err(RunError::Inline {
-                device: queue_pair.device_name().to_owned(),
-                wanted,
-                granted,
-            });
-        }
-        let destination = match (point.service, point.operation) {
-            (Service::Ud, _) => {
-                let vector = link.connection.address().ok_or(RunError::NoAddress)?;
-                Destination::Datagram(AddressHandle::create(link.region.domain(), vector)?)
+        for queue_pair in link.queue_pairs() {
+            let (granted, wanted) = (queue_pair.granted().inline_bytes, point.inline_bytes());
+            if granted < wanted {
+                return Err(RunError::Inline {
+                    device: queue_pair.device_name().to_owned(),
+                    wanted,
+                    granted,
+                });
             }
-            (_, Operation::Send) => Destination::Send,
-            (_, Operation::Write) => Destination::Write {
+        }
+        let destination = |connection: &Connection| match (point.service, point.operation) {
+            (Service::Ud, _) => {
+                let vector = connection.address().ok_or(RunError::NoAddress)?;
+                let handle = AddressHandle::create(link.region.domain(), vector)?;
+                Ok(Destination::Datagram(handle))
+            }
+            (_, Operation::Send) => Ok(Destination::Send),
+            (_, Operation::Write) => Ok(Destination::Write {
                 remote_key: remote.key,
-            },
+            }),
         };
+        let destinations = link.connections.iter().map(destination);
+        let destinations = destinations.collect::<Result<_, RunError>>()?;
         Ok(Sender {
             link,
-            destination,
+            destinations,
             remote,
             inline: point.inline.is_on(),
         })
     }
 
+    /// The first of its queue pairs.
     pub fn queue_pair(&self) -> &Arc<QueuePair> {
-        self.link.connection.queue_pair()
+        self.link.first()
+    }
+
+    /// Ports of its queue pairs.
+    fn ports(&self) -> impl Iterator<Item = VerbsSendPort> {
+        let payload = &self.link.payload;
+        let length = payload.message_size() as u32;
+        let each = self.link.queue_pairs().zip(&self.destinations);
+        each.map(move |(queue_pair, destination)| {
+            let (region, to) = (&self.link.region, destination.clone());
+            let request = SendRequest::new(region, length, to, self.inline);
+            VerbsSendPort::new(queue_pair, request, payload, self.remote)
+        })
     }
 
     /// What the kernel has of this end of the path.
@@ -71,6 +91,7 @@ impl Sender {
 
 impl SendingEnd for Sender {
     type Port = VerbsSendPort;
+    type SpreadPort = SpreadSendPort;
     type Completions = VerbsCompletionPort;
     type Stamps = PayloadStamps;
 
@@ -79,14 +100,12 @@ impl SendingEnd for Sender {
     }
 
     fn port(&self) -> VerbsSendPort {
-        let length = self.link.payload.message_size() as u32;
-        let request = SendRequest::new(
-            &self.link.region,
-            length,
-            self.destination.clone(),
-            self.inline,
-        );
-        VerbsSendPort::new(self.queue_pair(), request, &self.link.payload, self.remote)
+        let mut ports = self.ports();
+        ports.next().expect("an end has a queue pair")
+    }
+
+    fn spread_port(&self) -> SpreadSendPort {
+        SpreadSendPort::new(self.ports().collect())
     }
 
     fn completions(&self) -> VerbsCompletionPort {

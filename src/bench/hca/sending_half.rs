@@ -38,21 +38,10 @@ pub(super) fn start_sending<C: Clock, E: SendingEnd>(
     let seat = frame.seat(SENDER, placement.sender);
     let mut tasks = vec![start(threads, seat, move |post| {
         let (frame, end) = (&of_sender, &*from);
-        let (point, depth) = (&frame.point, frame.depth as usize);
         let way = (post, &clock, frame, end, collects);
-        let rate = |rate: Rate| f64::from(rate.per_second);
-        match (point.rate, point.pause_ns) {
-            (None, Nanos(0)) => send_paced(way, NoPause),
-            (None, pause) => send_paced(way, ConstantWait::new(&clock, pause)),
-            (Some(at), _) => match at.arrivals {
-                Arrivals::Constant => {
-                    let interval = Interval::from_rate(&clock, rate(at));
-                    send_paced(way, ConstantRate::new(interval, AfterMiss::CatchUp))
-                }
-                Arrivals::Poisson => {
-                    send_paced(way, Poisson::new(&clock, rate(at), depth, frame.seed))
-                }
-            },
+        match frame.point.queue_pairs {
+            1 => send_by_port(way, end.port()),
+            _ => send_by_port(way, end.spread_port()),
         }
     })?];
     if let Some(cpu) = placement.completion {
@@ -76,27 +65,53 @@ pub(super) fn start_sending<C: Clock, E: SendingEnd>(
     Ok(tasks)
 }
 
-/// Sends by a pace, with the stamps of the point.
-fn send_paced<C: Clock, E: SendingEnd>(
-    (post, clock, frame, end, collects): (Post<'_>, &C, &Frame, &E, bool),
-    pacing: impl Pacing,
+/// What the sending thread has to do with: its tasks, the clock, the frame, its end, and whether it takes the completions
+/// itself.
+type Way<'a, C, E> = (Post<'a>, &'a C, &'a Frame, &'a E, bool);
+
+/// Sends over a port, by the pace of the point.
+fn send_by_port<C: Clock, E: SendingEnd>(
+    way: Way<'_, C, E>,
+    port: impl BurstPort,
 ) -> Result<(), RunError> {
-    match frame.point.timestamp {
-        Timestamp::Submit => send_bursts::<SubmitStamp>(post, clock, frame, end, pacing, collects),
-        Timestamp::Send => send_bursts::<SendStamp>(post, clock, frame, end, pacing, collects),
+    let (_, clock, frame, ..) = way;
+    let (point, depth) = (&frame.point, frame.depth as usize);
+    let rate = |rate: Rate| f64::from(rate.per_second);
+    match (point.rate, point.pause_ns) {
+        (None, Nanos(0)) => send_paced(way, port, NoPause),
+        (None, pause) => send_paced(way, port, ConstantWait::new(clock, pause)),
+        (Some(at), _) => match at.arrivals {
+            Arrivals::Constant => {
+                let interval = Interval::from_rate(clock, rate(at));
+                send_paced(way, port, ConstantRate::new(interval, AfterMiss::CatchUp))
+            }
+            Arrivals::Poisson => {
+                let pacing = Poisson::new(clock, rate(at), depth, frame.seed);
+                send_paced(way, port, pacing)
+            }
+        },
     }
 }
 
-/// What the sending thread does; `collects`: whether it takes the completions itself.
-fn send_bursts<S: StampMode>(
-    post: Post<'_>,
-    clock: &impl Clock,
-    frame: &Frame,
-    end: &impl SendingEnd,
-    mut pacing: impl Pacing,
-    collects: bool,
+/// Sends by a pace, with the stamps of the point.
+fn send_paced<C: Clock, E: SendingEnd>(
+    way: Way<'_, C, E>,
+    port: impl BurstPort,
+    pacing: impl Pacing,
 ) -> Result<(), RunError> {
-    let mut port = end.port();
+    let (_, _, frame, ..) = way;
+    match frame.point.timestamp {
+        Timestamp::Submit => send_bursts::<SubmitStamp, _, _>(way, port, pacing),
+        Timestamp::Send => send_bursts::<SendStamp, _, _>(way, port, pacing),
+    }
+}
+
+/// What the sending thread does.
+fn send_bursts<S: StampMode, C: Clock, E: SendingEnd>(
+    (post, clock, frame, end, collects): Way<'_, C, E>,
+    mut port: impl BurstPort,
+    mut pacing: impl Pacing,
+) -> Result<(), RunError> {
     let mut submitted = StampBuffer::<Ticks>::new(frame.depth as usize, frame.huge_pages)?;
     let mut completed = StampBuffer::<Ticks>::new(frame.depth as usize, frame.huge_pages)?;
     post.placed(Some(submitted.page_kind()));
@@ -112,7 +127,7 @@ fn send_bursts<S: StampMode>(
         stamps.fill(Ticks(0));
         let control = &*task.control;
         let burst = Sending {
-            signal_every: frame.signal_every(),
+            signalling: frame.signalling(),
             submitted: &mut submitted[..task.count],
             control,
         };

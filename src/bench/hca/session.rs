@@ -314,7 +314,7 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
         {
             record.failure = Some(removal);
         }
-        record.forget_what_was_under_way();
+        record.forget_what_was_under_way(self.frame.point.queue_pairs);
         Ok(record)
     }
 

@@ -30,7 +30,7 @@ pub struct EndpointSettings {
     pub uc_route: UcRoute,
     /// Messages that may be under way.
     pub depth: u32,
-    /// Receive requests that may be posted ([`receive_requests`](super::endpoints::receive_requests)).
+    /// Receive requests that each queue pair may have ([`receive_requests`](super::endpoints::receive_requests)).
     pub receives: u32,
     /// By which interrupts events of the completion queues come.
     pub comp_vectors: CompletionVectors,
@@ -67,6 +67,7 @@ pub(super) struct Made {
     context: Arc<Context>,
     payload: Payload,
     pub(super) region: Arc<MemoryRegion>,
+    /// Of each of its queue pairs.
     pub(super) attributes: QueuePairAttributes,
 }
 
@@ -78,10 +79,11 @@ impl Made {
         access: Access,
     ) -> Result<Self, RunError> {
         let (point, depth, receives) = (&settings.point, settings.depth, settings.receives);
-        let (sending, receiving) = queue_pair_lengths(depth, receives, point.inline_bytes());
+        let (share, queue_pairs) = (point.share(depth), point.queue_pairs);
+        let (sending, receiving) = queue_pair_lengths(share, receives, point.inline_bytes());
         let (capabilities, slots, header) = match access {
             Access::Send => (sending, depth, 0),
-            Access::Receive => (receiving, receives, header_of(point.service)),
+            Access::Receive => (receiving, receives * queue_pairs, header_of(point.service)),
         };
         let huge_pages = settings.huge_pages;
         let payload = PayloadBuffer::new(slots as usize, point.size as usize, header, huge_pages)?;
@@ -94,7 +96,10 @@ impl Made {
             Access::Send => settings.comp_vectors.sender,
             Access::Receive => settings.comp_vectors.receiver,
         };
-        let queue = |requests, events| CompletionQueue::create(context, requests, events, vector);
+        // One completion queue for all queue pairs, so that a loop polls one, however many these are.
+        let queue = |requests: u32, events| {
+            CompletionQueue::create(context, requests * queue_pairs, events, vector)
+        };
         Ok(Made {
             attributes: QueuePairAttributes {
                 service: ServiceType::from(point.service),
@@ -108,10 +113,10 @@ impl Made {
         })
     }
 
-    /// With the connection that was made over `port`.
-    pub(super) fn connected(self, connection: Connection, port: u8) -> VerbsLink {
+    /// With the connections of its queue pairs, which were made over `port`.
+    pub(super) fn connected(self, connections: Vec<Connection>, port: u8) -> VerbsLink {
         VerbsLink {
-            connection,
+            connections,
             context: self.context,
             port,
             payload: self.payload,
@@ -160,10 +165,11 @@ impl Connection {
     }
 }
 
-/// A connected queue pair with the memory of its messages: what both ends have in common.
+/// Connected queue pairs with the memory of their messages: what both ends have in common.
 #[derive(Debug)]
 pub(super) struct VerbsLink {
-    pub(super) connection: Connection,
+    /// One for each queue pair; message `i` goes over that of number `i`, counted round and round.
+    pub(super) connections: Vec<Connection>,
     context: Arc<Context>,
     port: u8,
     pub(super) payload: Payload,
@@ -176,7 +182,7 @@ impl Link for VerbsLink {
     }
 
     fn trouble(&self) -> Option<String> {
-        if let Some(ending) = self.connection.ending() {
+        if let Some(ending) = self.connections.iter().find_map(Connection::ending) {
             let device = self.context.device_name();
             return Some(format!("the connection of {device} ended: {ending}"));
         }
@@ -186,12 +192,12 @@ impl Link for VerbsLink {
 
     fn removal(&self) -> Option<String> {
         let device = self.context.device_name();
-        let removed = self.connection.was_removed();
+        let removed = self.connections.iter().any(Connection::was_removed);
         removed.then(|| format!("the device {device} was removed"))
     }
 
     fn lowered_mtu(&self) -> Option<String> {
-        let path = self.connection.queue_pair().path_mtu().ok()?;
+        let path = self.first().path_mtu().ok()?;
         let (device, port) = (self.context.device_name(), self.port);
         let now = self.context.port(port).ok()?.mtu;
         (now < path).then(|| {
@@ -217,10 +223,20 @@ impl Link for VerbsLink {
 }
 
 impl VerbsLink {
+    /// Its queue pairs.
+    pub(super) fn queue_pairs(&self) -> impl Iterator<Item = &Arc<QueuePair>> {
+        self.connections.iter().map(Connection::queue_pair)
+    }
+
+    /// The first of its queue pairs. In service, lengths and path all are the same.
+    pub(super) fn first(&self) -> &Arc<QueuePair> {
+        self.connections[0].queue_pair()
+    }
+
     /// What the kernel has of this end.
     pub(super) fn path_end(&self) -> PathEnd {
-        let connection = &self.connection;
-        PathEnd::of(connection.queue_pair(), self.port, connection.address())
+        let address = self.connections[0].address();
+        PathEnd::of(self.first(), self.port, address)
     }
 }
 
@@ -232,14 +248,14 @@ pub(super) fn header_of(service: Service) -> usize {
     }
 }
 
-/// What the sending and the receiving queue pair are made with: each end uses one of its two queues.
+/// What a sending and a receiving queue pair are made with: each end uses one of its two queues.
 pub(super) fn queue_pair_lengths(
-    depth: u32,
+    sends: u32,
     receives: u32,
     inline_bytes: u32,
 ) -> (Capabilities, Capabilities) {
     let sending = Capabilities {
-        send_requests: depth,
+        send_requests: sends,
         receive_requests: 1,
         inline_bytes,
     };

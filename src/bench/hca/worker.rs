@@ -7,6 +7,7 @@ use super::burst_record::BurstRecord;
 use super::control::Control;
 use super::error::RunError;
 use super::plan::Point;
+use super::signalling::Signalling;
 use crate::buffer::{HugePagePolicy, PageKind};
 use crate::host::counters::ThreadUsage;
 use crate::host::{Wakeable, pinning};
@@ -64,18 +65,19 @@ impl Frame {
         }
     }
 
-    /// Every so many messages one is signalled.
-    pub(super) fn signal_every(&self) -> u32 {
-        if self.point.unsignaled.is_on() {
-            self.depth
+    /// Which messages are signalled.
+    pub(super) fn signalling(&self) -> Signalling {
+        let every = if self.point.unsignaled.is_on() {
+            self.point.share(self.depth)
         } else {
             1
-        }
+        };
+        Signalling::new(every, self.point.queue_pairs)
     }
 
-    /// Signalled messages among `count`: the last always is.
+    /// Signalled messages among `count`.
     pub(super) fn completions_of(&self, count: usize) -> u32 {
-        (count as u32).div_ceil(self.signal_every())
+        self.signalling().among(count as u32)
     }
 }
 

@@ -164,6 +164,7 @@ impl StampSlots for End {
 
 impl SendingEnd for End {
     type Port = SendingPort;
+    type SpreadPort = SendingPort;
     type Completions = Queue;
     type Stamps = End;
 
@@ -175,6 +176,10 @@ impl SendingEnd for End {
             sequence: 0,
             stamp: Ticks(0),
         }
+    }
+
+    fn spread_port(&self) -> SendingPort {
+        SendingEnd::port(self)
     }
 
     fn completions(&self) -> Queue {
@@ -252,8 +257,8 @@ impl ReceivingEnd for End {
         Queue(Arc::clone(&self.0), |fabric| &fabric.arriving)
     }
 
-    fn source(&self) -> Option<u32> {
-        Some(SOURCE)
+    fn sources(&self) -> &[u32] {
+        &[SOURCE]
     }
 
     fn delivered(&self, _burst: u32, _arrival: &Arrival, sequence: u32) -> Option<Ticks> {
