@@ -221,6 +221,7 @@ fn hca_row<'a>((service, size, burst, rounds): &'a (&str, u32, u32, Vec<&[Made]>
             &hca::RETRY_COUNT,
             &hca::RNR_RETRY,
             &hca::QP_TIMEOUT,
+            &hca::DEPTH,
             &hca::MISSED_STEPS,
         ] {
             record.set(column, None::<u32>);

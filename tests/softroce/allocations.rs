@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use hcabench::bench::hca::completion::{Collector, LeftToThread};
 use hcabench::bench::hca::config::{Operation, Poll, Service, Switch};
 use hcabench::bench::hca::control::Control;
-use hcabench::bench::hca::endpoints::{EndpointSettings, Endpoints};
+use hcabench::bench::hca::endpoints::{EndpointSettings, Endpoints, Receives};
 use hcabench::bench::hca::ends::{BurstPort, ReceivingEnd, SendingEnd};
 use hcabench::bench::hca::plan::Point;
 use hcabench::bench::hca::port::{BusyPolling, PollMode, WaitForEvent};
@@ -94,10 +94,14 @@ fn run<M: PollMode<VerbsCompletionPort>>(
             inline: if inline { Switch::On } else { Switch::Off },
             poll_recv: poll,
             poll_comp: poll,
+            burst: MESSAGES as u32,
+            depth: MESSAGES as u32,
             ..settings.point
         },
-        depth: MESSAGES as u32,
-        receives: MESSAGES as u32,
+        receives: Receives {
+            requests: MESSAGES as u32,
+            slots: MESSAGES as u32,
+        },
         ..settings
     };
     let endpoints = Arc::new(Endpoints::connect(Some(&channel), &from, &to, &settings).unwrap());

@@ -16,6 +16,7 @@ mod both_kernels;
 mod commands;
 mod compare;
 mod connections;
+mod depth;
 mod devices_gone;
 mod errors;
 mod listings;

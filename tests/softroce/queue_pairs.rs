@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use hcabench::bench::hca::endpoints::Endpoints;
+use hcabench::bench::hca::endpoints::{Endpoints, Receives};
 use hcabench::bench::hca::ends::{BurstPort, Link, ReceivingEnd, SendingEnd};
 use hcabench::bench::hca::port::{CompletionPort, Polled, SendPort};
 use hcabench::bench::hca::tag::Tag;
@@ -29,7 +29,8 @@ library_tests! {
         for (service, channel) in SERVICES.iter().flat_map(|service| [(*service, Some(&channel)), (*service, None)]) {
             let mut settings = settings(service);
             settings.point.queue_pairs = QUEUE_PAIRS;
-            settings.receives = settings.point.share(settings.depth);
+            let share = settings.point.share(settings.point.burst);
+            settings.receives = Receives { requests: share, slots: share };
             let endpoints = Endpoints::connect(channel, &from, &to, &settings).unwrap();
             for slot in 0..endpoints.receiver.slots() {
                 endpoints.receiver.post(slot).unwrap();
@@ -54,7 +55,7 @@ library_tests! {
                 // Its receive request was one of that queue pair.
                 let (slot, sequence) = (arrived.request as u32, Tag::sequence(arrived.immediate_data));
                 let (turn, round) = (sequence % QUEUE_PAIRS, sequence / QUEUE_PAIRS);
-                assert_eq!(slot, turn * settings.receives + round, "{service:?}");
+                assert_eq!(slot, turn * share + round, "{service:?}");
                 let source = arrived.source_queue_pair;
                 assert_eq!(*sources[turn as usize].get_or_insert(source), source);
             }

@@ -246,7 +246,13 @@ impl Results {
             check_message(message, send_stamps);
         }
         let queue_pairs = row.count("queue_pairs");
-        let is_signaled = |message: &&Message| message.seq + queue_pairs >= burst;
+        // Within a depth, of each queue pair one message out of half of its share of that, too.
+        let depth = row.optional("depth").map(|depth| depth as u64);
+        let every = depth.map_or(u64::MAX, |depth| (depth / (2 * queue_pairs)).max(1));
+        let is_signaled = |message: &&Message| {
+            let number = message.seq / queue_pairs + 1;
+            number.is_multiple_of(every) || message.seq + queue_pairs >= burst
+        };
         if row.text("unsignaled") == "on" {
             let completed: Vec<_> = messages
                 .iter()

@@ -188,6 +188,8 @@ pub struct Sweep {
     pub receiver_pauses: Vec<Nanos>,
     /// Messages in one test.
     pub bursts: Vec<u32>,
+    /// Messages in flight at most; `None`: a whole burst.
+    pub depths: Vec<Option<u32>>,
     /// Message sizes in bytes.
     pub sizes: Vec<u32>,
     /// How the queue pairs are connected.
@@ -267,11 +269,4 @@ pub struct Config {
     pub cpus: CpuRequest,
     /// The rate of the TSC, if the user gives it.
     pub tsc_khz: Option<TscKilohertz>,
-}
-
-impl Config {
-    /// Messages that may be under way with bursts of so many; the warm-up is such bursts, too.
-    pub fn depth_of(&self, burst: u32) -> u32 {
-        burst
-    }
 }

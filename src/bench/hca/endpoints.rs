@@ -7,10 +7,11 @@ use std::time::{Duration, SystemTime};
 use super::config::Service;
 use super::error::RunError;
 use super::path::PathSettings;
+use super::plan::Point;
 use super::receiving_end::Receiver;
 use super::sending_end::Sender;
-pub use super::verbs_link::EndpointSettings;
 use super::verbs_link::{Connection, Made, on_cpu};
+pub use super::verbs_link::{EndpointSettings, Receives};
 use crate::rdma::cm::{ActiveEndpoint, EventChannel, IdService, PassiveEndpoint};
 use crate::rdma::direct::{self, Local, Unconnected};
 use crate::rdma::verbs::{Access, Context, Gid, LinkLayer, Port, Retries, gid_table, usual_pair};
@@ -32,11 +33,22 @@ pub struct EndPort {
     pub address: IpAddr,
 }
 
-/// Receive requests for `depth` messages: as many, and for UD some more, as far as the devices hold so many.
-pub fn receive_requests(service: Service, depth: u32, most: u32) -> u32 {
-    match service {
-        Service::Rc | Service::Uc => depth,
-        Service::Ud => (depth + SPARE_RECEIVES).min(most).max(depth),
+/// Receive requests of each queue pair of a point, whose queues hold at most `most`.
+///
+/// On RC as many are posted as messages may be in flight: with a `--depth` below the burst the sender waits until what
+/// a message took is posted anew, so none finds the receiver not ready. On UC and UD nothing holds the sender back but
+/// its own completions, which come whether a message arrived or not. So there as many are posted as a burst takes, for
+/// UD some more, as far as the devices hold so many.
+pub fn receive_requests(point: &Point, most: u32) -> Receives {
+    let share = point.share(point.burst);
+    let requests = match point.service {
+        Service::Rc => point.sends(),
+        Service::Uc => share.min(most),
+        Service::Ud => (share + SPARE_RECEIVES).min(most),
+    };
+    Receives {
+        requests,
+        slots: requests.max(share),
     }
 }
 

@@ -7,7 +7,7 @@ use super::port::{EventPort, SendPort};
 use super::stamper::StampSlots;
 use super::tag::Tag;
 use crate::buffer::{Arrival, PageKind};
-use crate::rdma::verbs::PortCounters;
+use crate::rdma::verbs::{PortCounters, VerbsError};
 use crate::time::Ticks;
 
 /// A port of the sending loop that is turned to another burst in between.
@@ -66,10 +66,15 @@ pub trait ReceivingEnd: Send + Sync + 'static {
 
     /// How many messages it has room for: each queue pair for as many, the first for those of the first slots.
     fn slots(&self) -> usize;
+    /// Receive requests that each queue pair holds at a time.
+    fn requests(&self) -> usize;
     /// Sets a slot to zero.
     fn clear(&self, slot: usize);
     /// Posts a receive request for a slot to the queue pair that has room there; its number is the slot's.
-    fn post(&self, slot: usize) -> Result<(), String>;
+    ///
+    /// # Errors
+    /// When the queue pair refuses.
+    fn post(&self, slot: usize) -> Result<(), VerbsError>;
     /// A port of its own.
     fn port(&self) -> Self::Port;
     /// The queue pairs that messages come from, in turn, where completions tell it (UD), else none.

@@ -23,6 +23,7 @@ pub mod comp_vector;
 pub mod completion;
 pub mod config;
 pub mod control;
+pub mod depth;
 #[cfg(feature = "rdma")]
 pub mod ends;
 pub mod floor;

@@ -46,9 +46,21 @@ pub struct Point {
     pub path: PathSettings,
     /// Queue pairs that the messages are spread over, in turn.
     pub queue_pairs: u32,
+    /// Messages in flight at most.
+    pub depth: u32,
 }
 
 impl Point {
+    /// Whether fewer messages may be in flight than a burst has, so that requests are posted anew while it runs.
+    pub fn is_limited(&self) -> bool {
+        self.depth < self.burst
+    }
+
+    /// Requests of each send queue. All messages in flight may be of one queue pair.
+    pub fn sends(&self) -> u32 {
+        self.depth.min(self.share(self.burst))
+    }
+
     /// Of so many messages, those that one queue pair carries: the first of them carries as many.
     pub fn share(&self, messages: u32) -> u32 {
         messages.div_ceil(self.queue_pairs)
@@ -112,10 +124,13 @@ impl fmt::Display for Point {
                 write!(formatter, "-{}{value}", name.replace('-', "_"))?;
             }
         }
-        match self.queue_pairs {
-            1 => Ok(()),
-            several => write!(formatter, "-{several}queue_pairs"),
+        if self.queue_pairs > 1 {
+            write!(formatter, "-{}queue_pairs", self.queue_pairs)?;
         }
+        if self.is_limited() {
+            write!(formatter, "-depth{}", self.depth)?;
+        }
+        Ok(())
     }
 }
 
@@ -239,6 +254,7 @@ fn product(sweep: &Sweep) -> Vec<Point> {
         connect: Connect::Auto,
         path: PathSettings::default(),
         queue_pairs: 1,
+        depth: 1,
     };
     let points = vec![blank];
     let points = each(points, &sweep.services, |p, value| p.service = value);
@@ -261,6 +277,9 @@ fn product(sweep: &Sweep) -> Vec<Point> {
         p.receiver_pause_ns = value;
     });
     let points = each(points, &sweep.bursts, |p, value| p.burst = value);
+    let points = each(points, &sweep.depths, |p, value| {
+        p.depth = value.map_or(p.burst, |depth| depth.min(p.burst));
+    });
     each(points, &sweep.sizes, |p, value| p.size = value)
 }
 
@@ -327,14 +346,18 @@ fn impossible_within(point: &Point, limits: &Limits) -> Option<String> {
     );
     // All queue pairs of an end have one completion queue.
     let queue = requests.min(entries / queue_pairs);
-    let burst = point.burst;
-    if point.share(burst) > queue {
+    if point.sends() > queue {
+        let what = if point.is_limited() {
+            format!("--depth {}", point.depth)
+        } else {
+            format!("--burst {} without a shorter --depth", point.burst)
+        };
         let with = match queue_pairs {
             1 => String::new(),
             several => format!(" with --queue-pairs {several}"),
         };
         return Some(format!(
-            "--burst {burst} is impossible{with}: these devices hold at most {} requests (max_qp_wr {requests}, max_cqe \
+            "{what} is impossible{with}: these devices hold at most {} requests (max_qp_wr {requests}, max_cqe \
              {entries})",
             queue * queue_pairs
         ));
@@ -360,6 +383,7 @@ pub(crate) mod tests {
             rates: vec![None],
             receiver_pauses: vec![Nanos(0)],
             bursts: vec![1000],
+            depths: vec![None],
             sizes: vec![8],
             connects: vec![Connect::Auto],
             paths: vec![PathSettings::default()],
@@ -427,6 +451,32 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_depth_of_a_burst_or_more_is_none_and_a_shorter_one_takes_longer_bursts() {
+        let sweep = Sweep {
+            bursts: vec![10, 8192],
+            depths: vec![None, Some(10), Some(20)],
+            queue_pairs: vec![1, 4],
+            ..single()
+        };
+        let plan = Plan::new(&sweep).within(&limits());
+        let found: Vec<_> = (plan.points.iter())
+            .map(|point| (point.queue_pairs, point.burst, point.depth, point.sends()))
+            .collect();
+        let expected = [
+            (1, 10, 10, 10),
+            (1, 8192, 10, 10),
+            (1, 8192, 20, 20),
+            (4, 10, 10, 3),
+            (4, 8192, 10, 10),
+            (4, 8192, 20, 20),
+        ];
+        assert_eq!(found, expected);
+        assert!(plan.points[1].to_string().ends_with("away0ns-depth10"));
+        // Those that are as long as the burst.
+        assert_eq!(plan.left_out.len(), 2);
+    }
+
+    #[test]
     fn a_sweep_is_the_product_and_every_point_is_measured_or_has_a_reason() {
         let sweep = Sweep {
             services: Service::ALL.to_vec(),
@@ -453,7 +503,7 @@ pub(crate) mod tests {
     #[test]
     fn impossible_alone_is_an_error_that_names_the_options() {
         type Case = (fn(&mut Sweep), [&'static str; 2]);
-        let cases: [Case; 8] = [
+        let cases: [Case; 9] = [
             (
                 |sweep| {
                     sweep.services = vec![Service::Ud];
@@ -491,10 +541,14 @@ pub(crate) mod tests {
                 |sweep| sweep.queue_pairs = vec![601],
                 ["--queue-pairs 601", "600"],
             ),
+            (
+                |sweep| (sweep.bursts, sweep.depths) = (vec![8192], vec![Some(5000)]),
+                ["--depth 5000 is impossible", "4096"],
+            ),
             // The queue pairs of an end have one completion queue.
             (
                 |sweep| (sweep.bursts, sweep.queue_pairs) = (vec![4096], vec![3]),
-                ["--burst 4096 is impossible with --queue-pairs 3", "4095"],
+                ["impossible with --queue-pairs 3", "4095"],
             ),
         ];
         for (change, words) in cases {

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use super::config::{Operation, Service};
 use super::ends::{Link, ReceivingEnd};
 use super::path_proof::PathEnd;
-use super::verbs_link::{EndpointSettings, VerbsLink};
+use super::verbs_link::{EndpointSettings, Receives, VerbsLink};
 use super::verbs_port::{RemoteSlots, VerbsCompletionPort};
 use crate::buffer::{Arrival, Payload};
-use crate::rdma::verbs::QueuePair;
+use crate::rdma::verbs::{QueuePair, VerbsError};
 use crate::time::Ticks;
 
 #[derive(Debug)]
 pub struct Receiver {
     link: VerbsLink,
-    /// Receive requests of each queue pair, and as many slots.
-    receives: usize,
+    /// Of each queue pair.
+    receives: Receives,
     /// The queue pairs that send, on UD.
     sources: Vec<u32>,
     /// Whether a message lies in the slot of its number (RDMA write), not in that of the receive request (send).
@@ -29,7 +29,7 @@ impl Receiver {
         let of_datagrams = point.service == Service::Ud;
         Receiver {
             link,
-            receives: settings.receives as usize,
+            receives: settings.receives,
             sources: if of_datagrams { sources } else { Vec::new() },
             by_sequence: point.operation == Operation::Write,
         }
@@ -67,19 +67,22 @@ impl ReceivingEnd for Receiver {
         self.link.payload.slots()
     }
 
+    fn requests(&self) -> usize {
+        self.receives.requests as usize
+    }
+
     fn clear(&self, slot: usize) {
         self.link.payload.clear(slot);
     }
 
-    fn post(&self, slot: usize) -> Result<(), String> {
+    fn post(&self, slot: usize) -> Result<(), VerbsError> {
         let header = self.link.payload.header_size();
         let address = self.link.payload.slot(slot).address() - header as u64;
         let length = (self.link.payload.message_size() + header) as u32;
-        let connection = &self.link.connections[slot / self.receives];
+        let connection = &self.link.connections[slot / self.receives.slots as usize];
         connection
             .queue_pair()
             .post_receive(&self.link.region, slot as u64, address, length)
-            .map_err(|error| error.to_string())
     }
 
     fn port(&self) -> VerbsCompletionPort {

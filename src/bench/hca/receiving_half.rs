@@ -15,6 +15,7 @@ use super::receive_requests::ReceiveRequests;
 use super::receiver::{ReceiveOutcome, receive};
 use super::result::LoopFaults;
 use super::tag::Expected;
+use super::verbs_port::not_posted;
 use super::worker::{Frame, Task, Threads, counting_faults, start};
 use crate::buffer::{Arrival, StampBuffer};
 use crate::pacing::ConstantWait;
@@ -31,9 +32,9 @@ pub(super) fn start_receiving<C: Clock, E: ReceivingEnd>(
 ) -> Result<Sender<Task>, RigError> {
     let (end, frame, seat) = (Arc::clone(end), frame.clone(), frame.seat(RECEIVER, cpu));
     start(threads, seat, move |post| {
-        let mut log = StampBuffer::<Arrival>::new(frame.depth as usize, frame.huge_pages)?;
-        let mut requests = ReceiveRequests::new(end.slots(), frame.point.queue_pairs);
-        let mut port = end.port();
+        let mut log = StampBuffer::<Arrival>::new(frame.longest as usize, frame.huge_pages)?;
+        let (mut port, point) = (end.port(), &frame.point);
+        let mut requests = ReceiveRequests::new(end.slots(), end.requests(), point.queue_pairs);
         post.placed(Some(log.page_kind()));
         post.each(|task| {
             let cleared = match frame.point.operation {
@@ -46,16 +47,20 @@ pub(super) fn start_receiving<C: Clock, E: ReceivingEnd>(
             let expected = Expected::new(task.number, task.count, end.sources());
             let before = requests.drain(&mut port, &expected);
             let post_one = |slot| end.post(slot);
-            requests.top_up(post_one).map_err(RunError::Post)?;
+            (requests.top_up(post_one)).map_err(|error| RunError::Post(error.to_string()))?;
             let (arrivals, control) = (&mut log[..task.count], &*task.control);
-            let (mut outcome, faults) = if frame.point.queue_pairs == 1 {
+            let (mut outcome, faults) = if point.queue_pairs == 1 && !point.is_limited() {
                 let took = take_messages(&clock, &mut port, &frame, expected, arrivals, control);
                 let (outcome, _) = &took;
                 requests.took_of_only(outcome.received + outcome.strays.total() as usize);
                 took
             } else {
-                let mut port = requests.counting(&mut port);
-                take_messages(&clock, &mut port, &frame, expected, arrivals, control)
+                let post_one = |slot| end.post(slot).map_err(|error| not_posted(&error));
+                let mut port = requests.renewing(&mut port, post_one, control);
+                let took = take_messages(&clock, &mut port, &frame, expected, arrivals, control);
+                // One that cannot be posted now cannot be before the next burst either.
+                let _ = port.finish();
+                took
             };
             outcome.strays.late += before.late;
             outcome.strays.foreign += before.foreign;

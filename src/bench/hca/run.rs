@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::choice::{ChosenPort, Pair, choose, without_immediate_data};
 use super::clock_offset::measure_offset;
 use super::config::{Config, Connect, Service, UcRouteRequest};
-use super::endpoints::{EndPort, EndpointSettings, Endpoints, receive_requests};
+use super::endpoints::{EndPort, EndpointSettings, Endpoints, Receives, receive_requests};
 use super::error::RunError;
 use super::floor::measure_floor;
 use super::needs::{Needs, require_huge_pages};
@@ -107,11 +107,11 @@ impl Runner {
         let plan = plan.without(|point| path.impossible(point.connect, &point.path));
         let mut tried = HashMap::new();
         let plan = plan.without(|point| {
-            let depth = self.config.depth_of(point.burst);
+            let (burst, depth) = (point.burst, point.depth);
             let inline = point.inline_bytes();
             let reason: &Option<String> = tried
-                .entry((point.service, depth, point.queue_pairs, inline))
-                .or_insert_with(|| self.refusal(&contexts, point, depth, inline));
+                .entry((point.service, burst, depth, point.queue_pairs, inline))
+                .or_insert_with(|| self.refusal(&contexts, point, inline));
             reason.clone()
         });
         let (plan, route) = choose_route(plan, self.config.uc_route, |route| self.probe(route))
@@ -132,16 +132,10 @@ impl Runner {
 
     /// Tries queue pairs as long and with as much inline data as a point needs, on both devices; tells why they are
     /// refused.
-    fn refusal(
-        &self,
-        contexts: &[Arc<Context>; 2],
-        point: &Point,
-        depth: u32,
-        inline: u32,
-    ) -> Option<String> {
+    fn refusal(&self, contexts: &[Arc<Context>; 2], point: &Point, inline: u32) -> Option<String> {
         let service = ServiceType::from(point.service);
-        let (sends, receives) = (point.share(depth), self.receives(point));
-        let (sending, receiving) = queue_pair_lengths(sends, receives, inline);
+        let requests = self.receives(point).requests;
+        let (sending, receiving) = queue_pair_lengths(point.sends(), requests, inline);
         let count = point.queue_pairs;
         let refused = try_queue_pairs(&contexts[0], service, sending, count)
             .and_then(|_| try_queue_pairs(&contexts[1], service, receiving, count))
@@ -152,6 +146,9 @@ impl Runner {
         };
         if inline > 0 {
             with += &format!(" with {inline} bytes inline");
+        }
+        if point.is_limited() {
+            with += &format!(" with --depth {}", point.depth);
         }
         let (burst, service) = (point.burst, point.service.name());
         Some(format!(
@@ -203,7 +200,7 @@ impl Runner {
     pub fn prepare(&mut self, plan: &Plan) -> Result<(), RunError> {
         let mut needs = Vec::new();
         for point in &plan.points {
-            let needed = Needs::of(point, &self.config, self.receives(point));
+            let needed = Needs::of(point, &self.config, self.receives(point).slots);
             needed.require(point, &self.config)?;
             let placement = self.placement(point)?;
             self.check_priority(&placement)?;
@@ -258,11 +255,9 @@ impl Runner {
     }
 
     /// Receive requests of each queue pair of a point.
-    fn receives(&self, point: &Point) -> u32 {
-        let share = point.share(self.config.depth_of(point.burst));
+    fn receives(&self, point: &Point) -> Receives {
         // All of them have one completion queue.
-        let most = self.longest_queue / point.queue_pairs;
-        receive_requests(point.service, share, most)
+        receive_requests(point, self.longest_queue / point.queue_pairs)
     }
 
     fn placement(&self, point: &Point) -> Result<Placement, RunError> {
@@ -301,7 +296,6 @@ impl Runner {
         let settings = EndpointSettings {
             point: *point,
             uc_route,
-            depth: self.config.depth_of(point.burst),
             receives: self.receives(point),
             comp_vectors: self.config.comp_vectors.unwrap_or_default(),
             huge_pages: self.config.huge_pages,
@@ -373,7 +367,7 @@ impl ClockUser for Measurement<'_> {
         let config = &runner.config;
         let frame = Frame {
             point: *point,
-            depth: config.depth_of(point.burst),
+            longest: point.burst,
             priority: config.priority,
             seed: SplitMix64::new(config.seed ^ u64::from(round)).draw(),
             huge_pages: config.huge_pages,

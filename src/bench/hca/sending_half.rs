@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use super::burst_record::BurstRecord;
-use super::completion::{Collector, LeftToThread};
-use super::config::{Arrivals, Poll, Rate, Timestamp};
+use super::completion::{Collect, Collector, Leaving, LeftToThread, Tell};
+use super::config::{Arrivals, Poll, Rate, Service, Timestamp};
+use super::depth::WithinDepth;
 use super::ends::{BurstPort, SendingEnd};
 use super::error::RunError;
 use super::placement::{COMPLETION, Placement, SENDER, STAMP};
@@ -39,15 +40,21 @@ pub(super) fn start_sending<C: Clock, E: SendingEnd>(
     let mut tasks = vec![start(threads, seat, move |post| {
         let (frame, end) = (&of_sender, &*from);
         let way = (post, &clock, frame, end, collects);
-        match frame.point.queue_pairs {
-            1 => send_by_port(way, end.port()),
-            _ => send_by_port(way, end.spread_port()),
+        match (frame.point.is_limited(), frame.point.queue_pairs) {
+            (false, 1) => send_by_port::<WholeBurst, _, _>(way, end.port()),
+            (false, _) => send_by_port::<WholeBurst, _, _>(way, end.spread_port()),
+            // A port for several serves for one, too.
+            (true, _) => send_by_port::<Limited, _, _>(way, end.spread_port()),
         }
     })?];
     if let Some(cpu) = placement.completion {
         let (frame, end, seat) = (frame.clone(), Arc::clone(end), frame.seat(COMPLETION, cpu));
         tasks.push(start(threads, seat, move |post| {
-            take_completions(post, &clock, &frame, &*end)
+            if frame.point.is_limited() {
+                take_completions::<Limited>(post, &clock, &frame, &*end)
+            } else {
+                take_completions::<WholeBurst>(post, &clock, &frame, &*end)
+            }
         })?);
     }
     if let Some(cpu) = placement.stamp {
@@ -69,51 +76,113 @@ pub(super) fn start_sending<C: Clock, E: SendingEnd>(
 /// itself.
 type Way<'a, C, E> = (Post<'a>, &'a C, &'a Frame, &'a E, bool);
 
+/// How many messages may be in flight.
+trait Flight {
+    /// What completions are told to.
+    type Tell: Tell;
+
+    fn tell(frame: &Frame) -> Self::Tell;
+
+    /// Runs the sending loop.
+    fn send<S: StampMode>(
+        clock: &impl Clock,
+        port: &mut impl BurstPort,
+        pacing: &mut impl Pacing,
+        collect: &mut impl Collect,
+        frame: &Frame,
+        burst: Sending<'_>,
+    ) -> SendOutcome;
+}
+
+/// A whole burst.
+struct WholeBurst;
+
+impl Flight for WholeBurst {
+    type Tell = ();
+
+    fn tell(_frame: &Frame) {}
+
+    fn send<S: StampMode>(
+        clock: &impl Clock,
+        port: &mut impl BurstPort,
+        pacing: &mut impl Pacing,
+        collect: &mut impl Collect,
+        _frame: &Frame,
+        burst: Sending<'_>,
+    ) -> SendOutcome {
+        send::<S>(clock, port, pacing, collect, burst)
+    }
+}
+
+/// Fewer.
+struct Limited;
+
+impl Flight for Limited {
+    type Tell = Leaving;
+
+    fn tell(frame: &Frame) -> Leaving {
+        Leaving::new(frame.signalling())
+    }
+
+    fn send<S: StampMode>(
+        clock: &impl Clock,
+        port: &mut impl BurstPort,
+        pacing: &mut impl Pacing,
+        collect: &mut impl Collect,
+        frame: &Frame,
+        burst: Sending<'_>,
+    ) -> SendOutcome {
+        let (depth, reliable) = (frame.point.depth, frame.point.service == Service::Rc);
+        let mut pacing = WithinDepth::new(pacing, burst.control, depth, reliable);
+        send::<S>(clock, port, &mut pacing, collect, burst)
+    }
+}
+
 /// Sends over a port, by the pace of the point.
-fn send_by_port<C: Clock, E: SendingEnd>(
+fn send_by_port<F: Flight, C: Clock, E: SendingEnd>(
     way: Way<'_, C, E>,
     port: impl BurstPort,
 ) -> Result<(), RunError> {
     let (_, clock, frame, ..) = way;
-    let (point, depth) = (&frame.point, frame.depth as usize);
+    let (point, depth) = (&frame.point, frame.longest as usize);
     let rate = |rate: Rate| f64::from(rate.per_second);
     match (point.rate, point.pause_ns) {
-        (None, Nanos(0)) => send_paced(way, port, NoPause),
-        (None, pause) => send_paced(way, port, ConstantWait::new(clock, pause)),
+        (None, Nanos(0)) => send_paced::<F, _, _>(way, port, NoPause),
+        (None, pause) => send_paced::<F, _, _>(way, port, ConstantWait::new(clock, pause)),
         (Some(at), _) => match at.arrivals {
             Arrivals::Constant => {
                 let interval = Interval::from_rate(clock, rate(at));
-                send_paced(way, port, ConstantRate::new(interval, AfterMiss::CatchUp))
+                send_paced::<F, _, _>(way, port, ConstantRate::new(interval, AfterMiss::CatchUp))
             }
             Arrivals::Poisson => {
                 let pacing = Poisson::new(clock, rate(at), depth, frame.seed);
-                send_paced(way, port, pacing)
+                send_paced::<F, _, _>(way, port, pacing)
             }
         },
     }
 }
 
 /// Sends by a pace, with the stamps of the point.
-fn send_paced<C: Clock, E: SendingEnd>(
+fn send_paced<F: Flight, C: Clock, E: SendingEnd>(
     way: Way<'_, C, E>,
     port: impl BurstPort,
     pacing: impl Pacing,
 ) -> Result<(), RunError> {
     let (_, _, frame, ..) = way;
     match frame.point.timestamp {
-        Timestamp::Submit => send_bursts::<SubmitStamp, _, _>(way, port, pacing),
-        Timestamp::Send => send_bursts::<SendStamp, _, _>(way, port, pacing),
+        Timestamp::Submit => send_bursts::<F, SubmitStamp, _, _>(way, port, pacing),
+        Timestamp::Send => send_bursts::<F, SendStamp, _, _>(way, port, pacing),
     }
 }
 
 /// What the sending thread does.
-fn send_bursts<S: StampMode, C: Clock, E: SendingEnd>(
+fn send_bursts<F: Flight, S: StampMode, C: Clock, E: SendingEnd>(
     (post, clock, frame, end, collects): Way<'_, C, E>,
     mut port: impl BurstPort,
     mut pacing: impl Pacing,
 ) -> Result<(), RunError> {
-    let mut submitted = StampBuffer::<Ticks>::new(frame.depth as usize, frame.huge_pages)?;
-    let mut completed = StampBuffer::<Ticks>::new(frame.depth as usize, frame.huge_pages)?;
+    let mut submitted = StampBuffer::<Ticks>::new(frame.longest as usize, frame.huge_pages)?;
+    let mut completed = StampBuffer::<Ticks>::new(frame.longest as usize, frame.huge_pages)?;
     post.placed(Some(submitted.page_kind()));
     post.each(|task| {
         // A large burst takes its time, even longer than a user who wants to end it.
@@ -132,11 +201,16 @@ fn send_bursts<S: StampMode, C: Clock, E: SendingEnd>(
             control,
         };
         let expected = frame.completions_of(task.count);
-        let mut collector =
-            collects.then(|| Collector::new(end.completions(), stamps, expected, tag, control));
+        let mut collector = collects.then(|| {
+            let collector = Collector::new(end.completions(), stamps, expected, tag, control);
+            collector.telling(F::tell(frame))
+        });
         let (outcome, faults) = once_ready(task, || match &mut collector {
-            Some(collector) => send::<S>(clock, &mut port, &mut pacing, collector, burst),
-            None => send::<S>(clock, &mut port, &mut pacing, &mut LeftToThread, burst),
+            Some(it) => F::send::<S>(clock, &mut port, &mut pacing, it, frame, burst),
+            None => {
+                let it = &mut LeftToThread;
+                F::send::<S>(clock, &mut port, &mut pacing, it, frame, burst)
+            }
         });
         let completion = collector.map(Collector::into_outcome);
         let taken = if collects { task.count } else { 0 };
@@ -167,13 +241,13 @@ fn once_ready(task: &Task, work: impl FnOnce() -> SendOutcome) -> (SendOutcome, 
 }
 
 /// What a thread does that takes the send completions.
-fn take_completions(
+fn take_completions<F: Flight>(
     post: Post<'_>,
     clock: &impl Clock,
     frame: &Frame,
     end: &impl SendingEnd,
 ) -> Result<(), RunError> {
-    let mut completed = StampBuffer::<Ticks>::new(frame.depth as usize, frame.huge_pages)?;
+    let mut completed = StampBuffer::<Ticks>::new(frame.longest as usize, frame.huge_pages)?;
     post.placed(Some(completed.page_kind()));
     post.each(|task| {
         let stamps = &mut completed[..task.count];
@@ -181,6 +255,7 @@ fn take_completions(
         let expected = frame.completions_of(task.count);
         let tag = Tag::new(task.number);
         let collector = Collector::new(end.completions(), stamps, expected, tag, &task.control);
+        let collector = collector.telling(F::tell(frame));
         let (outcome, faults) = counting_faults(|| match frame.point.poll_comp {
             Poll::Busy => collector.run(clock, BusyPolling),
             Poll::Event => frame

@@ -22,6 +22,22 @@ impl Signalling {
         }
     }
 
+    /// Of how many messages of a queue pair one must be signalled where `depth` may be in flight over so many queue pairs.
+    ///
+    /// With each queue pair fewer than that stay unknown to have left after all completions were taken. Those of all
+    /// queue pairs together are at most half of the depth less their number, so there is room for the next message and
+    /// the sender never waits for a completion that nobody asked for.
+    pub fn longest_run(depth: u32, queue_pairs: u32) -> u32 {
+        (depth / (2 * queue_pairs)).max(1)
+    }
+
+    /// Messages that the completion of this one shows to have left: itself, and those before it over its queue pair that
+    /// were not signalled.
+    #[inline(always)]
+    pub fn freed_by(self, sequence: u32) -> u32 {
+        sequence % self.block / self.queue_pairs + 1
+    }
+
     /// Signalled messages of a burst of `count`.
     pub fn among(self, count: u32) -> u32 {
         let Signalling { block, queue_pairs } = self;

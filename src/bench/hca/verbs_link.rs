@@ -21,6 +21,15 @@ use crate::rdma::verbs::{
 /// volume 1, 11.4.1.2).
 const GLOBAL_ROUTE_HEADER: usize = 40;
 
+/// Receive requests of a queue pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Receives {
+    /// Those that are posted at a time.
+    pub requests: u32,
+    /// Those that a burst can take, each with a slot of its own: no message overwrites another of its burst.
+    pub slots: u32,
+}
+
 /// What two endpoints are made for.
 #[derive(Debug, Clone)]
 pub struct EndpointSettings {
@@ -28,10 +37,8 @@ pub struct EndpointSettings {
     pub point: Point,
     /// How queue pairs for UC are made.
     pub uc_route: UcRoute,
-    /// Messages that may be under way.
-    pub depth: u32,
-    /// Receive requests that each queue pair may have ([`receive_requests`](super::endpoints::receive_requests)).
-    pub receives: u32,
+    /// Receive requests of each queue pair.
+    pub receives: Receives,
     /// By which interrupts events of the completion queues come.
     pub comp_vectors: CompletionVectors,
     /// Pages of the payload.
@@ -78,12 +85,16 @@ impl Made {
         settings: &EndpointSettings,
         access: Access,
     ) -> Result<Self, RunError> {
-        let (point, depth, receives) = (&settings.point, settings.depth, settings.receives);
-        let (share, queue_pairs) = (point.share(depth), point.queue_pairs);
-        let (sending, receiving) = queue_pair_lengths(share, receives, point.inline_bytes());
+        let (point, receives) = (&settings.point, settings.receives);
+        let queue_pairs = point.queue_pairs;
+        let (sending, receiving) =
+            queue_pair_lengths(point.sends(), receives.requests, point.inline_bytes());
         let (capabilities, slots, header) = match access {
-            Access::Send => (sending, depth, 0),
-            Access::Receive => (receiving, receives * queue_pairs, header_of(point.service)),
+            Access::Send => (sending, point.burst, 0),
+            Access::Receive => {
+                let slots = receives.slots * queue_pairs;
+                (receiving, slots, header_of(point.service))
+            }
         };
         let huge_pages = settings.huge_pages;
         let payload = PayloadBuffer::new(slots as usize, point.size as usize, header, huge_pages)?;

@@ -207,6 +207,12 @@ impl EventPort for VerbsCompletionPort {
     }
 }
 
+/// A receive request that could not be posted.
+#[cold]
+pub fn not_posted(error: &VerbsError) -> Failure {
+    verb_failed(error, |errno, _| in_words("ibv_post_recv", errno))
+}
+
 fn in_words(verb: &str, errno: i64) -> String {
     let error = std::io::Error::from_raw_os_error(errno as i32);
     format!("{verb} failed: {error}")

@@ -47,7 +47,7 @@ pub(super) type Threads = Crew<Report, RunError>;
 pub(super) struct Frame {
     pub(super) point: Point,
     /// The most messages of a burst.
-    pub(super) depth: u32,
+    pub(super) longest: u32,
     pub(super) priority: Option<u8>,
     /// What the times of Poisson arrivals follow from, in this round.
     pub(super) seed: u64,
@@ -67,12 +67,18 @@ impl Frame {
 
     /// Which messages are signalled.
     pub(super) fn signalling(&self) -> Signalling {
-        let every = if self.point.unsignaled.is_on() {
-            self.point.share(self.depth)
-        } else {
-            1
+        let Point {
+            burst,
+            depth,
+            queue_pairs,
+            ..
+        } = self.point;
+        let every = match (self.point.unsignaled.is_on(), self.point.is_limited()) {
+            (false, _) => 1,
+            (true, false) => self.point.share(burst),
+            (true, true) => Signalling::longest_run(depth, queue_pairs),
         };
-        Signalling::new(every, self.point.queue_pairs)
+        Signalling::new(every, queue_pairs)
     }
 
     /// Signalled messages among `count`.

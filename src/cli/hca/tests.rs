@@ -117,6 +117,7 @@ fn errors_name_the_option_the_value_and_what_is_allowed() {
         ("--service xrc", ["--service", "xrc", "rc, uc, ud"]),
         ("--size 7", ["--size", "7", "from 8 bytes to 2 GiB"]),
         ("--burst 9000", ["--burst", "9000", "1 to 8192"]),
+        ("--depth 0", ["--depth", "\"0\"", "from 1 to 8192"]),
         (
             "--queue-pairs 0",
             ["--queue-pairs", "\"0\"", "from 1 to 1024"],

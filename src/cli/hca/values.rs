@@ -85,6 +85,11 @@ fn burst(text: &str) -> Result<u32, String> {
     number.ok_or_else(|| format!("{text:?} is not a number of messages from 1 to {LARGEST_BURST}"))
 }
 
+/// Messages in flight at most: `1,2,16`.
+pub fn depths(text: &str) -> Result<List<u32>, String> {
+    list(text, burst)
+}
+
 /// Numbers of queue pairs: `1,2,16`.
 pub fn queue_pairs(text: &str) -> Result<List<u32>, String> {
     list(text, |part| {

@@ -15,6 +15,7 @@ use crate::bench::hca::stamper::StampSlots;
 use crate::bench::hca::tag::Tag;
 use crate::buffer::{Arrival, HugePagePolicy};
 use crate::host::{CpuSet, Topology, Wakeable, pinning};
+use crate::rdma::verbs::VerbsError;
 use crate::time::{Monotonic, Nanos, Ticks};
 
 const MESSAGES: u32 = 8;
@@ -239,13 +240,17 @@ impl ReceivingEnd for End {
         MESSAGES as usize + 4
     }
 
+    fn requests(&self) -> usize {
+        MESSAGES as usize + 4
+    }
+
     fn clear(&self, _slot: usize) {
         // What was delayed in the burst before arrives between the two.
         let delayed = std::mem::take(&mut *self.0.delayed.lock().unwrap());
         self.0.arriving.lock().unwrap().extend(delayed);
     }
 
-    fn post(&self, _slot: usize) -> Result<(), String> {
+    fn post(&self, _slot: usize) -> Result<(), VerbsError> {
         self.0.posted_requests.fetch_add(1, Ordering::Relaxed);
         if let Some(cpus) = self.0.move_to.lock().unwrap().take() {
             pinning::pin_current_thread_to(&cpus).unwrap();
@@ -308,13 +313,14 @@ fn trial_with(
         // Threads that share a CPU get their turns.
         pause_ns: Nanos(200_000),
         burst: MESSAGES,
+        depth: MESSAGES,
         ..Plan::new(&single()).points[0]
     };
     let placement =
         Placement::of_point(&topology, &point, CpuRequest::default(), [None; 2]).unwrap();
     let frame = Frame {
         point,
-        depth: MESSAGES,
+        longest: MESSAGES,
         priority: None,
         seed: 1,
         huge_pages: HugePagePolicy::Off,
