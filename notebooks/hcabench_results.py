@@ -25,6 +25,7 @@ MARK = "INCOMPLETE"
 # Values that go without saying.
 UNREMARKABLE = {
     "jitter_percent": 0, "receiver_jitter_percent": 0, "receiver_load": "none", "measure_failed": False, "receiver_pause_ns": 0,
+    "queue_pairs": 1,
 }
 
 

@@ -15,6 +15,7 @@ use hcabench::bench::hca::port::{
 };
 use hcabench::bench::hca::receiver::receive;
 use hcabench::bench::hca::sender::{SendStamp, Sending, StampMode, SubmitStamp, send};
+use hcabench::bench::hca::signalling::Signalling;
 use hcabench::bench::hca::stamper::{StampSlots, restamp};
 use hcabench::bench::hca::tag::{Expected, Tag};
 use hcabench::buffer::{Arrival, HugePagePolicy, StampBuffer};
@@ -170,7 +171,7 @@ fn burst<S: StampMode, C: Clock, W: Pacing + Send, K: Collect + Send, M: PollMod
                     clock,
                     &mut receive_port,
                     poll_mode,
-                    Expected::new(1, MESSAGES, None),
+                    Expected::new(1, MESSAGES, &[]),
                     &mut arrivals,
                     control,
                 )
@@ -188,7 +189,7 @@ fn burst<S: StampMode, C: Clock, W: Pacing + Send, K: Collect + Send, M: PollMod
                 &mut pacing,
                 &mut collect,
                 Sending {
-                    signal_every: 1,
+                    signalling: Signalling::new(1, 1),
                     submitted: &mut submitted,
                     control,
                 },

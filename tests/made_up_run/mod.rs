@@ -258,6 +258,7 @@ pub fn hca_row<'a>(
             .set(&hca::BURST, *burst)
             .set(&hca::PAUSE, 50_000_u32)
             .set(&hca::RECEIVER_PAUSE, 0_u32)
+            .set(&hca::QUEUE_PAIRS, 1_u32)
             .set(&hca::SENT, sent)
             .set(&hca::RECEIVED, arrived)
             .set(&hca::LOST, sent - arrived)
@@ -276,6 +277,7 @@ pub fn hca_row<'a>(
             &hca::RETRY_COUNT,
             &hca::RNR_RETRY,
             &hca::QP_TIMEOUT,
+            &hca::DEPTH,
             &hca::MISSED_STEPS,
         ] {
             record.set(column, None::<u32>);

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 use hcabench::bench::hca::completion::{Collector, LeftToThread};
 use hcabench::bench::hca::config::{Operation, Poll, Service, Switch};
 use hcabench::bench::hca::control::Control;
-use hcabench::bench::hca::endpoints::{EndpointSettings, Endpoints};
+use hcabench::bench::hca::endpoints::{EndpointSettings, Endpoints, Receives};
 use hcabench::bench::hca::ends::{BurstPort, ReceivingEnd, SendingEnd};
 use hcabench::bench::hca::plan::Point;
 use hcabench::bench::hca::port::{BusyPolling, PollMode, WaitForEvent};
 use hcabench::bench::hca::receiver::receive;
 use hcabench::bench::hca::sender::{Sending, SubmitStamp, send};
+use hcabench::bench::hca::signalling::Signalling;
 use hcabench::bench::hca::tag::{Expected, Tag};
 use hcabench::bench::hca::verbs_port::VerbsCompletionPort;
 use hcabench::buffer::{Arrival, HugePagePolicy, StampBuffer};
@@ -93,10 +94,14 @@ fn run<M: PollMode<VerbsCompletionPort>>(
             inline: if inline { Switch::On } else { Switch::Off },
             poll_recv: poll,
             poll_comp: poll,
+            burst: MESSAGES as u32,
+            depth: MESSAGES as u32,
             ..settings.point
         },
-        depth: MESSAGES as u32,
-        receives: MESSAGES as u32,
+        receives: Receives {
+            requests: MESSAGES as u32,
+            slots: MESSAGES as u32,
+        },
         ..settings
     };
     let endpoints = Arc::new(Endpoints::connect(Some(&channel), &from, &to, &settings).unwrap());
@@ -113,7 +118,7 @@ fn run<M: PollMode<VerbsCompletionPort>>(
             let mut arrivals = StampBuffer::<Arrival>::new(MESSAGES, policy).unwrap();
             let mut port = endpoints.receiver.port(5, MESSAGES);
             let log = &mut arrivals[..];
-            let expected = Expected::new(5, MESSAGES, endpoints.receiver.source());
+            let expected = Expected::new(5, MESSAGES, endpoints.receiver.sources());
             let (outcome, calls) =
                 allocator_calls(|| receive(clock, &mut port, mode(), expected, log, control));
             assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
@@ -134,7 +139,7 @@ fn run<M: PollMode<VerbsCompletionPort>>(
             assert!(control.wait_until_ready(2));
             let (outcome, calls) = allocator_calls(|| {
                 let burst = Sending {
-                    signal_every: 1,
+                    signalling: Signalling::new(1, 1),
                     submitted: &mut submitted[..],
                     control,
                 };

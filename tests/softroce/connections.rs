@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use hcabench::bench::hca::comp_vector::CompletionVectors;
 use hcabench::bench::hca::config::{Connect, Operation, Poll, Service, Switch, Timestamp};
-use hcabench::bench::hca::endpoints::{EndPort, EndpointSettings, Endpoints};
+use hcabench::bench::hca::endpoints::{EndPort, EndpointSettings, Endpoints, Receives};
 use hcabench::bench::hca::ends::{BurstPort, ReceivingEnd, SendingEnd};
 use hcabench::bench::hca::error::RunError;
 use hcabench::bench::hca::path::PathSettings;
@@ -57,10 +57,14 @@ pub fn settings(service: Service) -> EndpointSettings {
             clock: ClockKind::Monotonic,
             connect: Connect::Auto,
             path: PathSettings::default(),
+            queue_pairs: 1,
+            depth: 16,
         },
         uc_route: UcRoute::Endpoint,
-        depth: 16,
-        receives: 16,
+        receives: Receives {
+            requests: 16,
+            slots: 16,
+        },
         reads: 0,
         comp_vectors: CompletionVectors::default(),
         huge_pages: HugePagePolicy::Off,

@@ -6,7 +6,7 @@ use crate::results::{Point, Results, Table};
 use crate::scratch;
 
 /// Runs a sweep in which nothing may be lost, and checks its `points`.
-fn sweep(arguments: &str, points: usize, look: impl FnOnce(&Results, &Ended)) {
+pub fn sweep(arguments: &str, points: usize, look: impl FnOnce(&Results, &Ended)) {
     let _machine = Machine::take();
     let folder = scratch();
     let out = folder.path().join("results");

@@ -132,18 +132,59 @@ impl BurstRecord {
     }
 
     /// Of a burst that a signal ended, what was under way then was neither sent whole nor lost: whatever was posted
-    /// after the last message that arrived, or the last request that completed.
-    pub(super) fn forget_what_was_under_way(&mut self, operation: Operation) {
+    /// after the last message that arrived over the same queue pair, or after the last request that completed.
+    pub(super) fn forget_what_was_under_way(&mut self, operation: Operation, queue_pairs: u32) {
         if !self.interrupted {
             return;
         }
-        let next = |arrival: &Arrival| Tag::sequence(arrival.label) as usize + 1;
-        let settled = if operation.is_one_way() {
-            self.arrivals.iter().map(next).max()
-        } else {
+        if !operation.is_one_way() {
             let last = self.completed.iter().rposition(|stamp| stamp.0 != 0);
-            last.map(|last| last + 1)
+            return self.submitted.truncate(last.map_or(0, |last| last + 1));
+        }
+        // Of each queue pair, the first message after the last one that arrived.
+        let mut next: Vec<u32> = (0..queue_pairs).collect();
+        for arrival in &self.arrivals {
+            let sequence = Tag::sequence(arrival.label);
+            let of_queue_pair = &mut next[(sequence % queue_pairs) as usize];
+            *of_queue_pair = (*of_queue_pair).max(sequence + queue_pairs);
+        }
+        let settled = next.into_iter().min().unwrap_or(0);
+        self.submitted.truncate(settled as usize);
+        self.arrivals
+            .retain(|arrival| Tag::sequence(arrival.label) < settled);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Messages that count of a burst of 9 that a signal ended, and those that arrived of them.
+    fn settled(arrived: &[u32], queue_pairs: u32) -> (usize, Vec<u32>) {
+        let arrival = |&sequence: &u32| Arrival {
+            label: Tag::new(7).immediate_data(sequence),
+            ..Arrival::default()
         };
-        self.submitted.truncate(settled.unwrap_or(0));
+        let mut record = BurstRecord {
+            submitted: vec![Ticks(1); 9],
+            arrivals: arrived.iter().map(arrival).collect(),
+            interrupted: true,
+            ..BurstRecord::default()
+        };
+        record.forget_what_was_under_way(Operation::Send, queue_pairs);
+        let kept = record.arrivals.iter();
+        let kept = kept.map(|arrival| Tag::sequence(arrival.label));
+        (record.submitted.len(), kept.collect())
+    }
+
+    #[test]
+    fn what_was_posted_after_the_last_arrival_of_its_queue_pair_does_not_count() {
+        assert_eq!(settled(&[], 1), (0, vec![]));
+        // Over one queue pair what is missing before an arrival was lost.
+        assert_eq!(settled(&[0, 3], 1), (4, vec![0, 3]));
+        // Over three, number 4 may still be under way, and number 1 was lost before it if 4 arrived.
+        assert_eq!(settled(&[0, 2, 1, 5, 3], 3), (4, vec![0, 2, 1, 3]));
+        assert_eq!(settled(&[0, 2, 5, 3, 4], 3), (6, vec![0, 2, 5, 3, 4]));
+        assert_eq!(settled(&[8, 7], 3), (0, vec![]));
     }
 }

@@ -80,7 +80,7 @@ mod tests {
             &Counting,
             &mut port,
             BusyPolling,
-            Expected::new(1, 3, None),
+            Expected::new(1, 3, &[]),
             &mut arrivals,
             &control,
         );

@@ -2,6 +2,7 @@
 
 use super::control::Control;
 use super::port::{CompletionPort, Failure, PollMode, Polled};
+use super::signalling::Signalling;
 use super::tag::Tag;
 use crate::time::{Clock, Ticks};
 
@@ -38,14 +39,52 @@ pub struct CompletionOutcome {
 /// More completions than a burst can have.
 const WITHOUT_END: u32 = u32::MAX;
 
+/// What is told of a completion beside its stamp.
+pub trait Tell {
+    /// Message `sequence` has completed.
+    fn completed(&mut self, control: &Control, sequence: u32);
+}
+
+/// Nothing: all messages of a burst may be in flight.
+impl Tell for () {
+    #[inline(always)]
+    fn completed(&mut self, _control: &Control, _sequence: u32) {}
+}
+
+/// How many messages have left their send queue, for a sender that waits for room in it.
+#[derive(Debug)]
+pub struct Leaving {
+    signalling: Signalling,
+    left: u32,
+}
+
+impl Leaving {
+    /// None yet of messages that are signalled so.
+    pub fn new(signalling: Signalling) -> Self {
+        Leaving {
+            signalling,
+            left: 0,
+        }
+    }
+}
+
+impl Tell for Leaving {
+    #[inline(always)]
+    fn completed(&mut self, control: &Control, sequence: u32) {
+        self.left += self.signalling.freed_by(sequence);
+        control.set_left(self.left);
+    }
+}
+
 /// Takes completions and stores t_comp of each at its sequence number.
-pub struct Collector<'a, P> {
+pub struct Collector<'a, P, T = ()> {
     port: P,
     stamps: &'a mut [Ticks],
     expected: u32,
     tag: Tag,
     control: &'a Control,
     outcome: CompletionOutcome,
+    tell: T,
 }
 
 impl<'a, P: CompletionPort> Collector<'a, P> {
@@ -65,9 +104,25 @@ impl<'a, P: CompletionPort> Collector<'a, P> {
             tag,
             control,
             outcome: CompletionOutcome::default(),
+            tell: (),
         }
     }
 
+    /// The same, which tells each completion.
+    pub fn telling<T: Tell>(self, tell: T) -> Collector<'a, P, T> {
+        Collector {
+            port: self.port,
+            stamps: self.stamps,
+            expected: self.expected,
+            tag: self.tag,
+            control: self.control,
+            outcome: self.outcome,
+            tell,
+        }
+    }
+}
+
+impl<P: CompletionPort, T: Tell> Collector<'_, P, T> {
     /// Takes one completion; false if there was none.
     #[inline(always)]
     fn take<C: Clock>(&mut self, clock: &C) -> bool {
@@ -77,9 +132,11 @@ impl<'a, P: CompletionPort> Collector<'a, P> {
                 let stamp = clock.now();
                 let label = completion.request as u32;
                 if self.tag.is_of(label) {
-                    if let Some(slot) = self.stamps.get_mut(Tag::sequence(label) as usize) {
+                    let sequence = Tag::sequence(label);
+                    if let Some(slot) = self.stamps.get_mut(sequence as usize) {
                         *slot = stamp;
                     }
+                    self.tell.completed(self.control, sequence);
                     self.outcome.succeeded += 1;
                     self.control
                         .set_completed(self.outcome.succeeded + self.outcome.failed);
@@ -157,7 +214,7 @@ impl<'a, P: CompletionPort> Collector<'a, P> {
     }
 }
 
-impl<P: CompletionPort> Collect for Collector<'_, P> {
+impl<P: CompletionPort, T: Tell> Collect for Collector<'_, P, T> {
     #[inline(always)]
     fn collect<C: Clock>(&mut self, clock: &C) {
         // A broken queue fails at each look, and would never be empty.

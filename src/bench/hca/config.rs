@@ -182,6 +182,9 @@ pub const LARGEST_SIZE: u32 = 1 << 31;
 /// The most messages of a burst.
 pub const LARGEST_BURST: u32 = 8192;
 
+/// The most queue pairs that the messages of a burst are spread over.
+pub const MOST_QUEUE_PAIRS: u32 = 1024;
+
 /// The message sizes in bytes that a range stands for: 8 times a power of two.
 pub fn doubled_sizes(within: RangeInclusive<u32>) -> impl Iterator<Item = u32> {
     let doubled = std::iter::successors(Some(SMALLEST_SIZE), |size| size.checked_mul(2));
@@ -213,12 +216,16 @@ pub struct Sweep {
     pub receiver_pauses: Vec<Nanos>,
     /// Messages in one test.
     pub bursts: Vec<u32>,
+    /// Messages in flight at most; `None`: a whole burst.
+    pub depths: Vec<Option<u32>>,
     /// Message sizes in bytes.
     pub sizes: Vec<u32>,
     /// How the queue pairs are connected.
     pub connects: Vec<Connect>,
     /// Attributes of the path.
     pub paths: Vec<PathSettings>,
+    /// Queue pairs that the messages are spread over.
+    pub queue_pairs: Vec<u32>,
 }
 
 /// A port as the user names it.
@@ -290,11 +297,4 @@ pub struct Config {
     pub cpus: CpuRequest,
     /// The rate of the TSC, if the user gives it.
     pub tsc_khz: Option<TscKilohertz>,
-}
-
-impl Config {
-    /// Messages that may be under way with bursts of so many; the warm-up is such bursts, too.
-    pub fn depth_of(&self, burst: u32) -> u32 {
-        burst
-    }
 }

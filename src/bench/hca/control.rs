@@ -17,6 +17,8 @@ pub struct Control {
     sender_done: CachePadded<AtomicBool>,
     received: CachePadded<AtomicU32>,
     completed: CachePadded<AtomicU32>,
+    left: CachePadded<AtomicU32>,
+    renewed: CachePadded<AtomicU32>,
 }
 
 impl Deref for Control {
@@ -62,14 +64,14 @@ impl Control {
         self.sender_done.load(Ordering::Acquire)
     }
 
-    /// Sets how far receiving is: one more than the number of the message that came last. After a loss that is more
+    /// Sets how far receiving is: one more than the highest number of a message that came. After a loss that is more
     /// than came, so that who rewrites stamps does not go on with those that will never arrive.
     #[inline(always)]
     pub fn set_received(&self, count: u32) {
         self.received.store(count, Ordering::Relaxed);
     }
 
-    /// How far receiving is: one more than the number of the message that came last.
+    /// How far receiving is: one more than the highest number of a message that came.
     #[inline(always)]
     pub fn received(&self) -> u32 {
         self.received.load(Ordering::Relaxed)
@@ -79,6 +81,31 @@ impl Control {
     #[inline(always)]
     pub fn set_completed(&self, count: u32) {
         self.completed.store(count, Ordering::Relaxed);
+    }
+
+    /// Sets the number of messages that completions have shown to have left their send queue.
+    #[inline(always)]
+    pub fn set_left(&self, count: u32) {
+        self.left.store(count, Ordering::Release);
+    }
+
+    /// Messages that are known to have left their send queue.
+    #[inline(always)]
+    pub fn left(&self) -> u32 {
+        self.left.load(Ordering::Acquire)
+    }
+
+    /// Sets the number of messages that have arrived and whose receive requests are posted anew. Release, so that who
+    /// sees it may post messages that take them.
+    #[inline(always)]
+    pub fn set_renewed(&self, count: u32) {
+        self.renewed.store(count, Ordering::Release);
+    }
+
+    /// Messages that have arrived and whose receive requests are posted anew.
+    #[inline(always)]
+    pub fn renewed(&self) -> u32 {
+        self.renewed.load(Ordering::Acquire)
     }
 
     /// Send completions taken so far.
@@ -101,6 +128,8 @@ mod tests {
             &raw const control.sender_done as usize,
             &raw const control.received as usize,
             &raw const control.completed as usize,
+            &raw const control.left as usize,
+            &raw const control.renewed as usize,
         ]
         .map(|address| address / 128);
         lines.sort_unstable();

@@ -1,4 +1,4 @@
-//! Two connected queue pairs with their memory, for one point: where the sending and the receiving end meet.
+//! The connected queue pairs of a point with their memory: where the sending and the receiving end meet.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -7,10 +7,11 @@ use std::time::{Duration, SystemTime};
 use super::config::Service;
 use super::error::RunError;
 use super::path::PathSettings;
+use super::plan::Point;
 use super::receiving_end::Receiver;
 use super::sending_end::Sender;
-pub use super::verbs_link::EndpointSettings;
 use super::verbs_link::{Connection, Made, Side, on_cpu};
+pub use super::verbs_link::{EndpointSettings, Receives};
 use crate::rdma::cm::{ActiveEndpoint, EventChannel, IdService, PassiveEndpoint};
 use crate::rdma::direct::{self, Local, Unconnected};
 use crate::rdma::verbs::{Context, Gid, LinkLayer, Port, Retries, gid_table, usual_pair};
@@ -32,11 +33,22 @@ pub struct EndPort {
     pub address: Option<IpAddr>,
 }
 
-/// Receive requests for `depth` messages: as many, and for UD some more, as far as the devices hold so many.
-pub fn receive_requests(service: Service, depth: u32, most: u32) -> u32 {
-    match service {
-        Service::Rc | Service::Uc => depth,
-        Service::Ud => (depth + SPARE_RECEIVES).min(most).max(depth),
+/// Receive requests of each queue pair of a point, whose queues hold at most `most`.
+///
+/// On RC as many are posted as messages may be in flight: with a `--depth` below the burst the sender waits until what
+/// a message took is posted anew, so none finds the receiver not ready. On UC and UD nothing holds the sender back but
+/// its own completions, which come whether a message arrived or not. So there as many are posted as a burst takes, for
+/// UD some more, as far as the devices hold so many.
+pub fn receive_requests(point: &Point, most: u32) -> Receives {
+    let share = point.share(point.burst);
+    let requests = match point.service {
+        Service::Rc => point.sends(),
+        Service::Uc => share.min(most),
+        Service::Ud => (share + SPARE_RECEIVES).min(most),
+    };
+    Receives {
+        requests,
+        slots: requests.max(share),
     }
 }
 
@@ -50,8 +62,8 @@ pub struct Endpoints {
     _listener: Option<PassiveEndpoint>,
 }
 
-/// What the connection manager brought about, and its listener.
-type ByManager = ([(Made, Connection); 2], PassiveEndpoint);
+/// An end, and the connections of its queue pairs.
+type Connected = (Made, Vec<Connection>);
 
 impl Endpoints {
     /// Connects `sender` to `receiver`: over `channel` by the connection manager, without one directly.
@@ -72,9 +84,9 @@ impl Endpoints {
             None => (directly([sender, receiver], settings)?, None),
         };
         let [(source, active), (target, passive)] = ends;
-        let source_number = active.queue_pair().number();
+        let numbers = active.iter().map(|one| one.queue_pair().number()).collect();
         let target = target.connected(passive, receiver.port);
-        let receiver = Receiver::new(target, &settings.point, source_number);
+        let receiver = Receiver::new(target, settings, numbers);
         let source = source.connected(active, sender.port);
         let sender = Sender::new(source, &settings.point, receiver.remote_slots())?;
         Ok(Endpoints {
@@ -90,7 +102,7 @@ fn by_manager(
     sender: &EndPort,
     receiver: &EndPort,
     settings: &EndpointSettings,
-) -> Result<ByManager, RunError> {
+) -> Result<([Connected; 2], PassiveEndpoint), RunError> {
     let service = match settings.point.service {
         Service::Uc => IdService::UnreliableConnection(settings.uc_route),
         Service::Rc => IdService::ReliableConnection,
@@ -104,40 +116,56 @@ fn by_manager(
     let (sender_address, receiver_address) = addresses.ok_or(RunError::NoAddress)?;
     let listener = PassiveEndpoint::listen(channel, service, to, receiver_address)?;
     let from = (sender.device.as_str(), sender.port);
-    let active = ActiveEndpoint::resolve(
-        channel,
-        service,
-        from,
-        (sender_address, listener.address()),
-        path.traffic_class,
-        STEP_LIMIT,
-    )?;
+    let resolve = || {
+        ActiveEndpoint::resolve(
+            channel,
+            service,
+            from,
+            (sender_address, listener.address()),
+            path.traffic_class,
+            STEP_LIMIT,
+        )
+    };
+    let mut active = resolve()?;
     let context = active.context();
     let source = || Made::new(&context, settings, Side::Sending);
     let source = on_cpu(settings.sender_cpu, source)??;
-    let (domain, attributes) = (source.region.domain(), source.attributes.clone());
-    // The device's library allocates and clears the queues on the CPU that makes the queue pair.
-    let reads = Side::Sending.reads(settings);
-    let connect = || active.connect(domain, attributes, retries, reads);
-    let active = on_cpu(settings.sender_cpu, connect)??;
+    let mut target = None;
+    let mut connections = [Vec::new(), Vec::new()];
+    // One after the other: each queue pair has an id of its own, all on the memory of the first.
+    loop {
+        let (domain, attributes) = (source.region.domain(), source.attributes.clone());
+        let reads = Side::Sending.reads(settings);
+        // The device's library allocates and clears the queues on the CPU that makes the queue pair.
+        let connect = || active.connect(domain, attributes, retries, reads);
+        let connecting = on_cpu(settings.sender_cpu, connect)??;
 
-    let requested = listener.request(STEP_LIMIT)?;
-    let context = requested.context();
-    let target = || Made::new(&context, settings, Side::Receiving);
-    let target = on_cpu(settings.receiver_cpu, target)??;
-    let (domain, attributes) = (target.region.domain(), target.attributes.clone());
-    let reads = Side::Receiving.reads(settings);
-    let accept = || requested.accept(domain, attributes, retries, reads);
-    let passive = on_cpu(settings.receiver_cpu, accept)??;
-    let active = Connection::Manager(active.established(STEP_LIMIT)?);
-    let passive = Connection::Manager(passive.established(STEP_LIMIT)?);
-    Ok(([(source, active), (target, passive)], listener))
+        let requested = listener.request(STEP_LIMIT)?;
+        let accept = || -> Result<_, RunError> {
+            let made = match target.take() {
+                Some(made) => made,
+                None => Made::new(&requested.context(), settings, Side::Receiving)?,
+            };
+            let (domain, attributes) = (made.region.domain(), made.attributes.clone());
+            let reads = Side::Receiving.reads(settings);
+            let accepting = requested.accept(domain, attributes, retries, reads)?;
+            Ok((made, accepting))
+        };
+        let (made, accepting) = on_cpu(settings.receiver_cpu, accept)??;
+        let established = [connecting, accepting].map(|one| one.established(STEP_LIMIT));
+        for (connections, one) in connections.iter_mut().zip(established) {
+            connections.push(Connection::Manager(one?));
+        }
+        if connections[0].len() == settings.point.queue_pairs as usize {
+            let [active, passive] = connections;
+            return Ok(([(source, active), (made, passive)], listener));
+        }
+        target = Some(made);
+        active = resolve()?;
+    }
 }
 
-fn directly(
-    ends: [&EndPort; 2],
-    settings: &EndpointSettings,
-) -> Result<[(Made, Connection); 2], RunError> {
+fn directly(ends: [&EndPort; 2], settings: &EndpointSettings) -> Result<[Connected; 2], RunError> {
     let path = &settings.point.path;
     let open = |end: &EndPort| Context::open_by_name(&end.device).map(Arc::new);
     let contexts = [open(ends[0])?, open(ends[1])?];
@@ -148,7 +176,7 @@ fn directly(
     let tables = ends.map(|end| gid_table(&end.device, end.port));
     let gids = gids_of(ends, [&tables[0], &tables[1]], path.gid_index)?;
     let common = path_between([&ports[0], &ports[1]], path);
-    let made = |end: usize, side: Side| -> Result<(Made, Unconnected), RunError> {
+    let made = |end: usize, side: Side| -> Result<(Made, Vec<Unconnected>), RunError> {
         let made = Made::new(&contexts[end], settings, side)?;
         let local = Local {
             port: ends[end].port,
@@ -159,15 +187,22 @@ fn directly(
             access: side.access(settings.point.operation),
             reads: side.reads(settings),
         };
-        let (domain, attributes) = (made.region.domain(), made.attributes.clone());
-        let queue_pair = Unconnected::create(domain, attributes, local, common, first_packet())?;
-        Ok((made, queue_pair))
+        let (domain, attributes) = (made.region.domain(), &made.attributes);
+        let create =
+            |_| Unconnected::create(domain, attributes.clone(), local, common, first_packet());
+        let queue_pairs = (0..settings.point.queue_pairs).map(create);
+        let queue_pairs = queue_pairs.collect::<Result<_, _>>()?;
+        Ok((made, queue_pairs))
     };
     let (source, sending) = on_cpu(settings.sender_cpu, || made(0, Side::Sending))??;
     let (target, receiving) = on_cpu(settings.receiver_cpu, || made(1, Side::Receiving))??;
-    let [here, there] = [sending.address(), receiving.address()];
-    let passive = Connection::Direct(receiving.connect(&here)?);
-    let active = Connection::Direct(sending.connect(&there)?);
+    let mut connections = [Vec::new(), Vec::new()];
+    for (sending, receiving) in sending.into_iter().zip(receiving) {
+        let [here, there] = [sending.address(), receiving.address()];
+        connections[1].push(Connection::Direct(receiving.connect(&here)?));
+        connections[0].push(Connection::Direct(sending.connect(&there)?));
+    }
+    let [active, passive] = connections;
     Ok([(source, active), (target, passive)])
 }
 

@@ -7,7 +7,7 @@ use super::port::{EventPort, SendPort};
 use super::stamper::StampSlots;
 use super::tag::Tag;
 use crate::buffer::{Arrival, PageKind};
-use crate::rdma::verbs::PortCounters;
+use crate::rdma::verbs::{PortCounters, VerbsError};
 use crate::time::Ticks;
 
 /// A port of the sending loop that is turned to another burst in between.
@@ -36,8 +36,10 @@ pub trait Link {
 
 /// Where messages come from.
 pub trait SendingEnd: Send + Sync + 'static {
-    /// The sending loop's port.
+    /// The sending loop's port over a single queue pair.
     type Port: BurstPort;
+    /// The same over several in turn.
+    type SpreadPort: BurstPort;
     /// Where send completions are found.
     type Completions: EventPort;
     /// The stamps of the messages, for rewriting.
@@ -47,6 +49,8 @@ pub trait SendingEnd: Send + Sync + 'static {
     fn fill(&self, burst: u32, sequence: u32);
     /// A port of its own.
     fn port(&self) -> Self::Port;
+    /// A port of its own, over all queue pairs.
+    fn spread_port(&self) -> Self::SpreadPort;
     /// A port of its own for send completions.
     fn completions(&self) -> Self::Completions;
     /// Access to the stamps.
@@ -64,16 +68,21 @@ pub trait ReceivingEnd: Send + Sync + 'static {
     /// The receiving loop's port.
     type Port: EventPort;
 
-    /// How many messages it has room for.
+    /// How many messages it has room for: each queue pair for as many, the first for those of the first slots.
     fn slots(&self) -> usize;
+    /// Receive requests that each queue pair holds at a time.
+    fn requests(&self) -> usize;
     /// Sets a slot to zero.
     fn clear(&self, slot: usize);
-    /// Posts a receive request for a slot; its number is the slot's.
-    fn post(&self, slot: usize) -> Result<(), String>;
+    /// Posts a receive request for a slot to the queue pair that has room there; its number is the slot's.
+    ///
+    /// # Errors
+    /// When the queue pair refuses.
+    fn post(&self, slot: usize) -> Result<(), VerbsError>;
     /// A port of its own for the first `messages` messages of a burst, whose slots are clear.
     fn port(&self, burst: u32, messages: usize) -> Self::Port;
-    /// The queue pair that messages come from, where completions tell it (UD).
-    fn source(&self) -> Option<u32>;
+    /// The queue pairs that messages come from, in turn, where completions tell it (UD), else none.
+    fn sources(&self) -> &[u32];
     /// The time stamp that message `sequence` of a burst brought, if length and pattern are those that were sent.
     fn delivered(&self, burst: u32, arrival: &Arrival, sequence: u32) -> Option<Ticks>;
     /// What it has in common with the other end.

@@ -15,6 +15,7 @@ use super::memory_port;
 use super::port::BusyPolling;
 use super::receiver::receive;
 use super::sender::{Sending, SubmitStamp, send};
+use super::signalling::Signalling;
 use super::tag::{Expected, Tag};
 use crate::buffer::Arrival;
 use crate::host::{HostError, pinning};
@@ -78,7 +79,7 @@ pub fn measure_floor<C: Clock>(
             if placed.is_ok() && control.wait_until_ready(1) {
                 let mut pacing = ConstantWait::new(clock, PAUSE);
                 let burst = Sending {
-                    signal_every: 1,
+                    signalling: Signalling::new(1, 1),
                     submitted,
                     control,
                 };
@@ -91,7 +92,7 @@ pub fn measure_floor<C: Clock>(
         scope.spawn(move || {
             let placed = pinning::pin_current_thread(receiver);
             if placed.is_ok() {
-                let expected = Expected::new(0, MESSAGES, None);
+                let expected = Expected::new(0, MESSAGES, &[]);
                 let port = &mut receive_port;
                 receive(clock, port, BusyPolling, expected, arrivals, control);
             }

@@ -106,7 +106,7 @@ mod tests {
                     }
                     (0..MESSAGES).for_each(|index| arrive(&target, index));
                 });
-                let expected = Expected::new(BURST, MESSAGES, None);
+                let expected = Expected::new(BURST, MESSAGES, &[]);
                 let work = ConstantWait::new(&clock, Nanos(pause));
                 let (log, stop) = (&mut arrivals, control.stop_flag());
                 let mut port = BusyReceiver::new(&mut port, &clock, work, stop);
@@ -149,7 +149,7 @@ mod tests {
         arrive(&target, 0);
         control.stop();
         let mut busy = BusyReceiver::new(&mut first, &Counting, BackToBack, control.stop_flag());
-        let expected = Expected::new(BURST, 2, None);
+        let expected = Expected::new(BURST, 2, &[]);
         let outcome = receive(
             &Counting,
             &mut busy,

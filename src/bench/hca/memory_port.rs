@@ -99,6 +99,7 @@ mod tests {
     use crate::bench::hca::port::BusyPolling;
     use crate::bench::hca::receiver::{Strays, receive};
     use crate::bench::hca::sender::{Sending, SubmitStamp, send};
+    use crate::bench::hca::signalling::Signalling;
     use crate::bench::hca::tag::{Expected, Tag};
     use crate::buffer::Arrival;
     use crate::pacing::{ConstantWait, NoPause, Pacing};
@@ -118,7 +119,7 @@ mod tests {
         let limit = Instant::now() + Duration::from_secs(20);
         let outcome = std::thread::scope(|scope| {
             let receiver = scope.spawn(|| {
-                let expected = Expected::new(BURST, MESSAGES, None);
+                let expected = Expected::new(BURST, MESSAGES, &[]);
                 let (port, log) = (&mut receive_port, &mut arrivals);
                 receive(&clock, port, BusyPolling, expected, log, &control)
             });
@@ -130,7 +131,7 @@ mod tests {
                 std::thread::yield_now();
             }
             let burst = Sending {
-                signal_every: 1,
+                signalling: Signalling::new(1, 1),
                 submitted: &mut submitted,
                 control: &control,
             };

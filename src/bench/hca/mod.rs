@@ -23,6 +23,7 @@ pub mod comp_vector;
 pub mod completion;
 pub mod config;
 pub mod control;
+pub mod depth;
 #[cfg(feature = "rdma")]
 pub mod ends;
 pub mod floor;
@@ -38,6 +39,7 @@ pub(crate) mod result;
 #[cfg_attr(not(feature = "rdma"), allow(dead_code))]
 pub(crate) mod schedule;
 pub mod sender;
+pub mod signalling;
 pub mod stamper;
 pub mod tag;
 pub mod warmup;
@@ -48,6 +50,8 @@ mod burst_record;
 pub(crate) mod in_flight;
 #[cfg_attr(not(feature = "rdma"), allow(dead_code))]
 pub(crate) mod placement;
+#[cfg(feature = "rdma")]
+mod receive_requests;
 #[cfg(feature = "rdma")]
 mod receiving_half;
 #[cfg(feature = "rdma")]

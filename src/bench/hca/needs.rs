@@ -28,22 +28,23 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    /// Of a point with so many receive requests.
-    pub(super) fn of(point: &Point, config: &Config, receives: u32) -> Self {
-        let depth = config.depth_of(point.burst) as usize;
+    /// Of a point with so many slots of each queue pair for what arrives.
+    pub(super) fn of(point: &Point, config: &Config, slots: u32) -> Self {
+        let burst = point.burst as usize;
+        let receives = (slots * point.queue_pairs) as usize;
         let size = point.size as usize;
-        let stamps = Bytes((depth * size_of::<Ticks>()) as u64);
+        let stamps = Bytes((burst * size_of::<Ticks>()) as u64);
         let messages = u64::from(point.burst) * u64::from(config.repeat);
         let header = header_of(point.service);
         debug_assert!(header == 0 || point.operation == Operation::Send);
         Needs {
             buffers: [
-                PayloadBuffer::bytes_needed(depth, size, 0),
-                PayloadBuffer::bytes_needed(receives as usize, size, header),
+                PayloadBuffer::bytes_needed(burst, size, 0),
+                PayloadBuffer::bytes_needed(receives, size, header),
                 stamps,
                 stamps,
                 stamps,
-                Bytes((depth * size_of::<Arrival>()) as u64),
+                Bytes((burst * size_of::<Arrival>()) as u64),
             ],
             results: messages * BYTES_PER_RESULT,
             messages,

@@ -12,7 +12,7 @@ use crate::rdma::verbs::{AddressVector, Gid, PortCounters, QueuePair, QueuePairS
 pub struct PathEnd {
     /// The GID that its packets come from; none where they have no global route, or there are none.
     pub gid: Option<Gid>,
-    /// Its queue pair; of one for datagrams, the route is that of its address handle. None where the kernel refuses to
+    /// Its first queue pair; of one for datagrams, the route is that of its address handle. None where the kernel refuses to
     /// tell.
     pub queue_pair: Option<QueuePairState>,
 }

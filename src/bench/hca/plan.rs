@@ -46,9 +46,28 @@ pub struct Point {
     pub connect: Connect,
     /// Attributes of the path.
     pub path: PathSettings,
+    /// Queue pairs that the messages are spread over, in turn.
+    pub queue_pairs: u32,
+    /// Messages in flight at most.
+    pub depth: u32,
 }
 
 impl Point {
+    /// Whether fewer messages may be in flight than a burst has, so that requests are posted anew while it runs.
+    pub fn is_limited(&self) -> bool {
+        self.depth < self.burst
+    }
+
+    /// Requests of each send queue. All messages in flight may be of one queue pair.
+    pub fn sends(&self) -> u32 {
+        self.depth.min(self.share(self.burst))
+    }
+
+    /// Of so many messages, those that one queue pair carries: the first of them carries as many.
+    pub fn share(&self, messages: u32) -> u32 {
+        messages.div_ceil(self.queue_pairs)
+    }
+
     /// Bytes that are copied into the work request.
     pub fn inline_bytes(&self) -> u32 {
         if self.inline.is_on() { self.size } else { 0 }
@@ -107,6 +126,12 @@ impl fmt::Display for Point {
                 write!(formatter, "-{}{value}", name.replace('-', "_"))?;
             }
         }
+        if self.queue_pairs > 1 {
+            write!(formatter, "-{}queue_pairs", self.queue_pairs)?;
+        }
+        if self.is_limited() {
+            write!(formatter, "-depth{}", self.depth)?;
+        }
         Ok(())
     }
 }
@@ -123,6 +148,8 @@ pub struct LeftOut {
 /// What the two devices and the way between them allow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
+    /// Queue pairs, the smaller of the two devices.
+    pub queue_pairs: u32,
     /// Work requests of a queue, the smaller of the two devices.
     pub queue_pair_work_requests: u32,
     /// Entries of a completion queue, the smaller of the two devices.
@@ -232,6 +259,8 @@ fn product(sweep: &Sweep) -> Vec<Point> {
         clock: ClockKind::Monotonic,
         connect: Connect::Auto,
         path: PathSettings::default(),
+        queue_pairs: 1,
+        depth: 1,
     };
     let points = vec![blank];
     let points = each(points, &sweep.services, |p, value| p.service = value);
@@ -240,6 +269,7 @@ fn product(sweep: &Sweep) -> Vec<Point> {
     let points = each(points, &sweep.paths, |p, value| {
         p.path = value.of(p.service)
     });
+    let points = each(points, &sweep.queue_pairs, |p, value| p.queue_pairs = value);
     let points = each(points, &sweep.clocks, |p, value| p.clock = value);
     let points = each(points, &sweep.timestamps, |p, value| p.timestamp = value);
     let points = each(points, &sweep.polls, |p, (recv, comp)| {
@@ -253,6 +283,9 @@ fn product(sweep: &Sweep) -> Vec<Point> {
         p.receiver_pause_ns = value;
     });
     let points = each(points, &sweep.bursts, |p, value| p.burst = value);
+    let points = each(points, &sweep.depths, |p, value| {
+        p.depth = value.map_or(p.burst, |depth| depth.min(p.burst));
+    });
     each(points, &sweep.sizes, |p, value| p.size = value)
 }
 
@@ -266,6 +299,13 @@ fn impossible_anywhere(point: &Point) -> Option<String> {
              stamp cannot change afterwards; use --timestamp submit or --inline off"
                 .to_owned(),
         );
+    }
+    let (queue_pairs, burst) = (point.queue_pairs, point.burst);
+    if queue_pairs > burst {
+        return Some(format!(
+            "--queue-pairs {queue_pairs} is impossible with --burst {burst}: the messages of a burst are spread over the \
+             queue pairs, and some would have none; use a longer burst"
+        ));
     }
     impossible_by_manager(point.connect, &point.path)
 }
@@ -300,14 +340,32 @@ fn impossible_within(point: &Point, limits: &Limits) -> Option<String> {
              bytes inline"
         ));
     }
-    let queue = limits
-        .queue_pair_work_requests
-        .min(limits.completion_queue_entries);
-    let burst = point.burst;
-    if burst > queue {
+    let (queue_pairs, most) = (point.queue_pairs, limits.queue_pairs);
+    if queue_pairs > most {
         return Some(format!(
-            "--burst {burst} is impossible: these devices hold at most {queue} requests (max_qp_wr {}, max_cqe {})",
-            limits.queue_pair_work_requests, limits.completion_queue_entries
+            "--queue-pairs {queue_pairs} is impossible: these devices have at most {most} (max_qp)"
+        ));
+    }
+    let (requests, entries) = (
+        limits.queue_pair_work_requests,
+        limits.completion_queue_entries,
+    );
+    // All queue pairs of an end have one completion queue.
+    let queue = requests.min(entries / queue_pairs);
+    if point.sends() > queue {
+        let what = if point.is_limited() {
+            format!("--depth {}", point.depth)
+        } else {
+            format!("--burst {} without a shorter --depth", point.burst)
+        };
+        let with = match queue_pairs {
+            1 => String::new(),
+            several => format!(" with --queue-pairs {several}"),
+        };
+        return Some(format!(
+            "{what} is impossible{with}: these devices hold at most {} requests (max_qp_wr {requests}, max_cqe \
+             {entries})",
+            queue * queue_pairs
         ));
     }
     None
@@ -331,14 +389,17 @@ pub(crate) mod tests {
             rates: vec![None],
             receiver_pauses: vec![Nanos(0)],
             bursts: vec![1000],
+            depths: vec![None],
             sizes: vec![8],
             connects: vec![Connect::Auto],
             paths: vec![PathSettings::default()],
+            queue_pairs: vec![1],
         }
     }
 
     pub(super) fn limits() -> Limits {
         Limits {
+            queue_pairs: 600,
             queue_pair_work_requests: 16_384,
             completion_queue_entries: 4096,
             path_mtu: 1024,
@@ -384,6 +445,46 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_point_is_named_by_its_queue_pairs_if_there_are_several() {
+        let sweep = Sweep {
+            queue_pairs: vec![1, 3],
+            ..single()
+        };
+        let plan = Plan::new(&sweep).within(&limits());
+        let [one, three] = plan.points[..] else {
+            panic!("{plan:?}");
+        };
+        assert_eq!(three.to_string(), format!("{one}-3queue_pairs"));
+        assert_eq!((one.share(1000), three.share(1000)), (1000, 334));
+    }
+
+    #[test]
+    fn a_depth_of_a_burst_or_more_is_none_and_a_shorter_one_takes_longer_bursts() {
+        let sweep = Sweep {
+            bursts: vec![10, 8192],
+            depths: vec![None, Some(10), Some(20)],
+            queue_pairs: vec![1, 4],
+            ..single()
+        };
+        let plan = Plan::new(&sweep).within(&limits());
+        let found: Vec<_> = (plan.points.iter())
+            .map(|point| (point.queue_pairs, point.burst, point.depth, point.sends()))
+            .collect();
+        let expected = [
+            (1, 10, 10, 10),
+            (1, 8192, 10, 10),
+            (1, 8192, 20, 20),
+            (4, 10, 10, 3),
+            (4, 8192, 10, 10),
+            (4, 8192, 20, 20),
+        ];
+        assert_eq!(found, expected);
+        assert!(plan.points[1].to_string().ends_with("away0ns-depth10"));
+        // Those that are as long as the burst.
+        assert_eq!(plan.left_out.len(), 2);
+    }
+
+    #[test]
     fn a_sweep_is_the_product_and_every_point_is_measured_or_has_a_reason() {
         let sweep = Sweep {
             services: Service::ALL.to_vec(),
@@ -410,7 +511,7 @@ pub(crate) mod tests {
     #[test]
     fn impossible_alone_is_an_error_that_names_the_options() {
         type Case = (fn(&mut Sweep), [&'static str; 2]);
-        let cases: [Case; 5] = [
+        let cases: [Case; 9] = [
             (
                 |sweep| {
                     sweep.services = vec![Service::Ud];
@@ -440,6 +541,23 @@ pub(crate) mod tests {
                 ["--inline", "512"],
             ),
             (|sweep| sweep.bursts = vec![8192], ["--burst 8192", "4096"]),
+            (
+                |sweep| (sweep.bursts, sweep.queue_pairs) = (vec![3], vec![4]),
+                ["--queue-pairs 4", "--burst 3"],
+            ),
+            (
+                |sweep| sweep.queue_pairs = vec![601],
+                ["--queue-pairs 601", "600"],
+            ),
+            (
+                |sweep| (sweep.bursts, sweep.depths) = (vec![8192], vec![Some(5000)]),
+                ["--depth 5000 is impossible", "4096"],
+            ),
+            // The queue pairs of an end have one completion queue.
+            (
+                |sweep| (sweep.bursts, sweep.queue_pairs) = (vec![4096], vec![3]),
+                ["impossible with --queue-pairs 3", "4095"],
+            ),
         ];
         for (change, words) in cases {
             let error = refusal(change).unwrap_err();

@@ -6,6 +6,7 @@ use super::ends::{Link, ReceivingEnd};
 use super::memory_polling::MemoryPollingPort;
 use super::receiving_end::Receiver;
 use crate::buffer::{Arrival, PolledSlots};
+use crate::rdma::verbs::VerbsError;
 use crate::time::Ticks;
 
 /// A receiver whose memory is polled.
@@ -23,8 +24,12 @@ impl ReceivingEnd for PolledReceiver {
         self.0.clear(slot);
     }
 
+    fn requests(&self) -> usize {
+        self.0.requests()
+    }
+
     /// No receive request is needed.
-    fn post(&self, _slot: usize) -> Result<(), String> {
+    fn post(&self, _slot: usize) -> Result<(), VerbsError> {
         Ok(())
     }
 
@@ -33,8 +38,8 @@ impl ReceivingEnd for PolledReceiver {
         MemoryPollingPort::new(slots, burst)
     }
 
-    fn source(&self) -> Option<u32> {
-        self.0.source()
+    fn sources(&self) -> &[u32] {
+        self.0.sources()
     }
 
     fn delivered(&self, burst: u32, arrival: &Arrival, sequence: u32) -> Option<Ticks> {

@@ -61,6 +61,7 @@ pub fn receive<C: Clock, P: CompletionPort, M: PollMode<P>>(
     }
     control.announce_ready();
     let mut received = 0;
+    let mut furthest = 0;
     let mut stopping = false;
     while received < arrivals.len() {
         match port.poll() {
@@ -74,7 +75,8 @@ pub fn receive<C: Clock, P: CompletionPort, M: PollMode<P>>(
                 };
                 if expected.includes(&completion) {
                     received += 1;
-                    control.set_received(Tag::sequence(completion.immediate_data) + 1);
+                    furthest = furthest.max(Tag::sequence(completion.immediate_data) + 1);
+                    control.set_received(furthest);
                 } else {
                     // It is overwritten by the next one.
                     outcome.strays.file(&completion, &expected, LARGEST_BURST);
@@ -158,7 +160,7 @@ mod tests {
         room: usize,
         control: &Control,
     ) -> (ReceiveOutcome, Vec<Arrival>) {
-        let expected = Expected::new(BURST, room, None);
+        let expected = Expected::new(BURST, room, &[]);
         if event {
             run(port, WaitForEvent::default(), expected, room, control)
         } else {
@@ -248,7 +250,8 @@ mod tests {
             Look::From(ours, tag.immediate_data(1)),
         ];
         let mut port = Script::new(looks, Look::Empty, &control);
-        let expected = Expected::new(BURST, 2, Some(ours));
+        let sources = [ours];
+        let expected = Expected::new(BURST, 2, &sources);
         let (outcome, arrivals) = run(&mut port, BusyPolling, expected, 2, &control);
         let (late, foreign) = (1, 4);
         assert_eq!(outcome.strays, Strays { late, foreign });
@@ -308,7 +311,7 @@ mod tests {
             for arrivals in arrival_orders(count, latest) {
                 let control = Control::default();
                 let mut port = Eventful::new(&arrivals, &control);
-                let expected = Expected::new(0, 3, None);
+                let expected = Expected::new(0, 3, &[]);
                 let (outcome, _) = run(&mut port, WaitForEvent::default(), expected, 3, &control);
                 assert_eq!(outcome.received, count, "{arrivals:?}");
                 assert!(control.stopped() == (count < 3) && outcome.failure.is_none());

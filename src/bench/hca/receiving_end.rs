@@ -1,37 +1,43 @@
-//! The receiving end on verbs: a connected queue pair and the memory that messages arrive in.
+//! The receiving end on verbs: connected queue pairs and the memory that messages arrive in.
 
 use std::sync::Arc;
 
 use super::config::{Operation, Service};
 use super::ends::{Link, ReceivingEnd};
 use super::path_proof::PathEnd;
-use super::plan::Point;
-use super::verbs_link::VerbsLink;
+use super::verbs_link::{EndpointSettings, Receives, VerbsLink};
 use super::verbs_port::{RemoteSlots, VerbsCompletionPort};
 use crate::buffer::{Arrival, Payload};
-use crate::rdma::verbs::QueuePair;
+use crate::rdma::verbs::{QueuePair, VerbsError};
 use crate::time::Ticks;
 
 #[derive(Debug)]
 pub struct Receiver {
     link: VerbsLink,
-    source: Option<u32>,
+    /// Of each queue pair.
+    receives: Receives,
+    /// The queue pairs that send, on UD.
+    sources: Vec<u32>,
     /// Whether a message lies in the slot of its number (RDMA write), not in that of the receive request (send).
     by_sequence: bool,
 }
 
 impl Receiver {
-    /// `source`: the number of the queue pair that sends.
-    pub(super) fn new(link: VerbsLink, point: &Point, source: u32) -> Self {
+    /// `sources`: the numbers of the queue pairs that send.
+    pub(super) fn new(link: VerbsLink, settings: &EndpointSettings, sources: Vec<u32>) -> Self {
+        let point = &settings.point;
+        let of_datagrams = point.service == Service::Ud;
         Receiver {
             link,
-            source: (point.service == Service::Ud).then_some(source),
+            receives: settings.receives,
+            sources: if of_datagrams { sources } else { Vec::new() },
             by_sequence: point.operation != Operation::Send,
         }
     }
 
+    /// The first of its queue pairs.
     pub fn queue_pair(&self) -> &Arc<QueuePair> {
-        self.link.connection.queue_pair()
+        self.link.first()
     }
 
     /// What the kernel has of this end of the path.
@@ -61,29 +67,34 @@ impl ReceivingEnd for Receiver {
         self.link.payload.slots()
     }
 
+    fn requests(&self) -> usize {
+        self.receives.requests as usize
+    }
+
     fn clear(&self, slot: usize) {
         self.link.payload.clear(slot);
     }
 
-    fn post(&self, slot: usize) -> Result<(), String> {
+    fn post(&self, slot: usize) -> Result<(), VerbsError> {
         let header = self.link.payload.header_size();
         let address = self.link.payload.slot(slot).address() - header as u64;
         let length = (self.link.payload.message_size() + header) as u32;
-        self.queue_pair()
+        let connection = &self.link.connections[slot / self.receives.slots as usize];
+        connection
+            .queue_pair()
             .post_receive(&self.link.region, slot as u64, address, length)
-            .map_err(|error| error.to_string())
     }
 
     fn port(&self, _burst: u32, _messages: usize) -> VerbsCompletionPort {
         let queue = self.queue_pair().receive_queue();
-        match self.source {
-            Some(_) => VerbsCompletionPort::of_datagrams(queue, self.link.payload.header_size()),
-            None => VerbsCompletionPort::new(queue),
+        match self.sources[..] {
+            [] => VerbsCompletionPort::new(queue),
+            _ => VerbsCompletionPort::of_datagrams(queue, self.link.payload.header_size()),
         }
     }
 
-    fn source(&self) -> Option<u32> {
-        self.source
+    fn sources(&self) -> &[u32] {
+        &self.sources
     }
 
     fn delivered(&self, burst: u32, arrival: &Arrival, sequence: u32) -> Option<Ticks> {

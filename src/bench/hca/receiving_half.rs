@@ -1,18 +1,21 @@
-//! The thread of the receiving end, and its receive requests.
+//! The thread of the receiving end.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use super::burst_record::BurstRecord;
 use super::busy_receiver::BusyReceiver;
-use super::config::{LARGEST_BURST, Operation, Poll};
+use super::config::{Operation, Poll};
+use super::control::Control;
 use super::ends::ReceivingEnd;
 use super::error::RunError;
 use super::placement::RECEIVER;
-use super::port::{BusyPolling, CompletionPort, Polled, WaitForEvent};
-use super::receiver::{Strays, receive};
+use super::port::{BusyPolling, EventPort, WaitForEvent};
+use super::receive_requests::ReceiveRequests;
+use super::receiver::{ReceiveOutcome, receive};
 use super::result::LoopFaults;
 use super::tag::Expected;
+use super::verbs_port::not_posted;
 use super::worker::{Frame, Task, Threads, counting_faults, start};
 use crate::buffer::{Arrival, StampBuffer};
 use crate::pacing::ConstantWait;
@@ -29,11 +32,9 @@ pub(super) fn start_receiving<C: Clock, E: ReceivingEnd>(
 ) -> Result<Sender<Task>, RigError> {
     let (end, frame, seat) = (Arc::clone(end), frame.clone(), frame.seat(RECEIVER, cpu));
     start(threads, seat, move |post| {
-        let capacity = frame.depth as usize;
-        let mut log = StampBuffer::<Arrival>::new(capacity, frame.huge_pages)?;
-        // What the capacity has no use for is there for messages of others, each of which takes one.
-        let spare = end.slots().saturating_sub(capacity);
-        let mut requests = ReceiveRequests::new(end.slots());
+        let mut log = StampBuffer::<Arrival>::new(frame.longest as usize, frame.huge_pages)?;
+        let point = &frame.point;
+        let mut requests = ReceiveRequests::new(end.slots(), end.requests(), point.queue_pairs);
         post.placed(Some(log.page_kind()));
         post.each(|task| {
             let cleared = match frame.point.operation {
@@ -45,33 +46,24 @@ pub(super) fn start_receiving<C: Clock, E: ReceivingEnd>(
                 .take_while(|_| !task.control.stopped())
                 .for_each(|slot| end.clear(slot));
             let mut port = end.port(task.number, task.count);
-            let expected = Expected::new(task.number, task.count, end.source());
+            let expected = Expected::new(task.number, task.count, end.sources());
             let before = requests.drain(&mut port, &expected);
-            requests
-                .top_up(&*end, task.count + spare)
-                .map_err(RunError::Post)?;
+            let post_one = |slot| end.post(slot);
+            (requests.top_up(post_one)).map_err(|error| RunError::Post(error.to_string()))?;
             let (arrivals, control) = (&mut log[..task.count], &*task.control);
-            let (mode, pause) = (frame.point.poll_recv, frame.point.receiver_pause_ns);
-            let work = ConstantWait::new(&clock, pause);
-            let (mut outcome, faults) = counting_faults(|| match (mode, pause) {
-                (Poll::Busy, Nanos(0)) => {
-                    receive(&clock, &mut port, BusyPolling, expected, arrivals, control)
-                }
-                (Poll::Busy, _) => {
-                    let mut port = BusyReceiver::new(&mut port, &clock, work, control.stop_flag());
-                    receive(&clock, &mut port, BusyPolling, expected, arrivals, control)
-                }
-                (Poll::Event, Nanos(0)) => frame.wakeable.during(|| {
-                    let mode = WaitForEvent::default();
-                    receive(&clock, &mut port, mode, expected, arrivals, control)
-                }),
-                (Poll::Event, _) => frame.wakeable.during(|| {
-                    let mut port = BusyReceiver::new(&mut port, &clock, work, control.stop_flag());
-                    let mode = WaitForEvent::default();
-                    receive(&clock, &mut port, mode, expected, arrivals, control)
-                }),
-            });
-            requests.took(outcome.received + outcome.strays.total() as usize);
+            let (mut outcome, faults) = if point.queue_pairs == 1 && !point.is_limited() {
+                let took = take_messages(&clock, &mut port, &frame, expected, arrivals, control);
+                let (outcome, _) = &took;
+                requests.took_of_only(outcome.received + outcome.strays.total() as usize);
+                took
+            } else {
+                let post_one = |slot| end.post(slot).map_err(|error| not_posted(&error));
+                let mut port = requests.renewing(&mut port, post_one, control);
+                let took = take_messages(&clock, &mut port, &frame, expected, arrivals, control);
+                // One that cannot be posted now cannot be before the next burst either.
+                let _ = port.finish();
+                took
+            };
             outcome.strays.late += before.late;
             outcome.strays.foreign += before.foreign;
             Ok(BurstRecord {
@@ -87,48 +79,31 @@ pub(super) fn start_receiving<C: Clock, E: ReceivingEnd>(
     })
 }
 
-/// The receive requests that are posted. Slots are used in turn, so a request that a lost message left behind keeps its
-/// slot to itself.
-struct ReceiveRequests {
-    slots: usize,
-    next: usize,
-    outstanding: usize,
-}
-
-impl ReceiveRequests {
-    fn new(slots: usize) -> Self {
-        ReceiveRequests {
-            slots,
-            next: 0,
-            outstanding: 0,
+/// Runs the receiving loop as the point has it; returns the page faults of it, too.
+fn take_messages<C: Clock>(
+    clock: &C,
+    port: &mut impl EventPort,
+    frame: &Frame,
+    expected: Expected<'_>,
+    arrivals: &mut [Arrival],
+    control: &Control,
+) -> (ReceiveOutcome, u64) {
+    let (mode, pause) = (frame.point.poll_recv, frame.point.receiver_pause_ns);
+    let work = ConstantWait::new(clock, pause);
+    counting_faults(|| match (mode, pause) {
+        (Poll::Busy, Nanos(0)) => receive(clock, port, BusyPolling, expected, arrivals, control),
+        (Poll::Busy, _) => {
+            let mut port = BusyReceiver::new(port, clock, work, control.stop_flag());
+            receive(clock, &mut port, BusyPolling, expected, arrivals, control)
         }
-    }
-
-    fn top_up(&mut self, end: &impl ReceivingEnd, wanted: usize) -> Result<(), String> {
-        while self.outstanding < wanted.min(self.slots) {
-            end.post(self.next)?;
-            self.next = (self.next + 1) % self.slots;
-            self.outstanding += 1;
-        }
-        Ok(())
-    }
-
-    /// Takes the completions of messages that came between two bursts, so that their requests are posted anew.
-    fn drain(&mut self, port: &mut impl CompletionPort, expected: &Expected) -> Strays {
-        let mut strays = Strays::default();
-        loop {
-            match port.poll() {
-                Polled::Done(completion) => strays.file(&completion, expected, LARGEST_BURST),
-                Polled::Failed(failure) if failure.foreign => strays.foreign += 1,
-                // A failed one says no more than the burst to come will say itself.
-                Polled::Empty | Polled::Failed(_) => break,
-            }
-        }
-        self.took(strays.total() as usize);
-        strays
-    }
-
-    fn took(&mut self, count: usize) {
-        self.outstanding -= count.min(self.outstanding);
-    }
+        (Poll::Event, Nanos(0)) => frame.wakeable.during(|| {
+            let mode = WaitForEvent::default();
+            receive(clock, port, mode, expected, arrivals, control)
+        }),
+        (Poll::Event, _) => frame.wakeable.during(|| {
+            let mut port = BusyReceiver::new(port, clock, work, control.stop_flag());
+            let mode = WaitForEvent::default();
+            receive(clock, &mut port, mode, expected, arrivals, control)
+        }),
+    })
 }

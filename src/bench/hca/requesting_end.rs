@@ -43,6 +43,7 @@ impl Requester {
 
 impl SendingEnd for Requester {
     type Port = RequestPort;
+    type SpreadPort = RequestPort;
     type Completions = VerbsCompletionPort;
     type Stamps = PayloadStamps;
 
@@ -71,6 +72,11 @@ impl SendingEnd for Requester {
             operation: self.operation,
             tag: Tag::new(0),
         }
+    }
+
+    /// There is one queue pair: [`plan`](super::plan) leaves out points with more.
+    fn spread_port(&self) -> RequestPort {
+        self.port()
     }
 
     fn completions(&self) -> VerbsCompletionPort {

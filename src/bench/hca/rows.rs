@@ -97,6 +97,9 @@ pub fn settings(point: &Point, config: &Config) -> Record {
         .set(&columns::CONNECT, point.connect.name())
         .set(&columns::WARMUP, config.warmup.messages(point.burst))
         .set(&columns::REPEAT, u64::from(config.repeat));
+    record
+        .set(&columns::QUEUE_PAIRS, u64::from(point.queue_pairs))
+        .set(&columns::DEPTH, point.is_limited().then_some(point.depth));
     let of_path = [
         &columns::GID_INDEX,
         &columns::SERVICE_LEVEL,

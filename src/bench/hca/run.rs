@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::choice::{ChosenPort, Pair, choose, without_immediate_data};
 use super::clock_offset::measure_offset;
 use super::config::{Config, Connect, Operation, Service, UcRouteRequest};
-use super::endpoints::{EndPort, EndpointSettings, Endpoints, receive_requests};
+use super::endpoints::{EndPort, EndpointSettings, Endpoints, Receives, receive_requests};
 use super::ends::{ReceivingEnd, SendingEnd};
 use super::error::RunError;
 use super::floor::measure_floor;
@@ -29,7 +29,7 @@ use crate::pacing::SplitMix64;
 use crate::rdma::cm::{CmError, EventChannel, UcRoute};
 use crate::rdma::verbs::{
     Context, Gid, LinkLayer, ServiceType, common_partitions, devices, gid_table, granted_inline,
-    try_queue_pair, usual_pair,
+    try_queue_pairs, usual_pair,
 };
 use crate::rig::benchmark::Progress;
 use crate::rig::named::Named;
@@ -118,11 +118,11 @@ impl Runner {
         let plan = plan.without(|point| path.impossible(point.connect, &point.path));
         let mut tried = HashMap::new();
         let plan = plan.without(|point| {
-            let depth = self.config.depth_of(point.burst);
+            let (burst, depth) = (point.burst, point.depth);
             let inline = point.inline_bytes();
             let reason: &Option<String> = tried
-                .entry((point.service, depth, inline))
-                .or_insert_with(|| self.refusal(&contexts, point, depth, inline));
+                .entry((point.service, burst, depth, point.queue_pairs, inline))
+                .or_insert_with(|| self.refusal(&contexts, point, inline));
             reason.clone()
         });
         let (plan, route) = choose_route(plan, self.config.uc_route, |route| self.probe(route))
@@ -144,22 +144,24 @@ impl Runner {
 
     /// Tries queue pairs as long and with as much inline data as a point needs, on both devices; tells why they are
     /// refused.
-    fn refusal(
-        &self,
-        contexts: &[Arc<Context>; 2],
-        point: &Point,
-        depth: u32,
-        inline: u32,
-    ) -> Option<String> {
+    fn refusal(&self, contexts: &[Arc<Context>; 2], point: &Point, inline: u32) -> Option<String> {
         let service = ServiceType::from(point.service);
-        let (sending, receiving) = queue_pair_lengths(depth, self.receives(point), inline);
-        let refused = try_queue_pair(&contexts[0], service, sending)
-            .and_then(|_| try_queue_pair(&contexts[1], service, receiving))
+        let requests = self.receives(point).requests;
+        let (sending, receiving) = queue_pair_lengths(point.sends(), requests, inline);
+        let count = point.queue_pairs;
+        let refused = try_queue_pairs(&contexts[0], service, sending, count)
+            .and_then(|_| try_queue_pairs(&contexts[1], service, receiving, count))
             .err()?;
-        let with = match inline {
-            0 => String::new(),
-            bytes => format!(" with {bytes} bytes inline"),
+        let mut with = match count {
+            1 => String::new(),
+            several => format!(" over {several} queue pairs"),
         };
+        if inline > 0 {
+            with += &format!(" with {inline} bytes inline");
+        }
+        if point.is_limited() {
+            with += &format!(" with --depth {}", point.depth);
+        }
         let (burst, service) = (point.burst, point.service.name());
         Some(format!(
             "--burst {burst}{with} is impossible with --service {service} on these devices: {refused}"
@@ -171,11 +173,12 @@ impl Runner {
         let inline_of = |&service: &Service| {
             let granted = granted_inline(&contexts[0], service.into()).ok()?;
             let (_, smallest) = queue_pair_lengths(1, 1, 0);
-            try_queue_pair(&contexts[1], service.into(), smallest).ok()?;
+            try_queue_pairs(&contexts[1], service.into(), smallest, 1).ok()?;
             Some((service, granted))
         };
         let smaller = |of: fn(&ChosenPort) -> u32| of(sender).min(of(receiver));
         Limits {
+            queue_pairs: smaller(|end| end.device.limits.max_queue_pairs),
             queue_pair_work_requests: smaller(|end| end.device.limits.max_queue_pair_work_requests),
             completion_queue_entries: smaller(|end| end.device.limits.max_completion_queue_entries),
             path_mtu: smaller(|end| end.port.mtu),
@@ -220,7 +223,7 @@ impl Runner {
     pub fn prepare(&mut self, plan: &Plan) -> Result<(), RunError> {
         let mut needs = Vec::new();
         for point in &plan.points {
-            let needed = Needs::of(point, &self.config, self.receives(point));
+            let needed = Needs::of(point, &self.config, self.receives(point).slots);
             needed.require(point, &self.config)?;
             let placement = self.placement(point)?;
             self.check_priority(&placement)?;
@@ -274,10 +277,10 @@ impl Runner {
         Ok(())
     }
 
-    /// Receive requests of a point.
-    fn receives(&self, point: &Point) -> u32 {
-        let depth = self.config.depth_of(point.burst);
-        receive_requests(point.service, depth, self.longest_queue)
+    /// Receive requests of each queue pair of a point.
+    fn receives(&self, point: &Point) -> Receives {
+        // All of them have one completion queue.
+        receive_requests(point, self.longest_queue / point.queue_pairs)
     }
 
     fn placement(&self, point: &Point) -> Result<Placement, RunError> {
@@ -316,7 +319,6 @@ impl Runner {
         let settings = EndpointSettings {
             point: *point,
             uc_route,
-            depth: self.config.depth_of(point.burst),
             receives: self.receives(point),
             reads: match point.operation.is_one_way() {
                 true => 0,
@@ -429,7 +431,7 @@ impl ClockUser for Measurement<'_> {
         let config = &runner.config;
         let frame = Frame {
             point: *point,
-            depth: config.depth_of(point.burst),
+            longest: point.burst,
             priority: config.priority,
             seed: SplitMix64::new(config.seed ^ u64::from(round)).draw(),
             huge_pages: config.huge_pages,

@@ -3,6 +3,7 @@
 use super::completion::Collect;
 use super::control::Control;
 use super::port::{Failure, SendPort};
+use super::signalling::Signalling;
 use crate::pacing::Pacing;
 use crate::time::{Clock, Ticks};
 
@@ -47,8 +48,8 @@ pub struct SendOutcome {
 /// What is to be sent.
 #[derive(Debug)]
 pub struct Sending<'a> {
-    /// Every so many messages one is signalled; the last always is.
-    pub signal_every: u32,
+    /// Which messages ask for a completion.
+    pub signalling: Signalling,
     /// Where t_subm of each message goes; its length is how many there are.
     pub submitted: &'a mut [Ticks],
     /// Shared with the other threads of the burst.
@@ -65,22 +66,23 @@ pub fn send<S: StampMode>(
     burst: Sending<'_>,
 ) -> SendOutcome {
     let Sending {
-        signal_every,
+        signalling: Signalling { block, queue_pairs },
         submitted,
         control,
     } = burst;
     let count = submitted.len() as u32;
     let mut posted = 0;
     let mut failure = None;
-    let mut until_signaled = signal_every;
+    let mut left_of_block = block;
+    let last_of_each = count.saturating_sub(queue_pairs);
     let started = clock.now();
     pacing.start_at(started);
     for (sequence, slot) in submitted.iter_mut().enumerate() {
         let sequence = sequence as u32;
-        until_signaled -= 1;
-        let signaled = until_signaled == 0 || sequence + 1 == count;
-        if until_signaled == 0 {
-            until_signaled = signal_every;
+        left_of_block -= 1;
+        let signaled = left_of_block < queue_pairs || sequence >= last_of_each;
+        if left_of_block == 0 {
+            left_of_block = block;
         }
         port.prepare(sequence, signaled);
         let stamp = clock.now();
@@ -180,10 +182,16 @@ mod tests {
         }
     }
 
+    /// All are signalled, over one queue pair.
+    const EACH: Signalling = Signalling {
+        block: 1,
+        queue_pairs: 1,
+    };
+
     /// Sends with a port that refuses message `fails_at`.
     fn run_with<S: StampMode>(
         stamps: &mut [Ticks],
-        signal_every: u32,
+        signalling: Signalling,
         fails_at: Option<u32>,
         mut pacing: impl Pacing,
         collect: &mut impl Collect,
@@ -194,7 +202,7 @@ mod tests {
             posted: 0,
         };
         let burst = Sending {
-            signal_every,
+            signalling,
             submitted: stamps,
             control,
         };
@@ -206,20 +214,19 @@ mod tests {
 
     fn run<S: StampMode>(
         count: usize,
-        every: u32,
         fails_at: Option<u32>,
         collect: &mut impl Collect,
         control: &Control,
     ) -> (SendOutcome, Vec<Ticks>) {
         let mut stamps = vec![Ticks(0); count];
-        let outcome = run_with::<S>(&mut stamps, every, fails_at, NoPause, collect, control);
+        let outcome = run_with::<S>(&mut stamps, EACH, fails_at, NoPause, collect, control);
         (outcome, stamps)
     }
 
     #[test]
     fn nothing_but_the_stamp_stands_between_the_reading_and_the_posting() {
         let control = Control::default();
-        let (outcome, submitted) = run::<SubmitStamp>(3, 1, None, &mut LeftToThread, &control);
+        let (outcome, submitted) = run::<SubmitStamp>(3, None, &mut LeftToThread, &control);
         let entries = journal();
         let messages: Vec<&[Entry]> = entries
             .split(|entry| matches!(entry, Entry::Post))
@@ -245,20 +252,30 @@ mod tests {
     }
 
     #[test]
-    fn every_nth_is_signalled_and_always_the_last() {
-        for count in [1, 2, 3, 7, 8, 9, 64] {
-            for every in [1, 2, 3, 8, 63, 64, 65, u32::MAX] {
-                run::<SubmitStamp>(count, every, None, &mut LeftToThread, &Control::default());
-                let number = |entry: &Entry| match *entry {
-                    Entry::Prepare(sequence, true) => Some(sequence + 1),
-                    _ => None,
-                };
-                let signaled: Vec<u32> = journal().iter().filter_map(number).collect();
-                let count = count as u32;
-                let wanted = |number: &u32| number.is_multiple_of(every) || *number == count;
-                let expected: Vec<u32> = (1..=count).filter(wanted).collect();
-                assert_eq!(signaled, expected, "{count} messages, every {every}");
-            }
+    fn every_nth_of_a_queue_pair_is_signalled_and_always_the_last() {
+        let counts = [1_u32, 2, 3, 7, 8, 9, 64];
+        let everies = [1, 2, 3, 8, 63, 64, 65, u32::MAX];
+        let cases = counts.iter().flat_map(|count| {
+            let each = everies.iter();
+            each.flat_map(move |every| [1, 2, 3, 64].map(|pairs| (*count, *every, pairs)))
+        });
+        for (count, every, queue_pairs) in cases {
+            let (control, signalling) = (Control::default(), Signalling::new(every, queue_pairs));
+            let (mut stamps, collect) = (vec![Ticks(0); count as usize], &mut LeftToThread);
+            run_with::<SubmitStamp>(&mut stamps, signalling, None, NoPause, collect, &control);
+            let number = |entry: &Entry| match *entry {
+                Entry::Prepare(sequence, true) => Some(sequence),
+                _ => None,
+            };
+            let signaled: Vec<u32> = journal().iter().filter_map(number).collect();
+            let wanted = |sequence: &u32| {
+                let number = sequence / queue_pairs + 1;
+                number.is_multiple_of(every) || sequence + queue_pairs >= count
+            };
+            let expected: Vec<u32> = (0..count).filter(wanted).collect();
+            let of = format!("{count} messages, every {every} of {queue_pairs}");
+            assert_eq!(signaled, expected, "{of}");
+            assert_eq!(signalling.among(count) as usize, expected.len(), "{of}");
         }
     }
 
@@ -267,7 +284,7 @@ mod tests {
         for (count, pauses) in [(0, 0), (1, 0), (5, 4)] {
             let control = Control::default();
             let mut collect = Meanwhile::new(|_| ());
-            let (outcome, _) = run::<SubmitStamp>(count, 1, None, &mut collect, &control);
+            let (outcome, _) = run::<SubmitStamp>(count, None, &mut collect, &control);
             assert_eq!((outcome.posted as usize, collect.pauses), (count, pauses));
             assert!(control.sender_done());
         }
@@ -278,7 +295,7 @@ mod tests {
         fn check<S: StampMode>() {
             let control = Control::default();
             let mut collect = Meanwhile::new(|_| ());
-            let (outcome, submitted) = run::<S>(5, 1, Some(2), &mut collect, &control);
+            let (outcome, submitted) = run::<S>(5, Some(2), &mut collect, &control);
             assert_eq!(outcome.posted, 2);
             assert_eq!(outcome.failure.unwrap().to_string(), "failure 12");
             assert!(control.failed() && control.sender_done() && collect.finished);
@@ -307,7 +324,7 @@ mod tests {
             let control = Control::default();
             let mut port = Asking(&control, Vec::new());
             let burst = Sending {
-                signal_every: 1,
+                signalling: EACH,
                 submitted: &mut [Ticks(0); 3],
                 control: &control,
             };
@@ -329,7 +346,8 @@ mod tests {
         });
         let pacing = ConstantWait::new(&Counting, Nanos(1_000_000));
         let mut stamps = [Ticks(0); 3];
-        let outcome = run_with::<SubmitStamp>(&mut stamps, 1, None, pacing, &mut collect, &control);
+        let outcome =
+            run_with::<SubmitStamp>(&mut stamps, EACH, None, pacing, &mut collect, &control);
         assert_eq!((outcome.posted, collect.pauses), (1, 500));
         assert!(control.sender_done() && outcome.failure.is_none());
     }
@@ -354,7 +372,7 @@ mod tests {
         let mut completed = [Ticks(0); 4];
         let port = Script::new(looks, none, &control);
         let mut collector = Collector::new(port, &mut completed, 4, Tag::new(0), &control);
-        let (outcome, submitted) = run::<SubmitStamp>(4, 1, None, &mut collector, &control);
+        let (outcome, submitted) = run::<SubmitStamp>(4, None, &mut collector, &control);
         let completions = collector.into_outcome();
         assert_eq!((outcome.posted, completions.succeeded), (4, 4));
         assert!(!control.stopped());
@@ -380,17 +398,19 @@ mod tests {
             (looks, afterwards) in any_looks((0_u64..40).prop_map(|request| Look::Done(request, 0))),
             count in 0_usize..40,
             every in 1_u32..50,
+            queue_pairs in 1_u32..9,
             fails_at in prop::option::of(0_u32..60),
             pause in 0_u64..20,
         ) {
             let control = Control::default();
             let mut completed = [Ticks(0); 40];
-            let expected = (count as u32).div_ceil(every);
+            let signalling = Signalling::new(every, queue_pairs);
+            let expected = signalling.among(count as u32);
             let mut collector =
                 Collector::new(Script::new(looks, afterwards, &control), &mut completed, expected, Tag::new(0), &control);
             let mut submitted = vec![Ticks(0); count];
             let pacing = ConstantWait::new(&Counting, Nanos(pause));
-            let outcome = run_with::<SendStamp>(&mut submitted, every, fails_at, pacing, &mut collector, &control);
+            let outcome = run_with::<SendStamp>(&mut submitted, signalling, fails_at, pacing, &mut collector, &control);
             let completions = collector.into_outcome();
             prop_assert_eq!(control.posted(), outcome.posted);
             prop_assert!(control.sender_done());

@@ -1,4 +1,4 @@
-//! The sending end on verbs: a connected queue pair and the memory that messages come from.
+//! The sending end on verbs: connected queue pairs and the memory that messages come from.
 
 use std::sync::Arc;
 
@@ -7,15 +7,18 @@ use super::ends::{Link, SendingEnd};
 use super::error::RunError;
 use super::path_proof::PathEnd;
 use super::plan::Point;
-use super::verbs_link::VerbsLink;
-use super::verbs_port::{PayloadStamps, RemoteSlots, VerbsCompletionPort, VerbsSendPort};
+use super::verbs_link::{Connection, VerbsLink};
+use super::verbs_port::{
+    PayloadStamps, RemoteSlots, SpreadSendPort, VerbsCompletionPort, VerbsSendPort,
+};
 use crate::buffer::Payload;
 use crate::rdma::verbs::{AddressHandle, Destination, QueuePair, SendRequest};
 
 #[derive(Debug)]
 pub struct Sender {
     link: VerbsLink,
-    destination: Destination,
+    /// Of each queue pair.
+    destinations: Vec<Destination>,
     /// Where RDMA writes go, and reads and atomics, too.
     remote: RemoteSlots,
     inline: bool,
@@ -27,38 +30,52 @@ impl Sender {
         point: &Point,
         remote: RemoteSlots,
     ) -> Result<Self, RunError> {
-        let queue_pair = link.connection.queue_pair();
-        let (granted, wanted) = (queue_pair.granted().inline_bytes, point.inline_bytes());
-        if granted < wanted {
-            return Err(RunError::Inline {
-                device: queue_pair.device_name().to_owned(),
-                wanted,
-                granted,
-            });
+        for queue_pair in link.queue_pairs() {
+            let (granted, wanted) = (queue_pair.granted().inline_bytes, point.inline_bytes());
+            if granted < wanted {
+                return Err(RunError::Inline {
+                    device: queue_pair.device_name().to_owned(),
+                    wanted,
+                    granted,
+                });
+            }
         }
         let remote_key = remote.key;
-        let destination = match (point.service, point.operation) {
+        let destination = |connection: &Connection| match (point.service, point.operation) {
             (Service::Ud, _) => {
-                let vector = link.connection.address().ok_or(RunError::NoAddress)?;
-                Destination::Datagram(AddressHandle::create(link.region.domain(), vector)?)
+                let vector = connection.address().ok_or(RunError::NoAddress)?;
+                let handle = AddressHandle::create(link.region.domain(), vector)?;
+                Ok(Destination::Datagram(handle))
             }
-            (_, Operation::Send) => Destination::Send,
-            (_, Operation::Write) => Destination::Write { remote_key },
-            (_, Operation::WritePolled) => Destination::SilentWrite { remote_key },
-            (_, Operation::Read) => Destination::Read { remote_key },
-            (_, Operation::CompareSwap) => Destination::CompareSwap { remote_key },
-            (_, Operation::FetchAdd) => Destination::FetchAdd { remote_key, add: 1 },
+            (_, Operation::Send) => Ok(Destination::Send),
+            (_, Operation::Write) => Ok(Destination::Write { remote_key }),
+            (_, Operation::WritePolled) => Ok(Destination::SilentWrite { remote_key }),
+            (_, Operation::Read) => Ok(Destination::Read { remote_key }),
+            (_, Operation::CompareSwap) => Ok(Destination::CompareSwap { remote_key }),
+            (_, Operation::FetchAdd) => Ok(Destination::FetchAdd { remote_key, add: 1 }),
         };
+        let destinations = link.connections.iter().map(destination);
+        let destinations = destinations.collect::<Result<_, RunError>>()?;
         Ok(Sender {
             link,
-            destination,
+            destinations,
             remote,
             inline: point.inline.is_on(),
         })
     }
 
+    /// The first of its queue pairs.
     pub fn queue_pair(&self) -> &Arc<QueuePair> {
-        self.link.connection.queue_pair()
+        self.link.first()
+    }
+
+    /// Ports of its queue pairs.
+    fn ports(&self) -> impl Iterator<Item = VerbsSendPort> {
+        let each = self.link.queue_pairs().zip(&self.destinations);
+        each.map(|(queue_pair, destination)| {
+            let request = self.request_to(destination);
+            VerbsSendPort::new(queue_pair, request, &self.link.payload, self.remote)
+        })
     }
 
     /// What the kernel has of this end of the path.
@@ -76,16 +93,20 @@ impl Sender {
         self.remote
     }
 
-    /// A request of its own, to be turned to each message.
+    /// A request of its own for the first of its queue pairs, to be turned to each message.
     pub(super) fn request(&self) -> SendRequest {
+        self.request_to(&self.destinations[0])
+    }
+
+    fn request_to(&self, destination: &Destination) -> SendRequest {
         let length = self.link.payload.message_size() as u32;
-        let destination = self.destination.clone();
-        SendRequest::new(&self.link.region, length, destination, self.inline)
+        SendRequest::new(&self.link.region, length, destination.clone(), self.inline)
     }
 }
 
 impl SendingEnd for Sender {
     type Port = VerbsSendPort;
+    type SpreadPort = SpreadSendPort;
     type Completions = VerbsCompletionPort;
     type Stamps = PayloadStamps;
 
@@ -94,8 +115,12 @@ impl SendingEnd for Sender {
     }
 
     fn port(&self) -> VerbsSendPort {
-        let (request, payload) = (self.request(), &self.link.payload);
-        VerbsSendPort::new(self.queue_pair(), request, payload, self.remote)
+        let mut ports = self.ports();
+        ports.next().expect("an end has a queue pair")
+    }
+
+    fn spread_port(&self) -> SpreadSendPort {
+        SpreadSendPort::new(self.ports().collect())
     }
 
     fn completions(&self) -> VerbsCompletionPort {

@@ -8,11 +8,13 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use super::burst_record::BurstRecord;
-use super::completion::{Collector, LeftToThread};
-use super::config::{Arrivals, Poll, Rate, Timestamp};
+use super::completion::{Collect, Collector, Leaving, LeftToThread, Tell};
+use super::config::{Arrivals, Poll, Rate, Service, Timestamp};
+use super::depth::WithinDepth;
 use super::ends::{BurstPort, SendingEnd};
 use super::error::RunError;
 use super::placement::{COMPLETION, Placement, SENDER, STAMP};
+use super::plan::Point;
 use super::port::{BusyPolling, WaitForEvent};
 use super::result::LoopFaults;
 use super::sender::{SendOutcome, SendStamp, Sending, StampMode, SubmitStamp, send};
@@ -38,27 +40,22 @@ pub(super) fn start_sending<C: Clock, E: SendingEnd>(
     let seat = frame.seat(SENDER, placement.sender);
     let mut tasks = vec![start(threads, seat, move |post| {
         let (frame, end) = (&of_sender, &*from);
-        let (point, depth) = (&frame.point, frame.depth as usize);
         let way = (post, &clock, frame, end, collects);
-        let rate = |rate: Rate| f64::from(rate.per_second);
-        match (point.rate, point.pause_ns) {
-            (None, Nanos(0)) => send_paced(way, NoPause),
-            (None, pause) => send_paced(way, ConstantWait::new(&clock, pause)),
-            (Some(at), _) => match at.arrivals {
-                Arrivals::Constant => {
-                    let interval = Interval::from_rate(&clock, rate(at));
-                    send_paced(way, ConstantRate::new(interval, AfterMiss::CatchUp))
-                }
-                Arrivals::Poisson => {
-                    send_paced(way, Poisson::new(&clock, rate(at), depth, frame.seed))
-                }
-            },
+        match (frame.point.is_limited(), frame.point.queue_pairs) {
+            (false, 1) => send_by_port::<WholeBurst, _, _>(way, end.port()),
+            (false, _) => send_by_port::<WholeBurst, _, _>(way, end.spread_port()),
+            // A port for several serves for one, too.
+            (true, _) => send_by_port::<Limited, _, _>(way, end.spread_port()),
         }
     })?];
     if let Some(cpu) = placement.completion {
         let (frame, end, seat) = (frame.clone(), Arc::clone(end), frame.seat(COMPLETION, cpu));
         tasks.push(start(threads, seat, move |post| {
-            take_completions(post, &clock, &frame, &*end)
+            if frame.point.is_limited() {
+                take_completions::<Limited>(post, &clock, &frame, &*end)
+            } else {
+                take_completions::<WholeBurst>(post, &clock, &frame, &*end)
+            }
         })?);
     }
     if let Some(cpu) = placement.stamp {
@@ -76,29 +73,124 @@ pub(super) fn start_sending<C: Clock, E: SendingEnd>(
     Ok(tasks)
 }
 
-/// Sends by a pace, with the stamps of the point.
-fn send_paced<C: Clock, E: SendingEnd>(
-    (post, clock, frame, end, collects): (Post<'_>, &C, &Frame, &E, bool),
-    pacing: impl Pacing,
-) -> Result<(), RunError> {
-    match frame.point.timestamp {
-        Timestamp::Submit => send_bursts::<SubmitStamp>(post, clock, frame, end, pacing, collects),
-        Timestamp::Send => send_bursts::<SendStamp>(post, clock, frame, end, pacing, collects),
+/// What the sending thread has to do with: its tasks, the clock, the frame, its end, and whether it takes the completions
+/// itself.
+type Way<'a, C, E> = (Post<'a>, &'a C, &'a Frame, &'a E, bool);
+
+/// How many messages may be in flight.
+trait Flight {
+    /// What completions are told to.
+    type Tell: Tell;
+
+    fn tell(frame: &Frame) -> Self::Tell;
+
+    /// Runs the sending loop.
+    fn send<S: StampMode>(
+        clock: &impl Clock,
+        port: &mut impl BurstPort,
+        pacing: &mut impl Pacing,
+        collect: &mut impl Collect,
+        frame: &Frame,
+        burst: Sending<'_>,
+    ) -> SendOutcome;
+}
+
+/// A whole burst.
+struct WholeBurst;
+
+impl Flight for WholeBurst {
+    type Tell = ();
+
+    fn tell(_frame: &Frame) {}
+
+    fn send<S: StampMode>(
+        clock: &impl Clock,
+        port: &mut impl BurstPort,
+        pacing: &mut impl Pacing,
+        collect: &mut impl Collect,
+        _frame: &Frame,
+        burst: Sending<'_>,
+    ) -> SendOutcome {
+        send::<S>(clock, port, pacing, collect, burst)
     }
 }
 
-/// What the sending thread does; `collects`: whether it takes the completions itself.
-fn send_bursts<S: StampMode>(
-    post: Post<'_>,
-    clock: &impl Clock,
-    frame: &Frame,
-    end: &impl SendingEnd,
-    mut pacing: impl Pacing,
-    collects: bool,
+/// Fewer.
+struct Limited;
+
+impl Flight for Limited {
+    type Tell = Leaving;
+
+    fn tell(frame: &Frame) -> Leaving {
+        Leaving::new(frame.signalling())
+    }
+
+    fn send<S: StampMode>(
+        clock: &impl Clock,
+        port: &mut impl BurstPort,
+        pacing: &mut impl Pacing,
+        collect: &mut impl Collect,
+        frame: &Frame,
+        burst: Sending<'_>,
+    ) -> SendOutcome {
+        let Point {
+            depth,
+            service,
+            operation,
+            ..
+        } = frame.point;
+        // Reads and atomics take no receive request.
+        let takes_requests = service == Service::Rc && operation.is_one_way();
+        let mut pacing = WithinDepth::new(pacing, burst.control, depth, takes_requests);
+        send::<S>(clock, port, &mut pacing, collect, burst)
+    }
+}
+
+/// Sends over a port, by the pace of the point.
+fn send_by_port<F: Flight, C: Clock, E: SendingEnd>(
+    way: Way<'_, C, E>,
+    port: impl BurstPort,
 ) -> Result<(), RunError> {
-    let mut port = end.port();
-    let mut submitted = StampBuffer::<Ticks>::new(frame.depth as usize, frame.huge_pages)?;
-    let mut completed = StampBuffer::<Ticks>::new(frame.depth as usize, frame.huge_pages)?;
+    let (_, clock, frame, ..) = way;
+    let (point, depth) = (&frame.point, frame.longest as usize);
+    let rate = |rate: Rate| f64::from(rate.per_second);
+    match (point.rate, point.pause_ns) {
+        (None, Nanos(0)) => send_paced::<F, _, _>(way, port, NoPause),
+        (None, pause) => send_paced::<F, _, _>(way, port, ConstantWait::new(clock, pause)),
+        (Some(at), _) => match at.arrivals {
+            Arrivals::Constant => {
+                let interval = Interval::from_rate(clock, rate(at));
+                send_paced::<F, _, _>(way, port, ConstantRate::new(interval, AfterMiss::CatchUp))
+            }
+            Arrivals::Poisson => {
+                let pacing = Poisson::new(clock, rate(at), depth, frame.seed);
+                send_paced::<F, _, _>(way, port, pacing)
+            }
+        },
+    }
+}
+
+/// Sends by a pace, with the stamps of the point.
+fn send_paced<F: Flight, C: Clock, E: SendingEnd>(
+    way: Way<'_, C, E>,
+    port: impl BurstPort,
+    pacing: impl Pacing,
+) -> Result<(), RunError> {
+    let (_, _, frame, ..) = way;
+    match frame.point.timestamp {
+        Timestamp::Submit => send_bursts::<F, SubmitStamp, _, _>(way, port, pacing),
+        Timestamp::Send => send_bursts::<F, SendStamp, _, _>(way, port, pacing),
+    }
+}
+
+/// What the sending thread does.
+fn send_bursts<F: Flight, S: StampMode, C: Clock, E: SendingEnd>(
+    (post, clock, frame, end, collects): Way<'_, C, E>,
+    mut port: impl BurstPort,
+    mut pacing: impl Pacing,
+) -> Result<(), RunError> {
+    let mut submitted = StampBuffer::<Ticks>::new(frame.longest as usize, frame.huge_pages)?;
+    let mut completed = StampBuffer::<Ticks>::new(frame.longest as usize, frame.huge_pages)?;
     post.placed(Some(submitted.page_kind()));
     post.each(|task| {
         // A large burst takes its time, even longer than a user who wants to end it.
@@ -112,16 +204,21 @@ fn send_bursts<S: StampMode>(
         stamps.fill(Ticks(0));
         let control = &*task.control;
         let burst = Sending {
-            signal_every: frame.signal_every(),
+            signalling: frame.signalling(),
             submitted: &mut submitted[..task.count],
             control,
         };
         let expected = frame.completions_of(task.count);
-        let mut collector =
-            collects.then(|| Collector::new(end.completions(), stamps, expected, tag, control));
+        let mut collector = collects.then(|| {
+            let collector = Collector::new(end.completions(), stamps, expected, tag, control);
+            collector.telling(F::tell(frame))
+        });
         let (outcome, faults) = once_ready(task, || match &mut collector {
-            Some(collector) => send::<S>(clock, &mut port, &mut pacing, collector, burst),
-            None => send::<S>(clock, &mut port, &mut pacing, &mut LeftToThread, burst),
+            Some(it) => F::send::<S>(clock, &mut port, &mut pacing, it, frame, burst),
+            None => {
+                let it = &mut LeftToThread;
+                F::send::<S>(clock, &mut port, &mut pacing, it, frame, burst)
+            }
         });
         let completion = collector.map(Collector::into_outcome);
         let taken = if collects { task.count } else { 0 };
@@ -152,13 +249,13 @@ fn once_ready(task: &Task, work: impl FnOnce() -> SendOutcome) -> (SendOutcome, 
 }
 
 /// What a thread does that takes the send completions.
-fn take_completions(
+fn take_completions<F: Flight>(
     post: Post<'_>,
     clock: &impl Clock,
     frame: &Frame,
     end: &impl SendingEnd,
 ) -> Result<(), RunError> {
-    let mut completed = StampBuffer::<Ticks>::new(frame.depth as usize, frame.huge_pages)?;
+    let mut completed = StampBuffer::<Ticks>::new(frame.longest as usize, frame.huge_pages)?;
     post.placed(Some(completed.page_kind()));
     post.each(|task| {
         let stamps = &mut completed[..task.count];
@@ -166,6 +263,7 @@ fn take_completions(
         let expected = frame.completions_of(task.count);
         let tag = Tag::new(task.number);
         let collector = Collector::new(end.completions(), stamps, expected, tag, &task.control);
+        let collector = collector.telling(F::tell(frame));
         let (outcome, faults) = counting_faults(|| match frame.point.poll_comp {
             Poll::Busy => collector.run(clock, BusyPolling),
             Poll::Event => frame

@@ -326,7 +326,7 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
         {
             record.failure = Some(removal);
         }
-        record.forget_what_was_under_way(operation);
+        record.forget_what_was_under_way(operation, self.frame.point.queue_pairs);
         Ok(record)
     }
 

@@ -40,23 +40,41 @@ impl Tag {
 
 /// What a receiving loop takes for a message of its burst.
 #[derive(Debug, Clone, Copy)]
-pub struct Expected {
+pub struct Expected<'a> {
     tag: Tag,
     burst: u32,
     messages: u32,
+    /// The first of the sources.
     source: Option<u32>,
+    sources: &'a [u32],
 }
 
-impl Expected {
-    /// Messages 0 to `messages - 1` of burst number `burst`, from the queue pair `source` where completions name one
-    /// (UD).
-    pub fn new(burst: u32, messages: usize, source: Option<u32>) -> Self {
+impl<'a> Expected<'a> {
+    /// Messages 0 to `messages - 1` of burst number `burst`, from the queue pairs `sources` in turn, where completions
+    /// name them (UD), else none.
+    pub fn new(burst: u32, messages: usize, sources: &'a [u32]) -> Self {
         Expected {
             tag: Tag::new(burst),
             burst,
             messages: messages as u32,
-            source,
+            source: sources.first().copied(),
+            sources,
         }
+    }
+
+    /// Whether it comes from a queue pair of ours. The first is compared with before any is looked up, so that a single
+    /// one costs a comparison.
+    #[inline(always)]
+    fn is_ours(&self, completion: &Completion) -> bool {
+        let from = completion.source_queue_pair;
+        self.source
+            .is_none_or(|source| source == from || self.is_in_turn(completion))
+    }
+
+    /// Whether it comes from the queue pair whose turn it is.
+    fn is_in_turn(&self, completion: &Completion) -> bool {
+        let sequence = Tag::sequence(completion.immediate_data) as usize;
+        self.sources[sequence % self.sources.len()] == completion.source_queue_pair
     }
 
     /// Whether it is one of them.
@@ -64,21 +82,16 @@ impl Expected {
     pub fn includes(&self, completion: &Completion) -> bool {
         self.tag.is_of(completion.immediate_data)
             && Tag::sequence(completion.immediate_data) < self.messages
-            && self
-                .source
-                .is_none_or(|source| source == completion.source_queue_pair)
+            && self.is_ours(completion)
     }
 
     /// Whether one that is not expected was sent by an earlier burst of this connection. Nobody knows how many messages
     /// that had, so `longest` bounds their numbers.
     pub fn is_late(&self, completion: &Completion, longest: u32) -> bool {
-        let from_us = self
-            .source
-            .is_none_or(|source| source == completion.source_queue_pair);
         let of_burst = completion.immediate_data >> SEQUENCE_BITS;
         // After all tags were used once, each may be that of an earlier burst.
         let earlier = of_burst < self.burst && !self.tag.is_of(completion.immediate_data);
-        from_us && earlier && Tag::sequence(completion.immediate_data) < longest
+        self.is_ours(completion) && earlier && Tag::sequence(completion.immediate_data) < longest
     }
 }
 
@@ -108,22 +121,34 @@ mod tests {
 
     #[test]
     fn only_numbers_of_the_burst_from_the_sending_queue_pair_are_expected() {
-        let expected = Expected::new(3, 10, Some(17));
+        let expected = Expected::new(3, 10, &[17]);
         let tag = Tag::new(3);
         assert!(expected.includes(&completion(tag.immediate_data(9), 17)));
         assert!(!expected.includes(&completion(tag.immediate_data(10), 17)));
         assert!(!expected.includes(&completion(tag.immediate_data(9), 18)));
         assert!(!expected.includes(&completion(Tag::new(2).immediate_data(9), 17)));
         // Connections know where their messages come from, and completions do not say it.
-        let connected = Expected::new(3, 10, None);
+        let connected = Expected::new(3, 10, &[]);
         assert!(connected.includes(&completion(tag.immediate_data(9), 99)));
+    }
+
+    #[test]
+    fn several_queue_pairs_send_in_turn() {
+        let expected = Expected::new(3, 10, &[17, 30, 18]);
+        let tag = Tag::new(3);
+        for (sequence, source) in [(0, 17), (1, 30), (2, 18), (3, 17), (8, 18)] {
+            let data = tag.immediate_data(sequence);
+            assert!(expected.includes(&completion(data, source)));
+            assert!(!expected.includes(&completion(data, 31)), "not of ours");
+        }
+        assert!(!expected.includes(&completion(tag.immediate_data(1), 18)));
     }
 
     #[test]
     fn late_is_what_an_earlier_burst_can_have_sent_and_nothing_else() {
         let late = |burst, of_burst, sequence, source| {
             let data = Tag::new(of_burst).immediate_data(sequence);
-            Expected::new(burst, 10, Some(17)).is_late(&completion(data, source), 100)
+            Expected::new(burst, 10, &[17]).is_late(&completion(data, source), 100)
         };
         assert!(late(3, 2, 99, 17) && late(3, 0, 0, 17));
         assert!(!late(3, 2, 100, 17), "no burst was that long");

@@ -21,6 +21,15 @@ use crate::rdma::verbs::{
 /// volume 1, 11.4.1.2).
 const GLOBAL_ROUTE_HEADER: usize = 40;
 
+/// Receive requests of a queue pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Receives {
+    /// Those that are posted at a time.
+    pub requests: u32,
+    /// Those that a burst can take, each with a slot of its own: no message overwrites another of its burst.
+    pub slots: u32,
+}
+
 /// What two endpoints are made for.
 #[derive(Debug, Clone)]
 pub struct EndpointSettings {
@@ -28,10 +37,8 @@ pub struct EndpointSettings {
     pub point: Point,
     /// How queue pairs for UC are made.
     pub uc_route: UcRoute,
-    /// Messages that may be under way.
-    pub depth: u32,
-    /// Receive requests that may be posted ([`receive_requests`](super::endpoints::receive_requests)).
-    pub receives: u32,
+    /// Receive requests of each queue pair.
+    pub receives: Receives,
     /// RDMA reads or atomics that the sending end may have outstanding, if it has any.
     pub reads: u8,
     /// By which interrupts events of the completion queues come.
@@ -105,6 +112,7 @@ pub(super) struct Made {
     context: Arc<Context>,
     payload: Payload,
     pub(super) region: Arc<MemoryRegion>,
+    /// Of each of its queue pairs.
     pub(super) attributes: QueuePairAttributes,
 }
 
@@ -115,11 +123,16 @@ impl Made {
         settings: &EndpointSettings,
         side: Side,
     ) -> Result<Self, RunError> {
-        let (point, depth, receives) = (&settings.point, settings.depth, settings.receives);
-        let (sending, receiving) = queue_pair_lengths(depth, receives, point.inline_bytes());
+        let (point, receives) = (&settings.point, settings.receives);
+        let queue_pairs = point.queue_pairs;
+        let (sending, receiving) =
+            queue_pair_lengths(point.sends(), receives.requests, point.inline_bytes());
         let (capabilities, slots, header) = match side {
-            Side::Sending => (sending, depth, 0),
-            Side::Receiving => (receiving, receives, header_of(point.service)),
+            Side::Sending => (sending, point.burst, 0),
+            Side::Receiving => {
+                let slots = receives.slots * queue_pairs;
+                (receiving, slots, header_of(point.service))
+            }
         };
         let huge_pages = settings.huge_pages;
         let payload = PayloadBuffer::new(slots as usize, point.size as usize, header, huge_pages)?;
@@ -133,7 +146,10 @@ impl Made {
             Side::Sending => settings.comp_vectors.sender,
             Side::Receiving => settings.comp_vectors.receiver,
         };
-        let queue = |requests, events| CompletionQueue::create(context, requests, events, vector);
+        // One completion queue for all queue pairs, so that a loop polls one, however many these are.
+        let queue = |requests: u32, events| {
+            CompletionQueue::create(context, requests * queue_pairs, events, vector)
+        };
         Ok(Made {
             attributes: QueuePairAttributes {
                 service: ServiceType::from(point.service),
@@ -147,10 +163,10 @@ impl Made {
         })
     }
 
-    /// With the connection that was made over `port`.
-    pub(super) fn connected(self, connection: Connection, port: u8) -> VerbsLink {
+    /// With the connections of its queue pairs, which were made over `port`.
+    pub(super) fn connected(self, connections: Vec<Connection>, port: u8) -> VerbsLink {
         VerbsLink {
-            connection,
+            connections,
             context: self.context,
             port,
             payload: self.payload,
@@ -199,10 +215,11 @@ impl Connection {
     }
 }
 
-/// A connected queue pair with the memory of its messages: what both ends have in common.
+/// Connected queue pairs with the memory of their messages: what both ends have in common.
 #[derive(Debug)]
 pub(super) struct VerbsLink {
-    pub(super) connection: Connection,
+    /// One for each queue pair; message `i` goes over that of number `i`, counted round and round.
+    pub(super) connections: Vec<Connection>,
     context: Arc<Context>,
     port: u8,
     pub(super) payload: Payload,
@@ -215,7 +232,7 @@ impl Link for VerbsLink {
     }
 
     fn trouble(&self) -> Option<String> {
-        if let Some(ending) = self.connection.ending() {
+        if let Some(ending) = self.connections.iter().find_map(Connection::ending) {
             let device = self.context.device_name();
             return Some(format!("the connection of {device} ended: {ending}"));
         }
@@ -225,12 +242,12 @@ impl Link for VerbsLink {
 
     fn removal(&self) -> Option<String> {
         let device = self.context.device_name();
-        let removed = self.connection.was_removed();
+        let removed = self.connections.iter().any(Connection::was_removed);
         removed.then(|| format!("the device {device} was removed"))
     }
 
     fn lowered_mtu(&self) -> Option<String> {
-        let path = self.connection.queue_pair().path_mtu().ok()?;
+        let path = self.first().path_mtu().ok()?;
         let (device, port) = (self.context.device_name(), self.port);
         let now = self.context.port(port).ok()?.mtu;
         (now < path).then(|| {
@@ -256,10 +273,20 @@ impl Link for VerbsLink {
 }
 
 impl VerbsLink {
+    /// Its queue pairs.
+    pub(super) fn queue_pairs(&self) -> impl Iterator<Item = &Arc<QueuePair>> {
+        self.connections.iter().map(Connection::queue_pair)
+    }
+
+    /// The first of its queue pairs. In service, lengths and path all are the same.
+    pub(super) fn first(&self) -> &Arc<QueuePair> {
+        self.connections[0].queue_pair()
+    }
+
     /// What the kernel has of this end.
     pub(super) fn path_end(&self) -> PathEnd {
-        let connection = &self.connection;
-        PathEnd::of(connection.queue_pair(), self.port, connection.address())
+        let address = self.connections[0].address();
+        PathEnd::of(self.first(), self.port, address)
     }
 }
 
@@ -271,14 +298,14 @@ pub(super) fn header_of(service: Service) -> usize {
     }
 }
 
-/// What the sending and the receiving queue pair are made with: each end uses one of its two queues.
+/// What a sending and a receiving queue pair are made with: each end uses one of its two queues.
 pub(super) fn queue_pair_lengths(
-    depth: u32,
+    sends: u32,
     receives: u32,
     inline_bytes: u32,
 ) -> (Capabilities, Capabilities) {
     let sending = Capabilities {
-        send_requests: depth,
+        send_requests: sends,
         receive_requests: 1,
         inline_bytes,
     };

@@ -85,6 +85,45 @@ pub(super) fn post(queue_pair: &QueuePair, request: &mut SendRequest) -> Result<
         .map_err(|errno| call_failed(errno, |errno, _| in_words("ibv_post_send", errno)))
 }
 
+/// Sends over several queue pairs in turn: message `i` over that of number `i`, counted round and round.
+#[derive(Debug)]
+pub struct SpreadSendPort {
+    ports: Box<[VerbsSendPort]>,
+    /// That of the prepared message.
+    at: usize,
+}
+
+impl SpreadSendPort {
+    /// Sends over one of these after the other.
+    pub fn new(ports: Box<[VerbsSendPort]>) -> Self {
+        SpreadSendPort { ports, at: 0 }
+    }
+}
+
+impl BurstPort for SpreadSendPort {
+    fn set_tag(&mut self, tag: Tag) {
+        self.ports.iter_mut().for_each(|port| port.set_tag(tag));
+    }
+}
+
+impl SendPort for SpreadSendPort {
+    #[inline(always)]
+    fn prepare(&mut self, sequence: u32, signaled: bool) {
+        self.at = sequence as usize % self.ports.len();
+        self.ports[self.at].prepare(sequence, signaled);
+    }
+
+    #[inline(always)]
+    fn stamp(&mut self, stamp: Ticks) {
+        self.ports[self.at].stamp(stamp);
+    }
+
+    #[inline(always)]
+    fn post(&mut self) -> Result<(), Failure> {
+        self.ports[self.at].post()
+    }
+}
+
 /// The stamps of a payload that is being sent.
 #[derive(Debug)]
 pub struct PayloadStamps(pub Payload);
@@ -173,6 +212,12 @@ impl EventPort for VerbsCompletionPort {
             })),
         }
     }
+}
+
+/// A receive request that could not be posted.
+#[cold]
+pub fn not_posted(error: &VerbsError) -> Failure {
+    verb_failed(error, |errno, _| in_words("ibv_post_recv", errno))
 }
 
 fn in_words(verb: &str, errno: i64) -> String {

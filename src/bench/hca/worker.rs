@@ -7,6 +7,7 @@ use super::burst_record::BurstRecord;
 use super::control::Control;
 use super::error::RunError;
 use super::plan::Point;
+use super::signalling::Signalling;
 use crate::buffer::{HugePagePolicy, PageKind};
 use crate::host::counters::ThreadUsage;
 use crate::host::{Wakeable, pinning};
@@ -46,7 +47,7 @@ pub(super) type Threads = Crew<Report, RunError>;
 pub(super) struct Frame {
     pub(super) point: Point,
     /// The most messages of a burst.
-    pub(super) depth: u32,
+    pub(super) longest: u32,
     pub(super) priority: Option<u8>,
     /// What the times of Poisson arrivals follow from, in this round.
     pub(super) seed: u64,
@@ -64,18 +65,25 @@ impl Frame {
         }
     }
 
-    /// Every so many messages one is signalled.
-    pub(super) fn signal_every(&self) -> u32 {
-        if self.point.unsignaled.is_on() {
-            self.depth
-        } else {
-            1
-        }
+    /// Which messages are signalled.
+    pub(super) fn signalling(&self) -> Signalling {
+        let Point {
+            burst,
+            depth,
+            queue_pairs,
+            ..
+        } = self.point;
+        let every = match (self.point.unsignaled.is_on(), self.point.is_limited()) {
+            (false, _) => 1,
+            (true, false) => self.point.share(burst),
+            (true, true) => Signalling::longest_run(depth, queue_pairs),
+        };
+        Signalling::new(every, queue_pairs)
     }
 
-    /// Signalled messages among `count`: the last always is.
+    /// Signalled messages among `count`.
     pub(super) fn completions_of(&self, count: usize) -> u32 {
-        (count as u32).div_ceil(self.signal_every())
+        self.signalling().among(count as u32)
     }
 }
 

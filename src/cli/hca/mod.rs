@@ -124,6 +124,15 @@ pub struct HcaArguments {
     #[arg(long, value_name = "KHZ", help_heading = "Machine")]
     pub tsc_khz: Option<TscKilohertz>,
 
+    /// Queue pairs that the messages of a burst are spread over in turn, all with one completion queue; 1 to 1024
+    #[arg(long, value_name = "LIST", default_value = "1", help_heading = "Sweep", value_parser = values::queue_pairs)]
+    pub queue_pairs: List<u32>,
+
+    /// Messages in flight at most, 1 to 8192: queues hold so many requests, and what was taken is posted anew [default: the
+    /// burst, and nothing is posted anew]
+    #[arg(long, value_name = "LIST", help_heading = "Sweep", value_parser = values::depths)]
+    pub depth: Option<List<u32>>,
+
     /// What comes before the measured messages of each point and is discarded, in whole bursts: at least so many messages,
     /// 0 to 8192, or at least so long, as in 1s
     #[arg(long, value_name = "N|TIME", default_value = "100", help_heading = "Sweep", value_parser = values::warmup)]
@@ -217,9 +226,13 @@ impl HcaArguments {
                 rates,
                 receiver_pauses: self.receiver_pause.0.clone(),
                 bursts: self.burst.0.clone(),
+                depths: self.depth.as_ref().map_or(vec![None], |depths| {
+                    depths.0.iter().copied().map(Some).collect()
+                }),
                 sizes: self.size.0.clone(),
                 connects: self.path.connect.0.clone(),
                 paths: self.path.paths(),
+                queue_pairs: self.queue_pairs.0.clone(),
             },
             warmup: self.warmup,
             repeat: self.repeat,

@@ -117,6 +117,15 @@ fn errors_name_the_option_the_value_and_what_is_allowed() {
         ("--service xrc", ["--service", "xrc", "rc, uc, ud"]),
         ("--size 7", ["--size", "7", "from 8 bytes to 2 GiB"]),
         ("--burst 9000", ["--burst", "9000", "1 to 8192"]),
+        ("--depth 0", ["--depth", "\"0\"", "from 1 to 8192"]),
+        (
+            "--queue-pairs 0",
+            ["--queue-pairs", "\"0\"", "from 1 to 1024"],
+        ),
+        (
+            "--queue-pairs 8,1025",
+            ["--queue-pairs", "1025", "from 1 to 1024"],
+        ),
         ("--poll spin", ["--poll", "spin", "busy, event"]),
         ("--pause 50", ["--pause", "50", "ns, us, ms, s"]),
         ("--rate 0", ["--rate", "0", "from 0.001 to 1G"]),
@@ -190,6 +199,7 @@ proptest! {
             let limits = Limits {
                 reads: 16,
                 atomics: true,
+                queue_pairs: 1 << 10,
                 queue_pair_work_requests: queue,
                 completion_queue_entries: queue,
                 path_mtu: mtu,

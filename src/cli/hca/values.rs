@@ -7,7 +7,7 @@ use bytesize::ByteSize;
 
 use crate::bench::hca::comp_vector::CompletionVectors;
 use crate::bench::hca::config::{
-    LARGEST_BURST, LARGEST_SIZE, PortRequest, SMALLEST_SIZE, doubled_sizes,
+    LARGEST_BURST, LARGEST_SIZE, MOST_QUEUE_PAIRS, PortRequest, SMALLEST_SIZE, doubled_sizes,
 };
 use crate::bench::hca::warmup::Warmup;
 use crate::cli::values::{DAY, List, MILLISECOND, list, list_of_ranges, one, rate, time};
@@ -83,6 +83,22 @@ fn burst(text: &str) -> Result<u32, String> {
         .ok()
         .filter(|number| (1..=LARGEST_BURST).contains(number));
     number.ok_or_else(|| format!("{text:?} is not a number of messages from 1 to {LARGEST_BURST}"))
+}
+
+/// Messages in flight at most: `1,2,16`.
+pub fn depths(text: &str) -> Result<List<u32>, String> {
+    list(text, burst)
+}
+
+/// Numbers of queue pairs: `1,2,16`.
+pub fn queue_pairs(text: &str) -> Result<List<u32>, String> {
+    list(text, |part| {
+        let number = part.trim().parse().ok();
+        let number = number.filter(|number| (1..=MOST_QUEUE_PAIRS).contains(number));
+        number.ok_or_else(|| {
+            format!("{part:?} is not a number of queue pairs from 1 to {MOST_QUEUE_PAIRS}")
+        })
+    })
 }
 
 /// Messages a second: `5k,20k,100k`.

@@ -24,7 +24,12 @@ pub(in crate::cli) fn is_told(name: &str, text: &str) -> bool {
 
 /// Whether the same at all points is not worth telling.
 pub(super) fn goes_without_saying(name: &str, text: &str) -> bool {
-    name == hca::RECEIVER_PAUSE.name && text.parse() == Ok(0.0)
+    let usual = if name == hca::QUEUE_PAIRS.name {
+        1.0
+    } else {
+        0.0
+    };
+    [hca::RECEIVER_PAUSE.name, hca::QUEUE_PAIRS.name].contains(&name) && text.parse() == Ok(usual)
 }
 
 /// A setting with its value, short, for people.

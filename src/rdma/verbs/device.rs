@@ -49,6 +49,8 @@ pub struct Device {
 /// Limits of a device.
 #[derive(Debug, Clone, Serialize)]
 pub struct DeviceLimits {
+    /// Queue pairs.
+    pub max_queue_pairs: u32,
     /// Work requests in one queue of a queue pair.
     pub max_queue_pair_work_requests: u32,
     /// Entries of a completion queue.
@@ -316,6 +318,7 @@ impl Context {
             software: std::fs::canonicalize(sysfs)
                 .is_ok_and(|path| path.to_string_lossy().contains("/devices/virtual/")),
             limits: DeviceLimits {
+                max_queue_pairs: attributes.max_qp.max(0) as u32,
                 max_queue_pair_work_requests: attributes.max_qp_wr.max(0) as u32,
                 max_completion_queue_entries: attributes.max_cqe.max(0) as u32,
                 // SAFETY: the context is open.

@@ -40,7 +40,7 @@ pub use port_counters::PortCounters;
 pub use protection_domain::ProtectionDomain;
 pub use queue_pair::{
     Capabilities, OutstandingReads, QueuePair, QueuePairAttributes, Retries, ServiceType,
-    granted_inline, try_queue_pair,
+    granted_inline, try_queue_pairs,
 };
 pub use queue_pair_state::{ConnectionNumbers, GlobalRoute, QueuePairState, Reliability, Route};
 pub use work_request::{Destination, SendRequest};

@@ -297,24 +297,31 @@ impl std::fmt::Debug for QueuePair {
     }
 }
 
-/// Creates a queue pair of this kind, and destroys it, to find out whether and with what the device grants it.
+/// Creates `count` queue pairs of this kind with completion queues in common, and destroys them, to find out whether and
+/// with what the device grants them.
 ///
 /// # Errors
 /// When the device refuses.
-pub fn try_queue_pair(
+pub fn try_queue_pairs(
     context: &Arc<Context>,
     service: ServiceType,
     capabilities: Capabilities,
+    count: u32,
 ) -> Result<Capabilities, VerbsError> {
     let domain = ProtectionDomain::allocate(context)?;
-    let queue_of = |requests: u32| CompletionQueue::create(context, requests.max(1), false, 0);
+    let queue_of =
+        |requests: u32| CompletionQueue::create(context, (requests * count).max(1), false, 0);
     let attributes = QueuePairAttributes {
         service,
         capabilities,
         send_queue: queue_of(capabilities.send_requests)?,
         receive_queue: queue_of(capabilities.receive_requests)?,
     };
-    QueuePair::create(&domain, attributes).map(|created| created.granted())
+    let create = |_| QueuePair::create(&domain, attributes.clone());
+    let created = (0..count).map(create).collect::<Result<Vec<_>, _>>()?;
+    Ok(created
+        .first()
+        .map_or(capabilities, |first| first.granted()))
 }
 
 /// The largest inline size, in bytes, that a queue pair of this service type gets on a device, found by creating some
@@ -329,7 +336,7 @@ pub fn granted_inline(context: &Arc<Context>, service: ServiceType) -> Result<u3
             receive_requests: 1,
             inline_bytes,
         };
-        try_queue_pair(context, service, smallest).map(|granted| granted.inline_bytes)
+        try_queue_pairs(context, service, smallest, 1).map(|granted| granted.inline_bytes)
     };
     let mut largest = try_with(0)?;
     // Devices refuse what is too much and grant what is less, some of them more than asked for: halve the interval

@@ -74,6 +74,8 @@ columns! {
         "repetitions when the receiver has no request posted, where it was asked for").whole();
     QP_TIMEOUT = setting("qp_timeout",
         "exponent of the time until a packet is sent again, where it was asked for").whole();
+    QUEUE_PAIRS = setting("queue_pairs", "queue pairs that the messages are spread over in turn").whole();
+    DEPTH = setting("depth", "messages in flight at most; empty where it is the burst").whole();
     WARMUP = setting("warmup", "messages before the measured ones of a point, in whole bursts; none where it was a time")
         .whole();
     REPEAT = setting("repeat", "bursts in a round").whole();

@@ -51,6 +51,7 @@ fn device(name: &str, ports: Vec<Port>) -> Device {
         pci_address: None,
         software: false,
         limits: DeviceLimits {
+            max_queue_pairs: 1,
             max_queue_pair_work_requests: 1,
             max_completion_queue_entries: 1,
             completion_vectors: 1,

@@ -35,6 +35,15 @@ pub(super) fn impossible_anywhere(point: &Point) -> Option<String> {
         }
         (_, Service::Rc) => {}
     }
+    if point.queue_pairs > 1 {
+        let why = match operation {
+            Operation::WritePolled => {
+                "the receiver looks for one message after the other, and queue pairs keep no order between them; use write"
+            }
+            _ => "its requests are posted to one queue pair; use --queue-pairs 1",
+        };
+        return no(&format!("--queue-pairs {}", point.queue_pairs), why);
+    }
     if operation == Operation::WritePolled {
         return match point.poll_recv {
             Poll::Busy => None,
@@ -119,7 +128,12 @@ mod tests {
     #[test]
     fn what_an_operation_cannot_do_is_left_out_with_the_option_and_a_way_out() {
         type Case = (fn(&mut Sweep), &'static [Operation], [&'static str; 2]);
-        let cases: [Case; 8] = [
+        let cases: [Case; 9] = [
+            (
+                |sweep| sweep.queue_pairs = vec![2],
+                &[Send, Write],
+                ["--queue-pairs 2", "use"],
+            ),
             (
                 |sweep| sweep.services = vec![Service::Uc],
                 &[Send, Write],

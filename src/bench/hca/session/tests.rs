@@ -15,6 +15,7 @@ use crate::bench::hca::stamper::StampSlots;
 use crate::bench::hca::tag::Tag;
 use crate::buffer::{Arrival, HugePagePolicy};
 use crate::host::{CpuSet, Topology, Wakeable, pinning};
+use crate::rdma::verbs::VerbsError;
 use crate::time::{Monotonic, Nanos, Ticks};
 
 const MESSAGES: u32 = 8;
@@ -170,6 +171,7 @@ impl StampSlots for End {
 
 impl SendingEnd for End {
     type Port = SendingPort;
+    type SpreadPort = SendingPort;
     type Completions = Queue;
     type Stamps = End;
 
@@ -181,6 +183,10 @@ impl SendingEnd for End {
             sequence: 0,
             stamp: Ticks(0),
         }
+    }
+
+    fn spread_port(&self) -> SendingPort {
+        SendingEnd::port(self)
     }
 
     fn completions(&self) -> Queue {
@@ -244,13 +250,17 @@ impl ReceivingEnd for End {
         MESSAGES as usize + 4
     }
 
+    fn requests(&self) -> usize {
+        MESSAGES as usize + 4
+    }
+
     fn clear(&self, _slot: usize) {
         // What was delayed in the burst before arrives between the two.
         let delayed = std::mem::take(&mut *self.0.delayed.lock().unwrap());
         self.0.arriving.lock().unwrap().extend(delayed);
     }
 
-    fn post(&self, _slot: usize) -> Result<(), String> {
+    fn post(&self, _slot: usize) -> Result<(), VerbsError> {
         self.0.posted_requests.fetch_add(1, Ordering::Relaxed);
         if let Some(cpus) = self.0.move_to.lock().unwrap().take() {
             pinning::pin_current_thread_to(&cpus).unwrap();
@@ -262,8 +272,8 @@ impl ReceivingEnd for End {
         Queue(Arc::clone(&self.0), |fabric| &fabric.arriving)
     }
 
-    fn source(&self) -> Option<u32> {
-        Some(SOURCE)
+    fn sources(&self) -> &[u32] {
+        &[SOURCE]
     }
 
     fn delivered(&self, _burst: u32, _arrival: &Arrival, sequence: u32) -> Option<Ticks> {
@@ -328,13 +338,14 @@ fn trial_of(
         // Threads that share a CPU get their turns.
         pause_ns: Nanos(200_000),
         burst: MESSAGES,
+        depth: MESSAGES,
         ..Plan::new(&single()).points[0]
     };
     let placement =
         Placement::of_point(&topology, &point, CpuRequest::default(), [None; 2]).unwrap();
     let frame = Frame {
         point,
-        depth: MESSAGES,
+        longest: MESSAGES,
         priority: None,
         seed: 1,
         huge_pages: HugePagePolicy::Off,

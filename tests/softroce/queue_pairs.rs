@@ -1,0 +1,160 @@
+//! Messages that are spread over several queue pairs.
+
+use std::time::{Duration, Instant};
+
+use hcabench::bench::hca::endpoints::{Endpoints, Receives};
+use hcabench::bench::hca::ends::{BurstPort, Link, ReceivingEnd, SendingEnd};
+use hcabench::bench::hca::port::{CompletionPort, Polled, SendPort};
+use hcabench::bench::hca::tag::Tag;
+use hcabench::rdma::cm::EventChannel;
+use hcabench::time::Ticks;
+
+use crate::connections::{SERVICES, ends, settings};
+use crate::machine::{Disturbance, Machine};
+use crate::program::hcabench;
+use crate::results::Results;
+use crate::scratch;
+use crate::settings::sweep;
+
+const LIMIT: Duration = Duration::from_secs(20);
+const QUEUE_PAIRS: u32 = 3;
+/// Twice round.
+const MESSAGES: u32 = 2 * QUEUE_PAIRS;
+
+library_tests! {
+    fn each_message_goes_over_the_queue_pair_whose_turn_it_is() {
+        let _machine = Machine::take();
+        let channel = EventChannel::create().unwrap();
+        let [from, to] = ends();
+        for (service, channel) in SERVICES.iter().flat_map(|service| [(*service, Some(&channel)), (*service, None)]) {
+            let mut settings = settings(service);
+            settings.point.queue_pairs = QUEUE_PAIRS;
+            let share = settings.point.share(settings.point.burst);
+            settings.receives = Receives { requests: share, slots: share };
+            let endpoints = Endpoints::connect(channel, &from, &to, &settings).unwrap();
+            for slot in 0..endpoints.receiver.slots() {
+                endpoints.receiver.post(slot).unwrap();
+            }
+            let (mut port, tag) = (endpoints.sender.spread_port(), Tag::new(9));
+            port.set_tag(tag);
+            for sequence in 0..MESSAGES {
+                port.prepare(sequence, true);
+                port.stamp(Ticks(1));
+                port.post().unwrap();
+            }
+            let mut sources = vec![None; QUEUE_PAIRS as usize];
+            let (mut arriving, deadline) = (endpoints.receiver.port(0, 0), Instant::now() + LIMIT);
+            for _ in 0..MESSAGES {
+                let arrived = loop {
+                    match arriving.poll() {
+                        Polled::Done(completion) => break completion,
+                        Polled::Empty => assert!(Instant::now() < deadline, "{service:?}: something is missing"),
+                        Polled::Failed(failure) => panic!("{service:?}: {failure}"),
+                    }
+                };
+                // Its receive request was one of that queue pair.
+                let (slot, sequence) = (arrived.request as u32, Tag::sequence(arrived.immediate_data));
+                let (turn, round) = (sequence % QUEUE_PAIRS, sequence / QUEUE_PAIRS);
+                assert_eq!(slot, turn * share + round, "{service:?}");
+                let source = arrived.source_queue_pair;
+                assert_eq!(*sources[turn as usize].get_or_insert(source), source);
+            }
+            let expected = endpoints.receiver.sources();
+            if !expected.is_empty() {
+                let found: Vec<u32> = sources.into_iter().flatten().collect();
+                assert_eq!(found, expected);
+            }
+            let troubles = [endpoints.sender.link(), endpoints.receiver.link()].map(Link::trouble);
+            assert_eq!(troubles, [None, None]);
+        }
+    }
+}
+
+#[test]
+fn every_service_and_operation_delivers_over_one_and_over_several() {
+    sweep(
+        "--service rc,uc,ud --operation send,write --queue-pairs 1,3 --connect cm,direct --unsignaled off,on --burst 40 \
+         --repeat 2 --warmup 10",
+        5 * 2 * 2 * 2,
+        |results, _| {
+            for point in results.points() {
+                let of = &point.settings["point"];
+                let queue_pairs = of["queue_pairs"].as_u64().unwrap();
+                let several = point.name().ends_with("-3queue_pairs");
+                assert_eq!(several, queue_pairs == 3, "{}", point.name());
+                // Unsignalled, the last of each queue pair completes.
+                let completed = results.row_of(&point).count("completions");
+                let expected = if of["unsignaled"] == "on" {
+                    queue_pairs
+                } else {
+                    40
+                };
+                assert_eq!(completed, 2 * expected, "{}", point.name());
+                for one in point.messages().iter().filter(|_| of["unsignaled"] == "on") {
+                    assert_eq!(one.t_comp.is_some(), one.seq + queue_pairs >= 40);
+                }
+            }
+        },
+    );
+}
+
+#[test]
+fn events_and_rewritten_stamps_work_over_several() {
+    sweep(
+        "--service rc,ud --queue-pairs 4 --poll event --timestamp submit,send --burst 20 --pause 200us",
+        4,
+        |_, _| {},
+    );
+}
+
+#[test]
+fn losses_over_several_are_counted_right_and_a_reliable_connection_has_none() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("results");
+    let loss = Disturbance::of_messages("veth0", "loss 10%");
+    hcabench("--service uc,ud --queue-pairs 3 --burst 300 --repeat 3 --warmup 0 --timeout 1s")
+        .out(&out)
+        .run()
+        .expect(0)
+        .warns("were lost");
+    let results = Results::at(&out);
+    results.check(2);
+    let rows = results.summary().rows;
+    let lost: u64 = rows.iter().map(|row| row.count("messages_lost")).sum();
+    assert!(lost > 0 && lost == loss.dropped(), "{lost}");
+    for row in rows {
+        // A request that a lost message left behind keeps its slot, and none runs short in later bursts.
+        let [sent, received, lost] =
+            ["sent", "received", "lost"].map(|name| row.count(&format!("messages_{name}")));
+        assert_eq!((sent, received + lost), (900, 900), "{row:?}");
+        assert_eq!(row.count("messages_corrupted"), 0, "{row:?}");
+    }
+    let out = folder.path().join("reliable");
+    hcabench("--service rc --queue-pairs 3 --burst 100 --warmup 0")
+        .out(&out)
+        .run()
+        .expect(0);
+    assert_eq!(
+        Results::at(&out).summary().rows[0].count("messages_received"),
+        100
+    );
+}
+
+#[test]
+fn more_than_there_are_messages_is_refused_or_left_out_with_the_reason() {
+    let _machine = Machine::take();
+    let said = "--queue-pairs 9 is impossible with --burst 8";
+    let alone = hcabench("--queue-pairs 9 --burst 8").run().expect(2);
+    alone.says(&[said]);
+    let folder = scratch();
+    let out = folder.path().join("results");
+    hcabench("--queue-pairs 2,9 --burst 8 --warmup 0")
+        .out(&out)
+        .run()
+        .expect(0);
+    let left_out = Results::at(&out).left_out().rows;
+    assert_eq!(left_out.len(), 1, "{left_out:?}");
+    assert_eq!(left_out[0].text("queue_pairs"), "9");
+    assert!(left_out[0].text("reason").contains(said), "{left_out:?}");
+}
