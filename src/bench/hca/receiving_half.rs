@@ -50,19 +50,20 @@ pub(super) fn start_receiving<C: Clock, E: ReceivingEnd>(
             let before = requests.drain(&mut port, &expected);
             let post_one = |slot| end.post(slot);
             (requests.top_up(post_one)).map_err(|error| RunError::Post(error.to_string()))?;
-            let (arrivals, control) = (&mut log[..task.count], &*task.control);
-            let (mut outcome, faults) = if point.queue_pairs == 1 && !point.is_limited() {
-                let took = take_messages(&clock, &mut port, &frame, expected, arrivals, control);
-                let (outcome, _) = &took;
-                requests.took_of_only(outcome.received + outcome.strays.total() as usize);
-                took
-            } else {
-                let post_one = |slot| end.post(slot).map_err(|error| not_posted(&error));
-                let mut port = requests.renewing(&mut port, post_one, control);
-                let took = take_messages(&clock, &mut port, &frame, expected, arrivals, control);
-                // One that cannot be posted now cannot be before the next burst either.
-                let _ = port.finish();
-                took
+            let burst = Receiving {
+                expected,
+                arrivals: &mut log[..task.count],
+                control: &task.control,
+            };
+            let (mut outcome, faults) = match point.receiver_pause_ns {
+                Nanos(0) => take_messages(&clock, &mut port, &frame, &*end, &mut requests, burst),
+                pause => {
+                    // Before it is away it posts what was taken anew, so that is the outer port.
+                    let (work, stop) =
+                        (ConstantWait::new(&clock, pause), burst.control.stop_flag());
+                    let mut port = BusyReceiver::new(&mut port, &clock, work, stop);
+                    take_messages(&clock, &mut port, &frame, &*end, &mut requests, burst)
+                }
             };
             outcome.strays.late += before.late;
             outcome.strays.foreign += before.foreign;
@@ -79,31 +80,53 @@ pub(super) fn start_receiving<C: Clock, E: ReceivingEnd>(
     })
 }
 
-/// Runs the receiving loop as the point has it; returns the page faults of it, too.
-fn take_messages<C: Clock>(
+/// What a burst brings, and where it goes.
+struct Receiving<'a> {
+    expected: Expected<'a>,
+    arrivals: &'a mut [Arrival],
+    control: &'a Control,
+}
+
+/// Runs the receiving loop, and sees to it that what messages take of the receive requests is counted, or posted anew
+/// where the point has it so. Returns its page faults, too.
+fn take_messages<C: Clock, P: EventPort>(
     clock: &C,
-    port: &mut impl EventPort,
+    port: &mut P,
     frame: &Frame,
-    expected: Expected<'_>,
-    arrivals: &mut [Arrival],
-    control: &Control,
+    end: &impl ReceivingEnd,
+    requests: &mut ReceiveRequests,
+    burst: Receiving<'_>,
 ) -> (ReceiveOutcome, u64) {
-    let (mode, pause) = (frame.point.poll_recv, frame.point.receiver_pause_ns);
-    let work = ConstantWait::new(clock, pause);
-    counting_faults(|| match (mode, pause) {
-        (Poll::Busy, Nanos(0)) => receive(clock, port, BusyPolling, expected, arrivals, control),
-        (Poll::Busy, _) => {
-            let mut port = BusyReceiver::new(port, clock, work, control.stop_flag());
-            receive(clock, &mut port, BusyPolling, expected, arrivals, control)
-        }
-        (Poll::Event, Nanos(0)) => frame.wakeable.during(|| {
+    if frame.point.queue_pairs == 1 && !frame.point.is_limited() {
+        let (outcome, faults) = take_by_mode(clock, port, frame, burst);
+        requests.took_of_only(outcome.received + outcome.strays.total() as usize);
+        return (outcome, faults);
+    }
+    let post_one = |slot| end.post(slot).map_err(|error| not_posted(&error));
+    let mut port = requests.renewing(port, post_one, burst.control);
+    let took = take_by_mode(clock, &mut port, frame, burst);
+    // One that cannot be posted now cannot be before the next burst either.
+    let _ = port.finish();
+    took
+}
+
+/// Runs the receiving loop in the poll mode of the point.
+fn take_by_mode<C: Clock, P: EventPort>(
+    clock: &C,
+    port: &mut P,
+    frame: &Frame,
+    burst: Receiving<'_>,
+) -> (ReceiveOutcome, u64) {
+    let Receiving {
+        expected,
+        arrivals,
+        control,
+    } = burst;
+    counting_faults(|| match frame.point.poll_recv {
+        Poll::Busy => receive(clock, port, BusyPolling, expected, arrivals, control),
+        Poll::Event => frame.wakeable.during(|| {
             let mode = WaitForEvent::default();
             receive(clock, port, mode, expected, arrivals, control)
-        }),
-        (Poll::Event, _) => frame.wakeable.during(|| {
-            let mut port = BusyReceiver::new(port, clock, work, control.stop_flag());
-            let mode = WaitForEvent::default();
-            receive(clock, &mut port, mode, expected, arrivals, control)
         }),
     })
 }
