@@ -9,6 +9,7 @@ use hcabench::bench::clock::hot_loop::watch;
 use hcabench::bench::clock::recorder::{Counted, Kept, Recorder};
 use hcabench::bench::hca::completion::{Collect, Collector, LeftToThread};
 use hcabench::bench::hca::control::Control;
+use hcabench::bench::hca::memory_polling::MemoryPollingPort;
 use hcabench::bench::hca::memory_port::{self, MemoryReceivePort};
 use hcabench::bench::hca::port::{
     BusyPolling, Completion, CompletionPort, EventPort, Failure, PollMode, Polled, WaitForEvent,
@@ -18,11 +19,11 @@ use hcabench::bench::hca::sender::{SendStamp, Sending, StampMode, SubmitStamp, s
 use hcabench::bench::hca::signalling::Signalling;
 use hcabench::bench::hca::stamper::{StampSlots, restamp};
 use hcabench::bench::hca::tag::{Expected, Tag};
-use hcabench::buffer::{Arrival, HugePagePolicy, StampBuffer};
+use hcabench::buffer::{Arrival, HugePagePolicy, Payload, PayloadBuffer, PolledSlots, StampBuffer};
 use hcabench::pacing::{ConstantWait, NoPause, Pacing};
 use hcabench::time::{
-    AnyClock, AnyReading, Clock, ClockKind, ClockUser, Nanos, Reading, ReadingKind, ReadingUser,
-    Ticks,
+    AnyClock, AnyReading, Clock, ClockKind, ClockUser, Monotonic, Nanos, Reading, ReadingKind,
+    ReadingUser, Ticks,
 };
 
 const MESSAGES: usize = 8192;
@@ -101,6 +102,24 @@ fn the_counter_counts_this_thread_and_no_other() {
         control.stop();
         assert_eq!(calls, 0);
     });
+}
+
+#[test]
+fn looking_for_messages_in_memory_allocates_nothing() {
+    let buffer = PayloadBuffer::new(MESSAGES, 9, 0, HugePagePolicy::Off);
+    let payload = Payload::new(buffer.unwrap());
+    let mut port = MemoryPollingPort::new(PolledSlots::new(&payload, 1, MESSAGES), 1);
+    for index in 0..MESSAGES {
+        payload.fill(index, 1, index as u32);
+    }
+    let mut arrivals = vec![Arrival::default(); MESSAGES];
+    let (clock, control) = (Monotonic::default(), Control::default());
+    let expected = Expected::new(1, MESSAGES, None);
+    let (outcome, calls) = counted(|| {
+        let (clock, log) = (&clock, &mut arrivals);
+        receive(clock, &mut port, BusyPolling, expected, log, &control)
+    });
+    assert_eq!((outcome.received, calls), (MESSAGES, 0));
 }
 
 /// Shared memory with events that are always there.

@@ -68,6 +68,23 @@ fn a_run_of_reads_only_is_drawn_by_its_completions() {
 }
 
 #[test]
+fn a_surface_of_reads_has_wrong_answers_as_its_colour() {
+    let folder = tempfile::tempdir().unwrap();
+    let short = |rounds: Vec<Vec<i64>>| rounds.into_iter().map(|one| one[..50].to_vec());
+    let rows = [8, 64, 512].into_iter().flat_map(|size| {
+        let (long, around) = (rounds(2000 + i64::from(size)), 3000 + i64::from(size));
+        let mut shorter = request_row("read", size, short(rounds(around)).collect());
+        shorter.name += "-burst50";
+        [request_row("read", size, long), shorter]
+    });
+    let rows: Vec<_> = rows.collect();
+    let run = run_of(&folder.path().join("reads"), &SCHEMA, &rows, false);
+    let text = drawn("surface", &run.display().to_string(), folder.path());
+    assert!(text.contains("ompletion latency"), "{text}");
+    assert!(text.contains("wrong answers"), "{text}");
+}
+
+#[test]
 fn of_a_run_of_both_the_messages_are_drawn_and_the_others_named() {
     let folder = tempfile::tempdir().unwrap();
     let latencies: Vec<Option<i64>> = (0..100).map(|one| Some(1500 + one)).collect();

@@ -84,8 +84,8 @@ impl Progress {
             let left = elapsed.as_secs_f64() / done as f64 * (points - done) as f64;
             text += &format!(", {} left", units::clock(left.round() as u64));
         }
-        if let Some([messages, p50, p99]) = self.last {
-            text += &format!("  last {} msgs", messages.unwrap_or(0.0) as u64);
+        if let Some([Some(messages), p50, p99]) = self.last {
+            text += &format!("  last {} msgs", messages as u64);
             if let (Some(p50), Some(p99)) = (p50, p99) {
                 text += &format!(" p50 {} p99 {}", units::duration(p50), units::duration(p99));
             }
@@ -167,6 +167,6 @@ mod tests {
             "1:00, 9:00 left  last 1000 msgs p50 21.3 us p99 44.1 us  p"
         );
         progress.finish_point([None; 3]);
-        assert_eq!(message(&progress), "1:00, 4:00 left  last 0 msgs  p");
+        assert_eq!(message(&progress), "1:00, 4:00 left  p");
     }
 }

@@ -7,6 +7,9 @@
 //! | t_recv | right after `ibv_poll_cq` on the receive queue's completion queue returned a completion |
 //! | t_comp | right after `ibv_poll_cq` on the send queue's completion queue returned a completion |
 //!
+//! An RDMA write without immediate data makes no completion where it arrives: there t_recv is read right after its last
+//! byte was seen in memory ([`memory_polling`]). RDMA reads and atomics have a t_subm and a t_comp only.
+//!
 //! Latency is t_recv - t_subm (or - t_send), completion latency t_comp - t_subm. Both contain one reading of the clock;
 //! neither contains the preparation of the work request, the pause, the check of the payload, or any page fault.
 //!

@@ -26,6 +26,12 @@ const FIGURES: [Column; 12] = [
 
 /// Those that people ask for first.
 const FIRST: [Column; 3] = [columns::LOST, columns::latency::P50, columns::latency::P99];
+/// And of reads and atomics, of which nothing arrives.
+const FIRST_OF_REQUESTS: [Column; 3] = [
+    columns::CORRUPTED,
+    columns::completion::P50,
+    columns::completion::P99,
+];
 
 /// The columns that rows can be sorted by, with their headings.
 pub fn columns() -> Vec<(String, Column)> {
@@ -67,16 +73,30 @@ fn is_latency(column: &Column) -> bool {
     column.kind == Kind::Measured && column.unit() == "ns"
 }
 
+/// Whether messages of a point were to arrive.
+fn arrives(record: &Record) -> bool {
+    record.number(columns::RECEIVED.name).is_some()
+}
+
 /// The table of all points.
 fn table(shown: &Shown<'_>) -> String {
+    let (any, all) = (
+        shown.summary.iter().any(arrives),
+        shown.summary.iter().all(arrives),
+    );
+    let is_first = |column: &Column| {
+        any && FIRST.contains(column) || !all && FIRST_OF_REQUESTS.contains(column)
+    };
     let heading = |column: &Column| {
         let heading = match column.data {
             Data::Text | Data::Flag => Heading::text(column.title),
             _ if is_latency(column) => Heading::number(column.title, "us"),
             _ => Heading::number(column.title, column.unit()),
         };
-        let is_first = FIRST.contains(column);
-        if is_first { heading.first() } else { heading }
+        match is_first(column) {
+            true => heading.first(),
+            false => heading,
+        }
     };
     let headings = settings().map(|column| heading(&column).setting());
     let mut table = Table::new(headings.chain(FIGURES.iter().map(heading)).collect());
@@ -101,7 +121,9 @@ fn unresolved(summary: &[Record]) -> Option<String> {
         let without = record.number(columns::NOT_RESTAMPED.name).unwrap_or(0.0);
         // Over rounds, counts are sums and percentiles are medians of those of each round.
         let rounds = record.number(ROUNDS.name).unwrap_or(1.0).max(1.0);
-        Some((record.number(columns::RECEIVED.name)? - without) / rounds)
+        let received = record.number(columns::RECEIVED.name);
+        let completed = || record.number(columns::COMPLETIONS.name);
+        Some((received.or_else(completed)? - without) / rounds)
     };
     let counts = summary.iter().filter_map(samples);
     let fewest = counts
@@ -144,6 +166,34 @@ mod tests {
             record
         };
         rows.map(|row| record(row.unwrap())).collect()
+    }
+
+    #[test]
+    fn reads_have_their_completions_in_the_short_table_and_no_zeros() {
+        let recorded = recorded();
+        let mut record = Record::new();
+        for (name, _) in columns::SCHEMA.summary() {
+            let of_arrivals = name.starts_with("latency_") || name.starts_with("messages_");
+            let cell = match name.as_ref() {
+                "completions" => Cell::Integer(500),
+                _ if of_arrivals => Cell::Empty,
+                name => recorded[0].get(name).unwrap().clone(),
+            };
+            record.push(name, cell);
+        }
+        let summary = [record];
+        let shown = Shown {
+            summary: &summary,
+            runs: &[],
+            details: &[],
+            width: None,
+            brief: true,
+            sorted: false,
+        };
+        let text = tables(&shown);
+        assert!(text.contains("comp p50"), "{text}");
+        assert!(!text.contains("lost"), "{text}");
+        assert!(text.contains("with 500 samples"), "{text}");
     }
 
     #[test]

@@ -41,12 +41,23 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
         .into());
     }
     let (across, along) = (Places::of(&x, &sources), Places::of(&y, &sources));
-    let has_rate = |source: &Source| {
+    let has = |column: &Column, source: &Source| {
         let row = source.point.row.as_ref();
-        row.is_some_and(|row| row.number(hca::MISSED_STEPS.name).is_some())
+        row.is_some_and(|row| row.number(column.name).is_some())
     };
     // One meaning of the colour for all points.
-    let at_a_rate = sources.all.iter().all(has_rate);
+    let mut all = sources.all.iter();
+    let (bad, share) = match sources.benchmark {
+        Benchmark::Hca if all.all(|it| has(&hca::MISSED_STEPS, it)) => {
+            (hca::MISSED_STEPS, "missed steps")
+        }
+        // Of reads and atomics no message is lost.
+        Benchmark::Hca if !sources.all.iter().any(|it| has(&hca::LOST, it)) => {
+            (hca::CORRUPTED, "wrong answers")
+        }
+        Benchmark::Hca => (hca::LOST, "lost messages"),
+        _ => (queue::MISSED_ENQUEUES, "started late"),
+    };
     let mut heights: Vec<Vec<Option<Height>>> =
         vec![vec![None; along.texts.len()]; across.texts.len()];
     let (mut empty, mut without) = (Vec::new(), 0);
@@ -68,7 +79,7 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
         }
         heights[column][row] = Some(Height {
             value,
-            share: bad_share(source, at_a_rate),
+            share: bad_share(source, &bad),
             incomplete: source.point.incomplete.is_some(),
         });
     }
@@ -87,11 +98,6 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
         .warned(&on_the_ground)
         .warned(note.as_deref().unwrap_or(""));
     let of = sources.benchmark;
-    let share = match of {
-        Benchmark::Hca if at_a_rate => "missed steps",
-        Benchmark::Hca => "lost messages",
-        _ => "started late",
-    };
     let texts = |places: Places| places.values.into_iter().map(|(_, text)| text).collect();
     let figure = Surface {
         chart: settings.chart(words, axis(of, &x), axis(of, &y), Vec::new()),
@@ -142,25 +148,18 @@ fn axes(sources: &Sources, settings: &Checked) -> Result<(String, String), Usage
     }
 }
 
-/// The share of messages that were lost, or at a rate missed their step, or of enqueues that started late.
-fn bad_share(source: &Source, at_a_rate: bool) -> f64 {
+/// The share of messages, or of enqueues, that a column counts as bad.
+fn bad_share(source: &Source, bad: &Column) -> f64 {
     let Some(row) = &source.point.row else {
         return 0.0;
     };
     let number = |column: &Column| row.number(column.name);
-    let (bad, of) = match source.metric.benchmark {
-        Benchmark::Hca => {
-            let bad = match at_a_rate {
-                true => &hca::MISSED_STEPS,
-                false => &hca::LOST,
-            };
-            (number(bad), number(&hca::SENT))
-        }
+    let of = match source.metric.benchmark {
+        Benchmark::Hca => number(&hca::SENT),
         _ => {
             let each = number(&queue::COUNT).zip(number(&queue::WARMUP));
-            let each = each.map(|(count, warmup)| count + warmup);
-            (number(&queue::MISSED_ENQUEUES), each)
+            each.map(|(count, warmup)| count + warmup)
         }
     };
-    bad.unwrap_or(0.0) / of.unwrap_or(1.0).max(1.0)
+    number(bad).unwrap_or(0.0) / of.unwrap_or(1.0).max(1.0)
 }
