@@ -57,6 +57,7 @@ pub fn settings(service: Service) -> EndpointSettings {
             clock: ClockKind::Monotonic,
             connect: Connect::Auto,
             path: PathSettings::default(),
+            background: None,
         },
         uc_route: UcRoute::Endpoint,
         depth: 16,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::background::Background;
 use super::comp_vector::CompletionVectors;
 use super::path::PathSettings;
 use super::warmup::Warmup;
@@ -191,6 +192,8 @@ pub struct Sweep {
     pub connects: Vec<Connect>,
     /// Attributes of the path.
     pub paths: Vec<PathSettings>,
+    /// What is sent in the background; `None`: nothing.
+    pub backgrounds: Vec<Option<Background>>,
 }
 
 /// A port as the user names it.
@@ -229,6 +232,8 @@ pub struct CpuRequest {
     pub completion: Option<usize>,
     /// For the thread that rewrites the stamps of `--timestamp send`.
     pub stamp: Option<usize>,
+    /// For the thread that sends in the background.
+    pub background: Option<usize>,
 }
 
 /// Everything that is set for a run.
@@ -265,6 +270,11 @@ pub struct Config {
 }
 
 impl Config {
+    /// Whether any point has traffic in its background.
+    pub fn has_background(&self) -> bool {
+        self.sweep.backgrounds.iter().any(Option::is_some)
+    }
+
     /// Messages that may be under way with bursts of so many; the warm-up is such bursts, too.
     pub fn depth_of(&self, burst: u32) -> u32 {
         burst

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::background::{Background, Traffic};
 use super::config::{Arrivals, Connect, Operation, Poll, Rate, Service, Sweep, Switch, Timestamp};
 use super::path::{PathSettings, impossible_by_manager, resolved};
 use crate::rig::named::Named;
@@ -44,6 +45,8 @@ pub struct Point {
     pub connect: Connect,
     /// Attributes of the path.
     pub path: PathSettings,
+    /// What is sent in the background.
+    pub background: Option<Background>,
 }
 
 impl Point {
@@ -103,6 +106,12 @@ impl fmt::Display for Point {
         for (name, value) in self.path.all() {
             if let Some(value) = value {
                 write!(formatter, "-{}{value}", name.replace('-', "_"))?;
+            }
+        }
+        if let Some(background) = self.background {
+            write!(formatter, "-background{background}")?;
+            if background.traffic == Traffic::None {
+                write!(formatter, "-unsent")?;
             }
         }
         Ok(())
@@ -226,6 +235,7 @@ fn product(sweep: &Sweep) -> Vec<Point> {
         clock: ClockKind::Monotonic,
         connect: Connect::Auto,
         path: PathSettings::default(),
+        background: None,
     };
     let points = vec![blank];
     let points = each(points, &sweep.services, |p, value| p.service = value);
@@ -247,7 +257,8 @@ fn product(sweep: &Sweep) -> Vec<Point> {
         p.receiver_pause_ns = value;
     });
     let points = each(points, &sweep.bursts, |p, value| p.burst = value);
-    each(points, &sweep.sizes, |p, value| p.size = value)
+    let points = each(points, &sweep.sizes, |p, value| p.size = value);
+    each(points, &sweep.backgrounds, |p, value| p.background = value)
 }
 
 fn impossible_anywhere(point: &Point) -> Option<String> {
@@ -281,6 +292,14 @@ fn impossible_within(point: &Point, limits: &Limits) -> Option<String> {
             limits.message
         ));
     }
+    if let Some(background) = point.background
+        && background.size > limits.message
+    {
+        return Some(format!(
+            "--background {background} is impossible: the largest message of these ports is {} bytes",
+            limits.message
+        ));
+    }
     let service = point.service.name();
     let mut granted = limits.inline.iter();
     let Some(&(_, inline)) = granted.find(|(of, _)| *of == point.service) else {
@@ -310,6 +329,7 @@ fn impossible_within(point: &Point, limits: &Limits) -> Option<String> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::bench::hca::background::tests::background;
 
     /// One value each, the default of the command line.
     pub(crate) fn single() -> Sweep {
@@ -328,6 +348,7 @@ pub(crate) mod tests {
             sizes: vec![8],
             connects: vec![Connect::Auto],
             paths: vec![PathSettings::default()],
+            backgrounds: vec![None],
         }
     }
 
@@ -402,7 +423,7 @@ pub(crate) mod tests {
     #[test]
     fn impossible_alone_is_an_error_that_names_the_options() {
         type Case = (fn(&mut Sweep), [&'static str; 2]);
-        let cases: [Case; 5] = [
+        let cases: [Case; 6] = [
             (
                 |sweep| {
                     sweep.services = vec![Service::Ud];
@@ -432,6 +453,10 @@ pub(crate) mod tests {
                 ["--inline", "512"],
             ),
             (|sweep| sweep.bursts = vec![8192], ["--burst 8192", "4096"]),
+            (
+                |sweep| sweep.backgrounds = vec![Some(background(1, 1 << 31, 1))],
+                ["--background 1@2147483648", "1073741824"],
+            ),
         ];
         for (change, words) in cases {
             let error = refusal(change).unwrap_err();

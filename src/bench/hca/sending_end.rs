@@ -63,6 +63,19 @@ impl Sender {
         self.link.path_end()
     }
 
+    /// A port that writes to `remote` without immediate data.
+    pub(super) fn plain_writes(&self, remote: RemoteSlots) -> VerbsSendPort {
+        let remote_key = remote.key;
+        let (region, length) = (&self.link.region, self.link.payload.message_size() as u32);
+        let request = SendRequest::new(
+            region,
+            length,
+            Destination::PlainWrite { remote_key },
+            false,
+        );
+        VerbsSendPort::new(self.queue_pair(), request, &self.link.payload, remote)
+    }
+
     /// Where messages come from.
     pub fn payload(&self) -> &Payload {
         &self.link.payload

@@ -20,6 +20,11 @@ pub enum Destination {
         /// The key.
         remote_key: u32,
     },
+    /// The same without immediate data: it takes no receive request, and the peer is not told.
+    PlainWrite {
+        /// The key.
+        remote_key: u32,
+    },
 }
 
 /// One message, prepared: its data lies in a memory region. It is used again and again.
@@ -87,8 +92,11 @@ impl SendRequest {
                     remote_qkey: handle.queue_key,
                 };
             }
-            Destination::Write { remote_key } => {
-                chain.request.opcode = sys::ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM;
+            Destination::Write { remote_key } | Destination::PlainWrite { remote_key } => {
+                chain.request.opcode = match destination {
+                    Destination::PlainWrite { .. } => sys::ibv_wr_opcode::IBV_WR_RDMA_WRITE,
+                    _ => sys::ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM,
+                };
                 chain.request.wr.rdma = sys::rdma_t {
                     remote_addr: 0,
                     rkey: *remote_key,
@@ -103,7 +111,10 @@ impl SendRequest {
             source: Arc::clone(source),
             first,
             last: first + room.expect("a message fits into its region"),
-            writes: matches!(destination, Destination::Write { .. }),
+            writes: matches!(
+                destination,
+                Destination::Write { .. } | Destination::PlainWrite { .. }
+            ),
             _destination: destination,
         }
     }
