@@ -186,12 +186,17 @@ pub fn hca_rounds(
     points: &[(&str, u32, u32, Vec<&[Made]>)],
     unfinished: bool,
 ) -> PathBuf {
-    let rows: Vec<MadeRow<'_>> = points.iter().map(hca_row).collect();
+    let no_load = ("0", None, [0.0, 0.0]);
+    let rows = points.iter().map(|point| hca_row(point, no_load));
+    let rows: Vec<MadeRow<'_>> = rows.collect();
     run_of(path, &hca::SCHEMA, &rows, unfinished)
 }
 
-fn hca_row<'a>((service, size, burst, rounds): &'a (&str, u32, u32, Vec<&[Made]>)) -> MadeRow<'a> {
-    let figures = |latencies: &&[Made]| {
+fn hca_row<'a>(
+    (service, size, burst, rounds): &'a (&str, u32, u32, Vec<&[Made]>),
+    (background, traffic, [offered, delivered]): MadeLoad,
+) -> MadeRow<'a> {
+    let figures = move |latencies: &&[Made]| {
         let received: Vec<i64> = latencies.iter().flatten().copied().collect();
         let (sent, arrived) = (latencies.len(), received.len());
         let mut record = Record::new();
@@ -202,6 +207,11 @@ fn hca_row<'a>((service, size, burst, rounds): &'a (&str, u32, u32, Vec<&[Made]>
             .set(&hca::BURST, *burst)
             .set(&hca::PAUSE, 50_000_u32)
             .set(&hca::RECEIVER_PAUSE, 0_u32)
+            .set(&hca::BACKGROUND, background)
+            .set(&hca::BACKGROUND_TRAFFIC, traffic)
+            .set(&hca::BACKGROUND_THREAD, traffic.map(|_| "cpu-shared"))
+            .set(&hca::BACKGROUND_OFFERED, offered)
+            .set(&hca::BACKGROUND_DELIVERED, delivered)
             .set(&hca::SENT, sent)
             .set(&hca::RECEIVED, arrived)
             .set(&hca::LOST, sent - arrived)
@@ -256,4 +266,21 @@ fn hca_row<'a>((service, size, burst, rounds): &'a (&str, u32, u32, Vec<&[Made]>
         rounds: rounds.iter().map(figures).collect(),
         files: Box::new(files),
     }
+}
+
+/// What is in the background: the setting, whether it is sent, and bytes a second, offered and delivered.
+pub type MadeLoad = (&'static str, Option<&'static str>, [f64; 2]);
+
+/// A run of the HCA benchmark of these points of 8 B, each with its background.
+pub fn hca_loads(path: &Path, points: &[(&str, MadeLoad, &[Made])]) -> PathBuf {
+    let plain: Vec<_> = (points.iter())
+        .map(|&(service, _, latencies)| (service, 8, 100, vec![latencies]))
+        .collect();
+    let row = |(plain, (_, load, _)): (_, &(_, MadeLoad, _))| {
+        let mut row = hca_row(plain, *load);
+        row.name += &format!("-background{}-{}", load.0, load.1.unwrap_or("0"));
+        row
+    };
+    let rows: Vec<MadeRow<'_>> = plain.iter().zip(points).map(row).collect();
+    run_of(path, &hca::SCHEMA, &rows, false)
 }

@@ -24,7 +24,8 @@ pub(in crate::cli) fn is_told(name: &str, text: &str) -> bool {
 
 /// Whether the same at all points is not worth telling.
 pub(super) fn goes_without_saying(name: &str, text: &str) -> bool {
-    name == hca::RECEIVER_PAUSE.name && text.parse() == Ok(0.0)
+    let of_zero = [hca::RECEIVER_PAUSE.name, hca::BACKGROUND.name];
+    of_zero.contains(&name) && text.parse() == Ok(0.0)
 }
 
 /// A setting with its value, short, for people.
