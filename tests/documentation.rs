@@ -16,13 +16,14 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const COMMANDS: [&str; 9] = [
     "", "clock", "compare", "devices", "host", "plot", "queue", "report", "rerun",
 ];
-const FIGURES: [&str; 6] = [
+const FIGURES: [&str; 7] = [
     "histogram",
     "median",
     "surface",
     "ecdf",
     "percentiles",
     "time",
+    "load",
 ];
 
 fn hcabench(words: &[String]) -> Output {

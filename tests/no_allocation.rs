@@ -114,7 +114,7 @@ fn looking_for_messages_in_memory_allocates_nothing() {
     }
     let mut arrivals = vec![Arrival::default(); MESSAGES];
     let (clock, control) = (Monotonic::default(), Control::default());
-    let expected = Expected::new(1, MESSAGES, None);
+    let expected = Expected::new(1, MESSAGES, &[]);
     let (outcome, calls) = counted(|| {
         let (clock, log) = (&clock, &mut arrivals);
         receive(clock, &mut port, BusyPolling, expected, log, &control)

@@ -38,6 +38,8 @@ Examples:
       The distributions of several points over each other
   hcabench plot median results/sweep --x size_bytes --out median.svg
       The median by message size, a line for each other setting that varies
+  hcabench plot load results/load --out load.svg
+      Latency under load, of a run with --background 0,200@4KiB,4k@4KiB
   hcabench plot time results/clock --out jumps.svg
       The jumps of a clock over time, by cause";
 

@@ -50,6 +50,19 @@ pub enum Compromise {
 }
 
 impl Compromise {
+    /// Whether it is one of a role, or of another with it.
+    pub fn concerns(&self, name: &str) -> bool {
+        match self {
+            Self::SharedCpu { first, second, .. } | Self::SmtSiblings { first, second, .. } => {
+                [*first, *second].contains(&name)
+            }
+            Self::NumaRemote { role, .. }
+            | Self::EfficiencyCore { role, .. }
+            | Self::NoCoreLeft { role, .. } => *role == name,
+            Self::SingleCpu { .. } | Self::SupervisorShares => false,
+        }
+    }
+
     /// What it is, and what to do about it, in a sentence each.
     fn in_words(&self) -> (String, String) {
         match self {

@@ -171,6 +171,8 @@ pub enum Sign {
     Patch,
     /// The ring around marks of what is incomplete.
     Ring,
+    /// A mark that is not filled.
+    Hollow,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -311,6 +313,7 @@ fn sign(drawing: &mut Drawing, entry: &Entry, x: f64, y: f64) {
             drawing.dashed(&around(sides), dashes, 1.5, colour);
         }
         Sign::Ring => ring(drawing, (middle, y)),
+        Sign::Hollow => hollow(drawing, &entry.look, (middle, y)),
         Sign::Mark => entry.look.mark_at(drawing, (middle, y), 4.0),
         Sign::Line | Sign::LineAndMark => {
             drawing.dashed(&[(left, y), (right, y)], dashes, 2.0, colour);
@@ -333,6 +336,16 @@ pub(super) fn ring(drawing: &mut Drawing, (x, y): (f64, f64)) {
         (x + RING * cos, y + RING * sin)
     };
     drawing.path((0..=RING_CORNERS).map(corner).collect(), 1.4, Colour::INK);
+}
+
+/// A mark that is not filled.
+pub(super) fn hollow(drawing: &mut Drawing, look: &Look, place: (f64, f64)) {
+    let inner = Look {
+        colour: Colour::WHITE,
+        ..*look
+    };
+    look.mark_at(drawing, place, 5.0);
+    inner.mark_at(drawing, place, 3.2);
 }
 
 pub(super) fn incomplete_entry() -> Entry {

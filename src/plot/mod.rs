@@ -11,6 +11,7 @@ pub mod curves;
 pub mod drawing;
 pub mod font;
 pub mod histogram;
+pub mod load;
 pub mod median;
 pub mod palette;
 pub mod pdf;

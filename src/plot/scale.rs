@@ -10,6 +10,8 @@ use crate::results::units::fixed;
 pub enum Unit {
     /// Nanoseconds, shown in the unit that fits.
     Nanoseconds,
+    /// Bytes a second, shown in the unit that fits.
+    BytesPerSecond,
     Percent,
     Number,
 }
@@ -37,6 +39,7 @@ pub struct Axis {
 }
 
 const NANOSECONDS: [(f64, &str); 4] = [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")];
+const BYTES: [(f64, &str); 4] = [(1.0, "B/s"), (1e3, "kB/s"), (1e6, "MB/s"), (1e9, "GB/s")];
 
 impl Axis {
     /// An axis over a range, which is widened where it has no width.
@@ -98,9 +101,15 @@ impl Axis {
 
     /// The unit that the numbers are shown in, and how many of its own make one of it.
     fn shown_in(&self) -> (f64, &'static str) {
+        let largest = self.high.abs().max(self.low.abs());
         match self.unit {
+            Unit::BytesPerSecond => {
+                let mut sizes = BYTES.iter().rev();
+                *sizes
+                    .find(|(size, _)| largest >= 2.0 * size)
+                    .unwrap_or(&BYTES[0])
+            }
             Unit::Nanoseconds => {
-                let largest = self.high.abs().max(self.low.abs());
                 let fits = NANOSECONDS
                     .iter()
                     .rev()
@@ -176,6 +185,10 @@ impl Axis {
     pub fn in_words(&self, value: f64) -> String {
         match self.unit {
             Unit::Nanoseconds => duration(value),
+            Unit::BytesPerSecond => {
+                let (size, unit) = self.shown_in();
+                format!("{} {unit}", plain(value / size))
+            }
             Unit::Percent => format!("{} %", plain(value)),
             Unit::Number => plain(value),
         }

@@ -186,7 +186,8 @@ pub fn hca_rounds(
     points: &[(&str, u32, u32, Vec<&[Made]>)],
     unfinished: bool,
 ) -> PathBuf {
-    let rows: Vec<MadeRow<'_>> = points.iter().map(hca_row).collect();
+    let rows = points.iter().map(hca_row);
+    let rows: Vec<MadeRow<'_>> = rows.collect();
     run_of(path, &hca::SCHEMA, &rows, unfinished)
 }
 
@@ -244,10 +245,15 @@ pub fn request_row(operation: &str, size: u32, rounds: Vec<Vec<i64>>) -> MadeRow
 }
 
 /// A row for [`run_of`] of what [`hca_rounds`] takes.
-pub fn hca_row<'a>(
+pub fn hca_row<'a>(point: &'a (&str, u32, u32, Vec<&[Made]>)) -> MadeRow<'a> {
+    hca_row_beside(point, ("0", None, [0.0, 0.0]))
+}
+
+fn hca_row_beside<'a>(
     (service, size, burst, rounds): &'a (&str, u32, u32, Vec<&[Made]>),
+    (background, traffic, [offered, delivered]): MadeLoad,
 ) -> MadeRow<'a> {
-    let figures = |latencies: &&[Made]| {
+    let figures = move |latencies: &&[Made]| {
         let received: Vec<i64> = latencies.iter().flatten().copied().collect();
         let (sent, arrived) = (latencies.len(), received.len());
         let mut record = Record::new();
@@ -259,6 +265,11 @@ pub fn hca_row<'a>(
             .set(&hca::PAUSE, 50_000_u32)
             .set(&hca::RECEIVER_PAUSE, 0_u32)
             .set(&hca::QUEUE_PAIRS, 1_u32)
+            .set(&hca::BACKGROUND, background)
+            .set(&hca::BACKGROUND_TRAFFIC, traffic)
+            .set(&hca::BACKGROUND_THREAD, traffic.map(|_| "cpu-shared"))
+            .set(&hca::BACKGROUND_OFFERED, offered)
+            .set(&hca::BACKGROUND_DELIVERED, delivered)
             .set(&hca::SENT, sent)
             .set(&hca::RECEIVED, arrived)
             .set(&hca::LOST, sent - arrived)
@@ -314,4 +325,21 @@ pub fn hca_row<'a>(
         rounds: rounds.iter().map(figures).collect(),
         files: Box::new(files),
     }
+}
+
+/// What is in the background: the setting, whether it is sent, and bytes a second, offered and delivered.
+pub type MadeLoad = (&'static str, Option<&'static str>, [f64; 2]);
+
+/// A run of the HCA benchmark of these points of 8 B, each with its background.
+pub fn hca_loads(path: &Path, points: &[(&str, MadeLoad, &[Made])]) -> PathBuf {
+    let plain: Vec<_> = (points.iter())
+        .map(|&(service, _, latencies)| (service, 8, 100, vec![latencies]))
+        .collect();
+    let row = |(plain, (_, load, _)): (_, &(_, MadeLoad, _))| {
+        let mut row = hca_row_beside(plain, *load);
+        row.name += &format!("-background{}-{}", load.0, load.1.unwrap_or("0"));
+        row
+    };
+    let rows: Vec<MadeRow<'_>> = plain.iter().zip(points).map(row).collect();
+    run_of(path, &hca::SCHEMA, &rows, false)
 }

@@ -59,6 +59,7 @@ pub fn settings(service: Service) -> EndpointSettings {
             path: PathSettings::default(),
             queue_pairs: 1,
             depth: 16,
+            background: None,
         },
         uc_route: UcRoute::Endpoint,
         receives: Receives {

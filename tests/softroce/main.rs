@@ -12,6 +12,7 @@ mod program;
 mod results;
 
 mod allocations;
+mod background;
 mod both_kernels;
 mod commands;
 mod compare;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::background::Background;
 use super::comp_vector::CompletionVectors;
 use super::path::PathSettings;
 use super::warmup::Warmup;
@@ -226,6 +227,8 @@ pub struct Sweep {
     pub paths: Vec<PathSettings>,
     /// Queue pairs that the messages are spread over.
     pub queue_pairs: Vec<u32>,
+    /// What is sent in the background; `None`: nothing.
+    pub backgrounds: Vec<Option<Background>>,
 }
 
 /// A port as the user names it.
@@ -264,6 +267,8 @@ pub struct CpuRequest {
     pub completion: Option<usize>,
     /// For the thread that rewrites the stamps of `--timestamp send`.
     pub stamp: Option<usize>,
+    /// For the thread that sends in the background.
+    pub background: Option<usize>,
 }
 
 /// Everything that is set for a run.
@@ -297,4 +302,11 @@ pub struct Config {
     pub cpus: CpuRequest,
     /// The rate of the TSC, if the user gives it.
     pub tsc_khz: Option<TscKilohertz>,
+}
+
+impl Config {
+    /// Whether any point has traffic in its background.
+    pub fn has_background(&self) -> bool {
+        self.sweep.backgrounds.iter().any(Option::is_some)
+    }
 }

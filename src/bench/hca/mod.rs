@@ -15,10 +15,11 @@
 //!
 //! [`config`] says what can be set, [`plan`] lists the points of a sweep, [`sender`], [`receiver`] and [`completion`]
 //! are the hot loops over the [`port`]s ([`busy_receiver`] makes one of a receiver with other work), [`floor`] runs the
-//! same loops over shared memory, [`analysis`] judges each message, `result` is what comes out. `run` (feature `rdma`)
+//! same loops over shared memory, [`background`] is traffic beside them, [`analysis`] judges each message, `result` is what comes out. `run` (feature `rdma`)
 //! puts it together on real verbs.
 
 pub mod analysis;
+pub mod background;
 pub mod busy_receiver;
 #[cfg_attr(not(feature = "rdma"), allow(dead_code))]
 pub(crate) mod clock_offset;

@@ -1,5 +1,6 @@
 //! What a point takes of memory, in bytes and in huge pages.
 
+use super::background::{Background, Traffic};
 use super::config::{Config, Operation};
 use super::placement::Placement;
 use super::plan::Point;
@@ -23,6 +24,8 @@ pub(super) struct Needs {
     /// Bytes of each buffer: payload of sender and receiver, t_subm, t_comp in the sender, t_comp in a completion
     /// thread, arrivals.
     buffers: [Bytes; 6],
+    /// Each of both ends of the queue pairs in the background, and how many there are.
+    background: (Bytes, u64),
     results: u64,
     messages: u64,
 }
@@ -36,6 +39,14 @@ impl Needs {
         let stamps = Bytes((burst * size_of::<Ticks>()) as u64);
         let messages = u64::from(point.burst) * u64::from(config.repeat);
         let header = header_of(point.service);
+        let of_background = |background: Background| {
+            let (slots, size) = (background.in_flight() as usize, background.size as usize);
+            let pairs = match background.traffic {
+                Traffic::Sent => u64::from(background.queue_pairs),
+                Traffic::None => 1,
+            };
+            (PayloadBuffer::bytes_needed(slots, size, 0), 2 * pairs)
+        };
         debug_assert!(header == 0 || point.operation == Operation::Send);
         Needs {
             buffers: [
@@ -46,6 +57,7 @@ impl Needs {
                 stamps,
                 Bytes((burst * size_of::<Arrival>()) as u64),
             ],
+            background: point.background.map_or((Bytes(0), 0), of_background),
             results: messages * BYTES_PER_RESULT,
             messages,
         }
@@ -53,7 +65,12 @@ impl Needs {
 
     /// Bytes of all buffers, each in whole huge pages with one more for its alignment, and of the results.
     pub(super) fn bytes(&self) -> u64 {
-        self.buffer_bytes(&self.buffers) + self.results
+        self.buffer_bytes(&self.buffers) + self.background_bytes() + self.results
+    }
+
+    fn background_bytes(&self) -> u64 {
+        let (each, count) = self.background;
+        self.buffer_bytes(&[each]) * count
     }
 
     fn buffer_bytes(&self, buffers: &[Bytes]) -> u64 {
@@ -70,13 +87,17 @@ impl Needs {
         let need = |what, bytes| Need { what, bytes };
         let needs = [
             need("both message buffers", self.buffer_bytes(payload)),
+            need("the messages in the background", self.background_bytes()),
             need("time stamps", self.buffer_bytes(stamps)),
             need("the results of its messages", self.results),
         ];
-        let options = format!(
+        let mut options = format!(
             "--burst {} of --size {} with --repeat {} ({} messages)",
             point.burst, point.size, config.repeat, self.messages
         );
+        if let Some(background) = point.background {
+            options += &format!(" and --background {background}");
+        }
         let advice = "use a smaller --repeat, and several runs, or a smaller --burst or --size";
         Ok(allowance.require(&needs, &options, advice)?)
     }
@@ -84,7 +105,8 @@ impl Needs {
     /// Huge pages for all buffers.
     pub(super) fn huge_pages(&self, placement: &Placement) -> u64 {
         let pages = |bytes: &Bytes| bytes.0.div_ceil(HUGE_PAGE as u64).max(1);
-        let all: u64 = self.buffers.iter().map(pages).sum();
+        let (each, count) = self.background;
+        let all = self.buffers.iter().map(pages).sum::<u64>() + pages(&each) * count;
         match placement.completion {
             Some(_) => all,
             None => all - pages(&self.buffers[OF_COMPLETION_THREAD]),

@@ -15,6 +15,8 @@ pub const RECEIVER: Role = Role::new("receiver", "hcabench-recv");
 pub const COMPLETION: Role = Role::new("completion thread", "hcabench-comp");
 /// Rewrites the time stamp in the payload, again and again.
 pub const STAMP: Role = Role::new("stamp thread", "hcabench-stamp");
+/// Sends in the background.
+pub const BACKGROUND: Role = Role::new("background thread", "hcabench-backgr");
 
 /// Where the threads of a point run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -25,6 +27,8 @@ pub struct Placement {
     pub completion: Option<usize>,
     /// The stamp thread's CPU, if one was asked for.
     pub stamp: Option<usize>,
+    /// The CPU of the thread in the background, if there is one.
+    pub background: Option<usize>,
     /// The CPUs of all other threads.
     pub supervisor: CpuSet,
     /// Who polls for send completions: `thread`, or `sender`, between posts and after the last.
@@ -35,10 +39,12 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// Finds the CPUs for a point; `numa_nodes` are those of the sending and of the receiving device.
+    /// Finds the CPUs for a point; `numa_nodes` are those of the sending and of the receiving device. Where any point of
+    /// the run has a `background`, all keep a CPU free for it, so that they are measured in the same places.
     pub fn of_point(
         topology: &Topology,
         point: &Point,
+        background: bool,
         named: CpuRequest,
         numa_nodes: [Option<usize>; 2],
     ) -> Result<Self, HostError> {
@@ -80,7 +86,23 @@ impl Placement {
                 ..RoleSpec::new(STAMP.name, "--stamp-cpu", named.stamp)
             });
         }
-        let placed = crate::host::Placement::plan(topology, &roles)?;
+        if background {
+            roles.push(RoleSpec {
+                numa_node: from,
+                beside: Some(0),
+                ..RoleSpec::new(BACKGROUND.name, "--background-cpu", named.background)
+            });
+        }
+        let mut placed = crate::host::Placement::plan(topology, &roles)?;
+        let of_background = background.then(|| placed.cpus.pop().flatten()).flatten();
+        if point.background.is_none() {
+            let mut warnings = placed.warnings;
+            warnings.retain(|warning| !warning.compromise.concerns(BACKGROUND.name));
+            placed.warnings = warnings;
+        }
+        let background = of_background.filter(|_| point.background.is_some());
+        let shares_cpu =
+            placed.shares_cpu() || background.is_some_and(|cpu| placed.cpus.contains(&Some(cpu)));
         let sender = placed.cpu(0);
         let receiver = match completion > receiver {
             true => placed.cpu(receiver),
@@ -93,15 +115,27 @@ impl Placement {
             receiver,
             completion,
             stamp,
+            background,
             completion_by: if completion.is_some() {
                 "thread"
             } else {
                 "sender"
             },
-            shares_cpu: placed.shares_cpu(),
+            shares_cpu,
             supervisor: placed.supervisor,
             warnings: placed.warnings,
         })
+    }
+
+    /// Whether the thread in the background has the CPU of a measuring thread.
+    pub fn background_shares_cpu(&self) -> bool {
+        let measuring = [
+            Some(self.sender),
+            Some(self.receiver),
+            self.completion,
+            self.stamp,
+        ];
+        self.background.is_some() && measuring.contains(&self.background)
     }
 
     /// Whether the stamp thread had to share its CPU, so that t_send comes late or not at all.
@@ -117,4 +151,64 @@ fn near(topology: &Topology, node: Option<usize>) -> Option<usize> {
     let mut cpus = topology.cpus.iter();
     let found = cpus.find(|cpu| cpu.allowed && node.is_some() && cpu.numa_node == node);
     found.map(|cpu| cpu.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::hca::background::tests::background;
+    use crate::bench::hca::plan::{Plan, tests::single};
+    use crate::host::made_up::Machine;
+
+    fn placed(cores: usize, of_run: bool, of_point: bool, named: Option<usize>) -> Placement {
+        let mut point = Plan::new(&single()).points[0];
+        point.background = of_point.then(|| background(200, 4096, 1));
+        let topology = Machine::new(1, cores, 1).topology();
+        let named = CpuRequest {
+            background: named,
+            ..CpuRequest::default()
+        };
+        Placement::of_point(&topology, &point, of_run, named, [None; 2]).unwrap()
+    }
+
+    #[test]
+    fn the_background_has_a_cpu_of_its_own_where_one_is_left_else_the_senders() {
+        let wide = placed(8, true, true, None);
+        let cpu = wide.background.unwrap();
+        let measuring = [Some(wide.sender), Some(wide.receiver), wide.completion];
+        assert!(wide.completion.is_some() && !measuring.contains(&Some(cpu)));
+        assert!(!wide.background_shares_cpu() && !wide.shares_cpu && wide.warnings.is_empty());
+
+        let narrow = placed(2, true, true, None);
+        assert_eq!(narrow.background, Some(narrow.sender));
+        assert!(narrow.background_shares_cpu() && narrow.shares_cpu);
+        let told = |placement: &Placement| {
+            let mut warnings = placement.warnings.iter();
+            warnings.any(|it| {
+                it.message
+                    .contains("sender and background thread share CPU")
+            })
+        };
+        assert!(told(&narrow), "{:?}", narrow.warnings);
+        let beside_receiver = placed(2, true, true, Some(narrow.receiver));
+        assert_eq!(beside_receiver.background, Some(beside_receiver.receiver));
+        // The point without traffic is measured in the same places, and nothing is said of a thread that it has not.
+        let without = placed(2, true, false, None);
+        assert_eq!((without.background, without.shares_cpu), (None, false));
+        assert!(!without.background_shares_cpu() && !told(&without));
+        let ends = |placement: &Placement| (placement.sender, placement.receiver);
+        assert_eq!(ends(&without), ends(&narrow));
+    }
+
+    #[test]
+    fn all_points_of_a_run_with_a_background_are_measured_in_the_same_places() {
+        for cores in 2..6 {
+            let places = |of_point| {
+                let placement = placed(cores, true, of_point, None);
+                (placement.sender, placement.receiver, placement.completion)
+            };
+            assert_eq!(places(true), places(false), "{cores}");
+            assert_eq!(placed(cores, false, false, None).background, None);
+        }
+    }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::background::{Background, Traffic};
 use super::config::{Arrivals, Connect, Operation, Poll, Rate, Service, Sweep, Switch, Timestamp};
 use super::path::{PathSettings, impossible_by_manager, resolved};
 use crate::rig::named::Named;
@@ -50,6 +51,8 @@ pub struct Point {
     pub queue_pairs: u32,
     /// Messages in flight at most.
     pub depth: u32,
+    /// What is sent in the background.
+    pub background: Option<Background>,
 }
 
 impl Point {
@@ -131,6 +134,12 @@ impl fmt::Display for Point {
         }
         if self.is_limited() {
             write!(formatter, "-depth{}", self.depth)?;
+        }
+        if let Some(background) = self.background {
+            write!(formatter, "-background{background}")?;
+            if background.traffic == Traffic::None {
+                write!(formatter, "-unsent")?;
+            }
         }
         Ok(())
     }
@@ -261,6 +270,7 @@ fn product(sweep: &Sweep) -> Vec<Point> {
         path: PathSettings::default(),
         queue_pairs: 1,
         depth: 1,
+        background: None,
     };
     let points = vec![blank];
     let points = each(points, &sweep.services, |p, value| p.service = value);
@@ -286,7 +296,8 @@ fn product(sweep: &Sweep) -> Vec<Point> {
     let points = each(points, &sweep.depths, |p, value| {
         p.depth = value.map_or(p.burst, |depth| depth.min(p.burst));
     });
-    each(points, &sweep.sizes, |p, value| p.size = value)
+    let points = each(points, &sweep.sizes, |p, value| p.size = value);
+    each(points, &sweep.backgrounds, |p, value| p.background = value)
 }
 
 fn impossible_anywhere(point: &Point) -> Option<String> {
@@ -324,6 +335,14 @@ fn impossible_within(point: &Point, limits: &Limits) -> Option<String> {
     if size > limits.message {
         return Some(format!(
             "--size {size} is impossible: the largest message of these ports is {} bytes",
+            limits.message
+        ));
+    }
+    if let Some(background) = point.background
+        && background.size > limits.message
+    {
+        return Some(format!(
+            "--background {background} is impossible: the largest message of these ports is {} bytes",
             limits.message
         ));
     }
@@ -374,6 +393,7 @@ fn impossible_within(point: &Point, limits: &Limits) -> Option<String> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::bench::hca::background::tests::background;
 
     /// One value each, the default of the command line.
     pub(crate) fn single() -> Sweep {
@@ -394,6 +414,7 @@ pub(crate) mod tests {
             connects: vec![Connect::Auto],
             paths: vec![PathSettings::default()],
             queue_pairs: vec![1],
+            backgrounds: vec![None],
         }
     }
 
@@ -511,7 +532,7 @@ pub(crate) mod tests {
     #[test]
     fn impossible_alone_is_an_error_that_names_the_options() {
         type Case = (fn(&mut Sweep), [&'static str; 2]);
-        let cases: [Case; 9] = [
+        let cases: [Case; 10] = [
             (
                 |sweep| {
                     sweep.services = vec![Service::Ud];
@@ -557,6 +578,10 @@ pub(crate) mod tests {
             (
                 |sweep| (sweep.bursts, sweep.queue_pairs) = (vec![4096], vec![3]),
                 ["impossible with --queue-pairs 3", "4095"],
+            ),
+            (
+                |sweep| sweep.backgrounds = vec![Some(background(1, 1 << 31, 1))],
+                ["--background 1@2147483648", "1073741824"],
             ),
         ];
         for (change, words) in cases {

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+#[cfg(feature = "rdma")]
+use super::background::running::Delivered;
 use super::clock_offset::ClockOffset;
 use super::floor::Floor;
 use super::in_flight::InFlight;
@@ -195,6 +197,9 @@ pub struct PointResult {
     /// What the ports tell of the bursts.
     #[cfg(feature = "rdma")]
     pub ports: super::path_proof::PortRecord,
+    /// What was done in the background.
+    #[cfg(feature = "rdma")]
+    pub background: Option<Delivered>,
     /// What ended the point early, if anything did.
     pub failure: Option<String>,
 }
@@ -227,6 +232,7 @@ impl PointResult {
             costs,
             messages: tally.messages,
             ports: tally.ports,
+            background: tally.background,
             failure: tally.failure,
         }
     }
@@ -248,6 +254,7 @@ pub(super) struct Tally {
     /// Messages before the measured ones.
     pub(super) warmed_up: u64,
     pub(super) ports: super::path_proof::PortRecord,
+    pub(super) background: Option<Delivered>,
     /// What ended the point early, if anything did.
     pub(super) failure: Option<String>,
 }

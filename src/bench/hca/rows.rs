@@ -72,6 +72,7 @@ impl CounterRow<'_> {
 }
 
 pub fn settings(point: &Point, config: &Config) -> Record {
+    let background = point.background;
     let mut record = Record::new();
     record
         .set(&columns::SERVICE, point.service.name())
@@ -96,10 +97,21 @@ pub fn settings(point: &Point, config: &Config) -> Record {
         .set(&columns::CLOCK, point.clock.name())
         .set(&columns::CONNECT, point.connect.name())
         .set(&columns::WARMUP, config.warmup.messages(point.burst))
-        .set(&columns::REPEAT, u64::from(config.repeat));
-    record
+        .set(&columns::REPEAT, u64::from(config.repeat))
         .set(&columns::QUEUE_PAIRS, u64::from(point.queue_pairs))
-        .set(&columns::DEPTH, point.is_limited().then_some(point.depth));
+        .set(&columns::DEPTH, point.is_limited().then_some(point.depth))
+        .set(
+            &columns::BACKGROUND,
+            background.map_or_else(|| "0".to_owned(), |it| it.to_string()),
+        )
+        .set(
+            &columns::BACKGROUND_TRAFFIC,
+            background.map(|it| it.traffic.name()),
+        )
+        .set(
+            &columns::BACKGROUND_THREAD,
+            background.and_then(|it| it.placed()),
+        );
     let of_path = [
         &columns::GID_INDEX,
         &columns::SERVICE_LEVEL,
@@ -192,5 +204,21 @@ pub fn figures(result: &PointResult) -> Record {
             &columns::CLOCK_OFFSET_BOUND,
             offset.map(|offset| offset.bound_ns),
         );
+    set_background(&mut record, result);
     record
+}
+
+/// Without a background nothing is offered, and all of it delivered.
+fn set_background(record: &mut Record, result: &PointResult) {
+    let delivered = result.background.unwrap_or_default();
+    let settings = result.point.background;
+    let bytes = settings.map_or(0.0, |it| it.bytes_sent() * delivered.rate());
+    record
+        .set(
+            &columns::BACKGROUND_OFFERED,
+            settings.map_or(0.0, |it| it.bytes_sent() * f64::from(it.per_second)),
+        )
+        .set(&columns::BACKGROUND_DELIVERED, bytes)
+        .set(&columns::BACKGROUND_COMPLETED, delivered.messages.completed)
+        .set(&columns::BACKGROUND_MISSED, delivered.messages.missed);
 }

@@ -3,9 +3,13 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use super::background::placed::placed;
+use super::background::running::Running;
+use super::background::traffic::Copies;
+use super::background::{Background, Traffic};
 use super::choice::{ChosenPort, Pair, choose, without_immediate_data};
 use super::clock_offset::measure_offset;
-use super::config::{Config, Connect, Operation, Service, UcRouteRequest};
+use super::config::{Config, Connect, Operation, Poll, Service, Switch, UcRouteRequest};
 use super::endpoints::{EndPort, EndpointSettings, Endpoints, Receives, receive_requests};
 use super::ends::{ReceivingEnd, SendingEnd};
 use super::error::RunError;
@@ -125,10 +129,18 @@ impl Runner {
                 .or_insert_with(|| self.refusal(&contexts, point, inline));
             reason.clone()
         });
+        let mut tried = HashMap::new();
+        let plan = plan.without(|point| {
+            let background = point.background?;
+            let refusal = || self.refusal_of_background(&contexts, &background);
+            tried.entry(background).or_insert_with(refusal).clone()
+        });
         let (plan, route) = choose_route(plan, self.config.uc_route, |route| self.probe(route))
             .map_err(RunError::Usage)?;
         self.uc_route = route;
-        Ok(plan)
+        placed(plan, |point| {
+            Ok(self.placement(point)?.background_shares_cpu())
+        })
     }
 
     /// Tries a route to UC at both ends; without the connection manager there is none to try.
@@ -165,6 +177,33 @@ impl Runner {
         let (burst, service) = (point.burst, point.service.name());
         Some(format!(
             "--burst {burst}{with} is impossible with --service {service} on these devices: {refused}"
+        ))
+    }
+
+    /// Tries a queue pair as the background has them on both devices; tells why it is refused.
+    fn refusal_of_background(
+        &self,
+        contexts: &[Arc<Context>; 2],
+        background: &Background,
+    ) -> Option<String> {
+        let (sending, receiving) = queue_pair_lengths(background.in_flight(), 1, 0);
+        let refused = try_queue_pairs(
+            &contexts[0],
+            ServiceType::ReliableConnection,
+            sending,
+            background.queue_pairs,
+        )
+        .and_then(|_| {
+            try_queue_pairs(
+                &contexts[1],
+                ServiceType::ReliableConnection,
+                receiving,
+                background.queue_pairs,
+            )
+        })
+        .err()?;
+        Some(format!(
+            "--background {background} is impossible on these devices, it takes RC queue pairs: {refused}"
         ))
     }
 
@@ -237,7 +276,7 @@ impl Runner {
         }
         let most = needs.iter().map(|(bytes, ..)| *bytes).max();
         // mlockall counts the whole address space, with the stacks of the threads to come.
-        let stacks = 4 * (2 << 20);
+        let stacks = 5 * (2 << 20);
         let already = memory_lock::address_space_size().unwrap_or(0);
         let limit = MemoryLock::raise().or_else(|_| MemoryLock::read())?;
         limit.require(already + stacks + most.unwrap_or(0))?;
@@ -270,8 +309,8 @@ impl Runner {
         if placement.shares_cpu {
             return Err(RunError::Usage(format!(
                 "--priority {priority} is impossible where measuring threads share a CPU: one would keep the other from \
-                 ever running; give each its own (--sender-cpu, --receiver-cpu, --completion-cpu, --stamp-cpu) or leave \
-                 it out"
+                 ever running; give each its own (--sender-cpu, --receiver-cpu, --completion-cpu, --stamp-cpu, \
+                 --background-cpu) or leave it out"
             )));
         }
         Ok(())
@@ -286,7 +325,10 @@ impl Runner {
     fn placement(&self, point: &Point) -> Result<Placement, RunError> {
         let numa_nodes = [&self.pair.sender, &self.pair.receiver].map(|end| end.device.numa_node);
         let (topology, cpus) = (&self.topology, self.config.cpus);
-        Ok(Placement::of_point(topology, point, cpus, numa_nodes)?)
+        let background = self.config.has_background();
+        Ok(Placement::of_point(
+            topology, point, background, cpus, numa_nodes,
+        )?)
     }
 
     /// Measures one point in a round. A failure after the first message is told in the result, with what was measured until then.
@@ -329,16 +371,70 @@ impl Runner {
             sender_cpu: placement.sender,
             receiver_cpu: placement.receiver,
         };
+        Ok((self.endpoints(&settings)?, uc_route))
+    }
+
+    fn endpoints(&self, settings: &EndpointSettings) -> Result<Endpoints, RunError> {
         let end = |chosen: &ChosenPort| EndPort {
             device: chosen.device.name.clone(),
             port: chosen.port.number,
             address: chosen.address,
         };
         let (from, to) = (end(&self.pair.sender), end(&self.pair.receiver));
-        let by_manager = point.connect == Connect::Manager;
+        let by_manager = settings.point.connect == Connect::Manager;
         let channel = self.channel.as_ref().filter(|_| by_manager);
-        let endpoints = Endpoints::connect(channel, &from, &to, &settings)?;
-        Ok((endpoints, uc_route))
+        Endpoints::connect(channel, &from, &to, settings)
+    }
+
+    /// Starts what a point has in its background, with the endpoints that must outlive it.
+    fn start_background<C: Clock>(
+        &self,
+        clock: C,
+        point: &Point,
+        placement: &Placement,
+    ) -> Result<Option<(Running, Vec<Endpoints>)>, RunError> {
+        let (Some(background), Some(cpu)) = (point.background, placement.background) else {
+            return Ok(None);
+        };
+        let (size, in_flight) = (background.size, background.in_flight());
+        let settings = EndpointSettings {
+            point: Point {
+                service: Service::Rc,
+                operation: Operation::WritePolled,
+                size,
+                burst: in_flight,
+                depth: in_flight,
+                queue_pairs: 1,
+                inline: Switch::Off,
+                poll_recv: Poll::Busy,
+                poll_comp: Poll::Busy,
+                ..*point
+            },
+            uc_route: UcRoute::Endpoint,
+            receives: Receives {
+                requests: 1,
+                slots: in_flight,
+            },
+            reads: 0,
+            comp_vectors: self.config.comp_vectors.unwrap_or_default(),
+            huge_pages: self.config.huge_pages,
+            sender_cpu: cpu,
+            receiver_cpu: placement.receiver,
+        };
+        let sent = background.traffic == Traffic::Sent;
+        let count = if sent { background.queue_pairs } else { 0 };
+        let pairs = (0..count).map(|_| self.endpoints(&settings));
+        let pairs = pairs.collect::<Result<Vec<_>, _>>()?;
+        let requested = interrupt::requested;
+        let running = if sent {
+            let channel = |pair: &Endpoints| (pair.sender.port(), pair.sender.completions());
+            let channels: Vec<_> = pairs.iter().map(channel).collect();
+            Running::start(clock, &background, cpu, || channels, requested)
+        } else {
+            let copies = move || vec![Copies::new(size, in_flight)];
+            Running::start(clock, &background, cpu, copies, requested)
+        };
+        Ok(Some((running?, pairs)))
     }
 
     fn costs<C: Clock>(
@@ -373,6 +469,7 @@ struct Bursts<'a, C> {
     config: &'a Config,
     frame: Frame,
     placement: &'a Placement,
+    background: Option<Running>,
     progress: &'a mut dyn FnMut(Progress),
 }
 
@@ -394,6 +491,9 @@ impl<C: Clock> Bursts<'_, C> {
             placement,
             interrupt::requested,
         )?;
+        self.background
+            .into_iter()
+            .for_each(|it| session.beside(it));
         let tally = session.measure(&clock, config.warmup, config.repeat, self.progress)?;
         Ok((tally, session.pages()))
     }
@@ -428,6 +528,7 @@ impl ClockUser for Measurement<'_> {
             sender: endpoints.sender.path_end(),
             receiver: endpoints.receiver.path_end(),
         };
+        let (background, _kept) = runner.start_background(clock, point, &placement)?.unzip();
         let config = &runner.config;
         let frame = Frame {
             point: *point,
@@ -442,6 +543,7 @@ impl ClockUser for Measurement<'_> {
             config,
             frame,
             placement: &placement,
+            background,
             progress,
         };
         let Endpoints {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 
 use super::analysis::{Burst, judge, judge_requests};
+use super::background::running::Running;
 use super::burst_record::BurstRecord;
 use super::config::Service;
 use super::control::Control;
@@ -58,6 +59,7 @@ pub(super) struct Session<S: SendingEnd, R: ReceivingEnd> {
     tasks: Vec<Sender<Task>>,
     stamp_pages: PageKind,
     bursts: u32,
+    background: Option<Running>,
 }
 
 impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
@@ -96,6 +98,7 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
             tasks,
             stamp_pages: PageKind::Huge,
             bursts: 0,
+            background: None,
         };
         session.wait_until_placed()?;
         Ok(session)
@@ -138,6 +141,11 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
         [self.stamp_pages, sending, receiving]
     }
 
+    /// Has what runs in the background end after the last burst. What it does while bursts are measured counts.
+    pub(super) fn beside(&mut self, background: Running) {
+        self.background = Some(background);
+    }
+
     /// Runs the bursts of a point, after those of the warm-up, which do not count. A failure after the first message is
     /// told in the tally, beside what was measured until then.
     ///
@@ -173,6 +181,7 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
             };
             if !warming && counters.is_none() {
                 counters = Some(self.links().map(|link| link.counters()));
+                self.background.iter_mut().for_each(Running::begin);
             }
             let record = match self.run_burst(burst as usize, &mut report) {
                 Ok(record) => record,
@@ -193,6 +202,10 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
             if tally.failure.is_some() {
                 break;
             }
+        }
+        if let Some((delivered, trouble)) = self.background.take().map(Running::end) {
+            tally.background = Some(delivered);
+            tally.failure = tally.failure.or(trouble);
         }
         tally.ports = self.port_record(counters);
         Ok(tally)
@@ -257,6 +270,7 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
             ..Patience::default()
         };
         let links = [self.sending.link(), self.receiving.link()];
+        let background = self.background.as_ref();
         let wakeable = &self.frame.wakeable;
         let over: Cell<Option<Instant>> = Cell::new(None);
         let leave = || {
@@ -270,7 +284,7 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
                 return (since.elapsed() > GRACE).then_some(Ending::Held);
             }
             if watch.due()
-                && let Some(trouble) = trouble(links)
+                && let Some(trouble) = trouble(links, background)
             {
                 return Some(Ending::Trouble(trouble));
             }
@@ -319,6 +333,8 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
         record.find_failure(count, (service, operation), expected, || {
             links.iter().find_map(|link| link.lowered_mtu())
         });
+        let of_background = self.background.as_ref().and_then(Running::trouble);
+        record.failure = record.failure.or(of_background);
         // Whatever was noticed first, this is the reason for it.
         if record.failure.is_some()
             && !record.interrupted
@@ -400,10 +416,11 @@ fn retry_time(retries: Retries) -> Duration {
     (timeout * 4 * (u32::from(retries.count) + 1)).min(LONGEST_RETRIES)
 }
 
-/// What makes it impossible that any more messages arrive.
-fn trouble(links: [&dyn Link; 2]) -> Option<String> {
+/// What makes it impossible that any more messages arrive, or that they are measured as they should be.
+fn trouble(links: [&dyn Link; 2], background: Option<&Running>) -> Option<String> {
     let removal = links.iter().find_map(|link| link.removal());
-    removal.or_else(|| links.iter().find_map(|link| link.trouble()))
+    let of_links = removal.or_else(|| links.iter().find_map(|link| link.trouble()));
+    of_links.or_else(|| background?.trouble())
 }
 
 impl<S: SendingEnd, R: ReceivingEnd> Drop for Session<S, R> {

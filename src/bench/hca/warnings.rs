@@ -67,6 +67,33 @@ pub fn judge_offer(result: &PointResult) -> Option<String> {
     ))
 }
 
+/// Of fewer messages than these the share that was delivered says nothing.
+const FEWEST_IN_BACKGROUND: f64 = 20.0;
+/// Less of the background than this is too little.
+const LEAST_DELIVERED: f64 = 0.95;
+
+/// That less was delivered in the background than was asked for.
+fn judge_background(result: &PointResult) -> Option<String> {
+    let (asked, done) = (result.point.background?, result.background?);
+    let due = f64::from(asked.per_second) * done.time.as_secs_f64();
+    let share = done.messages.completed as f64 / due;
+    let why = if asked.shares_cpu == Some(true) {
+        "its thread shares a CPU with a measuring thread, compare with the point beside it or name another by \
+         --background-cpu"
+    } else if done.messages.missed > 0 {
+        "the path takes no more, and latency is that of a full one"
+    } else {
+        "its thread cannot post as fast"
+    };
+    (due >= FEWEST_IN_BACKGROUND && share < LEAST_DELIVERED).then(|| {
+        format!(
+            "{}: {:.0} % of what --background {asked} offers was delivered: {why}",
+            result.point,
+            100.0 * share
+        )
+    })
+}
+
 pub fn warnings_of(result: &PointResult, config: &Config) -> Vec<String> {
     let mut texts = Vec::new();
     let obtained = &result.circumstances;
@@ -159,6 +186,7 @@ pub fn warnings_of(result: &PointResult, config: &Config) -> Vec<String> {
             texts.push(format!("{point}: {count} {what}"));
         }
     }
+    texts.extend(judge_background(result));
     texts.extend(result.ports.warnings(point, counts));
     texts
 }

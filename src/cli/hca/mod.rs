@@ -14,6 +14,7 @@ use clap::Args;
 use self::path::PathArguments;
 use self::values::port_request;
 use super::UsageError;
+use crate::bench::hca::background::Background;
 #[cfg(feature = "rdma")]
 use crate::bench::hca::benchmark::HcaBenchmark;
 use crate::bench::hca::comp_vector::CompletionVectors;
@@ -77,6 +78,11 @@ pub struct HcaArguments {
     /// Messages posted in a second, whatever a post takes, such as 5k,20k,100k; instead of --pause
     #[arg(long, value_name = "LIST", conflicts_with = "pause", value_parser = values::rates)]
     pub rate: Option<List<u32>>,
+
+    /// Traffic in the background while latency is measured: 0 (none), or messages a second @ bytes of each, with x queue
+    /// pairs if not one (1 to 64), such as 0,200@4KiB,4k@4KiBx2; RDMA writes over RC between the same ports
+    #[arg(long, value_name = "LIST", default_value = "0", value_parser = values::backgrounds)]
+    pub background: List<Option<Background>>,
 
     /// The sending port [default: the first active port, of those with an IP address if there are two]
     #[arg(long, value_name = "DEVICE[:PORT][@ADDRESS]", value_parser = port_request)]
@@ -153,6 +159,10 @@ pub struct HcaArguments {
     /// CPU of the thread that rewrites the stamps of --timestamp send
     #[arg(long, value_name = "CPU", help_heading = "Machine")]
     pub stamp_cpu: Option<usize>,
+
+    /// CPU of the thread in the background [default: its own if one is left, else the sender's]
+    #[arg(long, value_name = "CPU", help_heading = "Machine")]
+    pub background_cpu: Option<usize>,
 
     /// SCHED_FIFO priority of the measuring threads, 1 to 99 [default: none]
     #[arg(long, value_name = "N", help_heading = "Machine", value_parser = clap::value_parser!(u8).range(1..=99))]
@@ -233,6 +243,7 @@ impl HcaArguments {
                 connects: self.path.connect.0.clone(),
                 paths: self.path.paths(),
                 queue_pairs: self.queue_pairs.0.clone(),
+                backgrounds: self.background.0.clone(),
             },
             warmup: self.warmup,
             repeat: self.repeat,
@@ -250,6 +261,7 @@ impl HcaArguments {
                 receiver: self.receiver_cpu,
                 completion: self.completion_cpu,
                 stamp: self.stamp_cpu,
+                background: self.background_cpu,
             },
             tsc_khz: self.tsc_khz,
         }
@@ -262,6 +274,7 @@ pub fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
     check_tsc_khz(&config)?;
     check_receiver_pause(&config)?;
     check_comp_vectors(&config)?;
+    check_background_cpu(&config)?;
     let plan = Plan::new(&config.sweep);
     plan.check().map_err(UsageError)?;
     check_uc_route(&config, &plan)?;
@@ -313,6 +326,7 @@ fn settings_of_run(config: &Config) -> Record {
         .set(&columns::RECEIVER_CPU, config.cpus.receiver)
         .set(&columns::COMPLETION_CPU, config.cpus.completion)
         .set(&columns::STAMP_CPU, config.cpus.stamp)
+        .set(&columns::BACKGROUND_CPU, config.cpus.background)
         .set(
             &columns::TSC_RATE,
             config.tsc_khz.map(TscKilohertz::kilohertz),
@@ -341,6 +355,16 @@ fn check_comp_vectors(config: &Config) -> Result<(), UsageError> {
     match config.comp_vectors {
         Some(vectors) if !has_events => Err(UsageError(format!(
             "--comp-vector {vectors}: no side of this run waits for events: add --poll event, or leave it out"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// A CPU for a thread that there is not is a mistake.
+fn check_background_cpu(config: &Config) -> Result<(), UsageError> {
+    match config.cpus.background {
+        Some(cpu) if !config.has_background() => Err(UsageError(format!(
+            "--background-cpu {cpu}: nothing is sent in the background of this run: add --background, or leave it out"
         ))),
         _ => Ok(()),
     }

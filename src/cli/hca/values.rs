@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytesize::ByteSize;
 
+use crate::bench::hca::background::{Background, QUEUE_PAIRS, Traffic};
 use crate::bench::hca::comp_vector::CompletionVectors;
 use crate::bench::hca::config::{
     LARGEST_BURST, LARGEST_SIZE, MOST_QUEUE_PAIRS, PortRequest, SMALLEST_SIZE, doubled_sizes,
@@ -103,14 +104,41 @@ pub fn queue_pairs(text: &str) -> Result<List<u32>, String> {
 
 /// Messages a second: `5k,20k,100k`.
 pub fn rates(text: &str) -> Result<List<u32>, String> {
+    list(text, whole_rate)
+}
+
+fn whole_rate(text: &str) -> Result<u32, String> {
+    let whole = rate(text)?;
+    if whole < 1.0 || whole.fract() != 0.0 {
+        return Err(format!(
+            "{text:?} is not a whole number of messages a second"
+        ));
+    }
+    Ok(whole as u32)
+}
+
+/// What is sent in the background: `0`, `200@4KiB`, `4k@4KiBx2`.
+pub fn backgrounds(text: &str) -> Result<List<Option<Background>>, String> {
     list(text, |part| {
-        let whole = rate(part)?;
-        if whole < 1.0 || whole.fract() != 0.0 {
-            return Err(format!(
-                "{part:?} is not a whole number of messages a second"
-            ));
+        if part == "0" {
+            return Ok(None);
         }
-        Ok(whole as u32)
+        let (of, rest) = part.split_once('@').ok_or_else(|| {
+            format!("{part:?} is neither 0 nor RATE@SIZE[xQPS], such as 200@4KiB or 4k@4KiBx2")
+        })?;
+        let (bytes, pairs) = rest.split_once('x').unwrap_or((rest, "1"));
+        let number = pairs.trim().parse().ok();
+        let queue_pairs = number.filter(|number| QUEUE_PAIRS.contains(number));
+        Ok(Some(Background {
+            per_second: whole_rate(of.trim())?,
+            size: size(bytes)?,
+            queue_pairs: queue_pairs.ok_or_else(|| {
+                let (least, most) = (QUEUE_PAIRS.start(), QUEUE_PAIRS.end());
+                format!("{pairs:?} is not a number of queue pairs from {least} to {most}")
+            })?,
+            traffic: Traffic::Sent,
+            shares_cpu: None,
+        }))
     })
 }
 
@@ -267,6 +295,33 @@ mod tests {
         );
         for bad in ["0", "0.5", "1.5", "2G", "-1", "x", ""] {
             assert!(rates(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_background_is_a_rate_a_size_and_perhaps_queue_pairs() {
+        let parsed = |text| {
+            let list = backgrounds(text)?.0.into_iter();
+            let settings = |it: Background| (it.per_second, it.size, it.queue_pairs);
+            Ok::<_, String>(list.map(|it| it.map(settings)).collect::<Vec<_>>())
+        };
+        let listed = parsed("0, 200@4KiB,4k@4k x 2,1@100x64").unwrap();
+        let (some, two) = (Some((200, 4096, 1)), Some((4000, 4096, 2)));
+        assert_eq!(listed, [None, some, two, Some((1, 100, 64))]);
+        for (bad, names) in [
+            ("200", "RATE@SIZE[xQPS]"),
+            ("", "RATE@SIZE[xQPS]"),
+            ("0@4k", "rate a second"),
+            ("0.5@4k", "whole number"),
+            ("2G@4k", "rate a second"),
+            ("1k@7", "from 8 bytes"),
+            ("1k@", "from 8 bytes"),
+            ("1k@4kx0", "from 1 to 64"),
+            ("1k@4kx65", "from 1 to 64"),
+            ("1k@4kx", "from 1 to 64"),
+        ] {
+            let error = parsed(bad).unwrap_err();
+            assert!(error.contains(names), "{bad}: {error}");
         }
     }
 

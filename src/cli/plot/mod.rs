@@ -49,6 +49,7 @@ impl PlotArguments {
             Figure::Surface => draw::surface(from, settings),
             Figure::Ecdf | Figure::Percentiles => draw::curves(from, settings, self.figure),
             Figure::Time => draw::time(from, settings),
+            Figure::Load => draw::load(from, settings),
         }
     }
 }

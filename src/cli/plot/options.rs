@@ -17,12 +17,13 @@ pub(super) enum Figure {
     Ecdf,
     Percentiles,
     Time,
+    Load,
 }
 
-use Figure::{Ecdf, Histogram, Median, Percentiles, Surface, Time};
+use Figure::{Ecdf, Histogram, Load, Median, Percentiles, Surface, Time};
 
 impl Figure {
-    pub const ALL: [Figure; 6] = [Histogram, Median, Surface, Ecdf, Percentiles, Time];
+    pub const ALL: [Figure; 7] = [Histogram, Median, Surface, Ecdf, Percentiles, Time, Load];
 
     /// On the command line and in `plot.json`.
     pub fn name(self) -> &'static str {
@@ -54,6 +55,11 @@ impl Figure {
             Time => (
                 "time",
                 "Samples over time; of a clock, its jumps by their cause",
+            ),
+            Load => (
+                "load",
+                "Latency under load: percentiles over the bytes that were delivered in the --background, with what was \
+                 offered",
             ),
         }
     }
@@ -125,9 +131,9 @@ impl Setting {
 }
 
 /// A surface has no legend.
-const WITH_LEGEND: [Figure; 5] = [Histogram, Median, Ecdf, Percentiles, Time];
+const WITH_LEGEND: [Figure; 6] = [Histogram, Median, Ecdf, Percentiles, Time, Load];
 /// The bins of a histogram are equally wide, and shares are compared by height.
-const WITH_SCALE: [Figure; 5] = [Median, Surface, Ecdf, Percentiles, Time];
+const WITH_SCALE: [Figure; 6] = [Median, Surface, Ecdf, Percentiles, Time, Load];
 
 pub(super) static SETTINGS: [Setting; 16] = [
     setting(
@@ -140,10 +146,10 @@ pub(super) static SETTINGS: [Setting; 16] = [
     setting(
         "percentile",
         "LIST",
-        "What is drawn of each point instead of the median: p99, p99.9 or another, or in median several with commas \
-         between them [default: p50]",
+        "What is drawn of each point instead of the median: p99, p99.9 or another, or in median and load several with \
+         commas between them [default: p50; load: p50,p99]",
     )
-    .only_in(&[Median, Surface])
+    .only_in(&[Median, Surface, Load])
     .form(Form::List),
     setting(
         "only",

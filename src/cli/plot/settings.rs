@@ -24,12 +24,12 @@ pub(in crate::cli) fn is_told(name: &str, text: &str) -> bool {
 
 /// Whether the same at all points is not worth telling.
 pub(super) fn goes_without_saying(name: &str, text: &str) -> bool {
-    let usual = if name == hca::QUEUE_PAIRS.name {
-        1.0
-    } else {
-        0.0
+    let usual = match name {
+        _ if name == hca::QUEUE_PAIRS.name => 1.0,
+        _ if name == hca::RECEIVER_PAUSE.name || name == hca::BACKGROUND.name => 0.0,
+        _ => return false,
     };
-    [hca::RECEIVER_PAUSE.name, hca::QUEUE_PAIRS.name].contains(&name) && text.parse() == Ok(usual)
+    text.parse() == Ok(usual)
 }
 
 /// A setting with its value, short, for people.

@@ -11,7 +11,9 @@ use super::options::{Figure, SETTINGS, Setting};
 use crate::cli::UsageError;
 use crate::plot::svg;
 use crate::results::read::Benchmark;
-use crate::results::read::tests::made_up_run::{MadePoint, hca_rounds, hca_run};
+use crate::results::read::tests::made_up_run::{
+    MadeLoad, MadePoint, hca_loads, hca_rounds, hca_run,
+};
 use crate::results::schema::Schema;
 
 fn made(figure: Figure, from: &[PathBuf], options: &[&str]) -> anyhow::Result<Made> {
@@ -27,6 +29,7 @@ fn picture(figure: Figure, from: &[PathBuf], words: &[&str]) -> anyhow::Result<S
 /// A value of a setting that changes the figure, as option and as JSON; where it has no effect, any.
 fn value(setting: &Setting, figure: Figure) -> (&'static str, &'static str) {
     let surface = figure == Figure::Surface;
+    let load = figure == Figure::Load;
     match setting.id {
         "percentile" => ("p90", r#""p90""#),
         "metric" => ("completion", r#""completion""#),
@@ -41,6 +44,8 @@ fn value(setting: &Setting, figure: Figure) -> (&'static str, &'static str) {
         "unit" => ("us", r#""us""#),
         "size" => ("700x500", r#""700x500""#),
         "title" | "subtitle" | "x-label" | "y-label" => ("mine", r#""mine""#),
+        "label" if load => ("RC, p50=reliable", r#"{"RC, p50": "reliable"}"#),
+        "order" if load => ("UC, p50", r#"["UC, p50"]"#),
         "label" => ("RC=reliable", r#"{"RC": "reliable"}"#),
         "order" => ("UC", r#"["UC"]"#),
         other => panic!("no value for {other}"),
@@ -64,6 +69,32 @@ fn run_of(folder: &tempfile::TempDir, name: &str, points: &[Setup], apart: i64) 
     let all = all.map(|(&(service, size, burst), values)| (service, size, burst, &values[..]));
     let all: Vec<MadePoint<'_>> = all.collect();
     vec![hca_run(&folder.path().join(name), &all, false)]
+}
+
+/// What is in the background of the points of [`loads_of`], whose latencies rise with it.
+const LOADS: [MadeLoad; 4] = [
+    ("0", None, [0.0, 0.0]),
+    ("200@4096", Some("sent"), [819_200.0, 819_200.0]),
+    ("200@4096", Some("none"), [0.0, 0.0]),
+    ("4000@4096", Some("sent"), [16_384_000.0, 9e6]),
+];
+
+/// A run of these services, with and without traffic in the background.
+fn loads_of(folder: &tempfile::TempDir, services: &[&'static str]) -> Vec<PathBuf> {
+    let both = services
+        .iter()
+        .flat_map(|&service| LOADS.map(|load| (service, load)));
+    let both: Vec<(&str, MadeLoad)> = both.collect();
+    let latencies = |place: usize| -> Vec<_> {
+        let level = 1500 + 700 * place as i64;
+        (0..100).map(|n| Some(level + 10 * n)).collect()
+    };
+    let latencies: Vec<Vec<_>> = (0..both.len()).map(latencies).collect();
+    let points = both.iter().zip(&latencies);
+    let points: Vec<_> = points
+        .map(|(&(service, load), latencies)| (service, load, &latencies[..]))
+        .collect();
+    vec![hca_loads(&folder.path().join("loads"), &points)]
 }
 
 /// Service, size and burst.
@@ -101,12 +132,14 @@ fn each_setting_changes_the_figure_or_is_refused() {
     let ground = [8, 16, 64].map(|size| [("rc", size, 16), ("rc", size, 32)]);
     let ground = run_of(&folder, "ground", ground.as_flattened(), 700);
     let distribution = vec![two[0].join("rc-send-8B-burst16/latency.hgrm")];
+    let loads = loads_of(&folder, &["rc", "uc"]);
 
     for figure in Figure::ALL {
         let from = match figure {
             Figure::Histogram | Figure::Time => two.clone(),
             Figure::Median => sizes.clone(),
             Figure::Surface => ground.clone(),
+            Figure::Load => loads.clone(),
             Figure::Ecdf | Figure::Percentiles => [two.clone(), distribution.clone()].concat(),
         };
         let name = figure.name();
@@ -178,7 +211,7 @@ fn what_has_no_effect_on_these_results_is_refused() {
         picture(figure, &file, &["--label", "rc-send-8B-burst16=mine"]).unwrap();
     }
     for figure in Figure::ALL {
-        if figure != Figure::Surface {
+        if ![Figure::Surface, Figure::Load].contains(&figure) {
             let range = ["--range", "1ms..2ms"];
             let parts = ["--range: none of the", "they are "];
             refused(picture(figure, &run, &range), &parts);
@@ -289,11 +322,16 @@ fn a_service_has_its_colour_whatever_is_drawn_with_it() {
     let folder = tempfile::tempdir().unwrap();
     let points = ["ud", "uc", "rc"].map(|service| [8, 64].map(|size| (service, size, 16)));
     let run = run_of(&folder, "run", points.as_flattened(), 100);
+    let loads = loads_of(&folder, &["rc", "uc", "ud"]);
     for figure in Figure::ALL.into_iter().filter(|it| *it != Figure::Surface) {
+        let run = match figure {
+            Figure::Load => &loads,
+            _ => &run,
+        };
         for (service, colour) in [("rc", "#0072B2"), ("uc", "#E69F00"), ("ud", "#000000")] {
-            let all = picture(figure, &run, &[]).unwrap();
+            let all = picture(figure, run, &[]).unwrap();
             let only = format!("service={service}");
-            let alone = picture(figure, &run, &["--only", &only]).unwrap();
+            let alone = picture(figure, run, &["--only", &only]).unwrap();
             assert!(
                 all.contains(colour) && alone.contains(colour),
                 "{}",
@@ -362,4 +400,36 @@ fn a_size_that_is_too_small_names_one_that_is_not() {
         let (_, size) = error.split_once("ask for --size ").expect(&error);
         picture(figure, &run, &["--size", size]).unwrap();
     }
+}
+
+#[test]
+fn a_curve_under_load_is_over_what_was_delivered_and_what_sends_nothing_stands_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = loads_of(&folder, &["rc"]);
+    let svg = picture(Figure::Load, &run, &[]).unwrap();
+    for text in [
+        "delivered in the background (MB/s)",
+        "same work on that CPU, no traffic",
+        "lead to what was offered",
+        "p50",
+        "p99",
+    ] {
+        assert!(svg.contains(text), "{text}: {svg}");
+    }
+    // Without those that send nothing, and without the point that one of them stands beside.
+    let sent = ["--only", "background=0,4000@4096"];
+    let without = picture(Figure::Load, &run, &sent).unwrap();
+    assert!(!without.contains("no traffic"), "{without}");
+    let alone = ["--only", "background_traffic=none"];
+    refused(
+        picture(Figure::Load, &run, &alone),
+        &["all points have the background 200@4096"],
+    );
+
+    let plain = run_of(&folder, "plain", &TWO, 0);
+    let parts = [
+        "all points have the background 0",
+        "--background 0,200@4KiB",
+    ];
+    refused(picture(Figure::Load, &plain, &[]), &parts);
 }

@@ -127,6 +127,32 @@ fn areas(drawing: &Drawing) -> impl Iterator<Item = (&[(f64, f64)], Colour)> {
 }
 
 #[test]
+fn under_load_marks_stand_at_what_was_delivered_and_lines_lead_to_what_was_offered() {
+    let drawing = loads(1).draw(SIZE).unwrap();
+    has(&drawing, &["delivered in the background (MB/s)", "12"]);
+    let at = |text| place(&drawing, text).x;
+    // The last step delivers 9 MB/s of 12.
+    let levels =
+        paths(&drawing).filter(|(points, width, _)| *width == 1.0 && points[0].1 == points[1].1);
+    let longest = levels.map(|(points, ..)| (points[0].0, points[1].0));
+    let longest = longest.max_by(|one, other| (one.1 - one.0).total_cmp(&(other.1 - other.0)));
+    let (from, to) = longest.unwrap();
+    let per_unit = (at("12") - at("10")) / 2.0;
+    assert!((from - (at("10") - per_unit)).abs() < 0.1 && (to - at("12")).abs() < 0.1);
+    let curve = paths(&drawing)
+        .find(|(_, width, _)| *width == 1.8)
+        .unwrap()
+        .0;
+    let zero = at("10") - 10.0 * per_unit;
+    assert!((curve[0].0 - zero).abs() < 0.1 && (curve[3].0 - from).abs() < 0.1);
+    // Far more than the path takes is not drawn to its end, and that is told.
+    let mut figure = loads(2);
+    figure.lines[0].steps[3].offered = 9e9;
+    let told = "1 thin line goes on outside of the axis: up to 9000 MB/s was offered";
+    assert!(says(&figure.draw(SIZE).unwrap(), told));
+}
+
+#[test]
 fn the_surface_is_darker_where_more_was_lost() {
     let mut figure = surface(0.3);
     let drawing = figure.draw(SIZE).unwrap();

@@ -7,6 +7,7 @@ mod odd;
 use super::curves::{Curve, Curves, shares_of_sorted, tail_of_sorted};
 use super::drawing::{Anchor, Shape, Text};
 use super::histogram::{Distribution, Histogram};
+use super::load::{self, Loads, Step};
 use super::median::{Line, Medians, Middle};
 use super::surface::{Height, Surface};
 use super::time::{Cloud, OverTime};
@@ -80,6 +81,34 @@ fn medians(lines: usize, named: bool) -> Medians {
         setting_scale: None,
         lines: (0..lines).map(line).collect(),
         ticks,
+    }
+}
+
+/// Latencies under load; the last step is offered more than it takes.
+fn loads(lines: usize) -> Loads {
+    let step = |line: usize, place: usize, offered: f64| Step {
+        delivered: offered.min(9e6),
+        offered,
+        value: 2000.0 + 900.0 * (line + place * place) as f64,
+        interval: None,
+        incomplete: false,
+    };
+    let line = |line| load::Line {
+        label: format!("service {line}, p50"),
+        steps: [0.0, 8e5, 4e6, 1.2e7]
+            .into_iter()
+            .enumerate()
+            .map(|(place, offered)| step(line, place, offered))
+            .collect(),
+        unsent: vec![step(line, 0, 4e6)],
+    };
+    Loads {
+        chart: chart(
+            "One-way latency under load",
+            "delivered in the background",
+            "latency",
+        ),
+        lines: (0..lines).map(line).collect(),
     }
 }
 
@@ -215,6 +244,7 @@ fn no_text_is_cut_off_or_covered() {
             medians(few, false).draw(size),
             lines.draw(size.max((600, 400))),
             medians(2, true).draw(size.max((600, 400))),
+            loads(few).draw(size.max((336, 400))),
             surface(0.3).draw(size),
             ground[0].draw(size),
             ground[1].draw(size),

@@ -39,6 +39,7 @@ columns! {
     RECEIVER_CPU = setting("receiver_cpu", "CPU of the receiving thread, as asked for").whole();
     COMPLETION_CPU = setting("completion_cpu", "CPU of the completion thread, as asked for").whole();
     STAMP_CPU = setting("stamp_cpu", "CPU of the thread that rewrites stamps, as asked for").whole();
+    BACKGROUND_CPU = setting("background_cpu", "CPU of the thread in the background, as asked for").whole();
     SEED = setting("seed", "what the times of Poisson arrivals follow from, with the number of the round").whole();
     TSC_RATE = setting("tsc_khz", "rate of the TSC, as given").whole();
 }
@@ -79,6 +80,14 @@ columns! {
     WARMUP = setting("warmup", "messages before the measured ones of a point, in whole bursts; none where it was a time")
         .whole();
     REPEAT = setting("repeat", "bursts in a round").whole();
+    BACKGROUND = setting("background",
+        "what is sent in the background: 0, or messages a second, @, bytes of each, and x with the queue pairs, if several");
+    BACKGROUND_TRAFFIC = setting("background_traffic",
+        "whether the background sends: sent, or none where its thread only copies as much in memory; empty without one")
+        .title("bg traffic");
+    BACKGROUND_THREAD = setting("background_thread",
+        "where the thread in the background runs: own-cpu, or cpu-shared on that of a measuring thread; empty without one")
+        .title("bg thread");
 }
 
 columns! {
@@ -158,8 +167,22 @@ columns! {
     PORT_COUNTERS = count("port_counters", "rows of counters.csv");
 }
 
+columns! {
+    /// What was sent in the background during the bursts.
+    IN_BACKGROUND;
+    BACKGROUND_OFFERED = measured("background_offered_bytes_per_s",
+        "bytes a second that were to be sent in the background", 0).better(Better::Neither).title("bg offered");
+    BACKGROUND_DELIVERED = measured("background_delivered_bytes_per_s",
+        "bytes a second of it that were sent and acknowledged", 0).better(Better::Neither).title("bg delivered");
+    BACKGROUND_COMPLETED = count("background_completed",
+        "messages in the background that completed; where none are sent, copies in memory");
+    BACKGROUND_MISSED = count("background_missed",
+        "messages in the background that were not posted, because as many as may be were in flight")
+        .better(Better::Lower);
+}
+
 /// What is found of a point.
-pub const FIGURES: [Column; 10 + 13 + 1 + 13 + 13 + 5 + 8 + 10] = join(&[
+pub const FIGURES: [Column; 10 + 13 + 1 + 13 + 13 + 5 + 8 + 10 + 4] = join(&[
     &COUNTS,
     &latency::ALL,
     &[COMPLETIONS],
@@ -168,6 +191,7 @@ pub const FIGURES: [Column; 10 + 13 + 1 + 13 + 13 + 5 + 8 + 10] = join(&[
     &QUEUEING,
     &PATH,
     &INSTRUMENT,
+    &IN_BACKGROUND,
 ]);
 
 /// What a row tells of a message.

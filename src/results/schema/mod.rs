@@ -90,10 +90,11 @@ pub struct Column {
 }
 
 /// Ends of names and the units they stand for.
-const UNITS: [(&str, &str); 10] = [
+const UNITS: [(&str, &str); 11] = [
     ("_bytes", "B"),
     ("_ns", "ns"),
     ("_per_s", "1/s"),
+    ("_bytes_per_s", "B/s"),
     ("_percent", "%"),
     ("_ticks", "ticks"),
     ("_cycles", "cycles"),

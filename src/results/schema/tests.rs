@@ -40,5 +40,7 @@ fn units_and_bounds_follow_from_the_name() {
     assert_eq!(column.bounds(), bounds);
     let split = split_unit("sender_cycles_per_element");
     assert_eq!(split, ("sender_cycles", "per element"));
+    let split = split_unit("background_offered_bytes_per_s");
+    assert_eq!(split, ("background_offered", "B/s"));
     assert_eq!(split_unit("messages_sent"), ("messages_sent", ""));
 }

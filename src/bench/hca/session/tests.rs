@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::*;
+use crate::bench::hca::background::running::tests::{copying, failing};
 use crate::bench::hca::config::{CpuRequest, Operation};
 use crate::bench::hca::ends::BurstPort;
 use crate::bench::hca::plan::{Plan, Point, tests::single};
@@ -342,7 +343,7 @@ fn trial_of(
         ..Plan::new(&single()).points[0]
     };
     let placement =
-        Placement::of_point(&topology, &point, CpuRequest::default(), [None; 2]).unwrap();
+        Placement::of_point(&topology, &point, false, CpuRequest::default(), [None; 2]).unwrap();
     let frame = Frame {
         point,
         longest: MESSAGES,
@@ -439,6 +440,22 @@ fn counters_are_those_of_the_measured_bursts_and_a_change_of_both_ends_is_told_o
         (ports.sender, ports.changes.len()),
         (PortCounters::default(), 1)
     );
+}
+
+#[test]
+fn what_the_background_did_is_told_and_its_failure_ends_the_point() {
+    let mut whole = trial(Service::Rc, |_, _| Does::Deliver);
+    whole.session.beside(copying());
+    let tally = measure(&mut whole).0.unwrap();
+    assert_eq!(tally.failure, None);
+    assert!(tally.background.is_some() && whole.session.background.is_none());
+
+    let mut broken = trial(Service::Rc, |_, _| Does::Deliver);
+    broken.session.beside(failing());
+    let tally = measure(&mut broken).0.unwrap();
+    let why = "background thread: failure 12".to_owned();
+    assert_eq!(tally.failure, Some(why));
+    assert!(tally.background.is_some());
 }
 
 #[test]

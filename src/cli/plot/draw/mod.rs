@@ -3,6 +3,7 @@
 mod causes;
 mod curves;
 mod histogram;
+mod load;
 mod median;
 mod names;
 mod places;
@@ -11,6 +12,7 @@ mod time;
 
 pub(super) use curves::curves;
 pub(super) use histogram::histogram;
+pub(super) use load::load;
 pub(super) use median::median;
 pub(super) use surface::surface;
 pub(super) use time::time;
