@@ -122,7 +122,8 @@ columns! {
          empty without a rate").better(Better::Lower).title("missed");
     IN_FLIGHT_P50 = measured("in_flight_p50",
         "median number of messages in flight when one was posted: posted before it in its burst and not yet received, or \
-         for reads and atomics not yet completed; lost ones do not count", 1).better(Better::Neither).title("in flight p50");
+         for reads and atomics not yet completed; lost ones do not count", 1)
+        .better(Better::Neither).title("in flight p50");
     IN_FLIGHT_MAX = measured("in_flight_max", "most messages in flight when one was posted", 0)
         .whole().over(Over::Greatest).better(Better::Neither).title("in flight max");
     ALONE_SHARE = measured("alone_share", "share of the messages that were posted when no other was in flight, of 1", 6)
