@@ -5,9 +5,9 @@
 //! never zero: it has arrived when the word is not zero any more.
 //!
 //! That the last byte is the last to be written is no promise of the InfiniBand Architecture Specification, which
-//! orders the bytes of a message by its completion only (volume 1, 9.5, transaction ordering). Adapters write the bytes of a message in
-//! ascending order, and PCI Express keeps the order of writes unless relaxed ordering is allowed, which has to be asked
-//! for when the memory is registered. So one must look afterwards whether all bytes are as they were sent.
+//! orders the bytes of a message by its completion only (volume 1, 9.5, transaction ordering). Adapters write the bytes
+//! of a message in ascending order, and PCI Express keeps the order of writes unless relaxed ordering is allowed, which
+//! has to be asked for when the memory is registered. Whether all bytes are as they were sent shows afterwards.
 
 use std::sync::atomic::{Ordering, fence};
 

@@ -9,6 +9,8 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction};
 use nix::sys::time::TimeSpec;
+use std::cell::Cell;
+use std::marker::PhantomData;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -98,18 +100,34 @@ fn unless<T: Send + 'static>(
 
 /// SIGINT and SIGTERM held back from the calling thread, and from the threads that it starts, except while it waits. So
 /// the signal comes to a thread that can act on it, and never between its look at the flag and its sleep.
+///
+/// A thread may have several, and end them in any order: the first one's mask is that of all waits, and is set again
+/// when none is left.
 #[derive(Debug)]
 pub struct HeldBack {
     before: SigSet,
+    /// It is the thread's.
+    _of_this_thread: PhantomData<*const ()>,
+}
+
+thread_local! {
+    /// How many this thread has, and its mask before the first of them.
+    static HELD: Cell<(u32, Option<SigSet>)> = const { Cell::new((0, None)) };
 }
 
 impl HeldBack {
     /// Holds the signals back until it is dropped.
     pub fn new() -> Result<Self, HostError> {
         let held = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM]);
-        let before = held.thread_swap_mask(SigmaskHow::SIG_BLOCK);
-        let before = before.map_err(failed(Signal::SIGINT))?;
-        Ok(HeldBack { before })
+        let now = held.thread_swap_mask(SigmaskHow::SIG_BLOCK);
+        let now = now.map_err(failed(Signal::SIGINT))?;
+        let (count, first) = HELD.get();
+        let before = first.unwrap_or(now);
+        HELD.set((count + 1, Some(before)));
+        Ok(HeldBack {
+            before,
+            _of_this_thread: PhantomData,
+        })
     }
 
     /// Waits until there is something to read from `what`, or it was closed; until a signal comes, or `limit` has
@@ -130,6 +148,11 @@ impl HeldBack {
 
 impl Drop for HeldBack {
     fn drop(&mut self) {
+        let (count, _) = HELD.get();
+        if count > 1 {
+            return HELD.set((count - 1, Some(self.before)));
+        }
+        HELD.set((0, None));
         // Fails only for an unknown way of setting.
         let _ = self.before.thread_set_mask();
     }
@@ -148,6 +171,26 @@ fn failed(signal: Signal) -> impl FnOnce(Errno) -> HostError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn signals_are_let_through_again_when_the_last_one_that_held_them_back_has_gone() {
+        let is_held = || {
+            let mask = SigSet::thread_get_mask().unwrap();
+            [Signal::SIGINT, Signal::SIGTERM].map(|signal| mask.contains(signal))
+        };
+        let before = is_held();
+        let first = HeldBack::new().unwrap();
+        let second = HeldBack::new().unwrap();
+        assert_eq!(is_held(), [true; 2]);
+        // Both wait with the mask of before, and the order of their ends is of no matter.
+        assert_eq!(second.before.contains(Signal::SIGINT), before[0]);
+        drop(first);
+        assert_eq!(is_held(), [true; 2]);
+        drop(second);
+        assert_eq!(is_held(), before);
+        drop(HeldBack::new().unwrap());
+        assert_eq!(is_held(), before);
+    }
     use nix::sys::signal::raise;
     use nix::sys::wait::{WaitStatus, waitpid};
     use nix::unistd::{ForkResult, fork};

@@ -1,5 +1,7 @@
 //! Traffic in the background of the measured one.
 
+use std::time::{Duration, Instant};
+
 use nix::sys::signal::Signal;
 
 use crate::loss::wait_for_traffic;
@@ -120,12 +122,17 @@ fn a_signal_ends_it_with_the_burst() {
     let _machine = Machine::take();
     let folder = scratch();
     let out = folder.path().join("results");
-    let running = hcabench("--burst 8192 --pause 2ms --warmup 0 --background 1@8,1k@4KiB")
+    // The third point would take 80 s. The threads of the backgrounds before it have ended by then, and the sessions that
+    // they were beside.
+    let running = hcabench("--burst 20,8192 --pause 10ms --warmup 0 --background 1@8")
         .out(&out)
         .start();
+    Results::wait_for_point(&out, 3);
     wait_for_traffic();
+    let signalled = Instant::now();
     running.signal(Signal::SIGINT);
     running.wait(LIMIT).expect(1).says(&["interrupted by"]);
+    assert!(signalled.elapsed() < Duration::from_secs(20));
     assert!(Results::at(&out).is_marked());
 }
 
@@ -134,12 +141,12 @@ fn a_device_that_goes_away_ends_it() {
     let _machine = Machine::take();
     let folder = scratch();
     let out = folder.path().join("results");
-    let running = hcabench("--burst 8192 --pause 2ms --warmup 0 --background 1k@4KiB")
+    let running = hcabench("--burst 8192 --pause 10ms --warmup 0 --background 100@4KiB")
         .out(&out)
         .start();
     wait_for_traffic();
     let away = Away::take("rxe1");
-    running.wait(LIMIT).expect(1);
+    running.wait(LIMIT).expect(1).says(&["removed"]);
     away.bring_back();
 }
 

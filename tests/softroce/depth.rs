@@ -10,7 +10,8 @@ use crate::settings::sweep;
 fn every_service_and_operation_delivers_within_a_depth() {
     sweep(
         "--service rc,uc,ud --operation send,write --depth 1,4 --unsignaled off,on --burst 200 --repeat 2 --warmup 0",
-        5 * 2 * 2,
+        // Of a depth of one, each message is signalled.
+        5 * 3,
         |results, _| {
             for point in results.points() {
                 let row = results.row_of(&point);

@@ -191,6 +191,56 @@ fn what_arrives_twice_or_out_of_order_is_not_miscounted() {
     }
 }
 
+/// The invariant check sum of RoCE finds a changed bit, so the packet is dropped.
+#[test]
+fn what_is_changed_on_the_way_is_lost_or_repeated_and_never_taken_for_whole() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("results");
+    let corruption = Disturbance::of_messages("veth0", "corrupt 10%");
+    hcabench("--service rc,uc,ud --burst 1000 --warmup 0 --size 64 --timeout 1s")
+        .out(&out)
+        .run()
+        .expect(0)
+        .warns("were lost");
+    drop(corruption);
+    Results::at(&out).check(3);
+    for service in ["rc", "uc", "ud"] {
+        let row = row(&out, service);
+        let of = |column| row.count(column);
+        assert_eq!(of("messages_corrupted"), 0, "{service}");
+        assert_eq!(of("messages_received") + of("messages_lost"), 1000);
+        match service {
+            "rc" => assert!(of("retransmissions") > 0 && of("messages_lost") == 0),
+            _ => assert!(of("messages_lost") > 0, "{service}"),
+        }
+    }
+}
+
+#[test]
+fn two_runs_on_the_same_devices_count_their_own_messages_only() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let [one, other] = ["one", "other"].map(|name| folder.path().join(name));
+    let running = hcabench("--service rc,uc,ud --burst 400 --pause 2ms --timeout 5s")
+        .out(&one)
+        .start();
+    wait_for_traffic();
+    hcabench("--service rc,uc,ud --burst 400 --timeout 5s")
+        .out(&other)
+        .run()
+        .expect(0);
+    running.wait(LIMIT).expect(0);
+    for out in [&one, &other] {
+        Results::at(out).check(3);
+        for service in ["rc", "uc", "ud"] {
+            let row = row(out, service);
+            assert_eq!(row.count("messages_received"), 400, "{service}");
+            assert_eq!(row.count("messages_foreign"), 0, "{service}");
+        }
+    }
+}
+
 #[test]
 fn a_wire_cut_in_mid_run_ends_unreliable_services_by_the_timeout() {
     let _machine = Machine::take();

@@ -105,11 +105,16 @@ fn so_it_does_without_the_connection_manager() {
 }
 
 #[test]
-fn events_and_rewritten_stamps_work_over_several() {
+fn events_work_over_several_and_stamps_are_rewritten_over_one_only() {
     sweep(
-        "--service rc,ud --queue-pairs 4 --poll event --timestamp submit,send --burst 20 --pause 200us",
-        4,
-        |_, _| {},
+        "--service rc,ud --queue-pairs 1,4 --poll event --timestamp submit,send --burst 20 --pause 200us",
+        6,
+        |results, _| {
+            for one in results.left_out().rows {
+                let said = "--queue-pairs 4 is impossible with --timestamp send";
+                assert!(one.text("reason").starts_with(said), "{one:?}");
+            }
+        },
     );
 }
 

@@ -44,7 +44,7 @@ pub fn receive_requests(point: &Point, most: u32) -> Receives {
     let requests = match point.service {
         Service::Rc => point.sends(),
         Service::Uc => share.min(most),
-        Service::Ud => (share + SPARE_RECEIVES).min(most),
+        Service::Ud => (share + SPARE_RECEIVES.div_ceil(point.queue_pairs)).min(most),
     };
     Receives {
         requests,

@@ -5,8 +5,8 @@
 //! messages, which a reliable connection keeps. So one look costs less than one into a completion queue, no receive
 //! request is taken, and the HCA writes no completion: that is what the difference to `write` shows.
 //!
-//! A message whose last byte was there before the rest ([`PolledSlots`]) fails the check after the burst, and counts as
-//! corrupted.
+//! A message that is not whole at the end of the burst fails the check there, and counts as corrupted. One whose last
+//! byte was there a moment before the rest ([`PolledSlots`]) passes, with a latency too short by that moment.
 
 use super::port::{Completion, CompletionPort, EventPort, Failure, Polled};
 use super::tag::Tag;

@@ -89,7 +89,11 @@ impl PortRecord {
             ),
         ] {
             if let Some(count) = count.filter(|count| *count > 0) {
-                texts.push(format!("{point}: {count} {what}"));
+                let beside = match point.background {
+                    Some(_) => " (those of the background are among them)",
+                    None => "",
+                };
+                texts.push(format!("{point}: {count} {what}{beside}"));
             }
         }
         // Each message that arrived was at least one packet.

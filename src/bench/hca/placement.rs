@@ -36,6 +36,9 @@ pub struct Placement {
     pub warnings: Vec<PlacementWarning>,
     #[serde(skip)]
     pub shares_cpu: bool,
+    /// Whether a thread receives.
+    #[serde(skip)]
+    pub receives: bool,
 }
 
 impl Placement {
@@ -122,6 +125,7 @@ impl Placement {
                 "sender"
             },
             shares_cpu,
+            receives: point.operation.is_one_way(),
             supervisor: placed.supervisor,
             warnings: placed.warnings,
         })
@@ -131,7 +135,7 @@ impl Placement {
     pub fn background_shares_cpu(&self) -> bool {
         let measuring = [
             Some(self.sender),
-            Some(self.receiver),
+            self.receives.then_some(self.receiver),
             self.completion,
             self.stamp,
         ];

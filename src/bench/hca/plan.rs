@@ -11,8 +11,12 @@ use serde::{Deserialize, Serialize};
 use super::background::{Background, Traffic};
 use super::config::{Arrivals, Connect, Operation, Poll, Rate, Service, Sweep, Switch, Timestamp};
 use super::path::{PathSettings, impossible_by_manager, resolved};
+use super::signalling::Signalling;
 use crate::rig::named::Named;
 use crate::time::{ClockKind, Nanos};
+
+/// The longest name of a folder on Linux, in bytes (NAME_MAX).
+const LONGEST_NAME: usize = 255;
 
 /// One combination of settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -318,6 +322,28 @@ fn impossible_anywhere(point: &Point) -> Option<String> {
              queue pairs, and some would have none; use a longer burst"
         ));
     }
+    if queue_pairs > 1 && point.timestamp == Timestamp::Send {
+        return Some(format!(
+            "--queue-pairs {queue_pairs} is impossible with --timestamp send: messages of different queue pairs overtake each \
+             other, so nobody knows whose stamps are still to be rewritten; use --timestamp submit"
+        ));
+    }
+    let depth = point.depth;
+    let is_each = Signalling::longest_run(depth, queue_pairs) == 1;
+    if point.unsignaled.is_on() && point.is_limited() && is_each {
+        return Some(format!(
+            "--unsignaled is impossible with --depth {depth} and --queue-pairs {queue_pairs}: each message must be signalled, so \
+             that there is room for the next; use a depth of at least {}",
+            4 * queue_pairs
+        ));
+    }
+    let longest = point.to_string().len();
+    if longest > LONGEST_NAME {
+        return Some(format!(
+            "its settings make a folder's name of {longest} bytes, and at most {LONGEST_NAME} are possible: give fewer settings of \
+             path, depth and background at once"
+        ));
+    }
     impossible_by_manager(point.connect, &point.path)
 }
 
@@ -532,7 +558,7 @@ pub(crate) mod tests {
     #[test]
     fn impossible_alone_is_an_error_that_names_the_options() {
         type Case = (fn(&mut Sweep), [&'static str; 2]);
-        let cases: [Case; 10] = [
+        let cases: [Case; 12] = [
             (
                 |sweep| {
                     sweep.services = vec![Service::Ud];
@@ -565,6 +591,18 @@ pub(crate) mod tests {
             (
                 |sweep| (sweep.bursts, sweep.queue_pairs) = (vec![3], vec![4]),
                 ["--queue-pairs 4", "--burst 3"],
+            ),
+            (
+                |sweep| {
+                    (sweep.queue_pairs, sweep.timestamps) = (vec![2], vec![Timestamp::Send]);
+                },
+                ["--queue-pairs 2", "--timestamp send"],
+            ),
+            (
+                |sweep| {
+                    (sweep.depths, sweep.unsignaled) = (vec![Some(3)], vec![Switch::On]);
+                },
+                ["--depth 3", "a depth of at least 4"],
             ),
             (
                 |sweep| sweep.queue_pairs = vec![601],

@@ -52,8 +52,6 @@ pub struct Runner {
     clocks: HashMap<ClockKind, AnyClock>,
     /// By clock, the two CPUs, and whether there is a receiving loop.
     costs: HashMap<(ClockKind, usize, usize, bool), InstrumentCosts>,
-    /// Requests that a queue of both devices holds.
-    longest_queue: u32,
 }
 
 impl Runner {
@@ -62,12 +60,7 @@ impl Runner {
         let (sender, receiver) = (config.sender.as_ref(), config.receiver.as_ref());
         let pair = choose(&devices()?, sender, receiver)?;
         config.comp_vectors.unwrap_or_default().check(&pair)?;
-        let longest = |end: &ChosenPort| {
-            let limits = &end.device.limits;
-            (limits.max_queue_pair_work_requests).min(limits.max_completion_queue_entries)
-        };
         Ok(Runner {
-            longest_queue: longest(&pair.sender).min(longest(&pair.receiver)),
             pair,
             topology: Topology::read()?,
             channel: None,
@@ -318,8 +311,11 @@ impl Runner {
 
     /// Receive requests of each queue pair of a point.
     fn receives(&self, point: &Point) -> Receives {
+        let least = |of: fn(&ChosenPort) -> u32| of(&self.pair.sender).min(of(&self.pair.receiver));
+        let requests = least(|end| end.device.limits.max_queue_pair_work_requests);
         // All of them have one completion queue.
-        receive_requests(point, self.longest_queue / point.queue_pairs)
+        let entries = least(|end| end.device.limits.max_completion_queue_entries);
+        receive_requests(point, requests.min(entries / point.queue_pairs))
     }
 
     fn placement(&self, point: &Point) -> Result<Placement, RunError> {

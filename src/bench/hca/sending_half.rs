@@ -139,8 +139,7 @@ impl Flight for Limited {
             operation,
             ..
         } = frame.point;
-        // Reads and atomics take no receive request.
-        let takes_requests = service == Service::Rc && operation.is_one_way();
+        let takes_requests = service == Service::Rc && operation.has_immediate_data();
         let mut pacing = WithinDepth::new(pacing, burst.control, depth, takes_requests);
         send::<S>(clock, port, &mut pacing, collect, burst)
     }

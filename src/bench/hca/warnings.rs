@@ -1,5 +1,6 @@
 //! What a result gives reason to warn of, with what to do about it, and what is to be said of the instrument.
 
+use super::background::Traffic;
 use super::config::Config;
 use super::result::{Message, PointResult};
 use crate::buffer::{HugePagePolicy, PageKind};
@@ -75,6 +76,9 @@ const LEAST_DELIVERED: f64 = 0.95;
 /// That less was delivered in the background than was asked for.
 fn judge_background(result: &PointResult) -> Option<String> {
     let (asked, done) = (result.point.background?, result.background?);
+    if asked.traffic == Traffic::None {
+        return None;
+    }
     let due = f64::from(asked.per_second) * done.time.as_secs_f64();
     let share = done.messages.completed as f64 / due;
     let why = if asked.shares_cpu == Some(true) {
@@ -135,7 +139,11 @@ pub fn warnings_of(result: &PointResult, config: &Config) -> Vec<String> {
         ),
         (
             counts.corrupted,
-            "messages arrived with other bytes than were sent: do not trust this path with data".to_owned(),
+            match point.operation.is_one_way() {
+                true => "messages arrived with other bytes than were sent: do not trust this path with data",
+                false => "requests brought back other bytes than they should: do not trust this path with data",
+            }
+            .to_owned(),
         ),
         (
             counts.duplicated,

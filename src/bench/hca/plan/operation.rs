@@ -40,7 +40,7 @@ pub(super) fn impossible_anywhere(point: &Point) -> Option<String> {
             Operation::WritePolled => {
                 "the receiver looks for one message after the other, and queue pairs keep no order between them; use write"
             }
-            _ => "its requests are posted to one queue pair; use --queue-pairs 1",
+            _ => "hcabench posts these requests to one queue pair; use --queue-pairs 1",
         };
         return no(&format!("--queue-pairs {}", point.queue_pairs), why);
     }
