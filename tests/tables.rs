@@ -282,12 +282,13 @@ fn assert_tells_apart(text: &str, headings: &[&str], width: usize) {
 fn no_table_of_queues_loses_what_tells_rows_apart() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("run");
-    let sweep = "queue --queue lamport,baton --capacity 8,16 --payload 8,64 --load constant-rate --rate 100k,200k \
-                 --count 200 --warmup 10 --rounds 1 --force --out";
+    let sweep = "queue --queue lamport,baton --payload 8,64 --load constant-rate --rate 100k,200k --count 200 \
+                 --warmup 10 --rounds 1 --force --out";
+    let apart = ["queue", "size", "load"];
     for width in WIDTHS {
         let (code, text, told) = hcabench(&format!("{sweep} {}", out.display()), width);
         assert_eq!(code, Some(0), "{told}");
-        assert_tells_apart(&text, &["queue", "capacity", "size", "load"], width);
+        assert_tells_apart(&text, &apart, width);
         let details = text
             .lines()
             .filter(|line| line.starts_with("queue") && !line.contains("through"));
@@ -296,18 +297,20 @@ fn no_table_of_queues_loses_what_tells_rows_apart() {
             &format!("{sweep} {} --brief --sort=-size", out.display()),
             width,
         );
-        assert_tells_apart(
-            &brief,
-            &["queue", "capacity", "size", "load", "through", "latency"],
-            width,
-        );
+        assert_tells_apart(&brief, &apart, width);
+        // A mark, which a busy machine brings, may have a block of its own behind the figures.
+        let first = brief.lines().find(|line| line.starts_with("queue"));
+        let figures = ["through", "latency"].map(|figure| first.unwrap().contains(figure));
+        assert_eq!(figures, [true; 2], "{brief}");
         let rows = brief
             .lines()
             .filter(|line| line.starts_with("lamport") || line.starts_with("baton"));
         let sizes: Vec<&str> = rows
-            .map(|row| row.split_whitespace().nth(2).unwrap())
+            .map(|row| row.split_whitespace().nth(1).unwrap())
             .collect();
-        assert_eq!(sizes, [["64"; 8], ["8"; 8]].concat(), "{brief}");
+        let expected = [["64"; 4], ["8"; 4]].concat();
+        // Of each block.
+        assert!(sizes.chunks(8).all(|sizes| sizes == expected), "{brief}");
     }
 }
 
