@@ -223,25 +223,42 @@ pub fn request_row(operation: &str, size: u32, rounds: Vec<Vec<i64>>) -> MadeRow
         name: format!("rc-{operation}-{size}B"),
         rounds: rounds.iter().map(figures).collect(),
         files: Box::new(move |place, round| {
-            place.file(hca::MESSAGES.name).unwrap();
-            let mut messages = SampleWriter::open(place.path(), &hca::MESSAGES, round).unwrap();
-            for (seq, latency) in rounds[round as usize].iter().enumerate() {
-                let submitted = 1_000_000 + 50_000 * seq as u64;
-                let row = MessageRow {
-                    round,
-                    seq: seq as u32,
-                    t_subm_ns: submitted,
+            write_messages(
+                place,
+                round,
+                &rounds[round as usize],
+                |submitted, latency| MessageRow {
                     t_comp_ns: Some(submitted.wrapping_add_signed(*latency)),
                     completion_latency_ns: Some(*latency),
                     ..MessageRow::default()
-                };
-                messages.append(&row).unwrap();
-            }
-            messages.finish().unwrap();
+                },
+            );
             let none = LatencyHistogram::of(&[]);
             hgrm::write(&place.file(HISTOGRAM).unwrap(), &none).unwrap();
         }),
     }
+}
+
+/// Writes the messages of a round, each as `of` makes it of when it was submitted and its sample.
+fn write_messages<T>(
+    place: &PointFolder,
+    round: u32,
+    samples: &[T],
+    of: impl Fn(u64, &T) -> MessageRow,
+) {
+    place.file(hca::MESSAGES.name).unwrap();
+    let mut messages = SampleWriter::open(place.path(), &hca::MESSAGES, round).unwrap();
+    for (seq, sample) in samples.iter().enumerate() {
+        let submitted = 1_000_000 + 50_000 * seq as u64;
+        let row = MessageRow {
+            round,
+            seq: seq as u32,
+            t_subm_ns: submitted,
+            ..of(submitted, sample)
+        };
+        messages.append(&row).unwrap();
+    }
+    messages.finish().unwrap();
 }
 
 /// A row for [`run_of`] of what [`hca_rounds`] takes.
@@ -296,23 +313,18 @@ fn hca_row_beside<'a>(
         record
     };
     let files = |place: &PointFolder, round: u32| {
-        place.file(hca::MESSAGES.name).unwrap();
-        let mut messages = SampleWriter::open(place.path(), &hca::MESSAGES, round).unwrap();
-        for (seq, latency) in rounds[round as usize].iter().enumerate() {
-            let submitted = 1_000_000 + 50_000 * seq as u64;
-            let row = MessageRow {
-                round,
-                seq: seq as u32,
-                t_subm_ns: submitted,
+        write_messages(
+            place,
+            round,
+            rounds[round as usize],
+            |submitted, latency| MessageRow {
                 t_recv_ns: latency.map(|ns| submitted.wrapping_add_signed(ns)),
                 t_comp_ns: Some(submitted + 700),
                 latency_ns: *latency,
                 completion_latency_ns: Some(700),
                 ..MessageRow::default()
-            };
-            messages.append(&row).unwrap();
-        }
-        messages.finish().unwrap();
+            },
+        );
         let until_now = rounds[..=round as usize]
             .iter()
             .flat_map(|round| round.iter());

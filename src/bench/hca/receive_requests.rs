@@ -61,10 +61,12 @@ impl ReceiveRequests {
         self.queue_pairs
             .iter_mut()
             .for_each(|ring| ring.to_come = 0);
-        let control = Control::default();
-        let mut port = self.renewing(port, |_| unreachable!("none is to come"), &control);
         loop {
-            match port.poll() {
+            let polled = port.poll();
+            if let Some(request) = taken_by(&polled) {
+                self.took(request);
+            }
+            match polled {
                 Polled::Done(completion) => strays.file(&completion, expected, LARGEST_BURST),
                 Polled::Failed(failure) if failure.foreign => strays.foreign += 1,
                 // A failed one says no more than the burst to come will say itself.
@@ -119,6 +121,16 @@ impl Ring {
     }
 }
 
+/// The request that a message has taken, if a look brought one.
+#[inline(always)]
+fn taken_by(polled: &Polled) -> Option<u64> {
+    match polled {
+        Polled::Done(completion) => Some(completion.request),
+        Polled::Failed(failure) if failure.foreign => failure.request,
+        Polled::Empty | Polled::Failed(_) => None,
+    }
+}
+
 /// A port that tells [`ReceiveRequests`] of each request that a message took: at the look after it, so that nothing
 /// stands between a completion and its stamp.
 pub(super) struct RenewingPort<'a, P, F> {
@@ -166,11 +178,7 @@ where
             return Polled::Failed(failure);
         }
         let polled = self.port.poll();
-        self.taken = match &polled {
-            Polled::Done(completion) => Some(completion.request),
-            Polled::Failed(failure) if failure.foreign => failure.request,
-            Polled::Empty | Polled::Failed(_) => None,
-        };
+        self.taken = taken_by(&polled);
         polled
     }
 }

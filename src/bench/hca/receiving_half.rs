@@ -32,7 +32,7 @@ pub(super) fn start_receiving<C: Clock, E: ReceivingEnd>(
 ) -> Result<Sender<Task>, RigError> {
     let (end, frame, seat) = (Arc::clone(end), frame.clone(), frame.seat(RECEIVER, cpu));
     start(threads, seat, move |post| {
-        let mut log = StampBuffer::<Arrival>::new(frame.longest as usize, frame.huge_pages)?;
+        let mut log = StampBuffer::<Arrival>::new(frame.point.burst as usize, frame.huge_pages)?;
         let point = &frame.point;
         let mut requests = ReceiveRequests::new(end.slots(), end.requests(), point.queue_pairs);
         post.placed(Some(log.page_kind()));

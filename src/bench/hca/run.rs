@@ -18,7 +18,7 @@ use super::needs::{Needs, require_huge_pages};
 use super::path::PathLimits;
 use super::path_proof::Path;
 use super::placement::Placement;
-use super::plan::{Limits, Plan, Point};
+use super::plan::{Limits, Plan, Point, longest_queue};
 use super::polled_end::PolledReceiver;
 use super::requesting_end::Requester;
 use super::result::{Circumstances, InstrumentCosts, PointResult, Tally};
@@ -32,12 +32,16 @@ use crate::host::{MemoryLock, Topology, Wakeable, interrupt, memory_lock, pinnin
 use crate::pacing::SplitMix64;
 use crate::rdma::cm::{CmError, EventChannel, UcRoute};
 use crate::rdma::verbs::{
-    Context, Gid, LinkLayer, ServiceType, common_partitions, devices, gid_table, granted_inline,
-    try_queue_pairs, usual_pair,
+    Capabilities, Context, Gid, LinkLayer, ServiceType, VerbsError, common_partitions, devices,
+    gid_table, granted_inline, try_queue_pairs, usual_pair,
 };
 use crate::rig::benchmark::Progress;
 use crate::rig::named::Named;
 use crate::time::{AnyClock, Clock, ClockKind, ClockUser, measure_stamp_cost};
+
+const WORK_REQUESTS: fn(&ChosenPort) -> u32 = |end| end.device.limits.max_queue_pair_work_requests;
+const COMPLETION_QUEUE_ENTRIES: fn(&ChosenPort) -> u32 =
+    |end| end.device.limits.max_completion_queue_entries;
 
 /// Measures points on one pair of ports.
 pub struct Runner {
@@ -154,9 +158,7 @@ impl Runner {
         let requests = self.receives(point).requests;
         let (sending, receiving) = queue_pair_lengths(point.sends(), requests, inline);
         let count = point.queue_pairs;
-        let refused = try_queue_pairs(&contexts[0], service, sending, count)
-            .and_then(|_| try_queue_pairs(&contexts[1], service, receiving, count))
-            .err()?;
+        let refused = refused(contexts, service, [sending, receiving], count)?;
         let mut with = match count {
             1 => String::new(),
             several => format!(" over {several} queue pairs"),
@@ -180,21 +182,8 @@ impl Runner {
         background: &Background,
     ) -> Option<String> {
         let (sending, receiving) = queue_pair_lengths(background.in_flight(), 1, 0);
-        let refused = try_queue_pairs(
-            &contexts[0],
-            ServiceType::ReliableConnection,
-            sending,
-            background.queue_pairs,
-        )
-        .and_then(|_| {
-            try_queue_pairs(
-                &contexts[1],
-                ServiceType::ReliableConnection,
-                receiving,
-                background.queue_pairs,
-            )
-        })
-        .err()?;
+        let (service, count) = (ServiceType::ReliableConnection, background.queue_pairs);
+        let refused = refused(contexts, service, [sending, receiving], count)?;
         Some(format!(
             "--background {background} is impossible on these devices, it takes RC queue pairs: {refused}"
         ))
@@ -208,19 +197,23 @@ impl Runner {
             try_queue_pairs(&contexts[1], service.into(), smallest, 1).ok()?;
             Some((service, granted))
         };
-        let smaller = |of: fn(&ChosenPort) -> u32| of(sender).min(of(receiver));
         Limits {
-            queue_pairs: smaller(|end| end.device.limits.max_queue_pairs),
-            queue_pair_work_requests: smaller(|end| end.device.limits.max_queue_pair_work_requests),
-            completion_queue_entries: smaller(|end| end.device.limits.max_completion_queue_entries),
-            path_mtu: smaller(|end| end.port.mtu),
-            message: smaller(|end| end.port.max_message),
+            queue_pairs: self.smaller(|end| end.device.limits.max_queue_pairs),
+            queue_pair_work_requests: self.smaller(WORK_REQUESTS),
+            completion_queue_entries: self.smaller(COMPLETION_QUEUE_ENTRIES),
+            path_mtu: self.smaller(|end| end.port.mtu),
+            message: self.smaller(|end| end.port.max_message),
             reads: self.outstanding_reads(),
             atomics: [sender, receiver]
                 .iter()
                 .all(|end| end.device.limits.atomics),
             inline: services.iter().filter_map(inline_of).collect(),
         }
+    }
+
+    /// The smaller number of the two ends.
+    fn smaller(&self, of: fn(&ChosenPort) -> u32) -> u32 {
+        of(&self.pair.sender).min(of(&self.pair.receiver))
     }
 
     /// RDMA reads and atomics that the sender may have outstanding and the receiver serves.
@@ -311,11 +304,11 @@ impl Runner {
 
     /// Receive requests of each queue pair of a point.
     fn receives(&self, point: &Point) -> Receives {
-        let least = |of: fn(&ChosenPort) -> u32| of(&self.pair.sender).min(of(&self.pair.receiver));
-        let requests = least(|end| end.device.limits.max_queue_pair_work_requests);
-        // All of them have one completion queue.
-        let entries = least(|end| end.device.limits.max_completion_queue_entries);
-        receive_requests(point, requests.min(entries / point.queue_pairs))
+        let (requests, entries) = (
+            self.smaller(WORK_REQUESTS),
+            self.smaller(COMPLETION_QUEUE_ENTRIES),
+        );
+        receive_requests(point, longest_queue(requests, entries, point.queue_pairs))
     }
 
     fn placement(&self, point: &Point) -> Result<Placement, RunError> {
@@ -459,6 +452,17 @@ impl Runner {
     }
 }
 
+/// Tries so many queue pairs at both ends; tells why they are refused.
+fn refused(
+    contexts: &[Arc<Context>; 2],
+    service: ServiceType,
+    capabilities: [Capabilities; 2],
+    count: u32,
+) -> Option<VerbsError> {
+    let mut ends = contexts.iter().zip(capabilities);
+    ends.find_map(|(context, needed)| try_queue_pairs(context, service, needed, count).err())
+}
+
 /// The bursts of a point, between ends of any type.
 struct Bursts<'a, C> {
     clock: C,
@@ -528,7 +532,6 @@ impl ClockUser for Measurement<'_> {
         let config = &runner.config;
         let frame = Frame {
             point: *point,
-            longest: point.burst,
             priority: config.priority,
             seed: SplitMix64::new(config.seed ^ u64::from(round)).draw(),
             huge_pages: config.huge_pages,

@@ -79,70 +79,51 @@ type Way<'a, C, E> = (Post<'a>, &'a C, &'a Frame, &'a E, bool);
 
 /// How many messages may be in flight.
 trait Flight {
+    /// Whether they are fewer than a burst has.
+    const LIMITED: bool;
     /// What completions are told to.
     type Tell: Tell;
 
     fn tell(frame: &Frame) -> Self::Tell;
-
-    /// Runs the sending loop.
-    fn send<S: StampMode>(
-        clock: &impl Clock,
-        port: &mut impl BurstPort,
-        pacing: &mut impl Pacing,
-        collect: &mut impl Collect,
-        frame: &Frame,
-        burst: Sending<'_>,
-    ) -> SendOutcome;
 }
 
 /// A whole burst.
 struct WholeBurst;
 
 impl Flight for WholeBurst {
+    const LIMITED: bool = false;
     type Tell = ();
 
     fn tell(_frame: &Frame) {}
-
-    fn send<S: StampMode>(
-        clock: &impl Clock,
-        port: &mut impl BurstPort,
-        pacing: &mut impl Pacing,
-        collect: &mut impl Collect,
-        _frame: &Frame,
-        burst: Sending<'_>,
-    ) -> SendOutcome {
-        send::<S>(clock, port, pacing, collect, burst)
-    }
 }
 
 /// Fewer.
 struct Limited;
 
 impl Flight for Limited {
+    const LIMITED: bool = true;
     type Tell = Leaving;
 
     fn tell(frame: &Frame) -> Leaving {
         Leaving::new(frame.signalling())
     }
+}
 
-    fn send<S: StampMode>(
-        clock: &impl Clock,
-        port: &mut impl BurstPort,
-        pacing: &mut impl Pacing,
-        collect: &mut impl Collect,
-        frame: &Frame,
-        burst: Sending<'_>,
-    ) -> SendOutcome {
-        let Point {
-            depth,
-            service,
-            operation,
-            ..
-        } = frame.point;
-        let takes_requests = service == Service::Rc && operation.has_immediate_data();
-        let mut pacing = WithinDepth::new(pacing, burst.control, depth, takes_requests);
-        send::<S>(clock, port, &mut pacing, collect, burst)
+/// Runs the sending loop, with as many messages in flight as there may be.
+fn send_within<F: Flight, S: StampMode>(
+    clock: &impl Clock,
+    port: &mut impl BurstPort,
+    pacing: &mut impl Pacing,
+    collect: &mut impl Collect,
+    point: &Point,
+    burst: Sending<'_>,
+) -> SendOutcome {
+    if !F::LIMITED {
+        return send::<S>(clock, port, pacing, collect, burst);
     }
+    let takes_requests = point.service == Service::Rc && point.operation.has_immediate_data();
+    let mut pacing = WithinDepth::new(pacing, burst.control, point.depth, takes_requests);
+    send::<S>(clock, port, &mut pacing, collect, burst)
 }
 
 /// Sends over a port, by the pace of the point.
@@ -151,7 +132,7 @@ fn send_by_port<F: Flight, C: Clock, E: SendingEnd>(
     port: impl BurstPort,
 ) -> Result<(), RunError> {
     let (_, clock, frame, ..) = way;
-    let (point, depth) = (&frame.point, frame.longest as usize);
+    let point = &frame.point;
     let rate = |rate: Rate| f64::from(rate.per_second);
     match (point.rate, point.pause_ns) {
         (None, Nanos(0)) => send_paced::<F, _, _>(way, port, NoPause),
@@ -162,7 +143,7 @@ fn send_by_port<F: Flight, C: Clock, E: SendingEnd>(
                 send_paced::<F, _, _>(way, port, ConstantRate::new(interval, AfterMiss::CatchUp))
             }
             Arrivals::Poisson => {
-                let pacing = Poisson::new(clock, rate(at), depth, frame.seed);
+                let pacing = Poisson::new(clock, rate(at), point.burst as usize, frame.seed);
                 send_paced::<F, _, _>(way, port, pacing)
             }
         },
@@ -188,8 +169,9 @@ fn send_bursts<F: Flight, S: StampMode, C: Clock, E: SendingEnd>(
     mut port: impl BurstPort,
     mut pacing: impl Pacing,
 ) -> Result<(), RunError> {
-    let mut submitted = StampBuffer::<Ticks>::new(frame.longest as usize, frame.huge_pages)?;
-    let mut completed = StampBuffer::<Ticks>::new(frame.longest as usize, frame.huge_pages)?;
+    let point = &frame.point;
+    let stamps = || StampBuffer::<Ticks>::new(point.burst as usize, frame.huge_pages);
+    let (mut submitted, mut completed) = (stamps()?, stamps()?);
     post.placed(Some(submitted.page_kind()));
     post.each(|task| {
         // A large burst takes its time, even longer than a user who wants to end it.
@@ -213,10 +195,10 @@ fn send_bursts<F: Flight, S: StampMode, C: Clock, E: SendingEnd>(
             collector.telling(F::tell(frame))
         });
         let (outcome, faults) = once_ready(task, || match &mut collector {
-            Some(it) => F::send::<S>(clock, &mut port, &mut pacing, it, frame, burst),
+            Some(it) => send_within::<F, S>(clock, &mut port, &mut pacing, it, point, burst),
             None => {
                 let it = &mut LeftToThread;
-                F::send::<S>(clock, &mut port, &mut pacing, it, frame, burst)
+                send_within::<F, S>(clock, &mut port, &mut pacing, it, point, burst)
             }
         });
         let completion = collector.map(Collector::into_outcome);
@@ -254,7 +236,7 @@ fn take_completions<F: Flight>(
     frame: &Frame,
     end: &impl SendingEnd,
 ) -> Result<(), RunError> {
-    let mut completed = StampBuffer::<Ticks>::new(frame.longest as usize, frame.huge_pages)?;
+    let mut completed = StampBuffer::<Ticks>::new(frame.point.burst as usize, frame.huge_pages)?;
     post.placed(Some(completed.page_kind()));
     post.each(|task| {
         let stamps = &mut completed[..task.count];

@@ -46,8 +46,6 @@ pub(super) type Threads = Crew<Report, RunError>;
 #[derive(Debug, Clone)]
 pub(super) struct Frame {
     pub(super) point: Point,
-    /// The most messages of a burst.
-    pub(super) longest: u32,
     pub(super) priority: Option<u8>,
     /// What the times of Poisson arrivals follow from, in this round.
     pub(super) seed: u64,

@@ -74,17 +74,11 @@ impl Running {
             let pace = ConstantRate::new(interval, AfterMiss::CatchUp);
             reporter.send(());
             let failure = run(&clock, pace, channels, most, &counts, flag.stop_flag()).err();
-            let failure = failure.map(|failure| failure.to_string());
-            let moved = || pinning::check_still_on(cpu).err();
             let moved = || {
-                Some(
-                    RigError::Moved {
-                        role: BACKGROUND,
-                        moved: moved()?,
-                    }
-                    .to_string(),
-                )
+                let (role, moved) = (BACKGROUND, pinning::check_still_on(cpu).err()?);
+                Some(RigError::Moved { role, moved }.to_string())
             };
+            let failure = failure.map(|failure| failure.to_string());
             if let Some(failure) = failure.or_else(moved) {
                 let _ = counts.failure.set(failure);
             }

@@ -346,7 +346,6 @@ fn trial_of(
         Placement::of_point(&topology, &point, false, CpuRequest::default(), [None; 2]).unwrap();
     let frame = Frame {
         point,
-        longest: MESSAGES,
         priority: None,
         seed: 1,
         huge_pages: HugePagePolicy::Off,
