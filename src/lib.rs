@@ -10,6 +10,7 @@
 //! | RDMA | `rdma::verbs`, then `rdma::cm` | the ground |
 //! | queues | [`queues`] | the ground |
 //! | rig | [`rig`] | all of these; no benchmark |
+//! | nodes | [`node`] | all of these; no benchmark |
 //! | benchmarks | [`mod@bench`] | the rig and all below; never each other, and they never print |
 //! | results | [`results`], `compare`, `plot`, `page` | data and schemas; no benchmark |
 //! | command line | [`cli`] | all |
@@ -19,6 +20,7 @@ pub mod buffer;
 pub mod cli;
 mod compare;
 pub mod host;
+pub mod node;
 pub mod pacing;
 mod page;
 mod plot;

@@ -2,4 +2,5 @@
 
 pub mod clock;
 pub mod hca;
+pub mod node;
 pub mod queue;

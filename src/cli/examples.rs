@@ -52,6 +52,15 @@ Examples:
   hcabench queue --queue baton,rtrb --load-curve --out curve
       Latency by offered rate, from 1 % of saturation up: hcabench plot median curve --out curve.svg";
 
+pub const NODE: &str = "\
+Examples:
+  hcabench node --type udp --rate 100..10k --values 1..64
+      Latency, missed steps and losses over rates and sizes of samples
+  hcabench node --scenario fan-out --publishers 1 --subscribers 4 --rate 1k
+      One publisher whose samples go to four subscribers
+  hcabench node --rate 10k --duration 2s --samples --out steps
+      The same with each sample: in.csv has what was sent, out.csv what arrived, lost.csv what did not";
+
 pub const REPORT: &str = "\
 Examples:
   hcabench report results/sweep --out sweep.html

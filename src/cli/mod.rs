@@ -8,6 +8,7 @@ mod compare;
 mod examples;
 mod hca;
 mod host;
+mod node;
 mod plot;
 mod queue;
 mod report;
@@ -93,6 +94,9 @@ enum Command {
     /// List the RDMA devices, their ports and limits, and the pair that a run would choose
     #[command(after_help = examples::DEVICES)]
     Devices(DevicesArguments),
+    /// Measure how long a sample takes through a node-type, from publishers to subscribers, at a rate
+    #[command(after_help = examples::NODE)]
+    Node(Box<node::NodeArguments>),
     /// Draw results as PDF, SVG or PNG: histograms, medians, surfaces, distribution functions, percentiles, and over time
     #[command(after_help = examples::PLOT)]
     Plot(Box<plot::PlotArguments>),
@@ -218,6 +222,7 @@ impl CommandLine {
         match &self.command {
             None => Some(&self.hca.sweep),
             Some(Command::Clock(arguments)) => Some(&arguments.sweep),
+            Some(Command::Node(arguments)) => Some(&arguments.sweep),
             Some(Command::Queue(arguments)) => Some(&arguments.sweep),
             Some(_) => None,
         }
@@ -230,6 +235,7 @@ fn run(line: &CommandLine) -> ExitCode {
         Some(Command::Clock(arguments)) => clock::run(arguments),
         Some(Command::Compare(arguments)) => compare::run(arguments),
         Some(Command::Devices(arguments)) => run_devices(arguments),
+        Some(Command::Node(arguments)) => node::run(arguments),
         Some(Command::Plot(arguments)) => plot::run(arguments),
         Some(Command::Queue(arguments)) => queue::run(arguments),
         Some(Command::Report(arguments)) => report::run(arguments),

@@ -59,6 +59,11 @@ pub fn one<T: Named>(text: &str) -> Result<T, String> {
     })
 }
 
+/// A list of values of a fixed set.
+pub fn named<T: Named + PartialEq>(text: &str) -> Result<List<T>, String> {
+    list(text, one)
+}
+
 /// A length of time with its unit, in a range.
 pub fn time(text: &str, allowed: RangeInclusive<Duration>) -> Result<Duration, String> {
     let found = humantime::parse_duration(text).ok();

@@ -126,3 +126,9 @@ impl From<Compromise> for PlacementWarning {
         }
     }
 }
+
+impl std::fmt::Display for PlacementWarning {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}: {}", self.message, self.advice)
+    }
+}

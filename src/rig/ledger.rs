@@ -30,6 +30,22 @@ pub struct Tally {
     pub damaged: u64,
 }
 
+impl Tally {
+    /// Both together.
+    pub fn plus(self, other: &Tally) -> Tally {
+        Tally {
+            sent: self.sent + other.sent,
+            received: self.received + other.received,
+            lost: self.lost + other.lost,
+            duplicated: self.duplicated + other.duplicated,
+            reordered: self.reordered + other.reordered,
+            never_sent: self.never_sent + other.never_sent,
+            late: self.late + other.late,
+            damaged: self.damaged + other.damaged,
+        }
+    }
+}
+
 /// The books of one run.
 #[derive(Debug, Clone)]
 pub struct Ledger {

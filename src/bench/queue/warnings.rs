@@ -19,9 +19,7 @@ pub(super) fn of(
     placement: &[PlacementWarning],
     config: &Config,
 ) -> Vec<String> {
-    let mut texts: Vec<String> = (placement.iter())
-        .map(|warning| format!("{}: {}", warning.message, warning.advice))
-        .collect();
+    let mut texts: Vec<String> = placement.iter().map(PlacementWarning::to_string).collect();
     let PerEnd { sender, receiver } = &run.ends;
     let worst = sender.pages.min(receiver.pages);
     if config.huge_pages == HugePagePolicy::Try && worst != PageKind::Huge {

@@ -39,7 +39,7 @@ const BESIDE_RESUME: [(&str, bool); 10] = [
     ("order-seed", true),
 ];
 /// Commands that measure a sweep, beside that without a name.
-const SWEEPS: [&str; 2] = ["clock", "queue"];
+const SWEEPS: [&str; 3] = ["clock", "node", "queue"];
 /// The command that repeats an earlier run.
 const RERUN: &str = "rerun";
 

@@ -29,7 +29,7 @@ use crate::cli::driver::arguments::SweepArguments;
 #[cfg(feature = "rdma")]
 use crate::cli::driver::{self, Request, View};
 use crate::cli::output::OutputArguments;
-use crate::cli::values::{List, one, timeout};
+use crate::cli::values::{List, named, one, timeout};
 #[cfg(feature = "rdma")]
 use crate::host::readiness::Needs;
 #[cfg(feature = "rdma")]
@@ -41,12 +41,12 @@ use crate::time::{ClockKind, Nanos, TscKilohertz};
 #[derive(Debug, Clone, Args)]
 pub struct HcaArguments {
     /// Service types: rc, uc, ud
-    #[arg(long, value_name = "LIST", default_value = "rc", value_parser = values::named::<Service>)]
+    #[arg(long, value_name = "LIST", default_value = "rc", value_parser = named::<Service>)]
     pub service: List<Service>,
 
     /// Operations: send, write (both with immediate data), write-polled (without, found by polling memory), read,
     /// compare-swap, fetch-add (8 bytes); UC has send and write, UD send
-    #[arg(long, value_name = "LIST", default_value = "send", value_parser = values::named::<Operation>)]
+    #[arg(long, value_name = "LIST", default_value = "send", value_parser = named::<Operation>)]
     pub operation: List<Operation>,
 
     /// Message sizes in bytes, from 8 to the device's largest; units as in 4k or 1MiB; a range 8..32768 doubles
@@ -64,11 +64,11 @@ pub struct HcaArguments {
 
     /// Copy the data into the work request; alone: on; a list of off, on sweeps [default: off]
     #[arg(long, value_name = "LIST", num_args = 0..=1, default_value = "off", default_missing_value = "on",
-          hide_default_value = true, value_parser = values::named::<Switch>)]
+          hide_default_value = true, value_parser = named::<Switch>)]
     pub inline: List<Switch>,
 
     /// How both sides wait for completions: busy, event
-    #[arg(long, value_name = "LIST", default_value = "busy", value_parser = values::named::<Poll>)]
+    #[arg(long, value_name = "LIST", default_value = "busy", value_parser = named::<Poll>)]
     pub poll: List<Poll>,
 
     /// Times between two posts, with unit: ns, us, ms, s
@@ -94,20 +94,20 @@ pub struct HcaArguments {
 
     /// Ask for a completion of the last message of a queue's length only; alone: on; a list of off, on sweeps [default: off]
     #[arg(long, value_name = "LIST", num_args = 0..=1, default_value = "off", default_missing_value = "on",
-          hide_default_value = true, help_heading = "Sweep", value_parser = values::named::<Switch>)]
+          hide_default_value = true, help_heading = "Sweep", value_parser = named::<Switch>)]
     pub unsignaled: List<Switch>,
 
     /// As --poll, for the receiver alone
-    #[arg(long, value_name = "LIST", help_heading = "Sweep", value_parser = values::named::<Poll>)]
+    #[arg(long, value_name = "LIST", help_heading = "Sweep", value_parser = named::<Poll>)]
     pub poll_recv: Option<List<Poll>>,
 
     /// As --poll, for send completions alone
-    #[arg(long, value_name = "LIST", help_heading = "Sweep", value_parser = values::named::<Poll>)]
+    #[arg(long, value_name = "LIST", help_heading = "Sweep", value_parser = named::<Poll>)]
     pub poll_comp: Option<List<Poll>>,
 
     /// How posts at a --rate are spread over time: constant, poisson (random, drawn before)
     #[arg(long, value_name = "LIST", default_value = "constant", requires = "rate", help_heading = "Sweep",
-          value_parser = values::named::<Arrivals>)]
+          value_parser = named::<Arrivals>)]
     pub arrivals: List<Arrivals>,
 
     /// Seed of --arrivals poisson
@@ -119,11 +119,11 @@ pub struct HcaArguments {
     pub receiver_pause: List<Nanos>,
 
     /// Which moment a message carries: submit (before posting), send (rewritten until the HCA reads it)
-    #[arg(long, value_name = "LIST", default_value = "submit", help_heading = "Sweep", value_parser = values::named::<Timestamp>)]
+    #[arg(long, value_name = "LIST", default_value = "submit", help_heading = "Sweep", value_parser = named::<Timestamp>)]
     pub timestamp: List<Timestamp>,
 
     /// Clocks: monotonic, monotonic-raw, tsc
-    #[arg(long, value_name = "LIST", default_value = "monotonic", help_heading = "Sweep", value_parser = values::named::<ClockKind>)]
+    #[arg(long, value_name = "LIST", default_value = "monotonic", help_heading = "Sweep", value_parser = named::<ClockKind>)]
     pub clock: List<ClockKind>,
 
     /// Rate of the TSC in kHz, 100000 to 10000000, for --clock tsc [default: measured against CLOCK_MONOTONIC_RAW]

@@ -15,7 +15,7 @@ use crate::cli::values::{List, list};
 pub struct PathArguments {
     /// How queue pairs are connected: cm (the RDMA connection manager), direct (moved to RTS with the LID or GID of the
     /// other), auto (cm where it can set what is asked for)
-    #[arg(long, value_name = "LIST", default_value = "auto", value_parser = super::values::named::<Connect>)]
+    #[arg(long, value_name = "LIST", default_value = "auto", value_parser = crate::cli::values::named::<Connect>)]
     pub connect: List<Connect>,
 
     /// Indices of the GID, the same at both ends, 0 to 255; not with cm

@@ -11,14 +11,8 @@ use crate::bench::hca::config::{
     LARGEST_BURST, LARGEST_SIZE, MOST_QUEUE_PAIRS, PortRequest, SMALLEST_SIZE, doubled_sizes,
 };
 use crate::bench::hca::warmup::Warmup;
-use crate::cli::values::{DAY, List, MILLISECOND, list, list_of_ranges, one, rate, time};
-use crate::rig::named::Named;
+use crate::cli::values::{DAY, List, MILLISECOND, list, list_of_ranges, rate, time};
 use crate::time::Nanos;
-
-/// A list of values of a fixed set.
-pub fn named<T: Named + PartialEq>(text: &str) -> Result<List<T>, String> {
-    list(text, one)
-}
 
 /// Message sizes: `8`, `100`, `4KiB`, `8..32768`, which is 8 and its doubles.
 pub fn sizes(text: &str) -> Result<List<u32>, String> {
@@ -218,6 +212,7 @@ pub fn port_request(text: &str) -> Result<PortRequest, String> {
 mod tests {
     use super::*;
     use crate::bench::hca::config::Service;
+    use crate::cli::values::named;
 
     #[test]
     fn lists_keep_their_order_and_drop_repetitions() {

@@ -6,6 +6,7 @@
 
 pub mod clock;
 pub mod hca;
+pub mod node;
 pub mod queue;
 
 use std::borrow::Cow;
@@ -284,7 +285,8 @@ pub type Named = (Cow<'static, str>, Column);
 
 impl Schema {
     /// All schemas.
-    pub const ALL: [&'static Schema; 3] = [&hca::SCHEMA, &queue::SCHEMA, &clock::SCHEMA];
+    pub const ALL: [&'static Schema; 4] =
+        [&hca::SCHEMA, &queue::SCHEMA, &clock::SCHEMA, &node::SCHEMA];
 
     /// The schema of a benchmark.
     pub fn of(benchmark: &str) -> Option<&'static Schema> {

@@ -1,0 +1,227 @@
+//! From what the threads noted to what came of a run.
+
+use super::result::{Cause, Lost, Outcome, REFUSED, Received, Reports, Times};
+use super::sample::Epoch;
+use crate::node::Wiring;
+use crate::rig::ledger::{Arrival, Ledger, Tally};
+use crate::stats::{LatencyHistogram, Summary};
+use crate::time::Clock;
+
+/// What a run is judged by.
+#[derive(Debug, Clone, Copy)]
+pub struct Judge<C> {
+    pub clock: C,
+    pub epoch: Epoch,
+    pub wiring: Wiring,
+}
+
+impl<C: Clock> Judge<C> {
+    /// What came of it.
+    pub fn outcome(&self, reports: &Reports) -> Outcome {
+        let mut books = Books::new(&self.wiring, reports);
+        let (mut latencies, mut intended) = (Vec::new(), Vec::new());
+        let mut arrived = Span::default();
+        for (subscriber, report) in reports.subscribers.iter().enumerate() {
+            for sample in report.received() {
+                let at = self.epoch.at(&self.clock, sample.stamp);
+                arrived.add(at);
+                let Some(step) = books.arrived(subscriber as u32, &sample) else {
+                    continue;
+                };
+                let publisher = &reports.publishers[sample.header.publisher() as usize];
+                let due = publisher.schedule.due(publisher.warmup_steps + step);
+                latencies.push(at.wrapping_sub(sample.sent_ns) as i64);
+                intended.push(at.wrapping_sub(self.epoch.at(&self.clock, due)) as i64);
+            }
+        }
+        let mut published = Span::default();
+        for publisher in &reports.publishers {
+            let sent = publisher.sent().filter(|sent| sent.number != REFUSED);
+            sent.for_each(|sent| published.add(self.epoch.at(&self.clock, sent.stamp)));
+        }
+        let sum = |of: fn(&super::result::PublisherReport) -> u64| -> u64 {
+            reports.publishers.iter().map(of).sum()
+        };
+        let steps = sum(|it| it.steps);
+        let (tally, lost) = books.close(reports);
+        Outcome {
+            tally,
+            nominal: steps * self.wiring.copies(),
+            sent: sum(|it| it.taken),
+            refused: sum(|it| it.logged as u64 - it.taken),
+            missed: steps - sum(|it| it.logged as u64),
+            late: sum(|it| it.late),
+            arrivals: reports.subscribers.iter().map(|it| it.logged as u64).sum(),
+            by_subscriber: reports
+                .subscribers
+                .iter()
+                .map(|it| it.logged as u64)
+                .collect(),
+            latency: times(latencies),
+            intended: times(intended),
+            send_rate_per_s: published.rate_per_s(),
+            receive_rate_per_s: arrived.rate_per_s(),
+            lost,
+        }
+    }
+}
+
+/// From the first of several moments to the last.
+#[derive(Debug, Default)]
+struct Span {
+    first_and_last: Option<(u64, u64)>,
+    count: u64,
+}
+
+impl Span {
+    fn add(&mut self, at: u64) {
+        let (first, last) = self.first_and_last.unwrap_or((at, at));
+        self.first_and_last = Some((first.min(at), last.max(at)));
+        self.count += 1;
+    }
+
+    fn rate_per_s(&self) -> Option<f64> {
+        let (first, last) = self.first_and_last?;
+        let intervals = self.count.checked_sub(1).filter(|&count| count > 0)?;
+        (last > first).then(|| intervals as f64 * 1e9 / (last - first) as f64)
+    }
+}
+
+fn times(mut samples: Vec<i64>) -> Times {
+    samples.sort_unstable();
+    Times {
+        summary: Summary::of_sorted(&samples),
+        histogram: LatencyHistogram::of(&samples),
+    }
+}
+
+/// A ledger for each subscriber; one for all where each sample goes to one of them, whichever it is.
+struct Books<'a> {
+    reports: &'a Reports,
+    wiring: &'a Wiring,
+    ledgers: Vec<Ledger>,
+    /// By ledger and publisher: which of its samples have come.
+    arrived: Vec<Vec<Vec<bool>>>,
+    /// By publisher: the steps of its samples, by their numbers less that of the first.
+    steps: Vec<Vec<u64>>,
+    overflown: u64,
+}
+
+impl<'a> Books<'a> {
+    fn new(wiring: &'a Wiring, reports: &'a Reports) -> Self {
+        let steps: Vec<Vec<u64>> = (reports.publishers.iter())
+            .map(|publisher| {
+                let sent = publisher.sent().filter(|sent| sent.number != REFUSED);
+                sent.map(|sent| sent.step).collect()
+            })
+            .collect();
+        let sent_to = |subscriber: Option<u32>| -> Vec<usize> {
+            let heard = |publisher| subscriber.is_none_or(|it| wiring.hears(it, publisher));
+            let counts = steps.iter().enumerate();
+            counts
+                .map(|(publisher, steps)| {
+                    if heard(publisher as u32) {
+                        steps.len()
+                    } else {
+                        0
+                    }
+                })
+                .collect()
+        };
+        let sent: Vec<Vec<usize>> = if wiring.takes_turns() {
+            vec![sent_to(None)]
+        } else {
+            (0..wiring.subscribers)
+                .map(|subscriber| sent_to(Some(subscriber)))
+                .collect()
+        };
+        Books {
+            reports,
+            wiring,
+            arrived: (sent.iter())
+                .map(|sent| sent.iter().map(|&count| vec![false; count]).collect())
+                .collect(),
+            ledgers: sent.iter().map(|sent| Ledger::new(sent)).collect(),
+            steps,
+            overflown: reports.subscribers.iter().map(|it| it.overflown).sum(),
+        }
+    }
+
+    /// Books a sample; the step that it was made at, if it came for the first time and unharmed.
+    fn arrived(&mut self, subscriber: u32, sample: &Received) -> Option<u64> {
+        let book = if self.wiring.takes_turns() {
+            0
+        } else {
+            subscriber as usize
+        };
+        let publisher = sample.header.publisher() as usize;
+        let first = self
+            .reports
+            .publishers
+            .get(publisher)
+            .map_or(0, |it| it.first);
+        // One from before the first that counts is none that there is.
+        let place = sample.header.number().checked_sub(first);
+        let place = place
+            .and_then(|place| usize::try_from(place).ok())
+            .unwrap_or(usize::MAX);
+        let ledger = &mut self.ledgers[book];
+        if ledger.arrived(publisher, place) != Arrival::First {
+            return None;
+        }
+        self.arrived[book][publisher][place] = true;
+        if !sample.intact {
+            ledger.damaged();
+            return None;
+        }
+        Some(self.steps[publisher][place])
+    }
+
+    /// What became of all, and the samples that did not come.
+    fn close(self, reports: &Reports) -> (Tally, Vec<Lost>) {
+        let mut lost = Vec::new();
+        for (publisher, report) in reports.publishers.iter().enumerate() {
+            let publisher = publisher as u32;
+            let not_sent = |step, cause| Lost {
+                publisher,
+                subscriber: None,
+                step,
+                cause,
+            };
+            let mut next = 0;
+            for sent in report.sent() {
+                lost.extend((next..sent.step).map(|step| not_sent(step, Cause::Missed)));
+                next = sent.step + 1;
+                if sent.number == REFUSED {
+                    lost.push(not_sent(sent.step, Cause::Refused));
+                }
+            }
+            lost.extend((next..report.steps).map(|step| not_sent(step, Cause::Missed)));
+        }
+        for (book, by_publisher) in self.arrived.iter().enumerate() {
+            let subscriber = (!self.wiring.takes_turns()).then_some(book as u32);
+            for (publisher, arrived) in by_publisher.iter().enumerate() {
+                let missing = arrived.iter().zip(&self.steps[publisher]);
+                lost.extend(
+                    missing
+                        .filter(|(arrived, _)| !**arrived)
+                        .map(|(_, &step)| Lost {
+                            publisher: publisher as u32,
+                            subscriber,
+                            step,
+                            cause: Cause::Lost,
+                        }),
+                );
+            }
+        }
+        lost.sort_by_key(|lost| (lost.publisher, lost.step, lost.subscriber));
+        let tallies = self.ledgers.into_iter().map(Ledger::close);
+        let mut tally = tallies.fold(Tally::default(), |sum, one| sum.plus(&one));
+        // They came beside all that had room.
+        tally.duplicated += self.overflown;
+        (tally, lost)
+    }
+}
+
+#[cfg(test)]
+mod tests;

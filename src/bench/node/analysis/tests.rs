@@ -1,0 +1,242 @@
+use super::*;
+use crate::bench::node::result::{PublisherReport, Sent, SubscriberReport};
+use crate::bench::node::sample::Header;
+use crate::bench::node::timer::Schedule;
+use crate::buffer::{HugePagePolicy, PageKind, StampBuffer};
+use crate::node::Scenario;
+use crate::time::{Monotonic, Ticks};
+
+/// A sample is on its way for so long, in nanoseconds.
+const WAY: u64 = 700;
+/// A sample is stamped so long after its step was due.
+const LATE: u64 = 40;
+const PERIOD: u64 = 1000;
+/// Of all publishers.
+const START: u64 = 1_000_000;
+/// The first sample that counts has this number: what came before was warm-up.
+const FIRST: u64 = 5;
+
+fn log<const N: usize>(rows: &[[u64; N]]) -> StampBuffer<[u64; N]> {
+    let mut log = StampBuffer::new(rows.len().max(1), HugePagePolicy::Off).unwrap();
+    log[..rows.len()].copy_from_slice(rows);
+    log
+}
+
+/// A publisher of 10 steps that made samples at those steps, and whose node took all but those `refused`.
+fn publisher(steps: &[u64], refused: &[u64]) -> PublisherReport {
+    let mut schedule = Schedule::of_rate(&Monotonic::default(), 1e9 / PERIOD as f64);
+    schedule.begin(Ticks(START));
+    let mut number = FIRST;
+    let rows = steps.iter().map(|&step| {
+        let is_refused = refused.contains(&step);
+        let sent = Sent {
+            step,
+            stamp: Ticks(START + (2 + step) * PERIOD + LATE),
+            number: if is_refused { REFUSED } else { number },
+        };
+        number += u64::from(!is_refused);
+        sent.to_words()
+    });
+    let rows: Vec<_> = rows.collect();
+    PublisherReport {
+        log: log(&rows),
+        logged: rows.len(),
+        taken: number - FIRST,
+        first: FIRST,
+        late: 1,
+        schedule,
+        warmup_steps: 2,
+        steps: 10,
+        pages: PageKind::Small,
+        pool_is_whole: true,
+    }
+}
+
+/// A subscriber to which those samples came: publisher, number of those that count, step.
+fn subscriber(judge: &Judge<Monotonic>, samples: &[(u32, u64, u64)]) -> SubscriberReport {
+    let rows = samples.iter().map(|&(publisher, number, step)| {
+        let stamp = Ticks(START + (2 + step) * PERIOD + LATE);
+        let received = Received {
+            header: Header::new(publisher, FIRST + number),
+            sent_ns: judge.epoch.at(&judge.clock, stamp),
+            stamp: Ticks(stamp.0 + WAY),
+            intact: true,
+        };
+        received.to_words()
+    });
+    let rows: Vec<_> = rows.collect();
+    SubscriberReport {
+        log: log(&rows),
+        logged: rows.len(),
+        overflown: 0,
+        pages: PageKind::Small,
+        pool_is_whole: true,
+    }
+}
+
+fn judge(scenario: Scenario, publishers: u32, subscribers: u32) -> Judge<Monotonic> {
+    let clock = Monotonic::default();
+    Judge {
+        clock,
+        epoch: Epoch::of(&clock),
+        wiring: Wiring {
+            scenario,
+            publishers,
+            subscribers,
+        },
+    }
+}
+
+fn lost(publisher: u32, subscriber: Option<u32>, step: u64, cause: Cause) -> Lost {
+    Lost {
+        publisher,
+        subscriber,
+        step,
+        cause,
+    }
+}
+
+#[test]
+fn missed_refused_and_lost_samples_are_told_apart() {
+    let judge = judge(Scenario::StraightRun, 1, 1);
+    // Steps 3, 8 and 9 were missed, the sample of 5 was refused, that of 4 never came.
+    let reports = Reports {
+        publishers: vec![publisher(&[0, 1, 2, 4, 5, 6, 7], &[5])],
+        subscribers: vec![subscriber(
+            &judge,
+            &[(0, 0, 0), (0, 1, 1), (0, 2, 2), (0, 4, 6), (0, 5, 7)],
+        )],
+    };
+    let outcome = judge.outcome(&reports);
+    let (missed, refused) = (Cause::Missed, Cause::Refused);
+    assert_eq!(
+        outcome.lost,
+        [
+            lost(0, None, 3, missed),
+            lost(0, Some(0), 4, Cause::Lost),
+            lost(0, None, 5, refused),
+            lost(0, None, 8, missed),
+            lost(0, None, 9, missed),
+        ]
+    );
+    assert_eq!((outcome.missed, outcome.refused, outcome.late), (3, 1, 1));
+    assert_eq!((outcome.nominal, outcome.sent), (10, 6));
+    let tally = &outcome.tally;
+    assert_eq!((tally.sent, tally.received, tally.lost), (6, 5, 1));
+    let latency = outcome.latency.summary.unwrap();
+    assert_eq!(
+        (latency.count, latency.min_ns, latency.max_ns),
+        (5, WAY as i64, WAY as i64)
+    );
+    let intended = outcome.intended.summary.unwrap();
+    assert_eq!(
+        (intended.min_ns, intended.max_ns),
+        ((WAY + LATE) as i64, (WAY + LATE) as i64)
+    );
+    // From step 0 to step 7 there are five intervals for what was sent, four for what came.
+    assert_eq!(
+        outcome.send_rate_per_s.map(f64::round),
+        Some((5e9_f64 / 7e3).round())
+    );
+    assert_eq!(
+        outcome.receive_rate_per_s.map(f64::round),
+        Some((4e9_f64 / 7e3).round())
+    );
+}
+
+#[test]
+fn a_dropped_a_doubled_a_swapped_and_a_damaged_sample_are_named_as_such() {
+    let judge = judge(Scenario::StraightRun, 1, 1);
+    let all: Vec<u64> = (0..10).collect();
+    let outcome_of = |samples: &[(u32, u64, u64)]| {
+        judge.outcome(&Reports {
+            publishers: vec![publisher(&all, &[])],
+            subscribers: vec![subscriber(&judge, samples)],
+        })
+    };
+    let whole: Vec<(u32, u64, u64)> = all.iter().map(|&step| (0, step, step)).collect();
+    let clean = outcome_of(&whole);
+    assert_eq!(
+        (clean.tally.received, clean.tally.lost, clean.lost.len()),
+        (10, 0, 0)
+    );
+
+    let mut dropped = whole.clone();
+    dropped.remove(6);
+    let outcome = outcome_of(&dropped);
+    assert_eq!(outcome.lost, [lost(0, Some(0), 6, Cause::Lost)]);
+    assert_eq!((outcome.tally.duplicated, outcome.tally.reordered), (0, 0));
+
+    let mut doubled = whole.clone();
+    doubled.insert(4, whole[3]);
+    let outcome = outcome_of(&doubled);
+    assert_eq!((outcome.tally.duplicated, outcome.tally.lost), (1, 0));
+    assert_eq!(outcome.latency.summary.unwrap().count, 10);
+
+    let mut swapped = whole.clone();
+    swapped.swap(2, 3);
+    let outcome = outcome_of(&swapped);
+    assert_eq!(
+        (
+            outcome.tally.reordered,
+            outcome.tally.lost,
+            outcome.lost.len()
+        ),
+        (1, 0, 0)
+    );
+
+    let mut strange = whole.clone();
+    strange.push((3, 0, 0));
+    strange.push((0, 10, 10));
+    assert_eq!(outcome_of(&strange).tally.never_sent, 2);
+
+    let mut damaged = subscriber(&judge, &whole);
+    damaged.log[5][3] = 0;
+    let outcome = judge.outcome(&Reports {
+        publishers: vec![publisher(&all, &[])],
+        subscribers: vec![damaged],
+    });
+    assert_eq!((outcome.tally.damaged, outcome.tally.lost), (1, 0));
+    assert_eq!(outcome.latency.summary.unwrap().count, 9);
+}
+
+#[test]
+fn each_scenario_expects_its_copies_of_each_subscriber() {
+    let all: Vec<u64> = (0..10).collect();
+    let of = |publisher: u32, numbers: &[u64]| -> Vec<(u32, u64, u64)> {
+        numbers
+            .iter()
+            .map(|&number| (publisher, number, number))
+            .collect()
+    };
+    let outcome_of = |scenario, subscribers: &[Vec<(u32, u64, u64)>]| {
+        let judge = judge(scenario, 2, 2);
+        judge.outcome(&Reports {
+            publishers: vec![publisher(&all, &[]), publisher(&all, &[])],
+            subscribers: subscribers
+                .iter()
+                .map(|it| subscriber(&judge, it))
+                .collect(),
+        })
+    };
+    let both = [of(0, &all), of(1, &all)];
+    for scenario in [Scenario::StraightRun, Scenario::FanIn] {
+        let outcome = outcome_of(scenario, &both);
+        assert_eq!((outcome.nominal, outcome.tally.lost), (20, 0));
+        // What is another's was never sent to it.
+        let crossed = outcome_of(scenario, &[both[1].clone(), both[0].clone()]);
+        assert_eq!((crossed.tally.never_sent, crossed.tally.lost), (20, 20));
+    }
+    let outcome = outcome_of(Scenario::FanOut, &[both.concat(), both[0].clone()]);
+    assert_eq!((outcome.nominal, outcome.tally.lost), (40, 10));
+    assert_eq!(outcome.lost[0], lost(1, Some(1), 0, Cause::Lost));
+    assert_eq!(outcome.by_subscriber, [20, 10]);
+
+    let turns = [
+        of(0, &[0, 2, 4, 6, 8]),
+        [of(0, &[1, 3, 5, 7, 9]), of(1, &all[1..])].concat(),
+    ];
+    let outcome = outcome_of(Scenario::RoundRobin, &turns);
+    assert_eq!((outcome.nominal, outcome.tally.lost), (20, 1));
+    assert_eq!(outcome.lost, [lost(1, None, 0, Cause::Lost)]);
+}

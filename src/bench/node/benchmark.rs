@@ -1,0 +1,252 @@
+//! The node benchmark as the rig runs it: which points there are, and one run of a point in each round.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::config::Config;
+use super::error::RunError;
+use super::plan::{Plan as Points, Point, Sweep};
+use super::result::{Outcome as Found, Received, Sent};
+use super::run::{self, Machine, Run};
+use super::{files, publisher, rows, subscriber};
+use crate::host::MemoryLock;
+use crate::results::schema::Schema;
+use crate::results::schema::node as columns;
+use crate::rig::benchmark::{
+    Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
+};
+use crate::rig::error::RigError;
+use crate::rig::memory::{Allowance, Need};
+
+/// The distributions in a point's folder.
+pub const LATENCY: &str = "latency.hgrm";
+/// From when a sample was meant to be sent.
+pub const INTENDED: &str = "intended.hgrm";
+
+/// What else a point leaves on disk, in bytes.
+const BYTES_PER_POINT: u64 = 512 << 10;
+/// What a run takes beside its steps: threads, connections, memory.
+const TIME_BESIDE: Duration = Duration::from_millis(200);
+/// More than this share of the steps being missed means that the rate was not had.
+const MISSED_SHARE: f64 = 0.01;
+
+/// The node benchmark.
+#[derive(Debug)]
+pub struct NodeBenchmark {
+    config: Config,
+    sweep: Sweep,
+    points: Vec<Point>,
+    machine: Option<Machine>,
+}
+
+impl NodeBenchmark {
+    /// Of that sweep.
+    pub fn new(config: Config, sweep: Sweep) -> Self {
+        NodeBenchmark {
+            config,
+            sweep,
+            points: Vec::new(),
+            machine: None,
+        }
+    }
+
+    /// Samples that a run of a point sends, those of the warm-up not counted, and the most that come of them.
+    fn samples(&self, point: &Point) -> (u64, u64) {
+        let sent = self.config.steps(point.rate_per_s) * u64::from(point.wiring.publishers);
+        (sent, sent * point.wiring.copies())
+    }
+
+    /// Memory that a run of a point takes.
+    fn needs(&self, point: &Point) -> [Need; 2] {
+        let (sent, received) = self.samples(point);
+        let stamps =
+            sent * (Sent::WORDS as u64 * 8) + received * (Received::WORDS as u64 * 8 + 2 * 8 + 1);
+        let wiring = &point.wiring;
+        let slots = u64::from(wiring.publishers) * publisher::slots(&self.config) as u64
+            + u64::from(wiring.subscribers) * subscriber::slots(&self.config) as u64;
+        [
+            Need {
+                what: "stamps",
+                bytes: stamps,
+            },
+            Need {
+                what: "samples",
+                bytes: slots * (rows::sample_bytes(point) + 128),
+            },
+        ]
+    }
+
+    fn check_memory(&self) -> Result<(), RunError> {
+        let Some(allowance) = Allowance::of_this_process() else {
+            return Ok(());
+        };
+        for point in &self.points {
+            let options = format!(
+                "--rate {} for {} steps",
+                point.rate_per_s,
+                self.config.steps(point.rate_per_s)
+            );
+            let checked = allowance.require(
+                &self.needs(point),
+                &options,
+                "lower --count, --duration or --rate",
+            );
+            checked.map_err(RigError::Memory)?;
+        }
+        Ok(())
+    }
+
+    fn round(
+        &self,
+        point: &Point,
+        place: &Place,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Outcome, RunError> {
+        let machine = self.machine.as_ref().expect("the benchmark was prepared");
+        let run = machine.run(point, &self.config, progress)?;
+        let folder = &place.folders[0];
+        files::add_lost(folder, place.round, &run)?;
+        if self.config.keep_samples {
+            files::add_samples(folder, place.round, &machine.clock, &run)?;
+        }
+        let found = &run.outcome;
+        let row = RowOutcome {
+            figures: rows::figures(point, found),
+            failure: failure(&run),
+            obtained: json!({
+                "within_the_latency": point.node_type.within(),
+                "distributed_by": point.node_type.distributed_by(),
+                "cpus": run.placement.cpus,
+                "placement_warnings": run.placement.warnings,
+                "pages": run.reports.least_pages(),
+            }),
+            details: json!({ "by_subscriber": found.by_subscriber }),
+            histograms: vec![
+                (LATENCY.to_owned(), found.latency.histogram.clone()),
+                (INTENDED.to_owned(), found.intended.histogram.clone()),
+            ],
+            ..RowOutcome::default()
+        };
+        Ok(Outcome {
+            rows: vec![row],
+            warnings: warnings(point, found)
+                .chain(run::placement_warnings(&run.placement))
+                .collect(),
+            ..Outcome::default()
+        })
+    }
+}
+
+/// What makes figures worthless, beside losses, which are results.
+fn failure(run: &Run) -> Option<String> {
+    let tally = &run.outcome.tally;
+    let whole = (run.reports.publishers.iter().map(|it| it.pool_is_whole))
+        .chain(run.reports.subscribers.iter().map(|it| it.pool_is_whole));
+    let faults = [
+        (
+            tally.damaged,
+            "samples arrived with other values than were sent",
+        ),
+        (
+            tally.never_sent,
+            "samples arrived that were never sent to there",
+        ),
+        (
+            whole.filter(|whole| !whole).count() as u64,
+            "pools were not whole at the end: the node-type kept samples",
+        ),
+    ];
+    let faults = faults.into_iter().filter(|(count, _)| *count > 0);
+    let told: Vec<String> = faults
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    (!told.is_empty()).then(|| told.join(", "))
+}
+
+fn warnings(point: &Point, found: &Found) -> impl Iterator<Item = String> {
+    let steps = found.missed + found.sent + found.refused;
+    let missed = found.missed as f64 > MISSED_SHARE * steps as f64;
+    let missed = missed.then(|| {
+        format!(
+            "{point}: {} of {steps} steps were missed: the rate is more than the publisher can do",
+            found.missed
+        )
+    });
+    let lost = (found.tally.lost > 0).then(|| {
+        format!(
+            "{point}: {} of {} copies were lost",
+            found.tally.lost, found.tally.sent
+        )
+    });
+    let refused = (found.refused > 0).then(|| {
+        format!(
+            "{point}: {} samples were refused, as the node had no room for them",
+            found.refused
+        )
+    });
+    missed.into_iter().chain(lost).chain(refused)
+}
+
+impl Benchmark for NodeBenchmark {
+    fn schema(&self) -> &'static Schema {
+        &columns::SCHEMA
+    }
+
+    fn plan(&mut self) -> Result<Plan, Failure> {
+        let points = Points::new(&self.sweep, &self.config);
+        if let Some(reason) = points.why_empty() {
+            return Err(RunError::NothingToMeasure(reason).into());
+        }
+        self.points = points.points;
+        self.check_memory()?;
+        let planned = |(index, point): (usize, &Point)| {
+            let (sent, received) = self.samples(point);
+            let kept = if self.config.keep_samples {
+                sent + received
+            } else {
+                0
+            };
+            PlannedPoint {
+                index,
+                rows: vec![PlannedRow {
+                    name: point.to_string(),
+                    settings: rows::settings(point, &self.config),
+                }],
+                time: TIME_BESIDE.saturating_add(run::usual(point, &self.config)),
+                bytes: kept * files::BYTES_PER_SAMPLE + BYTES_PER_POINT,
+            }
+        };
+        Ok(Plan {
+            points: self.points.iter().enumerate().map(planned).collect(),
+            left_out: points.left_out,
+        })
+    }
+
+    fn prepare(&mut self, plan: Plan) -> Result<Ready, Failure> {
+        let raised = MemoryLock::raise().or_else(|_| MemoryLock::read());
+        raised.map_err(RunError::from)?;
+        let machine = Machine::new(&self.config)?;
+        for point in &self.points {
+            machine.placement(point)?;
+        }
+        let ready = Ready {
+            plan,
+            obtained: json!({ "latency_is_from": "the stamp of a sample to when it was read" }),
+            instrument: json!({ "clock": { "tsc": machine.clock.tsc_facts() } }),
+            announcements: Vec::new(),
+            warnings: Vec::new(),
+        };
+        self.machine = Some(machine);
+        Ok(ready)
+    }
+
+    fn measure(
+        &mut self,
+        point: usize,
+        place: &Place,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Outcome, Failure> {
+        Ok(self.round(&self.points[point], place, progress)?)
+    }
+}

@@ -1,0 +1,109 @@
+//! What is the same for all points.
+
+use std::time::Duration;
+
+use crate::buffer::HugePagePolicy;
+use crate::node::settings::Poll;
+use crate::rig::named::Named;
+
+/// The most publishers, and the most subscribers: each has a thread.
+pub const MOST_ENDS: u32 = 1024;
+
+/// What tells a publisher that the next step is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimerKind {
+    /// The time stamp counter, read again and again.
+    Tsc,
+    /// A timer of the kernel, which wakes the thread.
+    Timerfd,
+}
+
+impl Named for TimerKind {
+    const ALL: &'static [Self] = &[TimerKind::Tsc, TimerKind::Timerfd];
+
+    fn name(self) -> &'static str {
+        match self {
+            TimerKind::Tsc => "tsc",
+            TimerKind::Timerfd => "timerfd",
+        }
+    }
+}
+
+/// What becomes of steps that were due while the publisher was busy with something else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterMiss {
+    /// They are missed, as in a control system: the sample of the last one due is sent.
+    Skip,
+    /// All of them follow at once: load that comes from outside behaves so.
+    CatchUp,
+}
+
+impl Named for AfterMiss {
+    const ALL: &'static [Self] = &[AfterMiss::Skip, AfterMiss::CatchUp];
+
+    fn name(self) -> &'static str {
+        match self {
+            AfterMiss::Skip => "skip",
+            AfterMiss::CatchUp => "catch-up",
+        }
+    }
+}
+
+/// How long a publisher publishes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Length {
+    /// So many steps.
+    Count(u64),
+    /// As many as fall into this time.
+    Duration(Duration),
+}
+
+/// The settings of a run.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// What is measured of each publisher.
+    pub length: Length,
+    /// The time before that, at the same rate; what is sent in it does not count.
+    pub warmup: Duration,
+    /// How long is waited at most for what is still under way when all publishers have ended.
+    pub drain: Duration,
+    /// How long connecting may take.
+    pub timeout: Duration,
+    /// What publishers wait for.
+    pub timer: TimerKind,
+    /// How subscribers wait.
+    pub poll: Poll,
+    /// What becomes of missed steps.
+    pub after_miss: AfterMiss,
+    /// Samples that a subscriber takes in one call at most.
+    pub vectorize: usize,
+    /// See [`Settings`](crate::node::Settings).
+    pub send_queue: u32,
+    /// See [`Settings`](crate::node::Settings).
+    pub receive_queue: u32,
+    /// Pages of samples and stamps.
+    pub huge_pages: HugePagePolicy,
+    /// What the values of samples follow from.
+    pub seed: u64,
+    /// Whether a row is written for each sample.
+    pub keep_samples: bool,
+}
+
+impl Config {
+    /// Steps of a publisher that count, at that rate.
+    pub fn steps(&self, rate_per_s: f64) -> u64 {
+        match self.length {
+            Length::Count(count) => count,
+            Length::Duration(duration) => steps_in(duration, rate_per_s).max(1),
+        }
+    }
+
+    /// Steps before them.
+    pub fn warmup_steps(&self, rate_per_s: f64) -> u64 {
+        steps_in(self.warmup, rate_per_s)
+    }
+}
+
+fn steps_in(time: Duration, rate_per_s: f64) -> u64 {
+    (time.as_secs_f64() * rate_per_s).round() as u64
+}

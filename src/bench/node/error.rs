@@ -1,0 +1,75 @@
+//! Why a run of the node benchmark cannot start or go on.
+
+use std::time::Duration;
+
+use crate::buffer::BufferError;
+use crate::host::HostError;
+use crate::node::NodeError;
+use crate::results::ReportError;
+use crate::rig::benchmark::Failure;
+use crate::rig::error::RigError;
+use crate::rig::role::Role;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ThreadError {
+    #[error(transparent)]
+    Host(#[from] HostError),
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    #[error("stamps of --count or --duration: {0}")]
+    Buffer(#[from] BufferError),
+    #[error(
+        "no sample of publisher {publisher} came to subscriber {subscriber} within {} s (--timeout)",
+        within.as_secs_f64()
+    )]
+    NotReached {
+        publisher: u32,
+        subscriber: u32,
+        within: Duration,
+    },
+    /// Something else ended the run; that says more.
+    #[error("the run was ended before its end")]
+    Stopped,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    #[error(transparent)]
+    Rig(#[from] RigError),
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    #[error("{0}: {1}")]
+    Thread(Role, ThreadError),
+    #[error(
+        "the run was not over within {} s: the CPUs are too busy, or the node-type hangs",
+        limit.as_secs()
+    )]
+    TooSlow { limit: Duration },
+    #[error("{0}")]
+    NothingToMeasure(String),
+    #[error(transparent)]
+    NotWritten(#[from] ReportError),
+}
+
+impl From<HostError> for RunError {
+    fn from(error: HostError) -> Self {
+        RunError::Rig(error.into())
+    }
+}
+
+impl From<RunError> for Failure {
+    /// An error that another value of an option would avoid is the user's.
+    fn from(error: RunError) -> Self {
+        let text = error.to_string();
+        match error {
+            RunError::Rig(RigError::Interrupted(signal)) => {
+                Failure::Interrupted(signal.to_string())
+            }
+            RunError::Rig(error) if error.is_usage() => Failure::Usage(text),
+            RunError::NothingToMeasure(_) | RunError::Node(NodeError::Setting(_)) => {
+                Failure::Usage(text)
+            }
+            _ => Failure::Run(text),
+        }
+    }
+}

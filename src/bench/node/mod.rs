@@ -1,0 +1,33 @@
+//! The node benchmark: messaging through node-types, as an application sees it.
+//!
+//! A publisher waits for its timer, stamps a sample and writes it to its node. A subscriber reads from its node and
+//! stamps what has come. Between the two stamps lies the node-type, with all that it does on both sides: that is the
+//! latency. The time from when the sample was meant to be sent is a second latency, which holds what a stall of the
+//! publisher has caused.
+//!
+//! All threads are of one process and have one clock. What a sample carries is that clock, moved by the same amount
+//! for all of a run so that it counts from the Unix epoch: any program can measure against it.
+//!
+//! | concept | files |
+//! | --- | --- |
+//! | settings | `config`, `plan` |
+//! | the trait, and one point of it | `benchmark`, `run`, `ends` |
+//! | the loops | `publisher`, `subscriber`, `timer`, `sample`, `shared` |
+//! | what came of it | `analysis`, `result`, `rows`, `files` |
+
+pub mod benchmark;
+pub mod config;
+pub mod plan;
+
+mod analysis;
+mod ends;
+mod error;
+mod files;
+mod publisher;
+mod result;
+mod rows;
+mod run;
+mod sample;
+mod shared;
+mod subscriber;
+mod timer;

@@ -1,0 +1,211 @@
+//! The loop of a publisher: wait for the next step, stamp a sample, write it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::config::Config;
+use super::error::ThreadError;
+use super::result::{PublisherReport, REFUSED, Sent};
+use super::sample::{Epoch, Header, fill};
+use super::shared::Shared;
+use super::timer::Timer;
+use crate::buffer::StampBuffer;
+use crate::node::{Node, Pool, Slot};
+use crate::time::{Clock, Nanos, Ticks};
+
+/// From the moment when all are ready to the first step: each publisher has set its timer by then.
+const BEFORE_START: Nanos = Nanos(5_000_000);
+/// Between two greetings.
+const BETWEEN_GREETINGS: Duration = Duration::from_millis(1);
+/// Slots beside those that a send queue holds: the sample that is being made, and what comes back late.
+const SPARE_SLOTS: usize = 2;
+
+/// What a publisher is told.
+pub(super) struct Task<C> {
+    pub(super) number: u32,
+    pub(super) clock: C,
+    pub(super) epoch: Epoch,
+    pub(super) config: Config,
+    pub(super) shared: Arc<Shared>,
+    pub(super) rate_per_s: f64,
+    pub(super) words: usize,
+    /// Whether it has no CPU of its own, and lets others run while it waits.
+    pub(super) yields: bool,
+}
+
+/// Slots of a publisher's pool.
+pub(super) fn slots(config: &Config) -> usize {
+    config.send_queue as usize + SPARE_SLOTS
+}
+
+impl<C: Clock> Task<C> {
+    fn go_on(&self) -> bool {
+        if self.yields {
+            std::thread::yield_now();
+        }
+        !self.shared.run.stopped()
+    }
+
+    /// Connects, publishes, waits until all has been received, and disconnects.
+    pub(super) fn run<N: Node>(
+        &self,
+        mut node: N,
+        mut timer: impl Timer<C>,
+    ) -> Result<PublisherReport, ThreadError> {
+        let config = &self.config;
+        let steps = config.steps(self.rate_per_s);
+        let mut log = StampBuffer::<[u64; Sent::WORDS]>::new(steps as usize, config.huge_pages)?;
+        let mut pool = Pool::new(slots(config), self.words, config.huge_pages)?;
+        let mut samples = Vec::with_capacity(pool.count());
+        node.start(&mut pool, &mut || self.go_on())?;
+        let wiring = &self.shared.wiring;
+        let all = wiring.publishers + wiring.subscribers;
+        if !self.shared.run.start_together(all) {
+            return Err(ThreadError::Stopped);
+        }
+        self.greet(&mut node, &mut pool, &mut samples)?;
+        let start = self.wait_for_start()?;
+        // Several publishers do not send at the same moment, but evenly spread over a period.
+        let apart = 1e9 / self.rate_per_s * f64::from(self.number) / f64::from(wiring.publishers);
+        let start = Ticks(start.0 + self.clock.ticks_in(Nanos(apart as u64)).0);
+        timer.begin(start)?;
+        let logged = self.publish(&mut node, &mut pool, &mut samples, &mut timer, &mut log)?;
+        self.shared.end_publishing(self.number, logged.sent);
+        while !self.shared.subscribers_left() {
+            if self.shared.run.stopped() {
+                return Err(ThreadError::Stopped);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        node.stop(&mut pool)?;
+        Ok(PublisherReport {
+            pages: log.page_kind(),
+            log,
+            logged: logged.count,
+            taken: logged.sent,
+            first: logged.first,
+            late: timer.late() - logged.late_before,
+            schedule: *timer.schedule(),
+            warmup_steps: config.warmup_steps(self.rate_per_s),
+            steps,
+            pool_is_whole: pool.is_whole(),
+        })
+    }
+
+    /// Sends greetings until all subscribers that it is to reach have heard one.
+    fn greet(
+        &self,
+        node: &mut impl Node,
+        pool: &mut Pool,
+        samples: &mut Vec<Slot>,
+    ) -> Result<(), ThreadError> {
+        let begun = Instant::now();
+        while let Some(subscriber) = self.shared.not_reached_by(self.number) {
+            if !self.go_on() {
+                return Err(ThreadError::Stopped);
+            }
+            if begun.elapsed() >= self.config.timeout {
+                return Err(ThreadError::NotReached {
+                    publisher: self.number,
+                    subscriber,
+                    within: self.config.timeout,
+                });
+            }
+            if let Some(slot) = pool.take() {
+                fill(pool, &slot, Header::greeting(self.number), self.config.seed);
+                samples.push(slot);
+            }
+            node.write(pool, samples)?;
+            pool.release_all(samples);
+            std::thread::sleep(BETWEEN_GREETINGS);
+        }
+        self.shared.has_greeted();
+        Ok(())
+    }
+
+    fn wait_for_start(&self) -> Result<Ticks, ThreadError> {
+        loop {
+            let soon = Ticks(self.clock.now().0 + self.clock.ticks_in(BEFORE_START).0);
+            if let Some(start) = self.shared.start(soon) {
+                return Ok(start);
+            }
+            if !self.go_on() {
+                return Err(ThreadError::Stopped);
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    /// The hot loop. Header and values of a sample are written while there is time; its stamp is the last thing before
+    /// it is handed to the node.
+    fn publish<N: Node>(
+        &self,
+        node: &mut N,
+        pool: &mut Pool,
+        samples: &mut Vec<Slot>,
+        timer: &mut impl Timer<C>,
+        log: &mut [[u64; Sent::WORDS]],
+    ) -> Result<Logged, ThreadError> {
+        let (clock, epoch, seed) = (self.clock, self.epoch, self.config.seed);
+        let first = self.config.warmup_steps(self.rate_per_s);
+        let end = first + log.len() as u64;
+        let mut logged = Logged::default();
+        let mut number = 0;
+        let mut next: Option<Slot> = None;
+        loop {
+            if next.is_none() {
+                next = pool.take();
+                if let Some(slot) = &next {
+                    fill(pool, slot, Header::new(self.number, number), seed);
+                }
+            }
+            let Some(step) = timer.wait(&clock, || self.go_on())? else {
+                return Err(ThreadError::Stopped);
+            };
+            if step >= end {
+                break;
+            }
+            if step >= first && logged.count == 0 {
+                logged.first = number;
+                logged.late_before = timer.late();
+                self.shared.begin_to_count(self.number, number);
+            }
+            let stamp = clock.now();
+            let ready = next.take();
+            let is_ready = ready.is_some();
+            if let Some(slot) = ready {
+                pool.set_word(&slot, 0, epoch.at(&clock, stamp));
+                samples.push(slot);
+            }
+            // Without a sample of its own the call brings slots back.
+            let taken = node.write(pool, samples)?;
+            pool.release_all(samples);
+            let is_sent = is_ready && taken == 1;
+            if step >= first {
+                log[logged.count] = Sent {
+                    step: step - first,
+                    stamp,
+                    number: if is_sent { number } else { REFUSED },
+                }
+                .to_words();
+                logged.count += 1;
+                logged.sent += u64::from(is_sent);
+            }
+            number += u64::from(is_sent);
+        }
+        next.into_iter().for_each(|slot| pool.release(slot));
+        Ok(logged)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Logged {
+    /// Steps that count and were not missed.
+    count: usize,
+    /// Samples of them that the node took.
+    sent: u64,
+    /// The number of the first sample that counts.
+    first: u64,
+    /// Steps that were late before.
+    late_before: u64,
+}

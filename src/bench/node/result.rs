@@ -1,0 +1,204 @@
+//! What the threads of a run note, and what comes of it.
+
+use super::sample::Header;
+use super::timer::Schedule;
+use crate::buffer::{PageKind, StampBuffer};
+use crate::rig::ledger::Tally;
+use crate::stats::{LatencyHistogram, Summary};
+use crate::time::Ticks;
+
+/// The number of a sample that the node did not take.
+pub const REFUSED: u64 = u64::MAX;
+
+/// A step, as its publisher notes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sent {
+    /// From 0, those of the warm-up not counted.
+    pub step: u64,
+    pub stamp: Ticks,
+    /// The number that the sample carries, or [`REFUSED`].
+    pub number: u64,
+}
+
+impl Sent {
+    pub const WORDS: usize = 3;
+
+    #[inline(always)]
+    pub fn to_words(self) -> [u64; Self::WORDS] {
+        [self.step, self.stamp.0, self.number]
+    }
+
+    pub fn of_words([step, stamp, number]: [u64; Self::WORDS]) -> Self {
+        let stamp = Ticks(stamp);
+        Sent {
+            step,
+            stamp,
+            number,
+        }
+    }
+}
+
+/// A sample that has come, as its subscriber notes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Received {
+    pub header: Header,
+    /// What it carries as its stamp, in nanoseconds since the Unix epoch.
+    pub sent_ns: u64,
+    pub stamp: Ticks,
+    /// Whether its values are those that were sent.
+    pub intact: bool,
+}
+
+impl Received {
+    pub const WORDS: usize = 4;
+
+    #[inline(always)]
+    pub fn to_words(self) -> [u64; Self::WORDS] {
+        [
+            self.header.0,
+            self.sent_ns,
+            self.stamp.0,
+            u64::from(self.intact),
+        ]
+    }
+
+    pub fn of_words([header, sent_ns, stamp, intact]: [u64; Self::WORDS]) -> Self {
+        Received {
+            header: Header(header),
+            sent_ns,
+            stamp: Ticks(stamp),
+            intact: intact == 1,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct PublisherReport {
+    pub log: StampBuffer<[u64; Sent::WORDS]>,
+    /// Entries of it that were written: steps that were not missed.
+    pub logged: usize,
+    /// Samples of them that the node took.
+    pub taken: u64,
+    /// The number of the first of them.
+    pub first: u64,
+    /// Steps that were due before they were waited for.
+    pub late: u64,
+    pub schedule: Schedule,
+    pub warmup_steps: u64,
+    /// Steps that there were to be.
+    pub steps: u64,
+    pub pages: PageKind,
+    pub pool_is_whole: bool,
+}
+
+impl PublisherReport {
+    /// The steps that were not missed, in order.
+    pub fn sent(&self) -> impl Iterator<Item = Sent> + '_ {
+        self.log[..self.logged].iter().copied().map(Sent::of_words)
+    }
+}
+
+#[derive(Debug)]
+pub struct SubscriberReport {
+    pub log: StampBuffer<[u64; Received::WORDS]>,
+    /// Entries of it that were written.
+    pub logged: usize,
+    /// Samples that there was no room for in it.
+    pub overflown: u64,
+    pub pages: PageKind,
+    pub pool_is_whole: bool,
+}
+
+impl SubscriberReport {
+    /// The samples that have come, in their order.
+    pub fn received(&self) -> impl Iterator<Item = Received> + '_ {
+        self.log[..self.logged]
+            .iter()
+            .copied()
+            .map(Received::of_words)
+    }
+}
+
+/// What a thread reports at its end.
+#[derive(Debug)]
+pub enum Report {
+    Publisher(PublisherReport),
+    Subscriber(SubscriberReport),
+}
+
+/// The reports of a run, in the order of their numbers.
+#[derive(Debug)]
+pub struct Reports {
+    pub publishers: Vec<PublisherReport>,
+    pub subscribers: Vec<SubscriberReport>,
+}
+
+impl Reports {
+    /// The least pages that any of them got.
+    pub fn least_pages(&self) -> Option<PageKind> {
+        let publishers = self.publishers.iter().map(|it| it.pages);
+        publishers
+            .chain(self.subscribers.iter().map(|it| it.pages))
+            .min()
+    }
+}
+
+/// What came of a run.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// Copies that were sent against those that came.
+    pub tally: Tally,
+    /// Copies that would have been sent if no step had been missed and none refused.
+    pub nominal: u64,
+    /// Samples that were sent, whatever their copies.
+    pub sent: u64,
+    /// Samples that the nodes did not take.
+    pub refused: u64,
+    /// Steps that were missed, of all publishers.
+    pub missed: u64,
+    /// Steps that were due before they were waited for.
+    pub late: u64,
+    /// All that arrived, duplicates included.
+    pub arrivals: u64,
+    /// The same by subscriber.
+    pub by_subscriber: Vec<u64>,
+    /// From stamp to stamp.
+    pub latency: Times,
+    /// From the moment when a sample was meant to be sent.
+    pub intended: Times,
+    /// Samples a second, from the first that was sent to the last.
+    pub send_rate_per_s: Option<f64>,
+    /// The same for copies that came.
+    pub receive_rate_per_s: Option<f64>,
+    /// Samples that never came, in order.
+    pub lost: Vec<Lost>,
+}
+
+/// A distribution.
+#[derive(Debug, Clone)]
+pub struct Times {
+    pub summary: Option<Summary>,
+    pub histogram: LatencyHistogram,
+}
+
+/// Why a sample did not come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// The step was missed: nothing was made.
+    Missed,
+    /// The node did not take it.
+    Refused,
+    /// It was sent and never came.
+    Lost,
+}
+
+/// A sample that did not come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lost {
+    pub publisher: u32,
+    /// Whose copy it is; none where it was not sent, or where no subscriber was to get it rather than another.
+    pub subscriber: Option<u32>,
+    pub step: u64,
+    pub cause: Cause,
+}

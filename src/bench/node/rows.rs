@@ -1,0 +1,102 @@
+//! A point and what came of it as rows of the results' files.
+
+use super::config::Config;
+use super::plan::Point;
+use super::result::Outcome;
+use super::sample::HEADER_WORDS;
+use crate::node::pool::WORD;
+use crate::results::Record;
+use crate::results::schema::node as columns;
+use crate::rig::named::Named as _;
+
+/// Bytes of a sample.
+pub fn sample_bytes(point: &Point) -> u64 {
+    ((HEADER_WORDS + point.values as usize) * WORD) as u64
+}
+
+/// The settings of a point.
+pub fn settings(point: &Point, config: &Config) -> Record {
+    let mut record = Record::new();
+    let wiring = &point.wiring;
+    record
+        .set(&columns::TYPE, point.node_type.name())
+        .set(&columns::SCENARIO, wiring.scenario.name())
+        .set(&columns::PUBLISHERS, wiring.publishers)
+        .set(&columns::SUBSCRIBERS, wiring.subscribers)
+        .set(&columns::RATE, point.rate_per_s)
+        .set(&columns::VALUES, point.values)
+        .set(&columns::SAMPLE, sample_bytes(point))
+        .set(&columns::DISTRIBUTED_BY, point.node_type.distributed_by())
+        .set(&columns::TIMER, config.timer.name())
+        .set(&columns::POLL, config.poll.name())
+        .set(&columns::AFTER_MISS, config.after_miss.name())
+        .set(&columns::VECTORIZE, config.vectorize as u64)
+        .set(&columns::SEND_QUEUE, config.send_queue)
+        .set(&columns::RECEIVE_QUEUE, config.receive_queue)
+        .set(&columns::STEPS, config.steps(point.rate_per_s))
+        .set(&columns::WARMUP, config.warmup.as_nanos() as u64);
+    record
+}
+
+/// What came of a run.
+pub fn figures(point: &Point, run: &Outcome) -> Record {
+    let mut record = Record::new();
+    let tally = &run.tally;
+    let bytes = sample_bytes(point);
+    let delivered = tally.received as f64 / run.nominal.max(1) as f64;
+    record
+        .distribution(&columns::latency::ALL, run.latency.summary.as_ref())
+        .distribution(&columns::intended::ALL, run.intended.summary.as_ref())
+        .set(&columns::EXPECTED, run.nominal)
+        .set(&columns::SENT, run.sent)
+        .set(&columns::COPIES, tally.sent)
+        .set(&columns::RECEIVED, tally.received)
+        .set(&columns::LOST, tally.lost)
+        .set(&columns::DELIVERY_RATE, delivered)
+        .set(&columns::STEPS_MADE, run.sent + run.refused)
+        .set(&columns::STEPS_MISSED, run.missed)
+        .set(&columns::STEPS_LATE, run.late)
+        .set(&columns::REFUSED, run.refused)
+        .set(&columns::ARRIVALS, run.arrivals)
+        .set(&columns::DUPLICATED, tally.duplicated)
+        .set(&columns::REORDERED, tally.reordered)
+        .set(&columns::DAMAGED, tally.damaged)
+        .set(&columns::NEVER_SENT, tally.never_sent)
+        .set(&columns::NOT_DELIVERED, run.lost.len() as u64)
+        .set(&columns::BYTES_SENT, run.sent * bytes)
+        .set(&columns::BYTES_RECEIVED, tally.received * bytes)
+        .set(&columns::SEND_RATE, run.send_rate_per_s)
+        .set(&columns::RECEIVE_RATE, run.receive_rate_per_s)
+        .set(&columns::FAIRNESS, fairness(&run.by_subscriber))
+        .set(
+            &columns::LEAST_AT_ONE,
+            run.by_subscriber.iter().min().copied(),
+        )
+        .set(
+            &columns::MOST_AT_ONE,
+            run.by_subscriber.iter().max().copied(),
+        );
+    record
+}
+
+/// Jain's index: the square of the sum over the sum of the squares, by their number.
+///
+/// Source: R. Jain, D. Chiu, W. Hawe, A Quantitative Measure of Fairness and Discrimination for Resource Allocation in
+/// Shared Computer Systems, DEC-TR-301, 1984.
+fn fairness(counts: &[u64]) -> Option<f64> {
+    let sum: f64 = counts.iter().map(|&count| count as f64).sum();
+    let squares: f64 = counts.iter().map(|&count| (count as f64).powi(2)).sum();
+    (squares > 0.0).then(|| sum * sum / (counts.len() as f64 * squares))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fairness_is_one_for_all_equal_and_a_share_where_one_gets_all() {
+        assert_eq!(fairness(&[7, 7, 7]), Some(1.0));
+        assert_eq!(fairness(&[9, 0, 0]), Some(1.0 / 3.0));
+        assert_eq!(fairness(&[0, 0]), None);
+    }
+}

@@ -1,0 +1,200 @@
+//! One run of a point: its threads, and what they report.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::analysis::Judge;
+use super::config::{Config, TimerKind};
+use super::ends::{Launch, PUBLISHER, SUBSCRIBER};
+use super::error::{RunError, ThreadError};
+use super::plan::Point;
+use super::result::{Outcome, Report, Reports};
+use super::sample::Epoch;
+use super::shared::Shared;
+use crate::host::placement::RoleSpec;
+use crate::host::{Placement, PlacementWarning, Topology, Wakeable, interrupt, pinning};
+use crate::rig::benchmark::Progress;
+use crate::rig::control::Control;
+use crate::rig::error::RigError;
+use crate::rig::workers::{Cause, Collected, Crew, Patience};
+use crate::time::{AnyClock, Clock, ClockUser};
+
+/// Beside warm-up, measurement and drain: memory, threads, and what the end takes.
+const BESIDE: Duration = Duration::from_secs(30);
+
+/// What a run came to.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) outcome: Outcome,
+    pub(super) reports: Reports,
+    pub(super) epoch: Epoch,
+    pub(super) placement: Placement,
+}
+
+/// Makes runs on this machine.
+#[derive(Debug)]
+pub(super) struct Machine {
+    pub(super) topology: Topology,
+    pub(super) clock: AnyClock,
+    wakeable: Wakeable,
+}
+
+impl Machine {
+    pub(super) fn new(config: &Config) -> Result<Self, RunError> {
+        Ok(Machine {
+            topology: Topology::read()?,
+            clock: AnyClock::prepare(clock_of(config.timer)).map_err(RigError::Clock)?,
+            wakeable: Wakeable::new()?,
+        })
+    }
+
+    /// Where the threads of a point go.
+    pub(super) fn placement(&self, point: &Point) -> Result<Placement, RunError> {
+        let roles = |count, role: crate::rig::role::Role| {
+            (0..count).map(move |_| RoleSpec::new(role.name, "--cpus", None))
+        };
+        let wiring = &point.wiring;
+        let all: Vec<RoleSpec> = roles(wiring.publishers, PUBLISHER)
+            .chain(roles(wiring.subscribers, SUBSCRIBER))
+            .collect();
+        Ok(Placement::plan(&self.topology, &all)?)
+    }
+
+    pub(super) fn run(
+        &self,
+        point: &Point,
+        config: &Config,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Run, RunError> {
+        let placement = self.placement(point)?;
+        // The rest of the process stays off the CPUs of the ends, where there are others.
+        pinning::pin_current_thread_to(&placement.supervisor)?;
+        self.clock.visit(OneRun {
+            machine: self,
+            point,
+            config,
+            placement,
+            progress,
+        })
+    }
+}
+
+struct OneRun<'a> {
+    machine: &'a Machine,
+    point: &'a Point,
+    config: &'a Config,
+    placement: Placement,
+    progress: &'a mut dyn FnMut(Progress),
+}
+
+impl ClockUser for OneRun<'_> {
+    type Output = Result<Run, RunError>;
+
+    fn with<C: Clock>(self, clock: C) -> Result<Run, RunError> {
+        let (point, config) = (self.point, self.config);
+        let control = Arc::new(Control::default());
+        let shared = Arc::new(Shared::new(point.wiring, Arc::clone(&control)));
+        let mut threads = Crew::new(&control)?;
+        let epoch = Epoch::of(&clock);
+        let cpus: Vec<usize> = self.placement.cpus.iter().copied().flatten().collect();
+        let launch = Launch {
+            point,
+            config,
+            shared: &shared,
+            cpus: &cpus,
+            shares_cpu: self.placement.shares_cpu(),
+            wakeable: &self.machine.wakeable,
+        };
+        launch.start(clock, epoch, &mut threads)?;
+        let (begun, limit) = (Instant::now(), longest(point, config));
+        let expected = config.steps(point.rate_per_s)
+            * u64::from(point.wiring.publishers)
+            * point.wiring.copies();
+        let watch = || {
+            (self.progress)(Progress {
+                done: shared.received().min(expected),
+                of: expected,
+                text: None,
+            });
+            (begun.elapsed() >= limit).then_some(RunError::TooSlow { limit })
+        };
+        let told = || {
+            self.machine.wakeable.wake();
+        };
+        let collected =
+            threads.collect_under(&interrupt::requested, &Patience::default(), watch, told)?;
+        let reports = reports_of(collected)?;
+        threads.dismiss(Patience::default().grace);
+        let judge = Judge {
+            clock,
+            epoch,
+            wiring: point.wiring,
+        };
+        Ok(Run {
+            outcome: judge.outcome(&reports),
+            reports,
+            epoch,
+            placement: self.placement,
+        })
+    }
+}
+
+/// The clock of a timer, with which everything is stamped.
+pub(super) fn clock_of(timer: TimerKind) -> crate::time::ClockKind {
+    match timer {
+        TimerKind::Tsc => crate::time::ClockKind::Tsc,
+        TimerKind::Timerfd => crate::time::ClockKind::Monotonic,
+    }
+}
+
+/// How long a run takes, if nothing has to be waited for.
+pub(super) fn usual(point: &Point, config: &Config) -> Duration {
+    let steps = config.steps(point.rate_per_s) + config.warmup_steps(point.rate_per_s);
+    let seconds = steps as f64 / point.rate_per_s;
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+}
+
+fn longest(point: &Point, config: &Config) -> Duration {
+    usual(point, config)
+        .saturating_mul(2)
+        .saturating_add(config.timeout)
+        .saturating_add(config.drain)
+        .saturating_add(BESIDE)
+}
+
+fn reports_of(collected: Collected<Report, ThreadError, RunError>) -> Result<Reports, RunError> {
+    match collected.cause {
+        Some(Cause::Signal(signal)) => return Err(RigError::Interrupted(signal).into()),
+        Some(Cause::Watch(reason)) => return Err(reason),
+        Some(Cause::Worker) | None => {}
+    }
+    // Of several failures, some are only that another thread has failed.
+    let (stopped, others): (Vec<_>, Vec<_>) = (collected.failures.into_iter())
+        .partition(|(_, error)| matches!(error, ThreadError::Stopped));
+    if let Some((role, error)) = others.into_iter().chain(stopped).next() {
+        return Err(match error {
+            ThreadError::Node(crate::node::NodeError::Setting(text)) => {
+                RunError::Node(crate::node::NodeError::Setting(text))
+            }
+            error => RunError::Thread(role, error),
+        });
+    }
+    let mut all = collected.reports;
+    all.sort_by_key(|(place, _)| *place);
+    let mut reports = Reports {
+        publishers: Vec::new(),
+        subscribers: Vec::new(),
+    };
+    for (_, report) in all {
+        match report {
+            Report::Publisher(report) => reports.publishers.push(report),
+            Report::Subscriber(report) => reports.subscribers.push(report),
+        }
+    }
+    Ok(reports)
+}
+
+/// The warnings of a placement, in words.
+pub(super) fn placement_warnings(placement: &Placement) -> impl Iterator<Item = String> + '_ {
+    placement.warnings.iter().map(PlacementWarning::to_string)
+}

@@ -1,0 +1,134 @@
+//! What a sample carries, in words of 8 bytes, little-endian.
+//!
+//! | word | what it holds |
+//! | --- | --- |
+//! | 0 | when it was stamped, in nanoseconds since the Unix epoch |
+//! | 1 | its publisher in the upper 16 bits, its number among those of the publisher in the others |
+//! | 2.. | its values, which follow from the seed and word 1 |
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::node::{Pool, Slot};
+use crate::pacing::SplitMix64;
+use crate::time::{Clock, Ticks};
+
+/// Words before the values.
+pub const HEADER_WORDS: usize = 2;
+const NUMBER_BITS: u32 = 48;
+/// The number of a sample that only tells a subscriber that its publisher can reach it.
+const GREETING: u64 = (1 << NUMBER_BITS) - 1;
+
+/// Who sent a sample, and which of its samples it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Header(pub u64);
+
+impl Header {
+    pub fn new(publisher: u32, number: u64) -> Self {
+        Header((u64::from(publisher) << NUMBER_BITS) | number)
+    }
+
+    pub fn greeting(publisher: u32) -> Self {
+        Self::new(publisher, GREETING)
+    }
+
+    #[inline(always)]
+    pub fn publisher(self) -> u32 {
+        (self.0 >> NUMBER_BITS) as u32
+    }
+
+    #[inline(always)]
+    pub fn number(self) -> u64 {
+        self.0 & GREETING
+    }
+
+    #[inline(always)]
+    pub fn is_greeting(self) -> bool {
+        self.number() == GREETING
+    }
+}
+
+/// Writes header and values; the stamp comes last.
+#[inline(always)]
+pub fn fill(pool: &mut Pool, slot: &Slot, header: Header, seed: u64) {
+    pool.set_word(slot, 1, header.0);
+    let mut values = SplitMix64::new(seed ^ header.0);
+    for at in HEADER_WORDS..words(pool) {
+        pool.set_word(slot, at, values.draw());
+    }
+}
+
+/// Whether the values are those that belong to the header.
+#[inline(always)]
+pub fn is_intact(pool: &Pool, slot: &Slot, header: Header, seed: u64) -> bool {
+    let mut values = SplitMix64::new(seed ^ header.0);
+    // All of them are compared: it takes as long whatever has come.
+    (HEADER_WORDS..words(pool)).fold(true, |intact, at| {
+        intact & (pool.word(slot, at) == values.draw())
+    })
+}
+
+#[inline(always)]
+fn words(pool: &Pool) -> usize {
+    pool.sample_bytes() / crate::node::pool::WORD
+}
+
+/// How far the Unix epoch lies before the zero of a clock. Taken once a run, so that steps of the system's time do not
+/// show in stamps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Epoch {
+    offset_ns: u64,
+}
+
+impl Epoch {
+    pub fn of(clock: &impl Clock) -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let since = since.map_or(0, |since| since.as_nanos() as u64);
+        Epoch {
+            offset_ns: since.wrapping_sub(clock.to_nanos(clock.now()).0),
+        }
+    }
+
+    /// A reading, in nanoseconds since the Unix epoch.
+    #[inline(always)]
+    pub fn at(&self, clock: &impl Clock, reading: Ticks) -> u64 {
+        clock.to_nanos(reading).0.wrapping_add(self.offset_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer::HugePagePolicy;
+    use crate::time::Monotonic;
+
+    #[test]
+    fn values_follow_from_seed_publisher_and_number() {
+        let mut pool = Pool::new(2, HEADER_WORDS + 3, HugePagePolicy::Off).unwrap();
+        let slot = pool.take().unwrap();
+        let header = Header::new(7, 12);
+        assert_eq!((header.publisher(), header.number()), (7, 12));
+        assert!(!header.is_greeting() && Header::greeting(7).is_greeting());
+        fill(&mut pool, &slot, header, 5);
+        assert!(is_intact(&pool, &slot, header, 5));
+        for other in [Header::new(7, 13), Header::new(6, 12)] {
+            assert!(!is_intact(&pool, &slot, other, 5));
+        }
+        assert!(!is_intact(&pool, &slot, header, 6));
+        let damaged = pool.word(&slot, 4) ^ 1;
+        pool.set_word(&slot, 4, damaged);
+        assert!(!is_intact(&pool, &slot, header, 5));
+    }
+
+    #[test]
+    fn stamps_count_from_the_unix_epoch() {
+        let clock = Monotonic::default();
+        let epoch = Epoch::of(&clock);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let stamp = epoch.at(&clock, clock.now());
+        assert!(
+            now.as_nanos().abs_diff(u128::from(stamp)) < 1_000_000_000,
+            "{stamp}"
+        );
+    }
+}

@@ -1,0 +1,161 @@
+//! The loop of a subscriber: read, stamp, note.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::config::Config;
+use super::error::ThreadError;
+use super::result::{Received, SubscriberReport};
+use super::sample::{Header, is_intact};
+use super::shared::Shared;
+use crate::buffer::StampBuffer;
+use crate::node::{Node, Pool, Slot};
+use crate::time::Clock;
+
+/// Room for samples that come again, beside one for each that may come.
+const ROOM_FOR_DUPLICATES: usize = 1024;
+/// Looks in vain between two looks at the time, once all publishers have ended.
+const LOOKS_PER_TIME: u32 = 64;
+
+/// What a subscriber is told.
+pub(super) struct Task<C> {
+    pub(super) number: u32,
+    pub(super) clock: C,
+    pub(super) config: Config,
+    pub(super) shared: Arc<Shared>,
+    pub(super) rate_per_s: f64,
+    pub(super) words: usize,
+    /// Whether it has no CPU of its own, and lets others run while it waits.
+    pub(super) yields: bool,
+}
+
+/// Slots of a subscriber's pool: those that a receive queue holds, and those of two calls.
+pub(super) fn slots(config: &Config) -> usize {
+    config.receive_queue as usize + 2 * config.vectorize
+}
+
+/// Entries of a subscriber's log.
+pub(super) fn entries(shared: &Shared, config: &Config, number: u32, rate_per_s: f64) -> usize {
+    let most = shared.wiring.most_at(number, config.steps(rate_per_s));
+    most as usize + ROOM_FOR_DUPLICATES
+}
+
+impl<C: Clock> Task<C> {
+    /// Connects, receives until there is no more to come, and disconnects.
+    pub(super) fn run<N: Node>(&self, mut node: N) -> Result<SubscriberReport, ThreadError> {
+        let (config, shared) = (&self.config, &*self.shared);
+        let count = entries(shared, config, self.number, self.rate_per_s);
+        let mut log = StampBuffer::<[u64; Received::WORDS]>::new(count, config.huge_pages)?;
+        let mut pool = Pool::new(slots(config), self.words, config.huge_pages)?;
+        let mut samples = Vec::with_capacity(pool.count());
+        node.start(&mut pool, &mut || {
+            self.let_others_run();
+            !shared.run.stopped()
+        })?;
+        shared.run.announce_ready();
+        let logged = self.receive(&mut node, &mut pool, &mut samples, &mut log)?;
+        shared.leave();
+        node.stop(&mut pool)?;
+        Ok(SubscriberReport {
+            pages: log.page_kind(),
+            logged: logged.count,
+            overflown: logged.overflown,
+            log,
+            pool_is_whole: pool.is_whole(),
+        })
+    }
+
+    fn let_others_run(&self) {
+        if self.yields {
+            std::thread::yield_now();
+        }
+    }
+
+    /// The hot loop.
+    fn receive<N: Node>(
+        &self,
+        node: &mut N,
+        pool: &mut Pool,
+        samples: &mut Vec<Slot>,
+        log: &mut [[u64; Received::WORDS]],
+    ) -> Result<Logged, ThreadError> {
+        let (clock, shared, seed) = (self.clock, &*self.shared, self.config.seed);
+        let mut logged = Logged::default();
+        let mut drain = Drain::new(self.config.drain);
+        loop {
+            pool.fill(samples, self.config.vectorize);
+            let received = node.read(pool, samples, || {
+                self.let_others_run();
+                !shared.run.stopped()
+                    && (!shared.publishers_ended() || drain.go_on(shared, self.number))
+            })?;
+            let stamp = clock.now();
+            for slot in &samples[..received] {
+                let header = Header(pool.word(slot, 1));
+                if header.is_greeting() {
+                    shared.hear(self.number, header.publisher());
+                    continue;
+                }
+                if !shared.counts(header) {
+                    continue;
+                }
+                let Some(entry) = log.get_mut(logged.count) else {
+                    logged.overflown += 1;
+                    continue;
+                };
+                *entry = Received {
+                    header,
+                    sent_ns: pool.word(slot, 0),
+                    stamp,
+                    intact: is_intact(pool, slot, header, seed),
+                }
+                .to_words();
+                logged.count += 1;
+            }
+            pool.release_all(samples);
+            if received > 0 {
+                shared.set_received(self.number, logged.count as u64);
+            } else if shared.run.stopped() {
+                return Err(ThreadError::Stopped);
+            } else if shared.publishers_ended() && !drain.go_on(shared, self.number) {
+                return Ok(logged);
+            }
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Logged {
+    count: usize,
+    overflown: u64,
+}
+
+/// How long is waited for what is under way, once all publishers have ended.
+#[derive(Debug)]
+struct Drain {
+    limit: Duration,
+    since: Option<Instant>,
+    looks: u32,
+    over: bool,
+}
+
+impl Drain {
+    fn new(limit: Duration) -> Self {
+        Drain {
+            limit,
+            since: None,
+            looks: 0,
+            over: false,
+        }
+    }
+
+    /// Whether there is something to wait for.
+    fn go_on(&mut self, shared: &Shared, subscriber: u32) -> bool {
+        let since = *self.since.get_or_insert_with(Instant::now);
+        if !self.over && self.looks.is_multiple_of(LOOKS_PER_TIME) {
+            self.over = shared.has_all(subscriber) || since.elapsed() >= self.limit;
+        }
+        self.looks = self.looks.wrapping_add(1);
+        !self.over
+    }
+}

@@ -1,0 +1,197 @@
+//! `hcabench node`: the node benchmark.
+
+mod present;
+mod values;
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::driver::arguments::SweepArguments;
+use super::driver::{self, Request, View};
+use super::output::OutputArguments;
+use super::values::{DAY, List, duration, named, one, time, timeout};
+use crate::bench::node::benchmark::NodeBenchmark;
+use crate::bench::node::config::{AfterMiss, Config, Length, MOST_ENDS, TimerKind};
+use crate::bench::node::plan::Sweep;
+use crate::buffer::HugePagePolicy;
+use crate::host::readiness::Needs;
+use crate::node::settings::Poll;
+use crate::node::{NodeType, Scenario, Wiring};
+use crate::results::Record;
+use crate::results::schema::node as columns;
+
+/// Arguments of `hcabench node`. LIST: one value, or several with commas between them.
+#[derive(Debug, Clone, Args)]
+pub struct NodeArguments {
+    /// Node-types: udp
+    #[arg(long = "type", value_name = "LIST", default_value = "udp", value_parser = named::<NodeType>)]
+    pub node_type: List<NodeType>,
+
+    /// Samples of each publisher in a second, such as 250 or 10k; 100..100k is 100 and each tenfold
+    #[arg(long, value_name = "LIST", default_value = "1k", value_parser = values::rates)]
+    pub rate: List<f64>,
+
+    /// Values of a sample, of 8 bytes each; 1..64 is 1 and each twofold. A stamp and a number of 8 bytes come before
+    /// them
+    #[arg(long, value_name = "LIST", default_value = "8", value_parser = values::values)]
+    pub values: List<u32>,
+
+    /// Steps of each publisher that are measured in a round [default: those of --duration]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000), conflicts_with = "duration")]
+    pub count: Option<u64>,
+
+    /// Time that is measured in a round, with unit
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
+    pub duration: Duration,
+
+    /// Who is wired to whom: straight-run, fan-in, fan-out, round-robin [default: straight-run]
+    #[arg(long, value_name = "LIST", value_parser = named::<Scenario>)]
+    pub scenario: Option<List<Scenario>>,
+
+    /// Ends that send
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_ENDS)))]
+    pub publishers: u32,
+
+    /// Ends that receive
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_ENDS)))]
+    pub subscribers: u32,
+
+    /// What publishers wait for: tsc (the counter is read again and again), timerfd (the kernel wakes them)
+    #[arg(long, value_name = "TIMER", default_value = "tsc", value_parser = one::<TimerKind>)]
+    pub timer: TimerKind,
+
+    /// How subscribers wait: busy, event
+    #[arg(long, value_name = "MODE", default_value = "busy", value_parser = one::<Poll>)]
+    pub poll: Poll,
+
+    /// What becomes of steps that were due while a publisher was busy: skip (they are missed), catch-up (they follow at
+    /// once) [default: skip; with --scenario catch-up]
+    #[arg(long, value_name = "WAY", value_parser = one::<AfterMiss>, help_heading = "Load")]
+    pub after_miss: Option<AfterMiss>,
+
+    /// Time before what is measured, at the same rate
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = zero_or_duration, help_heading = "Load")]
+    pub warmup: Duration,
+
+    /// How long is waited at most, once all publishers have ended, for what is still under way
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = zero_or_duration, help_heading = "Load")]
+    pub drain: Duration,
+
+    /// Seed of the values of samples
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Load")]
+    pub seed: u64,
+
+    /// Samples that a subscriber takes in one call at most
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=4096), help_heading = "Nodes")]
+    pub vectorize: u16,
+
+    /// Samples that may be on their way to be sent
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Nodes")]
+    pub send_queue: u32,
+
+    /// Samples that there is room for before they are read
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Nodes")]
+    pub receive_queue: u32,
+
+    /// How long connecting may take
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = timeout, help_heading = "Nodes")]
+    pub timeout: Duration,
+
+    /// Huge pages for samples and stamps: required, try, off
+    #[arg(long, value_name = "POLICY", default_value = "try", help_heading = "Machine", value_parser = one::<HugePagePolicy>)]
+    pub hugepages: HugePagePolicy,
+
+    /// Write each sample to in.csv and out.csv as well; some 160 bytes each
+    #[arg(long, help_heading = "Output")]
+    pub samples: bool,
+
+    /// Where results go, and how they are shown.
+    #[command(flatten)]
+    pub output: OutputArguments,
+
+    /// How often, how long and from where the sweep is run.
+    #[command(flatten)]
+    pub sweep: SweepArguments,
+}
+
+fn zero_or_duration(text: &str) -> Result<Duration, String> {
+    match text {
+        "0" => Ok(Duration::ZERO),
+        _ => time(text, Duration::ZERO..=DAY),
+    }
+}
+
+impl NodeArguments {
+    /// Rounds where none are asked for.
+    pub const DEFAULT_ROUNDS: u32 = 1;
+
+    /// What is the same for all points.
+    fn config(&self) -> Config {
+        let default = match self.scenario {
+            Some(_) => AfterMiss::CatchUp,
+            None => AfterMiss::Skip,
+        };
+        Config {
+            length: match self.count {
+                Some(count) => Length::Count(count),
+                None => Length::Duration(self.duration),
+            },
+            warmup: self.warmup,
+            drain: self.drain,
+            timeout: self.timeout,
+            timer: self.timer,
+            poll: self.poll,
+            after_miss: self.after_miss.unwrap_or(default),
+            vectorize: usize::from(self.vectorize),
+            send_queue: self.send_queue,
+            receive_queue: self.receive_queue,
+            huge_pages: self.hugepages,
+            seed: self.seed,
+            keep_samples: self.samples,
+        }
+    }
+
+    /// The benchmark that is asked for.
+    pub fn benchmark(&self) -> NodeBenchmark {
+        let scenarios = match &self.scenario {
+            Some(scenarios) => scenarios.0.clone(),
+            None => vec![Scenario::StraightRun],
+        };
+        let wiring = |scenario| Wiring {
+            scenario,
+            publishers: self.publishers,
+            subscribers: self.subscribers,
+        };
+        let sweep = Sweep {
+            node_types: self.node_type.0.clone(),
+            rates: self.rate.0.clone(),
+            values: self.values.0.clone(),
+            wirings: scenarios.into_iter().map(wiring).collect(),
+        };
+        NodeBenchmark::new(self.config(), sweep)
+    }
+}
+
+/// Runs the benchmark. Returns the exit code.
+pub fn run(arguments: &NodeArguments) -> anyhow::Result<u8> {
+    let mut run = Record::new();
+    run.set(&columns::SEED, arguments.seed)
+        .set(&columns::DRAIN, arguments.drain.as_nanos() as u64)
+        .set(&columns::TIMEOUT, arguments.timeout.as_nanos() as u64)
+        .set(&columns::HUGE_PAGES, arguments.hugepages.name())
+        .set(&columns::KEEPS_SAMPLES, arguments.samples);
+    driver::run(Request {
+        sweep: &arguments.sweep,
+        output: &arguments.output,
+        benchmark: Box::new(arguments.benchmark()),
+        default_rounds: NodeArguments::DEFAULT_ROUNDS,
+        run,
+        needs: Needs::between_threads(),
+        view: View {
+            tables: present::tables,
+            columns: present::columns,
+            json: |_| serde_json::json!({}),
+        },
+    })
+}

@@ -1,0 +1,61 @@
+//! The values of the options: rates, numbers of values and of samples, from text.
+
+use crate::cli::values::{List, list_of_ranges, rate};
+
+/// Values of a sample that there can be: with more it fits into no datagram of UD.
+const VALUES: std::ops::RangeInclusive<u32> = 1..=4096;
+
+/// Rates a second: `1k`, `100..100k`, which is 100 and each tenfold up to 100k.
+pub fn rates(text: &str) -> Result<List<f64>, String> {
+    list_of_ranges(text, |part| {
+        let Some((from, to)) = part.split_once("..") else {
+            return Ok(vec![rate(part)?]);
+        };
+        let (from, to) = (rate(from)?, rate(to)?);
+        if from > to {
+            return Err(format!("the range {part:?} ends before it starts"));
+        }
+        let tenfold = |exponent| from * 10_f64.powi(exponent);
+        Ok((0..).map(tenfold).take_while(|rate| *rate <= to).collect())
+    })
+}
+
+/// Values of a sample: `8`, `1..64`, which is 1 and each twofold up to 64.
+pub fn values(text: &str) -> Result<List<u32>, String> {
+    let number = |part: &str| {
+        let number = part.parse().ok().filter(|number| VALUES.contains(number));
+        let (least, most) = (VALUES.start(), VALUES.end());
+        number.ok_or_else(|| format!("{part:?} is not a number of values from {least} to {most}"))
+    };
+    list_of_ranges(text, |part| {
+        let Some((from, to)) = part.split_once("..") else {
+            return Ok(vec![number(part)?]);
+        };
+        let (from, to) = (number(from)?, number(to)?);
+        if from > to {
+            return Err(format!("the range {part:?} ends before it starts"));
+        }
+        let doubled = |exponent: u32| from << exponent;
+        Ok((0..)
+            .map(doubled)
+            .take_while(|number| *number <= to)
+            .collect())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_rates_are_tenfold_and_those_of_values_double() {
+        assert_eq!(rates("100..100k,5").unwrap().0, [100.0, 1e3, 1e4, 1e5, 5.0]);
+        assert_eq!(values("1..64,3").unwrap().0, [1, 2, 4, 8, 16, 32, 64, 3]);
+        for bad in ["1k..100", "..", "0", "x"] {
+            assert!(rates(bad).is_err(), "{bad}");
+        }
+        for bad in ["0", "4097", "8..4", "1.5", ""] {
+            assert!(values(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! What can go wrong in any node-type.
+
+use std::io;
+
+use crate::buffer::BufferError;
+use crate::host::HostError;
+
+/// A node cannot start, or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// Another value of an option would avoid it.
+    #[error("{0}")]
+    Setting(String),
+    /// The pool could not be had.
+    #[error("the samples of --values: {0}")]
+    Buffer(#[from] BufferError),
+    /// The system refused something.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// An operation failed.
+    #[error("{operation} {object}: {source}: {advice}")]
+    Io {
+        /// What was done: `bind`.
+        operation: &'static str,
+        /// To what: an address, a file.
+        object: String,
+        /// The system's reason.
+        source: io::Error,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// The other end, or what stands between, has gone.
+    #[error("{0}")]
+    Gone(String),
+    /// It was told to stop before it was ready.
+    #[error("the connection was given up before it was there")]
+    GivenUp,
+}
+
+impl NodeError {
+    /// For `map_err`: that operation on that object failed.
+    pub fn io(
+        operation: &'static str,
+        object: impl ToString,
+        advice: &'static str,
+    ) -> impl FnOnce(io::Error) -> Self {
+        let object = object.to_string();
+        move |source| NodeError::Io {
+            operation,
+            object,
+            source,
+            advice,
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Messaging as applications see it: nodes that are started, written to, read from and stopped.
+//!
+//! A node is one end of a connection. Samples lie in slots of a [`Pool`], which is mapped once. A slot has one owner at
+//! a time: whoever holds its [`Slot`]. A node that still needs a sample after `write` or `read` has returned, because
+//! hardware works on it, keeps the slot, and gives it back in a later call or when it stops.
+//!
+//! | module | what is in it |
+//! | --- | --- |
+//! | [`pool`] | slots for samples in memory that is mapped, touched and locked |
+//! | [`wiring`] | which publisher is heard by which subscriber: the four scenarios |
+//! | [`settings`] | what node-types can be told |
+//! | [`kind`] | the node-types by name, and what each can do |
+//! | [`error`] | what can go wrong in any of them |
+//! | [`udp`] | datagrams over the loopback |
+
+pub mod error;
+pub mod kind;
+pub mod pool;
+pub mod settings;
+pub mod udp;
+pub mod wiring;
+
+pub use error::NodeError;
+pub use kind::NodeType;
+pub use pool::{Pool, Slot};
+pub use settings::Settings;
+pub use wiring::{Scenario, Wiring};
+
+/// One end of a connection.
+///
+/// One thread calls it. Everything that allocates is done in [`start`](Self::start). An end that only writes leaves
+/// `read` as it is, and one that only reads `write`.
+pub trait Node: Send + 'static {
+    /// Connects, and takes from the pool what it needs before anything is sent. `go_on` is asked while it waits.
+    ///
+    /// # Errors
+    /// When there is no connection, or `go_on` says no before there is.
+    fn start(
+        &mut self,
+        _pool: &mut Pool,
+        _go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<(), NodeError> {
+        Ok(())
+    }
+
+    /// Sends the samples, in their order, and returns how many were taken: the first ones. On return `samples` holds
+    /// the slots that are the caller's to release: those that were not taken or are no longer needed, and others that
+    /// have come back from an earlier call.
+    ///
+    /// # Errors
+    /// When the connection is broken.
+    fn write(&mut self, _pool: &mut Pool, _samples: &mut Vec<Slot>) -> Result<usize, NodeError> {
+        Ok(0)
+    }
+
+    /// Waits for samples while `go_on` says yes, and returns how many have come: they lie in the first slots. On return
+    /// `samples` holds the slots that are the caller's to release, after it has looked at them. It was given empty ones
+    /// for as many as may come; a node that needs them for later keeps them.
+    ///
+    /// # Errors
+    /// When the connection is broken.
+    fn read(
+        &mut self,
+        _pool: &mut Pool,
+        _samples: &mut Vec<Slot>,
+        _go_on: impl FnMut() -> bool,
+    ) -> Result<usize, NodeError> {
+        Ok(0)
+    }
+
+    /// Ends the connection once nothing is under way any more, and gives all slots back to the pool.
+    ///
+    /// # Errors
+    /// When it cannot be ended in order.
+    fn stop(&mut self, _pool: &mut Pool) -> Result<(), NodeError> {
+        Ok(())
+    }
+}
+
+/// All ends of a connection, in the order of their numbers.
+#[derive(Debug)]
+pub struct Ends<P, S> {
+    /// Those that write.
+    pub publishers: Vec<P>,
+    /// Those that read.
+    pub subscribers: Vec<S>,
+}

@@ -1,0 +1,205 @@
+//! UDP over the loopback: a socket for each end.
+//!
+//! Inside the latency of a sample: `sendto`, the kernel's loopback, and `recv`. A datagram that finds the receiving
+//! socket's buffer full is lost. A publisher distributes its samples itself.
+
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::os::fd::AsFd as _;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::settings::Poll;
+use super::wiring::Distribution;
+use super::{Ends, Node, NodeError, Pool, Settings, Slot, Wiring};
+
+/// How long a subscriber that sleeps does not look at the stop flag, in milliseconds.
+const LONGEST_SLEEP_MS: u16 = 20;
+
+/// The end that sends.
+#[derive(Debug)]
+pub struct Publisher {
+    socket: UdpSocket,
+    targets: Vec<SocketAddr>,
+    distribution: Distribution,
+}
+
+/// The end that receives.
+#[derive(Debug)]
+pub struct Subscriber {
+    socket: UdpSocket,
+    poll: Poll,
+    /// Room for a datagram, and for one byte more: a longer one is none of ours.
+    datagram: Vec<u8>,
+}
+
+/// Opens all sockets; the kernel chooses their ports.
+///
+/// # Errors
+/// When one cannot be opened.
+pub fn ends(
+    wiring: &Wiring,
+    settings: &Settings,
+) -> Result<Ends<Publisher, Subscriber>, NodeError> {
+    let mut subscribers = Vec::new();
+    let mut addresses = Vec::new();
+    for _ in 0..wiring.subscribers {
+        let socket = open()?;
+        // A subscriber that sleeps asks poll first, so none of them may block.
+        let set = socket.set_nonblocking(true);
+        set.map_err(NodeError::io(
+            "set O_NONBLOCK on",
+            "a UDP socket",
+            "this is a bug",
+        ))?;
+        let address = socket.local_addr();
+        addresses.push(address.map_err(NodeError::io(
+            "getsockname",
+            "a UDP socket",
+            "this is a bug",
+        ))?);
+        subscribers.push(Subscriber {
+            socket,
+            poll: settings.poll,
+            datagram: vec![0; settings.words * super::pool::WORD + 1],
+        });
+    }
+    let publisher = |number| {
+        let targets = wiring.subscribers_of(number);
+        Ok(Publisher {
+            socket: open()?,
+            targets: targets.map(|target| addresses[target as usize]).collect(),
+            distribution: Distribution::new(wiring, number),
+        })
+    };
+    let publishers: Result<Vec<Publisher>, NodeError> =
+        (0..wiring.publishers).map(publisher).collect();
+    Ok(Ends {
+        publishers: publishers?,
+        subscribers,
+    })
+}
+
+fn open() -> Result<UdpSocket, NodeError> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    UdpSocket::bind(address).map_err(NodeError::io(
+        "bind",
+        address,
+        "is the loopback up (ip link)?",
+    ))
+}
+
+impl Node for Publisher {
+    fn write(&mut self, pool: &mut Pool, samples: &mut Vec<Slot>) -> Result<usize, NodeError> {
+        for slot in &*samples {
+            for target in self.distribution.next_targets() {
+                let address = self.targets[target];
+                match self.socket.send_to(pool.bytes(slot), address) {
+                    Ok(_) => {}
+                    // The kernel has no room, and drops it as it would later.
+                    Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {}
+                    Err(error) => {
+                        return Err(NodeError::io(
+                            "send to",
+                            address,
+                            "has its subscriber gone?",
+                        )(error));
+                    }
+                }
+            }
+        }
+        Ok(samples.len())
+    }
+}
+
+impl Node for Subscriber {
+    fn read(
+        &mut self,
+        pool: &mut Pool,
+        samples: &mut Vec<Slot>,
+        mut go_on: impl FnMut() -> bool,
+    ) -> Result<usize, NodeError> {
+        let mut received = 0;
+        while received < samples.len() {
+            match self.socket.recv(&mut self.datagram) {
+                // What has another size was not sent by us.
+                Ok(bytes) => {
+                    let is_ours = pool.copy_in(&samples[received], &self.datagram[..bytes]);
+                    received += usize::from(is_ours);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    if received > 0 || !go_on() {
+                        break;
+                    }
+                    if self.poll == Poll::Event {
+                        let mut fds = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
+                        // An interrupted wait is like one that was in vain.
+                        let _ = poll(&mut fds, PollTimeout::from(LONGEST_SLEEP_MS));
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => {
+                    return Err(NodeError::io(
+                        "receive from",
+                        "a UDP socket",
+                        "look at dmesg",
+                    )(error));
+                }
+            }
+        }
+        Ok(received)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer::HugePagePolicy;
+    use crate::node::Scenario;
+
+    #[test]
+    fn samples_come_to_each_subscriber_and_others_are_passed_over() {
+        let wiring = Wiring {
+            scenario: Scenario::FanOut,
+            publishers: 1,
+            subscribers: 2,
+        };
+        let settings = Settings {
+            words: 3,
+            poll: Poll::Event,
+            vectorize: 4,
+            send_queue: 8,
+            receive_queue: 8,
+            huge_pages: HugePagePolicy::Off,
+        };
+        let mut ends = ends(&wiring, &settings).unwrap();
+        let mut pool = Pool::new(8, 3, HugePagePolicy::Off).unwrap();
+        let mut samples = Vec::new();
+        pool.fill(&mut samples, 2);
+        (0..2).for_each(|at| pool.set_word(&samples[at], 2, 70 + at as u64));
+        let target = ends.subscribers[1].socket.local_addr().unwrap();
+        ends.publishers[0].socket.send_to(&[1; 25], target).unwrap();
+        assert_eq!(
+            ends.publishers[0].write(&mut pool, &mut samples).unwrap(),
+            2
+        );
+        pool.release_all(&mut samples);
+        for subscriber in &mut ends.subscribers {
+            let mut found = Vec::new();
+            while found.len() < 2 {
+                pool.fill(&mut samples, 4);
+                let received = subscriber.read(&mut pool, &mut samples, || true).unwrap();
+                found.extend(samples[..received].iter().map(|slot| pool.word(slot, 2)));
+                pool.release_all(&mut samples);
+            }
+            assert_eq!(found, [70, 71]);
+        }
+        pool.fill(&mut samples, 1);
+        assert_eq!(
+            ends.subscribers[0]
+                .read(&mut pool, &mut samples, || false)
+                .unwrap(),
+            0
+        );
+    }
+}

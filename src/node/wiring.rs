@@ -1,0 +1,193 @@
+//! Which publisher is heard by which subscriber.
+
+use crate::rig::named::Named;
+
+/// How publishers and subscribers are wired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Scenario {
+    /// Each publisher has one subscriber, and each subscriber one publisher.
+    StraightRun,
+    /// The publishers are divided among the subscribers; each sample goes to one.
+    FanIn,
+    /// Each sample goes to all subscribers.
+    FanOut,
+    /// Each sample goes to one subscriber, in turn.
+    RoundRobin,
+}
+
+impl Named for Scenario {
+    const ALL: &'static [Self] = &[
+        Scenario::StraightRun,
+        Scenario::FanIn,
+        Scenario::FanOut,
+        Scenario::RoundRobin,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Scenario::StraightRun => "straight-run",
+            Scenario::FanIn => "fan-in",
+            Scenario::FanOut => "fan-out",
+            Scenario::RoundRobin => "round-robin",
+        }
+    }
+}
+
+/// A scenario with its numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Wiring {
+    /// How they are wired.
+    pub scenario: Scenario,
+    /// How many publish.
+    pub publishers: u32,
+    /// How many subscribe.
+    pub subscribers: u32,
+}
+
+impl Wiring {
+    /// Why these numbers are impossible, if they are.
+    pub fn refusal(&self) -> Option<String> {
+        let (publishers, subscribers) = (self.publishers, self.subscribers);
+        let refused = |rule: &str| {
+            Some(format!(
+                "--scenario {} is impossible with --publishers {publishers} and --subscribers {subscribers}: {rule}",
+                self.scenario.name()
+            ))
+        };
+        match self.scenario {
+            Scenario::StraightRun if publishers != subscribers => {
+                refused("it takes as many of the one as of the other")
+            }
+            Scenario::FanIn if publishers < subscribers => {
+                refused("it takes at least as many publishers as subscribers")
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether samples of that publisher can come to that subscriber.
+    pub fn hears(&self, subscriber: u32, publisher: u32) -> bool {
+        match self.scenario {
+            Scenario::StraightRun => subscriber == publisher,
+            Scenario::FanIn => publisher % self.subscribers == subscriber,
+            Scenario::FanOut | Scenario::RoundRobin => true,
+        }
+    }
+
+    /// The subscribers that samples of that publisher can come to.
+    pub fn subscribers_of(&self, publisher: u32) -> impl Iterator<Item = u32> + '_ {
+        (0..self.subscribers).filter(move |&subscriber| self.hears(subscriber, publisher))
+    }
+
+    /// The publishers that are heard by that subscriber.
+    pub fn publishers_of(&self, subscriber: u32) -> impl Iterator<Item = u32> + '_ {
+        (0..self.publishers).filter(move |&publisher| self.hears(subscriber, publisher))
+    }
+
+    /// Copies of each sample that are to arrive.
+    pub fn copies(&self) -> u64 {
+        match self.scenario {
+            Scenario::FanOut => u64::from(self.subscribers),
+            _ => 1,
+        }
+    }
+
+    /// Whether a sample goes to one of the subscribers that hear its publisher, in turn.
+    pub fn takes_turns(&self) -> bool {
+        self.scenario == Scenario::RoundRobin
+    }
+
+    /// The most samples that a subscriber gets where each publisher sends so many. Who distributes them in turn may be
+    /// unfair: then one may get them all.
+    pub fn most_at(&self, subscriber: u32, sent_by_each: u64) -> u64 {
+        self.publishers_of(subscriber).count() as u64 * sent_by_each
+    }
+}
+
+/// Where a publisher that distributes samples itself sends the next one: to all of its targets, or to one in turn.
+#[derive(Debug, Clone, Copy)]
+pub struct Distribution {
+    targets: usize,
+    in_turn: bool,
+    next: usize,
+}
+
+impl Distribution {
+    /// Of that publisher.
+    pub fn new(wiring: &Wiring, publisher: u32) -> Self {
+        Distribution {
+            targets: wiring.subscribers_of(publisher).count(),
+            in_turn: wiring.takes_turns(),
+            next: 0,
+        }
+    }
+
+    /// The targets of the next sample.
+    #[inline(always)]
+    pub fn next_targets(&mut self) -> std::ops::Range<usize> {
+        if !self.in_turn {
+            return 0..self.targets;
+        }
+        let target = self.next;
+        self.next += 1;
+        if self.next == self.targets {
+            self.next = 0;
+        }
+        target..target + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wiring(scenario: Scenario, publishers: u32, subscribers: u32) -> Wiring {
+        Wiring {
+            scenario,
+            publishers,
+            subscribers,
+        }
+    }
+
+    #[test]
+    fn numbers_that_a_scenario_cannot_have_are_refused() {
+        assert_eq!(wiring(Scenario::StraightRun, 2, 2).refusal(), None);
+        assert_eq!(wiring(Scenario::FanOut, 1, 4).refusal(), None);
+        assert_eq!(wiring(Scenario::FanIn, 4, 2).refusal(), None);
+        for bad in [
+            wiring(Scenario::StraightRun, 2, 3),
+            wiring(Scenario::FanIn, 1, 2),
+        ] {
+            let refusal = bad.refusal().unwrap();
+            assert!(refusal.contains("--publishers") && refusal.contains(bad.scenario.name()));
+        }
+    }
+
+    #[test]
+    fn each_sample_has_the_copies_that_its_scenario_names() {
+        for scenario in Scenario::ALL.iter().copied() {
+            let wiring = wiring(
+                scenario,
+                4,
+                if scenario == Scenario::StraightRun {
+                    4
+                } else {
+                    2
+                },
+            );
+            for publisher in 0..4 {
+                let hearing = wiring.subscribers_of(publisher).count() as u64;
+                let mut distribution = Distribution::new(&wiring, publisher);
+                let sent: Vec<usize> = (0..4).flat_map(|_| distribution.next_targets()).collect();
+                assert_eq!(sent.len() as u64, 4 * wiring.copies(), "{scenario:?}");
+                assert!(sent.iter().all(|&target| (target as u64) < hearing));
+                if scenario == Scenario::RoundRobin {
+                    assert_eq!(sent, [0, 1, 0, 1]);
+                }
+            }
+        }
+        let fan_in = wiring(Scenario::FanIn, 5, 2);
+        assert_eq!(fan_in.publishers_of(0).collect::<Vec<_>>(), [0, 2, 4]);
+        assert_eq!(fan_in.most_at(1, 10), 20);
+    }
+}

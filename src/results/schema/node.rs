@@ -1,0 +1,174 @@
+//! The node benchmark.
+
+use super::{Better, Column, Data, Over, ROUND, SampleFile, Schema};
+use super::{columns, distribution_columns, join};
+
+columns! {
+    /// The settings of a point.
+    POINT;
+    TYPE = setting("type", "the node-type");
+    SERVICE = setting("service", "the service type of the node-type infiniband; empty for others");
+    SCENARIO = setting("scenario", "who is wired to whom: straight-run, fan-in, fan-out or round-robin");
+    PUBLISHERS = setting("publishers", "ends that send").whole();
+    SUBSCRIBERS = setting("subscribers", "ends that receive").whole();
+    RATE = setting("rate_per_s", "samples that each publisher is to send in a second").data(Data::Number(3))
+        .title("rate");
+    VALUES = setting("values", "values of a sample, of 8 bytes").whole();
+    SAMPLE = setting("sample_bytes", "bytes of a sample: stamp, number and values").whole().title("sample");
+    DISTRIBUTED_BY = setting("distributed_by",
+        "who sends a sample to its subscribers, or chooses one: sender, library or broker");
+    TIMER = setting("timer", "what publishers wait for: tsc (the counter is read again and again) or timerfd");
+    POLL = setting("poll", "how subscribers wait: busy or event");
+    AFTER_MISS = setting("after_miss", "what becomes of steps that were due while a publisher was busy: skip or \
+        catch-up");
+    VECTORIZE = setting("vectorize", "samples that a subscriber takes in one call at most").whole();
+    SEND_QUEUE = setting("send_queue", "samples that may be on their way to be sent").whole();
+    RECEIVE_QUEUE = setting("receive_queue", "samples that there is room for before they are read").whole();
+    STEPS = setting("steps", "steps of each publisher that count, in a round").whole();
+    WARMUP = setting("warmup_ns", "time before them, at the same rate").whole();
+}
+
+distribution_columns!(
+    /// The latency of a sample.
+    latency, "latency", "", "latency from the stamp of a sample to when it was read"
+);
+distribution_columns!(
+    /// The latency from the intended time.
+    intended, "intended_latency", "", "latency from when a sample was meant to be sent"
+);
+
+columns! {
+    /// What became of the samples.
+    COUNTS;
+    EXPECTED = count("messages_expected", "copies that were to arrive if no step was missed");
+    SENT = count("messages_sent", "samples that nodes took").title("sent");
+    COPIES = count("copies_sent", "copies of them that are to arrive");
+    RECEIVED = count("messages_received", "copies that arrived, each counted once").better(Better::Higher)
+        .title("received");
+    LOST = count("messages_lost", "copies that were sent and never arrived").better(Better::Lower).title("lost");
+    DELIVERY_RATE = measured("delivery_rate", "copies that arrived, as a share of those expected: missed steps count", 6)
+        .better(Better::Higher).title("delivered");
+    STEPS_MADE = count("steps_made", "steps for which a sample was made");
+    STEPS_MISSED = count("steps_missed", "steps that were missed: their publisher was busy for a period or longer")
+        .better(Better::Lower).title("missed");
+    STEPS_LATE = count("steps_late", "steps that were due before their publisher waited for them")
+        .better(Better::Lower);
+    REFUSED = count("messages_refused", "samples that a node did not take, for want of room").better(Better::Lower);
+    ARRIVALS = count("arrivals", "all that arrived, duplicates included");
+    DUPLICATED = count("messages_duplicated", "copies that arrived again").better(Better::Lower);
+    REORDERED = count("messages_reordered", "copies that arrived after a later one of the same publisher")
+        .better(Better::Lower);
+    DAMAGED = count("messages_damaged", "copies that arrived with other values than were sent")
+        .better(Better::Lower);
+    NEVER_SENT = count("messages_never_sent", "what arrived and was never sent to there").better(Better::Lower);
+    NOT_DELIVERED = count("not_delivered", "steps and copies that lost.csv lists: missed, refused or lost")
+        .better(Better::Lower);
+    BYTES_SENT = count("bytes_sent", "bytes of the samples that nodes took");
+    BYTES_RECEIVED = count("bytes_received", "bytes of the copies that arrived");
+}
+
+columns! {
+    /// How fast, and how fairly.
+    RATES;
+    SEND_RATE = measured("send_rate_per_s", "samples sent in a second, by all publishers", 1)
+        .better(Better::Higher).with_bounds();
+    RECEIVE_RATE = measured("receive_rate_per_s", "copies that arrived in a second, at all subscribers", 1)
+        .better(Better::Higher).with_bounds();
+    FAIRNESS = measured("fairness",
+        "Jain's index of the copies by subscriber: 1 if all got as many, 1/subscribers if one got all", 4)
+        .better(Better::Higher);
+    LEAST_AT_ONE = count("least_at_one_subscriber", "copies that arrived at the subscriber with the fewest");
+    MOST_AT_ONE = count("most_at_one_subscriber", "copies that arrived at the subscriber with the most")
+        .over(Over::Greatest);
+}
+
+/// What is found of a point.
+pub const FIGURES: [Column; 13 + 13 + 18 + 5] =
+    join(&[&latency::ALL, &intended::ALL, &COUNTS, &RATES]);
+
+/// What a row tells of a sample.
+pub mod sample {
+    use super::{Better, Column, Data, columns};
+
+    columns! {
+        /// A step, as its publisher notes it.
+        IN;
+        PUBLISHER = label("publisher", "who sent it, from 0").data(Data::Whole);
+        STEP = label("step", "the step at which it was made, from 0; those that are not there were missed")
+            .data(Data::Whole);
+        NUMBER = label("seq", "its number among the samples of its publisher; empty if the node did not take it")
+            .data(Data::Whole);
+        INTENDED = measured("t_intended_ns", "when it was meant to be sent, since the Unix epoch", 0)
+            .whole().better(Better::Neither);
+        STAMPED = measured("t_sent_ns", "its stamp, since the Unix epoch", 0).whole().better(Better::Neither);
+    }
+
+    columns! {
+        /// A sample, as its subscriber notes it.
+        OUT;
+        SUBSCRIBER = label("subscriber", "who received it, from 0").data(Data::Whole);
+        OF_PUBLISHER = label("publisher", "who sent it, from 0").data(Data::Whole);
+        OF_NUMBER = label("seq", "its number among the samples of its publisher").data(Data::Whole);
+        CARRIED = measured("t_sent_ns", "the stamp that it carries, since the Unix epoch", 0)
+            .whole().better(Better::Neither);
+        RECEIVED = measured("t_received_ns", "when it was read, since the Unix epoch", 0)
+            .whole().better(Better::Neither);
+        LATENCY = measured("latency_ns", "from its stamp to when it was read", 0).whole();
+        INTACT = label("intact", "whether its values are those that were sent").data(Data::Flag);
+    }
+
+    columns! {
+        /// What did not arrive.
+        LOST;
+        LOST_PUBLISHER = label("publisher", "whose sample it is, from 0").data(Data::Whole);
+        LOST_SUBSCRIBER = label("subscriber", "whose copy it is; empty where no certain one was to get it")
+            .data(Data::Whole);
+        LOST_STEP = label("step", "the step at which it was, or was to be, made").data(Data::Whole);
+        CAUSE = label("cause", "missed (no sample was made), refused (the node did not take it) or lost");
+    }
+}
+
+/// What was sent, a row a step.
+pub const IN: SampleFile = SampleFile {
+    name: "in.csv",
+    columns: &join::<6>(&[&[ROUND], &sample::IN]),
+    counted_by: STEPS_MADE,
+    meaning: "a row a step that was not missed, as its publisher notes it, with --samples",
+};
+
+/// What arrived, a row each.
+pub const OUT: SampleFile = SampleFile {
+    name: "out.csv",
+    columns: &join::<8>(&[&[ROUND], &sample::OUT]),
+    counted_by: ARRIVALS,
+    meaning: "a row a sample that arrived, as its subscriber notes it, with --samples",
+};
+
+/// What did not.
+pub const LOST_FILE: SampleFile = SampleFile {
+    name: "lost.csv",
+    columns: &join::<5>(&[&[ROUND], &sample::LOST]),
+    counted_by: NOT_DELIVERED,
+    meaning: "a row a step or copy that did not arrive, with its cause",
+};
+
+columns! {
+    /// The settings of a run.
+    RUN;
+    SEED = setting("seed", "what the values of samples follow from").whole();
+    DRAIN = setting("drain_ns", "how long is waited at most for what is under way at the end").whole();
+    TIMEOUT = setting("timeout_ns", "how long connecting may take").whole();
+    HUGE_PAGES = setting("hugepages", "whether samples and stamps must, may or must not lie in huge pages");
+    KEEPS_SAMPLES = setting("samples", "whether in.csv and out.csv are written").data(Data::Flag);
+}
+
+/// What the results have.
+pub const SCHEMA: Schema = Schema {
+    benchmark: "node",
+    title: "node",
+    run: &RUN,
+    point: &POINT,
+    figures: &FIGURES,
+    samples: &[IN, OUT, LOST_FILE],
+    headline: [RECEIVED, latency::P50, latency::P99],
+};
