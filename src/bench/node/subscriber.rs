@@ -14,8 +14,6 @@ use crate::time::Clock;
 
 /// Room for samples that come again, beside one for each that may come.
 const ROOM_FOR_DUPLICATES: usize = 1024;
-/// Looks in vain between two looks at the time, once all publishers have ended.
-const LOOKS_PER_TIME: u32 = 64;
 
 /// What a subscriber is told.
 pub(super) struct Task<C> {
@@ -135,27 +133,16 @@ struct Logged {
 struct Drain {
     limit: Duration,
     since: Option<Instant>,
-    looks: u32,
-    over: bool,
 }
 
 impl Drain {
     fn new(limit: Duration) -> Self {
-        Drain {
-            limit,
-            since: None,
-            looks: 0,
-            over: false,
-        }
+        Drain { limit, since: None }
     }
 
     /// Whether there is something to wait for.
     fn go_on(&mut self, shared: &Shared, subscriber: u32) -> bool {
-        let since = *self.since.get_or_insert_with(Instant::now);
-        if !self.over && self.looks.is_multiple_of(LOOKS_PER_TIME) {
-            self.over = shared.has_all(subscriber) || since.elapsed() >= self.limit;
-        }
-        self.looks = self.looks.wrapping_add(1);
-        !self.over
+        let since = self.since.get_or_insert_with(Instant::now);
+        !shared.has_all(subscriber) && since.elapsed() < self.limit
     }
 }
