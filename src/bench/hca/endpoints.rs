@@ -12,9 +12,11 @@ use super::receiving_end::Receiver;
 use super::sending_end::Sender;
 use super::verbs_link::{Connection, Made, Side, on_cpu};
 pub use super::verbs_link::{EndpointSettings, Receives};
+use crate::host::interrupt;
 use crate::rdma::cm::{ActiveEndpoint, EventChannel, IdService, PassiveEndpoint};
 use crate::rdma::direct::{self, Local, Unconnected};
 use crate::rdma::verbs::{Context, Gid, LinkLayer, Port, Retries, gid_table, usual_pair};
+use crate::rig::error::RigError;
 
 /// Receive requests beside those of a burst's messages, for UD, where anybody can send and each message takes one.
 const SPARE_RECEIVES: u32 = 64;
@@ -160,6 +162,7 @@ fn by_manager(
             let [active, passive] = connections;
             return Ok(([(source, active), (made, passive)], listener));
         }
+        unless_interrupted()?;
         target = Some(made);
         active = resolve()?;
     }
@@ -188,8 +191,17 @@ fn directly(ends: [&EndPort; 2], settings: &EndpointSettings) -> Result<[Connect
             reads: side.reads(settings),
         };
         let (domain, attributes) = (made.region.domain(), &made.attributes);
-        let create =
-            |_| Unconnected::create(domain, attributes.clone(), local, common, first_packet());
+        let create = |_| -> Result<Unconnected, RunError> {
+            unless_interrupted()?;
+            let attributes = attributes.clone();
+            Ok(Unconnected::create(
+                domain,
+                attributes,
+                local,
+                common,
+                first_packet(),
+            )?)
+        };
         let queue_pairs = (0..settings.point.queue_pairs).map(create);
         let queue_pairs = queue_pairs.collect::<Result<_, _>>()?;
         Ok((made, queue_pairs))
@@ -198,12 +210,21 @@ fn directly(ends: [&EndPort; 2], settings: &EndpointSettings) -> Result<[Connect
     let (target, receiving) = on_cpu(settings.receiver_cpu, || made(1, Side::Receiving))??;
     let mut connections = [Vec::new(), Vec::new()];
     for (sending, receiving) in sending.into_iter().zip(receiving) {
+        unless_interrupted()?;
         let [here, there] = [sending.address(), receiving.address()];
         connections[1].push(Connection::Direct(receiving.connect(&here)?));
         connections[0].push(Connection::Direct(sending.connect(&there)?));
     }
     let [active, passive] = connections;
     Ok([(source, active), (target, passive)])
+}
+
+/// Asked between two queue pairs: many of them take longer than a user who wants to end it.
+fn unless_interrupted() -> Result<(), RunError> {
+    match interrupt::requested() {
+        Some(signal) => Err(RigError::Interrupted(signal).into()),
+        None => Ok(()),
+    }
 }
 
 /// The GIDs of both ends: those asked for, or the usual ones.
