@@ -20,6 +20,7 @@ mod connections;
 mod depth;
 mod devices_gone;
 mod errors;
+mod link;
 mod listings;
 mod loss;
 mod main_job;

@@ -1,0 +1,64 @@
+//! The link goes down and comes up again in the middle of a run.
+//!
+//! Queue pairs are connected directly: on kernel 6.1 a message of the connection manager that finds the link of rxe down
+//! leaves the manager without any connection from then on (docs/softroce.md).
+
+use std::time::Duration;
+
+use crate::machine::{LinkDown, Machine};
+use crate::program::hcabench;
+use crate::results::Results;
+use crate::scratch;
+
+/// What a run takes to its end, once the link is down, on an emulated machine.
+const END: Duration = Duration::from_secs(3 + 5);
+
+/// Each end of the link tells of it, and which is heard first is the kernel's affair.
+fn down_in_mid_run(service: &str) {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("results");
+    let running = hcabench(&format!(
+        "--connect direct --service {service} --burst 50,8000 --pause 2ms --timeout 3s"
+    ))
+    .out(&out)
+    .start();
+    // The second point of the two, which takes more than 16 s.
+    Results::wait_for_point(&out, 2);
+    let down = LinkDown::take();
+    let ended = running.wait(END).expect(1);
+    ended.says(&["burst8000", "the port went down (rxe"]);
+    let results = Results::at(&out);
+    let points = results.points();
+    let [whole, broken] = &points[..] else {
+        panic!("{points:?}");
+    };
+    results.check_point(whole);
+    assert!(broken.is_marked());
+    assert_eq!(results.row_of(broken).text("status"), "incomplete");
+
+    down.take_up();
+    // Nothing of it is left in the devices.
+    let again = folder.path().join("again");
+    hcabench(&format!("--connect direct --service {service} --burst 100"))
+        .out(&again)
+        .run()
+        .expect(0);
+    let results = Results::at(&again);
+    results.check_point(&results.points()[0]);
+}
+
+#[test]
+fn under_rc() {
+    down_in_mid_run("rc");
+}
+
+#[test]
+fn under_uc() {
+    down_in_mid_run("uc");
+}
+
+#[test]
+fn under_ud() {
+    down_in_mid_run("ud");
+}
