@@ -94,7 +94,7 @@ impl NodeBenchmark {
             let checked = allowance.require(
                 &self.needs(point),
                 &options,
-                "lower --count, --duration or --rate",
+                "lower --count, --duration, --rate or --receive-queue",
             );
             checked.map_err(RigError::Memory)?;
         }
