@@ -232,13 +232,13 @@ mod tests {
 
     #[test]
     fn samples_come_to_the_subscribers_of_each_scenario() {
-        let pairs: [(Scenario, [u32; 2], [&[u64]; 2]); 4] = [
+        let scenarios: [(_, _, [&[u64]; 2]); 4] = [
             (Scenario::StraightRun, [2, 2], [&[1, 2], &[11, 12]]),
             (Scenario::FanIn, [2, 1], [&[1, 11, 2, 12], &[]]),
             (Scenario::FanOut, [1, 2], [&[1, 2], &[1, 2]]),
             (Scenario::RoundRobin, [2, 2], [&[1, 11], &[2, 12]]),
         ];
-        for (scenario, [publishers, subscribers], expected) in pairs {
+        for (scenario, [publishers, subscribers], expected) in scenarios {
             let wiring = Wiring {
                 scenario,
                 publishers,

@@ -168,17 +168,19 @@ pub(super) mod tests {
     use super::*;
     use crate::queues::sync::Arc;
 
-    impl Memory for Arc<Vec<Word>> {
+    impl Memory for Shared {
         fn words(&self) -> &[Word] {
             self
         }
     }
 
+    type Shared = Arc<Vec<Word>>;
+
     /// Both ends of the last of so many rings.
     pub(in crate::queues) fn ends(
         rings: usize,
         shape: Shape,
-    ) -> (RingSender<Arc<Vec<Word>>>, RingReceiver<Arc<Vec<Word>>>) {
+    ) -> (RingSender<Shared>, RingReceiver<Shared>) {
         let words = (0..rings * shape.ring_words()).map(|_| Word::new(0));
         let memory = Arc::new(words.collect::<Vec<_>>());
         let sender = RingSender::new(memory.clone(), rings - 1, shape);
