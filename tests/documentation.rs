@@ -13,8 +13,8 @@ use hcabench::cli::EXIT_CODES;
 use hcabench::results::schema::{Column, Data, Over, Schema};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
-const COMMANDS: [&str; 9] = [
-    "", "clock", "compare", "devices", "host", "plot", "queue", "report", "rerun",
+const COMMANDS: [&str; 10] = [
+    "", "clock", "compare", "devices", "host", "node", "plot", "queue", "report", "rerun",
 ];
 const FIGURES: [&str; 7] = [
     "histogram",

@@ -20,6 +20,8 @@ use hcabench::bench::hca::signalling::Signalling;
 use hcabench::bench::hca::stamper::{StampSlots, restamp};
 use hcabench::bench::hca::tag::{Expected, Tag};
 use hcabench::buffer::{Arrival, HugePagePolicy, Payload, PayloadBuffer, PolledSlots, StampBuffer};
+use hcabench::node::settings::Poll;
+use hcabench::node::{Ends, Node, NodeError, Pool, Scenario, Settings, Wiring, rings, udp};
 use hcabench::pacing::{ConstantWait, NoPause, Pacing};
 use hcabench::time::{
     AnyClock, AnyReading, Clock, ClockKind, ClockUser, Monotonic, Nanos, Reading, ReadingKind,
@@ -362,4 +364,62 @@ fn watching_a_clock_allocates_nothing() {
             reading.visit(WatchClock);
         }
     }
+}
+
+/// Samples of several publishers, written and read as the loops of `hcabench node` do.
+fn pass_samples<P: Node, S: Node>(
+    name: &str,
+    ends: impl FnOnce(&Wiring, &Settings) -> Result<Ends<P, S>, NodeError>,
+) {
+    const WORDS: usize = 10;
+    let wiring = Wiring {
+        scenario: Scenario::FanOut,
+        publishers: 2,
+        subscribers: 2,
+    };
+    let settings = Settings {
+        words: WORDS,
+        poll: Poll::Busy,
+        vectorize: 4,
+        send_queue: 8,
+        receive_queue: 8,
+        huge_pages: HugePagePolicy::Off,
+    };
+    let mut ends = ends(&wiring, &settings).unwrap();
+    let mut pool = Pool::new(16, WORDS, HugePagePolicy::Off).unwrap();
+    let mut samples = Vec::with_capacity(pool.count());
+    for publisher in &mut ends.publishers {
+        publisher.start(&mut pool, &mut || true).unwrap();
+    }
+    for subscriber in &mut ends.subscribers {
+        subscriber.start(&mut pool, &mut || true).unwrap();
+    }
+    let (received, calls) = counted(|| {
+        let mut received = 0;
+        for _ in 0..100 {
+            for publisher in &mut ends.publishers {
+                pool.fill(&mut samples, 3);
+                assert_eq!(publisher.write(&mut pool, &mut samples).unwrap(), 3);
+                pool.release_all(&mut samples);
+            }
+            for subscriber in &mut ends.subscribers {
+                let mut missing = 6;
+                while missing > 0 {
+                    pool.fill(&mut samples, settings.vectorize);
+                    missing -= subscriber.read(&mut pool, &mut samples, || true).unwrap();
+                    pool.release_all(&mut samples);
+                }
+                received += 6;
+            }
+        }
+        received
+    });
+    assert_eq!((received, calls), (100 * 2 * 6, 0), "{name}");
+}
+
+#[test]
+fn passing_samples_on_allocates_nothing() {
+    pass_samples("loopback", rings::loopback);
+    pass_samples("shmem", rings::shmem);
+    pass_samples("udp", udp::ends);
 }

@@ -1,4 +1,8 @@
-//! Anonymous memory in huge pages.
+//! Memory in huge pages, of one process or shared by several.
+
+mod shared;
+
+pub use shared::SharedMemory;
 
 use std::ffi::c_void;
 use std::io;
@@ -103,7 +107,7 @@ pub enum BufferError {
     },
 }
 
-/// Anonymous memory, unmapped when dropped.
+/// Mapped memory, unmapped when dropped.
 #[derive(Debug)]
 struct Mapping {
     start: NonNull<c_void>,
@@ -226,6 +230,12 @@ impl HugeBuffer {
             // SAFETY: `at` is below the length of the mapping, which is writable and not yet known to anybody else.
             unsafe { start.add(at).write_volatile(0) };
         }
+        Self::locked(map, kind)
+    }
+
+    /// Locking populates what was not touched.
+    fn locked(map: Mapping, kind: Option<PageKind>) -> Result<Self, BufferError> {
+        let (start, length) = (map.start.cast::<u8>(), map.length);
         // SAFETY: the range is the mapping.
         if unsafe { libc::mlock(start.as_ptr().cast(), length) } != 0 {
             return Err(BufferError::Lock {

@@ -6,7 +6,7 @@ mod payload;
 mod polled;
 mod stamps;
 
-pub use mapping::{BufferError, HUGE_PAGE, HugeBuffer, HugePagePolicy, PageKind};
+pub use mapping::{BufferError, HUGE_PAGE, HugeBuffer, HugePagePolicy, PageKind, SharedMemory};
 pub use payload::{Payload, PayloadBuffer, Slot, StampCursor};
 pub use polled::PolledSlots;
 pub use stamps::{Arrival, Plain, StampBuffer};

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 use super::{CompareError, Request};
 use crate::results::read::{Point, Row};
-use crate::results::schema::{self, Better, Column, Over, Schema, clock, hca, queue};
+use crate::results::schema::{self, Better, Column, Over, Schema, clock, hca, node, queue};
 
 /// What kind of figure it is; also how a limit names it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,15 +24,16 @@ pub enum Kind {
 }
 
 /// Those that are no percentiles: their names, and their columns.
-const NAMED: [(Kind, &str, Column); 4] = [
+const NAMED: [(Kind, &str, Column); 5] = [
     (Kind::Lost, "lost", hca::DELIVERY_RATE),
+    (Kind::Lost, "lost", node::DELIVERY_RATE),
     (Kind::Throughput, "throughput", queue::THROUGHPUT),
     (Kind::Jumps, "jumps", clock::JUMP_RATE),
     (Kind::JumpTime, "jump-time", clock::JUMP_TIME),
 ];
 
 /// What is wrong with messages, elements or a clock.
-pub const FAULTS: [Column; 10] = [
+pub const FAULTS: [Column; 17] = [
     hca::LOST,
     hca::CORRUPTED,
     hca::DUPLICATED,
@@ -43,10 +44,22 @@ pub const FAULTS: [Column; 10] = [
     queue::INVENTED,
     queue::DAMAGED,
     clock::STEPS_BACKWARDS,
+    node::STEPS_MISSED,
+    node::REFUSED,
+    node::LOST,
+    node::DUPLICATED,
+    node::REORDERED,
+    node::DAMAGED,
+    node::NEVER_SENT,
 ];
 
 /// What those are a share of; each benchmark has one.
-pub const ALL: [Column; 3] = [hca::SENT, queue::ELEMENTS_MEASURED, clock::ITERATIONS];
+pub const ALL: [Column; 4] = [
+    hca::SENT,
+    queue::ELEMENTS_MEASURED,
+    clock::ITERATIONS,
+    node::SENT,
+];
 
 impl fmt::Display for Kind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -165,7 +178,10 @@ impl Figure {
         let value = |row: &Row| match self.kind {
             // Of the counts: the share in the file is rounded.
             Kind::Lost => {
-                let sent = row.number(hca::SENT.name).filter(|sent| *sent > 0.0)?;
+                // A sample of a node may have several copies.
+                let copies = row.number(node::COPIES.name);
+                let sent = copies.or_else(|| row.number(hca::SENT.name));
+                let sent = sent.filter(|sent| *sent > 0.0)?;
                 Some((1.0 - row.number(hca::RECEIVED.name)? / sent) * 100.0)
             }
             _ => row.number(self.column),

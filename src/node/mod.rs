@@ -11,11 +11,13 @@
 //! | [`settings`] | what node-types can be told |
 //! | [`kind`] | the node-types by name, and what each can do |
 //! | [`error`] | what can go wrong in any of them |
+//! | [`rings`] | rings of our own queue, in memory of the process or shared |
 //! | [`udp`] | datagrams over the loopback |
 
 pub mod error;
 pub mod kind;
 pub mod pool;
+pub mod rings;
 pub mod settings;
 pub mod udp;
 pub mod wiring;

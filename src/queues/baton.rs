@@ -30,7 +30,7 @@ use crate::queues::interface::{In, Made, Out, Queue, Receiver, Sender};
 use crate::queues::slots::{FusedSlot, SharedSlots, check_capacity};
 
 /// The words of a cache line.
-const LINE: usize = 8;
+pub(super) const LINE: usize = 8;
 /// The largest array of which lines are demoted, in words: 128 KiB, a few first-level caches.
 const LARGEST_DEMOTED: usize = 1 << 14;
 
@@ -120,26 +120,36 @@ impl<const N: usize> Receiver<Words<N>> for Out<End<N>> {
     }
 }
 
-/// Has the lines of a slot move from this processor's own caches to the shared one, soon.
+/// Gives the lines of a slot away.
 #[inline(always)]
 fn demote<const N: usize>(slot: &FusedSlot<N>) {
     #[cfg(all(test, not(loom)))]
     tests::note(slot);
+    // SAFETY: within the slot, whose memory is there as long as the queue.
+    unsafe { demote_lines(std::ptr::from_ref(slot).cast(), N.div_ceil(LINE)) };
+}
+
+/// Has lines move from this processor's own caches to the shared one, soon.
+///
+/// # Safety
+/// The memory of the lines is there.
+#[inline(always)]
+pub(super) unsafe fn demote_lines(first: *const u64, lines: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    for line in 0..N.div_ceil(LINE) {
-        // SAFETY: within the slot, whose memory is there as long as the queue. The instruction neither reads nor writes
-        // data, so it may meet the other end's; `readonly` only keeps it behind the store before it. Processors without
-        // it pass over it, as it has the code of one that does nothing.
+    for line in 0..lines {
+        // SAFETY: there, by the caller's word. The instruction neither reads nor writes data, so it may meet the other
+        // end's; `readonly` only keeps it behind the store before it. Processors without it pass over it, as it has
+        // the code of one that does nothing.
         unsafe {
             std::arch::asm!(
                 "cldemote [{}]",
-                in(reg) std::ptr::from_ref(slot).cast::<u64>().add(line * LINE),
+                in(reg) first.add(line * LINE),
                 options(readonly, nostack, preserves_flags)
             );
         }
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = slot;
+    let _ = (first, lines);
 }
 
 /// Has the compiler keep the branch that this stands in.

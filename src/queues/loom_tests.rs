@@ -5,6 +5,7 @@
 use super::element::Words;
 use super::equeue::Elasticity;
 use super::interface::{Queue, Receiver, Sender};
+use super::ring::{self, Memory, RingReceiver, RingSender, Shape};
 use super::{BQueue, Baton, EQueue, FastForward, Ffq, Lamport, LinkedBlocks, McRingBuffer};
 
 /// With a second word, that may only be read when the first one is there.
@@ -45,6 +46,29 @@ where
         assert_eq!(receiver.dequeue(), None);
         thread.join().unwrap();
     });
+}
+
+/// The ring of run-time size behind the interface of the others.
+impl<M: Memory + Send> Sender<Element> for RingSender<M> {
+    fn enqueue(&mut self, element: Element) -> bool {
+        RingSender::enqueue(self, |at| element.words()[at])
+    }
+}
+
+impl<M: Memory + Send> Receiver<Element> for RingReceiver<M> {
+    fn dequeue(&mut self) -> Option<Element> {
+        let mut words = [0; 2];
+        RingReceiver::dequeue(self, |at, word| words[at] = word).then(|| Element::from_words(words))
+    }
+}
+
+#[test]
+fn ring() {
+    for capacity in [1, 2] {
+        check(3, move || {
+            ring::tests::ends(1, Shape { capacity, words: 2 })
+        });
+    }
 }
 
 /// A queue just before its indices wrap around, if it has any.

@@ -21,6 +21,7 @@ mod ffq;
 mod lamport;
 mod linked_blocks;
 mod mcringbuffer;
+pub(crate) mod ring;
 
 pub(crate) use b_queue::BQueue;
 pub(crate) use baton::Baton;

@@ -1,5 +1,6 @@
 //! From what the threads noted to what came of a run.
 
+use super::microseconds::Microseconds;
 use super::result::{Cause, Lost, Outcome, REFUSED, Received, Reports, Times};
 use super::sample::Epoch;
 use crate::node::Wiring;
@@ -57,6 +58,7 @@ impl<C: Clock> Judge<C> {
                 .iter()
                 .map(|it| it.logged as u64)
                 .collect(),
+            microseconds: Microseconds::of(&latencies),
             latency: times(latencies),
             intended: times(intended),
             send_rate_per_s: published.rate_per_s(),

@@ -58,7 +58,7 @@ impl NodeBenchmark {
     }
 
     /// Memory that a run of a point takes.
-    fn needs(&self, point: &Point) -> [Need; 2] {
+    fn needs(&self, point: &Point) -> [Need; 3] {
         let (sent, received) = self.samples(point);
         let stamps =
             sent * (Sent::WORDS as u64 * 8) + received * (Received::WORDS as u64 * 8 + 2 * 8 + 1);
@@ -73,6 +73,10 @@ impl NodeBenchmark {
             Need {
                 what: "samples",
                 bytes: slots * (rows::sample_bytes(point) + 128),
+            },
+            Need {
+                what: "rings",
+                bytes: (point.node_type).memory(wiring, &self.config.settings(point.values)),
             },
         ]
     }
@@ -90,7 +94,7 @@ impl NodeBenchmark {
             let checked = allowance.require(
                 &self.needs(point),
                 &options,
-                "lower --count, --duration or --rate",
+                "lower --count, --duration, --rate or --receive-queue",
             );
             checked.map_err(RigError::Memory)?;
         }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use super::sample::HEADER_WORDS;
 use crate::buffer::HugePagePolicy;
+use crate::node::Settings;
 use crate::node::settings::Poll;
 use crate::rig::named::Named;
 
@@ -90,6 +92,18 @@ pub struct Config {
 }
 
 impl Config {
+    /// What nodes are told whose samples have so many values.
+    pub fn settings(&self, values: u32) -> Settings {
+        Settings {
+            words: HEADER_WORDS + values as usize,
+            poll: self.poll,
+            vectorize: self.vectorize,
+            send_queue: self.send_queue,
+            receive_queue: self.receive_queue,
+            huge_pages: self.huge_pages,
+        }
+    }
+
     /// Steps of a publisher that count, at that rate.
     pub fn steps(&self, rate_per_s: f64) -> u64 {
         match self.length {

@@ -11,7 +11,7 @@ use super::shared::Shared;
 use super::timer::{BusyTimer, KernelTimer, Schedule, Timer};
 use super::{publisher, subscriber};
 use crate::host::Wakeable;
-use crate::node::{Ends, Node, NodeType, Settings, udp};
+use crate::node::{Ends, Node, NodeType, rings, udp};
 use crate::rig::error::RigError;
 use crate::rig::role::Role;
 use crate::rig::workers::{Crew, Seat};
@@ -41,18 +41,6 @@ impl Launch<'_> {
         HEADER_WORDS + self.point.values as usize
     }
 
-    fn settings(&self) -> Settings {
-        let config = self.config;
-        Settings {
-            words: self.words(),
-            poll: config.poll,
-            vectorize: config.vectorize,
-            send_queue: config.send_queue,
-            receive_queue: config.receive_queue,
-            huge_pages: config.huge_pages,
-        }
-    }
-
     /// Makes the ends of the point's node-type and starts a thread for each.
     pub(super) fn start<C: Clock>(
         &self,
@@ -60,8 +48,15 @@ impl Launch<'_> {
         epoch: Epoch,
         threads: &mut Threads,
     ) -> Result<(), RunError> {
-        let (wiring, settings) = (&self.point.wiring, self.settings());
+        let wiring = &self.point.wiring;
+        let settings = self.config.settings(self.point.values);
         match self.point.node_type {
+            NodeType::Loopback => {
+                self.start_ends(clock, epoch, rings::loopback(wiring, &settings)?, threads)
+            }
+            NodeType::Shmem => {
+                self.start_ends(clock, epoch, rings::shmem(wiring, &settings)?, threads)
+            }
             NodeType::Udp => self.start_ends(clock, epoch, udp::ends(wiring, &settings)?, threads),
         }
     }

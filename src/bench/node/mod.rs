@@ -13,7 +13,7 @@
 //! | settings | `config`, `plan` |
 //! | the trait, and one point of it | `benchmark`, `run`, `ends` |
 //! | the loops | `publisher`, `subscriber`, `timer`, `sample`, `shared` |
-//! | what came of it | `analysis`, `result`, `rows`, `files` |
+//! | what came of it | `analysis`, `microseconds`, `result`, `rows`, `files` |
 
 pub mod benchmark;
 pub mod config;
@@ -23,6 +23,7 @@ mod analysis;
 mod ends;
 mod error;
 mod files;
+mod microseconds;
 mod publisher;
 mod result;
 mod rows;

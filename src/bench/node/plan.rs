@@ -86,7 +86,8 @@ impl Plan {
     }
 
     fn add(&mut self, point: Point, config: &Config) {
-        match point.node_type.refusal(&point.wiring) {
+        let settings = config.settings(point.values);
+        match point.node_type.refusal(&point.wiring, &settings) {
             None => self.points.push(point),
             Some(reason) => {
                 let mut row = rows::settings(&point, config);

@@ -209,3 +209,6 @@ struct Logged {
     /// Steps that were late before.
     late_before: u64,
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,6 @@
 //! What the threads of a run note, and what comes of it.
 
+use super::microseconds::Microseconds;
 use super::sample::Header;
 use super::timer::Schedule;
 use crate::buffer::{PageKind, StampBuffer};
@@ -164,6 +165,8 @@ pub struct Outcome {
     pub by_subscriber: Vec<u64>,
     /// From stamp to stamp.
     pub latency: Times,
+    /// The same in microseconds.
+    pub microseconds: Microseconds,
     /// From the moment when a sample was meant to be sent.
     pub intended: Times,
     /// Samples a second, from the first that was sent to the last.

@@ -76,6 +76,7 @@ pub fn figures(point: &Point, run: &Outcome) -> Record {
             &columns::MOST_AT_ONE,
             run.by_subscriber.iter().max().copied(),
         );
+    run.microseconds.set(&mut record);
     record
 }
 

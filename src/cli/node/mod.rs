@@ -24,7 +24,7 @@ use crate::results::schema::node as columns;
 /// Arguments of `hcabench node`. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
 pub struct NodeArguments {
-    /// Node-types: udp
+    /// Node-types: loopback (threads of one process), shmem (shared memory), udp
     #[arg(long = "type", value_name = "LIST", default_value = "udp", value_parser = named::<NodeType>)]
     pub node_type: List<NodeType>,
 

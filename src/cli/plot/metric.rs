@@ -2,9 +2,10 @@
 
 use super::config::Checked;
 use crate::bench::hca::config::Operation;
+use crate::bench::node::benchmark::INTENDED;
 use crate::cli::UsageError;
 use crate::results::read::{Benchmark, Point};
-use crate::results::schema::{SampleFile, clock, hca, queue};
+use crate::results::schema::{SampleFile, clock, hca, node, queue};
 use crate::rig::named::Named;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -15,8 +16,7 @@ pub(super) struct Metric {
     alias: &'static str,
     /// On an axis.
     pub label: &'static str,
-    /// How the columns of its percentiles begin in the summary, and the file of its distribution, where there are any:
-    /// `STEM_p50_ns`, `STEM.hgrm`.
+    /// How the columns of its percentiles begin in the summary, where there are any: `STEM_p50_ns`.
     pub stem: &'static str,
     /// Where its samples stand in the benchmark's file of samples: in a column, or as the difference of two, the second
     /// less the first; nowhere, if there is only a distribution.
@@ -41,7 +41,7 @@ const fn metric(
     }
 }
 
-pub(super) static METRICS: [Metric; 9] = [
+pub(super) static METRICS: [Metric; 11] = [
     metric(
         Benchmark::Hca,
         ["latency", "t_lat", "one-way latency", "latency"],
@@ -107,6 +107,21 @@ pub(super) static METRICS: [Metric; 9] = [
         ],
         &[],
     ),
+    metric(
+        Benchmark::Node,
+        ["latency", "", "latency of a sample", "latency"],
+        &[node::sample::LATENCY.name],
+    ),
+    metric(
+        Benchmark::Node,
+        [
+            "intended",
+            "",
+            "latency from the intended time",
+            "intended_latency",
+        ],
+        &[],
+    ),
 ];
 
 impl Metric {
@@ -168,6 +183,7 @@ impl Metric {
             Benchmark::Queue => "elements",
             Benchmark::Clock if self.samples.is_empty() => "readings",
             Benchmark::Clock => "jumps",
+            Benchmark::Node => "samples",
         }
     }
 
@@ -176,6 +192,15 @@ impl Metric {
             Benchmark::Hca => hca::MESSAGES,
             Benchmark::Queue => queue::ELEMENTS,
             Benchmark::Clock => clock::JUMPS_FILE,
+            Benchmark::Node => node::OUT,
+        }
+    }
+
+    /// The file of its distribution.
+    pub fn distribution(&self) -> String {
+        match (self.benchmark, self.name) {
+            (Benchmark::Node, "intended") => INTENDED.to_owned(),
+            _ => format!("{}.hgrm", self.stem),
         }
     }
 
@@ -184,6 +209,7 @@ impl Metric {
             Benchmark::Hca => "t_subm_ns",
             Benchmark::Queue => "t_stamp_ns",
             Benchmark::Clock => JUMP[0],
+            Benchmark::Node => node::sample::CARRIED.name,
         }
     }
 

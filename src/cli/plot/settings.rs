@@ -3,16 +3,20 @@
 use crate::cli::output::heading_of;
 use crate::plot::scale::{duration, plain};
 use crate::results::read::Benchmark;
-use crate::results::schema::{clock, hca, queue, split_unit};
+use crate::results::schema::{clock, hca, node, queue, split_unit};
 use crate::results::units;
 
 /// What follows from another setting and is not told for itself.
-const DERIVED: [&str; 4] = [
+const DERIVED: [&str; 7] = [
     // Whole bursts.
     hca::WARMUP.name,
     queue::ENDS.name,
     queue::WRITTEN.name,
     queue::MEASURE_FAILED.name,
+    node::SAMPLE.name,
+    node::DISTRIBUTED_BY.name,
+    // Of --duration, at each rate.
+    node::STEPS.name,
 ];
 
 /// Whether a setting is worth telling.
@@ -25,7 +29,17 @@ pub(in crate::cli) fn is_told(name: &str, text: &str) -> bool {
 /// Whether the same at all points is not worth telling.
 pub(super) fn goes_without_saying(name: &str, text: &str) -> bool {
     let usual = match name {
-        _ if name == hca::QUEUE_PAIRS.name => 1.0,
+        _ if [
+            hca::QUEUE_PAIRS,
+            node::PUBLISHERS,
+            node::SUBSCRIBERS,
+            node::VECTORIZE,
+        ]
+        .iter()
+        .any(|column| column.name == name) =>
+        {
+            1.0
+        }
         _ if name == hca::RECEIVER_PAUSE.name || name == hca::BACKGROUND.name => 0.0,
         _ => return false,
     };
@@ -38,7 +52,12 @@ pub(in crate::cli) fn in_words(name: &str, text: &str) -> String {
     let Ok(number) = text.parse::<f64>() else {
         return match name {
             _ if name == hca::SERVICE.name => text.to_uppercase(),
-            _ if name == hca::OPERATION.name || name == queue::QUEUE.name => text.to_owned(),
+            _ if [hca::OPERATION, queue::QUEUE, node::TYPE, node::SCENARIO]
+                .iter()
+                .any(|column| column.name == name) =>
+            {
+                text.to_owned()
+            }
             _ if name == queue::MEASURE.name => format!("measures {text}"),
             _ => format!("{words} {text}"),
         };
@@ -103,7 +122,7 @@ pub(super) fn axis(benchmark: Benchmark, name: &str) -> String {
     if benchmark == Benchmark::Queue && name == queue::GROUP.name {
         return "elements of a group".to_owned();
     }
-    const TITLES: [(&str, &str); 7] = [
+    const TITLES: [(&str, &str); 8] = [
         (hca::SIZE.name, "message size"),
         (queue::PAYLOAD.name, "size of an element"),
         (hca::BURST.name, "messages in a burst"),
@@ -114,6 +133,7 @@ pub(super) fn axis(benchmark: Benchmark, name: &str) -> String {
         ),
         (queue::RATE.name, "offered rate (per s)"),
         (queue::CAPACITY.name, "capacity (elements)"),
+        (node::VALUES.name, "values of a sample"),
     ];
     let title = TITLES.iter().find(|(column, _)| *column == name);
     title.map_or_else(|| heading_of(name).0, |(_, title)| (*title).to_owned())

@@ -11,7 +11,7 @@ use crate::cli::UsageError;
 use crate::plot::palette::{COLOURS, LookNumber};
 use crate::plot::{INCOMPLETE, Words, both};
 use crate::results::read::{Benchmark, Cells, Hgrm, Point, ReadError, Run};
-use crate::results::schema::{ROUND, ROUNDS, clock, hca, queue};
+use crate::results::schema::{ROUND, ROUNDS, clock, hca, node, queue};
 use crate::results::text::printable_path;
 
 #[derive(Clone)]
@@ -93,6 +93,7 @@ impl Sources {
             Benchmark::Hca => (hca::SERVICE.name, &SERVICES[..]),
             Benchmark::Queue => (queue::QUEUE.name, &[][..]),
             Benchmark::Clock => (clock::CPU.name, &[][..]),
+            Benchmark::Node => (node::TYPE.name, &[][..]),
         };
         let mut keys: Vec<String> = known.iter().map(|&text| text.to_owned()).collect();
         for text in points.iter().filter_map(|point| point.setting(key)) {
@@ -437,7 +438,10 @@ impl Source {
     }
 
     pub fn sorted(&self) -> anyhow::Result<Sorted> {
-        let (mut values, mut lost) = (Vec::new(), 0);
+        // Of samples that were lost there is no row.
+        let is_node = self.metric.benchmark == Benchmark::Node;
+        let told = self.of_all_rounds().then(|| self.lost_told());
+        let (mut values, mut lost) = (Vec::new(), told.filter(|_| is_node).unwrap_or(0));
         self.each(&self.metric.columns(), |cells| {
             match self.value(cells, 0)? {
                 Some(value) => values.push(value),
@@ -465,12 +469,14 @@ impl Source {
 
     /// How many messages were lost, by the summary or the settings.
     pub fn lost_told(&self) -> u64 {
-        let row = self
-            .point
-            .row
-            .as_ref()
-            .filter(|_| self.metric.may_be_lost());
-        row.and_then(|row| row.count(hca::LOST.name)).unwrap_or(0)
+        let lost = match self.metric.benchmark {
+            Benchmark::Node => Some(node::LOST),
+            _ => self.metric.may_be_lost().then_some(hca::LOST),
+        };
+        let row = self.point.row.as_ref();
+        row.zip(lost)
+            .and_then(|(row, lost)| row.count(lost.name))
+            .unwrap_or(0)
     }
 
     pub fn has_samples(&self) -> bool {
@@ -480,7 +486,7 @@ impl Source {
 
     /// Its distribution, if it has one; it is of all rounds.
     pub fn distribution(&self) -> Result<Option<Hgrm>, ReadError> {
-        let path = self.point.file(&format!("{}.hgrm", self.metric.stem));
+        let path = self.point.file(&self.metric.distribution());
         match self.of_all_rounds() && path.exists() {
             true => Hgrm::read(&path).map(Some),
             false => Ok(None),
@@ -493,6 +499,7 @@ impl Source {
             _ if !self.of_all_rounds() => "a single round's samples are in its files only",
             Benchmark::Queue => "measure with --elements",
             Benchmark::Clock => "measure with --report all",
+            Benchmark::Node => "measure with --samples",
             Benchmark::Hca => "copy the folder whole, or measure again",
         };
         let folder = printable_path(&self.point.folder);

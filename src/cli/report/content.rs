@@ -6,7 +6,7 @@ use super::settings_of;
 use crate::cli::output::heading_of;
 use crate::page::Sheet;
 use crate::results::read::{Benchmark, Point, ReadError, Row, Run, Table};
-use crate::results::schema::{Column, Schema, clock, hca, queue};
+use crate::results::schema::{Column, Schema, clock, hca, node, queue};
 
 /// Columns of the summary that the page's table shows behind the settings.
 const HCA: [Column; 12] = [
@@ -33,6 +33,19 @@ const QUEUE: [Column; 9] = [
     queue::THROUGHPUT,
     queue::DEPTH_MEAN,
     queue::MISSED_ENQUEUES,
+];
+const NODE: [Column; 11] = [
+    node::SENT,
+    node::STEPS_MISSED,
+    node::REFUSED,
+    node::LOST,
+    node::DELIVERY_RATE,
+    node::latency::P50,
+    node::latency::P99,
+    node::latency::MAX,
+    node::intended::P50,
+    node::intended::P99,
+    node::FAIRNESS,
 ];
 const CLOCK: [Column; 11] = [
     clock::ITERATIONS,
@@ -83,6 +96,7 @@ pub fn title(run: &Run) -> String {
         Benchmark::Hca => "One-way latency between HCAs",
         Benchmark::Queue => "Queues between two threads",
         Benchmark::Clock => "Jumps of the clock",
+        Benchmark::Node => "Samples through node-types",
     };
     match run.started_at() {
         Some(started) => format!("{what}, {}", in_words(started)),
@@ -220,6 +234,7 @@ pub fn summary(run: &Run) -> Sheet {
         Benchmark::Hca => &HCA,
         Benchmark::Queue => &QUEUE,
         Benchmark::Clock => &CLOCK,
+        Benchmark::Node => &NODE,
     };
     fn cell<'a>(point: &'a Point, name: &str) -> &'a str {
         let text = point.row.as_ref().and_then(|row| row.text(name));

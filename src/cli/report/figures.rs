@@ -70,6 +70,28 @@ const QUEUE: [Kind; 3] = [
         "The same for what an enqueue takes, the time stamp included.",
     ),
 ];
+const NODE: [Kind; 4] = [
+    (
+        "median --percentile p50",
+        "Median latency",
+        "The median of each point; the bars hold the middle 80 % of its samples.",
+    ),
+    (
+        SURFACE,
+        "Median latency over two settings",
+        "Height is the median; the colour tells the share of missed steps.",
+    ),
+    (
+        "percentiles",
+        "The tail",
+        "Which latency a share of the samples does not exceed; the scale spreads the highest shares.",
+    ),
+    (
+        "percentiles --metric intended",
+        "The tail from the intended time",
+        "The same from when a sample was meant to be sent.",
+    ),
+];
 const CLOCK: [Kind; 3] = [
     (
         "time",
@@ -94,6 +116,7 @@ pub fn of(run: &Run, folder: &Path, warnings: &mut Vec<String>) -> (Vec<Figure>,
         Benchmark::Hca => &HCA,
         Benchmark::Queue => &QUEUE,
         Benchmark::Clock => &CLOCK,
+        Benchmark::Node => &NODE,
     };
     let parts = parts(run);
     let (mut figures, mut notes, mut asked) = (Vec::new(), Vec::new(), Vec::new());

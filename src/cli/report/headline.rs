@@ -6,7 +6,7 @@ use crate::cli::output::heading_of;
 use crate::cli::plot::{in_words, is_told};
 use crate::plot::scale::{duration, plain};
 use crate::results::read::{Benchmark, Point, Run};
-use crate::results::schema::{Better, Column, ROUNDS, clock, hca, queue};
+use crate::results::schema::{Better, Column, ROUNDS, clock, hca, node, queue};
 use crate::results::units;
 
 /// Three sentences: what was measured, what was found at the best point, and what to distrust; the second is empty where
@@ -37,6 +37,11 @@ pub fn of(run: &Run, warnings: usize) -> [String; 3] {
             let found =
                 latency.or_else(|| best(run, &queue::THROUGHPUT, "Throughput", units::rate));
             ("What queues between two threads cost", found)
+        }
+        Benchmark::Node => {
+            let what = "Median latency of a sample";
+            let found = best(run, &node::latency::P50, what, duration);
+            ("The latency of samples through node-types", found)
         }
         Benchmark::Clock => ("How a loop that reads the clock is stopped", of_jumps(run)),
     };
@@ -199,6 +204,7 @@ fn lost(run: &Run) -> Option<(String, bool)> {
             let lost = sum(run, &queue::LOST)?;
             ("elements", lost, sum(run, &queue::ELEMENTS_MEASURED)?)
         }
+        Benchmark::Node => ("copies", sum(run, &node::LOST)?, sum(run, &node::COPIES)?),
         Benchmark::Clock => return None,
     };
     Some(match lost {

@@ -29,6 +29,15 @@ const CLOCK: [&str; 3] = [
      speaks for the firmware or the hypervisor.",
     "jumps together: The time of all jumps. The percentiles are of all differences, with the loop's own cost.",
 ];
+const NODE: [&str; 5] = [
+    "latency: From the stamp of a sample, taken right before it is handed to its node, to right after its subscriber has \
+     read it. The node-type lies between the two, with all that it does on both sides.",
+    "intended: From when the sample was meant to be sent: a publisher that was stalled does not hide what that caused.",
+    "missed: Steps for which no sample was made, as their publisher was busy for a period or longer. That is the \
+     publisher's fault, not the node's.",
+    "refused, lost: The node had no room for a sample; or it took it, and a copy of it never arrived.",
+    "delivery rate: Copies that arrived, as a share of those that were to arrive if no step was missed.",
+];
 const ALL: [&str; 2] = [
     "percentiles: Interpolated linearly between the closest ranks; nothing is removed as an outlier. The tables have the \
      median over rounds of each round's percentile, histograms have the samples of all rounds together: their medians \
@@ -42,6 +51,7 @@ pub fn of(benchmark: Benchmark) -> Vec<(String, String)> {
         Benchmark::Hca => &HCA,
         Benchmark::Queue => &QUEUE,
         Benchmark::Clock => &CLOCK,
+        Benchmark::Node => &NODE,
     };
     let all = own.iter().chain(&ALL).filter_map(|it| it.split_once(": "));
     all.map(|(what, text)| (what.to_owned(), text.to_owned()))

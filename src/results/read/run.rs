@@ -20,6 +20,7 @@ pub enum Benchmark {
     Hca,
     Queue,
     Clock,
+    Node,
 }
 
 impl Benchmark {
@@ -27,6 +28,7 @@ impl Benchmark {
         match schema.benchmark {
             "queue" => Benchmark::Queue,
             "clock" => Benchmark::Clock,
+            "node" => Benchmark::Node,
             _ => Benchmark::Hca,
         }
     }
@@ -36,6 +38,7 @@ impl Benchmark {
             Benchmark::Hca => "HCA",
             Benchmark::Queue => "queue",
             Benchmark::Clock => "clock",
+            Benchmark::Node => "node",
         }
     }
 }

@@ -91,9 +91,10 @@ pub struct Column {
 }
 
 /// Ends of names and the units they stand for.
-const UNITS: [(&str, &str); 11] = [
+const UNITS: [(&str, &str); 12] = [
     ("_bytes", "B"),
     ("_ns", "ns"),
+    ("_us", "us"),
     ("_per_s", "1/s"),
     ("_bytes_per_s", "B/s"),
     ("_percent", "%"),

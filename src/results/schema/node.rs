@@ -38,6 +38,28 @@ distribution_columns!(
 );
 
 columns! {
+    /// The latency as benchmarks of messaging tell it: of a histogram from 1 us to 10 s with three digits, in which what
+    /// is negative counts as 0 and what is longer as 10 s. They repeat `latency`, so none of them is better or worse.
+    MICROSECONDS;
+    MIN_US = measured("latency_min_us", "least latency, of the histogram in microseconds", 0)
+        .whole().over(Over::Least).better(Better::Neither);
+    P50_US = measured("latency_p50_us", "median latency, of the histogram in microseconds", 0)
+        .whole().better(Better::Neither);
+    P95_US = measured("latency_p95_us", "95th percentile of the latency, of the histogram in microseconds", 0)
+        .whole().better(Better::Neither);
+    P99_US = measured("latency_p99_us", "99th percentile of the latency, of the histogram in microseconds", 0)
+        .whole().better(Better::Neither);
+    P999_US = measured("latency_p999_us", "99.9th percentile of the latency, of the histogram in microseconds", 0)
+        .whole().better(Better::Neither);
+    MAX_US = measured("latency_max_us", "greatest latency, of the histogram in microseconds", 0)
+        .whole().over(Over::Greatest).better(Better::Neither);
+    MEAN_US = measured("latency_mean_us", "mean latency, of the histogram in microseconds", 1)
+        .better(Better::Neither);
+    OUT_OF_RANGE = count("latency_out_of_range", "latencies above 10 s, which count as 10 s in that histogram")
+        .better(Better::Lower);
+}
+
+columns! {
     /// What became of the samples.
     COUNTS;
     EXPECTED = count("messages_expected", "copies that were to arrive if no step was missed");
@@ -83,8 +105,13 @@ columns! {
 }
 
 /// What is found of a point.
-pub const FIGURES: [Column; 13 + 13 + 18 + 5] =
-    join(&[&latency::ALL, &intended::ALL, &COUNTS, &RATES]);
+pub const FIGURES: [Column; 13 + 13 + 8 + 18 + 5] = join(&[
+    &latency::ALL,
+    &intended::ALL,
+    &MICROSECONDS,
+    &COUNTS,
+    &RATES,
+]);
 
 /// What a row tells of a sample.
 pub mod sample {

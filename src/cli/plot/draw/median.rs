@@ -14,7 +14,7 @@ use crate::plot::both;
 use crate::plot::median::{Line, Medians, Middle};
 use crate::plot::scale::Kind;
 use crate::results::read::{Benchmark, Hgrm};
-use crate::results::schema::{hca, queue};
+use crate::results::schema::{hca, node, queue};
 use crate::stats::percentile_of_sorted;
 
 /// The mark of a source at a percentile by what is known of it; `None` without samples.
@@ -77,6 +77,7 @@ pub(in crate::cli::plot) fn median(from: &[PathBuf], settings: &Checked) -> anyh
         .find(|name| varying.iter().any(|it| it == name));
     let alone = match sources.benchmark {
         Benchmark::Hca => hca::SIZE,
+        Benchmark::Node => node::RATE,
         _ => queue::QUEUE,
     };
     let x = choose(&sources, "x", settings, usual)?;

@@ -79,7 +79,7 @@ fn samples_in_words(sources: &Sources, lost: bool) -> String {
 
 fn samples_usual(benchmark: Benchmark) -> &'static [&'static str] {
     match benchmark {
-        Benchmark::Hca | Benchmark::Queue => &["latency"],
+        Benchmark::Hca | Benchmark::Queue | Benchmark::Node => &["latency"],
         Benchmark::Clock => &["jump"],
     }
 }

@@ -11,7 +11,7 @@ use super::{
 use crate::plot::scale::so_many;
 use crate::plot::surface::{Height, Surface};
 use crate::results::read::Benchmark;
-use crate::results::schema::{Column, hca, queue};
+use crate::results::schema::{Column, hca, node, queue};
 
 pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
     for id in ["metric", "percentile"] {
@@ -56,6 +56,7 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
             (hca::CORRUPTED, "wrong answers")
         }
         Benchmark::Hca => (hca::LOST, "lost messages"),
+        Benchmark::Node => (node::STEPS_MISSED, "missed steps"),
         _ => (queue::MISSED_ENQUEUES, "started late"),
     };
     let mut heights: Vec<Vec<Option<Height>>> =
@@ -148,7 +149,7 @@ fn axes(sources: &Sources, settings: &Checked) -> Result<(String, String), Usage
     }
 }
 
-/// The share of messages, or of enqueues, that a column counts as bad.
+/// The share of messages, of steps or of enqueues, that a column counts as bad.
 fn bad_share(source: &Source, bad: &Column) -> f64 {
     let Some(row) = &source.point.row else {
         return 0.0;
@@ -156,6 +157,10 @@ fn bad_share(source: &Source, bad: &Column) -> f64 {
     let number = |column: &Column| row.number(column.name);
     let of = match source.metric.benchmark {
         Benchmark::Hca => number(&hca::SENT),
+        Benchmark::Node => {
+            let both = number(&node::STEPS_MADE).zip(number(&node::STEPS_MISSED));
+            both.map(|(made, missed)| made + missed)
+        }
         _ => {
             let each = number(&queue::COUNT).zip(number(&queue::WARMUP));
             each.map(|(count, warmup)| count + warmup)

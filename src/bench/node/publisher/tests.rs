@@ -1,0 +1,138 @@
+use std::time::Duration;
+
+use super::super::config::{AfterMiss, Length, TimerKind};
+use super::super::sample::HEADER_WORDS;
+use super::super::timer::{BusyTimer, Schedule};
+use super::*;
+use crate::buffer::HugePagePolicy;
+use crate::node::settings::Poll;
+use crate::node::{NodeError, Scenario, Wiring};
+use crate::pacing::scripted::{self, Scripted};
+use crate::rig::control::Control;
+
+const PERIOD: u64 = 1000;
+const STEPS: u64 = 5;
+
+/// A timer whose thread is away for a moment when the step is due, before it stamps.
+struct AwayAfterWaiting {
+    timer: BusyTimer,
+    stall: u64,
+}
+
+impl Timer<Scripted> for AwayAfterWaiting {
+    fn begin(&mut self, start: Ticks) -> Result<(), NodeError> {
+        Timer::<Scripted>::begin(&mut self.timer, start)
+    }
+
+    fn wait(
+        &mut self,
+        clock: &Scripted,
+        go_on: impl FnMut() -> bool,
+    ) -> Result<Option<u64>, NodeError> {
+        let step = self.timer.wait(clock, go_on);
+        scripted::advance(self.stall);
+        step
+    }
+
+    fn late(&self) -> u64 {
+        Timer::<Scripted>::late(&self.timer)
+    }
+
+    fn schedule(&self) -> &Schedule {
+        Timer::<Scripted>::schedule(&self.timer)
+    }
+}
+
+/// A node that takes its time before it hands over, at once, to a subscriber that notes the latency.
+struct SlowToWrite {
+    epoch: Epoch,
+    clock: Scripted,
+    stall: u64,
+    latencies: Vec<u64>,
+}
+
+impl Node for SlowToWrite {
+    fn write(&mut self, pool: &mut Pool, samples: &mut Vec<Slot>) -> Result<usize, NodeError> {
+        scripted::advance(self.stall);
+        let received = self.epoch.at(&self.clock, Ticks(scripted::time()));
+        let latency = |slot: &Slot| received - pool.word(slot, 0);
+        self.latencies.extend(samples.iter().map(latency));
+        Ok(samples.len())
+    }
+}
+
+/// The latencies of samples, and how long after they were due they were stamped.
+fn times(before_stamp: u64, before_write: u64) -> (Vec<u64>, Vec<u64>) {
+    let clock = scripted::set(0, 1);
+    let epoch = Epoch::of(&clock);
+    let wiring = Wiring {
+        scenario: Scenario::StraightRun,
+        publishers: 1,
+        subscribers: 1,
+    };
+    let task = Task {
+        number: 0,
+        clock,
+        epoch,
+        config: Config {
+            length: Length::Count(STEPS),
+            warmup: Duration::ZERO,
+            drain: Duration::ZERO,
+            timeout: Duration::ZERO,
+            timer: TimerKind::Tsc,
+            poll: Poll::Busy,
+            after_miss: AfterMiss::Skip,
+            vectorize: 1,
+            send_queue: 2,
+            receive_queue: 2,
+            huge_pages: HugePagePolicy::Off,
+            seed: 1,
+            keep_samples: false,
+        },
+        shared: Arc::new(Shared::new(wiring, Arc::new(Control::default()))),
+        rate_per_s: 1e9 / PERIOD as f64,
+        words: HEADER_WORDS + 1,
+        yields: false,
+    };
+    let mut timer = AwayAfterWaiting {
+        timer: BusyTimer::new(Schedule::of_rate(&clock, task.rate_per_s), AfterMiss::Skip),
+        stall: before_stamp,
+    };
+    timer.begin(Ticks(5000)).unwrap();
+    let mut node = SlowToWrite {
+        epoch,
+        clock,
+        stall: before_write,
+        latencies: Vec::new(),
+    };
+    let mut pool = Pool::new(2, task.words, HugePagePolicy::Off).unwrap();
+    let mut log = [[0; Sent::WORDS]; STEPS as usize];
+    let mut samples = Vec::new();
+    let logged = task
+        .publish(&mut node, &mut pool, &mut samples, &mut timer, &mut log)
+        .unwrap();
+    assert_eq!((logged.count, logged.sent), (STEPS as usize, STEPS));
+    assert!(pool.is_whole());
+    let behind = log.map(Sent::of_words);
+    let behind = behind.map(|sent| sent.stamp.0 - timer.schedule().due(sent.step).0);
+    (node.latencies, behind.to_vec())
+}
+
+#[test]
+fn a_stall_before_the_stamp_is_no_latency_and_one_behind_it_is() {
+    let (latencies, behind) = times(0, 0);
+    assert_eq!(latencies, [0; STEPS as usize]);
+    // The clock moves with each look at it: a few ticks.
+    assert!(behind.iter().all(|&ticks| ticks < 10), "{behind:?}");
+
+    let (latencies, behind) = times(300, 0);
+    assert_eq!(latencies, [0; STEPS as usize]);
+    assert!(
+        behind.iter().all(|&ticks| (300..310).contains(&ticks)),
+        "{behind:?}"
+    );
+
+    let (latencies, behind) = times(0, 300);
+    assert_eq!(latencies, [300; STEPS as usize]);
+    assert!(behind.iter().all(|&ticks| ticks < 10), "{behind:?}");
+}

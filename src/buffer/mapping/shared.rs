@@ -1,0 +1,110 @@
+//! Memory of a file without a name, which several processes can map.
+
+use std::io;
+use std::num::NonZeroUsize;
+use std::os::fd::OwnedFd;
+
+use nix::errno::Errno;
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap};
+use nix::unistd::ftruncate;
+
+use super::{BufferError, Bytes, HUGE_PAGE, HugeBuffer, HugePagePolicy, Mapping, PageKind};
+
+/// Zeroed memory that is mapped as often as it is asked for: all mappings show the same bytes, each at its own address.
+#[derive(Debug)]
+pub struct SharedMemory {
+    file: OwnedFd,
+    size: Bytes,
+    kind: PageKind,
+}
+
+impl SharedMemory {
+    /// At least `length` bytes. Small pages are never joined here.
+    ///
+    /// # Errors
+    /// When the file cannot be made, or huge pages are required and not there.
+    pub fn new(length: Bytes, policy: HugePagePolicy) -> Result<Self, BufferError> {
+        let size = HugeBuffer::length_for(length, policy);
+        if policy != HugePagePolicy::Off {
+            match Self::reserved(size) {
+                Ok(memory) => return Ok(memory),
+                Err(errno) if policy == HugePagePolicy::Required => {
+                    return Err(BufferError::NoHugePages {
+                        size,
+                        pages: size.0 / HUGE_PAGE as u64,
+                        source: errno.into(),
+                    });
+                }
+                Err(_) => {}
+            }
+        }
+        Self::of_kind(size, PageKind::Small).map_err(|errno| BufferError::Map {
+            size,
+            source: errno.into(),
+        })
+    }
+
+    /// In reserved huge pages. The kernel tells only when they are mapped whether there are enough.
+    fn reserved(size: Bytes) -> Result<Self, Errno> {
+        let memory = Self::of_kind(size, PageKind::Huge)?;
+        memory.mapping()?;
+        Ok(memory)
+    }
+
+    fn of_kind(size: Bytes, kind: PageKind) -> Result<Self, Errno> {
+        let pages = match kind {
+            PageKind::Huge => MFdFlags::MFD_HUGETLB | MFdFlags::MFD_HUGE_2MB,
+            _ => MFdFlags::empty(),
+        };
+        let file = memfd_create(c"hcabench", MFdFlags::MFD_CLOEXEC | pages)?;
+        let length = i64::try_from(size.0).map_err(|_| Errno::ENOMEM)?;
+        ftruncate(&file, length)?;
+        Ok(SharedMemory { file, size, kind })
+    }
+
+    fn mapping(&self) -> Result<Mapping, Errno> {
+        let length = self.size.0 as usize;
+        let bytes = NonZeroUsize::new(length).ok_or(Errno::EINVAL)?;
+        let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        // SAFETY: the kernel chooses a place where nothing is mapped. The file is ours and does not shrink.
+        let start = unsafe { mmap(None, bytes, access, MapFlags::MAP_SHARED, &self.file, 0)? };
+        Ok(Mapping { start, length })
+    }
+
+    /// Another mapping, populated and locked. It holds what was written through others.
+    ///
+    /// # Errors
+    /// When it cannot be mapped or locked.
+    pub fn map(&self) -> Result<HugeBuffer, BufferError> {
+        let map = self.mapping().map_err(|errno| BufferError::Map {
+            size: self.size,
+            source: io::Error::from(errno),
+        })?;
+        HugeBuffer::locked(map, Some(self.kind))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_through_one_mapping_is_seen_through_another() {
+        for policy in [HugePagePolicy::Try, HugePagePolicy::Off] {
+            let memory = SharedMemory::new(Bytes(5000), policy).unwrap();
+            let [one, other] = [(); 2].map(|()| memory.map().unwrap());
+            drop(memory);
+            assert_ne!(one.as_ptr(), other.as_ptr());
+            assert!(other.length().0 >= 5000);
+            // SAFETY: both offsets lie within the mappings, which nobody else knows.
+            unsafe {
+                assert_eq!(other.as_ptr().add(4999).read_volatile(), 0);
+                one.as_ptr().add(4999).write_volatile(7);
+                assert_eq!(other.as_ptr().add(4999).read_volatile(), 7);
+            }
+        }
+        let error = SharedMemory::new(Bytes(1 << 46), HugePagePolicy::Required).unwrap_err();
+        assert!(error.to_string().contains("vm.nr_hugepages="), "{error}");
+    }
+}

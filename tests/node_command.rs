@@ -1,0 +1,548 @@
+//! `hcabench node` as its user has it: exit codes, what is on disk, what ends it early, and what its threads ask of the
+//! kernel. With the node-types that need nothing installed.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use hcabench::time::TscTrust;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+type Row = HashMap<String, String>;
+
+/// Only what hangs takes longer.
+const HANGS: Duration = Duration::from_secs(120);
+const TYPES: [&str; 3] = ["loopback", "shmem", "udp"];
+
+/// The TSC may not be trusted where the tests run.
+fn node(folder: &Path, words: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hcabench"));
+    command
+        .args(["node", "--out", "run"])
+        .args(words.split_ascii_whitespace())
+        .current_dir(folder);
+    if !words.contains("--timer") {
+        command.args(["--timer", "timerfd"]);
+    }
+    command
+}
+
+/// Runs to its end, and must end so.
+fn ends(folder: &Path, words: &str, code: i32) -> Output {
+    let output = node(folder, words).output().unwrap();
+    assert_eq!(
+        output.status.code(),
+        Some(code),
+        "{words}: {}",
+        told(&output)
+    );
+    output
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn rows(path: &Path) -> Vec<Row> {
+    let mut reader = csv::Reader::from_path(path).unwrap();
+    reader.deserialize().map(Result::unwrap).collect()
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn number(row: &Row, column: &str) -> u64 {
+    let cell = &row[column];
+    cell.parse()
+        .unwrap_or_else(|_| panic!("{column}: {cell:?}"))
+}
+
+/// The rows of the summary, and for each the folder of its point.
+fn summary(folder: &Path) -> Vec<(Row, PathBuf)> {
+    let run = folder.join("run");
+    let rows = rows(&run.join("summary.csv")).into_iter();
+    rows.map(|row| {
+        let place = run.join(&row["point"]);
+        (row, place)
+    })
+    .collect()
+}
+
+/// Waits until something is so.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < HANGS, "{what}: not within {HANGS:?}");
+        sleep(Duration::from_millis(5));
+    }
+}
+
+fn start(folder: &Path, words: &str) -> Child {
+    let mut command = node(folder, words);
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+fn tell(child: &Child, signal: Signal) {
+    kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
+}
+
+fn end(mut child: Child) -> Output {
+    until("the end of the run", || child.try_wait().unwrap().is_some());
+    child.wait_with_output().unwrap()
+}
+
+/// Whether threads of the process exist that measure.
+fn measures(child: &Child) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{}/task", child.id()));
+    let mut names = tasks.into_iter().flatten().flatten().filter_map(|task| {
+        let name = fs::read_to_string(task.path().join("comm")).ok()?;
+        Some(name.starts_with("hcabench-pub"))
+    });
+    names.any(|is_publisher| is_publisher)
+}
+
+#[test]
+fn bad_input_is_refused_with_the_rule_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    for (words, parts) in [
+        (
+            "--type tcp",
+            ["--type", "\"tcp\" is not one of loopback, shmem, udp"],
+        ),
+        ("--rate 0", ["--rate", "from 0.001 to 1G"]),
+        ("--rate 1k..10", ["--rate", "ends before it starts"]),
+        ("--values 0", ["--values", "from 1 to 4096"]),
+        ("--values 4097", ["--values", "from 1 to 4096"]),
+        ("--count 0", ["--count", "1..=1000000000"]),
+        ("--count 5 --duration 1s", ["--count", "--duration"]),
+        ("--duration 5", ["--duration", "from 1ms to 1year"]),
+        (
+            "--scenario ring",
+            ["--scenario", "straight-run, fan-in, fan-out, round-robin"],
+        ),
+        (
+            "--publishers 2",
+            ["--publishers 2", "as many of the one as of the other"],
+        ),
+        (
+            "--scenario fan-in --subscribers 2",
+            ["--publishers 1", "at least as many publishers"],
+        ),
+        ("--publishers 0", ["--publishers", "1..=1024"]),
+        ("--subscribers 1025", ["--subscribers", "1..=1024"]),
+        ("--timer hpet", ["--timer", "tsc, timerfd"]),
+        ("--poll never", ["--poll", "busy, event"]),
+        (
+            "--poll event --type loopback,shmem",
+            ["--poll event", "use --poll busy"],
+        ),
+        ("--after-miss stop", ["--after-miss", "skip, catch-up"]),
+        ("--warmup 5", ["--warmup", "from 0s to 1day"]),
+        ("--drain 5", ["--drain", "from 0s to 1day"]),
+        ("--vectorize 0", ["--vectorize", "1..=4096"]),
+        ("--send-queue 0", ["--send-queue", "1..=1000000"]),
+        (
+            "--receive-queue 1000001",
+            ["--receive-queue", "1..=1000000"],
+        ),
+        ("--timeout 0", ["--timeout", "from 1ms to 1day"]),
+        ("--hugepages maybe", ["--hugepages", "required, try, off"]),
+        (
+            "--rate 1G --duration 1h",
+            ["--rate 1000000000", "most of it for stamps"],
+        ),
+        (
+            "--type shmem --scenario fan-out --publishers 1000 --subscribers 1000 --count 1",
+            ["--receive-queue", "most of it for rings"],
+        ),
+    ] {
+        let output = ends(folder.path(), words, 2);
+        for part in parts {
+            assert!(
+                told(&output).contains(part),
+                "{words}: {part:?}: {}",
+                told(&output)
+            );
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{words}");
+    }
+}
+
+#[test]
+fn what_a_wiring_or_a_type_rules_out_is_listed_and_the_rest_is_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = "--type loopback,udp --scenario straight-run,fan-in --publishers 2 --count 20 --warmup 0 \
+                 --poll event --rate 1k";
+    ends(folder.path(), words, 0);
+    let found = summary(folder.path());
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].0["type"], "udp");
+    assert_eq!(found[0].0["scenario"], "fan-in");
+    let left_out = rows(&folder.path().join("run/left_out.csv"));
+    let reasons: BTreeSet<(&str, &str, bool)> = left_out
+        .iter()
+        .map(|row| {
+            let is_poll = row["reason"].contains("--poll event");
+            (row["type"].as_str(), row["scenario"].as_str(), is_poll)
+        })
+        .collect();
+    let expected = [
+        ("loopback", "fan-in", true),
+        ("loopback", "straight-run", false),
+        ("udp", "straight-run", false),
+    ];
+    assert_eq!(reasons, BTreeSet::from(expected));
+    assert!(left_out.iter().all(|row| row["poll"] == "event"));
+}
+
+#[test]
+fn a_dry_run_measures_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = "--type loopback,udp --rate 100..10k --values 1..4 --rounds 3 --dry-run --json";
+    let output = node(folder.path(), words).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["rounds"], 3);
+    assert_eq!(document["points"].as_array().unwrap().len(), 2 * 3 * 3);
+    // Warm-up and measurement take 5 s each.
+    assert!(document["time_s"].as_f64().unwrap() >= 3.0 * 18.0 * 10.0);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn what_a_kill_leaves_is_completed_by_resume() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let words = "--type loopback,udp --rate 1k --count 400 --warmup 0 --samples --rounds 3";
+    let child = start(folder, words);
+    let runs = folder.join("run/runs.csv");
+    until("the first points", || {
+        let text = fs::read_to_string(&runs);
+        text.is_ok_and(|text| text.lines().count() >= 3)
+    });
+    tell(&child, Signal::SIGKILL);
+    end(child);
+    let run = folder.join("run");
+    assert!(run.join("INCOMPLETE").exists());
+    let before = rows(&runs);
+    let mut resume = Command::new(env!("CARGO_BIN_EXE_hcabench"));
+    let resumed = resume
+        .args(["node", "--resume", "run"])
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    assert_eq!(resumed.status.code(), Some(0), "{}", told(&resumed));
+    assert!(!run.join("INCOMPLETE").exists());
+    let after = rows(&runs);
+    assert_eq!(after.len(), 6);
+    let whole = before.iter().filter(|row| row["status"] == "complete");
+    let kept = whole.clone().filter(|row| after.contains(row)).count();
+    assert!(
+        kept > 0 && kept + 1 >= whole.count(),
+        "{before:?}, {after:?}"
+    );
+    for (row, place) in summary(folder) {
+        assert_eq!(
+            (row["rounds"].as_str(), row["status"].as_str()),
+            ("3", "complete")
+        );
+        let steps = number(&row, "steps_made") + number(&row, "steps_missed");
+        assert_eq!(steps, 3 * 400);
+        assert_eq!(
+            rows(&place.join("in.csv")).len() as u64,
+            number(&row, "steps_made")
+        );
+        assert_eq!(
+            rows(&place.join("out.csv")).len() as u64,
+            number(&row, "arrivals")
+        );
+    }
+}
+
+#[test]
+fn an_interrupt_ends_it_with_files_that_are_marked() {
+    for (node_type, timer) in [("loopback", "timerfd"), ("udp --poll event", "timerfd")] {
+        let folder = tempfile::tempdir().unwrap();
+        // It would go on for an hour: who does not look for the signal hangs.
+        let words = format!("--type {node_type} --timer {timer} --rate 1 --duration 1h --warmup 0");
+        let child = start(folder.path(), &words);
+        until("the publisher", || measures(&child));
+        tell(&child, Signal::SIGINT);
+        let output = end(child);
+        assert_eq!(output.status.code(), Some(1), "{}", told(&output));
+        let run = folder.path().join("run");
+        let mark = fs::read_to_string(run.join("INCOMPLETE")).unwrap();
+        assert!(mark.contains("interrupted by SIGINT"), "{mark}");
+        assert_eq!(json(&run.join("settings.json"))["status"], "incomplete");
+    }
+}
+
+/// The rows of `out.csv` by subscriber, and by publisher.
+fn counts(place: &Path) -> [BTreeMap<u64, u64>; 2] {
+    let rows = rows(&place.join("out.csv"));
+    ["subscriber", "publisher"].map(|column| {
+        let mut counts = BTreeMap::new();
+        for row in &rows {
+            *counts.entry(number(row, column)).or_default() += 1;
+        }
+        counts
+    })
+}
+
+/// With P publishers and S subscribers, of n steps each: P n copies in all, divided among the subscribers, and P n S in
+/// fan-out.
+#[test]
+fn each_subscriber_gets_what_its_scenario_says() {
+    const STEPS: u64 = 40;
+    for (scenarios, publishers) in [("straight-run", 2), ("fan-in,fan-out,round-robin", 4)] {
+        let folder = tempfile::tempdir().unwrap();
+        let words = format!(
+            "--type {} --scenario {scenarios} --publishers {publishers} --subscribers 2 --rate 500 \
+             --count {STEPS} --warmup 20ms --samples",
+            TYPES.join(",")
+        );
+        ends(folder.path(), &words, 0);
+        let found = summary(folder.path());
+        assert_eq!(found.len(), 3 * scenarios.split(',').count());
+        for (row, place) in found {
+            let sent = publishers * STEPS;
+            let copies = sent * if row["scenario"] == "fan-out" { 2 } else { 1 };
+            // All that was due was sent: the default of scenarios is to catch up.
+            assert_eq!(
+                (row["after_miss"].as_str(), &row["steps_missed"]),
+                ("catch-up", &"0".to_owned())
+            );
+            assert_eq!(number(&row, "messages_expected"), copies, "{row:?}");
+            assert_eq!(number(&row, "messages_sent"), sent, "{row:?}");
+            assert_eq!(number(&row, "copies_sent"), copies, "{row:?}");
+            assert_eq!(number(&row, "messages_received"), copies, "{row:?}");
+            let [by_subscriber, by_publisher] = counts(&place);
+            assert_eq!(
+                by_subscriber,
+                BTreeMap::from([(0, copies / 2), (1, copies / 2)]),
+                "{row:?}"
+            );
+            let of_each = (0..publishers).map(|publisher| (publisher, copies / publishers));
+            assert_eq!(by_publisher, of_each.collect(), "{row:?}");
+            let [fairness, delivered] =
+                ["fairness", "delivery_rate"].map(|column| row[column].parse());
+            assert_eq!((fairness, delivered), (Ok(1.0), Ok(1.0)), "{row:?}");
+        }
+    }
+}
+
+#[test]
+fn files_of_samples_agree_with_the_summary() {
+    let folder = tempfile::tempdir().unwrap();
+    // More than there is time for, and rings of one sample: steps are missed, and samples refused.
+    let words = format!(
+        "--type {} --rate 500k --count 5000 --receive-queue 1 --warmup 0 --samples --rounds 2",
+        TYPES.join(",")
+    );
+    ends(folder.path(), &words, 0);
+    let found = summary(folder.path());
+    assert_eq!(found.len(), 3);
+    for (row, place) in found {
+        let [sent, arrived, lost] =
+            ["in.csv", "out.csv", "lost.csv"].map(|name| rows(&place.join(name)));
+        let count = |column: &str| number(&row, column);
+        assert_eq!(sent.len() as u64, count("steps_made"));
+        assert_eq!(arrived.len() as u64, count("arrivals"));
+        assert_eq!(lost.len() as u64, count("not_delivered"));
+        for (cause, column) in [
+            ("missed", "steps_missed"),
+            ("refused", "messages_refused"),
+            ("lost", "messages_lost"),
+        ] {
+            let listed = lost.iter().filter(|row| row["cause"] == cause).count();
+            assert_eq!(listed as u64, count(column), "{cause}: {row:?}");
+        }
+        assert_eq!(count("steps_made") + count("steps_missed"), 2 * 5000);
+        assert!(count("steps_missed") > 0, "{row:?}");
+        let key = |row: &Row, column: &str| [number(row, "round"), number(row, column)];
+        let taken: Vec<&Row> = sent.iter().filter(|row| !row["seq"].is_empty()).collect();
+        assert_eq!(taken.len() as u64, count("messages_sent"));
+        assert_eq!(
+            sent.len() as u64 - taken.len() as u64,
+            count("messages_refused")
+        );
+        let numbers: BTreeSet<_> = taken.iter().map(|row| key(row, "seq")).collect();
+        let came: BTreeSet<_> = arrived.iter().map(|row| key(row, "seq")).collect();
+        assert_eq!(numbers.len() - came.len(), count("messages_lost") as usize);
+        assert!(came.is_subset(&numbers));
+        // A step was made, or it is listed with its cause; those that did not come are listed too.
+        let came_of: BTreeMap<_, _> = taken
+            .iter()
+            .map(|row| (key(row, "seq"), key(row, "step")))
+            .collect();
+        let mut steps: BTreeSet<_> = came.iter().map(|seq| came_of[seq]).collect();
+        for row in &lost {
+            assert!(steps.insert(key(row, "step")), "{row:?}");
+        }
+        assert_eq!(steps.len(), 2 * 5000);
+        for row in &arrived {
+            let latency: i64 = row["latency_ns"].parse().unwrap();
+            let apart = number(row, "t_received_ns").wrapping_sub(number(row, "t_sent_ns"));
+            assert_eq!(latency, apart.cast_signed());
+            assert_eq!(row["intact"], "true");
+        }
+        let latencies = arrived
+            .iter()
+            .map(|row| row["latency_ns"].parse::<i64>().unwrap());
+        let (least, most) = (latencies.clone().min().unwrap(), latencies.max().unwrap());
+        assert_eq!(row["latency_min_ns"].parse(), Ok(least));
+        assert_eq!(row["latency_max_ns"].parse(), Ok(most));
+        // Three digits.
+        for (column, ns) in [("latency_min_us", least), ("latency_max_us", most)] {
+            let (told, us): (f64, f64) = (row[column].parse().unwrap(), (ns as f64 / 1e3).round());
+            assert!((told - us).abs() <= us * 1e-3, "{column}: {told}, {ns}");
+        }
+    }
+}
+
+/// The timers that can be had here.
+fn timers() -> Vec<&'static str> {
+    let tsc = cfg!(target_arch = "x86_64") && TscTrust::find().is_ok();
+    if !tsc {
+        println!("not tested here: --timer tsc");
+    }
+    let tsc = tsc.then_some("tsc");
+    tsc.into_iter().chain(["timerfd"]).collect()
+}
+
+#[test]
+fn a_stopped_process_misses_as_many_steps_as_its_gap_is_long_and_loses_nothing() {
+    const PERIOD_NS: f64 = 1e6;
+    for timer in timers() {
+        let folder = tempfile::tempdir().unwrap();
+        // The ring holds all: what a busy machine does to the subscriber has nothing refused.
+        let words = format!(
+            "--type loopback --timer {timer} --rate 1k --count 2000 --warmup 0 --samples \
+             --receive-queue 4000"
+        );
+        let child = start(folder.path(), &words);
+        until("the publisher", || measures(&child));
+        sleep(Duration::from_millis(700));
+        tell(&child, Signal::SIGSTOP);
+        sleep(Duration::from_millis(200));
+        tell(&child, Signal::SIGCONT);
+        let output = end(child);
+        assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+        let (row, place) = summary(folder.path()).remove(0);
+        assert_eq!(
+            (
+                number(&row, "messages_lost"),
+                number(&row, "messages_refused")
+            ),
+            (0, 0)
+        );
+        let made: Vec<[u64; 3]> = rows(&place.join("in.csv"))
+            .iter()
+            .map(|row| ["step", "t_intended_ns", "t_sent_ns"].map(|column| number(row, column)))
+            .collect();
+        let stamp = |at: usize| made[at][2] as f64;
+        let gap = |at: usize| stamp(at + 1) - stamp(at);
+        let longest = (0..made.len() - 1).max_by(|&one, &other| gap(one).total_cmp(&gap(other)));
+        let longest = longest.unwrap();
+        assert!(gap(longest) >= 190e6, "{timer}: {}", gap(longest));
+        // A busy machine adds gaps of its own. Between two samples that were in time all of them are judged together.
+        let is_in_time = |at: &usize| stamp(*at) < made[*at][1] as f64 + PERIOD_NS;
+        let before = (0..=longest).rev().find(is_in_time).unwrap();
+        let after = (longest + 1..made.len()).find(is_in_time).unwrap();
+        let steps = (made[after][0] - made[before][0]) as f64;
+        let periods = (stamp(after) - stamp(before)) / PERIOD_NS;
+        assert!(
+            (steps - periods).abs() <= 1.0,
+            "{timer}: {steps} steps in {periods} periods"
+        );
+        let all = made.last().unwrap()[0] - (made.len() as u64 - 1);
+        let at_the_end = 1999 - made.last().unwrap()[0];
+        assert_eq!(number(&row, "steps_missed"), all + at_the_end, "{timer}");
+    }
+}
+
+/// A line of strace: thread, time since the epoch in nanoseconds, and the call from its name on.
+fn calls(trace: &str) -> Vec<(u32, u64, &str)> {
+    let call = |line: &'_ str| -> Option<(u32, u64, usize)> {
+        let mut words = line.split_ascii_whitespace();
+        let thread = words.next()?.parse().ok()?;
+        let time = words.next()?;
+        let (seconds, micros) = time.split_once('.')?;
+        let time =
+            seconds.parse::<u64>().ok()? * 1_000_000_000 + micros.parse::<u64>().ok()? * 1000;
+        Some((thread, time, line.find(words.next()?)?))
+    };
+    let lines = trace.lines();
+    lines
+        .filter_map(|line| call(line).map(|(thread, time, at)| (thread, time, &line[at..])))
+        .collect()
+}
+
+#[test]
+fn the_loops_make_no_more_calls_of_timers_than_their_timer_needs() {
+    for timer in timers() {
+        let folder = tempfile::tempdir().unwrap();
+        let words = format!(
+            "--type loopback --timer {timer} --rate 1k --count 300 --warmup 0 --samples --out run"
+        );
+        let output = Command::new("strace")
+            .args(["-f", "-ttt", "-qq", "-o", "trace", "-e"])
+            .arg("trace=prctl,read,timerfd_settime,timerfd_gettime,nanosleep,clock_nanosleep,timer_settime,setitimer")
+            .args([env!("CARGO_BIN_EXE_hcabench"), "node"])
+            .args(words.split_ascii_whitespace())
+            .current_dir(folder.path())
+            .output()
+            .expect("strace is there (ci/setup test)");
+        assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+        let (row, place) = summary(folder.path()).remove(0);
+        let made = rows(&place.join("in.csv"));
+        let stamps = made.iter().map(|row| number(row, "t_sent_ns"));
+        let (first, last) = (stamps.clone().min().unwrap(), stamps.max().unwrap());
+        let trace = fs::read_to_string(folder.path().join("trace")).unwrap();
+        let calls = calls(&trace);
+        let named = |call: &str| call.starts_with("prctl(PR_SET_NAME, \"hcabench-pub");
+        let (publisher, ..) = *calls.iter().find(|(.., call)| named(call)).expect(&trace);
+        let own: Vec<(u64, &str)> = calls
+            .iter()
+            .filter(|(thread, ..)| *thread == publisher)
+            .map(|&(_, time, call)| (time, call))
+            .collect();
+        // strace and the stamps have the time from the same clock, but to a microsecond, and it may be set meanwhile.
+        let own_time = |time: u64| time > first + 1_000_000 && time + 1_000_000 < last;
+        let in_loop: Vec<&str> = own
+            .iter()
+            .filter(|(time, _)| own_time(*time))
+            .map(|(_, call)| *call)
+            .collect();
+        if timer == "tsc" {
+            assert_eq!(in_loop, [""; 0]);
+            continue;
+        }
+        assert!(
+            in_loop
+                .iter()
+                .all(|call| call.starts_with("read(") || call.starts_with("<... read")),
+            "{in_loop:?}"
+        );
+        let set = own
+            .iter()
+            .position(|(_, call)| call.starts_with("timerfd_settime("));
+        let set = set.unwrap_or_else(|| panic!("{trace}"));
+        let descriptor = own[set].1.trim_start_matches("timerfd_settime(");
+        let descriptor = descriptor.split(',').next().unwrap();
+        let read = format!("read({descriptor}, ");
+        let reads = own[set..]
+            .iter()
+            .filter(|(_, call)| call.starts_with(&read))
+            .count();
+        // One for each step that was made, and one for that behind the last, at which the loop ends.
+        assert_eq!(reads as u64, number(&row, "steps_made") + 1, "{trace}");
+    }
+}

@@ -1,0 +1,303 @@
+//! What `hcabench plot`, `report` and `compare` make of results of the node benchmark: of a run made by the program's
+//! own writers.
+
+mod made_up_run;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use hcabench::results::folder::HISTOGRAM;
+use hcabench::results::schema::node;
+use hcabench::results::{Record, SampleWriter, hgrm};
+use hcabench::stats::{LatencyHistogram, Summary};
+use made_up_run::{MadeRow, run_of};
+use serde::Serialize;
+use serde_json::Value;
+
+const STEPS: u64 = 100;
+const ROUNDS: u32 = 8;
+
+#[derive(Debug, Serialize)]
+struct OutRow {
+    round: u32,
+    subscriber: u32,
+    publisher: u32,
+    seq: u64,
+    t_sent_ns: u64,
+    t_received_ns: u64,
+    latency_ns: i64,
+    intact: bool,
+}
+
+/// A point whose latencies lie around a level, in nanoseconds; of its steps so many were missed, and of its samples so
+/// many were lost.
+fn point(
+    [node_type, level]: [&'static str; 2],
+    rate: f64,
+    values: u32,
+    missed: u64,
+    lost: u64,
+) -> MadeRow<'static> {
+    let level: i64 = level.parse().unwrap();
+    let sent = STEPS - missed;
+    let latencies = move |round: u32| -> Vec<i64> {
+        let latency = |n: u64| level + 10 * n as i64 + i64::from(round);
+        (0..sent - lost).map(latency).collect()
+    };
+    let figures = |round| {
+        let latencies = latencies(round);
+        let intended: Vec<i64> = latencies.iter().map(|latency| latency + 5000).collect();
+        let mut record = Record::new();
+        record
+            .set(&node::TYPE, node_type)
+            .set(&node::SERVICE, None::<&str>)
+            .set(&node::SCENARIO, "straight-run")
+            .set(&node::RATE, rate)
+            .set(&node::VALUES, values)
+            .set(&node::SAMPLE, 16 + 8 * values)
+            // As of --duration.
+            .set(&node::STEPS, rate as u64 * 5)
+            .set(&node::EXPECTED, STEPS)
+            .set(&node::SENT, sent)
+            .set(&node::COPIES, sent)
+            .set(&node::RECEIVED, sent - lost)
+            .set(&node::LOST, lost)
+            .set(&node::ARRIVALS, sent - lost)
+            .set(&node::STEPS_MADE, sent)
+            .set(&node::STEPS_MISSED, missed)
+            .set(&node::DELIVERY_RATE, (sent - lost) as f64 / STEPS as f64)
+            .distribution(&node::latency::ALL, Summary::of(&latencies).as_ref())
+            .distribution(&node::intended::ALL, Summary::of(&intended).as_ref());
+        record
+    };
+    MadeRow {
+        name: format!("{node_type}-rate{rate}-{values}values"),
+        rounds: (0..ROUNDS).map(figures).collect(),
+        files: Box::new(move |place, round| {
+            place.file(node::OUT.name).unwrap();
+            let mut writer = SampleWriter::open(place.path(), &node::OUT, round).unwrap();
+            for (seq, latency) in latencies(round).into_iter().enumerate() {
+                let sent = 1_000_000_000 + 1_000_000 * seq as u64;
+                let row = OutRow {
+                    round,
+                    subscriber: 0,
+                    publisher: 0,
+                    seq: seq as u64,
+                    t_sent_ns: sent,
+                    t_received_ns: sent.wrapping_add_signed(latency),
+                    latency_ns: latency,
+                    intact: true,
+                };
+                writer.append(&row).unwrap();
+            }
+            writer.finish().unwrap();
+            let all: Vec<i64> = (0..=round).flat_map(latencies).collect();
+            let histogram = LatencyHistogram::of(&all);
+            hgrm::write(&place.file(HISTOGRAM).unwrap(), &histogram).unwrap();
+            let intended: Vec<i64> = all.iter().map(|latency| latency + 5000).collect();
+            let histogram = LatencyHistogram::of(&intended);
+            hgrm::write(&place.file("intended.hgrm").unwrap(), &histogram).unwrap();
+        }),
+    }
+}
+
+/// Two node-types at three rates with two sizes of samples; the slower one misses steps at the highest rate, and loses.
+fn sweep(path: &Path, slower: &'static str) -> PathBuf {
+    let mut rows = Vec::new();
+    for (node_type, level) in [("shmem", "400"), ("udp", slower)] {
+        for rate in [100.0, 1000.0, 10_000.0] {
+            for values in [1, 64] {
+                let is_udp = node_type == "udp" && rate == 10_000.0;
+                let (missed, lost) = if is_udp { (20, 8) } else { (0, 0) };
+                rows.push(point([node_type, level], rate, values, missed, lost));
+            }
+        }
+    }
+    run_of(path, &node::SCHEMA, &rows, false)
+}
+
+fn hcabench(words: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hcabench"));
+    command
+        .args(words.split_ascii_whitespace())
+        .env("COLUMNS", "150");
+    command.output().unwrap()
+}
+
+fn ends(words: &str, code: i32) -> (String, String) {
+    let output = hcabench(words);
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    let (out, told) = (text(output.stdout), text(output.stderr));
+    assert_eq!(output.status.code(), Some(code), "{words}: {told}");
+    (out, told)
+}
+
+/// The texts of a figure, and its data.
+fn drawn(words: &str, out: &Path) -> (Vec<String>, Value) {
+    let (data, _) = ends(&format!("plot {words} --json --out {}", out.display()), 0);
+    let text = fs::read_to_string(out).unwrap();
+    let document = roxmltree::Document::parse(&text).unwrap();
+    let texts = document
+        .descendants()
+        .filter(|node| node.has_tag_name("text"));
+    let texts = texts.map(|node| node.text().unwrap().trim().to_owned());
+    (texts.collect(), serde_json::from_str(&data).unwrap())
+}
+
+fn has(texts: &[String], wanted: &[&str]) {
+    for text in wanted {
+        assert!(
+            texts.iter().any(|found| found == text),
+            "{text:?} is not in {texts:?}"
+        );
+    }
+}
+
+#[test]
+fn figures_of_a_sweep_of_node_types() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = sweep(&folder.path().join("run"), "8000");
+    let run = run.display();
+    let out = folder.path().join("figure.svg");
+
+    // The number of steps follows from the rate, and is no setting of its own.
+    let (texts, data) = drawn(&format!("median {run} --only values=64"), &out);
+    has(
+        &texts,
+        &[
+            "Latency of a sample by offered rate (per s)",
+            "shmem",
+            "udp",
+            "median latency of a sample (ns)",
+        ],
+    );
+    let lines = data["lines"].as_array().unwrap();
+    assert_eq!(lines.len(), 2);
+    let first = &lines[0]["middles"][0];
+    // Of 400 + 10 n + round, n below 100: the median over rounds 0 to 7 of 895 + round.
+    assert_eq!(first["value"], 898.5);
+    assert_eq!(first["most"], serde_json::json!([502.5, 1294.5]));
+    assert_eq!(first["x"], 100.0);
+
+    let (texts, data) = drawn(&format!("surface {run} --only type=udp"), &out);
+    has(
+        &texts,
+        &[
+            "offered rate (per s)",
+            "values of a sample",
+            "missed steps",
+            "20 %",
+        ],
+    );
+    let heights = data["heights"].as_array().unwrap();
+    let share = |at: usize| heights[at][1]["share"].as_f64().unwrap();
+    assert_eq!((share(0), share(1), share(2)), (0.0, 0.0, 0.2));
+
+    let only = "--only rate=10k --only values=1".replace("10k", "10000");
+    let (texts, data) = drawn(&format!("histogram {run} {only} --range auto"), &out);
+    has(&texts, &["Latency of a sample", "shmem: median 898 ns"]);
+    let lost = format!("{} lost", 8 * ROUNDS);
+    assert!(
+        texts
+            .iter()
+            .any(|text| text.starts_with("udp: median 8.3") && text.ends_with(&lost)),
+        "{texts:?}"
+    );
+    assert_eq!(data["series"][0]["total"], STEPS * u64::from(ROUNDS));
+
+    let (texts, _) = drawn(&format!("ecdf {run} {only}"), &out);
+    has(
+        &texts,
+        &[
+            "share of received samples up to it (%)",
+            &format!("udp, {lost}"),
+        ],
+    );
+    // Only its distribution is kept.
+    let (texts, data) = drawn(&format!("percentiles {run} {only} --metric intended"), &out);
+    has(&texts, &["Latency from the intended time", "shmem"]);
+    let least = data["curves"][0]["points"][0][1].as_f64().unwrap();
+    assert!((5400.0..5406.0).contains(&least), "{least}");
+    let (_, told) = ends(
+        &format!("plot histogram {run} {only} --metric intended --out x.svg"),
+        2,
+    );
+    assert!(
+        told.contains("intended") && told.contains("only a distribution"),
+        "{told}"
+    );
+    let (texts, _) = drawn(&format!("time {run} {only}"), &out);
+    has(&texts, &["Latency of a sample over time", "udp"]);
+
+    let (_, told) = ends(
+        &format!("plot median {run} --metric enqueue --out x.svg"),
+        2,
+    );
+    assert!(
+        told.contains("results of node have latency, intended"),
+        "{told}"
+    );
+    let (_, told) = ends(&format!("plot load {run} --out x.svg"), 2);
+    assert!(told.contains("these are results of node"), "{told}");
+}
+
+#[test]
+fn a_report_of_node_types() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = sweep(&folder.path().join("run"), "8000");
+    let out = folder.path().join("report.html");
+    ends(
+        &format!("report {} --out {}", run.display(), out.display()),
+        0,
+    );
+    let page = fs::read_to_string(&out).unwrap();
+    for words in [
+        "Samples through node-types",
+        "The latency of samples through node-types was measured",
+        "at 12 points, which differ in type, rate, values",
+        "Median latency of a sample 898 ns",
+        "128 of 9280 copies lost",
+        "the colour tells the share of missed steps",
+        "Steps for which no sample was made",
+    ] {
+        assert!(page.contains(words), "{words}");
+    }
+    // A median, a surface for each type, and two tails.
+    assert_eq!(page.matches("<svg").count(), 1 + 2 + 2);
+}
+
+#[test]
+fn runs_of_node_types_are_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = sweep(&folder.path().join("base"), "8000");
+    let slow = sweep(&folder.path().join("slow"), "9000");
+    let (table, _) = ends(
+        &format!(
+            "compare {} {} --anyway --percentiles p50",
+            base.display(),
+            slow.display()
+        ),
+        0,
+    );
+    assert!(
+        table.contains("worse") && table.contains("latency.p50"),
+        "{table}"
+    );
+    // Microseconds repeat the nanoseconds, and are not judged again.
+    assert!(!table.contains("_us"), "{table}");
+    let (document, _) = ends(
+        &format!(
+            "compare {} {} --anyway --json",
+            base.display(),
+            slow.display()
+        ),
+        0,
+    );
+    let document: Value = serde_json::from_str(&document).unwrap();
+    let text = document.to_string();
+    assert!(
+        text.contains("\"lost\"") && text.contains("intended"),
+        "{text}"
+    );
+}
