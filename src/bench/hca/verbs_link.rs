@@ -144,6 +144,7 @@ impl Made {
             attributes: QueuePairAttributes {
                 service: ServiceType::from(point.service),
                 capabilities,
+                send_elements: 1,
                 send_queue: queue(capabilities.send_requests, send_events)?,
                 receive_queue: queue(capabilities.receive_requests, receive_events)?,
             },
