@@ -2,7 +2,7 @@
 
 use super::result::{Cause, Lost, Outcome, REFUSED, Received, Reports, Times};
 use super::sample::Epoch;
-use crate::node::Wiring;
+use crate::node::{Wiring, Work};
 use crate::rig::ledger::{Arrival, Ledger, Tally};
 use crate::stats::{LatencyHistogram, Summary};
 use crate::time::Clock;
@@ -61,6 +61,9 @@ impl<C: Clock> Judge<C> {
             intended: times(intended),
             send_rate_per_s: published.rate_per_s(),
             receive_rate_per_s: arrived.rate_per_s(),
+            work: (reports.publishers.iter())
+                .filter_map(|it| it.work)
+                .reduce(Work::and),
             lost,
         }
     }

@@ -11,6 +11,7 @@ use super::shared::Shared;
 use super::timer::{BusyTimer, KernelTimer, Schedule, Timer};
 use super::{publisher, subscriber};
 use crate::host::Wakeable;
+use crate::node::settings::Verbs;
 use crate::node::{Ends, Node, NodeType, Settings, udp};
 use crate::rig::error::RigError;
 use crate::rig::role::Role;
@@ -31,26 +32,40 @@ pub(super) struct Launch<'a> {
     pub(super) shares_cpu: bool,
     /// Those that sleep in the kernel.
     pub(super) wakeable: &'a Wakeable,
+    #[cfg(feature = "rdma")]
+    pub(super) fabric: Option<&'a crate::node::infiniband::Fabric>,
 }
 
 type Threads = Crew<Report, ThreadError>;
 
-impl Launch<'_> {
-    /// Words of a sample.
-    fn words(&self) -> usize {
-        HEADER_WORDS + self.point.values as usize
-    }
+/// Words of a sample.
+fn words(point: &Point) -> usize {
+    HEADER_WORDS + point.values as usize
+}
 
-    fn settings(&self) -> Settings {
-        let config = self.config;
-        Settings {
-            words: self.words(),
-            poll: config.poll,
-            vectorize: config.vectorize,
-            send_queue: config.send_queue,
-            receive_queue: config.receive_queue,
-            huge_pages: config.huge_pages,
-        }
+/// What the node-type of a point is told.
+pub(super) fn settings(point: &Point, config: &Config) -> Settings {
+    let verbs = &config.verbs;
+    Settings {
+        words: words(point),
+        poll: config.poll,
+        vectorize: config.vectorize,
+        send_queue: config.send_queue,
+        receive_queue: config.receive_queue,
+        huge_pages: config.huge_pages,
+        verbs: Verbs {
+            service: point.service.unwrap_or(Verbs::default().service),
+            max_inline: verbs.max_inline,
+            signal_every: verbs.signal_every,
+            receive_threshold: verbs.receive_threshold,
+            timeout: config.timeout,
+        },
+    }
+}
+
+impl Launch<'_> {
+    fn words(&self) -> usize {
+        words(self.point)
     }
 
     /// Makes the ends of the point's node-type and starts a thread for each.
@@ -60,8 +75,16 @@ impl Launch<'_> {
         epoch: Epoch,
         threads: &mut Threads,
     ) -> Result<(), RunError> {
-        let (wiring, settings) = (&self.point.wiring, self.settings());
+        let (wiring, settings) = (&self.point.wiring, settings(self.point, self.config));
         match self.point.node_type {
+            #[cfg(feature = "rdma")]
+            NodeType::InfiniBand => {
+                let fabric = self.fabric.expect("the ports were chosen before");
+                let ends = crate::node::infiniband::ends(fabric, wiring, &settings)?;
+                self.start_ends(clock, epoch, ends, threads)
+            }
+            #[cfg(not(feature = "rdma"))]
+            NodeType::InfiniBand => unreachable!("it is refused without the feature rdma"),
             NodeType::Udp => self.start_ends(clock, epoch, udp::ends(wiring, &settings)?, threads),
         }
     }
