@@ -20,7 +20,7 @@ use hcabench::bench::hca::signalling::Signalling;
 use hcabench::bench::hca::stamper::{StampSlots, restamp};
 use hcabench::bench::hca::tag::{Expected, Tag};
 use hcabench::buffer::{Arrival, HugePagePolicy, Payload, PayloadBuffer, PolledSlots, StampBuffer};
-use hcabench::node::settings::Poll;
+use hcabench::node::settings::{Poll, Verbs};
 use hcabench::node::{Ends, Node, NodeError, Pool, Scenario, Settings, Wiring, rings, udp};
 use hcabench::pacing::{ConstantWait, NoPause, Pacing};
 use hcabench::time::{
@@ -384,6 +384,7 @@ fn pass_samples<P: Node, S: Node>(
         send_queue: 8,
         receive_queue: 8,
         huge_pages: HugePagePolicy::Off,
+        verbs: Verbs::default(),
     };
     let mut ends = ends(&wiring, &settings).unwrap();
     let mut pool = Pool::new(16, WORDS, HugePagePolicy::Off).unwrap();

@@ -8,13 +8,13 @@ use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use super::DevicesArguments;
-use crate::bench::hca::choice::choose;
 use crate::cli::output::{print_json, print_text, terminal_width};
 use crate::cli::table::{Column, Table};
 use crate::rdma::cm::{CmError, EventChannel, UcRoute};
 use crate::rdma::verbs::{
     Context, Device, Library, Port, ServiceType, devices, granted_inline, library_versions,
 };
+use crate::rig::port_choice::choose;
 
 const SERVICES: [(&str, ServiceType); 3] = [
     ("rc", ServiceType::ReliableConnection),

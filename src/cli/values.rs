@@ -1,9 +1,11 @@
 //! Values of options that several commands take, from text.
 
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use crate::rig::named::Named;
+use crate::rig::ports::PortRequest;
 
 /// A millisecond.
 pub const MILLISECOND: Duration = Duration::from_millis(1);
@@ -105,6 +107,36 @@ pub fn decimal(text: &str) -> Option<f64> {
         .bytes()
         .all(|byte| byte.is_ascii_digit() || byte == b'.');
     text.parse().ok().filter(|_| plain)
+}
+
+/// `DEVICE[:PORT][@ADDRESS]`.
+pub fn port_request(text: &str) -> Result<PortRequest, String> {
+    let (place, address) = match text.split_once('@') {
+        Some((place, address)) => (place, Some(address)),
+        None => (text, None),
+    };
+    let (device, port) = match place.split_once(':') {
+        Some((device, port)) => (device, Some(port)),
+        None => (place, None),
+    };
+    let to_address = |text: &str| {
+        let parsed = text.parse::<IpAddr>();
+        parsed.map_err(|_| format!("{text:?} is not an IP address"))
+    };
+    let address = address.map(to_address).transpose()?;
+    let to_number = |text: &str| {
+        let parsed = text.parse::<u8>().ok().filter(|&number| number > 0);
+        parsed.ok_or_else(|| format!("{text:?} is not a port number from 1 to 255"))
+    };
+    let port = port.map(to_number).transpose()?;
+    if device.is_empty() {
+        return Err("the name of a device is missing; write DEVICE[:PORT][@ADDRESS]".to_owned());
+    }
+    Ok(PortRequest {
+        device: device.to_owned(),
+        port,
+        address,
+    })
 }
 
 #[cfg(test)]

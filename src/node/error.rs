@@ -29,6 +29,9 @@ pub enum NodeError {
         /// What to do.
         advice: &'static str,
     },
+    /// The HCA or the connection manager refused something.
+    #[error("{0}")]
+    Verbs(String),
     /// The other end, or what stands between, has gone.
     #[error("{0}")]
     Gone(String),

@@ -12,9 +12,12 @@
 //! | [`kind`] | the node-types by name, and what each can do |
 //! | [`error`] | what can go wrong in any of them |
 //! | [`rings`] | rings of our own queue, in memory of the process or shared |
+//! | `infiniband` | queue pairs of RC, UC and UD (feature `rdma`) |
 //! | [`udp`] | datagrams over the loopback |
 
 pub mod error;
+#[cfg(feature = "rdma")]
+pub mod infiniband;
 pub mod kind;
 pub mod pool;
 pub mod rings;
@@ -70,12 +73,36 @@ pub trait Node: Send + 'static {
         Ok(0)
     }
 
+    /// What it has posted since its start, if it works by work requests.
+    fn work(&self) -> Option<Work> {
+        None
+    }
+
     /// Ends the connection once nothing is under way any more, and gives all slots back to the pool.
     ///
     /// # Errors
     /// When it cannot be ended in order.
     fn stop(&mut self, _pool: &mut Pool) -> Result<(), NodeError> {
         Ok(())
+    }
+}
+
+/// Work requests of an end that writes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Those that were posted, a copy each.
+    pub requests: u64,
+    /// Completions of those that were signalled.
+    pub completions: u64,
+}
+
+impl Work {
+    /// That of two ends.
+    pub fn and(self, other: Self) -> Self {
+        Work {
+            requests: self.requests + other.requests,
+            completions: self.completions + other.completions,
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! Samples: slots of equal size in memory that is mapped, touched and locked once.
 
 use std::ptr;
+use std::sync::Arc;
 
 use super::NodeError;
-use crate::buffer::{Bytes, HugeBuffer, HugePagePolicy, PageKind};
+use crate::buffer::{Bytes, HugeBuffer, HugePagePolicy, PageKind, StableMemory};
 
 /// Bytes before each sample, for what some services put there: UD's global routing header takes 40.
 pub const HEADROOM: usize = 64;
@@ -24,10 +25,22 @@ impl Slot {
     }
 }
 
+/// The memory of a pool, which hardware may work on.
+#[derive(Debug)]
+struct Memory(HugeBuffer);
+
+// SAFETY: the mapping belongs to the value until it is dropped. What a work request names is a slot that was put down,
+// and the only references are those to slots in somebody's hands.
+unsafe impl StableMemory for Memory {
+    fn region(&self) -> (*mut u8, usize) {
+        (self.0.as_ptr(), self.0.length().0 as usize)
+    }
+}
+
 /// The slots of one end.
 #[derive(Debug)]
 pub struct Pool {
-    memory: HugeBuffer,
+    memory: Arc<Memory>,
     words: usize,
     stride: usize,
     count: usize,
@@ -46,7 +59,7 @@ impl Pool {
         let memory = HugeBuffer::new(Bytes((count * stride) as u64), pages)?;
         let numbers = (0..u32::try_from(count).unwrap_or(u32::MAX)).rev();
         Ok(Pool {
-            memory,
+            memory: Arc::new(Memory(memory)),
             words,
             stride,
             count,
@@ -124,12 +137,12 @@ impl Pool {
 
     /// The pages it got.
     pub fn page_kind(&self) -> PageKind {
-        self.memory.page_kind()
+        self.memory.0.page_kind()
     }
 
-    /// All of its memory, to be registered: where it begins and how many bytes it has.
-    pub fn memory(&self) -> (*mut u8, usize) {
-        (self.memory.as_ptr(), self.memory.length().0 as usize)
+    /// All of its memory, to be registered.
+    pub fn memory(&self) -> Arc<dyn StableMemory> {
+        Arc::clone(&self.memory) as _
     }
 
     /// Where the sample of a slot begins. It lies [`HEADROOM`] bytes behind the slot itself, on a cache line.
@@ -137,7 +150,7 @@ impl Pool {
     pub fn address(&self, number: u32) -> *mut u8 {
         debug_assert!((number as usize) < self.count);
         let at = number as usize * self.stride + HEADROOM;
-        self.memory.as_ptr().wrapping_add(at)
+        self.memory.0.as_ptr().wrapping_add(at)
     }
 
     /// A word of a sample. Volatile, as hardware may have written it.

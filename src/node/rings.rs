@@ -180,6 +180,7 @@ mod tests {
     use super::*;
     use crate::buffer::HugePagePolicy;
     use crate::node::Scenario;
+    use crate::node::settings::Verbs;
     use crate::rig::named::Named as _;
 
     const WORDS: usize = 9;
@@ -192,6 +193,7 @@ mod tests {
             send_queue: 8,
             receive_queue,
             huge_pages: HugePagePolicy::Off,
+            verbs: Verbs::default(),
         }
     }
 

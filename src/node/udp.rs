@@ -171,6 +171,7 @@ mod tests {
             send_queue: 8,
             receive_queue: 8,
             huge_pages: HugePagePolicy::Off,
+            verbs: crate::node::settings::Verbs::default(),
         };
         let mut ends = ends(&wiring, &settings).unwrap();
         let mut pool = Pool::new(8, 3, HugePagePolicy::Off).unwrap();

@@ -12,6 +12,7 @@
 //! | `in_threads` | short work in several threads at once |
 //! | `exchange` | the offset of two CPUs' clocks |
 //! | [`named`] | settings with a fixed set of named values |
+//! | [`ports`], `port_choice` | ports as the user names them, and which two a run uses |
 //! | `sweep` | the order of points over rounds, and the time for them |
 
 pub(crate) mod benchmark;
@@ -22,6 +23,9 @@ pub(crate) mod in_threads;
 pub(crate) mod ledger;
 pub(crate) mod memory;
 pub mod named;
+#[cfg(feature = "rdma")]
+pub(crate) mod port_choice;
+pub mod ports;
 pub(crate) mod role;
 pub(crate) mod sweep;
 pub(crate) mod workers;

@@ -32,3 +32,22 @@ impl Named for HugePagePolicy {
         HugePagePolicy::name(self)
     }
 }
+
+/// An enum whose variants have these names, on the command line and in results.
+macro_rules! named {
+    ($(#[$outer:meta])* $kind:ident { $($(#[$inner:meta])* $variant:ident = $name:literal),+ $(,)? }) => {
+        $(#[$outer])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+        pub enum $kind {
+            $($(#[$inner])* #[serde(rename = $name)] $variant,)+
+        }
+        impl $crate::rig::named::Named for $kind {
+            const ALL: &'static [Self] = &[$($kind::$variant,)+];
+            fn name(self) -> &'static str {
+                match self { $($kind::$variant => $name,)+ }
+            }
+        }
+    };
+}
+
+pub(crate) use named;

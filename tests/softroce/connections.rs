@@ -88,6 +88,7 @@ pub fn attributes(context: &Arc<Context>, service: ServiceType) -> QueuePairAttr
             receive_requests: 4,
             inline_bytes: 8,
         },
+        send_elements: 1,
         send_queue: Arc::clone(&queue),
         receive_queue: queue,
     }
@@ -223,7 +224,7 @@ library_tests! {
         let _machine = Machine::take();
         let channel = EventChannel::create().unwrap();
         let service = IdService::ReliableConnection;
-        let listener = PassiveEndpoint::listen(&channel, service, ("rxe1", 1), address(1)).unwrap();
+        let listener = PassiveEndpoint::listen(&channel, service, ("rxe1", 1), address(1), 1).unwrap();
         let active = connecting(&channel, listener.address());
         let accepting = std::thread::spawn(move || {
             sleep(Duration::from_millis(1200));
@@ -268,7 +269,7 @@ library_tests! {
         let _machine = Machine::take();
         let channel = EventChannel::create().unwrap();
         let service = IdService::ReliableConnection;
-        let listener = PassiveEndpoint::listen(&channel, service, ("rxe1", 1), address(1)).unwrap();
+        let listener = PassiveEndpoint::listen(&channel, service, ("rxe1", 1), address(1), 1).unwrap();
         let limit = Duration::from_millis(700);
         let in_time = |begun: Instant| {
             let took = begun.elapsed();
@@ -296,7 +297,7 @@ library_tests! {
         drop(error);
 
         // Nobody asks for a connection. (The request from before went with its sender.)
-        let other = PassiveEndpoint::listen(&channel, service, ("rxe1", 1), address(1)).unwrap();
+        let other = PassiveEndpoint::listen(&channel, service, ("rxe1", 1), address(1), 1).unwrap();
         let begun = Instant::now();
         let error = other.request(limit).unwrap_err();
         in_time(begun);
@@ -334,7 +335,7 @@ library_tests! {
             IdService::UnreliableDatagram,
         ] {
             let error =
-                PassiveEndpoint::listen(&channel, service, ("rxe0", 1), address(1)).unwrap_err();
+                PassiveEndpoint::listen(&channel, service, ("rxe0", 1), address(1), 1).unwrap_err();
             assert!(matches!(error, CmError::WrongDevice { .. }), "{error}");
         }
     }

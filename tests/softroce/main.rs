@@ -26,6 +26,7 @@ mod loss;
 mod main_job;
 mod memory;
 mod moved;
+mod node;
 mod operations;
 mod path;
 mod peer;

@@ -39,7 +39,8 @@ impl Stranger {
     fn new() -> Self {
         let channel = EventChannel::create().unwrap();
         let service = IdService::UnreliableDatagram;
-        let listener = PassiveEndpoint::listen(&channel, service, ("rxe1", 1), address(1)).unwrap();
+        let listener =
+            PassiveEndpoint::listen(&channel, service, ("rxe1", 1), address(1), 1).unwrap();
         let to = listener.address();
         let active =
             ActiveEndpoint::resolve(&channel, service, ("rxe0", 1), (address(0), to), None, STEP)

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::choice::{ChosenPort, Pair};
 use super::config::{Config, UcRouteRequest};
 use super::plan::{self, Point};
 use super::result::PointResult;
@@ -20,6 +19,7 @@ use crate::results::{ReportError, SampleWriter};
 use crate::rig::benchmark::{
     Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
 };
+use crate::rig::port_choice::{ChosenPort, Pair};
 
 /// An upper estimate of a row of `messages.csv`, and of the other files of a point, in bytes.
 const BYTES_PER_MESSAGE: u64 = 196;

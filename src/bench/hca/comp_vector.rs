@@ -7,11 +7,11 @@ use std::fmt;
 use serde_json::{Value, json};
 
 #[cfg(feature = "rdma")]
-use super::choice::{ChosenPort, Pair};
-#[cfg(feature = "rdma")]
 use super::error::RunError;
 #[cfg(feature = "rdma")]
 use crate::host::interrupt_lines::cpus_of_interrupt;
+#[cfg(feature = "rdma")]
+use crate::rig::port_choice::{ChosenPort, Pair};
 
 /// The completion vectors of both ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

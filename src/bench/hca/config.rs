@@ -1,6 +1,5 @@
 //! What can be set.
 
-use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -12,36 +11,9 @@ use super::path::PathSettings;
 use super::warmup::Warmup;
 use crate::buffer::HugePagePolicy;
 use crate::pacing::LONGEST_INTERVAL;
-use crate::rig::named::Named;
+use crate::rig::named::named;
+pub use crate::rig::ports::{PortRequest, Service, UcRouteRequest};
 use crate::time::{ClockKind, Nanos, TscKilohertz};
-
-macro_rules! named {
-    ($(#[$outer:meta])* $kind:ident { $($(#[$inner:meta])* $variant:ident = $name:literal),+ $(,)? }) => {
-        $(#[$outer])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        pub enum $kind {
-            $($(#[$inner])* #[serde(rename = $name)] $variant,)+
-        }
-        impl Named for $kind {
-            const ALL: &'static [Self] = &[$($kind::$variant,)+];
-            fn name(self) -> &'static str {
-                match self { $($kind::$variant => $name,)+ }
-            }
-        }
-    };
-}
-
-named! {
-    /// The service type of the queue pairs.
-    Service {
-        /// Reliable connection.
-        Rc = "rc",
-        /// Unreliable connection.
-        Uc = "uc",
-        /// Unreliable datagram.
-        Ud = "ud",
-    }
-}
 
 named! {
     /// The operation that carries a message, or brings something back.
@@ -98,18 +70,6 @@ named! {
         Submit = "submit",
         /// As close as can be to the moment when the HCA reads the memory.
         Send = "send",
-    }
-}
-
-named! {
-    /// By which route the connection manager is to make UC queue pairs.
-    UcRouteRequest {
-        /// The first of the others that works.
-        Auto = "auto",
-        /// `rdma_create_ep`, which every librdmacm has.
-        Endpoint = "endpoint",
-        /// `rdma_create_id2`, which a patched librdmacm exports.
-        Patched = "patched",
     }
 }
 
@@ -229,31 +189,6 @@ pub struct Sweep {
     pub queue_pairs: Vec<u32>,
     /// What is sent in the background; `None`: nothing.
     pub backgrounds: Vec<Option<Background>>,
-}
-
-/// A port as the user names it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PortRequest {
-    /// The device.
-    pub device: String,
-    /// Its port; that which suits the other end best if not given.
-    pub port: Option<u8>,
-    /// The address that leads to it; that which suits the other end best if not given.
-    pub address: Option<std::net::IpAddr>,
-}
-
-impl fmt::Display for PortRequest {
-    /// As the command line has it: `mlx5_0:1@10.0.0.1`.
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.device)?;
-        if let Some(port) = self.port {
-            write!(formatter, ":{port}")?;
-        }
-        match self.address {
-            Some(address) => write!(formatter, "@{address}"),
-            None => Ok(()),
-        }
-    }
 }
 
 /// CPUs as the user names them.

@@ -116,7 +116,7 @@ fn by_manager(
     // Points without addresses are not connected by the manager.
     let addresses = sender.address.zip(receiver.address);
     let (sender_address, receiver_address) = addresses.ok_or(RunError::NoAddress)?;
-    let listener = PassiveEndpoint::listen(channel, service, to, receiver_address)?;
+    let listener = PassiveEndpoint::listen(channel, service, to, receiver_address, 1)?;
     let from = (sender.device.as_str(), sender.port);
     let resolve = || {
         ActiveEndpoint::resolve(

@@ -1,6 +1,5 @@
 //! Why a run cannot start or go on.
 
-use super::choice::ChoiceError;
 use super::floor::FloorError;
 use crate::buffer::BufferError;
 use crate::host::HostError;
@@ -9,6 +8,7 @@ use crate::rdma::verbs::VerbsError;
 use crate::rig::benchmark::Failure;
 use crate::rig::error::RigError;
 use crate::rig::in_threads::ThreadsError;
+use crate::rig::port_choice::ChoiceError;
 use crate::rig::role::Role;
 use crate::time::ClockError;
 

@@ -75,8 +75,6 @@ pub(crate) mod warnings;
 #[cfg(feature = "rdma")]
 pub(crate) mod benchmark;
 #[cfg(feature = "rdma")]
-pub(crate) mod choice;
-#[cfg(feature = "rdma")]
 pub mod endpoints;
 #[cfg(feature = "rdma")]
 pub mod error;

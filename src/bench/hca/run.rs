@@ -7,7 +7,6 @@ use super::background::placed::placed;
 use super::background::running::Running;
 use super::background::traffic::Copies;
 use super::background::{Background, Traffic};
-use super::choice::{ChosenPort, Pair, choose, without_immediate_data};
 use super::clock_offset::measure_offset;
 use super::config::{Config, Connect, Operation, Poll, Service, Switch, UcRouteRequest};
 use super::endpoints::{EndPort, EndpointSettings, Endpoints, Receives, receive_requests};
@@ -37,6 +36,7 @@ use crate::rdma::verbs::{
 };
 use crate::rig::benchmark::Progress;
 use crate::rig::named::Named;
+use crate::rig::port_choice::{ChosenPort, Pair, choose, without_immediate_data};
 use crate::time::{AnyClock, Clock, ClockKind, ClockUser, measure_stamp_cost};
 
 const WORK_REQUESTS: fn(&ChosenPort) -> u32 = |end| end.device.limits.max_queue_pair_work_requests;

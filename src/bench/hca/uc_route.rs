@@ -4,6 +4,7 @@
 use super::config::{Connect, Service, UcRouteRequest};
 use super::plan::{Plan, Point};
 use crate::rdma::cm::{CmError, UcRoute};
+use crate::rig::port_choice;
 
 /// Whether a point needs a route: UC by the connection manager.
 pub fn uses_route(point: &Point) -> bool {
@@ -23,24 +24,17 @@ pub fn choose_route(
     if !plan.points.iter().any(uses_route) {
         return Ok((plan, None));
     }
-    let named = match asked {
-        UcRouteRequest::Auto => None,
-        UcRouteRequest::Endpoint => Some(UcRoute::Endpoint),
-        UcRouteRequest::Patched => Some(UcRoute::Patched),
+    let refusals = match port_choice::choose_route(asked, works) {
+        Ok(route) => return Ok((plan, Some(route))),
+        Err(refusals) => refusals,
     };
-    if let Some(route) = named {
+    if let (true, [(route, error)]) = (asked != UcRouteRequest::Auto, &refusals[..]) {
         let (name, other) = (route.name(), route.other().name());
         let advice = format!("leave uc out of --service, or try --uc-route {other}");
-        works(route).map_err(|error| format!("--uc-route {name}: {error}; {advice}"))?;
-        return Ok((plan, Some(route)));
+        return Err(format!("--uc-route {name}: {error}; {advice}"));
     }
-    let mut refusals = Vec::new();
-    for route in UcRoute::ALL {
-        match works(route) {
-            Ok(()) => return Ok((plan, Some(route))),
-            Err(error) => refusals.push(format!("{}: {error}", route.name())),
-        }
-    }
+    let told = |(route, error): &(UcRoute, CmError)| format!("{}: {error}", route.name());
+    let refusals: Vec<String> = refusals.iter().map(told).collect();
     let reason = format!(
         "--service uc is impossible with --connect cm: the connection manager makes no id for UC by any route; use \
          --connect direct; {}",

@@ -51,16 +51,6 @@ pub struct EndpointSettings {
     pub receiver_cpu: usize,
 }
 
-impl From<Service> for ServiceType {
-    fn from(service: Service) -> Self {
-        match service {
-            Service::Rc => ServiceType::ReliableConnection,
-            Service::Uc => ServiceType::UnreliableConnection,
-            Service::Ud => ServiceType::UnreliableDatagram,
-        }
-    }
-}
-
 /// Which of the two ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
@@ -154,6 +144,7 @@ impl Made {
             attributes: QueuePairAttributes {
                 service: ServiceType::from(point.service),
                 capabilities,
+                send_elements: 1,
                 send_queue: queue(capabilities.send_requests, send_events)?,
                 receive_queue: queue(capabilities.receive_requests, receive_events)?,
             },

@@ -3,7 +3,7 @@
 use super::microseconds::Microseconds;
 use super::result::{Cause, Lost, Outcome, REFUSED, Received, Reports, Times};
 use super::sample::Epoch;
-use crate::node::Wiring;
+use crate::node::{Wiring, Work};
 use crate::rig::ledger::{Arrival, Ledger, Tally};
 use crate::stats::{LatencyHistogram, Summary};
 use crate::time::Clock;
@@ -63,6 +63,9 @@ impl<C: Clock> Judge<C> {
             intended: times(intended),
             send_rate_per_s: published.rate_per_s(),
             receive_rate_per_s: arrived.rate_per_s(),
+            work: (reports.publishers.iter())
+                .filter_map(|it| it.work)
+                .reduce(Work::and),
             lost,
         }
     }

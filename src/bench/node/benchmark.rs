@@ -9,6 +9,8 @@ use super::error::RunError;
 use super::plan::{Plan as Points, Point, Sweep};
 use super::result::{Outcome as Found, Received, Sent};
 use super::run::{self, Machine, Run};
+#[cfg(feature = "rdma")]
+use super::verbs;
 use super::{files, publisher, rows, subscriber};
 use crate::host::MemoryLock;
 use crate::results::schema::Schema;
@@ -36,7 +38,7 @@ const MISSED_SHARE: f64 = 0.01;
 pub struct NodeBenchmark {
     config: Config,
     sweep: Sweep,
-    points: Vec<Point>,
+    plan: Points,
     machine: Option<Machine>,
 }
 
@@ -46,7 +48,7 @@ impl NodeBenchmark {
         NodeBenchmark {
             config,
             sweep,
-            points: Vec::new(),
+            plan: Points::default(),
             machine: None,
         }
     }
@@ -76,7 +78,7 @@ impl NodeBenchmark {
             },
             Need {
                 what: "rings",
-                bytes: (point.node_type).memory(wiring, &self.config.settings(point.values)),
+                bytes: (point.node_type).memory(wiring, &point.settings(&self.config)),
             },
         ]
     }
@@ -85,7 +87,7 @@ impl NodeBenchmark {
         let Some(allowance) = Allowance::of_this_process() else {
             return Ok(());
         };
-        for point in &self.points {
+        for point in &self.plan.points {
             let options = format!(
                 "--rate {} for {} steps",
                 point.rate_per_s,
@@ -99,6 +101,41 @@ impl NodeBenchmark {
             checked.map_err(RigError::Memory)?;
         }
         Ok(())
+    }
+
+    /// Refuses what cannot be measured at all.
+    fn check_points(&self) -> Result<(), RunError> {
+        if let Some(reason) = self.plan.why_empty() {
+            return Err(RunError::NothingToMeasure(reason));
+        }
+        #[cfg(feature = "rdma")]
+        verbs::check(&self.plan, &self.config)?;
+        Ok(())
+    }
+
+    /// The plan as the rig has it.
+    fn outline(&self) -> Plan {
+        let planned = |(index, point): (usize, &Point)| {
+            let (sent, received) = self.samples(point);
+            let kept = if self.config.keep_samples {
+                sent + received
+            } else {
+                0
+            };
+            PlannedPoint {
+                index,
+                rows: vec![PlannedRow {
+                    name: point.to_string(),
+                    settings: rows::settings(point, &self.config),
+                }],
+                time: TIME_BESIDE.saturating_add(run::usual(point, &self.config)),
+                bytes: kept * files::BYTES_PER_SAMPLE + BYTES_PER_POINT,
+            }
+        };
+        Plan {
+            points: self.plan.points.iter().enumerate().map(planned).collect(),
+            left_out: self.plan.left_out.clone(),
+        }
     }
 
     fn round(
@@ -198,45 +235,34 @@ impl Benchmark for NodeBenchmark {
     }
 
     fn plan(&mut self) -> Result<Plan, Failure> {
-        let points = Points::new(&self.sweep, &self.config);
-        if let Some(reason) = points.why_empty() {
-            return Err(RunError::NothingToMeasure(reason).into());
-        }
-        self.points = points.points;
+        self.plan = Points::new(&self.sweep, &self.config);
+        self.check_points()?;
         self.check_memory()?;
-        let planned = |(index, point): (usize, &Point)| {
-            let (sent, received) = self.samples(point);
-            let kept = if self.config.keep_samples {
-                sent + received
-            } else {
-                0
-            };
-            PlannedPoint {
-                index,
-                rows: vec![PlannedRow {
-                    name: point.to_string(),
-                    settings: rows::settings(point, &self.config),
-                }],
-                time: TIME_BESIDE.saturating_add(run::usual(point, &self.config)),
-                bytes: kept * files::BYTES_PER_SAMPLE + BYTES_PER_POINT,
-            }
-        };
-        Ok(Plan {
-            points: self.points.iter().enumerate().map(planned).collect(),
-            left_out: points.left_out,
-        })
+        Ok(self.outline())
     }
 
-    fn prepare(&mut self, plan: Plan) -> Result<Ready, Failure> {
+    fn prepare(&mut self, _plan: Plan) -> Result<Ready, Failure> {
         let raised = MemoryLock::raise().or_else(|_| MemoryLock::read());
         raised.map_err(RunError::from)?;
-        let machine = Machine::new(&self.config)?;
-        for point in &self.points {
+        #[cfg_attr(not(feature = "rdma"), expect(unused_mut))]
+        let mut machine = Machine::new(&self.config)?;
+        #[cfg(feature = "rdma")]
+        let facts = {
+            machine.fabric = verbs::open(&mut self.plan, &self.config)?;
+            machine.fabric.as_ref().map(verbs::facts)
+        };
+        #[cfg(not(feature = "rdma"))]
+        let facts: Option<serde_json::Value> = None;
+        self.check_points()?;
+        for point in &self.plan.points {
             machine.placement(point)?;
         }
         let ready = Ready {
-            plan,
-            obtained: json!({ "latency_is_from": "the stamp of a sample to when it was read" }),
+            plan: self.outline(),
+            obtained: json!({
+                "latency_is_from": "the stamp of a sample to when it was read",
+                "infiniband": facts,
+            }),
             instrument: json!({ "clock": { "tsc": machine.clock.tsc_facts() } }),
             announcements: Vec::new(),
             warnings: Vec::new(),
@@ -251,6 +277,6 @@ impl Benchmark for NodeBenchmark {
         place: &Place,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, Failure> {
-        Ok(self.round(&self.points[point], place, progress)?)
+        Ok(self.round(&self.plan.points[point], place, progress)?)
     }
 }

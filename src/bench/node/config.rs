@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use super::sample::HEADER_WORDS;
 use crate::buffer::HugePagePolicy;
-use crate::node::Settings;
 use crate::node::settings::Poll;
 use crate::rig::named::Named;
+use crate::rig::ports::{PortRequest, UcRouteRequest};
 
 /// The most publishers, and the most subscribers: each has a thread.
 pub const MOST_ENDS: u32 = 1024;
@@ -60,6 +59,23 @@ pub enum Length {
     Duration(Duration),
 }
 
+/// What concerns the node-type infiniband alone.
+#[derive(Debug, Clone)]
+pub struct VerbsConfig {
+    /// The port of the publishers.
+    pub sender: Option<PortRequest>,
+    /// The port of the subscribers.
+    pub receiver: Option<PortRequest>,
+    /// How queue pairs for UC are made.
+    pub uc_route: UcRouteRequest,
+    /// See [`Verbs`](crate::node::settings::Verbs).
+    pub max_inline: u32,
+    /// See [`Verbs`](crate::node::settings::Verbs).
+    pub signal_every: u32,
+    /// See [`Verbs`](crate::node::settings::Verbs).
+    pub receive_threshold: u32,
+}
+
 /// The settings of a run.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -83,6 +99,8 @@ pub struct Config {
     pub send_queue: u32,
     /// See [`Settings`](crate::node::Settings).
     pub receive_queue: u32,
+    /// What concerns the node-type infiniband alone.
+    pub verbs: VerbsConfig,
     /// Pages of samples and stamps.
     pub huge_pages: HugePagePolicy,
     /// What the values of samples follow from.
@@ -92,18 +110,6 @@ pub struct Config {
 }
 
 impl Config {
-    /// What nodes are told whose samples have so many values.
-    pub fn settings(&self, values: u32) -> Settings {
-        Settings {
-            words: HEADER_WORDS + values as usize,
-            poll: self.poll,
-            vectorize: self.vectorize,
-            send_queue: self.send_queue,
-            receive_queue: self.receive_queue,
-            huge_pages: self.huge_pages,
-        }
-    }
-
     /// Steps of a publisher that count, at that rate.
     pub fn steps(&self, rate_per_s: f64) -> u64 {
         match self.length {

@@ -6,7 +6,7 @@ use super::config::{Config, TimerKind};
 use super::error::{RunError, ThreadError};
 use super::plan::Point;
 use super::result::Report;
-use super::sample::{Epoch, HEADER_WORDS};
+use super::sample::Epoch;
 use super::shared::Shared;
 use super::timer::{BusyTimer, KernelTimer, Schedule, Timer};
 use super::{publisher, subscriber};
@@ -31,16 +31,13 @@ pub(super) struct Launch<'a> {
     pub(super) shares_cpu: bool,
     /// Those that sleep in the kernel.
     pub(super) wakeable: &'a Wakeable,
+    #[cfg(feature = "rdma")]
+    pub(super) fabric: Option<&'a crate::node::infiniband::Fabric>,
 }
 
 type Threads = Crew<Report, ThreadError>;
 
 impl Launch<'_> {
-    /// Words of a sample.
-    fn words(&self) -> usize {
-        HEADER_WORDS + self.point.values as usize
-    }
-
     /// Makes the ends of the point's node-type and starts a thread for each.
     pub(super) fn start<C: Clock>(
         &self,
@@ -49,7 +46,7 @@ impl Launch<'_> {
         threads: &mut Threads,
     ) -> Result<(), RunError> {
         let wiring = &self.point.wiring;
-        let settings = self.config.settings(self.point.values);
+        let settings = self.point.settings(self.config);
         match self.point.node_type {
             NodeType::Loopback => {
                 self.start_ends(clock, epoch, rings::loopback(wiring, &settings)?, threads)
@@ -57,6 +54,14 @@ impl Launch<'_> {
             NodeType::Shmem => {
                 self.start_ends(clock, epoch, rings::shmem(wiring, &settings)?, threads)
             }
+            #[cfg(feature = "rdma")]
+            NodeType::InfiniBand => {
+                let fabric = self.fabric.expect("the ports were chosen before");
+                let ends = crate::node::infiniband::ends(fabric, wiring, &settings)?;
+                self.start_ends(clock, epoch, ends, threads)
+            }
+            #[cfg(not(feature = "rdma"))]
+            NodeType::InfiniBand => unreachable!("it is refused without the feature rdma"),
             NodeType::Udp => self.start_ends(clock, epoch, udp::ends(wiring, &settings)?, threads),
         }
     }
@@ -82,7 +87,7 @@ impl Launch<'_> {
                 config: self.config.clone(),
                 shared: Arc::clone(self.shared),
                 rate_per_s: self.point.rate_per_s,
-                words: self.words(),
+                words: self.point.words(),
                 yields: self.shares_cpu,
             };
             let schedule = Schedule::of_rate(&clock, self.point.rate_per_s);
@@ -105,7 +110,7 @@ impl Launch<'_> {
                 config: self.config.clone(),
                 shared: Arc::clone(self.shared),
                 rate_per_s: self.point.rate_per_s,
-                words: self.words(),
+                words: self.point.words(),
                 yields: self.shares_cpu,
             };
             let wakeable = self.wakeable.clone();

@@ -12,6 +12,7 @@
 //! | --- | --- |
 //! | settings | `config`, `plan` |
 //! | the trait, and one point of it | `benchmark`, `run`, `ends` |
+//! | the ports of infiniband | `verbs` |
 //! | the loops | `publisher`, `subscriber`, `timer`, `sample`, `shared` |
 //! | what came of it | `analysis`, `microseconds`, `result`, `rows`, `files` |
 
@@ -32,3 +33,5 @@ mod sample;
 mod shared;
 mod subscriber;
 mod timer;
+#[cfg(feature = "rdma")]
+mod verbs;

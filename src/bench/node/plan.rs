@@ -4,16 +4,21 @@ use std::fmt;
 
 use super::config::Config;
 use super::rows;
-use crate::node::{NodeType, Wiring};
+use super::sample::HEADER_WORDS;
+use crate::node::settings::Verbs;
+use crate::node::{NodeType, Settings, Wiring};
 use crate::results::Record;
 use crate::results::schema::REASON;
 use crate::rig::named::Named as _;
+use crate::rig::ports::Service;
 
 /// Lists whose product is measured.
 #[derive(Debug, Clone)]
 pub struct Sweep {
     /// Node-types.
     pub node_types: Vec<NodeType>,
+    /// Service types of the node-type infiniband.
+    pub services: Vec<Service>,
     /// Samples of each publisher in a second.
     pub rates: Vec<f64>,
     /// Values of a sample.
@@ -27,6 +32,8 @@ pub struct Sweep {
 pub struct Point {
     /// Which node-type.
     pub node_type: NodeType,
+    /// Its service type, if it has several.
+    pub service: Option<Service>,
     /// Samples of each publisher in a second.
     pub rate_per_s: f64,
     /// Values of a sample, of 8 bytes.
@@ -35,14 +42,43 @@ pub struct Point {
     pub wiring: Wiring,
 }
 
+impl Point {
+    /// Words of a sample.
+    pub fn words(&self) -> usize {
+        HEADER_WORDS + self.values as usize
+    }
+
+    /// What the node-type is told.
+    pub fn settings(&self, config: &Config) -> Settings {
+        let verbs = &config.verbs;
+        Settings {
+            words: self.words(),
+            poll: config.poll,
+            vectorize: config.vectorize,
+            send_queue: config.send_queue,
+            receive_queue: config.receive_queue,
+            huge_pages: config.huge_pages,
+            verbs: Verbs {
+                service: self.service.unwrap_or(Verbs::default().service),
+                max_inline: verbs.max_inline,
+                signal_every: verbs.signal_every,
+                receive_threshold: verbs.receive_threshold,
+                timeout: config.timeout,
+            },
+        }
+    }
+}
+
 impl fmt::Display for Point {
     /// Unique in its sweep, and fit for the name of a folder.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let wiring = &self.wiring;
+        let service = self.service.map(|service| format!("-{}", service.name()));
         write!(
             formatter,
-            "{}-rate{}-{}values-{}-{}to{}",
+            "{}{}-rate{}-{}values-{}-{}to{}",
             self.node_type.name(),
+            service.unwrap_or_default(),
             self.rate_per_s,
             self.values,
             wiring.scenario.name(),
@@ -65,19 +101,26 @@ impl Plan {
     /// The product of the lists, without what a node-type or its wiring rules out.
     pub fn new(sweep: &Sweep, config: &Config) -> Self {
         let mut plan = Plan::default();
+        let services = |node_type| match node_type {
+            NodeType::InfiniBand => sweep.services.iter().copied().map(Some).collect(),
+            _ => vec![None],
+        };
         for &node_type in &sweep.node_types {
-            for &wiring in &sweep.wirings {
-                for &rate_per_s in &sweep.rates {
-                    for &values in &sweep.values {
-                        plan.add(
-                            Point {
-                                node_type,
-                                rate_per_s,
-                                values,
-                                wiring,
-                            },
-                            config,
-                        );
+            for service in services(node_type) {
+                for &wiring in &sweep.wirings {
+                    for &rate_per_s in &sweep.rates {
+                        for &values in &sweep.values {
+                            plan.add(
+                                Point {
+                                    node_type,
+                                    service,
+                                    rate_per_s,
+                                    values,
+                                    wiring,
+                                },
+                                config,
+                            );
+                        }
                     }
                 }
             }
@@ -86,13 +129,24 @@ impl Plan {
     }
 
     fn add(&mut self, point: Point, config: &Config) {
-        let settings = config.settings(point.values);
-        match point.node_type.refusal(&point.wiring, &settings) {
+        match (point.node_type).refusal(&point.wiring, &point.settings(config)) {
             None => self.points.push(point),
-            Some(reason) => {
-                let mut row = rows::settings(&point, config);
-                row.set(&REASON, reason);
-                self.left_out.push(row);
+            Some(reason) => self.leave_out(&point, reason, config),
+        }
+    }
+
+    fn leave_out(&mut self, point: &Point, reason: String, config: &Config) {
+        let mut row = rows::settings(point, config);
+        row.set(&REASON, reason);
+        self.left_out.push(row);
+    }
+
+    /// Leaves out the points that have a reason.
+    pub fn without(&mut self, config: &Config, reason: impl Fn(&Point) -> Option<String>) {
+        for point in std::mem::take(&mut self.points) {
+            match reason(&point) {
+                None => self.points.push(point),
+                Some(reason) => self.leave_out(&point, reason, config),
             }
         }
     }

@@ -88,6 +88,7 @@ impl<C: Clock> Task<C> {
             schedule: *timer.schedule(),
             warmup_steps: config.warmup_steps(self.rate_per_s),
             steps,
+            work: node.work(),
             pool_is_whole: pool.is_whole(),
         })
     }

@@ -4,6 +4,7 @@ use super::microseconds::Microseconds;
 use super::sample::Header;
 use super::timer::Schedule;
 use crate::buffer::{PageKind, StampBuffer};
+use crate::node::Work;
 use crate::rig::ledger::Tally;
 use crate::stats::{LatencyHistogram, Summary};
 use crate::time::Ticks;
@@ -88,6 +89,8 @@ pub struct PublisherReport {
     pub warmup_steps: u64,
     /// Steps that there were to be.
     pub steps: u64,
+    /// Work requests, those before the start included.
+    pub work: Option<Work>,
     pub pages: PageKind,
     pub pool_is_whole: bool,
 }
@@ -173,6 +176,8 @@ pub struct Outcome {
     pub send_rate_per_s: Option<f64>,
     /// The same for copies that came.
     pub receive_rate_per_s: Option<f64>,
+    /// Work requests of all publishers, where the node-type has some.
+    pub work: Option<Work>,
     /// Samples that never came, in order.
     pub lost: Vec<Lost>,
 }

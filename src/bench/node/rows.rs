@@ -3,15 +3,15 @@
 use super::config::Config;
 use super::plan::Point;
 use super::result::Outcome;
-use super::sample::HEADER_WORDS;
+use crate::node::NodeType;
 use crate::node::pool::WORD;
 use crate::results::Record;
 use crate::results::schema::node as columns;
-use crate::rig::named::Named as _;
+use crate::rig::named::Named;
 
 /// Bytes of a sample.
 pub fn sample_bytes(point: &Point) -> u64 {
-    ((HEADER_WORDS + point.values as usize) * WORD) as u64
+    (point.words() * WORD) as u64
 }
 
 /// The settings of a point.
@@ -20,6 +20,7 @@ pub fn settings(point: &Point, config: &Config) -> Record {
     let wiring = &point.wiring;
     record
         .set(&columns::TYPE, point.node_type.name())
+        .set(&columns::SERVICE, point.service.map(Named::name))
         .set(&columns::SCENARIO, wiring.scenario.name())
         .set(&columns::PUBLISHERS, wiring.publishers)
         .set(&columns::SUBSCRIBERS, wiring.subscribers)
@@ -35,6 +36,14 @@ pub fn settings(point: &Point, config: &Config) -> Record {
         .set(&columns::RECEIVE_QUEUE, config.receive_queue)
         .set(&columns::STEPS, config.steps(point.rate_per_s))
         .set(&columns::WARMUP, config.warmup.as_nanos() as u64);
+    if point.node_type == NodeType::InfiniBand {
+        let verbs = &config.verbs;
+        let inline = sample_bytes(point) <= u64::from(verbs.max_inline);
+        record
+            .set(&columns::INLINE, inline)
+            .set(&columns::SIGNAL_EVERY, inline.then_some(verbs.signal_every))
+            .set(&columns::RECEIVE_THRESHOLD, verbs.receive_threshold);
+    }
     record
 }
 
@@ -65,6 +74,8 @@ pub fn figures(point: &Point, run: &Outcome) -> Record {
         .set(&columns::NOT_DELIVERED, run.lost.len() as u64)
         .set(&columns::BYTES_SENT, run.sent * bytes)
         .set(&columns::BYTES_RECEIVED, tally.received * bytes)
+        .set(&columns::REQUESTS, run.work.map(|work| work.requests))
+        .set(&columns::COMPLETIONS, run.work.map(|work| work.completions))
         .set(&columns::SEND_RATE, run.send_rate_per_s)
         .set(&columns::RECEIVE_RATE, run.receive_rate_per_s)
         .set(&columns::FAIRNESS, fairness(&run.by_subscriber))

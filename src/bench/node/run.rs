@@ -13,6 +13,7 @@ use super::sample::Epoch;
 use super::shared::Shared;
 use crate::host::placement::RoleSpec;
 use crate::host::{Placement, PlacementWarning, Topology, Wakeable, interrupt, pinning};
+use crate::node::NodeError;
 use crate::rig::benchmark::Progress;
 use crate::rig::control::Control;
 use crate::rig::error::RigError;
@@ -37,11 +38,16 @@ pub(super) struct Machine {
     pub(super) topology: Topology,
     pub(super) clock: AnyClock,
     wakeable: Wakeable,
+    /// There if a point needs it.
+    #[cfg(feature = "rdma")]
+    pub(super) fabric: Option<crate::node::infiniband::Fabric>,
 }
 
 impl Machine {
     pub(super) fn new(config: &Config) -> Result<Self, RunError> {
         Ok(Machine {
+            #[cfg(feature = "rdma")]
+            fabric: None,
             topology: Topology::read()?,
             clock: AnyClock::prepare(clock_of(config.timer)).map_err(RigError::Clock)?,
             wakeable: Wakeable::new()?,
@@ -104,6 +110,8 @@ impl ClockUser for OneRun<'_> {
             cpus: &cpus,
             shares_cpu: self.placement.shares_cpu(),
             wakeable: &self.machine.wakeable,
+            #[cfg(feature = "rdma")]
+            fabric: self.machine.fabric.as_ref(),
         };
         launch.start(clock, epoch, &mut threads)?;
         let (begun, limit) = (Instant::now(), longest(point, config));
@@ -169,13 +177,16 @@ fn reports_of(collected: Collected<Report, ThreadError, RunError>) -> Result<Rep
         Some(Cause::Worker) | None => {}
     }
     // Of several failures, some are only that another thread has failed.
-    let (stopped, others): (Vec<_>, Vec<_>) = (collected.failures.into_iter())
-        .partition(|(_, error)| matches!(error, ThreadError::Stopped));
+    let (stopped, others): (Vec<_>, Vec<_>) =
+        (collected.failures.into_iter()).partition(|(_, error)| {
+            matches!(
+                error,
+                ThreadError::Stopped | ThreadError::Node(NodeError::GivenUp)
+            )
+        });
     if let Some((role, error)) = others.into_iter().chain(stopped).next() {
         return Err(match error {
-            ThreadError::Node(crate::node::NodeError::Setting(text)) => {
-                RunError::Node(crate::node::NodeError::Setting(text))
-            }
+            ThreadError::Node(NodeError::Setting(text)) => RunError::Node(NodeError::Setting(text)),
             error => RunError::Thread(role, error),
         });
     }

@@ -12,7 +12,6 @@ use std::time::Duration;
 use clap::Args;
 
 use self::path::PathArguments;
-use self::values::port_request;
 use super::UsageError;
 use crate::bench::hca::background::Background;
 #[cfg(feature = "rdma")]
@@ -29,7 +28,7 @@ use crate::cli::driver::arguments::SweepArguments;
 #[cfg(feature = "rdma")]
 use crate::cli::driver::{self, Request, View};
 use crate::cli::output::OutputArguments;
-use crate::cli::values::{List, named, one, timeout};
+use crate::cli::values::{List, named, one, port_request, timeout};
 #[cfg(feature = "rdma")]
 use crate::host::readiness::Needs;
 #[cfg(feature = "rdma")]

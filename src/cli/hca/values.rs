@@ -1,6 +1,5 @@
 //! The values of the options: lists, ranges, sizes, times and ports, from text.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use bytesize::ByteSize;
@@ -8,7 +7,7 @@ use bytesize::ByteSize;
 use crate::bench::hca::background::{Background, QUEUE_PAIRS, Traffic};
 use crate::bench::hca::comp_vector::CompletionVectors;
 use crate::bench::hca::config::{
-    LARGEST_BURST, LARGEST_SIZE, MOST_QUEUE_PAIRS, PortRequest, SMALLEST_SIZE, doubled_sizes,
+    LARGEST_BURST, LARGEST_SIZE, MOST_QUEUE_PAIRS, SMALLEST_SIZE, doubled_sizes,
 };
 use crate::bench::hca::warmup::Warmup;
 use crate::cli::values::{DAY, List, MILLISECOND, list, list_of_ranges, rate, time};
@@ -178,41 +177,11 @@ pub fn comp_vectors(text: &str) -> Result<CompletionVectors, String> {
     })
 }
 
-/// `DEVICE[:PORT][@ADDRESS]`.
-pub fn port_request(text: &str) -> Result<PortRequest, String> {
-    let (place, address) = match text.split_once('@') {
-        Some((place, address)) => (place, Some(address)),
-        None => (text, None),
-    };
-    let (device, port) = match place.split_once(':') {
-        Some((device, port)) => (device, Some(port)),
-        None => (place, None),
-    };
-    let to_address = |text: &str| {
-        let parsed = text.parse::<IpAddr>();
-        parsed.map_err(|_| format!("{text:?} is not an IP address"))
-    };
-    let address = address.map(to_address).transpose()?;
-    let to_number = |text: &str| {
-        let parsed = text.parse::<u8>().ok().filter(|&number| number > 0);
-        parsed.ok_or_else(|| format!("{text:?} is not a port number from 1 to 255"))
-    };
-    let port = port.map(to_number).transpose()?;
-    if device.is_empty() {
-        return Err("the name of a device is missing; write DEVICE[:PORT][@ADDRESS]".to_owned());
-    }
-    Ok(PortRequest {
-        device: device.to_owned(),
-        port,
-        address,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::bench::hca::config::Service;
-    use crate::cli::values::named;
+    use crate::cli::values::{named, port_request};
 
     #[test]
     fn lists_keep_their_order_and_drop_repetitions() {

@@ -10,9 +10,9 @@ use clap::Args;
 use super::driver::arguments::SweepArguments;
 use super::driver::{self, Request, View};
 use super::output::OutputArguments;
-use super::values::{DAY, List, duration, named, one, time, timeout};
+use super::values::{DAY, List, duration, named, one, port_request, time, timeout};
 use crate::bench::node::benchmark::NodeBenchmark;
-use crate::bench::node::config::{AfterMiss, Config, Length, MOST_ENDS, TimerKind};
+use crate::bench::node::config::{AfterMiss, Config, Length, MOST_ENDS, TimerKind, VerbsConfig};
 use crate::bench::node::plan::Sweep;
 use crate::buffer::HugePagePolicy;
 use crate::host::readiness::Needs;
@@ -20,13 +20,19 @@ use crate::node::settings::Poll;
 use crate::node::{NodeType, Scenario, Wiring};
 use crate::results::Record;
 use crate::results::schema::node as columns;
+use crate::rig::named::Named as _;
+use crate::rig::ports::{PortRequest, Service, UcRouteRequest};
 
 /// Arguments of `hcabench node`. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
 pub struct NodeArguments {
-    /// Node-types: loopback (threads of one process), shmem (shared memory), udp
+    /// Node-types: infiniband, shmem (shared memory), udp, loopback (threads of one process: the floor)
     #[arg(long = "type", value_name = "LIST", default_value = "udp", value_parser = named::<NodeType>)]
     pub node_type: List<NodeType>,
+
+    /// Service types of infiniband: rc, uc, ud
+    #[arg(long, value_name = "LIST", default_value = "rc", value_parser = named::<Service>)]
+    pub service: List<Service>,
 
     /// Samples of each publisher in a second, such as 250 or 10k; 100..100k is 100 and each tenfold
     #[arg(long, value_name = "LIST", default_value = "1k", value_parser = values::rates)]
@@ -94,6 +100,36 @@ pub struct NodeArguments {
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Nodes")]
     pub receive_queue: u32,
 
+    /// Bytes of a sample up to which infiniband copies it into the work request
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value_t = 128,
+        help_heading = "Nodes"
+    )]
+    pub max_inline: u32,
+
+    /// One in so many inline samples of infiniband is signalled, and not inline [default: half of --send-queue]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Nodes")]
+    pub signal_every: Option<u32>,
+
+    /// Receive requests that a subscriber of infiniband posts before it looks for samples [default: --receive-queue - 2 *
+    /// --vectorize]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Nodes")]
+    pub receive_threshold: Option<u32>,
+
+    /// The port of infiniband's publishers [default: as without a command]
+    #[arg(long, value_name = "DEVICE[:PORT][@ADDRESS]", value_parser = port_request, help_heading = "Nodes")]
+    pub sender: Option<PortRequest>,
+
+    /// The port of its subscribers [default: as without a command]
+    #[arg(long, value_name = "DEVICE[:PORT][@ADDRESS]", value_parser = port_request, help_heading = "Nodes")]
+    pub receiver: Option<PortRequest>,
+
+    /// Route to UC: endpoint (rdma_create_ep), patched (rdma_create_id2 of rdma-cm-patch), auto (the first that works)
+    #[arg(long, value_name = "ROUTE", default_value = "auto", help_heading = "Nodes", value_parser = one::<UcRouteRequest>)]
+    pub uc_route: UcRouteRequest,
+
     /// How long connecting may take
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = timeout, help_heading = "Nodes")]
     pub timeout: Duration,
@@ -146,6 +182,17 @@ impl NodeArguments {
             vectorize: usize::from(self.vectorize),
             send_queue: self.send_queue,
             receive_queue: self.receive_queue,
+            verbs: VerbsConfig {
+                sender: self.sender.clone(),
+                receiver: self.receiver.clone(),
+                uc_route: self.uc_route,
+                max_inline: self.max_inline,
+                signal_every: self.signal_every.unwrap_or((self.send_queue / 2).max(1)),
+                receive_threshold: self.receive_threshold.unwrap_or_else(|| {
+                    let spare = 2 * u32::from(self.vectorize);
+                    self.receive_queue.saturating_sub(spare)
+                }),
+            },
             huge_pages: self.hugepages,
             seed: self.seed,
             keep_samples: self.samples,
@@ -165,6 +212,7 @@ impl NodeArguments {
         };
         let sweep = Sweep {
             node_types: self.node_type.0.clone(),
+            services: self.service.0.clone(),
             rates: self.rate.0.clone(),
             values: self.values.0.clone(),
             wirings: scenarios.into_iter().map(wiring).collect(),
@@ -175,11 +223,16 @@ impl NodeArguments {
 
 /// Runs the benchmark. Returns the exit code.
 pub fn run(arguments: &NodeArguments) -> anyhow::Result<u8> {
+    let port = |port: &Option<PortRequest>| port.as_ref().map(PortRequest::to_string);
     let mut run = Record::new();
     run.set(&columns::SEED, arguments.seed)
         .set(&columns::DRAIN, arguments.drain.as_nanos() as u64)
         .set(&columns::TIMEOUT, arguments.timeout.as_nanos() as u64)
         .set(&columns::HUGE_PAGES, arguments.hugepages.name())
+        .set(&columns::MAX_INLINE, arguments.max_inline)
+        .set(&columns::UC_ROUTE, arguments.uc_route.name())
+        .set(&columns::SENDER, port(&arguments.sender))
+        .set(&columns::RECEIVER, port(&arguments.receiver))
         .set(&columns::KEEPS_SAMPLES, arguments.samples);
     driver::run(Request {
         sweep: &arguments.sweep,
@@ -187,7 +240,10 @@ pub fn run(arguments: &NodeArguments) -> anyhow::Result<u8> {
         benchmark: Box::new(arguments.benchmark()),
         default_rounds: NodeArguments::DEFAULT_ROUNDS,
         run,
-        needs: Needs::between_threads(),
+        needs: match arguments.node_type.0.contains(&NodeType::InfiniBand) {
+            true => Needs::between_devices(),
+            false => Needs::between_threads(),
+        },
         view: View {
             tables: present::tables,
             columns: present::columns,

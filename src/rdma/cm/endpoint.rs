@@ -107,7 +107,8 @@ pub struct Requested {
 }
 
 impl PassiveEndpoint {
-    /// Listens on a local address, which must lead to `device` and `port`; the kernel chooses the port number.
+    /// Listens on a local address, which must lead to `device` and `port`; the kernel chooses the port number. Of
+    /// requests that come at once at most `waiting` are kept until they are asked for; it rejects the others.
     ///
     /// # Errors
     /// When the address has no RDMA device or another one.
@@ -116,10 +117,11 @@ impl PassiveEndpoint {
         service: IdService,
         (device, port): (&str, u8),
         address: IpAddr,
+        waiting: usize,
     ) -> Result<Self, CmError> {
         let id = Id::bound(channel, service, address)?;
         id.check_device(address, device, port)?;
-        id.listen()?;
+        id.listen(waiting)?;
         Ok(PassiveEndpoint {
             address: SocketAddr::new(address, id.local_port()),
             service,
@@ -227,6 +229,11 @@ impl Connection {
         self.id.channel().find(&self.id, ends)
     }
 
+    /// Ends it: the queue pair fails, and all of its requests complete, if only by being flushed.
+    pub fn disconnect(&self) {
+        self.id.disconnect();
+    }
+
     /// Whether its device was removed. Never blocks.
     pub fn was_removed(&self) -> bool {
         let removal = |kind| kind == EventKind::DeviceRemoval;
@@ -236,6 +243,6 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.id.disconnect();
+        self.disconnect();
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -106,6 +107,7 @@ pub struct EventChannel {
     /// Those that were read, and that nobody has asked for yet.
     kept: Mutex<VecDeque<Event>>,
     raw: NonNull<sys::rdma_event_channel>,
+    given_up: AtomicBool,
 }
 
 // SAFETY: librdmacm may be called from any thread.
@@ -126,6 +128,7 @@ impl EventChannel {
         let channel = EventChannel {
             kept: Mutex::default(),
             raw,
+            given_up: AtomicBool::new(false),
         };
         let flags = FcntlArg::F_SETFL(OFlag::O_RDWR | OFlag::O_NONBLOCK);
         fcntl(channel.descriptor(), flags)
@@ -135,6 +138,29 @@ impl EventChannel {
 
     pub(super) fn as_ptr(&self) -> *mut sys::rdma_event_channel {
         self.raw.as_ptr()
+    }
+
+    /// Whoever waits here gives up soon, and whoever is to wait at once.
+    pub fn give_up(&self) {
+        self.given_up.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits until there may be an event, for some 100 ms at most. Returns false if whoever waits is to give up.
+    pub fn wait(&self) -> bool {
+        let goes_on = !self.given_up.load(Ordering::Relaxed);
+        if goes_on {
+            self.wait_within(LOOK);
+        }
+        goes_on
+    }
+
+    fn wait_within(&self, limit: Duration) {
+        let limit = PollTimeout::try_from(limit).unwrap_or(PollTimeout::ZERO);
+        // Whatever ends it, the next look tells what there is.
+        let _ = poll(
+            &mut [PollFd::new(self.descriptor(), PollFlags::POLLIN)],
+            limit,
+        );
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {
@@ -197,15 +223,10 @@ impl EventChannel {
                     limit,
                 });
             };
-            if interrupt::requested().is_some() {
+            if interrupt::requested().is_some() || self.given_up.load(Ordering::Relaxed) {
                 return Err(CmError::Interrupted { step });
             }
-            let look = PollTimeout::try_from(left.min(LOOK)).unwrap_or(PollTimeout::ZERO);
-            // Whatever ends it, the next look tells what there is.
-            let _ = poll(
-                &mut [PollFd::new(self.descriptor(), PollFlags::POLLIN)],
-                look,
-            );
+            self.wait_within(left.min(LOOK));
         }
     }
 

@@ -195,9 +195,11 @@ impl Id {
         CmError::check(code, "rdma_resolve_route", self.describe())
     }
 
-    pub(super) fn listen(&self) -> Result<(), CmError> {
+    /// Listens; of requests that nobody has asked for yet at most so many are kept, the others rejected.
+    pub(super) fn listen(&self, waiting: usize) -> Result<(), CmError> {
+        let backlog = i32::try_from(waiting).unwrap_or(i32::MAX);
         // SAFETY: the id exists.
-        let code = unsafe { loaded::rdma_listen(self.as_ptr(), 1) };
+        let code = unsafe { loaded::rdma_listen(self.as_ptr(), backlog) };
         CmError::check(code, "rdma_listen", self.describe())
     }
 

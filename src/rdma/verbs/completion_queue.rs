@@ -1,10 +1,12 @@
 //! Completion queues: how the HCA tells that a work request is done.
 
 use std::ffi::CStr;
+use std::os::fd::BorrowedFd;
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rdma_sys as sys;
 
 use super::{Context, VerbsError};
@@ -184,12 +186,39 @@ impl CompletionQueue {
             ))
         }
     }
+
+    /// The same for at most `limit`; false as well if no event came in it.
+    ///
+    /// # Errors
+    /// When the event cannot be read.
+    ///
+    /// # Panics
+    /// When the queue was created without a channel.
+    #[inline]
+    pub fn wait_for_event_within(&self, limit: PollTimeout) -> Result<bool, VerbsError> {
+        let channel = self.channel.as_ref();
+        let channel = channel.expect("a queue that is waited for has a channel");
+        // SAFETY: the channel exists, and its descriptor is open as long as it does.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(channel.0.as_ref().fd) };
+        let mut descriptors = [PollFd::new(descriptor, PollFlags::POLLIN)];
+        match poll(&mut descriptors, limit) {
+            Ok(1..) => self.wait_for_event(),
+            // Nothing in time, or a signal: whoever waits looks whether it is to stop.
+            Ok(_) | Err(_) => Ok(false),
+        }
+    }
 }
 
 /// Takes completions out of a queue, one at a time, so that no completion's time stamp waits for another.
 pub struct Poller {
     queue: Arc<CompletionQueue>,
     completion: sys::ibv_wc,
+}
+
+impl std::fmt::Debug for Poller {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Poller({:?})", self.queue)
+    }
 }
 
 impl Poller {

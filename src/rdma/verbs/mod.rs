@@ -21,6 +21,7 @@ mod port_counters;
 mod protection_domain;
 mod queue_pair;
 mod queue_pair_state;
+mod send_list;
 mod work_request;
 
 pub use address_handle::{AddressHandle, AddressVector};
@@ -43,6 +44,7 @@ pub use queue_pair::{
     granted_inline, try_queue_pairs,
 };
 pub use queue_pair_state::{ConnectionNumbers, GlobalRoute, QueuePairState, Reliability, Route};
+pub use send_list::SendList;
 pub use work_request::{Destination, SendRequest};
 
 /// The folder of a port in sysfs.

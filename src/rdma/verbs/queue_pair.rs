@@ -7,7 +7,9 @@ use std::sync::Arc;
 use rdma_sys as sys;
 use serde::Serialize;
 
-use super::{CompletionQueue, Context, MemoryRegion, ProtectionDomain, SendRequest, VerbsError};
+use super::{
+    CompletionQueue, Context, MemoryRegion, ProtectionDomain, SendList, SendRequest, VerbsError,
+};
 use crate::rdma::loaded;
 
 /// The service type of a queue pair.
@@ -59,6 +61,8 @@ pub struct QueuePairAttributes {
     pub service: ServiceType,
     /// What is asked for; the device may grant more.
     pub capabilities: Capabilities,
+    /// Places in memory of which one message can be put together.
+    pub send_elements: u32,
     /// Where send requests complete.
     pub send_queue: Arc<CompletionQueue>,
     /// Where receive requests complete.
@@ -75,7 +79,7 @@ impl QueuePairAttributes {
             cap: sys::ibv_qp_cap {
                 max_send_wr: self.capabilities.send_requests,
                 max_recv_wr: self.capabilities.receive_requests,
-                max_send_sge: 1,
+                max_send_sge: self.send_elements,
                 max_recv_sge: 1,
                 max_inline_data: self.capabilities.inline_bytes,
             },
@@ -274,6 +278,27 @@ impl QueuePair {
         }
     }
 
+    /// Posts all requests of a list by one call, and empties it. Returns how many were posted, and the errno of the first
+    /// that was not: ENOMEM when the send queue is full, others when the queue pair has failed.
+    #[inline(always)]
+    pub fn post_list(&self, list: &mut SendList) -> (usize, Option<i32>) {
+        debug_assert!(Arc::ptr_eq(list.source().domain(), &self.domain));
+        let count = list.length();
+        if count == 0 {
+            return (0, None);
+        }
+        let mut bad = std::ptr::null_mut();
+        // SAFETY: the queue pair exists and copies the requests; address handle and region are held by the list, and the
+        // end of a region's registration ends the HCA's access to it.
+        let code = unsafe { sys::ibv_post_send(self.raw.as_ptr(), list.linked(), &mut bad) };
+        let posted = match code {
+            0 => count,
+            _ => list.place_of(bad),
+        };
+        list.clear();
+        (posted, (code != 0).then_some(code))
+    }
+
     /// The device it belongs to.
     pub fn device_name(&self) -> &str {
         self.domain.context().device_name()
@@ -314,6 +339,7 @@ pub fn try_queue_pairs(
     let attributes = QueuePairAttributes {
         service,
         capabilities,
+        send_elements: 1,
         send_queue: queue_of(capabilities.send_requests)?,
         receive_queue: queue_of(capabilities.receive_requests)?,
     };

@@ -24,6 +24,12 @@ columns! {
     VECTORIZE = setting("vectorize", "samples that a subscriber takes in one call at most").whole();
     SEND_QUEUE = setting("send_queue", "samples that may be on their way to be sent").whole();
     RECEIVE_QUEUE = setting("receive_queue", "samples that there is room for before they are read").whole();
+    INLINE = setting("inline", "whether samples are copied into their work requests; infiniband only, as the next two")
+        .data(Data::Flag);
+    SIGNAL_EVERY = setting("signal_every", "one in so many inline samples is signalled, and not inline; empty if none \
+        is inline").whole();
+    RECEIVE_THRESHOLD = setting("receive_threshold", "receive requests that are posted before a subscriber looks for \
+        samples").whole();
     STEPS = setting("steps", "steps of each publisher that count, in a round").whole();
     WARMUP = setting("warmup_ns", "time before them, at the same rate").whole();
 }
@@ -87,6 +93,9 @@ columns! {
         .better(Better::Lower);
     BYTES_SENT = count("bytes_sent", "bytes of the samples that nodes took");
     BYTES_RECEIVED = count("bytes_received", "bytes of the copies that arrived");
+    REQUESTS = count("send_requests", "work requests that publishers posted, a copy each, warm-up and what came before it \
+        included; infiniband only");
+    COMPLETIONS = count("send_completions", "completions of those that were signalled");
 }
 
 columns! {
@@ -105,7 +114,7 @@ columns! {
 }
 
 /// What is found of a point.
-pub const FIGURES: [Column; 13 + 13 + 8 + 18 + 5] = join(&[
+pub const FIGURES: [Column; 13 + 13 + 8 + 20 + 5] = join(&[
     &latency::ALL,
     &intended::ALL,
     &MICROSECONDS,
@@ -186,6 +195,11 @@ columns! {
     DRAIN = setting("drain_ns", "how long is waited at most for what is under way at the end").whole();
     TIMEOUT = setting("timeout_ns", "how long connecting may take").whole();
     HUGE_PAGES = setting("hugepages", "whether samples and stamps must, may or must not lie in huge pages");
+    MAX_INLINE = setting("max_inline_bytes", "bytes of a sample up to which infiniband copies it into the work request")
+        .whole();
+    UC_ROUTE = setting("uc_route", "how UC is connected, as asked for");
+    SENDER = setting("sender", "the port of infiniband's publishers, as asked for");
+    RECEIVER = setting("receiver", "the port of its subscribers, as asked for");
     KEEPS_SAMPLES = setting("samples", "whether in.csv and out.csv are written").data(Data::Flag);
 }
 

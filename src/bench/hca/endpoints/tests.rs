@@ -1,7 +1,7 @@
 //! What two ends agree on before they are connected, among made-up ports.
 
 use super::*;
-use crate::bench::hca::choice::tests::port;
+use crate::rig::port_choice::tests::port;
 
 fn gid(index: u8, address: &str, kind: &str) -> Gid {
     Gid {

@@ -47,6 +47,7 @@ fn publisher(steps: &[u64], refused: &[u64]) -> PublisherReport {
         schedule,
         warmup_steps: 2,
         steps: 10,
+        work: None,
         pages: PageKind::Small,
         pool_is_whole: true,
     }

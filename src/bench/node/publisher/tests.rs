@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::super::config::{AfterMiss, Length, TimerKind};
+use super::super::config::{AfterMiss, Length, TimerKind, VerbsConfig};
 use super::super::sample::HEADER_WORDS;
 use super::super::timer::{BusyTimer, Schedule};
 use super::*;
@@ -9,6 +9,7 @@ use crate::node::settings::Poll;
 use crate::node::{NodeError, Scenario, Wiring};
 use crate::pacing::scripted::{self, Scripted};
 use crate::rig::control::Control;
+use crate::rig::ports::UcRouteRequest;
 
 const PERIOD: u64 = 1000;
 const STEPS: u64 = 5;
@@ -85,6 +86,14 @@ fn times(before_stamp: u64, before_write: u64) -> (Vec<u64>, Vec<u64>) {
             vectorize: 1,
             send_queue: 2,
             receive_queue: 2,
+            verbs: VerbsConfig {
+                sender: None,
+                receiver: None,
+                uc_route: UcRouteRequest::Auto,
+                max_inline: 0,
+                signal_every: 1,
+                receive_threshold: 1,
+            },
             huge_pages: HugePagePolicy::Off,
             seed: 1,
             keep_samples: false,

@@ -2,8 +2,9 @@
 
 use std::net::IpAddr;
 
-use super::config::PortRequest;
-use crate::rdma::verbs::{Device, Devices, IpNetwork, LinkLayer, Port, Transport};
+use super::ports::{PortRequest, Service, UcRouteRequest};
+use crate::rdma::cm::{CmError, UcRoute};
+use crate::rdma::verbs::{Device, Devices, IpNetwork, LinkLayer, Port, ServiceType, Transport};
 
 /// Why no pair of ports can be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -362,6 +363,44 @@ pub fn without_immediate_data(pair: &Pair) -> Option<String> {
     ))
 }
 
+impl From<Service> for ServiceType {
+    fn from(service: Service) -> Self {
+        match service {
+            Service::Rc => ServiceType::ReliableConnection,
+            Service::Uc => ServiceType::UnreliableConnection,
+            Service::Ud => ServiceType::UnreliableDatagram,
+        }
+    }
+}
+
+/// The route to UC that was asked for or, for `auto`, the first that works.
+///
+/// # Errors
+/// Why none does, by route.
+pub fn choose_route(
+    asked: UcRouteRequest,
+    works: impl Fn(UcRoute) -> Result<(), CmError>,
+) -> Result<UcRoute, Vec<(UcRoute, CmError)>> {
+    let mut refusals = Vec::new();
+    for route in asked.routes() {
+        match works(*route) {
+            Ok(()) => return Ok(*route),
+            Err(error) => refusals.push((*route, error)),
+        }
+    }
+    Err(refusals)
+}
+
+impl UcRouteRequest {
+    fn routes(self) -> &'static [UcRoute] {
+        match self {
+            UcRouteRequest::Auto => &UcRoute::ALL,
+            UcRouteRequest::Endpoint => &[UcRoute::Endpoint],
+            UcRouteRequest::Patched => &[UcRoute::Patched],
+        }
+    }
+}
+
 fn describe_all(devices: &[Device]) -> String {
     let describe = |(device, port): (&Device, &Port)| {
         let address = port.addresses.first().map(ToString::to_string);
@@ -380,4 +419,4 @@ fn all_ports(devices: &[Device]) -> impl Iterator<Item = (&Device, &Port)> {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;

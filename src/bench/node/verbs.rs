@@ -1,0 +1,63 @@
+//! The ports that points of the node-type infiniband use.
+
+use serde_json::{Value, json};
+
+use super::config::Config;
+
+use super::error::RunError;
+use super::plan::{Plan, Point};
+use super::rows::sample_bytes;
+use crate::node::infiniband::{Fabric, FabricRequest, rules};
+use crate::node::{NodeError, NodeType};
+use crate::rdma::cm::UcRoute;
+
+fn points(plan: &Plan) -> impl Iterator<Item = &Point> {
+    let points = plan.points.iter();
+    points.filter(|point| point.node_type == NodeType::InfiniBand)
+}
+
+/// Refuses numbers of requests that cannot work on any device.
+pub(super) fn check(plan: &Plan, config: &Config) -> Result<(), RunError> {
+    let refusal = points(plan).find_map(|point| rules::refusal(&point.settings(config)));
+    match refusal {
+        Some(reason) => Err(NodeError::Setting(reason).into()),
+        None => Ok(()),
+    }
+}
+
+/// Chooses the ports, if a point needs them; leaves out what they cannot carry, and refuses queues that they cannot have.
+pub(super) fn open(plan: &mut Plan, config: &Config) -> Result<Option<Fabric>, RunError> {
+    if points(plan).next().is_none() {
+        return Ok(None);
+    }
+    let verbs = &config.verbs;
+    let fabric = Fabric::open(&FabricRequest {
+        sender: verbs.sender.clone(),
+        receiver: verbs.receiver.clone(),
+        uc_route: verbs.uc_route,
+    })?;
+    plan.without(config, |point| {
+        let service = point.service?;
+        fabric.refusal(service, sample_bytes(point))
+    });
+    let mut tried = Vec::new();
+    for point in points(plan) {
+        let kind = (point.service, point.wiring);
+        if !tried.contains(&kind) {
+            fabric.check(&point.wiring, &point.settings(config))?;
+            tried.push(kind);
+        }
+    }
+    Ok(Some(fabric))
+}
+
+/// What is told of them.
+pub(super) fn facts(fabric: &Fabric) -> Value {
+    let pair = fabric.pair();
+    json!({
+        "sender": pair.sender.request().to_string(),
+        "receiver": pair.receiver.request().to_string(),
+        "uc_route": fabric.uc_route().map(UcRoute::name),
+        "libraries": crate::rdma::verbs::library_versions(),
+    })
+}

@@ -1,0 +1,216 @@
+//! The two ports that the ends use, and what they can do.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use crate::node::{NodeError, Settings, Wiring};
+use crate::rdma::cm::{EventChannel, IdService, UcRoute};
+use crate::rdma::verbs::{Capabilities, Context, ServiceType, devices, try_queue_pairs};
+use crate::rig::named::Named as _;
+use crate::rig::port_choice::{ChosenPort, Pair, choose, choose_route};
+use crate::rig::ports::{PortRequest, Service, UcRouteRequest};
+
+/// Which ports are asked for.
+#[derive(Debug, Clone)]
+pub struct FabricRequest {
+    /// That of the publishers.
+    pub sender: Option<PortRequest>,
+    /// That of the subscribers.
+    pub receiver: Option<PortRequest>,
+    /// How queue pairs for UC are made.
+    pub uc_route: UcRouteRequest,
+}
+
+/// A port and the address that leads to it.
+#[derive(Debug, Clone)]
+pub struct End {
+    pub(super) device: String,
+    pub(super) port: u8,
+    pub(super) address: IpAddr,
+}
+
+/// The ports of a run.
+#[derive(Debug)]
+pub struct Fabric {
+    pair: Pair,
+    pub(super) sender: End,
+    pub(super) receiver: End,
+    /// Or why there is none.
+    uc_route: Result<UcRoute, String>,
+}
+
+impl Fabric {
+    /// Chooses the ports, and the route to UC.
+    ///
+    /// # Errors
+    /// When there are not two that can be connected.
+    pub fn open(request: &FabricRequest) -> Result<Self, NodeError> {
+        let found = devices().map_err(failed)?;
+        let pair = choose(&found, request.sender.as_ref(), request.receiver.as_ref());
+        let pair = pair.map_err(|error| NodeError::Setting(error.to_string()))?;
+        let (sender, receiver) = (end_of(&pair.sender)?, end_of(&pair.receiver)?);
+        let channel = EventChannel::create().map_err(failed)?;
+        let works = |route: UcRoute| {
+            let mut ends = [&sender, &receiver].into_iter();
+            ends.try_for_each(|end| route.probe(&channel, end.address))
+        };
+        let uc_route = choose_route(request.uc_route, works).map_err(|refusals| {
+            let told: Vec<String> = (refusals.iter())
+                .map(|(route, error)| format!("{}: {error}", route.name()))
+                .collect();
+            format!(
+                "--service uc is impossible with --uc-route {}: {}",
+                request.uc_route.name(),
+                told.join("; ")
+            )
+        });
+        Ok(Fabric {
+            pair,
+            sender,
+            receiver,
+            uc_route,
+        })
+    }
+
+    /// The ports.
+    pub fn pair(&self) -> &Pair {
+        &self.pair
+    }
+
+    /// How queue pairs for UC are made, if they can be.
+    pub fn uc_route(&self) -> Option<UcRoute> {
+        self.uc_route.as_ref().ok().copied()
+    }
+
+    pub(super) fn id_service(&self, service: Service) -> Result<IdService, NodeError> {
+        Ok(match service {
+            Service::Rc => IdService::ReliableConnection,
+            Service::Ud => IdService::UnreliableDatagram,
+            Service::Uc => {
+                let route = self.uc_route.clone().map_err(NodeError::Setting)?;
+                IdService::UnreliableConnection(route)
+            }
+        })
+    }
+
+    /// Why these ports cannot carry samples of so many bytes by a service, whatever the queues.
+    pub fn refusal(&self, service: Service, sample_bytes: u64) -> Option<String> {
+        if service == Service::Uc {
+            return self.uc_route.clone().err();
+        }
+        let mtu = self.pair.sender.port.mtu.min(self.pair.receiver.port.mtu);
+        let too_long = service == Service::Ud && sample_bytes > u64::from(mtu);
+        too_long.then(|| {
+            format!(
+                "--service ud takes no samples of {sample_bytes} bytes: a datagram has at most those of the port's MTU, {mtu}"
+            )
+        })
+    }
+
+    /// Tries queue pairs as the settings have them, on both devices.
+    ///
+    /// # Errors
+    /// What the devices cannot have, with the options.
+    pub fn check(&self, wiring: &Wiring, settings: &Settings) -> Result<(), NodeError> {
+        let service = settings.verbs.service;
+        let targets = (0..wiring.publishers).map(|one| wiring.subscribers_of(one).count());
+        let sources = (0..wiring.subscribers).map(|one| wiring.publishers_of(one).count());
+        let targets = targets.max().unwrap_or(1) as u32;
+        let sources = sources.max().unwrap_or(1) as u32;
+        let (sends, receives) = queue_pair_lengths(settings);
+        let inline = settings.verbs.max_inline;
+        let sides = [
+            (
+                &self.pair.sender,
+                sends,
+                targets,
+                format!(
+                    "--send-queue {} with --max-inline {inline}",
+                    settings.send_queue
+                ),
+            ),
+            (
+                &self.pair.receiver,
+                receives,
+                sources,
+                format!("--receive-queue {}", settings.receive_queue),
+            ),
+        ];
+        if settings.verbs.receive_threshold < sources {
+            return Err(NodeError::Setting(format!(
+                "--receive-threshold {}: must be at least the number of publishers of a subscriber, which is {sources}: \
+                 each has a receive queue of its own",
+                settings.verbs.receive_threshold
+            )));
+        }
+        for (end, capabilities, count, options) in sides {
+            let limits = &end.device.limits;
+            let requests = capabilities
+                .send_requests
+                .max(capabilities.receive_requests);
+            let entries = u64::from(requests) * u64::from(count);
+            let refused = |rule: String| {
+                let (service, device) = (service.name(), &end.device.name);
+                Err(NodeError::Setting(format!(
+                    "{options} is impossible with --service {service} on {device}: {rule}"
+                )))
+            };
+            if requests > limits.max_queue_pair_work_requests {
+                let most = limits.max_queue_pair_work_requests;
+                return refused(format!("its queues hold at most {most} work requests"));
+            }
+            if entries > u64::from(limits.max_completion_queue_entries) {
+                let most = limits.max_completion_queue_entries;
+                return refused(format!(
+                    "the completion queue of {count} queue pairs takes {entries} entries, and its completion queues hold at \
+                     most {most}"
+                ));
+            }
+            let context = Context::open_by_name(&end.device.name).map_err(failed)?;
+            let tried = try_queue_pairs(
+                &Arc::new(context),
+                ServiceType::from(service),
+                capabilities,
+                count,
+            );
+            if let Err(error) = tried {
+                return refused(error.to_string());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn end_of(chosen: &ChosenPort) -> Result<End, NodeError> {
+    let (device, port) = (chosen.device.name.clone(), chosen.port.number);
+    match chosen.address {
+        Some(address) => Ok(End {
+            device,
+            port,
+            address,
+        }),
+        None => Err(NodeError::Setting(format!(
+            "--type infiniband is impossible: {device} port {port} has no IP address, which the connection manager needs: \
+             give its network interface one (ip address add)"
+        ))),
+    }
+}
+
+/// The queue pairs of publishers and of subscribers: each uses one of its two queues.
+pub(super) fn queue_pair_lengths(settings: &Settings) -> (Capabilities, Capabilities) {
+    let sending = Capabilities {
+        send_requests: settings.send_queue,
+        receive_requests: 1,
+        inline_bytes: settings.verbs.max_inline,
+    };
+    let receiving = Capabilities {
+        send_requests: 1,
+        receive_requests: settings.receive_queue,
+        inline_bytes: 0,
+    };
+    (sending, receiving)
+}
+
+pub(super) fn failed(error: impl std::fmt::Display) -> NodeError {
+    NodeError::Verbs(error.to_string())
+}

@@ -1,0 +1,249 @@
+//! The node-type infiniband of `hcabench node`.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+
+use crate::machine::{Away, Disturbance, Machine};
+use crate::program::{Ended, LIMIT, hcabench};
+use crate::results::{Results, Row, Table};
+use crate::scratch;
+
+/// How long a run may take to end after a signal: a second, and what an emulated machine takes beyond it.
+const END: Duration = Duration::from_secs(1 + 2);
+
+/// The same after the removal of a device, which the kernel does not do at once.
+const END_OF_REMOVAL: Duration = Duration::from_secs(10);
+
+/// Runs points of the node-type infiniband.
+fn node(arguments: &str, out: &Path) -> Ended {
+    let line =
+        format!("node --type infiniband --warmup 100ms --drain 2s --timeout 30s {arguments}");
+    hcabench(&line).out(out).run()
+}
+
+fn rows(out: &Path) -> Vec<Row> {
+    Table::read(&out.join("summary.csv")).rows
+}
+
+fn one_row(out: &Path) -> Row {
+    let mut rows = rows(out);
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    rows.remove(0)
+}
+
+/// A pool that is not whole at the end, and a sample that is damaged, would end the run with exit code 1.
+fn lost_nothing(row: &Row) {
+    for column in ["messages_lost", "messages_duplicated", "messages_refused"] {
+        assert_eq!(row.count(column), 0, "{column} in {row:?}");
+    }
+    // Taken in turn, the samples of a publisher come to several that do not know each other.
+    if row.text("scenario") != "round-robin" {
+        assert_eq!(row.count("messages_reordered"), 0, "{row:?}");
+    }
+    assert!(row.count("messages_received") > 0);
+    assert_eq!(row.count("copies_sent"), row.count("messages_received"));
+}
+
+#[test]
+fn each_service_and_scenario_passes_samples_and_loses_nothing() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let scenarios = "straight-run,fan-in,fan-out,round-robin";
+    for poll in ["busy", "event"] {
+        let out = folder.path().join(poll);
+        let arguments = format!(
+            "--service rc,uc,ud --scenario {scenarios} --publishers 2 --subscribers 2 --poll {poll} --rate 200 \
+             --count 60 --values 1,60"
+        );
+        node(&arguments, &out).expect(0);
+        let rows = rows(&out);
+        assert_eq!(rows.len(), 3 * 4 * 2);
+        for row in &rows {
+            lost_nothing(row);
+            let copies = if row.text("scenario") == "fan-out" {
+                2
+            } else {
+                1
+            };
+            assert_eq!(row.count("messages_expected"), 2 * 60 * copies);
+            let inline = row.count("values") == 1;
+            assert_eq!(row.text("inline"), inline.to_string());
+        }
+    }
+}
+
+/// The signalled requests of one publisher that sends to one subscriber.
+fn signalled(arguments: &str, out: &Path) -> (u64, u64) {
+    node(arguments, out).expect(0);
+    let row = one_row(out);
+    lost_nothing(&row);
+    (row.count("send_requests"), row.count("send_completions"))
+}
+
+#[test]
+fn one_in_k_inline_samples_has_a_completion_and_each_other_one() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    // The pool has the send queue's slots and two more: it went round many times.
+    let queues =
+        "--send-queue 510 --receive-queue 512 --rate 2k --count 8000 --after-miss catch-up";
+    for service in ["rc", "uc", "ud"] {
+        let out = folder.path().join(format!("{service}-inline"));
+        let arguments = format!("--service {service} {queues} --signal-every 100");
+        let (requests, completions) = signalled(&arguments, &out);
+        assert!(requests >= 8000, "{requests}");
+        assert_eq!(completions, requests / 100);
+    }
+    let out = folder.path().join("normal");
+    let (requests, completions) = signalled(&format!("{queues} --max-inline 0"), &out);
+    assert_eq!(completions, requests);
+    assert_eq!(one_row(&out).text("signal_every"), "");
+    let out = folder.path().join("usual");
+    let (requests, completions) = signalled(queues, &out);
+    assert_eq!(completions, requests / 255);
+}
+
+#[test]
+fn each_copy_of_a_sample_is_waited_for() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    // More samples than the send queues hold: they would fill up if a completion a call were taken.
+    let of_all = "--scenario fan-out --subscribers 2 --rate 500 --count 2000";
+    for (service, inline) in [("rc", 0), ("ud", 0), ("uc", 128)] {
+        let out = folder.path().join(service);
+        let arguments = format!("--service {service} --max-inline {inline} {of_all}");
+        let (requests, completions) = signalled(&arguments, &out);
+        let expected = match inline {
+            0 => requests,
+            // Of each of the two queue pairs every 256th.
+            _ => requests / 2 / 256 * 2,
+        };
+        assert_eq!(completions, expected, "{service}");
+    }
+}
+
+#[test]
+fn a_signal_ends_it_in_time() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    for (service, poll, signal) in [
+        ("rc", "busy", Signal::SIGINT),
+        ("ud", "event", Signal::SIGTERM),
+    ] {
+        let out = folder.path().join(service);
+        let line = format!(
+            "node --type infiniband --service {service} --poll {poll} --rate 1k --duration 10m"
+        );
+        let running = hcabench(&line).out(&out).start();
+        crate::loss::wait_for_traffic();
+        let sent = Instant::now();
+        running.signal(signal);
+        running
+            .wait(END)
+            .expect(1)
+            .says(&["interrupted by", signal.as_str()]);
+        assert!(sent.elapsed() < END, "{:?}", sent.elapsed());
+        assert!(Results::at(&out).is_marked());
+    }
+}
+
+#[test]
+fn the_removal_of_a_device_ends_it() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    for (service, poll) in [("rc", "busy"), ("ud", "event")] {
+        let out = folder.path().join(service);
+        let line =
+            format!("node --type infiniband --service {service} --poll {poll} --duration 10m");
+        let running = hcabench(&line).out(&out).start();
+        crate::loss::wait_for_traffic();
+        let away = Away::take("rxe1");
+        let ended = running.wait(END_OF_REMOVAL).expect(1).says(&["infiniband"]);
+        assert!(Results::at(&out).is_marked(), "{}", ended.stderr);
+        away.bring_back();
+    }
+}
+
+#[test]
+fn queues_that_cannot_work_are_refused_with_the_rule() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    for (number, (arguments, said)) in [
+        (
+            "--send-queue 64 --signal-every 65",
+            "--signal-every 65: must be at most --send-queue, which is 64",
+        ),
+        (
+            "--receive-queue 64 --receive-threshold 63",
+            "--receive-threshold 63: must be at most --receive-queue - 2 * --vectorize, which is 62",
+        ),
+        (
+            "--vectorize 8 --receive-threshold 8",
+            "--receive-threshold 8: must be above --vectorize, which is 8",
+        ),
+        (
+            "--scenario fan-in --publishers 4 --receive-threshold 3",
+            "--receive-threshold 3: must be at least the number of publishers of a subscriber, which is 4",
+        ),
+        ("--send-queue 900000", "--send-queue 900000"),
+        ("--receive-queue 900000", "--receive-queue 900000"),
+        ("--max-inline 60000", "--max-inline 60000"),
+        ("--sender nothing", "--sender nothing: there is no device of that name"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let out = folder.path().join(number.to_string());
+        node(arguments, &out).expect(2).says(&[said]);
+    }
+}
+
+#[test]
+fn a_datagram_too_long_for_the_port_is_left_out() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("results");
+    node("--service rc,ud --values 200 --rate 100 --count 20", &out).expect(0);
+    assert_eq!(one_row(&out).text("service"), "rc");
+    let left_out = Table::read(&out.join("left_out.csv")).rows;
+    assert_eq!(left_out.len(), 1);
+    assert_eq!(left_out[0].text("service"), "ud");
+    assert!(left_out[0].text("reason").contains("the port's MTU, 1024"));
+}
+
+#[test]
+fn unreliable_services_report_exactly_what_was_dropped() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    for service in ["uc", "ud"] {
+        let out = folder.path().join(service);
+        let line = format!(
+            "node --type infiniband --service {service} --warmup 0 --drain 2s --rate 500 --count 6000 --after-miss catch-up"
+        );
+        // By the opcode a datagram of ours is like one of the connection manager, which sends none by then.
+        let loss = match service {
+            "ud" => Disturbance::of_everything("veth0", "loss 0%"),
+            _ => Disturbance::of_messages("veth0", "loss 0%"),
+        };
+        let running = hcabench(&line).out(&out).start();
+        crate::loss::wait_for_traffic();
+        // From here on, so that greetings, which are repeated until they are heard, are past.
+        loss.change("loss 5%");
+        running.wait(LIMIT).expect(0).warns("were lost");
+        let row = one_row(&out);
+        let lost = row.count("messages_lost");
+        let others = match service {
+            // Requests for the address of the neighbour.
+            "ud" => 2,
+            _ => 0,
+        };
+        assert!((lost..=lost + others).contains(&loss.dropped()), "{lost}");
+        assert!(lost > 0);
+        assert_eq!(
+            row.count("copies_sent"),
+            row.count("messages_received") + lost
+        );
+    }
+}
