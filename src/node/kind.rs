@@ -8,14 +8,23 @@ use crate::rig::named::Named;
 pub enum NodeType {
     /// Datagrams: [`udp`](super::udp).
     Udp,
+    /// Messages of libzmq: [`zeromq`](super::zeromq).
+    #[cfg(feature = "zeromq")]
+    Zeromq,
 }
 
 impl Named for NodeType {
-    const ALL: &'static [Self] = &[NodeType::Udp];
+    const ALL: &'static [Self] = &[
+        NodeType::Udp,
+        #[cfg(feature = "zeromq")]
+        NodeType::Zeromq,
+    ];
 
     fn name(self) -> &'static str {
         match self {
             NodeType::Udp => "udp",
+            #[cfg(feature = "zeromq")]
+            NodeType::Zeromq => "zeromq",
         }
     }
 }
@@ -25,18 +34,37 @@ impl NodeType {
     pub fn distributed_by(self) -> &'static str {
         match self {
             NodeType::Udp => "sender",
+            #[cfg(feature = "zeromq")]
+            NodeType::Zeromq => "library",
         }
     }
 
-    /// Why this node-type cannot be wired so, if it cannot.
+    /// Why this node-type cannot be wired so, or used on this machine, if it cannot.
     pub fn refusal(self, wiring: &Wiring) -> Option<String> {
-        wiring.refusal()
+        wiring.refusal().or_else(|| match self {
+            NodeType::Udp => None,
+            #[cfg(feature = "zeromq")]
+            NodeType::Zeromq => super::zeromq::load().err(),
+        })
+    }
+
+    /// What it is made of that others have written, with versions.
+    pub fn made_of(self) -> String {
+        match self {
+            NodeType::Udp => "the kernel".to_owned(),
+            #[cfg(feature = "zeromq")]
+            NodeType::Zeromq => format!("libzmq {}", super::zeromq::version()),
+        }
     }
 
     /// What lies between the two stamps of a sample, in a sentence.
     pub fn within(self) -> &'static str {
         match self {
             NodeType::Udp => "sendto, the kernel's loopback and recv",
+            #[cfg(feature = "zeromq")]
+            NodeType::Zeromq => {
+                "zmq_send, the library's I/O threads at both ends, TCP over the loopback with TCP_NODELAY, and zmq_recv"
+            }
         }
     }
 }

@@ -12,6 +12,7 @@
 //! | [`kind`] | the node-types by name, and what each can do |
 //! | [`error`] | what can go wrong in any of them |
 //! | [`udp`] | datagrams over the loopback |
+//! | `zeromq` | sockets of libzmq; feature `zeromq` |
 
 pub mod error;
 pub mod kind;
@@ -19,6 +20,8 @@ pub mod pool;
 pub mod settings;
 pub mod udp;
 pub mod wiring;
+#[cfg(feature = "zeromq")]
+pub mod zeromq;
 
 pub use error::NodeError;
 pub use kind::NodeType;

@@ -36,6 +36,9 @@ pub struct Settings {
     pub send_queue: u32,
     /// The same for receiving.
     pub receive_queue: u32,
+    /// Of the node-type zeromq: the port that the first end which binds gets; each further one gets the next. Without
+    /// it they are free ones.
+    pub zeromq_port: Option<u16>,
     /// Pages of what a node-type maps itself.
     pub huge_pages: HugePagePolicy,
 }

@@ -170,6 +170,7 @@ mod tests {
             vectorize: 4,
             send_queue: 8,
             receive_queue: 8,
+            zeromq_port: None,
             huge_pages: HugePagePolicy::Off,
         };
         let mut ends = ends(&wiring, &settings).unwrap();

@@ -116,6 +116,7 @@ impl NodeBenchmark {
             failure: failure(&run),
             obtained: json!({
                 "within_the_latency": point.node_type.within(),
+                "made_of": point.node_type.made_of(),
                 "distributed_by": point.node_type.distributed_by(),
                 "cpus": run.placement.cpus,
                 "placement_warnings": run.placement.warnings,

@@ -81,6 +81,8 @@ pub struct Config {
     pub send_queue: u32,
     /// See [`Settings`](crate::node::Settings).
     pub receive_queue: u32,
+    /// See [`Settings`](crate::node::Settings).
+    pub zeromq_port: Option<u16>,
     /// Pages of samples and stamps.
     pub huge_pages: HugePagePolicy,
     /// What the values of samples follow from.

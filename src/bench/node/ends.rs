@@ -11,6 +11,8 @@ use super::shared::Shared;
 use super::timer::{BusyTimer, KernelTimer, Schedule, Timer};
 use super::{publisher, subscriber};
 use crate::host::Wakeable;
+#[cfg(feature = "zeromq")]
+use crate::node::zeromq;
 use crate::node::{Ends, Node, NodeType, Settings, udp};
 use crate::rig::error::RigError;
 use crate::rig::role::Role;
@@ -49,6 +51,7 @@ impl Launch<'_> {
             vectorize: config.vectorize,
             send_queue: config.send_queue,
             receive_queue: config.receive_queue,
+            zeromq_port: config.zeromq_port,
             huge_pages: config.huge_pages,
         }
     }
@@ -63,6 +66,10 @@ impl Launch<'_> {
         let (wiring, settings) = (&self.point.wiring, self.settings());
         match self.point.node_type {
             NodeType::Udp => self.start_ends(clock, epoch, udp::ends(wiring, &settings)?, threads),
+            #[cfg(feature = "zeromq")]
+            NodeType::Zeromq => {
+                self.start_ends(clock, epoch, zeromq::ends(wiring, &settings)?, threads)
+            }
         }
     }
 

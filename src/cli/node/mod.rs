@@ -24,7 +24,7 @@ use crate::results::schema::node as columns;
 /// Arguments of `hcabench node`. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
 pub struct NodeArguments {
-    /// Node-types: udp
+    /// Node-types: udp, zeromq
     #[arg(long = "type", value_name = "LIST", default_value = "udp", value_parser = named::<NodeType>)]
     pub node_type: List<NodeType>,
 
@@ -94,6 +94,11 @@ pub struct NodeArguments {
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Nodes")]
     pub receive_queue: u32,
 
+    /// Of zeromq: the TCP port at which the first end that binds listens; each further one has the next [default: free
+    /// ones]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Nodes")]
+    pub zeromq_port: Option<u16>,
+
     /// How long connecting may take
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = timeout, help_heading = "Nodes")]
     pub timeout: Duration,
@@ -146,6 +151,7 @@ impl NodeArguments {
             vectorize: usize::from(self.vectorize),
             send_queue: self.send_queue,
             receive_queue: self.receive_queue,
+            zeromq_port: self.zeromq_port,
             huge_pages: self.hugepages,
             seed: self.seed,
             keep_samples: self.samples,
