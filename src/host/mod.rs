@@ -40,7 +40,7 @@ pub mod pinning;
 pub(crate) mod placement;
 pub mod priority;
 pub(crate) mod readiness;
-mod system_files;
+pub(crate) mod system_files;
 pub(crate) mod topology;
 mod virtual_machines;
 pub mod wake;

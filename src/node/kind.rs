@@ -8,6 +8,9 @@ use crate::rig::named::Named;
 pub enum NodeType {
     /// Datagrams: [`udp`](super::udp).
     Udp,
+    /// By way of a broker: [`mqtt`](super::mqtt).
+    #[cfg(feature = "mqtt")]
+    Mqtt,
     /// Messages of libzmq: [`zeromq`](super::zeromq).
     #[cfg(feature = "zeromq")]
     Zeromq,
@@ -16,6 +19,8 @@ pub enum NodeType {
 impl Named for NodeType {
     const ALL: &'static [Self] = &[
         NodeType::Udp,
+        #[cfg(feature = "mqtt")]
+        NodeType::Mqtt,
         #[cfg(feature = "zeromq")]
         NodeType::Zeromq,
     ];
@@ -23,6 +28,8 @@ impl Named for NodeType {
     fn name(self) -> &'static str {
         match self {
             NodeType::Udp => "udp",
+            #[cfg(feature = "mqtt")]
+            NodeType::Mqtt => "mqtt",
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => "zeromq",
         }
@@ -34,6 +41,8 @@ impl NodeType {
     pub fn distributed_by(self) -> &'static str {
         match self {
             NodeType::Udp => "sender",
+            #[cfg(feature = "mqtt")]
+            NodeType::Mqtt => "broker",
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => "library",
         }
@@ -43,6 +52,8 @@ impl NodeType {
     pub fn refusal(self, wiring: &Wiring) -> Option<String> {
         wiring.refusal().or_else(|| match self {
             NodeType::Udp => None,
+            #[cfg(feature = "mqtt")]
+            NodeType::Mqtt => None,
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => super::zeromq::load().err(),
         })
@@ -52,6 +63,8 @@ impl NodeType {
     pub fn made_of(self) -> String {
         match self {
             NodeType::Udp => "the kernel".to_owned(),
+            #[cfg(feature = "mqtt")]
+            NodeType::Mqtt => "rumqttc 0.25, and a broker".to_owned(),
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => format!("libzmq {}", super::zeromq::version()),
         }
@@ -61,6 +74,11 @@ impl NodeType {
     pub fn within(self) -> &'static str {
         match self {
             NodeType::Udp => "sendto, the kernel's loopback and recv",
+            #[cfg(feature = "mqtt")]
+            NodeType::Mqtt => {
+                "the channel of the client and the thread that writes from it, TCP with TCP_NODELAY to the broker, the \
+                 broker, TCP from there, and the event loop of the client, which the subscriber's thread drives"
+            }
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => {
                 "zmq_send, the library's I/O threads at both ends, TCP over the loopback with TCP_NODELAY, and zmq_recv"

@@ -11,11 +11,16 @@
 //! | [`settings`] | what node-types can be told |
 //! | [`kind`] | the node-types by name, and what each can do |
 //! | [`error`] | what can go wrong in any of them |
+//! | [`broker`] | mosquitto as a child, for `mqtt` |
+//! | `mqtt` | by way of a broker of MQTT; feature `mqtt` |
 //! | [`udp`] | datagrams over the loopback |
 //! | `zeromq` | sockets of libzmq; feature `zeromq` |
 
+pub mod broker;
 pub mod error;
 pub mod kind;
+#[cfg(feature = "mqtt")]
+pub mod mqtt;
 pub mod pool;
 pub mod settings;
 pub mod udp;
@@ -69,6 +74,12 @@ pub trait Node: Send + 'static {
         _go_on: impl FnMut() -> bool,
     ) -> Result<usize, NodeError> {
         Ok(0)
+    }
+
+    /// Samples that were acknowledged since the start, in the order in which they were written; none where nothing
+    /// acknowledges them. Asked of an end that writes, when it has stopped.
+    fn acknowledged(&self) -> Option<u64> {
+        None
     }
 
     /// Ends the connection once nothing is under way any more, and gives all slots back to the pool.

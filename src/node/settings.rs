@@ -1,5 +1,8 @@
 //! What node-types can be told. Each takes what concerns it.
 
+use std::fmt;
+use std::time::Duration;
+
 use crate::buffer::HugePagePolicy;
 use crate::rig::named::Named;
 
@@ -23,6 +26,44 @@ impl Named for Poll {
     }
 }
 
+/// What a broker of MQTT promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Qos {
+    /// Nothing: a sample may be lost.
+    AtMostOnce,
+    /// Samples are acknowledged.
+    AtLeastOnce,
+    /// The same in two steps, so that none comes twice.
+    ExactlyOnce,
+}
+
+impl Named for Qos {
+    const ALL: &'static [Self] = &[Qos::AtMostOnce, Qos::AtLeastOnce, Qos::ExactlyOnce];
+
+    fn name(self) -> &'static str {
+        match self {
+            Qos::AtMostOnce => "0",
+            Qos::AtLeastOnce => "1",
+            Qos::ExactlyOnce => "2",
+        }
+    }
+}
+
+/// Where a broker listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrokerAddress {
+    /// Its name, or its IP address; one of IPv6 in brackets.
+    pub host: String,
+    /// Its TCP port.
+    pub port: u16,
+}
+
+impl fmt::Display for BrokerAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}", self.host, self.port)
+    }
+}
+
 /// The settings of a connection.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -36,6 +77,12 @@ pub struct Settings {
     pub send_queue: u32,
     /// The same for receiving.
     pub receive_queue: u32,
+    /// How long connecting may take.
+    pub timeout: Duration,
+    /// Of the node-type mqtt: what the broker promises.
+    pub qos: Qos,
+    /// Of the same: the broker.
+    pub broker: Option<BrokerAddress>,
     /// Of the node-type zeromq: the port that the first end which binds gets; each further one gets the next. Without
     /// it they are free ones.
     pub zeromq_port: Option<u16>,

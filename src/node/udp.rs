@@ -153,9 +153,12 @@ impl Node for Subscriber {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::buffer::HugePagePolicy;
     use crate::node::Scenario;
+    use crate::node::settings::Qos;
 
     #[test]
     fn samples_come_to_each_subscriber_and_others_are_passed_over() {
@@ -170,6 +173,9 @@ mod tests {
             vectorize: 4,
             send_queue: 8,
             receive_queue: 8,
+            timeout: Duration::from_secs(1),
+            qos: Qos::AtMostOnce,
+            broker: None,
             zeromq_port: None,
             huge_pages: HugePagePolicy::Off,
         };

@@ -49,6 +49,7 @@ impl<C: Clock> Judge<C> {
             nominal: steps * self.wiring.copies(),
             sent: sum(|it| it.taken),
             refused: sum(|it| it.logged as u64 - it.taken),
+            acknowledged: (reports.publishers.iter()).map(|it| it.acknowledged).sum(),
             missed: steps - sum(|it| it.logged as u64),
             late: sum(|it| it.late),
             arrivals: reports.subscribers.iter().map(|it| it.logged as u64).sum(),

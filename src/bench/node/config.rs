@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::buffer::HugePagePolicy;
-use crate::node::settings::Poll;
+use crate::node::settings::{BrokerAddress, Poll, Qos};
 use crate::rig::named::Named;
 
 /// The most publishers, and the most subscribers: each has a thread.
@@ -58,6 +58,15 @@ pub enum Length {
     Duration(Duration),
 }
 
+/// The broker of node-types that take one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BrokerChoice {
+    /// One of our own for each run.
+    Spawn,
+    /// One that runs.
+    At(BrokerAddress),
+}
+
 /// The settings of a run.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -81,6 +90,10 @@ pub struct Config {
     pub send_queue: u32,
     /// See [`Settings`](crate::node::Settings).
     pub receive_queue: u32,
+    /// See [`Settings`](crate::node::Settings).
+    pub qos: Qos,
+    /// Who distributes, where a broker does.
+    pub broker: BrokerChoice,
     /// See [`Settings`](crate::node::Settings).
     pub zeromq_port: Option<u16>,
     /// Pages of samples and stamps.

@@ -11,6 +11,9 @@ use super::shared::Shared;
 use super::timer::{BusyTimer, KernelTimer, Schedule, Timer};
 use super::{publisher, subscriber};
 use crate::host::Wakeable;
+#[cfg(feature = "mqtt")]
+use crate::node::mqtt;
+use crate::node::settings::BrokerAddress;
 #[cfg(feature = "zeromq")]
 use crate::node::zeromq;
 use crate::node::{Ends, Node, NodeType, Settings, udp};
@@ -27,6 +30,8 @@ pub(super) struct Launch<'a> {
     pub(super) point: &'a Point,
     pub(super) config: &'a Config,
     pub(super) shared: &'a Arc<Shared>,
+    /// Who distributes the samples, where a broker does.
+    pub(super) broker: Option<&'a BrokerAddress>,
     /// The CPUs of the publishers, then those of the subscribers.
     pub(super) cpus: &'a [usize],
     /// Whether some of these are the same.
@@ -51,6 +56,9 @@ impl Launch<'_> {
             vectorize: config.vectorize,
             send_queue: config.send_queue,
             receive_queue: config.receive_queue,
+            timeout: config.timeout,
+            qos: config.qos,
+            broker: self.broker.cloned(),
             zeromq_port: config.zeromq_port,
             huge_pages: config.huge_pages,
         }
@@ -66,6 +74,10 @@ impl Launch<'_> {
         let (wiring, settings) = (&self.point.wiring, self.settings());
         match self.point.node_type {
             NodeType::Udp => self.start_ends(clock, epoch, udp::ends(wiring, &settings)?, threads),
+            #[cfg(feature = "mqtt")]
+            NodeType::Mqtt => {
+                self.start_ends(clock, epoch, mqtt::ends(wiring, &settings)?, threads)
+            }
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => {
                 self.start_ends(clock, epoch, zeromq::ends(wiring, &settings)?, threads)

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::config::Config;
-use super::rows;
+use super::{broker, rows};
 use crate::node::{NodeType, Wiring};
 use crate::results::Record;
 use crate::results::schema::REASON;
@@ -86,7 +86,8 @@ impl Plan {
     }
 
     fn add(&mut self, point: Point, config: &Config) {
-        match point.node_type.refusal(&point.wiring) {
+        let refusal = point.node_type.refusal(&point.wiring);
+        match refusal.or_else(|| broker::refusal(&point, config)) {
             None => self.points.push(point),
             Some(reason) => {
                 let mut row = rows::settings(&point, config);

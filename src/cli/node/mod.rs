@@ -12,11 +12,11 @@ use super::driver::{self, Request, View};
 use super::output::OutputArguments;
 use super::values::{DAY, List, duration, named, one, time, timeout};
 use crate::bench::node::benchmark::NodeBenchmark;
-use crate::bench::node::config::{AfterMiss, Config, Length, MOST_ENDS, TimerKind};
+use crate::bench::node::config::{AfterMiss, BrokerChoice, Config, Length, MOST_ENDS, TimerKind};
 use crate::bench::node::plan::Sweep;
 use crate::buffer::HugePagePolicy;
 use crate::host::readiness::Needs;
-use crate::node::settings::Poll;
+use crate::node::settings::{Poll, Qos};
 use crate::node::{NodeType, Scenario, Wiring};
 use crate::results::Record;
 use crate::results::schema::node as columns;
@@ -24,7 +24,7 @@ use crate::results::schema::node as columns;
 /// Arguments of `hcabench node`. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
 pub struct NodeArguments {
-    /// Node-types: udp, zeromq
+    /// Node-types: udp, mqtt, zeromq
     #[arg(long = "type", value_name = "LIST", default_value = "udp", value_parser = named::<NodeType>)]
     pub node_type: List<NodeType>,
 
@@ -94,6 +94,14 @@ pub struct NodeArguments {
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Nodes")]
     pub receive_queue: u32,
 
+    /// Of mqtt, the quality of service: 0 (at most once), 1 (at least once), 2 (exactly once)
+    #[arg(long, value_name = "LEVEL", default_value = "0", value_parser = one::<Qos>, help_heading = "Nodes")]
+    pub qos: Qos,
+
+    /// Of mqtt, the broker: HOST:PORT, or spawn, which starts mosquitto on the loopback for each run
+    #[arg(long, value_name = "BROKER", default_value = "spawn", value_parser = values::broker, help_heading = "Nodes")]
+    pub broker: BrokerChoice,
+
     /// Of zeromq: the TCP port at which the first end that binds listens; each further one has the next [default: free
     /// ones]
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Nodes")]
@@ -151,6 +159,8 @@ impl NodeArguments {
             vectorize: usize::from(self.vectorize),
             send_queue: self.send_queue,
             receive_queue: self.receive_queue,
+            qos: self.qos,
+            broker: self.broker.clone(),
             zeromq_port: self.zeromq_port,
             huge_pages: self.hugepages,
             seed: self.seed,
@@ -184,6 +194,10 @@ pub fn run(arguments: &NodeArguments) -> anyhow::Result<u8> {
     let mut run = Record::new();
     run.set(&columns::SEED, arguments.seed)
         .set(&columns::DRAIN, arguments.drain.as_nanos() as u64)
+        .set(
+            &columns::BROKER_CHOICE,
+            values::broker_text(&arguments.broker),
+        )
         .set(&columns::TIMEOUT, arguments.timeout.as_nanos() as u64)
         .set(&columns::HUGE_PAGES, arguments.hugepages.name())
         .set(&columns::KEEPS_SAMPLES, arguments.samples);

@@ -9,7 +9,7 @@
 //!
 //! Inside the latency of a sample: `zmq_send`, which copies it, the I/O threads of the library at both ends, TCP over
 //! the loopback, and `zmq_recv`. These threads have no CPU of their own: they run where the rest of the process does.
-//! The library sets `TCP_NODELAY` on each connection, and allocates memory for each message. It distributes the samples.
+//! The library sets `TCP_NODELAY` on each connection, and allocates memory for each message. It distributes samples.
 //!
 //! Each socket holds so many messages for each peer as the queues' settings say (`ZMQ_SNDHWM`, `ZMQ_RCVHWM`), beside
 //! what the kernel's buffers hold. Beyond that, PUB drops samples without a word; PAIR and PUSH refuse them.

@@ -1,5 +1,8 @@
+use std::time::Duration;
+
 use super::*;
 use crate::buffer::HugePagePolicy;
+use crate::node::settings::Qos;
 
 const WORDS: usize = 3;
 
@@ -10,6 +13,9 @@ fn settings(queue: u32) -> Settings {
         vectorize: 4,
         send_queue: queue,
         receive_queue: queue,
+        timeout: Duration::from_secs(1),
+        qos: Qos::AtMostOnce,
+        broker: None,
         zeromq_port: None,
         huge_pages: HugePagePolicy::Off,
     }

@@ -42,6 +42,7 @@ fn publisher(steps: &[u64], refused: &[u64]) -> PublisherReport {
         log: log(&rows),
         logged: rows.len(),
         taken: number - FIRST,
+        acknowledged: None,
         first: FIRST,
         late: 1,
         schedule,
