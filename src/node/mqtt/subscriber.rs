@@ -32,6 +32,7 @@ pub struct Subscriber {
     broker: BrokerAddress,
     timeout: Duration,
     poll: Poll,
+    connected: bool,
 }
 
 impl fmt::Debug for Subscriber {
@@ -58,6 +59,7 @@ impl Subscriber {
             broker: broker(settings)?.clone(),
             timeout: settings.timeout,
             poll: settings.poll,
+            connected: false,
         })
     }
 
@@ -72,6 +74,9 @@ impl Subscriber {
             let wait = async { timeout(LONGEST_SLEEP, event.as_mut()).await };
             match self.runtime.block_on(wait) {
                 Ok(Ok(event)) => return Ok(event),
+                Ok(Err(error)) if self.connected => {
+                    return Err(NodeError::Gone(lost(&self.broker, &error)));
+                }
                 Ok(Err(error)) => return Err(not_connected(&self.broker, error)),
                 Err(_) => patience.check(&self.broker, go_on)?,
             }
@@ -111,6 +116,7 @@ impl Node for Subscriber {
             self.next(&patience, go_on)?,
             Event::Incoming(Packet::ConnAck(_))
         ) {}
+        self.connected = true;
         let asked = self.client.try_subscribe(&*self.filter, self.qos);
         asked.map_err(|error| not_connected(&self.broker, error))?;
         loop {
