@@ -175,11 +175,14 @@ impl Broker {
             // What it said is of help only.
             let _ = errors.read_to_string(&mut told);
         }
-        let (at, told) = (&self.address, told.trim());
-        Some(
-            format!("the broker at {at} ({PROGRAM}) has ended: {status}: {told}")
-                .replace(": \n", ""),
-        )
+        let told = match told.trim() {
+            "" => String::new(),
+            told => format!(": {told}"),
+        };
+        let at = &self.address;
+        Some(format!(
+            "the broker at {at} ({PROGRAM}) has ended: {status}{told}"
+        ))
     }
 
     /// What it has taken by now; none once it has ended.

@@ -50,13 +50,18 @@ impl NodeType {
 
     /// Why this node-type cannot be wired so, or used on this machine, if it cannot.
     pub fn refusal(self, wiring: &Wiring) -> Option<String> {
-        wiring.refusal().or_else(|| match self {
+        wiring.refusal().or_else(|| self.missing())
+    }
+
+    /// What it needs and is not installed.
+    fn missing(self) -> Option<String> {
+        match self {
             NodeType::Udp => None,
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => None,
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => super::zeromq::load().err(),
-        })
+        }
     }
 
     /// What it is made of that others have written, with versions.
