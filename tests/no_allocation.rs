@@ -20,7 +20,6 @@ use hcabench::bench::hca::signalling::Signalling;
 use hcabench::bench::hca::stamper::{StampSlots, restamp};
 use hcabench::bench::hca::tag::{Expected, Tag};
 use hcabench::buffer::{Arrival, HugePagePolicy, Payload, PayloadBuffer, PolledSlots, StampBuffer};
-use hcabench::node::settings::{Poll, Verbs};
 use hcabench::node::{Ends, Node, NodeError, Pool, Scenario, Settings, Wiring, rings, udp};
 use hcabench::pacing::{ConstantWait, NoPause, Pacing};
 use hcabench::time::{
@@ -378,13 +377,10 @@ fn pass_samples<P: Node, S: Node>(
         subscribers: 2,
     };
     let settings = Settings {
-        words: WORDS,
-        poll: Poll::Busy,
         vectorize: 4,
         send_queue: 8,
         receive_queue: 8,
-        huge_pages: HugePagePolicy::Off,
-        verbs: Verbs::default(),
+        ..Settings::of_words(WORDS)
     };
     let mut ends = ends(&wiring, &settings).unwrap();
     let mut pool = Pool::new(16, WORDS, HugePagePolicy::Off).unwrap();

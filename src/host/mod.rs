@@ -8,6 +8,7 @@
 //! | what stops a thread | `counters`, `interrupt_lines` |
 //! | what keeps an idle CPU awake | `idle_hold` |
 //! | how a run is ended from outside | `interrupt`, [`wake`] |
+//! | libraries that a part of the program needs | `library` |
 //! | how fast the TSC is by the kernel's word | `kernel_tsc` |
 //! | whether it is fit to measure | `readiness` |
 //!
@@ -30,6 +31,8 @@ pub(crate) mod interrupt;
 #[cfg_attr(not(feature = "rdma"), allow(dead_code))]
 pub(crate) mod interrupt_lines;
 pub(crate) mod kernel_tsc;
+#[cfg(any(feature = "rdma", feature = "zeromq"))]
+pub(crate) mod library;
 #[cfg(test)]
 pub(crate) mod made_up;
 pub mod memory_lock;
@@ -37,7 +40,7 @@ pub mod pinning;
 pub(crate) mod placement;
 pub mod priority;
 pub(crate) mod readiness;
-mod system_files;
+pub(crate) mod system_files;
 pub(crate) mod topology;
 mod virtual_machines;
 pub mod wake;

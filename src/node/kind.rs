@@ -14,6 +14,12 @@ pub enum NodeType {
     InfiniBand,
     /// Datagrams: [`udp`](super::udp).
     Udp,
+    /// By way of a broker: [`mqtt`](super::mqtt).
+    #[cfg(feature = "mqtt")]
+    Mqtt,
+    /// Messages of libzmq: [`zeromq`](super::zeromq).
+    #[cfg(feature = "zeromq")]
+    Zeromq,
 }
 
 impl Named for NodeType {
@@ -21,6 +27,10 @@ impl Named for NodeType {
         NodeType::InfiniBand,
         NodeType::Shmem,
         NodeType::Udp,
+        #[cfg(feature = "zeromq")]
+        NodeType::Zeromq,
+        #[cfg(feature = "mqtt")]
+        NodeType::Mqtt,
         NodeType::Loopback,
     ];
 
@@ -30,6 +40,10 @@ impl Named for NodeType {
             NodeType::Shmem => "shmem",
             NodeType::InfiniBand => "infiniband",
             NodeType::Udp => "udp",
+            #[cfg(feature = "mqtt")]
+            NodeType::Mqtt => "mqtt",
+            #[cfg(feature = "zeromq")]
+            NodeType::Zeromq => "zeromq",
         }
     }
 }
@@ -39,6 +53,10 @@ impl NodeType {
     pub fn distributed_by(self) -> &'static str {
         match self {
             NodeType::InfiniBand | NodeType::Loopback | NodeType::Shmem | NodeType::Udp => "sender",
+            #[cfg(feature = "mqtt")]
+            NodeType::Mqtt => "broker",
+            #[cfg(feature = "zeromq")]
+            NodeType::Zeromq => "library",
         }
     }
 
@@ -51,14 +69,31 @@ impl NodeType {
             }),
             NodeType::Loopback | NodeType::Shmem => rings::refusal(settings.poll),
             NodeType::Udp => None,
+            #[cfg(feature = "mqtt")]
+            NodeType::Mqtt => None,
+            #[cfg(feature = "zeromq")]
+            NodeType::Zeromq => super::zeromq::load().err(),
         })
     }
 
-    /// Memory that its ends take beside their pools, in bytes.
+    /// Memory that its ends take beside their pools, in bytes; not what a library allocates.
     pub fn memory(self, wiring: &Wiring, settings: &Settings) -> u64 {
         match self {
             NodeType::Loopback | NodeType::Shmem => rings::bytes(wiring, settings).0,
-            NodeType::InfiniBand | NodeType::Udp => 0,
+            _ => 0,
+        }
+    }
+
+    /// What it is made of that others have written, with versions.
+    pub fn made_of(self) -> String {
+        match self {
+            NodeType::InfiniBand => "libibverbs, librdmacm and the devices".to_owned(),
+            NodeType::Loopback | NodeType::Shmem => "nothing that others have written".to_owned(),
+            NodeType::Udp => "the kernel".to_owned(),
+            #[cfg(feature = "mqtt")]
+            NodeType::Mqtt => "rumqttc 0.25, and a broker".to_owned(),
+            #[cfg(feature = "zeromq")]
+            NodeType::Zeromq => format!("libzmq {}", super::zeromq::version()),
         }
     }
 
@@ -71,6 +106,15 @@ impl NodeType {
                 "ibv_post_send, both HCAs, the fabric between them and ibv_poll_cq"
             }
             NodeType::Udp => "sendto, the kernel's loopback and recv",
+            #[cfg(feature = "mqtt")]
+            NodeType::Mqtt => {
+                "the channel of the client and the thread that writes from it, TCP with TCP_NODELAY to the broker, the \
+                 broker, TCP from there, and the event loop of the client, which the subscriber's thread drives"
+            }
+            #[cfg(feature = "zeromq")]
+            NodeType::Zeromq => {
+                "zmq_send, the library's I/O threads at both ends, TCP over the loopback with TCP_NODELAY, and zmq_recv"
+            }
         }
     }
 }

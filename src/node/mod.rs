@@ -13,17 +13,25 @@
 //! | [`error`] | what can go wrong in any of them |
 //! | [`rings`] | rings of our own queue, in memory of the process or shared |
 //! | `infiniband` | queue pairs of RC, UC and UD (feature `rdma`) |
+//! | [`broker`] | mosquitto as a child, for `mqtt` |
+//! | `mqtt` | by way of a broker of MQTT; feature `mqtt` |
 //! | [`udp`] | datagrams over the loopback |
+//! | `zeromq` | sockets of libzmq; feature `zeromq` |
 
+pub mod broker;
 pub mod error;
 #[cfg(feature = "rdma")]
 pub mod infiniband;
 pub mod kind;
+#[cfg(feature = "mqtt")]
+pub mod mqtt;
 pub mod pool;
 pub mod rings;
 pub mod settings;
 pub mod udp;
 pub mod wiring;
+#[cfg(feature = "zeromq")]
+pub mod zeromq;
 
 pub use error::NodeError;
 pub use kind::NodeType;
@@ -75,6 +83,12 @@ pub trait Node: Send + 'static {
 
     /// What it has posted since its start, if it works by work requests.
     fn work(&self) -> Option<Work> {
+        None
+    }
+
+    /// Samples that were acknowledged since the start, in the order in which they were written; none where nothing
+    /// acknowledges them. Asked of an end that writes, when it has stopped.
+    fn acknowledged(&self) -> Option<u64> {
         None
     }
 

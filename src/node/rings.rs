@@ -180,20 +180,16 @@ mod tests {
     use super::*;
     use crate::buffer::HugePagePolicy;
     use crate::node::Scenario;
-    use crate::node::settings::Verbs;
     use crate::rig::named::Named as _;
 
     const WORDS: usize = 9;
 
     fn settings(receive_queue: u32) -> Settings {
         Settings {
-            words: WORDS,
-            poll: Poll::Busy,
             vectorize: 4,
             send_queue: 8,
             receive_queue,
-            huge_pages: HugePagePolicy::Off,
-            verbs: Verbs::default(),
+            ..Settings::of_words(WORDS)
         }
     }
 

@@ -1,5 +1,6 @@
 //! What node-types can be told. Each takes what concerns it.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::buffer::HugePagePolicy;
@@ -26,6 +27,44 @@ impl Named for Poll {
     }
 }
 
+/// What a broker of MQTT promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Qos {
+    /// Nothing: a sample may be lost.
+    AtMostOnce,
+    /// Samples are acknowledged.
+    AtLeastOnce,
+    /// The same in two steps, so that none comes twice.
+    ExactlyOnce,
+}
+
+impl Named for Qos {
+    const ALL: &'static [Self] = &[Qos::AtMostOnce, Qos::AtLeastOnce, Qos::ExactlyOnce];
+
+    fn name(self) -> &'static str {
+        match self {
+            Qos::AtMostOnce => "0",
+            Qos::AtLeastOnce => "1",
+            Qos::ExactlyOnce => "2",
+        }
+    }
+}
+
+/// Where a broker listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrokerAddress {
+    /// Its name, or its IP address; one of IPv6 in brackets.
+    pub host: String,
+    /// Its TCP port.
+    pub port: u16,
+}
+
+impl fmt::Display for BrokerAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}", self.host, self.port)
+    }
+}
+
 /// The settings of a connection.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -39,10 +78,38 @@ pub struct Settings {
     pub send_queue: u32,
     /// The same for receiving.
     pub receive_queue: u32,
+    /// How long connecting may take; of infiniband, each step of it.
+    pub timeout: Duration,
+    /// Of the node-type mqtt: what the broker promises.
+    pub qos: Qos,
+    /// Of the same: the broker.
+    pub broker: Option<BrokerAddress>,
+    /// Of the node-type zeromq: the port that the first end which binds gets; each further one gets the next. Without
+    /// it they are free ones.
+    pub zeromq_port: Option<u16>,
     /// Pages of what a node-type maps itself.
     pub huge_pages: HugePagePolicy,
     /// What concerns `infiniband` alone.
     pub verbs: Verbs,
+}
+
+impl Settings {
+    /// For samples of so many words, with the usual of all else in small pages.
+    pub fn of_words(words: usize) -> Self {
+        Settings {
+            words,
+            poll: Poll::Busy,
+            vectorize: 1,
+            send_queue: 512,
+            receive_queue: 512,
+            timeout: Duration::from_secs(10),
+            qos: Qos::AtMostOnce,
+            broker: None,
+            zeromq_port: None,
+            huge_pages: HugePagePolicy::Off,
+            verbs: Verbs::default(),
+        }
+    }
 }
 
 /// The settings of work requests.
@@ -56,8 +123,6 @@ pub struct Verbs {
     pub signal_every: u32,
     /// Receive requests that are posted before a subscriber looks for samples.
     pub receive_threshold: u32,
-    /// How long each step of connecting may take.
-    pub timeout: Duration,
 }
 
 impl Default for Verbs {
@@ -67,7 +132,6 @@ impl Default for Verbs {
             max_inline: 0,
             signal_every: 1,
             receive_threshold: 1,
-            timeout: Duration::from_secs(10),
         }
     }
 }

@@ -153,6 +153,7 @@ impl Node for Subscriber {
 
 #[cfg(test)]
 mod tests {
+
     use super::*;
     use crate::buffer::HugePagePolicy;
     use crate::node::Scenario;
@@ -165,13 +166,9 @@ mod tests {
             subscribers: 2,
         };
         let settings = Settings {
-            words: 3,
             poll: Poll::Event,
             vectorize: 4,
-            send_queue: 8,
-            receive_queue: 8,
-            huge_pages: HugePagePolicy::Off,
-            verbs: crate::node::settings::Verbs::default(),
+            ..Settings::of_words(3)
         };
         let mut ends = ends(&wiring, &settings).unwrap();
         let mut pool = Pool::new(8, 3, HugePagePolicy::Off).unwrap();

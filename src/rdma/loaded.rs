@@ -6,10 +6,11 @@
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::LazyLock;
 
-use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use libloading::os::unix::Library;
 use rdma_sys::*;
 
 use super::verbs::VerbsError;
+use crate::host::library::{functions, open};
 
 static LIBRARIES: LazyLock<Result<Libraries, libloading::Error>> = LazyLock::new(Libraries::load);
 
@@ -23,10 +24,6 @@ struct Libraries {
 
 impl Libraries {
     fn load() -> Result<Self, libloading::Error> {
-        let open = |name| {
-            // SAFETY: what a library does when it is loaded is what it does in each program that is linked to it.
-            unsafe { Library::open(Some(name), RTLD_NOW | RTLD_LOCAL) }
-        };
         let files = [open("libibverbs.so.1")?, open("librdmacm.so.1")?];
         Ok(Libraries {
             verbs: Verbs::of(&files[0])?,
@@ -60,36 +57,8 @@ pub unsafe fn optional<F: Copy>(name: &CStr) -> Option<F> {
     found.ok().map(|function| *function)
 }
 
-macro_rules! functions {
-    ($table:ident as $field:ident;
-     $($name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)+) => {
-        struct $table {
-            $($name: unsafe extern "C" fn($($type),*) $(-> $result)?,)+
-        }
-
-        impl $table {
-            fn of(library: &Library) -> Result<Self, libloading::Error> {
-                // SAFETY: the types are those of the library's header, which keeps them.
-                $(let $name = unsafe { *library.get(concat!(stringify!($name), "\0").as_bytes())? };)+
-                Ok($table { $($name,)+ })
-            }
-        }
-
-        $(
-            #[doc = concat!("`", stringify!($name), "(3)`.")]
-            ///
-            /// # Safety
-            /// What its manual page asks for.
-            pub unsafe fn $name($($argument: $type),*) $(-> $result)? {
-                // SAFETY: the caller vouches for it.
-                unsafe { (Libraries::get().$field.$name)($($argument),*) }
-            }
-        )+
-    };
-}
-
 functions! {
-    Verbs as verbs;
+    Verbs of Libraries::get().verbs;
     ibv_ack_async_event(event: *mut ibv_async_event);
     ibv_ack_cq_events(cq: *mut ibv_cq, nevents: c_uint);
     ibv_alloc_pd(context: *mut ibv_context) -> *mut ibv_pd;
@@ -120,7 +89,7 @@ functions! {
 }
 
 functions! {
-    Manager as manager;
+    Manager of Libraries::get().manager;
     rdma_accept(id: *mut rdma_cm_id, conn_param: *mut rdma_conn_param) -> c_int;
     rdma_ack_cm_event(event: *mut rdma_cm_event) -> c_int;
     rdma_bind_addr(id: *mut rdma_cm_id, addr: *mut libc::sockaddr) -> c_int;

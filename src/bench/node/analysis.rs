@@ -50,6 +50,7 @@ impl<C: Clock> Judge<C> {
             nominal: steps * self.wiring.copies(),
             sent: sum(|it| it.taken),
             refused: sum(|it| it.logged as u64 - it.taken),
+            acknowledged: (reports.publishers.iter()).map(|it| it.acknowledged).sum(),
             missed: steps - sum(|it| it.logged as u64),
             late: sum(|it| it.late),
             arrivals: reports.subscribers.iter().map(|it| it.logged as u64).sum(),
@@ -110,6 +111,10 @@ struct Books<'a> {
     /// By publisher: the steps of its samples, by their numbers less that of the first.
     steps: Vec<Vec<u64>>,
     overflown: u64,
+    /// By subscriber and publisher: the number behind the last one that came. Who takes turns with others gets its
+    /// samples in order, whatever comes to the others meanwhile.
+    next: Vec<Vec<usize>>,
+    reordered: u64,
 }
 
 impl<'a> Books<'a> {
@@ -149,6 +154,8 @@ impl<'a> Books<'a> {
             ledgers: sent.iter().map(|sent| Ledger::new(sent)).collect(),
             steps,
             overflown: reports.subscribers.iter().map(|it| it.overflown).sum(),
+            next: vec![vec![0; reports.publishers.len()]; reports.subscribers.len()],
+            reordered: 0,
         }
     }
 
@@ -175,6 +182,9 @@ impl<'a> Books<'a> {
             return None;
         }
         self.arrived[book][publisher][place] = true;
+        let next = &mut self.next[subscriber as usize][publisher];
+        self.reordered += u64::from(place < *next);
+        *next = (*next).max(place + 1);
         if !sample.intact {
             ledger.damaged();
             return None;
@@ -222,6 +232,7 @@ impl<'a> Books<'a> {
         lost.sort_by_key(|lost| (lost.publisher, lost.step, lost.subscriber));
         let tallies = self.ledgers.into_iter().map(Ledger::close);
         let mut tally = tallies.fold(Tally::default(), |sum, one| sum.plus(&one));
+        tally.reordered = self.reordered;
         // They came beside all that had room.
         tally.duplicated += self.overflown;
         (tally, lost)

@@ -152,11 +152,14 @@ impl NodeBenchmark {
             files::add_samples(folder, place.round, &machine.clock, &run)?;
         }
         let found = &run.outcome;
+        let mut figures = rows::figures(point, found);
+        rows::add_broker(&mut figures, run.broker.as_ref());
         let row = RowOutcome {
-            figures: rows::figures(point, found),
+            figures,
             failure: failure(&run),
             obtained: json!({
                 "within_the_latency": point.node_type.within(),
+                "made_of": point.node_type.made_of(),
                 "distributed_by": point.node_type.distributed_by(),
                 "cpus": run.placement.cpus,
                 "placement_warnings": run.placement.warnings,

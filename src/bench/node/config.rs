@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::buffer::HugePagePolicy;
-use crate::node::settings::Poll;
+use crate::node::settings::{BrokerAddress, Poll, Qos};
 use crate::rig::named::Named;
 use crate::rig::ports::{PortRequest, UcRouteRequest};
 
@@ -76,6 +76,15 @@ pub struct VerbsConfig {
     pub receive_threshold: u32,
 }
 
+/// The broker of node-types that take one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BrokerChoice {
+    /// One of our own for each run.
+    Spawn,
+    /// One that runs.
+    At(BrokerAddress),
+}
+
 /// The settings of a run.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -101,6 +110,12 @@ pub struct Config {
     pub receive_queue: u32,
     /// What concerns the node-type infiniband alone.
     pub verbs: VerbsConfig,
+    /// See [`Settings`](crate::node::Settings).
+    pub qos: Qos,
+    /// Who distributes, where a broker does.
+    pub broker: BrokerChoice,
+    /// See [`Settings`](crate::node::Settings).
+    pub zeromq_port: Option<u16>,
     /// Pages of samples and stamps.
     pub huge_pages: HugePagePolicy,
     /// What the values of samples follow from.

@@ -11,7 +11,12 @@ use super::shared::Shared;
 use super::timer::{BusyTimer, KernelTimer, Schedule, Timer};
 use super::{publisher, subscriber};
 use crate::host::Wakeable;
-use crate::node::{Ends, Node, NodeType, rings, udp};
+#[cfg(feature = "mqtt")]
+use crate::node::mqtt;
+use crate::node::settings::BrokerAddress;
+#[cfg(feature = "zeromq")]
+use crate::node::zeromq;
+use crate::node::{Ends, Node, NodeType, Settings, rings, udp};
 use crate::rig::error::RigError;
 use crate::rig::role::Role;
 use crate::rig::workers::{Crew, Seat};
@@ -25,6 +30,8 @@ pub(super) struct Launch<'a> {
     pub(super) point: &'a Point,
     pub(super) config: &'a Config,
     pub(super) shared: &'a Arc<Shared>,
+    /// Who distributes the samples, where a broker does.
+    pub(super) broker: Option<&'a BrokerAddress>,
     /// The CPUs of the publishers, then those of the subscribers.
     pub(super) cpus: &'a [usize],
     /// Whether some of these are the same.
@@ -46,7 +53,10 @@ impl Launch<'_> {
         threads: &mut Threads,
     ) -> Result<(), RunError> {
         let wiring = &self.point.wiring;
-        let settings = self.point.settings(self.config);
+        let settings = Settings {
+            broker: self.broker.cloned(),
+            ..self.point.settings(self.config)
+        };
         match self.point.node_type {
             NodeType::Loopback => {
                 self.start_ends(clock, epoch, rings::loopback(wiring, &settings)?, threads)
@@ -63,6 +73,14 @@ impl Launch<'_> {
             #[cfg(not(feature = "rdma"))]
             NodeType::InfiniBand => unreachable!("it is refused without the feature rdma"),
             NodeType::Udp => self.start_ends(clock, epoch, udp::ends(wiring, &settings)?, threads),
+            #[cfg(feature = "mqtt")]
+            NodeType::Mqtt => {
+                self.start_ends(clock, epoch, mqtt::ends(wiring, &settings)?, threads)
+            }
+            #[cfg(feature = "zeromq")]
+            NodeType::Zeromq => {
+                self.start_ends(clock, epoch, zeromq::ends(wiring, &settings)?, threads)
+            }
         }
     }
 

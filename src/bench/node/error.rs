@@ -46,6 +46,8 @@ pub enum RunError {
     )]
     TooSlow { limit: Duration },
     #[error("{0}")]
+    BrokerGone(String),
+    #[error("{0}")]
     NothingToMeasure(String),
     #[error(transparent)]
     NotWritten(#[from] ReportError),

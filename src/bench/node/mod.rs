@@ -11,7 +11,7 @@
 //! | concept | files |
 //! | --- | --- |
 //! | settings | `config`, `plan` |
-//! | the trait, and one point of it | `benchmark`, `run`, `ends` |
+//! | the trait, and one point of it | `benchmark`, `run`, `ends`, `broker` |
 //! | the ports of infiniband | `verbs` |
 //! | the loops | `publisher`, `subscriber`, `timer`, `sample`, `shared` |
 //! | what came of it | `analysis`, `microseconds`, `result`, `rows`, `files` |
@@ -21,6 +21,7 @@ pub mod config;
 pub mod plan;
 
 mod analysis;
+mod broker;
 mod ends;
 mod error;
 mod files;

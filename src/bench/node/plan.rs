@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::config::Config;
-use super::rows;
 use super::sample::HEADER_WORDS;
+use super::{broker, rows};
 use crate::node::settings::Verbs;
 use crate::node::{NodeType, Settings, Wiring};
 use crate::results::Record;
@@ -63,8 +63,12 @@ impl Point {
                 max_inline: verbs.max_inline,
                 signal_every: verbs.signal_every,
                 receive_threshold: verbs.receive_threshold,
-                timeout: config.timeout,
             },
+            timeout: config.timeout,
+            qos: config.qos,
+            // It is known once it runs.
+            broker: None,
+            zeromq_port: config.zeromq_port,
         }
     }
 }
@@ -129,7 +133,8 @@ impl Plan {
     }
 
     fn add(&mut self, point: Point, config: &Config) {
-        match (point.node_type).refusal(&point.wiring, &point.settings(config)) {
+        let refusal = (point.node_type).refusal(&point.wiring, &point.settings(config));
+        match refusal.or_else(|| broker::refusal(&point, config)) {
             None => self.points.push(point),
             Some(reason) => self.leave_out(&point, reason, config),
         }

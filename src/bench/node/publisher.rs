@@ -63,7 +63,7 @@ impl<C: Clock> Task<C> {
         if !self.shared.run.start_together(all) {
             return Err(ThreadError::Stopped);
         }
-        self.greet(&mut node, &mut pool, &mut samples)?;
+        let greetings = self.greet(&mut node, &mut pool, &mut samples)?;
         let start = self.wait_for_start()?;
         // Several publishers do not send at the same moment, but evenly spread over a period.
         let apart = 1e9 / self.rate_per_s * f64::from(self.number) / f64::from(wiring.publishers);
@@ -84,6 +84,11 @@ impl<C: Clock> Task<C> {
             logged: logged.count,
             taken: logged.sent,
             first: logged.first,
+            // Greetings and warm-up came before.
+            acknowledged: (node.acknowledged()).map(|all| {
+                all.saturating_sub(greetings + logged.first)
+                    .min(logged.sent)
+            }),
             late: timer.late() - logged.late_before,
             schedule: *timer.schedule(),
             warmup_steps: config.warmup_steps(self.rate_per_s),
@@ -93,14 +98,15 @@ impl<C: Clock> Task<C> {
         })
     }
 
-    /// Sends greetings until all subscribers that it is to reach have heard one.
+    /// Sends greetings until all subscribers that it is to reach have heard one. Returns how many the node took.
     fn greet(
         &self,
         node: &mut impl Node,
         pool: &mut Pool,
         samples: &mut Vec<Slot>,
-    ) -> Result<(), ThreadError> {
+    ) -> Result<u64, ThreadError> {
         let begun = Instant::now();
+        let mut greetings = 0;
         while let Some(subscriber) = self.shared.not_reached_by(self.number) {
             if !self.go_on() {
                 return Err(ThreadError::Stopped);
@@ -116,12 +122,12 @@ impl<C: Clock> Task<C> {
                 fill(pool, &slot, Header::greeting(self.number), self.config.seed);
                 samples.push(slot);
             }
-            node.write(pool, samples)?;
+            greetings += node.write(pool, samples)? as u64;
             pool.release_all(samples);
             std::thread::sleep(BETWEEN_GREETINGS);
         }
         self.shared.has_greeted();
-        Ok(())
+        Ok(greetings)
     }
 
     fn wait_for_start(&self) -> Result<Ticks, ThreadError> {

@@ -83,6 +83,8 @@ pub struct PublisherReport {
     pub taken: u64,
     /// The number of the first of them.
     pub first: u64,
+    /// Samples of them that were acknowledged, where there is such a thing.
+    pub acknowledged: Option<u64>,
     /// Steps that were due before they were waited for.
     pub late: u64,
     pub schedule: Schedule,
@@ -158,6 +160,8 @@ pub struct Outcome {
     pub sent: u64,
     /// Samples that the nodes did not take.
     pub refused: u64,
+    /// Samples that were acknowledged, where there is such a thing.
+    pub acknowledged: Option<u64>,
     /// Steps that were missed, of all publishers.
     pub missed: u64,
     /// Steps that were due before they were waited for.

@@ -1,5 +1,6 @@
 //! A point and what came of it as rows of the results' files.
 
+use super::broker::{self, Spent};
 use super::config::Config;
 use super::plan::Point;
 use super::result::Outcome;
@@ -28,6 +29,10 @@ pub fn settings(point: &Point, config: &Config) -> Record {
         .set(&columns::VALUES, point.values)
         .set(&columns::SAMPLE, sample_bytes(point))
         .set(&columns::DISTRIBUTED_BY, point.node_type.distributed_by())
+        .set(
+            &columns::QOS,
+            broker::is_needed(point).then(|| config.qos.name()),
+        )
         .set(&columns::TIMER, config.timer.name())
         .set(&columns::POLL, config.poll.name())
         .set(&columns::AFTER_MISS, config.after_miss.name())
@@ -62,6 +67,7 @@ pub fn figures(point: &Point, run: &Outcome) -> Record {
         .set(&columns::RECEIVED, tally.received)
         .set(&columns::LOST, tally.lost)
         .set(&columns::DELIVERY_RATE, delivered)
+        .set(&columns::ACKED, run.acknowledged)
         .set(&columns::STEPS_MADE, run.sent + run.refused)
         .set(&columns::STEPS_MISSED, run.missed)
         .set(&columns::STEPS_LATE, run.late)
@@ -89,6 +95,14 @@ pub fn figures(point: &Point, run: &Outcome) -> Record {
         );
     run.microseconds.set(&mut record);
     record
+}
+
+/// What our broker took.
+pub fn add_broker(figures: &mut Record, spent: Option<&Spent>) {
+    figures
+        .set(&columns::BROKER_CPU, spent.map(|it| it.cpu_percent))
+        .set(&columns::BROKER_RSS, spent.map(|it| it.resident_bytes))
+        .set(&columns::BROKER_PEAK, spent.map(|it| it.peak_bytes));
 }
 
 /// Jain's index: the square of the sum over the sum of the squares, by their number.

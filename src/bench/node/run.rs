@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::analysis::Judge;
+use super::broker::{RunBroker, Spent};
 use super::config::{Config, TimerKind};
 use super::ends::{Launch, PUBLISHER, SUBSCRIBER};
 use super::error::{RunError, ThreadError};
@@ -30,6 +31,8 @@ pub(super) struct Run {
     pub(super) reports: Reports,
     pub(super) epoch: Epoch,
     pub(super) placement: Placement,
+    /// What the broker took, if it was ours.
+    pub(super) broker: Option<Spent>,
 }
 
 /// Makes runs on this machine.
@@ -100,6 +103,7 @@ impl ClockUser for OneRun<'_> {
         let (point, config) = (self.point, self.config);
         let control = Arc::new(Control::default());
         let shared = Arc::new(Shared::new(point.wiring, Arc::clone(&control)));
+        let mut broker = RunBroker::start(point, config)?;
         let mut threads = Crew::new(&control)?;
         let epoch = Epoch::of(&clock);
         let cpus: Vec<usize> = self.placement.cpus.iter().copied().flatten().collect();
@@ -107,6 +111,7 @@ impl ClockUser for OneRun<'_> {
             point,
             config,
             shared: &shared,
+            broker: broker.address(),
             cpus: &cpus,
             shares_cpu: self.placement.shares_cpu(),
             wakeable: &self.machine.wakeable,
@@ -124,7 +129,9 @@ impl ClockUser for OneRun<'_> {
                 of: expected,
                 text: None,
             });
-            (begun.elapsed() >= limit).then_some(RunError::TooSlow { limit })
+            let is_measured = shared.received() > 0 && !shared.publishers_ended();
+            let gone = broker.look(is_measured).map(RunError::BrokerGone);
+            gone.or_else(|| (begun.elapsed() >= limit).then_some(RunError::TooSlow { limit }))
         };
         let told = || {
             self.machine.wakeable.wake();
@@ -143,6 +150,7 @@ impl ClockUser for OneRun<'_> {
             reports,
             epoch,
             placement: self.placement,
+            broker: broker.spent(),
         })
     }
 }

@@ -12,11 +12,13 @@ use super::driver::{self, Request, View};
 use super::output::OutputArguments;
 use super::values::{DAY, List, duration, named, one, port_request, time, timeout};
 use crate::bench::node::benchmark::NodeBenchmark;
-use crate::bench::node::config::{AfterMiss, Config, Length, MOST_ENDS, TimerKind, VerbsConfig};
+use crate::bench::node::config::{
+    AfterMiss, BrokerChoice, Config, Length, MOST_ENDS, TimerKind, VerbsConfig,
+};
 use crate::bench::node::plan::Sweep;
 use crate::buffer::HugePagePolicy;
 use crate::host::readiness::Needs;
-use crate::node::settings::Poll;
+use crate::node::settings::{Poll, Qos};
 use crate::node::{NodeType, Scenario, Wiring};
 use crate::results::Record;
 use crate::results::schema::node as columns;
@@ -26,7 +28,7 @@ use crate::rig::ports::{PortRequest, Service, UcRouteRequest};
 /// Arguments of `hcabench node`. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
 pub struct NodeArguments {
-    /// Node-types: infiniband, shmem (shared memory), udp, loopback (threads of one process: the floor)
+    /// Node-types: infiniband, shmem (shared memory), udp, zeromq, mqtt, loopback (threads of one process: the floor)
     #[arg(long = "type", value_name = "LIST", default_value = "udp", value_parser = named::<NodeType>)]
     pub node_type: List<NodeType>,
 
@@ -129,6 +131,18 @@ pub struct NodeArguments {
     /// Route to UC: endpoint (rdma_create_ep), patched (rdma_create_id2 of rdma-cm-patch), auto (the first that works)
     #[arg(long, value_name = "ROUTE", default_value = "auto", help_heading = "Nodes", value_parser = one::<UcRouteRequest>)]
     pub uc_route: UcRouteRequest,
+    /// Of mqtt, the quality of service: 0 (at most once), 1 (at least once), 2 (exactly once)
+    #[arg(long, value_name = "LEVEL", default_value = "0", value_parser = one::<Qos>, help_heading = "Nodes")]
+    pub qos: Qos,
+
+    /// Of mqtt, the broker: HOST:PORT, or spawn, which starts mosquitto on the loopback for each run
+    #[arg(long, value_name = "BROKER", default_value = "spawn", value_parser = values::broker, help_heading = "Nodes")]
+    pub broker: BrokerChoice,
+
+    /// Of zeromq: the TCP port at which the first end that binds listens; each further one has the next [default: free
+    /// ones]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Nodes")]
+    pub zeromq_port: Option<u16>,
 
     /// How long connecting may take
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = timeout, help_heading = "Nodes")]
@@ -193,6 +207,9 @@ impl NodeArguments {
                     self.receive_queue.saturating_sub(spare)
                 }),
             },
+            qos: self.qos,
+            broker: self.broker.clone(),
+            zeromq_port: self.zeromq_port,
             huge_pages: self.hugepages,
             seed: self.seed,
             keep_samples: self.samples,
@@ -227,6 +244,10 @@ pub fn run(arguments: &NodeArguments) -> anyhow::Result<u8> {
     let mut run = Record::new();
     run.set(&columns::SEED, arguments.seed)
         .set(&columns::DRAIN, arguments.drain.as_nanos() as u64)
+        .set(
+            &columns::BROKER_CHOICE,
+            values::broker_text(&arguments.broker),
+        )
         .set(&columns::TIMEOUT, arguments.timeout.as_nanos() as u64)
         .set(&columns::HUGE_PAGES, arguments.hugepages.name())
         .set(&columns::MAX_INLINE, arguments.max_inline)

@@ -1,6 +1,8 @@
 //! The values of the options: rates, numbers of values and of samples, from text.
 
+use crate::bench::node::config::BrokerChoice;
 use crate::cli::values::{List, list_of_ranges, rate};
+use crate::node::settings::BrokerAddress;
 
 /// Values of a sample that there can be: with more it fits into no datagram of UD.
 const VALUES: std::ops::RangeInclusive<u32> = 1..=4096;
@@ -43,16 +45,49 @@ pub fn values(text: &str) -> Result<List<u32>, String> {
     })
 }
 
+/// `spawn`, or where a broker listens: `localhost:1883`, `[::1]:1883`.
+pub fn broker(text: &str) -> Result<BrokerChoice, String> {
+    if text == "spawn" {
+        return Ok(BrokerChoice::Spawn);
+    }
+    let address = || {
+        let (host, port) = text.rsplit_once(':')?;
+        let port = port.parse().ok().filter(|&port: &u16| port > 0)?;
+        let is_bare = host.contains(':') && !(host.starts_with('[') && host.ends_with(']'));
+        (!host.is_empty() && !is_bare).then(|| BrokerAddress {
+            host: host.to_owned(),
+            port,
+        })
+    };
+    let refused =
+        || format!("{text:?} is neither spawn nor HOST:PORT, such as localhost:1883 or [::1]:1883");
+    address().map(BrokerChoice::At).ok_or_else(refused)
+}
+
+/// The same as text.
+pub fn broker_text(broker: &BrokerChoice) -> String {
+    match broker {
+        BrokerChoice::Spawn => "spawn".to_owned(),
+        BrokerChoice::At(address) => address.to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn ranges_of_rates_are_tenfold_and_those_of_values_double() {
+    fn ranges_of_rates_are_tenfold_those_of_values_double_and_brokers_have_ports() {
         assert_eq!(rates("100..100k,5").unwrap().0, [100.0, 1e3, 1e4, 1e5, 5.0]);
         assert_eq!(values("1..64,3").unwrap().0, [1, 2, 4, 8, 16, 32, 64, 3]);
         for bad in ["1k..100", "..", "0", "x"] {
             assert!(rates(bad).is_err(), "{bad}");
+        }
+        for text in ["spawn", "localhost:1883", "[::1]:1"] {
+            assert_eq!(broker_text(&broker(text).unwrap()), text);
+        }
+        for bad in ["", "localhost", ":1883", "::1", "a:0", "a:65536", "a:b"] {
+            assert!(broker(bad).unwrap_err().contains("HOST:PORT"), "{bad}");
         }
         for bad in ["0", "4097", "8..4", "1.5", ""] {
             assert!(values(bad).is_err(), "{bad}");

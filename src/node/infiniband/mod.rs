@@ -55,7 +55,7 @@ pub fn ends(
         end: end.clone(),
         capabilities,
         receive_events,
-        limit: verbs.timeout,
+        limit: settings.timeout,
     };
     let (sending, receiving) = queue_pair_lengths(settings);
     let mut ends = Ends {

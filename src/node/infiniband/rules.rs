@@ -96,22 +96,19 @@ impl Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::HugePagePolicy;
-    use crate::node::settings::{Poll, Verbs};
+    use crate::node::settings::Verbs;
 
     fn refused(every: u32, threshold: u32) -> Option<String> {
         refusal(&Settings {
-            words: 3,
-            poll: Poll::Busy,
             vectorize: 4,
             send_queue: 16,
             receive_queue: 32,
-            huge_pages: HugePagePolicy::Off,
             verbs: Verbs {
                 signal_every: every,
                 receive_threshold: threshold,
                 ..Verbs::default()
             },
+            ..Settings::of_words(3)
         })
     }
 

@@ -17,6 +17,7 @@ columns! {
     SAMPLE = setting("sample_bytes", "bytes of a sample: stamp, number and values").whole().title("sample");
     DISTRIBUTED_BY = setting("distributed_by",
         "who sends a sample to its subscribers, or chooses one: sender, library or broker");
+    QOS = setting("qos", "the quality of service of the node-type mqtt: 0, 1 or 2; empty for others").data(Data::Whole);
     TIMER = setting("timer", "what publishers wait for: tsc (the counter is read again and again) or timerfd");
     POLL = setting("poll", "how subscribers wait: busy or event");
     AFTER_MISS = setting("after_miss", "what becomes of steps that were due while a publisher was busy: skip or \
@@ -76,6 +77,8 @@ columns! {
     LOST = count("messages_lost", "copies that were sent and never arrived").better(Better::Lower).title("lost");
     DELIVERY_RATE = measured("delivery_rate", "copies that arrived, as a share of those expected: missed steps count", 6)
         .better(Better::Higher).title("delivered");
+    ACKED = count("messages_acked", "samples of those sent that were acknowledged to their publisher; empty where \
+        nothing acknowledges");
     STEPS_MADE = count("steps_made", "steps for which a sample was made");
     STEPS_MISSED = count("steps_missed", "steps that were missed: their publisher was busy for a period or longer")
         .better(Better::Lower).title("missed");
@@ -113,13 +116,25 @@ columns! {
         .over(Over::Greatest);
 }
 
+columns! {
+    /// What a broker that was started for the run took; empty without one, or where less than half a second counts.
+    BROKER;
+    BROKER_CPU = measured("broker_cpu_percent", "processor time of our broker while samples that count were sent, of \
+        one CPU", 1).better(Better::Lower);
+    BROKER_RSS = count("broker_rss_bytes", "memory that our broker had then, the most that was seen")
+        .over(Over::Greatest).better(Better::Lower);
+    BROKER_PEAK = count("broker_rss_peak_bytes", "the most memory that our broker had since it was started")
+        .over(Over::Greatest).better(Better::Lower);
+}
+
 /// What is found of a point.
-pub const FIGURES: [Column; 13 + 13 + 8 + 20 + 5] = join(&[
+pub const FIGURES: [Column; 13 + 13 + 8 + 21 + 5 + 3] = join(&[
     &latency::ALL,
     &intended::ALL,
     &MICROSECONDS,
     &COUNTS,
     &RATES,
+    &BROKER,
 ]);
 
 /// What a row tells of a sample.
@@ -193,6 +208,7 @@ columns! {
     RUN;
     SEED = setting("seed", "what the values of samples follow from").whole();
     DRAIN = setting("drain_ns", "how long is waited at most for what is under way at the end").whole();
+    BROKER_CHOICE = setting("broker", "who distributes the samples of mqtt: the address of a broker, or spawn");
     TIMEOUT = setting("timeout_ns", "how long connecting may take").whole();
     HUGE_PAGES = setting("hugepages", "whether samples and stamps must, may or must not lie in huge pages");
     MAX_INLINE = setting("max_inline_bytes", "bytes of a sample up to which infiniband copies it into the work request")

@@ -42,6 +42,7 @@ fn publisher(steps: &[u64], refused: &[u64]) -> PublisherReport {
         log: log(&rows),
         logged: rows.len(),
         taken: number - FIRST,
+        acknowledged: None,
         first: FIRST,
         late: 1,
         schedule,
@@ -240,4 +241,10 @@ fn each_scenario_expects_its_copies_of_each_subscriber() {
     let outcome = outcome_of(Scenario::RoundRobin, &turns);
     assert_eq!((outcome.nominal, outcome.tally.lost), (20, 1));
     assert_eq!(outcome.lost, [lost(1, None, 0, Cause::Lost)]);
+    // What came to the other one meanwhile is in no order with it.
+    assert_eq!(outcome.tally.reordered, 0);
+    let mut swapped = turns;
+    swapped[1].swap(0, 1);
+    let outcome = outcome_of(Scenario::RoundRobin, &swapped);
+    assert_eq!((outcome.tally.reordered, outcome.tally.lost), (1, 1));
 }

@@ -1,11 +1,11 @@
 use std::time::Duration;
 
-use super::super::config::{AfterMiss, Length, TimerKind, VerbsConfig};
+use super::super::config::{AfterMiss, BrokerChoice, Length, TimerKind, VerbsConfig};
 use super::super::sample::HEADER_WORDS;
 use super::super::timer::{BusyTimer, Schedule};
 use super::*;
 use crate::buffer::HugePagePolicy;
-use crate::node::settings::Poll;
+use crate::node::settings::{Poll, Qos};
 use crate::node::{NodeError, Scenario, Wiring};
 use crate::pacing::scripted::{self, Scripted};
 use crate::rig::control::Control;
@@ -94,6 +94,9 @@ fn times(before_stamp: u64, before_write: u64) -> (Vec<u64>, Vec<u64>) {
                 signal_every: 1,
                 receive_threshold: 1,
             },
+            qos: Qos::AtMostOnce,
+            broker: BrokerChoice::Spawn,
+            zeromq_port: None,
             huge_pages: HugePagePolicy::Off,
             seed: 1,
             keep_samples: false,

@@ -1,0 +1,95 @@
+//! The broker of a run: started for it, or one that runs; what it takes while samples are sent.
+
+use super::config::{BrokerChoice, Config};
+use super::error::RunError;
+use super::plan::Point;
+use crate::host::interrupt;
+use crate::node::NodeError;
+use crate::node::broker::{Broker, Usage, refusal as cannot_spawn};
+use crate::node::settings::BrokerAddress;
+use crate::rig::error::RigError;
+
+/// Whether the samples of a point go by way of a broker.
+pub(super) fn is_needed(point: &Point) -> bool {
+    point.node_type.distributed_by() == "broker"
+}
+
+/// Why there is no broker for a point, if so.
+pub(super) fn refusal(point: &Point, config: &Config) -> Option<String> {
+    let spawns = is_needed(point) && config.broker == BrokerChoice::Spawn;
+    spawns.then(cannot_spawn).flatten()
+}
+
+/// What a broker of ours took while samples that count were sent.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Spent {
+    /// Of one CPU.
+    pub(super) cpu_percent: f64,
+    pub(super) resident_bytes: u64,
+    pub(super) peak_bytes: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct RunBroker {
+    address: Option<BrokerAddress>,
+    spawned: Option<Broker>,
+    /// The first and the last look.
+    looks: Option<(Usage, Usage)>,
+    most_resident: u64,
+}
+
+impl RunBroker {
+    /// Starts one, if it is needed and none runs.
+    pub(super) fn start(point: &Point, config: &Config) -> Result<Self, RunError> {
+        let mut broker = RunBroker {
+            address: None,
+            spawned: None,
+            looks: None,
+            most_resident: 0,
+        };
+        match &config.broker {
+            _ if !is_needed(point) => {}
+            BrokerChoice::At(address) => broker.address = Some(address.clone()),
+            BrokerChoice::Spawn => {
+                let spawned = Broker::spawn(|| interrupt::requested().is_none());
+                let spawned = spawned.map_err(|error| match (error, interrupt::requested()) {
+                    (NodeError::GivenUp, Some(signal)) => RigError::Interrupted(signal).into(),
+                    (error, _) => RunError::from(error),
+                })?;
+                broker.address = Some(spawned.address().clone());
+                broker.spawned = Some(spawned);
+            }
+        }
+        Ok(broker)
+    }
+
+    pub(super) fn address(&self) -> Option<&BrokerAddress> {
+        self.address.as_ref()
+    }
+
+    /// Notes what it has taken, if that is to count. Why it has ended, if it has.
+    pub(super) fn look(&mut self, counts: bool) -> Option<String> {
+        let spawned = self.spawned.as_mut()?;
+        if let Some(reason) = spawned.gone() {
+            return Some(reason);
+        }
+        if counts && let Some(usage) = spawned.usage() {
+            let (first, _) = self.looks.unwrap_or((usage, usage));
+            self.looks = Some((first, usage));
+            self.most_resident = self.most_resident.max(usage.resident_bytes);
+        }
+        None
+    }
+
+    /// What it has taken from the first look to the last.
+    pub(super) fn spent(&self) -> Option<Spent> {
+        let (first, last) = self.looks?;
+        let time = last.at.duration_since(first.at).as_secs_f64();
+        let cpu = last.cpu.saturating_sub(first.cpu).as_secs_f64();
+        (time > 0.0).then(|| Spent {
+            cpu_percent: 100.0 * cpu / time,
+            resident_bytes: self.most_resident,
+            peak_bytes: last.peak_bytes,
+        })
+    }
+}

@@ -1,0 +1,136 @@
+//! MQTT 5 by way of a broker, with the client `rumqttc`.
+//!
+//! | scenario | a publisher's topic | what subscribers ask for |
+//! | --- | --- | --- |
+//! | straight-run | `RUN/i` | `RUN/i`, of its publisher |
+//! | fan-in | `RUN/group-j/i`, j being its subscriber | `RUN/group-j/+` |
+//! | fan-out | `RUN/i` | `RUN/#` |
+//! | round-robin | `RUN/i` | `$share/subscribers/RUN/#` |
+//!
+//! RUN is a prefix that no other run has. The broker distributes the samples.
+//!
+//! Inside the latency of a sample: the client's channel and the thread behind it, which writes to the connection; TCP
+//! to the broker, the broker, TCP from there; the client's event loop, which the subscriber's thread drives itself.
+//! `TCP_NODELAY` is set on both connections. The thread behind the channel has no CPU of its own: it runs where the
+//! rest of the process does. The client allocates memory for the topic and for each sample.
+//!
+//! The channel holds as many samples as the send queue's setting says; beyond that, samples are refused. With a quality
+//! of service above 0 as many again may be on their way to be acknowledged.
+
+mod connection;
+mod publisher;
+mod subscriber;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+pub use publisher::Publisher;
+pub use subscriber::Subscriber;
+
+use super::{Ends, NodeError, Scenario, Settings, Wiring};
+
+/// What its subscribers share in the scenario round-robin.
+const SHARED: &str = "$share/subscribers";
+
+/// A prefix of topics, and of the names of clients, that no other run has.
+fn prefix() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let since = since.map_or(0, |since| since.as_nanos());
+    format!("hcabench-{:x}-{since:x}", std::process::id())
+}
+
+fn topic(prefix: &str, wiring: &Wiring, publisher: u32) -> String {
+    match wiring.scenario {
+        Scenario::FanIn => {
+            let group = publisher % wiring.subscribers;
+            format!("{prefix}/group-{group}/{publisher}")
+        }
+        Scenario::StraightRun | Scenario::FanOut | Scenario::RoundRobin => {
+            format!("{prefix}/{publisher}")
+        }
+    }
+}
+
+fn filter(prefix: &str, wiring: &Wiring, subscriber: u32) -> String {
+    match wiring.scenario {
+        Scenario::StraightRun => format!("{prefix}/{subscriber}"),
+        Scenario::FanIn => format!("{prefix}/group-{subscriber}/+"),
+        Scenario::FanOut => format!("{prefix}/#"),
+        Scenario::RoundRobin => format!("{SHARED}/{prefix}/#"),
+    }
+}
+
+/// Makes all clients. They connect when they are started.
+///
+/// # Errors
+/// When the system has no more threads or files.
+pub fn ends(
+    wiring: &Wiring,
+    settings: &Settings,
+) -> Result<Ends<Publisher, Subscriber>, NodeError> {
+    let prefix = prefix();
+    let publisher = |number| {
+        let name = format!("{prefix}-publisher-{number}");
+        Publisher::new(name, topic(&prefix, wiring, number), settings)
+    };
+    let subscriber = |number| {
+        let name = format!("{prefix}-subscriber-{number}");
+        Subscriber::new(name, filter(&prefix, wiring, number), settings)
+    };
+    let publishers: Result<Vec<_>, NodeError> = (0..wiring.publishers).map(publisher).collect();
+    let subscribers: Result<Vec<_>, NodeError> = (0..wiring.subscribers).map(subscriber).collect();
+    Ok(Ends {
+        publishers: publishers?,
+        subscribers: subscribers?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a filter takes a topic, as MQTT 5 says in 4.7.
+    fn takes(filter: &str, topic: &str) -> bool {
+        let filter = filter.strip_prefix(SHARED).map_or(filter, |it| &it[1..]);
+        let mut levels = topic.split('/');
+        for wanted in filter.split('/') {
+            match (wanted, levels.next()) {
+                ("#", _) => return true,
+                (wanted, Some(level)) if wanted == "+" || wanted == level => {}
+                _ => return false,
+            }
+        }
+        levels.next().is_none()
+    }
+
+    #[test]
+    fn each_subscriber_asks_for_those_that_it_is_to_hear() {
+        for scenario in [
+            Scenario::StraightRun,
+            Scenario::FanIn,
+            Scenario::FanOut,
+            Scenario::RoundRobin,
+        ] {
+            let wiring = Wiring {
+                scenario,
+                publishers: 12,
+                subscribers: if scenario == Scenario::StraightRun {
+                    12
+                } else {
+                    2
+                },
+            };
+            for publisher in 0..wiring.publishers {
+                let topic = topic("run", &wiring, publisher);
+                for subscriber in 0..wiring.subscribers {
+                    let taken = takes(&filter("run", &wiring, subscriber), &topic);
+                    assert_eq!(
+                        taken,
+                        wiring.hears(subscriber, publisher),
+                        "{wiring:?} {topic}"
+                    );
+                }
+            }
+        }
+        assert_ne!(prefix(), prefix());
+    }
+}

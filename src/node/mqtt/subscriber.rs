@@ -1,0 +1,180 @@
+//! The end of MQTT that receives: its own thread drives the client's event loop.
+
+use std::fmt;
+use std::pin::pin;
+use std::time::Duration;
+
+use rumqttc::Outgoing;
+use rumqttc::v5::mqttbytes::QoS;
+use rumqttc::v5::mqttbytes::v5::{Packet, SubscribeReasonCode};
+use rumqttc::v5::{AsyncClient, ConnectionError, Event, EventLoop};
+use tokio::runtime::Runtime;
+use tokio::time::timeout;
+
+use super::connection::{Patience, broker, client, lost, not_connected, qos, runtime};
+use crate::node::settings::{BrokerAddress, Poll};
+use crate::node::{Node, NodeError, Pool, Settings, Slot};
+
+/// How long a subscriber that sleeps does not look at the stop flag.
+const LONGEST_SLEEP: Duration = Duration::from_millis(20);
+/// Requests that it has at once: to subscribe, to disconnect.
+const REQUESTS: u32 = 2;
+/// Events that are awaited at the end, for the connection to be closed in order.
+const LAST_EVENTS: u32 = 100;
+
+/// The end that receives.
+pub struct Subscriber {
+    client: AsyncClient,
+    events: EventLoop,
+    runtime: Runtime,
+    filter: String,
+    qos: QoS,
+    broker: BrokerAddress,
+    timeout: Duration,
+    poll: Poll,
+    connected: bool,
+}
+
+impl fmt::Debug for Subscriber {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = formatter.debug_struct("Subscriber");
+        shown.field("filter", &self.filter).finish_non_exhaustive()
+    }
+}
+
+impl Subscriber {
+    /// A client that is to subscribe to a filter.
+    pub(super) fn new(
+        name: String,
+        filter: String,
+        settings: &Settings,
+    ) -> Result<Self, NodeError> {
+        let (client, events) = client(name, settings, REQUESTS)?;
+        Ok(Subscriber {
+            client,
+            events,
+            runtime: runtime()?,
+            filter,
+            qos: qos(settings.qos),
+            broker: broker(settings)?.clone(),
+            timeout: settings.timeout,
+            poll: settings.poll,
+            connected: false,
+        })
+    }
+
+    /// The next event, however long it takes; connecting goes on where it was.
+    fn next(
+        &mut self,
+        patience: &Patience,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Event, NodeError> {
+        let mut event = pin!(self.events.poll());
+        loop {
+            let wait = async { timeout(LONGEST_SLEEP, event.as_mut()).await };
+            match self.runtime.block_on(wait) {
+                Ok(Ok(event)) => return Ok(event),
+                Ok(Err(error)) if self.connected => {
+                    return Err(NodeError::Gone(lost(&self.broker, &error)));
+                }
+                Ok(Err(error)) => return Err(not_connected(&self.broker, error)),
+                Err(_) => patience.check(&self.broker, go_on)?,
+            }
+        }
+    }
+
+    /// Looks for an event, and sleeps until there is one or it has looked long enough, if it may.
+    #[inline]
+    fn look(&mut self) -> Result<Option<Event>, ConnectionError> {
+        // The client keeps in itself what it has begun: to give a poll up loses nothing.
+        let events = &mut self.events;
+        let found = match self.poll {
+            Poll::Busy => self.runtime.block_on(async {
+                tokio::select! {
+                    biased;
+                    event = events.poll() => Some(event),
+                    // The runtime has looked at its sockets when this comes back.
+                    () = tokio::task::yield_now() => None,
+                }
+            }),
+            Poll::Event => self
+                .runtime
+                .block_on(async { timeout(LONGEST_SLEEP, events.poll()).await.ok() }),
+        };
+        found.transpose()
+    }
+}
+
+impl Node for Subscriber {
+    fn start(
+        &mut self,
+        _pool: &mut Pool,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<(), NodeError> {
+        let patience = Patience::new(self.timeout);
+        while !matches!(
+            self.next(&patience, go_on)?,
+            Event::Incoming(Packet::ConnAck(_))
+        ) {}
+        self.connected = true;
+        let asked = self.client.try_subscribe(&*self.filter, self.qos);
+        asked.map_err(|error| not_connected(&self.broker, error))?;
+        loop {
+            let Event::Incoming(Packet::SubAck(answer)) = self.next(&patience, go_on)? else {
+                continue;
+            };
+            let granted = [SubscribeReasonCode::Success(self.qos)];
+            if answer.return_codes == granted {
+                return Ok(());
+            }
+            return Err(NodeError::Setting(format!(
+                "--broker {}: it does not grant a subscription to {} with --qos {}: {:?}",
+                self.broker, self.filter, self.qos as u8, answer.return_codes
+            )));
+        }
+    }
+
+    fn read(
+        &mut self,
+        pool: &mut Pool,
+        samples: &mut Vec<Slot>,
+        mut go_on: impl FnMut() -> bool,
+    ) -> Result<usize, NodeError> {
+        let mut received = 0;
+        while received < samples.len() {
+            // What has come along with the first is there already.
+            let event = match received {
+                0 => self.look(),
+                _ => Ok(self.events.state.events.pop_front()),
+            };
+            match event {
+                // What has another size was not sent by us.
+                Ok(Some(Event::Incoming(Packet::Publish(publish)))) => {
+                    received += usize::from(pool.copy_in(&samples[received], &publish.payload));
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => {
+                    if received > 0 || !go_on() {
+                        break;
+                    }
+                }
+                Err(error) => return Err(NodeError::Gone(lost(&self.broker, &error))),
+            }
+        }
+        Ok(received)
+    }
+
+    fn stop(&mut self, _pool: &mut Pool) -> Result<(), NodeError> {
+        // Without room for it, or where the broker does not answer, the connection is cut.
+        if self.client.try_disconnect().is_ok() {
+            self.poll = Poll::Event;
+            for _ in 0..LAST_EVENTS {
+                match self.look() {
+                    Ok(Some(Event::Outgoing(Outgoing::Disconnect)) | None) | Err(_) => break,
+                    Ok(Some(_)) => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,510 @@
+//! `hcabench node` by mosquitto and by libzmq: what comes where, by the word of others as well, and what breaks.
+#![cfg(all(feature = "mqtt", feature = "zeromq"))]
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use hcabench::node::broker::Broker;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// What something may take that another process has to do.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The number of greetings, which a sample never has.
+const GREETING: u64 = (1 << 48) - 1;
+
+fn node(folder: &Path, words: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hcabench"));
+    command
+        .arg("node")
+        .args(words.split_ascii_whitespace())
+        // The TSC may not be trusted where the tests run.
+        .args(["--timer", "timerfd", "--out"])
+        .arg(folder.join("results"))
+        .current_dir(folder);
+    command
+}
+
+/// Its standard error, after it has ended with that code.
+fn ended(output: &Output, code: i32) -> String {
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{told}");
+    told
+}
+
+type Row = HashMap<String, String>;
+
+fn rows(path: &Path) -> Vec<Row> {
+    let mut reader = csv::Reader::from_path(path).unwrap();
+    reader.deserialize().map(Result::unwrap).collect()
+}
+
+fn number(row: &Row, column: &str) -> u64 {
+    row[column].parse().unwrap()
+}
+
+fn summary(folder: &Path) -> Vec<Row> {
+    rows(&folder.join("results/summary.csv"))
+}
+
+/// The samples of the point of a row.
+fn samples(folder: &Path, row: &Row) -> Vec<Row> {
+    rows(&folder.join("results").join(&row["point"]).join("out.csv"))
+}
+
+/// Waits until there is something.
+fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn send(signal: Signal, process: u32) {
+    kill(Pid::from_raw(process as i32), signal).unwrap();
+}
+
+/// A child that is ended with the test.
+struct Ours(Child);
+
+impl Drop for Ours {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// mosquitto_sub, which writes a line in hexadecimal for each message of that topic.
+fn listener(broker: &Broker, topic: &str, more: &[&str]) -> (Ours, BufReader<ChildStdout>) {
+    let address = broker.address();
+    let mut child = Command::new("mosquitto_sub")
+        .args(["-h", &address.host, "-p", &address.port.to_string()])
+        .args(["-t", topic, "-V", "5"])
+        .args(more)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap());
+    (Ours(child), lines)
+}
+
+/// One that writes the samples of all runs, and listens when this returns.
+fn listener_of_all(broker: &Broker) -> (Ours, BufReader<ChildStdout>) {
+    let (child, mut lines) = listener(broker, "#", &["-F", "%x"]);
+    let address = broker.address();
+    let mut greeted = String::new();
+    while greeted.is_empty() {
+        let greeting = [
+            "-t",
+            "first",
+            "-r",
+            "-m",
+            "x",
+            "-p",
+            &address.port.to_string(),
+        ];
+        let published = Command::new("mosquitto_pub").args(greeting).status();
+        assert!(published.unwrap().success());
+        // Retained: it comes however late the listener is.
+        lines.read_line(&mut greeted).unwrap();
+    }
+    (child, lines)
+}
+
+/// Stamp and header of a sample from its hexadecimal digits.
+fn sample(line: &str) -> Option<(u64, u64)> {
+    let word = |at: usize| {
+        let digits = line.trim().get(16 * at..16 * (at + 1))?;
+        Some(u64::from_str_radix(digits, 16).ok()?.swap_bytes())
+    };
+    Some((word(0)?, word(1)?))
+}
+
+/// That one of our subscribers got the samples that somebody else saw, by stamp, publisher and number: not one more,
+/// nor one less.
+fn assert_same_samples(ours: &[Row], subscriber: &str, seen: &BTreeMap<u64, u64>) {
+    let ours: Vec<&Row> = (ours.iter().filter(|it| it["subscriber"] == subscriber)).collect();
+    assert!(!ours.is_empty());
+    // The number of the first sample that counts.
+    let mut first = BTreeMap::new();
+    for row in &ours {
+        let header = seen.get(&number(row, "t_sent_ns"));
+        let header = *header.unwrap_or_else(|| panic!("{row:?} was not seen"));
+        let publisher = number(row, "publisher");
+        assert_eq!(header >> 48, publisher);
+        let begins = (header & GREETING) - number(row, "seq");
+        assert_eq!(*first.entry(publisher).or_insert(begins), begins, "{row:?}");
+    }
+    let counts = |header: &u64| {
+        let number = header & GREETING;
+        number != GREETING
+            && first
+                .get(&(header >> 48))
+                .is_some_and(|&first| number >= first)
+    };
+    let stamps = |row: &&Row| number(row, "t_sent_ns");
+    let others: BTreeSet<u64> = (seen.iter().filter(|(_, header)| counts(header)))
+        .map(|(&stamp, _)| stamp)
+        .collect();
+    assert_eq!(ours.iter().map(stamps).collect::<BTreeSet<u64>>(), others);
+}
+
+/// Runs all of these scenarios by both node-types, and asserts that what each subscriber got is what `expected` says
+/// by scenario and subscriber; without that, that all of them got something.
+fn assert_counts(scenarios: &str, subscribers: u64, expected: impl Fn(&str, u64) -> Option<u64>) {
+    let folder = tempfile::tempdir().unwrap();
+    let words = format!(
+        "--type mqtt,zeromq --scenario {scenarios} --publishers 4 --subscribers {subscribers} --rate 200 --count 60 \
+         --warmup 50ms --qos 1 --poll event --samples"
+    );
+    ended(&node(folder.path(), &words).output().unwrap(), 0);
+    let summary = summary(folder.path());
+    assert_eq!(summary.len(), 2 * scenarios.split(',').count());
+    for row in &summary {
+        let scenario = row["scenario"].as_str();
+        let arrived = samples(folder.path(), row);
+        let at = |subscriber: u64| {
+            let its = arrived
+                .iter()
+                .filter(|it| number(it, "subscriber") == subscriber);
+            its.count() as u64
+        };
+        for subscriber in 0..subscribers {
+            match expected(scenario, subscriber) {
+                Some(count) => assert_eq!(at(subscriber), count, "{row:?}"),
+                None => assert!(at(subscriber) > 0, "{row:?}"),
+            }
+        }
+        let copies = if scenario == "fan-out" {
+            subscribers
+        } else {
+            1
+        };
+        assert_eq!(number(row, "messages_sent"), 4 * 60);
+        assert_eq!(number(row, "messages_received"), 4 * 60 * copies);
+        assert_eq!(number(row, "messages_expected"), 4 * 60 * copies);
+        match row["type"].as_str() {
+            "mqtt" => assert_eq!(
+                (
+                    number(row, "messages_acked"),
+                    row["distributed_by"].as_str()
+                ),
+                (240, "broker")
+            ),
+            _ => assert_eq!(
+                (
+                    row["messages_acked"].as_str(),
+                    row["distributed_by"].as_str()
+                ),
+                ("", "library")
+            ),
+        }
+    }
+}
+
+#[test]
+fn straight_run_gives_each_subscriber_what_its_publisher_sent() {
+    assert_counts("straight-run", 4, |_, _| Some(60));
+}
+
+#[test]
+fn fan_in_fan_out_and_round_robin_give_subscribers_their_shares() {
+    assert_counts(
+        "fan-in,fan-out,round-robin",
+        2,
+        |scenario, _| match scenario {
+            "fan-in" => Some(2 * 60),
+            "fan-out" => Some(4 * 60),
+            _ => None,
+        },
+    );
+}
+
+#[test]
+fn the_broker_and_mosquitto_sub_count_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let broker = Broker::spawn(|| true).unwrap();
+    let (mut child, mut lines) = listener_of_all(&broker);
+    let words = format!(
+        "--type mqtt --broker {} --scenario fan-out --publishers 2 --subscribers 2 --rate 200 --count 100 --warmup \
+         100ms --samples",
+        broker.address()
+    );
+    ended(&node(folder.path(), &words).output().unwrap(), 0);
+    // What the broker says that it has been sent; retained ones it does not count.
+    let published = || {
+        let topic = "$SYS/broker/publish/messages/received";
+        let (_child, mut lines) = listener(&broker, topic, &["-C", "1", "-W", "5"]);
+        let mut line = String::new();
+        lines.read_line(&mut line).unwrap();
+        line.trim().parse::<u64>().unwrap()
+    };
+    send(Signal::SIGTERM, child.0.id());
+    child.0.wait().unwrap();
+    let mut seen = BTreeMap::new();
+    let mut all = String::new();
+    lines.read_to_string(&mut all).unwrap();
+    let count = all.lines().count() as u64;
+    seen.extend(all.lines().filter_map(sample));
+    let summary = summary(folder.path());
+    let ours = samples(folder.path(), &summary[0]);
+    assert_eq!(ours.len(), 2 * 2 * 100);
+    for subscriber in ["0", "1"] {
+        assert_same_samples(&ours, subscriber, &seen);
+    }
+    // It counts once a second.
+    until("the broker's count", || {
+        (published() == count).then_some(())
+    });
+}
+
+/// Reads from a publisher's port until its standard input ends; then writes stamp, header and its own time.
+const SUBSCRIBER: &str = r#"
+import select, struct, sys, time, zmq
+socket = zmq.Context().socket(zmq.SUB)
+socket.setsockopt(zmq.RECONNECT_IVL, 10)
+socket.setsockopt(zmq.RCVHWM, 0)
+socket.setsockopt(zmq.SUBSCRIBE, b"")
+socket.connect(sys.argv[1])
+print("ready", flush=True)
+rows = []
+while True:
+    if socket.poll(100):
+        sample = socket.recv()
+        rows.append((*struct.unpack("<QQ", sample[:16]), time.time_ns()))
+    elif select.select([sys.stdin], [], [], 0)[0]:
+        break
+for row in rows:
+    print(*row)
+"#;
+
+#[test]
+fn a_subscriber_in_python_sees_the_same_samples() {
+    let folder = tempfile::tempdir().unwrap();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    // The one that Debian's python3-zmq is for.
+    let mut python = Command::new("/usr/bin/python3")
+        .args(["-c", SUBSCRIBER, &format!("tcp://127.0.0.1:{port}")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(python.stdout.take().unwrap());
+    let input = python.stdin.take();
+    let _python = Ours(python);
+    let mut told = String::new();
+    lines.read_line(&mut told).unwrap();
+    assert_eq!(told, "ready\n");
+    let words = format!(
+        "--type zeromq --zeromq-port {port} --scenario fan-out --subscribers 2 --rate 200 --count 200 --warmup 2s \
+         --samples"
+    );
+    ended(&node(folder.path(), &words).output().unwrap(), 0);
+    drop(input);
+    told.clear();
+    lines.read_to_string(&mut told).unwrap();
+    let (mut seen, mut latencies) = (BTreeMap::new(), Vec::new());
+    for line in told.lines() {
+        let numbers: Vec<u64> = line.split(' ').map(|it| it.parse().unwrap()).collect();
+        seen.insert(numbers[0], numbers[1]);
+        latencies.push(numbers[2].cast_signed() - numbers[0].cast_signed());
+    }
+    let ours = samples(folder.path(), &summary(folder.path())[0]);
+    assert_eq!(ours.len(), 2 * 200);
+    assert_same_samples(&ours, "0", &seen);
+    assert_same_samples(&ours, "1", &seen);
+    // Both count from the Unix epoch; how long it takes is not asserted.
+    latencies.sort_unstable();
+    let median = Duration::from_nanos(latencies[latencies.len() / 2].unsigned_abs());
+    assert!(median < PATIENCE, "{median:?}");
+}
+
+/// Reads until samples that count are being sent: those of that number and later.
+fn await_number(lines: &mut BufReader<ChildStdout>, wanted: u64) {
+    let mut line = String::new();
+    loop {
+        line.clear();
+        assert_ne!(
+            lines.read_line(&mut line).unwrap(),
+            0,
+            "the listener has ended"
+        );
+        let number = sample(&line).map(|(_, header)| header & GREETING);
+        if number.is_some_and(|number| number >= wanted && number != GREETING) {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_broker_that_stands_still_shows_in_the_latency() {
+    let folder = tempfile::tempdir().unwrap();
+    let broker = Broker::spawn(|| true).unwrap();
+    let (_child, mut lines) = listener_of_all(&broker);
+    let words = format!(
+        "--type mqtt --broker {} --scenario straight-run --rate 100 --count 350 --warmup 100ms --drain 10s",
+        broker.address()
+    );
+    let running = node(folder.path(), &words)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    await_number(&mut lines, 20);
+    send(Signal::SIGSTOP, broker.id());
+    // Longer than 2 s by more than the samples are apart.
+    std::thread::sleep(Duration::from_millis(2100));
+    send(Signal::SIGCONT, broker.id());
+    ended(&running.wait_with_output().unwrap(), 0);
+    let summary = summary(folder.path());
+    let ns = |column: &str| summary[0][column].parse::<f64>().unwrap();
+    assert!(ns("latency_max_ns") >= 2e9, "{summary:?}");
+    assert!(ns("intended_latency_p99_ns") >= ns("latency_p99_ns"));
+    assert_eq!(number(&summary[0], "messages_received"), 350);
+}
+
+/// The brokers among the children of a process.
+fn brokers_of(process: u32) -> Vec<u32> {
+    let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
+    let children = children.unwrap_or_default();
+    let ids = children
+        .split_ascii_whitespace()
+        .map(|id| id.parse().unwrap());
+    let is_broker = |id: &u32| {
+        let name = fs::read_to_string(format!("/proc/{id}/comm"));
+        name.is_ok_and(|name| name.trim() == "mosquitto")
+    };
+    ids.filter(is_broker).collect()
+}
+
+fn sockets_of(process: u32) -> usize {
+    let files = fs::read_dir(format!("/proc/{process}/fd"));
+    let targets = files
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|file| fs::read_link(file.path()));
+    let is_socket = |target: &std::path::PathBuf| target.to_string_lossy().starts_with("socket:");
+    targets.flatten().filter(is_socket).count()
+}
+
+#[test]
+fn a_broker_that_is_killed_ends_the_run_and_what_there_is_stays_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = "--type mqtt --rate 100,200 --duration 2s --warmup 50ms";
+    let running = node(folder.path(), words)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let first = until("a broker", || brokers_of(running.id()).first().copied());
+    let second = until("another broker", || {
+        brokers_of(running.id()).into_iter().find(|&id| id != first)
+    });
+    // It listens, and both clients are there.
+    until("clients of the broker", || {
+        (sockets_of(second) >= 3).then_some(())
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    send(Signal::SIGKILL, second);
+    let told = ended(&running.wait_with_output().unwrap(), 1);
+    assert!(
+        told.contains("broker") && told.contains("127.0.0.1"),
+        "{told}"
+    );
+    let results = folder.path().join("results");
+    assert!(results.join("INCOMPLETE").exists());
+    let runs = rows(&results.join("runs.csv"));
+    assert_eq!(runs.len(), 1, "{runs:?}");
+    assert_eq!(number(&runs[0], "messages_lost"), 0);
+    assert!(number(&runs[0], "broker_rss_bytes") > 0 && !runs[0]["broker_cpu_percent"].is_empty());
+}
+
+#[test]
+fn the_broker_ends_with_a_run_that_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = "--type mqtt --rate 100 --duration 1m";
+    let mut running = Ours(node(folder.path(), words).spawn().unwrap());
+    let broker = until("a broker", || brokers_of(running.0.id()).first().copied());
+    send(Signal::SIGKILL, running.0.id());
+    running.0.wait().unwrap();
+    // Where nobody collects it, its entry stays, without a command line.
+    until("the end of the broker", || {
+        let line = fs::read(format!("/proc/{broker}/cmdline")).unwrap_or_default();
+        line.is_empty().then_some(())
+    });
+}
+
+#[test]
+fn what_cannot_work_is_refused_by_name() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = silent.local_addr().unwrap();
+    let taken = silent.port();
+    let nobody = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let unanswered = format!("--type mqtt --broker {silent} --timeout 500ms");
+    for (words, said) in [
+        ("--type mqtt --qos 3", &["--qos", "3", "0, 1, 2"][..]),
+        ("--type mqtt --broker localhost", &["--broker", "HOST:PORT"]),
+        (
+            "--type mqtt --broker nobody.invalid:1883",
+            &["--broker nobody.invalid:1883", "cannot connect"],
+        ),
+        (
+            &format!("--type mqtt --broker {nobody}"),
+            &["--broker", "refused"],
+        ),
+        (&unanswered, &["--broker", "--timeout"]),
+        (
+            &format!("--type zeromq --zeromq-port {taken}"),
+            &["--zeromq-port", "in use"],
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let begun = Instant::now();
+        let told = ended(
+            &node(folder.path(), &format!("{words} --count 10"))
+                .output()
+                .unwrap(),
+            2,
+        );
+        assert!(
+            said.iter().all(|said| told.contains(said)),
+            "{words}: {told}"
+        );
+        assert!(begun.elapsed() < PATIENCE);
+    }
+}
+
+#[test]
+fn without_libzmq_its_points_are_left_out() {
+    let run = |types: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("libzmq.so.5"), "").unwrap();
+        let words = format!("--type {types} --count 10 --warmup 0");
+        let output = node(folder.path(), &words)
+            .env("LD_LIBRARY_PATH", folder.path())
+            .output();
+        (folder, output.unwrap())
+    };
+    let (folder, output) = run("udp,zeromq");
+    ended(&output, 0);
+    let left_out = rows(&folder.path().join("results/left_out.csv"));
+    assert_eq!(left_out.len(), 1);
+    assert_eq!(left_out[0]["type"], "zeromq");
+    assert!(left_out[0]["reason"].contains("libzmq5"), "{left_out:?}");
+    assert_eq!(summary(folder.path()).len(), 1);
+    let (_, output) = run("zeromq");
+    assert!(ended(&output, 2).contains("libzmq5"));
+}
