@@ -114,7 +114,7 @@ fn bad_input_is_refused_with_the_rule_before_anything_is_written() {
     for (words, parts) in [
         (
             "--type tcp",
-            ["--type", "\"tcp\" is not one of loopback, shmem, udp"],
+            ["--type", "\"tcp\" is not one of infiniband, shmem, udp"],
         ),
         ("--rate 0", ["--rate", "from 0.001 to 1G"]),
         ("--rate 1k..10", ["--rate", "ends before it starts"]),
