@@ -110,13 +110,16 @@ impl Pool {
         std::mem::take(held).then_some(Slot(number))
     }
 
-    /// Picks up all that were put down, and releases them. Nothing may work on them any more.
-    pub fn release_held(&mut self) {
+    /// Picks up all that were put down, and releases them; returns how many. Nothing may work on them any more.
+    pub fn release_held(&mut self) -> usize {
+        let mut released = 0;
         for number in 0..self.count as u32 {
             if let Some(slot) = self.pick_up(number) {
                 self.release(slot);
+                released += 1;
             }
         }
+        released
     }
 
     /// Whether all slots are free.
@@ -148,7 +151,7 @@ impl Pool {
     /// Where the sample of a slot begins. It lies [`HEADROOM`] bytes behind the slot itself, on a cache line.
     #[inline(always)]
     pub fn address(&self, number: u32) -> *mut u8 {
-        debug_assert!((number as usize) < self.count);
+        assert!((number as usize) < self.count, "a slot of another pool");
         let at = number as usize * self.stride + HEADROOM;
         self.memory.0.as_ptr().wrapping_add(at)
     }
@@ -227,7 +230,7 @@ mod tests {
         samples.into_iter().for_each(|slot| {
             pool.put_down(slot);
         });
-        pool.release_held();
+        assert_eq!(pool.release_held(), 3);
         assert!(pool.is_whole());
     }
 

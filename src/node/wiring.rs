@@ -100,7 +100,7 @@ impl Wiring {
     /// The most samples that a subscriber gets where each publisher sends so many. Who distributes them in turn may be
     /// unfair: then one may get them all.
     pub fn most_at(&self, subscriber: u32, sent_by_each: u64) -> u64 {
-        self.publishers_of(subscriber).count() as u64 * sent_by_each
+        (self.publishers_of(subscriber).count() as u64).saturating_mul(sent_by_each)
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::config::Config;
 use super::error::RunError;
 use super::plan::{Plan as Points, Point, Sweep};
-use super::result::{Outcome as Found, Received, Sent};
+use super::result::{Lost, Outcome as Found, Received, Sent};
 use super::run::{self, Machine, Run};
 #[cfg(feature = "rdma")]
 use super::verbs;
@@ -55,16 +55,28 @@ impl NodeBenchmark {
 
     /// Samples that a run of a point sends, those of the warm-up not counted, and the most that come of them.
     fn samples(&self, point: &Point) -> (u64, u64) {
-        let sent = self.config.steps(point.rate_per_s) * u64::from(point.wiring.publishers);
-        (sent, sent * point.wiring.copies())
+        let steps = self.config.steps(point.rate_per_s);
+        let sent = steps.saturating_mul(u64::from(point.wiring.publishers));
+        (sent, sent.saturating_mul(point.wiring.copies()))
     }
 
     /// Memory that a run of a point takes.
     fn needs(&self, point: &Point) -> [Need; 3] {
         let (sent, received) = self.samples(point);
-        let stamps =
-            sent * (Sent::WORDS as u64 * 8) + received * (Received::WORDS as u64 * 8 + 2 * 8 + 1);
         let wiring = &point.wiring;
+        let steps = self.config.steps(point.rate_per_s);
+        let entries = (0..wiring.subscribers)
+            .map(|number| subscriber::entries(wiring, steps, number) as u64)
+            .fold(0, u64::saturating_add);
+        // Beside the logs: two figures of each copy, and whether it came or that it did not.
+        let stamps = [
+            sent.saturating_mul(Sent::WORDS as u64 * 8),
+            entries.saturating_mul(Received::WORDS as u64 * 8),
+            received.saturating_mul(2 * 8 + 1),
+            sent.saturating_add(received)
+                .saturating_mul(size_of::<Lost>() as u64),
+        ];
+        let stamps = stamps.into_iter().fold(0, u64::saturating_add);
         let slots = u64::from(wiring.publishers) * publisher::slots(&self.config) as u64
             + u64::from(wiring.subscribers) * subscriber::slots(&self.config) as u64;
         [
@@ -117,6 +129,7 @@ impl NodeBenchmark {
     fn outline(&self) -> Plan {
         let planned = |(index, point): (usize, &Point)| {
             let (sent, received) = self.samples(point);
+            let lost = sent.saturating_add(received);
             let kept = if self.config.keep_samples {
                 sent + received
             } else {
@@ -129,7 +142,9 @@ impl NodeBenchmark {
                     settings: rows::settings(point, &self.config),
                 }],
                 time: TIME_BESIDE.saturating_add(run::usual(point, &self.config)),
-                bytes: kept * files::BYTES_PER_SAMPLE + BYTES_PER_POINT,
+                bytes: (kept.saturating_mul(files::BYTES_PER_SAMPLE))
+                    .saturating_add(lost.saturating_mul(files::BYTES_PER_LOST))
+                    .saturating_add(BYTES_PER_POINT),
             }
         };
         Plan {

@@ -41,10 +41,10 @@ pub enum RunError {
     #[error("{0}: {1}")]
     Thread(Role, ThreadError),
     #[error(
-        "the run was not over within {} s: the CPUs are too busy, or the node-type hangs",
+        "no sample arrived for {} s: the CPUs are too busy, the node-type hangs, or it loses all: try a lower --rate",
         limit.as_secs()
     )]
-    TooSlow { limit: Duration },
+    Silent { limit: Duration },
     #[error("{0}")]
     BrokerGone(String),
     #[error("{0}")]

@@ -17,6 +17,8 @@ use crate::time::AnyClock;
 const ROWS_PER_LOOK: usize = 4096;
 /// An upper estimate of the rows of a sample in `in.csv` and `out.csv` together, in bytes.
 pub(super) const BYTES_PER_SAMPLE: u64 = 160;
+/// The same of a row in `lost.csv`.
+pub(super) const BYTES_PER_LOST: u64 = 40;
 
 #[derive(Debug, Serialize)]
 struct InRow {

@@ -89,7 +89,7 @@ impl<C: Clock> Task<C> {
                 all.saturating_sub(greetings + logged.first)
                     .min(logged.sent)
             }),
-            late: timer.late() - logged.late_before,
+            late: logged.late,
             schedule: *timer.schedule(),
             warmup_steps: config.warmup_steps(self.rate_per_s),
             steps,
@@ -159,6 +159,7 @@ impl<C: Clock> Task<C> {
         let mut logged = Logged::default();
         let mut number = 0;
         let mut next: Option<Slot> = None;
+        let mut late_before = 0;
         loop {
             if next.is_none() {
                 next = pool.take();
@@ -166,15 +167,22 @@ impl<C: Clock> Task<C> {
                     fill(pool, slot, Header::new(self.number, number), seed);
                 }
             }
+            let late = timer.late();
             let Some(step) = timer.wait(&clock, || self.go_on())? else {
                 return Err(ThreadError::Stopped);
             };
             if step >= end {
+                // Those up to the last step that counts: this one was waited for to know the end.
+                logged.late = if logged.count > 0 {
+                    late - late_before
+                } else {
+                    0
+                };
                 break;
             }
             if step >= first && logged.count == 0 {
                 logged.first = number;
-                logged.late_before = timer.late();
+                late_before = late;
                 self.shared.begin_to_count(self.number, number);
             }
             let stamp = clock.now();
@@ -213,8 +221,8 @@ struct Logged {
     sent: u64,
     /// The number of the first sample that counts.
     first: u64,
-    /// Steps that were late before.
-    late_before: u64,
+    /// Steps that count and were due before they were waited for.
+    late: u64,
 }
 
 #[cfg(test)]

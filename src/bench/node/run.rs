@@ -119,10 +119,11 @@ impl ClockUser for OneRun<'_> {
             fabric: self.machine.fabric.as_ref(),
         };
         launch.start(clock, epoch, &mut threads)?;
-        let (begun, limit) = (Instant::now(), longest(point, config));
-        let expected = config.steps(point.rate_per_s)
-            * u64::from(point.wiring.publishers)
-            * point.wiring.copies();
+        let limit = longest_silence(point, config);
+        let (mut received, mut since) = (0, Instant::now());
+        let expected = (config.steps(point.rate_per_s))
+            .saturating_mul(u64::from(point.wiring.publishers))
+            .saturating_mul(point.wiring.copies());
         let watch = || {
             (self.progress)(Progress {
                 done: shared.received().min(expected),
@@ -131,7 +132,10 @@ impl ClockUser for OneRun<'_> {
             });
             let is_measured = shared.received() > 0 && !shared.publishers_ended();
             let gone = broker.look(is_measured).map(RunError::BrokerGone);
-            gone.or_else(|| (begun.elapsed() >= limit).then_some(RunError::TooSlow { limit }))
+            if shared.received() != received {
+                (received, since) = (shared.received(), Instant::now());
+            }
+            gone.or_else(|| (since.elapsed() >= limit).then_some(RunError::Silent { limit }))
         };
         let told = || {
             self.machine.wakeable.wake();
@@ -170,8 +174,11 @@ pub(super) fn usual(point: &Point, config: &Config) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
-fn longest(point: &Point, config: &Config) -> Duration {
-    usual(point, config)
+/// How long nothing may arrive: connecting, the warm-up, a period of a low rate, and what is under way at the end. A run
+/// that makes up for missed steps may take as long as it takes.
+fn longest_silence(point: &Point, config: &Config) -> Duration {
+    let period = Duration::try_from_secs_f64(1.0 / point.rate_per_s).unwrap_or(Duration::MAX);
+    (config.warmup.saturating_add(period))
         .saturating_mul(2)
         .saturating_add(config.timeout)
         .saturating_add(config.drain)

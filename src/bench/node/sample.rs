@@ -15,6 +15,8 @@ use crate::time::{Clock, Ticks};
 /// Words before the values.
 pub const HEADER_WORDS: usize = 2;
 const NUMBER_BITS: u32 = 48;
+/// Readings of which the best gives the epoch.
+const ATTEMPTS: u32 = 20;
 /// The number of a sample that only tells a subscriber that its publisher can reach it.
 const GREETING: u64 = (1 << NUMBER_BITS) - 1;
 
@@ -82,11 +84,17 @@ pub struct Epoch {
 
 impl Epoch {
     pub fn of(clock: &impl Clock) -> Self {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        let since = since.map_or(0, |since| since.as_nanos() as u64);
-        Epoch {
-            offset_ns: since.wrapping_sub(clock.to_nanos(clock.now()).0),
-        }
+        let now = || clock.to_nanos(clock.now()).0;
+        // The thread may be interrupted between two readings: the one that took the least time counts.
+        let attempts = (0..ATTEMPTS).map(|_| {
+            let before = now();
+            let since = SystemTime::now().duration_since(UNIX_EPOCH);
+            let width = now().wrapping_sub(before);
+            let since = since.map_or(0, |since| since.as_nanos() as u64);
+            (width, since.wrapping_sub(before.wrapping_add(width / 2)))
+        });
+        let (_, offset_ns) = attempts.min().expect("there is more than one attempt");
+        Epoch { offset_ns }
     }
 
     /// A reading, in nanoseconds since the Unix epoch.

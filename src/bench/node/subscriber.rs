@@ -9,7 +9,7 @@ use super::result::{Received, SubscriberReport};
 use super::sample::{Header, is_intact};
 use super::shared::Shared;
 use crate::buffer::StampBuffer;
-use crate::node::{Node, Pool, Slot};
+use crate::node::{Node, Pool, Slot, Wiring};
 use crate::time::Clock;
 
 /// Room for samples that come again, beside one for each that may come.
@@ -33,16 +33,15 @@ pub(super) fn slots(config: &Config) -> usize {
 }
 
 /// Entries of a subscriber's log.
-pub(super) fn entries(shared: &Shared, config: &Config, number: u32, rate_per_s: f64) -> usize {
-    let most = shared.wiring.most_at(number, config.steps(rate_per_s));
-    most as usize + ROOM_FOR_DUPLICATES
+pub(super) fn entries(wiring: &Wiring, steps: u64, number: u32) -> usize {
+    wiring.most_at(number, steps) as usize + ROOM_FOR_DUPLICATES
 }
 
 impl<C: Clock> Task<C> {
     /// Connects, receives until there is no more to come, and disconnects.
     pub(super) fn run<N: Node>(&self, mut node: N) -> Result<SubscriberReport, ThreadError> {
         let (config, shared) = (&self.config, &*self.shared);
-        let count = entries(shared, config, self.number, self.rate_per_s);
+        let count = entries(&shared.wiring, config.steps(self.rate_per_s), self.number);
         let mut log = StampBuffer::<[u64; Received::WORDS]>::new(count, config.huge_pages)?;
         let mut pool = Pool::new(slots(config), self.words, config.huge_pages)?;
         let mut samples = Vec::with_capacity(pool.count());
@@ -113,9 +112,11 @@ impl<C: Clock> Task<C> {
             pool.release_all(samples);
             if received > 0 {
                 shared.set_received(self.number, logged.count as u64);
-            } else if shared.run.stopped() {
+            }
+            if shared.run.stopped() {
                 return Err(ThreadError::Stopped);
-            } else if shared.publishers_ended() && !drain.go_on(shared, self.number) {
+            }
+            if shared.publishers_ended() && !drain.go_on(shared, self.number) {
                 return Ok(logged);
             }
         }

@@ -103,11 +103,14 @@ impl Socket {
     /// # Errors
     /// When the port is in use.
     pub fn bind(&self, port: Option<u16>) -> Result<CString, NodeError> {
-        let port = port.map_or_else(|| "*".to_owned(), |port| port.to_string());
-        let endpoint = CString::new(format!("tcp://127.0.0.1:{port}"));
+        let number = port.map_or_else(|| "*".to_owned(), |port| port.to_string());
+        let endpoint = CString::new(format!("tcp://127.0.0.1:{number}"));
         let endpoint = endpoint.expect("there is no zero in it");
         // SAFETY: the socket is live, and the text ends with a zero; it is copied.
         if unsafe { zmq_bind(self.socket.as_ptr(), endpoint.as_ptr()) } != 0 {
+            if port.is_none() {
+                return Err(failed("zmq_bind", &endpoint.to_string_lossy()));
+            }
             let told = format!(
                 "--zeromq-port: cannot bind to {}: {}: name another port, or leave the option out for a free one",
                 endpoint.to_string_lossy(),

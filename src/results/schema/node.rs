@@ -111,7 +111,8 @@ columns! {
     FAIRNESS = measured("fairness",
         "Jain's index of the copies by subscriber: 1 if all got as many, 1/subscribers if one got all", 4)
         .better(Better::Higher);
-    LEAST_AT_ONE = count("least_at_one_subscriber", "copies that arrived at the subscriber with the fewest");
+    LEAST_AT_ONE = count("least_at_one_subscriber", "copies that arrived at the subscriber with the fewest")
+        .over(Over::Least);
     MOST_AT_ONE = count("most_at_one_subscriber", "copies that arrived at the subscriber with the most")
         .over(Over::Greatest);
 }
