@@ -25,7 +25,8 @@ pub(super) fn check(plan: &Plan, config: &Config) -> Result<(), RunError> {
     }
 }
 
-/// Chooses the ports, if a point needs them; leaves out what they cannot carry, and refuses queues that they cannot have.
+/// Chooses the ports, if a point needs them; leaves out what they cannot carry, and refuses queues that they
+/// cannot have.
 pub(super) fn open(plan: &mut Plan, config: &Config) -> Result<Option<Fabric>, RunError> {
     if points(plan).next().is_none() {
         return Ok(None);

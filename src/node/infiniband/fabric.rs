@@ -102,7 +102,8 @@ impl Fabric {
         let too_long = service == Service::Ud && sample_bytes > u64::from(mtu);
         too_long.then(|| {
             format!(
-                "--service ud takes no samples of {sample_bytes} bytes: a datagram has at most those of the port's MTU, {mtu}"
+                "--service ud takes no samples of {sample_bytes} bytes: a datagram has at most those of \
+                the port's MTU, {mtu}"
             )
         })
     }
@@ -138,8 +139,8 @@ impl Fabric {
         ];
         if settings.verbs.receive_threshold < sources {
             return Err(NodeError::Setting(format!(
-                "--receive-threshold {}: must be at least the number of publishers of a subscriber, which is {sources}: \
-                 each has a receive queue of its own",
+                "--receive-threshold {}: must be at least the number of publishers of a subscriber, which \
+                is {sources}: each has a receive queue of its own",
                 settings.verbs.receive_threshold
             )));
         }
@@ -162,8 +163,8 @@ impl Fabric {
             if entries > u64::from(limits.max_completion_queue_entries) {
                 let most = limits.max_completion_queue_entries;
                 return refused(format!(
-                    "the completion queue of {count} queue pairs takes {entries} entries, and its completion queues hold at \
-                     most {most}"
+                    "the completion queue of {count} queue pairs takes {entries} entries, and its \
+                    completion queues hold at most {most}"
                 ));
             }
             let context = Context::open_by_name(&end.device.name).map_err(failed)?;
@@ -190,8 +191,8 @@ fn end_of(chosen: &ChosenPort) -> Result<End, NodeError> {
             address,
         }),
         None => Err(NodeError::Setting(format!(
-            "--type infiniband is impossible: {device} port {port} has no IP address, which the connection manager needs: \
-             give its network interface one (ip address add)"
+            "--type infiniband is impossible: {device} port {port} has no IP address, which the connection \
+            manager needs: give its network interface one (ip address add)"
         ))),
     }
 }

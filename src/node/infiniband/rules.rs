@@ -13,8 +13,8 @@ pub fn refusal(settings: &Settings) -> Option<String> {
     let vectorize = settings.vectorize as u32;
     if every > sends {
         return Some(format!(
-            "--signal-every {every}: must be at most --send-queue, which is {sends}: a queue full of requests without a \
-             completion is never empty again"
+            "--signal-every {every}: must be at most --send-queue, which is {sends}: a queue full of \
+            requests without a completion is never empty again"
         ));
     }
     if threshold <= vectorize {
@@ -26,8 +26,8 @@ pub fn refusal(settings: &Settings) -> Option<String> {
     let most = receives.saturating_sub(2 * vectorize);
     (threshold > most).then(|| {
         format!(
-            "--receive-threshold {threshold}: must be at most --receive-queue - 2 * --vectorize, which is {most}: below \
-             the threshold a call posts {vectorize} more"
+            "--receive-threshold {threshold}: must be at most --receive-queue - 2 * --vectorize, which is \
+            {most}: below the threshold a call posts {vectorize} more"
         )
     })
 }
@@ -64,9 +64,9 @@ impl Signals {
     }
 }
 
-/// Samples whose completions a call of write takes at most: as many as `count` places for samples have become free, of which
-/// `released` are taken again. Where the queue was full, or the caller had no sample left, there is always one: nothing
-/// else empties the queue.
+/// Samples whose completions a call of write takes at most: as many as `count` places for samples have
+/// become free, of which `released` are taken again. Where the queue was full, or the caller had no sample
+/// left, there is always one: nothing else empties the queue.
 #[inline(always)]
 pub fn to_poll(count: usize, taken: usize, released: usize) -> usize {
     let in_need = taken < count || count == 0;

@@ -278,8 +278,8 @@ impl QueuePair {
         }
     }
 
-    /// Posts all requests of a list by one call, and empties it. Returns how many were posted, and the errno of the first
-    /// that was not: ENOMEM when the send queue is full, others when the queue pair has failed.
+    /// Posts all requests of a list by one call, and empties it. Returns how many were posted, and the errno
+    /// of the first that was not: ENOMEM when the send queue is full, others when the queue pair has failed.
     #[inline(always)]
     pub fn post_list(&self, list: &mut SendList) -> (usize, Option<i32>) {
         debug_assert!(Arc::ptr_eq(list.source().domain(), &self.domain));
@@ -288,8 +288,8 @@ impl QueuePair {
             return (0, None);
         }
         let mut bad = std::ptr::null_mut();
-        // SAFETY: the queue pair exists and copies the requests; address handle and region are held by the list, and the
-        // end of a region's registration ends the HCA's access to it.
+        // SAFETY: the queue pair exists and copies the requests; address handle and region are held by the
+        // list, and the end of a region's registration ends the HCA's access to it.
         let code = unsafe { sys::ibv_post_send(self.raw.as_ptr(), list.linked(), &mut bad) };
         let posted = match code {
             0 => count,
