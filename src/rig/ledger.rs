@@ -21,7 +21,7 @@ pub struct Tally {
     pub received: u64,
     pub lost: u64,
     pub duplicated: u64,
-    /// Arrived for the first time after a later one of the same publisher.
+    /// Arrived for the first time after a later one of the same publisher at the same receiver.
     pub reordered: u64,
     pub never_sent: u64,
     /// Arrived, first or again, after the end of what they belong to.
@@ -50,16 +50,22 @@ impl Tally {
 #[derive(Debug, Clone)]
 pub struct Ledger {
     arrived: Vec<Vec<bool>>,
-    next: Vec<usize>,
+    /// By receiver and publisher: the number behind the last one that arrived.
+    next: Vec<Vec<usize>>,
     tally: Tally,
 }
 
 impl Ledger {
     /// `sent`: how many each publisher sent, numbered from 0.
     pub fn new(sent: &[usize]) -> Self {
+        Self::shared(sent, 1)
+    }
+
+    /// The same where each of these is to arrive at one of so many receivers, whichever it is.
+    pub fn shared(sent: &[usize], receivers: usize) -> Self {
         Ledger {
             arrived: sent.iter().map(|&count| vec![false; count]).collect(),
-            next: vec![0; sent.len()],
+            next: vec![vec![0; sent.len()]; receivers],
             tally: Tally {
                 sent: sent.iter().map(|&count| count as u64).sum(),
                 ..Tally::default()
@@ -69,6 +75,11 @@ impl Ledger {
 
     /// Books an arrival, in the order in which they came.
     pub fn arrived(&mut self, publisher: usize, sequence: usize) -> Arrival {
+        self.arrived_at(0, publisher, sequence)
+    }
+
+    /// Books an arrival at a receiver, in the order in which they came there.
+    pub fn arrived_at(&mut self, receiver: usize, publisher: usize, sequence: usize) -> Arrival {
         let known = self.arrived.get_mut(publisher);
         let Some(arrived) = known.and_then(|all| all.get_mut(sequence)) else {
             self.tally.never_sent += 1;
@@ -79,7 +90,7 @@ impl Ledger {
             return Arrival::Again;
         }
         self.tally.received += 1;
-        let next = &mut self.next[publisher];
+        let next = &mut self.next[receiver][publisher];
         if sequence < *next {
             self.tally.reordered += 1;
         } else {
@@ -98,6 +109,15 @@ impl Ledger {
         self.tally.damaged += 1;
     }
 
+    /// What has not arrived by now, by publisher and number.
+    pub fn missing(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let publishers = self.arrived.iter().enumerate();
+        publishers.flat_map(|(publisher, arrived)| {
+            let missing = arrived.iter().enumerate().filter(|(_, arrived)| !**arrived);
+            missing.map(move |(sequence, _)| (publisher, sequence))
+        })
+    }
+
     /// What became of all.
     pub fn close(mut self) -> Tally {
         self.tally.lost = self.tally.sent - self.tally.received;
@@ -108,6 +128,22 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_goes_to_one_of_several_is_in_order_at_each_of_them() {
+        let mut ledger = Ledger::shared(&[5], 2);
+        for (receiver, sequence) in [(0, 1), (0, 3), (1, 0), (1, 4), (1, 0)] {
+            ledger.arrived_at(receiver, 0, sequence);
+        }
+        assert_eq!(ledger.missing().collect::<Vec<_>>(), [(0, 2)]);
+        ledger.arrived_at(1, 0, 2);
+        assert_eq!(ledger.missing().count(), 0);
+        let tally = ledger.close();
+        assert_eq!(
+            (tally.received, tally.duplicated, tally.reordered),
+            (5, 1, 1)
+        );
+    }
 
     #[test]
     fn each_fault_has_its_count() {

@@ -44,7 +44,7 @@ impl<C: Clock> Judge<C> {
             reports.publishers.iter().map(of).sum()
         };
         let steps = sum(|it| it.steps);
-        let (tally, lost) = books.close(reports);
+        let (tally, lost) = books.close();
         Outcome {
             tally,
             nominal: steps * self.wiring.copies(),
@@ -106,15 +106,9 @@ struct Books<'a> {
     reports: &'a Reports,
     wiring: &'a Wiring,
     ledgers: Vec<Ledger>,
-    /// By ledger and publisher: which of its samples have come.
-    arrived: Vec<Vec<Vec<bool>>>,
     /// By publisher: the steps of its samples, by their numbers less that of the first.
     steps: Vec<Vec<u64>>,
     overflown: u64,
-    /// By subscriber and publisher: the number behind the last one that came. Who takes turns with others gets its
-    /// samples in order, whatever comes to the others meanwhile.
-    next: Vec<Vec<usize>>,
-    reordered: u64,
 }
 
 impl<'a> Books<'a> {
@@ -138,33 +132,27 @@ impl<'a> Books<'a> {
                 })
                 .collect()
         };
-        let sent: Vec<Vec<usize>> = if wiring.takes_turns() {
-            vec![sent_to(None)]
+        let ledgers = if wiring.takes_turns() {
+            vec![Ledger::shared(&sent_to(None), reports.subscribers.len())]
         } else {
             (0..wiring.subscribers)
-                .map(|subscriber| sent_to(Some(subscriber)))
+                .map(|subscriber| Ledger::new(&sent_to(Some(subscriber))))
                 .collect()
         };
         Books {
             reports,
             wiring,
-            arrived: (sent.iter())
-                .map(|sent| sent.iter().map(|&count| vec![false; count]).collect())
-                .collect(),
-            ledgers: sent.iter().map(|sent| Ledger::new(sent)).collect(),
+            ledgers,
             steps,
             overflown: reports.subscribers.iter().map(|it| it.overflown).sum(),
-            next: vec![vec![0; reports.publishers.len()]; reports.subscribers.len()],
-            reordered: 0,
         }
     }
 
     /// Books a sample; the step that it was made at, if it came for the first time and unharmed.
     fn arrived(&mut self, subscriber: u32, sample: &Received) -> Option<u64> {
-        let book = if self.wiring.takes_turns() {
-            0
-        } else {
-            subscriber as usize
+        let (book, receiver) = match self.wiring.takes_turns() {
+            true => (0, subscriber as usize),
+            false => (subscriber as usize, 0),
         };
         let publisher = sample.header.publisher() as usize;
         let first = self
@@ -178,13 +166,9 @@ impl<'a> Books<'a> {
             .and_then(|place| usize::try_from(place).ok())
             .unwrap_or(usize::MAX);
         let ledger = &mut self.ledgers[book];
-        if ledger.arrived(publisher, place) != Arrival::First {
+        if ledger.arrived_at(receiver, publisher, place) != Arrival::First {
             return None;
         }
-        self.arrived[book][publisher][place] = true;
-        let next = &mut self.next[subscriber as usize][publisher];
-        self.reordered += u64::from(place < *next);
-        *next = (*next).max(place + 1);
         if !sample.intact {
             ledger.damaged();
             return None;
@@ -193,9 +177,9 @@ impl<'a> Books<'a> {
     }
 
     /// What became of all, and the samples that did not come.
-    fn close(self, reports: &Reports) -> (Tally, Vec<Lost>) {
+    fn close(self) -> (Tally, Vec<Lost>) {
         let mut lost = Vec::new();
-        for (publisher, report) in reports.publishers.iter().enumerate() {
+        for (publisher, report) in self.reports.publishers.iter().enumerate() {
             let publisher = publisher as u32;
             let not_sent = |step, cause| Lost {
                 publisher,
@@ -213,26 +197,18 @@ impl<'a> Books<'a> {
             }
             lost.extend((next..report.steps).map(|step| not_sent(step, Cause::Missed)));
         }
-        for (book, by_publisher) in self.arrived.iter().enumerate() {
+        for (book, ledger) in self.ledgers.iter().enumerate() {
             let subscriber = (!self.wiring.takes_turns()).then_some(book as u32);
-            for (publisher, arrived) in by_publisher.iter().enumerate() {
-                let missing = arrived.iter().zip(&self.steps[publisher]);
-                lost.extend(
-                    missing
-                        .filter(|(arrived, _)| !**arrived)
-                        .map(|(_, &step)| Lost {
-                            publisher: publisher as u32,
-                            subscriber,
-                            step,
-                            cause: Cause::Lost,
-                        }),
-                );
-            }
+            lost.extend(ledger.missing().map(|(publisher, place)| Lost {
+                publisher: publisher as u32,
+                subscriber,
+                step: self.steps[publisher][place],
+                cause: Cause::Lost,
+            }));
         }
         lost.sort_by_key(|lost| (lost.publisher, lost.step, lost.subscriber));
         let tallies = self.ledgers.into_iter().map(Ledger::close);
         let mut tally = tallies.fold(Tally::default(), |sum, one| sum.plus(&one));
-        tally.reordered = self.reordered;
         // They came beside all that had room.
         tally.duplicated += self.overflown;
         (tally, lost)
