@@ -10,11 +10,12 @@ median() {
 }
 
 # run_hcabench FOLDER MESSAGES ARGUMENT...: prints the median one-way latency in us, if all messages arrived; by other
-# columns where counted_column and median_column name them. FOLDER is overwritten; what hcabench says goes to FOLDER.log.
+# columns where counted_column and median_column name them; in so many bursts as repeat says, by default one. FOLDER is
+# overwritten; what hcabench says goes to FOLDER.log.
 run_hcabench() {
-    local folder=$1 messages=$2
-    timeout --kill-after=10 120 "$program" --burst "$messages" --poll busy --quiet --force --out "$folder" "${@:3}" \
-        2>"$folder.log" || return
+    local folder=$1 messages=$2 bursts=${repeat-1}
+    timeout --kill-after=10 120 "$program" --burst "$((messages / bursts))" --repeat "$bursts" --poll busy --quiet \
+        --force --out "$folder" "${@:3}" 2>"$folder.log" || return
     awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i }
              NR == 2 && $column[counted] == messages { print $column[median] / 1000 }' \
         counted="${counted_column-messages_received}" median="${median_column-latency_p50_ns}" messages="$messages" \

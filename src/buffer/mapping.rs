@@ -250,7 +250,12 @@ impl HugeBuffer {
     /// The start of the memory. It stays valid as long as the buffer; what others write there is read through it,
     /// volatile or atomic.
     pub fn as_ptr(&self) -> *mut u8 {
-        self.map.start.as_ptr().cast()
+        self.start().as_ptr()
+    }
+
+    /// The same, as what is never null.
+    pub fn start(&self) -> NonNull<u8> {
+        self.map.start.cast()
     }
 
     /// Usable bytes: what was asked for, rounded up to whole pages.

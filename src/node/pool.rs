@@ -1,6 +1,6 @@
 //! Samples: slots of equal size in memory that is mapped, touched and locked once.
 
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use super::NodeError;
@@ -41,6 +41,8 @@ unsafe impl StableMemory for Memory {
 #[derive(Debug)]
 pub struct Pool {
     memory: Arc<Memory>,
+    /// Where it begins: kept here, as each look behind the `Arc` is one more line that may not be in the cache.
+    start: NonNull<u8>,
     words: usize,
     stride: usize,
     count: usize,
@@ -48,6 +50,9 @@ pub struct Pool {
     /// The slots that nodes have put down by their number alone.
     held: Vec<bool>,
 }
+
+// SAFETY: the memory lives as long as the pool and goes with it.
+unsafe impl Send for Pool {}
 
 impl Pool {
     /// A pool of `count` slots for samples of so many words of 8 bytes.
@@ -59,6 +64,7 @@ impl Pool {
         let memory = HugeBuffer::new(Bytes((count * stride) as u64), pages)?;
         let numbers = (0..u32::try_from(count).unwrap_or(u32::MAX)).rev();
         Ok(Pool {
+            start: memory.start(),
             memory: Arc::new(Memory(memory)),
             words,
             stride,
@@ -153,7 +159,7 @@ impl Pool {
     pub fn address(&self, number: u32) -> *mut u8 {
         assert!((number as usize) < self.count, "a slot of another pool");
         let at = number as usize * self.stride + HEADROOM;
-        self.memory.0.as_ptr().wrapping_add(at)
+        self.start.as_ptr().wrapping_add(at)
     }
 
     /// A word of a sample. Volatile, as hardware may have written it.

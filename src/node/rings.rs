@@ -8,6 +8,7 @@
 //! any node-type takes. For `shmem` it is shared memory, which publishers and subscribers have mapped separately, as
 //! two processes would.
 
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::settings::Poll;
@@ -18,15 +19,32 @@ use crate::queues::ring::{Memory, RingReceiver, RingSender, Shape, Word};
 
 /// The memory of all rings, as one side has mapped it.
 #[derive(Debug, Clone)]
-struct Rings(Arc<HugeBuffer>);
+struct Rings {
+    /// Kept, so that the words stay.
+    _memory: Arc<HugeBuffer>,
+    /// The words: not behind the `Arc`, where each look would be one more line that may not be in the cache.
+    first: NonNull<Word>,
+    count: usize,
+}
+
+// SAFETY: the words live as long as the `Arc` beside them. They are accessed as atomics only, by whoever maps them.
+unsafe impl Send for Rings {}
+
+impl Rings {
+    fn new(memory: HugeBuffer) -> Self {
+        Rings {
+            first: memory.start().cast(),
+            count: memory.length().0 as usize / size_of::<Word>(),
+            _memory: Arc::new(memory),
+        }
+    }
+}
 
 impl Memory for Rings {
     #[inline(always)]
     fn words(&self) -> &[Word] {
-        let count = self.0.length().0 as usize / size_of::<Word>();
-        // SAFETY: the buffer is that long, begins with a page, was zeroed and lives as long as `self`. It is accessed
-        // as atomics only, by whoever maps it.
-        unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), count) }
+        // SAFETY: the buffer is that long, begins with a page, was zeroed and lives as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.count) }
     }
 }
 
@@ -54,7 +72,7 @@ pub fn loopback(
     settings: &Settings,
 ) -> Result<Ends<Publisher, Subscriber>, NodeError> {
     let memory = HugeBuffer::new(bytes(wiring, settings), settings.huge_pages)?;
-    let memory = Rings(Arc::new(memory));
+    let memory = Rings::new(memory);
     Ok(ends(wiring, settings, &memory, &memory))
 }
 
@@ -67,7 +85,7 @@ pub fn shmem(
     settings: &Settings,
 ) -> Result<Ends<Publisher, Subscriber>, NodeError> {
     let memory = SharedMemory::new(bytes(wiring, settings), settings.huge_pages)?;
-    let [one, other] = [memory.map()?, memory.map()?].map(|side| Rings(Arc::new(side)));
+    let [one, other] = [memory.map()?, memory.map()?].map(Rings::new);
     Ok(ends(wiring, settings, &one, &other))
 }
 

@@ -1,8 +1,8 @@
 //! Baton for elements whose size is known only at run time, in memory that the caller brings.
 //!
 //! As in [`baton`](super::baton) each slot tells itself whether it is full, is given back at once, and its lines are
-//! demoted by the end that is done with them. A slot begins on a cache line with a word that is not zero if it is full;
-//! the words of the element follow. An element of up to seven words travels in one line, with the news of it.
+//! demoted by the end that is done with them. A slot begins on a cache line with the first word of its element, or with
+//! zero if it is empty. So that word is never zero, and an element of up to eight words travels in one line.
 //!
 //! The memory holds nothing but slots: no index, which each end keeps for itself, and no pointer. So two processes can
 //! share it, each having mapped it elsewhere. All zeros is an empty ring. All words are atomic: what another process
@@ -25,14 +25,14 @@ pub trait Memory {
 pub struct Shape {
     /// Elements that a ring holds, at least one.
     pub capacity: usize,
-    /// Words of an element.
+    /// Words of an element, at least one.
     pub words: usize,
 }
 
 impl Shape {
     /// Words of a slot, which has its lines for itself.
     const fn slot_words(&self) -> usize {
-        (1 + self.words).next_multiple_of(LINE)
+        self.words.next_multiple_of(LINE)
     }
 
     /// Words of a ring.
@@ -58,7 +58,7 @@ struct End<M> {
 impl<M: Memory> End<M> {
     fn new(memory: M, ring: usize, shape: Shape) -> Self {
         let (first, words) = (ring * shape.ring_words(), shape.ring_words());
-        assert!(words > 0 && first + words <= memory.words().len());
+        assert!(shape.words > 0 && words > 0 && first + words <= memory.words().len());
         End {
             memory,
             first,
@@ -70,29 +70,29 @@ impl<M: Memory> End<M> {
         }
     }
 
-    /// The word that tells whether the next slot is full, and those of its element.
+    /// The first word of the next slot, and the rest of it.
     #[inline(always)]
     fn slot(&self) -> (&Word, &[Word]) {
-        let slot = &self.memory.words()[self.next..=self.next + self.words];
+        let slot = &self.memory.words()[self.next..self.next + self.words];
         (&slot[0], &slot[1..])
     }
 
-    /// Whether the next slot is full. Acquire: who sees it empty comes after the receiver's reading of the element, and
-    /// who sees it full after the sender's writing of it. So the words of the element need no order of their own.
+    /// The first word of the next slot, 0 if it is empty. Acquire: who sees it empty comes after the receiver's reading
+    /// of the element, and who sees it full after the sender's writing of it. So the rest needs no order of its own.
     #[inline(always)]
-    fn is_full(&self) -> bool {
-        self.slot().0.load(Ordering::Acquire) != 0
+    fn first_word(&self) -> u64 {
+        self.slot().0.load(Ordering::Acquire)
     }
 
     /// Hands the slot to the other end and goes on to the next one. Release: who sees this sees all that was done to
     /// the element before, or comes after it.
     #[inline(always)]
-    fn advance(&mut self, full: u64) {
-        let (state, _) = self.slot();
-        state.store(full, Ordering::Release);
+    fn advance(&mut self, word: u64) {
+        let (first, _) = self.slot();
+        first.store(word, Ordering::Release);
         if self.demotes {
             // SAFETY: the slot lies in the memory, where `slot` has found it, with all its lines.
-            unsafe { demote_lines(std::ptr::from_ref(state).cast(), self.slot_words / LINE) };
+            unsafe { demote_lines(std::ptr::from_ref(first).cast(), self.slot_words / LINE) };
         }
         self.next += self.slot_words;
         if self.next == self.end {
@@ -117,20 +117,20 @@ impl<M: Memory> RingSender<M> {
     /// Whether there is room for an element. It stays, as nobody else fills the ring.
     #[inline(always)]
     pub fn has_room(&self) -> bool {
-        !self.0.is_full()
+        self.0.first_word() == 0
     }
 
-    /// Puts an element in, of which `word` tells each word, if there is room.
+    /// Puts an element in, of which `word` tells each word, if there is room. A first word of 0 comes out as 1.
     #[inline(always)]
     pub fn enqueue(&mut self, word: impl Fn(usize) -> u64) -> bool {
-        if self.0.is_full() {
+        if !self.has_room() {
             return false;
         }
-        let (_, element) = self.0.slot();
-        for (at, place) in element.iter().enumerate() {
+        let (_, rest) = self.0.slot();
+        for (place, at) in rest.iter().zip(1..) {
             place.store(word(at), Ordering::Relaxed);
         }
-        self.0.advance(1);
+        self.0.advance(word(0).max(1));
         true
     }
 }
@@ -151,11 +151,13 @@ impl<M: Memory> RingReceiver<M> {
     /// Takes an element out, if there is one, and hands each word to `set`.
     #[inline(always)]
     pub fn dequeue(&mut self, mut set: impl FnMut(usize, u64)) -> bool {
-        if !self.0.is_full() {
+        let first = self.0.first_word();
+        if first == 0 {
             return false;
         }
-        let (_, element) = self.0.slot();
-        for (at, place) in element.iter().enumerate() {
+        set(0, first);
+        let (_, rest) = self.0.slot();
+        for (place, at) in rest.iter().zip(1..) {
             set(at, place.load(Ordering::Relaxed));
         }
         self.0.advance(0);
@@ -190,7 +192,7 @@ pub(super) mod tests {
     #[cfg(not(loom))]
     #[test]
     fn elements_of_any_size_come_out_in_order_and_a_full_ring_takes_no_more() {
-        for (capacity, words) in [(1, 1), (3, 7), (2, 8), (5, 66)] {
+        for (capacity, words) in [(1, 1), (3, 7), (2, 9), (5, 66)] {
             let (mut sender, mut receiver) = ends(3, Shape { capacity, words });
             assert!(!receiver.dequeue(|_, _| panic!("it is empty")));
             for lap in 0..3_u64 {
@@ -203,6 +205,8 @@ pub(super) mod tests {
                     let mut found = vec![0; words];
                     assert!(receiver.dequeue(|at, word| found[at] = word));
                     let expected = (0..words as u64).map(|at| lap << 32 | element << 16 | at);
+                    // The very first word of all is 0.
+                    found[0] -= u64::from((lap, element) == (0, 0));
                     assert_eq!(found, expected.collect::<Vec<_>>());
                 }
                 assert!(!receiver.dequeue(|_, _| panic!("it is empty")));
@@ -214,8 +218,8 @@ pub(super) mod tests {
     #[test]
     fn rings_lie_behind_one_another_and_a_slot_begins_on_a_line() {
         let shape = |words| Shape { capacity: 4, words };
-        assert_eq!(shape(7).ring_words(), 4 * LINE);
-        assert_eq!(shape(8).ring_words(), 8 * LINE);
+        assert_eq!(shape(8).ring_words(), 4 * LINE);
+        assert_eq!(shape(9).ring_words(), 8 * LINE);
         let memory = Arc::new((0..2 * 4 * LINE).map(|_| Word::new(0)).collect::<Vec<_>>());
         let mut sender = RingSender::new(memory.clone(), 1, shape(2));
         assert!(sender.enqueue(|at| 10 + at as u64) && sender.enqueue(|at| 20 + at as u64));
@@ -223,7 +227,7 @@ pub(super) mod tests {
         assert!((0..4 * LINE).all(|at| word(at) == 0));
         assert_eq!(
             [0, 1, 2, LINE, LINE + 1].map(|at| word(4 * LINE + at)),
-            [1, 10, 11, 1, 20]
+            [10, 11, 0, 20, 21]
         );
     }
 }
