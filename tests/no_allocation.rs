@@ -20,7 +20,8 @@ use hcabench::bench::hca::signalling::Signalling;
 use hcabench::bench::hca::stamper::{StampSlots, restamp};
 use hcabench::bench::hca::tag::{Expected, Tag};
 use hcabench::buffer::{Arrival, HugePagePolicy, Payload, PayloadBuffer, PolledSlots, StampBuffer};
-use hcabench::node::{Ends, Node, NodeError, Pool, Scenario, Settings, Wiring, rings, udp};
+use hcabench::node::udp::Udp;
+use hcabench::node::{Ends, Node, NodeError, Pool, Scenario, Settings, Wiring, rings};
 use hcabench::pacing::{ConstantWait, NoPause, Pacing};
 use hcabench::time::{
     AnyClock, AnyReading, Clock, ClockKind, ClockUser, Monotonic, Nanos, Reading, ReadingKind,
@@ -416,7 +417,14 @@ fn pass_samples<P: Node, S: Node>(
 
 #[test]
 fn passing_samples_on_allocates_nothing() {
-    pass_samples("loopback", rings::loopback);
-    pass_samples("shmem", rings::shmem);
-    pass_samples("udp", udp::ends);
+    pass_samples("loopback", |wiring, settings| {
+        Ends::of(&rings::loopback(wiring, settings)?, wiring)
+    });
+    pass_samples("shmem", |wiring, settings| {
+        let memory = rings::memory(wiring, settings)?;
+        Ends::of(&rings::shmem(wiring, settings, &memory), wiring)
+    });
+    pass_samples("udp", |wiring, settings| {
+        Ends::of(&Udp { wiring, settings }, wiring)
+    });
 }

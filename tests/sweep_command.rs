@@ -479,7 +479,7 @@ fn two_command_lines_are_measured_in_turn() {
 fn a_round_that_waits_to_be_asked_ends_well_with_its_sweep() {
     let folder = tempfile::tempdir().unwrap();
     let mut round = hcabench(folder.path(), LONG)
-        .env("HCABENCH_ROUND_WORKER", "1")
+        .env("HCABENCH_CHILD", "round")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()

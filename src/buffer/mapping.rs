@@ -2,7 +2,7 @@
 
 mod shared;
 
-pub use shared::SharedMemory;
+pub use shared::{Inherited, SharedMemory};
 
 use std::ffi::c_void;
 use std::io;

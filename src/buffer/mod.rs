@@ -3,11 +3,16 @@
 
 mod mapping;
 mod payload;
+mod placed;
 mod polled;
 mod stamps;
 
-pub use mapping::{BufferError, HUGE_PAGE, HugeBuffer, HugePagePolicy, PageKind, SharedMemory};
+pub use mapping::{
+    BufferError, HUGE_PAGE, HugeBuffer, HugePagePolicy, Inherited, PageKind, SharedMemory,
+};
 pub use payload::{Payload, PayloadBuffer, Slot, StampCursor};
+pub(crate) use placed::all_atomic;
+pub use placed::{Atomic, Placed, Room};
 pub use polled::PolledSlots;
 pub use stamps::{Arrival, Plain, StampBuffer};
 

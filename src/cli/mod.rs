@@ -27,13 +27,12 @@ mod values;
 mod devices;
 
 use std::ffi::OsString;
-use std::os::unix::process::CommandExt as _;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
 use clap::{ArgAction, ColorChoice, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+
+use crate::rig::child;
 
 /// Bad input that was found after the command line was parsed; exit code 2.
 #[derive(Debug, thiserror::Error)]
@@ -165,19 +164,6 @@ pub(crate) fn expanded_arguments() -> &'static [OsString] {
     EXPANDED.get().map_or(&[], Vec::as_slice)
 }
 
-/// This very program, also where another one has taken its name since; in a process group of its own, so that a
-/// terminal's signal comes to it once, through the process that started it.
-fn this_program() -> std::process::Command {
-    let mut command = std::process::Command::new("/proc/self/exe");
-    command.arg0("hcabench").process_group(0);
-    command
-}
-
-/// Hands a signal of this process on to such a child. One that has ended does not mind.
-fn pass_on(signal: Signal, child: &std::process::Child) {
-    let _ = kill(Pid::from_raw(child.id().cast_signed()), signal);
-}
-
 /// Parses the command line, runs what it names, and returns the exit code.
 pub fn main() -> ExitCode {
     // Rounds are started by a name that says nothing. Only those who list processes look at it.
@@ -205,7 +191,7 @@ fn parse() -> Result<CommandLine, UsageError> {
     let matches = command.clone().color(colors).get_matches_from(&expanded);
     let line = CommandLine::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     if let Some(file) = line.sweep().and_then(|sweep| sweep.save_config.as_ref())
-        && !driver::worker::is_worker()
+        && !child::is_any()
     {
         let text = driver::command_line::to_file(&matches, &command);
         crate::results::durable::create_new(file)

@@ -1,6 +1,6 @@
 //! The node-types, by name.
 
-use super::{Settings, Wiring, rings};
+use super::{Settings, Side, Wiring, rings};
 use crate::rig::named::Named;
 
 /// A way to pass samples on.
@@ -73,6 +73,27 @@ impl NodeType {
             NodeType::Mqtt => None,
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => super::zeromq::load().err(),
+        })
+    }
+
+    /// Whose ends are made first, and tell the others where they are.
+    pub fn first(
+        self,
+        #[cfg_attr(not(feature = "zeromq"), expect(unused))] wiring: &Wiring,
+    ) -> Side {
+        match self {
+            #[cfg(feature = "zeromq")]
+            NodeType::Zeromq => super::zeromq::binds(wiring.scenario),
+            _ => Side::Subscribers,
+        }
+    }
+
+    /// Why its ends cannot be processes, if so.
+    pub fn refusal_of_processes(self) -> Option<String> {
+        (self == NodeType::Loopback).then(|| {
+            "--ends processes is impossible with --type loopback: its rings lie in the memory of one process: use \
+             --type shmem"
+                .to_owned()
         })
     }
 

@@ -39,6 +39,9 @@ pub use pool::{Pool, Slot};
 pub use settings::Settings;
 pub use wiring::{Scenario, Wiring};
 
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
 /// One end of a connection.
 ///
 /// One thread calls it. Everything that allocates is done in [`start`](Self::start). An end that only writes leaves
@@ -102,7 +105,7 @@ pub trait Node: Send + 'static {
 }
 
 /// Work requests of an end that writes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Work {
     /// Those that were posted, a copy each.
     pub requests: u64,
@@ -120,6 +123,51 @@ impl Work {
     }
 }
 
+/// Those that write, or those that read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Side {
+    /// Those that write.
+    Publishers,
+    /// Those that read.
+    Subscribers,
+}
+
+/// A node-type for one wiring. It makes the ends one by one, each in the process in which it runs.
+pub trait Maker {
+    /// The end that writes.
+    type Publisher: Node;
+    /// The end that reads.
+    type Subscriber: Node;
+    /// What an end that was made tells those of the other side, if it is made first.
+    type Told: Serialize + DeserializeOwned;
+
+    /// Whose ends are made first.
+    fn first(&self) -> Side {
+        Side::Subscribers
+    }
+
+    /// Makes the publisher of that number. `told`: by all subscribers, if these were first.
+    ///
+    /// # Errors
+    /// When the system has no room for it.
+    fn publisher(
+        &self,
+        number: u32,
+        told: &[Self::Told],
+    ) -> Result<(Self::Publisher, Self::Told), NodeError>;
+
+    /// Makes the subscriber of that number. `told`: by all publishers, if these were first.
+    ///
+    /// # Errors
+    /// When the system has no room for it.
+    fn subscriber(
+        &self,
+        number: u32,
+        told: &[Self::Told],
+    ) -> Result<(Self::Subscriber, Self::Told), NodeError>;
+}
+
 /// All ends of a connection, in the order of their numbers.
 #[derive(Debug)]
 pub struct Ends<P, S> {
@@ -127,4 +175,38 @@ pub struct Ends<P, S> {
     pub publishers: Vec<P>,
     /// Those that read.
     pub subscribers: Vec<S>,
+}
+
+impl<P: Node, S: Node> Ends<P, S> {
+    /// All of them, in this process.
+    ///
+    /// # Errors
+    /// When one cannot be made.
+    pub fn of<M>(maker: &M, wiring: &Wiring) -> Result<Self, NodeError>
+    where
+        M: Maker<Publisher = P, Subscriber = S>,
+    {
+        let publishers = |told: &[M::Told]| -> Result<(Vec<_>, Vec<_>), NodeError> {
+            let numbers = 0..wiring.publishers;
+            numbers.map(|it| maker.publisher(it, told)).collect()
+        };
+        let subscribers = |told: &[M::Told]| -> Result<(Vec<_>, Vec<_>), NodeError> {
+            let numbers = 0..wiring.subscribers;
+            numbers.map(|it| maker.subscriber(it, told)).collect()
+        };
+        let (publishers, subscribers) = match maker.first() {
+            Side::Publishers => {
+                let (publishers, told) = publishers(&[])?;
+                (publishers, subscribers(&told)?.0)
+            }
+            Side::Subscribers => {
+                let (subscribers, told) = subscribers(&[])?;
+                (publishers(&told)?.0, subscribers)
+            }
+        };
+        Ok(Ends {
+            publishers,
+            subscribers,
+        })
+    }
 }

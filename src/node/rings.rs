@@ -5,15 +5,16 @@
 //! itself; a subscriber looks at its rings in turn.
 //!
 //! The node-types differ in the memory of the rings alone. For `loopback` it is that of the process: the floor of what
-//! any node-type takes. For `shmem` it is shared memory, which publishers and subscribers have mapped separately, as
-//! two processes would.
+//! any node-type takes. For `shmem` it is shared memory, which publishers and subscribers have mapped separately, be they
+//! threads or processes.
 
+use std::cell::OnceCell;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::settings::Poll;
 use super::wiring::Distribution;
-use super::{Ends, Node, NodeError, Pool, Settings, Slot, Wiring};
+use super::{Maker, Node, NodeError, Pool, Settings, Slot, Wiring};
 use crate::buffer::{Bytes, HugeBuffer, SharedMemory};
 use crate::queues::ring::{Memory, RingReceiver, RingSender, Shape, Word};
 
@@ -63,30 +64,75 @@ pub struct Subscriber {
     next: usize,
 }
 
+/// Makes the ends of rings that lie behind one another in some memory.
+#[derive(Debug)]
+pub struct RingMaker<'a> {
+    wiring: &'a Wiring,
+    shape: Shape,
+    /// Publisher and subscriber of each ring, by subscriber: so each publisher has its rings in the order of its targets.
+    rings: Vec<(u32, u32)>,
+    shared: Option<&'a SharedMemory>,
+    sending: OnceCell<Rings>,
+    receiving: OnceCell<Rings>,
+}
+
+impl<'a> RingMaker<'a> {
+    fn new(wiring: &'a Wiring, settings: &Settings, shared: Option<&'a SharedMemory>) -> Self {
+        let heard = |subscriber| {
+            let publishers = wiring.publishers_of(subscriber);
+            publishers.map(move |publisher| (publisher, subscriber))
+        };
+        RingMaker {
+            wiring,
+            shape: shape(settings),
+            rings: (0..wiring.subscribers).flat_map(heard).collect(),
+            shared,
+            sending: OnceCell::new(),
+            receiving: OnceCell::new(),
+        }
+    }
+
+    /// The memory as a side has it, mapped when it is asked for first.
+    fn mapped(&self, side: &OnceCell<Rings>) -> Result<Rings, NodeError> {
+        if let (None, Some(shared)) = (side.get(), self.shared) {
+            let _ = side.set(Rings::new(shared.map()?));
+        }
+        Ok(side.get().expect("what is not shared is there").clone())
+    }
+}
+
 /// Rings between threads of one process.
 ///
 /// # Errors
 /// When the memory cannot be had or locked.
-pub fn loopback(
-    wiring: &Wiring,
-    settings: &Settings,
-) -> Result<Ends<Publisher, Subscriber>, NodeError> {
+pub fn loopback<'a>(wiring: &'a Wiring, settings: &Settings) -> Result<RingMaker<'a>, NodeError> {
     let memory = HugeBuffer::new(bytes(wiring, settings), settings.huge_pages)?;
     let memory = Rings::new(memory);
-    Ok(ends(wiring, settings, &memory, &memory))
+    Ok(RingMaker {
+        sending: OnceCell::from(memory.clone()),
+        receiving: OnceCell::from(memory),
+        ..RingMaker::new(wiring, settings, None)
+    })
 }
 
-/// Rings in shared memory.
+/// Rings in shared memory, which each side maps for itself.
+pub fn shmem<'a>(
+    wiring: &'a Wiring,
+    settings: &Settings,
+    memory: &'a SharedMemory,
+) -> RingMaker<'a> {
+    RingMaker::new(wiring, settings, Some(memory))
+}
+
+/// Shared memory for all rings.
 ///
 /// # Errors
-/// When the memory cannot be had or locked.
-pub fn shmem(
-    wiring: &Wiring,
-    settings: &Settings,
-) -> Result<Ends<Publisher, Subscriber>, NodeError> {
-    let memory = SharedMemory::new(bytes(wiring, settings), settings.huge_pages)?;
-    let [one, other] = [memory.map()?, memory.map()?].map(Rings::new);
-    Ok(ends(wiring, settings, &one, &other))
+/// When it cannot be had.
+pub fn memory(wiring: &Wiring, settings: &Settings) -> Result<SharedMemory, NodeError> {
+    Ok(SharedMemory::new(
+        bytes(wiring, settings),
+        settings.huge_pages,
+    )?)
 }
 
 fn shape(settings: &Settings) -> Shape {
@@ -111,34 +157,33 @@ pub fn refusal(poll: Poll) -> Option<String> {
     })
 }
 
-fn ends(
-    wiring: &Wiring,
-    settings: &Settings,
-    sending: &Rings,
-    receiving: &Rings,
-) -> Ends<Publisher, Subscriber> {
-    let shape = shape(settings);
-    let publisher = |number| Publisher {
-        rings: Vec::new(),
-        distribution: Distribution::new(wiring, number),
-    };
-    let mut publishers: Vec<Publisher> = (0..wiring.publishers).map(publisher).collect();
-    let mut subscribers = Vec::new();
-    let mut ring = 0;
-    // By subscriber, so that each publisher has its rings in the order of its targets.
-    for subscriber in 0..wiring.subscribers {
-        let mut rings = Vec::new();
-        for publisher in wiring.publishers_of(subscriber) {
-            let sender = RingSender::new(sending.clone(), ring, shape);
-            publishers[publisher as usize].rings.push(sender);
-            rings.push(RingReceiver::new(receiving.clone(), ring, shape));
-            ring += 1;
-        }
-        subscribers.push(Subscriber { rings, next: 0 });
+impl Maker for RingMaker<'_> {
+    type Publisher = Publisher;
+    type Subscriber = Subscriber;
+    type Told = ();
+
+    fn publisher(&self, number: u32, _told: &[()]) -> Result<(Publisher, ()), NodeError> {
+        let memory = self.mapped(&self.sending)?;
+        let rings = (0..).zip(&self.rings).filter(|(_, ends)| ends.0 == number);
+        let publisher = Publisher {
+            rings: rings
+                .map(|(ring, _)| RingSender::new(memory.clone(), ring, self.shape))
+                .collect(),
+            distribution: Distribution::new(self.wiring, number),
+        };
+        Ok((publisher, ()))
     }
-    Ends {
-        publishers,
-        subscribers,
+
+    fn subscriber(&self, number: u32, _told: &[()]) -> Result<(Subscriber, ()), NodeError> {
+        let memory = self.mapped(&self.receiving)?;
+        let rings = (0..).zip(&self.rings).filter(|(_, ends)| ends.1 == number);
+        let subscriber = Subscriber {
+            rings: rings
+                .map(|(ring, _)| RingReceiver::new(memory.clone(), ring, self.shape))
+                .collect(),
+            next: 0,
+        };
+        Ok((subscriber, ()))
     }
 }
 
@@ -197,7 +242,7 @@ impl Node for Subscriber {
 mod tests {
     use super::*;
     use crate::buffer::HugePagePolicy;
-    use crate::node::Scenario;
+    use crate::node::{Ends, Scenario};
     use crate::rig::named::Named as _;
 
     const WORDS: usize = 9;
@@ -243,7 +288,9 @@ mod tests {
     }
 
     fn both(wiring: &Wiring, settings: &Settings) -> [Ends<Publisher, Subscriber>; 2] {
-        [loopback(wiring, settings), shmem(wiring, settings)].map(Result::unwrap)
+        let memory = memory(wiring, settings).unwrap();
+        let own = loopback(wiring, settings).unwrap();
+        [own, shmem(wiring, settings, &memory)].map(|maker| Ends::of(&maker, wiring).unwrap())
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::buffer::HugePagePolicy;
 use crate::rig::named::Named;
 use crate::rig::ports::Service;
@@ -51,7 +53,7 @@ impl Named for Qos {
 }
 
 /// Where a broker listens.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BrokerAddress {
     /// Its name, or its IP address; one of IPv6 in brackets.
     pub host: String,

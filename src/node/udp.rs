@@ -11,7 +11,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::settings::Poll;
 use super::wiring::Distribution;
-use super::{Ends, Node, NodeError, Pool, Settings, Slot, Wiring};
+use super::{Maker, Node, NodeError, Pool, Settings, Slot, Wiring};
 
 /// How long a subscriber that sleeps does not look at the stop flag, in milliseconds.
 const LONGEST_SLEEP_MS: u16 = 20;
@@ -33,18 +33,41 @@ pub struct Subscriber {
     datagram: Vec<u8>,
 }
 
-/// Opens all sockets; the kernel chooses their ports.
-///
-/// # Errors
-/// When one cannot be opened.
-pub fn ends(
-    wiring: &Wiring,
-    settings: &Settings,
-) -> Result<Ends<Publisher, Subscriber>, NodeError> {
-    let mut subscribers = Vec::new();
-    let mut addresses = Vec::new();
-    for _ in 0..wiring.subscribers {
-        let socket = open()?;
+/// Opens sockets, of which the kernel chooses the ports.
+#[derive(Debug)]
+pub struct Udp<'a> {
+    /// Who hears whom.
+    pub wiring: &'a Wiring,
+    /// What concerns it of these.
+    pub settings: &'a Settings,
+}
+
+impl Maker for Udp<'_> {
+    type Publisher = Publisher;
+    type Subscriber = Subscriber;
+    type Told = SocketAddr;
+
+    fn publisher(
+        &self,
+        number: u32,
+        told: &[SocketAddr],
+    ) -> Result<(Publisher, SocketAddr), NodeError> {
+        let (socket, address) = open()?;
+        let targets = self.wiring.subscribers_of(number);
+        let publisher = Publisher {
+            socket,
+            targets: targets.map(|target| told[target as usize]).collect(),
+            distribution: Distribution::new(self.wiring, number),
+        };
+        Ok((publisher, address))
+    }
+
+    fn subscriber(
+        &self,
+        _number: u32,
+        _told: &[SocketAddr],
+    ) -> Result<(Subscriber, SocketAddr), NodeError> {
+        let (socket, address) = open()?;
         // A subscriber that sleeps asks poll first, so none of them may block.
         let set = socket.set_nonblocking(true);
         set.map_err(NodeError::io(
@@ -52,41 +75,29 @@ pub fn ends(
             "a UDP socket",
             "this is a bug",
         ))?;
-        let address = socket.local_addr();
-        addresses.push(address.map_err(NodeError::io(
-            "getsockname",
-            "a UDP socket",
-            "this is a bug",
-        ))?);
-        subscribers.push(Subscriber {
+        let subscriber = Subscriber {
             socket,
-            poll: settings.poll,
-            datagram: vec![0; settings.words * super::pool::WORD + 1],
-        });
+            poll: self.settings.poll,
+            datagram: vec![0; self.settings.words * super::pool::WORD + 1],
+        };
+        Ok((subscriber, address))
     }
-    let publisher = |number| {
-        let targets = wiring.subscribers_of(number);
-        Ok(Publisher {
-            socket: open()?,
-            targets: targets.map(|target| addresses[target as usize]).collect(),
-            distribution: Distribution::new(wiring, number),
-        })
-    };
-    let publishers: Result<Vec<Publisher>, NodeError> =
-        (0..wiring.publishers).map(publisher).collect();
-    Ok(Ends {
-        publishers: publishers?,
-        subscribers,
-    })
 }
 
-fn open() -> Result<UdpSocket, NodeError> {
+fn open() -> Result<(UdpSocket, SocketAddr), NodeError> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    UdpSocket::bind(address).map_err(NodeError::io(
+    let socket = UdpSocket::bind(address).map_err(NodeError::io(
         "bind",
         address,
         "is the loopback up (ip link)?",
-    ))
+    ))?;
+    let address = socket.local_addr();
+    let address = address.map_err(NodeError::io(
+        "getsockname",
+        "a UDP socket",
+        "this is a bug",
+    ))?;
+    Ok((socket, address))
 }
 
 impl Node for Publisher {
@@ -156,7 +167,7 @@ mod tests {
 
     use super::*;
     use crate::buffer::HugePagePolicy;
-    use crate::node::Scenario;
+    use crate::node::{Ends, Scenario};
 
     #[test]
     fn samples_come_to_each_subscriber_and_others_are_passed_over() {
@@ -170,7 +181,11 @@ mod tests {
             vectorize: 4,
             ..Settings::of_words(3)
         };
-        let mut ends = ends(&wiring, &settings).unwrap();
+        let maker = Udp {
+            wiring: &wiring,
+            settings: &settings,
+        };
+        let mut ends = Ends::of(&maker, &wiring).unwrap();
         let mut pool = Pool::new(8, 3, HugePagePolicy::Off).unwrap();
         let mut samples = Vec::new();
         pool.fill(&mut samples, 2);

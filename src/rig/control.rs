@@ -1,4 +1,4 @@
-//! What the threads of a run tell each other while it lasts: that they are ready, alive, or have failed, and the stop
+//! What the threads of a run, or its processes, tell each other while it lasts: that they are ready, alive, or have failed, and the stop
 //! flag.
 //!
 //! A benchmark keeps its own counters beside it. Nothing here costs a hot loop more than a load of a line that nobody
@@ -9,9 +9,13 @@ use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 
+use crate::buffer::all_atomic;
+
 /// The flag at which all loops end. It is never taken back.
 #[derive(Debug, Default)]
 pub struct StopFlag(CachePadded<AtomicBool>);
+
+all_atomic!(StopFlag { 0 });
 
 impl StopFlag {
     pub fn raise(&self) {
@@ -56,6 +60,19 @@ pub struct Control {
     stop: StopFlag,
     ready: CachePadded<AtomicU32>,
     failed: CachePadded<AtomicBool>,
+}
+
+// Ends that are processes share it as threads do.
+all_atomic!(Control {
+    stop,
+    ready,
+    failed
+});
+
+impl AsRef<Control> for Control {
+    fn as_ref(&self) -> &Control {
+        self
+    }
 }
 
 impl Control {

@@ -3,6 +3,7 @@
 //! | module | what is in it |
 //! | --- | --- |
 //! | `benchmark` | the trait of a benchmark, its plan and its outcome |
+//! | `child` | this program once more, as a child that is asked and answers |
 //! | `control` | what threads of a run share: ready barrier, stop flag, signs of life |
 //! | `role` | what a thread does, as data |
 //! | `workers` | pinned threads with roles, and their one supervisor |
@@ -16,6 +17,7 @@
 //! | `sweep` | the order of points over rounds, and the time for them |
 
 pub(crate) mod benchmark;
+pub(crate) mod child;
 pub(crate) mod control;
 pub(crate) mod error;
 pub(crate) mod exchange;

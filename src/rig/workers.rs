@@ -105,20 +105,26 @@ impl<R, E> Drop for Unwinding<'_, R, E> {
     }
 }
 
+/// Workers, and what they share: `C` holds their [`Control`].
 #[derive(Debug)]
-pub struct Crew<R, E> {
+pub struct Crew<R, E, C: AsRef<Control> = Control> {
     events: Receiver<Event<R, E>>,
     give: Sender<Event<R, E>>,
     woken: PipeReader,
     wake: PipeWriter,
     held: HeldBack,
     workers: Vec<(Role, JoinHandle<()>)>,
-    control: Arc<Control>,
+    control: Arc<C>,
 }
 
-impl<R: Send + 'static, E: From<HostError> + Send + 'static> Crew<R, E> {
+impl<R, E, C> Crew<R, E, C>
+where
+    R: Send + 'static,
+    E: From<HostError> + Send + 'static,
+    C: AsRef<Control> + Send + Sync + 'static,
+{
     /// A crew without workers. The calling thread is its supervisor; SIGINT and SIGTERM reach it only while it waits.
-    pub fn new(control: &Arc<Control>) -> Result<Self, RigError> {
+    pub fn new(control: &Arc<C>) -> Result<Self, RigError> {
         let (give, events) = channel();
         let (woken, wake) = std::io::pipe().map_err(|error| RigError::pipe(&error))?;
         nonblocking(&woken)?;
@@ -157,7 +163,8 @@ impl<R: Send + 'static, E: From<HostError> + Send + 'static> Crew<R, E> {
         let thread = std::thread::Builder::new().name(seat.role.thread.to_owned());
         let handle = thread
             .spawn(move || {
-                let _unwinding = Unwinding(&reporter, &control);
+                let control = (*control).as_ref();
+                let _unwinding = Unwinding(&reporter, control);
                 let placed = || -> Result<(), E> {
                     pinning::pin_current_thread(seat.cpu)?;
                     if let Some(level) = seat.priority {
@@ -171,7 +178,7 @@ impl<R: Send + 'static, E: From<HostError> + Send + 'static> Crew<R, E> {
                 }
             })
             .map_err(|source| {
-                self.control.stop();
+                self.control().stop();
                 failed(source)
             })?;
         self.workers.push((seat.role, handle));
@@ -225,7 +232,7 @@ impl<R: Send + 'static, E: From<HostError> + Send + 'static> Crew<R, E> {
                         self.end(&mut collected.cause, Cause::Worker, &mut stopped);
                     }
                     Ok(Event::Panicked(place)) => {
-                        self.control.stop();
+                        self.control().stop();
                         told();
                         return Err(RigError::Panicked {
                             role: self.workers[place].0,
@@ -274,7 +281,7 @@ impl<R: Send + 'static, E: From<HostError> + Send + 'static> Crew<R, E> {
     }
 
     fn end<X>(&self, cause: &mut Option<Cause<X>>, new: Cause<X>, stopped: &mut Option<Instant>) {
-        self.control.stop();
+        self.control().stop();
         cause.get_or_insert(new);
         stopped.get_or_insert_with(Instant::now);
     }
@@ -291,10 +298,14 @@ impl<R: Send + 'static, E: From<HostError> + Send + 'static> Crew<R, E> {
     }
 }
 
-impl<R, E> Crew<R, E> {
+impl<R, E, C: AsRef<Control>> Crew<R, E, C> {
+    fn control(&self) -> &Control {
+        (*self.control).as_ref()
+    }
+
     /// Ends the crew: raises the stop flag and joins the workers that end within `limit`. Others are left behind.
     pub fn dismiss(&mut self, limit: Duration) {
-        self.control.stop();
+        self.control().stop();
         let deadline = Instant::now() + limit;
         for (_, handle) in self.workers.drain(..) {
             while !handle.is_finished() && Instant::now() < deadline {
@@ -311,7 +322,7 @@ impl<R, E> Crew<R, E> {
 /// How often the supervisor looks while it waits for workers to leave.
 const STOPPING_LOOK: Duration = Duration::from_millis(20);
 
-impl<R, E> Drop for Crew<R, E> {
+impl<R, E, C: AsRef<Control>> Drop for Crew<R, E, C> {
     fn drop(&mut self) {
         if !self.workers.is_empty() {
             self.dismiss(Patience::default().grace_after_signal);

@@ -23,7 +23,9 @@ pub use tsc::{RdtscpInstruction, Tsc, TscTrust, measure_tsc_rate, read_tsc};
 use serde::{Deserialize, Serialize};
 
 /// A raw reading of a clock, in that clock's own unit (nanoseconds for POSIX clocks, cycles for the TSC).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[repr(transparent)]
 pub struct Ticks(pub u64);
 
@@ -164,6 +166,19 @@ impl AnyClock {
             ClockKind::Tsc => Ok(AnyClock::Tsc(Tsc::with_rate(tsc_rate)?)),
             #[cfg(not(target_arch = "x86_64"))]
             ClockKind::Tsc => Err(ClockError::NoTsc),
+        }
+    }
+
+    /// The clock as another process of the same run has it, which has found the TSC to be trusted and to count so many
+    /// times a second.
+    ///
+    /// # Errors
+    /// When the TSC cannot be trusted.
+    pub fn at_rate(kind: ClockKind, tsc_hertz: Option<f64>) -> Result<Self, ClockError> {
+        match (kind, tsc_hertz) {
+            #[cfg(target_arch = "x86_64")]
+            (ClockKind::Tsc, Some(hertz)) => Ok(AnyClock::Tsc(Tsc::at_rate(hertz)?)),
+            _ => Self::prepare(kind),
         }
     }
 

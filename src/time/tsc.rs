@@ -8,8 +8,8 @@ use std::arch::x86_64::{__rdtscp, _mm_lfence, _rdtsc};
 use serde::Serialize;
 
 use super::{
-    Calibration, CalibrationError, Clock, ClockError, MonotonicRaw, Nanos, Ticks, TscFacts,
-    TscKilohertz, TscRate, calibrate_against,
+    Calibration, CalibrationError, Clock, ClockError, MonotonicRaw, Nanos, RateSource, Ticks,
+    TscFacts, TscKilohertz, TscRate, calibrate_against,
 };
 
 const FRACTION_BITS: u32 = 40;
@@ -62,6 +62,17 @@ impl Tsc {
         let trust = TscTrust::find()?;
         let rate = TscRate::decide(given, measure_tsc_rate())?;
         Ok(Self::new(trust, rate))
+    }
+
+    /// Checks the same, and takes a rate that was measured elsewhere.
+    pub(super) fn at_rate(hertz: f64) -> Result<Self, ClockError> {
+        let rate = TscRate {
+            hertz,
+            source: RateSource::Measured,
+            measured: None,
+            given_off_ppm: None,
+        };
+        Ok(Self::new(TscTrust::find()?, rate))
     }
 
     fn new(trust: TscTrust, rate: TscRate) -> Self {

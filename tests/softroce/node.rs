@@ -70,6 +70,29 @@ fn each_service_and_scenario_passes_samples_and_loses_nothing() {
     }
 }
 
+#[test]
+fn ends_that_are_processes_pass_samples_and_lose_nothing() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("results");
+    let arguments = "--ends threads,processes --service rc,ud --scenario straight-run,fan-out --publishers 2 \
+                     --subscribers 2 --rate 200 --count 60";
+    node(arguments, &out).expect(0);
+    let rows = rows(&out);
+    assert_eq!(rows.len(), 2 * 2 * 2);
+    for row in &rows {
+        lost_nothing(row);
+        let copies = if row.text("scenario") == "fan-out" {
+            2
+        } else {
+            1
+        };
+        assert_eq!(row.count("messages_received"), 2 * 60 * copies);
+    }
+    let processes = |row: &&Row| row.text("ends") == "processes";
+    assert_eq!(rows.iter().filter(processes).count(), 4);
+}
+
 /// The signalled requests of one publisher that sends to one subscriber.
 fn signalled(arguments: &str, out: &Path) -> (u64, u64) {
     node(arguments, out).expect(0);

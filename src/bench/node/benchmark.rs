@@ -1,17 +1,18 @@
 //! The node benchmark as the rig runs it: which points there are, and one run of a point in each round.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use serde_json::json;
 
-use super::config::Config;
+use super::config::{Config, RunsAs};
 use super::error::RunError;
 use super::plan::{Plan as Points, Point, Sweep};
 use super::result::{Lost, Outcome as Found, Received, Sent};
 use super::run::{self, Machine, Run};
 #[cfg(feature = "rdma")]
 use super::verbs;
-use super::{files, publisher, rows, subscriber};
+use super::{files, process, publisher, rows, subscriber};
 use crate::host::MemoryLock;
 use crate::results::schema::Schema;
 use crate::results::schema::node as columns;
@@ -38,16 +39,19 @@ const MISSED_SHARE: f64 = 0.01;
 pub struct NodeBenchmark {
     config: Config,
     sweep: Sweep,
+    /// Those that this program was started with.
+    arguments: Vec<OsString>,
     plan: Points,
     machine: Option<Machine>,
 }
 
 impl NodeBenchmark {
-    /// Of that sweep.
-    pub fn new(config: Config, sweep: Sweep) -> Self {
+    /// Of that sweep. `arguments`: with these this program is the same benchmark again.
+    pub fn new(config: Config, sweep: Sweep, arguments: &[OsString]) -> Self {
         NodeBenchmark {
             config,
             sweep,
+            arguments: arguments.to_vec(),
             plan: Points::default(),
             machine: None,
         }
@@ -61,7 +65,7 @@ impl NodeBenchmark {
     }
 
     /// Memory that a run of a point takes.
-    fn needs(&self, point: &Point) -> [Need; 3] {
+    fn needs(&self, point: &Point) -> [Need; 4] {
         let (sent, received) = self.samples(point);
         let wiring = &point.wiring;
         let steps = self.config.steps(point.rate_per_s);
@@ -77,6 +81,7 @@ impl NodeBenchmark {
                 .saturating_mul(size_of::<Lost>() as u64),
         ];
         let stamps = stamps.into_iter().fold(0, u64::saturating_add);
+        let ends = u64::from(wiring.publishers) + u64::from(wiring.subscribers);
         let slots = u64::from(wiring.publishers) * publisher::slots(&self.config) as u64
             + u64::from(wiring.subscribers) * subscriber::slots(&self.config) as u64;
         [
@@ -91,6 +96,13 @@ impl NodeBenchmark {
             Need {
                 what: "rings",
                 bytes: (point.node_type).memory(wiring, &point.settings(&self.config)),
+            },
+            Need {
+                what: "processes",
+                bytes: match point.ends {
+                    RunsAs::Threads => 0,
+                    RunsAs::Processes => ends * process::BYTES_BESIDE,
+                },
             },
         ]
     }
@@ -160,7 +172,7 @@ impl NodeBenchmark {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, RunError> {
         let machine = self.machine.as_ref().expect("the benchmark was prepared");
-        let run = machine.run(point, &self.config, progress)?;
+        let run = machine.run(point, &self.config, &self.arguments, progress)?;
         let folder = &place.folders[0];
         files::add_lost(folder, place.round, &run)?;
         if self.config.keep_samples {

@@ -6,8 +6,9 @@ use crate::buffer::HugePagePolicy;
 use crate::node::settings::{BrokerAddress, Poll, Qos};
 use crate::rig::named::Named;
 use crate::rig::ports::{PortRequest, UcRouteRequest};
+use crate::time::ClockKind;
 
-/// The most publishers, and the most subscribers: each has a thread.
+/// The most publishers, and the most subscribers: each has a thread or a process.
 pub const MOST_ENDS: u32 = 1024;
 
 /// What tells a publisher that the next step is due.
@@ -17,6 +18,16 @@ pub enum TimerKind {
     Tsc,
     /// A timer of the kernel, which wakes the thread.
     Timerfd,
+}
+
+impl TimerKind {
+    /// The clock of the timer, with which everything is stamped.
+    pub fn clock(self) -> ClockKind {
+        match self {
+            TimerKind::Tsc => ClockKind::Tsc,
+            TimerKind::Timerfd => ClockKind::Monotonic,
+        }
+    }
 }
 
 impl Named for TimerKind {
@@ -46,6 +57,26 @@ impl Named for AfterMiss {
         match self {
             AfterMiss::Skip => "skip",
             AfterMiss::CatchUp => "catch-up",
+        }
+    }
+}
+
+/// What the ends of a node are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunsAs {
+    /// Threads of one process.
+    Threads,
+    /// Processes, one for each.
+    Processes,
+}
+
+impl Named for RunsAs {
+    const ALL: &'static [Self] = &[RunsAs::Threads, RunsAs::Processes];
+
+    fn name(self) -> &'static str {
+        match self {
+            RunsAs::Threads => "threads",
+            RunsAs::Processes => "processes",
         }
     }
 }

@@ -8,152 +8,233 @@ use super::plan::Point;
 use super::result::Report;
 use super::sample::Epoch;
 use super::shared::Shared;
+use super::task::Task;
 use super::timer::{BusyTimer, KernelTimer, Schedule, Timer};
-use super::{publisher, subscriber};
+use crate::buffer::SharedMemory;
 use crate::host::Wakeable;
-#[cfg(feature = "mqtt")]
-use crate::node::mqtt;
 use crate::node::settings::BrokerAddress;
-#[cfg(feature = "zeromq")]
-use crate::node::zeromq;
-use crate::node::{Ends, Node, NodeType, Settings, rings, udp};
+use crate::node::{Ends, Maker, Node, NodeError, NodeType, Settings, rings, udp};
+use crate::rig::benchmark::Failure;
+use crate::rig::control::Control;
 use crate::rig::error::RigError;
 use crate::rig::role::Role;
-use crate::rig::workers::{Crew, Seat};
+use crate::rig::workers::{Cause, Collected, Crew, Seat};
 use crate::time::Clock;
 
 pub(super) const PUBLISHER: Role = Role::new("publisher", "hcabench-pub");
 pub(super) const SUBSCRIBER: Role = Role::new("subscriber", "hcabench-sub");
 
-/// What all threads of a run are started with.
-pub(super) struct Launch<'a> {
+/// What all ends of a run are made with.
+#[derive(Debug)]
+pub(super) struct Setup<'a> {
     pub(super) point: &'a Point,
     pub(super) config: &'a Config,
     pub(super) shared: &'a Arc<Shared>,
+    pub(super) epoch: Epoch,
     /// Who distributes the samples, where a broker does.
     pub(super) broker: Option<&'a BrokerAddress>,
-    /// The CPUs of the publishers, then those of the subscribers.
-    pub(super) cpus: &'a [usize],
-    /// Whether some of these are the same.
-    pub(super) shares_cpu: bool,
-    /// Those that sleep in the kernel.
-    pub(super) wakeable: &'a Wakeable,
+    /// A name that no other run has.
+    pub(super) name: &'a str,
+    /// The memory of shmem.
+    pub(super) rings: Option<&'a SharedMemory>,
     #[cfg(feature = "rdma")]
     pub(super) fabric: Option<&'a crate::node::infiniband::Fabric>,
+    /// Whether some ends have the same CPU.
+    pub(super) shares_cpu: bool,
+    /// Threads that sleep in the kernel.
+    pub(super) wakeable: &'a Wakeable,
 }
 
-type Threads = Crew<Report, ThreadError>;
+/// The threads of the ends, or those that wait for their processes.
+pub(super) type Workers<C> = Crew<Report, ThreadError, C>;
 
-impl Launch<'_> {
-    /// Makes the ends of the point's node-type and starts a thread for each.
-    pub(super) fn start<C: Clock>(
-        &self,
-        clock: C,
-        epoch: Epoch,
-        threads: &mut Threads,
-    ) -> Result<(), RunError> {
+/// Something to be done with whichever node-type a point names.
+pub(super) trait MakerUser {
+    type Output;
+    fn with<M: Maker>(self, maker: &M) -> Result<Self::Output, RunError>;
+}
+
+impl Setup<'_> {
+    /// Hands the point's node-type to `user` as its own type.
+    pub(super) fn visit<U: MakerUser>(&self, user: U) -> Result<U::Output, RunError> {
         let wiring = &self.point.wiring;
-        let settings = Settings {
+        let settings = &Settings {
             broker: self.broker.cloned(),
             ..self.point.settings(self.config)
         };
         match self.point.node_type {
-            NodeType::Loopback => {
-                self.start_ends(clock, epoch, rings::loopback(wiring, &settings)?, threads)
-            }
+            NodeType::Loopback => user.with(&rings::loopback(wiring, settings)?),
             NodeType::Shmem => {
-                self.start_ends(clock, epoch, rings::shmem(wiring, &settings)?, threads)
+                let memory = self.rings.expect("it was made before");
+                user.with(&rings::shmem(wiring, settings, memory))
             }
             #[cfg(feature = "rdma")]
-            NodeType::InfiniBand => {
-                let fabric = self.fabric.expect("the ports were chosen before");
-                let ends = crate::node::infiniband::ends(fabric, wiring, &settings)?;
-                self.start_ends(clock, epoch, ends, threads)
-            }
+            NodeType::InfiniBand => user.with(&crate::node::infiniband::InfiniBand {
+                fabric: self.fabric.expect("the ports were chosen before"),
+                wiring,
+                settings,
+            }),
             #[cfg(not(feature = "rdma"))]
             NodeType::InfiniBand => unreachable!("it is refused without the feature rdma"),
-            NodeType::Udp => self.start_ends(clock, epoch, udp::ends(wiring, &settings)?, threads),
+            NodeType::Udp => user.with(&udp::Udp { wiring, settings }),
             #[cfg(feature = "mqtt")]
-            NodeType::Mqtt => {
-                self.start_ends(clock, epoch, mqtt::ends(wiring, &settings)?, threads)
-            }
+            NodeType::Mqtt => user.with(&crate::node::mqtt::Mqtt {
+                wiring,
+                settings,
+                prefix: self.name,
+            }),
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => {
-                self.start_ends(clock, epoch, zeromq::ends(wiring, &settings)?, threads)
+                crate::node::zeromq::load().map_err(NodeError::Setting)?;
+                user.with(&crate::node::zeromq::Zeromq { wiring, settings })
             }
         }
     }
 
-    fn start_ends<C: Clock, P: Node, S: Node>(
-        &self,
-        clock: C,
-        epoch: Epoch,
-        ends: Ends<P, S>,
-        threads: &mut Threads,
-    ) -> Result<(), RunError> {
-        let mut cpus = self.cpus.iter();
-        let mut seat = |role| Seat {
-            role,
-            cpu: *cpus.next().expect("there is a CPU for each end"),
-            priority: None,
-        };
-        for (number, node) in (0..).zip(ends.publishers) {
-            let task = publisher::Task {
-                number,
-                clock,
-                epoch,
-                config: self.config.clone(),
-                shared: Arc::clone(self.shared),
-                rate_per_s: self.point.rate_per_s,
-                words: self.point.words(),
-                yields: self.shares_cpu,
-            };
-            let schedule = Schedule::of_rate(&clock, self.point.rate_per_s);
-            let after_miss = self.config.after_miss;
-            match self.config.timer {
-                TimerKind::Tsc => {
-                    let timer = BusyTimer::new(schedule, after_miss);
-                    self.start_publisher(seat(PUBLISHER), task, node, timer, threads)?;
-                }
-                TimerKind::Timerfd => {
-                    let timer = KernelTimer::new(schedule, after_miss)?;
-                    self.start_publisher(seat(PUBLISHER), task, node, timer, threads)?;
-                }
-            }
+    fn task<C: Clock>(&self, clock: C, number: u32, log: Option<SharedMemory>) -> Task<C> {
+        Task {
+            number,
+            clock,
+            epoch: self.epoch,
+            config: self.config.clone(),
+            shared: Arc::clone(self.shared),
+            rate_per_s: self.point.rate_per_s,
+            words: self.point.words(),
+            yields: self.shares_cpu,
+            log,
         }
-        for (number, node) in (0..).zip(ends.subscribers) {
-            let task = subscriber::Task {
-                number,
-                clock,
-                config: self.config.clone(),
-                shared: Arc::clone(self.shared),
-                rate_per_s: self.point.rate_per_s,
-                words: self.point.words(),
-                yields: self.shares_cpu,
-            };
-            let wakeable = self.wakeable.clone();
-            threads.start(seat(SUBSCRIBER), move |reporter| {
-                let report = wakeable.during(|| task.run(node))?;
-                reporter.send(Report::Subscriber(report));
-                Ok(())
-            })?;
+    }
+
+    /// Starts the thread of a publisher.
+    pub(super) fn start_publisher<C: Clock, K>(
+        &self,
+        (number, cpu): (u32, usize),
+        clock: C,
+        node: impl Node,
+        log: Option<SharedMemory>,
+        workers: &mut Workers<K>,
+    ) -> Result<(), RunError>
+    where
+        K: AsRef<Control> + Send + Sync + 'static,
+    {
+        let task = self.task(clock, number, log);
+        let schedule = Schedule::of_rate(&clock, self.point.rate_per_s);
+        let after_miss = self.config.after_miss;
+        let seat = seat(PUBLISHER, cpu);
+        match self.config.timer {
+            TimerKind::Tsc => {
+                let timer = BusyTimer::new(schedule, after_miss);
+                self.publish_by(timer, seat, task, node, workers)?;
+            }
+            TimerKind::Timerfd => {
+                let timer = KernelTimer::new(schedule, after_miss)?;
+                self.publish_by(timer, seat, task, node, workers)?;
+            }
         }
         Ok(())
     }
 
-    fn start_publisher<C: Clock>(
+    fn publish_by<C: Clock, K>(
         &self,
-        seat: Seat,
-        task: publisher::Task<C>,
-        node: impl Node,
         timer: impl Timer<C> + 'static,
-        threads: &mut Threads,
-    ) -> Result<(), RigError> {
+        seat: Seat,
+        task: Task<C>,
+        node: impl Node,
+        workers: &mut Workers<K>,
+    ) -> Result<(), RigError>
+    where
+        K: AsRef<Control> + Send + Sync + 'static,
+    {
         let wakeable = self.wakeable.clone();
-        threads.start(seat, move |reporter| {
-            let report = wakeable.during(|| task.run(node, timer))?;
+        workers.start(seat, move |reporter| {
+            let report = wakeable.during(|| task.run_publisher(node, timer))?;
             reporter.send(Report::Publisher(report));
             Ok(())
         })
     }
+
+    /// Starts the thread of a subscriber.
+    pub(super) fn start_subscriber<C: Clock, K>(
+        &self,
+        (number, cpu): (u32, usize),
+        clock: C,
+        node: impl Node,
+        log: Option<SharedMemory>,
+        workers: &mut Workers<K>,
+    ) -> Result<(), RunError>
+    where
+        K: AsRef<Control> + Send + Sync + 'static,
+    {
+        let task = self.task(clock, number, log);
+        let wakeable = self.wakeable.clone();
+        workers.start(seat(SUBSCRIBER, cpu), move |reporter| {
+            let report = wakeable.during(|| task.run_subscriber(node))?;
+            reporter.send(Report::Subscriber(report));
+            Ok(())
+        })?;
+        Ok(())
+    }
+}
+
+pub(super) fn seat(role: Role, cpu: usize) -> Seat {
+    Seat {
+        role,
+        cpu,
+        priority: None,
+    }
+}
+
+/// Makes all ends in this process, and starts a thread for each.
+pub(super) struct InThreads<'a, C> {
+    pub(super) setup: &'a Setup<'a>,
+    pub(super) clock: C,
+    /// The CPUs of the publishers, then those of the subscribers.
+    pub(super) cpus: &'a [usize],
+    pub(super) workers: &'a mut Workers<Shared>,
+}
+
+impl<C: Clock> MakerUser for InThreads<'_, C> {
+    type Output = ();
+
+    fn with<M: Maker>(self, maker: &M) -> Result<(), RunError> {
+        let (setup, workers) = (self.setup, self.workers);
+        let ends = Ends::of(maker, &setup.point.wiring)?;
+        let (publishers, subscribers) = self.cpus.split_at(ends.publishers.len());
+        for ((place, node), &cpu) in (0..).zip(ends.publishers).zip(publishers) {
+            setup.start_publisher((place, cpu), self.clock, node, None, workers)?;
+        }
+        for ((place, node), &cpu) in (0..).zip(ends.subscribers).zip(subscribers) {
+            setup.start_subscriber((place, cpu), self.clock, node, None, workers)?;
+        }
+        Ok(())
+    }
+}
+
+/// The reports of all workers, in the order in which they were started, or why there are none.
+pub(super) fn finished(
+    collected: Collected<Report, ThreadError, RunError>,
+) -> Result<Vec<Report>, RunError> {
+    match collected.cause {
+        Some(Cause::Signal(signal)) => return Err(RigError::Interrupted(signal).into()),
+        Some(Cause::Watch(reason)) => return Err(reason),
+        Some(Cause::Worker) | None => {}
+    }
+    // Of several failures, some are only that another end has failed.
+    let (stopped, others): (Vec<_>, Vec<_>) =
+        (collected.failures.into_iter()).partition(|(_, error)| {
+            matches!(
+                error,
+                ThreadError::Stopped | ThreadError::Node(NodeError::GivenUp)
+            )
+        });
+    if let Some((role, error)) = others.into_iter().chain(stopped).next() {
+        return Err(match error {
+            ThreadError::Node(NodeError::Setting(text)) => RunError::Node(NodeError::Setting(text)),
+            ThreadError::Process(Failure::Usage(text)) => RunError::Node(NodeError::Setting(text)),
+            error => RunError::Thread(role, error),
+        });
+    }
+    let mut reports = collected.reports;
+    reports.sort_by_key(|(place, _)| *place);
+    Ok(reports.into_iter().map(|(_, report)| report).collect())
 }

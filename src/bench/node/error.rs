@@ -27,6 +27,9 @@ pub enum ThreadError {
         subscriber: u32,
         within: Duration,
     },
+    /// That of the process in which the end ran.
+    #[error(transparent)]
+    Process(#[from] Failure),
     /// Something else ended the run; that says more.
     #[error("the run was ended before its end")]
     Stopped,
@@ -45,6 +48,11 @@ pub enum RunError {
         limit.as_secs()
     )]
     Silent { limit: Duration },
+    /// That of a process that was to make an end.
+    #[error(transparent)]
+    Process(#[from] Failure),
+    #[error("shared memory: {0}")]
+    Memory(#[from] BufferError),
     #[error("{0}")]
     BrokerGone(String),
     #[error("{0}")]
@@ -64,6 +72,7 @@ impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
         let text = error.to_string();
         match error {
+            RunError::Process(failure) => failure,
             RunError::Rig(RigError::Interrupted(signal)) => {
                 Failure::Interrupted(signal.to_string())
             }

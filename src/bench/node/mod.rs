@@ -5,20 +5,22 @@
 //! latency. The time from when the sample was meant to be sent is a second latency, which holds what a stall of the
 //! publisher has caused.
 //!
-//! All threads are of one process and have one clock. What a sample carries is that clock, moved by the same amount
+//! Ends are threads of one process, or processes, and have one clock. What a sample carries is that clock, moved by the same amount
 //! for all of a run so that it counts from the Unix epoch: any program can measure against it.
 //!
 //! | concept | files |
 //! | --- | --- |
 //! | settings | `config`, `plan` |
 //! | the trait, and one point of it | `benchmark`, `run`, `ends`, `broker` |
+//! | ends that are processes | [`process`] |
 //! | the ports of infiniband | `verbs` |
-//! | the loops | `publisher`, `subscriber`, `timer`, `sample`, `shared` |
+//! | the loops | `task`, `publisher`, `subscriber`, `timer`, `sample`, `shared` |
 //! | what came of it | `analysis`, `microseconds`, `result`, `rows`, `files` |
 
 pub mod benchmark;
 pub mod config;
 pub mod plan;
+pub mod process;
 
 mod analysis;
 mod broker;
@@ -33,6 +35,7 @@ mod run;
 mod sample;
 mod shared;
 mod subscriber;
+mod task;
 mod timer;
 #[cfg(feature = "rdma")]
 mod verbs;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::config::Config;
+use super::config::{Config, RunsAs};
 use super::sample::HEADER_WORDS;
 use super::{broker, rows};
 use crate::node::settings::Verbs;
@@ -25,6 +25,8 @@ pub struct Sweep {
     pub values: Vec<u32>,
     /// Scenarios with their numbers.
     pub wirings: Vec<Wiring>,
+    /// What ends are.
+    pub ends: Vec<RunsAs>,
 }
 
 /// One node-type at one rate with samples of one size.
@@ -40,6 +42,8 @@ pub struct Point {
     pub values: u32,
     /// Who is wired to whom.
     pub wiring: Wiring,
+    /// What its ends are.
+    pub ends: RunsAs,
 }
 
 impl Point {
@@ -78,9 +82,13 @@ impl fmt::Display for Point {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let wiring = &self.wiring;
         let service = self.service.map(|service| format!("-{}", service.name()));
+        let ends = match self.ends {
+            RunsAs::Threads => "",
+            RunsAs::Processes => "-processes",
+        };
         write!(
             formatter,
-            "{}{}-rate{}-{}values-{}-{}to{}",
+            "{}{}-rate{}-{}values-{}-{}to{}{ends}",
             self.node_type.name(),
             service.unwrap_or_default(),
             self.rate_per_s,
@@ -114,16 +122,17 @@ impl Plan {
                 for &wiring in &sweep.wirings {
                     for &rate_per_s in &sweep.rates {
                         for &values in &sweep.values {
-                            plan.add(
-                                Point {
+                            for &ends in &sweep.ends {
+                                let point = Point {
                                     node_type,
                                     service,
                                     rate_per_s,
                                     values,
                                     wiring,
-                                },
-                                config,
-                            );
+                                    ends,
+                                };
+                                plan.add(point, config);
+                            }
                         }
                     }
                 }
@@ -134,6 +143,11 @@ impl Plan {
 
     fn add(&mut self, point: Point, config: &Config) {
         let refusal = (point.node_type).refusal(&point.wiring, &point.settings(config));
+        let of_processes = || match point.ends {
+            RunsAs::Threads => None,
+            RunsAs::Processes => point.node_type.refusal_of_processes(),
+        };
+        let refusal = refusal.or_else(of_processes);
         match refusal.or_else(|| broker::refusal(&point, config)) {
             None => self.points.push(point),
             Some(reason) => self.leave_out(&point, reason, config),

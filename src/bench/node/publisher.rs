@@ -1,15 +1,13 @@
 //! The loop of a publisher: wait for the next step, stamp a sample, write it.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::config::Config;
 use super::error::ThreadError;
 use super::result::{PublisherReport, REFUSED, Sent};
-use super::sample::{Epoch, Header, fill};
-use super::shared::Shared;
+use super::sample::{Header, fill};
+use super::task::Task;
 use super::timer::Timer;
-use crate::buffer::StampBuffer;
 use crate::node::{Node, Pool, Slot};
 use crate::time::{Clock, Nanos, Ticks};
 
@@ -20,41 +18,21 @@ const BETWEEN_GREETINGS: Duration = Duration::from_millis(1);
 /// Slots beside those that a send queue holds: the sample that is being made, and what comes back late.
 const SPARE_SLOTS: usize = 2;
 
-/// What a publisher is told.
-pub(super) struct Task<C> {
-    pub(super) number: u32,
-    pub(super) clock: C,
-    pub(super) epoch: Epoch,
-    pub(super) config: Config,
-    pub(super) shared: Arc<Shared>,
-    pub(super) rate_per_s: f64,
-    pub(super) words: usize,
-    /// Whether it has no CPU of its own, and lets others run while it waits.
-    pub(super) yields: bool,
-}
-
 /// Slots of a publisher's pool.
 pub(super) fn slots(config: &Config) -> usize {
     config.send_queue as usize + SPARE_SLOTS
 }
 
 impl<C: Clock> Task<C> {
-    fn go_on(&self) -> bool {
-        if self.yields {
-            std::thread::yield_now();
-        }
-        !self.shared.run.stopped()
-    }
-
     /// Connects, publishes, waits until all has been received, and disconnects.
-    pub(super) fn run<N: Node>(
-        &self,
+    pub(super) fn run_publisher<N: Node>(
+        mut self,
         mut node: N,
         mut timer: impl Timer<C>,
     ) -> Result<PublisherReport, ThreadError> {
+        let steps = self.config.steps(self.rate_per_s);
+        let mut log = self.log(steps as usize)?;
         let config = &self.config;
-        let steps = config.steps(self.rate_per_s);
-        let mut log = StampBuffer::<[u64; Sent::WORDS]>::new(steps as usize, config.huge_pages)?;
         let mut pool = Pool::new(slots(config), self.words, config.huge_pages)?;
         let mut samples = Vec::with_capacity(pool.count());
         node.start(&mut pool, &mut || self.go_on())?;
@@ -80,7 +58,7 @@ impl<C: Clock> Task<C> {
         node.stop(&mut pool)?;
         Ok(PublisherReport {
             pages: log.page_kind(),
-            log,
+            log: Some(log),
             logged: logged.count,
             taken: logged.sent,
             first: logged.first,

@@ -1,4 +1,6 @@
-//! What the threads of a run note, and what comes of it.
+//! What the ends of a run note, and what comes of it.
+
+use serde::{Deserialize, Serialize};
 
 use super::microseconds::Microseconds;
 use super::sample::Header;
@@ -74,9 +76,11 @@ impl Received {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct PublisherReport {
-    pub log: StampBuffer<[u64; Sent::WORDS]>,
+    /// None while it is on its way from another process.
+    #[serde(skip)]
+    pub log: Option<StampBuffer<[u64; Sent::WORDS]>>,
     /// Entries of it that were written: steps that were not missed.
     pub logged: usize,
     /// Samples of them that the node took.
@@ -100,13 +104,16 @@ pub struct PublisherReport {
 impl PublisherReport {
     /// The steps that were not missed, in order.
     pub fn sent(&self) -> impl Iterator<Item = Sent> + '_ {
-        self.log[..self.logged].iter().copied().map(Sent::of_words)
+        let log = self.log.as_deref().unwrap_or_default();
+        log[..self.logged].iter().copied().map(Sent::of_words)
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct SubscriberReport {
-    pub log: StampBuffer<[u64; Received::WORDS]>,
+    /// None while it is on its way from another process.
+    #[serde(skip)]
+    pub log: Option<StampBuffer<[u64; Received::WORDS]>>,
     /// Entries of it that were written.
     pub logged: usize,
     /// Samples that there was no room for in it.
@@ -118,15 +125,13 @@ pub struct SubscriberReport {
 impl SubscriberReport {
     /// The samples that have come, in their order.
     pub fn received(&self) -> impl Iterator<Item = Received> + '_ {
-        self.log[..self.logged]
-            .iter()
-            .copied()
-            .map(Received::of_words)
+        let log = self.log.as_deref().unwrap_or_default();
+        log[..self.logged].iter().copied().map(Received::of_words)
     }
 }
 
-/// What a thread reports at its end.
-#[derive(Debug)]
+/// What an end reports when it is done.
+#[derive(Debug, Serialize, Deserialize)]
 pub enum Report {
     Publisher(PublisherReport),
     Subscriber(SubscriberReport),
@@ -140,6 +145,21 @@ pub struct Reports {
 }
 
 impl Reports {
+    /// Of the ends of each side, in the order of their numbers.
+    pub fn of(all: Vec<Report>) -> Self {
+        let mut reports = Reports {
+            publishers: Vec::new(),
+            subscribers: Vec::new(),
+        };
+        for report in all {
+            match report {
+                Report::Publisher(report) => reports.publishers.push(report),
+                Report::Subscriber(report) => reports.subscribers.push(report),
+            }
+        }
+        reports
+    }
+
     /// The least pages that any of them got.
     pub fn least_pages(&self) -> Option<PageKind> {
         let publishers = self.publishers.iter().map(|it| it.pages);
@@ -194,7 +214,7 @@ pub struct Times {
 }
 
 /// Why a sample did not come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// The step was missed: nothing was made.

@@ -25,6 +25,7 @@ pub fn settings(point: &Point, config: &Config) -> Record {
         .set(&columns::SCENARIO, wiring.scenario.name())
         .set(&columns::PUBLISHERS, wiring.publishers)
         .set(&columns::SUBSCRIBERS, wiring.subscribers)
+        .set(&columns::ENDS, point.ends.name())
         .set(&columns::RATE, point.rate_per_s)
         .set(&columns::VALUES, point.values)
         .set(&columns::SAMPLE, sample_bytes(point))

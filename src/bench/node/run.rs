@@ -1,24 +1,25 @@
-//! One run of a point: its threads, and what they report.
+//! One run of a point: its ends, and what they report.
 
+use std::ffi::OsString;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::analysis::Judge;
 use super::broker::{RunBroker, Spent};
-use super::config::{Config, TimerKind};
-use super::ends::{Launch, PUBLISHER, SUBSCRIBER};
-use super::error::{RunError, ThreadError};
+use super::config::{Config, RunsAs};
+use super::ends::{InThreads, PUBLISHER, SUBSCRIBER, Setup, finished};
+use super::error::RunError;
 use super::plan::Point;
-use super::result::{Outcome, Report, Reports};
+use super::process::Processes;
+use super::result::{Outcome, Reports};
 use super::sample::Epoch;
 use super::shared::Shared;
 use crate::host::placement::RoleSpec;
 use crate::host::{Placement, PlacementWarning, Topology, Wakeable, interrupt, pinning};
-use crate::node::NodeError;
+use crate::node::{NodeType, rings};
 use crate::rig::benchmark::Progress;
-use crate::rig::control::Control;
 use crate::rig::error::RigError;
-use crate::rig::workers::{Cause, Collected, Crew, Patience};
+use crate::rig::workers::{Crew, Patience};
 use crate::time::{AnyClock, Clock, ClockUser};
 
 /// Beside warm-up, measurement and drain: memory, threads, and what the end takes.
@@ -52,7 +53,7 @@ impl Machine {
             #[cfg(feature = "rdma")]
             fabric: None,
             topology: Topology::read()?,
-            clock: AnyClock::prepare(clock_of(config.timer)).map_err(RigError::Clock)?,
+            clock: AnyClock::prepare(config.timer.clock()).map_err(RigError::Clock)?,
             wakeable: Wakeable::new()?,
         })
     }
@@ -73,6 +74,7 @@ impl Machine {
         &self,
         point: &Point,
         config: &Config,
+        arguments: &[OsString],
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Run, RunError> {
         let placement = self.placement(point)?;
@@ -82,6 +84,7 @@ impl Machine {
             machine: self,
             point,
             config,
+            arguments,
             placement,
             progress,
         })
@@ -92,6 +95,8 @@ struct OneRun<'a> {
     machine: &'a Machine,
     point: &'a Point,
     config: &'a Config,
+    /// Those that this program was started with.
+    arguments: &'a [OsString],
     placement: Placement,
     progress: &'a mut dyn FnMut(Progress),
 }
@@ -101,24 +106,52 @@ impl ClockUser for OneRun<'_> {
 
     fn with<C: Clock>(self, clock: C) -> Result<Run, RunError> {
         let (point, config) = (self.point, self.config);
-        let control = Arc::new(Control::default());
-        let shared = Arc::new(Shared::new(point.wiring, Arc::clone(&control)));
+        let memory = Shared::memory(&point.wiring)?;
+        let shared = Arc::new(Shared::new(point.wiring, &memory)?);
+        let rings = match point.node_type {
+            NodeType::Shmem => Some(rings::memory(&point.wiring, &point.settings(config))?),
+            _ => None,
+        };
         let mut broker = RunBroker::start(point, config)?;
-        let mut threads = Crew::new(&control)?;
         let epoch = Epoch::of(&clock);
         let cpus: Vec<usize> = self.placement.cpus.iter().copied().flatten().collect();
-        let launch = Launch {
+        let setup = Setup {
             point,
             config,
             shared: &shared,
+            epoch,
             broker: broker.address(),
-            cpus: &cpus,
-            shares_cpu: self.placement.shares_cpu(),
-            wakeable: &self.machine.wakeable,
+            name: &unique_name(),
+            rings: rings.as_ref(),
             #[cfg(feature = "rdma")]
             fabric: self.machine.fabric.as_ref(),
+            shares_cpu: self.placement.shares_cpu(),
+            wakeable: &self.machine.wakeable,
         };
-        launch.start(clock, epoch, &mut threads)?;
+        // Before signals are held back, which children would inherit.
+        let made = match point.ends {
+            RunsAs::Threads => None,
+            RunsAs::Processes => {
+                let (clock, arguments) = (&self.machine.clock, self.arguments);
+                Some(Processes::start(&setup, clock, &memory, &cpus, arguments)?)
+            }
+        };
+        let mut workers = Crew::new(&shared)?;
+        let mut processes = match made {
+            None => {
+                setup.visit(InThreads {
+                    setup: &setup,
+                    clock,
+                    cpus: &cpus,
+                    workers: &mut workers,
+                })?;
+                None
+            }
+            Some(made) => {
+                let cpu = self.placement.supervisor.first();
+                Some(made.follow(cpu.unwrap_or(cpus[0]), &mut workers)?)
+            }
+        };
         let limit = longest_silence(point, config);
         let (mut received, mut since) = (0, Instant::now());
         let expected = (config.steps(point.rate_per_s))
@@ -139,11 +172,15 @@ impl ClockUser for OneRun<'_> {
         };
         let told = || {
             self.machine.wakeable.wake();
+            processes.iter().for_each(Processes::pass_on_signal);
         };
         let collected =
-            threads.collect_under(&interrupt::requested, &Patience::default(), watch, told)?;
-        let reports = reports_of(collected)?;
-        threads.dismiss(Patience::default().grace);
+            workers.collect_under(&interrupt::requested, &Patience::default(), watch, told)?;
+        let mut reports = Reports::of(finished(collected)?);
+        workers.dismiss(Patience::default().grace);
+        if let Some(processes) = &mut processes {
+            processes.add_logs(&mut reports)?;
+        }
         let judge = Judge {
             clock,
             epoch,
@@ -159,12 +196,11 @@ impl ClockUser for OneRun<'_> {
     }
 }
 
-/// The clock of a timer, with which everything is stamped.
-pub(super) fn clock_of(timer: TimerKind) -> crate::time::ClockKind {
-    match timer {
-        TimerKind::Tsc => crate::time::ClockKind::Tsc,
-        TimerKind::Timerfd => crate::time::ClockKind::Monotonic,
-    }
+/// A name for topics and clients that no other run has.
+fn unique_name() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let since = since.map_or(0, |since| since.as_nanos());
+    format!("hcabench-{:x}-{since:x}", std::process::id())
 }
 
 /// How long a run takes, if nothing has to be waited for.
@@ -183,41 +219,6 @@ fn longest_silence(point: &Point, config: &Config) -> Duration {
         .saturating_add(config.timeout)
         .saturating_add(config.drain)
         .saturating_add(BESIDE)
-}
-
-fn reports_of(collected: Collected<Report, ThreadError, RunError>) -> Result<Reports, RunError> {
-    match collected.cause {
-        Some(Cause::Signal(signal)) => return Err(RigError::Interrupted(signal).into()),
-        Some(Cause::Watch(reason)) => return Err(reason),
-        Some(Cause::Worker) | None => {}
-    }
-    // Of several failures, some are only that another thread has failed.
-    let (stopped, others): (Vec<_>, Vec<_>) =
-        (collected.failures.into_iter()).partition(|(_, error)| {
-            matches!(
-                error,
-                ThreadError::Stopped | ThreadError::Node(NodeError::GivenUp)
-            )
-        });
-    if let Some((role, error)) = others.into_iter().chain(stopped).next() {
-        return Err(match error {
-            ThreadError::Node(NodeError::Setting(text)) => RunError::Node(NodeError::Setting(text)),
-            error => RunError::Thread(role, error),
-        });
-    }
-    let mut all = collected.reports;
-    all.sort_by_key(|(place, _)| *place);
-    let mut reports = Reports {
-        publishers: Vec::new(),
-        subscribers: Vec::new(),
-    };
-    for (_, report) in all {
-        match report {
-            Report::Publisher(report) => reports.publishers.push(report),
-            Report::Subscriber(report) => reports.subscribers.push(report),
-        }
-    }
-    Ok(reports)
 }
 
 /// The warnings of a placement, in words.

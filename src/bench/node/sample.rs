@@ -8,6 +8,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use serde::{Deserialize, Serialize};
+
 use crate::node::{Pool, Slot};
 use crate::pacing::SplitMix64;
 use crate::time::{Clock, Ticks};
@@ -77,7 +79,7 @@ fn words(pool: &Pool) -> usize {
 
 /// How far the Unix epoch lies before the zero of a clock. Taken once a run, so that steps of the system's time do not
 /// show in stamps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Epoch {
     offset_ns: u64,
 }

@@ -1,53 +1,90 @@
 //! What publishers and subscribers of a run tell each other: that they hear each other, when it begins, and how much
-//! there is to come.
+//! there is to come. It lies in shared memory, whether they are threads or processes.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
 
 use super::sample::Header;
+use crate::buffer::{BufferError, Bytes, HugePagePolicy, Placed, Room, SharedMemory, all_atomic};
 use crate::node::Wiring;
 use crate::rig::control::Control;
 use crate::time::Ticks;
 
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) run: Arc<Control>,
+    pub(super) run: Placed<Control>,
     pub(super) wiring: Wiring,
+    phases: Placed<Phases>,
     /// By subscriber, and within it by publisher: whether a greeting has come.
-    heard: Vec<AtomicBool>,
+    heard: Placed<[AtomicBool]>,
+    /// By publisher: one more than the number of its first sample that counts; before that is sent a 0.
+    first: Placed<[AtomicU64]>,
+    /// By publisher: samples that count and were sent; before its end a 0.
+    sent: Placed<[AtomicU64]>,
+    /// By subscriber: samples that count and have come.
+    received: Placed<[CachePadded<AtomicU64>]>,
+}
+
+/// How far a run is.
+#[derive(Debug)]
+struct Phases {
     greeted: AtomicU32,
     start: AtomicU64,
-    /// By publisher: the number of its first sample that counts.
-    first: Vec<AtomicU64>,
-    /// By publisher: samples that count and were sent; before its end a 0.
-    sent: Vec<AtomicU64>,
     ended: CachePadded<AtomicU32>,
-    /// By subscriber: samples that count and have come.
-    received: Vec<CachePadded<AtomicU64>>,
     left: AtomicU32,
 }
 
+all_atomic!(Phases {
+    greeted,
+    start,
+    ended,
+    left
+});
+
+impl AsRef<Control> for Shared {
+    fn as_ref(&self) -> &Control {
+        &self.run
+    }
+}
+
+fn pairs(wiring: &Wiring) -> usize {
+    wiring.publishers as usize * wiring.subscribers as usize
+}
+
 impl Shared {
-    pub(super) fn new(wiring: Wiring, run: Arc<Control>) -> Self {
-        let pairs = wiring.publishers as usize * wiring.subscribers as usize;
-        Shared {
-            run,
+    /// Memory for it.
+    pub(super) fn memory(wiring: &Wiring) -> Result<SharedMemory, BufferError> {
+        SharedMemory::new(Self::bytes(wiring), HugePagePolicy::Off)
+    }
+
+    /// What that takes.
+    pub(super) fn bytes(wiring: &Wiring) -> Bytes {
+        let publishers = wiring.publishers as usize;
+        let parts = [
+            Room::bytes_for::<Control>(1),
+            Room::bytes_for::<Phases>(1),
+            Room::bytes_for::<AtomicBool>(pairs(wiring)),
+            Room::bytes_for::<AtomicU64>(publishers),
+            Room::bytes_for::<AtomicU64>(publishers),
+            Room::bytes_for::<CachePadded<AtomicU64>>(wiring.subscribers as usize),
+        ];
+        Bytes(parts.iter().map(|bytes| bytes.0).sum())
+    }
+
+    /// All who have that memory share it.
+    pub(super) fn new(wiring: Wiring, memory: &SharedMemory) -> Result<Self, BufferError> {
+        let mut room = Room::new(memory)?;
+        let publishers = wiring.publishers as usize;
+        Ok(Shared {
+            run: room.one(),
             wiring,
-            heard: (0..pairs).map(|_| AtomicBool::new(false)).collect(),
-            greeted: AtomicU32::new(0),
-            start: AtomicU64::new(0),
-            first: (0..wiring.publishers)
-                .map(|_| AtomicU64::new(u64::MAX))
-                .collect(),
-            sent: (0..wiring.publishers).map(|_| AtomicU64::new(0)).collect(),
-            ended: CachePadded::default(),
-            received: (0..wiring.subscribers)
-                .map(|_| CachePadded::default())
-                .collect(),
-            left: AtomicU32::new(0),
-        }
+            phases: room.one(),
+            heard: room.several(pairs(&wiring)),
+            first: room.several(publishers),
+            sent: room.several(publishers),
+            received: room.several(wiring.subscribers as usize),
+        })
     }
 
     fn pair(&self, subscriber: u32, publisher: u32) -> &AtomicBool {
@@ -70,41 +107,43 @@ impl Shared {
 
     /// A publisher has reached all that it is to reach.
     pub(super) fn has_greeted(&self) {
-        self.greeted.fetch_add(1, Ordering::Release);
+        self.phases.greeted.fetch_add(1, Ordering::Release);
     }
 
     /// When the first step of all publishers is due: set by the one who asks first, once all have greeted.
     pub(super) fn start(&self, soon: Ticks) -> Option<Ticks> {
-        if self.greeted.load(Ordering::Acquire) < self.wiring.publishers {
+        if self.phases.greeted.load(Ordering::Acquire) < self.wiring.publishers {
             return None;
         }
-        let set = self
-            .start
-            .compare_exchange(0, soon.0, Ordering::AcqRel, Ordering::Acquire);
+        let set =
+            (self.phases.start).compare_exchange(0, soon.0, Ordering::AcqRel, Ordering::Acquire);
         Some(Ticks(set.map_or_else(|earlier| earlier, |_| soon.0)))
     }
 
     /// From this sample on what a publisher sends counts. Told before it is sent.
     pub(super) fn begin_to_count(&self, publisher: u32, number: u64) {
-        self.first[publisher as usize].store(number, Ordering::Release);
+        self.first[publisher as usize].store(number + 1, Ordering::Release);
     }
 
     /// Whether a sample counts: it was not sent in the warm-up. One of a publisher that there is not does, as a fault.
     #[inline(always)]
     pub(super) fn counts(&self, header: Header) -> bool {
         let first = self.first.get(header.publisher() as usize);
-        first.is_none_or(|first| header.number() >= first.load(Ordering::Acquire))
+        first.is_none_or(|first| {
+            // Before it is known none counts.
+            header.number() >= first.load(Ordering::Acquire).wrapping_sub(1)
+        })
     }
 
     /// A publisher has sent its last sample. Release: whoever sees the end sees how many there were.
     pub(super) fn end_publishing(&self, publisher: u32, sent: u64) {
         self.sent[publisher as usize].store(sent, Ordering::Relaxed);
-        self.ended.fetch_add(1, Ordering::Release);
+        self.phases.ended.fetch_add(1, Ordering::Release);
     }
 
     #[inline(always)]
     pub(super) fn publishers_ended(&self) -> bool {
-        self.ended.load(Ordering::Acquire) == self.wiring.publishers
+        self.phases.ended.load(Ordering::Acquire) == self.wiring.publishers
     }
 
     /// So many samples have come to a subscriber by now.
@@ -132,10 +171,10 @@ impl Shared {
 
     /// A subscriber waits for no more samples.
     pub(super) fn leave(&self) {
-        self.left.fetch_add(1, Ordering::Release);
+        self.phases.left.fetch_add(1, Ordering::Release);
     }
 
     pub(super) fn subscribers_left(&self) -> bool {
-        self.left.load(Ordering::Acquire) == self.wiring.subscribers
+        self.phases.left.load(Ordering::Acquire) == self.wiring.subscribers
     }
 }

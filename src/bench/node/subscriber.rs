@@ -1,6 +1,5 @@
 //! The loop of a subscriber: read, stamp, note.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::config::Config;
@@ -8,24 +7,12 @@ use super::error::ThreadError;
 use super::result::{Received, SubscriberReport};
 use super::sample::{Header, is_intact};
 use super::shared::Shared;
-use crate::buffer::StampBuffer;
+use super::task::Task;
 use crate::node::{Node, Pool, Slot, Wiring};
 use crate::time::Clock;
 
 /// Room for samples that come again, beside one for each that may come.
 const ROOM_FOR_DUPLICATES: usize = 1024;
-
-/// What a subscriber is told.
-pub(super) struct Task<C> {
-    pub(super) number: u32,
-    pub(super) clock: C,
-    pub(super) config: Config,
-    pub(super) shared: Arc<Shared>,
-    pub(super) rate_per_s: f64,
-    pub(super) words: usize,
-    /// Whether it has no CPU of its own, and lets others run while it waits.
-    pub(super) yields: bool,
-}
 
 /// Slots of a subscriber's pool: those that a receive queue holds, and those of two calls.
 pub(super) fn slots(config: &Config) -> usize {
@@ -39,16 +26,16 @@ pub(super) fn entries(wiring: &Wiring, steps: u64, number: u32) -> usize {
 
 impl<C: Clock> Task<C> {
     /// Connects, receives until there is no more to come, and disconnects.
-    pub(super) fn run<N: Node>(&self, mut node: N) -> Result<SubscriberReport, ThreadError> {
+    pub(super) fn run_subscriber<N: Node>(
+        mut self,
+        mut node: N,
+    ) -> Result<SubscriberReport, ThreadError> {
+        let steps = self.config.steps(self.rate_per_s);
+        let mut log = self.log(entries(&self.shared.wiring, steps, self.number))?;
         let (config, shared) = (&self.config, &*self.shared);
-        let count = entries(&shared.wiring, config.steps(self.rate_per_s), self.number);
-        let mut log = StampBuffer::<[u64; Received::WORDS]>::new(count, config.huge_pages)?;
         let mut pool = Pool::new(slots(config), self.words, config.huge_pages)?;
         let mut samples = Vec::with_capacity(pool.count());
-        node.start(&mut pool, &mut || {
-            self.let_others_run();
-            !shared.run.stopped()
-        })?;
+        node.start(&mut pool, &mut || self.go_on())?;
         shared.run.announce_ready();
         let logged = self.receive(&mut node, &mut pool, &mut samples, &mut log)?;
         shared.leave();
@@ -57,15 +44,9 @@ impl<C: Clock> Task<C> {
             pages: log.page_kind(),
             logged: logged.count,
             overflown: logged.overflown,
-            log,
+            log: Some(log),
             pool_is_whole: pool.is_whole(),
         })
-    }
-
-    fn let_others_run(&self) {
-        if self.yields {
-            std::thread::yield_now();
-        }
     }
 
     /// The hot loop.
@@ -82,9 +63,7 @@ impl<C: Clock> Task<C> {
         loop {
             pool.fill(samples, self.config.vectorize);
             let received = node.read(pool, samples, || {
-                self.let_others_run();
-                !shared.run.stopped()
-                    && (!shared.publishers_ended() || drain.go_on(shared, self.number))
+                self.go_on() && (!shared.publishers_ended() || drain.go_on(shared, self.number))
             })?;
             let stamp = clock.now();
             for slot in &samples[..received] {

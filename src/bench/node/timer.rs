@@ -6,6 +6,8 @@ use nix::sys::time::TimeSpec;
 use nix::sys::timer::TimerSetTimeFlags;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags};
 
+use serde::{Deserialize, Serialize};
+
 use super::config::AfterMiss;
 use crate::node::NodeError;
 use crate::time::{Clock, Nanos, Ticks};
@@ -14,7 +16,7 @@ use crate::time::{Clock, Nanos, Ticks};
 const FRACTION_BITS: u32 = 24;
 
 /// A schedule of equal steps. Each moment is computed from the start, so that nothing adds up.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Schedule {
     start: Ticks,
     /// In fractions of a tick.

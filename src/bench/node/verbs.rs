@@ -31,12 +31,7 @@ pub(super) fn open(plan: &mut Plan, config: &Config) -> Result<Option<Fabric>, R
     if points(plan).next().is_none() {
         return Ok(None);
     }
-    let verbs = &config.verbs;
-    let fabric = Fabric::open(&FabricRequest {
-        sender: verbs.sender.clone(),
-        receiver: verbs.receiver.clone(),
-        uc_route: verbs.uc_route,
-    })?;
+    let fabric = choose(config)?;
     plan.without(config, |point| {
         let service = point.service?;
         fabric.refusal(service, sample_bytes(point))
@@ -50,6 +45,16 @@ pub(super) fn open(plan: &mut Plan, config: &Config) -> Result<Option<Fabric>, R
         }
     }
     Ok(Some(fabric))
+}
+
+/// Chooses the ports.
+pub(super) fn choose(config: &Config) -> Result<Fabric, NodeError> {
+    let verbs = &config.verbs;
+    Fabric::open(&FabricRequest {
+        sender: verbs.sender.clone(),
+        receiver: verbs.receiver.clone(),
+        uc_route: verbs.uc_route,
+    })
 }
 
 /// What is told of them.

@@ -1,13 +1,15 @@
 //! Memory of a file without a name, which several processes can map.
 
+use std::fs::OpenOptions;
 use std::io;
 use std::num::NonZeroUsize;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap};
 use nix::unistd::ftruncate;
+use serde::{Deserialize, Serialize};
 
 use super::{BufferError, Bytes, HUGE_PAGE, HugeBuffer, HugePagePolicy, Mapping, PageKind};
 
@@ -16,6 +18,14 @@ use super::{BufferError, Bytes, HUGE_PAGE, HugeBuffer, HugePagePolicy, Mapping, 
 pub struct SharedMemory {
     file: OwnedFd,
     size: Bytes,
+    kind: PageKind,
+}
+
+/// Shared memory as a child is told of it that has inherited its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inherited {
+    file: RawFd,
+    size: u64,
     kind: PageKind,
 }
 
@@ -63,6 +73,36 @@ impl SharedMemory {
         Ok(SharedMemory { file, size, kind })
     }
 
+    /// What a child is told that inherits the file.
+    pub fn inherited(&self) -> Inherited {
+        Inherited {
+            file: self.file.as_raw_fd(),
+            size: self.size.0,
+            kind: self.kind,
+        }
+    }
+
+    /// The memory of a parent that has let this process inherit the file.
+    ///
+    /// # Errors
+    /// When it has not.
+    pub fn of_parent(told: Inherited) -> Result<Self, BufferError> {
+        let size = Bytes(told.size);
+        let failed = |source| BufferError::Map { size, source };
+        let path = format!("/proc/self/fd/{}", told.file);
+        let file = OpenOptions::new().read(true).write(true).open(path);
+        let file = file.map_err(failed)?;
+        if file.metadata().map_err(failed)?.len() < told.size {
+            // Beyond its end there is no memory.
+            return Err(failed(io::ErrorKind::UnexpectedEof.into()));
+        }
+        Ok(SharedMemory {
+            file: file.into(),
+            size,
+            kind: told.kind,
+        })
+    }
+
     fn mapping(&self) -> Result<Mapping, Errno> {
         let length = self.size.0 as usize;
         let bytes = NonZeroUsize::new(length).ok_or(Errno::EINVAL)?;
@@ -85,6 +125,12 @@ impl SharedMemory {
     }
 }
 
+impl AsFd for SharedMemory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,6 +150,17 @@ mod tests {
                 assert_eq!(other.as_ptr().add(4999).read_volatile(), 7);
             }
         }
+        let memory = SharedMemory::new(Bytes(5000), HugePagePolicy::Off).unwrap();
+        let mapped = memory.map().unwrap();
+        let mut told = memory.inherited();
+        let same = SharedMemory::of_parent(told).unwrap().map().unwrap();
+        // SAFETY: as above.
+        unsafe {
+            mapped.as_ptr().write_volatile(9);
+            assert_eq!(same.as_ptr().read_volatile(), 9);
+        }
+        told.size += 4096;
+        SharedMemory::of_parent(told).unwrap_err();
         let error = SharedMemory::new(Bytes(1 << 46), HugePagePolicy::Required).unwrap_err();
         assert!(error.to_string().contains("vm.nr_hugepages="), "{error}");
     }

@@ -13,6 +13,7 @@ use nix::sys::signal::Signal;
 
 use crate::cli::UsageError;
 use crate::host::interrupt::{self, HeldBack};
+use crate::rig::child;
 
 /// How often is looked whether a round has ended. While it measures, the end of its output tells: this process may sit
 /// on a CPU that is measured.
@@ -44,7 +45,7 @@ pub fn take(
             if !quiet {
                 eprintln!("round {round} of {rounds}: {name}");
             }
-            let child = crate::cli::this_program()
+            let child = child::this_program()
                 .args(words(runs[side], &folders[side], round, rounds))
                 .stdin(Stdio::null())
                 .stdout(Stdio::piped())
@@ -101,7 +102,7 @@ fn ended(mut child: Child) -> anyhow::Result<ExitStatus> {
         match (interrupt::requested(), told) {
             (Some(signal), None) => {
                 told = Some((signal, Instant::now()));
-                crate::cli::pass_on(signal, &child);
+                child::pass_on(signal, &child);
             }
             (_, Some((signal, since))) if since.elapsed() > ENDING => {
                 let _ = child.kill();

@@ -5,6 +5,7 @@ mod values;
 
 use std::time::Duration;
 
+use anyhow::Context as _;
 use clap::Args;
 
 use super::driver::arguments::SweepArguments;
@@ -13,9 +14,10 @@ use super::output::OutputArguments;
 use super::values::{DAY, List, duration, named, one, port_request, time, timeout};
 use crate::bench::node::benchmark::NodeBenchmark;
 use crate::bench::node::config::{
-    AfterMiss, BrokerChoice, Config, Length, MOST_ENDS, TimerKind, VerbsConfig,
+    AfterMiss, BrokerChoice, Config, Length, MOST_ENDS, RunsAs, TimerKind, VerbsConfig,
 };
 use crate::bench::node::plan::Sweep;
+use crate::bench::node::process;
 use crate::buffer::HugePagePolicy;
 use crate::host::readiness::Needs;
 use crate::node::settings::{Poll, Qos};
@@ -64,6 +66,10 @@ pub struct NodeArguments {
     /// Ends that receive
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_ENDS)))]
     pub subscribers: u32,
+
+    /// What ends are: threads (of one process), processes (one for each, except of loopback)
+    #[arg(long, value_name = "LIST", default_value = "threads", value_parser = named::<RunsAs>)]
+    pub ends: List<RunsAs>,
 
     /// What publishers wait for: tsc (the counter is read again and again), timerfd (the kernel wakes them)
     #[arg(long, value_name = "TIMER", default_value = "tsc", value_parser = one::<TimerKind>)]
@@ -216,8 +222,8 @@ impl NodeArguments {
         }
     }
 
-    /// The benchmark that is asked for.
-    pub fn benchmark(&self) -> NodeBenchmark {
+    /// What is multiplied.
+    fn points(&self) -> Sweep {
         let scenarios = match &self.scenario {
             Some(scenarios) => scenarios.0.clone(),
             None => vec![Scenario::StraightRun],
@@ -227,19 +233,28 @@ impl NodeArguments {
             publishers: self.publishers,
             subscribers: self.subscribers,
         };
-        let sweep = Sweep {
+        Sweep {
             node_types: self.node_type.0.clone(),
             services: self.service.0.clone(),
             rates: self.rate.0.clone(),
             values: self.values.0.clone(),
             wirings: scenarios.into_iter().map(wiring).collect(),
-        };
-        NodeBenchmark::new(self.config(), sweep)
+            ends: self.ends.0.clone(),
+        }
+    }
+
+    /// The benchmark that is asked for.
+    pub fn benchmark(&self) -> NodeBenchmark {
+        NodeBenchmark::new(self.config(), self.points(), super::expanded_arguments())
     }
 }
 
 /// Runs the benchmark. Returns the exit code.
 pub fn run(arguments: &NodeArguments) -> anyhow::Result<u8> {
+    if process::is_asked_for() {
+        let served = process::serve(&arguments.config(), &arguments.points());
+        return served.context("the run that this end belongs to has gone");
+    }
     let port = |port: &Option<PortRequest>| port.as_ref().map(PortRequest::to_string);
     let mut run = Record::new();
     run.set(&columns::SEED, arguments.seed)

@@ -6,12 +6,13 @@ use crate::results::schema::node as columns;
 use crate::results::schema::{Column, Data, Kind};
 
 /// The settings of the table.
-const SETTINGS: [Column; 8] = [
+const SETTINGS: [Column; 9] = [
     columns::TYPE,
     columns::SERVICE,
     columns::SCENARIO,
     columns::PUBLISHERS,
     columns::SUBSCRIBERS,
+    columns::ENDS,
     columns::RATE,
     columns::VALUES,
     columns::POLL,

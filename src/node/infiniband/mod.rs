@@ -20,6 +20,9 @@
 //! | `manager` | the thread that connects an end and watches its connections |
 //! | `publisher`, `subscriber` | write and read |
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+
 mod fabric;
 mod manager;
 mod publisher;
@@ -34,56 +37,82 @@ use self::fabric::{End, failed, queue_pair_lengths};
 use self::manager::{Manager, Role, Way};
 use super::settings::Poll;
 use super::wiring::Distribution;
-use super::{Ends, NodeError, Settings, Wiring};
+use super::{Maker, NodeError, Settings, Wiring};
 use crate::rdma::cm::{EventChannel, PassiveEndpoint};
 use crate::rdma::verbs::Capabilities;
 
-/// Makes all ends: subscribers listen from here on. They are connected when they are started.
-///
-/// # Errors
-/// When an address cannot be listened on.
-pub fn ends(
-    fabric: &Fabric,
-    wiring: &Wiring,
-    settings: &Settings,
-) -> Result<Ends<Publisher, Subscriber>, NodeError> {
-    let verbs = &settings.verbs;
-    let id_service = fabric.id_service(verbs.service)?;
-    let way = |end: &End, capabilities: Capabilities, receive_events: bool| Way {
-        service: verbs.service,
-        id_service,
-        end: end.clone(),
-        capabilities,
-        receive_events,
-        limit: settings.timeout,
-    };
-    let (sending, receiving) = queue_pair_lengths(settings);
-    let mut ends = Ends {
-        publishers: Vec::new(),
-        subscribers: Vec::new(),
-    };
-    let mut addresses = Vec::new();
-    for number in 0..wiring.subscribers {
-        let channel = EventChannel::create().map_err(failed)?;
-        let end = &fabric.receiver;
-        let place = (end.device.as_str(), end.port);
-        let peers = wiring.publishers_of(number).count();
-        let listener = PassiveEndpoint::listen(&channel, id_service, place, end.address, peers);
-        let listener = listener.map_err(failed)?;
-        addresses.push(listener.address());
-        let role = Role::Passive(listener, peers);
-        let way = way(end, receiving, settings.poll == Poll::Event);
-        let manager = Manager::new(channel, way, role)?;
-        ends.subscribers.push(Subscriber::new(manager, settings));
+/// Makes ends: subscribers listen from then on. They are connected when they are started.
+#[derive(Debug)]
+pub struct InfiniBand<'a> {
+    /// The two ports.
+    pub fabric: &'a Fabric,
+    /// Who hears whom.
+    pub wiring: &'a Wiring,
+    /// What concerns it of these.
+    pub settings: &'a Settings,
+}
+
+impl InfiniBand<'_> {
+    fn manager(
+        &self,
+        channel: Arc<EventChannel>,
+        end: &End,
+        capabilities: Capabilities,
+        receive_events: bool,
+        role: Role,
+    ) -> Result<Manager, NodeError> {
+        let service = self.settings.verbs.service;
+        let way = Way {
+            service,
+            id_service: self.fabric.id_service(service)?,
+            end: end.clone(),
+            capabilities,
+            receive_events,
+            limit: self.settings.timeout,
+        };
+        Manager::new(channel, way, role)
     }
-    for number in 0..wiring.publishers {
-        let channel = EventChannel::create().map_err(failed)?;
+}
+
+impl Maker for InfiniBand<'_> {
+    type Publisher = Publisher;
+    type Subscriber = Subscriber;
+    /// Where it is; a subscriber listens there.
+    type Told = SocketAddr;
+
+    fn publisher(
+        &self,
+        number: u32,
+        told: &[SocketAddr],
+    ) -> Result<(Publisher, SocketAddr), NodeError> {
+        let (wiring, settings) = (self.wiring, self.settings);
         let targets = wiring.subscribers_of(number);
-        let role = Role::Active(targets.map(|target| addresses[target as usize]).collect());
-        let manager = Manager::new(channel, way(&fabric.sender, sending, false), role)?;
+        let role = Role::Active(targets.map(|it| told[it as usize]).collect());
+        let (sending, _) = queue_pair_lengths(settings);
+        let channel = EventChannel::create().map_err(failed)?;
+        let manager = self.manager(channel, &self.fabric.sender, sending, false, role)?;
         let distribution = Distribution::new(wiring, number);
         let publisher = Publisher::new(manager, settings, distribution, wiring.takes_turns());
-        ends.publishers.push(publisher);
+        Ok((publisher, SocketAddr::new(self.fabric.sender.address, 0)))
     }
-    Ok(ends)
+
+    fn subscriber(
+        &self,
+        number: u32,
+        _told: &[SocketAddr],
+    ) -> Result<(Subscriber, SocketAddr), NodeError> {
+        let (end, settings) = (&self.fabric.receiver, self.settings);
+        let id_service = self.fabric.id_service(settings.verbs.service)?;
+        let channel = EventChannel::create().map_err(failed)?;
+        let place = (end.device.as_str(), end.port);
+        let peers = self.wiring.publishers_of(number).count();
+        let listener = PassiveEndpoint::listen(&channel, id_service, place, end.address, peers);
+        let listener = listener.map_err(failed)?;
+        let address = listener.address();
+        let role = Role::Passive(listener, peers);
+        let (_, receiving) = queue_pair_lengths(settings);
+        let events = settings.poll == Poll::Event;
+        let manager = self.manager(channel, end, receiving, events, role)?;
+        Ok((Subscriber::new(manager, settings), address))
+    }
 }

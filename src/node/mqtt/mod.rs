@@ -21,22 +21,13 @@ mod connection;
 mod publisher;
 mod subscriber;
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 pub use publisher::Publisher;
 pub use subscriber::Subscriber;
 
-use super::{Ends, NodeError, Scenario, Settings, Wiring};
+use super::{Maker, NodeError, Scenario, Settings, Wiring};
 
 /// What its subscribers share in the scenario round-robin.
 const SHARED: &str = "$share/subscribers";
-
-/// A prefix of topics, and of the names of clients, that no other run has.
-fn prefix() -> String {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let since = since.map_or(0, |since| since.as_nanos());
-    format!("hcabench-{:x}-{since:x}", std::process::id())
-}
 
 fn topic(prefix: &str, wiring: &Wiring, publisher: u32) -> String {
     match wiring.scenario {
@@ -59,29 +50,33 @@ fn filter(prefix: &str, wiring: &Wiring, subscriber: u32) -> String {
     }
 }
 
-/// Makes all clients. They connect when they are started.
-///
-/// # Errors
-/// When the system has no more threads or files.
-pub fn ends(
-    wiring: &Wiring,
-    settings: &Settings,
-) -> Result<Ends<Publisher, Subscriber>, NodeError> {
-    let prefix = prefix();
-    let publisher = |number| {
-        let name = format!("{prefix}-publisher-{number}");
-        Publisher::new(name, topic(&prefix, wiring, number), settings)
-    };
-    let subscriber = |number| {
-        let name = format!("{prefix}-subscriber-{number}");
-        Subscriber::new(name, filter(&prefix, wiring, number), settings)
-    };
-    let publishers: Result<Vec<_>, NodeError> = (0..wiring.publishers).map(publisher).collect();
-    let subscribers: Result<Vec<_>, NodeError> = (0..wiring.subscribers).map(subscriber).collect();
-    Ok(Ends {
-        publishers: publishers?,
-        subscribers: subscribers?,
-    })
+/// Makes clients. They connect when they are started.
+#[derive(Debug)]
+pub struct Mqtt<'a> {
+    /// Who hears whom.
+    pub wiring: &'a Wiring,
+    /// What concerns it of these.
+    pub settings: &'a Settings,
+    /// A prefix of topics, and of the names of clients, that no other run has.
+    pub prefix: &'a str,
+}
+
+impl Maker for Mqtt<'_> {
+    type Publisher = Publisher;
+    type Subscriber = Subscriber;
+    type Told = ();
+
+    fn publisher(&self, number: u32, _told: &[()]) -> Result<(Publisher, ()), NodeError> {
+        let name = format!("{}-publisher-{number}", self.prefix);
+        let topic = topic(self.prefix, self.wiring, number);
+        Ok((Publisher::new(name, topic, self.settings)?, ()))
+    }
+
+    fn subscriber(&self, number: u32, _told: &[()]) -> Result<(Subscriber, ()), NodeError> {
+        let name = format!("{}-subscriber-{number}", self.prefix);
+        let filter = filter(self.prefix, self.wiring, number);
+        Ok((Subscriber::new(name, filter, self.settings)?, ()))
+    }
 }
 
 #[cfg(test)]
@@ -131,6 +126,5 @@ mod tests {
                 }
             }
         }
-        assert_ne!(prefix(), prefix());
     }
 }

@@ -25,7 +25,7 @@ pub use socket::version;
 use self::library::{ZMQ_PAIR, ZMQ_PUB, ZMQ_PULL, ZMQ_PUSH, ZMQ_SUB};
 use self::socket::Socket;
 use super::settings::Poll;
-use super::{Ends, Node, NodeError, Pool, Scenario, Settings, Slot, Wiring};
+use super::{Maker, Node, NodeError, Pool, Scenario, Settings, Side, Slot, Wiring};
 
 /// How long a subscriber that sleeps does not look at the stop flag, in milliseconds.
 const LONGEST_SLEEP_MS: u16 = 20;
@@ -52,65 +52,88 @@ fn kinds(scenario: Scenario) -> (c_int, c_int) {
     }
 }
 
-/// Opens all sockets, and lets them connect. [`load`] must have been called.
-///
-/// # Errors
-/// When a port is in use, or there is no file left.
-pub fn ends(
-    wiring: &Wiring,
-    settings: &Settings,
-) -> Result<Ends<Publisher, Subscriber>, NodeError> {
-    load().map_err(NodeError::Setting)?;
-    let (sends, receives) = kinds(wiring.scenario);
-    let open = |kind, count: u32| -> Result<Vec<Socket>, NodeError> {
-        let socket = |_| Socket::new(kind, settings.send_queue, settings.receive_queue);
-        (0..count).map(socket).collect()
-    };
-    let publishers = open(sends, wiring.publishers)?;
-    let subscribers = open(receives, wiring.subscribers)?;
-    let publishers_bind = matches!(wiring.scenario, Scenario::FanOut | Scenario::RoundRobin);
-    let binding = match publishers_bind {
-        true => &publishers,
-        false => &subscribers,
-    };
-    let port = |at| -> Result<Option<u16>, NodeError> {
-        let Some(first) = settings.zeromq_port else {
+/// Whose sockets bind.
+pub fn binds(scenario: Scenario) -> Side {
+    match scenario {
+        Scenario::StraightRun | Scenario::FanIn => Side::Subscribers,
+        Scenario::FanOut | Scenario::RoundRobin => Side::Publishers,
+    }
+}
+
+/// Opens sockets. Those of one side bind and tell where, those of the other connect. [`load`] must have been called.
+#[derive(Debug)]
+pub struct Zeromq<'a> {
+    /// Who hears whom.
+    pub wiring: &'a Wiring,
+    /// What concerns it of these.
+    pub settings: &'a Settings,
+}
+
+impl Zeromq<'_> {
+    /// A socket that is bound, with its endpoint, or connected to those of its `peers`.
+    fn socket(
+        &self,
+        side: Side,
+        number: u32,
+        peers: impl Iterator<Item = u32>,
+        told: &[CString],
+    ) -> Result<(Socket, CString), NodeError> {
+        let (sends, receives) = kinds(self.wiring.scenario);
+        let (kind, count) = match side {
+            Side::Publishers => (sends, self.wiring.publishers),
+            Side::Subscribers => (receives, self.wiring.subscribers),
+        };
+        let socket = Socket::new(kind, self.settings.send_queue, self.settings.receive_queue)?;
+        if side == self.first() {
+            let endpoint = socket.bind(self.port(number, count)?)?;
+            return Ok((socket, endpoint));
+        }
+        for peer in peers {
+            socket.connect(&told[peer as usize])?;
+        }
+        Ok((socket, CString::default()))
+    }
+
+    /// The port of that one of so many ends, if they do not get free ones.
+    fn port(&self, number: u32, count: u32) -> Result<Option<u16>, NodeError> {
+        let Some(first) = self.settings.zeromq_port else {
             return Ok(None);
         };
-        let port = u16::try_from(u32::from(first) + at);
+        let port = u16::try_from(u32::from(first) + number);
         port.map(Some).map_err(|_| {
             NodeError::Setting(format!(
-                "--zeromq-port {first}: {} ends bind to one port each from there, and 65535 is the last: name a \
-                 lower one",
-                binding.len()
+                "--zeromq-port {first}: {count} ends bind to one port each from there, and 65535 is the last: name a \
+                 lower one"
             ))
         })
-    };
-    let endpoints: Result<Vec<CString>, NodeError> = (0..)
-        .zip(binding)
-        .map(|(at, socket)| socket.bind(port(at)?))
-        .collect();
-    let endpoints = endpoints?;
-    for (publisher, sending) in (0..).zip(&publishers) {
-        for subscriber in wiring.subscribers_of(publisher) {
-            match publishers_bind {
-                true => {
-                    subscribers[subscriber as usize].connect(&endpoints[publisher as usize])?;
-                }
-                false => sending.connect(&endpoints[subscriber as usize])?,
-            }
-        }
     }
-    let subscriber = |socket| Subscriber {
-        socket,
-        poll: settings.poll,
-    };
-    Ok(Ends {
-        publishers: (publishers.into_iter())
-            .map(|socket| Publisher { socket })
-            .collect(),
-        subscribers: subscribers.into_iter().map(subscriber).collect(),
-    })
+}
+
+impl Maker for Zeromq<'_> {
+    type Publisher = Publisher;
+    type Subscriber = Subscriber;
+    type Told = CString;
+
+    fn first(&self) -> Side {
+        binds(self.wiring.scenario)
+    }
+
+    fn publisher(&self, number: u32, told: &[CString]) -> Result<(Publisher, CString), NodeError> {
+        let peers = self.wiring.subscribers_of(number);
+        let (socket, endpoint) = self.socket(Side::Publishers, number, peers, told)?;
+        Ok((Publisher { socket }, endpoint))
+    }
+
+    fn subscriber(
+        &self,
+        number: u32,
+        told: &[CString],
+    ) -> Result<(Subscriber, CString), NodeError> {
+        let peers = self.wiring.publishers_of(number);
+        let (socket, endpoint) = self.socket(Side::Subscribers, number, peers, told)?;
+        let poll = self.settings.poll;
+        Ok((Subscriber { socket, poll }, endpoint))
+    }
 }
 
 impl Node for Publisher {

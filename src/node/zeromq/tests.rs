@@ -1,5 +1,6 @@
 use super::*;
 use crate::buffer::HugePagePolicy;
+use crate::node::Ends;
 
 const WORDS: usize = 3;
 
@@ -19,6 +20,11 @@ fn wiring(scenario: Scenario, publishers: u32, subscribers: u32) -> Wiring {
         publishers,
         subscribers,
     }
+}
+
+fn ends(wiring: &Wiring, settings: &Settings) -> Result<Ends<Publisher, Subscriber>, NodeError> {
+    load().map_err(NodeError::Setting)?;
+    Ends::of(&Zeromq { wiring, settings }, wiring)
 }
 
 /// Writes a sample with that value until the node takes it.

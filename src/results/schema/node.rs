@@ -11,6 +11,7 @@ columns! {
     SCENARIO = setting("scenario", "who is wired to whom: straight-run, fan-in, fan-out or round-robin");
     PUBLISHERS = setting("publishers", "ends that send").whole();
     SUBSCRIBERS = setting("subscribers", "ends that receive").whole();
+    ENDS = setting("ends", "what ends are: threads (of one process) or processes");
     RATE = setting("rate_per_s", "samples that each publisher is to send in a second").data(Data::Number(3))
         .title("rate");
     VALUES = setting("values", "values of a sample, of 8 bytes").whole();

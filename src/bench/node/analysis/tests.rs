@@ -39,7 +39,7 @@ fn publisher(steps: &[u64], refused: &[u64]) -> PublisherReport {
     });
     let rows: Vec<_> = rows.collect();
     PublisherReport {
-        log: log(&rows),
+        log: Some(log(&rows)),
         logged: rows.len(),
         taken: number - FIRST,
         acknowledged: None,
@@ -68,7 +68,7 @@ fn subscriber(judge: &Judge<Monotonic>, samples: &[(u32, u64, u64)]) -> Subscrib
     });
     let rows: Vec<_> = rows.collect();
     SubscriberReport {
-        log: log(&rows),
+        log: Some(log(&rows)),
         logged: rows.len(),
         overflown: 0,
         pages: PageKind::Small,
@@ -193,7 +193,7 @@ fn a_dropped_a_doubled_a_swapped_and_a_damaged_sample_are_named_as_such() {
     assert_eq!(outcome_of(&strange).tally.never_sent, 2);
 
     let mut damaged = subscriber(&judge, &whole);
-    damaged.log[5][3] = 0;
+    damaged.log.as_mut().unwrap()[5][3] = 0;
     let outcome = judge.outcome(&Reports {
         publishers: vec![publisher(&all, &[])],
         subscribers: vec![damaged],

@@ -1,14 +1,15 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::config::{AfterMiss, BrokerChoice, Length, TimerKind, VerbsConfig};
-use super::super::sample::HEADER_WORDS;
+use super::super::sample::{Epoch, HEADER_WORDS};
+use super::super::shared::Shared;
 use super::super::timer::{BusyTimer, Schedule};
 use super::*;
 use crate::buffer::HugePagePolicy;
 use crate::node::settings::{Poll, Qos};
 use crate::node::{NodeError, Scenario, Wiring};
 use crate::pacing::scripted::{self, Scripted};
-use crate::rig::control::Control;
 use crate::rig::ports::UcRouteRequest;
 
 const PERIOD: u64 = 1000;
@@ -101,10 +102,11 @@ fn times(before_stamp: u64, before_write: u64) -> (Vec<u64>, Vec<u64>) {
             seed: 1,
             keep_samples: false,
         },
-        shared: Arc::new(Shared::new(wiring, Arc::new(Control::default()))),
+        shared: Arc::new(Shared::new(wiring, &Shared::memory(&wiring).unwrap()).unwrap()),
         rate_per_s: 1e9 / PERIOD as f64,
         words: HEADER_WORDS + 1,
         yields: false,
+        log: None,
     };
     let mut timer = AwayAfterWaiting {
         timer: BusyTimer::new(Schedule::of_rate(&clock, task.rate_per_s), AfterMiss::Skip),

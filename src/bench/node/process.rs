@@ -1,0 +1,394 @@
+//! Ends that are processes: the program runs itself again for each end, which makes its end and runs its loop.
+//!
+//! Ends that others must find are made first. Each tells where it is, and then the others are made. What all of them
+//! share, and their logs, lie in memory whose files they inherit. A report comes back as a line.
+
+use std::ffi::OsString;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::config::Config;
+use super::ends::{MakerUser, PUBLISHER, SUBSCRIBER, Setup, Workers, finished, seat};
+use super::error::{RunError, ThreadError};
+use super::plan::{Plan, Point, Sweep};
+use super::result::{Received, Report, Reports, Sent};
+use super::sample::Epoch;
+use super::shared::Shared;
+use super::subscriber;
+use crate::buffer::{Inherited, SharedMemory, StampBuffer};
+use crate::host::{Wakeable, interrupt};
+use crate::node::settings::BrokerAddress;
+use crate::node::{Maker, NodeError, Side};
+use crate::rig::benchmark::Failure;
+use crate::rig::child::{self, Asked, Handle, answer, listen, this_program};
+use crate::rig::control::Control;
+use crate::rig::error::RigError;
+use crate::rig::role::Role;
+use crate::rig::workers::{Crew, Patience};
+use crate::time::{AnyClock, Clock, ClockUser};
+
+/// Which kind of child an end is.
+const KIND: &str = "node-end";
+/// How long an end may take until it is made: a process starts, and opens what it needs.
+const MAKING: Duration = Duration::from_secs(60);
+/// No limit: the supervisor of those that wait has some.
+const SUPERVISED: Duration = Duration::from_secs(u32::MAX as u64);
+/// What a process takes beside what its end does, in bytes.
+pub(super) const BYTES_BESIDE: u64 = 8 << 20;
+
+/// What a process is told.
+#[derive(Debug, Serialize, Deserialize)]
+struct Ask {
+    /// The name of the point, by which it is found among those of the command line.
+    point: String,
+    side: Side,
+    number: u32,
+    cpu: usize,
+    shares_cpu: bool,
+    epoch: Epoch,
+    /// Counts of the TSC in a second, as the bits of the number: all convert stamps alike.
+    tsc_hertz: Option<u64>,
+    broker: Option<BrokerAddress>,
+    name: String,
+    /// By the ends of the other side, if these were made first.
+    told: Vec<Value>,
+    shared: Inherited,
+    log: Inherited,
+    rings: Option<Inherited>,
+}
+
+/// What it answers: that its end is made, and then one of the others.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Answer {
+    Made(Value),
+    Report(Box<Report>),
+    /// Something else has ended the run.
+    Stopped,
+    Failed(Failure),
+}
+
+fn role(side: Side) -> Role {
+    match side {
+        Side::Publishers => PUBLISHER,
+        Side::Subscribers => SUBSCRIBER,
+    }
+}
+
+/// Memory for the log of an end, which its process writes and this one reads afterwards.
+#[derive(Debug)]
+struct Log {
+    memory: SharedMemory,
+    entries: usize,
+}
+
+impl Log {
+    fn new(point: &Point, config: &Config, side: Side, number: u32) -> Result<Self, RunError> {
+        let (steps, pages) = (config.steps(point.rate_per_s), config.huge_pages);
+        let (entries, memory) = match side {
+            Side::Publishers => {
+                let entries = steps as usize;
+                let memory = StampBuffer::<[u64; Sent::WORDS]>::shared(entries, pages);
+                (entries, memory)
+            }
+            Side::Subscribers => {
+                let entries = subscriber::entries(&point.wiring, steps, number);
+                let memory = StampBuffer::<[u64; Received::WORDS]>::shared(entries, pages);
+                (entries, memory)
+            }
+        };
+        let memory = memory?;
+        Ok(Log { memory, entries })
+    }
+}
+
+/// The processes of a run, whose ends are made. They are killed when this is dropped.
+#[derive(Debug)]
+pub(super) struct Processes {
+    waiting: Vec<(Role, Asked)>,
+    handles: Vec<Handle>,
+    publishers: Vec<Log>,
+    subscribers: Vec<Log>,
+}
+
+impl Processes {
+    /// Starts this program again with these arguments for each end, and waits until all ends are made. `cpus`: those of
+    /// the publishers, then those of the subscribers.
+    pub(super) fn start(
+        setup: &Setup<'_>,
+        clock: &AnyClock,
+        shared: &SharedMemory,
+        cpus: &[usize],
+        arguments: &[OsString],
+    ) -> Result<Self, RunError> {
+        let wiring = &setup.point.wiring;
+        let mut all = Processes {
+            waiting: Vec::new(),
+            handles: Vec::new(),
+            publishers: Vec::new(),
+            subscribers: Vec::new(),
+        };
+        let mut told = Vec::new();
+        let sides = match setup.point.node_type.first(wiring) {
+            Side::Publishers => [Side::Publishers, Side::Subscribers],
+            Side::Subscribers => [Side::Subscribers, Side::Publishers],
+        };
+        for side in sides {
+            let publishers = wiring.publishers as usize;
+            let (cpus, logs) = match side {
+                Side::Publishers => (&cpus[..publishers], &mut all.publishers),
+                Side::Subscribers => (&cpus[publishers..], &mut all.subscribers),
+            };
+            let made_before = all.waiting.len();
+            for (number, &cpu) in (0..).zip(cpus) {
+                let log = Log::new(setup.point, setup.config, side, number)?;
+                let ask = Ask {
+                    point: setup.point.to_string(),
+                    side,
+                    number,
+                    cpu,
+                    shares_cpu: setup.shares_cpu,
+                    epoch: setup.epoch,
+                    tsc_hertz: clock.tsc_facts().map(|facts| facts.rate.hertz.to_bits()),
+                    broker: setup.broker.cloned(),
+                    name: setup.name.to_owned(),
+                    told: told.clone(),
+                    shared: shared.inherited(),
+                    log: log.memory.inherited(),
+                    rings: setup.rings.map(SharedMemory::inherited),
+                };
+                let files: Vec<_> = [shared, &log.memory]
+                    .into_iter()
+                    .chain(setup.rings)
+                    .map(std::os::fd::AsFd::as_fd)
+                    .collect();
+                let mut command = this_program();
+                command.args(arguments);
+                let what = format!("the process of {} {number}", role(side));
+                let mut child = Asked::start(command, KIND, what, &files)?;
+                child.ask(&ask)?;
+                all.handles.push(child.handle());
+                all.waiting.push((role(side), child));
+                logs.push(log);
+            }
+            let made = all.waiting[made_before..].iter_mut();
+            told = made
+                .map(|(_, child)| made_by(child))
+                .collect::<Result<_, _>>()?;
+        }
+        Ok(all)
+    }
+
+    /// Starts a thread for each process that waits for its report, and sleeps on that CPU.
+    pub(super) fn follow(
+        mut self,
+        cpu: usize,
+        workers: &mut Workers<Shared>,
+    ) -> Result<Self, RunError> {
+        for (role, mut child) in self.waiting.drain(..) {
+            let waits = Role::new(role.name, "hcabench-wait");
+            workers.start(seat(waits, cpu), move |reporter| {
+                reporter.send(report_of(&mut child)?);
+                child.let_go();
+                Ok(())
+            })?;
+        }
+        Ok(self)
+    }
+
+    /// Passes a signal on to all of them, if there was one.
+    pub(super) fn pass_on_signal(&self) {
+        if let Some(signal) = interrupt::requested() {
+            self.handles.iter().for_each(|handle| handle.tell(signal));
+        }
+    }
+
+    /// Adds the logs to the reports, once all processes have ended.
+    pub(super) fn add_logs(&mut self, reports: &mut Reports) -> Result<(), RunError> {
+        for (report, log) in reports.publishers.iter_mut().zip(self.publishers.drain(..)) {
+            report.log = Some(StampBuffer::in_shared(log.memory, log.entries)?);
+        }
+        for (report, log) in (reports.subscribers.iter_mut()).zip(self.subscribers.drain(..)) {
+            report.log = Some(StampBuffer::in_shared(log.memory, log.entries)?);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        // At once, so that none is waited for before the next one knows.
+        self.handles.iter().for_each(Handle::kill);
+    }
+}
+
+/// What it tells once its end is made.
+fn made_by(child: &mut Asked) -> Result<Value, RunError> {
+    let answered = child.next(MAKING)?;
+    if let Some(signal) = interrupt::requested() {
+        return Err(RigError::Interrupted(signal).into());
+    }
+    match answered {
+        Answer::Made(told) => Ok(told),
+        Answer::Failed(failure) => Err(failure.into()),
+        Answer::Stopped => Err(NodeError::GivenUp.into()),
+        Answer::Report(_) => Err(child.unexpected(&"a report").into()),
+    }
+}
+
+fn report_of(child: &mut Asked) -> Result<Report, ThreadError> {
+    match child.next(SUPERVISED)? {
+        Answer::Report(report) => Ok(*report),
+        Answer::Failed(failure) => Err(failure.into()),
+        Answer::Stopped => Err(ThreadError::Stopped),
+        Answer::Made(_) => Err(child.unexpected(&"made again").into()),
+    }
+}
+
+/// Whether this process is to be an end.
+pub fn is_asked_for() -> bool {
+    child::is(KIND)
+}
+
+/// Is the end that the parent asks for, one of a point of these. Returns the exit code.
+///
+/// # Errors
+/// When the parent has gone.
+pub fn serve(config: &Config, sweep: &Sweep) -> io::Result<u8> {
+    let answered = match end(config, sweep) {
+        Ok(report) => Answer::Report(Box::new(report)),
+        Err(
+            RunError::Thread(_, ThreadError::Stopped | ThreadError::Node(NodeError::GivenUp))
+            | RunError::Node(NodeError::GivenUp),
+        ) => Answer::Stopped,
+        Err(RunError::Thread(_, error)) => Answer::Failed(Failure::Run(error.to_string())),
+        Err(error) => Answer::Failed(error.into()),
+    };
+    answer(&answered)?;
+    Ok(u8::from(!matches!(answered, Answer::Report(_))))
+}
+
+fn end(config: &Config, sweep: &Sweep) -> Result<Report, RunError> {
+    interrupt::install_under_parent()?;
+    // Kept: it listens for the end of the parent.
+    let asked = listen();
+    let line = asked.recv().map_err(|_| NodeError::GivenUp)?;
+    let ask: Ask = serde_json::from_str(&line).map_err(misunderstood)?;
+    let plan = Plan::new(sweep, config);
+    let mut points = plan.points.iter();
+    let point = points.find(|point| point.to_string() == ask.point);
+    let point = point.ok_or_else(|| {
+        Failure::Run(format!(
+            "an end of its own does not have the point {}: the machine has changed",
+            ask.point
+        ))
+    })?;
+    let clock = AnyClock::at_rate(config.timer.clock(), ask.tsc_hertz.map(f64::from_bits));
+    clock.map_err(RigError::Clock)?.visit(OneEnd {
+        ask: &ask,
+        point,
+        config,
+    })
+}
+
+fn misunderstood(error: serde_json::Error) -> Failure {
+    Failure::Run(format!("the process of an end was told: {error}"))
+}
+
+struct OneEnd<'a> {
+    ask: &'a Ask,
+    point: &'a Point,
+    config: &'a Config,
+}
+
+impl ClockUser for OneEnd<'_> {
+    type Output = Result<Report, RunError>;
+
+    fn with<C: Clock>(self, clock: C) -> Result<Report, RunError> {
+        let (ask, point, config) = (self.ask, self.point, self.config);
+        let shared = Shared::new(point.wiring, &SharedMemory::of_parent(ask.shared)?)?;
+        let shared = Arc::new(shared);
+        let rings = ask.rings.map(SharedMemory::of_parent).transpose()?;
+        #[cfg(feature = "rdma")]
+        let fabric = (point.node_type == crate::node::NodeType::InfiniBand)
+            .then(|| super::verbs::choose(config))
+            .transpose()?;
+        let setup = Setup {
+            point,
+            config,
+            shared: &shared,
+            epoch: ask.epoch,
+            broker: ask.broker.as_ref(),
+            name: &ask.name,
+            rings: rings.as_ref(),
+            #[cfg(feature = "rdma")]
+            fabric: fabric.as_ref(),
+            shares_cpu: ask.shares_cpu,
+            wakeable: &Wakeable::new()?,
+        };
+        setup.visit(OneWorker {
+            setup: &setup,
+            ask,
+            clock,
+        })
+    }
+}
+
+/// Makes one end, and runs its loop in a thread.
+struct OneWorker<'a, C> {
+    setup: &'a Setup<'a>,
+    ask: &'a Ask,
+    clock: C,
+}
+
+impl<C: Clock> MakerUser for OneWorker<'_, C> {
+    type Output = Report;
+
+    fn with<M: Maker>(self, maker: &M) -> Result<Report, RunError> {
+        let (setup, ask, clock) = (self.setup, self.ask, self.clock);
+        let told: Result<Vec<M::Told>, _> = (ask.told.iter().cloned())
+            .map(serde_json::from_value)
+            .collect();
+        let told = told.map_err(misunderstood)?;
+        let log = Some(SharedMemory::of_parent(ask.log)?);
+        let place = (ask.number, ask.cpu);
+        let made = |tells: M::Told| -> Result<Workers<Control>, RunError> {
+            let tells = serde_json::to_value(tells).map_err(misunderstood)?;
+            // A parent that has gone ends this process.
+            let _ = answer(&Answer::Made(tells));
+            // The stop flag of the run is not its own: it ends at the end of this one.
+            Ok(Crew::new(&Arc::new(Control::default()))?)
+        };
+        let mut workers = match ask.side {
+            Side::Publishers => {
+                let (node, tells) = maker.publisher(ask.number, &told)?;
+                let mut workers = made(tells)?;
+                setup.start_publisher(place, clock, node, log, &mut workers)?;
+                workers
+            }
+            Side::Subscribers => {
+                let (node, tells) = maker.subscriber(ask.number, &told)?;
+                let mut workers = made(tells)?;
+                setup.start_subscriber(place, clock, node, log, &mut workers)?;
+                workers
+            }
+        };
+        let run = &setup.shared.run;
+        let is_stopped = || {
+            let stopped = || RunError::Thread(role(ask.side), ThreadError::Stopped);
+            run.stopped().then(stopped)
+        };
+        let stops = || {
+            run.stop();
+            setup.wakeable.wake();
+        };
+        let collected = workers.collect(&Patience::default(), is_stopped, stops)?;
+        let mut reports = finished(collected)?;
+        workers.dismiss(Patience::default().grace);
+        Ok(reports.remove(0))
+    }
+}

@@ -1,0 +1,293 @@
+//! This program once more, as a child: for a round, or for an end of a node.
+//!
+//! It is asked on its standard input and answers on its standard output, a line of JSON each. It ends when its standard
+//! input does, so that none is left behind, however its parent ends.
+
+use std::fmt::Display;
+use std::io::{self, BufRead as _, Read as _, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::sys::signal::{Signal, kill, raise};
+use nix::unistd::Pid;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::benchmark::Failure;
+use crate::host::interrupt::{self, HeldBack};
+
+/// The environment variable that makes the program a child: its value says of which kind.
+pub const VARIABLE: &str = "HCABENCH_CHILD";
+
+/// How often the parent looks for an answer once it has passed on a signal.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long a child may take to end after a signal, before it is killed.
+const GRACE: Duration = Duration::from_millis(800);
+/// How long a child whose parent has gone may take to end what it is at.
+const ORPHAN: Duration = Duration::from_secs(2);
+
+/// This very program, also where another one has taken its name since; in a process group of its own, so that a
+/// terminal's signal comes to it once, through the process that started it.
+pub fn this_program() -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("hcabench").process_group(0);
+    command
+}
+
+/// Hands a signal of this process on to such a child. One that has ended does not mind.
+pub fn pass_on(signal: Signal, child: &Child) {
+    let _ = kill(Pid::from_raw(child.id().cast_signed()), signal);
+}
+
+/// Whether this process is a child of that kind.
+pub fn is(kind: &str) -> bool {
+    std::env::var_os(VARIABLE).is_some_and(|found| found == kind)
+}
+
+/// Whether this process is a child of any kind.
+pub fn is_any() -> bool {
+    std::env::var_os(VARIABLE).is_some()
+}
+
+/// Answers the parent.
+pub fn answer(answer: &impl Serialize) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer(&mut out, answer)?;
+    out.write_all(b"\n")?;
+    out.flush()
+}
+
+/// The lines of standard input. At its end nothing more is asked for, or the parent has gone: then this process is to
+/// end, too, whatever it is at.
+pub fn listen() -> Receiver<String> {
+    let (give, take) = channel();
+    std::thread::spawn(move || {
+        for line in io::stdin().lock().lines().map_while(Result::ok) {
+            if give.send(line).is_err() {
+                return;
+            }
+        }
+        // A process that waits to be asked ends by this, one that measures by the signal.
+        drop(give);
+        let _ = raise(Signal::SIGTERM);
+        std::thread::sleep(ORPHAN);
+        std::process::exit(1);
+    });
+    take
+}
+
+/// The parent's end: a child that is killed when this is dropped.
+#[derive(Debug)]
+pub struct Asked {
+    /// What it is, for messages: `the process of a round`.
+    what: String,
+    child: Arc<Mutex<Child>>,
+    stdin: Option<ChildStdin>,
+    stdout: ChildStdout,
+    /// What was read and is not answered yet.
+    read: Vec<u8>,
+    /// The signal that was passed on, and when. A second one would kill the child before it says what it has.
+    told: Option<(Instant, Signal)>,
+}
+
+/// A way to a child for others than who reads its answers.
+#[derive(Debug)]
+pub struct Handle(Arc<Mutex<Child>>);
+
+impl Handle {
+    /// Hands a signal on to it, if it has not ended.
+    pub fn tell(&self, signal: Signal) {
+        let mut child = locked(&self.0);
+        if let Ok(None) = child.try_wait() {
+            pass_on(signal, &child);
+        }
+    }
+
+    /// Kills it, if it has not ended.
+    pub fn kill(&self) {
+        // One that has ended was told as it did.
+        let _ = locked(&self.0).kill();
+    }
+}
+
+/// No code panics with the lock held.
+fn locked(child: &Mutex<Child>) -> MutexGuard<'_, Child> {
+    child.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Asked {
+    /// Starts a child of that kind by a command of [`this_program`]. It inherits these files, under the same numbers.
+    ///
+    /// # Errors
+    /// When the system has no room for it.
+    pub fn start(
+        mut command: Command,
+        kind: &str,
+        what: impl Into<String>,
+        inherits: &[BorrowedFd<'_>],
+    ) -> Result<Self, Failure> {
+        let what = what.into();
+        let failed = |error: io::Error| {
+            Failure::Run(format!(
+                "{what} could not be started: {error}: look at ulimit -u and ulimit -n"
+            ))
+        };
+        let inherit = |flag: FdFlag| {
+            inherits.iter().try_for_each(|file| {
+                let set = fcntl(*file, FcntlArg::F_SETFD(flag));
+                set.map(drop).map_err(io::Error::from)
+            })
+        };
+        command
+            .env(VARIABLE, kind)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let spawned = inherit(FdFlag::empty()).and_then(|()| command.spawn());
+        inherit(FdFlag::FD_CLOEXEC).map_err(failed)?;
+        let mut child = spawned.map_err(failed)?;
+        let stdin = child.stdin.take();
+        let stdout = child.stdout.take().expect("a pipe was asked for");
+        Ok(Asked {
+            what,
+            child: Arc::new(Mutex::new(child)),
+            stdin,
+            stdout,
+            read: Vec::new(),
+            told: None,
+        })
+    }
+
+    /// A way to it from elsewhere.
+    pub fn handle(&self) -> Handle {
+        Handle(Arc::clone(&self.child))
+    }
+
+    /// Asks it.
+    pub fn ask(&mut self, ask: &impl Serialize) -> Result<(), Failure> {
+        let line = serde_json::to_string(ask).map_err(|error| Failure::Run(error.to_string()))?;
+        if let Some(stdin) = &mut self.stdin {
+            // A child that has gone shows by the end of its answers.
+            let _ = writeln!(stdin, "{line}").and_then(|()| stdin.flush());
+        }
+        Ok(())
+    }
+
+    /// Asks for nothing more, which ends it, and waits for that a moment.
+    pub fn let_go(&mut self) {
+        self.stdin = None;
+        self.status(GRACE);
+    }
+
+    /// The next answer. A signal to this process is passed on; the child then says what it has. Sleeps until there is
+    /// one of the two: the parent may sit on a CPU that is measured.
+    ///
+    /// # Errors
+    /// When it has ended, or does not answer in time.
+    pub fn next<A: DeserializeOwned>(&mut self, limit: Duration) -> Result<A, Failure> {
+        // After the child was started, which would have the signals held back as well.
+        let held = HeldBack::new().map_err(|error| self.failed(&error))?;
+        let begun = Instant::now();
+        loop {
+            if let Some(line) = self.line() {
+                return serde_json::from_slice(&line).map_err(|error| self.unexpected(&error));
+            }
+            match (self.told, interrupt::requested()) {
+                (None, Some(signal)) => {
+                    pass_on(signal, &locked(&self.child));
+                    self.told = Some((Instant::now(), signal));
+                }
+                (Some((since, signal)), _) if since.elapsed() > GRACE => {
+                    self.end();
+                    return Err(Failure::Interrupted(signal.to_string()));
+                }
+                _ => {}
+            }
+            let left = match self.told {
+                Some(_) => LOOK,
+                None => limit.saturating_sub(begun.elapsed()),
+            };
+            if left.is_zero() {
+                self.end();
+                return Err(Failure::Run(format!(
+                    "{} did not answer within {}",
+                    self.what,
+                    humantime::format_duration(Duration::from_secs(limit.as_secs()))
+                )));
+            }
+            if !held
+                .wait(self.stdout.as_fd(), left)
+                .map_err(|error| self.failed(&error))?
+            {
+                continue;
+            }
+            let mut part = [0; 1 << 16];
+            match self.stdout.read(&mut part) {
+                Ok(0) => return Err(self.gone()),
+                Ok(length) => self.read.extend_from_slice(&part[..length]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.failed(&error)),
+            }
+        }
+    }
+
+    /// An answer that was not asked for.
+    pub fn unexpected(&self, why: &dyn Display) -> Failure {
+        let what = &self.what;
+        Failure::Run(format!(
+            "{what} gave an answer that was not asked for: {why}"
+        ))
+    }
+
+    fn failed(&self, error: &dyn Display) -> Failure {
+        Failure::Run(format!("{}: {error}", self.what))
+    }
+
+    /// A whole line of what was read.
+    fn line(&mut self) -> Option<Vec<u8>> {
+        let end = self.read.iter().position(|byte| *byte == b'\n')?;
+        let rest = self.read.split_off(end + 1);
+        Some(std::mem::replace(&mut self.read, rest))
+    }
+
+    fn gone(&mut self) -> Failure {
+        let status = self.status(GRACE);
+        if let Some(signal) = interrupt::requested() {
+            return Failure::Interrupted(signal.to_string());
+        }
+        let what = &self.what;
+        Failure::Run(match status {
+            Some(status) => format!("{what} ended early: {status}"),
+            None => format!("{what} said no more"),
+        })
+    }
+
+    /// How it ended, if it has within `limit`.
+    fn status(&mut self, limit: Duration) -> Option<ExitStatus> {
+        let begun = Instant::now();
+        loop {
+            match locked(&self.child).try_wait() {
+                Ok(None) if begun.elapsed() < limit => {}
+                Ok(status) => return status,
+                Err(_) => return None,
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    fn end(&mut self) {
+        // It may have ended by itself. One that is held by the kernel is left behind.
+        let _ = locked(&self.child).kill();
+        self.status(GRACE);
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,339 @@
+//! `hcabench node --ends processes`: that ends are processes, that they get what threads get, and that none is left
+//! behind.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use hcabench::time::TscTrust;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+type Row = HashMap<String, String>;
+
+/// Only what hangs takes longer.
+const HANGS: Duration = Duration::from_secs(120);
+/// A run that would go on for an hour.
+const LONG: &str = "--ends processes --timer timerfd --rate 1 --duration 1h --warmup 0";
+
+fn node(folder: &Path, words: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hcabench"));
+    command
+        .args(["node", "--out", "run"])
+        .args(words.split_ascii_whitespace())
+        .current_dir(folder);
+    command
+}
+
+/// Its standard error, after it has ended with that code.
+fn ended(output: &Output, code: i32) -> String {
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{told}");
+    told
+}
+
+fn rows(path: &Path) -> Vec<Row> {
+    let mut reader = csv::Reader::from_path(path).unwrap();
+    reader.deserialize().map(Result::unwrap).collect()
+}
+
+fn number(row: &Row, column: &str) -> u64 {
+    let cell = &row[column];
+    cell.parse()
+        .unwrap_or_else(|_| panic!("{column}: {cell:?}"))
+}
+
+/// Waits until there is something.
+fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun.elapsed() < HANGS, "{what}: not within {HANGS:?}");
+        sleep(Duration::from_millis(5));
+    }
+}
+
+fn send(signal: Signal, process: u32) {
+    kill(Pid::from_raw(process.cast_signed()), signal).unwrap();
+}
+
+/// The children of a process.
+fn children(process: u32) -> Vec<u32> {
+    let tasks = fs::read_dir(format!("/proc/{process}/task"));
+    let of_task = |task: fs::DirEntry| fs::read_to_string(task.path().join("children")).ok();
+    let all: Vec<String> = tasks
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(of_task)
+        .collect();
+    let all = all.iter().flat_map(|list| list.split_whitespace());
+    all.map(|id| id.parse().unwrap()).collect()
+}
+
+/// How many threads of a process have a name that begins so.
+fn threads(process: u32, name: &str) -> usize {
+    let tasks = fs::read_dir(format!("/proc/{process}/task"));
+    let names = (tasks.into_iter().flatten().flatten())
+        .filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
+    names.filter(|found| found.starts_with(name)).count()
+}
+
+/// Whether it runs: one that nobody has waited for has ended.
+fn runs(process: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let state = status.rsplit_once(") ").map(|(_, rest)| &rest[..1]);
+    state.is_some_and(|state| !matches!(state, "Z" | "X"))
+}
+
+fn start(folder: &Path, words: &str) -> Child {
+    let mut command = node(folder, words);
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+/// Its ends, once all of them are at work: publishers, then subscribers.
+fn ends_of(run: u32, publishers: usize, subscribers: usize) -> Vec<u32> {
+    until("the ends", || {
+        let with = |name| {
+            let all = children(run).into_iter();
+            all.filter(move |&child| threads(child, name) == 1)
+        };
+        let found: Vec<u32> = with("hcabench-pub").chain(with("hcabench-sub")).collect();
+        (found.len() == publishers + subscribers).then_some(found)
+    })
+}
+
+fn end(mut child: Child) -> Output {
+    until("the end of the run", || child.try_wait().unwrap());
+    child.wait_with_output().unwrap()
+}
+
+fn all_are_gone(ends: &[u32]) {
+    for &process in ends {
+        until("the end of all ends", || (!runs(process)).then_some(()));
+    }
+}
+
+/// Node-types whose ends can be processes here.
+fn types() -> String {
+    let mut types = vec!["shmem", "udp"];
+    if cfg!(feature = "zeromq") {
+        types.push("zeromq");
+    }
+    if cfg!(feature = "mqtt") {
+        types.push("mqtt");
+    }
+    types.join(",")
+}
+
+/// Samples by subscriber and publisher.
+fn counts(folder: &Path, row: &Row) -> BTreeMap<(u64, u64), u64> {
+    let mut counts = BTreeMap::new();
+    for sample in rows(&folder.join("run").join(&row["point"]).join("out.csv")) {
+        assert_eq!(sample["intact"], "true");
+        let pair = (number(&sample, "subscriber"), number(&sample, "publisher"));
+        *counts.entry(pair).or_default() += 1;
+    }
+    counts
+}
+
+#[test]
+fn processes_get_what_threads_get_in_all_scenarios() {
+    const STEPS: u64 = 40;
+    let types = types();
+    for (scenarios, publishers) in [("straight-run", 2), ("fan-in,fan-out,round-robin", 4)] {
+        let folder = tempfile::tempdir().unwrap();
+        let words = format!(
+            "--type {types} --ends threads,processes --scenario {scenarios} --publishers {publishers} --subscribers 2 \
+             --rate 200 --count {STEPS} --warmup 20ms --timer timerfd --qos 1 --samples"
+        );
+        ended(&node(folder.path(), &words).output().unwrap(), 0);
+        let summary = rows(&folder.path().join("run/summary.csv"));
+        let points = types.split(',').count() * scenarios.split(',').count();
+        assert_eq!(summary.len(), 2 * points);
+        for pair in summary.chunks(2) {
+            let [ends_of_one, ends_of_other] = [0, 1].map(|at: usize| pair[at]["ends"].as_str());
+            assert_eq!([ends_of_one, ends_of_other], ["threads", "processes"]);
+            for row in pair {
+                let copies = publishers * STEPS * if row["scenario"] == "fan-out" { 2 } else { 1 };
+                assert_eq!(number(row, "messages_expected"), copies, "{row:?}");
+                assert_eq!(number(row, "messages_received"), copies, "{row:?}");
+                for fault in ["lost", "refused", "duplicated", "reordered"] {
+                    assert_eq!(number(row, &format!("messages_{fault}")), 0, "{row:?}");
+                }
+            }
+            let [threads, processes] = [0, 1].map(|at: usize| counts(folder.path(), &pair[at]));
+            // A library or a broker that distributes in turn need not be fair.
+            let by_others =
+                pair[0]["scenario"] == "round-robin" && pair[0]["distributed_by"] != "sender";
+            if !by_others {
+                assert_eq!(threads, processes, "{:?}", pair[1]);
+            }
+        }
+    }
+}
+
+/// What a sample carries was converted by its publisher, and what `in.csv` tells of it by the process that started that
+/// one.
+#[test]
+fn all_processes_of_a_run_have_one_clock() {
+    let tsc = cfg!(target_arch = "x86_64") && TscTrust::find().is_ok();
+    if !tsc {
+        println!("not tested here: --timer tsc");
+    }
+    for timer in tsc.then_some("tsc").into_iter().chain(["timerfd"]) {
+        let folder = tempfile::tempdir().unwrap();
+        let words = format!(
+            "--type shmem --ends processes --timer {timer} --rate 500 --count 200 --warmup 20ms --samples"
+        );
+        ended(&node(folder.path(), &words).output().unwrap(), 0);
+        let point = folder
+            .path()
+            .join("run/shmem-rate500-8values-straight-run-1to1-processes");
+        let stamps = |file: &str| -> BTreeSet<(u64, u64)> {
+            let rows = rows(&point.join(file));
+            let sent = rows.iter().filter(|row| !row["seq"].is_empty());
+            sent.map(|row| (number(row, "seq"), number(row, "t_sent_ns")))
+                .collect()
+        };
+        let sent = stamps("in.csv");
+        assert!(!sent.is_empty());
+        assert_eq!(sent, stamps("out.csv"), "{timer}");
+        for row in rows(&point.join("out.csv")) {
+            assert!(
+                row["latency_ns"].parse::<i64>().unwrap() > 0,
+                "{timer}: {row:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn each_end_is_a_process_and_an_interrupt_ends_all() {
+    for (node_type, signal) in [
+        ("udp --poll event", Signal::SIGINT),
+        ("shmem", Signal::SIGTERM),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let words =
+            format!("--type {node_type} {LONG} --scenario fan-out --publishers 2 --subscribers 3");
+        let run = start(folder.path(), &words);
+        let ends = ends_of(run.id(), 2, 3);
+        assert_eq!(ends.iter().collect::<BTreeSet<_>>().len(), 5);
+        for name in ["hcabench-pub", "hcabench-sub"] {
+            assert_eq!(threads(run.id(), name), 0);
+        }
+        send(signal, run.id());
+        let told = ended(&end(run), 1);
+        assert!(told.contains(&format!("interrupted by {signal}")), "{told}");
+        assert!(folder.path().join("run/INCOMPLETE").exists());
+        all_are_gone(&ends);
+    }
+}
+
+#[test]
+fn an_end_that_dies_ends_the_run_and_is_named() {
+    for (victim, name) in [(1, "publisher 1"), (2, "subscriber 0")] {
+        let folder = tempfile::tempdir().unwrap();
+        let words = format!("--type udp {LONG} --scenario fan-in --publishers 2");
+        let run = start(folder.path(), &words);
+        let ends = ends_of(run.id(), 2, 1);
+        send(Signal::SIGKILL, ends[victim]);
+        let told = ended(&end(run), 1);
+        let expected = format!("the process of {name} ended early: signal: 9");
+        assert!(told.contains(&expected), "{told}");
+        assert!(folder.path().join("run/INCOMPLETE").exists());
+        all_are_gone(&ends);
+    }
+}
+
+#[test]
+fn no_end_outlives_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = start(folder.path(), &format!("--type shmem {LONG}"));
+    let ends = ends_of(run.id(), 1, 1);
+    send(Signal::SIGKILL, run.id());
+    end(run);
+    all_are_gone(&ends);
+
+    // Rounds are processes themselves.
+    let run = start(
+        folder.path(),
+        &format!("--type shmem {LONG} --rounds 2 --force"),
+    );
+    let round = until("the round", || children(run.id()).first().copied());
+    let ends = ends_of(round, 1, 1);
+    send(Signal::SIGKILL, run.id());
+    end(run);
+    all_are_gone(&[&ends[..], &[round]].concat());
+}
+
+#[test]
+fn what_cannot_be_made_is_told_as_of_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let words =
+        "--type loopback,shmem --ends processes --rate 500 --count 20 --warmup 0 --timer timerfd";
+    ended(&node(folder.path(), words).output().unwrap(), 0);
+    let run = folder.path().join("run");
+    assert_eq!(rows(&run.join("summary.csv")).len(), 1);
+    let left_out = rows(&run.join("left_out.csv"));
+    assert_eq!(left_out.len(), 1);
+    assert_eq!(
+        (left_out[0]["type"].as_str(), left_out[0]["ends"].as_str()),
+        ("loopback", "processes")
+    );
+    assert!(left_out[0]["reason"].contains("use --type shmem"));
+
+    let folder = tempfile::tempdir().unwrap();
+    let mut refused =
+        vec![
+        ("--type loopback --ends processes".to_owned(), "--ends processes is impossible"),
+        ("--ends forks".to_owned(), "threads, processes"),
+        (
+            "--ends processes --scenario fan-out --publishers 1000 --subscribers 1000 --count 1 \
+             --type shmem"
+                .to_owned(),
+            "--receive-queue",
+        ),
+    ];
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    if cfg!(feature = "zeromq") {
+        let words = format!("--type zeromq --ends processes --zeromq-port {port}");
+        refused.push((words, "--zeromq-port: cannot bind"));
+    }
+    for (words, expected) in refused {
+        let words = format!("{words} --timer timerfd");
+        let told = ended(&node(folder.path(), &words).output().unwrap(), 2);
+        assert!(told.contains(expected), "{words}: {told}");
+    }
+}
+
+#[test]
+fn a_run_of_processes_is_resumed_as_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let words =
+        "--type shmem --ends processes --rate 500 --count 50 --warmup 0 --timer timerfd --rounds 3";
+    let output = node(folder.path(), words)
+        .args(["--until-round", "1"])
+        .output()
+        .unwrap();
+    ended(&output, 0);
+    let mut resume = Command::new(env!("CARGO_BIN_EXE_hcabench"));
+    resume
+        .args(["node", "--resume", "run"])
+        .current_dir(folder.path());
+    ended(&resume.output().unwrap(), 0);
+    let summary = rows(&folder.path().join("run/summary.csv"));
+    assert_eq!(summary.len(), 1);
+    assert_eq!(
+        (summary[0]["ends"].as_str(), number(&summary[0], "rounds")),
+        ("processes", 3)
+    );
+}
