@@ -1,7 +1,9 @@
 //! The node-types, by name.
 
+use super::fallback::Fallback;
 use super::{Settings, Wiring, rings};
 use crate::rig::named::Named;
+use crate::rig::ports::Service;
 
 /// A way to pass samples on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -63,10 +65,19 @@ impl NodeType {
     /// Why this node-type cannot be wired, or told to wait, so, or not be used on this machine, if it cannot.
     pub fn refusal(self, wiring: &Wiring, settings: &Settings) -> Option<String> {
         wiring.refusal().or_else(|| match self {
-            NodeType::InfiniBand => (!cfg!(feature = "rdma")).then(|| {
+            NodeType::InfiniBand if !cfg!(feature = "rdma") => Some(
                 "--type infiniband is impossible: this hcabench was built without the feature rdma"
-                    .to_owned()
-            }),
+                    .to_owned(),
+            ),
+            NodeType::InfiniBand => {
+                let verbs = &settings.verbs;
+                let blind = verbs.service == Service::Ud && verbs.fallback == Fallback::Listen;
+                blind.then(|| {
+                    "--fallback listen is impossible with --service ud: an end that is connected to is not told where \
+                    to send datagrams to"
+                        .to_owned()
+                })
+            }
             NodeType::Loopback | NodeType::Shmem => rings::refusal(settings.poll),
             NodeType::Udp => None,
             #[cfg(feature = "mqtt")]

@@ -63,6 +63,7 @@ impl Point {
                 max_inline: verbs.max_inline,
                 signal_every: verbs.signal_every,
                 receive_threshold: verbs.receive_threshold,
+                fallback: verbs.fallback,
             },
             timeout: config.timeout,
             qos: config.qos,

@@ -8,30 +8,46 @@
 //!   only completions free a send queue. The others are signalled, and held until their completion.
 //! - Read keeps a threshold of receive requests posted. It takes completions, posts as many empty slots first, and
 //!   gives out the full ones.
-//! - At the end the queue pairs are made to fail, which flushes what is still posted: the pool is whole again.
+//! - At the end the queue pairs are made to fail, which flushes what is still posted: all of it completes, and the pool
+//!   is whole again. What does not complete is missing in the pool, unless its device is gone.
 //!
-//! A subscriber has a queue pair for each of its publishers, and one completion queue for all. On UD a publisher sends
-//! by one queue pair, with an address handle for each of its subscribers.
+//! A sample goes to all of its targets or to none: there is room in all of their send queues before it is posted.
+//!
+//! A subscriber has a queue pair for each of its publishers, and one completion queue for all. On UD one queue pair
+//! serves all peers: publishers send to the number that the subscriber accepts them with, and a publisher has an address
+//! handle for each of its subscribers.
+//!
+//! An end is active if it is given addresses to connect to: publishers are. One that cannot connect fails, or falls back
+//! to listening on its own address: then its subscriber connects, as soon as it is told where (`Notices`).
 //!
 //! | file | what is in it |
 //! | --- | --- |
 //! | `fabric` | the two ports, and what they can do |
 //! | `rules` | what is decided without a device |
 //! | `manager` | the thread that connects an end and watches its connections |
+//! | `connector` | how the connections come about, and falling back |
+//! | `fallback` | the five errors before a connection; where those listen that fell back |
 //! | `publisher`, `subscriber` | write and read |
 
+mod connector;
 mod fabric;
+mod fallback;
 mod manager;
 mod publisher;
 pub mod rules;
 mod subscriber;
 
+pub use connector::Target;
 pub use fabric::{Fabric, FabricRequest};
+pub use fallback::Notices;
 pub use publisher::Publisher;
 pub use subscriber::Subscriber;
 
+use std::net::SocketAddr;
+
+use self::connector::{Active, Passive, Role, Way};
 use self::fabric::{End, failed, queue_pair_lengths};
-use self::manager::{Manager, Role, Way};
+use self::manager::Manager;
 use super::settings::Poll;
 use super::wiring::Distribution;
 use super::{Ends, NodeError, Settings, Wiring};
@@ -47,43 +63,108 @@ pub fn ends(
     wiring: &Wiring,
     settings: &Settings,
 ) -> Result<Ends<Publisher, Subscriber>, NodeError> {
-    let verbs = &settings.verbs;
-    let id_service = fabric.id_service(verbs.service)?;
-    let way = |end: &End, capabilities: Capabilities, receive_events: bool| Way {
-        service: verbs.service,
-        id_service,
+    let notices = Notices::new(wiring);
+    let (mut subscribers, mut addresses) = (Vec::new(), Vec::new());
+    for number in 0..wiring.subscribers {
+        let (subscriber, address) = subscriber(fabric, wiring, settings, number, &notices)?;
+        subscribers.push(subscriber);
+        addresses.push(address);
+    }
+    let publisher = |number| {
+        let of_target = |subscriber: u32| Target {
+            subscriber,
+            address: addresses[subscriber as usize],
+        };
+        let targets = wiring.subscribers_of(number).map(of_target).collect();
+        publisher(fabric, wiring, settings, number, targets, &notices)
+    };
+    Ok(Ends {
+        publishers: (0..wiring.publishers)
+            .map(publisher)
+            .collect::<Result<_, _>>()?,
+        subscribers,
+    })
+}
+
+/// One subscriber, and the address at which it listens from here on. It connects, too: to the publishers that tell it
+/// that they cannot.
+///
+/// # Errors
+/// When the address cannot be listened on.
+pub fn subscriber(
+    fabric: &Fabric,
+    wiring: &Wiring,
+    settings: &Settings,
+    number: u32,
+    notices: &Notices,
+) -> Result<(Subscriber, SocketAddr), NodeError> {
+    let end = &fabric.receiver;
+    let (_, receiving) = queue_pair_lengths(wiring, settings);
+    let mut way = way(fabric, wiring, settings, end, receiving)?;
+    way.receive_events = settings.poll == Poll::Event;
+    let channel = EventChannel::create().map_err(failed)?;
+    let place = (end.device.as_str(), end.port);
+    let publishers: Vec<u32> = wiring.publishers_of(number).collect();
+    let waiting = publishers.len();
+    let listener = PassiveEndpoint::listen(&channel, way.id_service, place, end.address, waiting);
+    let listener = listener.map_err(failed)?;
+    let address = listener.address();
+    let role = Role::Passive(Passive {
+        subscriber: number,
+        listener,
+        publishers,
+        peers: fabric.sender.address,
+        notices: notices.clone(),
+    });
+    let manager = Manager::new(channel, way, role)?;
+    Ok((Subscriber::new(manager, settings), address))
+}
+
+/// One publisher, which connects to these subscribers when it is started. If it falls back to listening, it tells so by
+/// the notices.
+///
+/// # Errors
+/// When the connection manager cannot be had.
+pub fn publisher(
+    fabric: &Fabric,
+    wiring: &Wiring,
+    settings: &Settings,
+    number: u32,
+    targets: Vec<Target>,
+    notices: &Notices,
+) -> Result<Publisher, NodeError> {
+    let (sending, _) = queue_pair_lengths(wiring, settings);
+    let way = way(fabric, wiring, settings, &fabric.sender, sending)?;
+    let role = Role::Active(Active {
+        publisher: number,
+        targets,
+        notices: notices.clone(),
+    });
+    let manager = Manager::new(EventChannel::create().map_err(failed)?, way, role)?;
+    let distribution = Distribution::new(wiring, number);
+    Ok(Publisher::new(
+        manager,
+        settings,
+        distribution,
+        wiring.takes_turns(),
+    ))
+}
+
+fn way(
+    fabric: &Fabric,
+    wiring: &Wiring,
+    settings: &Settings,
+    end: &End,
+    capabilities: Capabilities,
+) -> Result<Way, NodeError> {
+    Ok(Way {
+        service: settings.verbs.service,
+        fallback: settings.verbs.fallback,
+        id_service: fabric.id_service(settings.verbs.service)?,
         end: end.clone(),
         capabilities,
-        receive_events,
+        receive_events: false,
         limit: settings.timeout,
-    };
-    let (sending, receiving) = queue_pair_lengths(settings);
-    let mut ends = Ends {
-        publishers: Vec::new(),
-        subscribers: Vec::new(),
-    };
-    let mut addresses = Vec::new();
-    for number in 0..wiring.subscribers {
-        let channel = EventChannel::create().map_err(failed)?;
-        let end = &fabric.receiver;
-        let place = (end.device.as_str(), end.port);
-        let peers = wiring.publishers_of(number).count();
-        let listener = PassiveEndpoint::listen(&channel, id_service, place, end.address, peers);
-        let listener = listener.map_err(failed)?;
-        addresses.push(listener.address());
-        let role = Role::Passive(listener, peers);
-        let way = way(end, receiving, settings.poll == Poll::Event);
-        let manager = Manager::new(channel, way, role)?;
-        ends.subscribers.push(Subscriber::new(manager, settings));
-    }
-    for number in 0..wiring.publishers {
-        let channel = EventChannel::create().map_err(failed)?;
-        let targets = wiring.subscribers_of(number);
-        let role = Role::Active(targets.map(|target| addresses[target as usize]).collect());
-        let manager = Manager::new(channel, way(&fabric.sender, sending, false), role)?;
-        let distribution = Distribution::new(wiring, number);
-        let publisher = Publisher::new(manager, settings, distribution, wiring.takes_turns());
-        ends.publishers.push(publisher);
-    }
-    Ok(ends)
+        patience: settings.patience(wiring),
+    })
 }
