@@ -4,6 +4,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use hcabench::bench::clock::hot_loop::watch;
 use hcabench::bench::clock::recorder::{Counted, Kept, Recorder};
@@ -21,7 +22,7 @@ use hcabench::bench::hca::stamper::{StampSlots, restamp};
 use hcabench::bench::hca::tag::{Expected, Tag};
 use hcabench::buffer::{Arrival, HugePagePolicy, Payload, PayloadBuffer, PolledSlots, StampBuffer};
 use hcabench::node::udp::Udp;
-use hcabench::node::{Ends, Node, NodeError, Pool, Scenario, Settings, Wiring, rings};
+use hcabench::node::{Ends, Node, NodeError, Pool, Scenario, Settings, Slot, Wiring, rings};
 use hcabench::pacing::{ConstantWait, NoPause, Pacing};
 use hcabench::time::{
     AnyClock, AnyReading, Clock, ClockKind, ClockUser, Monotonic, Nanos, Reading, ReadingKind,
@@ -392,6 +393,23 @@ fn pass_samples<P: Node, S: Node>(
     for subscriber in &mut ends.subscribers {
         subscriber.start(&mut pool, &mut || true).unwrap();
     }
+    // Where the ends find each other on the way, what is sent before is lost.
+    let deadline = Instant::now() + Duration::from_secs(20);
+    for publisher in &mut ends.publishers {
+        for subscriber in &mut ends.subscribers {
+            let mut is_reached = false;
+            while !is_reached {
+                assert!(Instant::now() < deadline, "{name}: nothing arrives");
+                pool.fill(&mut samples, 1);
+                publisher.write(&mut pool, &mut samples).unwrap();
+                pool.release_all(&mut samples);
+                is_reached = drain(subscriber, &mut pool, &mut samples) > 0;
+            }
+        }
+    }
+    for subscriber in &mut ends.subscribers {
+        while drain(subscriber, &mut pool, &mut samples) > 0 {}
+    }
     let (received, calls) = counted(|| {
         let mut received = 0;
         for _ in 0..100 {
@@ -415,6 +433,15 @@ fn pass_samples<P: Node, S: Node>(
     assert_eq!((received, calls), (100 * 2 * 6, 0), "{name}");
 }
 
+/// Reads what is there, and what comes while nothing has come for some time.
+fn drain(subscriber: &mut impl Node, pool: &mut Pool, samples: &mut Vec<Slot>) -> usize {
+    let end = Instant::now() + Duration::from_millis(100);
+    pool.fill(samples, 4);
+    let received = subscriber.read(pool, samples, || Instant::now() < end);
+    pool.release_all(samples);
+    received.unwrap()
+}
+
 #[test]
 fn passing_samples_on_allocates_nothing() {
     pass_samples("loopback", |wiring, settings| {
@@ -426,5 +453,10 @@ fn passing_samples_on_allocates_nothing() {
     });
     pass_samples("udp", |wiring, settings| {
         Ends::of(&Udp { wiring, settings }, wiring)
+    });
+    // What libzmq allocates does not come from here.
+    #[cfg(feature = "zeromq")]
+    pass_samples("zeromq", |wiring, settings| {
+        Ends::of(&hcabench::node::zeromq::Zeromq { wiring, settings }, wiring)
     });
 }

@@ -1,9 +1,13 @@
 //! What can go wrong in any node-type.
 
 use std::io;
+use std::net::SocketAddr;
 
 use crate::buffer::BufferError;
 use crate::host::HostError;
+use crate::rig::named::Named as _;
+
+use super::fallback::ConnectFailure;
 
 /// A node cannot start, or go on.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +36,16 @@ pub enum NodeError {
     /// The HCA or the connection manager refused something.
     #[error("{0}")]
     Verbs(String),
+    /// An active end of infiniband cannot connect, and is not to fall back to listening.
+    #[error("{} ({peer}): {reason}", why.name())]
+    NotConnected {
+        /// Which of the connection manager's errors it was.
+        why: ConnectFailure,
+        /// Where it was to connect to.
+        peer: SocketAddr,
+        /// The error.
+        reason: String,
+    },
     /// The other end, or what stands between, has gone.
     #[error("{0}")]
     Gone(String),

@@ -1,7 +1,9 @@
 //! The node-types, by name.
 
+use super::fallback::Fallback;
 use super::{Settings, Side, Wiring, rings};
 use crate::rig::named::Named;
+use crate::rig::ports::Service;
 
 /// A way to pass samples on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -63,10 +65,19 @@ impl NodeType {
     /// Why this node-type cannot be wired, or told to wait, so, or not be used on this machine, if it cannot.
     pub fn refusal(self, wiring: &Wiring, settings: &Settings) -> Option<String> {
         wiring.refusal().or_else(|| match self {
-            NodeType::InfiniBand => (!cfg!(feature = "rdma")).then(|| {
+            NodeType::InfiniBand if !cfg!(feature = "rdma") => Some(
                 "--type infiniband is impossible: this hcabench was built without the feature rdma"
-                    .to_owned()
-            }),
+                    .to_owned(),
+            ),
+            NodeType::InfiniBand => {
+                let verbs = &settings.verbs;
+                let blind = verbs.service == Service::Ud && verbs.fallback == Fallback::Listen;
+                blind.then(|| {
+                    "--fallback listen is impossible with --service ud: an end that is connected to is not told where \
+                    to send datagrams to"
+                        .to_owned()
+                })
+            }
             NodeType::Loopback | NodeType::Shmem => rings::refusal(settings.poll),
             NodeType::Udp => None,
             #[cfg(feature = "mqtt")]
@@ -89,12 +100,18 @@ impl NodeType {
     }
 
     /// Why its ends cannot be processes, if so.
-    pub fn refusal_of_processes(self) -> Option<String> {
-        (self == NodeType::Loopback).then(|| {
-            "--ends processes is impossible with --type loopback: its rings lie in the memory of one process: use \
-             --type shmem"
-                .to_owned()
-        })
+    pub fn refusal_of_processes(self, settings: &Settings) -> Option<String> {
+        let listens = settings.verbs.fallback == Fallback::Listen;
+        let why = match self {
+            NodeType::Loopback => {
+                "with --type loopback: its rings lie in the memory of one process: use --type shmem"
+            }
+            NodeType::InfiniBand if listens => {
+                "with --fallback listen: ends tell each other where they listen in the memory of one process"
+            }
+            _ => return None,
+        };
+        Some(format!("--ends processes is impossible {why}"))
     }
 
     /// Memory that its ends take beside their pools, in bytes; not what a library allocates.

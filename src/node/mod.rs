@@ -10,6 +10,7 @@
 //! | [`wiring`] | which publisher is heard by which subscriber: the four scenarios |
 //! | [`settings`] | what node-types can be told |
 //! | [`kind`] | the node-types by name, and what each can do |
+//! | [`fallback`] | what an end does that cannot connect |
 //! | [`error`] | what can go wrong in any of them |
 //! | [`rings`] | rings of our own queue, in memory of the process or shared |
 //! | `infiniband` | queue pairs of RC, UC and UD (feature `rdma`) |
@@ -20,6 +21,7 @@
 
 pub mod broker;
 pub mod error;
+pub mod fallback;
 #[cfg(feature = "rdma")]
 pub mod infiniband;
 pub mod kind;
@@ -34,6 +36,7 @@ pub mod wiring;
 pub mod zeromq;
 
 pub use error::NodeError;
+use fallback::FellBack;
 pub use kind::NodeType;
 pub use pool::{Pool, Slot};
 pub use settings::Settings;
@@ -111,6 +114,8 @@ pub struct Work {
     pub requests: u64,
     /// Completions of those that were signalled.
     pub completions: u64,
+    /// Connections that came about as the end had fallen back to listening.
+    pub fell_back: FellBack,
 }
 
 impl Work {
@@ -119,6 +124,7 @@ impl Work {
         Work {
             requests: self.requests + other.requests,
             completions: self.completions + other.completions,
+            fell_back: self.fell_back.and(other.fell_back),
         }
     }
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::Wiring;
+use super::fallback::Fallback;
 use crate::buffer::HugePagePolicy;
 use crate::rig::named::Named;
 use crate::rig::ports::Service;
@@ -80,7 +82,7 @@ pub struct Settings {
     pub send_queue: u32,
     /// The same for receiving.
     pub receive_queue: u32,
-    /// How long connecting may take; of infiniband, each step of it.
+    /// How long connecting may take; of infiniband, that to one peer.
     pub timeout: Duration,
     /// Of the node-type mqtt: what the broker promises.
     pub qos: Qos,
@@ -112,6 +114,20 @@ impl Settings {
             verbs: Verbs::default(),
         }
     }
+
+    /// Receive requests that a subscriber of infiniband posts before it looks for samples: of what there is room for, as
+    /// many as a call that finds fewer can still add to, if no number was given.
+    pub fn receive_threshold(&self) -> u32 {
+        let most = self.receive_queue.saturating_sub(2 * self.vectorize as u32);
+        self.verbs.receive_threshold.unwrap_or(most)
+    }
+
+    /// How long an end waits at most to be connected to. Its peers may have to try all of theirs before, and the last
+    /// of them fall back then.
+    pub fn patience(&self, wiring: &Wiring) -> Duration {
+        let others = wiring.publishers.max(wiring.subscribers);
+        self.timeout.saturating_mul(others.saturating_add(2))
+    }
 }
 
 /// The settings of work requests.
@@ -123,8 +139,11 @@ pub struct Verbs {
     pub max_inline: u32,
     /// One in so many inline samples is sent without, and signalled: its completion frees the send queue.
     pub signal_every: u32,
-    /// Receive requests that are posted before a subscriber looks for samples.
-    pub receive_threshold: u32,
+    /// Receive requests that are posted before a subscriber looks for samples; see
+    /// [`Settings::receive_threshold`].
+    pub receive_threshold: Option<u32>,
+    /// What an end does that cannot connect.
+    pub fallback: Fallback,
 }
 
 impl Default for Verbs {
@@ -133,7 +152,8 @@ impl Default for Verbs {
             service: Service::Rc,
             max_inline: 0,
             signal_every: 1,
-            receive_threshold: 1,
+            receive_threshold: None,
+            fallback: Fallback::Listen,
         }
     }
 }

@@ -18,12 +18,15 @@ use hcabench::bench::hca::signalling::Signalling;
 use hcabench::bench::hca::tag::{Expected, Tag};
 use hcabench::bench::hca::verbs_port::VerbsCompletionPort;
 use hcabench::buffer::{Arrival, HugePagePolicy, StampBuffer};
+use hcabench::node::Scenario;
 use hcabench::pacing::NoPause;
 use hcabench::rdma::cm::EventChannel;
+use hcabench::rig::ports::Service as NodeService;
 use hcabench::time::{Monotonic, Ticks};
 
 use crate::connections::{SERVICES, ends, settings};
 use crate::machine::Machine;
+use crate::node_ends;
 
 struct Counting;
 
@@ -173,7 +176,46 @@ fn run<M: PollMode<VerbsCompletionPort>>(
     }
 }
 
+/// Samples of several publishers, written and read as the loops of `hcabench node` do.
+fn pass_samples(service: NodeService, inline: bool) {
+    let settings = node_ends::settings(service, inline);
+    let mut ends = node_ends::started(&node_ends::wiring(Scenario::FanOut, 2, 2), &settings);
+    let deadline = Instant::now() + LIMIT;
+    let (received, calls) = allocator_calls(|| {
+        let mut received = 0;
+        for _ in 0..500 {
+            for publisher in &mut ends.publishers {
+                let mut missing = 3;
+                while missing > 0 && Instant::now() < deadline {
+                    missing -= publisher.write(missing);
+                }
+            }
+            for subscriber in &mut ends.subscribers {
+                let mut missing = 2 * 3;
+                while missing > 0 && Instant::now() < deadline {
+                    missing -= subscriber.read(|| Instant::now() < deadline);
+                }
+                received += 2 * 3 - missing;
+            }
+        }
+        received
+    });
+    assert_eq!(
+        (received, calls),
+        (500 * 2 * 2 * 3, 0),
+        "{service:?}, inline: {inline}"
+    );
+}
+
 library_tests! {
+    fn passing_samples_on_allocates_nothing() {
+        let _machine = Machine::take();
+        for service in [NodeService::Rc, NodeService::Uc, NodeService::Ud] {
+            pass_samples(service, true);
+            pass_samples(service, false);
+        }
+    }
+
     fn the_loops_over_verbs_allocate_nothing() {
         let _machine = Machine::take();
         for service in SERVICES {

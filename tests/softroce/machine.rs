@@ -165,6 +165,29 @@ impl Disturbance {
         }
     }
 
+    /// Of requests for a connection alone: the connection manager's datagrams that ask for one, or for the queue pair
+    /// of a peer of datagrams.
+    pub fn of_requests(interface: &'static str, netem: &str) -> Self {
+        let undo = Undo(vec![format!("tc qdisc del dev {interface} root")]);
+        // The attribute of a management datagram stands 16 bytes behind the headers of IP (20 bytes), UDP (8), and
+        // those of a datagram of RoCE (12 and 8): REQ is 0x10, SIDR_REQ 0x17 (InfiniBand Architecture Specification,
+        // volume 1, 12.6 and 12.11).
+        sh(&format!(
+            "tc qdisc add dev {interface} root handle 1: prio bands 2 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 &&
+             tc qdisc add dev {interface} parent 1:2 handle 20: netem {netem} &&
+             for attribute in 0x10 0x17; do
+                tc filter add dev {interface} parent 1: protocol ip prio 1 u32 \
+                    match ip protocol 17 0xff match ip dport 4791 0xffff match u8 0x64 0xff at 28 \
+                    match u8 0x07 0xff at 49 match u16 $attribute 0xffff at 64 flowid 1:2 || exit
+             done"
+        ));
+        Disturbance {
+            interface,
+            handle: "20:",
+            _undo: undo,
+        }
+    }
+
     /// Changes it under way, without losing a packet.
     pub fn change(&self, netem: &str) {
         let (interface, handle) = (self.interface, self.handle);
@@ -202,6 +225,18 @@ impl Away {
             "rdma link add {device} type rxe netdev {interface}"
         )]);
         sh(&format!("rdma link delete {device}"));
+        Away {
+            device,
+            _undo: undo,
+        }
+    }
+
+    /// For a device that another process takes away.
+    pub fn by_another(device: &'static str) -> Self {
+        let (_, interface, _) = *ENDS.iter().find(|end| end.0 == device).expect("known");
+        let undo = Undo(vec![format!(
+            "rdma link delete {device} 2>/dev/null; rdma link add {device} type rxe netdev {interface}"
+        )]);
         Away {
             device,
             _undo: undo,

@@ -220,6 +220,99 @@ fn queues_that_cannot_work_are_refused_with_the_rule() {
 }
 
 #[test]
+fn a_queue_that_is_too_short_is_named_as_the_user_named_it() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    for (number, (arguments, said)) in [
+        (
+            "--receive-queue 3",
+            "--receive-queue 3: must be above 3 * --vectorize, which is 3",
+        ),
+        (
+            "--receive-queue 5 --scenario fan-in --publishers 4",
+            "--receive-queue 5: less 2 * --vectorize, it must be at least the number of publishers of a subscriber, \
+             which is 4",
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let out = folder.path().join(number.to_string());
+        node(arguments, &out).expect(2).says(&[said]);
+    }
+    // Datagrams of all publishers come to one queue pair.
+    let out = folder.path().join("datagrams");
+    let fan_in = "--scenario fan-in --publishers 4 --rate 50 --count 50";
+    node(&format!("--service ud --receive-queue 5 {fan_in}"), &out).expect(0);
+    // Of so short a queue a datagram can find no request.
+    assert!(one_row(&out).count("messages_received") > 0);
+}
+
+/// The queue pairs of a device, as the kernel lists them.
+fn queue_pairs_of(device: &str) -> usize {
+    let text = crate::machine::sh(&format!("rdma -j resource show qp link {device}"));
+    let all: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let all = all.as_array().unwrap().iter();
+    all.filter(|pair| pair["type"] == "UD").count()
+}
+
+#[test]
+fn a_subscriber_of_datagrams_has_one_queue_pair_for_all_publishers_and_they_one_for_all_subscribers()
+ {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let none = ["rxe0", "rxe1"].map(queue_pairs_of);
+    for (scenario, ends) in [
+        ("fan-in", [3, 1]),
+        ("fan-out", [1, 3]),
+        ("round-robin", [3, 3]),
+    ] {
+        let [publishers, subscribers] = ends;
+        let out = folder.path().join(scenario);
+        let running = hcabench(&format!(
+            "node --type infiniband --service ud --scenario {scenario} --publishers {publishers} \
+             --subscribers {subscribers} --rate 100 --duration 5m --timeout 30s"
+        ))
+        .out(&out)
+        .start();
+        crate::loss::wait_for_traffic();
+        let pairs = ["rxe0", "rxe1"].map(queue_pairs_of);
+        running.signal(Signal::SIGINT);
+        running.wait(END).expect(1);
+        for end in 0..2 {
+            assert_eq!(pairs[end], none[end] + ends[end], "{scenario}");
+        }
+    }
+}
+
+#[test]
+fn more_than_the_path_takes_is_missed_or_refused_and_nothing_is_lost() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    for (after_miss, column) in [("catch-up", "messages_refused"), ("skip", "steps_missed")] {
+        let out = folder.path().join(after_miss);
+        // No machine with this kernel's driver takes so many.
+        let arguments = format!("--rate 2M --count 100000 --after-miss {after_miss} --warmup 0");
+        node(&arguments, &out).expect(0);
+        let row = one_row(&out);
+        assert!(row.count(column) > 0, "{row:?}");
+        assert!(row.decimal("delivery_rate") < 1.0, "{row:?}");
+        assert_eq!(row.count("messages_lost"), 0);
+        assert_eq!(row.count("copies_sent"), row.count("messages_received"));
+    }
+}
+
+/// Sends that the driver of a port has completed, those of the connection manager included.
+fn sends_of(device: &str) -> u64 {
+    let path = format!("/sys/class/infiniband/{device}/ports/1/hw_counters/rdma_sends");
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    text.trim().parse().unwrap()
+}
+
+/// More datagrams than the connection manager sends for one connection.
+const SENDS_TO_CONNECT: u64 = 12;
+
+#[test]
 fn a_datagram_too_long_for_the_port_is_left_out() {
     let _machine = Machine::take();
     let folder = scratch();
@@ -246,6 +339,7 @@ fn unreliable_services_report_exactly_what_was_dropped() {
             "ud" => Disturbance::of_everything("veth0", "loss 0%"),
             _ => Disturbance::of_messages("veth0", "loss 0%"),
         };
+        let sends = sends_of("rxe0");
         let running = hcabench(&line).out(&out).start();
         crate::loss::wait_for_traffic();
         // From here on, so that greetings, which are repeated until they are heard, are past.
@@ -260,6 +354,11 @@ fn unreliable_services_report_exactly_what_was_dropped() {
         };
         assert!((lost..=lost + others).contains(&loss.dropped()), "{lost}");
         assert!(lost > 0);
+        let (sends, requests) = (sends_of("rxe0") - sends, row.count("send_requests"));
+        assert!(
+            (requests..=requests + SENDS_TO_CONNECT).contains(&sends),
+            "{service}: {sends} sends of {requests} requests"
+        );
         assert_eq!(
             row.count("copies_sent"),
             row.count("messages_received") + lost

@@ -24,6 +24,11 @@ macro_rules! library_tests {
     )+};
 }
 
+/// Whether this is such a process.
+pub fn is_inner() -> bool {
+    std::env::var_os(VARIABLE).is_some()
+}
+
 /// Runs `work`, which is the test at this path, in another process.
 pub fn run(path: &str, work: fn()) {
     run_with(path, &[], work);

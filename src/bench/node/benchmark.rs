@@ -256,7 +256,14 @@ fn warnings(point: &Point, found: &Found) -> impl Iterator<Item = String> {
             found.refused
         )
     });
-    missed.into_iter().chain(lost).chain(refused)
+    let fell_back = found.work.map(|work| work.fell_back);
+    let fell_back = fell_back.filter(|it| it.count() > 0).map(|fell_back| {
+        format!(
+            "{point}: subscribers made connections that publishers could not ({fell_back}), which had fallen back to \
+            listening"
+        )
+    });
+    (missed.into_iter().chain(lost).chain(refused)).chain(fell_back)
 }
 
 impl Benchmark for NodeBenchmark {

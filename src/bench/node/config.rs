@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::buffer::HugePagePolicy;
+use crate::node::fallback::Fallback;
 use crate::node::settings::{BrokerAddress, Poll, Qos};
 use crate::rig::named::Named;
 use crate::rig::ports::{PortRequest, UcRouteRequest};
@@ -104,7 +105,9 @@ pub struct VerbsConfig {
     /// See [`Verbs`](crate::node::settings::Verbs).
     pub signal_every: u32,
     /// See [`Verbs`](crate::node::settings::Verbs).
-    pub receive_threshold: u32,
+    pub receive_threshold: Option<u32>,
+    /// See [`Verbs`](crate::node::settings::Verbs).
+    pub fallback: Fallback,
 }
 
 /// The broker of node-types that take one.

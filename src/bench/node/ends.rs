@@ -69,11 +69,12 @@ impl Setup<'_> {
                 user.with(&rings::shmem(wiring, settings, memory))
             }
             #[cfg(feature = "rdma")]
-            NodeType::InfiniBand => user.with(&crate::node::infiniband::InfiniBand {
-                fabric: self.fabric.expect("the ports were chosen before"),
-                wiring,
-                settings,
-            }),
+            NodeType::InfiniBand => {
+                let fabric = self.fabric.expect("the ports were chosen before");
+                user.with(&crate::node::infiniband::InfiniBand::new(
+                    fabric, wiring, settings,
+                ))
+            }
             #[cfg(not(feature = "rdma"))]
             NodeType::InfiniBand => unreachable!("it is refused without the feature rdma"),
             NodeType::Udp => user.with(&udp::Udp { wiring, settings }),

@@ -67,6 +67,7 @@ impl Point {
                 max_inline: verbs.max_inline,
                 signal_every: verbs.signal_every,
                 receive_threshold: verbs.receive_threshold,
+                fallback: verbs.fallback,
             },
             timeout: config.timeout,
             qos: config.qos,
@@ -142,10 +143,11 @@ impl Plan {
     }
 
     fn add(&mut self, point: Point, config: &Config) {
-        let refusal = (point.node_type).refusal(&point.wiring, &point.settings(config));
+        let settings = point.settings(config);
+        let refusal = (point.node_type).refusal(&point.wiring, &settings);
         let of_processes = || match point.ends {
             RunsAs::Threads => None,
-            RunsAs::Processes => point.node_type.refusal_of_processes(),
+            RunsAs::Processes => point.node_type.refusal_of_processes(&settings),
         };
         let refusal = refusal.or_else(of_processes);
         match refusal.or_else(|| broker::refusal(&point, config)) {

@@ -43,12 +43,12 @@ pub fn settings(point: &Point, config: &Config) -> Record {
         .set(&columns::STEPS, config.steps(point.rate_per_s))
         .set(&columns::WARMUP, config.warmup.as_nanos() as u64);
     if point.node_type == NodeType::InfiniBand {
-        let verbs = &config.verbs;
+        let (verbs, threshold) = (&config.verbs, point.settings(config).receive_threshold());
         let inline = sample_bytes(point) <= u64::from(verbs.max_inline);
         record
             .set(&columns::INLINE, inline)
             .set(&columns::SIGNAL_EVERY, inline.then_some(verbs.signal_every))
-            .set(&columns::RECEIVE_THRESHOLD, verbs.receive_threshold);
+            .set(&columns::RECEIVE_THRESHOLD, threshold);
     }
     record
 }
@@ -83,6 +83,10 @@ pub fn figures(point: &Point, run: &Outcome) -> Record {
         .set(&columns::BYTES_RECEIVED, tally.received * bytes)
         .set(&columns::REQUESTS, run.work.map(|work| work.requests))
         .set(&columns::COMPLETIONS, run.work.map(|work| work.completions))
+        .set(
+            &columns::FELL_BACK,
+            run.work.map(|work| work.fell_back.count()),
+        )
         .set(&columns::SEND_RATE, run.send_rate_per_s)
         .set(&columns::RECEIVE_RATE, run.receive_rate_per_s)
         .set(&columns::FAIRNESS, fairness(&run.by_subscriber))

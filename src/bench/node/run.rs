@@ -210,13 +210,13 @@ pub(super) fn usual(point: &Point, config: &Config) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
-/// How long nothing may arrive: connecting, the warm-up, a period of a low rate, and what is under way at the end. A run
+/// How long nothing may arrive: connecting, whoever does it in the end, the warm-up, a period of a low rate, and what is under way at the end. A run
 /// that makes up for missed steps may take as long as it takes.
 fn longest_silence(point: &Point, config: &Config) -> Duration {
     let period = Duration::try_from_secs_f64(1.0 / point.rate_per_s).unwrap_or(Duration::MAX);
     (config.warmup.saturating_add(period))
         .saturating_mul(2)
-        .saturating_add(config.timeout)
+        .saturating_add(point.settings(config).patience(&point.wiring))
         .saturating_add(config.drain)
         .saturating_add(BESIDE)
 }

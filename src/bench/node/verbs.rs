@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 
 use super::config::Config;
-
 use super::error::RunError;
 use super::plan::{Plan, Point};
 use super::rows::sample_bytes;

@@ -20,6 +20,7 @@ use crate::bench::node::plan::Sweep;
 use crate::bench::node::process;
 use crate::buffer::HugePagePolicy;
 use crate::host::readiness::Needs;
+use crate::node::fallback::Fallback;
 use crate::node::settings::{Poll, Qos};
 use crate::node::{NodeType, Scenario, Wiring};
 use crate::results::Record;
@@ -126,6 +127,10 @@ pub struct NodeArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Nodes")]
     pub receive_threshold: Option<u32>,
 
+    /// What a publisher of infiniband does that cannot connect: fatal (the run ends), listen (its subscriber connects)
+    #[arg(long, value_name = "WAY", default_value = "fatal", value_parser = one::<Fallback>, help_heading = "Nodes")]
+    pub fallback: Fallback,
+
     /// The port of infiniband's publishers [default: as without a command]
     #[arg(long, value_name = "DEVICE[:PORT][@ADDRESS]", value_parser = port_request, help_heading = "Nodes")]
     pub sender: Option<PortRequest>,
@@ -137,6 +142,7 @@ pub struct NodeArguments {
     /// Route to UC: endpoint (rdma_create_ep), patched (rdma_create_id2 of rdma-cm-patch), auto (the first that works)
     #[arg(long, value_name = "ROUTE", default_value = "auto", help_heading = "Nodes", value_parser = one::<UcRouteRequest>)]
     pub uc_route: UcRouteRequest,
+
     /// Of mqtt, the quality of service: 0 (at most once), 1 (at least once), 2 (exactly once)
     #[arg(long, value_name = "LEVEL", default_value = "0", value_parser = one::<Qos>, help_heading = "Nodes")]
     pub qos: Qos,
@@ -150,7 +156,7 @@ pub struct NodeArguments {
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Nodes")]
     pub zeromq_port: Option<u16>,
 
-    /// How long connecting may take
+    /// How long connecting may take; of infiniband, that to each subscriber
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = timeout, help_heading = "Nodes")]
     pub timeout: Duration,
 
@@ -208,10 +214,8 @@ impl NodeArguments {
                 uc_route: self.uc_route,
                 max_inline: self.max_inline,
                 signal_every: self.signal_every.unwrap_or((self.send_queue / 2).max(1)),
-                receive_threshold: self.receive_threshold.unwrap_or_else(|| {
-                    let spare = 2 * u32::from(self.vectorize);
-                    self.receive_queue.saturating_sub(spare)
-                }),
+                receive_threshold: self.receive_threshold,
+                fallback: self.fallback,
             },
             qos: self.qos,
             broker: self.broker.clone(),
@@ -265,6 +269,7 @@ pub fn run(arguments: &NodeArguments) -> anyhow::Result<u8> {
         )
         .set(&columns::TIMEOUT, arguments.timeout.as_nanos() as u64)
         .set(&columns::HUGE_PAGES, arguments.hugepages.name())
+        .set(&columns::FALLBACK, arguments.fallback.name())
         .set(&columns::MAX_INLINE, arguments.max_inline)
         .set(&columns::UC_ROUTE, arguments.uc_route.name())
         .set(&columns::SENDER, port(&arguments.sender))

@@ -116,9 +116,13 @@ impl Fabric {
         let service = settings.verbs.service;
         let targets = (0..wiring.publishers).map(|one| wiring.subscribers_of(one).count());
         let sources = (0..wiring.subscribers).map(|one| wiring.publishers_of(one).count());
-        let targets = targets.max().unwrap_or(1) as u32;
-        let sources = sources.max().unwrap_or(1) as u32;
-        let (sends, receives) = queue_pair_lengths(settings);
+        let most = |counts: Option<usize>| match service {
+            // One queue pair reaches all peers.
+            Service::Ud => 1,
+            Service::Rc | Service::Uc => counts.unwrap_or(1) as u32,
+        };
+        let (targets, sources) = (most(targets.max()), most(sources.max()));
+        let (sends, receives) = queue_pair_lengths(wiring, settings);
         let inline = settings.verbs.max_inline;
         let sides = [
             (
@@ -137,11 +141,18 @@ impl Fabric {
                 format!("--receive-queue {}", settings.receive_queue),
             ),
         ];
-        if settings.verbs.receive_threshold < sources {
+        let threshold = settings.receive_threshold();
+        if threshold < sources {
+            let option = match settings.verbs.receive_threshold {
+                Some(_) => format!("--receive-threshold {threshold}: must"),
+                None => format!(
+                    "--receive-queue {}: less 2 * --vectorize, it must",
+                    settings.receive_queue
+                ),
+            };
             return Err(NodeError::Setting(format!(
-                "--receive-threshold {}: must be at least the number of publishers of a subscriber, which \
-                is {sources}: each has a receive queue of its own",
-                settings.verbs.receive_threshold
+                "{option} be at least the number of publishers of a subscriber, which is {sources}: each has a \
+                receive queue of its own"
             )));
         }
         for (end, capabilities, count, options) in sides {
@@ -197,10 +208,18 @@ fn end_of(chosen: &ChosenPort) -> Result<End, NodeError> {
     }
 }
 
-/// The queue pairs of publishers and of subscribers: each uses one of its two queues.
-pub(super) fn queue_pair_lengths(settings: &Settings) -> (Capabilities, Capabilities) {
+/// The queue pairs of publishers and of subscribers: each uses one of its two queues. That of a publisher of datagrams
+/// holds all copies of a sample.
+pub(super) fn queue_pair_lengths(
+    wiring: &Wiring,
+    settings: &Settings,
+) -> (Capabilities, Capabilities) {
+    let copies = match settings.verbs.service {
+        Service::Ud => wiring.copies() as u32,
+        Service::Rc | Service::Uc => 1,
+    };
     let sending = Capabilities {
-        send_requests: settings.send_queue,
+        send_requests: settings.send_queue.saturating_mul(copies),
         receive_requests: 1,
         inline_bytes: settings.verbs.max_inline,
     };

@@ -1,71 +1,16 @@
 //! The thread that connects an end and then watches its connections.
 //!
 //! It is there from the beginning, works once the end is started, and sleeps in between: in the connection manager's
-//! event channel, of which it looks up every 100 ms. An end that has addresses to connect to is active, one without
-//! listens.
+//! event channel, of which it looks up every 100 ms.
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
-use super::fabric::{End, failed};
+use super::connector::{Connected, LOOK, Role, Way, connect};
 use crate::node::NodeError;
-use crate::rdma::cm::{
-    ActiveEndpoint, CmError, Connection, EventChannel, IdService, PassiveEndpoint,
-};
-use crate::rdma::verbs::{
-    Capabilities, CompletionQueue, Context, OutstandingReads, ProtectionDomain,
-    QueuePairAttributes, Retries, ServiceType,
-};
-use crate::rig::ports::Service;
-
-/// How often an end that waits for its connections looks whether it is to go on.
-const LOOK: Duration = Duration::from_millis(20);
-/// Header and values.
-const ELEMENTS: u32 = 2;
-
-/// What connects an end.
-#[derive(Debug, Clone)]
-pub(super) struct Way {
-    pub(super) service: Service,
-    pub(super) id_service: IdService,
-    pub(super) end: End,
-    pub(super) capabilities: Capabilities,
-    /// Whether somebody sleeps until samples have come.
-    pub(super) receive_events: bool,
-    /// How long each step may take.
-    pub(super) limit: Duration,
-}
-
-/// Active or passive.
-#[derive(Debug)]
-pub(super) enum Role {
-    /// It connects to each of these.
-    Active(Vec<SocketAddr>),
-    /// It is connected to so often.
-    Passive(PassiveEndpoint, usize),
-}
-
-impl Role {
-    fn connections(&self) -> usize {
-        match self {
-            Role::Active(targets) => targets.len(),
-            Role::Passive(_, count) => *count,
-        }
-    }
-}
-
-/// What an end is made of, once it is connected.
-#[derive(Debug)]
-pub(super) struct Connected {
-    pub(super) domain: Arc<ProtectionDomain>,
-    pub(super) send_queue: Arc<CompletionQueue>,
-    pub(super) receive_queue: Arc<CompletionQueue>,
-    pub(super) connections: Arc<Vec<Connection>>,
-}
+use crate::rdma::cm::{Connection, EventChannel};
 
 /// What the thread tells of the connections.
 #[derive(Debug, Default)]
@@ -200,77 +145,4 @@ fn manage(
             return;
         }
     }
-}
-
-fn given_up_or_failed(error: CmError) -> NodeError {
-    match error {
-        CmError::Interrupted { .. } => NodeError::GivenUp,
-        error => failed(error),
-    }
-}
-
-fn connect(channel: &Arc<EventChannel>, way: &Way, role: &Role) -> Result<Connected, NodeError> {
-    let (end, retries, reads) = (&way.end, Retries::default(), OutstandingReads::default());
-    let mut made: Option<(Arc<ProtectionDomain>, QueuePairAttributes)> = None;
-    let mut make = |context: &Arc<Context>| match &made {
-        Some(made) => Ok(made.clone()),
-        None => make(context, way, role.connections()).inspect(|new| made = Some(new.clone())),
-    };
-    let mut connections = Vec::new();
-    for number in 0..role.connections() {
-        let connecting = match role {
-            Role::Active(targets) => {
-                let to = targets[number];
-                let active = ActiveEndpoint::resolve(
-                    channel,
-                    way.id_service,
-                    (&end.device, end.port),
-                    (end.address, to),
-                    None,
-                    way.limit,
-                );
-                let active = active.map_err(given_up_or_failed)?;
-                let (domain, attributes) = make(&active.context())?;
-                active.connect(&domain, attributes, retries, reads)
-            }
-            Role::Passive(listener, _) => {
-                let requested = listener.request(way.limit).map_err(given_up_or_failed)?;
-                let (domain, attributes) = make(&requested.context())?;
-                requested.accept(&domain, attributes, retries, reads)
-            }
-        };
-        let connecting = connecting.map_err(given_up_or_failed)?;
-        connections.push(
-            connecting
-                .established(way.limit)
-                .map_err(given_up_or_failed)?,
-        );
-    }
-    let (domain, attributes) = made.expect("an end has at least one peer");
-    Ok(Connected {
-        domain,
-        send_queue: attributes.send_queue,
-        receive_queue: attributes.receive_queue,
-        connections: Arc::new(connections),
-    })
-}
-
-/// One completion queue a direction for all queue pairs, so that a loop polls one, however many these are.
-fn make(
-    context: &Arc<Context>,
-    way: &Way,
-    queue_pairs: usize,
-) -> Result<(Arc<ProtectionDomain>, QueuePairAttributes), NodeError> {
-    let queue = |requests: u32, events| {
-        CompletionQueue::create(context, requests * queue_pairs as u32, events, 0).map_err(failed)
-    };
-    let attributes = QueuePairAttributes {
-        service: ServiceType::from(way.service),
-        capabilities: way.capabilities,
-        send_elements: ELEMENTS,
-        send_queue: queue(way.capabilities.send_requests, false)?,
-        receive_queue: queue(way.capabilities.receive_requests, way.receive_events)?,
-    };
-    let domain = ProtectionDomain::allocate(context).map_err(failed)?;
-    Ok((domain, attributes))
 }

@@ -8,33 +8,46 @@
 //!   only completions free a send queue. The others are signalled, and held until their completion.
 //! - Read keeps a threshold of receive requests posted. It takes completions, posts as many empty slots first, and
 //!   gives out the full ones.
-//! - At the end the queue pairs are made to fail, which flushes what is still posted: the pool is whole again.
+//! - At the end the queue pairs are made to fail, which flushes what is still posted: all of it completes, and the pool
+//!   is whole again. What does not complete is missing in the pool, unless its device is gone.
 //!
-//! A subscriber has a queue pair for each of its publishers, and one completion queue for all. On UD a publisher sends
-//! by one queue pair, with an address handle for each of its subscribers.
+//! A sample goes to all of its targets or to none: there is room in all of their send queues before it is posted.
+//!
+//! A subscriber has a queue pair for each of its publishers, and one completion queue for all. On UD one queue pair
+//! serves all peers: publishers send to the number that the subscriber accepts them with, and a publisher has an address
+//! handle for each of its subscribers.
+//!
+//! An end is active if it is given addresses to connect to: publishers are. One that cannot connect fails, or falls back
+//! to listening on its own address: then its subscriber connects, as soon as it is told where (`Notices`).
 //!
 //! | file | what is in it |
 //! | --- | --- |
 //! | `fabric` | the two ports, and what they can do |
 //! | `rules` | what is decided without a device |
 //! | `manager` | the thread that connects an end and watches its connections |
+//! | `connector` | how the connections come about, and falling back |
+//! | `fallback` | the five errors before a connection; where those listen that fell back |
 //! | `publisher`, `subscriber` | write and read |
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-
+mod connector;
 mod fabric;
+mod fallback;
 mod manager;
 mod publisher;
 pub mod rules;
 mod subscriber;
 
+pub use connector::Target;
 pub use fabric::{Fabric, FabricRequest};
+pub use fallback::Notices;
 pub use publisher::Publisher;
 pub use subscriber::Subscriber;
 
+use std::net::SocketAddr;
+
+use self::connector::{Active, Passive, Role, Way};
 use self::fabric::{End, failed, queue_pair_lengths};
-use self::manager::{Manager, Role, Way};
+use self::manager::Manager;
 use super::settings::Poll;
 use super::wiring::Distribution;
 use super::{Maker, NodeError, Settings, Wiring};
@@ -44,33 +57,21 @@ use crate::rdma::verbs::Capabilities;
 /// Makes ends: subscribers listen from then on. They are connected when they are started.
 #[derive(Debug)]
 pub struct InfiniBand<'a> {
-    /// The two ports.
-    pub fabric: &'a Fabric,
-    /// Who hears whom.
-    pub wiring: &'a Wiring,
-    /// What concerns it of these.
-    pub settings: &'a Settings,
+    fabric: &'a Fabric,
+    wiring: &'a Wiring,
+    settings: &'a Settings,
+    notices: Notices,
 }
 
-impl InfiniBand<'_> {
-    fn manager(
-        &self,
-        channel: Arc<EventChannel>,
-        end: &End,
-        capabilities: Capabilities,
-        receive_events: bool,
-        role: Role,
-    ) -> Result<Manager, NodeError> {
-        let service = self.settings.verbs.service;
-        let way = Way {
-            service,
-            id_service: self.fabric.id_service(service)?,
-            end: end.clone(),
-            capabilities,
-            receive_events,
-            limit: self.settings.timeout,
-        };
-        Manager::new(channel, way, role)
+impl<'a> InfiniBand<'a> {
+    /// Between these ports.
+    pub fn new(fabric: &'a Fabric, wiring: &'a Wiring, settings: &'a Settings) -> Self {
+        InfiniBand {
+            fabric,
+            wiring,
+            settings,
+            notices: Notices::new(wiring),
+        }
     }
 }
 
@@ -85,15 +86,14 @@ impl Maker for InfiniBand<'_> {
         number: u32,
         told: &[SocketAddr],
     ) -> Result<(Publisher, SocketAddr), NodeError> {
-        let (wiring, settings) = (self.wiring, self.settings);
-        let targets = wiring.subscribers_of(number);
-        let role = Role::Active(targets.map(|it| told[it as usize]).collect());
-        let (sending, _) = queue_pair_lengths(settings);
-        let channel = EventChannel::create().map_err(failed)?;
-        let manager = self.manager(channel, &self.fabric.sender, sending, false, role)?;
-        let distribution = Distribution::new(wiring, number);
-        let publisher = Publisher::new(manager, settings, distribution, wiring.takes_turns());
-        Ok((publisher, SocketAddr::new(self.fabric.sender.address, 0)))
+        let (fabric, wiring, settings) = (self.fabric, self.wiring, self.settings);
+        let of_target = |subscriber: u32| Target {
+            subscriber,
+            address: told[subscriber as usize],
+        };
+        let targets = wiring.subscribers_of(number).map(of_target).collect();
+        let publisher = publisher(fabric, wiring, settings, number, targets, &self.notices)?;
+        Ok((publisher, SocketAddr::new(fabric.sender.address, 0)))
     }
 
     fn subscriber(
@@ -101,18 +101,90 @@ impl Maker for InfiniBand<'_> {
         number: u32,
         _told: &[SocketAddr],
     ) -> Result<(Subscriber, SocketAddr), NodeError> {
-        let (end, settings) = (&self.fabric.receiver, self.settings);
-        let id_service = self.fabric.id_service(settings.verbs.service)?;
-        let channel = EventChannel::create().map_err(failed)?;
-        let place = (end.device.as_str(), end.port);
-        let peers = self.wiring.publishers_of(number).count();
-        let listener = PassiveEndpoint::listen(&channel, id_service, place, end.address, peers);
-        let listener = listener.map_err(failed)?;
-        let address = listener.address();
-        let role = Role::Passive(listener, peers);
-        let (_, receiving) = queue_pair_lengths(settings);
-        let events = settings.poll == Poll::Event;
-        let manager = self.manager(channel, end, receiving, events, role)?;
-        Ok((Subscriber::new(manager, settings), address))
+        let (fabric, wiring, settings) = (self.fabric, self.wiring, self.settings);
+        subscriber(fabric, wiring, settings, number, &self.notices)
     }
+}
+
+/// One subscriber, and the address at which it listens from here on. It connects, too: to the publishers that tell it
+/// that they cannot.
+///
+/// # Errors
+/// When the address cannot be listened on.
+pub fn subscriber(
+    fabric: &Fabric,
+    wiring: &Wiring,
+    settings: &Settings,
+    number: u32,
+    notices: &Notices,
+) -> Result<(Subscriber, SocketAddr), NodeError> {
+    let end = &fabric.receiver;
+    let (_, receiving) = queue_pair_lengths(wiring, settings);
+    let mut way = way(fabric, wiring, settings, end, receiving)?;
+    way.receive_events = settings.poll == Poll::Event;
+    let channel = EventChannel::create().map_err(failed)?;
+    let place = (end.device.as_str(), end.port);
+    let publishers: Vec<u32> = wiring.publishers_of(number).collect();
+    let waiting = publishers.len();
+    let listener = PassiveEndpoint::listen(&channel, way.id_service, place, end.address, waiting);
+    let listener = listener.map_err(failed)?;
+    let address = listener.address();
+    let role = Role::Passive(Passive {
+        subscriber: number,
+        listener,
+        publishers,
+        peers: fabric.sender.address,
+        notices: notices.clone(),
+    });
+    let manager = Manager::new(channel, way, role)?;
+    Ok((Subscriber::new(manager, settings), address))
+}
+
+/// One publisher, which connects to these subscribers when it is started. If it falls back to listening, it tells so by
+/// the notices.
+///
+/// # Errors
+/// When the connection manager cannot be had.
+pub fn publisher(
+    fabric: &Fabric,
+    wiring: &Wiring,
+    settings: &Settings,
+    number: u32,
+    targets: Vec<Target>,
+    notices: &Notices,
+) -> Result<Publisher, NodeError> {
+    let (sending, _) = queue_pair_lengths(wiring, settings);
+    let way = way(fabric, wiring, settings, &fabric.sender, sending)?;
+    let role = Role::Active(Active {
+        publisher: number,
+        targets,
+        notices: notices.clone(),
+    });
+    let manager = Manager::new(EventChannel::create().map_err(failed)?, way, role)?;
+    let distribution = Distribution::new(wiring, number);
+    Ok(Publisher::new(
+        manager,
+        settings,
+        distribution,
+        wiring.takes_turns(),
+    ))
+}
+
+fn way(
+    fabric: &Fabric,
+    wiring: &Wiring,
+    settings: &Settings,
+    end: &End,
+    capabilities: Capabilities,
+) -> Result<Way, NodeError> {
+    Ok(Way {
+        service: settings.verbs.service,
+        fallback: settings.verbs.fallback,
+        id_service: fabric.id_service(settings.verbs.service)?,
+        end: end.clone(),
+        capabilities,
+        receive_events: false,
+        limit: settings.timeout,
+        patience: settings.patience(wiring),
+    })
 }

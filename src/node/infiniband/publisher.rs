@@ -1,10 +1,12 @@
 //! The end that sends.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::connector::Connected;
 use super::fabric::failed;
-use super::manager::{Connected, Manager};
+use super::manager::Manager;
 use super::rules::{Signals, to_poll};
 use crate::node::pool::WORD;
 use crate::node::wiring::Distribution;
@@ -18,8 +20,13 @@ use crate::rig::ports::Service;
 
 /// Bytes of the element that comes before the values: stamp and number.
 const HEADER: u32 = 2 * WORD as u32;
-/// How long is waited at the end for completions that were asked for, and then for those that are flushed.
+/// How long is waited at the end for completions of what is on its way.
 const DRAIN: Duration = Duration::from_millis(200);
+/// And then for those of requests that are flushed, which always come, unless the device has gone.
+pub(super) const FLUSH: Duration = Duration::from_secs(2);
+/// The bits of a request's number above those of the slot: which queue pair has it, and whether it is signalled.
+pub(super) const QUEUE_SHIFT: u32 = 32;
+const SIGNALED: u64 = 1 << 63;
 
 /// The end that sends.
 #[derive(Debug)]
@@ -42,6 +49,8 @@ struct Sending {
     copies: Vec<u32>,
     /// Their sum.
     under_way: u64,
+    /// Requests of which one completion tells that they are done: those before it in their queue, too.
+    per_completion: usize,
     poller: Poller,
     inline: bool,
     connections: Arc<Vec<Connection>>,
@@ -51,6 +60,10 @@ struct Sending {
 struct Queue {
     pair: Arc<QueuePair>,
     signals: Signals,
+    /// Requests that it has room for, by what completions have told.
+    room: usize,
+    /// Copies of a sample that it carries.
+    copies: usize,
 }
 
 /// A subscriber.
@@ -80,7 +93,13 @@ impl Publisher {
 }
 
 impl Sending {
-    fn new(connected: Connected, pool: &Pool, settings: &Settings) -> Result<Self, NodeError> {
+    /// `copies`: of a sample.
+    fn new(
+        connected: Connected,
+        pool: &Pool,
+        settings: &Settings,
+        copies: usize,
+    ) -> Result<Self, NodeError> {
         let Connected {
             domain,
             send_queue,
@@ -93,54 +112,97 @@ impl Sending {
         let inline = bytes <= settings.verbs.max_inline;
         let signals = Signals::new(settings.verbs.signal_every, inline);
         let is_datagram = settings.verbs.service == Service::Ud;
+        let every = settings.verbs.signal_every as usize;
         let mut targets = Vec::new();
         for (number, connection) in connections.iter().enumerate() {
             let handle = connection.address().filter(|_| is_datagram);
             let handle = handle.map(|vector| AddressHandle::create(&domain, vector));
             let handle = handle.transpose().map_err(failed)?;
             targets.push(Target {
-                // Datagrams all go by the first one, each with the handle of its target.
                 queue: if is_datagram { 0 } else { number },
                 list: SendList::new(&region, (HEADER, bytes), settings.vectorize, handle),
             });
         }
+        // Datagrams all go by one, each with the handle of its target.
+        let pairs = if is_datagram { 1 } else { connections.len() };
+        let copies = if is_datagram { copies } else { 1 };
         let queue = |connection: &Connection| Queue {
             pair: Arc::clone(connection.queue_pair()),
             signals,
+            room: settings.send_queue as usize * copies,
+            copies,
         };
         Ok(Sending {
-            queues: connections.iter().map(queue).collect(),
+            queues: connections.iter().take(pairs).map(queue).collect(),
             targets,
             copies: vec![0; pool.count()],
             under_way: 0,
+            per_completion: if inline { every } else { 1 },
             poller: send_queue.poller(),
             inline,
             connections,
         })
     }
 
-    /// Posts the samples to a target by one call; returns how many of them, the first ones, were posted.
+    /// Whether all of the targets have room for so many samples.
     #[inline(always)]
-    fn post(&mut self, pool: &Pool, samples: &[Slot], target: usize) -> Result<usize, NodeError> {
+    fn has_room(&self, mut targets: Range<usize>, samples: usize) -> bool {
+        targets.all(|target| {
+            let queue = &self.queues[self.targets[target].queue];
+            queue.room >= samples * queue.copies
+        })
+    }
+
+    /// How many samples, at most `wanted`, all of the targets have room for. If they seem to lack it, completions are
+    /// taken first: some adapters free their queues by these alone.
+    #[inline(always)]
+    fn make_room(
+        &mut self,
+        pool: &mut Pool,
+        targets: Range<usize>,
+        wanted: usize,
+        work: &mut Work,
+    ) -> Result<usize, FailedCompletion> {
+        while !self.has_room(targets.clone(), wanted) {
+            match self.complete(pool) {
+                None => {
+                    let fits = |&samples: &usize| self.has_room(targets.clone(), samples);
+                    return Ok((0..wanted).rev().find(fits).unwrap_or(0));
+                }
+                Some(completed) => {
+                    let slot = completed?;
+                    work.completions += 1;
+                    slot.into_iter().for_each(|slot| pool.release(slot));
+                }
+            }
+        }
+        Ok(wanted)
+    }
+
+    /// Posts the samples, for which there is room, to a target by one call.
+    #[inline(always)]
+    fn post(&mut self, pool: &Pool, samples: &[Slot], target: usize) -> Result<(), NodeError> {
         let Target { queue, list } = &mut self.targets[target];
-        let Queue { pair, signals } = &mut self.queues[*queue];
+        let place = (*queue as u64) << QUEUE_SHIFT;
+        let queue = &mut self.queues[*queue];
         for (at, slot) in samples.iter().enumerate() {
-            let signaled = signals.is_signaled(at);
+            let signaled = queue.signals.is_signaled(at);
             let address = pool.address(slot.number()) as u64;
             let inline = self.inline && !signaled;
-            list.push(u64::from(slot.number()), address, signaled, inline);
+            let number = u64::from(slot.number()) | place | if signaled { SIGNALED } else { 0 };
+            list.push(number, address, signaled, inline);
         }
-        let (posted, error) = pair.post_list(list);
+        let (posted, error) = queue.pair.post_list(list);
         for (at, slot) in samples[..posted].iter().enumerate() {
-            let signaled = signals.is_signaled(at);
+            let signaled = queue.signals.is_signaled(at);
             self.copies[slot.number() as usize] += u32::from(signaled);
             self.under_way += u64::from(signaled);
         }
-        signals.advance(posted);
+        queue.signals.advance(posted);
+        queue.room -= posted;
         match error {
-            // The queue is full: what is left is refused.
-            None | Some(libc::ENOMEM) => Ok(posted),
-            Some(errno) => Err(not_posted(pair, errno)),
+            None => Ok(()),
+            Some(errno) => Err(not_posted(&queue.pair, errno)),
         }
     }
 
@@ -153,12 +215,17 @@ impl Sending {
             Polled::Failed(failure) => (failure.work_request_id, Some(failure)),
             Polled::Broken(code) => return Some(Err(broken(code))),
         };
-        let copies = &mut self.copies[number as usize];
-        *copies = copies.saturating_sub(1);
-        self.under_way = self.under_way.saturating_sub(1);
-        let slot = (*copies == 0)
-            .then(|| pool.pick_up(number as u32))
-            .flatten();
+        // Of those that are not signalled only failures are told, and their slots are somebody else's by now.
+        let mut slot = None;
+        if number & SIGNALED > 0 {
+            self.queues[((number & !SIGNALED) >> QUEUE_SHIFT) as usize].room += self.per_completion;
+            let copies = &mut self.copies[number as u32 as usize];
+            *copies -= 1;
+            self.under_way -= 1;
+            if *copies == 0 {
+                slot = pool.pick_up(number as u32);
+            }
+        }
         match failure {
             None => Some(Ok(slot)),
             Some(failure) => {
@@ -169,8 +236,8 @@ impl Sending {
     }
 
     /// Waits for what is under way; the completions that came well are counted.
-    fn drain(&mut self, pool: &mut Pool, work: &mut Work) {
-        let deadline = Instant::now() + DRAIN;
+    fn drain(&mut self, pool: &mut Pool, work: &mut Work, limit: Duration) {
+        let deadline = Instant::now() + limit;
         while self.under_way > 0 && Instant::now() < deadline {
             match self.complete(pool) {
                 None => std::hint::spin_loop(),
@@ -209,7 +276,13 @@ pub(super) fn has_failed(failure: FailedCompletion) -> NodeError {
 impl Node for Publisher {
     fn start(&mut self, pool: &mut Pool, go_on: &mut dyn FnMut() -> bool) -> Result<(), NodeError> {
         let connected = self.manager.connect(go_on)?;
-        self.sending = Some(Sending::new(connected, pool, &self.settings)?);
+        self.work.fell_back = connected.fell_back;
+        let copies = if self.in_turn {
+            1
+        } else {
+            connected.connections.len()
+        };
+        self.sending = Some(Sending::new(connected, pool, &self.settings, copies)?);
         Ok(())
     }
 
@@ -224,14 +297,21 @@ impl Node for Publisher {
         let mut taken = 0;
         while taken < count {
             let length = longest.min(count - taken);
-            let mut most = 0;
-            for target in self.distribution.next_targets() {
-                let posted = sending.post(pool, &samples[taken..taken + length], target)?;
-                self.work.requests += posted as u64;
-                most = most.max(posted);
+            let targets = self.distribution.next_targets();
+            let fitting = sending.make_room(pool, targets.clone(), length, &mut self.work);
+            let fitting = match fitting {
+                Ok(fitting) => fitting,
+                Err(failure) => {
+                    self.manager.state().check()?;
+                    return Err(has_failed(failure));
+                }
+            };
+            for target in targets {
+                sending.post(pool, &samples[taken..taken + fitting], target)?;
+                self.work.requests += fitting as u64;
             }
-            taken += most;
-            if most < length {
+            taken += fitting;
+            if fitting < length {
                 break;
             }
         }
@@ -265,13 +345,24 @@ impl Node for Publisher {
 
     fn stop(&mut self, pool: &mut Pool) -> Result<(), NodeError> {
         if let Some(mut sending) = self.sending.take() {
-            sending.drain(pool, &mut self.work);
+            sending.drain(pool, &mut self.work, DRAIN);
             self.manager.end();
-            sending.connections.iter().for_each(Connection::disconnect);
-            sending.drain(pool, &mut self.work);
+            let connections = Arc::clone(&sending.connections);
+            connections.iter().for_each(Connection::disconnect);
+            sending.drain(pool, &mut self.work, FLUSH);
+            drop(sending);
+            give_back_of_removed(connections, pool);
         }
-        // The queue pairs are gone, so nothing works on what did not complete.
-        pool.release_held();
         Ok(())
+    }
+}
+
+/// What is left in the hands of a device that has gone completes no more: once the queue pairs are gone too, nothing
+/// works on it.
+pub(super) fn give_back_of_removed(connections: Arc<Vec<Connection>>, pool: &mut Pool) {
+    let was_removed = connections.iter().any(Connection::was_removed);
+    drop(connections);
+    if was_removed {
+        pool.release_held();
     }
 }

@@ -6,15 +6,19 @@ use crate::node::Settings;
 /// Why these numbers cannot work, if they cannot.
 pub fn refusal(settings: &Settings) -> Option<String> {
     let (sends, receives) = (settings.send_queue, settings.receive_queue);
-    let (every, threshold) = (
-        settings.verbs.signal_every,
-        settings.verbs.receive_threshold,
-    );
+    let (every, threshold) = (settings.verbs.signal_every, settings.receive_threshold());
     let vectorize = settings.vectorize as u32;
     if every > sends {
         return Some(format!(
             "--signal-every {every}: must be at most --send-queue, which is {sends}: a queue full of \
             requests without a completion is never empty again"
+        ));
+    }
+    if threshold <= vectorize && settings.verbs.receive_threshold.is_none() {
+        return Some(format!(
+            "--receive-queue {receives}: must be above 3 * --vectorize, which is {}: it holds what is posted while \
+            samples are looked for, and two calls more",
+            3 * vectorize
         ));
     }
     if threshold <= vectorize {
@@ -105,7 +109,7 @@ mod tests {
             receive_queue: 32,
             verbs: Verbs {
                 signal_every: every,
-                receive_threshold: threshold,
+                receive_threshold: Some(threshold),
                 ..Verbs::default()
             },
             ..Settings::of_words(3)
@@ -136,6 +140,22 @@ mod tests {
             let reason = refused(every, threshold).unwrap();
             assert!(reason.contains(said), "{reason}");
         }
+    }
+
+    #[test]
+    fn a_queue_too_short_for_the_usual_threshold_is_what_is_refused() {
+        let refused = |receive_queue| {
+            refusal(&Settings {
+                vectorize: 4,
+                receive_queue,
+                ..Settings::of_words(3)
+            })
+        };
+        assert_eq!(refused(13), None);
+        let reason = refused(12).unwrap();
+        assert!(
+            reason.starts_with("--receive-queue 12: must be above 3 * --vectorize, which is 12")
+        );
     }
 
     /// Posts `count` samples in calls of these lengths, of which the first `room` are taken; counts the signalled ones.

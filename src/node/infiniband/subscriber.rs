@@ -1,18 +1,19 @@
 //! The end that receives.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use nix::poll::PollTimeout;
 
+use super::connector::Connected;
 use super::fabric::failed;
-use super::manager::{Connected, Manager};
-use super::publisher::has_failed;
+use super::manager::Manager;
+use super::publisher::{FLUSH, QUEUE_SHIFT, give_back_of_removed, has_failed};
 use super::rules::Reading;
 use crate::node::settings::Poll;
 use crate::node::{Node, NodeError, Pool, Settings, Slot};
 use crate::rdma::cm::Connection;
-use crate::rdma::verbs::{Access, CompletionQueue, MemoryRegion, Polled, Poller};
+use crate::rdma::verbs::{Access, CompletionQueue, MemoryRegion, Polled, Poller, QueuePair};
 use crate::rig::ports::Service;
 
 /// The global route header that precedes a UD message in the receive buffer (InfiniBand Architecture Specification,
@@ -20,16 +21,14 @@ use crate::rig::ports::Service;
 const GLOBAL_ROUTE_HEADER: usize = 40;
 /// How long a subscriber that sleeps does not look at the stop flag, in milliseconds.
 const LONGEST_SLEEP_MS: u16 = 20;
-/// How long is waited at the end for receive requests that are flushed.
-const DRAIN: Duration = Duration::from_millis(200);
-/// The bits of a request's number above those of the slot: which queue pair has it.
-const QUEUE_SHIFT: u32 = 32;
 
 /// The end that receives.
 #[derive(Debug)]
 pub struct Subscriber {
     manager: Manager,
     settings: Settings,
+    /// Receive requests that are posted before it looks for samples.
+    threshold: usize,
     receiving: Option<Receiving>,
 }
 
@@ -37,6 +36,8 @@ pub struct Subscriber {
 #[derive(Debug)]
 struct Receiving {
     connections: Arc<Vec<Connection>>,
+    /// Of the connections: one of each, on UD one of all.
+    pairs: Vec<Arc<QueuePair>>,
     region: Arc<MemoryRegion>,
     poller: Poller,
     events: Arc<CompletionQueue>,
@@ -55,6 +56,7 @@ impl Subscriber {
         Subscriber {
             manager,
             settings: settings.clone(),
+            threshold: settings.receive_threshold() as usize,
             receiving: None,
         }
     }
@@ -63,7 +65,11 @@ impl Subscriber {
 impl Receiving {
     fn new(connected: Connected, pool: &Pool, settings: &Settings) -> Result<Self, NodeError> {
         let memory = pool.memory();
+        let is_datagram = settings.verbs.service == Service::Ud;
+        let pairs = connected.connections.iter();
+        let pairs = pairs.take(if is_datagram { 1 } else { usize::MAX });
         Ok(Receiving {
+            pairs: pairs.map(|it| Arc::clone(it.queue_pair())).collect(),
             region: MemoryRegion::register(&connected.domain, memory, Access::Receive)
                 .map_err(failed)?,
             poller: connected.receive_queue.poller(),
@@ -72,10 +78,7 @@ impl Receiving {
             posted: 0,
             next: 0,
             arrived: Vec::with_capacity(settings.vectorize),
-            header: match settings.verbs.service {
-                Service::Ud => GLOBAL_ROUTE_HEADER,
-                Service::Rc | Service::Uc => 0,
-            },
+            header: if is_datagram { GLOBAL_ROUTE_HEADER } else { 0 },
             sample_bytes: pool.sample_bytes(),
         })
     }
@@ -86,8 +89,7 @@ impl Receiving {
         let number = u64::from(slot) | (queue as u64) << QUEUE_SHIFT;
         let address = pool.address(slot).wrapping_sub(self.header) as u64;
         let length = (self.header + self.sample_bytes) as u32;
-        let pair = self.connections[queue].queue_pair();
-        let posted = pair.post_receive(&self.region, number, address, length);
+        let posted = self.pairs[queue].post_receive(&self.region, number, address, length);
         posted.map_err(failed)?;
         self.posted += 1;
         Ok(())
@@ -98,7 +100,7 @@ impl Receiving {
         while let Some(slot) = samples.pop() {
             self.post(pool, slot.number(), self.next)?;
             pool.put_down(slot);
-            self.next = (self.next + 1) % self.connections.len();
+            self.next = (self.next + 1) % self.pairs.len();
         }
         Ok(())
     }
@@ -153,7 +155,7 @@ impl Node for Subscriber {
         mut go_on: impl FnMut() -> bool,
     ) -> Result<usize, NodeError> {
         let receiving = self.receiving.as_mut().expect("a node is started first");
-        let threshold = self.settings.verbs.receive_threshold as usize;
+        let threshold = self.threshold;
         let most = match Reading::of(receiving.posted, threshold, samples.len()) {
             Reading::Fill => {
                 receiving.fill(pool, samples)?;
@@ -202,11 +204,9 @@ impl Node for Subscriber {
     fn stop(&mut self, pool: &mut Pool) -> Result<(), NodeError> {
         if let Some(mut receiving) = self.receiving.take() {
             self.manager.end();
-            receiving
-                .connections
-                .iter()
-                .for_each(Connection::disconnect);
-            let deadline = Instant::now() + DRAIN;
+            let connections = Arc::clone(&receiving.connections);
+            connections.iter().for_each(Connection::disconnect);
+            let deadline = Instant::now() + FLUSH;
             while receiving.posted > 0 && Instant::now() < deadline {
                 let number = match receiving.poller.poll() {
                     Polled::Empty | Polled::Broken(_) => continue,
@@ -217,9 +217,9 @@ impl Node for Subscriber {
                 let slot = pool.pick_up(slot_of(number));
                 slot.into_iter().for_each(|slot| pool.release(slot));
             }
+            drop(receiving);
+            give_back_of_removed(connections, pool);
         }
-        // The queue pairs are gone, so nothing works on what was not flushed.
-        pool.release_held();
         Ok(())
     }
 }

@@ -19,7 +19,7 @@ pub struct ActiveEndpoint {
 
 impl ActiveEndpoint {
     /// Resolves the way from a local address, which must lead to `device` and `port`, to the peer, with a traffic class
-    /// if one is given.
+    /// if one is given, all within `limit`.
     ///
     /// # Errors
     /// When there is no way, it is not found in time, or it leads over another device.
@@ -35,9 +35,11 @@ impl ActiveEndpoint {
         if let Some(class) = traffic_class {
             id.set_traffic_class(class)?;
         }
+        let deadline = Instant::now() + limit;
         resolve_address(&id, from, to, limit)?;
-        id.resolve_route(limit)?;
-        channel.expect(&id, EventKind::RouteResolved, "resolving the route", limit)?;
+        let left = deadline.saturating_duration_since(Instant::now());
+        id.resolve_route(left)?;
+        channel.expect(&id, EventKind::RouteResolved, "resolving the route", left)?;
         id.check_device(from, device, port)?;
         Ok(ActiveEndpoint { id: Arc::new(id) })
     }
@@ -59,6 +61,25 @@ impl ActiveEndpoint {
         reads: OutstandingReads,
     ) -> Result<Connecting, CmError> {
         let queue_pair = self.id.create_queue_pair(domain, attributes)?;
+        self.connect_by(Arc::new(queue_pair), retries, reads)
+    }
+
+    /// Asks the peer where to send datagrams to. They will be sent by a queue pair that there is already, on the device
+    /// of this end: one queue pair of UD reaches any number of peers.
+    ///
+    /// # Errors
+    /// When the peer cannot be asked.
+    pub fn connect_datagrams(self, queue_pair: &Arc<QueuePair>) -> Result<Connecting, CmError> {
+        let (retries, reads) = (Retries::default(), OutstandingReads::default());
+        self.connect_by(Arc::clone(queue_pair), retries, reads)
+    }
+
+    fn connect_by(
+        self,
+        queue_pair: Arc<QueuePair>,
+        retries: Retries,
+        reads: OutstandingReads,
+    ) -> Result<Connecting, CmError> {
         self.id.connect(retries, reads)?;
         Ok(Connecting {
             queue_pair,
@@ -168,6 +189,25 @@ impl Requested {
         reads: OutstandingReads,
     ) -> Result<Connecting, CmError> {
         let queue_pair = self.id.create_queue_pair(domain, attributes)?;
+        self.accept_by(Arc::new(queue_pair), retries, reads)
+    }
+
+    /// Accepts the request of one that will send datagrams, and tells it a queue pair that there is already, on the
+    /// device of this end: any number of peers send to one queue pair of UD.
+    ///
+    /// # Errors
+    /// When the connection manager refuses.
+    pub fn accept_datagrams(self, queue_pair: &Arc<QueuePair>) -> Result<Connecting, CmError> {
+        let (retries, reads) = (Retries::default(), OutstandingReads::default());
+        self.accept_by(Arc::clone(queue_pair), retries, reads)
+    }
+
+    fn accept_by(
+        self,
+        queue_pair: Arc<QueuePair>,
+        retries: Retries,
+        reads: OutstandingReads,
+    ) -> Result<Connecting, CmError> {
         self.id.accept(&queue_pair, retries, reads)?;
         let stands_at_once = self.service == IdService::UnreliableDatagram;
         Ok(Connecting {
@@ -181,7 +221,7 @@ impl Requested {
 /// A queue pair whose connection was asked for or accepted.
 #[derive(Debug)]
 pub struct Connecting {
-    queue_pair: QueuePair,
+    queue_pair: Arc<QueuePair>,
     id: Arc<Id>,
     /// What the connection manager is still to tell of, in words, unless the end stands at once.
     awaited: Option<&'static str>,
@@ -197,7 +237,7 @@ impl Connecting {
         let expect = |step| channel.expect(&self.id, EventKind::Established, step, limit);
         let event = self.awaited.map(expect).transpose()?;
         Ok(Connection {
-            queue_pair: Arc::new(self.queue_pair),
+            queue_pair: self.queue_pair,
             id: self.id,
             address: event.and_then(|event| event.address),
         })

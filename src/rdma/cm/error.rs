@@ -46,6 +46,8 @@ pub enum CmError {
         step: &'static str,
         /// On what.
         object: String,
+        /// The event that would have been its end.
+        awaited: EventKind,
         /// How long was waited.
         limit: Duration,
     },

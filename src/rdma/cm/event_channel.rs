@@ -220,6 +220,7 @@ impl EventChannel {
                 return Err(CmError::TimedOut {
                     step,
                     object: id.describe(),
+                    awaited: wanted,
                     limit,
                 });
             };

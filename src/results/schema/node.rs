@@ -100,6 +100,8 @@ columns! {
     REQUESTS = count("send_requests", "work requests that publishers posted, a copy each, warm-up and what came before it \
         included; infiniband only");
     COMPLETIONS = count("send_completions", "completions of those that were signalled");
+    FELL_BACK = count("connections_fallen_back", "connections that subscribers made, as their publishers could not and \
+        had fallen back to listening; infiniband only");
 }
 
 columns! {
@@ -130,7 +132,7 @@ columns! {
 }
 
 /// What is found of a point.
-pub const FIGURES: [Column; 13 + 13 + 8 + 21 + 5 + 3] = join(&[
+pub const FIGURES: [Column; 13 + 13 + 8 + 22 + 5 + 3] = join(&[
     &latency::ALL,
     &intended::ALL,
     &MICROSECONDS,
@@ -213,6 +215,7 @@ columns! {
     BROKER_CHOICE = setting("broker", "who distributes the samples of mqtt: the address of a broker, or spawn");
     TIMEOUT = setting("timeout_ns", "how long connecting may take").whole();
     HUGE_PAGES = setting("hugepages", "whether samples and stamps must, may or must not lie in huge pages");
+    FALLBACK = setting("fallback", "what publishers of infiniband do that cannot connect: listen, fatal");
     MAX_INLINE = setting("max_inline_bytes", "bytes of a sample up to which infiniband copies it into the work request")
         .whole();
     UC_ROUTE = setting("uc_route", "how UC is connected, as asked for");

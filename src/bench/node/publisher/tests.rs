@@ -7,6 +7,7 @@ use super::super::shared::Shared;
 use super::super::timer::{BusyTimer, Schedule};
 use super::*;
 use crate::buffer::HugePagePolicy;
+use crate::node::fallback::Fallback;
 use crate::node::settings::{Poll, Qos};
 use crate::node::{NodeError, Scenario, Wiring};
 use crate::pacing::scripted::{self, Scripted};
@@ -93,7 +94,8 @@ fn times(before_stamp: u64, before_write: u64) -> (Vec<u64>, Vec<u64>) {
                 uc_route: UcRouteRequest::Auto,
                 max_inline: 0,
                 signal_every: 1,
-                receive_threshold: 1,
+                receive_threshold: None,
+                fallback: Fallback::Fatal,
             },
             qos: Qos::AtMostOnce,
             broker: BrokerChoice::Spawn,

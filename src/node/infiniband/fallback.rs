@@ -1,0 +1,172 @@
+//! Which of the connection manager's errors keeps an end from connecting, and how its peer learns where it listens
+//! instead.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use crate::node::Wiring;
+use crate::node::fallback::ConnectFailure;
+use crate::rdma::cm::{CmError, EventKind};
+
+impl ConnectFailure {
+    /// That of an active end's error, if it is one of the five: by the event that came or, if none came in time, by the
+    /// one that was waited for. The kernel tells of some by the call already.
+    pub(super) fn of(error: &CmError) -> Option<Self> {
+        match error {
+            CmError::Event { event, .. } => match event {
+                EventKind::AddressError => Some(ConnectFailure::Address),
+                EventKind::RouteError => Some(ConnectFailure::Route),
+                EventKind::ConnectError => Some(ConnectFailure::Connect),
+                EventKind::Rejected => Some(ConnectFailure::Rejected),
+                EventKind::Unreachable => Some(ConnectFailure::Unreachable),
+                _ => None,
+            },
+            CmError::TimedOut { awaited, .. } => match awaited {
+                EventKind::AddressResolved => Some(ConnectFailure::Address),
+                EventKind::RouteResolved => Some(ConnectFailure::Route),
+                EventKind::Established => Some(ConnectFailure::Unreachable),
+                _ => None,
+            },
+            CmError::Call {
+                operation, source, ..
+            } => match (*operation, source.raw_os_error()?) {
+                ("rdma_resolve_addr", errno) if leads_nowhere(errno) => {
+                    Some(ConnectFailure::Address)
+                }
+                ("rdma_resolve_route", errno) if leads_nowhere(errno) => {
+                    Some(ConnectFailure::Route)
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// Whether an errno is about the way to the peer, not about this process.
+fn leads_nowhere(errno: i32) -> bool {
+    [
+        libc::ENETUNREACH,
+        libc::EHOSTUNREACH,
+        libc::ENETDOWN,
+        libc::ENODEV,
+        libc::ETIMEDOUT,
+    ]
+    .contains(&errno)
+}
+
+/// Where publishers listen that could not connect to their subscribers: the port number, which with the address of the
+/// publishers' port is all that a subscriber needs. Each has a place for each pair.
+#[derive(Debug, Clone)]
+pub struct Notices {
+    subscribers: usize,
+    /// 0: nothing was told.
+    ports: Arc<[AtomicU16]>,
+}
+
+impl Notices {
+    /// Of all pairs.
+    pub fn new(wiring: &Wiring) -> Self {
+        let subscribers = wiring.subscribers as usize;
+        let pairs = wiring.publishers as usize * subscribers;
+        Notices {
+            subscribers,
+            ports: (0..pairs).map(|_| AtomicU16::new(0)).collect(),
+        }
+    }
+
+    fn place(&self, publisher: u32, subscriber: u32) -> &AtomicU16 {
+        &self.ports[publisher as usize * self.subscribers + subscriber as usize]
+    }
+
+    /// A publisher tells a subscriber to connect to this port.
+    pub(super) fn tell(&self, publisher: u32, subscriber: u32, port: u16) {
+        (self.place(publisher, subscriber)).store(port, Ordering::Release);
+    }
+
+    /// What a publisher has told a subscriber, once.
+    pub(super) fn take(&self, publisher: u32, subscriber: u32) -> Option<u16> {
+        let port = self.place(publisher, subscriber).swap(0, Ordering::Acquire);
+        (port > 0).then_some(port)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::node::Scenario;
+
+    fn event(event: EventKind) -> CmError {
+        CmError::Event {
+            step: "",
+            object: String::new(),
+            event,
+            status: 0,
+            advice: "",
+        }
+    }
+
+    fn silence(awaited: EventKind) -> CmError {
+        CmError::TimedOut {
+            step: "",
+            object: String::new(),
+            awaited,
+            limit: Duration::ZERO,
+        }
+    }
+
+    fn call(operation: &'static str, errno: i32) -> CmError {
+        CmError::Call {
+            operation,
+            object: String::new(),
+            source: io::Error::from_raw_os_error(errno),
+            advice: "",
+        }
+    }
+
+    #[test]
+    fn each_of_the_five_errors_is_told_apart_and_others_are_none_of_them() {
+        use ConnectFailure as of;
+        for (error, failure) in [
+            (event(EventKind::AddressError), Some(of::Address)),
+            (event(EventKind::RouteError), Some(of::Route)),
+            (event(EventKind::ConnectError), Some(of::Connect)),
+            (event(EventKind::Rejected), Some(of::Rejected)),
+            (event(EventKind::Unreachable), Some(of::Unreachable)),
+            (event(EventKind::DeviceRemoval), None),
+            (event(EventKind::Disconnected), None),
+            (silence(EventKind::AddressResolved), Some(of::Address)),
+            (silence(EventKind::RouteResolved), Some(of::Route)),
+            (silence(EventKind::Established), Some(of::Unreachable)),
+            (silence(EventKind::ConnectRequest), None),
+            (
+                call("rdma_resolve_addr", libc::ENETUNREACH),
+                Some(of::Address),
+            ),
+            (call("rdma_resolve_route", libc::ENODEV), Some(of::Route)),
+            (call("rdma_resolve_addr", libc::ENOMEM), None),
+            (call("rdma_create_id", libc::ENODEV), None),
+            (CmError::Interrupted { step: "" }, None),
+        ] {
+            assert_eq!(ConnectFailure::of(&error), failure, "{error:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_publisher_tells_comes_to_its_subscriber_once() {
+        let notices = Notices::new(&Wiring {
+            scenario: Scenario::FanOut,
+            publishers: 2,
+            subscribers: 3,
+        });
+        notices.tell(1, 2, 4711);
+        notices.tell(0, 1, 7);
+        assert_eq!(notices.take(1, 1), None);
+        assert_eq!(notices.take(1, 2), Some(4711));
+        assert_eq!(notices.take(1, 2), None);
+        assert_eq!(notices.take(0, 1), Some(7));
+    }
+}

@@ -1,0 +1,203 @@
+//! What the node-type infiniband does where it cannot connect: it fails by one of five errors, or it listens and is
+//! connected to.
+//!
+//! Neither rxe nor the connection manager brings a route error or a connect error about: on RoCE a route is known as
+//! soon as the address is, and rxe takes all attributes that a peer can ask for. That these are told apart is tested
+//! without a device, in src/node/infiniband/fallback.rs.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{scope, sleep};
+use std::time::{Duration, Instant};
+
+use hcabench::node::fallback::{ConnectFailure, Fallback};
+use hcabench::node::infiniband::{Notices, Target, publisher, subscriber};
+use hcabench::node::settings::Verbs;
+use hcabench::node::{Node, NodeError, Scenario, Settings};
+use hcabench::rig::named::Named as _;
+use hcabench::rig::ports::Service;
+
+use crate::machine::{Disturbance, Machine, sh};
+use crate::node_ends::{End, fabric, settings, wiring};
+use crate::program::{Ended, hcabench};
+use crate::results::Table;
+use crate::scratch;
+
+/// How long connecting may take, and what an emulated machine takes beyond it.
+const LIMIT: Duration = Duration::from_secs(2);
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How a publisher fails that is to connect to this address.
+fn failure(service: Service, to: &str) -> ConnectFailure {
+    let wiring = wiring(Scenario::StraightRun, 1, 1);
+    let settings = Settings {
+        timeout: LIMIT,
+        ..settings(service, true)
+    };
+    let address: SocketAddr = to.parse().unwrap();
+    let targets = vec![Target {
+        subscriber: 0,
+        address,
+    }];
+    let notices = Notices::new(&wiring);
+    let node = publisher(&fabric(), &wiring, &settings, 0, targets, &notices).unwrap();
+    let mut end = End::new(node, 72);
+    let begun = Instant::now();
+    let error = end.node.start(&mut end.pool, &mut || true).unwrap_err();
+    assert!(begun.elapsed() < LIMIT + GRACE, "{:?}", begun.elapsed());
+    assert!(end.stop());
+    match error {
+        NodeError::NotConnected { why, peer, .. } => {
+            assert_eq!(peer, address);
+            why
+        }
+        error => panic!("{error}"),
+    }
+}
+
+library_tests! {
+    fn an_address_that_nobody_has_or_that_no_route_leads_to_is_an_address_error() {
+        let _machine = Machine::take();
+        for service in [Service::Rc, Service::Uc, Service::Ud] {
+            assert_eq!(failure(service, "10.77.0.99:1"), ConnectFailure::Address);
+            assert_eq!(failure(service, "192.0.2.1:1"), ConnectFailure::Address);
+        }
+    }
+
+    fn where_nobody_listens_a_connection_is_rejected_and_a_peer_of_datagrams_unreachable() {
+        let _machine = Machine::take();
+        assert_eq!(failure(Service::Rc, "10.77.0.2:1"), ConnectFailure::Rejected);
+        assert_eq!(failure(Service::Uc, "10.77.0.2:1"), ConnectFailure::Rejected);
+        assert_eq!(failure(Service::Ud, "10.77.0.2:1"), ConnectFailure::Unreachable);
+    }
+
+    fn a_peer_that_does_not_answer_is_unreachable() {
+        let _machine = Machine::take();
+        let _cut = Disturbance::of_requests("veth0", "loss 100%");
+        for service in [Service::Rc, Service::Uc, Service::Ud] {
+            assert_eq!(failure(service, "10.77.0.2:1"), ConnectFailure::Unreachable);
+        }
+    }
+
+    /// The kernel itself tells that a peer cannot be reached whose address has gone to another interface.
+    fn a_peer_that_moves_while_it_is_asked_is_unreachable() {
+        let _machine = Machine::take();
+        let _cut = Disturbance::of_requests("veth0", "loss 100%");
+        let begun = Instant::now();
+        let found = scope(|scope| {
+            let found = scope.spawn(|| failure(Service::Rc, "10.77.0.2:1"));
+            sleep(LIMIT / 4);
+            sh("ip neigh replace 10.77.0.2 lladdr 02:00:00:00:00:99 dev veth0 nud reachable");
+            found.join()
+        });
+        sh("ip neigh del 10.77.0.2 dev veth0");
+        assert_eq!(found.unwrap(), ConnectFailure::Unreachable);
+        println!("after {:?}", begun.elapsed());
+    }
+
+    fn without_a_peer_it_listens_and_one_that_comes_later_connects() {
+        let _machine = Machine::take();
+        for service in [Service::Rc, Service::Uc] {
+            later(service);
+        }
+    }
+}
+
+/// Nobody listens where a publisher is to connect to. The subscriber comes later.
+fn later(service: Service) {
+    let wiring = wiring(Scenario::StraightRun, 1, 1);
+    let usual = settings(service, true);
+    let settings = Settings {
+        verbs: Verbs {
+            fallback: Fallback::Listen,
+            ..usual.verbs
+        },
+        ..usual
+    };
+    let (fabric, notices) = (fabric(), Notices::new(&wiring));
+    let targets = vec![Target {
+        subscriber: 0,
+        address: "10.77.0.2:1".parse().unwrap(),
+    }];
+    let node = publisher(&fabric, &wiring, &settings, 0, targets, &notices).unwrap();
+    let mut publisher = End::new(node, 72);
+    let is_received = AtomicBool::new(false);
+    scope(|scope| {
+        let publishing = scope.spawn(|| {
+            publisher.start();
+            while !is_received.load(Ordering::Relaxed) {
+                publisher.write(1);
+                sleep(Duration::from_millis(1));
+            }
+            publisher.node.work().unwrap().fell_back
+        });
+        sleep(Duration::from_secs(1));
+        assert!(!publishing.is_finished());
+        let (node, _) = subscriber(&fabric, &wiring, &settings, 0, &notices).unwrap();
+        let mut subscriber = End::new(node, 136);
+        subscriber.start();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let mut received = 0;
+        while received < 100 && Instant::now() < deadline {
+            received += subscriber.read(|| Instant::now() < deadline);
+        }
+        is_received.store(true, Ordering::Relaxed);
+        let fell_back = publishing.join().unwrap();
+        assert!(received >= 100, "{service:?}: {received}");
+        assert_eq!(fell_back.to_string(), "1 rejected");
+        assert!(subscriber.stop());
+    });
+    assert!(publisher.stop());
+}
+
+/// Runs the program while requests for a connection do not pass from the publishers' port to that of the subscribers.
+fn one_way(arguments: &str, out: &Path) -> Ended {
+    let _cut = Disturbance::of_requests("veth0", "loss 100%");
+    let line = format!(
+        "node --type infiniband --timeout 2s --warmup 100ms --rate 200 --count 100 --after-miss catch-up \
+         {arguments}"
+    );
+    hcabench(&line).out(out).run()
+}
+
+#[test]
+fn subscribers_connect_where_publishers_cannot() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("results");
+    let ended = one_way("--fallback listen --service rc,uc,ud", &out).expect(0);
+    let text = "subscribers made connections that publishers could not (1 unreachable)";
+    ended.warns(text);
+    let rows = Table::read(&out.join("summary.csv")).rows;
+    assert_eq!(rows.len(), 2);
+    for row in &rows {
+        assert_eq!(row.count("connections_fallen_back"), 1);
+        assert_eq!(row.count("messages_received"), 100, "{row:?}");
+        assert_eq!(row.count("messages_lost"), 0);
+    }
+    let left_out = Table::read(&out.join("left_out.csv")).rows;
+    assert_eq!(left_out.len(), 1);
+    assert!(left_out[0].text("reason").contains("--fallback listen"));
+
+    let out = folder.path().join("fan-out");
+    let fan_out = "--fallback listen --scenario fan-out --publishers 2 --subscribers 2";
+    one_way(fan_out, &out).expect(0);
+    let row = &Table::read(&out.join("summary.csv")).rows[0];
+    assert_eq!(row.count("connections_fallen_back"), 4);
+    assert_eq!(row.count("messages_received"), 2 * 2 * 100);
+}
+
+#[test]
+fn a_failure_to_connect_ends_the_run_in_time_and_says_which() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    for (number, service) in ["rc", "uc", "ud"].into_iter().enumerate() {
+        let out = folder.path().join(number.to_string());
+        let begun = Instant::now();
+        let ended = one_way(&format!("--service {service}"), &out).expect(1);
+        let why = ConnectFailure::Unreachable.name();
+        ended.says(&["publisher", why, "no answer within"]);
+        assert!(begun.elapsed() < LIMIT + 2 * GRACE, "{:?}", begun.elapsed());
+    }
+}
