@@ -5,11 +5,13 @@ mod mapping;
 mod payload;
 mod polled;
 mod stamps;
+mod words;
 
 pub use mapping::{BufferError, HUGE_PAGE, HugeBuffer, HugePagePolicy, PageKind, SharedMemory};
 pub use payload::{Payload, PayloadBuffer, Slot, StampCursor};
 pub use polled::PolledSlots;
 pub use stamps::{Arrival, Plain, StampBuffer};
+pub use words::AtomicWords;
 
 use serde::Serialize;
 

@@ -1,5 +1,6 @@
 //! From the name of a node-type to its ends, and a thread for each of them.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use super::config::{Config, TimerKind};
@@ -29,6 +30,8 @@ pub(super) const SUBSCRIBER: Role = Role::new("subscriber", "hcabench-sub");
 pub(super) struct Launch<'a> {
     pub(super) point: &'a Point,
     pub(super) config: &'a Config,
+    /// Where logs in files go.
+    pub(super) folder: &'a Path,
     pub(super) shared: &'a Arc<Shared>,
     /// Who distributes the samples, where a broker does.
     pub(super) broker: Option<&'a BrokerAddress>,
@@ -103,6 +106,7 @@ impl Launch<'_> {
                 clock,
                 epoch,
                 config: self.config.clone(),
+                folder: self.folder.to_path_buf(),
                 shared: Arc::clone(self.shared),
                 rate_per_s: self.point.rate_per_s,
                 words: self.point.words(),
@@ -126,6 +130,7 @@ impl Launch<'_> {
                 number,
                 clock,
                 config: self.config.clone(),
+                folder: self.folder.to_path_buf(),
                 shared: Arc::clone(self.shared),
                 rate_per_s: self.point.rate_per_s,
                 words: self.point.words(),

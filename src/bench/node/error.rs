@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::buffer::BufferError;
+use super::log::LogError;
 use crate::host::HostError;
 use crate::node::NodeError;
 use crate::results::ReportError;
@@ -16,8 +16,8 @@ pub enum ThreadError {
     Host(#[from] HostError),
     #[error(transparent)]
     Node(#[from] NodeError),
-    #[error("stamps of --count or --duration: {0}")]
-    Buffer(#[from] BufferError),
+    #[error(transparent)]
+    Log(#[from] LogError),
     #[error(
         "no sample of publisher {publisher} came to subscriber {subscriber} within {} s (--timeout)",
         within.as_secs_f64()
@@ -40,6 +40,8 @@ pub enum RunError {
     Node(#[from] NodeError),
     #[error("{0}: {1}")]
     Thread(Role, ThreadError),
+    #[error(transparent)]
+    Log(#[from] LogError),
     #[error(
         "no sample arrived for {} s: the CPUs are too busy, the node-type hangs, or it loses all: try a lower --rate",
         limit.as_secs()

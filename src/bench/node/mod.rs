@@ -13,7 +13,7 @@
 //! | settings | `config`, `plan` |
 //! | the trait, and one point of it | `benchmark`, `run`, `ends`, `broker` |
 //! | the ports of infiniband | `verbs` |
-//! | the loops | `publisher`, `subscriber`, `timer`, `sample`, `shared` |
+//! | the loops | `publisher`, `subscriber`, `timer`, `sample`, `log`, `shared` |
 //! | what came of it | `analysis`, `microseconds`, `result`, `rows`, `files` |
 
 pub mod benchmark;
@@ -25,6 +25,7 @@ mod broker;
 mod ends;
 mod error;
 mod files;
+mod log;
 mod microseconds;
 mod publisher;
 mod result;

@@ -1,15 +1,16 @@
 //! The loop of a publisher: wait for the next step, stamp a sample, write it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::config::Config;
 use super::error::ThreadError;
+use super::log::LogWriter;
 use super::result::{PublisherReport, REFUSED, Sent};
 use super::sample::{Epoch, Header, fill};
 use super::shared::Shared;
 use super::timer::Timer;
-use crate::buffer::StampBuffer;
 use crate::node::{Node, Pool, Slot};
 use crate::time::{Clock, Nanos, Ticks};
 
@@ -26,6 +27,8 @@ pub(super) struct Task<C> {
     pub(super) clock: C,
     pub(super) epoch: Epoch,
     pub(super) config: Config,
+    /// Where a log in a file goes.
+    pub(super) folder: PathBuf,
     pub(super) shared: Arc<Shared>,
     pub(super) rate_per_s: f64,
     pub(super) words: usize,
@@ -54,8 +57,9 @@ impl<C: Clock> Task<C> {
     ) -> Result<PublisherReport, ThreadError> {
         let config = &self.config;
         let steps = config.steps(self.rate_per_s);
-        let mut log = StampBuffer::<[u64; Sent::WORDS]>::new(steps as usize, config.huge_pages)?;
-        let mut pool = Pool::new(slots(config), self.words, config.huge_pages)?;
+        let policy = config.huge_pages;
+        let mut log = LogWriter::new(config.log, steps as usize, policy, &self.folder)?;
+        let mut pool = Pool::new(slots(config), self.words, policy)?;
         let mut samples = Vec::with_capacity(pool.count());
         node.start(&mut pool, &mut || self.go_on())?;
         let wiring = &self.shared.wiring;
@@ -79,9 +83,7 @@ impl<C: Clock> Task<C> {
         }
         node.stop(&mut pool)?;
         Ok(PublisherReport {
-            pages: log.page_kind(),
-            log,
-            logged: logged.count,
+            log: log.end()?,
             taken: logged.sent,
             first: logged.first,
             // Greetings and warm-up came before.
@@ -151,11 +153,11 @@ impl<C: Clock> Task<C> {
         pool: &mut Pool,
         samples: &mut Vec<Slot>,
         timer: &mut impl Timer<C>,
-        log: &mut [[u64; Sent::WORDS]],
+        log: &mut LogWriter<{ Sent::WORDS }>,
     ) -> Result<Logged, ThreadError> {
         let (clock, epoch, seed) = (self.clock, self.epoch, self.config.seed);
         let first = self.config.warmup_steps(self.rate_per_s);
-        let end = first + log.len() as u64;
+        let end = first + self.config.steps(self.rate_per_s);
         let mut logged = Logged::default();
         let mut number = 0;
         let mut next: Option<Slot> = None;
@@ -173,14 +175,14 @@ impl<C: Clock> Task<C> {
             };
             if step >= end {
                 // Those up to the last step that counts: this one was waited for to know the end.
-                logged.late = if logged.count > 0 {
+                logged.late = if log.count() > 0 {
                     late - late_before
                 } else {
                     0
                 };
                 break;
             }
-            if step >= first && logged.count == 0 {
+            if step >= first && log.count() == 0 {
                 logged.first = number;
                 late_before = late;
                 self.shared.begin_to_count(self.number, number);
@@ -197,13 +199,13 @@ impl<C: Clock> Task<C> {
             pool.release_all(samples);
             let is_sent = is_ready && taken == 1;
             if step >= first {
-                log[logged.count] = Sent {
+                let sent = Sent {
                     step: step - first,
                     stamp,
                     number: if is_sent { number } else { REFUSED },
-                }
-                .to_words();
-                logged.count += 1;
+                };
+                // There is room for each step.
+                log.push(sent.to_words())?;
                 logged.sent += u64::from(is_sent);
             }
             number += u64::from(is_sent);
@@ -215,9 +217,7 @@ impl<C: Clock> Task<C> {
 
 #[derive(Debug, Default)]
 struct Logged {
-    /// Steps that count and were not missed.
-    count: usize,
-    /// Samples of them that the node took.
+    /// Samples that count and that the node took.
     sent: u64,
     /// The number of the first sample that counts.
     first: u64,

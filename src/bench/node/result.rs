@@ -1,9 +1,10 @@
 //! What the threads of a run note, and what comes of it.
 
+use super::log::{Entries, LogError};
 use super::microseconds::Microseconds;
 use super::sample::Header;
 use super::timer::Schedule;
-use crate::buffer::{PageKind, StampBuffer};
+use crate::buffer::PageKind;
 use crate::node::Work;
 use crate::rig::ledger::Tally;
 use crate::stats::{LatencyHistogram, Summary};
@@ -76,9 +77,8 @@ impl Received {
 
 #[derive(Debug)]
 pub struct PublisherReport {
-    pub log: StampBuffer<[u64; Sent::WORDS]>,
-    /// Entries of it that were written: steps that were not missed.
-    pub logged: usize,
+    /// The steps that were not missed.
+    pub log: Entries<{ Sent::WORDS }>,
     /// Samples of them that the node took.
     pub taken: u64,
     /// The number of the first of them.
@@ -93,35 +93,28 @@ pub struct PublisherReport {
     pub steps: u64,
     /// Work requests, those before the start included.
     pub work: Option<Work>,
-    pub pages: PageKind,
     pub pool_is_whole: bool,
 }
 
 impl PublisherReport {
     /// The steps that were not missed, in order.
-    pub fn sent(&self) -> impl Iterator<Item = Sent> + '_ {
-        self.log[..self.logged].iter().copied().map(Sent::of_words)
+    pub fn sent(&self) -> impl Iterator<Item = Result<Sent, LogError>> + '_ {
+        self.log.iter().map(|entry| entry.map(Sent::of_words))
     }
 }
 
 #[derive(Debug)]
 pub struct SubscriberReport {
-    pub log: StampBuffer<[u64; Received::WORDS]>,
-    /// Entries of it that were written.
-    pub logged: usize,
+    pub log: Entries<{ Received::WORDS }>,
     /// Samples that there was no room for in it.
     pub overflown: u64,
-    pub pages: PageKind,
     pub pool_is_whole: bool,
 }
 
 impl SubscriberReport {
     /// The samples that have come, in their order.
-    pub fn received(&self) -> impl Iterator<Item = Received> + '_ {
-        self.log[..self.logged]
-            .iter()
-            .copied()
-            .map(Received::of_words)
+    pub fn received(&self) -> impl Iterator<Item = Result<Received, LogError>> + '_ {
+        self.log.iter().map(|entry| entry.map(Received::of_words))
     }
 }
 
@@ -140,11 +133,11 @@ pub struct Reports {
 }
 
 impl Reports {
-    /// The least pages that any of them got.
+    /// The least pages that any of their logs got.
     pub fn least_pages(&self) -> Option<PageKind> {
-        let publishers = self.publishers.iter().map(|it| it.pages);
+        let publishers = self.publishers.iter().map(|it| it.log.page_kind());
         publishers
-            .chain(self.subscribers.iter().map(|it| it.pages))
+            .chain(self.subscribers.iter().map(|it| it.log.page_kind()))
             .min()
     }
 }

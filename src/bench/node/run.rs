@@ -1,5 +1,6 @@
 //! One run of a point: its threads, and what they report.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -73,6 +74,7 @@ impl Machine {
         &self,
         point: &Point,
         config: &Config,
+        folder: &Path,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Run, RunError> {
         let placement = self.placement(point)?;
@@ -82,6 +84,7 @@ impl Machine {
             machine: self,
             point,
             config,
+            folder,
             placement,
             progress,
         })
@@ -92,6 +95,7 @@ struct OneRun<'a> {
     machine: &'a Machine,
     point: &'a Point,
     config: &'a Config,
+    folder: &'a Path,
     placement: Placement,
     progress: &'a mut dyn FnMut(Progress),
 }
@@ -110,6 +114,7 @@ impl ClockUser for OneRun<'_> {
         let launch = Launch {
             point,
             config,
+            folder: self.folder,
             shared: &shared,
             broker: broker.address(),
             cpus: &cpus,
@@ -150,7 +155,7 @@ impl ClockUser for OneRun<'_> {
             wiring: point.wiring,
         };
         Ok(Run {
-            outcome: judge.outcome(&reports),
+            outcome: judge.outcome(&reports)?,
             reports,
             epoch,
             placement: self.placement,

@@ -1,14 +1,15 @@
 //! The loop of a subscriber: read, stamp, note.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::config::Config;
 use super::error::ThreadError;
+use super::log::LogWriter;
 use super::result::{Received, SubscriberReport};
 use super::sample::{Header, is_intact};
 use super::shared::Shared;
-use crate::buffer::StampBuffer;
 use crate::node::{Node, Pool, Slot, Wiring};
 use crate::time::Clock;
 
@@ -20,6 +21,8 @@ pub(super) struct Task<C> {
     pub(super) number: u32,
     pub(super) clock: C,
     pub(super) config: Config,
+    /// Where a log in a file goes.
+    pub(super) folder: PathBuf,
     pub(super) shared: Arc<Shared>,
     pub(super) rate_per_s: f64,
     pub(super) words: usize,
@@ -34,7 +37,7 @@ pub(super) fn slots(config: &Config) -> usize {
 
 /// Entries of a subscriber's log.
 pub(super) fn entries(wiring: &Wiring, steps: u64, number: u32) -> usize {
-    wiring.most_at(number, steps) as usize + ROOM_FOR_DUPLICATES
+    (wiring.most_at(number, steps) as usize).saturating_add(ROOM_FOR_DUPLICATES)
 }
 
 impl<C: Clock> Task<C> {
@@ -42,22 +45,21 @@ impl<C: Clock> Task<C> {
     pub(super) fn run<N: Node>(&self, mut node: N) -> Result<SubscriberReport, ThreadError> {
         let (config, shared) = (&self.config, &*self.shared);
         let count = entries(&shared.wiring, config.steps(self.rate_per_s), self.number);
-        let mut log = StampBuffer::<[u64; Received::WORDS]>::new(count, config.huge_pages)?;
-        let mut pool = Pool::new(slots(config), self.words, config.huge_pages)?;
+        let policy = config.huge_pages;
+        let mut log = LogWriter::new(config.log, count, policy, &self.folder)?;
+        let mut pool = Pool::new(slots(config), self.words, policy)?;
         let mut samples = Vec::with_capacity(pool.count());
         node.start(&mut pool, &mut || {
             self.let_others_run();
             !shared.run.stopped()
         })?;
         shared.run.announce_ready();
-        let logged = self.receive(&mut node, &mut pool, &mut samples, &mut log)?;
+        let overflown = self.receive(&mut node, &mut pool, &mut samples, &mut log)?;
         shared.leave();
         node.stop(&mut pool)?;
         Ok(SubscriberReport {
-            pages: log.page_kind(),
-            logged: logged.count,
-            overflown: logged.overflown,
-            log,
+            log: log.end()?,
+            overflown,
             pool_is_whole: pool.is_whole(),
         })
     }
@@ -68,16 +70,16 @@ impl<C: Clock> Task<C> {
         }
     }
 
-    /// The hot loop.
+    /// The hot loop. Returns how many samples there was no room for in the log.
     fn receive<N: Node>(
         &self,
         node: &mut N,
         pool: &mut Pool,
         samples: &mut Vec<Slot>,
-        log: &mut [[u64; Received::WORDS]],
-    ) -> Result<Logged, ThreadError> {
+        log: &mut LogWriter<{ Received::WORDS }>,
+    ) -> Result<u64, ThreadError> {
         let (clock, shared, seed) = (self.clock, &*self.shared, self.config.seed);
-        let mut logged = Logged::default();
+        let mut overflown = 0;
         let mut drain = Drain::new(self.config.drain);
         loop {
             pool.fill(samples, self.config.vectorize);
@@ -96,37 +98,26 @@ impl<C: Clock> Task<C> {
                 if !shared.counts(header) {
                     continue;
                 }
-                let Some(entry) = log.get_mut(logged.count) else {
-                    logged.overflown += 1;
-                    continue;
-                };
-                *entry = Received {
+                let sample = Received {
                     header,
                     sent_ns: pool.word(slot, 0),
                     stamp,
                     intact: is_intact(pool, slot, header, seed),
-                }
-                .to_words();
-                logged.count += 1;
+                };
+                overflown += u64::from(!log.push(sample.to_words())?);
             }
             pool.release_all(samples);
             if received > 0 {
-                shared.set_received(self.number, logged.count as u64);
+                shared.set_received(self.number, log.count() as u64);
             }
             if shared.run.stopped() {
                 return Err(ThreadError::Stopped);
             }
             if shared.publishers_ended() && !drain.go_on(shared, self.number) {
-                return Ok(logged);
+                return Ok(overflown);
             }
         }
     }
-}
-
-#[derive(Debug, Default)]
-struct Logged {
-    count: usize,
-    overflown: u64,
 }
 
 /// How long is waited for what is under way, once all publishers have ended.

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::super::config::{AfterMiss, BrokerChoice, Length, TimerKind, VerbsConfig};
+use super::super::config::{AfterMiss, BrokerChoice, Length, LogPlace, TimerKind, VerbsConfig};
 use super::super::sample::HEADER_WORDS;
 use super::super::timer::{BusyTimer, Schedule};
 use super::*;
@@ -99,8 +99,10 @@ fn times(before_stamp: u64, before_write: u64) -> (Vec<u64>, Vec<u64>) {
             zeromq_port: None,
             huge_pages: HugePagePolicy::Off,
             seed: 1,
-            keep_samples: false,
+            log: LogPlace::Memory,
+            keep_samples: Vec::new(),
         },
+        folder: PathBuf::new(),
         shared: Arc::new(Shared::new(wiring, Arc::new(Control::default()))),
         rate_per_s: 1e9 / PERIOD as f64,
         words: HEADER_WORDS + 1,
@@ -118,16 +120,18 @@ fn times(before_stamp: u64, before_write: u64) -> (Vec<u64>, Vec<u64>) {
         latencies: Vec::new(),
     };
     let mut pool = Pool::new(2, task.words, HugePagePolicy::Off).unwrap();
-    let mut log = [[0; Sent::WORDS]; STEPS as usize];
+    let policy = HugePagePolicy::Off;
+    let mut log = LogWriter::new(LogPlace::Memory, STEPS as usize, policy, &task.folder).unwrap();
     let mut samples = Vec::new();
     let logged = task
         .publish(&mut node, &mut pool, &mut samples, &mut timer, &mut log)
         .unwrap();
-    assert_eq!((logged.count, logged.sent), (STEPS as usize, STEPS));
+    assert_eq!((log.count(), logged.sent), (STEPS as usize, STEPS));
     assert!(pool.is_whole());
-    let behind = log.map(Sent::of_words);
-    let behind = behind.map(|sent| sent.stamp.0 - timer.schedule().due(sent.step).0);
-    (node.latencies, behind.to_vec())
+    let log = log.end().unwrap();
+    let sent = log.iter().map(|entry| Sent::of_words(entry.unwrap()));
+    let behind = sent.map(|sent| sent.stamp.0 - timer.schedule().due(sent.step).0);
+    (node.latencies, behind.collect())
 }
 
 #[test]
