@@ -1,19 +1,20 @@
 //! `hcabench node` as its user has it: exit codes, what is on disk, what ends it early, and what its threads ask of the
 //! kernel. With the node-types that need nothing installed.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use common::{Row, json, rows, told};
 use hcabench::time::TscTrust;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-
-type Row = HashMap<String, String>;
 
 /// Only what hangs takes longer.
 const HANGS: Duration = Duration::from_secs(120);
@@ -42,19 +43,6 @@ fn ends(folder: &Path, words: &str, code: i32) -> Output {
         told(&output)
     );
     output
-}
-
-fn told(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn rows(path: &Path) -> Vec<Row> {
-    let mut reader = csv::Reader::from_path(path).unwrap();
-    reader.deserialize().map(Result::unwrap).collect()
-}
-
-fn json(path: &Path) -> Value {
-    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
 fn number(row: &Row, column: &str) -> u64 {

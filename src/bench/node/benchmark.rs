@@ -178,7 +178,6 @@ impl NodeBenchmark {
             obtained: json!({
                 "within_the_latency": point.node_type.within(),
                 "made_of": point.node_type.made_of(),
-                "distributed_by": point.node_type.distributed_by(),
                 "cpus": run.placement.cpus,
                 "placement_warnings": run.placement.warnings,
                 "pages": run.reports.least_pages(),
@@ -231,7 +230,7 @@ fn warnings(point: &Point, found: &Found) -> impl Iterator<Item = String> {
     let missed = found.missed as f64 > MISSED_SHARE * steps as f64;
     let missed = missed.then(|| {
         format!(
-            "{point}: {} of {steps} steps were missed: the rate is more than the publisher can do",
+            "{point}: {} of {steps} steps were missed: publishers were busy, or without a CPU, for a period or longer",
             found.missed
         )
     });

@@ -154,6 +154,8 @@ pub struct Config {
     pub seed: u64,
     /// Where ends note what they send and receive.
     pub log: LogPlace,
+    /// Whether somebody looks at rate and percentile while it is measured.
+    pub tells_progress: bool,
     /// The formats in which a row is written for each sample.
     pub keep_samples: Vec<Format>,
 }

@@ -66,11 +66,9 @@ impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
         let text = error.to_string();
         match error {
-            RunError::Rig(RigError::Interrupted(signal)) => {
-                Failure::Interrupted(signal.to_string())
-            }
-            RunError::Rig(error) if error.is_usage() => Failure::Usage(text),
-            RunError::NothingToMeasure(_) | RunError::Node(NodeError::Setting(_)) => {
+            RunError::Rig(error) => error.into(),
+            RunError::NothingToMeasure(_)
+            | RunError::Node(NodeError::Setting(_) | NodeError::NoBroker(_)) => {
                 Failure::Usage(text)
             }
             _ => Failure::Run(text),

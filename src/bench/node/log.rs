@@ -58,8 +58,17 @@ impl<const N: usize> Log<N> {
         AtomicWords::length_for(words::<N>(place, entries), policy)
     }
 
+    /// How many entries can be read by now, if so many were noted.
+    pub fn readable(&self, noted: usize) -> usize {
+        let Some((file, _)) = &self.file else {
+            return noted;
+        };
+        let length = file.metadata().map_or(0, |facts| facts.len() as usize);
+        noted.min(length / (N * WORD))
+    }
+
     /// The entry there is at that place, and those behind it, as many as are read at once, up to `end`.
-    fn read(&self, at: usize, end: usize, into: &mut Vec<[u64; N]>) -> Result<(), LogError> {
+    pub fn read(&self, at: usize, end: usize, into: &mut Vec<[u64; N]>) -> Result<(), LogError> {
         into.clear();
         let count = end.saturating_sub(at).min(ENTRIES_AT_ONCE);
         let Some((file, folder)) = &self.file else {

@@ -11,7 +11,7 @@
 //! | concept | files |
 //! | --- | --- |
 //! | settings | `config`, `plan` |
-//! | the trait, and one point of it | `benchmark`, `run`, `ends`, `broker` |
+//! | the trait, and one point of it | `benchmark`, `run`, `ends`, `broker`, `so_far` |
 //! | the ports of infiniband | `verbs` |
 //! | the loops | `publisher`, `subscriber`, `timer`, `sample`, `log`, `shared` |
 //! | what came of it | `analysis`, `microseconds`, `result`, `rows`, `files` |
@@ -33,6 +33,7 @@ mod rows;
 mod run;
 mod sample;
 mod shared;
+mod so_far;
 mod subscriber;
 mod timer;
 #[cfg(feature = "rdma")]

@@ -1,5 +1,6 @@
 //! One run of a point: its threads, and what they report.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,6 +14,7 @@ use super::plan::Point;
 use super::result::{Outcome, Report, Reports};
 use super::sample::Epoch;
 use super::shared::Shared;
+use super::so_far::SoFar;
 use crate::host::placement::RoleSpec;
 use crate::host::{Placement, PlacementWarning, Topology, Wakeable, interrupt, pinning};
 use crate::node::NodeError;
@@ -42,6 +44,8 @@ pub(super) struct Machine {
     pub(super) topology: Topology,
     pub(super) clock: AnyClock,
     wakeable: Wakeable,
+    /// Whether a broker that was named has carried a run.
+    broker_has_served: Cell<bool>,
     /// There if a point needs it.
     #[cfg(feature = "rdma")]
     pub(super) fabric: Option<crate::node::infiniband::Fabric>,
@@ -55,6 +59,7 @@ impl Machine {
             topology: Topology::read()?,
             clock: AnyClock::prepare(clock_of(config.timer)).map_err(RigError::Clock)?,
             wakeable: Wakeable::new()?,
+            broker_has_served: Cell::new(false),
         })
     }
 
@@ -129,11 +134,15 @@ impl ClockUser for OneRun<'_> {
         let expected = (config.steps(point.rate_per_s))
             .saturating_mul(u64::from(point.wiring.publishers))
             .saturating_mul(point.wiring.copies());
+        let mut so_far = SoFar::new(clock, epoch, point.wiring.subscribers);
         let watch = || {
+            let done = shared.received().min(expected);
+            let figures = config.tells_progress.then(|| so_far.look(&shared));
             (self.progress)(Progress {
-                done: shared.received().min(expected),
+                done,
                 of: expected,
-                text: None,
+                text: (figures.flatten())
+                    .map(|figures| format!("{done} of {expected} messages, {figures}")),
             });
             let is_measured = shared.received() > 0 && !shared.publishers_ended();
             let gone = broker.look(is_measured).map(RunError::BrokerGone);
@@ -147,7 +156,15 @@ impl ClockUser for OneRun<'_> {
         };
         let collected =
             threads.collect_under(&interrupt::requested, &Patience::default(), watch, told)?;
-        let reports = reports_of(collected)?;
+        let served = &self.machine.broker_has_served;
+        let reports = reports_of(collected).map_err(|error| match error {
+            // It is no wrong one.
+            RunError::Node(NodeError::NoBroker(reason)) if broker.is_ours() || served.get() => {
+                RunError::BrokerGone(reason)
+            }
+            error => error,
+        })?;
+        served.set(served.get() || broker.address().is_some());
         threads.dismiss(Patience::default().grace);
         let judge = Judge {
             clock,
@@ -206,7 +223,9 @@ fn reports_of(collected: Collected<Report, ThreadError, RunError>) -> Result<Rep
         });
     if let Some((role, error)) = others.into_iter().chain(stopped).next() {
         return Err(match error {
-            ThreadError::Node(NodeError::Setting(text)) => RunError::Node(NodeError::Setting(text)),
+            ThreadError::Node(error @ (NodeError::Setting(_) | NodeError::NoBroker(_))) => {
+                RunError::Node(error)
+            }
             error => RunError::Thread(role, error),
         });
     }

@@ -47,6 +47,7 @@ impl<C: Clock> Task<C> {
         let count = entries(&shared.wiring, config.steps(self.rate_per_s), self.number);
         let policy = config.huge_pages;
         let mut log = LogWriter::new(config.log, count, policy, &self.folder)?;
+        shared.show_log(self.number, log.log());
         let mut pool = Pool::new(slots(config), self.words, policy)?;
         let mut samples = Vec::with_capacity(pool.count());
         node.start(&mut pool, &mut || {

@@ -10,6 +10,7 @@ use clap::Args;
 use super::driver::arguments::SweepArguments;
 use super::driver::{self, Request, View};
 use super::output::OutputArguments;
+use super::progress;
 use super::values::{DAY, List, duration, named, one, port_request, time, timeout};
 use crate::bench::node::benchmark::NodeBenchmark;
 use crate::bench::node::config::{
@@ -260,6 +261,7 @@ impl NodeArguments {
                     buffer: self.log_buffer,
                 },
             },
+            tells_progress: progress::is_shown(),
             keep_samples: self.formats(),
         }
     }

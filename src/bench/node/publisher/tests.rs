@@ -100,6 +100,7 @@ fn times(before_stamp: u64, before_write: u64) -> (Vec<u64>, Vec<u64>) {
             huge_pages: HugePagePolicy::Off,
             seed: 1,
             log: LogPlace::Memory,
+            tells_progress: false,
             keep_samples: Vec::new(),
         },
         folder: PathBuf::new(),
