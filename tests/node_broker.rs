@@ -1,14 +1,17 @@
 //! `hcabench node` by mosquitto and by libzmq: what comes where, by the word of others as well, and what breaks.
 #![cfg(all(feature = "mqtt", feature = "zeromq"))]
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use common::{Row, rows, told};
 use hcabench::node::broker::Broker;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -32,16 +35,9 @@ fn node(folder: &Path, words: &str) -> Command {
 
 /// Its standard error, after it has ended with that code.
 fn ended(output: &Output, code: i32) -> String {
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let told = told(output);
     assert_eq!(output.status.code(), Some(code), "{told}");
     told
-}
-
-type Row = HashMap<String, String>;
-
-fn rows(path: &Path) -> Vec<Row> {
-    let mut reader = csv::Reader::from_path(path).unwrap();
-    reader.deserialize().map(Result::unwrap).collect()
 }
 
 fn number(row: &Row, column: &str) -> u64 {
@@ -427,6 +423,43 @@ fn a_broker_that_is_killed_ends_the_run_and_what_there_is_stays_whole() {
     assert_eq!(runs.len(), 1, "{runs:?}");
     assert_eq!(number(&runs[0], "messages_lost"), 0);
     assert!(number(&runs[0], "broker_rss_bytes") > 0 && !runs[0]["broker_cpu_percent"].is_empty());
+}
+
+/// Lets so many clients through to a broker, and is gone for those that come later. Returns its port.
+fn gone_after(clients: usize, broker: &Broker) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let behind = broker.address().port;
+    std::thread::spawn(move || {
+        for client in listener.incoming().take(clients) {
+            let ends = [
+                client.unwrap(),
+                TcpStream::connect(("127.0.0.1", behind)).unwrap(),
+            ];
+            for (from, to) in [(0, 1), (1, 0)] {
+                let [mut from, mut to] =
+                    [from, to].map(|end: usize| ends[end].try_clone().unwrap());
+                std::thread::spawn(move || {
+                    let _ = std::io::copy(&mut from, &mut to);
+                    let _ = to.shutdown(std::net::Shutdown::Both);
+                });
+            }
+        }
+    });
+    port
+}
+
+#[test]
+fn a_broker_that_was_there_at_first_is_not_the_users_fault() {
+    let folder = tempfile::tempdir().unwrap();
+    let broker = Broker::spawn(|| true).unwrap();
+    let port = gone_after(2, &broker);
+    let words = format!(
+        "--type mqtt --broker 127.0.0.1:{port} --rate 100,200 --count 20 --warmup 0 --timeout 5s"
+    );
+    let told = ended(&node(folder.path(), &words).output().unwrap(), 1);
+    assert!(told.contains("cannot connect"), "{told}");
+    assert_eq!(rows(&folder.path().join("results/runs.csv")).len(), 1);
 }
 
 #[test]

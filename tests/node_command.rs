@@ -1,19 +1,20 @@
 //! `hcabench node` as its user has it: exit codes, what is on disk, what ends it early, and what its threads ask of the
 //! kernel. With the node-types that need nothing installed.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use common::{Row, json, rows, told};
 use hcabench::time::TscTrust;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-
-type Row = HashMap<String, String>;
 
 /// Only what hangs takes longer.
 const HANGS: Duration = Duration::from_secs(120);
@@ -42,19 +43,6 @@ fn ends(folder: &Path, words: &str, code: i32) -> Output {
         told(&output)
     );
     output
-}
-
-fn told(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn rows(path: &Path) -> Vec<Row> {
-    let mut reader = csv::Reader::from_path(path).unwrap();
-    reader.deserialize().map(Result::unwrap).collect()
-}
-
-fn json(path: &Path) -> Value {
-    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
 fn number(row: &Row, column: &str) -> u64 {
@@ -153,10 +141,14 @@ fn bad_input_is_refused_with_the_rule_before_anything_is_written() {
             ["--receive-queue", "1..=1000000"],
         ),
         ("--timeout 0", ["--timeout", "from 1ms to 1day"]),
+        ("--samples --format csv", ["--format", "hcabench, villas"]),
+        ("--format villas", ["required", "--samples"]),
+        ("--log disk", ["--log", "memory, file"]),
+        ("--log-buffer 0", ["--log-buffer", "from 1 byte to 1 GiB"]),
         ("--hugepages maybe", ["--hugepages", "required, try, off"]),
         (
             "--rate 1G --duration 1h",
-            ["--rate 1000000000", "most of it for stamps"],
+            ["--rate 1000000000", "most of it for logs"],
         ),
         (
             "--type shmem --scenario fan-out --publishers 1000 --subscribers 1000 --count 1",
@@ -340,10 +332,17 @@ fn each_subscriber_gets_what_its_scenario_says() {
 
 #[test]
 fn files_of_samples_agree_with_the_summary() {
+    for log in ["memory", "file --log-buffer 1k"] {
+        check_files_of_samples(log);
+    }
+}
+
+fn check_files_of_samples(log: &str) {
     let folder = tempfile::tempdir().unwrap();
     // More than there is time for, and rings of one sample: steps are missed, and samples refused.
     let words = format!(
-        "--type {} --rate 500k --count 5000 --receive-queue 1 --warmup 0 --samples --rounds 2",
+        "--type {} --rate 500k --count 5000 --receive-queue 1 --warmup 0 --samples --rounds 2 \
+         --log {log}",
         TYPES.join(",")
     );
     ends(folder.path(), &words, 0);
@@ -405,6 +404,91 @@ fn files_of_samples_agree_with_the_summary() {
             assert!((told - us).abs() <= us * 1e-3, "{column}: {told}, {ns}");
         }
     }
+}
+
+/// A line as VILLASnode reads it: stamp, offset and number in nanoseconds, and its signals.
+type Line = (u64, Option<i64>, Option<u64>, Vec<u64>);
+
+/// Reads `SECONDS.NANOSECONDS[+OFFSET][(SEQUENCE)]` and signals behind tabs; lines that begin with # are none.
+fn villas(path: &Path) -> Vec<Line> {
+    let nanos = |text: &str| -> u64 {
+        let (seconds, fraction) = text.split_once('.').unwrap();
+        assert_eq!(fraction.len(), 9, "{text}");
+        seconds.parse::<u64>().unwrap() * 1_000_000_000 + fraction.parse::<u64>().unwrap()
+    };
+    let line = |line: &str| -> Line {
+        let mut cells = line.split('\t');
+        let time = cells.next().unwrap();
+        let (time, number) = match time.split_once('(') {
+            Some((time, number)) => {
+                let number = number.strip_suffix(')').unwrap();
+                (time, Some(number.parse().unwrap()))
+            }
+            None => (time, None),
+        };
+        let (time, offset) = match time.find(['+', '-']) {
+            Some(at) => {
+                let offset = nanos(&time[at + 1..]).cast_signed();
+                let is_negative = time[at..].starts_with('-');
+                (
+                    &time[..at],
+                    Some(if is_negative { -offset } else { offset }),
+                )
+            }
+            None => (time, None),
+        };
+        let signals = cells.map(|cell| cell.parse().unwrap());
+        (nanos(time), offset, number, signals.collect())
+    };
+    let text = fs::read_to_string(path).unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines.map(line).collect()
+}
+
+#[test]
+fn lines_for_villasnode_tell_what_our_own_rows_tell() {
+    let folder = tempfile::tempdir().unwrap();
+    // Rings of one sample, and more than there is time for: some are refused.
+    let words = "--type loopback --scenario fan-in --publishers 2 --rate 500k --count 3000 --receive-queue 1 \
+                 --warmup 0 --samples --format hcabench,villas --rounds 2";
+    ends(folder.path(), words, 0);
+    let (row, place) = summary(folder.path()).remove(0);
+    let sent = rows(&place.join("in.csv"));
+    let expected = sent.iter().map(|row| -> Line {
+        let signals = ["round", "publisher", "step", "t_intended_ns"];
+        let signals = signals.map(|column| number(row, column)).to_vec();
+        (
+            number(row, "t_sent_ns"),
+            None,
+            row["seq"].parse().ok(),
+            signals,
+        )
+    });
+    let expected: Vec<Line> = expected.collect();
+    assert!(expected.iter().any(|line| line.2.is_none()), "{row:?}");
+    assert_eq!(villas(&place.join("in.villas")), expected);
+    let arrived = rows(&place.join("out.csv"));
+    let expected = arrived.iter().map(|row| -> Line {
+        let signals = ["round", "subscriber", "publisher"];
+        let mut signals = signals.map(|column| number(row, column)).to_vec();
+        signals.push(u64::from(row["intact"] == "true"));
+        let offset = number(row, "t_received_ns").wrapping_sub(number(row, "t_sent_ns"));
+        (
+            number(row, "t_sent_ns"),
+            Some(offset.cast_signed()),
+            Some(number(row, "seq")),
+            signals,
+        )
+    });
+    let expected: Vec<Line> = expected.collect();
+    assert_eq!(expected.len() as u64, number(&row, "arrivals"));
+    assert_eq!(villas(&place.join("out.villas")), expected);
+    let header = fs::read_to_string(place.join("out.villas")).unwrap();
+    let header = header.lines().next().unwrap();
+    assert_eq!(
+        header,
+        "# seconds.nanoseconds+offset(sequence)\tround\tsubscriber\tpublisher\tintact"
+    );
 }
 
 /// The timers that can be had here.
@@ -485,35 +569,46 @@ fn calls(trace: &str) -> Vec<(u32, u64, &str)> {
         .collect()
 }
 
+/// The calls of the thread of that name: time since the epoch in nanoseconds, and the call from its name on.
+fn calls_of<'a>(trace: &'a str, name: &str) -> Vec<(u64, &'a str)> {
+    let calls = calls(trace);
+    let named = format!("prctl(PR_SET_NAME, \"{name}");
+    let thread = calls.iter().find(|(.., call)| call.starts_with(&named));
+    let (thread, ..) = *thread.unwrap_or_else(|| panic!("{name}: {trace}"));
+    let own = calls.into_iter().filter(|(of, ..)| *of == thread);
+    own.map(|(_, time, call)| (time, call)).collect()
+}
+
+/// Runs under strace to its end, and returns what those calls were, beside the names of threads.
+fn traced(folder: &Path, calls: &str, words: &str) -> String {
+    let output = Command::new("strace")
+        .args(["-f", "-ttt", "-qq", "-o", "trace", "-e"])
+        .arg(format!("trace=prctl,{calls}"))
+        .args([env!("CARGO_BIN_EXE_hcabench"), "node", "--out", "run"])
+        .args(words.split_ascii_whitespace())
+        .current_dir(folder)
+        .output()
+        .expect("strace is there (ci/setup test)");
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    fs::read_to_string(folder.join("trace")).unwrap()
+}
+
 #[test]
 fn the_loops_make_no_more_calls_of_timers_than_their_timer_needs() {
     for timer in timers() {
         let folder = tempfile::tempdir().unwrap();
-        let words = format!(
-            "--type loopback --timer {timer} --rate 1k --count 300 --warmup 0 --samples --out run"
+        let words =
+            format!("--type loopback --timer {timer} --rate 1k --count 300 --warmup 0 --samples");
+        let trace = traced(
+            folder.path(),
+            "read,timerfd_settime,timerfd_gettime,nanosleep,clock_nanosleep,timer_settime,setitimer",
+            &words,
         );
-        let output = Command::new("strace")
-            .args(["-f", "-ttt", "-qq", "-o", "trace", "-e"])
-            .arg("trace=prctl,read,timerfd_settime,timerfd_gettime,nanosleep,clock_nanosleep,timer_settime,setitimer")
-            .args([env!("CARGO_BIN_EXE_hcabench"), "node"])
-            .args(words.split_ascii_whitespace())
-            .current_dir(folder.path())
-            .output()
-            .expect("strace is there (ci/setup test)");
-        assert_eq!(output.status.code(), Some(0), "{}", told(&output));
         let (row, place) = summary(folder.path()).remove(0);
         let made = rows(&place.join("in.csv"));
         let stamps = made.iter().map(|row| number(row, "t_sent_ns"));
         let (first, last) = (stamps.clone().min().unwrap(), stamps.max().unwrap());
-        let trace = fs::read_to_string(folder.path().join("trace")).unwrap();
-        let calls = calls(&trace);
-        let named = |call: &str| call.starts_with("prctl(PR_SET_NAME, \"hcabench-pub");
-        let (publisher, ..) = *calls.iter().find(|(.., call)| named(call)).expect(&trace);
-        let own: Vec<(u64, &str)> = calls
-            .iter()
-            .filter(|(thread, ..)| *thread == publisher)
-            .map(|&(_, time, call)| (time, call))
-            .collect();
+        let own = calls_of(&trace, "hcabench-pub");
         // strace and the stamps have the time from the same clock, but to a microsecond, and it may be set meanwhile.
         let own_time = |time: u64| time > first + 1_000_000 && time + 1_000_000 < last;
         let in_loop: Vec<&str> = own
@@ -544,5 +639,72 @@ fn the_loops_make_no_more_calls_of_timers_than_their_timer_needs() {
             .count();
         // One for each step that was made, and one for that behind the last, at which the loop ends.
         assert_eq!(reads as u64, number(&row, "steps_made") + 1, "{trace}");
+    }
+}
+
+/// The file without a name that a thread has opened, if it has.
+fn log_of(calls: &[(u64, &str)]) -> Option<u32> {
+    let is_log = |call: &str| call.contains("O_TMPFILE") || call.contains("/.log-");
+    let opened = (0..calls.len()).filter(|&at| is_log(calls[at].1));
+    let mut descriptors = opened.filter_map(|at| {
+        // strace tells the end of a call apart, if another thread called in between.
+        let end = calls[at..].iter().find_map(|it| it.1.rsplit_once(" = "))?;
+        end.1.trim().parse().ok()
+    });
+    descriptors.next()
+}
+
+#[test]
+fn a_log_in_a_file_makes_no_more_writes_than_it_has_buffers_and_one_in_memory_none() {
+    const BUFFER: u64 = 4096;
+    for log in ["memory".to_owned(), format!("file --log-buffer {BUFFER}")] {
+        let folder = tempfile::tempdir().unwrap();
+        let words = format!(
+            "--type loopback --timer timerfd --rate 2k --count 1500 --warmup 0 --samples --log {log}"
+        );
+        let trace = traced(folder.path(), "write,pwrite64,writev,openat", &words);
+        let (row, place) = summary(folder.path()).remove(0);
+        let [sent, read] = [("in.csv", "t_sent_ns"), ("out.csv", "t_received_ns")].map(
+            |(file, column)| -> Vec<u64> {
+                let rows = rows(&place.join(file));
+                rows.iter().map(|row| number(row, column)).collect()
+            },
+        );
+        assert_eq!(read.len() as u64, number(&row, "arrivals"));
+        for (name, stamps, bytes) in [("hcabench-pub", sent, 24), ("hcabench-sub", read, 32)] {
+            let own = calls_of(&trace, name);
+            let is_write = |call: &str| {
+                ["write", "pwrite", "<... write"]
+                    .iter()
+                    .any(|it| call.starts_with(it))
+            };
+            let first_and_last = [stamps[0] + 1_000_000, stamps[stamps.len() - 1] - 1_000_000];
+            let in_loop = own.iter().filter(|(time, call)| {
+                is_write(call) && (first_and_last[0]..first_and_last[1]).contains(time)
+            });
+            let in_loop = in_loop.count();
+            let Some(descriptor) = log_of(&own) else {
+                assert_eq!((log.as_str(), in_loop), ("memory", 0), "{name}: {trace}");
+                continue;
+            };
+            let write = format!("write({descriptor}, ");
+            let writes = own
+                .iter()
+                .filter(|(_, call)| call.starts_with(&write))
+                .count() as u64;
+            let most = stamps.len() as u64 * bytes / BUFFER + 1;
+            assert!(writes <= most, "{name}: {writes} of {most}: {trace}");
+            // It is written while it is measured, not afterwards.
+            assert!(in_loop > 0 && log != "memory", "{name}: {trace}");
+        }
+        // Nothing of it is left.
+        let left = fs::read_dir(&place).unwrap().flatten();
+        let names: Vec<_> = left.map(|file| file.file_name()).collect();
+        assert!(
+            !names
+                .iter()
+                .any(|name| name.to_string_lossy().contains("log")),
+            "{names:?}"
+        );
     }
 }

@@ -1,12 +1,14 @@
 //! `hcabench plot` as its user has it: figures of real results of the queue and clock benchmarks, and of an HCA run
 //! made by the program's own writers; exit codes; what is said when something is wrong.
 
+mod common;
 mod made_up_run;
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use common::told;
 use made_up_run::{MadePoint, hca_run};
 
 fn hcabench(words: &str) -> Output {
@@ -15,10 +17,6 @@ fn hcabench(words: &str) -> Output {
         .args(words.split_ascii_whitespace())
         .output()
         .unwrap()
-}
-
-fn told(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// Draws into `out`; returns the texts of the figure, and the data.

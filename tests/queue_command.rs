@@ -1,9 +1,12 @@
 //! `hcabench queue` as its user has it: exit codes, what is on disk, and what ends it early.
 
+mod common;
+
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use common::rows;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -24,12 +27,6 @@ fn done(folder: &Path, words: &str) -> Output {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{words}: {errors}");
     output
-}
-
-/// The rows of a CSV file as maps from the column to the cell.
-fn rows(path: &Path) -> Vec<std::collections::HashMap<String, String>> {
-    let mut reader = csv::Reader::from_path(path).unwrap();
-    reader.deserialize().map(Result::unwrap).collect()
 }
 
 #[test]

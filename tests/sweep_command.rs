@@ -1,7 +1,9 @@
 //! Sweeps as their user has them: rounds, what a kill leaves and how it is completed, budgets, files of options, and
 //! the turns of `compare --run`. Measured on queues, which need no device.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::ExitStatusExt as _;
@@ -10,11 +12,10 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use common::{Row, json, rows, told};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-
-type Row = HashMap<String, String>;
 
 /// Two points of a moment each.
 const SHORT: &str =
@@ -36,22 +37,9 @@ fn hcabench(folder: &Path, words: &str) -> Command {
 /// Runs to its end, and must end so.
 fn ends(folder: &Path, words: &str, code: i32) -> Output {
     let output = hcabench(folder, words).output().unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
+    let errors = told(&output);
     assert_eq!(output.status.code(), Some(code), "{words}: {errors}");
     output
-}
-
-fn told(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn rows(path: &Path) -> Vec<Row> {
-    let mut reader = csv::Reader::from_path(path).unwrap();
-    reader.deserialize().map(Result::unwrap).collect()
-}
-
-fn json(path: &Path) -> Value {
-    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
 /// The points of each round, in the order measured.

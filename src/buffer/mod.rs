@@ -6,6 +6,7 @@ mod payload;
 mod placed;
 mod polled;
 mod stamps;
+mod words;
 
 pub use mapping::{
     BufferError, HUGE_PAGE, HugeBuffer, HugePagePolicy, Inherited, PageKind, SharedMemory,
@@ -15,6 +16,7 @@ pub(crate) use placed::all_atomic;
 pub use placed::{Atomic, Placed, Room};
 pub use polled::PolledSlots;
 pub use stamps::{Arrival, Plain, StampBuffer};
+pub use words::AtomicWords;
 
 use serde::Serialize;
 

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
-use super::{BufferError, Bytes, HugeBuffer, HugePagePolicy, PageKind, SharedMemory};
+use super::{BufferError, Bytes, HugeBuffer, HugePagePolicy, PageKind};
 use crate::time::Ticks;
 
 /// Types for which all-zero memory is a value and that need no dropping.
@@ -59,36 +59,14 @@ impl<T: Plain> StampBuffer<T> {
 
     /// Memory for `count` values.
     pub fn new(count: usize, policy: HugePagePolicy) -> Result<Self, BufferError> {
-        Ok(Self::over(
-            HugeBuffer::new(Self::bytes(count), policy)?,
-            count,
-        ))
-    }
-
-    /// Shared memory for `count` values.
-    pub fn shared(count: usize, policy: HugePagePolicy) -> Result<SharedMemory, BufferError> {
-        SharedMemory::new(Self::bytes(count), policy)
-    }
-
-    /// The first `count` values of shared memory, as another process has left them, or zeros. Only one process at a
-    /// time may have it as a buffer.
-    ///
-    /// # Panics
-    /// When it holds fewer.
-    pub fn in_shared(memory: SharedMemory, count: usize) -> Result<Self, BufferError> {
-        Ok(Self::over(memory.map()?, count))
-    }
-
-    fn over(memory: HugeBuffer, count: usize) -> Self {
         const {
             assert!(align_of::<T>() <= 4096);
         }
-        assert!(Self::bytes(count).0 <= memory.length().0);
-        StampBuffer {
-            memory,
+        Ok(StampBuffer {
+            memory: HugeBuffer::new(Self::bytes(count), policy)?,
             count,
             values: PhantomData,
-        }
+        })
     }
 
     /// The pages it got.
@@ -127,17 +105,5 @@ mod tests {
         assert!(stamps.iter().all(|&stamp| stamp == 0));
         stamps[8191] = 5;
         assert_eq!(stamps[8191], 5);
-    }
-
-    #[test]
-    fn what_was_stored_in_shared_memory_is_found_there() {
-        let memory = StampBuffer::<[u64; 3]>::shared(1000, HugePagePolicy::Try).unwrap();
-        let same = SharedMemory::of_parent(memory.inherited()).unwrap();
-        let mut stamps = StampBuffer::<[u64; 3]>::in_shared(memory, 1000).unwrap();
-        assert!(stamps.len() == 1000 && stamps.iter().all(|&stamp| stamp == [0; 3]));
-        stamps[999] = [7, 8, 9];
-        drop(stamps);
-        let found = StampBuffer::<[u64; 3]>::in_shared(same, 1000).unwrap();
-        assert_eq!(found[999], [7, 8, 9]);
     }
 }

@@ -4,6 +4,9 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use bytesize::ByteSize;
+
+use crate::buffer::Bytes;
 use crate::rig::named::Named;
 use crate::rig::ports::PortRequest;
 
@@ -99,6 +102,15 @@ pub fn rate(text: &str) -> Result<f64, String> {
         .ok_or_else(|| {
             format!("{text:?} is not a rate a second from 0.001 to 1G: a number, with k, M or G, such as 1M")
         })
+}
+
+/// A number of bytes: `100`, `1MiB`, or `4k`, which is 4 KiB.
+pub fn bytes(text: &str) -> Option<Bytes> {
+    let unit = text.chars().last();
+    let unit = unit.filter(|unit| "kKmMgG".contains(*unit));
+    let text = unit.map_or(text.to_owned(), |_| format!("{text}iB"));
+    let bytes: Option<ByteSize> = text.parse().ok();
+    bytes.map(|bytes| Bytes(bytes.as_u64()))
 }
 
 /// Digits with at most one point.

@@ -15,6 +15,9 @@ pub enum NodeError {
     /// Another value of an option would avoid it.
     #[error("{0}")]
     Setting(String),
+    /// A broker does not answer: it is a wrong one, or has gone.
+    #[error("{0}")]
+    NoBroker(String),
     /// The pool could not be had.
     #[error("the samples of --values: {0}")]
     Buffer(#[from] BufferError),

@@ -62,6 +62,15 @@ impl NodeType {
         }
     }
 
+    /// Whether its samples go by way of a broker.
+    pub fn takes_broker(self) -> bool {
+        match self {
+            #[cfg(feature = "mqtt")]
+            NodeType::Mqtt => true,
+            _ => false,
+        }
+    }
+
     /// Why this node-type cannot be wired, or told to wait, so, or not be used on this machine, if it cannot.
     pub fn refusal(self, wiring: &Wiring, settings: &Settings) -> Option<String> {
         wiring.refusal().or_else(|| match self {

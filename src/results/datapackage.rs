@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::error::ReportError;
 use super::folder::{LEFT_OUT, PACKAGE, RUNS, SUMMARY};
 use super::json;
-use super::schema::{Better, Data, Named, Schema};
+use super::schema::{Better, Data, Named, Schema, VILLAS};
 
 /// Writes the package of a run, with a resource for each CSV file that is there, in one step. `created` is a moment in
 /// RFC 3339,
@@ -65,7 +65,7 @@ fn name_of(path: &str, number: usize) -> String {
 }
 
 fn resource(name: &str, path: &str, meaning: &str, columns: &[Named]) -> Value {
-    json!({
+    let mut resource = json!({
         "profile": "tabular-data-resource",
         "name": name,
         "path": path,
@@ -77,7 +77,12 @@ fn resource(name: &str, path: &str, meaning: &str, columns: &[Named]) -> Value {
             "fields": columns.iter().map(field).collect::<Vec<_>>(),
             "missingValues": [""],
         },
-    })
+    });
+    if path.ends_with(VILLAS) {
+        resource["dialect"] = json!({ "delimiter": "\t" });
+        resource["mediatype"] = "text/tab-separated-values".into();
+    }
+    resource
 }
 
 fn field((name, column): &Named) -> Value {

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::durable::{self, cut_torn_line, folder_of, sync_folder};
 use super::error::ReportError;
-use super::schema::{Column, SampleFile};
+use super::schema::{Column, ROUND, SampleFile};
 
 /// Appends the samples of one round, buffered.
 ///
@@ -17,7 +17,7 @@ use super::schema::{Column, SampleFile};
 #[derive(Debug)]
 pub struct SampleWriter {
     path: PathBuf,
-    columns: &'static [Column],
+    file: SampleFile,
     round: u32,
     writer: csv::Writer<File>,
     checked: bool,
@@ -28,13 +28,12 @@ impl SampleWriter {
     pub fn open(folder: &Path, file: &SampleFile, round: u32) -> Result<Self, ReportError> {
         let path = folder.join(file.name);
         let (opened, length) = match durable::create_new(&path) {
-            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
-                open_whole(&path, file.columns)?
-            }
+            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => open_whole(&path, file)?,
             made => (made.map_err(ReportError::on("create", &path))?, 0),
         };
         let mut writer = csv::WriterBuilder::new()
             .has_headers(false)
+            .delimiter(file.delimiter())
             .buffer_capacity(1 << 16)
             .from_writer(opened);
         if length == 0 {
@@ -43,14 +42,14 @@ impl SampleWriter {
         }
         Ok(Self {
             path,
-            columns: file.columns,
+            file: *file,
             round,
             writer,
             checked: false,
         })
     }
 
-    /// Appends a row: a struct whose fields are the columns, the round first.
+    /// Appends a row: a struct whose fields are the columns.
     pub fn append(&mut self, row: &impl Serialize) -> Result<(), ReportError> {
         if !self.checked {
             self.check(row)?;
@@ -68,12 +67,12 @@ impl SampleWriter {
         let text = text.map_err(|cause| failed(cause.into_error().into()))?;
         let mut reader = csv::Reader::from_reader(text.as_slice());
         let fields = reader.headers().map_err(failed)?;
-        if !fields.iter().eq(names_of(self.columns)) {
+        if !fields.iter().eq(names_of(self.file.columns)) {
             let reason = format!("its fields are {fields:?}");
             return Err(ReportError::unfit("write a row to", &self.path, reason));
         }
         let first = reader.records().next().transpose().map_err(failed)?;
-        let round = first.and_then(|row| row[0].parse().ok());
+        let round = first.and_then(|row| row[place_of_round(&self.file)].parse().ok());
         if round != Some(self.round) {
             let reason = format!("its round is {round:?}, not {}", self.round);
             return Err(ReportError::unfit("write a row to", &self.path, reason));
@@ -103,20 +102,23 @@ impl SampleWriter {
         if path.symlink_metadata().is_err() {
             return Ok(());
         }
-        let (mut opened, _) = open_whole(path, file.columns)?;
+        let (mut opened, _) = open_whole(path, file)?;
         opened.rewind().map_err(ReportError::on("read", path))?;
         let mut reader = csv::ReaderBuilder::new()
             .buffer_capacity(1 << 18)
+            .delimiter(file.delimiter())
             .from_reader(opened);
         durable::replace_with(path, |out| {
             let failed = |cause| ReportError::from_csv("rewrite", path, cause);
-            let mut writer = csv::Writer::from_writer(out);
+            let mut writer = csv::WriterBuilder::new()
+                .delimiter(file.delimiter())
+                .from_writer(out);
             writer
                 .write_record(names_of(file.columns))
                 .map_err(failed)?;
             let mut row = csv::ByteRecord::new();
             while reader.read_byte_record(&mut row).map_err(failed)? {
-                let round = str::from_utf8(&row[0])
+                let round = str::from_utf8(&row[place_of_round(file)])
                     .ok()
                     .and_then(|text| text.parse().ok());
                 let no_round = || ReportError::unfit("rewrite", path, "a row has no round");
@@ -133,12 +135,19 @@ fn names_of(columns: &[Column]) -> impl Iterator<Item = &'static str> {
     columns.iter().map(|column| column.name)
 }
 
+fn place_of_round(file: &SampleFile) -> usize {
+    let place = file.columns.iter().position(|column| *column == ROUND);
+    place.expect("each file has the column")
+}
+
 /// Opens a file that is there, cuts a torn row off and stands at its end; returns its length, 0 without a header.
-fn open_whole(path: &Path, columns: &[Column]) -> Result<(File, u64), ReportError> {
+fn open_whole(path: &Path, as_declared: &SampleFile) -> Result<(File, u64), ReportError> {
     let failed = |cause| ReportError::from_io("open", path, cause);
     let mut file = durable::open_to_go_on(path).map_err(failed)?;
     let length = cut_torn_line(&mut file).map_err(failed)?;
-    let header = format!("{}\n", names_of(columns).collect::<Vec<_>>().join(","));
+    let delimiter = char::from(as_declared.delimiter()).to_string();
+    let names: Vec<_> = names_of(as_declared.columns).collect();
+    let header = format!("{}\n", names.join(&delimiter));
     let mut found = Vec::new();
     file.rewind().map_err(failed)?;
     let read = (&file).take(header.len() as u64).read_to_end(&mut found);
@@ -157,7 +166,7 @@ mod tests {
 
     use super::*;
     use crate::refused::refused;
-    use crate::results::schema::{ROUND, STATUS};
+    use crate::results::schema::STATUS;
 
     const COLUMNS: [Column; 3] = [
         ROUND,

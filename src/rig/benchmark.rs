@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::error::RigError;
 use crate::results::Record;
 use crate::results::schema::Schema;
 use crate::stats::LatencyHistogram;
@@ -49,6 +50,17 @@ pub enum Failure {
     Run(String),
     #[error("interrupted by {0}")]
     Interrupted(String),
+}
+
+impl From<RigError> for Failure {
+    /// An error that another value of an option would avoid is the user's.
+    fn from(error: RigError) -> Self {
+        match error {
+            RigError::Interrupted(signal) => Failure::Interrupted(signal.to_string()),
+            error if error.is_usage() => Failure::Usage(error.to_string()),
+            error => Failure::Run(error.to_string()),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]

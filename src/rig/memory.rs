@@ -38,7 +38,8 @@ impl Allowance {
     /// Refuses needs that do not fit. `options`: those that decide, with their values, as `--burst 8192 with --repeat
     /// 100`; `advice`: what to do.
     pub fn require(&self, needs: &[Need], options: &str, advice: &str) -> Result<(), TooMuch> {
-        let needed = needs.iter().map(|need| need.bytes).sum();
+        let needed = needs.iter().map(|need| need.bytes);
+        let needed = needed.fold(0, u64::saturating_add);
         if needed <= self.bytes {
             return Ok(());
         }

@@ -46,15 +46,11 @@ impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
         let text = error.to_string();
         match error {
-            RunError::Rig(RigError::Interrupted(signal)) => {
-                Failure::Interrupted(signal.to_string())
-            }
-            RunError::Rig(error) if !error.is_usage() => Failure::Run(text),
+            RunError::Rig(error) => error.into(),
             RunError::Buffer { .. } => Failure::Run(text),
-            RunError::Rig(_)
-            | RunError::Jumps { .. }
-            | RunError::Memory { .. }
-            | RunError::Lock(_) => Failure::Usage(text),
+            RunError::Jumps { .. } | RunError::Memory { .. } | RunError::Lock(_) => {
+                Failure::Usage(text)
+            }
         }
     }
 }

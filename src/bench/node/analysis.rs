@@ -1,7 +1,8 @@
 //! From what the threads noted to what came of a run.
 
+use super::log::LogError;
 use super::microseconds::Microseconds;
-use super::result::{Cause, Lost, Outcome, REFUSED, Received, Reports, Times};
+use super::result::{Cause, Lost, Outcome, REFUSED, Received, Reports, Sent, Times};
 use super::sample::Epoch;
 use crate::node::{Wiring, Work};
 use crate::rig::ledger::{Arrival, Ledger, Tally};
@@ -18,12 +19,13 @@ pub struct Judge<C> {
 
 impl<C: Clock> Judge<C> {
     /// What came of it.
-    pub fn outcome(&self, reports: &Reports) -> Outcome {
-        let mut books = Books::new(&self.wiring, reports);
+    pub fn outcome(&self, reports: &Reports) -> Result<Outcome, LogError> {
+        let mut books = Books::new(&self.wiring, reports)?;
         let (mut latencies, mut intended) = (Vec::new(), Vec::new());
         let mut arrived = Span::default();
         for (subscriber, report) in reports.subscribers.iter().enumerate() {
             for sample in report.received() {
+                let sample = sample?;
                 let at = self.epoch.at(&self.clock, sample.stamp);
                 arrived.add(at);
                 let Some(step) = books.arrived(subscriber as u32, &sample) else {
@@ -37,28 +39,30 @@ impl<C: Clock> Judge<C> {
         }
         let mut published = Span::default();
         for publisher in &reports.publishers {
-            let sent = publisher.sent().filter(|sent| sent.number != REFUSED);
-            sent.for_each(|sent| published.add(self.epoch.at(&self.clock, sent.stamp)));
+            for sent in publisher.sent() {
+                let sent = sent?;
+                if sent.number != REFUSED {
+                    published.add(self.epoch.at(&self.clock, sent.stamp));
+                }
+            }
         }
         let sum = |of: fn(&super::result::PublisherReport) -> u64| -> u64 {
             reports.publishers.iter().map(of).sum()
         };
         let steps = sum(|it| it.steps);
-        let (tally, lost) = books.close();
-        Outcome {
+        let (tally, lost) = books.close()?;
+        let by_subscriber = reports.subscribers.iter().map(|it| it.log.len() as u64);
+        let by_subscriber: Vec<u64> = by_subscriber.collect();
+        Ok(Outcome {
             tally,
             nominal: steps * self.wiring.copies(),
             sent: sum(|it| it.taken),
-            refused: sum(|it| it.logged as u64 - it.taken),
+            refused: sum(|it| it.log.len() as u64 - it.taken),
             acknowledged: (reports.publishers.iter()).map(|it| it.acknowledged).sum(),
-            missed: steps - sum(|it| it.logged as u64),
+            missed: steps - sum(|it| it.log.len() as u64),
             late: sum(|it| it.late),
-            arrivals: reports.subscribers.iter().map(|it| it.logged as u64).sum(),
-            by_subscriber: reports
-                .subscribers
-                .iter()
-                .map(|it| it.logged as u64)
-                .collect(),
+            arrivals: by_subscriber.iter().sum(),
+            by_subscriber,
             microseconds: Microseconds::of(&latencies),
             latency: times(latencies),
             intended: times(intended),
@@ -68,7 +72,7 @@ impl<C: Clock> Judge<C> {
                 .filter_map(|it| it.work)
                 .reduce(Work::and),
             lost,
-        }
+        })
     }
 }
 
@@ -112,13 +116,15 @@ struct Books<'a> {
 }
 
 impl<'a> Books<'a> {
-    fn new(wiring: &'a Wiring, reports: &'a Reports) -> Self {
-        let steps: Vec<Vec<u64>> = (reports.publishers.iter())
-            .map(|publisher| {
-                let sent = publisher.sent().filter(|sent| sent.number != REFUSED);
-                sent.map(|sent| sent.step).collect()
-            })
-            .collect();
+    fn new(wiring: &'a Wiring, reports: &'a Reports) -> Result<Self, LogError> {
+        let mut steps = Vec::with_capacity(reports.publishers.len());
+        for publisher in &reports.publishers {
+            let taken =
+                |sent: &Result<Sent, LogError>| !matches!(sent, Ok(sent) if sent.number == REFUSED);
+            let taken = publisher.sent().filter(taken);
+            let all: Result<Vec<u64>, LogError> = taken.map(|it| it.map(|it| it.step)).collect();
+            steps.push(all?);
+        }
         let sent_to = |subscriber: Option<u32>| -> Vec<usize> {
             let heard = |publisher| subscriber.is_none_or(|it| wiring.hears(it, publisher));
             let counts = steps.iter().enumerate();
@@ -139,13 +145,13 @@ impl<'a> Books<'a> {
                 .map(|subscriber| Ledger::new(&sent_to(Some(subscriber))))
                 .collect()
         };
-        Books {
+        Ok(Books {
             reports,
             wiring,
             ledgers,
             steps,
             overflown: reports.subscribers.iter().map(|it| it.overflown).sum(),
-        }
+        })
     }
 
     /// Books a sample; the step that it was made at, if it came for the first time and unharmed.
@@ -177,7 +183,7 @@ impl<'a> Books<'a> {
     }
 
     /// What became of all, and the samples that did not come.
-    fn close(self) -> (Tally, Vec<Lost>) {
+    fn close(self) -> Result<(Tally, Vec<Lost>), LogError> {
         let mut lost = Vec::new();
         for (publisher, report) in self.reports.publishers.iter().enumerate() {
             let publisher = publisher as u32;
@@ -189,6 +195,7 @@ impl<'a> Books<'a> {
             };
             let mut next = 0;
             for sent in report.sent() {
+                let sent = sent?;
                 lost.extend((next..sent.step).map(|step| not_sent(step, Cause::Missed)));
                 next = sent.step + 1;
                 if sent.number == REFUSED {
@@ -211,7 +218,7 @@ impl<'a> Books<'a> {
         let mut tally = tallies.fold(Tally::default(), |sum, one| sum.plus(&one));
         // They came beside all that had room.
         tally.duplicated += self.overflown;
-        (tally, lost)
+        Ok((tally, lost))
     }
 }
 

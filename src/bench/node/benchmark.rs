@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::config::{Config, RunsAs};
+use super::config::{Config, LogPlace, RunsAs};
 use super::error::RunError;
+use super::log::Log;
 use super::plan::{Plan as Points, Point, Sweep};
 use super::result::{Lost, Outcome as Found, Received, Sent};
 use super::run::{self, Machine, Run};
@@ -65,29 +66,32 @@ impl NodeBenchmark {
     }
 
     /// Memory that a run of a point takes.
-    fn needs(&self, point: &Point) -> [Need; 4] {
+    fn needs(&self, point: &Point) -> [Need; 5] {
+        let config = &self.config;
         let (sent, received) = self.samples(point);
         let wiring = &point.wiring;
-        let steps = self.config.steps(point.rate_per_s);
-        let entries = (0..wiring.subscribers)
-            .map(|number| subscriber::entries(wiring, steps, number) as u64)
+        let steps = config.steps(point.rate_per_s);
+        let (place, policy) = (config.log, config.huge_pages);
+        let of_publisher = Log::<{ Sent::WORDS }>::memory(place, steps as usize, policy).0;
+        let of_subscribers = (0..wiring.subscribers)
+            .map(|number| subscriber::entries(wiring, steps, number))
+            .map(|entries| Log::<{ Received::WORDS }>::memory(place, entries, policy).0)
             .fold(0, u64::saturating_add);
-        // Beside the logs: two figures of each copy, and whether it came or that it did not.
-        let stamps = [
-            sent.saturating_mul(Sent::WORDS as u64 * 8),
-            entries.saturating_mul(Received::WORDS as u64 * 8),
-            received.saturating_mul(2 * 8 + 1),
-            sent.saturating_add(received)
-                .saturating_mul(size_of::<Lost>() as u64),
-        ];
-        let stamps = stamps.into_iter().fold(0, u64::saturating_add);
         let ends = u64::from(wiring.publishers) + u64::from(wiring.subscribers);
-        let slots = u64::from(wiring.publishers) * publisher::slots(&self.config) as u64
-            + u64::from(wiring.subscribers) * subscriber::slots(&self.config) as u64;
+        let logs = of_publisher.saturating_mul(wiring.publishers.into());
+        // The step of each sample; of each copy whether it came, and two figures of it, or that it did not.
+        let of_copy = size_of::<Lost>().max(2 * 8) as u64 + 1;
+        let analysis = (sent.saturating_mul(8)).saturating_add(received.saturating_mul(of_copy));
+        let slots = u64::from(wiring.publishers) * publisher::slots(config) as u64
+            + u64::from(wiring.subscribers) * subscriber::slots(config) as u64;
         [
             Need {
-                what: "stamps",
-                bytes: stamps,
+                what: "logs",
+                bytes: logs.saturating_add(of_subscribers),
+            },
+            Need {
+                what: "the analysis of what was logged",
+                bytes: analysis,
             },
             Need {
                 what: "samples",
@@ -95,7 +99,7 @@ impl NodeBenchmark {
             },
             Need {
                 what: "rings",
-                bytes: (point.node_type).memory(wiring, &point.settings(&self.config)),
+                bytes: (point.node_type).memory(wiring, &point.settings(config)),
             },
             Need {
                 what: "processes",
@@ -117,11 +121,13 @@ impl NodeBenchmark {
                 point.rate_per_s,
                 self.config.steps(point.rate_per_s)
             );
-            let checked = allowance.require(
-                &self.needs(point),
-                &options,
-                "lower --count, --duration, --rate or --receive-queue",
-            );
+            let advice = match self.config.log {
+                LogPlace::Memory => {
+                    "lower --count, --duration, --rate or --receive-queue, or use --log file"
+                }
+                LogPlace::File { .. } => "lower --count, --duration, --rate or --receive-queue",
+            };
+            let checked = allowance.require(&self.needs(point), &options, advice);
             checked.map_err(RigError::Memory)?;
         }
         Ok(())
@@ -142,11 +148,8 @@ impl NodeBenchmark {
         let planned = |(index, point): (usize, &Point)| {
             let (sent, received) = self.samples(point);
             let lost = sent.saturating_add(received);
-            let kept = if self.config.keep_samples {
-                sent + received
-            } else {
-                0
-            };
+            let formats = self.config.keep_samples.len() as u64;
+            let kept = sent.saturating_add(received).saturating_mul(formats);
             PlannedPoint {
                 index,
                 rows: vec![PlannedRow {
@@ -172,11 +175,11 @@ impl NodeBenchmark {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, RunError> {
         let machine = self.machine.as_ref().expect("the benchmark was prepared");
-        let run = machine.run(point, &self.config, &self.arguments, progress)?;
         let folder = &place.folders[0];
+        let run = machine.run(point, &self.config, &self.arguments, folder, progress)?;
         files::add_lost(folder, place.round, &run)?;
-        if self.config.keep_samples {
-            files::add_samples(folder, place.round, &machine.clock, &run)?;
+        for &format in &self.config.keep_samples {
+            files::add_samples(folder, place.round, format, &machine.clock, &run)?;
         }
         let found = &run.outcome;
         let mut figures = rows::figures(point, found);
@@ -187,7 +190,6 @@ impl NodeBenchmark {
             obtained: json!({
                 "within_the_latency": point.node_type.within(),
                 "made_of": point.node_type.made_of(),
-                "distributed_by": point.node_type.distributed_by(),
                 "cpus": run.placement.cpus,
                 "placement_warnings": run.placement.warnings,
                 "pages": run.reports.least_pages(),
@@ -240,7 +242,7 @@ fn warnings(point: &Point, found: &Found) -> impl Iterator<Item = String> {
     let missed = found.missed as f64 > MISSED_SHARE * steps as f64;
     let missed = missed.then(|| {
         format!(
-            "{point}: {} of {steps} steps were missed: the rate is more than the publisher can do",
+            "{point}: {} of {steps} steps were missed: publishers were busy, or without a CPU, for a period or longer",
             found.missed
         )
     });

@@ -9,14 +9,9 @@ use crate::node::broker::{Broker, Usage, refusal as cannot_spawn};
 use crate::node::settings::BrokerAddress;
 use crate::rig::error::RigError;
 
-/// Whether the samples of a point go by way of a broker.
-pub(super) fn is_needed(point: &Point) -> bool {
-    point.node_type.distributed_by() == "broker"
-}
-
 /// Why there is no broker for a point, if so.
 pub(super) fn refusal(point: &Point, config: &Config) -> Option<String> {
-    let spawns = is_needed(point) && config.broker == BrokerChoice::Spawn;
+    let spawns = point.node_type.takes_broker() && config.broker == BrokerChoice::Spawn;
     spawns.then(cannot_spawn).flatten()
 }
 
@@ -48,7 +43,7 @@ impl RunBroker {
             most_resident: 0,
         };
         match &config.broker {
-            _ if !is_needed(point) => {}
+            _ if !point.node_type.takes_broker() => {}
             BrokerChoice::At(address) => broker.address = Some(address.clone()),
             BrokerChoice::Spawn => {
                 let spawned = Broker::spawn(|| interrupt::requested().is_none());
@@ -65,6 +60,11 @@ impl RunBroker {
 
     pub(super) fn address(&self) -> Option<&BrokerAddress> {
         self.address.as_ref()
+    }
+
+    /// Whether it was started for the run.
+    pub(super) fn is_ours(&self) -> bool {
+        self.spawned.is_some()
     }
 
     /// Notes what it has taken, if that is to count. Why it has ended, if it has.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::buffer::HugePagePolicy;
+use crate::buffer::{Bytes, HugePagePolicy};
 use crate::node::fallback::Fallback;
 use crate::node::settings::{BrokerAddress, Poll, Qos};
 use crate::rig::named::Named;
@@ -82,6 +82,38 @@ impl Named for RunsAs {
     }
 }
 
+/// Where ends note what they send and receive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogPlace {
+    /// In memory that has room for all.
+    Memory,
+    /// In a file, a buffer at a time.
+    File {
+        /// The size of the buffer.
+        buffer: Bytes,
+    },
+}
+
+/// The format of files of samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// CSV, with the columns of the schema.
+    Hcabench,
+    /// `villas.human` of VILLASnode.
+    Villas,
+}
+
+impl Named for Format {
+    const ALL: &'static [Self] = &[Format::Hcabench, Format::Villas];
+
+    fn name(self) -> &'static str {
+        match self {
+            Format::Hcabench => "hcabench",
+            Format::Villas => "villas",
+        }
+    }
+}
+
 /// How long a publisher publishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Length {
@@ -154,8 +186,12 @@ pub struct Config {
     pub huge_pages: HugePagePolicy,
     /// What the values of samples follow from.
     pub seed: u64,
-    /// Whether a row is written for each sample.
-    pub keep_samples: bool,
+    /// Where ends note what they send and receive.
+    pub log: LogPlace,
+    /// Whether somebody looks at rate and percentile while it is measured.
+    pub tells_progress: bool,
+    /// The formats in which a row is written for each sample.
+    pub keep_samples: Vec<Format>,
 }
 
 impl Config {

@@ -1,5 +1,6 @@
 //! From the name of a node-type to its ends, and a thread for each of them.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use super::config::{Config, TimerKind};
@@ -8,7 +9,7 @@ use super::plan::Point;
 use super::result::Report;
 use super::sample::Epoch;
 use super::shared::Shared;
-use super::task::Task;
+use super::task::{LogRoom, Task};
 use super::timer::{BusyTimer, KernelTimer, Schedule, Timer};
 use crate::buffer::SharedMemory;
 use crate::host::Wakeable;
@@ -92,7 +93,7 @@ impl Setup<'_> {
         }
     }
 
-    fn task<C: Clock>(&self, clock: C, number: u32, log: Option<SharedMemory>) -> Task<C> {
+    fn task<C: Clock>(&self, clock: C, number: u32, log: LogRoom) -> Task<C> {
         Task {
             number,
             clock,
@@ -112,7 +113,7 @@ impl Setup<'_> {
         (number, cpu): (u32, usize),
         clock: C,
         node: impl Node,
-        log: Option<SharedMemory>,
+        log: LogRoom,
         workers: &mut Workers<K>,
     ) -> Result<(), RunError>
     where
@@ -160,7 +161,7 @@ impl Setup<'_> {
         (number, cpu): (u32, usize),
         clock: C,
         node: impl Node,
-        log: Option<SharedMemory>,
+        log: LogRoom,
         workers: &mut Workers<K>,
     ) -> Result<(), RunError>
     where
@@ -191,6 +192,8 @@ pub(super) struct InThreads<'a, C> {
     pub(super) clock: C,
     /// The CPUs of the publishers, then those of the subscribers.
     pub(super) cpus: &'a [usize],
+    /// Where logs in files go.
+    pub(super) folder: &'a Path,
     pub(super) workers: &'a mut Workers<Shared>,
 }
 
@@ -200,12 +203,13 @@ impl<C: Clock> MakerUser for InThreads<'_, C> {
     fn with<M: Maker>(self, maker: &M) -> Result<(), RunError> {
         let (setup, workers) = (self.setup, self.workers);
         let ends = Ends::of(maker, &setup.point.wiring)?;
+        let log = || LogRoom::Own(self.folder.to_path_buf());
         let (publishers, subscribers) = self.cpus.split_at(ends.publishers.len());
         for ((place, node), &cpu) in (0..).zip(ends.publishers).zip(publishers) {
-            setup.start_publisher((place, cpu), self.clock, node, None, workers)?;
+            setup.start_publisher((place, cpu), self.clock, node, log(), workers)?;
         }
         for ((place, node), &cpu) in (0..).zip(ends.subscribers).zip(subscribers) {
-            setup.start_subscriber((place, cpu), self.clock, node, None, workers)?;
+            setup.start_subscriber((place, cpu), self.clock, node, log(), workers)?;
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::log::LogError;
 use crate::buffer::BufferError;
 use crate::host::HostError;
 use crate::node::NodeError;
@@ -16,8 +17,8 @@ pub enum ThreadError {
     Host(#[from] HostError),
     #[error(transparent)]
     Node(#[from] NodeError),
-    #[error("stamps of --count or --duration: {0}")]
-    Buffer(#[from] BufferError),
+    #[error(transparent)]
+    Log(#[from] LogError),
     #[error(
         "no sample of publisher {publisher} came to subscriber {subscriber} within {} s (--timeout)",
         within.as_secs_f64()
@@ -43,6 +44,8 @@ pub enum RunError {
     Node(#[from] NodeError),
     #[error("{0}: {1}")]
     Thread(Role, ThreadError),
+    #[error(transparent)]
+    Log(#[from] LogError),
     #[error(
         "no sample arrived for {} s: the CPUs are too busy, the node-type hangs, or it loses all: try a lower --rate",
         limit.as_secs()
@@ -73,11 +76,9 @@ impl From<RunError> for Failure {
         let text = error.to_string();
         match error {
             RunError::Process(failure) => failure,
-            RunError::Rig(RigError::Interrupted(signal)) => {
-                Failure::Interrupted(signal.to_string())
-            }
-            RunError::Rig(error) if error.is_usage() => Failure::Usage(text),
-            RunError::NothingToMeasure(_) | RunError::Node(NodeError::Setting(_)) => {
+            RunError::Rig(error) => error.into(),
+            RunError::NothingToMeasure(_)
+            | RunError::Node(NodeError::Setting(_) | NodeError::NoBroker(_)) => {
                 Failure::Usage(text)
             }
             _ => Failure::Run(text),

@@ -1,11 +1,15 @@
 //! The files of samples in a point's folder.
 
+mod villas;
+
 use std::path::Path;
 
 use serde::Serialize;
 
+use super::config::Format;
 use super::error::RunError;
-use super::result::{Cause, REFUSED};
+use super::log::LogError;
+use super::result::{Cause, Lost, REFUSED, Received, Sent};
 use super::run::Run;
 use crate::host::interrupt;
 use crate::results::SampleWriter;
@@ -55,7 +59,7 @@ fn write<T: Serialize>(
     folder: &Path,
     file: &crate::results::schema::SampleFile,
     round: u32,
-    rows: impl Iterator<Item = T>,
+    rows: impl Iterator<Item = Result<T, LogError>>,
 ) -> Result<(), RunError> {
     let mut writer = SampleWriter::open(folder, file, round)?;
     for (at, row) in rows.enumerate() {
@@ -64,58 +68,73 @@ fn write<T: Serialize>(
         {
             return Err(RigError::Interrupted(signal).into());
         }
-        writer.append(&row)?;
+        writer.append(&row?)?;
     }
     Ok(writer.finish()?)
 }
 
 /// Adds what a round lost to `lost.csv`.
 pub(super) fn add_lost(folder: &Path, round: u32, run: &Run) -> Result<(), RunError> {
-    let rows = run.outcome.lost.iter().map(|lost| LostRow {
+    let row = |lost: &Lost| LostRow {
         round,
         publisher: lost.publisher,
         subscriber: lost.subscriber,
         step: lost.step,
         cause: lost.cause,
-    });
+    };
+    let rows = run.outcome.lost.iter().map(|lost| Ok(row(lost)));
     write(folder, &columns::LOST_FILE, round, rows)
 }
 
-/// Adds the samples of a round to `in.csv` and `out.csv`.
+/// Adds the samples of a round to the files of that format.
 pub(super) fn add_samples(
     folder: &Path,
     round: u32,
+    format: Format,
     clock: &AnyClock,
     run: &Run,
 ) -> Result<(), RunError> {
     let at = |reading| run.epoch.at(clock, reading);
     let (publishers, subscribers) = (&run.reports.publishers, &run.reports.subscribers);
     let sent = (0..).zip(publishers).flat_map(|(publisher, report)| {
-        report.sent().map(move |sent| InRow {
+        let row = move |sent: Sent| InRow {
             round,
             publisher,
             step: sent.step,
             seq: (sent.number != REFUSED).then(|| sent.number - report.first),
             t_intended_ns: at(report.schedule.due(report.warmup_steps + sent.step)),
             t_sent_ns: at(sent.stamp),
-        })
+        };
+        report.sent().map(move |sent| sent.map(row))
     });
-    write(folder, &columns::IN, round, sent)?;
     let first = |publisher: u32| publishers.get(publisher as usize).map_or(0, |it| it.first);
     let received = (0..).zip(subscribers).flat_map(|(subscriber, report)| {
-        report.received().map(move |sample| OutRow {
-            round,
-            subscriber,
-            publisher: sample.header.publisher(),
-            seq: sample
-                .header
-                .number()
-                .wrapping_sub(first(sample.header.publisher())) as i64,
-            t_sent_ns: sample.sent_ns,
-            t_received_ns: at(sample.stamp),
-            latency_ns: at(sample.stamp).wrapping_sub(sample.sent_ns) as i64,
-            intact: sample.intact,
-        })
+        let row = move |sample: Received| {
+            let publisher = sample.header.publisher();
+            let t_received_ns = at(sample.stamp);
+            OutRow {
+                round,
+                subscriber,
+                publisher,
+                seq: sample.header.number().wrapping_sub(first(publisher)) as i64,
+                t_sent_ns: sample.sent_ns,
+                t_received_ns,
+                latency_ns: t_received_ns.wrapping_sub(sample.sent_ns) as i64,
+                intact: sample.intact,
+            }
+        };
+        report.received().map(move |sample| sample.map(row))
     });
-    write(folder, &columns::OUT, round, received)
+    match format {
+        Format::Hcabench => {
+            write(folder, &columns::IN, round, sent)?;
+            write(folder, &columns::OUT, round, received)
+        }
+        Format::Villas => {
+            let sent = sent.map(|row| row.map(villas::InLine::from));
+            write(folder, &columns::IN_VILLAS, round, sent)?;
+            let received = received.map(|row| row.map(villas::OutLine::from));
+            write(folder, &columns::OUT_VILLAS, round, received)
+        }
+    }
 }

@@ -11,10 +11,10 @@
 //! | concept | files |
 //! | --- | --- |
 //! | settings | `config`, `plan` |
-//! | the trait, and one point of it | `benchmark`, `run`, `ends`, `broker` |
+//! | the trait, and one point of it | `benchmark`, `run`, `ends`, `broker`, `so_far` |
 //! | ends that are processes | [`process`] |
 //! | the ports of infiniband | `verbs` |
-//! | the loops | `task`, `publisher`, `subscriber`, `timer`, `sample`, `shared` |
+//! | the loops | `task`, `publisher`, `subscriber`, `timer`, `sample`, `log`, `shared` |
 //! | what came of it | `analysis`, `microseconds`, `result`, `rows`, `files` |
 
 pub mod benchmark;
@@ -27,6 +27,7 @@ mod broker;
 mod ends;
 mod error;
 mod files;
+mod log;
 mod microseconds;
 mod publisher;
 mod result;
@@ -34,6 +35,7 @@ mod rows;
 mod run;
 mod sample;
 mod shared;
+mod so_far;
 mod subscriber;
 mod task;
 mod timer;

@@ -5,6 +5,8 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,12 +16,14 @@ use serde_json::Value;
 use super::config::Config;
 use super::ends::{MakerUser, PUBLISHER, SUBSCRIBER, Setup, Workers, finished, seat};
 use super::error::{RunError, ThreadError};
+use super::log::{InheritedLog, Log, LogError, SharedLog};
 use super::plan::{Plan, Point, Sweep};
 use super::result::{Received, Report, Reports, Sent};
 use super::sample::Epoch;
-use super::shared::Shared;
+use super::shared::{ReceivedLog, Shared};
 use super::subscriber;
-use crate::buffer::{Inherited, SharedMemory, StampBuffer};
+use super::task::LogRoom;
+use crate::buffer::{Inherited, SharedMemory};
 use crate::host::{Wakeable, interrupt};
 use crate::node::settings::BrokerAddress;
 use crate::node::{Maker, NodeError, Side};
@@ -57,7 +61,7 @@ struct Ask {
     /// By the ends of the other side, if these were made first.
     told: Vec<Value>,
     shared: Inherited,
-    log: Inherited,
+    log: InheritedLog,
     rings: Option<Inherited>,
 }
 
@@ -79,30 +83,24 @@ fn role(side: Side) -> Role {
     }
 }
 
-/// Memory for the log of an end, which its process writes and this one reads afterwards.
-#[derive(Debug)]
-struct Log {
-    memory: SharedMemory,
-    entries: usize,
-}
-
-impl Log {
-    fn new(point: &Point, config: &Config, side: Side, number: u32) -> Result<Self, RunError> {
-        let (steps, pages) = (config.steps(point.rate_per_s), config.huge_pages);
-        let (entries, memory) = match side {
-            Side::Publishers => {
-                let entries = steps as usize;
-                let memory = StampBuffer::<[u64; Sent::WORDS]>::shared(entries, pages);
-                (entries, memory)
-            }
-            Side::Subscribers => {
-                let entries = subscriber::entries(&point.wiring, steps, number);
-                let memory = StampBuffer::<[u64; Received::WORDS]>::shared(entries, pages);
-                (entries, memory)
-            }
-        };
-        let memory = memory?;
-        Ok(Log { memory, entries })
+/// Room for the log of an end, which its process writes and this one reads.
+fn room(
+    (point, config): (&Point, &Config),
+    folder: &Path,
+    side: Side,
+    number: u32,
+) -> Result<SharedLog, LogError> {
+    let (steps, place, pages) = (
+        config.steps(point.rate_per_s),
+        config.log,
+        config.huge_pages,
+    );
+    match side {
+        Side::Publishers => SharedLog::new::<{ Sent::WORDS }>(place, steps as usize, pages, folder),
+        Side::Subscribers => {
+            let entries = subscriber::entries(&point.wiring, steps, number);
+            SharedLog::new::<{ Received::WORDS }>(place, entries, pages, folder)
+        }
     }
 }
 
@@ -111,8 +109,8 @@ impl Log {
 pub(super) struct Processes {
     waiting: Vec<(Role, Asked)>,
     handles: Vec<Handle>,
-    publishers: Vec<Log>,
-    subscribers: Vec<Log>,
+    publishers: Vec<Arc<Log<{ Sent::WORDS }>>>,
+    subscribers: Vec<Arc<ReceivedLog>>,
 }
 
 impl Processes {
@@ -124,6 +122,7 @@ impl Processes {
         shared: &SharedMemory,
         cpus: &[usize],
         arguments: &[OsString],
+        folder: &Path,
     ) -> Result<Self, RunError> {
         let wiring = &setup.point.wiring;
         let mut all = Processes {
@@ -139,13 +138,13 @@ impl Processes {
         };
         for side in sides {
             let publishers = wiring.publishers as usize;
-            let (cpus, logs) = match side {
-                Side::Publishers => (&cpus[..publishers], &mut all.publishers),
-                Side::Subscribers => (&cpus[publishers..], &mut all.subscribers),
+            let cpus = match side {
+                Side::Publishers => &cpus[..publishers],
+                Side::Subscribers => &cpus[publishers..],
             };
             let made_before = all.waiting.len();
             for (number, &cpu) in (0..).zip(cpus) {
-                let log = Log::new(setup.point, setup.config, side, number)?;
+                let log = room((setup.point, setup.config), folder, side, number)?;
                 let ask = Ask {
                     point: setup.point.to_string(),
                     side,
@@ -158,14 +157,11 @@ impl Processes {
                     name: setup.name.to_owned(),
                     told: told.clone(),
                     shared: shared.inherited(),
-                    log: log.memory.inherited(),
+                    log: log.inherited(),
                     rings: setup.rings.map(SharedMemory::inherited),
                 };
-                let files: Vec<_> = [shared, &log.memory]
-                    .into_iter()
-                    .chain(setup.rings)
-                    .map(std::os::fd::AsFd::as_fd)
-                    .collect();
+                let memory = [shared].into_iter().chain(setup.rings);
+                let files: Vec<_> = memory.map(AsFd::as_fd).chain(log.files()).collect();
                 let mut command = this_program();
                 command.args(arguments);
                 let what = format!("the process of {} {number}", role(side));
@@ -173,7 +169,14 @@ impl Processes {
                 child.ask(&ask)?;
                 all.handles.push(child.handle());
                 all.waiting.push((role(side), child));
-                logs.push(log);
+                match side {
+                    Side::Publishers => all.publishers.push(Arc::new(log.open()?)),
+                    Side::Subscribers => {
+                        let log = Arc::new(log.open()?);
+                        setup.shared.show_log(number, &log);
+                        all.subscribers.push(log);
+                    }
+                }
             }
             let made = all.waiting[made_before..].iter_mut();
             told = made
@@ -208,14 +211,13 @@ impl Processes {
     }
 
     /// Adds the logs to the reports, once all processes have ended.
-    pub(super) fn add_logs(&mut self, reports: &mut Reports) -> Result<(), RunError> {
-        for (report, log) in reports.publishers.iter_mut().zip(self.publishers.drain(..)) {
-            report.log = Some(StampBuffer::in_shared(log.memory, log.entries)?);
+    pub(super) fn add_logs(&self, reports: &mut Reports) {
+        for (report, log) in reports.publishers.iter_mut().zip(&self.publishers) {
+            report.log.add(Arc::clone(log));
         }
-        for (report, log) in (reports.subscribers.iter_mut()).zip(self.subscribers.drain(..)) {
-            report.log = Some(StampBuffer::in_shared(log.memory, log.entries)?);
+        for (report, log) in reports.subscribers.iter_mut().zip(&self.subscribers) {
+            report.log.add(Arc::clone(log));
         }
-        Ok(())
     }
 }
 
@@ -354,7 +356,7 @@ impl<C: Clock> MakerUser for OneWorker<'_, C> {
             .map(serde_json::from_value)
             .collect();
         let told = told.map_err(misunderstood)?;
-        let log = Some(SharedMemory::of_parent(ask.log)?);
+        let log = LogRoom::Shared(SharedLog::of_parent(ask.log.clone())?);
         let place = (ask.number, ask.cpu);
         let made = |tells: M::Told| -> Result<Workers<Control>, RunError> {
             let tells = serde_json::to_value(tells).map_err(misunderstood)?;

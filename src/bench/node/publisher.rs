@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::config::Config;
 use super::error::ThreadError;
+use super::log::LogWriter;
 use super::result::{PublisherReport, REFUSED, Sent};
 use super::sample::{Header, fill};
 use super::task::Task;
@@ -26,7 +27,7 @@ pub(super) fn slots(config: &Config) -> usize {
 impl<C: Clock> Task<C> {
     /// Connects, publishes, waits until all has been received, and disconnects.
     pub(super) fn run_publisher<N: Node>(
-        mut self,
+        self,
         mut node: N,
         mut timer: impl Timer<C>,
     ) -> Result<PublisherReport, ThreadError> {
@@ -57,9 +58,7 @@ impl<C: Clock> Task<C> {
         }
         node.stop(&mut pool)?;
         Ok(PublisherReport {
-            pages: log.page_kind(),
-            log: Some(log),
-            logged: logged.count,
+            log: log.end()?,
             taken: logged.sent,
             first: logged.first,
             // Greetings and warm-up came before.
@@ -129,11 +128,11 @@ impl<C: Clock> Task<C> {
         pool: &mut Pool,
         samples: &mut Vec<Slot>,
         timer: &mut impl Timer<C>,
-        log: &mut [[u64; Sent::WORDS]],
+        log: &mut LogWriter<{ Sent::WORDS }>,
     ) -> Result<Logged, ThreadError> {
         let (clock, epoch, seed) = (self.clock, self.epoch, self.config.seed);
         let first = self.config.warmup_steps(self.rate_per_s);
-        let end = first + log.len() as u64;
+        let end = first + self.config.steps(self.rate_per_s);
         let mut logged = Logged::default();
         let mut number = 0;
         let mut next: Option<Slot> = None;
@@ -151,14 +150,14 @@ impl<C: Clock> Task<C> {
             };
             if step >= end {
                 // Those up to the last step that counts: this one was waited for to know the end.
-                logged.late = if logged.count > 0 {
+                logged.late = if log.count() > 0 {
                     late - late_before
                 } else {
                     0
                 };
                 break;
             }
-            if step >= first && logged.count == 0 {
+            if step >= first && log.count() == 0 {
                 logged.first = number;
                 late_before = late;
                 self.shared.begin_to_count(self.number, number);
@@ -175,13 +174,13 @@ impl<C: Clock> Task<C> {
             pool.release_all(samples);
             let is_sent = is_ready && taken == 1;
             if step >= first {
-                log[logged.count] = Sent {
+                let sent = Sent {
                     step: step - first,
                     stamp,
                     number: if is_sent { number } else { REFUSED },
-                }
-                .to_words();
-                logged.count += 1;
+                };
+                // There is room for each step.
+                log.push(sent.to_words())?;
                 logged.sent += u64::from(is_sent);
             }
             number += u64::from(is_sent);
@@ -193,9 +192,7 @@ impl<C: Clock> Task<C> {
 
 #[derive(Debug, Default)]
 struct Logged {
-    /// Steps that count and were not missed.
-    count: usize,
-    /// Samples of them that the node took.
+    /// Samples that count and that the node took.
     sent: u64,
     /// The number of the first sample that counts.
     first: u64,

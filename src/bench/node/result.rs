@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::log::{Entries, LogError};
 use super::microseconds::Microseconds;
 use super::sample::Header;
 use super::timer::Schedule;
-use crate::buffer::{PageKind, StampBuffer};
+use crate::buffer::PageKind;
 use crate::node::Work;
 use crate::rig::ledger::Tally;
 use crate::stats::{LatencyHistogram, Summary};
@@ -78,11 +79,8 @@ impl Received {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PublisherReport {
-    /// None while it is on its way from another process.
-    #[serde(skip)]
-    pub log: Option<StampBuffer<[u64; Sent::WORDS]>>,
-    /// Entries of it that were written: steps that were not missed.
-    pub logged: usize,
+    /// The steps that were not missed.
+    pub log: Entries<{ Sent::WORDS }>,
     /// Samples of them that the node took.
     pub taken: u64,
     /// The number of the first of them.
@@ -97,36 +95,28 @@ pub struct PublisherReport {
     pub steps: u64,
     /// Work requests, those before the start included.
     pub work: Option<Work>,
-    pub pages: PageKind,
     pub pool_is_whole: bool,
 }
 
 impl PublisherReport {
     /// The steps that were not missed, in order.
-    pub fn sent(&self) -> impl Iterator<Item = Sent> + '_ {
-        let log = self.log.as_deref().unwrap_or_default();
-        log[..self.logged].iter().copied().map(Sent::of_words)
+    pub fn sent(&self) -> impl Iterator<Item = Result<Sent, LogError>> + '_ {
+        self.log.iter().map(|entry| entry.map(Sent::of_words))
     }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SubscriberReport {
-    /// None while it is on its way from another process.
-    #[serde(skip)]
-    pub log: Option<StampBuffer<[u64; Received::WORDS]>>,
-    /// Entries of it that were written.
-    pub logged: usize,
+    pub log: Entries<{ Received::WORDS }>,
     /// Samples that there was no room for in it.
     pub overflown: u64,
-    pub pages: PageKind,
     pub pool_is_whole: bool,
 }
 
 impl SubscriberReport {
     /// The samples that have come, in their order.
-    pub fn received(&self) -> impl Iterator<Item = Received> + '_ {
-        let log = self.log.as_deref().unwrap_or_default();
-        log[..self.logged].iter().copied().map(Received::of_words)
+    pub fn received(&self) -> impl Iterator<Item = Result<Received, LogError>> + '_ {
+        self.log.iter().map(|entry| entry.map(Received::of_words))
     }
 }
 
@@ -160,11 +150,11 @@ impl Reports {
         reports
     }
 
-    /// The least pages that any of them got.
+    /// The least pages that any of their logs got.
     pub fn least_pages(&self) -> Option<PageKind> {
-        let publishers = self.publishers.iter().map(|it| it.pages);
+        let publishers = self.publishers.iter().map(|it| it.log.page_kind());
         publishers
-            .chain(self.subscribers.iter().map(|it| it.pages))
+            .chain(self.subscribers.iter().map(|it| it.log.page_kind()))
             .min()
     }
 }

@@ -1,6 +1,6 @@
 //! A point and what came of it as rows of the results' files.
 
-use super::broker::{self, Spent};
+use super::broker::Spent;
 use super::config::Config;
 use super::plan::Point;
 use super::result::Outcome;
@@ -32,7 +32,7 @@ pub fn settings(point: &Point, config: &Config) -> Record {
         .set(&columns::DISTRIBUTED_BY, point.node_type.distributed_by())
         .set(
             &columns::QOS,
-            broker::is_needed(point).then(|| config.qos.name()),
+            (point.node_type.takes_broker()).then(|| config.qos.name()),
         )
         .set(&columns::TIMER, config.timer.name())
         .set(&columns::POLL, config.poll.name())

@@ -1,6 +1,8 @@
 //! One run of a point: its ends, and what they report.
 
+use std::cell::Cell;
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -14,10 +16,11 @@ use super::process::Processes;
 use super::result::{Outcome, Reports};
 use super::sample::Epoch;
 use super::shared::Shared;
+use super::so_far::SoFar;
 use crate::host::placement::RoleSpec;
 use crate::host::{Placement, PlacementWarning, Topology, Wakeable, interrupt, pinning};
-use crate::node::{NodeType, rings};
-use crate::rig::benchmark::Progress;
+use crate::node::{NodeError, NodeType, rings};
+use crate::rig::benchmark::{Failure, Progress};
 use crate::rig::error::RigError;
 use crate::rig::workers::{Crew, Patience};
 use crate::time::{AnyClock, Clock, ClockUser};
@@ -42,6 +45,8 @@ pub(super) struct Machine {
     pub(super) topology: Topology,
     pub(super) clock: AnyClock,
     wakeable: Wakeable,
+    /// Whether a broker that was named has carried a run.
+    broker_has_served: Cell<bool>,
     /// There if a point needs it.
     #[cfg(feature = "rdma")]
     pub(super) fabric: Option<crate::node::infiniband::Fabric>,
@@ -55,6 +60,7 @@ impl Machine {
             topology: Topology::read()?,
             clock: AnyClock::prepare(config.timer.clock()).map_err(RigError::Clock)?,
             wakeable: Wakeable::new()?,
+            broker_has_served: Cell::new(false),
         })
     }
 
@@ -75,6 +81,7 @@ impl Machine {
         point: &Point,
         config: &Config,
         arguments: &[OsString],
+        folder: &Path,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Run, RunError> {
         let placement = self.placement(point)?;
@@ -85,6 +92,7 @@ impl Machine {
             point,
             config,
             arguments,
+            folder,
             placement,
             progress,
         })
@@ -97,6 +105,7 @@ struct OneRun<'a> {
     config: &'a Config,
     /// Those that this program was started with.
     arguments: &'a [OsString],
+    folder: &'a Path,
     placement: Placement,
     progress: &'a mut dyn FnMut(Progress),
 }
@@ -105,7 +114,7 @@ impl ClockUser for OneRun<'_> {
     type Output = Result<Run, RunError>;
 
     fn with<C: Clock>(self, clock: C) -> Result<Run, RunError> {
-        let (point, config) = (self.point, self.config);
+        let (point, config, folder) = (self.point, self.config, self.folder);
         let memory = Shared::memory(&point.wiring)?;
         let shared = Arc::new(Shared::new(point.wiring, &memory)?);
         let rings = match point.node_type {
@@ -133,16 +142,19 @@ impl ClockUser for OneRun<'_> {
             RunsAs::Threads => None,
             RunsAs::Processes => {
                 let (clock, arguments) = (&self.machine.clock, self.arguments);
-                Some(Processes::start(&setup, clock, &memory, &cpus, arguments)?)
+                Some(Processes::start(
+                    &setup, clock, &memory, &cpus, arguments, folder,
+                )?)
             }
         };
         let mut workers = Crew::new(&shared)?;
-        let mut processes = match made {
+        let processes = match made {
             None => {
                 setup.visit(InThreads {
                     setup: &setup,
                     clock,
                     cpus: &cpus,
+                    folder,
                     workers: &mut workers,
                 })?;
                 None
@@ -157,11 +169,15 @@ impl ClockUser for OneRun<'_> {
         let expected = (config.steps(point.rate_per_s))
             .saturating_mul(u64::from(point.wiring.publishers))
             .saturating_mul(point.wiring.copies());
+        let mut so_far = SoFar::new(clock, epoch, point.wiring.subscribers);
         let watch = || {
+            let done = shared.received().min(expected);
+            let figures = config.tells_progress.then(|| so_far.look(&shared));
             (self.progress)(Progress {
-                done: shared.received().min(expected),
+                done,
                 of: expected,
-                text: None,
+                text: (figures.flatten())
+                    .map(|figures| format!("{done} of {expected} messages, {figures}")),
             });
             let is_measured = shared.received() > 0 && !shared.publishers_ended();
             let gone = broker.look(is_measured).map(RunError::BrokerGone);
@@ -176,10 +192,22 @@ impl ClockUser for OneRun<'_> {
         };
         let collected =
             workers.collect_under(&interrupt::requested, &Patience::default(), watch, told)?;
-        let mut reports = Reports::of(finished(collected)?);
+        let served = &self.machine.broker_has_served;
+        let reports = finished(collected).map_err(|error| match error {
+            // It is no wrong one.
+            RunError::Node(NodeError::NoBroker(reason)) if broker.is_ours() || served.get() => {
+                RunError::BrokerGone(reason)
+            }
+            RunError::Process(Failure::Usage(reason)) if broker.is_ours() || served.get() => {
+                RunError::BrokerGone(reason)
+            }
+            error => error,
+        })?;
+        served.set(served.get() || broker.address().is_some());
         workers.dismiss(Patience::default().grace);
-        if let Some(processes) = &mut processes {
-            processes.add_logs(&mut reports)?;
+        let mut reports = Reports::of(reports);
+        if let Some(processes) = &processes {
+            processes.add_logs(&mut reports);
         }
         let judge = Judge {
             clock,
@@ -187,7 +215,7 @@ impl ClockUser for OneRun<'_> {
             wiring: point.wiring,
         };
         Ok(Run {
-            outcome: judge.outcome(&reports),
+            outcome: judge.outcome(&reports)?,
             reports,
             epoch,
             placement: self.placement,

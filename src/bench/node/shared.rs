@@ -2,14 +2,20 @@
 //! there is to come. It lies in shared memory, whether they are threads or processes.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use crossbeam_utils::CachePadded;
 
+use super::log::Log;
+use super::result::Received;
 use super::sample::Header;
 use crate::buffer::{BufferError, Bytes, HugePagePolicy, Placed, Room, SharedMemory, all_atomic};
 use crate::node::Wiring;
 use crate::rig::control::Control;
 use crate::time::Ticks;
+
+/// The log of a subscriber.
+pub(super) type ReceivedLog = Log<{ Received::WORDS }>;
 
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -24,6 +30,8 @@ pub(super) struct Shared {
     sent: Placed<[AtomicU64]>,
     /// By subscriber: samples that count and have come.
     received: Placed<[CachePadded<AtomicU64>]>,
+    /// By subscriber: where it notes them, as far as this process knows.
+    logs: Vec<OnceLock<Arc<ReceivedLog>>>,
 }
 
 /// How far a run is.
@@ -84,6 +92,7 @@ impl Shared {
             first: room.several(publishers),
             sent: room.several(publishers),
             received: room.several(wiring.subscribers as usize),
+            logs: (0..wiring.subscribers).map(|_| OnceLock::new()).collect(),
         })
     }
 
@@ -146,10 +155,24 @@ impl Shared {
         self.phases.ended.load(Ordering::Acquire) == self.wiring.publishers
     }
 
-    /// So many samples have come to a subscriber by now.
+    /// So many samples have come to a subscriber by now. Release: whoever sees the count sees as many in its log.
     #[inline(always)]
     pub(super) fn set_received(&self, subscriber: u32, count: u64) {
-        self.received[subscriber as usize].store(count, Ordering::Relaxed);
+        self.received[subscriber as usize].store(count, Ordering::Release);
+    }
+
+    pub(super) fn received_by(&self, subscriber: u32) -> u64 {
+        self.received[subscriber as usize].load(Ordering::Acquire)
+    }
+
+    /// Where a subscriber notes what comes.
+    pub(super) fn show_log(&self, subscriber: u32, log: &Arc<ReceivedLog>) {
+        // It is shown once.
+        let _ = self.logs[subscriber as usize].set(Arc::clone(log));
+    }
+
+    pub(super) fn log_of(&self, subscriber: u32) -> Option<&ReceivedLog> {
+        self.logs[subscriber as usize].get().map(Arc::as_ref)
     }
 
     pub(super) fn received(&self) -> u64 {
@@ -157,7 +180,9 @@ impl Shared {
         each.map(|count| count.load(Ordering::Relaxed)).sum()
     }
 
-    /// Whether all that was sent has come to a subscriber, once all publishers have ended.
+    /// Whether as much as was sent has come to a subscriber, once all publishers have ended. What came again counts
+    /// too: to know it apart, the loop of the subscriber would have to keep what it has seen. So a subscriber may leave
+    /// before as many of the last samples as came again.
     pub(super) fn has_all(&self, subscriber: u32) -> bool {
         let sent = |publisher: u32| self.sent[publisher as usize].load(Ordering::Relaxed);
         let expected: u64 = self.wiring.publishers_of(subscriber).map(sent).sum();

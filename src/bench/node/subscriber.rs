@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::config::Config;
 use super::error::ThreadError;
+use super::log::LogWriter;
 use super::result::{Received, SubscriberReport};
 use super::sample::{Header, is_intact};
 use super::shared::Shared;
@@ -21,44 +22,43 @@ pub(super) fn slots(config: &Config) -> usize {
 
 /// Entries of a subscriber's log.
 pub(super) fn entries(wiring: &Wiring, steps: u64, number: u32) -> usize {
-    wiring.most_at(number, steps) as usize + ROOM_FOR_DUPLICATES
+    (wiring.most_at(number, steps) as usize).saturating_add(ROOM_FOR_DUPLICATES)
 }
 
 impl<C: Clock> Task<C> {
     /// Connects, receives until there is no more to come, and disconnects.
     pub(super) fn run_subscriber<N: Node>(
-        mut self,
+        self,
         mut node: N,
     ) -> Result<SubscriberReport, ThreadError> {
         let steps = self.config.steps(self.rate_per_s);
         let mut log = self.log(entries(&self.shared.wiring, steps, self.number))?;
         let (config, shared) = (&self.config, &*self.shared);
+        shared.show_log(self.number, log.log());
         let mut pool = Pool::new(slots(config), self.words, config.huge_pages)?;
         let mut samples = Vec::with_capacity(pool.count());
         node.start(&mut pool, &mut || self.go_on())?;
         shared.run.announce_ready();
-        let logged = self.receive(&mut node, &mut pool, &mut samples, &mut log)?;
+        let overflown = self.receive(&mut node, &mut pool, &mut samples, &mut log)?;
         shared.leave();
         node.stop(&mut pool)?;
         Ok(SubscriberReport {
-            pages: log.page_kind(),
-            logged: logged.count,
-            overflown: logged.overflown,
-            log: Some(log),
+            log: log.end()?,
+            overflown,
             pool_is_whole: pool.is_whole(),
         })
     }
 
-    /// The hot loop.
+    /// The hot loop. Returns how many samples there was no room for in the log.
     fn receive<N: Node>(
         &self,
         node: &mut N,
         pool: &mut Pool,
         samples: &mut Vec<Slot>,
-        log: &mut [[u64; Received::WORDS]],
-    ) -> Result<Logged, ThreadError> {
+        log: &mut LogWriter<{ Received::WORDS }>,
+    ) -> Result<u64, ThreadError> {
         let (clock, shared, seed) = (self.clock, &*self.shared, self.config.seed);
-        let mut logged = Logged::default();
+        let mut overflown = 0;
         let mut drain = Drain::new(self.config.drain);
         loop {
             pool.fill(samples, self.config.vectorize);
@@ -75,37 +75,26 @@ impl<C: Clock> Task<C> {
                 if !shared.counts(header) {
                     continue;
                 }
-                let Some(entry) = log.get_mut(logged.count) else {
-                    logged.overflown += 1;
-                    continue;
-                };
-                *entry = Received {
+                let sample = Received {
                     header,
                     sent_ns: pool.word(slot, 0),
                     stamp,
                     intact: is_intact(pool, slot, header, seed),
-                }
-                .to_words();
-                logged.count += 1;
+                };
+                overflown += u64::from(!log.push(sample.to_words())?);
             }
             pool.release_all(samples);
             if received > 0 {
-                shared.set_received(self.number, logged.count as u64);
+                shared.set_received(self.number, log.count() as u64);
             }
             if shared.run.stopped() {
                 return Err(ThreadError::Stopped);
             }
             if shared.publishers_ended() && !drain.go_on(shared, self.number) {
-                return Ok(logged);
+                return Ok(overflown);
             }
         }
     }
-}
-
-#[derive(Debug, Default)]
-struct Logged {
-    count: usize,
-    overflown: u64,
 }
 
 /// How long is waited for what is under way, once all publishers have ended.

@@ -1,11 +1,21 @@
 //! What an end is told, whatever it runs in.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::config::Config;
+use super::log::{Log, LogError, LogWriter, SharedLog};
 use super::sample::Epoch;
 use super::shared::Shared;
-use crate::buffer::{BufferError, Plain, SharedMemory, StampBuffer};
+
+/// Where an end has room for its log.
+#[derive(Debug)]
+pub(super) enum LogRoom {
+    /// It makes its own; a file lies in that folder.
+    Own(PathBuf),
+    /// Another process has made it.
+    Shared(SharedLog),
+}
 
 /// What a publisher or a subscriber is told.
 pub(super) struct Task<C> {
@@ -18,8 +28,7 @@ pub(super) struct Task<C> {
     pub(super) words: usize,
     /// Whether it has no CPU of its own, and lets others run while it waits.
     pub(super) yields: bool,
-    /// Memory for its log that another process reads.
-    pub(super) log: Option<SharedMemory>,
+    pub(super) log: LogRoom,
 }
 
 impl<C> Task<C> {
@@ -32,10 +41,13 @@ impl<C> Task<C> {
     }
 
     /// A log of so many entries.
-    pub(super) fn log<T: Plain>(&mut self, entries: usize) -> Result<StampBuffer<T>, BufferError> {
-        match self.log.take() {
-            None => StampBuffer::new(entries, self.config.huge_pages),
-            Some(memory) => StampBuffer::in_shared(memory, entries),
-        }
+    pub(super) fn log<const N: usize>(&self, entries: usize) -> Result<LogWriter<N>, LogError> {
+        let log = match &self.log {
+            LogRoom::Own(folder) => {
+                Log::new(self.config.log, entries, self.config.huge_pages, folder)?
+            }
+            LogRoom::Shared(room) => room.open()?,
+        };
+        Ok(LogWriter::new(Arc::new(log), entries))
     }
 }

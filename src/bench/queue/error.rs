@@ -110,10 +110,7 @@ impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
         let text = error.to_string();
         match error {
-            RunError::Rig(RigError::Interrupted(signal)) => {
-                Failure::Interrupted(signal.to_string())
-            }
-            RunError::Rig(error) if error.is_usage() => Failure::Usage(text),
+            RunError::Rig(error) => error.into(),
             RunError::NoPair
             | RunError::NothingToMeasure(_)
             | RunError::Counters(CounterError::None(_) | CounterError::Forbidden(_)) => {

@@ -2,15 +2,13 @@
 
 use std::time::Duration;
 
-use bytesize::ByteSize;
-
 use crate::bench::hca::background::{Background, QUEUE_PAIRS, Traffic};
 use crate::bench::hca::comp_vector::CompletionVectors;
 use crate::bench::hca::config::{
     LARGEST_BURST, LARGEST_SIZE, MOST_QUEUE_PAIRS, SMALLEST_SIZE, doubled_sizes,
 };
 use crate::bench::hca::warmup::Warmup;
-use crate::cli::values::{DAY, List, MILLISECOND, list, list_of_ranges, rate, time};
+use crate::cli::values::{DAY, List, MILLISECOND, bytes, list, list_of_ranges, rate, time};
 use crate::time::Nanos;
 
 /// Message sizes: `8`, `100`, `4KiB`, `8..32768`, which is 8 and its doubles.
@@ -44,15 +42,8 @@ fn ends(text: &str, value: impl Fn(&str) -> Result<u32, String>) -> Result<(u32,
 }
 
 fn size(text: &str) -> Result<u32, String> {
-    // As in `8..4k`: in a size k is 1024, as in KiB.
     let number = text.trim();
-    let unit = number
-        .chars()
-        .last()
-        .filter(|unit| "kKmMgG".contains(*unit));
-    let text = unit.map_or(number.to_owned(), |_| format!("{number}iB"));
-    let bytes: Option<ByteSize> = text.parse().ok();
-    let size = bytes.and_then(|bytes| u32::try_from(bytes.as_u64()).ok());
+    let size = bytes(number).and_then(|bytes| u32::try_from(bytes.0).ok());
     size.filter(|size| (SMALLEST_SIZE..=LARGEST_SIZE).contains(size))
         .ok_or_else(|| {
             format!("{number:?} is not a message size from {SMALLEST_SIZE} bytes to 2 GiB, such as 100, 4k or 1MiB")

@@ -11,21 +11,23 @@ use clap::Args;
 use super::driver::arguments::SweepArguments;
 use super::driver::{self, Request, View};
 use super::output::OutputArguments;
+use super::progress;
 use super::values::{DAY, List, duration, named, one, port_request, time, timeout};
 use crate::bench::node::benchmark::NodeBenchmark;
 use crate::bench::node::config::{
-    AfterMiss, BrokerChoice, Config, Length, MOST_ENDS, RunsAs, TimerKind, VerbsConfig,
+    AfterMiss, BrokerChoice, Config, Format, Length, LogPlace, MOST_ENDS, RunsAs, TimerKind,
+    VerbsConfig,
 };
 use crate::bench::node::plan::Sweep;
 use crate::bench::node::process;
-use crate::buffer::HugePagePolicy;
+use crate::buffer::{Bytes, HugePagePolicy};
 use crate::host::readiness::Needs;
 use crate::node::fallback::Fallback;
 use crate::node::settings::{Poll, Qos};
 use crate::node::{NodeType, Scenario, Wiring};
 use crate::results::Record;
 use crate::results::schema::node as columns;
-use crate::rig::named::Named as _;
+use crate::rig::named::Named;
 use crate::rig::ports::{PortRequest, Service, UcRouteRequest};
 
 /// Arguments of `hcabench node`. LIST: one value, or several with commas between them.
@@ -164,9 +166,22 @@ pub struct NodeArguments {
     #[arg(long, value_name = "POLICY", default_value = "try", help_heading = "Machine", value_parser = one::<HugePagePolicy>)]
     pub hugepages: HugePagePolicy,
 
+    /// Where ends note what they send and receive while they do: memory, file (in the results' folder; a write in the
+    /// path is a stall)
+    #[arg(long, value_name = "PLACE", default_value = "memory", value_parser = one::<LogChoice>, help_heading = "Output")]
+    pub log: LogChoice,
+
+    /// Of --log file: how much an end notes before it writes that; in sizes k is 1024
+    #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = values::buffer, help_heading = "Output")]
+    pub log_buffer: Bytes,
+
     /// Write each sample to in.csv and out.csv as well; some 160 bytes each
     #[arg(long, help_heading = "Output")]
     pub samples: bool,
+
+    /// Formats of these: hcabench, villas (in.villas and out.villas, as villas.human of VILLASnode) [default: hcabench]
+    #[arg(long, value_name = "LIST", requires = "samples", value_parser = named::<Format>, help_heading = "Output")]
+    pub format: Option<List<Format>>,
 
     /// Where results go, and how they are shown.
     #[command(flatten)]
@@ -175,6 +190,26 @@ pub struct NodeArguments {
     /// How often, how long and from where the sweep is run.
     #[command(flatten)]
     pub sweep: SweepArguments,
+}
+
+/// Where ends note what they send and receive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogChoice {
+    /// In memory.
+    Memory,
+    /// In a file.
+    File,
+}
+
+impl Named for LogChoice {
+    const ALL: &'static [Self] = &[LogChoice::Memory, LogChoice::File];
+
+    fn name(self) -> &'static str {
+        match self {
+            LogChoice::Memory => "memory",
+            LogChoice::File => "file",
+        }
+    }
 }
 
 fn zero_or_duration(text: &str) -> Result<Duration, String> {
@@ -187,6 +222,15 @@ fn zero_or_duration(text: &str) -> Result<Duration, String> {
 impl NodeArguments {
     /// Rounds where none are asked for.
     pub const DEFAULT_ROUNDS: u32 = 1;
+
+    /// The formats of files of samples; none without them.
+    fn formats(&self) -> Vec<Format> {
+        match &self.format {
+            _ if !self.samples => Vec::new(),
+            Some(formats) => formats.0.clone(),
+            None => vec![Format::Hcabench],
+        }
+    }
 
     /// What is the same for all points.
     fn config(&self) -> Config {
@@ -222,7 +266,14 @@ impl NodeArguments {
             zeromq_port: self.zeromq_port,
             huge_pages: self.hugepages,
             seed: self.seed,
-            keep_samples: self.samples,
+            log: match self.log {
+                LogChoice::Memory => LogPlace::Memory,
+                LogChoice::File => LogPlace::File {
+                    buffer: self.log_buffer,
+                },
+            },
+            tells_progress: progress::is_shown(),
+            keep_samples: self.formats(),
         }
     }
 
@@ -274,7 +325,20 @@ pub fn run(arguments: &NodeArguments) -> anyhow::Result<u8> {
         .set(&columns::UC_ROUTE, arguments.uc_route.name())
         .set(&columns::SENDER, port(&arguments.sender))
         .set(&columns::RECEIVER, port(&arguments.receiver))
-        .set(&columns::KEEPS_SAMPLES, arguments.samples);
+        .set(&columns::LOG, arguments.log.name())
+        .set(
+            &columns::LOG_BUFFER,
+            (arguments.log == LogChoice::File).then_some(arguments.log_buffer.0),
+        )
+        .set(&columns::KEEPS_SAMPLES, arguments.samples)
+        .set(
+            &columns::FORMAT,
+            arguments.samples.then(|| {
+                let formats = arguments.formats();
+                let names: Vec<&str> = formats.into_iter().map(Format::name).collect();
+                names.join(",")
+            }),
+        );
     driver::run(Request {
         sweep: &arguments.sweep,
         output: &arguments.output,

@@ -1,11 +1,14 @@
 //! The values of the options: rates, numbers of values and of samples, from text.
 
 use crate::bench::node::config::BrokerChoice;
-use crate::cli::values::{List, list_of_ranges, rate};
+use crate::buffer::Bytes;
+use crate::cli::values::{List, bytes, list_of_ranges, rate};
 use crate::node::settings::BrokerAddress;
 
 /// Values of a sample that there can be: with more it fits into no datagram of UD.
 const VALUES: std::ops::RangeInclusive<u32> = 1..=4096;
+/// Sizes of a log's buffer that there can be, in bytes. It holds one entry at least.
+const BUFFER: std::ops::RangeInclusive<u64> = 1..=1 << 30;
 
 /// Rates a second: `1k`, `100..100k`, which is 100 and each tenfold up to 100k.
 pub fn rates(text: &str) -> Result<List<f64>, String> {
@@ -42,6 +45,14 @@ pub fn values(text: &str) -> Result<List<u32>, String> {
             .map(doubled)
             .take_while(|number| *number <= to)
             .collect())
+    })
+}
+
+/// The size of a log's buffer.
+pub fn buffer(text: &str) -> Result<Bytes, String> {
+    let size = bytes(text).filter(|size| BUFFER.contains(&size.0));
+    size.ok_or_else(|| {
+        format!("{text:?} is not a size from 1 byte to 1 GiB, such as 4k, 100kB or 1MiB")
     })
 }
 

@@ -45,19 +45,44 @@ pub fn client(
     Ok(AsyncClient::new(options, requests as usize))
 }
 
+/// A runtime that is dropped without waiting for what it has not finished: a name lookup may take long.
+#[derive(Debug)]
+pub struct Driver(Option<Runtime>);
+
+impl Driver {
+    /// Runs to its end in this thread.
+    #[inline]
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        let runtime = self.0.as_ref();
+        runtime
+            .expect("it is there until it is dropped")
+            .block_on(future)
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.0
+            .take()
+            .into_iter()
+            .for_each(Runtime::shutdown_background);
+    }
+}
+
 /// A runtime for one event loop, in the thread that asks it.
 ///
 /// # Errors
 /// When there is no file left.
-pub fn runtime() -> Result<Runtime, NodeError> {
+pub fn runtime() -> Result<Driver, NodeError> {
     let made = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    made.map_err(NodeError::io(
-        "epoll_create",
-        "a node",
-        "raise the limit of open files with ulimit -n",
-    ))
+    made.map(|runtime| Driver(Some(runtime)))
+        .map_err(NodeError::io(
+            "epoll_create",
+            "a node",
+            "raise the limit of open files with ulimit -n",
+        ))
 }
 
 /// The same in the client's words.
@@ -72,7 +97,7 @@ pub fn qos(qos: Qos) -> QoS {
 /// There is no connection.
 pub fn not_connected(broker: &BrokerAddress, reason: impl ToString) -> NodeError {
     let reason = reason.to_string();
-    NodeError::Setting(format!(
+    NodeError::NoBroker(format!(
         "--broker {broker}: cannot connect: {reason}: is a broker running there, and may it be reached?"
     ))
 }

@@ -9,10 +9,9 @@ use rumqttc::Outgoing;
 use rumqttc::v5::mqttbytes::QoS;
 use rumqttc::v5::mqttbytes::v5::{Packet, PubAckReason, PubCompReason};
 use rumqttc::v5::{AsyncClient, ClientError, Event, EventLoop};
-use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 
-use super::connection::{Patience, broker, client, lost, not_connected, qos, runtime};
+use super::connection::{Driver, Patience, broker, client, lost, not_connected, qos, runtime};
 use crate::node::settings::BrokerAddress;
 use crate::node::{Node, NodeError, Pool, Settings, Slot};
 
@@ -166,7 +165,7 @@ struct Drive {
 }
 
 impl Drive {
-    fn run(mut self, runtime: &Runtime) {
+    fn run(mut self, runtime: &Driver) {
         let reason = runtime.block_on(async {
             tokio::select! {
                 () = self.link.stop.notified() => None,

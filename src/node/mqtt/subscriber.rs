@@ -8,10 +8,9 @@ use rumqttc::Outgoing;
 use rumqttc::v5::mqttbytes::QoS;
 use rumqttc::v5::mqttbytes::v5::{Packet, SubscribeReasonCode};
 use rumqttc::v5::{AsyncClient, ConnectionError, Event, EventLoop};
-use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
-use super::connection::{Patience, broker, client, lost, not_connected, qos, runtime};
+use super::connection::{Driver, Patience, broker, client, lost, not_connected, qos, runtime};
 use crate::node::settings::{BrokerAddress, Poll};
 use crate::node::{Node, NodeError, Pool, Settings, Slot};
 
@@ -26,7 +25,7 @@ const LAST_EVENTS: u32 = 100;
 pub struct Subscriber {
     client: AsyncClient,
     events: EventLoop,
-    runtime: Runtime,
+    runtime: Driver,
     filter: String,
     qos: QoS,
     broker: BrokerAddress,

@@ -220,17 +220,30 @@ pub fn column_of_option(option: &str) -> String {
     option.trim_start_matches('-').replace('-', "_")
 }
 
+/// The end of the names of files that VILLASnode reads.
+pub const VILLAS: &str = ".villas";
+
 /// A file of samples in the folder of a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SampleFile {
     /// Its name.
     pub name: &'static str,
-    /// Its columns; the first is [`ROUND`].
+    /// Its columns; one of them is [`ROUND`].
     pub columns: &'static [Column],
     /// The count in the summary that tells how many rows it has.
     pub counted_by: Column,
     /// What it holds, in a sentence.
     pub meaning: &'static str,
+}
+
+impl SampleFile {
+    /// What stands between two cells: a tab in files as VILLASnode writes them, else a comma.
+    pub fn delimiter(&self) -> u8 {
+        match self.name.ends_with(VILLAS) {
+            true => b'\t',
+            false => b',',
+        }
+    }
 }
 
 /// What the results of a benchmark have.

@@ -183,6 +183,13 @@ pub mod sample {
     }
 }
 
+/// What a line of VILLASnode begins with.
+const TIME: Column = Column::label(
+    "# seconds.nanoseconds+offset(sequence)",
+    "the stamp since the Unix epoch, in seconds; of what arrived, how long after it that was read; its number among \
+     the samples of its publisher, if the node took it",
+);
+
 /// What was sent, a row a step.
 pub const IN: SampleFile = SampleFile {
     name: "in.csv",
@@ -207,6 +214,34 @@ pub const LOST_FILE: SampleFile = SampleFile {
     meaning: "a row a step or copy that did not arrive, with its cause",
 };
 
+/// The same as `in.csv` for VILLASnode.
+pub const IN_VILLAS: SampleFile = SampleFile {
+    name: "in.villas",
+    columns: &[
+        TIME,
+        ROUND,
+        sample::PUBLISHER,
+        sample::STEP,
+        sample::INTENDED,
+    ],
+    counted_by: STEPS_MADE,
+    meaning: "the same in the format villas.human of VILLASnode, with --format villas",
+};
+
+/// The same as `out.csv` for VILLASnode.
+pub const OUT_VILLAS: SampleFile = SampleFile {
+    name: "out.villas",
+    columns: &[
+        TIME,
+        ROUND,
+        sample::SUBSCRIBER,
+        sample::OF_PUBLISHER,
+        sample::INTACT,
+    ],
+    counted_by: ARRIVALS,
+    meaning: "the same in the format villas.human of VILLASnode, with --format villas",
+};
+
 columns! {
     /// The settings of a run.
     RUN;
@@ -221,7 +256,10 @@ columns! {
     UC_ROUTE = setting("uc_route", "how UC is connected, as asked for");
     SENDER = setting("sender", "the port of infiniband's publishers, as asked for");
     RECEIVER = setting("receiver", "the port of its subscribers, as asked for");
-    KEEPS_SAMPLES = setting("samples", "whether in.csv and out.csv are written").data(Data::Flag);
+    LOG = setting("log", "where ends note what they send and receive: memory or file");
+    LOG_BUFFER = setting("log_buffer_bytes", "what an end notes before it writes that to the file").whole();
+    KEEPS_SAMPLES = setting("samples", "whether a row is written for each sample").data(Data::Flag);
+    FORMAT = setting("format", "the formats of these: hcabench (in.csv, out.csv), villas (in.villas, out.villas)");
 }
 
 /// What the results have.
@@ -231,6 +269,6 @@ pub const SCHEMA: Schema = Schema {
     run: &RUN,
     point: &POINT,
     figures: &FIGURES,
-    samples: &[IN, OUT, LOST_FILE],
+    samples: &[IN, IN_VILLAS, OUT, OUT_VILLAS, LOST_FILE],
     headline: [RECEIVED, latency::P50, latency::P99],
 };

@@ -1,8 +1,9 @@
 use super::*;
+use crate::bench::node::config::LogPlace;
+use crate::bench::node::log::{Entries, LogWriter};
 use crate::bench::node::result::{PublisherReport, Sent, SubscriberReport};
 use crate::bench::node::sample::Header;
 use crate::bench::node::timer::Schedule;
-use crate::buffer::{HugePagePolicy, PageKind, StampBuffer};
 use crate::node::Scenario;
 use crate::time::{Monotonic, Ticks};
 
@@ -16,10 +17,10 @@ const START: u64 = 1_000_000;
 /// The first sample that counts has this number: what came before was warm-up.
 const FIRST: u64 = 5;
 
-fn log<const N: usize>(rows: &[[u64; N]]) -> StampBuffer<[u64; N]> {
-    let mut log = StampBuffer::new(rows.len().max(1), HugePagePolicy::Off).unwrap();
-    log[..rows.len()].copy_from_slice(rows);
-    log
+fn log<const N: usize>(rows: &[[u64; N]]) -> Entries<N> {
+    let mut log = LogWriter::of_test(LogPlace::Memory, rows.len());
+    rows.iter().for_each(|&row| assert!(log.push(row).unwrap()));
+    log.end().unwrap()
 }
 
 /// A publisher of 10 steps that made samples at those steps, and whose node took all but those `refused`.
@@ -39,8 +40,7 @@ fn publisher(steps: &[u64], refused: &[u64]) -> PublisherReport {
     });
     let rows: Vec<_> = rows.collect();
     PublisherReport {
-        log: Some(log(&rows)),
-        logged: rows.len(),
+        log: log(&rows),
         taken: number - FIRST,
         acknowledged: None,
         first: FIRST,
@@ -49,7 +49,6 @@ fn publisher(steps: &[u64], refused: &[u64]) -> PublisherReport {
         warmup_steps: 2,
         steps: 10,
         work: None,
-        pages: PageKind::Small,
         pool_is_whole: true,
     }
 }
@@ -68,10 +67,8 @@ fn subscriber(judge: &Judge<Monotonic>, samples: &[(u32, u64, u64)]) -> Subscrib
     });
     let rows: Vec<_> = rows.collect();
     SubscriberReport {
-        log: Some(log(&rows)),
-        logged: rows.len(),
+        log: log(&rows),
         overflown: 0,
-        pages: PageKind::Small,
         pool_is_whole: true,
     }
 }
@@ -109,7 +106,7 @@ fn missed_refused_and_lost_samples_are_told_apart() {
             &[(0, 0, 0), (0, 1, 1), (0, 2, 2), (0, 4, 6), (0, 5, 7)],
         )],
     };
-    let outcome = judge.outcome(&reports);
+    let outcome = judge.outcome(&reports).unwrap();
     let (missed, refused) = (Cause::Missed, Cause::Refused);
     assert_eq!(
         outcome.lost,
@@ -151,10 +148,12 @@ fn a_dropped_a_doubled_a_swapped_and_a_damaged_sample_are_named_as_such() {
     let judge = judge(Scenario::StraightRun, 1, 1);
     let all: Vec<u64> = (0..10).collect();
     let outcome_of = |samples: &[(u32, u64, u64)]| {
-        judge.outcome(&Reports {
-            publishers: vec![publisher(&all, &[])],
-            subscribers: vec![subscriber(&judge, samples)],
-        })
+        judge
+            .outcome(&Reports {
+                publishers: vec![publisher(&all, &[])],
+                subscribers: vec![subscriber(&judge, samples)],
+            })
+            .unwrap()
     };
     let whole: Vec<(u32, u64, u64)> = all.iter().map(|&step| (0, step, step)).collect();
     let clean = outcome_of(&whole);
@@ -193,11 +192,15 @@ fn a_dropped_a_doubled_a_swapped_and_a_damaged_sample_are_named_as_such() {
     assert_eq!(outcome_of(&strange).tally.never_sent, 2);
 
     let mut damaged = subscriber(&judge, &whole);
-    damaged.log.as_mut().unwrap()[5][3] = 0;
-    let outcome = judge.outcome(&Reports {
-        publishers: vec![publisher(&all, &[])],
-        subscribers: vec![damaged],
-    });
+    let mut rows: Vec<_> = damaged.log.iter().map(Result::unwrap).collect();
+    rows[5][3] = 0;
+    damaged.log = log(&rows);
+    let outcome = judge
+        .outcome(&Reports {
+            publishers: vec![publisher(&all, &[])],
+            subscribers: vec![damaged],
+        })
+        .unwrap();
     assert_eq!((outcome.tally.damaged, outcome.tally.lost), (1, 0));
     assert_eq!(outcome.latency.summary.unwrap().count, 9);
 }
@@ -213,13 +216,15 @@ fn each_scenario_expects_its_copies_of_each_subscriber() {
     };
     let outcome_of = |scenario, subscribers: &[Vec<(u32, u64, u64)>]| {
         let judge = judge(scenario, 2, 2);
-        judge.outcome(&Reports {
-            publishers: vec![publisher(&all, &[]), publisher(&all, &[])],
-            subscribers: subscribers
-                .iter()
-                .map(|it| subscriber(&judge, it))
-                .collect(),
-        })
+        judge
+            .outcome(&Reports {
+                publishers: vec![publisher(&all, &[]), publisher(&all, &[])],
+                subscribers: subscribers
+                    .iter()
+                    .map(|it| subscriber(&judge, it))
+                    .collect(),
+            })
+            .unwrap()
     };
     let both = [of(0, &all), of(1, &all)];
     for scenario in [Scenario::StraightRun, Scenario::FanIn] {

@@ -1,9 +1,11 @@
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::config::{AfterMiss, BrokerChoice, Length, TimerKind, VerbsConfig};
+use super::super::config::{AfterMiss, BrokerChoice, Length, LogPlace, TimerKind, VerbsConfig};
 use super::super::sample::{Epoch, HEADER_WORDS};
 use super::super::shared::Shared;
+use super::super::task::LogRoom;
 use super::super::timer::{BusyTimer, Schedule};
 use super::*;
 use crate::buffer::HugePagePolicy;
@@ -102,13 +104,15 @@ fn times(before_stamp: u64, before_write: u64) -> (Vec<u64>, Vec<u64>) {
             zeromq_port: None,
             huge_pages: HugePagePolicy::Off,
             seed: 1,
-            keep_samples: false,
+            log: LogPlace::Memory,
+            tells_progress: false,
+            keep_samples: Vec::new(),
         },
         shared: Arc::new(Shared::new(wiring, &Shared::memory(&wiring).unwrap()).unwrap()),
         rate_per_s: 1e9 / PERIOD as f64,
         words: HEADER_WORDS + 1,
         yields: false,
-        log: None,
+        log: LogRoom::Own(PathBuf::new()),
     };
     let mut timer = AwayAfterWaiting {
         timer: BusyTimer::new(Schedule::of_rate(&clock, task.rate_per_s), AfterMiss::Skip),
@@ -122,16 +126,17 @@ fn times(before_stamp: u64, before_write: u64) -> (Vec<u64>, Vec<u64>) {
         latencies: Vec::new(),
     };
     let mut pool = Pool::new(2, task.words, HugePagePolicy::Off).unwrap();
-    let mut log = [[0; Sent::WORDS]; STEPS as usize];
+    let mut log = LogWriter::of_test(LogPlace::Memory, STEPS as usize);
     let mut samples = Vec::new();
     let logged = task
         .publish(&mut node, &mut pool, &mut samples, &mut timer, &mut log)
         .unwrap();
-    assert_eq!((logged.count, logged.sent), (STEPS as usize, STEPS));
+    assert_eq!((log.count(), logged.sent), (STEPS as usize, STEPS));
     assert!(pool.is_whole());
-    let behind = log.map(Sent::of_words);
-    let behind = behind.map(|sent| sent.stamp.0 - timer.schedule().due(sent.step).0);
-    (node.latencies, behind.to_vec())
+    let log = log.end().unwrap();
+    let sent = log.iter().map(|entry| Sent::of_words(entry.unwrap()));
+    let behind = sent.map(|sent| sent.stamp.0 - timer.schedule().due(sent.step).0);
+    (node.latencies, behind.collect())
 }
 
 #[test]
