@@ -31,6 +31,8 @@ pub const INTENDED: &str = "intended.hgrm";
 const BYTES_PER_POINT: u64 = 512 << 10;
 /// What a run takes beside its steps: threads, connections, memory.
 const TIME_BESIDE: Duration = Duration::from_millis(200);
+/// The same for each end that is a process.
+const TIME_OF_A_PROCESS: Duration = Duration::from_millis(20);
 /// More than this share of the steps being missed means that the rate was not had.
 const MISSED_SHARE: f64 = 0.01;
 
@@ -81,7 +83,6 @@ impl NodeBenchmark {
                 .saturating_mul(size_of::<Lost>() as u64),
         ];
         let stamps = stamps.into_iter().fold(0, u64::saturating_add);
-        let ends = u64::from(wiring.publishers) + u64::from(wiring.subscribers);
         let slots = u64::from(wiring.publishers) * publisher::slots(&self.config) as u64
             + u64::from(wiring.subscribers) * subscriber::slots(&self.config) as u64;
         [
@@ -99,10 +100,7 @@ impl NodeBenchmark {
             },
             Need {
                 what: "processes",
-                bytes: match point.ends {
-                    RunsAs::Threads => 0,
-                    RunsAs::Processes => ends * process::BYTES_BESIDE,
-                },
+                bytes: u64::from(processes(point)) * process::BYTES_BESIDE,
             },
         ]
     }
@@ -120,7 +118,7 @@ impl NodeBenchmark {
             let checked = allowance.require(
                 &self.needs(point),
                 &options,
-                "lower --count, --duration, --rate or --receive-queue",
+                "lower --count, --duration, --rate, --receive-queue, --publishers or --subscribers",
             );
             checked.map_err(RigError::Memory)?;
         }
@@ -153,7 +151,9 @@ impl NodeBenchmark {
                     name: point.to_string(),
                     settings: rows::settings(point, &self.config),
                 }],
-                time: TIME_BESIDE.saturating_add(run::usual(point, &self.config)),
+                time: TIME_BESIDE
+                    .saturating_add(TIME_OF_A_PROCESS * processes(point))
+                    .saturating_add(run::usual(point, &self.config)),
                 bytes: (kept.saturating_mul(files::BYTES_PER_SAMPLE))
                     .saturating_add(lost.saturating_mul(files::BYTES_PER_LOST))
                     .saturating_add(BYTES_PER_POINT),
@@ -206,6 +206,14 @@ impl NodeBenchmark {
                 .collect(),
             ..Outcome::default()
         })
+    }
+}
+
+/// Processes that a run of a point starts.
+fn processes(point: &Point) -> u32 {
+    match point.ends {
+        RunsAs::Threads => 0,
+        RunsAs::Processes => point.wiring.publishers + point.wiring.subscribers,
     }
 }
 
