@@ -313,6 +313,7 @@ fn what_cannot_be_made_is_told_as_of_threads() {
         let told = ended(&node(folder.path(), &words).output().unwrap(), 2);
         assert!(told.contains(expected), "{words}: {told}");
     }
+    assert!(!folder.path().join("run").join("summary.csv").exists());
 }
 
 #[test]

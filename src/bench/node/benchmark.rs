@@ -32,6 +32,8 @@ pub const INTENDED: &str = "intended.hgrm";
 const BYTES_PER_POINT: u64 = 512 << 10;
 /// What a run takes beside its steps: threads, connections, memory.
 const TIME_BESIDE: Duration = Duration::from_millis(200);
+/// The same for each end that is a process.
+const TIME_OF_A_PROCESS: Duration = Duration::from_millis(20);
 /// More than this share of the steps being missed means that the rate was not had.
 const MISSED_SHARE: f64 = 0.01;
 
@@ -77,7 +79,6 @@ impl NodeBenchmark {
             .map(|number| subscriber::entries(wiring, steps, number))
             .map(|entries| Log::<{ Received::WORDS }>::memory(place, entries, policy).0)
             .fold(0, u64::saturating_add);
-        let ends = u64::from(wiring.publishers) + u64::from(wiring.subscribers);
         let logs = of_publisher.saturating_mul(wiring.publishers.into());
         // The step of each sample; of each copy whether it came, and two figures of it, or that it did not.
         let of_copy = size_of::<Lost>().max(2 * 8) as u64 + 1;
@@ -103,10 +104,7 @@ impl NodeBenchmark {
             },
             Need {
                 what: "processes",
-                bytes: match point.ends {
-                    RunsAs::Threads => 0,
-                    RunsAs::Processes => ends * process::BYTES_BESIDE,
-                },
+                bytes: u64::from(processes(point)) * process::BYTES_BESIDE,
             },
         ]
     }
@@ -123,9 +121,12 @@ impl NodeBenchmark {
             );
             let advice = match self.config.log {
                 LogPlace::Memory => {
-                    "lower --count, --duration, --rate or --receive-queue, or use --log file"
+                    "lower --count, --duration, --rate, --receive-queue, --publishers or --subscribers, \
+                    or use --log file"
                 }
-                LogPlace::File { .. } => "lower --count, --duration, --rate or --receive-queue",
+                LogPlace::File { .. } => {
+                    "lower --count, --duration, --rate, --receive-queue, --publishers or --subscribers"
+                }
             };
             let checked = allowance.require(&self.needs(point), &options, advice);
             checked.map_err(RigError::Memory)?;
@@ -156,7 +157,9 @@ impl NodeBenchmark {
                     name: point.to_string(),
                     settings: rows::settings(point, &self.config),
                 }],
-                time: TIME_BESIDE.saturating_add(run::usual(point, &self.config)),
+                time: TIME_BESIDE
+                    .saturating_add(TIME_OF_A_PROCESS * processes(point))
+                    .saturating_add(run::usual(point, &self.config)),
                 bytes: (kept.saturating_mul(files::BYTES_PER_SAMPLE))
                     .saturating_add(lost.saturating_mul(files::BYTES_PER_LOST))
                     .saturating_add(BYTES_PER_POINT),
@@ -208,6 +211,14 @@ impl NodeBenchmark {
                 .collect(),
             ..Outcome::default()
         })
+    }
+}
+
+/// Processes that a run of a point starts.
+fn processes(point: &Point) -> u32 {
+    match point.ends {
+        RunsAs::Threads => 0,
+        RunsAs::Processes => point.wiring.publishers + point.wiring.subscribers,
     }
 }
 

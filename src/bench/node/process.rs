@@ -144,6 +144,7 @@ impl Processes {
             };
             let made_before = all.waiting.len();
             for (number, &cpu) in (0..).zip(cpus) {
+                unless_interrupted()?;
                 let log = room((setup.point, setup.config), folder, side, number)?;
                 let ask = Ask {
                     point: setup.point.to_string(),
@@ -231,14 +232,19 @@ impl Drop for Processes {
 /// What it tells once its end is made.
 fn made_by(child: &mut Asked) -> Result<Value, RunError> {
     let answered = child.next(MAKING)?;
-    if let Some(signal) = interrupt::requested() {
-        return Err(RigError::Interrupted(signal).into());
-    }
+    unless_interrupted()?;
     match answered {
         Answer::Made(told) => Ok(told),
         Answer::Failed(failure) => Err(failure.into()),
         Answer::Stopped => Err(NodeError::GivenUp.into()),
         Answer::Report(_) => Err(child.unexpected(&"a report").into()),
+    }
+}
+
+fn unless_interrupted() -> Result<(), RigError> {
+    match interrupt::requested() {
+        Some(signal) => Err(RigError::Interrupted(signal)),
+        None => Ok(()),
     }
 }
 
