@@ -32,7 +32,7 @@ pub fn settings(point: &Point, config: &Config) -> Record {
         .set(&columns::DISTRIBUTED_BY, point.node_type.distributed_by())
         .set(
             &columns::QOS,
-            (point.node_type.takes_broker()).then(|| config.qos.name()),
+            (point.node_type.takes_broker()).then_some(config.qos as u64),
         )
         .set(&columns::TIMER, config.timer.name())
         .set(&columns::POLL, config.poll.name())

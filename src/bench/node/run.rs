@@ -177,7 +177,7 @@ impl ClockUser for OneRun<'_> {
                 done,
                 of: expected,
                 text: (figures.flatten())
-                    .map(|figures| format!("{done} of {expected} messages, {figures}")),
+                    .map(|figures| format!("{figures}, {done} of {expected} messages")),
             });
             let is_measured = shared.received() > 0 && !shared.publishers_ended();
             let gone = broker.look(is_measured).map(RunError::BrokerGone);
