@@ -5,8 +5,8 @@
 //! latency. The time from when the sample was meant to be sent is a second latency, which holds what a stall of the
 //! publisher has caused.
 //!
-//! Ends are threads of one process, or processes, and have one clock. What a sample carries is that clock, moved by the same amount
-//! for all of a run so that it counts from the Unix epoch: any program can measure against it.
+//! Ends are threads of one process, or processes, and have one clock. What a sample carries is that clock, moved by the
+//! same amount for all of a run so that it counts from the Unix epoch: any program can measure against it.
 //!
 //! | concept | files |
 //! | --- | --- |
