@@ -18,7 +18,7 @@ use hcabench::node::{Node, NodeError, Scenario, Settings};
 use hcabench::rig::named::Named as _;
 use hcabench::rig::ports::Service;
 
-use crate::machine::{Disturbance, Machine, sh};
+use crate::machine::{Disturbance, Machine};
 use crate::node_ends::{End, fabric, settings, wiring};
 use crate::program::{Ended, hcabench};
 use crate::results::Table;
@@ -80,20 +80,6 @@ library_tests! {
         for service in [Service::Rc, Service::Uc, Service::Ud] {
             assert_eq!(failure(service, "10.77.0.2:1"), ConnectFailure::Unreachable);
         }
-    }
-
-    /// The kernel itself tells that a peer cannot be reached whose address has gone to another interface.
-    fn a_peer_that_moves_while_it_is_asked_is_unreachable() {
-        let _machine = Machine::take();
-        let _cut = Disturbance::of_requests("veth0", "loss 100%");
-        let found = scope(|scope| {
-            let found = scope.spawn(|| failure(Service::Rc, "10.77.0.2:1"));
-            sleep(LIMIT / 4);
-            sh("ip neigh replace 10.77.0.2 lladdr 02:00:00:00:00:99 dev veth0 nud reachable");
-            found.join()
-        });
-        sh("ip neigh del 10.77.0.2 dev veth0");
-        assert_eq!(found.unwrap(), ConnectFailure::Unreachable);
     }
 
     fn without_a_peer_it_listens_and_one_that_comes_later_connects() {
