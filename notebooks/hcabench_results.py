@@ -1,6 +1,6 @@
 """Reads the results folders of hcabench as pandas tables, for the notebooks beside this file.
 
-A folder is one run of one of the three benchmarks: `hcabench` (here called hca), `hcabench queue` and `hcabench clock`.
+A folder is one run of a benchmark: `hcabench` (here called hca), `hcabench queue`, `hcabench clock`, `hcabench node`.
 What its CSV files hold (types, units, which columns are settings) stands in its `datapackage.json`. `load` reads its
 summary and settings; samples are read point by point, and only the columns that are asked for, so that a sweep of any
 length fits into memory. Nothing is removed as an outlier.
@@ -98,7 +98,7 @@ def results_folder(default):
 
 
 def load(path, benchmark):
-    """Reads the run in `path`, which must be one of `benchmark`: hca, queue or clock."""
+    """Reads the run in `path`, which must be one of `benchmark`: hca, queue, clock or node."""
     path = Path(path)
     if not path.is_dir():
         raise ResultsError(f"{path}: there is no such folder (paths are relative to {Path.cwd()})")
@@ -170,6 +170,25 @@ def elements(point):
     return read
 
 
+def exchanged(point):
+    """Of a point of `hcabench node --samples`: its steps, its arrivals and what did not arrive.
+
+    An arrival has the step and the times that its publisher noted, found by round, publisher and number: in whichever
+    order the rows stand. `strange` is what was never sent, `again` what came for another time.
+    """
+    sent, arrived, lost = (table(point.folder / name) for name in ("in.csv", "out.csv", "lost.csv"))
+    key = ["round", "publisher", "seq"]
+    noted = sent.dropna(subset="seq").rename(columns={"t_sent_ns": "t_noted_ns"})
+    if noted.duplicated(key).any():
+        raise ResultsError(f"{point.folder / 'in.csv'}: a number of a publisher is there twice")
+    arrived = arrived.sort_values("t_received_ns", kind="stable")
+    arrived = arrived.merge(noted[[*key, "step", "t_intended_ns", "t_noted_ns"]].astype({"seq": "int64"}), on=key, how="left")
+    arrived["strange"] = arrived.step.isna()
+    # In a fan-out each subscriber gets a copy of its own.
+    arrived["again"] = arrived.duplicated(key + (["subscriber"] if point.scenario == "fan-out" else []))
+    return sent, arrived, lost
+
+
 @dataclass
 class Distribution:
     """Percentiles as a file has them: between two of its values it does not tell where the samples lie."""
@@ -229,11 +248,11 @@ def differences(point):
 
 def in_words(name, value):
     """A setting as a reader would say it: `size_bytes` 4096 is `4 KiB`."""
-    if name in ("size_bytes", "payload_bytes"):
+    if name in ("size_bytes", "payload_bytes", "sample_bytes"):
         return bytes_in_words(value)
     if name == "rate_per_s":
         return f"{rate_in_words(value)}/s"
-    if name in ("service", "queue", "operation"):
+    if name in ("service", "queue", "operation", "type", "scenario"):
         return str(value)
     if name == "inline":
         return "inline" if value == "on" else "not inline"

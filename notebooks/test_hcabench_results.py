@@ -37,6 +37,22 @@ class Folders(unittest.TestCase):
         for point in run.summary.itertuples():
             self.assertTrue(point.folder.name.startswith(f"{point.queue}-cap{point.capacity}-{point.payload_bytes}B-"))
 
+    def test_arrivals_find_their_steps_in_any_order(self):
+        copy = self.copy("node")
+        point = next(results.load(copy, "node").summary.itertuples())
+        _, arrived, lost = results.exchanged(point)
+        self.assertEqual((len(arrived), len(lost)), (point.arrivals, point.not_delivered))
+        self.assertFalse(arrived.strange.any() or arrived.again.any())
+        self.assertTrue((arrived.t_sent_ns == arrived.t_noted_ns).all())
+        rows = results.table(point.folder / "out.csv")
+        stranger = rows.iloc[[0]].assign(seq=1_000_000)
+        rows = pd.concat([rows.iloc[::-1], rows.iloc[[3]], stranger])
+        rows.to_csv(point.folder / "out.csv", index=False)
+        _, again, _ = results.exchanged(point)
+        self.assertEqual((again.again.sum(), again.strange.sum()), (1, 1))
+        known = again[~again.again & ~again.strange].sort_values("seq")
+        self.assertEqual(list(known.step), list(arrived.sort_values("seq").step))
+
     def test_what_varies_is_told_from_what_does_not(self):
         run = results.load(SAMPLE / "hca", "hca")
         self.assertEqual(run.varying(), ["service", "size_bytes", "burst", "inline"])
