@@ -147,11 +147,16 @@ fn counts(folder: &Path, row: &Row) -> BTreeMap<(u64, u64), u64> {
 fn processes_get_what_threads_get_in_all_scenarios() {
     const STEPS: u64 = 40;
     let types = types();
-    for (scenarios, publishers) in [("straight-run", 2), ("fan-in,fan-out,round-robin", 4)] {
+    let in_file = "--log file --log-buffer 200";
+    for (scenarios, publishers, log) in [
+        ("straight-run", 2, ""),
+        ("straight-run", 2, in_file),
+        ("fan-in,fan-out,round-robin", 4, ""),
+    ] {
         let folder = tempfile::tempdir().unwrap();
         let words = format!(
             "--type {types} --ends threads,processes --scenario {scenarios} --publishers {publishers} --subscribers 2 \
-             --rate 200 --count {STEPS} --warmup 20ms --timer timerfd --qos 1 --samples"
+             --rate 200 --count {STEPS} --warmup 20ms --timer timerfd --qos 1 --samples {log}"
         );
         ended(&node(folder.path(), &words).output().unwrap(), 0);
         let summary = rows(&folder.path().join("run/summary.csv"));

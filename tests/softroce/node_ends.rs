@@ -7,7 +7,7 @@ use hcabench::buffer::HugePagePolicy;
 use hcabench::node::fallback::Fallback;
 use hcabench::node::infiniband::{Fabric, FabricRequest, InfiniBand, Publisher, Subscriber};
 use hcabench::node::settings::Verbs;
-use hcabench::node::{Ends, Node, Pool, Scenario, Settings, Slot, Wiring};
+use hcabench::node::{self, Node, Pool, Scenario, Settings, Slot, Wiring};
 use hcabench::rig::ports::{Service, UcRouteRequest};
 
 /// Words of a sample.
@@ -113,7 +113,7 @@ pub struct Ends {
 
 /// Subscribers have posted all that they post before they look for samples.
 pub fn started(wiring: &Wiring, settings: &Settings) -> Ends {
-    let ends = Ends::of(&InfiniBand::new(&fabric(), wiring, settings), wiring).unwrap();
+    let ends = node::Ends::of(&InfiniBand::new(&fabric(), wiring, settings), wiring).unwrap();
     let (sends, receives) = (settings.send_queue, settings.receive_queue);
     let publisher = |node| End::new(node, sends as usize + 8);
     let subscriber = |node| End::new(node, receives as usize + 8);

@@ -215,6 +215,10 @@ library_tests! {
 }
 
 #[test]
+#[expect(
+    clippy::zombie_processes,
+    reason = "the removal ends after this process"
+)]
 fn the_pool_is_whole_after_the_removal_of_its_device() {
     let _machine = Machine::take();
     let path = concat!(

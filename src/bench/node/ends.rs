@@ -234,7 +234,9 @@ pub(super) fn finished(
         });
     if let Some((role, error)) = others.into_iter().chain(stopped).next() {
         return Err(match error {
-            ThreadError::Node(NodeError::Setting(text)) => RunError::Node(NodeError::Setting(text)),
+            ThreadError::Node(error @ (NodeError::Setting(_) | NodeError::NoBroker(_))) => {
+                RunError::Node(error)
+            }
             ThreadError::Process(Failure::Usage(text)) => RunError::Node(NodeError::Setting(text)),
             error => RunError::Thread(role, error),
         });

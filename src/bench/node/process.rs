@@ -73,6 +73,8 @@ enum Answer {
     Report(Box<Report>),
     /// Something else has ended the run.
     Stopped,
+    /// Whose fault that is, the parent knows.
+    NoBroker(String),
     Failed(Failure),
 }
 
@@ -237,6 +239,7 @@ fn made_by(child: &mut Asked) -> Result<Value, RunError> {
         Answer::Made(told) => Ok(told),
         Answer::Failed(failure) => Err(failure.into()),
         Answer::Stopped => Err(NodeError::GivenUp.into()),
+        Answer::NoBroker(reason) => Err(NodeError::NoBroker(reason).into()),
         Answer::Report(_) => Err(child.unexpected(&"a report").into()),
     }
 }
@@ -253,6 +256,7 @@ fn report_of(child: &mut Asked) -> Result<Report, ThreadError> {
         Answer::Report(report) => Ok(*report),
         Answer::Failed(failure) => Err(failure.into()),
         Answer::Stopped => Err(ThreadError::Stopped),
+        Answer::NoBroker(reason) => Err(NodeError::NoBroker(reason).into()),
         Answer::Made(_) => Err(child.unexpected(&"made again").into()),
     }
 }
@@ -273,6 +277,7 @@ pub fn serve(config: &Config, sweep: &Sweep) -> io::Result<u8> {
             RunError::Thread(_, ThreadError::Stopped | ThreadError::Node(NodeError::GivenUp))
             | RunError::Node(NodeError::GivenUp),
         ) => Answer::Stopped,
+        Err(RunError::Node(NodeError::NoBroker(reason))) => Answer::NoBroker(reason),
         Err(RunError::Thread(_, error)) => Answer::Failed(Failure::Run(error.to_string())),
         Err(error) => Answer::Failed(error.into()),
     };
@@ -324,7 +329,9 @@ impl ClockUser for OneEnd<'_> {
         #[cfg(feature = "rdma")]
         let fabric = (point.node_type == crate::node::NodeType::InfiniBand)
             .then(|| super::verbs::choose(config))
-            .transpose()?;
+            .transpose()
+            // The parent has found them, so they have gone since.
+            .map_err(|error| Failure::Run(error.to_string()))?;
         let setup = Setup {
             point,
             config,

@@ -20,7 +20,7 @@ use super::so_far::SoFar;
 use crate::host::placement::RoleSpec;
 use crate::host::{Placement, PlacementWarning, Topology, Wakeable, interrupt, pinning};
 use crate::node::{NodeError, NodeType, rings};
-use crate::rig::benchmark::{Failure, Progress};
+use crate::rig::benchmark::Progress;
 use crate::rig::error::RigError;
 use crate::rig::workers::{Crew, Patience};
 use crate::time::{AnyClock, Clock, ClockUser};
@@ -198,9 +198,6 @@ impl ClockUser for OneRun<'_> {
             RunError::Node(NodeError::NoBroker(reason)) if broker.is_ours() || served.get() => {
                 RunError::BrokerGone(reason)
             }
-            RunError::Process(Failure::Usage(reason)) if broker.is_ours() || served.get() => {
-                RunError::BrokerGone(reason)
-            }
             error => error,
         })?;
         served.set(served.get() || broker.address().is_some());
@@ -238,13 +235,17 @@ pub(super) fn usual(point: &Point, config: &Config) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
-/// How long nothing may arrive: connecting, whoever does it in the end, the warm-up, a period of a low rate, and what is under way at the end. A run
-/// that makes up for missed steps may take as long as it takes.
+/// How long nothing may arrive: connecting, whoever does it in the end, the warm-up, a period of a low rate, and what is
+/// under way at the end. A run that makes up for missed steps may take as long as it takes.
 fn longest_silence(point: &Point, config: &Config) -> Duration {
     let period = Duration::try_from_secs_f64(1.0 / point.rate_per_s).unwrap_or(Duration::MAX);
+    let connecting = match point.node_type {
+        NodeType::InfiniBand => point.settings(config).patience(&point.wiring),
+        _ => config.timeout,
+    };
     (config.warmup.saturating_add(period))
         .saturating_mul(2)
-        .saturating_add(point.settings(config).patience(&point.wiring))
+        .saturating_add(connecting)
         .saturating_add(config.drain)
         .saturating_add(BESIDE)
 }
