@@ -98,8 +98,11 @@ fn listener_of_all(broker: &Broker) -> (Ours, BufReader<ChildStdout>) {
     let (child, mut lines) = listener(broker, "#", &["-F", "%x"]);
     let address = broker.address();
     let mut greeted = String::new();
+    let begun = Instant::now();
     while greeted.is_empty() {
         let greeting = [
+            "-h",
+            &address.host,
             "-t",
             "first",
             "-r",
@@ -108,8 +111,12 @@ fn listener_of_all(broker: &Broker) -> (Ours, BufReader<ChildStdout>) {
             "-p",
             &address.port.to_string(),
         ];
-        let published = Command::new("mosquitto_pub").args(greeting).status();
-        assert!(published.unwrap().success());
+        let published = Command::new("mosquitto_pub").args(greeting).output();
+        let published = published.unwrap();
+        if !published.status.success() {
+            assert!(begun.elapsed() < PATIENCE, "{published:?}");
+            continue;
+        }
         // Retained: it comes however late the listener is.
         lines.read_line(&mut greeted).unwrap();
     }
