@@ -10,6 +10,7 @@ mod words;
 
 pub use mapping::{
     BufferError, HUGE_PAGE, HugeBuffer, HugePagePolicy, Inherited, PageKind, SharedMemory,
+    inherited_file,
 };
 pub use payload::{Payload, PayloadBuffer, Slot, StampCursor};
 pub(crate) use placed::all_atomic;

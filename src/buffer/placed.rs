@@ -1,4 +1,4 @@
-//! Values in memory that several processes have mapped.
+//! Atomic values in mapped memory, which several processes may share.
 
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 use crossbeam_utils::CachePadded;
 
-use super::{BufferError, Bytes, HugeBuffer, SharedMemory};
+use super::{BufferError, Bytes, HugeBuffer, PageKind, SharedMemory};
 
 /// Where values begin, so that none shares a pair of cache lines with another.
 const ALIGNMENT: usize = 128;
@@ -43,17 +43,34 @@ macro_rules! all_atomic {
 }
 pub(crate) use all_atomic;
 
-/// A value, or several, in shared memory, which lives as long.
+/// A value, or several, in mapped memory, which lives as long.
 #[derive(Debug)]
 pub struct Placed<T: ?Sized> {
+    /// Not behind the `Arc`, where each look would be one more line that may not be in the cache.
     value: NonNull<T>,
-    _memory: Arc<HugeBuffer>,
+    memory: Arc<HugeBuffer>,
 }
 
 // SAFETY: it hands out shared references only, as an `Arc` does, and what it keeps alive is bound to no thread.
 unsafe impl<T: ?Sized + Sync> Send for Placed<T> {}
 // SAFETY: as above.
 unsafe impl<T: ?Sized + Sync> Sync for Placed<T> {}
+
+impl<T: ?Sized> Placed<T> {
+    /// The pages of its memory.
+    pub fn page_kind(&self) -> PageKind {
+        self.memory.page_kind()
+    }
+}
+
+impl<T: ?Sized> Clone for Placed<T> {
+    fn clone(&self) -> Self {
+        Placed {
+            value: self.value,
+            memory: Arc::clone(&self.memory),
+        }
+    }
+}
 
 impl<T: ?Sized> Deref for Placed<T> {
     type Target = T;
@@ -66,7 +83,7 @@ impl<T: ?Sized> Deref for Placed<T> {
     }
 }
 
-/// Shared memory out of which values are taken. All processes take the same ones in the same order.
+/// Mapped memory out of which values are taken. All processes that share it take the same ones in the same order.
 #[derive(Debug)]
 pub struct Room {
     memory: Arc<HugeBuffer>,
@@ -79,10 +96,15 @@ impl Room {
     /// # Errors
     /// When it cannot be mapped.
     pub fn new(memory: &SharedMemory) -> Result<Self, BufferError> {
-        Ok(Room {
-            memory: Arc::new(memory.map()?),
+        Ok(Self::over(memory.map()?))
+    }
+
+    /// All of that memory, which is zero or holds these values.
+    pub(super) fn over(memory: HugeBuffer) -> Self {
+        Room {
+            memory: Arc::new(memory),
             used: 0,
-        })
+        }
     }
 
     /// What so many values take.
@@ -103,7 +125,7 @@ impl Room {
         let first = NonNull::new(first).expect("it lies in the memory");
         Placed {
             value: NonNull::slice_from_raw_parts(first, count),
-            _memory: Arc::clone(&self.memory),
+            memory: Arc::clone(&self.memory),
         }
     }
 
@@ -112,10 +134,10 @@ impl Room {
     /// # Panics
     /// When there is no room for it.
     pub fn one<T: Atomic>(&mut self) -> Placed<T> {
-        let Placed { value, _memory } = self.several::<T>(1);
+        let Placed { value, memory } = self.several::<T>(1);
         Placed {
             value: value.cast(),
-            _memory,
+            memory,
         }
     }
 }

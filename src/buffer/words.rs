@@ -5,17 +5,11 @@ use std::ops::{Deref, Range};
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::sync::atomic::AtomicU64;
 
-use super::{BufferError, Bytes, HugeBuffer, HugePagePolicy, PageKind, SharedMemory};
+use super::{BufferError, Bytes, HugeBuffer, HugePagePolicy, PageKind, Placed, Room, SharedMemory};
 
-/// A fixed number of atomic words in a [`HugeBuffer`], zero at the start.
-#[derive(Debug)]
-pub struct AtomicWords {
-    memory: HugeBuffer,
-    count: usize,
-}
-
-// SAFETY: the memory belongs to this value until it is dropped, and all access to it is atomic.
-unsafe impl Sync for AtomicWords {}
+/// A fixed number of atomic words in mapped memory, zero at the start. A clone is the same words.
+#[derive(Debug, Clone)]
+pub struct AtomicWords(Placed<[AtomicU64]>);
 
 impl AtomicWords {
     /// What the memory for `count` words takes, and locks.
@@ -32,10 +26,14 @@ impl AtomicWords {
     /// # Errors
     /// Those of [`HugeBuffer::new`].
     pub fn new(count: usize, policy: HugePagePolicy) -> Result<Self, BufferError> {
-        Ok(AtomicWords {
-            memory: HugeBuffer::new(Self::bytes(count), policy)?,
+        Ok(Self::over(
+            HugeBuffer::new(Self::bytes(count), policy)?,
             count,
-        })
+        ))
+    }
+
+    fn over(memory: HugeBuffer, count: usize) -> Self {
+        AtomicWords(Room::over(memory).several(count))
     }
 
     /// Shared memory for `count` words.
@@ -54,14 +52,12 @@ impl AtomicWords {
     /// # Panics
     /// When it holds fewer.
     pub fn in_shared(memory: &SharedMemory, count: usize) -> Result<Self, BufferError> {
-        let memory = memory.map()?;
-        assert!(Self::bytes(count).0 <= memory.length().0);
-        Ok(AtomicWords { memory, count })
+        Ok(Self::over(memory.map()?, count))
     }
 
     /// The pages it got.
     pub fn page_kind(&self) -> PageKind {
-        self.memory.page_kind()
+        self.0.page_kind()
     }
 
     /// Writes some of them to a file, in this host's byte order, by one `write` unless that falls short. To be called
@@ -104,8 +100,7 @@ impl Deref for AtomicWords {
 
     #[inline(always)]
     fn deref(&self) -> &[AtomicU64] {
-        // SAFETY: the memory holds `count` words, page-aligned and initialised with zeros, and all access is atomic.
-        unsafe { std::slice::from_raw_parts(self.memory.as_ptr().cast(), self.count) }
+        &self.0
     }
 }
 

@@ -9,57 +9,35 @@
 //! threads or processes.
 
 use std::cell::OnceCell;
-use std::ptr::NonNull;
-use std::sync::Arc;
 
 use super::settings::Poll;
 use super::wiring::Distribution;
 use super::{Maker, Node, NodeError, Pool, Settings, Slot, Wiring};
-use crate::buffer::{Bytes, HugeBuffer, SharedMemory};
+use crate::buffer::{AtomicWords, Bytes, SharedMemory};
 use crate::queues::ring::{Memory, RingReceiver, RingSender, Shape, Word};
 
 /// The memory of all rings, as one side has mapped it.
-#[derive(Debug, Clone)]
-struct Rings {
-    /// Kept, so that the words stay.
-    _memory: Arc<HugeBuffer>,
-    /// The words: not behind the `Arc`, where each look would be one more line that may not be in the cache.
-    first: NonNull<Word>,
-    count: usize,
-}
-
-// SAFETY: the words live as long as the `Arc` beside them. They are accessed as atomics only, by whoever maps them.
-unsafe impl Send for Rings {}
-
-impl Rings {
-    fn new(memory: HugeBuffer) -> Self {
-        Rings {
-            first: memory.start().cast(),
-            count: memory.length().0 as usize / size_of::<Word>(),
-            _memory: Arc::new(memory),
-        }
-    }
-}
-
-impl Memory for Rings {
+impl Memory for AtomicWords {
     #[inline(always)]
     fn words(&self) -> &[Word] {
-        // SAFETY: the buffer is that long, begins with a page, was zeroed and lives as long as `self`.
-        unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.count) }
+        #[cfg(not(loom))]
+        return self;
+        #[cfg(loom)]
+        unreachable!("loom has atomics of its own, and checks the rings alone")
     }
 }
 
 /// The end that sends.
 #[derive(Debug)]
 pub struct Publisher {
-    rings: Vec<RingSender<Rings>>,
+    rings: Vec<RingSender<AtomicWords>>,
     distribution: Distribution,
 }
 
 /// The end that receives.
 #[derive(Debug)]
 pub struct Subscriber {
-    rings: Vec<RingReceiver<Rings>>,
+    rings: Vec<RingReceiver<AtomicWords>>,
     /// The ring that is looked at next.
     next: usize,
 }
@@ -72,8 +50,8 @@ pub struct RingMaker<'a> {
     /// Publisher and subscriber of each ring, by subscriber: so each publisher has its rings in the order of its targets.
     rings: Vec<(u32, u32)>,
     shared: Option<&'a SharedMemory>,
-    sending: OnceCell<Rings>,
-    receiving: OnceCell<Rings>,
+    sending: OnceCell<AtomicWords>,
+    receiving: OnceCell<AtomicWords>,
 }
 
 impl<'a> RingMaker<'a> {
@@ -93,9 +71,10 @@ impl<'a> RingMaker<'a> {
     }
 
     /// The memory as a side has it, mapped when it is asked for first.
-    fn mapped(&self, side: &OnceCell<Rings>) -> Result<Rings, NodeError> {
+    fn mapped(&self, side: &OnceCell<AtomicWords>) -> Result<AtomicWords, NodeError> {
         if let (None, Some(shared)) = (side.get(), self.shared) {
-            let _ = side.set(Rings::new(shared.map()?));
+            let words = self.rings.len() * self.shape.ring_words();
+            let _ = side.set(AtomicWords::in_shared(shared, words)?);
         }
         Ok(side.get().expect("what is not shared is there").clone())
     }
@@ -106,8 +85,7 @@ impl<'a> RingMaker<'a> {
 /// # Errors
 /// When the memory cannot be had or locked.
 pub fn loopback<'a>(wiring: &'a Wiring, settings: &Settings) -> Result<RingMaker<'a>, NodeError> {
-    let memory = HugeBuffer::new(bytes(wiring, settings), settings.huge_pages)?;
-    let memory = Rings::new(memory);
+    let memory = AtomicWords::new(words(wiring, settings), settings.huge_pages)?;
     Ok(RingMaker {
         sending: OnceCell::from(memory.clone()),
         receiving: OnceCell::from(memory),
@@ -129,8 +107,8 @@ pub fn shmem<'a>(
 /// # Errors
 /// When it cannot be had.
 pub fn memory(wiring: &Wiring, settings: &Settings) -> Result<SharedMemory, NodeError> {
-    Ok(SharedMemory::new(
-        bytes(wiring, settings),
+    Ok(AtomicWords::shared(
+        words(wiring, settings),
         settings.huge_pages,
     )?)
 }
@@ -142,11 +120,16 @@ fn shape(settings: &Settings) -> Shape {
     }
 }
 
+/// Words of all rings.
+fn words(wiring: &Wiring, settings: &Settings) -> usize {
+    let heard = |subscriber| wiring.publishers_of(subscriber).count();
+    let rings: usize = (0..wiring.subscribers).map(heard).sum();
+    rings.saturating_mul(shape(settings).ring_words())
+}
+
 /// Bytes of all rings.
 pub fn bytes(wiring: &Wiring, settings: &Settings) -> Bytes {
-    let heard = |subscriber| wiring.publishers_of(subscriber).count() as u64;
-    let rings: u64 = (0..wiring.subscribers).map(heard).sum();
-    Bytes(rings * (shape(settings).ring_words() * size_of::<Word>()) as u64)
+    Bytes((words(wiring, settings) as u64).saturating_mul(size_of::<u64>() as u64))
 }
 
 /// Why rings cannot be waited for so, if they cannot.

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::config::LogPlace;
 use crate::buffer::{
     AtomicWords, BufferError, Bytes, HugePagePolicy, Inherited, PageKind, SharedMemory,
+    inherited_file,
 };
 
 const WORD: usize = size_of::<u64>();
@@ -283,10 +284,8 @@ impl SharedLog {
     /// When it has not.
     pub fn of_parent(told: InheritedLog) -> Result<Self, LogError> {
         let file = told.file.map(|(file, folder)| {
-            let path = format!("/proc/self/fd/{file}");
-            let file = OpenOptions::new().read(true).write(true).open(path);
-            file.map_err(failed("inherit", &folder))
-                .map(|file| (file, folder))
+            let file = inherited_file(file).map_err(failed("inherit", &folder));
+            file.map(|file| (file, folder))
         });
         Ok(SharedLog {
             memory: SharedMemory::of_parent(told.memory)?,

@@ -1,6 +1,6 @@
 //! Memory of a file without a name, which several processes can map.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
@@ -27,6 +27,16 @@ pub struct Inherited {
     file: RawFd,
     size: u64,
     kind: PageKind,
+}
+
+/// A file that this process has inherited under that number, as one of its own: with a place of its own in it, and not
+/// inherited by others.
+///
+/// # Errors
+/// When it has not.
+pub fn inherited_file(number: RawFd) -> io::Result<File> {
+    let path = format!("/proc/self/fd/{number}");
+    OpenOptions::new().read(true).write(true).open(path)
 }
 
 impl SharedMemory {
@@ -89,9 +99,7 @@ impl SharedMemory {
     pub fn of_parent(told: Inherited) -> Result<Self, BufferError> {
         let size = Bytes(told.size);
         let failed = |source| BufferError::Map { size, source };
-        let path = format!("/proc/self/fd/{}", told.file);
-        let file = OpenOptions::new().read(true).write(true).open(path);
-        let file = file.map_err(failed)?;
+        let file = inherited_file(told.file).map_err(failed)?;
         if file.metadata().map_err(failed)?.len() < told.size {
             // Beyond its end there is no memory.
             return Err(failed(io::ErrorKind::UnexpectedEof.into()));
