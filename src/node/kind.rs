@@ -1,7 +1,7 @@
 //! The node-types, by name.
 
 use super::fallback::Fallback;
-use super::{Settings, Side, Wiring, rings};
+use super::{Settings, Wiring, rings};
 use crate::rig::named::Named;
 use crate::rig::ports::Service;
 
@@ -94,18 +94,6 @@ impl NodeType {
             #[cfg(feature = "zeromq")]
             NodeType::Zeromq => super::zeromq::load().err(),
         })
-    }
-
-    /// Whose ends are made first, and tell the others where they are.
-    pub fn first(
-        self,
-        #[cfg_attr(not(feature = "zeromq"), expect(unused))] wiring: &Wiring,
-    ) -> Side {
-        match self {
-            #[cfg(feature = "zeromq")]
-            NodeType::Zeromq => super::zeromq::binds(wiring.scenario),
-            _ => Side::Subscribers,
-        }
     }
 
     /// Why its ends cannot be processes, if so.

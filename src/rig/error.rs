@@ -6,8 +6,8 @@ use nix::sys::signal::Signal;
 
 use super::memory::TooMuch;
 use super::role::Role;
-use crate::host::HostError;
 use crate::host::pinning::Moved;
+use crate::host::{HostError, interrupt};
 use crate::time::ClockError;
 
 /// A run cannot start, or go on, for a reason that every benchmark knows.
@@ -59,6 +59,17 @@ pub enum RigError {
     },
     #[error("interrupted by {0}")]
     Interrupted(Signal),
+}
+
+/// To be asked before each part of something long.
+///
+/// # Errors
+/// When a signal has come that is to end this process.
+pub fn unless_interrupted() -> Result<(), RigError> {
+    match interrupt::requested() {
+        Some(signal) => Err(RigError::Interrupted(signal)),
+        None => Ok(()),
+    }
 }
 
 impl RigError {

@@ -12,11 +12,10 @@ use super::receiving_end::Receiver;
 use super::sending_end::Sender;
 use super::verbs_link::{Connection, Made, Side, on_cpu};
 pub use super::verbs_link::{EndpointSettings, Receives};
-use crate::host::interrupt;
 use crate::rdma::cm::{ActiveEndpoint, EventChannel, IdService, PassiveEndpoint};
 use crate::rdma::direct::{self, Local, Unconnected};
 use crate::rdma::verbs::{Context, Gid, LinkLayer, Port, Retries, gid_table, usual_pair};
-use crate::rig::error::RigError;
+use crate::rig::error::unless_interrupted;
 
 /// Receive requests beside those of a burst's messages, for UD, where anybody can send and each message takes one.
 const SPARE_RECEIVES: u32 = 64;
@@ -217,14 +216,6 @@ fn directly(ends: [&EndPort; 2], settings: &EndpointSettings) -> Result<[Connect
     }
     let [active, passive] = connections;
     Ok([(source, active), (target, passive)])
-}
-
-/// Asked between two queue pairs: many of them take longer than a user who wants to end it.
-fn unless_interrupted() -> Result<(), RunError> {
-    match interrupt::requested() {
-        Some(signal) => Err(RigError::Interrupted(signal).into()),
-        None => Ok(()),
-    }
 }
 
 /// The GIDs of both ends: those asked for, or the usual ones.

@@ -10,7 +10,7 @@ use super::result::Report;
 use super::sample::Epoch;
 use super::shared::Shared;
 use super::task::{LogRoom, Task};
-use super::timer::{BusyTimer, KernelTimer, Schedule, Timer};
+use super::timer::{BusyTimer, KernelTimer, Schedule};
 use crate::buffer::SharedMemory;
 use crate::host::Wakeable;
 use crate::node::settings::BrokerAddress;
@@ -93,7 +93,8 @@ impl Setup<'_> {
         }
     }
 
-    fn task<C: Clock>(&self, clock: C, number: u32, log: LogRoom) -> Task<C> {
+    /// What the end of that number is told.
+    pub(super) fn task<C: Clock>(&self, clock: C, number: u32, log: LogRoom) -> Task<C> {
         Task {
             number,
             clock,
@@ -108,70 +109,50 @@ impl Setup<'_> {
     }
 
     /// Starts the thread of a publisher.
-    pub(super) fn start_publisher<C: Clock, K>(
+    pub(super) fn start_publisher<C: Clock, K: AsRef<Control> + Send + Sync + 'static>(
         &self,
-        (number, cpu): (u32, usize),
-        clock: C,
-        node: impl Node,
-        log: LogRoom,
-        workers: &mut Workers<K>,
-    ) -> Result<(), RunError>
-    where
-        K: AsRef<Control> + Send + Sync + 'static,
-    {
-        let task = self.task(clock, number, log);
-        let schedule = Schedule::of_rate(&clock, self.point.rate_per_s);
-        let after_miss = self.config.after_miss;
-        let seat = seat(PUBLISHER, cpu);
-        match self.config.timer {
-            TimerKind::Tsc => {
-                let timer = BusyTimer::new(schedule, after_miss);
-                self.publish_by(timer, seat, task, node, workers)?;
-            }
-            TimerKind::Timerfd => {
-                let timer = KernelTimer::new(schedule, after_miss)?;
-                self.publish_by(timer, seat, task, node, workers)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn publish_by<C: Clock, K>(
-        &self,
-        timer: impl Timer<C> + 'static,
-        seat: Seat,
+        cpu: usize,
         task: Task<C>,
         node: impl Node,
         workers: &mut Workers<K>,
-    ) -> Result<(), RigError>
-    where
-        K: AsRef<Control> + Send + Sync + 'static,
-    {
-        let wakeable = self.wakeable.clone();
-        workers.start(seat, move |reporter| {
-            let report = wakeable.during(|| task.run_publisher(node, timer))?;
-            reporter.send(Report::Publisher(report));
-            Ok(())
-        })
+    ) -> Result<(), RunError> {
+        let schedule = Schedule::of_rate(&task.clock, self.point.rate_per_s);
+        let (after_miss, seat) = (self.config.after_miss, seat(PUBLISHER, cpu));
+        match self.config.timer {
+            TimerKind::Tsc => {
+                let timer = BusyTimer::new(schedule, after_miss);
+                let publish = move || task.run_publisher(node, timer).map(Report::Publisher);
+                self.start(seat, publish, workers)
+            }
+            TimerKind::Timerfd => {
+                let timer = KernelTimer::new(schedule, after_miss)?;
+                let publish = move || task.run_publisher(node, timer).map(Report::Publisher);
+                self.start(seat, publish, workers)
+            }
+        }
     }
 
     /// Starts the thread of a subscriber.
-    pub(super) fn start_subscriber<C: Clock, K>(
+    pub(super) fn start_subscriber<C: Clock, K: AsRef<Control> + Send + Sync + 'static>(
         &self,
-        (number, cpu): (u32, usize),
-        clock: C,
+        cpu: usize,
+        task: Task<C>,
         node: impl Node,
-        log: LogRoom,
         workers: &mut Workers<K>,
-    ) -> Result<(), RunError>
-    where
-        K: AsRef<Control> + Send + Sync + 'static,
-    {
-        let task = self.task(clock, number, log);
+    ) -> Result<(), RunError> {
+        let subscribe = move || task.run_subscriber(node).map(Report::Subscriber);
+        self.start(seat(SUBSCRIBER, cpu), subscribe, workers)
+    }
+
+    fn start<K: AsRef<Control> + Send + Sync + 'static>(
+        &self,
+        seat: Seat,
+        work: impl FnOnce() -> Result<Report, ThreadError> + Send + 'static,
+        workers: &mut Workers<K>,
+    ) -> Result<(), RunError> {
         let wakeable = self.wakeable.clone();
-        workers.start(seat(SUBSCRIBER, cpu), move |reporter| {
-            let report = wakeable.during(|| task.run_subscriber(node))?;
-            reporter.send(Report::Subscriber(report));
+        workers.start(seat, move |reporter| {
+            reporter.send(wakeable.during(work)?);
             Ok(())
         })?;
         Ok(())
@@ -203,13 +184,16 @@ impl<C: Clock> MakerUser for InThreads<'_, C> {
     fn with<M: Maker>(self, maker: &M) -> Result<(), RunError> {
         let (setup, workers) = (self.setup, self.workers);
         let ends = Ends::of(maker, &setup.point.wiring)?;
-        let log = || LogRoom::Own(self.folder.to_path_buf());
+        let task = |number| {
+            let log = LogRoom::Own(self.folder.to_path_buf());
+            setup.task(self.clock, number, log)
+        };
         let (publishers, subscribers) = self.cpus.split_at(ends.publishers.len());
-        for ((place, node), &cpu) in (0..).zip(ends.publishers).zip(publishers) {
-            setup.start_publisher((place, cpu), self.clock, node, log(), workers)?;
+        for ((number, node), &cpu) in (0..).zip(ends.publishers).zip(publishers) {
+            setup.start_publisher(cpu, task(number), node, workers)?;
         }
-        for ((place, node), &cpu) in (0..).zip(ends.subscribers).zip(subscribers) {
-            setup.start_subscriber((place, cpu), self.clock, node, log(), workers)?;
+        for ((number, node), &cpu) in (0..).zip(ends.subscribers).zip(subscribers) {
+            setup.start_subscriber(cpu, task(number), node, workers)?;
         }
         Ok(())
     }

@@ -11,10 +11,9 @@ use super::error::RunError;
 use super::log::LogError;
 use super::result::{Cause, Lost, REFUSED, Received, Sent};
 use super::run::Run;
-use crate::host::interrupt;
 use crate::results::SampleWriter;
 use crate::results::schema::node as columns;
-use crate::rig::error::RigError;
+use crate::rig::error::unless_interrupted;
 use crate::time::AnyClock;
 
 /// Rows that are written between two looks for a signal.
@@ -63,10 +62,8 @@ fn write<T: Serialize>(
 ) -> Result<(), RunError> {
     let mut writer = SampleWriter::open(folder, file, round)?;
     for (at, row) in rows.enumerate() {
-        if at % ROWS_PER_LOOK == 0
-            && let Some(signal) = interrupt::requested()
-        {
-            return Err(RigError::Interrupted(signal).into());
+        if at % ROWS_PER_LOOK == 0 {
+            unless_interrupted()?;
         }
         writer.append(&row?)?;
     }

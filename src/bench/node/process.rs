@@ -30,7 +30,7 @@ use crate::node::{Maker, NodeError, Side};
 use crate::rig::benchmark::Failure;
 use crate::rig::child::{self, Asked, Handle, answer, listen, this_program};
 use crate::rig::control::Control;
-use crate::rig::error::RigError;
+use crate::rig::error::{RigError, unless_interrupted};
 use crate::rig::role::Role;
 use crate::rig::workers::{Crew, Patience};
 use crate::time::{AnyClock, Clock, ClockUser};
@@ -85,6 +85,17 @@ fn role(side: Side) -> Role {
     }
 }
 
+/// Whose ends are made first.
+struct First;
+
+impl MakerUser for First {
+    type Output = Side;
+
+    fn with<M: Maker>(self, maker: &M) -> Result<Side, RunError> {
+        Ok(maker.first())
+    }
+}
+
 /// Room for the log of an end, which its process writes and this one reads.
 fn room(
     (point, config): (&Point, &Config),
@@ -134,7 +145,7 @@ impl Processes {
             subscribers: Vec::new(),
         };
         let mut told = Vec::new();
-        let sides = match setup.point.node_type.first(wiring) {
+        let sides = match setup.visit(First)? {
             Side::Publishers => [Side::Publishers, Side::Subscribers],
             Side::Subscribers => [Side::Subscribers, Side::Publishers],
         };
@@ -241,13 +252,6 @@ fn made_by(child: &mut Asked) -> Result<Value, RunError> {
         Answer::Stopped => Err(NodeError::GivenUp.into()),
         Answer::NoBroker(reason) => Err(NodeError::NoBroker(reason).into()),
         Answer::Report(_) => Err(child.unexpected(&"a report").into()),
-    }
-}
-
-fn unless_interrupted() -> Result<(), RigError> {
-    match interrupt::requested() {
-        Some(signal) => Err(RigError::Interrupted(signal)),
-        None => Ok(()),
     }
 }
 
@@ -370,7 +374,7 @@ impl<C: Clock> MakerUser for OneWorker<'_, C> {
             .collect();
         let told = told.map_err(misunderstood)?;
         let log = LogRoom::Shared(SharedLog::of_parent(ask.log.clone())?);
-        let place = (ask.number, ask.cpu);
+        let task = setup.task(clock, ask.number, log);
         let made = |tells: M::Told| -> Result<Workers<Control>, RunError> {
             let tells = serde_json::to_value(tells).map_err(misunderstood)?;
             // A parent that has gone ends this process.
@@ -382,13 +386,13 @@ impl<C: Clock> MakerUser for OneWorker<'_, C> {
             Side::Publishers => {
                 let (node, tells) = maker.publisher(ask.number, &told)?;
                 let mut workers = made(tells)?;
-                setup.start_publisher(place, clock, node, log, &mut workers)?;
+                setup.start_publisher(ask.cpu, task, node, &mut workers)?;
                 workers
             }
             Side::Subscribers => {
                 let (node, tells) = maker.subscriber(ask.number, &told)?;
                 let mut workers = made(tells)?;
-                setup.start_subscriber(place, clock, node, log, &mut workers)?;
+                setup.start_subscriber(ask.cpu, task, node, &mut workers)?;
                 workers
             }
         };

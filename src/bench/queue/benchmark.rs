@@ -27,7 +27,7 @@ use crate::results::schema::queue as columns;
 use crate::rig::benchmark::{
     Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
 };
-use crate::rig::error::RigError;
+use crate::rig::error::{RigError, unless_interrupted};
 use crate::stats::median_of;
 use crate::time::AnyClock;
 
@@ -244,9 +244,7 @@ fn obtained(point: &Point, run: &RunResult, warnings: &[PlacementWarning]) -> Va
 fn write_elements(folder: &Path, round: u32, elements: &[ElementRow]) -> Result<(), RunError> {
     let mut file = SampleWriter::open(folder, &columns::ELEMENTS, round)?;
     for some in elements.chunks(ROWS_PER_LOOK) {
-        if let Some(signal) = interrupt::requested() {
-            return Err(RigError::Interrupted(signal).into());
-        }
+        unless_interrupted()?;
         for element in some {
             file.append(element)?;
         }
