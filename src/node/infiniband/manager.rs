@@ -29,6 +29,12 @@ impl State {
         }
     }
 
+    /// That of the connection, if it has ended, else this one, which then is not what follows of that.
+    #[cold]
+    pub(super) fn or(&self, error: NodeError) -> NodeError {
+        self.check().err().unwrap_or(error)
+    }
+
     #[cold]
     fn error(&self) -> NodeError {
         let reason = self.reason.lock().unwrap_or_else(PoisonError::into_inner);

@@ -169,11 +169,7 @@ impl Sending {
                     let fits = |&samples: &usize| self.has_room(targets.clone(), samples);
                     return Ok((0..wanted).rev().find(fits).unwrap_or(0));
                 }
-                Some(completed) => {
-                    let slot = completed?;
-                    work.completions += 1;
-                    slot.into_iter().for_each(|slot| pool.release(slot));
-                }
+                Some(completed) => release(completed?, pool, work),
             }
         }
         Ok(wanted)
@@ -241,14 +237,18 @@ impl Sending {
         while self.under_way > 0 && Instant::now() < deadline {
             match self.complete(pool) {
                 None => std::hint::spin_loop(),
-                Some(Ok(slot)) => {
-                    work.completions += 1;
-                    slot.into_iter().for_each(|slot| pool.release(slot));
-                }
+                Some(Ok(slot)) => release(slot, pool, work),
                 Some(Err(_)) => {}
             }
         }
     }
+}
+
+/// Counts a completion, and releases the slot whose last one it is.
+#[inline(always)]
+fn release(slot: Option<Slot>, pool: &mut Pool, work: &mut Work) {
+    work.completions += 1;
+    slot.into_iter().for_each(|slot| pool.release(slot));
 }
 
 #[cold]
@@ -299,13 +299,8 @@ impl Node for Publisher {
             let length = longest.min(count - taken);
             let targets = self.distribution.next_targets();
             let fitting = sending.make_room(pool, targets.clone(), length, &mut self.work);
-            let fitting = match fitting {
-                Ok(fitting) => fitting,
-                Err(failure) => {
-                    self.manager.state().check()?;
-                    return Err(has_failed(failure));
-                }
-            };
+            let fitting =
+                fitting.map_err(|failure| self.manager.state().or(has_failed(failure)))?;
             for target in targets {
                 sending.post(pool, &samples[taken..taken + fitting], target)?;
                 self.work.requests += fitting as u64;
@@ -330,10 +325,7 @@ impl Node for Publisher {
                     // None: other copies of the sample are still under way.
                     samples.extend(slot);
                 }
-                Some(Err(failure)) => {
-                    self.manager.state().check()?;
-                    return Err(has_failed(failure));
-                }
+                Some(Err(failure)) => return Err(self.manager.state().or(has_failed(failure))),
             }
         }
         Ok(taken)

@@ -166,8 +166,7 @@ impl Node for Subscriber {
         receiving.arrived.clear();
         loop {
             if let Err(error) = receiving.poll(pool, most) {
-                self.manager.state().check()?;
-                return Err(error);
+                return Err(self.manager.state().or(error));
             }
             if !receiving.arrived.is_empty() {
                 break;
