@@ -8,65 +8,26 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Row, rows, told};
+use common::node::{ended, node, number, send, until_within};
+use common::{Row, rows};
 use hcabench::node::broker::Broker;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 
 /// What something may take that another process has to do.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The number of greetings, which a sample never has.
 const GREETING: u64 = (1 << 48) - 1;
 
-fn node(folder: &Path, words: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hcabench"));
-    command
-        .arg("node")
-        .args(words.split_ascii_whitespace())
-        // The TSC may not be trusted where the tests run.
-        .args(["--timer", "timerfd", "--out"])
-        .arg(folder.join("results"))
-        .current_dir(folder);
-    command
-}
-
-/// Its standard error, after it has ended with that code.
-fn ended(output: &Output, code: i32) -> String {
-    let told = told(output);
-    assert_eq!(output.status.code(), Some(code), "{told}");
-    told
-}
-
-fn number(row: &Row, column: &str) -> u64 {
-    row[column].parse().unwrap()
-}
-
 fn summary(folder: &Path) -> Vec<Row> {
-    rows(&folder.join("results/summary.csv"))
+    rows(&folder.join("run/summary.csv"))
 }
 
 /// The samples of the point of a row.
 fn samples(folder: &Path, row: &Row) -> Vec<Row> {
-    rows(&folder.join("results").join(&row["point"]).join("out.csv"))
-}
-
-/// Waits until there is something.
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(begun.elapsed() < PATIENCE, "{what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-fn send(signal: Signal, process: u32) {
-    kill(Pid::from_raw(process as i32), signal).unwrap();
+    rows(&folder.join("run").join(&row["point"]).join("out.csv"))
 }
 
 /// A child that is ended with the test.
@@ -265,7 +226,7 @@ fn the_broker_and_mosquitto_sub_count_the_same() {
         assert_same_samples(&ours, subscriber, &seen);
     }
     // It counts once a second.
-    until("the broker's count", || {
+    until_within(PATIENCE, "the broker's count", || {
         (published() == count).then_some(())
     });
 }
@@ -409,12 +370,14 @@ fn a_broker_that_is_killed_ends_the_run_and_what_there_is_stays_whole() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let first = until("a broker", || brokers_of(running.id()).first().copied());
-    let second = until("another broker", || {
+    let first = until_within(PATIENCE, "a broker", || {
+        brokers_of(running.id()).first().copied()
+    });
+    let second = until_within(PATIENCE, "another broker", || {
         brokers_of(running.id()).into_iter().find(|&id| id != first)
     });
     // It listens, and both clients are there.
-    until("clients of the broker", || {
+    until_within(PATIENCE, "clients of the broker", || {
         (sockets_of(second) >= 3).then_some(())
     });
     std::thread::sleep(Duration::from_millis(500));
@@ -424,7 +387,7 @@ fn a_broker_that_is_killed_ends_the_run_and_what_there_is_stays_whole() {
         told.contains("broker") && told.contains("127.0.0.1"),
         "{told}"
     );
-    let results = folder.path().join("results");
+    let results = folder.path().join("run");
     assert!(results.join("INCOMPLETE").exists());
     let runs = rows(&results.join("runs.csv"));
     assert_eq!(runs.len(), 1, "{runs:?}");
@@ -466,7 +429,7 @@ fn a_broker_that_was_there_at_first_is_not_the_users_fault() {
     );
     let told = ended(&node(folder.path(), &words).output().unwrap(), 1);
     assert!(told.contains("cannot connect"), "{told}");
-    assert_eq!(rows(&folder.path().join("results/runs.csv")).len(), 1);
+    assert_eq!(rows(&folder.path().join("run/runs.csv")).len(), 1);
 }
 
 #[test]
@@ -474,11 +437,13 @@ fn the_broker_ends_with_a_run_that_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let words = "--type mqtt --rate 100 --duration 1m";
     let mut running = Ours(node(folder.path(), words).spawn().unwrap());
-    let broker = until("a broker", || brokers_of(running.0.id()).first().copied());
+    let broker = until_within(PATIENCE, "a broker", || {
+        brokers_of(running.0.id()).first().copied()
+    });
     send(Signal::SIGKILL, running.0.id());
     running.0.wait().unwrap();
     // Where nobody collects it, its entry stays, without a command line.
-    until("the end of the broker", || {
+    until_within(PATIENCE, "the end of the broker", || {
         let line = fs::read(format!("/proc/{broker}/cmdline")).unwrap_or_default();
         line.is_empty().then_some(())
     });
@@ -540,7 +505,7 @@ fn without_libzmq_its_points_are_left_out() {
     };
     let (folder, output) = run("udp,zeromq");
     ended(&output, 0);
-    let left_out = rows(&folder.path().join("results/left_out.csv"));
+    let left_out = rows(&folder.path().join("run/left_out.csv"));
     assert_eq!(left_out.len(), 1);
     assert_eq!(left_out[0]["type"], "zeromq");
     assert!(left_out[0]["reason"].contains("libzmq5"), "{left_out:?}");

@@ -6,32 +6,17 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use common::node::{end, node, number, send, start, threads, until};
 use common::{Row, json, rows, told};
 use hcabench::time::TscTrust;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
-/// Only what hangs takes longer.
-const HANGS: Duration = Duration::from_secs(120);
 const TYPES: [&str; 3] = ["loopback", "shmem", "udp"];
-
-/// The TSC may not be trusted where the tests run.
-fn node(folder: &Path, words: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hcabench"));
-    command
-        .args(["node", "--out", "run"])
-        .args(words.split_ascii_whitespace())
-        .current_dir(folder);
-    if !words.contains("--timer") {
-        command.args(["--timer", "timerfd"]);
-    }
-    command
-}
 
 /// Runs to its end, and must end so.
 fn ends(folder: &Path, words: &str, code: i32) -> Output {
@@ -45,12 +30,6 @@ fn ends(folder: &Path, words: &str, code: i32) -> Output {
     output
 }
 
-fn number(row: &Row, column: &str) -> u64 {
-    let cell = &row[column];
-    cell.parse()
-        .unwrap_or_else(|_| panic!("{column}: {cell:?}"))
-}
-
 /// The rows of the summary, and for each the folder of its point.
 fn summary(folder: &Path) -> Vec<(Row, PathBuf)> {
     let run = folder.join("run");
@@ -60,40 +39,6 @@ fn summary(folder: &Path) -> Vec<(Row, PathBuf)> {
         (row, place)
     })
     .collect()
-}
-
-/// Waits until something is so.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < HANGS, "{what}: not within {HANGS:?}");
-        sleep(Duration::from_millis(5));
-    }
-}
-
-fn start(folder: &Path, words: &str) -> Child {
-    let mut command = node(folder, words);
-    command.stdout(Stdio::null()).stderr(Stdio::piped());
-    command.spawn().unwrap()
-}
-
-fn tell(child: &Child, signal: Signal) {
-    kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
-}
-
-fn end(mut child: Child) -> Output {
-    until("the end of the run", || child.try_wait().unwrap().is_some());
-    child.wait_with_output().unwrap()
-}
-
-/// Whether threads of the process exist that measure.
-fn measures(child: &Child) -> bool {
-    let tasks = fs::read_dir(format!("/proc/{}/task", child.id()));
-    let mut names = tasks.into_iter().flatten().flatten().filter_map(|task| {
-        let name = fs::read_to_string(task.path().join("comm")).ok()?;
-        Some(name.starts_with("hcabench-pub"))
-    });
-    names.any(|is_publisher| is_publisher)
 }
 
 #[test]
@@ -217,9 +162,9 @@ fn what_a_kill_leaves_is_completed_by_resume() {
     let runs = folder.join("run/runs.csv");
     until("the first points", || {
         let text = fs::read_to_string(&runs);
-        text.is_ok_and(|text| text.lines().count() >= 3)
+        (text.is_ok_and(|text| text.lines().count() >= 3)).then_some(())
     });
-    tell(&child, Signal::SIGKILL);
+    send(Signal::SIGKILL, child.id());
     end(child);
     let run = folder.join("run");
     assert!(run.join("INCOMPLETE").exists());
@@ -265,8 +210,10 @@ fn an_interrupt_ends_it_with_files_that_are_marked() {
         // It would go on for an hour: who does not look for the signal hangs.
         let words = format!("--type {node_type} --timer {timer} --rate 1 --duration 1h --warmup 0");
         let child = start(folder.path(), &words);
-        until("the publisher", || measures(&child));
-        tell(&child, Signal::SIGINT);
+        until("the publisher", || {
+            (threads(child.id(), "hcabench-pub") > 0).then_some(())
+        });
+        send(Signal::SIGINT, child.id());
         let output = end(child);
         assert_eq!(output.status.code(), Some(1), "{}", told(&output));
         let run = folder.path().join("run");
@@ -512,11 +459,13 @@ fn a_stopped_process_misses_as_many_steps_as_its_gap_is_long_and_loses_nothing()
              --receive-queue 4000"
         );
         let child = start(folder.path(), &words);
-        until("the publisher", || measures(&child));
+        until("the publisher", || {
+            (threads(child.id(), "hcabench-pub") > 0).then_some(())
+        });
         sleep(Duration::from_millis(700));
-        tell(&child, Signal::SIGSTOP);
+        send(Signal::SIGSTOP, child.id());
         sleep(Duration::from_millis(200));
-        tell(&child, Signal::SIGCONT);
+        send(Signal::SIGCONT, child.id());
         let output = end(child);
         assert_eq!(output.status.code(), Some(0), "{}", told(&output));
         let (row, place) = summary(folder.path()).remove(0);

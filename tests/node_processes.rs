@@ -1,66 +1,20 @@
 //! `hcabench node --ends processes`: that ends are processes, that they get what threads get, and that none is left
 //! behind.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::process::Command;
 
+use common::node::{end, ended, node, number, send, start, threads, until};
+use common::{Row, rows};
 use hcabench::time::TscTrust;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 
-type Row = HashMap<String, String>;
-
-/// Only what hangs takes longer.
-const HANGS: Duration = Duration::from_secs(120);
 /// A run that would go on for an hour.
 const LONG: &str = "--ends processes --timer timerfd --rate 1 --duration 1h --warmup 0";
-
-fn node(folder: &Path, words: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hcabench"));
-    command
-        .args(["node", "--out", "run"])
-        .args(words.split_ascii_whitespace())
-        .current_dir(folder);
-    command
-}
-
-/// Its standard error, after it has ended with that code.
-fn ended(output: &Output, code: i32) -> String {
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(code), "{told}");
-    told
-}
-
-fn rows(path: &Path) -> Vec<Row> {
-    let mut reader = csv::Reader::from_path(path).unwrap();
-    reader.deserialize().map(Result::unwrap).collect()
-}
-
-fn number(row: &Row, column: &str) -> u64 {
-    let cell = &row[column];
-    cell.parse()
-        .unwrap_or_else(|_| panic!("{column}: {cell:?}"))
-}
-
-/// Waits until there is something.
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(begun.elapsed() < HANGS, "{what}: not within {HANGS:?}");
-        sleep(Duration::from_millis(5));
-    }
-}
-
-fn send(signal: Signal, process: u32) {
-    kill(Pid::from_raw(process.cast_signed()), signal).unwrap();
-}
 
 /// The children of a process.
 fn children(process: u32) -> Vec<u32> {
@@ -76,25 +30,11 @@ fn children(process: u32) -> Vec<u32> {
     all.map(|id| id.parse().unwrap()).collect()
 }
 
-/// How many threads of a process have a name that begins so.
-fn threads(process: u32, name: &str) -> usize {
-    let tasks = fs::read_dir(format!("/proc/{process}/task"));
-    let names = (tasks.into_iter().flatten().flatten())
-        .filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
-    names.filter(|found| found.starts_with(name)).count()
-}
-
 /// Whether it runs: one that nobody has waited for has ended.
 fn runs(process: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let state = status.rsplit_once(") ").map(|(_, rest)| &rest[..1]);
     state.is_some_and(|state| !matches!(state, "Z" | "X"))
-}
-
-fn start(folder: &Path, words: &str) -> Child {
-    let mut command = node(folder, words);
-    command.stdout(Stdio::null()).stderr(Stdio::piped());
-    command.spawn().unwrap()
 }
 
 /// Its ends, once all of them are at work: publishers, then subscribers.
@@ -107,11 +47,6 @@ fn ends_of(run: u32, publishers: usize, subscribers: usize) -> Vec<u32> {
         let found: Vec<u32> = with("hcabench-pub").chain(with("hcabench-sub")).collect();
         (found.len() == publishers + subscribers).then_some(found)
     })
-}
-
-fn end(mut child: Child) -> Output {
-    until("the end of the run", || child.try_wait().unwrap());
-    child.wait_with_output().unwrap()
 }
 
 fn all_are_gone(ends: &[u32]) {

@@ -2,6 +2,8 @@
 // Each of them takes its part.
 #![allow(dead_code)]
 
+pub mod node;
+
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;

@@ -185,11 +185,19 @@ fn the_removal_of_a_device_ends_it() {
     }
 }
 
+/// Each of these arguments is refused with what stands beside it.
+fn assert_refused(cases: &[(&str, &str)]) {
+    let folder = scratch();
+    for (number, (arguments, said)) in cases.iter().enumerate() {
+        let out = folder.path().join(number.to_string());
+        node(arguments, &out).expect(2).says(&[said]);
+    }
+}
+
 #[test]
 fn queues_that_cannot_work_are_refused_with_the_rule() {
     let _machine = Machine::take();
-    let folder = scratch();
-    for (number, (arguments, said)) in [
+    assert_refused(&[
         (
             "--send-queue 64 --signal-every 65",
             "--signal-every 65: must be at most --send-queue, which is 64",
@@ -209,21 +217,17 @@ fn queues_that_cannot_work_are_refused_with_the_rule() {
         ("--send-queue 900000", "--send-queue 900000"),
         ("--receive-queue 900000", "--receive-queue 900000"),
         ("--max-inline 60000", "--max-inline 60000"),
-        ("--sender nothing", "--sender nothing: there is no device of that name"),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let out = folder.path().join(number.to_string());
-        node(arguments, &out).expect(2).says(&[said]);
-    }
+        (
+            "--sender nothing",
+            "--sender nothing: there is no device of that name",
+        ),
+    ]);
 }
 
 #[test]
 fn a_queue_that_is_too_short_is_named_as_the_user_named_it() {
     let _machine = Machine::take();
-    let folder = scratch();
-    for (number, (arguments, said)) in [
+    assert_refused(&[
         (
             "--receive-queue 3",
             "--receive-queue 3: must be above 3 * --vectorize, which is 3",
@@ -233,14 +237,9 @@ fn a_queue_that_is_too_short_is_named_as_the_user_named_it() {
             "--receive-queue 5: less 2 * --vectorize, it must be at least the number of publishers of a subscriber, \
              which is 4",
         ),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let out = folder.path().join(number.to_string());
-        node(arguments, &out).expect(2).says(&[said]);
-    }
+    ]);
     // Datagrams of all publishers come to one queue pair.
+    let folder = scratch();
     let out = folder.path().join("datagrams");
     let fan_in = "--scenario fan-in --publishers 4 --rate 50 --count 50";
     node(&format!("--service ud --receive-queue 5 {fan_in}"), &out).expect(0);
