@@ -6,6 +6,7 @@
 
 pub mod clock;
 pub mod hca;
+pub mod memory;
 pub mod node;
 pub mod queue;
 
@@ -91,7 +92,7 @@ pub struct Column {
 }
 
 /// Ends of names and the units they stand for.
-const UNITS: [(&str, &str); 12] = [
+const UNITS: [(&str, &str); 14] = [
     ("_bytes", "B"),
     ("_ns", "ns"),
     ("_us", "us"),
@@ -104,6 +105,8 @@ const UNITS: [(&str, &str); 12] = [
     ("_per_tick", "per tick"),
     ("_hz", "Hz"),
     ("_khz", "kHz"),
+    ("_mb_s", "MB/s"),
+    ("_nops", "nops"),
 ];
 
 impl Column {
@@ -299,8 +302,13 @@ pub type Named = (Cow<'static, str>, Column);
 
 impl Schema {
     /// All schemas.
-    pub const ALL: [&'static Schema; 4] =
-        [&hca::SCHEMA, &queue::SCHEMA, &clock::SCHEMA, &node::SCHEMA];
+    pub const ALL: [&'static Schema; 5] = [
+        &hca::SCHEMA,
+        &queue::SCHEMA,
+        &clock::SCHEMA,
+        &node::SCHEMA,
+        &memory::SCHEMA,
+    ];
 
     /// The schema of a benchmark.
     pub fn of(benchmark: &str) -> Option<&'static Schema> {

@@ -1,0 +1,112 @@
+//! The memory benchmark.
+
+use super::{Better, Column, Data, Over, ROUND, SampleFile, Schema};
+use super::{columns, join};
+
+columns! {
+    /// The settings of a point.
+    POINT;
+    READ_SHARE = setting("read_share_percent", "of the accesses that are issued, those that read; the others store")
+        .whole().title("reads");
+    STORE = setting("store", "how lines are stored: regular (through the caches) or non-temporal (past them)");
+    PAUSE = setting("pause_nops", "nops behind each group of 50 accesses: 0 is full speed; empty without generators")
+        .whole().title("pause");
+    ISA = setting("isa", "the instruction set of the accesses: sse2, avx2 or avx512");
+    SIZE = setting("size_bytes", "bytes of each buffer: that of the chase, and those that a generator reads and stores to")
+        .whole().title("buffer");
+    GENERATORS = setting("generators", "the CPUs of the generators");
+    GENERATOR_COUNT = setting("generator_count", "how many generators there are").whole();
+    CHASE_CPU = setting("chase_cpu", "the CPU of the pointer chase").whole();
+    MEMORY_NODE = setting("memory_node", "the NUMA node of all buffers; empty if the kernel was left to choose").whole();
+    WINDOWS = setting("windows", "windows that are measured in a round").whole();
+    WINDOW = setting("window_ns", "time of each").whole().title("window");
+    SETTLE = setting("settle_ns", "how long is waited at most until the bandwidth is stable").whole();
+    OUTLIERS = setting("outliers", "which windows are left out of the figures: mad (their latency is more than 3.5 \
+        deviations from the median, by the median absolute deviation), sigma3 (more than three standard deviations from \
+        the mean) or none");
+    SMOOTH = setting("smooth", "how the latencies of a curve are smoothed: savgol:WINDOW:ORDER, or none");
+}
+
+columns! {
+    /// What is found of a point.
+    FIGURES;
+    LATENCY = measured("latency_ns", "time of a step of the chase, a load that waits for the one before it: the mean of \
+        the windows that were kept", 2).with_bounds().title("latency");
+    SMOOTHED = measured("latency_smoothed_ns", "the latency smoothed along its curve, in the order of load; empty with \
+        fewer points than the filter takes", 2).title("smoothed");
+    DEVIATION = measured("latency_sd_ns", "standard deviation of the windows that were kept", 2);
+    LATENCY_MAX = measured("latency_max_ns", "the latency of the slowest window, kept or not", 2).over(Over::Greatest);
+    ISSUED = measured("bandwidth_issued_mb_s", "bytes of the lines that generators read and stored in a second, in 10^6 \
+        bytes", 1).with_bounds().better(Better::Neither).title("issued");
+    ESTIMATED = measured("bandwidth_estimated_mb_s", "the same with a line read for each regular store, and for each \
+        step of the chase: an upper bound, as newer processors need not read a line that is stored whole", 1)
+        .better(Better::Neither).title("estimated");
+    MEASURED = measured("bandwidth_measured_mb_s", "what the memory controllers counted; empty without their counters", 1)
+        .better(Better::Neither).title("measured");
+    SOURCE = label("bandwidth_source", "the bandwidth to go by: measured where controllers count, else estimated");
+    STEPS = count("chase_steps", "steps of the chase, in windows that were kept");
+    MEASURED_WINDOWS = count("windows_measured", "windows that were measured").title("windows");
+    REMOVED = count("windows_removed", "windows that were left out as outliers").better(Better::Lower).title("removed");
+    STALLED = count("windows_stalled", "windows in which a generator did nothing for at least half of the time")
+        .better(Better::Lower);
+    UNSETTLED = count("rounds_unsettled", "rounds in which the bandwidth was not stable before the first window")
+        .better(Better::Lower);
+    SETTLE_TIME = measured("settle_time_ns", "how long was waited for it", 0).whole();
+    SETUP_TIME = measured("setup_time_ns", "how long the buffers took to be made; in the round's first point only", 0)
+        .whole().over(Over::Greatest);
+    IN_CACHE = label("in_cache", "whether a buffer is smaller than four times the last level of cache")
+        .data(Data::Flag);
+    CORE_LIMITED = label("core_limited", "whether there is one generator, whose bandwidth is its core's at most and says \
+        nothing of the memory's").data(Data::Flag);
+    PAGES = label("pages", "the pages that the buffers got: 4k, 2m (reserved), 2m-transparent or 1g");
+    MARKS = label("marks", "what to know before a figure is believed: in-cache, core-limited, stalled, unstable; empty \
+        if nothing");
+}
+
+/// What a row tells of a window.
+pub mod window {
+    use super::{Better, Column, Data, columns};
+
+    columns! {
+        /// A window.
+        WINDOW;
+        NUMBER = label("window", "its number in its round, from 0").data(Data::Whole);
+        START = measured("t_start_ns", "when it began, since the first of its round", 0).whole()
+            .better(Better::Neither);
+        TIME = measured("time_ns", "how long it took", 0).whole().better(Better::Neither);
+        STEPS = measured("steps", "steps of the chase", 0).whole().better(Better::Neither);
+        LATENCY = measured("latency_ns", "time of a step", 3);
+        READ = measured("lines_read", "lines of 64 bytes that generators read", 0).whole().better(Better::Neither);
+        STORED = measured("lines_stored", "lines that they stored", 0).whole().better(Better::Neither);
+        CONTROLLERS = measured("controllers_bytes", "bytes that the memory controllers counted; empty without them", 0)
+            .whole().better(Better::Neither);
+        STALLED = label("stalled", "whether a generator did nothing for at least half of it").data(Data::Flag);
+        KEPT = label("kept", "whether it counts; false if it is an outlier").data(Data::Flag);
+    }
+}
+
+/// All windows, also those that do not count.
+pub const WINDOWS_FILE: SampleFile = SampleFile {
+    name: "windows.csv",
+    columns: &join::<11>(&[&[ROUND], &window::WINDOW]),
+    counted_by: MEASURED_WINDOWS,
+    meaning: "a row a window: the chase, and what the generators did meanwhile",
+};
+
+columns! {
+    /// The settings of a run.
+    RUN;
+    PAGES_ASKED = setting("pages", "the pages that were asked for: 4k, 2m, 1g, or largest");
+    BANDWIDTH = setting("bandwidth", "where the measured bandwidth comes from: auto, software or uncore");
+}
+
+/// What the results have.
+pub const SCHEMA: Schema = Schema {
+    benchmark: "memory",
+    title: "memory",
+    run: &RUN,
+    point: &POINT,
+    figures: &FIGURES,
+    samples: &[WINDOWS_FILE],
+    headline: [MEASURED_WINDOWS, LATENCY, LATENCY_MAX],
+};
