@@ -258,7 +258,7 @@ mod tests {
             for _ in 0..200 {
                 let at = stream.next(lines).addr() - start;
                 assert!(
-                    at + lines * LINE <= 4096 && at % (lines * LINE) == 0,
+                    at + lines * LINE <= 4096 && at.is_multiple_of(lines * LINE),
                     "{at}"
                 );
             }
