@@ -16,6 +16,8 @@ pub mod calibration;
 pub mod chase;
 pub mod crew;
 pub mod generator;
+#[cfg(test)]
+mod traced;
 
 pub use accesses::{Accesses, GROUP, InstructionSet, LINE, Store};
 pub use chase::Chase;
