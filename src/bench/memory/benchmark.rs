@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::analysis::Analysis;
-use super::config::{Config, Sweep};
+use super::config::{Bandwidth, Config, Sweep};
 use super::error::RunError;
 use super::plan::{Point, Setting, points};
 use super::rows::{self, Around};
 use super::windows::{AGREEING, Bench, Measured};
 use crate::buffer::PageKind;
 use crate::generators::{Chase, Generators, Room};
+use crate::host::uncore::Uncore;
 use crate::host::{interrupt, pinning};
 use crate::results::Record;
 use crate::results::schema::{REASON, Schema, memory as columns};
@@ -95,11 +96,26 @@ impl MemoryBenchmark {
             bench: Bench {
                 chase,
                 generators,
-                controllers: || None,
+                controllers: self.controllers()?,
             },
             pages,
             time: Some(begun.elapsed()),
         })
+    }
+
+    /// The counters of memory controllers, where they are wanted and can be read.
+    fn controllers(&self) -> Result<Option<Uncore>, RunError> {
+        let open = || Uncore::open(self.config.memory_node);
+        match self.config.bandwidth {
+            Bandwidth::Software => Ok(None),
+            Bandwidth::Auto => Ok(open().ok()),
+            Bandwidth::Uncore => match open() {
+                Ok(uncore) => Ok(Some(uncore)),
+                Err(error) => Err(RunError::Refused(format!(
+                    "--bandwidth uncore: {error}: or use --bandwidth auto or software"
+                ))),
+            },
+        }
     }
 
     fn round(
@@ -235,6 +251,7 @@ impl Benchmark for MemoryBenchmark {
 
     fn prepare(&mut self, plan: Plan) -> Result<Ready, Failure> {
         let made = self.make()?;
+        let reads_controllers = made.bench.controllers.is_some();
         let setting = self.setting();
         let pages = made.pages.iter().min().map_or("", |kind| kind.describe());
         let generators: crate::host::CpuSet = setting.generators.iter().copied().collect();
@@ -252,7 +269,9 @@ impl Benchmark for MemoryBenchmark {
         self.bench = Some(made);
         Ok(Ready {
             plan,
-            obtained: json!({ "latency_is": "a load that waits for the one before it, of a line of its own" }),
+            obtained: json!({ "latency_is": "a load that waits for the one before it, of a line of its own",
+                "memory_controllers_are_read": reads_controllers,
+            }),
             instrument: json!({ "clock": { "name": "monotonic", "read": "at the ends of some 200 us of steps" } }),
             announcements,
             warnings: Vec::new(),

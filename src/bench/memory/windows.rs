@@ -6,6 +6,7 @@ use super::config::Config;
 use super::error::RunError;
 use crate::generators::chase::Stretch;
 use crate::generators::{Chase, Generators, Load};
+use crate::host::uncore::Uncore;
 use crate::rig::error::RigError;
 
 /// Windows that must agree before the first that is measured.
@@ -44,8 +45,8 @@ pub struct Bench {
     pub chase: Chase,
     /// On CPUs of their own.
     pub generators: Generators,
-    /// Bytes that the controllers have counted, if they can be read.
-    pub controllers: fn() -> Option<u64>,
+    /// Where they can be read.
+    pub controllers: Option<Uncore>,
 }
 
 impl Bench {
@@ -100,7 +101,7 @@ impl Bench {
 
     fn window(&mut self, begun: Instant, time: Duration) -> Window {
         let start = begun.elapsed();
-        let controllers = (self.controllers)();
+        let controllers = self.controllers_bytes();
         let before: Vec<u64> = self.generators.groups().collect();
         let chase = self.chase.run(time);
         let groups = self
@@ -112,10 +113,20 @@ impl Bench {
             start,
             chase,
             groups: groups.collect(),
-            controllers_bytes: (self.controllers)()
-                .zip(controllers)
-                .map(|(after, before)| after - before),
+            controllers_bytes: (self.controllers_bytes().zip(controllers))
+                .map(|(after, before)| after.saturating_sub(before)),
         }
+    }
+}
+
+impl Bench {
+    /// What the controllers have counted. Who cannot be read once is not asked again.
+    fn controllers_bytes(&mut self) -> Option<u64> {
+        let read = self.controllers.as_mut()?.read();
+        if read.is_err() {
+            self.controllers = None;
+        }
+        read.ok().map(|moved| moved.all())
     }
 }
 
