@@ -246,5 +246,6 @@ pub const SCHEMA: Schema = Schema {
     point: &POINT,
     figures: &FIGURES,
     samples: &[ELEMENTS],
+    across: None,
     headline: [ELEMENTS_MEASURED, latency::P50, latency::P99],
 };
