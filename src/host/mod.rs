@@ -2,7 +2,7 @@
 //!
 //! | concept | modules |
 //! | --- | --- |
-//! | what the machine is | `topology`, `huge_pages`, `boot`, `idle_states`, `virtual_machines`, `fingerprint` |
+//! | what the machine is | `topology`, `huge_pages`, `boot`, `idle_states`, `virtual_machines`, `fingerprint`, `memory_layout` |
 //! | where threads run | [`cpu_set`], `placement`, `core_pairs`, `compromise`, [`pinning`], [`priority`] |
 //! | what must not happen in a hot loop | [`memory_lock`], `counters` |
 //! | what stops a thread | `counters`, `interrupt_lines` |
@@ -35,6 +35,7 @@ pub(crate) mod kernel_tsc;
 pub(crate) mod library;
 #[cfg(test)]
 pub(crate) mod made_up;
+pub(crate) mod memory_layout;
 pub mod memory_lock;
 pub mod pinning;
 pub(crate) mod placement;
