@@ -1,6 +1,7 @@
 //! Settings of which there is a fixed set of named values, whatever benchmark they are of.
 
 use crate::buffer::HugePagePolicy;
+use crate::stats::Outliers;
 use crate::time::ClockKind;
 
 /// A setting that has a fixed set of named values.
@@ -30,6 +31,13 @@ impl Named for HugePagePolicy {
     ];
     fn name(self) -> &'static str {
         HugePagePolicy::name(self)
+    }
+}
+
+impl Named for Outliers {
+    const ALL: &'static [Self] = Outliers::ALL;
+    fn name(self) -> &'static str {
+        Outliers::name(self)
     }
 }
 
