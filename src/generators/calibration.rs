@@ -108,7 +108,10 @@ mod tests {
             let wanted = f64::from(percent) / 100.0;
             let (pause, found) = search(wanted, |pause| Ok::<_, ()>(bandwidth(pause))).unwrap();
             assert_eq!(found, bandwidth(pause));
-            assert!((found - wanted).abs() <= wanted * TOLERANCE, "{percent}: {pause} {found}");
+            assert!(
+                (found - wanted).abs() <= wanted * TOLERANCE,
+                "{percent}: {pause} {found}"
+            );
         }
     }
 

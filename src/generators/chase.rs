@@ -68,14 +68,19 @@ impl Chase {
     /// Makes steps for about that long, at least.
     pub fn run(&mut self, time: Duration) -> Stretch {
         let begun = Instant::now();
-        let mut stretch = Stretch { steps: 0, time: Duration::ZERO };
+        let mut stretch = Stretch {
+            steps: 0,
+            time: Duration::ZERO,
+        };
         while stretch.time < time {
             self.steps(self.steps_per_look);
             stretch.steps += self.steps_per_look;
             stretch.time = begun.elapsed();
         }
         let in_a_look = LOOK.as_nanos() as f64 / stretch.latency_ns().max(0.1);
-        self.steps_per_look = (in_a_look as u64).max(LEAST_STEPS).next_multiple_of(STEPS_AT_ONCE);
+        self.steps_per_look = (in_a_look as u64)
+            .max(LEAST_STEPS)
+            .next_multiple_of(STEPS_AT_ONCE);
         stretch
     }
 
@@ -120,7 +125,10 @@ mod tests {
             let mut seen = vec![false; lines as usize];
             let mut at = 0;
             for _ in 0..lines {
-                assert!(!std::mem::replace(&mut seen[at as usize], true), "line {at}");
+                assert!(
+                    !std::mem::replace(&mut seen[at as usize], true),
+                    "line {at}"
+                );
                 at = next[at as usize];
             }
             assert_eq!(at, 0);

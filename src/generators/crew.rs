@@ -119,7 +119,10 @@ impl Shared {
     fn next(&self, done: u64) -> (u64, Order) {
         let mut order = self.order();
         while self.number.load(Ordering::Relaxed) == done {
-            order = self.given.wait(order).unwrap_or_else(PoisonError::into_inner);
+            order = self
+                .given
+                .wait(order)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         (self.number.load(Ordering::Relaxed), *order)
     }

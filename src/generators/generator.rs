@@ -160,7 +160,14 @@ fn nops(count: u64) {
         const AT_ONCE: u64 = 64;
         for _ in 0..count / AT_ONCE {
             // SAFETY: it does nothing.
-            unsafe { std::arch::asm!(".rept 64", "nop", ".endr", options(nomem, nostack, preserves_flags)) };
+            unsafe {
+                std::arch::asm!(
+                    ".rept 64",
+                    "nop",
+                    ".endr",
+                    options(nomem, nostack, preserves_flags)
+                )
+            };
         }
         for _ in 0..count % AT_ONCE {
             // SAFETY: as above.
@@ -188,7 +195,9 @@ mod tests {
     fn run(generator: &mut Generator, load: &Load, looks: u64) -> u64 {
         let groups = Groups::default();
         let left = Cell::new(looks);
-        generator.run(load, &groups, || left.replace(left.get().saturating_sub(1)) > 0);
+        generator.run(load, &groups, || {
+            left.replace(left.get().saturating_sub(1)) > 0
+        });
         groups.done()
     }
 
@@ -207,27 +216,30 @@ mod tests {
                 for percent in (0..=100).step_by(2) {
                     let accesses = Accesses::with_share(instruction_set, store, percent);
                     let (read, stored) = (region(), region());
-                    // What is stored is not zero: it was read, if anything was.
+                    let start = stored.as_ptr();
                     for byte in 0..4096 {
                         // SAFETY: within the region, which nobody else knows.
-                        unsafe { read.as_ptr().add(byte).write(0xA5) };
+                        unsafe { start.add(byte).write(0x5A) };
                     }
                     let stores = accesses.stores();
-                    let start = stored.as_ptr();
                     let mut generator = Generator::new(read, stored);
-                    let load = Load { accesses, pause: LONGEST_PAUSE };
+                    let load = Load {
+                        accesses,
+                        pause: LONGEST_PAUSE,
+                    };
                     // A look is one group here.
                     assert_eq!(run(&mut generator, &load, 1), 1);
                     assert_eq!(generator.read.at, accesses.reads * LINE);
                     assert_eq!(generator.stored.at, stores * LINE);
                     for line in 0..LINES {
                         // SAFETY: within the region, which nobody writes any more.
-                        let bytes = unsafe { std::slice::from_raw_parts(start.add(line * LINE), LINE) };
-                        let written = bytes.iter().all(|byte| *byte == 0xA5);
-                        let untouched = bytes.iter().all(|byte| *byte == 0);
-                        if percent > 0 {
-                            assert_eq!((written, untouched), (line < stores, line >= stores), "{accesses:?} {line}");
-                        }
+                        let bytes =
+                            unsafe { std::slice::from_raw_parts(start.add(line * LINE), LINE) };
+                        // In each part of 16 bytes.
+                        let stored = bytes.chunks(16).all(|part| part != [0x5A; 16]);
+                        let untouched = bytes.iter().all(|byte| *byte == 0x5A);
+                        let expected = (line < stores, line >= stores);
+                        assert_eq!((stored, untouched), expected, "{accesses:?} {line}");
                     }
                 }
             }
@@ -236,13 +248,19 @@ mod tests {
 
     #[test]
     fn a_stream_never_leaves_its_buffer_and_leaves_out_less_than_a_group() {
-        let mut stream = Stream { region: region(), at: 0 };
+        let mut stream = Stream {
+            region: region(),
+            at: 0,
+        };
         let start = stream.region.as_ptr().addr();
         for lines in [30, 20, 14, 50, 1] {
             stream.at = 0;
             for _ in 0..200 {
                 let at = stream.next(lines).addr() - start;
-                assert!(at + lines * LINE <= 4096 && at % (lines * LINE) == 0, "{at}");
+                assert!(
+                    at + lines * LINE <= 4096 && at.is_multiple_of(lines * LINE),
+                    "{at}"
+                );
             }
         }
     }
@@ -251,7 +269,11 @@ mod tests {
     fn looks_come_as_often_with_long_pauses() {
         let accesses = Accesses::with_share(InstructionSet::Sse2, Store::Regular, 50);
         for (pause, groups) in [(0, 16), (511, 16), (512, 8), (4096, 2), (LONGEST_PAUSE, 1)] {
-            assert_eq!(Load { accesses, pause }.groups_per_look(), groups, "{pause}");
+            assert_eq!(
+                Load { accesses, pause }.groups_per_look(),
+                groups,
+                "{pause}"
+            );
         }
     }
 }

@@ -20,6 +20,8 @@ pub mod chase;
 pub mod cpus_left;
 pub mod crew;
 pub mod generator;
+#[cfg(test)]
+mod traced;
 
 pub use accesses::{Accesses, GROUP, InstructionSet, LINE, Store};
 pub use beside::{Beside, Drawing, Drawn, MemoryLoad};

@@ -6,6 +6,7 @@
 //! | where threads run | [`cpu_set`], `placement`, `core_pairs`, `compromise`, [`pinning`], [`priority`] |
 //! | what must not happen in a hot loop | [`memory_lock`], `counters` |
 //! | what stops a thread | `counters`, `interrupt_lines` |
+//! | what moves between memory and the processor | [`uncore`] |
 //! | what keeps an idle CPU awake | `idle_hold` |
 //! | how a run is ended from outside | `interrupt`, [`wake`] |
 //! | libraries that a part of the program needs | `library` |
@@ -43,6 +44,7 @@ pub mod priority;
 pub(crate) mod readiness;
 pub(crate) mod system_files;
 pub(crate) mod topology;
+pub mod uncore;
 mod virtual_machines;
 pub mod wake;
 

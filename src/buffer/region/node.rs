@@ -14,7 +14,9 @@ const BITS: usize = u64::BITS as usize;
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
     /// The kernel refused it.
-    #[error("mbind to NUMA node {node} failed ({source}): does it have memory (see hcabench host, or numactl --hardware)?")]
+    #[error(
+        "mbind to NUMA node {node} failed ({source}): does it have memory (see hcabench host, or numactl --hardware)?"
+    )]
     Bind {
         /// The node.
         node: u32,
@@ -49,15 +51,34 @@ pub(super) fn bind(start: NonNull<u8>, length: usize, node: u32) -> Result<(), N
     let bits = MOST_NODES + 1;
     // SAFETY: the range is a mapping of the caller's; the mask has as many bits as are read.
     let done = unsafe {
-        libc::syscall(libc::SYS_mbind, start.as_ptr(), length, libc::MPOL_BIND, mask.as_ptr(), bits, 0)
+        libc::syscall(
+            libc::SYS_mbind,
+            start.as_ptr(),
+            length,
+            libc::MPOL_BIND,
+            mask.as_ptr(),
+            bits,
+            0,
+        )
     };
-    if done == 0 { Ok(()) } else { Err(failed(io::Error::last_os_error())) }
+    if done == 0 {
+        Ok(())
+    } else {
+        Err(failed(io::Error::last_os_error()))
+    }
 }
 
 /// How many pages of a touched range lie on each node; by a negative number those of which the kernel told an error.
-pub(super) fn of_pages(start: NonNull<u8>, length: usize, page: usize) -> Result<BTreeMap<i32, usize>, NodeError> {
+pub(super) fn of_pages(
+    start: NonNull<u8>,
+    length: usize,
+    page: usize,
+) -> Result<BTreeMap<i32, usize>, NodeError> {
     let mut found = BTreeMap::new();
-    let all: Vec<*mut u8> = (0..length).step_by(page).map(|at| start.as_ptr().wrapping_add(at)).collect();
+    let all: Vec<*mut u8> = (0..length)
+        .step_by(page)
+        .map(|at| start.as_ptr().wrapping_add(at))
+        .collect();
     for pages in all.chunks(PAGES_AT_ONCE) {
         let mut nodes = [0_i32; PAGES_AT_ONCE];
         // SAFETY: as many addresses are read, and nodes written, as there are pages. Without a list of nodes to go to,
@@ -84,12 +105,21 @@ pub(super) fn of_pages(start: NonNull<u8>, length: usize, page: usize) -> Result
 }
 
 /// Checks that all pages lie on a node.
-pub(super) fn verify(start: NonNull<u8>, length: usize, page: usize, node: u32) -> Result<(), NodeError> {
+pub(super) fn verify(
+    start: NonNull<u8>,
+    length: usize,
+    page: usize,
+    node: u32,
+) -> Result<(), NodeError> {
     let found = of_pages(start, length, page)?;
     let of = found.values().sum();
     let here = found.get(&(node as i32)).copied().unwrap_or(0);
     if here == of {
         return Ok(());
     }
-    Err(NodeError::Elsewhere { node, elsewhere: of - here, of })
+    Err(NodeError::Elsewhere {
+        node,
+        elsewhere: of - here,
+        of,
+    })
 }

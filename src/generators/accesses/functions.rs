@@ -85,10 +85,14 @@ macro_rules! sse2_load {
 macro_rules! sse2_store {
     ($move:literal) => {
         concat!(
-            $move, " %xmm0, .Lstored(%rsi)\n",
-            $move, " %xmm0, .Lstored + 16(%rsi)\n",
-            $move, " %xmm0, .Lstored + 32(%rsi)\n",
-            $move, " %xmm0, .Lstored + 48(%rsi)"
+            $move,
+            " %xmm0, .Lstored(%rsi)\n",
+            $move,
+            " %xmm0, .Lstored + 16(%rsi)\n",
+            $move,
+            " %xmm0, .Lstored + 32(%rsi)\n",
+            $move,
+            " %xmm0, .Lstored + 48(%rsi)"
         )
     };
 }
@@ -102,7 +106,12 @@ macro_rules! avx2_load {
 /// The same of a store.
 macro_rules! avx2_store {
     ($move:literal) => {
-        concat!($move, " %ymm0, .Lstored(%rsi)\n", $move, " %ymm0, .Lstored + 32(%rsi)")
+        concat!(
+            $move,
+            " %ymm0, .Lstored(%rsi)\n",
+            $move,
+            " %ymm0, .Lstored + 32(%rsi)"
+        )
     };
 }
 

@@ -26,7 +26,9 @@ fn times_are_in_nanoseconds_everywhere() {
             let other = ["_us", "_ms", "_s"]
                 .iter()
                 .find(|end| column.name.ends_with(*end));
-            let is_rate = ["_per_s", "_mb_s"].iter().any(|end| column.name.ends_with(end));
+            let is_rate = ["_per_s", "_mb_s"]
+                .iter()
+                .any(|end| column.name.ends_with(end));
             // Fields that others read have the names and units that others gave them, beside ours.
             let is_of_others = node::MICROSECONDS.contains(column);
             assert!(
