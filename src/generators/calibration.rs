@@ -14,6 +14,8 @@ const WINDOW: Duration = Duration::from_millis(100);
 const TOLERANCE: f64 = 0.02;
 /// Halvings of the range of pauses, at most: it has 22 doublings, and the last ones matter most.
 const MOST_STEPS: usize = 24;
+/// And usually.
+const USUAL_STEPS: u32 = 10;
 
 /// A load that draws a share of the peak.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -22,6 +24,12 @@ pub struct Calibrated {
     pub load: Load,
     /// The lines that it issues in a second, in bytes, when nothing else runs.
     pub bytes_per_s: f64,
+}
+
+/// How long [`calibrate`] takes, about.
+pub fn time(percents: &[u32]) -> Duration {
+    let searches = percents.iter().filter(|percent| **percent < 100).count();
+    (WARMUP + WINDOW) * (1 + USUAL_STEPS * searches as u32)
 }
 
 /// The bytes of the lines that all generators issue in a second under a load.

@@ -11,6 +11,7 @@ use crossbeam_utils::CachePadded;
 
 use super::generator::{Generator, Groups, Load};
 use crate::buffer::{Bytes, PageKind, PageSize, Region, RegionError};
+use crate::host::interrupt::{self, HeldBack};
 use crate::host::{HostError, pinning};
 use crate::rig::error::{RigError, unless_interrupted};
 
@@ -18,6 +19,8 @@ use crate::rig::error::{RigError, unless_interrupted};
 const MAKING: Duration = Duration::from_secs(300);
 /// How long generators may take to do as they are told: the longest pause, and a CPU that somebody else has.
 const OBEYING: Duration = Duration::from_secs(5);
+/// The same once a signal has come. A thread that is left behind ends with the program.
+const AFTER_SIGNAL: Duration = Duration::from_millis(300);
 /// How often is looked for a signal meanwhile.
 const LOOK: Duration = Duration::from_millis(50);
 const LOOK_AT_SEEN: Duration = Duration::from_micros(50);
@@ -153,6 +156,8 @@ impl Generators {
             kinds: Vec::new(),
         };
         let (made, all_made) = channel();
+        // A signal is for a thread that can act on it.
+        let held = HeldBack::new()?;
         for (place, &cpu) in cpus.iter().enumerate() {
             let (shared, made) = (Arc::clone(&generators.shared), made.clone());
             let thread = std::thread::Builder::new()
@@ -162,7 +167,7 @@ impl Generators {
                 .map_err(GeneratorsError::Spawn)?;
             generators.threads.push(thread);
         }
-        drop(made);
+        drop((made, held));
         let begun = Instant::now();
         while generators.kinds.len() < 2 * cpus.len() {
             match all_made.recv_timeout(LOOK) {
@@ -224,7 +229,9 @@ impl Generators {
 impl Drop for Generators {
     fn drop(&mut self) {
         self.shared.give(Order::Leave);
-        let deadline = Instant::now() + OBEYING;
+        // After a signal the program is to end within a second.
+        let grace = interrupt::requested().map_or(OBEYING, |_| AFTER_SIGNAL);
+        let deadline = Instant::now() + grace;
         for thread in self.threads.drain(..) {
             while !thread.is_finished() && Instant::now() < deadline {
                 std::thread::sleep(LOOK_AT_SEEN);
@@ -315,6 +322,28 @@ mod tests {
             std::thread::sleep(Duration::from_millis(5));
             assert_eq!(groups(&generators), after);
         }
+    }
+
+    #[test]
+    fn no_signal_comes_to_a_generator() {
+        use nix::sys::signal::{SigSet, Signal};
+        let is_held = || SigSet::thread_get_mask().unwrap().contains(Signal::SIGINT);
+        let before = is_held();
+        let here = pinning::current_cpu().unwrap();
+        let generators = Generators::new(&[here], room()).unwrap();
+        assert_eq!(is_held(), before);
+        let masks = std::fs::read_dir("/proc/self/task").unwrap().filter_map(|task| {
+            let task = task.unwrap().path();
+            let name = std::fs::read_to_string(task.join("comm")).ok()?;
+            let status = std::fs::read_to_string(task.join("status")).ok()?;
+            let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:"))?;
+            let blocked = u64::from_str_radix(blocked.trim(), 16).unwrap();
+            name.starts_with("memory-load").then_some(blocked)
+        });
+        let masks: Vec<u64> = masks.collect();
+        let both = 1 << (Signal::SIGINT as u32 - 1) | 1 << (Signal::SIGTERM as u32 - 1);
+        assert!(!masks.is_empty() && masks.iter().all(|blocked| blocked & both == both), "{masks:x?}");
+        drop(generators);
     }
 
     #[test]
