@@ -49,6 +49,15 @@ fn ends_of(run: u32, publishers: usize, subscribers: usize) -> Vec<u32> {
     })
 }
 
+/// The shared memory that a process has mapped, by the numbers of its files.
+fn shared_memory(process: u32) -> BTreeSet<String> {
+    let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap();
+    let shared = maps.lines().filter(|line| line.contains("/memfd:hcabench"));
+    shared
+        .map(|line| line.split_whitespace().nth(4).unwrap().to_owned())
+        .collect()
+}
+
 fn all_are_gone(ends: &[u32]) {
     for &process in ends {
         until("the end of all ends", || (!runs(process)).then_some(()));
@@ -175,6 +184,23 @@ fn each_end_is_a_process_and_an_interrupt_ends_all() {
         assert!(folder.path().join("run/INCOMPLETE").exists());
         all_are_gone(&ends);
     }
+}
+
+/// Whoever maps it first touches it, and so decides in which NUMA node it lies.
+#[test]
+fn the_log_of_an_end_is_mapped_by_that_end_alone_while_it_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = start(folder.path(), &format!("--type udp {LONG}"));
+    for end in ends_of(run.id(), 1, 1) {
+        let its = until("the log", || {
+            Some(shared_memory(end)).filter(|its| its.len() == 2)
+        });
+        // What all ends share.
+        let of_both = its.intersection(&shared_memory(run.id())).count();
+        assert_eq!(of_both, 1, "{its:?}");
+    }
+    send(Signal::SIGINT, run.id());
+    ended(&end(run), 1);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::config::Config;
 use super::ends::{MakerUser, PUBLISHER, SUBSCRIBER, Setup, Workers, finished, seat};
 use super::error::{RunError, ThreadError};
-use super::log::{InheritedLog, Log, LogError, SharedLog};
+use super::log::{InheritedLog, LogError, SharedLog};
 use super::plan::{Plan, Point, Sweep};
 use super::result::{Received, Report, Reports, Sent};
 use super::sample::Epoch;
@@ -122,8 +122,8 @@ fn room(
 pub(super) struct Processes {
     waiting: Vec<(Role, Asked)>,
     handles: Vec<Handle>,
-    publishers: Vec<Arc<Log<{ Sent::WORDS }>>>,
-    subscribers: Vec<Arc<ReceivedLog>>,
+    publishers: Vec<SharedLog>,
+    subscribers: Vec<SharedLog>,
 }
 
 impl Processes {
@@ -184,12 +184,8 @@ impl Processes {
                 all.handles.push(child.handle());
                 all.waiting.push((role(side), child));
                 match side {
-                    Side::Publishers => all.publishers.push(Arc::new(log.open()?)),
-                    Side::Subscribers => {
-                        let log = Arc::new(log.open()?);
-                        setup.shared.show_log(number, &log);
-                        all.subscribers.push(log);
-                    }
+                    Side::Publishers => all.publishers.push(log),
+                    Side::Subscribers => all.subscribers.push(log),
                 }
             }
             let made = all.waiting[made_before..].iter_mut();
@@ -224,14 +220,35 @@ impl Processes {
         }
     }
 
+    /// Shows the logs of the subscribers, once all ends are ready: by then each has touched its own.
+    pub(super) fn show_logs(&self, shared: &Shared) {
+        if shared.run.ready() as usize == self.handles.len() {
+            for number in 0..shared.wiring.subscribers {
+                // What cannot be mapped is told at the end.
+                let _ = self.received(number, shared);
+            }
+        }
+    }
+
+    /// The log of a subscriber. It is mapped once, as it is locked.
+    fn received(&self, number: u32, shared: &Shared) -> Result<Arc<ReceivedLog>, LogError> {
+        if let Some(log) = shared.log_of(number) {
+            return Ok(Arc::clone(log));
+        }
+        let log = Arc::new(self.subscribers[number as usize].open()?);
+        shared.show_log(number, &log);
+        Ok(log)
+    }
+
     /// Adds the logs to the reports, once all processes have ended.
-    pub(super) fn add_logs(&self, reports: &mut Reports) {
+    pub(super) fn add_logs(&self, reports: &mut Reports, shared: &Shared) -> Result<(), LogError> {
         for (report, log) in reports.publishers.iter_mut().zip(&self.publishers) {
-            report.log.add(Arc::clone(log));
+            report.log.add(Arc::new(log.open()?));
         }
-        for (report, log) in reports.subscribers.iter_mut().zip(&self.subscribers) {
-            report.log.add(Arc::clone(log));
+        for (number, report) in (0..).zip(&mut reports.subscribers) {
+            report.log.add(self.received(number, shared)?);
         }
+        Ok(())
     }
 }
 

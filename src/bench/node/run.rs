@@ -172,7 +172,10 @@ impl ClockUser for OneRun<'_> {
         let mut so_far = SoFar::new(clock, epoch, point.wiring.subscribers);
         let watch = || {
             let done = shared.received().min(expected);
-            let figures = config.tells_progress.then(|| so_far.look(&shared));
+            let figures = config.tells_progress.then(|| {
+                processes.iter().for_each(|it| it.show_logs(&shared));
+                so_far.look(&shared)
+            });
             (self.progress)(Progress {
                 done,
                 of: expected,
@@ -204,7 +207,7 @@ impl ClockUser for OneRun<'_> {
         workers.dismiss(Patience::default().grace);
         let mut reports = Reports::of(reports);
         if let Some(processes) = &processes {
-            processes.add_logs(&mut reports);
+            processes.add_logs(&mut reports, &shared)?;
         }
         let judge = Judge {
             clock,
