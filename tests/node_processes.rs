@@ -282,6 +282,38 @@ fn what_cannot_be_made_is_told_as_of_threads() {
     assert!(!folder.path().join("run").join("summary.csv").exists());
 }
 
+/// The same command under these limits of open files.
+fn with_files(soft: u32, hard: u32, command: &Command) -> Command {
+    let mut limited = Command::new("sh");
+    let limits = format!("ulimit -Sn {soft} && ulimit -Hn {hard} && exec \"$@\"");
+    limited.args(["-c", &limits, "sh"]);
+    limited.arg(command.get_program()).args(command.get_args());
+    limited.current_dir(command.get_current_dir().unwrap());
+    limited
+}
+
+#[test]
+fn the_limit_of_open_files_is_raised_for_the_ends_or_tells_how_many_there_can_be() {
+    let words = "--type udp --poll event --scenario straight-run --ends processes --timer timerfd --rate 50 \
+                 --count 5 --warmup 0";
+    let folder = tempfile::tempdir().unwrap();
+    let of_16 = node(
+        folder.path(),
+        &format!("{words} --publishers 8 --subscribers 8"),
+    );
+    ended(&with_files(40, 200, &of_16).output().unwrap(), 0);
+    let folder = tempfile::tempdir().unwrap();
+    let of_20 = node(
+        folder.path(),
+        &format!("{words} --publishers 10 --subscribers 10"),
+    );
+    let told = ended(&with_files(40, 200, &of_20).output().unwrap(), 2);
+    for said in ["--publishers", "--ends", "allows 18 ends", "ulimit -n 208"] {
+        assert!(told.contains(said), "{told}");
+    }
+    assert!(!folder.path().join("run").exists());
+}
+
 #[test]
 fn a_run_of_processes_is_resumed_as_one() {
     let folder = tempfile::tempdir().unwrap();

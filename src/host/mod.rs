@@ -7,6 +7,7 @@
 //! | what must not happen in a hot loop | [`memory_lock`], `counters` |
 //! | what stops a thread | `counters`, `interrupt_lines` |
 //! | what keeps an idle CPU awake | `idle_hold` |
+//! | how many files may be open | `open_files` |
 //! | how a run is ended from outside | `interrupt`, [`wake`] |
 //! | libraries that a part of the program needs | `library` |
 //! | how fast the TSC is by the kernel's word | `kernel_tsc` |
@@ -36,6 +37,7 @@ pub(crate) mod library;
 #[cfg(test)]
 pub(crate) mod made_up;
 pub mod memory_lock;
+pub(crate) mod open_files;
 pub mod pinning;
 pub(crate) mod placement;
 pub mod priority;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::config::Config;
+use super::config::{Config, LogPlace};
 use super::ends::{MakerUser, PUBLISHER, SUBSCRIBER, Setup, Workers, finished, seat};
 use super::error::{RunError, ThreadError};
 use super::log::{InheritedLog, LogError, SharedLog};
@@ -24,7 +24,7 @@ use super::shared::{ReceivedLog, Shared};
 use super::subscriber;
 use super::task::LogRoom;
 use crate::buffer::{Inherited, SharedMemory};
-use crate::host::{Wakeable, interrupt};
+use crate::host::{Wakeable, interrupt, open_files};
 use crate::node::settings::BrokerAddress;
 use crate::node::{Maker, NodeError, Side};
 use crate::rig::benchmark::Failure;
@@ -43,6 +43,37 @@ const MAKING: Duration = Duration::from_secs(60);
 const SUPERVISED: Duration = Duration::from_secs(u32::MAX as u64);
 /// What a process takes beside what its end does, in bytes.
 pub(super) const BYTES_BESIDE: u64 = 8 << 20;
+
+/// Files that are open in the main process beside those of its ends.
+const FILES_BESIDE: u64 = 128;
+
+/// Files that are open in the main process for each end: two pipes, the log, and who waits for the report.
+fn files_of_an_end(log: LogPlace) -> u64 {
+    match log {
+        LogPlace::Memory => 4,
+        LogPlace::File { .. } => 5,
+    }
+}
+
+/// Raises the limit of open files so that there can be so many ends, each of which may have as many open, too.
+///
+/// # Errors
+/// When the hard limit is below that: what is impossible, and why.
+pub(super) fn allow(ends: u32, config: &Config) -> Result<(), RunError> {
+    let of_an_end = files_of_an_end(config.log);
+    let needed = FILES_BESIDE + of_an_end * u64::from(ends);
+    let limit = open_files::raise(needed)?;
+    if needed <= limit {
+        return Ok(());
+    }
+    let most = limit.saturating_sub(FILES_BESIDE) / of_an_end;
+    Err(NodeError::Setting(format!(
+        "--ends processes with {ends} ends is impossible: {needed} files would be open, and the limit is {limit}, \
+         which allows {most} ends: lower --publishers or --subscribers, use --ends threads, or raise it as root with \
+         ulimit -n {needed}"
+    ))
+    .into())
+}
 
 /// What a process is told.
 #[derive(Debug, Serialize, Deserialize)]
