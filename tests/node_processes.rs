@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
 
 use common::node::{end, ended, node, number, send, start, threads, until};
 use common::{Row, rows};
@@ -201,6 +203,35 @@ fn the_log_of_an_end_is_mapped_by_that_end_alone_while_it_runs() {
     }
     send(Signal::SIGINT, run.id());
     ended(&end(run), 1);
+}
+
+#[test]
+fn no_end_begins_before_all_are_made() {
+    const ENDS: usize = 9;
+    loop {
+        let folder = tempfile::tempdir().unwrap();
+        let words = "--type udp --poll event --ends processes --scenario fan-in --publishers 8 --rate 50 --count 5 \
+                     --warmup 0";
+        let run = start(folder.path(), words);
+        // The subscriber is made before the first publisher is started.
+        until("a publisher", || {
+            (children(run.id()).len() > 1).then_some(())
+        });
+        send(Signal::SIGSTOP, run.id());
+        let started = children(run.id());
+        let is_early = started.len() < ENDS;
+        if is_early {
+            // Long enough to begin.
+            sleep(Duration::from_secs(1));
+            let begun = |&&end: &&u32| threads(end, "hcabench-sub") > 0;
+            assert_eq!(started.iter().filter(begun).count(), 0);
+        }
+        send(Signal::SIGCONT, run.id());
+        ended(&end(run), 0);
+        if is_early {
+            return;
+        }
+    }
 }
 
 #[test]

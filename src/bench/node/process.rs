@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -95,6 +96,10 @@ struct Ask {
     log: InheritedLog,
     rings: Option<Inherited>,
 }
+
+/// What it is told then: all ends are made. How long it waits for the others counts from here on.
+#[derive(Debug, Serialize)]
+struct Begin;
 
 /// What it answers: that its end is made, and then one of the others.
 #[derive(Debug, Serialize, Deserialize)]
@@ -224,6 +229,9 @@ impl Processes {
                 .map(|(_, child)| made_by(child))
                 .collect::<Result<_, _>>()?;
         }
+        for (_, child) in &mut all.waiting {
+            child.ask(&Begin)?;
+        }
         Ok(all)
     }
 
@@ -339,7 +347,6 @@ pub fn serve(config: &Config, sweep: &Sweep) -> io::Result<u8> {
 
 fn end(config: &Config, sweep: &Sweep) -> Result<Report, RunError> {
     interrupt::install_under_parent()?;
-    // Kept: it listens for the end of the parent.
     let asked = listen();
     let line = asked.recv().map_err(|_| NodeError::GivenUp)?;
     let ask: Ask = serde_json::from_str(&line).map_err(misunderstood)?;
@@ -355,6 +362,7 @@ fn end(config: &Config, sweep: &Sweep) -> Result<Report, RunError> {
     let clock = AnyClock::at_rate(config.timer.clock(), ask.tsc_hertz.map(f64::from_bits));
     clock.map_err(RigError::Clock)?.visit(OneEnd {
         ask: &ask,
+        asked: &asked,
         point,
         config,
     })
@@ -366,6 +374,7 @@ fn misunderstood(error: serde_json::Error) -> Failure {
 
 struct OneEnd<'a> {
     ask: &'a Ask,
+    asked: &'a Receiver<String>,
     point: &'a Point,
     config: &'a Config,
 }
@@ -400,6 +409,7 @@ impl ClockUser for OneEnd<'_> {
         setup.visit(OneWorker {
             setup: &setup,
             ask,
+            asked: self.asked,
             clock,
         })
     }
@@ -409,6 +419,7 @@ impl ClockUser for OneEnd<'_> {
 struct OneWorker<'a, C> {
     setup: &'a Setup<'a>,
     ask: &'a Ask,
+    asked: &'a Receiver<String>,
     clock: C,
 }
 
@@ -427,6 +438,7 @@ impl<C: Clock> MakerUser for OneWorker<'_, C> {
             let tells = serde_json::to_value(tells).map_err(misunderstood)?;
             // A parent that has gone ends this process.
             let _ = answer(&Answer::Made(tells));
+            self.asked.recv().map_err(|_| NodeError::GivenUp)?;
             // The stop flag of the run is not its own: it ends at the end of this one.
             Ok(Crew::new(&Arc::new(Control::default()))?)
         };
