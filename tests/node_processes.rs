@@ -13,6 +13,7 @@ use std::time::Duration;
 use common::node::{end, ended, node, number, send, start, threads, until};
 use common::{Row, rows};
 use hcabench::time::TscTrust;
+use nix::sys::prctl::set_child_subreaper;
 use nix::sys::signal::Signal;
 
 /// A run that would go on for an hour.
@@ -257,6 +258,16 @@ fn no_end_outlives_the_run() {
     let ends = ends_of(run.id(), 1, 1);
     send(Signal::SIGKILL, run.id());
     end(run);
+    all_are_gone(&ends);
+
+    // One that is stopped neither. It is collected by a process of its session, as in a container: of others the
+    // kernel itself ends what is stopped.
+    set_child_subreaper(true).unwrap();
+    let mut run = start(folder.path(), &format!("--type shmem {LONG} --force"));
+    let ends = ends_of(run.id(), 1, 1);
+    ends.iter().for_each(|&end| send(Signal::SIGSTOP, end));
+    send(Signal::SIGKILL, run.id());
+    run.wait().unwrap();
     all_are_gone(&ends);
 
     // Rounds are processes themselves.
