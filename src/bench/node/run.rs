@@ -196,9 +196,10 @@ impl ClockUser for OneRun<'_> {
         let collected =
             workers.collect_under(&interrupt::requested, &Patience::default(), watch, told)?;
         let served = &self.machine.broker_has_served;
+        let has_answered = served.get() || shared.run.ready() > 0;
         let reports = finished(collected).map_err(|error| match error {
             // It is no wrong one.
-            RunError::Node(NodeError::NoBroker(reason)) if broker.is_ours() || served.get() => {
+            RunError::Node(NodeError::NoBroker(reason)) if broker.is_ours() || has_answered => {
                 RunError::BrokerGone(reason)
             }
             error => error,
