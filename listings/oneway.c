@@ -379,11 +379,11 @@ static int report(const struct burst *burst, enum pages stamp_pages,
 	       ibv_get_device_name(pair->target.id->verbs->device));
 	printf("sender_cpu=%d\nreceiver_cpu=%d\n", settings->sender_cpu,
 	       settings->receiver_cpu);
-	printf("pages=%s,%s,%s\n", page_names[stamp_pages],
-	       page_names[pages_of(pair->source.payload.memory,
-				   pair->source.payload.length)],
-	       page_names[pages_of(pair->target.payload.memory,
-				   pair->target.payload.length)]);
+	printf("pages=%s,%s,%s\n", page_name(stamp_pages),
+	       page_name(pages_of(pair->source.payload.memory,
+				  pair->source.payload.length)),
+	       page_name(pages_of(pair->target.payload.memory,
+				  pair->target.payload.length)));
 	printf("sent=%u\nreceived=%u\nlost=%u\n", burst->posted, verdict.intact,
 	       lost);
 	printf("corrupted=%u\nduplicated=%u\nlate=%u\ncompleted=%u\n",
@@ -424,8 +424,8 @@ static int measure(struct pair *pair, const char *csv)
 	const struct settings *settings = pair->settings;
 	const uint32_t slots = pair->source.payload.slots;
 	const size_t stamps = slots * sizeof(uint64_t);
-	uint64_t *submitted = map_pages(stamps), *completed = map_pages(stamps);
-	struct arrival *arrivals = map_pages(slots * sizeof(*arrivals));
+	uint64_t *submitted = map_locked(stamps), *completed = map_locked(stamps);
+	struct arrival *arrivals = map_locked(slots * sizeof(*arrivals));
 	int i, result = submitted && completed && arrivals ? 0 : -1;
 	enum pages stamp_pages;
 

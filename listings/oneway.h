@@ -6,11 +6,16 @@
 #ifndef LISTINGS_ONEWAY_H
 #define LISTINGS_ONEWAY_H
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "cm_switch.h"
+#include "pages.h"
+#include "pinning.h"
 #include "time_thread.h"
 
 #define CACHE_LINE 64
@@ -75,16 +80,9 @@ struct pair {
 
 /* Both return 0, or -1 when they have said why not. */
 int connect_pair(struct pair *pair);
-int pin_to(int cpu);
 void destroy_pair(struct pair *pair);
 /* Memory in huge pages if there are any, touched and locked, or NULL. */
-void *map_pages(size_t length);
-void unmap_pages(void *memory, size_t length);
-
-/* The pages that memory got, the least first; named as hcabench names them. */
-enum pages { SMALL, PARTLY_TRANSPARENT_HUGE, TRANSPARENT_HUGE, HUGE };
-extern const char *const page_names[];
-enum pages pages_of(const void *memory, size_t length);
+void *map_locked(size_t length);
 
 static inline enum pages least_pages(enum pages one, enum pages other)
 {

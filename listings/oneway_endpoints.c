@@ -2,128 +2,30 @@
  * The two ends of oneway: memory, queues, queue pairs, connection.
  *
  * In Rust: hcabench::bench::hca::endpoints::Endpoints
- *          hcabench::buffer::HugeBuffer
  *          hcabench::buffer::PayloadBuffer
  */
 #define _GNU_SOURCE
-#include <inttypes.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
 #include "oneway.h"
 
-#define HUGE_PAGE ((size_t)2 << 20)
-
-static size_t round_up(size_t length, size_t unit)
+void *map_locked(size_t length)
 {
-	return (length + unit - 1) / unit * unit;
-}
+	void *memory = map_pages(length, true);
 
-/* Reserved huge pages, else what the kernel joins by itself. */
-void *map_pages(size_t length)
-{
-	size_t rounded = round_up(length, HUGE_PAGE), extra, i;
-	const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
-	volatile char *memory;
-	char *start;
-
-	memory = mmap(NULL, rounded, PROT_READ | PROT_WRITE,
-		      flags | MAP_HUGETLB | MAP_POPULATE, -1, 0);
-	if (memory == MAP_FAILED) {
-		/* mlockall() populates what can be accessed at once, and in
-		 * small pages: nobody may, until it was advised. */
-		start = mmap(NULL, rounded + HUGE_PAGE, PROT_NONE, flags, -1,
-			     0);
-		if (start == MAP_FAILED) {
-			cm_failed("mmap", "messages and stamps");
-			return NULL;
-		}
-		/* Aligned, so that it can be huge at all. */
-		extra = round_up((uintptr_t)start, HUGE_PAGE) -
-			(uintptr_t)start;
-		if (extra)
-			munmap(start, extra);
-		munmap(start + extra + rounded, HUGE_PAGE - extra);
-		memory = start + extra;
-		/* It fails in a kernel without them: pages_of() tells. */
-		madvise(start + extra, rounded, MADV_HUGEPAGE);
-		if (mprotect(start + extra, rounded, PROT_READ | PROT_WRITE)) {
-			cm_failed("mprotect", "messages and stamps");
-			munmap(start + extra, rounded);
-			return NULL;
-		}
-	}
-	for (i = 0; i < rounded; i += 4096)
-		memory[i] = 0;
-	if (mlock((const void *)memory, rounded)) {
-		fprintf(stderr, "mlock of %zu bytes failed: raise the limit with ulimit -l\n",
-			rounded);
-		unmap_pages((void *)memory, length);
+	if (!memory) {
+		cm_failed("mmap", "messages and stamps");
 		return NULL;
 	}
-	return (void *)memory;
-}
-
-void unmap_pages(void *memory, size_t length)
-{
-	if (memory)
-		munmap(memory, round_up(length, HUGE_PAGE));
-}
-
-const char *const page_names[] = {
-	[SMALL] = "small",
-	[PARTLY_TRANSPARENT_HUGE] = "partly-transparent-huge",
-	[TRANSPARENT_HUGE] = "transparent-huge",
-	[HUGE] = "huge",
-};
-
-/* The kernel tells it of a whole mapping, of which this may be a part: what
- * is joined to it may be short of huge pages at its ends only. */
-enum pages pages_of(const void *memory, size_t length)
-{
-	uintptr_t start = (uintptr_t)memory, from, to;
-	size_t kib, all = 0, joined = 0;
-	FILE *maps = fopen("/proc/self/smaps", "r");
-	bool inside = false, reserved = false;
-	char line[512];
-
-	if (!maps)
-		return SMALL;
-	while (fgets(line, sizeof(line), maps)) {
-		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &from, &to) == 2)
-			inside = from < start + length && start < to;
-		else if (!inside)
-			continue;
-		else if (sscanf(line, "Size: %zu kB", &kib) == 1)
-			all += kib << 10;
-		else if (sscanf(line, "AnonHugePages: %zu kB", &kib) == 1)
-			joined += kib << 10;
-		else if (sscanf(line, "KernelPageSize: %zu kB", &kib) == 1)
-			reserved = kib << 10 >= HUGE_PAGE;
+	if (mlock(memory, round_up(length, HUGE_PAGE))) {
+		fprintf(stderr, "mlock of %zu bytes failed: raise the limit with ulimit -l\n",
+			round_up(length, HUGE_PAGE));
+		unmap_pages(memory, length);
+		return NULL;
 	}
-	fclose(maps);
-	if (reserved)
-		return HUGE;
-	if (!joined)
-		return SMALL;
-	length = round_up(length, HUGE_PAGE);
-	return joined >= length && joined + 2 * HUGE_PAGE >= all ?
-		TRANSPARENT_HUGE : PARTLY_TRANSPARENT_HUGE;
-}
-
-int pin_to(int cpu)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set)) {
-		fprintf(stderr, "CPU %d cannot be used: %s\n", cpu,
-			strerror(errno));
-		return -1;
-	}
-	return 0;
+	return memory;
 }
 
 static int make_payload(struct payload *payload, const struct settings *settings,
@@ -136,7 +38,7 @@ static int make_payload(struct payload *payload, const struct settings *settings
 	payload->stride = round_up(settings->size, CACHE_LINE) +
 			  round_up(header, CACHE_LINE);
 	payload->length = payload->slots * payload->stride;
-	payload->memory = map_pages(payload->length);
+	payload->memory = map_locked(payload->length);
 	return payload->memory ? 0 : -1;
 }
 

@@ -19,6 +19,7 @@ pub mod bench;
 pub mod buffer;
 pub mod cli;
 mod compare;
+pub mod generators;
 pub mod host;
 pub mod node;
 pub mod pacing;

@@ -6,225 +6,15 @@
 
 #![cfg(target_arch = "x86_64")]
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+mod common;
+
+use std::collections::BTreeSet;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
+use common::listings::{COMPILERS, LISTINGS, Running, Said, built_by, output_of};
 use hcabench::time::TscTrust;
-use nix::sys::signal::{Signal, kill, killpg};
-use nix::unistd::Pid;
-
-const LISTINGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/listings");
-const COMPILERS: [&str; 2] = ["gcc", "clang"];
-const LIMIT: Duration = Duration::from_secs(60);
-
-/// Runs a command to its end, which must come in time and be a success; returns its standard output.
-fn output_of(command: &mut Command) -> String {
-    let ended = Running::start(command).wait();
-    assert!(
-        ended.status.success(),
-        "{command:?}: {}\n{}",
-        ended.status,
-        ended.stderr
-    );
-    ended.stdout
-}
-
-/// A command under way, in a process group of its own: when it is dropped, all that it has started ends with it. Its
-/// output is read all the time, so that it never waits for a full pipe.
-struct Running {
-    child: Child,
-    name: String,
-    deadline: Instant,
-    stdout: Output,
-    stderr: Output,
-}
-
-struct Ended {
-    status: ExitStatus,
-    stdout: String,
-    stderr: String,
-}
-
-/// What has come so far from a pipe that a thread reads.
-struct Output {
-    text: Arc<Mutex<Vec<u8>>>,
-    /// Hears of each piece that comes, and is cut off at the end.
-    news: Receiver<()>,
-}
-
-impl Output {
-    fn of(mut pipe: impl Read + Send + 'static) -> Self {
-        let text = Arc::new(Mutex::new(Vec::new()));
-        let (tell, news) = channel();
-        let shared = Arc::clone(&text);
-        std::thread::spawn(move || {
-            let mut piece = [0; 4096];
-            // An error ends it as the end of the pipe does; what is missing then, the tests miss.
-            while let Ok(length @ 1..) = pipe.read(&mut piece) {
-                let mut text = shared.lock().unwrap_or_else(PoisonError::into_inner);
-                text.extend_from_slice(&piece[..length]);
-                let _ = tell.send(());
-            }
-        });
-        Output { text, news }
-    }
-
-    fn so_far(&self) -> String {
-        let text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&text).into_owned()
-    }
-
-    /// Waits until the text is as wanted or complete; false if neither comes in time.
-    fn wait(&self, deadline: Instant, wanted: impl Fn(&str) -> bool) -> bool {
-        while !wanted(&self.so_far()) {
-            let left = deadline.saturating_duration_since(Instant::now());
-            match self.news.recv_timeout(left) {
-                Ok(()) => {}
-                Err(RecvTimeoutError::Disconnected) => return true,
-                Err(RecvTimeoutError::Timeout) => return false,
-            }
-        }
-        true
-    }
-}
-
-impl Running {
-    fn start(command: &mut Command) -> Self {
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .unwrap_or_else(|error| {
-                panic!("{command:?}: {error}: is it installed? (ci/setup test)")
-            });
-        Running {
-            stdout: Output::of(child.stdout.take().unwrap()),
-            stderr: Output::of(child.stderr.take().unwrap()),
-            child,
-            name: format!("{command:?}"),
-            deadline: Instant::now() + LIMIT,
-        }
-    }
-
-    fn id(&self) -> Pid {
-        Pid::from_raw(self.child.id() as i32)
-    }
-
-    /// Waits until it has said this on standard output.
-    fn wait_for(&self, words: &str) {
-        self.stdout.wait(self.deadline, |text| text.contains(words));
-        let text = self.stdout.so_far();
-        assert!(
-            text.contains(words),
-            "{}: no {words:?} in {text:?}",
-            self.name
-        );
-    }
-
-    fn give_up(&mut self) -> ! {
-        let _ = killpg(self.id(), Signal::SIGKILL);
-        let _ = self.child.wait();
-        panic!(
-            "{}: not ended within {LIMIT:?}\n{}",
-            self.name,
-            self.stderr.so_far()
-        )
-    }
-
-    /// Waits for its end and all of its output.
-    fn wait(mut self) -> Ended {
-        let in_time = self.stdout.wait(self.deadline, |_| false)
-            && self.stderr.wait(self.deadline, |_| false);
-        let status = loop {
-            // Not before its output has ended: until it is waited for, the number of its group is its own.
-            match in_time.then(|| self.child.try_wait().unwrap()) {
-                Some(Some(status)) => break status,
-                None => self.give_up(),
-                Some(None) if Instant::now() > self.deadline => self.give_up(),
-                Some(None) => std::thread::sleep(Duration::from_millis(5)),
-            }
-        };
-        Ended {
-            status,
-            stdout: self.stdout.so_far(),
-            stderr: self.stderr.so_far(),
-        }
-    }
-}
-
-impl Drop for Running {
-    /// Ends what has not ended.
-    fn drop(&mut self) {
-        // Once it was waited for, its number may be another's.
-        if let Ok(None) = self.child.try_wait() {
-            let _ = killpg(self.id(), Signal::SIGKILL);
-            let _ = self.child.wait();
-        }
-    }
-}
-
-/// The folder with the programs of one compiler, built once.
-fn built_by(compiler: &'static str) -> PathBuf {
-    static BUILT: OnceLock<()> = OnceLock::new();
-    let folder =
-        |compiler| Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("listings-{compiler}"));
-    BUILT.get_or_init(|| {
-        for compiler in COMPILERS {
-            // What needs no RDMA is all there is on a machine without its headers.
-            let what = if cfg!(feature = "rdma") {
-                "all"
-            } else {
-                "machine"
-            };
-            output_of(
-                Command::new("make")
-                    .args(["--silent", "--always-make", "-C", LISTINGS, what])
-                    .arg(format!("CC={compiler}"))
-                    .arg(format!("OUT={}", folder(compiler).display())),
-            );
-        }
-    });
-    folder(compiler)
-}
-
-/// The lines `key=value` that a program prints.
-struct Said(BTreeMap<String, String>);
-
-impl Said {
-    fn by(command: &mut Command) -> Self {
-        Said::in_text(&output_of(command))
-    }
-
-    fn in_text(text: &str) -> Self {
-        let pair = |line: &str| {
-            let (key, value) = line.split_once('=').unwrap_or_else(|| panic!("{line:?}"));
-            (key.to_owned(), value.to_owned())
-        };
-        Said(text.lines().map(pair).collect())
-    }
-
-    fn text(&self, key: &str) -> &str {
-        self.0
-            .get(key)
-            .unwrap_or_else(|| panic!("no {key} in {:?}", self.0))
-    }
-
-    fn number(&self, key: &str) -> f64 {
-        self.text(key).parse().unwrap()
-    }
-
-    fn count(&self, key: &str) -> u64 {
-        self.text(key).parse().unwrap()
-    }
-}
+use nix::sys::signal::{Signal, kill};
 
 /// The Rust items that the listings name. That this compiles shows that each exists.
 macro_rules! named_items {
@@ -253,8 +43,14 @@ named_items! {
     hcabench::bench::hca::sender::send,
     hcabench::bench::hca::stamper::restamp,
     hcabench::buffer::HugeBuffer,
+    hcabench::buffer::PageSize,
     hcabench::buffer::PayloadBuffer,
+    hcabench::buffer::Region,
     hcabench::cli,
+    hcabench::generators::Chase,
+    hcabench::generators::Generators,
+    hcabench::generators::accesses::Accesses,
+    hcabench::host::pinning::pin_current_thread,
     #[cfg(feature = "rdma")]
     hcabench::rdma::cm::ActiveEndpoint,
     #[cfg(feature = "rdma")]
@@ -345,6 +141,8 @@ fn what_the_method_consists_of_is_there() {
         "rdtscp_wait",
         "clock_loop",
         "oneway",
+        "pointer_chase",
+        "memory_bandwidth",
     ] {
         let found = [format!("{name}.h"), format!("{name}.c")]
             .iter()
@@ -524,6 +322,87 @@ fn the_bare_clock_loops_say_what_an_iteration_costs() {
 }
 
 #[test]
+fn the_pointer_chase_goes_along_all_lines_in_the_pages_that_were_asked_for() {
+    for compiler in COMPILERS {
+        for pages in ["4k", "2m"] {
+            let mut command = Command::new(built_by(compiler).join("pointer_chase"));
+            command.args(["--size", "4", "--window", "2", "--windows", "3"]);
+            let ended = Running::start(command.args(["--pages", pages])).wait();
+            if pages == "2m" && !ended.status.success() {
+                assert!(
+                    ended.stderr.contains("asked for huge pages"),
+                    "{}",
+                    ended.stderr
+                );
+                continue;
+            }
+            let said = Said::in_text(&ended.stdout);
+            let expected: &[&str] = match pages {
+                "4k" => &["small"],
+                _ => &["huge", "transparent-huge"],
+            };
+            assert!(expected.contains(&said.text("pages")), "{pages}");
+            assert_eq!(said.count("lines"), (4 << 20) / 64);
+            assert_eq!(said.count("cycle"), said.count("lines"));
+            assert!(said.count("steps") >= 3 * 4096);
+            assert!(said.number("ns") > 0.0 && said.number("mean_ns") > 0.0);
+        }
+    }
+}
+
+#[test]
+fn each_bandwidth_is_measured_by_each_instruction_set_that_there_is() {
+    let sets = [
+        ("sse2", true),
+        ("avx2", is_x86_feature_detected!("avx2")),
+        ("avx512f", is_x86_feature_detected!("avx512f")),
+    ];
+    // Of two threads on one CPU, both do their part.
+    let cpu = hcabench::host::pinning::current_cpu().unwrap().to_string();
+    let cpus = format!("{cpu},{cpu}");
+    let arguments = [
+        "--size",
+        "2",
+        "--window",
+        "1",
+        "--windows",
+        "2",
+        "--pages",
+        "4k",
+    ];
+    for compiler in COMPILERS {
+        for (set, is_there) in sets {
+            for kind in ["read", "copy", "triad"] {
+                for store in ["regular", "non-temporal"] {
+                    let program = built_by(compiler).join(format!("memory_bandwidth-{set}"));
+                    let mut command = Command::new(program);
+                    command.args(arguments).args(["--cpus", &cpus]);
+                    // What it reads and stores it checks itself.
+                    let ended =
+                        Running::start(command.args(["--kind", kind, "--store", store])).wait();
+                    let name = format!("{compiler} {set} {kind} {store}: {}", ended.stderr);
+                    if !is_there {
+                        assert_eq!(ended.status.code(), Some(2), "{name}");
+                        continue;
+                    }
+                    assert!(ended.status.success(), "{name}");
+                    let said = Said::in_text(&ended.stdout);
+                    assert_eq!(
+                        (said.text("set"), said.count("threads")),
+                        (set, 2),
+                        "{name}"
+                    );
+                    assert!(
+                        said.number("mb_s") > 0.0 && said.number("mean_mb_s") > 0.0,
+                        "{name}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn what_is_not_allowed_is_refused_with_what_is() {
     let folder = built_by("gcc");
     for (program, arguments, said) in [
@@ -544,6 +423,23 @@ fn what_is_not_allowed_is_refused_with_what_is() {
             "CLOCK: 'sundial' is not allowed",
         ),
         ("clock_loop", "rdtsc 0", "ITERATIONS: '0' is not allowed"),
+        ("pointer_chase", "--size 0", "--size: '0' is not allowed"),
+        (
+            "pointer_chase",
+            "--pages 1g",
+            "--pages: '1g' is not allowed, must be 2m or 4k",
+        ),
+        (
+            "memory_bandwidth-sse2",
+            "--kind write",
+            "--kind: 'write' is not allowed",
+        ),
+        (
+            "memory_bandwidth-sse2",
+            "--kind read --cpus 0,x",
+            "--cpus: 'x' is not allowed",
+        ),
+        ("memory_bandwidth-sse2", "--cpus 0", "usage:"),
     ] {
         let mut command = Command::new(folder.join(program));
         let ended = Running::start(command.args(arguments.split_whitespace())).wait();

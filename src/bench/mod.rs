@@ -2,5 +2,6 @@
 
 pub mod clock;
 pub mod hca;
+pub mod memory;
 pub mod node;
 pub mod queue;

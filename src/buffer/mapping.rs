@@ -18,7 +18,7 @@ use super::Bytes;
 /// The size of the huge pages asked for, in bytes.
 pub const HUGE_PAGE: usize = 2 << 20;
 /// The smallest page on the machines this runs on; touching at this distance touches every page of any size.
-const SMALL_PAGE: usize = 4096;
+pub(super) const SMALL_PAGE: usize = 4096;
 
 /// What to do about huge pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -55,6 +55,8 @@ pub enum PageKind {
     TransparentHuge,
     /// Pages of 2 MiB from the reserved pool.
     Huge,
+    /// Pages of 1 GiB from the reserved pool.
+    Giant,
 }
 
 impl PageKind {
@@ -65,6 +67,7 @@ impl PageKind {
             PageKind::PartlyTransparentHuge => "4 KiB and transparent 2 MiB pages",
             PageKind::TransparentHuge => "transparent 2 MiB pages",
             PageKind::Huge => "2 MiB huge pages",
+            PageKind::Giant => "1 GiB huge pages",
         }
     }
 }
@@ -109,9 +112,9 @@ pub enum BufferError {
 
 /// Mapped memory, unmapped when dropped.
 #[derive(Debug)]
-struct Mapping {
-    start: NonNull<c_void>,
-    length: usize,
+pub(super) struct Mapping {
+    pub(super) start: NonNull<c_void>,
+    pub(super) length: usize,
 }
 
 // SAFETY: the memory is not bound to a thread, and reached through raw pointers only.
@@ -121,7 +124,7 @@ unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Maps `length` bytes, which are not zero.
-    fn new(length: usize, access: ProtFlags, kind: MapFlags) -> Result<Self, Errno> {
+    pub(super) fn new(length: usize, access: ProtFlags, kind: MapFlags) -> Result<Self, Errno> {
         let bytes = NonZeroUsize::new(length).ok_or(Errno::EINVAL)?;
         // SAFETY: the kernel chooses a place where nothing is mapped.
         let start = unsafe { mmap_anonymous(None, bytes, access, MapFlags::MAP_PRIVATE | kind)? };
@@ -136,7 +139,7 @@ impl Mapping {
 
     /// Pages as the kernel is advised, beginning at a multiple of `page`. mlockall(MCL_FUTURE) populates what may be
     /// accessed at once, in small pages: so nobody may access it until the kernel is advised.
-    fn advised(length: usize, page: usize, advice: MmapAdvise) -> Result<Self, Errno> {
+    pub(super) fn advised(length: usize, page: usize, advice: MmapAdvise) -> Result<Self, Errno> {
         let whole = Self::new(length + page, ProtFlags::PROT_NONE, MapFlags::empty())?;
         let mapping = whole.aligned_part(length, page);
         // SAFETY: the range is this mapping, which nobody else knows. A kernel without transparent huge pages refuses
@@ -270,7 +273,7 @@ impl HugeBuffer {
 }
 
 /// Asks the kernel (proc_pid_smaps(5)) how much of a range is in transparent huge pages.
-fn transparent_share(start: usize, length: usize) -> PageKind {
+pub(super) fn transparent_share(start: usize, length: usize) -> PageKind {
     let Ok(maps) = std::fs::read_to_string("/proc/self/smaps") else {
         return PageKind::Small;
     };

@@ -5,6 +5,7 @@ mod mapping;
 mod payload;
 mod placed;
 mod polled;
+mod region;
 mod stamps;
 mod words;
 
@@ -16,9 +17,11 @@ pub use payload::{Payload, PayloadBuffer, Slot, StampCursor};
 pub(crate) use placed::all_atomic;
 pub use placed::{Atomic, Placed, Room};
 pub use polled::PolledSlots;
+pub use region::{NodeError, PageSize, Region, RegionError};
 pub use stamps::{Arrival, Plain, StampBuffer};
 pub use words::AtomicWords;
 
+use mapping::SMALL_PAGE;
 use serde::Serialize;
 
 /// Memory that an HCA may be given access to.

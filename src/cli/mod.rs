@@ -8,6 +8,7 @@ mod compare;
 mod examples;
 mod hca;
 mod host;
+mod memory;
 mod node;
 mod plot;
 mod queue;
@@ -93,6 +94,9 @@ enum Command {
     /// List the RDMA devices, their ports and limits, and the pair that a run would choose
     #[command(after_help = examples::DEVICES)]
     Devices(DevicesArguments),
+    /// Measure how long a load from memory takes while others draw bandwidth, as curves by the share of reads
+    #[command(after_help = examples::MEMORY)]
+    Memory(Box<memory::MemoryArguments>),
     /// Measure how long a sample takes through a node-type, from publishers to subscribers, at a rate
     #[command(after_help = examples::NODE)]
     Node(Box<node::NodeArguments>),
@@ -208,6 +212,7 @@ impl CommandLine {
         match &self.command {
             None => Some(&self.hca.sweep),
             Some(Command::Clock(arguments)) => Some(&arguments.sweep),
+            Some(Command::Memory(arguments)) => Some(&arguments.sweep),
             Some(Command::Node(arguments)) => Some(&arguments.sweep),
             Some(Command::Queue(arguments)) => Some(&arguments.sweep),
             Some(_) => None,
@@ -221,6 +226,7 @@ fn run(line: &CommandLine) -> ExitCode {
         Some(Command::Clock(arguments)) => clock::run(arguments),
         Some(Command::Compare(arguments)) => compare::run(arguments),
         Some(Command::Devices(arguments)) => run_devices(arguments),
+        Some(Command::Memory(arguments)) => memory::run(arguments),
         Some(Command::Node(arguments)) => node::run(arguments),
         Some(Command::Plot(arguments)) => plot::run(arguments),
         Some(Command::Queue(arguments)) => queue::run(arguments),

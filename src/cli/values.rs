@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytesize::ByteSize;
 
 use crate::buffer::Bytes;
+use crate::generators::MemoryLoad;
 use crate::rig::named::Named;
 use crate::rig::ports::PortRequest;
 
@@ -113,6 +114,22 @@ pub fn bytes(text: &str) -> Option<Bytes> {
     bytes.map(|bytes| Bytes(bytes.as_u64()))
 }
 
+/// Memory loads: `off`, `50%`, `50`.
+pub fn memory_loads(text: &str) -> Result<List<MemoryLoad>, String> {
+    list(text, |part| {
+        if part.eq_ignore_ascii_case("off") {
+            return Ok(MemoryLoad::OFF);
+        }
+        let number = part.strip_suffix('%').unwrap_or(part).trim_end();
+        let load = number.parse().ok().and_then(MemoryLoad::of_percent);
+        load.ok_or_else(|| {
+            format!(
+                "{part:?} is neither off nor a whole number of per cent from 1 to 100, such as 50%"
+            )
+        })
+    })
+}
+
 /// Digits with at most one point.
 pub fn decimal(text: &str) -> Option<f64> {
     let plain = text
@@ -164,6 +181,29 @@ mod tests {
             assert!(error.contains("from 1ms to 1day"), "{error}");
         }
         assert!(duration("2years").is_err());
+    }
+
+    #[test]
+    fn memory_loads_are_off_or_per_cent() {
+        let parsed = |text| {
+            Ok::<_, String>(
+                memory_loads(text)?
+                    .0
+                    .iter()
+                    .map(|load| load.percent())
+                    .collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(parsed("off,50%, 100 %,Off,7").unwrap(), [0, 50, 100, 7]);
+        for bad in [
+            "", "0", "0%", "101%", "-1", "1.5%", "%", "on", "50%%", "off,",
+        ] {
+            let error = parsed(bad).unwrap_err();
+            assert!(
+                error.contains("from 1 to 100, such as 50%"),
+                "{bad}: {error}"
+            );
+        }
     }
 
     #[test]

@@ -2,10 +2,11 @@
 //!
 //! | concept | modules |
 //! | --- | --- |
-//! | what the machine is | `topology`, `huge_pages`, `boot`, `idle_states`, `virtual_machines`, `fingerprint` |
+//! | what the machine is | `topology`, `huge_pages`, `boot`, `idle_states`, `virtual_machines`, `fingerprint`, `memory_layout` |
 //! | where threads run | [`cpu_set`], `placement`, `core_pairs`, `compromise`, [`pinning`], [`priority`] |
 //! | what must not happen in a hot loop | [`memory_lock`], `counters` |
 //! | what stops a thread | `counters`, `interrupt_lines` |
+//! | what moves between memory and the processor | [`uncore`] |
 //! | what keeps an idle CPU awake | `idle_hold` |
 //! | how a run is ended from outside | `interrupt`, [`wake`] |
 //! | libraries that a part of the program needs | `library` |
@@ -35,6 +36,7 @@ pub(crate) mod kernel_tsc;
 pub(crate) mod library;
 #[cfg(test)]
 pub(crate) mod made_up;
+pub(crate) mod memory_layout;
 pub mod memory_lock;
 pub mod pinning;
 pub(crate) mod placement;
@@ -42,6 +44,7 @@ pub mod priority;
 pub(crate) mod readiness;
 pub(crate) mod system_files;
 pub(crate) mod topology;
+pub mod uncore;
 mod virtual_machines;
 pub mod wake;
 

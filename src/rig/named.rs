@@ -1,6 +1,6 @@
 //! Settings of which there is a fixed set of named values, whatever benchmark they are of.
 
-use crate::buffer::HugePagePolicy;
+use crate::buffer::{HugePagePolicy, PageSize};
 use crate::stats::Outliers;
 use crate::time::ClockKind;
 
@@ -20,6 +20,13 @@ impl Named for ClockKind {
     ];
     fn name(self) -> &'static str {
         ClockKind::name(self)
+    }
+}
+
+impl Named for PageSize {
+    const ALL: &'static [Self] = PageSize::ALL;
+    fn name(self) -> &'static str {
+        PageSize::name(self)
     }
 }
 

@@ -2,6 +2,7 @@
 // Each of them takes its part.
 #![allow(dead_code)]
 
+pub mod listings;
 pub mod node;
 
 use std::collections::HashMap;

@@ -25,6 +25,7 @@ mod listings;
 mod loss;
 mod main_job;
 mod memory;
+mod memory_load;
 mod moved;
 mod node;
 mod node_ends;

@@ -5,11 +5,16 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::config::{Config, UcRouteRequest};
+use super::crowded::leave_out_crowded;
+use super::error::RunError;
+use super::placement::Placement;
 use super::plan::{self, Point};
 use super::result::PointResult;
 use super::rows::{CounterRow, MessageRow, figures, settings};
 use super::run::Runner;
 use super::warnings::{instrument_line, judge_clocks, judge_floor, judge_offer, warnings_of};
+use crate::generators::Beside;
+use crate::host::Topology;
 use crate::host::idle_hold::IdleHold;
 use crate::rdma::cm::{CmError, UcRoute};
 use crate::results::folder::HISTOGRAM;
@@ -33,6 +38,8 @@ pub struct HcaBenchmark {
     config: Config,
     plan: plan::Plan,
     runner: Option<Runner>,
+    /// How long making and calibrating generators of memory load takes, about.
+    preparation: Duration,
     /// Held as long as it is measured.
     idle_hold: Option<IdleHold>,
 }
@@ -43,6 +50,7 @@ impl HcaBenchmark {
             config,
             plan: plan::Plan::default(),
             runner: None,
+            preparation: Duration::ZERO,
             idle_hold: None,
         }
     }
@@ -58,6 +66,7 @@ impl HcaBenchmark {
                 settings: settings(point, &self.config),
             }],
             time: TIME_PER_POINT
+                + self.share_of_preparation(point)
                 + warmup.time().unwrap_or_default()
                 + (TIME_PER_MESSAGE + pauses) * messages,
             bytes: u64::from(self.config.repeat) * u64::from(point.burst) * BYTES_PER_MESSAGE
@@ -76,6 +85,29 @@ impl HcaBenchmark {
                 ("held off", None)
             }
             Err(error) => ("not held off", Some(IdleHold::refusal(&error))),
+        }
+    }
+
+    /// The plan without the points under memory load for which no CPU is left. On which nodes the devices are is not known
+    /// yet, but how many CPUs threads have is.
+    fn within_cpus(&mut self, plan: plan::Plan) -> Result<plan::Plan, RunError> {
+        let topology = Topology::read()?;
+        let (background, cpus) = (self.config.has_background(), self.config.cpus);
+        let placement =
+            |point: &Point| Placement::of_point(&topology, point, background, cpus, [None; 2]);
+        let (plan, generators) = leave_out_crowded(plan, &topology, placement)?;
+        let loads = plan.points.iter().map(|point| point.memory_load);
+        let beside = Beside::new(generators, loads, 0)?;
+        self.preparation = beside.map_or(Duration::ZERO, |beside| beside.preparation());
+        Ok(plan)
+    }
+
+    /// What a point has of the time in which generators are made and calibrated: each point under load as much.
+    fn share_of_preparation(&self, point: &Point) -> Duration {
+        let is_on = |point: &&Point| point.memory_load.is_on();
+        match self.plan.points.iter().filter(is_on).count() {
+            count @ 1.. if is_on(&point) => self.preparation / count as u32,
+            _ => Duration::ZERO,
         }
     }
 
@@ -115,7 +147,11 @@ impl Benchmark for HcaBenchmark {
                 error => Failure::Usage(format!("--uc-route patched: {error}")),
             })?;
         }
-        self.keep(plan::Plan::new(&self.config.sweep))?;
+        let mut plan = plan::Plan::new(&self.config.sweep);
+        if self.config.has_memory_load() {
+            plan = self.within_cpus(plan)?;
+        }
+        self.keep(plan)?;
         Ok(self.outline())
     }
 
@@ -126,10 +162,10 @@ impl Benchmark for HcaBenchmark {
         runner.prepare(&plan)?;
         self.keep(plan)?;
         let (idle_states, warning_of_idle) = self.hold_idle_states();
-        let pair = runner.pair();
+        let (pair, beside) = (runner.pair(), runner.beside());
         let software = [&pair.sender, &pair.receiver].map(|end| end.device.software);
         let warning = "this device is software (SoftRoCE): its figures test the tool and say nothing about an HCA";
-        let ready = Ready {
+        let mut ready = Ready {
             plan: self.outline(),
             obtained: json!({
                 "devices": devices(pair),
@@ -140,17 +176,24 @@ impl Benchmark for HcaBenchmark {
                 "uc_route": runner.uc_route().map(UcRoute::name),
             }),
             instrument: serde_json::Value::Null,
-            announcements: vec![
+            announcements: [
                 format!("sender:   {}", describe_end(&pair.sender)),
                 format!("receiver: {}", describe_end(&pair.receiver)),
-            ],
+            ]
+            .into_iter()
+            .chain(beside.map(Beside::announcement))
+            .collect(),
             warnings: (software != [false; 2])
                 .then(|| warning.to_owned())
                 .into_iter()
                 .chain(pair.doubt())
                 .chain(warning_of_idle)
+                .chain(beside.and_then(Beside::warning))
                 .collect(),
         };
+        if let Some(beside) = beside {
+            ready.obtained["generators"] = json!(beside.cpus());
+        }
         self.runner = Some(runner);
         Ok(ready)
     }
@@ -176,6 +219,11 @@ impl Benchmark for HcaBenchmark {
         let mut notes = vec![instrument_line(&result)];
         notes.extend(doubts);
         notes.extend(judge_offer(&result));
+        let (mut obtained, mut instrument) = (json!(result.circumstances), json!(result.costs));
+        if let (Some(beside), true) = (runner.beside(), point.memory_load.is_on()) {
+            obtained["memory_load"] = beside.obtained();
+            instrument["memory_load"] = beside.calibration();
+        }
         Ok(Outcome {
             warnings,
             notes,
@@ -183,8 +231,8 @@ impl Benchmark for HcaBenchmark {
                 figures: figures(&result),
                 failure: result.failure.clone(),
                 ends_sweep: result.failure.is_some(),
-                obtained: json!(result.circumstances),
-                instrument: json!(result.costs),
+                obtained,
+                instrument,
                 details: json!({
                     "port_changes": result.ports.changes,
                     "stamp_shares_cpu": result.circumstances.placement.stamp_shares_cpu(),

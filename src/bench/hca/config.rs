@@ -10,6 +10,7 @@ use super::comp_vector::CompletionVectors;
 use super::path::PathSettings;
 use super::warmup::Warmup;
 use crate::buffer::HugePagePolicy;
+use crate::generators::MemoryLoad;
 use crate::pacing::LONGEST_INTERVAL;
 use crate::rig::named::named;
 pub use crate::rig::ports::{PortRequest, Service, UcRouteRequest};
@@ -189,6 +190,8 @@ pub struct Sweep {
     pub queue_pairs: Vec<u32>,
     /// What is sent in the background; `None`: nothing.
     pub backgrounds: Vec<Option<Background>>,
+    /// What generators on other CPUs draw of memory bandwidth meanwhile.
+    pub memory_loads: Vec<MemoryLoad>,
 }
 
 /// CPUs as the user names them.
@@ -243,5 +246,10 @@ impl Config {
     /// Whether any point has traffic in its background.
     pub fn has_background(&self) -> bool {
         self.sweep.backgrounds.iter().any(Option::is_some)
+    }
+
+    /// Whether any point is under memory load.
+    pub fn has_memory_load(&self) -> bool {
+        self.sweep.memory_loads.iter().any(|load| load.is_on())
     }
 }

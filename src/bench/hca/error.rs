@@ -2,6 +2,7 @@
 
 use super::floor::FloorError;
 use crate::buffer::BufferError;
+use crate::generators::GeneratorsError;
 use crate::host::HostError;
 use crate::rdma::cm::CmError;
 use crate::rdma::verbs::VerbsError;
@@ -65,6 +66,19 @@ pub enum RunError {
     /// The floor could not be measured.
     #[error(transparent)]
     Floor(#[from] FloorError),
+    /// Generators of memory load could not be had, or do not answer.
+    #[error("memory load: {0}")]
+    Generators(GeneratorsError),
+}
+
+impl From<GeneratorsError> for RunError {
+    fn from(error: GeneratorsError) -> Self {
+        match error {
+            GeneratorsError::Rig(error) => error.into(),
+            GeneratorsError::Host(error) => error.into(),
+            other => RunError::Generators(other),
+        }
+    }
 }
 
 impl From<HostError> for RunError {

@@ -131,15 +131,25 @@ impl Placement {
         })
     }
 
-    /// Whether the thread in the background has the CPU of a measuring thread.
-    pub fn background_shares_cpu(&self) -> bool {
-        let measuring = [
+    /// The CPUs of the measuring threads.
+    fn of_threads(&self) -> [Option<usize>; 4] {
+        [
             Some(self.sender),
             self.receives.then_some(self.receiver),
             self.completion,
             self.stamp,
-        ];
-        self.background.is_some() && measuring.contains(&self.background)
+        ]
+    }
+
+    /// The CPUs of all threads that the point has.
+    pub fn all(&self) -> CpuSet {
+        let all = self.of_threads().into_iter().chain([self.background]);
+        all.flatten().collect()
+    }
+
+    /// Whether the thread in the background has the CPU of a measuring thread.
+    pub fn background_shares_cpu(&self) -> bool {
+        self.background.is_some() && self.of_threads().contains(&self.background)
     }
 
     /// Whether the stamp thread had to share its CPU, so that t_send comes late or not at all.

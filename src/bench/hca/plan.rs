@@ -12,6 +12,7 @@ use super::background::{Background, Traffic};
 use super::config::{Arrivals, Connect, Operation, Poll, Rate, Service, Sweep, Switch, Timestamp};
 use super::path::{PathSettings, impossible_by_manager, resolved};
 use super::signalling::Signalling;
+use crate::generators::MemoryLoad;
 use crate::rig::named::Named;
 use crate::time::{ClockKind, Nanos};
 
@@ -57,6 +58,8 @@ pub struct Point {
     pub depth: u32,
     /// What is sent in the background.
     pub background: Option<Background>,
+    /// What generators on other CPUs draw of memory bandwidth meanwhile.
+    pub memory_load: MemoryLoad,
 }
 
 impl Point {
@@ -145,7 +148,7 @@ impl fmt::Display for Point {
                 write!(formatter, "-unsent")?;
             }
         }
-        Ok(())
+        formatter.write_str(&self.memory_load.in_name())
     }
 }
 
@@ -275,6 +278,7 @@ fn product(sweep: &Sweep) -> Vec<Point> {
         queue_pairs: 1,
         depth: 1,
         background: None,
+        memory_load: MemoryLoad::OFF,
     };
     let points = vec![blank];
     let points = each(points, &sweep.services, |p, value| p.service = value);
@@ -301,7 +305,10 @@ fn product(sweep: &Sweep) -> Vec<Point> {
         p.depth = value.map_or(p.burst, |depth| depth.min(p.burst));
     });
     let points = each(points, &sweep.sizes, |p, value| p.size = value);
-    each(points, &sweep.backgrounds, |p, value| p.background = value)
+    let points = each(points, &sweep.backgrounds, |p, value| p.background = value);
+    each(points, &sweep.memory_loads, |p, value| {
+        p.memory_load = value;
+    })
 }
 
 fn impossible_anywhere(point: &Point) -> Option<String> {

@@ -11,6 +11,7 @@ use super::placement::Placement;
 use super::plan::Point;
 use super::schedule::Schedule;
 use crate::buffer::PageKind;
+use crate::generators::Drawn;
 use crate::stats::{LatencyHistogram, Summary};
 #[cfg(feature = "rdma")]
 use crate::time::Nanos;
@@ -200,6 +201,8 @@ pub struct PointResult {
     /// What was done in the background.
     #[cfg(feature = "rdma")]
     pub background: Option<Delivered>,
+    /// What generators issued meanwhile, under memory load.
+    pub drawn: Option<Drawn>,
     /// What ended the point early, if anything did.
     pub failure: Option<String>,
 }
@@ -233,6 +236,7 @@ impl PointResult {
             messages: tally.messages,
             ports: tally.ports,
             background: tally.background,
+            drawn: tally.drawn,
             failure: tally.failure,
         }
     }
@@ -255,6 +259,8 @@ pub(super) struct Tally {
     pub(super) warmed_up: u64,
     pub(super) ports: super::path_proof::PortRecord,
     pub(super) background: Option<Delivered>,
+    /// What generators issued meanwhile, under memory load.
+    pub(super) drawn: Option<Drawn>,
     /// What ended the point early, if anything did.
     pub(super) failure: Option<String>,
 }

@@ -111,6 +111,10 @@ pub fn settings(point: &Point, config: &Config) -> Record {
         .set(
             &columns::BACKGROUND_THREAD,
             background.and_then(|it| it.placed()),
+        )
+        .set(
+            &columns::MEMORY_LOAD,
+            (config.has_memory_load()).then_some(point.memory_load.percent()),
         );
     let of_path = [
         &columns::GID_INDEX,
@@ -204,12 +208,12 @@ pub fn figures(result: &PointResult) -> Record {
             &columns::CLOCK_OFFSET_BOUND,
             offset.map(|offset| offset.bound_ns),
         );
-    set_background(&mut record, result);
+    set_of_others(&mut record, result);
     record
 }
 
-/// Without a background nothing is offered, and all of it delivered.
-fn set_background(record: &mut Record, result: &PointResult) {
+/// What others did meanwhile. Without a background nothing is offered, and all of it delivered.
+fn set_of_others(record: &mut Record, result: &PointResult) {
     let delivered = result.background.unwrap_or_default();
     let settings = result.point.background;
     let bytes = settings.map_or(0.0, |it| it.bytes_sent() * delivered.rate());
@@ -220,5 +224,9 @@ fn set_background(record: &mut Record, result: &PointResult) {
         )
         .set(&columns::BACKGROUND_DELIVERED, bytes)
         .set(&columns::BACKGROUND_COMPLETED, delivered.messages.completed)
-        .set(&columns::BACKGROUND_MISSED, delivered.messages.missed);
+        .set(&columns::BACKGROUND_MISSED, delivered.messages.missed)
+        .set(
+            &columns::MEMORY_LOAD_MB_S,
+            result.drawn.map(|drawn| drawn.mb_per_s()),
+        );
 }

@@ -9,6 +9,7 @@ use super::background::traffic::Copies;
 use super::background::{Background, Traffic};
 use super::clock_offset::measure_offset;
 use super::config::{Config, Connect, Operation, Poll, Service, Switch, UcRouteRequest};
+use super::crowded::leave_out_crowded;
 use super::endpoints::{EndPort, EndpointSettings, Endpoints, Receives, receive_requests};
 use super::ends::{ReceivingEnd, SendingEnd};
 use super::error::RunError;
@@ -26,8 +27,11 @@ use super::uc_route::{choose_route, uses_route};
 use super::verbs_link::{on_cpu, queue_pair_lengths};
 use super::worker::Frame;
 use crate::buffer::{HugePagePolicy, PageKind};
+use crate::generators::{Beside, Drawing};
 use crate::host::compromise::Compromise;
-use crate::host::{MemoryLock, Topology, Wakeable, interrupt, memory_lock, pinning, priority};
+use crate::host::{
+    CpuSet, MemoryLock, Topology, Wakeable, interrupt, memory_lock, pinning, priority,
+};
 use crate::pacing::SplitMix64;
 use crate::rdma::cm::{CmError, EventChannel, UcRoute};
 use crate::rdma::verbs::{
@@ -51,6 +55,9 @@ pub struct Runner {
     /// There if a point is connected by the connection manager.
     channel: Option<Arc<EventChannel>>,
     wakeable: Wakeable,
+    /// The CPUs of generators of memory load; none where no point is under load.
+    generators: CpuSet,
+    beside: Option<Beside>,
     /// The route that UC takes; chosen by [`Runner::within_devices`] if there is a point that needs one.
     uc_route: Option<UcRoute>,
     clocks: HashMap<ClockKind, AnyClock>,
@@ -69,6 +76,8 @@ impl Runner {
             topology: Topology::read()?,
             channel: None,
             wakeable: Wakeable::new()?,
+            generators: CpuSet::new(),
+            beside: None,
             uc_route: None,
             clocks: HashMap::new(),
             costs: HashMap::new(),
@@ -84,6 +93,11 @@ impl Runner {
     /// The ports of the run.
     pub fn pair(&self) -> &Pair {
         &self.pair
+    }
+
+    /// The generators of memory load, once the machine is ready, if a point is under load.
+    pub fn beside(&self) -> Option<&Beside> {
+        self.beside.as_ref()
     }
 
     /// Leaves out of a plan what these devices cannot do. The queue pairs of each remaining point are tried: on many
@@ -135,9 +149,13 @@ impl Runner {
         let (plan, route) = choose_route(plan, self.config.uc_route, |route| self.probe(route))
             .map_err(RunError::Usage)?;
         self.uc_route = route;
-        placed(plan, |point| {
-            Ok(self.placement(point)?.background_shares_cpu())
-        })
+        let plan = placed(plan, |point| {
+            Ok::<_, RunError>(self.placement(point)?.background_shares_cpu())
+        })?;
+        let placement = |point: &Point| self.placement(point);
+        let (plan, generators) = leave_out_crowded(plan, &self.topology, placement)?;
+        self.generators = generators;
+        Ok(plan)
     }
 
     /// Tries a route to UC at both ends; without the connection manager there is none to try.
@@ -260,12 +278,15 @@ impl Runner {
         {
             require_huge_pages(*pages, point)?;
         }
-        let most = needs.iter().map(|(bytes, ..)| *bytes).max();
+        let most = needs.iter().map(|(bytes, ..)| *bytes).max().unwrap_or(0);
+        let loads = plan.points.iter().map(|point| point.memory_load);
+        self.beside = Beside::new(std::mem::take(&mut self.generators), loads, most)?;
+        let of_generators = self.beside.as_ref().map_or(0, Beside::bytes);
         // mlockall counts the whole address space, with the stacks of the threads to come.
         let stacks = 5 * (2 << 20);
         let already = memory_lock::address_space_size().unwrap_or(0);
         let limit = MemoryLock::raise().or_else(|_| MemoryLock::read())?;
-        limit.require(already + stacks + most.unwrap_or(0))?;
+        limit.require(already + stacks + most + of_generators)?;
         memory_lock::lock_all()?;
         Ok(())
     }
@@ -470,6 +491,7 @@ struct Bursts<'a, C> {
     frame: Frame,
     placement: &'a Placement,
     background: Option<Running>,
+    load: Option<Drawing<'a>>,
     progress: &'a mut dyn FnMut(Progress),
 }
 
@@ -494,7 +516,16 @@ impl<C: Clock> Bursts<'_, C> {
         self.background
             .into_iter()
             .for_each(|it| session.beside(it));
-        let tally = session.measure(&clock, config.warmup, config.repeat, self.progress)?;
+        let Some(mut load) = self.load else {
+            let tally = session.measure(&clock, config.warmup, config.repeat, self.progress)?;
+            return Ok((tally, session.pages()));
+        };
+        load.begin()?;
+        let mut tally = session.measure(&clock, config.warmup, config.repeat, self.progress)?;
+        let ended = load.end().map_err(RunError::from);
+        tally.drawn = load.drawn();
+        let failure = ended.err().map(|error| error.to_string());
+        tally.failure = tally.failure.or(failure);
         Ok((tally, session.pages()))
     }
 }
@@ -519,8 +550,15 @@ impl ClockUser for Measurement<'_> {
             round,
             progress,
         } = self;
-        let placement = runner.placement(point)?;
+        let mut placement = runner.placement(point)?;
+        if let Some(beside) = &mut runner.beside {
+            placement.supervisor = beside.without_generators(&placement.supervisor);
+            if point.memory_load.is_on() {
+                beside.prepare()?;
+            }
+        }
         let arrives = point.operation.is_one_way();
+        // While generators rest: it is what the instrument costs.
         let costs = runner.costs(&clock, any_clock, &placement, arrives)?;
         pinning::pin_current_thread_to(&placement.supervisor)?;
         let (endpoints, uc_route) = runner.connect(point, &placement)?;
@@ -543,6 +581,7 @@ impl ClockUser for Measurement<'_> {
             frame,
             placement: &placement,
             background,
+            load: (runner.beside.as_ref()).and_then(|beside| beside.load(point.memory_load)),
             progress,
         };
         let Endpoints {

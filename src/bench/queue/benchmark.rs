@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::config::{Config, Measure};
 use super::counters::Counters;
+use super::crowded::leave_out_crowded;
 use super::error::RunError;
 use super::judge::Outcome as RunOutcome;
 use super::memory::{self, Needs};
@@ -18,6 +19,7 @@ use super::rows;
 use super::task::Task;
 use super::threads::Start;
 use super::warnings;
+use crate::generators::Beside;
 use crate::host::{HugePages, MemoryLock, PlacementWarning, Topology, interrupt, pinning};
 use crate::pacing::Load;
 use crate::queues::registry;
@@ -47,6 +49,8 @@ pub struct QueueBenchmark {
     config: Config,
     sweep: Sweep,
     points: Vec<Point>,
+    /// The generators of memory load, if any point has one.
+    beside: Option<Beside>,
     machine: Option<Machine>,
     start_of: fn(&Point) -> Start,
     /// What was found for points without their load, or why nothing was.
@@ -68,6 +72,7 @@ impl QueueBenchmark {
             config,
             sweep,
             points: Vec::new(),
+            beside: None,
             machine: None,
             start_of: round::start_of,
             saturations: HashMap::new(),
@@ -85,8 +90,15 @@ impl QueueBenchmark {
         let mut points = interrupt::unless_requested(move || Points::new(&sweep, &cpus))
             .map_err(RigError::Interrupted)?;
         if let Some(reason) = points.why_empty() {
+            return Err(RunError::NothingToMeasure(format!("--capacity: {reason}")));
+        }
+        let generators = leave_out_crowded(&mut points, &self.config, &topology);
+        if let Some(reason) = points.why_empty() {
             return Err(RunError::NothingToMeasure(reason));
         }
+        let needs = Needs::of_points(&self.config, &points.points);
+        let loads = points.points.iter().map(|point| point.memory_load);
+        self.beside = Beside::new(generators, loads, needs.total())?;
         points.left_out.extend(absent);
         Ok(points)
     }
@@ -106,7 +118,8 @@ impl QueueBenchmark {
         Ok(Machine {
             topology,
             clock,
-            locks_memory: needs.require_lock(&limit)?,
+            locks_memory: needs
+                .require_lock(&limit, self.beside.as_ref().map_or(0, Beside::bytes))?,
         })
     }
 
@@ -122,7 +135,18 @@ impl QueueBenchmark {
             Load::Bursty { group, .. } => pause / group.max(1),
             _ => pause,
         };
-        TIME_BESIDE.saturating_add(per_element.max(TIME_PER_ELEMENT).saturating_mul(elements))
+        TIME_BESIDE
+            .saturating_add(per_element.max(TIME_PER_ELEMENT).saturating_mul(elements))
+            .saturating_add(self.share_of_preparation(point))
+    }
+
+    /// What a point has of the time in which generators are made and calibrated: each point under load as much.
+    fn share_of_preparation(&self, point: &Point) -> Duration {
+        let is_on = |point: &&Point| point.memory_load.is_on();
+        match (&self.beside, self.points.iter().filter(is_on).count()) {
+            (Some(beside), count @ 1..) if is_on(&point) => beside.preparation() / count as u32,
+            _ => Duration::ZERO,
+        }
     }
 
     /// Makes a run of a point with its rate; what its threads have less than they should is told beside.
@@ -134,9 +158,13 @@ impl QueueBenchmark {
         let machine = self.machine.as_ref().expect("the benchmark was prepared");
         let placement = point.cpus.placement(&machine.topology)?;
         // The rest of the process stays off the measuring CPUs, where there are others.
-        pinning::pin_current_thread_to(&placement.supervisor)?;
+        let supervisor = &placement.supervisor;
+        let beside = self.beside.as_ref();
+        let free = beside.map(|beside| beside.without_generators(supervisor));
+        pinning::pin_current_thread_to(free.as_ref().unwrap_or(supervisor))?;
         let task = Task::new(machine.clock, machine.locks_memory, point, &self.config);
-        let run = measure_run((self.start_of)(point), task, round)?;
+        let load = beside.and_then(|beside| beside.load(point.memory_load));
+        let run = measure_run((self.start_of)(point), task, round, load)?;
         Ok((run, placement.warnings))
     }
 
@@ -174,6 +202,9 @@ impl QueueBenchmark {
 
     /// A run of a point, written down. A queue that loses elements, or worse, is no error here: the row says so.
     fn round(&mut self, mut point: Point, place: &Place) -> Result<Outcome, RunError> {
+        if let (true, Some(beside)) = (point.memory_load.is_on(), &mut self.beside) {
+            beside.prepare()?;
+        }
         let mut saturation = None;
         if point.percent_of_saturation.is_some() {
             match self.saturation(&point)? {
@@ -191,12 +222,17 @@ impl QueueBenchmark {
         let PerEnd { sender, receiver } = &run.ends;
         let counts = sender.passed.counts.zip(receiver.passed.counts);
         let counts = counts.filter(|_| run.outcome == RunOutcome::Clean);
+        let beside = self.beside.as_ref().filter(|_| point.memory_load.is_on());
         let row = RowOutcome {
             figures: rows::figures(&point, &run, saturation),
             failure: run.failure(&self.config),
             ends_sweep: false,
-            obtained: obtained(&point, &run, &placement_warnings),
-            instrument: json!({ "stamp": run.ends.map(|end| end.stamp), "floors": run.floors }),
+            obtained: obtained(&point, &run, &placement_warnings, beside),
+            instrument: json!({
+                "stamp": run.ends.map(|end| end.stamp),
+                "floors": run.floors,
+                "memory_load": beside.map(Beside::calibration),
+            }),
             details: json!({
                 "verdict": run.verdict,
                 "counters": counts.map(|(sender, receiver)| PerEnd { sender, receiver }),
@@ -225,7 +261,12 @@ fn failed(failure: String, ends_sweep: bool) -> Outcome {
     }
 }
 
-fn obtained(point: &Point, run: &RunResult, warnings: &[PlacementWarning]) -> Value {
+fn obtained(
+    point: &Point,
+    run: &RunResult,
+    warnings: &[PlacementWarning],
+    beside: Option<&Beside>,
+) -> Value {
     let mut sender = json!(point.sender);
     if point.percent_of_saturation.is_some() {
         // What was measured is a figure: it differs from run to run.
@@ -238,6 +279,7 @@ fn obtained(point: &Point, run: &RunResult, warnings: &[PlacementWarning]) -> Va
         "pages": run.ends.map(|end| end.pages),
         "queue_locked": run.ends.sender.queue_locked,
         "placement_warnings": warnings,
+        "memory_load": beside.map(Beside::obtained),
     })
 }
 
@@ -278,19 +320,25 @@ impl Benchmark for QueueBenchmark {
     fn prepare(&mut self, plan: Plan) -> Result<Ready, Failure> {
         let machine = self.machine()?;
         let measures_time = self.config.measure == Measure::Time;
-        let ready = Ready {
+        let beside = self.beside.as_ref();
+        let elements = format!(
+            "elements: {} in a round, and {} before them that warm up",
+            self.config.count, self.config.warmup
+        );
+        let generators = beside.map(Beside::announcement);
+        let mut ready = Ready {
             plan,
             obtained: json!({
                 "after_a_miss": { "sender": "catch-up", "receiver": "start-over" },
                 "latency_is_from": measures_time.then_some("the first attempt to enqueue"),
             }),
             instrument: json!({ "clock": { "tsc": machine.clock.tsc_facts() } }),
-            announcements: vec![format!(
-                "elements: {} in a round, and {} before them that warm up",
-                self.config.count, self.config.warmup
-            )],
-            warnings: Vec::new(),
+            announcements: std::iter::once(elements).chain(generators).collect(),
+            warnings: beside.and_then(Beside::warning).into_iter().collect(),
         };
+        if let Some(beside) = beside {
+            ready.obtained["generators"] = json!(beside.cpus());
+        }
         self.machine = Some(machine);
         Ok(ready)
     }
@@ -319,6 +367,8 @@ mod tests {
     use crate::bench::queue::faulty::{self, PANICS};
     use crate::bench::queue::plan::CURVE_PERCENTS;
     use crate::bench::queue::result::made_up;
+    use crate::generators::MemoryLoad;
+    use crate::host::CpuSet;
     use crate::pacing::EndLoad;
     use crate::refused::refused;
     use crate::results::schema;
@@ -350,6 +400,7 @@ mod tests {
                 sender: None,
                 receiver: None,
             },
+            memory_loads: vec![MemoryLoad::OFF],
         };
         let config = Config {
             count: 500,
@@ -380,5 +431,58 @@ mod tests {
         let number = |column: &schema::Column| row.figures.number(column.name).unwrap();
         let (rate, saturation) = (number(&columns::RATE), number(&columns::SATURATION));
         assert!((rate - saturation).abs() <= 1.0, "{rate} {saturation}");
+    }
+
+    #[test]
+    fn a_point_under_memory_load_tells_what_was_issued_meanwhile() {
+        let _turn = faulty::turn();
+        let load = |percent| MemoryLoad::of_percent(percent).unwrap();
+        let sweep = Sweep {
+            queues: vec!["lamport".to_owned()],
+            capacities: vec![64],
+            payloads: vec![8],
+            senders: vec![EndLoad::NONE],
+            receiver: EndLoad::NONE,
+            curve: None,
+            cpus: CpuChoice::Pair {
+                sender: None,
+                receiver: None,
+            },
+            memory_loads: vec![MemoryLoad::OFF],
+        };
+        let config = Config {
+            count: 2000,
+            warmup: 50,
+            has_memory_load: true,
+            ..made_up::config()
+        };
+        let mut benchmark = QueueBenchmark::new(config, sweep);
+        let plan = benchmark.plan().unwrap();
+        assert!(benchmark.beside.is_none());
+        // As if a CPU were left: the generator shares that of the receiver, wherever this runs.
+        let mut point = benchmark.points[0].clone();
+        let cpus = CpuSet::from_iter([point.cpus.receiver]);
+        benchmark.beside = Some(Beside::made_up(cpus, &[load(50)]));
+        point.memory_load = load(50);
+        benchmark.points.push(point);
+        benchmark.prepare(plan).unwrap();
+        for (point, is_loaded) in [(0, false), (1, true), (0, false), (1, true)] {
+            let row = measured(&mut benchmark, point);
+            assert_eq!(row.failure, None);
+            let issued = row.figures.number(columns::MEMORY_LOAD_MB_S.name);
+            assert_eq!(
+                issued.is_some_and(|issued| issued > 0.0),
+                is_loaded,
+                "{issued:?}"
+            );
+            let calibration = &row.instrument["memory_load"];
+            assert_eq!(
+                calibration["peak_mb_s"].as_f64() > Some(0.0),
+                is_loaded,
+                "{calibration}"
+            );
+            let buffers = &row.obtained["memory_load"]["buffer_bytes"];
+            assert_eq!(buffers.as_u64(), is_loaded.then_some(2 << 20));
+        }
     }
 }

@@ -47,6 +47,8 @@ pub struct Config {
     pub huge_pages: HugePagePolicy,
     /// Whether the stamps of all elements are kept, for `elements.csv`.
     pub keep_elements: bool,
+    /// Whether any point is under memory load.
+    pub has_memory_load: bool,
 }
 
 impl Config {

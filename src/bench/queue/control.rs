@@ -32,11 +32,26 @@ pub struct Control {
     pub sender: Pulse,
     /// The receiver's.
     pub receiver: Pulse,
+    /// Whether the supervisor starts together with both ends, once it has begun a memory load.
+    under_load: bool,
     sender_done: CachePadded<AtomicBool>,
     receiver_done: CachePadded<AtomicBool>,
 }
 
 impl Control {
+    /// One of a run under memory load: both ends wait for [`load_has_begun`](Self::load_has_begun), too.
+    pub fn under_load() -> Self {
+        Control {
+            under_load: true,
+            ..Control::default()
+        }
+    }
+
+    /// The memory load has begun: the ends may start.
+    pub fn load_has_begun(&self) {
+        self.run.announce_ready();
+    }
+
     /// Whether to leave.
     #[inline(always)]
     pub fn stopped(&self) -> bool {
@@ -45,7 +60,7 @@ impl Control {
 
     /// Waits until both threads are here, so that they start together; `false` when told to stop.
     pub fn start_together(&self) -> bool {
-        self.run.start_together(2)
+        self.run.start_together(2 + u32::from(self.under_load))
     }
 
     /// The sender has enqueued, and flushed, all it will.
@@ -90,5 +105,25 @@ impl Control {
     #[inline(always)]
     pub fn sender_is_over(&self) -> bool {
         self.stopped() || self.receiver_done.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn under_memory_load_both_ends_wait_until_it_has_begun() {
+        let control = Control::under_load();
+        std::thread::scope(|scope| {
+            let ends = [(); 2].map(|()| scope.spawn(|| control.start_together()));
+            while control.run.ready() < 2 {
+                std::thread::yield_now();
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            assert!(ends.iter().all(|end| !end.is_finished()));
+            control.load_has_begun();
+            assert!(ends.into_iter().all(|end| end.join().unwrap()));
+        });
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::counters::CounterError;
 use crate::buffer::BufferError;
+use crate::generators::GeneratorsError;
 use crate::host::HostError;
 use crate::host::pinning::Moved;
 use crate::queues::interface::QueueError;
@@ -40,8 +41,8 @@ pub enum RunError {
          tell: name two by --sender-cpu and --receiver-cpu"
     )]
     NoPair,
-    /// No queue comes in any of the capacities.
-    #[error("--capacity: {0}")]
+    /// No queue comes in any of the capacities, or no CPU is left for memory load.
+    #[error("{0}")]
     NothingToMeasure(String),
     #[error("{0}: {1}")]
     Thread(Role, ThreadError),
@@ -53,6 +54,18 @@ pub enum RunError {
     TooSlow { limit: Duration },
     #[error(transparent)]
     NotWritten(#[from] ReportError),
+    #[error("memory load: {0}")]
+    Generators(GeneratorsError),
+}
+
+impl From<GeneratorsError> for RunError {
+    fn from(error: GeneratorsError) -> Self {
+        match error {
+            GeneratorsError::Rig(error) => RunError::Rig(error),
+            GeneratorsError::Host(error) => error.into(),
+            other => RunError::Generators(other),
+        }
+    }
 }
 
 impl From<HostError> for RunError {

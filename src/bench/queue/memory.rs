@@ -69,7 +69,7 @@ impl Needs {
         self.0[0].bytes
     }
 
-    fn total(&self) -> u64 {
+    pub(super) fn total(&self) -> u64 {
         self.0.iter().map(|need| need.bytes).sum()
     }
 
@@ -94,11 +94,12 @@ impl Needs {
         })
     }
 
-    /// Checks that the stamps can be locked; returns whether the queue can be as well, with all of the process.
-    pub(super) fn require_lock(&self, limit: &MemoryLock) -> Result<bool, HostError> {
+    /// Checks that the stamps can be locked; returns whether the queue can be as well, with all of the process, to which
+    /// so many bytes belong `beside` it.
+    pub(super) fn require_lock(&self, limit: &MemoryLock, beside: u64) -> Result<bool, HostError> {
         limit.require(self.stamps())?;
         let already = memory_lock::address_space_size().unwrap_or(u64::MAX / 2);
-        let later = self.total() + THREADS * BYTES_PER_THREAD + 2 * HUGE_PAGE as u64;
+        let later = self.total() + beside + THREADS * BYTES_PER_THREAD + 2 * HUGE_PAGE as u64;
         Ok(limit.permits(already + later))
     }
 }
@@ -184,11 +185,17 @@ mod tests {
                 ..config(measure)
             };
             let needs = Needs::of(&config, 1024, 8);
-            assert!(!needs.require_lock(&limit(expected)).unwrap());
-            refused(needs.require_lock(&limit(expected - 1)), &["memlock limit"]);
+            assert!(!needs.require_lock(&limit(expected), 0).unwrap());
+            refused(
+                needs.require_lock(&limit(expected - 1), 0),
+                &["memlock limit"],
+            );
         }
         let needs = Needs::of(&config(Measure::Time), 1024, 8);
-        assert!(needs.require_lock(&limit(u64::MAX)).unwrap());
+        assert!(needs.require_lock(&limit(u64::MAX), 1 << 30).unwrap());
+        // What the process has already is less than that.
+        assert!(needs.require_lock(&limit(1 << 50), 0).unwrap());
+        assert!(!needs.require_lock(&limit(1 << 50), 1 << 50).unwrap());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! | concept | modules |
 //! | --- | --- |
 //! | what the rig calls | `benchmark` |
-//! | what is asked for | `config`, `plan`, `left_out`, `cpus`, `memory` |
+//! | what is asked for | `config`, `plan`, `left_out`, `cpus`, `crowded`, `memory` |
 //! | a run: two threads, their supervisor, and the judge of what came out | `round`, `task`, `threads`, `loops`, `passage`, `notes`, `supervisor`, `judge` |
 //! | the hot loops | [`runner`], with a [`measurer`] and a pace of [`crate::pacing`]; [`control`] and [`patience`] end them |
 //! | what comes of it | `result`, `analysis`, `floor`, `counters`, `rows`, `warnings`, `error` |
@@ -17,6 +17,7 @@ pub(crate) mod config;
 pub mod control;
 pub(crate) mod counters;
 pub(crate) mod cpus;
+mod crowded;
 pub(crate) mod error;
 #[cfg(test)]
 mod faulty;

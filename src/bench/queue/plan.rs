@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::cpus::{CpuChoice, Cpus};
 use super::left_out::left_out;
+use crate::generators::MemoryLoad;
 use crate::pacing::{EndLoad, Load};
 use crate::queues::registry;
 use crate::results::Record;
@@ -30,6 +31,7 @@ pub struct Sweep {
     /// Whether the sender's load goes from 1 % to saturation; its jitter and seed are those of this load.
     pub curve: Option<EndLoad>,
     pub cpus: CpuChoice,
+    pub memory_loads: Vec<MemoryLoad>,
 }
 
 /// One queue under one load.
@@ -46,6 +48,8 @@ pub struct Point {
     /// On a load curve, the offered rate in per cent of saturation.
     pub percent_of_saturation: Option<u32>,
     pub cpus: Cpus,
+    /// What generators on other CPUs draw meanwhile.
+    pub memory_load: MemoryLoad,
 }
 
 impl fmt::Display for Point {
@@ -62,8 +66,11 @@ impl fmt::Display for Point {
         }
         write!(
             formatter,
-            "-recv_{}-cpu{}to{}",
-            self.receiver, self.cpus.sender, self.cpus.receiver
+            "-recv_{}-cpu{}to{}{}",
+            self.receiver,
+            self.cpus.sender,
+            self.cpus.receiver,
+            self.memory_load.in_name()
         )
     }
 }
@@ -72,7 +79,8 @@ impl fmt::Display for Point {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Plan {
     pub points: Vec<Point>,
-    /// Queues that do not come in a capacity, and pairs of CPUs that there are not.
+    /// Queues that do not come in a capacity, pairs of CPUs that there are not, and points that leave no CPU for the
+    /// generators of their memory load.
     pub left_out: Vec<Record>,
 }
 
@@ -95,7 +103,9 @@ impl Plan {
                 let payloads = sweep.payloads.iter();
                 let pairs =
                     payloads.flat_map(|payload| cpus.iter().map(move |cpus| (payload, cpus)));
-                for (&payload, &cpus) in pairs {
+                let loads = &sweep.memory_loads;
+                let places = pairs.flat_map(|pair| loads.iter().map(move |load| (pair, load)));
+                for ((&payload, &cpus), &memory_load) in places {
                     let point = |(sender, percent_of_saturation)| Point {
                         queue: queue.clone(),
                         capacity,
@@ -104,6 +114,7 @@ impl Plan {
                         receiver: sweep.receiver,
                         percent_of_saturation,
                         cpus,
+                        memory_load,
                     };
                     plan.points.extend(steps.iter().copied().map(point));
                 }
@@ -114,8 +125,8 @@ impl Plan {
 
     /// Why nothing is left to be measured, if so.
     pub fn why_empty(&self) -> Option<String> {
-        let first = self.left_out.first();
-        let reason = first.map_or("no queue was named".to_owned(), |row| row.text(&REASON));
+        let last = self.left_out.last();
+        let reason = last.map_or("no queue was named".to_owned(), |row| row.text(&REASON));
         self.points.is_empty().then_some(reason)
     }
 }
@@ -169,6 +180,7 @@ mod tests {
             receiver: EndLoad::NONE,
             curve: None,
             cpus: CpuChoice::EachRelation,
+            memory_loads: vec![MemoryLoad::OFF],
         }
     }
 
@@ -214,6 +226,22 @@ mod tests {
         assert_eq!(names.len(), 12);
         let name = format!("{}-cap64-8B-rate1000000-recv_max-cpu0to1", any_queue());
         assert!(names.contains(&name), "{names:?}");
+    }
+
+    #[test]
+    fn a_point_under_memory_load_is_named_by_it_and_others_as_ever() {
+        let mut sweep = sweep(&[any_queue()]);
+        sweep.memory_loads.extend(MemoryLoad::of_percent(50));
+        sweep.capacities = vec![64];
+        sweep.payloads = vec![8];
+        let points = Plan::new(&sweep, &CPUS).points;
+        let [off, on] = &points[..] else {
+            panic!("{points:?}")
+        };
+        assert!(off.to_string().ends_with("-recv_max-cpu0to1"), "{off}");
+        assert_eq!(on.to_string(), format!("{off}-memory_load50"));
+        // Saturation is found under the same load.
+        assert_eq!(on.at_saturation().memory_load, on.memory_load);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::judge::{Outcome, Verdict};
 use super::passage::Passed;
 use super::runner::Tally;
 use crate::buffer::PageKind;
+use crate::generators::Drawn;
 use crate::stats::{LatencyHistogram, Summary};
 use crate::time::StampCost;
 
@@ -124,6 +125,8 @@ pub struct RunResult {
     pub ends: PerEnd<End>,
     /// The elements that count, if they are kept.
     pub rows: Vec<ElementRow>,
+    /// What generators issued meanwhile, under memory load.
+    pub drawn: Option<Drawn>,
 }
 
 /// One element, with all that is known of it.
@@ -160,6 +163,7 @@ pub(crate) mod made_up {
     use crate::bench::queue::cpus::Cpus;
     use crate::bench::queue::plan::Point;
     use crate::buffer::HugePagePolicy;
+    use crate::generators::MemoryLoad;
     use crate::pacing::EndLoad;
     use crate::time::ClockKind;
 
@@ -173,6 +177,7 @@ pub(crate) mod made_up {
             timeout: Duration::from_secs(5),
             huge_pages: HugePagePolicy::Try,
             keep_elements: false,
+            has_memory_load: false,
         }
     }
 
@@ -190,6 +195,7 @@ pub(crate) mod made_up {
                 receiver: 1,
                 cores: None,
             },
+            memory_load: MemoryLoad::OFF,
         }
     }
 
@@ -251,6 +257,7 @@ pub(crate) mod made_up {
             }),
             ends,
             rows: Vec::new(),
+            drawn: None,
         }
     }
 }

@@ -12,6 +12,7 @@ use super::result::{PerEnd, PerOperation, RunResult, Times};
 use super::supervisor::make_run;
 use super::task::Task;
 use super::threads::{self, Start};
+use crate::generators::Drawing;
 use crate::host::interrupt;
 use crate::pacing::{AfterMiss, EndLoad, Load, Pacing};
 use crate::queues::element::Words;
@@ -67,15 +68,24 @@ impl RunResult {
 }
 
 /// Makes one run, checks it, and works out its figures. Those of many elements take seconds: a signal does not wait for
-/// them.
-pub(super) fn measure_run(start: Start, task: Task, round: u32) -> Result<RunResult, RunError> {
+/// them. A memory load begins and ends with the run, not before the floor of its latency.
+pub(super) fn measure_run(
+    start: Start,
+    task: Task,
+    round: u32,
+    mut load: Option<Drawing<'_>>,
+) -> Result<RunResult, RunError> {
     let bare = match task.config.measure {
         Measure::Time => times_of_handoff(&task)?,
         Measure::Throughput | Measure::Counters => None,
     };
-    let ends = make_run(start, &task)?;
-    interrupt::unless_requested(move || figures_of(&task, ends, bare, round))
-        .map_err(|signal| RigError::Interrupted(signal).into())
+    let ends = make_run(start, &task, load.as_mut())?;
+    let drawn = load.and_then(|load| load.drawn());
+    let figures = move || RunResult {
+        drawn,
+        ..figures_of(&task, ends, bare, round)
+    };
+    interrupt::unless_requested(figures).map_err(|signal| RigError::Interrupted(signal).into())
 }
 
 /// Checks a run and works out its figures; `bare` are the times of the bare hand-over.
@@ -117,6 +127,7 @@ fn figures_of(
         floors: (config.measure == Measure::Time).then_some(floors),
         ends,
         rows: kept.map_or_else(Vec::new, |noted| analysis::rows(&task.clock, &noted, round)),
+        drawn: None,
     }
 }
 
@@ -141,7 +152,7 @@ fn times_of_handoff(task: &Task) -> Result<Option<Times>, RunError> {
         ..task.config.clone()
     };
     let task = Task::new(task.clock, task.locks_memory, &point, &config);
-    let ended = make_run(threads::start::<Handoff, Words<1>>, &task);
+    let ended = make_run(threads::start::<Handoff, Words<1>>, &task, None);
     let clean = unless_disturbed(ended)?
         .filter(|ends| verdict_of(ends).outcome(config.elements()) == Outcome::Clean);
     Ok(clean.and_then(|ends| analysis::times(&task.clock, &noted(&task, &ends)?)))

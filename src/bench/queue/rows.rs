@@ -75,6 +75,12 @@ pub(crate) fn settings(point: &Point, config: &Config) -> Record {
     set_load(&mut record, LOAD_OF_RECEIVER, &point.receiver, of_receiver);
     record
         .set(&columns::PERCENT_OF_SATURATION, point.percent_of_saturation)
+        .set(
+            &columns::MEMORY_LOAD,
+            config
+                .has_memory_load
+                .then_some(point.memory_load.percent()),
+        )
         .set(&columns::CORES, point.cpus.cores.map(|cores| cores.name()))
         .set(&columns::SENDER_CPU, point.cpus.sender)
         .set(&columns::RECEIVER_CPU, point.cpus.receiver)
@@ -140,6 +146,10 @@ fn set_figures(record: &mut Record, run: &RunResult) {
         .set(&columns::FAILED_DEQUEUES, receiver.tally.failed)
         .set(&columns::MISSED_ENQUEUES, sender.tally.missed)
         .set(&columns::MISSED_DEQUEUES, receiver.tally.missed)
+        .set(
+            &columns::MEMORY_LOAD_MB_S,
+            run.drawn.map(|drawn| drawn.mb_per_s()),
+        )
         .set(&columns::SENDER_STAMP, sender.stamp.cost_ns)
         .set(&columns::RECEIVER_STAMP, receiver.stamp.cost_ns)
         .set(&columns::RESOLUTION, sender.stamp.resolution_ns)
@@ -156,8 +166,11 @@ fn set_figures(record: &mut Record, run: &RunResult) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::bench::queue::result::made_up;
+    use crate::generators::{Drawn, MemoryLoad};
 
     #[test]
     fn a_clean_run_has_figures_and_a_broken_queue_has_faults() {
@@ -186,6 +199,29 @@ mod tests {
         for record in [clean, wrong, without_run()] {
             record.arranged(&columns::SCHEMA.runs());
         }
+    }
+
+    #[test]
+    fn memory_load_stands_in_runs_that_have_one() {
+        let mut config = made_up::config();
+        let mut point = made_up::point("lamport");
+        let setting = |point: &Point, config: &Config| {
+            settings(point, config).number(columns::MEMORY_LOAD.name)
+        };
+        assert_eq!(setting(&point, &config), None);
+        config.has_memory_load = true;
+        assert_eq!(setting(&point, &config), Some(0.0));
+        point.memory_load = MemoryLoad::of_percent(50).unwrap();
+        assert_eq!(setting(&point, &config), Some(50.0));
+        let mut run = made_up::run(40);
+        let drawn =
+            |run: &RunResult| figures(&point, run, None).number(columns::MEMORY_LOAD_MB_S.name);
+        assert_eq!(drawn(&run), None);
+        run.drawn = Some(Drawn {
+            bytes: 3_000_000,
+            time: Duration::from_millis(2),
+        });
+        assert_eq!(drawn(&run), Some(1500.0));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::patience::ELEMENTS_PER_LOOK;
 use super::result::PerEnd;
 use super::task::{PREPARATION, RECEIVER, SENDER, SLOWEST_ELEMENT, Task};
 use super::threads::Start;
+use crate::generators::Drawing;
 use crate::host::interrupt;
 use crate::rig::control::Silence;
 use crate::rig::error::RigError;
@@ -23,8 +24,13 @@ const PATIENCE: Patience = Patience {
     grace_after_signal: Duration::from_millis(300),
 };
 
-pub(super) fn make_run(start: Start, task: &Task) -> Result<PerEnd<EndReport>, RunError> {
-    supervise(start, task, &interrupt::requested)
+/// Makes a run, under a memory load if there is one: it begins when both ends are ready, before the first element.
+pub(super) fn make_run(
+    start: Start,
+    task: &Task,
+    load: Option<&mut Drawing<'_>>,
+) -> Result<PerEnd<EndReport>, RunError> {
+    supervise(start, task, &interrupt::requested, load)
 }
 
 /// The same with signals from elsewhere.
@@ -32,22 +38,28 @@ pub(super) fn supervise(
     start: Start,
     task: &Task,
     requested: &dyn Fn() -> Option<Signal>,
+    load: Option<&mut Drawing<'_>>,
 ) -> Result<PerEnd<EndReport>, RunError> {
     let interrupted = |signal| RunError::Rig(RigError::Interrupted(signal));
     if let Some(signal) = requested() {
         return Err(interrupted(signal));
     }
-    let control = Arc::new(Control::default());
+    let control = Arc::new(match load {
+        Some(_) => Control::under_load(),
+        None => Control::default(),
+    });
     let mut crew = Crew::new(&control.run)?;
     start(task, &control, &mut crew)?;
     let mut watch = Watch {
         task,
         control: &control,
+        load,
         made: Instant::now(),
         began: None,
         silence: Silence::of(2),
     };
     let found = crew.collect_under(requested, &PATIENCE, || watch.complaint(), || ())?;
+    watch.load.map_or(Ok(()), Drawing::end)?;
     match found.cause {
         // Once told to stop, an end goes on without its pauses to its next look, and may complete: that is no result.
         Some(Cause::Signal(signal)) => return Err(interrupted(signal)),
@@ -70,16 +82,17 @@ pub(super) fn supervise(
     }
 }
 
-struct Watch<'a> {
+struct Watch<'a, 'g> {
     task: &'a Task,
     control: &'a Control,
+    load: Option<&'a mut Drawing<'g>>,
     made: Instant,
     /// Since both are ready.
     began: Option<Instant>,
     silence: Silence,
 }
 
-impl Watch<'_> {
+impl Watch<'_, '_> {
     /// What is wrong, if anything is: ends that do not get ready, that are silent, or that go on and on.
     fn complaint(&mut self) -> Option<RunError> {
         let pulses = [&self.control.sender, &self.control.receiver];
@@ -88,6 +101,12 @@ impl Watch<'_> {
         let Some(began) = self.began else {
             let late = pulses.iter().position(|pulse| pulse.beats() == Some(0));
             let Some(place) = late else {
+                if let Some(load) = &mut self.load {
+                    if let Err(error) = load.begin() {
+                        return Some(error.into());
+                    }
+                    self.control.load_has_begun();
+                }
                 self.silence.begin();
                 self.began = Some(Instant::now());
                 return None;

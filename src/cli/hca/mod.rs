@@ -28,7 +28,8 @@ use crate::cli::driver::arguments::SweepArguments;
 #[cfg(feature = "rdma")]
 use crate::cli::driver::{self, Request, View};
 use crate::cli::output::OutputArguments;
-use crate::cli::values::{List, named, one, port_request, timeout};
+use crate::cli::values::{List, memory_loads, named, one, port_request, timeout};
+use crate::generators::MemoryLoad;
 #[cfg(feature = "rdma")]
 use crate::host::readiness::Needs;
 #[cfg(feature = "rdma")]
@@ -82,6 +83,11 @@ pub struct HcaArguments {
     /// pairs if not one (1 to 64), such as 0,200@4KiB,4k@4KiBx2; RDMA writes over RC between the same ports
     #[arg(long, value_name = "LIST", default_value = "0", value_parser = values::backgrounds)]
     pub background: List<Option<Background>>,
+
+    /// Memory bandwidth that others draw meanwhile: off, or per cent of what generators on the CPUs that are left draw at
+    /// most, such as off,50%,100%
+    #[arg(long, value_name = "LIST", default_value = "off", value_parser = memory_loads)]
+    pub memory_load: List<MemoryLoad>,
 
     /// The sending port [default: the first active port, of those with an IP address if there are two]
     #[arg(long, value_name = "DEVICE[:PORT][@ADDRESS]", value_parser = port_request)]
@@ -243,6 +249,7 @@ impl HcaArguments {
                 paths: self.path.paths(),
                 queue_pairs: self.queue_pairs.0.clone(),
                 backgrounds: self.background.0.clone(),
+                memory_loads: self.memory_load.0.clone(),
             },
             warmup: self.warmup,
             repeat: self.repeat,

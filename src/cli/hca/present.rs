@@ -35,10 +35,16 @@ const FIRST_OF_REQUESTS: [Column; 3] = [
 
 /// The columns that rows can be sorted by, with their headings.
 pub fn columns() -> Vec<(String, Column)> {
-    let columns = settings().chain(FIGURES);
+    let columns = settings().chain(figures(true));
     columns
         .map(|column| (column.title.to_owned(), column))
         .collect()
+}
+
+/// The figures of the table, those of memory load where there is one.
+fn figures(has_memory_load: bool) -> impl Iterator<Item = Column> {
+    let of_load = has_memory_load.then_some(columns::MEMORY_LOAD_MB_S);
+    FIGURES.into_iter().chain(of_load)
 }
 
 /// All that is shown of a run.
@@ -98,8 +104,11 @@ fn table(shown: &Shown<'_>) -> String {
             false => heading,
         }
     };
+    let has_memory_load = (shown.summary.iter())
+        .any(|record| record.number(columns::MEMORY_LOAD_MB_S.name).is_some());
     let headings = settings().map(|column| heading(&column).setting());
-    let mut table = Table::new(headings.chain(FIGURES.iter().map(heading)).collect());
+    let of_figures = figures(has_memory_load).map(|column| heading(&column));
+    let mut table = Table::new(headings.chain(of_figures).collect());
     for record in shown.summary {
         let cell = |column: &Column| match record.number(column.name) {
             Some(ns) if is_latency(column) => format!("{:.3}", ns / 1e3),
@@ -109,7 +118,7 @@ fn table(shown: &Shown<'_>) -> String {
         table.row(
             settings()
                 .map(|column| cell(&column))
-                .chain(FIGURES.iter().map(cell)),
+                .chain(figures(has_memory_load).map(|column| cell(&column))),
         );
     }
     table.brief(shown.brief).render(shown.width)

@@ -134,6 +134,10 @@ fn errors_name_the_option_the_value_and_what_is_allowed() {
             "--rate 5k --pause 1us",
             ["--rate", "--pause", "cannot be used"],
         ),
+        (
+            "--memory-load off,0",
+            ["--memory-load", "\"0\"", "from 1 to 100"],
+        ),
         ("--arrivals poisson", ["--arrivals", "--rate", "required"]),
         (
             "--hugepages 1G",
@@ -192,9 +196,15 @@ proptest! {
                 let paths: HashSet<_> = sweep.paths.iter().map(|path| path.of(service)).collect();
                 paths.len()
             };
+            // A depth of a burst or more is a whole burst.
+            let depths_of = |&burst: &u32| {
+                let depth = |depth: &Option<u32>| depth.map_or(burst, |depth| depth.min(burst));
+                sweep.depths.iter().map(depth).collect::<HashSet<_>>().len()
+            };
             let product = [
                 sweep.services.iter().map(paths_of).sum(), sweep.connects.len(), sweep.operations.len(), sweep.inline.len(), sweep.unsignaled.len(), sweep.polls.len(),
-                sweep.timestamps.len(), sweep.clocks.len(), sweep.pauses.len(), sweep.rates.len(), sweep.receiver_pauses.len(), sweep.bursts.len(), sweep.sizes.len(),
+                sweep.timestamps.len(), sweep.clocks.len(), sweep.pauses.len(), sweep.rates.len(), sweep.receiver_pauses.len(), sweep.bursts.iter().map(depths_of).sum(), sweep.sizes.len(),
+                sweep.queue_pairs.len(), sweep.backgrounds.len(), sweep.memory_loads.len(),
             ].iter().product::<usize>();
             let limits = Limits {
                 reads: 16,

@@ -55,7 +55,12 @@ pub(super) fn goes_without_saying(name: &str, text: &str) -> bool {
         {
             return true;
         }
-        _ if name == hca::RECEIVER_PAUSE.name || name == hca::BACKGROUND.name => 0.0,
+        _ if [hca::RECEIVER_PAUSE, hca::BACKGROUND, hca::MEMORY_LOAD]
+            .iter()
+            .any(|column| column.name == name) =>
+        {
+            0.0
+        }
         _ => return false,
     };
     text.parse() == Ok(usual)
@@ -145,7 +150,7 @@ pub(super) fn axis(benchmark: Benchmark, name: &str) -> String {
     if benchmark == Benchmark::Queue && name == queue::GROUP.name {
         return "elements of a group".to_owned();
     }
-    const TITLES: [(&str, &str); 10] = [
+    const TITLES: [(&str, &str); 11] = [
         (hca::SIZE.name, "message size"),
         (queue::PAYLOAD.name, "size of an element"),
         (hca::BURST.name, "messages in a burst"),
@@ -155,6 +160,10 @@ pub(super) fn axis(benchmark: Benchmark, name: &str) -> String {
             "offered rate (% of saturation)",
         ),
         (queue::RATE.name, "offered rate (per s)"),
+        (
+            queue::MEMORY_LOAD.name,
+            "memory load (% of the generators' peak)",
+        ),
         (queue::CAPACITY.name, "capacity (elements)"),
         (node::VALUES.name, "values of a sample"),
         (memory::READ_SHARE.name, "share of reads"),

@@ -12,12 +12,13 @@ use super::UsageError;
 use super::driver::arguments::SweepArguments;
 use super::driver::{self, Request, View};
 use super::output::OutputArguments;
-use super::values::{List, one, timeout};
+use super::values::{List, memory_loads, one, timeout};
 use crate::bench::queue::benchmark::QueueBenchmark;
 use crate::bench::queue::config::{Config, MOST_ELEMENTS, Measure};
 use crate::bench::queue::cpus::CpuChoice;
 use crate::bench::queue::plan::Sweep;
 use crate::buffer::HugePagePolicy;
+use crate::generators::MemoryLoad;
 use crate::host::readiness::Needs;
 use crate::pacing::{EndLoad, Load};
 use crate::results::Record;
@@ -127,6 +128,11 @@ pub struct QueueArguments {
     /// As --jitter, for the receiver
     #[arg(long, value_name = "SHARE", help_heading = "Load", value_parser = values::share)]
     pub receiver_jitter: Option<f64>,
+
+    /// Memory bandwidth that others draw meanwhile: off, or per cent of what generators on the CPUs that are left draw at
+    /// most, such as off,50%,100%
+    #[arg(long, value_name = "LIST", default_value = "off", help_heading = "Load", value_parser = memory_loads)]
+    pub memory_load: List<MemoryLoad>,
 
     /// Elements before those of --count, not measured
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(0..=MOST_ELEMENTS), help_heading = "Sweep")]
@@ -258,6 +264,7 @@ impl QueueArguments {
             timeout: self.timeout,
             huge_pages: self.hugepages,
             keep_elements: self.elements,
+            has_memory_load: self.memory_load.0.iter().any(|load| load.is_on()),
         })
     }
 
@@ -321,6 +328,7 @@ impl QueueArguments {
                     receiver: self.receiver_cpu,
                 }
             },
+            memory_loads: self.memory_load.0.clone(),
         };
         Ok(QueueBenchmark::new(self.config()?, sweep))
     }

@@ -173,7 +173,7 @@ fn load_in_words(record: &Record, load: [&Column; 5]) -> String {
 /// A column of settings, what rows are sorted by and mostly what stands in it, and what stands there else.
 type Setting = (Heading, Column, Option<fn(&Finished) -> String>);
 
-fn settings() -> [Setting; 8] {
+fn settings() -> [Setting; 9] {
     [
         (Heading::text("queue"), columns::QUEUE, None),
         (Heading::text("ends"), columns::ENDS, None),
@@ -184,6 +184,11 @@ fn settings() -> [Setting; 8] {
             Heading::text("receiver"),
             columns::RECEIVER_RATE,
             Some(|one| load_in_words(one.record, LOAD_OF_RECEIVER)),
+        ),
+        (
+            Heading::number("memory load", "% of peak"),
+            columns::MEMORY_LOAD,
+            None,
         ),
         (Heading::text("cores"), columns::CORES, None),
         (
@@ -221,7 +226,7 @@ fn setting_cells(one: &Finished) -> Vec<String> {
 /// The columns that rows can be sorted by, with their headings.
 pub fn columns() -> Vec<(String, Column)> {
     let settings = settings().map(|(heading, column, _)| (heading, column));
-    let figures = figures(true, true, true).into_iter();
+    let figures = figures(true, true, true, true).into_iter();
     let through = (Heading::number("through", ""), columns::THROUGHPUT);
     let figures = figures.map(|(heading, column, _)| (heading, column));
     let all = settings.into_iter().chain([through]).chain(figures);
@@ -283,8 +288,13 @@ fn figures(
     with_times: bool,
     with_counters: bool,
     has_schedule: bool,
+    has_memory_load: bool,
 ) -> Vec<(Heading, Column, usize)> {
     let mut figures: Vec<(Heading, Column, usize)> = Vec::new();
+    if has_memory_load {
+        let column = Heading::number("issued", "MB/s");
+        figures.push((column.first(), columns::MEMORY_LOAD_MB_S, 0));
+    }
     if with_times {
         for operation in &columns::OPERATIONS[..3] {
             let column = Heading::number(operation.title, "p50 ns");
@@ -332,6 +342,9 @@ fn overview(finished: &[Finished], shown: &Shown<'_>) -> String {
     let has_schedule = finished
         .iter()
         .any(|one| one.number(&columns::intended::P50).is_some());
+    let has_memory_load = finished
+        .iter()
+        .any(|one| one.number(&columns::MEMORY_LOAD_MB_S).is_some());
     let mut headings = setting_columns();
     let (unit, per_s) = unit_of_throughput(finished);
     headings.push(Heading::number("through", unit).first());
@@ -340,6 +353,7 @@ fn overview(finished: &[Finished], shown: &Shown<'_>) -> String {
         measure == Measure::Time.name(),
         measure == Measure::Counters.name(),
         has_schedule,
+        has_memory_load,
     );
     headings.extend(figures.iter().map(|(column, ..)| column.clone()));
     let has_marks = finished.iter().any(|one| one.in_a_word().is_some());

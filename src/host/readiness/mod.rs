@@ -84,6 +84,17 @@ impl Needs {
         }
     }
 
+    /// What a pointer chase beside a generator of memory load needs. Their buffers are not locked.
+    pub fn of_memory_load() -> Self {
+        Self {
+            devices: false,
+            cores: 2,
+            better_cores: 3,
+            huge_pages: 0,
+            locked_bytes: 0,
+        }
+    }
+
     /// What a watch over the clock needs that keeps so many bytes: one core is enough to watch it.
     pub fn of_a_watch(kept_bytes: u64) -> Self {
         Self {

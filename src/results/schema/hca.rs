@@ -88,6 +88,8 @@ columns! {
     BACKGROUND_THREAD = setting("background_thread",
         "where the thread in the background runs: own-cpu, or cpu-shared on that of a measuring thread; empty without one")
         .title("bg thread");
+    MEMORY_LOAD = setting("memory_load_percent", "what generators on other CPUs draw of memory bandwidth, in per cent of \
+        their own peak; 0 is off, empty in a run without such a load").whole().title("memory load");
 }
 
 columns! {
@@ -169,7 +171,7 @@ columns! {
 }
 
 columns! {
-    /// What was sent in the background during the bursts.
+    /// What others did during the bursts: messages in the background, and memory load.
     IN_BACKGROUND;
     BACKGROUND_OFFERED = measured("background_offered_bytes_per_s",
         "bytes a second that were to be sent in the background", 0).better(Better::Neither).title("bg offered");
@@ -180,10 +182,13 @@ columns! {
     BACKGROUND_MISSED = count("background_missed",
         "messages in the background that were not posted, because as many as may be were in flight")
         .better(Better::Lower);
+    MEMORY_LOAD_MB_S = measured("memory_load_mb_s", "bytes of the lines that generators of memory load read and stored in a \
+        second while the point was measured, in 10^6 bytes; empty without them", 1)
+        .better(Better::Neither).title("issued");
 }
 
 /// What is found of a point.
-pub const FIGURES: [Column; 10 + 13 + 1 + 13 + 13 + 5 + 8 + 10 + 4] = join(&[
+pub const FIGURES: [Column; 10 + 13 + 1 + 13 + 13 + 5 + 8 + 10 + 5] = join(&[
     &COUNTS,
     &latency::ALL,
     &[COMPLETIONS],

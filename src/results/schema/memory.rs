@@ -98,6 +98,7 @@ columns! {
     RUN;
     PAGES_ASKED = setting("pages", "the pages that were asked for: 4k, 2m, 1g, or largest");
     BANDWIDTH = setting("bandwidth", "where the measured bandwidth comes from: auto, software or uncore");
+    SEED = setting("seed", "what the order of the chase follows from").whole();
 }
 
 /// What the results have.

@@ -119,6 +119,8 @@ columns! {
         .data(Data::Number(2)).title("receiver jitter");
     PERCENT_OF_SATURATION = setting("percent_of_saturation",
         "on a load curve, the offered rate in per cent of the saturation").whole().title("of saturation");
+    MEMORY_LOAD = setting("memory_load_percent", "what generators on other CPUs draw of memory bandwidth, in per cent of \
+        their own peak; 0 is off, empty in a run without such a load").whole().title("memory load");
     CORES = setting("cores", "what the cores of the two ends share");
     SENDER_CPU = setting("sender_cpu", "CPU of the sender").whole();
     RECEIVER_CPU = setting("receiver_cpu", "CPU of the receiver").whole();
@@ -157,6 +159,9 @@ columns! {
         "enqueues, or groups, of a round that were due when the one before them ended").over(Over::Median);
     MISSED_DEQUEUES = count("missed_dequeues",
         "dequeues, or groups, of a round that were due when the one before them ended").over(Over::Median);
+    MEMORY_LOAD_MB_S = measured("memory_load_mb_s", "bytes of the lines that generators of memory load read and stored in a \
+        second while the point was measured, in 10^6 bytes; empty without them", 1)
+        .better(Better::Neither).title("issued");
     SENDER_STAMP = measured("sender_stamp_ns", "what a time stamp costs the sender", 1);
     RECEIVER_STAMP = measured("receiver_stamp_ns", "what a time stamp costs the receiver", 1);
     RESOLUTION = measured("clock_resolution_ns", "resolution of the clock", 2);
@@ -167,7 +172,7 @@ columns! {
 }
 
 /// What is found of a point.
-pub const FIGURES: [Column; 3 + 4 * (2 + 13) + 13 + 8 + 6] = join(&[
+pub const FIGURES: [Column; 3 + 4 * (2 + 13) + 14 + 8 + 6] = join(&[
     &OF_A_ROUND,
     &[OPERATIONS[0].floor_min, OPERATIONS[0].floor_p50],
     &enqueue::ALL,

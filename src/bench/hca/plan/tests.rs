@@ -23,6 +23,7 @@ pub(crate) fn single() -> Sweep {
         paths: vec![PathSettings::default()],
         queue_pairs: vec![1],
         backgrounds: vec![None],
+        memory_loads: vec![MemoryLoad::OFF],
     }
 }
 
@@ -85,6 +86,18 @@ fn a_point_is_named_by_its_queue_pairs_if_there_are_several() {
     };
     assert_eq!(three.to_string(), format!("{one}-3queue_pairs"));
     assert_eq!((one.share(1000), three.share(1000)), (1000, 334));
+}
+
+#[test]
+fn a_point_is_named_by_its_memory_load_if_there_is_one() {
+    let mut sweep = single();
+    sweep.memory_loads.extend(MemoryLoad::of_percent(50));
+    let plan = Plan::new(&sweep).within(&limits());
+    let [off, on] = plan.points[..] else {
+        panic!("{plan:?}");
+    };
+    assert!(off.to_string().ends_with("-away0ns"), "{off}");
+    assert_eq!(on.to_string(), format!("{off}-memory_load50"));
 }
 
 #[test]

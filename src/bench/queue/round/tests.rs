@@ -24,7 +24,7 @@ fn config(measure: Measure) -> Config {
 fn run<const FAULT: u8>(point: &Point, config: &Config) -> RunResult {
     let _turn = faulty::turn();
     let task = Task::new(clock(), false, point, config);
-    measure_run(faulty::start_of::<FAULT>(), task, 0).unwrap()
+    measure_run(faulty::start_of::<FAULT>(), task, 0, None).unwrap()
 }
 
 /// The run of a queue with a fault, without and with time stamps.
@@ -171,7 +171,7 @@ fn a_floor_that_was_disturbed_is_none_and_fails_no_queue() {
 fn a_thread_that_does_not_stay_on_its_cpu_fails_its_point() {
     let _turn = faulty::turn();
     let task = Task::new(clock(), false, &point(), &config(Measure::Time));
-    let error = make_run(faulty::start_of::<MOVES>(), &task).unwrap_err();
+    let error = make_run(faulty::start_of::<MOVES>(), &task, None).unwrap_err();
     let is_moved = matches!(error, RunError::Rig(RigError::Moved { role: SENDER, .. }));
     assert!(is_moved, "{error}");
     assert!(error.fails_its_point() && !error.leaves_thread_behind());
@@ -181,7 +181,7 @@ fn a_thread_that_does_not_stay_on_its_cpu_fails_its_point() {
 fn a_cpu_that_does_not_exist_is_the_error_and_not_that_the_other_end_waits() {
     let mut task = Task::new(clock(), false, &point(), &config(Measure::Time));
     task.point.cpus.receiver = 60_000;
-    let error = make_run(faulty::start_of::<NOTHING>(), &task).unwrap_err();
+    let error = make_run(faulty::start_of::<NOTHING>(), &task, None).unwrap_err();
     assert!(
         matches!(error, RunError::Thread(RECEIVER, ThreadError::Host(_))),
         "{error}"

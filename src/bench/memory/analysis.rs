@@ -1,0 +1,243 @@
+//! Which windows count, and what they come to.
+
+use std::time::Duration;
+
+use super::windows::{Measured, Window};
+use crate::generators::{Accesses, LINE, Lines, Store};
+use crate::stats::median_of;
+use crate::stats::outliers::{Outliers, kept, mean_and_deviation};
+
+/// A generator that did less than this share of what it does in the middle of its windows has stood still.
+const STANDS_STILL: f64 = 0.5;
+/// 1 MB, as bandwidths are told in.
+const MEGABYTE: f64 = 1e6;
+
+/// What is told of a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether a generator did nothing for at least half of it.
+    pub stalled: bool,
+    /// Whether it counts.
+    pub kept: bool,
+}
+
+/// What the windows of a point come to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Analysis {
+    /// Of each window.
+    pub verdicts: Vec<Verdict>,
+    /// The mean of those that count, in nanoseconds a step, and their standard deviation.
+    pub latency_ns: Option<f64>,
+    /// Of more than one window.
+    pub deviation_ns: Option<f64>,
+    /// Of the slowest window, whether it counts or not.
+    pub latency_max_ns: Option<f64>,
+    /// Steps in those that count.
+    pub steps: u64,
+    /// In 10^6 bytes a second, as is the next.
+    pub issued_mb_s: Option<f64>,
+    /// With what is read beside.
+    pub estimated_mb_s: Option<f64>,
+    /// By the controllers, where all windows have it.
+    pub measured_mb_s: Option<f64>,
+}
+
+impl Analysis {
+    /// Of windows in which generators did these accesses; `None` if they rested.
+    pub fn of(measured: &Measured, accesses: Option<&Accesses>, outliers: Outliers) -> Self {
+        let windows = &measured.windows;
+        let stalled = stalled(windows, accesses.is_some());
+        let going: Vec<&Window> = windows
+            .iter()
+            .zip(&stalled)
+            .filter(|(_, stalled)| !**stalled)
+            .map(|(it, _)| it)
+            .collect();
+        let latencies: Vec<f64> = going
+            .iter()
+            .map(|window| window.chase.latency_ns())
+            .collect();
+        let inliers = kept(&latencies, outliers);
+        let mut next = inliers.iter();
+        let verdicts: Vec<Verdict> = (stalled.into_iter())
+            .map(|stalled| Verdict {
+                stalled,
+                kept: !stalled && next.next().is_some_and(|kept| *kept),
+            })
+            .collect();
+        let counting = || {
+            windows
+                .iter()
+                .zip(&verdicts)
+                .filter(|(_, verdict)| verdict.kept)
+                .map(|(window, _)| window)
+        };
+        let latencies: Vec<f64> = counting().map(|window| window.chase.latency_ns()).collect();
+        let moments = mean_and_deviation(&latencies);
+        let all = windows.iter().map(|window| window.chase.latency_ns());
+        let time: Duration = counting().map(|window| window.chase.time).sum();
+        let per_second =
+            |bytes: u64| (!time.is_zero()).then(|| bytes as f64 / MEGABYTE / time.as_secs_f64());
+        let steps = counting().map(|window| window.chase.steps).sum();
+        let (mut issued, mut beside) = (0, steps * LINE as u64);
+        for window in counting() {
+            let lines = lines_of(window, accesses);
+            issued += lines.bytes();
+            if accesses.is_some_and(|accesses| accesses.store == Store::Regular) {
+                beside += lines.stored * LINE as u64;
+            }
+        }
+        let controllers: Option<u64> = counting().map(|window| window.controllers_bytes).sum();
+        Analysis {
+            latency_ns: moments.map(|(mean, _)| mean),
+            deviation_ns: moments.and_then(|(_, deviation)| deviation),
+            latency_max_ns: all.max_by(f64::total_cmp),
+            steps,
+            issued_mb_s: per_second(issued),
+            estimated_mb_s: per_second(issued + beside),
+            measured_mb_s: controllers.and_then(per_second),
+            verdicts,
+        }
+    }
+
+    /// Windows of which something is true.
+    pub fn count(&self, of: impl Fn(&Verdict) -> bool) -> usize {
+        self.verdicts.iter().filter(|verdict| of(verdict)).count()
+    }
+}
+
+/// The lines that all generators accessed in a window.
+pub fn lines_of(window: &Window, accesses: Option<&Accesses>) -> Lines {
+    let groups = window.groups.iter().sum();
+    accesses.map_or_else(Lines::default, |accesses| {
+        Lines::of_groups(groups, accesses)
+    })
+}
+
+/// Of each window, whether a generator stood still for half of it. The chase may have stood still as well: time counts.
+fn stalled(windows: &[Window], is_loaded: bool) -> Vec<bool> {
+    let generators = windows.first().map_or(0, |window| window.groups.len());
+    let mut stalled = vec![false; windows.len()];
+    if !is_loaded {
+        return stalled;
+    }
+    for generator in 0..generators {
+        let rate =
+            |window: &Window| window.groups[generator] as f64 / window.chase.time.as_secs_f64();
+        let rates: Vec<f64> = windows.iter().map(rate).collect();
+        let usual = median_of(&rates).unwrap_or(0.0);
+        for (stalled, rate) in stalled.iter_mut().zip(rates) {
+            *stalled |= rate == 0.0 || rate < STANDS_STILL * usual;
+        }
+    }
+    stalled
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generators::InstructionSet;
+    use crate::generators::chase::Stretch;
+
+    /// A window of a millisecond.
+    fn window(steps: u64, groups: &[u64]) -> Window {
+        Window {
+            start: Duration::ZERO,
+            chase: Stretch {
+                steps,
+                time: Duration::from_millis(1),
+            },
+            groups: groups.to_vec(),
+            controllers_bytes: Some(1_000_000),
+        }
+    }
+
+    fn measured(windows: Vec<Window>) -> Measured {
+        Measured {
+            windows,
+            settled: true,
+            ..Measured::default()
+        }
+    }
+
+    fn accesses(store: Store) -> Accesses {
+        Accesses::with_share(InstructionSet::Sse2, store, 60)
+    }
+
+    #[test]
+    fn bandwidths_are_told_apart() {
+        let windows = measured(vec![window(10_000, &[100, 50]); 12]);
+        for (store, stored_twice) in [(Store::Regular, 1.0), (Store::NonTemporal, 0.0)] {
+            let found = Analysis::of(&windows, Some(&accesses(store)), Outliers::Mad);
+            // 150 groups of 50 lines of 64 bytes a millisecond.
+            assert_eq!(found.issued_mb_s, Some(480.0));
+            // 20 of the 50 lines are stored; the chase reads 10 000 lines.
+            assert_eq!(
+                found.estimated_mb_s,
+                Some(480.0 + stored_twice * 192.0 + 640.0)
+            );
+            assert_eq!(found.measured_mb_s, Some(1000.0));
+            assert_eq!(
+                (found.latency_ns, found.deviation_ns),
+                (Some(100.0), Some(0.0))
+            );
+            assert_eq!(found.steps, 120_000);
+        }
+        let found = Analysis::of(&windows, None, Outliers::Mad);
+        assert_eq!(
+            (found.issued_mb_s, found.estimated_mb_s),
+            (Some(0.0), Some(640.0))
+        );
+        let found = Analysis::of(&measured(Vec::new()), None, Outliers::Mad);
+        assert_eq!((found.latency_ns, found.issued_mb_s), (None, None));
+    }
+
+    #[test]
+    fn outliers_are_left_out_and_stay_in_the_rows() {
+        let mut windows: Vec<Window> = (0..20).map(|turn| window(10_000 + turn, &[100])).collect();
+        windows[7] = window(1000, &[100]);
+        for (outliers, removed) in [
+            (Outliers::Mad, 1),
+            (Outliers::Sigma3, 1),
+            (Outliers::None, 0),
+        ] {
+            let found = Analysis::of(
+                &measured(windows.clone()),
+                Some(&accesses(Store::Regular)),
+                outliers,
+            );
+            assert_eq!(found.count(|verdict| !verdict.kept), removed);
+            assert_eq!(found.verdicts[7].kept, removed == 0);
+            assert_eq!(found.latency_max_ns, Some(1000.0));
+            assert_eq!(found.latency_ns.unwrap() < 101.0, removed == 1);
+        }
+    }
+
+    #[test]
+    fn a_window_in_which_a_generator_stands_still_is_told_and_does_not_count() {
+        let mut windows = vec![window(10_000, &[100, 100]); 10];
+        windows[3].groups[1] = 40;
+        windows[4].groups[0] = 0;
+        windows[5].groups[1] = 60;
+        // All of the process stood still.
+        windows[6].chase.time = Duration::from_millis(200);
+        let found = Analysis::of(
+            &measured(windows.clone()),
+            Some(&accesses(Store::Regular)),
+            Outliers::None,
+        );
+        let stalled: Vec<usize> = (0..10)
+            .filter(|&place| found.verdicts[place].stalled)
+            .collect();
+        assert_eq!(stalled, [3, 4, 6]);
+        assert!(
+            found
+                .verdicts
+                .iter()
+                .all(|verdict| verdict.kept != verdict.stalled)
+        );
+        // Who rests stands still at will.
+        let resting = Analysis::of(&measured(windows), None, Outliers::None);
+        assert_eq!(resting.count(|verdict| verdict.stalled), 0);
+    }
+}

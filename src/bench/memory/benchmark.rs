@@ -1,0 +1,290 @@
+//! The memory benchmark as the rig runs it.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::analysis::Analysis;
+use super::config::{Bandwidth, Config, Sweep};
+use super::error::RunError;
+use super::plan::{Point, Setting, points};
+use super::rows::{self, Around};
+use super::windows::{AGREEING, Bench, Measured};
+use crate::buffer::PageKind;
+use crate::generators::{Chase, Generators, Room};
+use crate::host::uncore::Uncore;
+use crate::host::{interrupt, pinning};
+use crate::results::Record;
+use crate::results::schema::{REASON, Schema, memory as columns};
+use crate::rig::benchmark::{
+    Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
+};
+use crate::rig::error::{RigError, unless_interrupted};
+
+/// An upper estimate of a row of `windows.csv`, and of what else a point leaves, in bytes.
+const BYTES_PER_WINDOW: u64 = 120;
+const BYTES_PER_POINT: u64 = 64 << 10;
+/// What a point takes beside its windows, about.
+const TIME_BESIDE: Duration = Duration::from_millis(10);
+
+/// The memory benchmark.
+#[derive(Debug)]
+pub struct MemoryBenchmark {
+    config: Config,
+    sweep: Sweep,
+    points: Vec<Point>,
+    setting: Option<Setting>,
+    bench: Option<Made>,
+}
+
+/// What was made for a round.
+#[derive(Debug)]
+struct Made {
+    bench: Bench,
+    pages: Vec<PageKind>,
+    /// How long it took; taken by the first point.
+    time: Option<Duration>,
+}
+
+impl MemoryBenchmark {
+    /// With what is asked for.
+    pub fn new(config: Config, sweep: Sweep) -> Self {
+        MemoryBenchmark {
+            config,
+            sweep,
+            points: Vec::new(),
+            setting: None,
+            bench: None,
+        }
+    }
+
+    fn setting(&self) -> &Setting {
+        self.setting.as_ref().expect("a plan was made")
+    }
+
+    /// How long a round of a point takes, about.
+    fn time(&self) -> Duration {
+        let settle = (self.config.window * AGREEING as u32).min(self.config.settle);
+        settle + self.config.window * self.config.windows + TIME_BESIDE
+    }
+
+    /// Makes all buffers, each by a thread on the CPU that will use it.
+    fn make(&self) -> Result<Made, RunError> {
+        let begun = Instant::now();
+        let setting = self.setting();
+        let room = Room {
+            size: setting.size,
+            page: self.config.page,
+            node: self.config.memory_node,
+        };
+        let goes_on = || interrupt::requested().is_none();
+        let (cpu, seed) = (setting.chase_cpu, self.config.seed);
+        let make = || -> Result<Option<Chase>, RunError> {
+            pinning::pin_current_thread(cpu)?;
+            Ok(Chase::new(room.region()?, seed, goes_on))
+        };
+        let chase = std::thread::scope(|scope| scope.spawn(make).join());
+        let chase = chase.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        unless_interrupted()?;
+        let chase = chase.ok_or_else(|| {
+            RunError::Refused(format!("--size {}: allowed is less", setting.size))
+        })?;
+        let generators = Generators::new(&setting.generators, room)?;
+        let mut pages = generators.page_kinds().to_vec();
+        pages.push(chase.region().page_kind());
+        Ok(Made {
+            bench: Bench {
+                chase,
+                generators,
+                controllers: self.controllers()?,
+            },
+            pages,
+            time: Some(begun.elapsed()),
+        })
+    }
+
+    /// The counters of memory controllers, where they are wanted and can be read.
+    fn controllers(&self) -> Result<Option<Uncore>, RunError> {
+        let open = || Uncore::open(self.config.memory_node);
+        match self.config.bandwidth {
+            Bandwidth::Software => Ok(None),
+            Bandwidth::Auto => Ok(open().ok()),
+            Bandwidth::Uncore => match open() {
+                Ok(uncore) => Ok(Some(uncore)),
+                Err(error) => Err(RunError::Refused(format!(
+                    "--bandwidth uncore: {error}: or use --bandwidth auto or software"
+                ))),
+            },
+        }
+    }
+
+    fn round(
+        &mut self,
+        point: Point,
+        place: &Place,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Outcome, RunError> {
+        let setting = self.setting().clone();
+        let load = point.load(setting.instruction_set);
+        // The chase runs here. Nothing else of this process does meanwhile, but generators on their CPUs.
+        pinning::pin_current_thread(setting.chase_cpu)?;
+        let config = self.config.clone();
+        let made = self.bench.as_mut().expect("the benchmark was prepared");
+        let around = Around {
+            pages: made.pages.clone(),
+            setup_ns: made.time.take().map(|time| time.as_nanos() as u64),
+        };
+        let look = |done: usize| -> Result<(), RigError> {
+            progress(Progress {
+                done: done as u64,
+                of: config.windows.into(),
+                text: Some(match done {
+                    0 => "waiting for a stable bandwidth".to_owned(),
+                    done => format!("{done} of {} windows", config.windows),
+                }),
+            });
+            unless_interrupted()
+        };
+        let (measured, ended) = made.bench.measure(load, &config, look)?;
+        pinning::check_still_on(setting.chase_cpu).map_err(moved)?;
+        let accesses = load.map(|load| load.accesses);
+        let found = Analysis::of(&measured, accesses.as_ref(), config.outliers);
+        rows::write_windows(
+            &place.folders[0],
+            place.round,
+            &measured.windows,
+            &found,
+            accesses.as_ref(),
+        )?;
+        let row = RowOutcome {
+            figures: rows::figures(&point, &setting, &measured, &found, &around),
+            ends_sweep: ended.is_some(),
+            failure: ended.map(|error| error.to_string()),
+            obtained: json!({ "pages": around.pages }),
+            ..RowOutcome::default()
+        };
+        Ok(Outcome {
+            rows: vec![row],
+            warnings: warnings(&point, &measured, &found),
+            notes: notes(&setting),
+            ..Outcome::default()
+        })
+    }
+}
+
+fn moved(moved: pinning::Moved) -> RigError {
+    use crate::rig::role::Role;
+    RigError::Moved {
+        role: Role::new("chase", "chase"),
+        moved,
+    }
+}
+
+/// What to know of a point.
+fn warnings(point: &Point, measured: &Measured, found: &Analysis) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if !measured.settled {
+        warnings.push(format!(
+            "{point}: the bandwidth was not stable within --settle: its figures are marked unstable"
+        ));
+    }
+    let stalled = found.count(|window| window.stalled);
+    if stalled > 0 {
+        warnings.push(format!(
+            "{point}: in {stalled} of {} windows a generator stood still for half of the time: they do not count",
+            found.verdicts.len()
+        ));
+    }
+    warnings
+}
+
+/// What to know of all points.
+fn notes(setting: &Setting) -> Vec<String> {
+    let mut notes = Vec::new();
+    match setting.in_cache {
+        Some(true) => notes.push(format!(
+            "in-cache: buffers of {} are smaller than four times the last level of cache: a part of all accesses ends there",
+            setting.size
+        )),
+        None => notes.push("the size of the last level of cache is not known: nothing is marked in-cache".to_owned()),
+        Some(false) => {}
+    }
+    if setting.generators.len() == 1 {
+        notes.push("core-limited: one generator draws what its core can, which is less than what the memory has".to_owned());
+    }
+    notes
+}
+
+impl Benchmark for MemoryBenchmark {
+    fn schema(&self) -> &'static Schema {
+        &columns::SCHEMA
+    }
+
+    fn plan(&mut self) -> Result<Plan, Failure> {
+        let setting = Setting::find(&self.config, &self.sweep)?;
+        let (points, left_out) = points(&self.sweep);
+        let settings = |point: &Point| rows::settings(point, &setting, &self.config);
+        let planned = |(index, point): (usize, &Point)| PlannedPoint {
+            index,
+            rows: vec![PlannedRow {
+                name: point.to_string(),
+                settings: settings(point),
+            }],
+            time: self.time(),
+            bytes: u64::from(self.config.windows) * BYTES_PER_WINDOW + BYTES_PER_POINT,
+        };
+        let plan = Plan {
+            points: points.iter().enumerate().map(planned).collect(),
+            left_out: left_out
+                .iter()
+                .map(|(point, reason)| {
+                    let mut record: Record = settings(point);
+                    record.set(&REASON, *reason);
+                    record
+                })
+                .collect(),
+        };
+        self.points = points;
+        self.setting = Some(setting);
+        Ok(plan)
+    }
+
+    fn prepare(&mut self, plan: Plan) -> Result<Ready, Failure> {
+        let made = self.make()?;
+        let reads_controllers = made.bench.controllers.is_some();
+        let setting = self.setting();
+        let pages = made.pages.iter().min().map_or("", |kind| kind.describe());
+        let generators: crate::host::CpuSet = setting.generators.iter().copied().collect();
+        let announcements = vec![
+            format!(
+                "chase:    CPU {}, {} in {pages}",
+                setting.chase_cpu, setting.size
+            ),
+            format!(
+                "load:     CPU {generators}, {}, two buffers of {} each",
+                crate::rig::named::Named::name(setting.instruction_set),
+                setting.size
+            ),
+        ];
+        self.bench = Some(made);
+        Ok(Ready {
+            plan,
+            obtained: json!({ "latency_is": "a load that waits for the one before it, of a line of its own",
+                "memory_controllers_are_read": reads_controllers,
+            }),
+            instrument: json!({ "clock": { "name": "monotonic", "read": "at the ends of some 200 us of steps" } }),
+            announcements,
+            warnings: Vec::new(),
+        })
+    }
+
+    fn measure(
+        &mut self,
+        point: usize,
+        place: &Place,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Outcome, Failure> {
+        let point = self.points[point];
+        Ok(self.round(point, place, progress)?)
+    }
+}

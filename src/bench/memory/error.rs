@@ -1,0 +1,71 @@
+//! Why a run of the memory benchmark cannot start, or go on.
+
+use crate::buffer::{NodeError, RegionError};
+use crate::generators::GeneratorsError;
+use crate::host::HostError;
+use crate::results::ReportError;
+use crate::rig::benchmark::Failure;
+use crate::rig::error::RigError;
+use crate::rig::memory::TooMuch;
+
+/// A run cannot start, or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// What every benchmark knows.
+    #[error(transparent)]
+    Rig(#[from] RigError),
+    /// Generators could not be had, or do not obey.
+    #[error(transparent)]
+    Generators(#[from] GeneratorsError),
+    /// The buffer of the chase could not be made.
+    #[error(transparent)]
+    Region(#[from] RegionError),
+    /// Rows could not be written.
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    /// What was asked for is not there.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl From<HostError> for RunError {
+    fn from(error: HostError) -> Self {
+        RunError::Rig(error.into())
+    }
+}
+
+impl From<TooMuch> for RunError {
+    fn from(error: TooMuch) -> Self {
+        RunError::Rig(error.into())
+    }
+}
+
+impl RunError {
+    /// The option by which a buffer that cannot be had can be asked for otherwise.
+    fn of_buffer(error: &RegionError) -> String {
+        let option = match error {
+            RegionError::NoPages { .. } | RegionError::NotJoined { .. } => "--pages",
+            RegionError::Node(NodeError::Bind { .. } | NodeError::Elsewhere { .. }) => {
+                "--memory-node"
+            }
+            _ => "--size",
+        };
+        format!("{option}: {error}")
+    }
+}
+
+impl From<RunError> for Failure {
+    /// Buffers and CPUs that are not there are the user's: with other values of options there are some.
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Rig(error) => error.into(),
+            RunError::Generators(GeneratorsError::Rig(error)) => error.into(),
+            RunError::Generators(GeneratorsError::Host(error)) => RigError::Host(error).into(),
+            RunError::Generators(GeneratorsError::Region(error)) | RunError::Region(error) => {
+                Failure::Usage(RunError::of_buffer(&error))
+            }
+            RunError::Refused(text) => Failure::Usage(text),
+            other => Failure::Run(other.to_string()),
+        }
+    }
+}

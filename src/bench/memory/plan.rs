@@ -1,0 +1,336 @@
+//! The points of a sweep, and what they run on: CPUs, sizes, instruction set.
+
+use std::fmt;
+
+use super::config::{Config, Pause, Sweep};
+use super::error::RunError;
+use crate::buffer::{Bytes, HUGE_PAGE, PageSize};
+use crate::generators::{Accesses, InstructionSet, Load, Store};
+use crate::host::placement::{Placement, RoleSpec};
+use crate::host::{CpuSet, Topology, memory_layout};
+use crate::rig::memory::{Allowance, Need};
+
+/// A buffer that the last level of cache holds a quarter of leaves it.
+const CACHES: u64 = 4;
+/// The largest buffer that nobody asked for: making it takes a second or so.
+const LARGEST_DEFAULT: Bytes = Bytes(1 << 30);
+/// Buffers of a generator.
+const BUFFERS_OF_GENERATOR: u64 = 2;
+/// Bytes of a line's successor, while a cycle is made of all lines of 64 bytes.
+const LINES_PER_SUCCESSOR: u64 = 16;
+
+/// What is measured at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Point {
+    /// Per cent of the accesses that read.
+    pub read_share: u32,
+    /// How the others store.
+    pub store: Store,
+    /// What is behind each group.
+    pub pause: Pause,
+}
+
+impl fmt::Display for Point {
+    /// The name of its folder.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "reads{}-{}-pause-{}",
+            self.read_share,
+            crate::rig::named::Named::name(self.store),
+            self.pause
+        )
+    }
+}
+
+impl Point {
+    /// What generators do; `None` if they rest.
+    pub fn load(&self, instruction_set: InstructionSet) -> Option<Load> {
+        match self.pause {
+            Pause::Off => None,
+            Pause::Nops(pause) => Some(Load {
+                accesses: Accesses::with_share(instruction_set, self.store, self.read_share),
+                pause,
+            }),
+        }
+    }
+}
+
+/// All points, and those that are none, each with the reason.
+pub fn points(sweep: &Sweep) -> (Vec<Point>, Vec<(Point, &'static str)>) {
+    let (mut points, mut left_out) = (Vec::new(), Vec::new());
+    for &read_share in &sweep.read_shares {
+        for (place, &store) in sweep.stores.iter().enumerate() {
+            for &pause in &sweep.pauses {
+                let point = Point {
+                    read_share,
+                    store,
+                    pause,
+                };
+                if read_share == 100 && place > 0 {
+                    left_out.push((
+                        point,
+                        "nothing is stored, so that kinds of stores do not differ",
+                    ));
+                } else {
+                    points.push(point);
+                }
+            }
+        }
+    }
+    (points, left_out)
+}
+
+/// What all points run on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// That of the accesses.
+    pub instruction_set: InstructionSet,
+    /// Of each buffer.
+    pub size: Bytes,
+    /// The CPU of the chase.
+    pub chase_cpu: usize,
+    /// Those of generators.
+    pub generators: Vec<usize>,
+    /// Whether a buffer is smaller than four times the last level of cache; `None` if its size is not known.
+    pub in_cache: Option<bool>,
+}
+
+impl Setting {
+    /// What there is on this machine for what is asked for.
+    ///
+    /// # Errors
+    /// [`RunError::Refused`] for an instruction set, CPUs or a node that are not there, and for buffers that do not fit.
+    pub fn find(config: &Config, sweep: &Sweep) -> Result<Self, RunError> {
+        let topology = Topology::read()?;
+        let instruction_set = instruction_set(config.instruction_set)?;
+        let chase = RoleSpec::new("chase", "--chase-cpu", config.chase_cpu);
+        let chase_cpu = Placement::plan(&topology, &[chase])?.cpu(0);
+        let loads = sweep.pauses.iter().any(|pause| *pause != Pause::Off);
+        let generators = match loads {
+            true => generators(&topology, chase_cpu, config.generators.as_ref())?,
+            false => Vec::new(),
+        };
+        check_node(config.memory_node, &memory_layout::nodes_with_memory()?)?;
+        let leaves = memory_layout::last_level_cache(chase_cpu).map(|cache| Bytes(CACHES * cache));
+        let buffers = 1 + BUFFERS_OF_GENERATOR * generators.len() as u64;
+        let allowed = Allowance::of_this_process();
+        let size = config
+            .size
+            .unwrap_or_else(|| default_size(leaves, buffers, allowed.as_ref()));
+        if let Some(allowed) = allowed {
+            check_size(&allowed, size, buffers, config.page)?;
+        }
+        Ok(Setting {
+            instruction_set,
+            size,
+            chase_cpu,
+            generators,
+            in_cache: leaves.map(|leaves| size < leaves),
+        })
+    }
+}
+
+fn instruction_set(asked: Option<InstructionSet>) -> Result<InstructionSet, RunError> {
+    use crate::rig::named::Named as _;
+    let there = || {
+        let there = InstructionSet::ALL.iter().filter(|set| set.is_there());
+        let names: Vec<&str> = there.map(|set| set.name()).collect();
+        if names.is_empty() {
+            "none is: it runs on x86-64 only".to_owned()
+        } else {
+            names.join(", ")
+        }
+    };
+    match asked {
+        Some(asked) if asked.is_there() => Ok(asked),
+        Some(asked) => Err(RunError::Refused(format!(
+            "--isa {}: this processor does not have it: allowed is auto or one of {}",
+            asked.name(),
+            there()
+        ))),
+        None => InstructionSet::widest().ok_or_else(|| {
+            RunError::Refused(format!("--isa auto: of the instruction sets {}", there()))
+        }),
+    }
+}
+
+/// Those asked for, or those of the package of the chase that are left, without the other threads of its core.
+fn generators(
+    topology: &Topology,
+    chase: usize,
+    asked: Option<&CpuSet>,
+) -> Result<Vec<usize>, RunError> {
+    if let Some(asked) = asked {
+        for cpu in asked.iter() {
+            let generator = RoleSpec::new("generator", "--generators", Some(cpu));
+            Placement::plan(
+                topology,
+                &[
+                    RoleSpec::new("chase", "--chase-cpu", Some(chase)),
+                    generator,
+                ],
+            )?;
+            if cpu == chase {
+                return Err(RunError::Refused(format!(
+                    "--generators {asked}: CPU {cpu} is that of the chase (--chase-cpu): choose others of {}",
+                    topology.allowed()
+                )));
+            }
+        }
+        return Ok(asked.iter().collect());
+    }
+    let here = topology.cpu(chase);
+    let package = here.and_then(|cpu| cpu.package);
+    let siblings = here.map(|cpu| cpu.siblings.clone()).unwrap_or_default();
+    let left = topology.select(|cpu| cpu.allowed && cpu.package == package && cpu.id != chase);
+    let others = left.difference(&siblings);
+    // A sibling is better than none.
+    let generators: Vec<usize> = if others.is_empty() {
+        left.iter().collect()
+    } else {
+        others.iter().collect()
+    };
+    if generators.is_empty() {
+        return Err(RunError::Refused(format!(
+            "--generators: no CPU is left beside CPU {chase}, which is that of the chase: this process may use CPU {}; \
+             allow it more, or measure with --pause off",
+            topology.allowed()
+        )));
+    }
+    Ok(generators)
+}
+
+fn check_node(asked: Option<u32>, there: &CpuSet) -> Result<(), RunError> {
+    match asked {
+        Some(node) if !there.contains(node as usize) => Err(RunError::Refused(format!(
+            "--memory-node {node}: this machine has no such NUMA node with memory: allowed is one of {there}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// So much that it leaves the cache, if that is known and fits.
+fn default_size(leaves: Option<Bytes>, buffers: u64, allowed: Option<&Allowance>) -> Bytes {
+    let wanted = leaves.unwrap_or(LARGEST_DEFAULT).min(LARGEST_DEFAULT);
+    let fits = allowed.map_or(u64::MAX, |allowed| allowed.bytes / (buffers + 1));
+    let page = HUGE_PAGE as u64;
+    Bytes((wanted.0.min(fits) / page * page).max(page))
+}
+
+fn check_size(
+    allowed: &Allowance,
+    size: Bytes,
+    buffers: u64,
+    page: Option<PageSize>,
+) -> Result<(), RunError> {
+    let buffer = page.unwrap_or(PageSize::Huge).length_for(size);
+    let needs = [
+        Need {
+            what: "the buffers",
+            bytes: buffer.0.saturating_mul(buffers),
+        },
+        Need {
+            what: "the order of the chase",
+            bytes: buffer.0 / LINES_PER_SUCCESSOR,
+        },
+    ];
+    let options = format!("--size {size} with {buffers} buffers");
+    Ok(allowed.require(
+        &needs,
+        &options,
+        "use smaller buffers, or fewer --generators",
+    )?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::made_up::Machine;
+    use crate::refused::refused;
+
+    #[test]
+    fn without_stores_their_kinds_do_not_differ() {
+        let sweep = Sweep {
+            read_shares: vec![50, 100],
+            stores: vec![Store::Regular, Store::NonTemporal],
+            pauses: vec![Pause::Nops(0), Pause::Off],
+        };
+        let (points, left_out) = points(&sweep);
+        assert_eq!((points.len(), left_out.len()), (6, 2));
+        assert!(left_out.iter().all(|(point, _)| point.read_share == 100));
+        let names: Vec<String> = points.iter().map(Point::to_string).collect();
+        assert_eq!(names[0], "reads50-regular-pause-0");
+        assert_eq!(names[3], "reads50-non-temporal-pause-off");
+    }
+
+    #[test]
+    fn generators_are_the_other_cores_of_the_package() {
+        // CPUs 0 to 3 and 8 to 11 are of the first package, two threads a core.
+        let topology = Machine::new(2, 4, 2).topology();
+        assert_eq!(
+            generators(&topology, 1, None).unwrap(),
+            [0, 2, 3, 8, 10, 11]
+        );
+        let asked: CpuSet = "4-5".parse().unwrap();
+        assert_eq!(generators(&topology, 1, Some(&asked)).unwrap(), [4, 5]);
+        refused(
+            generators(&topology, 4, Some(&asked)),
+            &["--chase-cpu 4", "--generators 4"],
+        );
+        let absent: CpuSet = "99".parse().unwrap();
+        refused(
+            generators(&topology, 4, Some(&absent)),
+            &["--generators 99"],
+        );
+        // Where there is one core only, its other thread has to do.
+        let topology = Machine::new(1, 1, 2).topology();
+        assert_eq!(generators(&topology, 0, None).unwrap(), [1]);
+        let topology = Machine::new(1, 1, 1).topology();
+        refused(
+            generators(&topology, 0, None),
+            &["--generators", "no CPU is left", "--pause off"],
+        );
+    }
+
+    #[test]
+    fn buffers_leave_the_cache_where_they_fit() {
+        let allowed = |bytes| Allowance { bytes, group: None };
+        let mib = |count: u64| Bytes(count << 20);
+        for (leaves, bytes, size) in [
+            (Some(mib(128)), 12 << 30, mib(128)),
+            (Some(mib(1920)), 12 << 30, mib(1024)),
+            (Some(mib(128)), 64 << 20, mib(16)),
+            (None, 12 << 30, mib(1024)),
+            (Some(mib(128)), 1, mib(2)),
+        ] {
+            assert_eq!(default_size(leaves, 3, Some(&allowed(bytes))), size);
+        }
+        let checked = check_size(&allowed(1 << 30), mib(512), 3, None);
+        refused(
+            checked,
+            &["--size 512 MiB", "half of this machine", "--generators"],
+        );
+        check_size(&allowed(1 << 30), mib(256), 3, None).unwrap();
+    }
+
+    #[test]
+    fn nodes_and_instruction_sets_that_are_not_there_are_refused() {
+        let there: CpuSet = "0,2".parse().unwrap();
+        check_node(Some(2), &there).unwrap();
+        refused(
+            check_node(Some(1), &there),
+            &["--memory-node 1", "one of 0,2"],
+        );
+        for set in [
+            InstructionSet::Sse2,
+            InstructionSet::Avx2,
+            InstructionSet::Avx512,
+        ] {
+            match set.is_there() {
+                true => assert_eq!(instruction_set(Some(set)).unwrap(), set),
+                false => refused(instruction_set(Some(set)), &["--isa", "allowed is auto"]),
+            }
+        }
+    }
+}

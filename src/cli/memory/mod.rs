@@ -1,0 +1,157 @@
+//! `hcabench memory`: bandwidth-latency curves of memory.
+
+mod present;
+mod values;
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::driver::arguments::SweepArguments;
+use super::driver::{self, Request};
+use super::output::OutputArguments;
+use super::values::{List, named, one};
+use crate::bench::memory::benchmark::MemoryBenchmark;
+use crate::bench::memory::config::{Bandwidth, Config, Pause, Sweep};
+use crate::buffer::{Bytes, PageSize};
+use crate::generators::{InstructionSet, Store};
+use crate::host::CpuSet;
+use crate::host::readiness::Needs;
+use crate::results::Record;
+use crate::results::schema::memory as columns;
+use crate::rig::named::Named as _;
+use crate::stats::outliers::Outliers;
+use crate::stats::smoothing::Smoothing;
+
+/// Arguments of `hcabench memory`. LIST: one value, or several with commas between them.
+#[derive(Debug, Clone, Args)]
+pub struct MemoryArguments {
+    /// Per cent of the accesses that read; the others store. Even numbers
+    #[arg(long, value_name = "LIST", default_value = "0,26,50,76,100", value_parser = values::shares)]
+    pub read_share: List<u32>,
+
+    /// How lines are stored: regular (through the caches), non-temporal (past them)
+    #[arg(long, value_name = "LIST", default_value = "regular", value_parser = named::<Store>)]
+    pub store: List<Store>,
+
+    /// Nops behind each group of 50 accesses: 0 (full speed) up to max (next to no bandwidth), with k for 1024; off
+    /// (generators rest)
+    #[arg(long, value_name = "LIST", default_value = values::DEFAULT_PAUSES, value_parser = values::pauses)]
+    pub pause: List<Pause>,
+
+    /// Instruction set of the accesses: sse2, avx2, avx512, auto (the widest that there is)
+    #[arg(long, value_name = "SET", default_value = "auto", value_parser = values::or_auto::<InstructionSet>)]
+    pub isa: values::OrAuto<InstructionSet>,
+
+    /// Bytes of each buffer: one for the chase, two for each generator; k, M and G are binary [default: four times the last
+    /// level of cache, where that fits]
+    #[arg(long, value_name = "SIZE", value_parser = values::size)]
+    pub size: Option<Bytes>,
+
+    /// Pages of all buffers: 4k, 2m (reserved, or transparent ones that were verified), 1g [default: the largest that can
+    /// be had]
+    #[arg(long, value_name = "SIZE", value_parser = one::<PageSize>)]
+    pub pages: Option<PageSize>,
+
+    /// Time of a window
+    #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = values::window)]
+    pub window: Duration,
+
+    /// Windows of a point in a round
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub windows: u32,
+
+    /// How long is waited at most until the bandwidth is stable; points that are not then are marked
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = values::settle)]
+    pub settle: Duration,
+
+    /// CPU of the pointer chase [default: one that little else runs on]
+    #[arg(long, value_name = "CPU", help_heading = "Machine")]
+    pub chase_cpu: Option<usize>,
+
+    /// CPUs of the generators: 3, or 0-3,8 [default: all others of the package of the chase]
+    #[arg(long, value_name = "LIST", help_heading = "Machine", value_parser = values::cpus)]
+    pub generators: Option<CpuSet>,
+
+    /// NUMA node of all buffers, also one without CPUs [default: that of each thread]
+    #[arg(long, value_name = "NODE", help_heading = "Machine")]
+    pub memory_node: Option<u32>,
+
+    /// Where measured bandwidths come from: auto (counters of the memory controllers, if they can be read), uncore (these,
+    /// or an error), software (nowhere: accesses are counted, and no more)
+    #[arg(long, value_name = "SOURCE", default_value = "auto", help_heading = "Machine", value_parser = one::<Bandwidth>)]
+    pub bandwidth: Bandwidth,
+
+    /// Which windows do not count: mad (by the median absolute deviation), sigma3, none
+    #[arg(long, value_name = "RULE", default_value = "mad", help_heading = "Analysis", value_parser = one::<Outliers>)]
+    pub outliers: Outliers,
+
+    /// How the latencies of a curve are smoothed, in the order of load: savgol:WINDOW:ORDER (Savitzky-Golay), none
+    #[arg(long, value_name = "FILTER", default_value = "savgol:11:3", help_heading = "Analysis", value_parser = values::smoothing)]
+    pub smooth: Smoothing,
+
+    /// Seed of the order of the chase
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Analysis")]
+    pub seed: u64,
+
+    /// Where results go, and how they are shown.
+    #[command(flatten)]
+    pub output: OutputArguments,
+
+    /// How often, how long and from where the sweep is run.
+    #[command(flatten)]
+    pub sweep: SweepArguments,
+}
+
+impl MemoryArguments {
+    /// Rounds where none are asked for.
+    pub const DEFAULT_ROUNDS: u32 = 3;
+
+    /// The benchmark that is asked for.
+    pub fn benchmark(&self) -> MemoryBenchmark {
+        let config = Config {
+            instruction_set: self.isa.0,
+            size: self.size,
+            page: self.pages,
+            chase_cpu: self.chase_cpu,
+            generators: self.generators.clone(),
+            memory_node: self.memory_node,
+            bandwidth: self.bandwidth,
+            settle: self.settle,
+            windows: self.windows,
+            window: self.window,
+            outliers: self.outliers,
+            smooth: self.smooth,
+            seed: self.seed,
+        };
+        let sweep = Sweep {
+            read_shares: self.read_share.0.clone(),
+            stores: self.store.0.clone(),
+            pauses: self.pause.0.clone(),
+        };
+        MemoryBenchmark::new(config, sweep)
+    }
+}
+
+/// Runs the benchmark. Returns the exit code.
+///
+/// # Errors
+/// [`UsageError`](super::UsageError) for bad input, others when it cannot be measured.
+pub fn run(arguments: &MemoryArguments) -> anyhow::Result<u8> {
+    let mut run = Record::new();
+    run.set(
+        &columns::PAGES_ASKED,
+        arguments.pages.map_or("largest", PageSize::name),
+    )
+    .set(&columns::BANDWIDTH, arguments.bandwidth.name())
+    .set(&columns::SEED, arguments.seed);
+    driver::run(Request {
+        sweep: &arguments.sweep,
+        output: &arguments.output,
+        benchmark: Box::new(arguments.benchmark()),
+        default_rounds: MemoryArguments::DEFAULT_ROUNDS,
+        run,
+        needs: Needs::of_memory_load(),
+        view: present::VIEW,
+    })
+}

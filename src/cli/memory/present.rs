@@ -1,0 +1,88 @@
+//! The table, made of the rows of `summary.csv`.
+
+use crate::cli::driver::{Shown, View};
+use crate::cli::table::{Column as Heading, Table};
+use crate::results::schema::memory as columns;
+use crate::results::schema::{Column, Data};
+
+/// How results are shown.
+pub const VIEW: View = View {
+    tables,
+    columns,
+    json: |_| serde_json::json!({}),
+};
+
+/// The settings of the table.
+const SETTINGS: [Column; 4] = [
+    columns::READ_SHARE,
+    columns::STORE,
+    columns::PAUSE,
+    columns::ISA,
+];
+
+/// Its figures.
+const FIGURES: [Column; 7] = [
+    columns::LATENCY,
+    columns::SMOOTHED,
+    columns::ISSUED,
+    columns::ESTIMATED,
+    columns::MEASURED,
+    columns::REMOVED,
+    columns::MARKS,
+];
+
+/// Those that people ask for first.
+const FIRST: [Column; 3] = [columns::LATENCY, columns::ESTIMATED, columns::MARKS];
+
+/// The columns that rows can be sorted by, with their headings.
+fn columns() -> Vec<(String, Column)> {
+    let columns = SETTINGS.into_iter().chain(FIGURES);
+    columns
+        .map(|column| (column.title.to_owned(), column))
+        .collect()
+}
+
+/// All that is shown of a run.
+fn tables(shown: &Shown<'_>) -> String {
+    let heading = |column: &Column| {
+        let heading = match column.data {
+            Data::Text | Data::Flag => Heading::text(column.title),
+            _ => Heading::number(column.title, column.unit()),
+        };
+        match FIRST.contains(column) {
+            true => heading.first(),
+            false => heading,
+        }
+    };
+    let settings = SETTINGS.iter().map(|column| heading(column).setting());
+    let figures = FIGURES.iter().filter(|column| {
+        // Most machines do not let a guest read these counters.
+        **column != columns::MEASURED
+            || shown
+                .summary
+                .iter()
+                .any(|row| row.number(column.name).is_some())
+    });
+    let figures: Vec<&Column> = figures.collect();
+    let mut table = Table::new(
+        settings
+            .chain(figures.iter().copied().map(heading))
+            .collect(),
+    );
+    let mut curve = None;
+    for record in shown.summary {
+        let of = [&columns::READ_SHARE, &columns::STORE].map(|column| record.text(column));
+        if !shown.sorted && curve.replace(of.clone()).is_some_and(|before| before != of) {
+            table.separator();
+        }
+        let cell = |column: &Column| {
+            let text = record.text(column);
+            match *column == columns::PAUSE && text.is_empty() {
+                true => "off".to_owned(),
+                false => text,
+            }
+        };
+        table.row(SETTINGS.iter().chain(figures.iter().copied()).map(cell));
+    }
+    table.brief(shown.brief).render(shown.width)
+}

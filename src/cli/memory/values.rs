@@ -1,0 +1,146 @@
+//! The values of the options, from text.
+
+use std::time::Duration;
+
+use crate::bench::memory::config::Pause;
+use crate::buffer::Bytes;
+use crate::cli::values::{DAY, List, MILLISECOND, bytes, list, one, time};
+use crate::generators::LONGEST_PAUSE;
+use crate::host::CpuSet;
+use crate::rig::named::Named;
+use crate::stats::smoothing::Smoothing;
+
+/// From no pause to one that is longer than all accesses of its group, in steps that a curve shows, and `max`.
+pub const DEFAULT_PAUSES: &str = "0,128,256,512,768,1k,1536,2k,3k,4k,6k,8k,16k,64k,max";
+
+/// Sizes of a buffer that there can be.
+const SIZES: std::ops::RangeInclusive<u64> = 16 << 10..=128 << 30;
+
+/// A value of a fixed set, or none, so that the best there is will do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OrAuto<T>(pub Option<T>);
+
+/// One value of a fixed set, or `auto`.
+pub fn or_auto<T: Named>(text: &str) -> Result<OrAuto<T>, String> {
+    match text {
+        "auto" => Ok(OrAuto(None)),
+        _ => one(text)
+            .map(|value| OrAuto(Some(value)))
+            .map_err(|error| format!("{error}, auto")),
+    }
+}
+
+/// Shares of reads: even numbers up to 100.
+pub fn shares(text: &str) -> Result<List<u32>, String> {
+    list(text, |part| {
+        let number = part
+            .parse()
+            .ok()
+            .filter(|number: &u32| *number <= 100 && number.is_multiple_of(2));
+        number.ok_or_else(|| format!("{part:?} is not an even number from 0 to 100"))
+    })
+}
+
+/// Pauses in nops, with k for 1024; `max`, `off`.
+pub fn pauses(text: &str) -> Result<List<Pause>, String> {
+    list(text, |part| {
+        let nops = match part {
+            "off" => return Ok(Pause::Off),
+            "max" => Some(LONGEST_PAUSE),
+            _ => {
+                let (digits, factor) = match part.strip_suffix('k') {
+                    Some(digits) => (digits, 1024),
+                    None => (part, 1),
+                };
+                let number: Option<u64> = digits.parse().ok();
+                number.and_then(|number| number.checked_mul(factor))
+            }
+        };
+        let allowed = nops.filter(|nops| *nops <= LONGEST_PAUSE);
+        allowed.map(Pause::Nops).ok_or_else(|| {
+            format!(
+                "{part:?} is not a number of nops from 0 to {}k, such as 512 or 4k, nor max or off",
+                LONGEST_PAUSE >> 10
+            )
+        })
+    })
+}
+
+/// The size of a buffer.
+pub fn size(text: &str) -> Result<Bytes, String> {
+    let size = bytes(text).filter(|size| SIZES.contains(&size.0));
+    size.ok_or_else(|| {
+        format!("{text:?} is not a size from 16 KiB to 128 GiB, such as 256M or 1GiB")
+    })
+}
+
+/// The time of a window.
+pub fn window(text: &str) -> Result<Duration, String> {
+    time(text, MILLISECOND..=Duration::from_secs(1))
+}
+
+/// How long is waited for a stable bandwidth.
+pub fn settle(text: &str) -> Result<Duration, String> {
+    match text {
+        "0" => Ok(Duration::ZERO),
+        _ => time(text, Duration::ZERO..=DAY),
+    }
+}
+
+/// CPUs in the kernel's way to write them.
+pub fn cpus(text: &str) -> Result<CpuSet, String> {
+    let cpus: CpuSet = text.parse().map_err(|error| format!("{error}"))?;
+    match cpus.is_empty() {
+        true => Err("there must be one at least, such as 3 or 0-3,8".to_owned()),
+        false => Ok(cpus),
+    }
+}
+
+/// The filter of a curve.
+pub fn smoothing(text: &str) -> Result<Smoothing, String> {
+    text.parse()
+        .map_err(|error: <Smoothing as std::str::FromStr>::Err| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generators::InstructionSet;
+
+    #[test]
+    fn values_are_read_and_others_are_refused_with_what_is_allowed() {
+        assert_eq!(shares("0,26,100").unwrap().0, [0, 26, 100]);
+        let read = pauses("0,4k,max,off").unwrap().0;
+        assert_eq!(
+            read,
+            [
+                Pause::Nops(0),
+                Pause::Nops(4096),
+                Pause::Nops(LONGEST_PAUSE),
+                Pause::Off
+            ]
+        );
+        let text: Vec<String> = read.iter().map(Pause::to_string).collect();
+        assert_eq!(text, ["0", "4096", "max", "off"]);
+        assert_eq!(size("256M"), Ok(Bytes(256 << 20)));
+        assert_eq!(or_auto::<InstructionSet>("auto"), Ok(OrAuto(None)));
+        for (refused, allowed) in [
+            (shares("27").err(), "even number from 0 to 100"),
+            (shares("102").err(), "even number from 0 to 100"),
+            (pauses("4097k").err(), "from 0 to 4096k"),
+            (pauses("-1").err(), "max or off"),
+            (size("1k").err(), "from 16 KiB"),
+            (
+                or_auto::<InstructionSet>("mmx").err(),
+                "sse2, avx2, avx512, auto",
+            ),
+            (cpus("").err(), "at least"),
+            (window("2s").err(), "1ms to 1s"),
+        ] {
+            let text = refused.unwrap();
+            assert!(text.contains(allowed), "{text}");
+        }
+        // The default is enough for the default filter.
+        assert!(pauses(DEFAULT_PAUSES).unwrap().0.len() >= 11);
+    }
+}

@@ -1,0 +1,545 @@
+//! Memory load beside what another benchmark measures: generators draw a share of their own peak while a point is
+//! measured, and sleep at all other times.
+//!
+//! The load is the same mix everywhere: half of the lines are read and half are stored through the caches, by the widest
+//! instructions that the processor has. A run has one set of generators ([`CpusLeft`](super::CpusLeft)). They are made
+//! and calibrated before its first point with load, once in a process.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::accesses::{Accesses, InstructionSet, Store};
+use super::calibration::{self, Calibrated, calibrate};
+use super::crew::{Generators, GeneratorsError, Room};
+use super::generator::Lines;
+use crate::buffer::{Bytes, HUGE_PAGE};
+use crate::host::{CpuSet, memory_layout};
+use crate::rig::error::RigError;
+use crate::rig::memory::{Allowance, Need, TooMuch};
+use crate::rig::named::Named;
+
+/// Of the lines, those that are read, in percent.
+const READ_SHARE: u32 = 50;
+/// A buffer that the last level of cache holds a quarter of leaves it.
+const CACHES: u64 = 4;
+/// The largest buffer: making it takes a second or so.
+const LARGEST: u64 = 1 << 30;
+const BUFFERS_OF_GENERATOR: u64 = 2;
+/// Bytes of buffers that are made in a second, at least.
+const MADE_PER_S: u64 = 1 << 30;
+
+/// How much of their own peak generators draw, in per cent: 1 to 100; 0 where there is no load.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct MemoryLoad(u32);
+
+impl MemoryLoad {
+    /// No load.
+    pub const OFF: Self = MemoryLoad(0);
+
+    /// A load; `None` of what is not 1 to 100 per cent.
+    pub fn of_percent(percent: u32) -> Option<Self> {
+        (1..=100).contains(&percent).then_some(MemoryLoad(percent))
+    }
+
+    /// Per cent of the peak.
+    pub fn percent(self) -> u32 {
+        self.0
+    }
+
+    /// Whether there is one.
+    pub fn is_on(self) -> bool {
+        self != Self::OFF
+    }
+
+    /// What the name of a point has behind it: nothing without a load.
+    pub fn in_name(self) -> String {
+        match self.is_on() {
+            true => format!("-memory_load{}", self.0),
+            false => String::new(),
+        }
+    }
+}
+
+impl fmt::Display for MemoryLoad {
+    /// As the command line has it.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.is_on() {
+            true => write!(formatter, "{}%", self.0),
+            false => formatter.write_str("off"),
+        }
+    }
+}
+
+/// What generators issued while a point was measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Drawn {
+    /// Bytes of the lines that they read and stored.
+    pub bytes: u64,
+    /// How long that was.
+    pub time: Duration,
+}
+
+impl Drawn {
+    /// In 10^6 bytes a second.
+    pub fn mb_per_s(&self) -> f64 {
+        self.bytes as f64 / 1e6 / self.time.as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+}
+
+/// The generators of a run.
+#[derive(Debug)]
+pub struct Beside {
+    cpus: CpuSet,
+    room: Room,
+    /// The last level of their cache.
+    cache: Option<Bytes>,
+    accesses: Accesses,
+    /// Each load of the run, once.
+    loads: Vec<MemoryLoad>,
+    made: Option<Made>,
+}
+
+#[derive(Debug)]
+struct Made {
+    generators: Generators,
+    /// Of each load, and behind them the peak.
+    calibrated: Vec<Calibrated>,
+}
+
+impl Beside {
+    /// On these CPUs, for the loads of a run; none if there are no such CPUs, or no loads. Nothing is made yet. `others`:
+    /// bytes that the run takes beside the generators.
+    ///
+    /// # Errors
+    /// When their buffers do not fit into the memory that this process may take.
+    pub fn new(
+        cpus: CpuSet,
+        loads: impl IntoIterator<Item = MemoryLoad>,
+        others: u64,
+    ) -> Result<Option<Self>, RigError> {
+        let cache = cpus
+            .first()
+            .and_then(memory_layout::last_level_cache)
+            .map(Bytes);
+        let allowed = Allowance::of_this_process();
+        Ok(Self::within(allowed.as_ref(), cache, cpus, loads, others)?)
+    }
+
+    /// With small buffers.
+    #[cfg(test)]
+    pub(crate) fn made_up(cpus: CpuSet, loads: &[MemoryLoad]) -> Self {
+        let allowed = Allowance {
+            bytes: BUFFERS_OF_GENERATOR * HUGE_PAGE as u64 * cpus.len() as u64,
+            group: None,
+        };
+        let made = Self::within(Some(&allowed), None, cpus, loads.iter().copied(), 0);
+        made.unwrap().unwrap()
+    }
+
+    fn within(
+        allowed: Option<&Allowance>,
+        cache: Option<Bytes>,
+        cpus: CpuSet,
+        loads: impl IntoIterator<Item = MemoryLoad>,
+        others: u64,
+    ) -> Result<Option<Self>, TooMuch> {
+        let mut loads: Vec<MemoryLoad> = loads.into_iter().filter(|load| load.is_on()).collect();
+        loads.sort_unstable();
+        loads.dedup();
+        let Some(instruction_set) = InstructionSet::widest() else {
+            return Ok(None);
+        };
+        if cpus.is_empty() || loads.is_empty() {
+            return Ok(None);
+        }
+        let room = Room {
+            size: size_of_buffers(allowed, cache, &cpus, others)?,
+            page: None,
+            node: None,
+        };
+        Ok(Some(Beside {
+            cpus,
+            room,
+            cache,
+            accesses: Accesses::with_share(instruction_set, Store::Regular, READ_SHARE),
+            loads,
+            made: None,
+        }))
+    }
+
+    /// Those of the generators.
+    pub fn cpus(&self) -> &CpuSet {
+        &self.cpus
+    }
+
+    /// Bytes of all buffers.
+    pub fn bytes(&self) -> u64 {
+        self.room.size.0 * BUFFERS_OF_GENERATOR * self.cpus.len() as u64
+    }
+
+    /// Of these CPUs, those that no generator has; all of them if there are none.
+    pub fn without_generators(&self, cpus: &CpuSet) -> CpuSet {
+        let free = cpus.difference(&self.cpus);
+        if free.is_empty() { cpus.clone() } else { free }
+    }
+
+    /// How long making and calibrating takes, about: once in a round.
+    pub fn preparation(&self) -> Duration {
+        let making = Duration::from_secs_f64(self.bytes() as f64 / MADE_PER_S as f64);
+        making + calibration::time(&self.percents())
+    }
+
+    /// What to tell of a run with them.
+    pub fn announcement(&self) -> String {
+        let several = if self.cpus.len() == 1 { "" } else { "s" };
+        format!(
+            "memory load: {} generator{several} on CPU {}, with buffers of {}, {}",
+            self.cpus.len(),
+            self.cpus,
+            self.room.size,
+            self.accesses.instruction_set.name(),
+        )
+    }
+
+    /// What to warn of: buffers that the cache holds a good part of.
+    pub fn warning(&self) -> Option<String> {
+        let cache = self
+            .cache
+            .filter(|cache| self.room.size.0 < CACHES * cache.0)?;
+        Some(format!(
+            "--memory-load: the generators' buffers are {} each, less than {CACHES} times the last level of cache, which is \
+             {cache}: a part of what they issue may never leave the cache",
+            self.room.size
+        ))
+    }
+
+    /// What was obtained, for the results. What differs from run to run is there once they are made.
+    pub fn obtained(&self) -> Value {
+        let mut found = json!({
+            "generators": self.cpus,
+            "read_share_percent": READ_SHARE,
+            "store": self.accesses.store.name(),
+            "isa": self.accesses.instruction_set.name(),
+        });
+        if let Some(made) = &self.made {
+            found["buffer_bytes"] = json!(self.room.size.0);
+            found["pages"] = json!(made.generators.page_kinds());
+        }
+        found
+    }
+
+    /// Their calibration, for the results; null before there is one.
+    pub fn calibration(&self) -> Value {
+        let Some(made) = &self.made else {
+            return Value::Null;
+        };
+        let mb_per_s = |it: &Calibrated| it.bytes_per_s / 1e6;
+        let one = |(load, it): (&MemoryLoad, &Calibrated)| {
+            json!({
+                "percent": load.percent(),
+                "pause_nops": it.load.pause,
+                "mb_s": mb_per_s(it),
+            })
+        };
+        json!({
+            "peak_mb_s": made.calibrated.last().map(mb_per_s),
+            "loads": self.loads.iter().zip(&made.calibrated).map(one).collect::<Vec<_>>(),
+        })
+    }
+
+    fn percents(&self) -> Vec<u32> {
+        let percents = self.loads.iter().map(|load| load.percent());
+        percents.collect()
+    }
+
+    /// Makes and calibrates them if that was not done before. They rest afterwards.
+    ///
+    /// # Errors
+    /// When they cannot be had or do not answer, or a signal has come.
+    pub fn prepare(&mut self) -> Result<(), GeneratorsError> {
+        if self.made.is_some() {
+            return Ok(());
+        }
+        let cpus: Vec<usize> = self.cpus.iter().collect();
+        let generators = Generators::new(&cpus, self.room)?;
+        let mut percents = self.percents();
+        percents.push(100);
+        let calibrated = calibrate(&generators, self.accesses, &percents)?;
+        self.made = Some(Made {
+            generators,
+            calibrated,
+        });
+        Ok(())
+    }
+
+    /// A load that is about to be drawn; `None` without one.
+    ///
+    /// # Panics
+    /// For a load before [`prepare`](Self::prepare), or one that is not of this run.
+    pub fn load(&self, load: MemoryLoad) -> Option<Drawing<'_>> {
+        if !load.is_on() {
+            return None;
+        }
+        let place = self.loads.iter().position(|one| *one == load);
+        let place = place.expect("a point's load is one of its run");
+        let made = self
+            .made
+            .as_ref()
+            .expect("generators are made before they are used");
+        Some(Drawing {
+            generators: &made.generators,
+            calibrated: made.calibrated[place],
+            begun: None,
+            drawn: None,
+        })
+    }
+}
+
+/// So much that a buffer leaves the cache, if that fits beside what else the run takes; at least a huge page.
+fn size_of_buffers(
+    allowed: Option<&Allowance>,
+    cache: Option<Bytes>,
+    cpus: &CpuSet,
+    others: u64,
+) -> Result<Bytes, TooMuch> {
+    let page = HUGE_PAGE as u64;
+    let buffers = BUFFERS_OF_GENERATOR * cpus.len() as u64;
+    let wanted = cache.map_or(LARGEST, |cache| CACHES * cache.0).min(LARGEST);
+    let Some(allowed) = allowed else {
+        return Ok(Bytes(wanted.next_multiple_of(page)));
+    };
+    let needs = [
+        Need {
+            what: "what is measured",
+            bytes: others,
+        },
+        Need {
+            what: "the buffers of generators",
+            bytes: buffers * page,
+        },
+    ];
+    let options = format!("--memory-load with generators on CPU {cpus}");
+    allowed.require(
+        &needs,
+        &options,
+        "allow this process fewer CPUs (taskset -c), or measure less at once",
+    )?;
+    let fits = (allowed.bytes - others) / buffers / page * page;
+    Ok(Bytes(wanted.next_multiple_of(page).min(fits)))
+}
+
+/// A load from its beginning to its end. The generators rest once it is dropped.
+#[derive(Debug)]
+pub struct Drawing<'a> {
+    generators: &'a Generators,
+    calibrated: Calibrated,
+    /// When it began, and the groups until then.
+    begun: Option<(Instant, u64)>,
+    drawn: Option<Drawn>,
+}
+
+impl Drawing<'_> {
+    /// Has the generators begin. When it returns they are at work.
+    ///
+    /// # Errors
+    /// When one of them does not answer, or a signal has come.
+    pub fn begin(&mut self) -> Result<(), GeneratorsError> {
+        let now = || Some((Instant::now(), self.generators.groups().sum()));
+        // They have an order even where one of them does not answer.
+        self.begun = now();
+        self.generators.generate(self.calibrated.load)?;
+        self.begun = now();
+        Ok(())
+    }
+
+    /// Has them rest, and counts what they issued since the beginning.
+    ///
+    /// # Errors
+    /// When one of them does not answer.
+    pub fn end(&mut self) -> Result<(), GeneratorsError> {
+        let Some((begun, before)) = self.begun.take() else {
+            return Ok(());
+        };
+        let groups: u64 = self.generators.groups().sum();
+        self.drawn = Some(Drawn {
+            bytes: Lines::of_groups(groups - before, &self.calibrated.load.accesses).bytes(),
+            time: begun.elapsed(),
+        });
+        match self.generators.rest() {
+            // They were told; whoever measures sees the signal as well.
+            Err(GeneratorsError::Rig(RigError::Interrupted(_))) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// What was issued, once it has ended.
+    pub fn drawn(&self) -> Option<Drawn> {
+        self.drawn
+    }
+}
+
+impl Drop for Drawing<'_> {
+    fn drop(&mut self) {
+        // Whatever made it end without being told comes first.
+        let _ = self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::pinning;
+    use crate::refused::refused;
+
+    fn load(percent: u32) -> MemoryLoad {
+        MemoryLoad::of_percent(percent).unwrap()
+    }
+
+    fn allowed(bytes: u64) -> Option<Allowance> {
+        Some(Allowance { bytes, group: None })
+    }
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn a_load_is_one_to_a_hundred_per_cent_or_off() {
+        for bad in [0, 101, u32::MAX] {
+            assert_eq!(MemoryLoad::of_percent(bad), None);
+        }
+        assert_eq!(
+            (load(100).percent(), load(7).to_string()),
+            (100, "7%".to_owned())
+        );
+        assert_eq!(
+            (MemoryLoad::OFF.percent(), MemoryLoad::OFF.to_string()),
+            (0, "off".to_owned())
+        );
+        // Without one, points are named as ever.
+        assert_eq!(
+            (MemoryLoad::OFF.in_name(), load(50).in_name()),
+            (String::new(), "-memory_load50".to_owned())
+        );
+    }
+
+    #[test]
+    fn buffers_leave_the_cache_where_they_fit_beside_the_rest() {
+        let cpus: CpuSet = "2-3".parse().unwrap();
+        let sized = |cache: Option<u64>, bytes, others| {
+            let cache = cache.map(|mib| Bytes(mib * MIB));
+            size_of_buffers(allowed(bytes).as_ref(), cache, &cpus, others).map(|size| size.0 / MIB)
+        };
+        assert_eq!(sized(Some(32), 8 << 30, 0), Ok(128));
+        assert_eq!(sized(Some(480), 8 << 30, 0), Ok(1024));
+        assert_eq!(sized(None, 8 << 30, 0), Ok(1024));
+        // Four buffers share what is left.
+        assert_eq!(sized(Some(480), 1 << 30, 24 * MIB), Ok(250));
+        assert_eq!(sized(Some(32), 9 * MIB, MIB), Ok(2));
+        let told = [
+            "--memory-load with generators on CPU 2-3",
+            "half of this machine",
+            "taskset",
+        ];
+        refused(sized(Some(32), 8 * MIB, MIB), &told);
+        refused(
+            sized(Some(32), 8 * MIB, u64::MAX),
+            &["most of it for what is measured"],
+        );
+        assert_eq!(
+            size_of_buffers(None, None, &cpus, u64::MAX),
+            Ok(Bytes(LARGEST))
+        );
+    }
+
+    #[test]
+    fn without_cpus_or_loads_there_are_no_generators() {
+        let here: CpuSet = "0".parse().unwrap();
+        let of = |cpus: &CpuSet, loads: &[MemoryLoad]| {
+            let loads = loads.iter().copied();
+            Beside::within(allowed(8 << 30).as_ref(), None, cpus.clone(), loads, 0).unwrap()
+        };
+        assert!(of(&CpuSet::new(), &[load(50)]).is_none());
+        assert!(of(&here, &[MemoryLoad::OFF]).is_none());
+        let some = of(&here, &[load(50), MemoryLoad::OFF, load(20), load(50)]).unwrap();
+        assert_eq!(some.percents(), [20, 50]);
+        let others: CpuSet = "0-2".parse().unwrap();
+        assert_eq!(some.without_generators(&others), "1-2".parse().unwrap());
+        assert_eq!(some.without_generators(&here), here);
+        assert!(some.preparation() > Duration::from_secs(2) && some.warning().is_none());
+        assert_eq!(
+            (some.calibration(), &some.obtained()["generators"]),
+            (Value::Null, &json!("0"))
+        );
+    }
+
+    #[test]
+    fn buffers_that_the_cache_holds_are_warned_of() {
+        let of = |bytes| {
+            let cache = Some(Bytes(32 * MIB));
+            Beside::within(
+                allowed(bytes).as_ref(),
+                cache,
+                "0".parse().unwrap(),
+                [load(9)],
+                0,
+            )
+            .unwrap()
+            .unwrap()
+        };
+        assert_eq!(of(1 << 30).warning(), None);
+        let told = of(128 * MIB).warning().unwrap();
+        assert!(
+            told.contains("64 MiB each") && told.contains("32 MiB"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn a_load_is_drawn_from_its_beginning_to_its_end() {
+        let here = pinning::current_cpu().unwrap();
+        let mut beside = Beside::made_up(CpuSet::from_iter([here]), &[load(30), load(100)]);
+        beside.prepare().unwrap();
+        let told = beside.calibration();
+        assert_eq!(
+            (&told["loads"][0]["percent"], &told["loads"][1]["percent"]),
+            (&json!(30), &json!(100))
+        );
+        assert_eq!(told["loads"][1]["pause_nops"], 0);
+        assert_eq!(told["loads"][1]["mb_s"], told["peak_mb_s"]);
+        assert!(told["loads"][0]["mb_s"].as_f64() > Some(0.0), "{told}");
+        assert_eq!(beside.obtained()["pages"].as_array().map(Vec::len), Some(2));
+        assert!(beside.load(MemoryLoad::OFF).is_none());
+        let mut drawing = beside.load(load(100)).unwrap();
+        assert_eq!(drawing.drawn(), None);
+        drawing.begin().unwrap();
+        std::thread::sleep(Duration::from_millis(30));
+        drawing.end().unwrap();
+        let drawn = drawing.drawn().unwrap();
+        assert!(
+            drawn.time >= Duration::from_millis(30) && drawn.mb_per_s() > 0.0,
+            "{drawn:?}"
+        );
+        // A second end changes nothing, and one that is only dropped rests as well.
+        drawing.end().unwrap();
+        assert_eq!(drawing.drawn(), Some(drawn));
+        drop(drawing);
+        beside.load(load(30)).unwrap().begin().unwrap();
+        // The first Drawing has gone with its statement.
+        let groups = || {
+            beside
+                .made
+                .as_ref()
+                .unwrap()
+                .generators
+                .groups()
+                .sum::<u64>()
+        };
+        let before = groups();
+        std::thread::sleep(Duration::from_millis(5));
+        assert_eq!(groups(), before);
+    }
+}

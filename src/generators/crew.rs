@@ -1,0 +1,359 @@
+//! Generators on their CPUs, a thread each, with buffers that their own threads have made: near their CPU, if nothing
+//! else is asked for. They generate or rest as they are told, and sleep meanwhile.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossbeam_utils::CachePadded;
+
+use super::generator::{Generator, Groups, Load};
+use crate::buffer::{Bytes, PageKind, PageSize, Region, RegionError};
+use crate::host::interrupt::{self, HeldBack};
+use crate::host::{HostError, pinning};
+use crate::rig::error::{RigError, unless_interrupted};
+
+/// How long making the buffers may take, of all of them.
+const MAKING: Duration = Duration::from_secs(300);
+/// How long generators may take to do as they are told: the longest pause, and a CPU that somebody else has.
+const OBEYING: Duration = Duration::from_secs(5);
+/// The same once a signal has come. A thread that is left behind ends with the program.
+const AFTER_SIGNAL: Duration = Duration::from_millis(300);
+/// How often is looked for a signal meanwhile.
+const LOOK: Duration = Duration::from_millis(50);
+const LOOK_AT_SEEN: Duration = Duration::from_micros(50);
+/// Its own stack, which holds little.
+const STACK: usize = 256 << 10;
+
+/// Generators could not be had, or do not do as they are told.
+#[derive(Debug, thiserror::Error)]
+pub enum GeneratorsError {
+    /// A thread could not be started, or a signal has come.
+    #[error(transparent)]
+    Rig(#[from] RigError),
+    /// A thread did not get to its CPU.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// A buffer could not be made.
+    #[error(transparent)]
+    Region(#[from] RegionError),
+    /// A thread could not be started.
+    #[error("a generator of memory load could not be started: {0}: raise the limit with ulimit -u")]
+    Spawn(std::io::Error),
+    /// The buffers took too long.
+    #[error("the buffers of the generators were not made within {} s: use smaller ones", MAKING.as_secs())]
+    TooSlow,
+    /// A thread has ended, or was not heard of.
+    #[error("the generator on CPU {cpu} did not do as it was told within {} s: does something else have its CPU?",
+        OBEYING.as_secs())]
+    Silent {
+        /// Its CPU.
+        cpu: usize,
+    },
+}
+
+/// What buffers are to be like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Of each of them.
+    pub size: Bytes,
+    /// The largest that can be had, if none is asked for.
+    pub page: Option<PageSize>,
+    /// The NUMA node; without one, that of the CPU.
+    pub node: Option<u32>,
+}
+
+impl Room {
+    /// A buffer.
+    ///
+    /// # Errors
+    /// Those of [`Region::new`].
+    pub fn region(&self) -> Result<Region, RegionError> {
+        match self.page {
+            Some(page) => Region::new(self.size, page, self.node),
+            None => Region::in_largest(self.size, self.node),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Order {
+    Rest,
+    Generate(Load),
+    Leave,
+}
+
+/// A thread's side.
+#[derive(Debug, Default)]
+struct Post {
+    /// The number of the last order that it has taken up.
+    seen: CachePadded<AtomicU64>,
+    groups: Groups,
+}
+
+#[derive(Debug)]
+struct Shared {
+    order: Mutex<Order>,
+    given: Condvar,
+    /// The number of the order.
+    number: CachePadded<AtomicU64>,
+    posts: Box<[Post]>,
+}
+
+impl Shared {
+    fn order(&self) -> std::sync::MutexGuard<'_, Order> {
+        self.order.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn give(&self, order: Order) -> u64 {
+        let mut current = self.order();
+        *current = order;
+        let number = self.number.fetch_add(1, Ordering::Relaxed) + 1;
+        self.given.notify_all();
+        number
+    }
+
+    /// The next order, with its number.
+    fn next(&self, done: u64) -> (u64, Order) {
+        let mut order = self.order();
+        while self.number.load(Ordering::Relaxed) == done {
+            order = self
+                .given
+                .wait(order)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        (self.number.load(Ordering::Relaxed), *order)
+    }
+}
+
+/// Generators, which rest at first. They end when this value is dropped.
+#[derive(Debug)]
+pub struct Generators {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    cpus: Vec<usize>,
+    kinds: Vec<PageKind>,
+}
+
+impl Generators {
+    /// One on each of these CPUs, with two buffers: one that it reads and one that it stores to.
+    ///
+    /// # Errors
+    /// When a thread cannot be started or pinned, or a buffer cannot be made.
+    pub fn new(cpus: &[usize], room: Room) -> Result<Self, GeneratorsError> {
+        let shared = Arc::new(Shared {
+            order: Mutex::new(Order::Rest),
+            given: Condvar::new(),
+            number: CachePadded::default(),
+            posts: cpus.iter().map(|_| Post::default()).collect(),
+        });
+        let mut generators = Generators {
+            shared,
+            threads: Vec::new(),
+            cpus: cpus.to_vec(),
+            kinds: Vec::new(),
+        };
+        let (made, all_made) = channel();
+        // A signal is for a thread that can act on it.
+        let held = HeldBack::new()?;
+        for (place, &cpu) in cpus.iter().enumerate() {
+            let (shared, made) = (Arc::clone(&generators.shared), made.clone());
+            let thread = std::thread::Builder::new()
+                .name(format!("memory-load-{cpu}"))
+                .stack_size(STACK)
+                .spawn(move || serve(cpu, room, &made, &shared, place))
+                .map_err(GeneratorsError::Spawn)?;
+            generators.threads.push(thread);
+        }
+        drop((made, held));
+        let begun = Instant::now();
+        while generators.kinds.len() < 2 * cpus.len() {
+            match all_made.recv_timeout(LOOK) {
+                Ok(kinds) => generators.kinds.extend(kinds?),
+                Err(RecvTimeoutError::Timeout) if begun.elapsed() < MAKING => unless_interrupted()?,
+                Err(_) => return Err(GeneratorsError::TooSlow),
+            }
+        }
+        Ok(generators)
+    }
+
+    /// Their CPUs.
+    pub fn cpus(&self) -> &[usize] {
+        &self.cpus
+    }
+
+    /// The pages of their buffers.
+    pub fn page_kinds(&self) -> &[PageKind] {
+        &self.kinds
+    }
+
+    /// Has all of them generate a load. When it returns they do.
+    ///
+    /// # Errors
+    /// When one of them does not answer.
+    pub fn generate(&self, load: Load) -> Result<(), GeneratorsError> {
+        unless_interrupted()?;
+        self.obeyed(Order::Generate(load))
+    }
+
+    /// Has all of them rest, also after a signal. When it returns they do.
+    ///
+    /// # Errors
+    /// When one of them does not answer.
+    pub fn rest(&self) -> Result<(), GeneratorsError> {
+        self.obeyed(Order::Rest)
+    }
+
+    /// The groups that each of them has done since it was made.
+    pub fn groups(&self) -> impl Iterator<Item = u64> + '_ {
+        self.shared.posts.iter().map(|post| post.groups.done())
+    }
+
+    fn obeyed(&self, order: Order) -> Result<(), GeneratorsError> {
+        let number = self.shared.give(order);
+        let begun = Instant::now();
+        for (post, &cpu) in self.shared.posts.iter().zip(&self.cpus) {
+            while post.seen.load(Ordering::Acquire) < number {
+                if begun.elapsed() >= OBEYING {
+                    return Err(GeneratorsError::Silent { cpu });
+                }
+                std::thread::sleep(LOOK_AT_SEEN);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Generators {
+    fn drop(&mut self) {
+        self.shared.give(Order::Leave);
+        // After a signal the program is to end within a second.
+        let grace = interrupt::requested().map_or(OBEYING, |_| AFTER_SIGNAL);
+        let deadline = Instant::now() + grace;
+        for thread in self.threads.drain(..) {
+            while !thread.is_finished() && Instant::now() < deadline {
+                std::thread::sleep(LOOK_AT_SEEN);
+            }
+            if thread.is_finished() {
+                // What it panicked with is on stderr.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+type Made = Sender<Result<[PageKind; 2], GeneratorsError>>;
+
+/// What a thread does.
+fn serve(cpu: usize, room: Room, made: &Made, shared: &Shared, place: usize) {
+    let make = || -> Result<_, GeneratorsError> {
+        pinning::pin_current_thread(cpu)?;
+        let (read, stored) = (room.region()?, room.region()?);
+        let kinds = [read.page_kind(), stored.page_kind()];
+        Ok((Generator::new(read, stored), kinds))
+    };
+    let (mut generator, kinds) = match make() {
+        Ok(parts) => parts,
+        Err(error) => {
+            // Nobody listens once another one has failed.
+            let _ = made.send(Err(error));
+            return;
+        }
+    };
+    let _ = made.send(Ok(kinds));
+    let post = &shared.posts[place];
+    let mut number = 0;
+    loop {
+        let order;
+        (number, order) = shared.next(number);
+        post.seen.store(number, Ordering::Release);
+        match order {
+            Order::Rest => {}
+            Order::Leave => return,
+            Order::Generate(load) => {
+                let goes_on = || shared.number.load(Ordering::Relaxed) == number;
+                generator.run(&load, &post.groups, goes_on);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generators::{Accesses, InstructionSet, Store};
+    use crate::refused::refused;
+
+    fn room() -> Room {
+        Room {
+            size: Bytes(1 << 20),
+            page: Some(PageSize::Small),
+            node: None,
+        }
+    }
+
+    fn load() -> Load {
+        Load {
+            accesses: Accesses::with_share(InstructionSet::Sse2, Store::NonTemporal, 50),
+            pause: 0,
+        }
+    }
+
+    fn groups(generators: &Generators) -> Vec<u64> {
+        generators.groups().collect()
+    }
+
+    #[test]
+    fn they_generate_and_rest_as_they_are_told() {
+        let here = pinning::current_cpu().unwrap();
+        let generators = Generators::new(&[here], room()).unwrap();
+        assert_eq!(generators.page_kinds(), [PageKind::Small; 2]);
+        assert_eq!(groups(&generators), [0]);
+        for _ in 0..3 {
+            let before = groups(&generators);
+            generators.generate(load()).unwrap();
+            while groups(&generators) == before {
+                std::thread::yield_now();
+            }
+            generators.rest().unwrap();
+            let after = groups(&generators);
+            std::thread::sleep(Duration::from_millis(5));
+            assert_eq!(groups(&generators), after);
+        }
+    }
+
+    #[test]
+    fn no_signal_comes_to_a_generator() {
+        use nix::sys::signal::{SigSet, Signal};
+        let is_held = || SigSet::thread_get_mask().unwrap().contains(Signal::SIGINT);
+        let before = is_held();
+        let here = pinning::current_cpu().unwrap();
+        let generators = Generators::new(&[here], room()).unwrap();
+        assert_eq!(is_held(), before);
+        let masks = std::fs::read_dir("/proc/self/task").unwrap().filter_map(|task| {
+            let task = task.unwrap().path();
+            let name = std::fs::read_to_string(task.join("comm")).ok()?;
+            let status = std::fs::read_to_string(task.join("status")).ok()?;
+            let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:"))?;
+            let blocked = u64::from_str_radix(blocked.trim(), 16).unwrap();
+            name.starts_with("memory-load").then_some(blocked)
+        });
+        let masks: Vec<u64> = masks.collect();
+        let both = 1 << (Signal::SIGINT as u32 - 1) | 1 << (Signal::SIGTERM as u32 - 1);
+        assert!(!masks.is_empty() && masks.iter().all(|blocked| blocked & both == both), "{masks:x?}");
+        drop(generators);
+    }
+
+    #[test]
+    fn a_buffer_that_cannot_be_had_is_told_and_no_thread_stays() {
+        let here = pinning::current_cpu().unwrap();
+        let room = Room {
+            size: Bytes(1 << 50),
+            ..room()
+        };
+        refused(Generators::new(&[here, here], room), &["mmap of 1024 TiB"]);
+        refused(Generators::new(&[65_000], self::room()), &["65000"]);
+    }
+}

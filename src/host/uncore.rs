@@ -1,0 +1,221 @@
+//! What the memory controllers have read and written, by their own counters, through perf.
+//!
+//! | controllers | perf's devices | events |
+//! | --- | --- | --- |
+//! | Intel, servers | `uncore_imc_N` | `cas_count_read`, `cas_count_write`; some with `_sch0` and `_sch1` |
+//! | Intel, others | `uncore_imc` | `data_reads`, `data_writes` |
+//! | | `uncore_imc_free_running_N` | `data_read`, `data_write` |
+//! | AMD, Zen 4 and later | `amd_umc_N` | 0x0a with `rdwrmask` 1 and 2; the kernel names no events |
+//!
+//! They count whatever moves: other programs, devices and the kernel too. Each counter is opened on the CPUs that the
+//! device's `cpumask` names, one for each package, and all of them are summed. They are pinned: a counter that does not
+//! count all the time is an error, not an estimate.
+//!
+//! Left out: Arm; `uncore_imc_free_running_N` of Intel's servers, whose scale older kernels give wrongly.
+//!
+//! The tests find counters on made-up machines. Reading them was never tried: no machine at hand shows any, as virtual
+//! machines have none.
+//!
+//! Source: Documentation/ABI/testing/sysfs-bus-event_source-devices-{events,format} of the kernel, and its
+//! arch/x86/events; perf_event_open(2).
+
+mod controllers;
+mod device;
+
+use std::io;
+
+use nix::errno::Errno;
+use perf_event::events::Raw;
+use perf_event::{Builder, Counter};
+
+use self::controllers::{Direction, Event, find};
+use self::device::DEVICES;
+use super::error::HostError;
+use super::system_files::SystemFiles;
+
+const PARANOID: &str = "proc/sys/kernel/perf_event_paranoid";
+
+/// Why the memory controllers' counters cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum UncoreError {
+    /// perf has no such device.
+    #[error(
+        "no memory controller shows its counters below /{} (uncore_imc*, amd_umc*): virtual machines have none as a \
+         rule, and elsewhere the kernel's module intel_uncore or amd_uncore must be loaded",
+        DEVICES
+    )]
+    NoDevice,
+    /// There are devices, but none has the events.
+    #[error(
+        "{devices} below /{} have no events that are known to count reads and writes of memory",
+        DEVICES
+    )]
+    NoEvents {
+        /// The devices.
+        devices: String,
+    },
+    /// Something there cannot be read.
+    #[error(transparent)]
+    Files(#[from] HostError),
+    /// It may not be opened.
+    #[error(
+        "perf_event_open of {device} on CPU {cpu} is not allowed ({errno}): be root, have CAP_PERFMON, or set /{}, \
+         which is {paranoid}, to 0 or less",
+        PARANOID
+    )]
+    NotAllowed {
+        /// The device.
+        device: String,
+        /// The CPU.
+        cpu: usize,
+        /// The error number.
+        errno: Errno,
+        /// The setting that forbids it.
+        paranoid: String,
+    },
+    /// It could not be opened for another reason.
+    #[error("perf_event_open of {device} on CPU {cpu} failed: {errno}")]
+    Refused {
+        /// The device.
+        device: String,
+        /// The CPU.
+        cpu: usize,
+        /// The error number.
+        errno: Errno,
+    },
+}
+
+/// Bytes that the memory controllers have moved.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// Out of memory.
+    pub read: u64,
+    /// Into memory.
+    pub written: u64,
+}
+
+impl Moved {
+    /// Both ways.
+    pub fn all(&self) -> u64 {
+        self.read + self.written
+    }
+}
+
+/// The counters of the memory controllers.
+#[derive(Debug)]
+pub struct Uncore {
+    counters: Vec<(Event, Counter)>,
+}
+
+impl Uncore {
+    /// Opens those of the package of a NUMA node if there is a node and its package can be told, else all of them. They
+    /// count from now on.
+    ///
+    /// # Errors
+    /// With what is missing: the devices, their events, or the permission.
+    pub fn open(node: Option<u32>) -> Result<Self, UncoreError> {
+        let files = SystemFiles::of_this_machine();
+        let mut counters = Vec::new();
+        for event in find(&files, node)? {
+            for cpu in event.cpus.iter() {
+                let counter = event
+                    .open(cpu)
+                    .map_err(|error| event.refused(cpu, error, &files))?;
+                counters.push((event.clone(), counter));
+            }
+        }
+        Ok(Uncore { counters })
+    }
+
+    /// What was moved since they were opened, all of them together.
+    ///
+    /// # Errors
+    /// When a counter cannot be read; [`io::ErrorKind::UnexpectedEof`] if something else uses the hardware behind it.
+    pub fn read(&mut self) -> io::Result<Moved> {
+        let mut moved = Moved::default();
+        for (event, counter) in &mut self.counters {
+            let bytes = counter.read()?.saturating_mul(event.bytes);
+            match event.direction {
+                Direction::Read => moved.read += bytes,
+                Direction::Written => moved.written += bytes,
+            }
+        }
+        Ok(moved)
+    }
+}
+
+impl Event {
+    fn open(&self, cpu: usize) -> io::Result<Counter> {
+        let [config, config1, config2] = self.config;
+        let mut builder = Builder::new(Raw::new(config).config1(config1).config2(config2));
+        builder.attrs_mut().type_ = self.kind;
+        // These devices know no exclusion.
+        builder
+            .any_pid()
+            .one_cpu(cpu)
+            .exclude_kernel(false)
+            .exclude_hv(false);
+        builder.pinned(true).enabled(true).build()
+    }
+
+    fn refused(&self, cpu: usize, error: io::Error, files: &SystemFiles) -> UncoreError {
+        let device = self.device.clone();
+        match Errno::try_from(error).unwrap_or(Errno::UnknownErrno) {
+            errno @ (Errno::EACCES | Errno::EPERM) => {
+                let paranoid = files
+                    .optional(PARANOID)
+                    .unwrap_or_else(|| "unknown".to_owned());
+                UncoreError::NotAllowed {
+                    device,
+                    cpu,
+                    errno,
+                    paranoid,
+                }
+            }
+            errno => UncoreError::Refused { device, cpu, errno },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cpu_set::CpuSet;
+    use super::super::made_up::Machine;
+    use super::*;
+
+    #[test]
+    fn what_may_not_be_opened_is_told_with_the_setting() {
+        let machine = Machine::new(1, 1, 1);
+        machine.file(PARANOID, "4");
+        let files = SystemFiles::below(machine.root());
+        let event = Event {
+            device: "uncore_imc_0".to_owned(),
+            kind: 20,
+            config: [0; 3],
+            cpus: CpuSet::new(),
+            direction: Direction::Read,
+            bytes: 64,
+        };
+        let refused = |errno: Errno| event.refused(4, errno.into(), &files).to_string();
+        let text = refused(Errno::EACCES);
+        for words in [
+            "uncore_imc_0 on CPU 4",
+            "EACCES",
+            "perf_event_paranoid, which is 4",
+        ] {
+            assert!(text.contains(words), "{text}");
+        }
+        assert!(refused(Errno::ENODEV).contains("uncore_imc_0 on CPU 4 failed: ENODEV"));
+    }
+
+    #[test]
+    fn this_machine_counts_or_says_why_not() {
+        match Uncore::open(None) {
+            Ok(mut counters) => {
+                let first = counters.read().unwrap();
+                assert!(counters.read().unwrap().all() >= first.all());
+            }
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! Which events of which of perf's devices count what memory controllers read and write.
+
+use super::super::cpu_set::CpuSet;
+use super::super::error::HostError;
+use super::super::system_files::SystemFiles;
+use super::UncoreError;
+use super::device::{DEVICES, Device};
+
+/// What a count stands for where the kernel does not say: a cache line.
+const LINE: u64 = 64;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    Read,
+    Written,
+}
+
+/// An event of a device, as `perf_event_open` wants it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    pub device: String,
+    pub kind: u32,
+    /// `config`, `config1` and `config2`.
+    pub config: [u64; 3],
+    /// Where it must be opened.
+    pub cpus: CpuSet,
+    pub direction: Direction,
+    /// What a count stands for.
+    pub bytes: u64,
+}
+
+/// Where an event's numbers come from.
+#[derive(Debug, Clone, Copy)]
+enum Source {
+    /// The kernel has a file of that name.
+    Named(&'static str),
+    /// They are these.
+    Given(&'static str),
+}
+
+/// Devices of a name, with or without a number behind it, and what they count.
+struct Controllers {
+    name: &'static str,
+    read: &'static [Source],
+    written: &'static [Source],
+}
+
+use Source::{Given, Named};
+
+/// The first of these that is there counts: the others would count the same again.
+const KNOWN: [Controllers; 5] = [
+    Controllers {
+        name: "uncore_imc",
+        read: &[Named("cas_count_read")],
+        written: &[Named("cas_count_write")],
+    },
+    Controllers {
+        name: "uncore_imc",
+        read: &[Named("cas_count_read_sch0"), Named("cas_count_read_sch1")],
+        written: &[Named("cas_count_write_sch0"), Named("cas_count_write_sch1")],
+    },
+    Controllers {
+        name: "uncore_imc",
+        read: &[Named("data_reads")],
+        written: &[Named("data_writes")],
+    },
+    Controllers {
+        name: "uncore_imc_free_running",
+        read: &[Named("data_read")],
+        written: &[Named("data_write")],
+    },
+    Controllers {
+        name: "amd_umc",
+        read: &[Given("event=0x0a,rdwrmask=0x1")],
+        written: &[Given("event=0x0a,rdwrmask=0x2")],
+    },
+];
+
+impl Controllers {
+    fn are_named(&self, device: &str) -> bool {
+        device.strip_prefix(self.name).is_some_and(|rest| {
+            let number = rest.strip_prefix('_');
+            rest.is_empty()
+                || number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+        })
+    }
+
+    fn sources(&self) -> impl Iterator<Item = (Direction, Source)> {
+        let with = |direction| move |&source: &Source| (direction, source);
+        let read = self.read.iter().map(with(Direction::Read));
+        read.chain(self.written.iter().map(with(Direction::Written)))
+    }
+
+    /// Their events on a device; none if one is missing.
+    fn events(&self, device: &Device, near: Option<&CpuSet>) -> Result<Vec<Event>, HostError> {
+        let mut events = Vec::new();
+        for (direction, source) in self.sources() {
+            match event(device, source, direction, near)? {
+                Some(event) => events.push(event),
+                None => return Ok(Vec::new()),
+            }
+        }
+        Ok(events)
+    }
+}
+
+/// An event of a device, if it has it.
+fn event(
+    device: &Device,
+    source: Source,
+    direction: Direction,
+    near: Option<&CpuSet>,
+) -> Result<Option<Event>, HostError> {
+    let (terms, bytes) = match source {
+        Given(terms) => (terms.to_owned(), None),
+        Named(name) => match device.terms_of(name) {
+            Some(terms) => (terms, device.bytes_of(name)?),
+            None => return Ok(None),
+        },
+    };
+    let is_near = |cpu: &usize| near.is_none_or(|near| near.contains(*cpu));
+    Ok(Some(Event {
+        device: device.name.to_owned(),
+        kind: device.kind()?,
+        config: device.config(&terms)?,
+        cpus: device.cpus()?.iter().filter(is_near).collect(),
+        direction,
+        bytes: bytes.unwrap_or(LINE),
+    }))
+}
+
+/// The events to be opened.
+pub fn find(files: &SystemFiles, node: Option<u32>) -> Result<Vec<Event>, UncoreError> {
+    let near = match node {
+        Some(node) => cpus_of_package(files, node)?,
+        None => None,
+    };
+    let all = files.names(DEVICES);
+    let mut without = Vec::new();
+    for controllers in KNOWN {
+        let mut events = Vec::new();
+        for name in all.iter().filter(|name| controllers.are_named(name)) {
+            events.extend(controllers.events(&Device { files, name }, near.as_ref())?);
+            without.push(name.as_str());
+        }
+        if events.iter().any(|event| !event.cpus.is_empty()) {
+            return Ok(events);
+        }
+    }
+    without.sort_unstable();
+    without.dedup();
+    match without.as_slice() {
+        [] => Err(UncoreError::NoDevice),
+        names => Err(UncoreError::NoEvents {
+            devices: names.join(", "),
+        }),
+    }
+}
+
+/// The CPUs of the package that a node is in; `None` for a node without CPUs, which says nothing of it.
+fn cpus_of_package(files: &SystemFiles, node: u32) -> Result<Option<CpuSet>, HostError> {
+    const CPUS: &str = "sys/devices/system/cpu";
+    let package = |cpu| files.optional(&format!("{CPUS}/cpu{cpu}/topology/physical_package_id"));
+    let own = files.cpu_list(&format!("sys/devices/system/node/node{node}/cpulist"))?;
+    let Some(wanted) = own.and_then(|cpus| package(cpus.first()?)) else {
+        return Ok(None);
+    };
+    let online = files
+        .cpu_list(&format!("{CPUS}/online"))?
+        .unwrap_or_default();
+    Ok(Some(
+        online
+            .iter()
+            .filter(|&cpu| package(cpu).as_ref() == Some(&wanted))
+            .collect(),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::made_up::Machine;
+    use super::*;
+    use crate::refused::refused;
+
+    /// A device with files below its folder.
+    fn device(machine: &Machine, name: &str, files: &[(&str, &str)]) {
+        for (file, text) in files {
+            machine.file(&format!("{DEVICES}/{name}/{file}"), text);
+        }
+    }
+
+    const FORMAT: [(&str, &str); 4] = [
+        ("format/event", "config:0-7"),
+        ("format/umask", "config:8-15,32-55"),
+        ("format/edge", "config:18"),
+        ("cpumask", "0,4"),
+    ];
+
+    /// A server of Intel's with two packages and so many channels.
+    fn server(events: &[(&str, &str)], channels: usize) -> Machine {
+        let machine = Machine::new(2, 4, 1);
+        for channel in 0..channels {
+            let name = format!("uncore_imc_{channel}");
+            device(&machine, &name, &FORMAT);
+            device(&machine, &name, &[("type", &(20 + channel).to_string())]);
+            for (event, terms) in events {
+                device(
+                    &machine,
+                    &name,
+                    &[
+                        (&format!("events/{event}"), terms),
+                        (&format!("events/{event}.scale"), "6.103515625e-5"),
+                        (&format!("events/{event}.unit"), "MiB"),
+                    ],
+                );
+            }
+        }
+        machine
+    }
+
+    const CAS: [(&str, &str); 2] = [
+        ("cas_count_read", "event=0x05,umask=0xcf"),
+        ("cas_count_write", "event=0x05,umask=0xf0"),
+    ];
+
+    fn found(machine: &Machine, node: Option<u32>) -> Result<Vec<Event>, UncoreError> {
+        find(&SystemFiles::below(machine.root()), node)
+    }
+
+    /// Device, type, `config`, CPUs, direction and bytes.
+    fn told(events: &[Event]) -> Vec<String> {
+        let told = |event: &Event| {
+            let Event {
+                device,
+                kind,
+                config,
+                cpus,
+                direction,
+                bytes,
+            } = event;
+            assert_eq!(config[1..], [0, 0]);
+            format!(
+                "{device} {kind} {:#x} {cpus} {direction:?} {bytes}",
+                config[0]
+            )
+        };
+        events.iter().map(told).collect()
+    }
+
+    #[test]
+    fn every_channel_of_a_server_counts_on_a_cpu_of_each_package() {
+        let machine = server(&CAS, 2);
+        // It would count the same again.
+        device(&machine, "uncore_imc_free_running_0", &FORMAT);
+        device(
+            &machine,
+            "uncore_imc_free_running_0",
+            &[("type", "9"), ("events/data_read", "event=1")],
+        );
+        device(&machine, "uncore_imc_extra", &[("type", "9")]);
+        let expected = [
+            "uncore_imc_0 20 0xcf05 0,4 Read 64",
+            "uncore_imc_0 20 0xf005 0,4 Written 64",
+            "uncore_imc_1 21 0xcf05 0,4 Read 64",
+            "uncore_imc_1 21 0xf005 0,4 Written 64",
+        ];
+        assert_eq!(told(&found(&machine, None).unwrap()), expected);
+    }
+
+    #[test]
+    fn only_the_package_of_a_node_counts_where_it_can_be_told() {
+        let machine = server(&CAS, 1);
+        for (node, cpus) in [(0, "0"), (1, "4")] {
+            let found = found(&machine, Some(node)).unwrap();
+            assert!(
+                found.iter().all(|event| event.cpus.to_string() == cpus),
+                "{found:?}"
+            );
+        }
+        // A node without CPUs.
+        machine.file("sys/devices/system/node/node2/cpulist", "");
+        assert_eq!(
+            found(&machine, Some(2)).unwrap(),
+            found(&machine, None).unwrap()
+        );
+    }
+
+    #[test]
+    fn other_controllers_of_intel_count_under_other_names() {
+        let sub_channels = [
+            ("cas_count_read_sch0", "event=0x05,umask=0xcf"),
+            ("cas_count_read_sch1", "event=0x06,umask=0xcf"),
+            ("cas_count_write_sch0", "event=0x05,umask=0xf0"),
+            ("cas_count_write_sch1", "event=0x06,umask=0xf0"),
+        ];
+        let expected = [
+            "0xcf05 0,4 Read",
+            "0xcf06 0,4 Read",
+            "0xf005 0,4 Written",
+            "0xf006 0,4 Written",
+        ];
+        let expected = expected.map(|event| format!("uncore_imc_0 20 {event} 64"));
+        assert_eq!(
+            told(&found(&server(&sub_channels, 1), None).unwrap()),
+            expected
+        );
+
+        let machine = Machine::new(1, 4, 1);
+        let events = [
+            ("events/data_reads", "event=0x01"),
+            ("events/data_writes", "event=0x02"),
+        ];
+        device(&machine, "uncore_imc", &FORMAT);
+        device(&machine, "uncore_imc", &[("type", "11"), ("cpumask", "0")]);
+        device(&machine, "uncore_imc", &events);
+        let expected = [
+            "uncore_imc 11 0x1 0 Read 64",
+            "uncore_imc 11 0x2 0 Written 64",
+        ];
+        assert_eq!(told(&found(&machine, None).unwrap()), expected);
+    }
+
+    #[test]
+    fn controllers_of_amd_count_without_named_events() {
+        let machine = Machine::new(1, 4, 1);
+        let format = [
+            ("format/event", "config:0-7"),
+            ("format/rdwrmask", "config:8-9"),
+        ];
+        device(&machine, "amd_umc_11", &format);
+        device(&machine, "amd_umc_11", &[("type", "25"), ("cpumask", "0")]);
+        let expected = [
+            "amd_umc_11 25 0x10a 0 Read 64",
+            "amd_umc_11 25 0x20a 0 Written 64",
+        ];
+        assert_eq!(told(&found(&machine, None).unwrap()), expected);
+    }
+
+    #[test]
+    fn what_is_missing_or_not_understood_is_told() {
+        refused(
+            found(&Machine::new(1, 1, 1), None),
+            &["uncore_imc*, amd_umc*", "virtual machines"],
+        );
+        refused(
+            found(&server(&CAS[..1], 2), None),
+            &["uncore_imc_0, uncore_imc_1", "no events"],
+        );
+        let broken = |file: &str, text: &str, words: &[&str]| {
+            let machine = server(&CAS, 1);
+            device(&machine, "uncore_imc_0", &[(file, text)]);
+            refused(found(&machine, None), words);
+        };
+        broken(
+            "events/cas_count_read.unit",
+            "GB",
+            &["cas_count_read.unit", "MiB"],
+        );
+        broken(
+            "events/cas_count_read.scale",
+            "many",
+            &["cas_count_read.scale", "many"],
+        );
+        broken(
+            "events/cas_count_read",
+            "event=0x100",
+            &["format/event", "event=0x100 does not fit"],
+        );
+        broken(
+            "events/cas_count_read",
+            "event=?",
+            &["event=? does not fit"],
+        );
+        broken("events/cas_count_read", "other=1", &["format/other"]);
+        broken("type", "none", &["uncore_imc_0/type", "none"]);
+        broken("cpumask", "first", &["cpumask", "first"]);
+    }
+}
