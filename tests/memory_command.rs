@@ -134,7 +134,7 @@ fn each_point_has_a_row_and_each_window_counts() {
 fn least_latency(size: &str) -> f64 {
     let folder = tempfile::tempdir().unwrap();
     let words = format!(
-        "--pause off --read-share 100 --rounds 1 --windows 100 --window 1ms --smooth none --size {size}"
+        "--pause off --read-share 100 --rounds 1 --windows 500 --window 1ms --smooth none --size {size}"
     );
     let mut command = Command::new(env!("CARGO_BIN_EXE_hcabench"));
     command

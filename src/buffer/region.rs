@@ -115,17 +115,23 @@ pub enum RegionError {
 #[derive(Debug)]
 pub struct Region {
     map: Mapping,
+    length: Bytes,
     page: PageSize,
     kind: PageKind,
 }
 
 impl Region {
-    /// At least `length` bytes in pages of that size, on that node; without one, where the calling thread's memory goes.
+    /// So many bytes in pages of that size, on that node; without one, where the calling thread's memory goes.
     ///
     /// # Errors
     /// When there are no such pages, or not as many, or not on that node.
     pub fn new(length: Bytes, page: PageSize, node: Option<u32>) -> Result<Self, RegionError> {
-        let size = page.length_for(length);
+        let whole = Self::whole(page.length_for(length), page, node)?;
+        Ok(Region { length, ..whole })
+    }
+
+    /// So many bytes, which are whole pages.
+    fn whole(size: Bytes, page: PageSize, node: Option<u32>) -> Result<Self, RegionError> {
         match page {
             PageSize::Small => Self::advised(size, page, MmapAdvise::MADV_NOHUGEPAGE, node),
             PageSize::Giant => Self::reserved(size, page, node),
@@ -215,7 +221,12 @@ impl Region {
         if let Some(node) = node {
             node::verify(start, length, page.bytes(), node)?;
         }
-        Ok(Region { map, page, kind })
+        Ok(Region {
+            length: Bytes(length as u64),
+            map,
+            page,
+            kind,
+        })
     }
 
     /// Its start, which stays where it is as long as the region.
@@ -223,9 +234,9 @@ impl Region {
         self.map.start.cast().as_ptr()
     }
 
-    /// What was asked for, rounded up to whole pages.
+    /// What was asked for. The last page may have more.
     pub fn length(&self) -> Bytes {
-        Bytes(self.map.length as u64)
+        self.length
     }
 
     /// The size of its pages; of [`PageKind::PartlyTransparentHuge`], that of the smallest.
@@ -278,14 +289,14 @@ mod tests {
         let region = Region::new(Bytes(5000), PageSize::Small, None).unwrap();
         assert_eq!(
             (region.length(), region.page_size()),
-            (Bytes(8192), PageSize::Small)
+            (Bytes(5000), PageSize::Small)
         );
         assert_eq!(region.page_kind(), PageKind::Small);
         // SAFETY: within the region, which nobody else knows.
         unsafe {
-            assert_eq!(region.as_ptr().add(8191).read(), 0);
-            region.as_ptr().add(8191).write(7);
-            assert_eq!(region.as_ptr().add(8191).read(), 7);
+            assert_eq!(region.as_ptr().add(4999).read(), 0);
+            region.as_ptr().add(4999).write(7);
+            assert_eq!(region.as_ptr().add(4999).read(), 7);
         }
     }
 

@@ -14,7 +14,7 @@ use super::UsageError;
 use super::output::{default_folder, print_json, print_text, terminal_width, warning};
 use super::table_options::TableOptions;
 use super::values::List;
-use crate::compare::figures::{Kind, Limit};
+use crate::compare::figures::{Kind, Limit, USUAL};
 use crate::compare::{CompareError, Comparison, Permitted, Request};
 use crate::compare::{compare, compare_within, rounds};
 use crate::results::read::Run;
@@ -38,7 +38,7 @@ pub struct CompareArguments {
     pub new: Option<PathBuf>,
 
     /// Fail with exit code 3 if a figure is worse and its shift is more than a share of BASE, such as
-    /// 5%@p50,10%@p99,5%@throughput; of lost and jump-time, which are shares themselves, percentage points:
+    /// 5%@p50,10%@p99,5%@throughput, of a memory 5%@latency,5%@bandwidth; of lost and jump-time, which are shares themselves, percentage points:
     /// 0.1%@lost. 5%@p50 is of all that have a p50, 5%@latency.p50 of latency alone (also completion, enqueue,
     /// dequeue)
     #[arg(long, value_name = "LIST", value_parser = values::limits)]
@@ -99,7 +99,7 @@ impl CompareArguments {
             .map_or_else(Vec::new, |list| list.0);
         // Without any others, those with limits stand beside the usual ones.
         let asked = self.percentiles.clone();
-        let mut percentiles = asked.map_or_else(|| vec![50.0, 99.0], |list| list.0);
+        let mut percentiles = asked.map_or_else(|| USUAL.to_vec(), |list| list.0);
         percentiles.extend(limits.iter().filter_map(|limit| {
             match (limit.of.kind, &limit.of.scope) {
                 (Kind::Percentile(percent), None) => Some(percent),

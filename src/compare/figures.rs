@@ -8,7 +8,10 @@ use serde::{Serialize, Serializer};
 
 use super::{CompareError, Request};
 use crate::results::read::{Point, Row};
-use crate::results::schema::{self, Better, Column, Over, Schema, clock, hca, node, queue};
+use crate::results::schema::{self, Better, Column, Over, Schema, clock, hca, memory, node, queue};
+
+/// The percentiles that are compared where none are asked for.
+pub const USUAL: [f64; 2] = [50.0, 99.0];
 
 /// What kind of figure it is; also how a limit names it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,6 +20,10 @@ pub enum Kind {
     /// The share of messages that were lost or damaged.
     Lost,
     Throughput,
+    /// The mean latency of a memory.
+    Latency,
+    /// The bandwidth that is drawn from it.
+    Bandwidth,
     /// How many jumps of the clock there are in a second.
     Jumps,
     /// The share of time that is in jumps.
@@ -24,16 +31,18 @@ pub enum Kind {
 }
 
 /// Those that are no percentiles: their names, and their columns.
-const NAMED: [(Kind, &str, Column); 5] = [
+const NAMED: [(Kind, &str, Column); 7] = [
     (Kind::Lost, "lost", hca::DELIVERY_RATE),
     (Kind::Lost, "lost", node::DELIVERY_RATE),
     (Kind::Throughput, "throughput", queue::THROUGHPUT),
+    (Kind::Latency, "latency", memory::LATENCY),
+    (Kind::Bandwidth, "bandwidth", memory::ISSUED),
     (Kind::Jumps, "jumps", clock::JUMP_RATE),
     (Kind::JumpTime, "jump-time", clock::JUMP_TIME),
 ];
 
 /// What is wrong with messages, elements or a clock.
-pub const FAULTS: [Column; 17] = [
+pub const FAULTS: [Column; 18] = [
     hca::LOST,
     hca::CORRUPTED,
     hca::DUPLICATED,
@@ -51,14 +60,16 @@ pub const FAULTS: [Column; 17] = [
     node::REORDERED,
     node::DAMAGED,
     node::NEVER_SENT,
+    memory::STALLED,
 ];
 
 /// What those are a share of; each benchmark has one.
-pub const ALL: [Column; 4] = [
+pub const ALL: [Column; 5] = [
     hca::SENT,
     queue::ELEMENTS_MEASURED,
     clock::ITERATIONS,
     node::SENT,
+    memory::MEASURED_WINDOWS,
 ];
 
 impl fmt::Display for Kind {
@@ -85,7 +96,7 @@ impl FromStr for Kind {
         percentile.or(named.map(|(kind, ..)| *kind)).ok_or_else(|| {
             format!(
                 "{text:?} is not a percentile such as p50, latency.p50 or p99.9, \
-                     nor lost, throughput, jumps or jump-time"
+                     nor lost, throughput, latency, bandwidth, jumps or jump-time"
             )
         })
     }
@@ -215,6 +226,8 @@ pub fn of_schema(schema: &'static Schema, request: &Request) -> Result<Vec<Figur
         let column = schema.figures.iter().find(|column| **column == named)?;
         let (unit, better) = match kind {
             Kind::Lost => ("%", Better::Lower),
+            // With the same settings more of it is more of the same work.
+            Kind::Bandwidth => (column.unit(), Better::Higher),
             _ => (column.unit(), column.better),
         };
         Some(Figure {
@@ -234,7 +247,12 @@ pub fn of_schema(schema: &'static Schema, request: &Request) -> Result<Vec<Figur
     let limited = limits.map(|limit| (limit.of.clone(), "--max-regression"));
     let asked = request.percentiles.iter().map(plain);
     for (which, option) in limited.chain(asked.map(|which| (which, "--percentiles"))) {
-        if !all.iter().any(|figure| figure.is(&which)) {
+        // Those that are usual go without saying, where there are no percentiles at all.
+        let is_percentile = |figure: &Figure| matches!(figure.kind, Kind::Percentile(_));
+        let goes_without = matches!(which.kind, Kind::Percentile(percent) if USUAL.contains(&percent))
+            && option == "--percentiles"
+            && !all.iter().any(is_percentile);
+        if !goes_without && !all.iter().any(|figure| figure.is(&which)) {
             let have: Vec<String> = all.iter().map(Figure::to_string).collect();
             return Err(CompareError::NoSuchFigure {
                 option,

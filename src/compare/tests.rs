@@ -6,7 +6,7 @@ use super::figures::Which;
 use super::*;
 use crate::pacing::SplitMix64;
 use crate::refused::refused;
-use crate::results::schema::{Column, hca};
+use crate::results::schema::{Column, hca, memory};
 
 #[path = "../../tests/made_up_rounds/mod.rs"]
 mod made_up_rounds;
@@ -420,4 +420,68 @@ fn a_figure_that_is_no_number_is_named() {
     std::fs::write(&file, text.replace(",200,", ",abc,")).unwrap();
     let told = ["runs.csv", "floor_p50_ns", "\"abc\""];
     refused(rounds::open(&path), &told);
+}
+
+/// A run of a memory with one point, whose latency and bandwidth are about these.
+fn memory_about(latency: f64, bandwidth: f64, seed: u64) -> Run {
+    let mut draws = SplitMix64::new(seed);
+    let mut about = |level: f64| level * (1.0 + (draws.draw() % 1000) as f64 / 1e5);
+    let round = |_| {
+        vec![
+            (memory::LATENCY, about(latency)),
+            (memory::ISSUED, about(bandwidth)),
+            (memory::MEASURED_WINDOWS, 8.0),
+            (memory::STALLED, 0.0),
+        ]
+    };
+    let point = Made {
+        settings: vec![(memory::READ_SHARE, "50"), (memory::PAUSE, "8")],
+        rounds: (0..8).map(round).collect(),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let (path, schema) = (folder.path().join("run"), &memory::SCHEMA);
+    rounds::open(&run(
+        &path,
+        schema,
+        &document(schema),
+        &[point],
+        seed as usize,
+    ))
+    .unwrap()
+}
+
+#[test]
+fn a_memory_is_compared_by_its_latency_and_its_bandwidth() {
+    let base = memory_about(100.0, 9_000.0, 1);
+    let verdicts = |new: &Run| -> Vec<(String, Verdict)> {
+        let found = compare(&base, new, &request()).unwrap();
+        (found.figures())
+            .map(|found| (found.figure.to_string(), found.verdict))
+            .collect()
+    };
+    let both = |latency, bandwidth| {
+        vec![
+            ("latency".to_owned(), latency),
+            ("bandwidth".to_owned(), bandwidth),
+        ]
+    };
+    let same = Verdict::NoDifferenceShown;
+    assert_eq!(verdicts(&memory_about(100.0, 9_000.0, 2)), both(same, same));
+    let slower = memory_about(120.0, 7_000.0, 3);
+    assert_eq!(verdicts(&slower), both(Verdict::Worse, Verdict::Worse));
+    let quicker = memory_about(80.0, 9_000.0, 4);
+    assert_eq!(verdicts(&quicker), both(Verdict::Better, same));
+
+    let limit = limited(5.0, "latency");
+    assert!(compare(&base, &slower, &limit).unwrap().has_broken_limit());
+    assert!(!compare(&base, &quicker, &limit).unwrap().has_broken_limit());
+    // There are no percentiles, so that one that is asked for is none of them.
+    let asked = Request {
+        percentiles: vec![90.0],
+        ..request()
+    };
+    refused(
+        compare(&base, &slower, &asked),
+        &["p90", "latency, bandwidth"],
+    );
 }

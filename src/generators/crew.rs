@@ -194,10 +194,11 @@ impl Generators {
     /// # Errors
     /// When one of them does not answer.
     pub fn generate(&self, load: Load) -> Result<(), GeneratorsError> {
+        unless_interrupted()?;
         self.obeyed(Order::Generate(load))
     }
 
-    /// Has all of them rest. When it returns they do.
+    /// Has all of them rest, also after a signal. When it returns they do.
     ///
     /// # Errors
     /// When one of them does not answer.
@@ -215,7 +216,6 @@ impl Generators {
         let begun = Instant::now();
         for (post, &cpu) in self.shared.posts.iter().zip(&self.cpus) {
             while post.seen.load(Ordering::Acquire) < number {
-                unless_interrupted()?;
                 if begun.elapsed() >= OBEYING {
                     return Err(GeneratorsError::Silent { cpu });
                 }

@@ -9,6 +9,7 @@
 
 pub mod curves;
 pub mod drawing;
+pub mod family;
 pub mod font;
 pub mod histogram;
 pub mod load;

@@ -98,6 +98,17 @@ impl Look {
     }
 }
 
+/// The colour of a share, 0 to 1, for lines: all are dark enough on white, and each is lighter than those before.
+pub fn graded(share: f64) -> Colour {
+    const STEPS: [Colour; 4] = [
+        Colour(0x2d, 0x0a, 0x5e, 1.0),
+        Colour(0x1b, 0x5e, 0xa8, 1.0),
+        Colour(0x0f, 0x93, 0x84, 1.0),
+        Colour(0xe0, 0x96, 0x00, 1.0),
+    ];
+    between(&STEPS, share)
+}
+
 /// The colour of a share of what is bad, 0 to 1: from light to dark, so that it reads in grey as well.
 pub fn heat(share: f64) -> Colour {
     const STEPS: [Colour; 4] = [
@@ -106,9 +117,14 @@ pub fn heat(share: f64) -> Colour {
         Colour(0xb0, 0x30, 0x20, 1.0),
         Colour(0x3a, 0x00, 0x2a, 1.0),
     ];
-    let place = share.clamp(0.0, 1.0) * (STEPS.len() - 1) as f64;
-    let below = (place as usize).min(STEPS.len() - 2);
-    STEPS[below].towards(STEPS[below + 1], place - below as f64)
+    between(&STEPS, share)
+}
+
+/// The colour that lies so far along steps, 0 to 1.
+fn between(steps: &[Colour], share: f64) -> Colour {
+    let place = share.clamp(0.0, 1.0) * (steps.len() - 1) as f64;
+    let below = (place as usize).min(steps.len() - 2);
+    steps[below].towards(steps[below + 1], place - below as f64)
 }
 
 #[cfg(test)]
@@ -135,6 +151,14 @@ mod tests {
         for (one, two) in [(0, 1), (1, 2), (0, 2)] {
             assert!((first[one] - first[two]).abs() > 20.0, "{first:?}");
         }
+    }
+
+    #[test]
+    fn graded_lines_get_lighter_and_stay_dark_enough_on_white() {
+        let shares = (0..=20).map(|step| f64::from(step) / 20.0);
+        let steps: Vec<f64> = shares.map(|share| graded(share).lightness()).collect();
+        assert!(steps.is_sorted_by(|a, b| a < b), "{steps:?}");
+        assert!(steps[20] < 75.0, "{steps:?}");
     }
 
     #[test]

@@ -12,6 +12,8 @@ pub enum Unit {
     Nanoseconds,
     /// Bytes a second, shown in the unit that fits.
     BytesPerSecond,
+    /// 10^9 bytes a second.
+    GigabytesPerSecond,
     Percent,
     Number,
 }
@@ -116,6 +118,7 @@ impl Axis {
                     .find(|(size, _)| largest >= if *size >= 1e9 { 2.0 } else { 15.0 } * size);
                 *fits.unwrap_or(&NANOSECONDS[0])
             }
+            Unit::GigabytesPerSecond => (1.0, "GB/s"),
             Unit::Percent => (1.0, "%"),
             Unit::Number => (1.0, ""),
         }
@@ -189,6 +192,7 @@ impl Axis {
                 let (size, unit) = self.shown_in();
                 format!("{} {unit}", plain(value / size))
             }
+            Unit::GigabytesPerSecond => format!("{} GB/s", plain(value)),
             Unit::Percent => format!("{} %", plain(value)),
             Unit::Number => plain(value),
         }

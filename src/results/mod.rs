@@ -11,6 +11,7 @@
 //! | [`record`] | one row with named cells, for CSV, JSON and tables alike |
 //! | [`samples`] | files of many rows, a round behind another |
 //! | [`runs`] | `runs.csv`, each row of it durable, and `summary.csv`, made from it |
+//! | [`curves`] | rows that make a curve, and what follows from all of them |
 //! | [`document`] | `settings.json`, the same keys in all benchmarks |
 //! | [`datapackage`] | types, units and meanings of all columns, for other programs |
 //! | [`hgrm`] | a distribution, for HdrHistogram's plotter |
@@ -18,6 +19,7 @@
 //! | `read` | a results folder as data |
 //! | `units`, `text` | durations, bytes, rates and text of others for people |
 
+pub mod curves;
 pub mod datapackage;
 pub mod document;
 pub mod error;

@@ -145,6 +145,16 @@ impl Record {
         self.push(column.name, value.into().with_decimals_of(column))
     }
 
+    /// Sets the cell of a declared column that may have been set before.
+    pub fn replace(&mut self, column: &Column, value: impl Into<Cell>) -> &mut Self {
+        let cell = value.into().with_decimals_of(column);
+        match self.cells.iter_mut().find(|(name, _)| name == column.name) {
+            Some((_, known)) => *known = cell,
+            None => self.cells.push((column.name.to_owned(), cell)),
+        }
+        self
+    }
+
     /// Sets the cell of the same column of another record, if it has one.
     pub fn set_from(&mut self, column: &Column, other: &Record) -> &mut Self {
         let cell = other.get(column.name).cloned().unwrap_or(Cell::Empty);

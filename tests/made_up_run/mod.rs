@@ -3,13 +3,15 @@
 
 #![allow(dead_code)] // Each test uses a part of it.
 
+pub mod memory;
+
 use std::path::{Path, PathBuf};
 
 use hcabench::results::document::{Program, Rounds};
 use hcabench::results::folder::{HISTOGRAM, PACKAGE, PointFolder, RUNS, SETTINGS, SUMMARY};
 use hcabench::results::schema::{self, Data, Kind, Schema, hca};
 use hcabench::results::{
-    Document, Record, ResultsFolder, RunsFile, SampleWriter, datapackage, hgrm, runs,
+    Document, Record, ResultsFolder, RunsFile, SampleWriter, curves, datapackage, hgrm, runs,
 };
 use hcabench::stats::{LatencyHistogram, Summary};
 use serde::Serialize;
@@ -113,6 +115,7 @@ pub fn run_of(
         }
         summary.push(row);
     }
+    curves::complete(schema, &mut summary);
     runs::write(&folder.file(SUMMARY).unwrap(), &schema.summary(), &summary).unwrap();
     let status = if unfinished {
         schema::INCOMPLETE

@@ -21,7 +21,7 @@ use crate::results::document::Document;
 use crate::results::folder::{LEFT_OUT, PACKAGE, RUNS, SETTINGS, SUMMARY};
 use crate::results::runs::{self, RunsFile};
 use crate::results::schema::{self, Schema};
-use crate::results::{Record, ReportError, ResultsFolder, datapackage};
+use crate::results::{Record, ReportError, ResultsFolder, curves, datapackage};
 use crate::rig::benchmark::{self, Benchmark, Failure, Outcome, Place, Plan};
 use crate::rig::sweep::{Budget, Rounds};
 
@@ -396,10 +396,12 @@ impl Course {
         counts.min().unwrap_or(0)
     }
 
-    /// The rows of all points that have one, in the sweep's order.
+    /// The rows of all points that have one, in the sweep's order, with what follows from all of them.
     fn summary(&self) -> Vec<Record> {
         let rows = self.rows.iter().flatten();
-        rows.filter_map(|row| row.summary.clone()).collect()
+        let mut summary: Vec<Record> = rows.filter_map(|row| row.summary.clone()).collect();
+        curves::complete(self.run.schema, &mut summary);
+        summary
     }
 
     fn write_summary(&self) -> Result<(), ReportError> {

@@ -79,6 +79,16 @@ impl Checked {
         self.called("only", self.given.is_of_file("only", name))
     }
 
+    /// A setting that is a path; a relative one in a file is relative to that file.
+    pub fn path(&self, id: &'static str) -> Option<PathBuf> {
+        let path = PathBuf::from(self.text(id)?);
+        let folder = self.file.as_ref().and_then(|file| file.parent());
+        match folder.filter(|_| self.given.is_of_file(id, "")) {
+            Some(folder) => Some(folder.join(path)),
+            None => Some(path),
+        }
+    }
+
     /// Why the value of a setting is refused.
     pub fn refused(&self, id: &'static str, value: &str, why: &str) -> UsageError {
         UsageError(format!("{} {value:?}: {why}", self.named(id)))

@@ -13,6 +13,9 @@ pub(super) struct Made {
     pub drawing: Drawing,
     pub print: Box<dyn FnOnce() -> io::Result<()>>,
     pub told: Told,
+    /// What `print` prints.
+    #[cfg(test)]
+    pub data: serde_json::Value,
 }
 
 /// What is to be told beside a figure.
@@ -37,6 +40,8 @@ pub(in crate::cli) struct Asked {
 impl Made {
     pub fn new(figure: impl Serialize + 'static, drawing: Drawing, told: Told) -> Self {
         Made {
+            #[cfg(test)]
+            data: serde_json::to_value(&figure).unwrap(),
             drawing,
             // Only when it is asked for: of ten million samples it is long.
             print: Box::new(move || print_json(&figure)),

@@ -5,7 +5,7 @@ use crate::bench::hca::config::Operation;
 use crate::bench::node::benchmark::INTENDED;
 use crate::cli::UsageError;
 use crate::results::read::{Benchmark, Point};
-use crate::results::schema::{SampleFile, clock, hca, node, queue};
+use crate::results::schema::{SampleFile, clock, hca, memory, node, queue};
 use crate::rig::named::Named;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -41,7 +41,10 @@ const fn metric(
     }
 }
 
-pub(super) static METRICS: [Metric; 11] = [
+/// Of a memory: the latency by shares of the largest bandwidth, in place of the curves.
+pub(super) const LOADED: &str = "loaded";
+
+pub(super) static METRICS: [Metric; 13] = [
     metric(
         Benchmark::Hca,
         ["latency", "t_lat", "one-way latency", "latency"],
@@ -122,6 +125,16 @@ pub(super) static METRICS: [Metric; 11] = [
         ],
         &[],
     ),
+    metric(
+        Benchmark::Memory,
+        ["latency", "", "latency of a load", "latency"],
+        &[memory::window::LATENCY.name],
+    ),
+    metric(
+        Benchmark::Memory,
+        [LOADED, "", "latency under load", ""],
+        &[],
+    ),
 ];
 
 impl Metric {
@@ -184,6 +197,7 @@ impl Metric {
             Benchmark::Clock if self.samples.is_empty() => "readings",
             Benchmark::Clock => "jumps",
             Benchmark::Node => "samples",
+            Benchmark::Memory => "windows",
         }
     }
 
@@ -193,6 +207,7 @@ impl Metric {
             Benchmark::Queue => queue::ELEMENTS,
             Benchmark::Clock => clock::JUMPS_FILE,
             Benchmark::Node => node::OUT,
+            Benchmark::Memory => memory::WINDOWS_FILE,
         }
     }
 
@@ -210,6 +225,7 @@ impl Metric {
             Benchmark::Queue => "t_stamp_ns",
             Benchmark::Clock => JUMP[0],
             Benchmark::Node => node::sample::CARRIED.name,
+            Benchmark::Memory => memory::window::START.name,
         }
     }
 

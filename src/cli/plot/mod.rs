@@ -6,7 +6,9 @@ pub(in crate::cli) mod embedded;
 mod made;
 mod metric;
 mod options;
+mod published;
 mod settings;
+mod source;
 mod sources;
 #[cfg(test)]
 mod tests;
@@ -50,6 +52,7 @@ impl PlotArguments {
             Figure::Ecdf | Figure::Percentiles => draw::curves(from, settings, self.figure),
             Figure::Time => draw::time(from, settings),
             Figure::Load => draw::load(from, settings),
+            Figure::Curves => draw::family(from, settings),
         }
     }
 }

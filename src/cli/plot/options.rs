@@ -18,12 +18,22 @@ pub(super) enum Figure {
     Percentiles,
     Time,
     Load,
+    Curves,
 }
 
-use Figure::{Ecdf, Histogram, Load, Median, Percentiles, Surface, Time};
+use Figure::{Curves, Ecdf, Histogram, Load, Median, Percentiles, Surface, Time};
 
 impl Figure {
-    pub const ALL: [Figure; 7] = [Histogram, Median, Surface, Ecdf, Percentiles, Time, Load];
+    pub const ALL: [Figure; 8] = [
+        Histogram,
+        Median,
+        Surface,
+        Ecdf,
+        Percentiles,
+        Time,
+        Load,
+        Curves,
+    ];
 
     /// On the command line and in `plot.json`.
     pub fn name(self) -> &'static str {
@@ -60,6 +70,11 @@ impl Figure {
                 "load",
                 "Latency under load: percentiles over the bytes that were delivered in the --background, with what was \
                  offered",
+            ),
+            Curves => (
+                "curves",
+                "Latency by the bandwidth of a memory: a curve for each share of reads, in the order of load; beside it, \
+                 curves of others",
             ),
         }
     }
@@ -131,16 +146,16 @@ impl Setting {
 }
 
 /// A surface has no legend.
-const WITH_LEGEND: [Figure; 6] = [Histogram, Median, Ecdf, Percentiles, Time, Load];
+const WITH_LEGEND: [Figure; 7] = [Histogram, Median, Ecdf, Percentiles, Time, Load, Curves];
 /// The bins of a histogram are equally wide, and shares are compared by height.
-const WITH_SCALE: [Figure; 6] = [Median, Surface, Ecdf, Percentiles, Time, Load];
+const WITH_SCALE: [Figure; 7] = [Median, Surface, Ecdf, Percentiles, Time, Load, Curves];
 
-pub(super) static SETTINGS: [Setting; 16] = [
+pub(super) static SETTINGS: [Setting; 17] = [
     setting(
         "metric",
         "LIST",
-        "What is drawn: latency (t_lat), completion (t_comp), enqueue, dequeue, intended, jump, difference, or several \
-         with commas between them",
+        "What is drawn: latency (t_lat), completion (t_comp), enqueue, dequeue, intended, jump, difference, \
+         loaded, or several with commas between them",
     )
     .form(Form::List),
     setting(
@@ -186,6 +201,13 @@ pub(super) static SETTINGS: [Setting; 16] = [
         "Unit of .hgrm files that are named instead of a folder: ns, us, ms, s [default: ns]",
     )
     .only_in(&[Ecdf, Percentiles]),
+    setting(
+        "with",
+        "CSV",
+        "Published curves to draw beside, from memory_curves.csv of Mess or a table of read_share_percent, \
+         bandwidth_mb_s and latency_ns",
+    )
+    .only_in(&[Curves]),
     setting(
         "size",
         "SIZE",

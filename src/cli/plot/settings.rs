@@ -3,11 +3,11 @@
 use crate::cli::output::heading_of;
 use crate::plot::scale::{duration, plain};
 use crate::results::read::Benchmark;
-use crate::results::schema::{clock, hca, node, queue, split_unit};
+use crate::results::schema::{clock, hca, memory, node, queue, split_unit};
 use crate::results::units;
 
 /// What follows from another setting and is not told for itself.
-const DERIVED: [&str; 7] = [
+const DERIVED: [&str; 8] = [
     // Whole bursts.
     hca::WARMUP.name,
     queue::ENDS.name,
@@ -17,13 +17,16 @@ const DERIVED: [&str; 7] = [
     node::DISTRIBUTED_BY.name,
     // Of --duration, at each rate.
     node::STEPS.name,
+    // As many as are listed.
+    memory::GENERATOR_COUNT.name,
 ];
 
 /// Whether a setting is worth telling.
 pub(in crate::cli) fn is_told(name: &str, text: &str) -> bool {
     let is_jitter = name == queue::JITTER.name || name == queue::RECEIVER_JITTER.name;
     let is_no_jitter = is_jitter && text.parse() == Ok(0.0);
-    !(text.is_empty() || is_no_jitter || DERIVED.contains(&name))
+    let says_something = !text.is_empty() || name == memory::PAUSE.name;
+    says_something && !is_no_jitter && !DERIVED.contains(&name)
 }
 
 /// Whether the same at all points is not worth telling.
@@ -39,6 +42,18 @@ pub(super) fn goes_without_saying(name: &str, text: &str) -> bool {
         .any(|column| column.name == name) =>
         {
             1.0
+        }
+        // How it was measured, and not what.
+        _ if [
+            memory::CHASE_CPU,
+            memory::WINDOWS,
+            memory::SETTLE,
+            memory::OUTLIERS,
+        ]
+        .iter()
+        .any(|column| column.name == name) =>
+        {
+            return true;
         }
         _ if [hca::RECEIVER_PAUSE, hca::BACKGROUND, hca::MEMORY_LOAD]
             .iter()
@@ -57,6 +72,10 @@ pub(in crate::cli) fn in_words(name: &str, text: &str) -> String {
     let Ok(number) = text.parse::<f64>() else {
         return match name {
             _ if name == hca::SERVICE.name => text.to_uppercase(),
+            _ if name == memory::ISA.name => text.to_owned(),
+            _ if name == memory::STORE.name => format!("{text} stores"),
+            _ if name == memory::SMOOTH.name && text != "none" => format!("smoothed by {text}"),
+            _ if name == memory::PAUSE.name => "no generators".to_owned(),
             _ if [hca::OPERATION, queue::QUEUE, node::TYPE, node::SCENARIO]
                 .iter()
                 .any(|column| column.name == name) =>
@@ -76,6 +95,9 @@ pub(in crate::cli) fn in_words(name: &str, text: &str) -> String {
         "ns" => format!("{words} {}", duration(number)),
         "1/s" if name == queue::RATE.name => units::rate(number),
         "1/s" => format!("{words} {}", units::rate(number)),
+        "%" if name == memory::READ_SHARE.name => format!("{} % reads", plain(number)),
+        "nops" if number == 0.0 => "no pause".to_owned(),
+        "nops" => format!("{words} {text} nops"),
         "%" => format!("{words} {} %", plain(number)),
         _ if name == queue::PERCENT_OF_SATURATION.name => {
             format!("{} % of saturation", plain(number))
@@ -117,6 +139,7 @@ pub(super) fn tick(name: &str, text: &str) -> String {
     match (number, split_unit(name).1) {
         (Some(number), "B") => units::bytes(number as u64),
         (Some(number), "ns") => duration(number),
+        (Some(number), "%") => format!("{} %", plain(number)),
         (Some(number), _) => plain(number),
         (None, _) if name == hca::SERVICE.name => text.to_uppercase(),
         (None, _) => text.to_owned(),
@@ -127,7 +150,7 @@ pub(super) fn axis(benchmark: Benchmark, name: &str) -> String {
     if benchmark == Benchmark::Queue && name == queue::GROUP.name {
         return "elements of a group".to_owned();
     }
-    const TITLES: [(&str, &str); 9] = [
+    const TITLES: [(&str, &str); 11] = [
         (hca::SIZE.name, "message size"),
         (queue::PAYLOAD.name, "size of an element"),
         (hca::BURST.name, "messages in a burst"),
@@ -143,6 +166,8 @@ pub(super) fn axis(benchmark: Benchmark, name: &str) -> String {
         ),
         (queue::CAPACITY.name, "capacity (elements)"),
         (node::VALUES.name, "values of a sample"),
+        (memory::READ_SHARE.name, "share of reads"),
+        (memory::PAUSE.name, "pause (nops)"),
     ];
     let title = TITLES.iter().find(|(column, _)| *column == name);
     title.map_or_else(|| heading_of(name).0, |(_, title)| (*title).to_owned())

@@ -7,21 +7,13 @@ use super::config::Checked;
 use super::metric::Metric;
 use super::options::{Figure, Values};
 use super::settings::{apart, goes_without_saying, in_words, is_told, same};
+use super::source::{Source, most_rounds};
 use crate::cli::UsageError;
 use crate::plot::palette::{COLOURS, LookNumber};
 use crate::plot::{INCOMPLETE, Words, both};
-use crate::results::read::{Benchmark, Cells, Hgrm, Point, ReadError, Run};
-use crate::results::schema::{ROUND, ROUNDS, clock, hca, node, queue};
+use crate::results::read::{Benchmark, Point, Run};
+use crate::results::schema::{ROUND, clock, hca, memory, node, queue};
 use crate::results::text::printable_path;
-
-#[derive(Clone)]
-pub(super) struct Source {
-    pub run: String,
-    pub point: Point,
-    pub metric: &'static Metric,
-    /// The rounds whose samples are drawn; all of them, if none are named.
-    rounds: Vec<i64>,
-}
 
 pub(super) struct Sources {
     pub all: Vec<Source>,
@@ -62,12 +54,6 @@ impl Colours {
 /// The services in the order of their colours.
 const SERVICES: [&str; 3] = ["rc", "uc", "ud"];
 
-/// Samples in ascending order, and how many messages were lost.
-pub(super) struct Sorted {
-    pub values: Vec<i64>,
-    pub lost: u64,
-}
-
 impl Sources {
     /// Opens the folders, and takes what --only and --metric choose; `usual` are the metrics without the latter.
     pub fn open(
@@ -94,6 +80,7 @@ impl Sources {
             Benchmark::Queue => (queue::QUEUE.name, &[][..]),
             Benchmark::Clock => (clock::CPU.name, &[][..]),
             Benchmark::Node => (node::TYPE.name, &[][..]),
+            Benchmark::Memory => (memory::READ_SHARE.name, &[][..]),
         };
         let mut keys: Vec<String> = known.iter().map(|&text| text.to_owned()).collect();
         for text in points.iter().filter_map(|point| point.setting(key)) {
@@ -177,10 +164,15 @@ impl Sources {
         let Some(metric) = metrics.find(|metric| metric.samples.is_empty()) else {
             return Ok(());
         };
-        let why = format!(
-            "of it there is only a distribution, and {} needs samples; ecdf and percentiles draw it",
-            figure.name()
-        );
+        let figure = figure.name();
+        let why = match metric.benchmark {
+            Benchmark::Memory => {
+                format!("it is a figure of whole curves, which {figure} does not draw; curves does")
+            }
+            _ => format!(
+                "of it there is only a distribution, and {figure} needs samples; ecdf and percentiles draw it"
+            ),
+        };
         Err(settings.refused("metric", metric.name, &why))
     }
 
@@ -218,8 +210,14 @@ impl Sources {
         sources.filter_map(move |source| source.point.setting(name))
     }
 
-    /// Whether a setting follows from others: on a load curve the rate, from the share of saturation.
+    /// Whether a setting follows from others: on a load curve the rate, from the share of saturation; of a memory the
+    /// generators, where all that differs is that some points have none, as their pause says.
     fn follows(&self, name: &str) -> bool {
+        let is_told = |text: &&str| !text.is_empty();
+        if name == memory::GENERATORS.name {
+            let texts: BTreeSet<&str> = self.texts(name).filter(is_told).collect();
+            return texts.len() == 1;
+        }
         let mut shares = self.texts(queue::PERCENT_OF_SATURATION.name);
         name == queue::RATE.name && shares.any(|text| !text.is_empty())
     }
@@ -343,12 +341,6 @@ fn run_names(runs: &[Run]) -> Vec<String> {
     names
 }
 
-/// The largest number of rounds that a point has.
-fn most_rounds<'a>(points: impl Iterator<Item = &'a Point>) -> u64 {
-    let told = points.filter_map(|point| point.row.as_ref()?.count(ROUNDS.name));
-    told.max().unwrap_or(1)
-}
-
 fn rounds_of(
     points: &[&Point],
     asked: &[String],
@@ -395,114 +387,5 @@ fn check_choice(
             let why = format!("no point has that, only {}", texts.join(", "));
             Err(settings.refused_only(name, &format!("{name}={value}"), &why))
         }
-    }
-}
-
-impl Source {
-    /// Reads columns of its samples, those of the rounds that are drawn.
-    pub fn each(
-        &self,
-        columns: &[&str],
-        mut take: impl FnMut(Cells<'_>) -> Result<(), ReadError>,
-    ) -> anyhow::Result<()> {
-        let mut columns = columns.to_vec();
-        if !self.rounds.is_empty() {
-            columns.push(ROUND.name);
-        }
-        let last = columns.len() - 1;
-        let rows = self.point.rows(self.metric.file().name)?;
-        rows.each(&columns, |cells| {
-            let is_drawn = |round: i64| self.rounds.contains(&round);
-            match self.rounds.is_empty() || cells.integer(last)?.is_some_and(is_drawn) {
-                true => take(cells),
-                false => Ok(()),
-            }
-        })?;
-        Ok(())
-    }
-
-    /// Its value in a row of the columns of its metric, which stand at `at`.
-    pub fn value(&self, cells: Cells<'_>, at: usize) -> Result<Option<i64>, ReadError> {
-        let first = cells.integer(at)?;
-        if self.metric.samples.len() < 2 {
-            return Ok(first);
-        }
-        let both = first.zip(cells.integer(at + 1)?);
-        Ok(both.map(|(from, to)| to.saturating_sub(from)))
-    }
-
-    /// Whether a row without a value is a message that was lost; the columns of its metric stand at `at`.
-    pub fn is_lost(&self, cells: Cells<'_>, at: usize) -> Result<bool, ReadError> {
-        let arrival = at + self.metric.samples.len();
-        Ok(self.metric.may_be_lost() && cells.integer(arrival)?.is_none())
-    }
-
-    pub fn sorted(&self) -> anyhow::Result<Sorted> {
-        // Of samples that were lost there is no row.
-        let is_node = self.metric.benchmark == Benchmark::Node;
-        let told = self.of_all_rounds().then(|| self.lost_told());
-        let (mut values, mut lost) = (Vec::new(), told.filter(|_| is_node).unwrap_or(0));
-        self.each(&self.metric.columns(), |cells| {
-            match self.value(cells, 0)? {
-                Some(value) => values.push(value),
-                None => lost += u64::from(self.is_lost(cells, 0)?),
-            }
-            Ok(())
-        })?;
-        values.sort_unstable();
-        Ok(Sorted { values, lost })
-    }
-
-    /// The same of its first round only, unless rounds were asked for.
-    pub fn of_a_round(&self) -> Source {
-        let mut source = self.clone();
-        if self.rounds.is_empty() && most_rounds([&self.point].into_iter()) > 1 {
-            source.rounds = vec![0];
-        }
-        source
-    }
-
-    /// Whether all rounds are drawn, of which summary and distributions tell.
-    pub fn of_all_rounds(&self) -> bool {
-        self.rounds.is_empty()
-    }
-
-    /// How many messages were lost, by the summary or the settings.
-    pub fn lost_told(&self) -> u64 {
-        let lost = match self.metric.benchmark {
-            Benchmark::Node => Some(node::LOST),
-            _ => self.metric.may_be_lost().then_some(hca::LOST),
-        };
-        let row = self.point.row.as_ref();
-        row.zip(lost)
-            .and_then(|(row, lost)| row.count(lost.name))
-            .unwrap_or(0)
-    }
-
-    pub fn has_samples(&self) -> bool {
-        let file = self.metric.file().name;
-        !self.metric.samples.is_empty() && self.point.file(file).exists()
-    }
-
-    /// Its distribution, if it has one; it is of all rounds.
-    pub fn distribution(&self) -> Result<Option<Hgrm>, ReadError> {
-        let path = self.point.file(&self.metric.distribution());
-        match self.of_all_rounds() && path.exists() {
-            true => Hgrm::read(&path).map(Some),
-            false => Ok(None),
-        }
-    }
-
-    /// The error of a source that has neither samples nor what could stand for them.
-    pub fn nothing_there(&self) -> anyhow::Error {
-        let advice = match self.metric.benchmark {
-            _ if !self.of_all_rounds() => "a single round's samples are in its files only",
-            Benchmark::Queue => "measure with --elements",
-            Benchmark::Clock => "measure with --report all",
-            Benchmark::Node => "measure with --samples",
-            Benchmark::Hca => "copy the folder whole, or measure again",
-        };
-        let folder = printable_path(&self.point.folder);
-        anyhow::anyhow!("{folder} has no samples of {}: {advice}", self.metric.name)
     }
 }

@@ -1,5 +1,7 @@
 //! Each setting with each figure: it changes the picture, or it is refused with what is allowed.
 
+mod memory;
+
 use std::fs;
 use std::path::PathBuf;
 
@@ -30,8 +32,15 @@ fn picture(figure: Figure, from: &[PathBuf], words: &[&str]) -> anyhow::Result<S
 fn value(setting: &Setting, figure: Figure) -> (&'static str, &'static str) {
     let surface = figure == Figure::Surface;
     let load = figure == Figure::Load;
+    let curves = figure == Figure::Curves;
     match setting.id {
         "percentile" => ("p90", r#""p90""#),
+        "metric" if curves => ("loaded", r#""loaded""#),
+        "only" if curves => ("read_share_percent=50", r#"{"read_share_percent": 50}"#),
+        "range" if curves => ("0..500", r#""0..500""#),
+        "with" => ("src/cli/plot/tests/published.csv", r#""published.csv""#),
+        "label" if curves => ("50 % reads=half", r#"{"50 % reads": "half"}"#),
+        "order" if curves => ("50 % reads", r#"["50 % reads"]"#),
         "metric" => ("completion", r#""completion""#),
         "only" if surface => ("size_bytes=8,64", r#"{"size_bytes": [8, 64]}"#),
         "only" => ("service=rc", r#"{"service": "rc"}"#),
@@ -119,7 +128,8 @@ fn metrics_are_columns_that_are_declared() {
         let summary = schema.unwrap().summary();
         let median = format!("{}_p50_ns", metric.stem);
         let is_there = summary.iter().any(|(name, _)| *name == median);
-        assert_eq!(is_there, metric.benchmark != Benchmark::Clock, "{median}");
+        let has_percentiles = ![Benchmark::Clock, Benchmark::Memory].contains(&metric.benchmark);
+        assert_eq!(is_there, has_percentiles, "{median}");
     }
 }
 
@@ -133,6 +143,9 @@ fn each_setting_changes_the_figure_or_is_refused() {
     let ground = run_of(&folder, "ground", ground.as_flattened(), 700);
     let distribution = vec![two[0].join("rc-send-8B-burst16/latency.hgrm")];
     let loads = loads_of(&folder, &["rc", "uc"]);
+    let curves = memory::curves_in(&folder, "curves", &memory::family());
+    let published = "src/cli/plot/tests/published.csv";
+    fs::copy(published, curves[0].join("published.csv")).unwrap();
 
     for figure in Figure::ALL {
         let from = match figure {
@@ -140,6 +153,7 @@ fn each_setting_changes_the_figure_or_is_refused() {
             Figure::Median => sizes.clone(),
             Figure::Surface => ground.clone(),
             Figure::Load => loads.clone(),
+            Figure::Curves => curves.clone(),
             Figure::Ecdf | Figure::Percentiles => [two.clone(), distribution.clone()].concat(),
         };
         let name = figure.name();
@@ -211,7 +225,7 @@ fn what_has_no_effect_on_these_results_is_refused() {
         picture(figure, &file, &["--label", "rc-send-8B-burst16=mine"]).unwrap();
     }
     for figure in Figure::ALL {
-        if ![Figure::Surface, Figure::Load].contains(&figure) {
+        if ![Figure::Surface, Figure::Load, Figure::Curves].contains(&figure) {
             let range = ["--range", "1ms..2ms"];
             let parts = ["--range: none of the", "they are "];
             refused(picture(figure, &run, &range), &parts);
@@ -323,7 +337,10 @@ fn a_service_has_its_colour_whatever_is_drawn_with_it() {
     let points = ["ud", "uc", "rc"].map(|service| [8, 64].map(|size| (service, size, 16)));
     let run = run_of(&folder, "run", points.as_flattened(), 100);
     let loads = loads_of(&folder, &["rc", "uc", "ud"]);
-    for figure in Figure::ALL.into_iter().filter(|it| *it != Figure::Surface) {
+    for figure in Figure::ALL
+        .into_iter()
+        .filter(|it| ![Figure::Surface, Figure::Curves].contains(it))
+    {
         let run = match figure {
             Figure::Load => &loads,
             _ => &run,

@@ -5,8 +5,10 @@ use serde_json::Value;
 use super::settings_of;
 use crate::cli::output::heading_of;
 use crate::page::Sheet;
+use crate::results::curves::{self, SHARES_OF_PEAK};
 use crate::results::read::{Benchmark, Point, ReadError, Row, Run, Table};
-use crate::results::schema::{Column, Schema, clock, hca, node, queue};
+use crate::results::schema::{Column, Schema, clock, hca, memory, node, queue};
+use crate::results::units::fixed;
 
 /// Columns of the summary that the page's table shows behind the settings.
 const HCA: [Column; 12] = [
@@ -97,6 +99,7 @@ pub fn title(run: &Run) -> String {
         Benchmark::Queue => "Queues between two threads",
         Benchmark::Clock => "Jumps of the clock",
         Benchmark::Node => "Samples through node-types",
+        Benchmark::Memory => "Memory: latency by bandwidth",
     };
     match run.started_at() {
         Some(started) => format!("{what}, {}", in_words(started)),
@@ -228,9 +231,10 @@ pub fn incomplete(run: &Run) -> Vec<String> {
     of_run.chain(of_points).collect()
 }
 
-/// The table: settings that vary, and the chosen columns that are not empty.
+/// The table: settings that vary, and the chosen columns that are not empty; of a memory, its curves.
 pub fn summary(run: &Run) -> Sheet {
     let chosen: &[Column] = match run.benchmark {
+        Benchmark::Memory => return of_curves(run),
         Benchmark::Hca => &HCA,
         Benchmark::Queue => &QUEUE,
         Benchmark::Clock => &CLOCK,
@@ -257,6 +261,90 @@ pub fn summary(run: &Run) -> Sheet {
         }
     }
     sheet
+}
+
+/// The curves of a memory, a row each: latency without load, the largest bandwidth, the latencies before it, and what
+/// to know before they are believed.
+fn of_curves(run: &Run) -> Sheet {
+    let all = curves_of(run);
+    // Along a curve the pause varies, and without generators there are none of their CPUs.
+    let along = [memory::PAUSE, memory::GENERATORS, memory::GENERATOR_COUNT];
+    let is_along = |name: &str| along.iter().any(|column| column.name == name);
+    let setting = |curve: &curves::Curve, name: &str| {
+        // The point of the most load has all settings.
+        let last = curve.loads.last().map(|load| &run.points[load.row]);
+        let text = last.and_then(|point| point.setting(name));
+        text.unwrap_or_default().to_owned()
+    };
+    let varying = settings_of(run).into_iter().filter_map(|(name, _)| {
+        let mut texts = all.iter().map(|curve| setting(curve, name));
+        let first = texts.next()?;
+        let varies = texts.any(|text| text != first);
+        (varies && (!is_along(name) || name == memory::GENERATORS.name)).then_some(name)
+    });
+    let mut names: Vec<&str> = varying.collect();
+    if !names.contains(&memory::READ_SHARE.name) {
+        names.insert(0, memory::READ_SHARE.name);
+    }
+    let mut columns: Vec<(String, &'static str)> = (names.iter())
+        .map(|name| heading(run.schema, name))
+        .collect();
+    columns.push(("unloaded".to_owned(), "ns"));
+    columns.push(("largest bandwidth".to_owned(), "MB/s"));
+    let at_shares = SHARES_OF_PEAK.map(|percent| (format!("at {percent} % of it"), "ns"));
+    columns.extend(at_shares);
+    columns.extend([
+        ("at it".to_owned(), "ns"),
+        without_unit("points"),
+        without_unit("marks"),
+    ]);
+    let row = |curve: &curves::Curve| {
+        let decimals = |number: Option<f64>, decimals: usize| {
+            number.map_or_else(String::new, |number| fixed(number, decimals))
+        };
+        let mut cells: Vec<String> = names.iter().map(|name| setting(curve, name)).collect();
+        let (bandwidth, latency) = curve.peak().unzip();
+        cells.push(decimals(Some(curve.unloaded().latency_ns), 1));
+        cells.push(decimals(bandwidth, 0));
+        cells.extend(SHARES_OF_PEAK.map(|percent| decimals(curve.latency_at(percent / 100.0), 1)));
+        cells.push(decimals(latency, 1));
+        cells.push(curve.loads.len().to_string());
+        cells.push(marks_of(curve));
+        cells
+    };
+    Sheet {
+        rows: all.iter().map(row).collect(),
+        columns,
+    }
+}
+
+/// The curves of a run of a memory.
+pub fn curves_of(run: &Run) -> Vec<curves::Curve> {
+    curves::Curve::all(&run.points, |point, column| {
+        let text = point.row.as_ref().and_then(|row| row.text(column));
+        text.unwrap_or_default().to_owned()
+    })
+}
+
+/// What speaks against points of a curve, and how many of them have it.
+fn marks_of(curve: &curves::Curve) -> String {
+    let mut found: Vec<(&str, usize)> = Vec::new();
+    for mark in curve
+        .loads
+        .iter()
+        .flat_map(|load| load.marks.split_whitespace())
+    {
+        match found.iter_mut().find(|(known, _)| *known == mark) {
+            Some((_, count)) => *count += 1,
+            None => found.push((mark, 1)),
+        }
+    }
+    let all = curve.loads.len();
+    let words = found.into_iter().map(|(mark, count)| match count == all {
+        true => mark.to_owned(),
+        false => format!("{mark} ({count} of {all})"),
+    });
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// Columns of the summary, and a row for each of `of`.

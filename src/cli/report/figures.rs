@@ -92,6 +92,24 @@ const NODE: [Kind; 4] = [
         "The same from when a sample was meant to be sent.",
     ),
 ];
+const MEMORY: [Kind; 3] = [
+    (
+        "curves",
+        "Latency by bandwidth",
+        "A curve for each share of reads, from no load to full load: a dot is a point as measured, the thick line is \
+         smoothed. A curve that bends backwards tells of a memory that is over-saturated.",
+    ),
+    (
+        "curves --metric loaded",
+        "Latency under load",
+        "The latency without load, and where a curve reaches these shares of its largest bandwidth.",
+    ),
+    (
+        "time",
+        "Windows over time",
+        "Each mark is a window of a round: when it began, and the mean latency in it, also where it was left out.",
+    ),
+];
 const CLOCK: [Kind; 3] = [
     (
         "time",
@@ -117,6 +135,7 @@ pub fn of(run: &Run, folder: &Path, warnings: &mut Vec<String>) -> (Vec<Figure>,
         Benchmark::Queue => &QUEUE,
         Benchmark::Clock => &CLOCK,
         Benchmark::Node => &NODE,
+        Benchmark::Memory => &MEMORY,
     };
     let parts = parts(run);
     let (mut figures, mut notes, mut asked) = (Vec::new(), Vec::new(), Vec::new());

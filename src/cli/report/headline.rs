@@ -1,12 +1,13 @@
 //! The answer of a run in three sentences: what was measured, what was found at its best point, and what to distrust.
 
+use super::content::curves_of;
 use super::warnings::{is_emulated, is_software};
 use super::{counts, settings_of};
 use crate::cli::output::heading_of;
 use crate::cli::plot::{in_words, is_told};
 use crate::plot::scale::{duration, plain};
 use crate::results::read::{Benchmark, Point, Run};
-use crate::results::schema::{Better, Column, ROUNDS, clock, hca, node, queue};
+use crate::results::schema::{Better, Column, ROUNDS, clock, hca, memory, node, queue};
 use crate::results::units;
 
 /// Three sentences: what was measured, what was found at the best point, and what to distrust; the second is empty where
@@ -43,6 +44,11 @@ pub fn of(run: &Run, warnings: usize) -> [String; 3] {
             let found = best(run, &node::latency::P50, what, duration);
             ("The latency of samples through node-types", found)
         }
+        Benchmark::Memory => (
+            "The latency of a load that waits for the one before it (a pointer chase), by the bandwidth that generators \
+             draw from the memory",
+            of_curves(run),
+        ),
         Benchmark::Clock => ("How a loop that reads the clock is stopped", of_jumps(run)),
     };
     let found = found.map_or_else(String::new, |found| found + ".");
@@ -134,6 +140,37 @@ fn best(run: &Run, column: &Column, what: &str, in_words: fn(f64) -> String) -> 
     Some(format!("{what} {}{interval}{place}", in_words(best)))
 }
 
+/// The latency without load, and the curve with the largest bandwidth.
+fn of_curves(run: &Run) -> Option<String> {
+    let curves = curves_of(run);
+    let unloaded = curves.iter().map(|curve| curve.unloaded());
+    let unloaded = unloaded.min_by(|one, other| one.latency_ns.total_cmp(&other.latency_ns))?;
+    let load = match unloaded.pause {
+        None => "without load",
+        Some(_) => "at the least load",
+    };
+    let text = format!("Latency {} {load}", duration(unloaded.latency_ns));
+    let peaks = curves
+        .iter()
+        .filter_map(|curve| Some((curve, curve.peak()?)));
+    let most = peaks.max_by(|(_, one), (_, other)| one.0.total_cmp(&other.0));
+    let Some((curve, (bandwidth, latency))) = most else {
+        return Some(text);
+    };
+    let last = &run.points[curve.loads.last()?.row];
+    let reads = last.setting(memory::READ_SHARE.name).unwrap_or_default();
+    let source = last
+        .row
+        .as_ref()
+        .and_then(|row| row.text(memory::SOURCE.name));
+    Some(format!(
+        "{text}; the largest bandwidth is {:.1} GB/s ({}), at {reads} % reads, with a latency of {}",
+        bandwidth / 1e3,
+        source.unwrap_or_default(),
+        duration(latency)
+    ))
+}
+
 fn of_jumps(run: &Run) -> Option<String> {
     let jumps = sum(run, &clock::JUMPS)?;
     let most = |column: &Column| {
@@ -205,7 +242,7 @@ fn lost(run: &Run) -> Option<(String, bool)> {
             ("elements", lost, sum(run, &queue::ELEMENTS_MEASURED)?)
         }
         Benchmark::Node => ("copies", sum(run, &node::LOST)?, sum(run, &node::COPIES)?),
-        Benchmark::Clock => return None,
+        Benchmark::Clock | Benchmark::Memory => return None,
     };
     Some(match lost {
         0 => (format!("none of {of} {what} lost"), true),

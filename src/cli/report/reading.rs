@@ -38,6 +38,21 @@ const NODE: [&str; 5] = [
     "refused, lost: The node had no room for a sample; or it took it, and a copy of it never arrived.",
     "delivery rate: Copies that arrived, as a share of those that were to arrive if no step was missed.",
 ];
+const MEMORY: [&str; 6] = [
+    "latency: The time of a load that waits for the one before it: a pointer chase over all lines of a buffer in an \
+     order that no prefetcher foresees. It is no message, and nothing is halved or subtracted. Of a round it is the \
+     mean of the windows that were kept.",
+    "bandwidth: What generators on other CPUs draw meanwhile. Counted by the memory controllers where that is possible, \
+     else estimated: an upper bound, with a line read for each line that a regular store writes.",
+    "unloaded, at 50 % of it: Without generators (or with the least load), and on the straight line between two points \
+     before the largest bandwidth, by latencies as they were measured.",
+    "smoothed: Savitzky and Golay's filter over the latencies in the order of load. Bandwidths are never smoothed, and \
+     points are never sorted by them: a curve may bend backwards.",
+    "in-cache, core-limited: The buffers may lie in the last level of cache, or one core alone draws the bandwidth: the \
+     figures say little about the memory.",
+    "stalled, unstable: A generator did nothing for half of a window or longer, or the bandwidth had not settled before \
+     the first.",
+];
 const ALL: [&str; 2] = [
     "percentiles: Interpolated linearly between the closest ranks; nothing is removed as an outlier. The tables have the \
      median over rounds of each round's percentile, histograms have the samples of all rounds together: their medians \
@@ -52,8 +67,12 @@ pub fn of(benchmark: Benchmark) -> Vec<(String, String)> {
         Benchmark::Queue => &QUEUE,
         Benchmark::Clock => &CLOCK,
         Benchmark::Node => &NODE,
+        Benchmark::Memory => return MEMORY.iter().chain(&ALL[1..]).filter_map(split).collect(),
     };
-    let all = own.iter().chain(&ALL).filter_map(|it| it.split_once(": "));
-    all.map(|(what, text)| (what.to_owned(), text.to_owned()))
-        .collect()
+    own.iter().chain(&ALL).filter_map(split).collect()
+}
+
+fn split(text: &&str) -> Option<(String, String)> {
+    let (what, text) = text.split_once(": ")?;
+    Some((what.to_owned(), text.to_owned()))
 }

@@ -1,3 +1,5 @@
+mod memory;
+
 use std::path::Path;
 
 use super::*;

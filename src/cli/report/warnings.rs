@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::counts;
 use crate::cli::plot::capital;
 use crate::results::read::Run;
-use crate::results::schema::{clock, hca, queue};
+use crate::results::schema::{clock, hca, memory, queue};
 
 /// All warnings, each once.
 pub fn of(run: &Run) -> Vec<String> {
@@ -61,6 +61,7 @@ pub fn is_emulated(run: &Run) -> bool {
 /// Of counts over the points.
 fn counted(run: &Run, add: &mut impl FnMut(String)) {
     let all = run.points.len();
+    in_flags(run, add);
     for (column, words) in [
         (hca::LOST, "messages were lost"),
         (hca::CORRUPTED, "messages arrived damaged"),
@@ -86,6 +87,18 @@ fn counted(run: &Run, add: &mut impl FnMut(String)) {
         ),
         (queue::LOST, "elements were lost: the queue is broken"),
         (
+            memory::STALLED,
+            "windows have a generator that did nothing for half of their time or longer",
+        ),
+        (
+            memory::UNSETTLED,
+            "rounds began to measure before the bandwidth was stable",
+        ),
+        (
+            memory::REMOVED,
+            "windows are outliers, and count for no figure but the greatest latency",
+        ),
+        (
             clock::STEPS_BACKWARDS,
             "steps of the clock backwards were seen",
         ),
@@ -94,6 +107,29 @@ fn counted(run: &Run, add: &mut impl FnMut(String)) {
         let (count, points) = counts.fold((0, 0), |(sum, points), one| (sum + one, points + 1));
         if points > 0 {
             add(format!("{count} {words} ({points} of {all} points)."));
+        }
+    }
+}
+
+/// Of a memory: points of which a flag says that they tell little of it.
+fn in_flags(run: &Run, add: &mut impl FnMut(String)) {
+    let all = run.points.len();
+    for (column, words) in [
+        (
+            memory::IN_CACHE,
+            "may lie in the last level of cache: the buffers are smaller than four times that",
+        ),
+        (
+            memory::CORE_LIMITED,
+            "have one generator, whose bandwidth is its core's and says nothing of the memory's",
+        ),
+    ] {
+        let rows = run.points.iter().filter_map(|point| point.row.as_ref());
+        let points = rows
+            .filter(|row| row.text(column.name) == Some("true"))
+            .count();
+        if points > 0 {
+            add(format!("{points} of {all} points {words}."));
         }
     }
 }

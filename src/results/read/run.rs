@@ -21,6 +21,7 @@ pub enum Benchmark {
     Queue,
     Clock,
     Node,
+    Memory,
 }
 
 impl Benchmark {
@@ -29,6 +30,7 @@ impl Benchmark {
             "queue" => Benchmark::Queue,
             "clock" => Benchmark::Clock,
             "node" => Benchmark::Node,
+            "memory" => Benchmark::Memory,
             _ => Benchmark::Hca,
         }
     }
@@ -39,6 +41,7 @@ impl Benchmark {
             Benchmark::Queue => "queue",
             Benchmark::Clock => "clock",
             Benchmark::Node => "node",
+            Benchmark::Memory => "memory",
         }
     }
 }

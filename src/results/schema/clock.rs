@@ -142,5 +142,6 @@ pub const SCHEMA: Schema = Schema {
     point: &POINT,
     figures: &FIGURES,
     samples: &[JUMPS_FILE, HISTOGRAM_FILE],
+    across: None,
     headline: [ITERATIONS, P50, P99],
 };

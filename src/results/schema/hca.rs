@@ -254,6 +254,7 @@ pub const SCHEMA: Schema = Schema {
     point: &POINT,
     figures: &FIGURES,
     samples: &[MESSAGES, COUNTERS],
+    across: None,
     headline: [RECEIVED, latency::P50, latency::P99],
 };
 

@@ -1,6 +1,6 @@
 //! The memory benchmark.
 
-use super::{Better, Column, Data, Over, ROUND, SampleFile, Schema};
+use super::{Across, Better, Column, Data, Over, ROUND, SampleFile, Schema};
 use super::{columns, join};
 
 columns! {
@@ -109,5 +109,6 @@ pub const SCHEMA: Schema = Schema {
     point: &POINT,
     figures: &FIGURES,
     samples: &[WINDOWS_FILE],
+    across: Some(Across::Curves),
     headline: [MEASURED_WINDOWS, LATENCY, LATENCY_MAX],
 };

@@ -249,6 +249,13 @@ impl SampleFile {
     }
 }
 
+/// What follows from all rows of a summary together, and not from each of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Across {
+    /// Rows that differ in the load make a curve ([`curves`](crate::results::curves)).
+    Curves,
+}
+
 /// What the results of a benchmark have.
 #[derive(Debug, Clone, Copy)]
 pub struct Schema {
@@ -264,6 +271,8 @@ pub struct Schema {
     pub figures: &'static [Column],
     /// The files of samples that its points may have.
     pub samples: &'static [SampleFile],
+    /// What follows from all rows of its summary.
+    pub across: Option<Across>,
     /// What the progress shows of a finished point: how many samples, their median, and their 99th percentile.
     pub headline: [Column; 3],
 }

@@ -270,5 +270,6 @@ pub const SCHEMA: Schema = Schema {
     point: &POINT,
     figures: &FIGURES,
     samples: &[IN, IN_VILLAS, OUT, OUT_VILLAS, LOST_FILE],
+    across: None,
     headline: [RECEIVED, latency::P50, latency::P99],
 };

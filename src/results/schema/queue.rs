@@ -251,5 +251,6 @@ pub const SCHEMA: Schema = Schema {
     point: &POINT,
     figures: &FIGURES,
     samples: &[ELEMENTS],
+    across: None,
     headline: [ELEMENTS_MEASURED, latency::P50, latency::P99],
 };

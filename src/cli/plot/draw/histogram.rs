@@ -27,7 +27,8 @@ pub(in crate::cli::plot) fn histogram(
     sources.must_have_samples(Figure::Histogram, settings)?;
     let wanted = with_samples(&sources, MOST, WHAT)?;
     let mut kept: BTreeMap<usize, Sorted> = BTreeMap::new();
-    let may_be_usual = settings.range == Range::Usual && sources.benchmark != Benchmark::Clock;
+    let has_usual = ![Benchmark::Clock, Benchmark::Memory].contains(&sources.benchmark);
+    let may_be_usual = settings.range == Range::Usual && has_usual;
     let is_usual = |value: f64| (USUAL_RANGE.0..USUAL_RANGE.1).contains(&value);
     let range = match settings.range {
         Range::Given(low, high) => (low, high),

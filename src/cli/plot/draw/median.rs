@@ -7,14 +7,14 @@ use super::causes::by_cause;
 use super::names::named;
 use super::places::{Places, choose, mark};
 use super::{
-    Checked, Figure, Made, Source, Sources, UsageError, axis, bars, capital, one_metric_label,
-    samples_usual, without_median,
+    Checked, Figure, MEDIAN, Made, Source, Sources, UsageError, axis, bars, capital, figure_of,
+    one_metric_label, samples_usual, without_median, without_place,
 };
 use crate::plot::both;
 use crate::plot::median::{Line, Medians, Middle};
 use crate::plot::scale::Kind;
 use crate::results::read::{Benchmark, Hgrm};
-use crate::results::schema::{hca, node, queue};
+use crate::results::schema::{hca, memory, node, queue};
 use crate::stats::percentile_of_sorted;
 
 /// The mark of a source at a percentile by what is known of it; `None` without samples.
@@ -26,7 +26,10 @@ pub(super) fn middle(source: &Source, x: f64, percent: f64) -> anyhow::Result<Op
         let figures = source.point.schema.figures.iter();
         let mut of_metric = figures.filter_map(|it| Some((it, it.percentile()?)));
         let found = of_metric.find(|(_, of)| *of == (source.metric.stem, percent));
-        found.map(|(column, _)| column)
+        // Of a memory the mean of the windows is the usual figure.
+        let is_usual = source.metric.benchmark == Benchmark::Memory && percent == MEDIAN;
+        let usual = is_usual.then_some(&memory::LATENCY);
+        found.map(|(column, _)| column).or(usual)
     };
     if let (Some(row), Some(asked)) = (row, column(percent))
         && row.text(asked.name).is_some()
@@ -78,6 +81,7 @@ pub(in crate::cli::plot) fn median(from: &[PathBuf], settings: &Checked) -> anyh
     let alone = match sources.benchmark {
         Benchmark::Hca => hca::SIZE,
         Benchmark::Node => node::RATE,
+        Benchmark::Memory => memory::READ_SHARE,
         _ => queue::QUEUE,
     };
     let x = choose(&sources, "x", settings, usual)?;
@@ -92,7 +96,7 @@ pub(in crate::cli::plot) fn median(from: &[PathBuf], settings: &Checked) -> anyh
     let labels = sources.labels(&[&x]);
     let mut colours = sources.colours(&labels);
     let mut lines: Vec<Line> = Vec::new();
-    let mut empty = BTreeSet::new();
+    let (mut empty, mut placeless) = (BTreeSet::new(), BTreeSet::new());
     for &percent in &settings.percentiles {
         let named = |label: &String| match settings.percentiles.len() {
             1 => label.clone(),
@@ -104,6 +108,10 @@ pub(in crate::cli::plot) fn median(from: &[PathBuf], settings: &Checked) -> anyh
         for (source, label) in sources.all.iter().zip(&labels) {
             let middle = match places.of_point(&x, &source.point) {
                 Some(place) => middle(source, places.values[place].0, percent)?,
+                None if x == memory::PAUSE.name => {
+                    placeless.insert(&source.point.name);
+                    continue;
+                }
                 None => None,
             };
             let Some(middle) = middle else {
@@ -134,13 +142,22 @@ pub(in crate::cli::plot) fn median(from: &[PathBuf], settings: &Checked) -> anyh
     let value = one_metric_label(&sources);
     let mut middles = lines.iter().flat_map(|line| &line.middles);
     let has_intervals = middles.any(|it| it.interval.is_some());
+    let mut middles = lines.iter().flat_map(|line| &line.middles);
+    let has_bars = middles.any(|it| it.most.is_some());
     let intervals = match has_intervals {
         true => "thick bars the 95 % interval over rounds",
         false => "",
     };
-    let bars = both(bars(settings), intervals);
+    let bars = match has_bars {
+        true => both(bars(settings), intervals),
+        false => intervals.to_owned(),
+    };
     let title = format!("{} by {}", capital(value), axis(sources.benchmark, &x));
-    let note = without_median(&empty);
+    let note = both(
+        &without_median(&empty).unwrap_or_default(),
+        &without_place(placeless.len()),
+    );
+    let note = Some(note).filter(|note| !note.is_empty());
     let words = sources
         .words(&title, &bars, settings)
         .warned(note.as_deref().unwrap_or(""));
@@ -149,7 +166,7 @@ pub(in crate::cli::plot) fn median(from: &[PathBuf], settings: &Checked) -> anyh
         chart: settings.chart(
             words,
             axis(sources.benchmark, &x),
-            settings.percentile_of(value),
+            figure_of(value, &sources, settings),
             looks,
         ),
         ticks: places.values,

@@ -2,6 +2,7 @@
 
 mod causes;
 mod curves;
+mod family;
 mod histogram;
 mod load;
 mod median;
@@ -11,6 +12,7 @@ mod surface;
 mod time;
 
 pub(super) use curves::curves;
+pub(super) use family::family;
 pub(super) use histogram::histogram;
 pub(super) use load::load;
 pub(super) use median::median;
@@ -21,8 +23,10 @@ use super::config::{Checked, MEDIAN, Range};
 use super::made::{Asked, Made, Told, TooMuch};
 use super::options::{Figure, Setting};
 use super::settings::{apart, axis, capital, tick};
-use super::sources::{Colours, Sorted, Source, Sources};
+use super::source::{Sorted, Source};
+use super::sources::{Colours, Sources};
 use crate::cli::UsageError;
+use crate::plot::scale::so_many;
 use crate::plot::{INCOMPLETE, at_most};
 use crate::results::read::Benchmark;
 
@@ -49,6 +53,14 @@ fn with_samples<'a>(
     match begun.iter().find(|(source, _)| !source.has_samples()) {
         Some((source, _)) => Err(source.nothing_there()),
         None => Ok(begun),
+    }
+}
+
+/// What is drawn of each point, in words. Of a memory the summary has means, which are its usual figure.
+fn figure_of(value: &str, sources: &Sources, settings: &Checked) -> String {
+    match (sources.benchmark, &settings.percentiles[..]) {
+        (Benchmark::Memory, [MEDIAN]) => value.to_owned(),
+        _ => settings.percentile_of(value),
     }
 }
 
@@ -79,7 +91,7 @@ fn samples_in_words(sources: &Sources, lost: bool) -> String {
 
 fn samples_usual(benchmark: Benchmark) -> &'static [&'static str] {
     match benchmark {
-        Benchmark::Hca | Benchmark::Queue | Benchmark::Node => &["latency"],
+        Benchmark::Hca | Benchmark::Queue | Benchmark::Node | Benchmark::Memory => &["latency"],
         Benchmark::Clock => &["jump"],
     }
 }
@@ -95,4 +107,11 @@ fn without_median(names: &[String]) -> Option<String> {
             others.len()
         )),
     }
+}
+
+/// The same of points without a pause, where that is on an axis.
+fn without_place(points: usize) -> String {
+    let axis = "no place on the axis";
+    let [one, more] = ["has", "have"].map(|has| format!("without generators {has} {axis}"));
+    so_many(points, "point", &one, &more)
 }

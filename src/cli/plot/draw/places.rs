@@ -3,6 +3,7 @@
 use super::{Checked, MEDIAN, Source, Sources, UsageError, apart, tick};
 use crate::plot::median::Middle;
 use crate::results::read::Point;
+use crate::results::schema::memory;
 
 /// The mark of a source at `x`, by what is asked for, 10th and 90th percentile in nanoseconds, and the interval of the
 /// first. Bars from one to the other are those of a median.
@@ -49,10 +50,15 @@ pub(super) fn choose(
     Err(settings.refused(axis, name, &why))
 }
 
+/// Whether a text of a setting is one of its values: without generators there is no pause.
+fn has_place(name: &str, text: &str) -> bool {
+    name != memory::PAUSE.name || !text.is_empty()
+}
+
 pub(super) fn are_numbers(sources: &Sources, name: &str) -> bool {
     sources.rows().all(|point| {
         let text = point.setting(name);
-        text.is_some_and(|text| text.parse::<f64>().is_ok())
+        text.is_some_and(|text| text.parse::<f64>().is_ok() || !has_place(name, text))
     })
 }
 
@@ -67,7 +73,7 @@ pub(super) struct Places {
 impl Places {
     pub fn of(name: &str, sources: &Sources) -> Self {
         let mut texts: Vec<&str> = Vec::new();
-        for text in sources.texts(name) {
+        for text in sources.texts(name).filter(|text| has_place(name, text)) {
             if !texts.contains(&text) {
                 texts.push(text);
             }

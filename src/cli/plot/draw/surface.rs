@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use super::median::middle;
 use super::places::{Places, are_numbers, choose};
 use super::{
-    Checked, Made, Source, Sources, Told, TooMuch, UsageError, axis, capital, one_metric_label,
-    samples_usual, without_median,
+    Checked, Made, Source, Sources, Told, TooMuch, UsageError, axis, capital, figure_of,
+    one_metric_label, samples_usual, without_median, without_place,
 };
+use crate::plot::both;
 use crate::plot::scale::so_many;
 use crate::plot::surface::{Height, Surface};
 use crate::results::read::Benchmark;
-use crate::results::schema::{Column, hca, node, queue};
+use crate::results::schema::{Column, hca, memory, node, queue};
 
 pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
     for id in ["metric", "percentile"] {
@@ -57,15 +58,20 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
         }
         Benchmark::Hca => (hca::LOST, "lost messages"),
         Benchmark::Node => (node::STEPS_MISSED, "missed steps"),
+        Benchmark::Memory => (memory::STALLED, "stalled windows"),
         _ => (queue::MISSED_ENQUEUES, "started late"),
     };
     let mut heights: Vec<Vec<Option<Height>>> =
         vec![vec![None; along.texts.len()]; across.texts.len()];
-    let (mut empty, mut without) = (Vec::new(), 0);
+    let (mut empty, mut without, mut placeless) = (Vec::new(), 0, 0);
     for source in &sources.all {
         let point = &source.point;
         let place = across.of_point(&x, point).zip(along.of_point(&y, point));
         let Some((column, row)) = place else {
+            if x == memory::PAUSE.name || y == memory::PAUSE.name {
+                placeless += 1;
+                continue;
+            }
             empty.push(source.point.name.clone());
             continue;
         };
@@ -85,9 +91,12 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
         });
     }
     let value = one_metric_label(&sources);
-    let value = settings.percentile_of(value);
+    let value = figure_of(value, &sources, settings);
     let words = sources.words(&capital(&value), "", settings);
-    let note = without_median(&empty);
+    let note = both(
+        &without_median(&empty).unwrap_or_default(),
+        &without_place(placeless),
+    );
     let crossed = "no samples: crossed on the ground";
     let on_the_ground = so_many(
         without,
@@ -95,9 +104,7 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
         &format!("has {crossed}"),
         &format!("have {crossed}"),
     );
-    let words = words
-        .warned(&on_the_ground)
-        .warned(note.as_deref().unwrap_or(""));
+    let words = words.warned(&on_the_ground).warned(&note);
     let of = sources.benchmark;
     let texts = |places: Places| places.values.into_iter().map(|(_, text)| text).collect();
     let figure = Surface {
@@ -109,7 +116,7 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
     };
     let drawing = figure.draw(settings.size)?;
     let mut told = Told::default();
-    let hints = [Some(on_the_ground), note].into_iter().flatten();
+    let hints = [on_the_ground, note].into_iter();
     told.hints.extend(hints.filter(|hint| !hint.is_empty()));
     Ok(Made::new(figure, drawing, told))
 }
@@ -161,6 +168,7 @@ fn bad_share(source: &Source, bad: &Column) -> f64 {
             let both = number(&node::STEPS_MADE).zip(number(&node::STEPS_MISSED));
             both.map(|(made, missed)| made + missed)
         }
+        Benchmark::Memory => number(&memory::MEASURED_WINDOWS),
         _ => {
             let each = number(&queue::COUNT).zip(number(&queue::WARMUP));
             each.map(|(count, warmup)| count + warmup)
