@@ -16,6 +16,7 @@ use hcabench::bench::hca::plan::Point;
 use hcabench::bench::hca::port::SendPort;
 use hcabench::bench::hca::tag::Tag;
 use hcabench::buffer::HugePagePolicy;
+use hcabench::generators::MemoryLoad;
 use hcabench::rdma::cm::{
     ActiveEndpoint, CmError, Connecting, EventChannel, IdService, PassiveEndpoint, UcRoute,
 };
@@ -60,6 +61,7 @@ pub fn settings(service: Service) -> EndpointSettings {
             queue_pairs: 1,
             depth: 16,
             background: None,
+            memory_load: MemoryLoad::OFF,
         },
         uc_route: UcRoute::Endpoint,
         receives: Receives {

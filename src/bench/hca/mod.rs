@@ -75,6 +75,8 @@ pub(crate) mod warnings;
 #[cfg(feature = "rdma")]
 pub(crate) mod benchmark;
 #[cfg(feature = "rdma")]
+mod bursts;
+#[cfg(feature = "rdma")]
 mod crowded;
 #[cfg(feature = "rdma")]
 pub mod endpoints;

@@ -7,11 +7,12 @@ use super::background::placed::placed;
 use super::background::running::Running;
 use super::background::traffic::Copies;
 use super::background::{Background, Traffic};
+use super::bursts::Bursts;
 use super::clock_offset::measure_offset;
 use super::config::{Config, Connect, Operation, Poll, Service, Switch, UcRouteRequest};
 use super::crowded::leave_out_crowded;
 use super::endpoints::{EndPort, EndpointSettings, Endpoints, Receives, receive_requests};
-use super::ends::{ReceivingEnd, SendingEnd};
+use super::ends::SendingEnd;
 use super::error::RunError;
 use super::floor::measure_floor;
 use super::needs::{Needs, require_huge_pages};
@@ -21,13 +22,12 @@ use super::placement::Placement;
 use super::plan::{Limits, Plan, Point, longest_queue};
 use super::polled_end::PolledReceiver;
 use super::requesting_end::Requester;
-use super::result::{Circumstances, InstrumentCosts, PointResult, Tally};
-use super::session::Session;
+use super::result::{Circumstances, InstrumentCosts, PointResult};
 use super::uc_route::{choose_route, uses_route};
 use super::verbs_link::{on_cpu, queue_pair_lengths};
 use super::worker::Frame;
-use crate::buffer::{HugePagePolicy, PageKind};
-use crate::generators::{Beside, Drawing};
+use crate::buffer::HugePagePolicy;
+use crate::generators::Beside;
 use crate::host::compromise::Compromise;
 use crate::host::{
     CpuSet, MemoryLock, Topology, Wakeable, interrupt, memory_lock, pinning, priority,
@@ -482,52 +482,6 @@ fn refused(
 ) -> Option<VerbsError> {
     let mut ends = contexts.iter().zip(capabilities);
     ends.find_map(|(context, needed)| try_queue_pairs(context, service, needed, count).err())
-}
-
-/// The bursts of a point, between ends of any type.
-struct Bursts<'a, C> {
-    clock: C,
-    config: &'a Config,
-    frame: Frame,
-    placement: &'a Placement,
-    background: Option<Running>,
-    load: Option<Drawing<'a>>,
-    progress: &'a mut dyn FnMut(Progress),
-}
-
-impl<C: Clock> Bursts<'_, C> {
-    /// Measures them; tells the pages of the buffers, too.
-    fn measure<S: SendingEnd, R: ReceivingEnd>(
-        self,
-        sender: &Arc<S>,
-        receiver: &Arc<R>,
-    ) -> Result<(Tally, [PageKind; 3]), RunError> {
-        let (config, clock) = (self.config, self.clock);
-        let (timeout, placement) = (config.timeout, self.placement);
-        let mut session = Session::start(
-            clock,
-            sender,
-            receiver,
-            self.frame,
-            timeout,
-            placement,
-            interrupt::requested,
-        )?;
-        self.background
-            .into_iter()
-            .for_each(|it| session.beside(it));
-        let Some(mut load) = self.load else {
-            let tally = session.measure(&clock, config.warmup, config.repeat, self.progress)?;
-            return Ok((tally, session.pages()));
-        };
-        load.begin()?;
-        let mut tally = session.measure(&clock, config.warmup, config.repeat, self.progress)?;
-        let ended = load.end().map_err(RunError::from);
-        tally.drawn = load.drawn();
-        let failure = ended.err().map(|error| error.to_string());
-        tally.failure = tally.failure.or(failure);
-        Ok((tally, session.pages()))
-    }
 }
 
 /// A point about to be measured on one clock.

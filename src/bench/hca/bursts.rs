@@ -1,0 +1,61 @@
+//! The bursts of a point, with what others do meanwhile: from before the warm-up to behind the last message.
+
+use std::sync::Arc;
+
+use super::background::running::Running;
+use super::config::Config;
+use super::ends::{ReceivingEnd, SendingEnd};
+use super::error::RunError;
+use super::placement::Placement;
+use super::result::Tally;
+use super::session::Session;
+use super::worker::Frame;
+use crate::buffer::PageKind;
+use crate::generators::Drawing;
+use crate::host::interrupt;
+use crate::rig::benchmark::Progress;
+use crate::time::Clock;
+
+/// The bursts of a point, between ends of any type.
+pub(super) struct Bursts<'a, C> {
+    pub(super) clock: C,
+    pub(super) config: &'a Config,
+    pub(super) frame: Frame,
+    pub(super) placement: &'a Placement,
+    pub(super) background: Option<Running>,
+    pub(super) load: Option<Drawing<'a>>,
+    pub(super) progress: &'a mut dyn FnMut(Progress),
+}
+
+impl<C: Clock> Bursts<'_, C> {
+    /// Measures them; tells the pages of the buffers, too.
+    pub(super) fn measure<S: SendingEnd, R: ReceivingEnd>(
+        self,
+        sender: &Arc<S>,
+        receiver: &Arc<R>,
+    ) -> Result<(Tally, [PageKind; 3]), RunError> {
+        let (config, clock) = (self.config, self.clock);
+        let (timeout, placement) = (config.timeout, self.placement);
+        let mut session = Session::start(
+            clock,
+            sender,
+            receiver,
+            self.frame,
+            timeout,
+            placement,
+            interrupt::requested,
+        )?;
+        self.background
+            .into_iter()
+            .for_each(|it| session.beside(it));
+        let mut load = self.load;
+        load.as_mut().map_or(Ok(()), Drawing::begin)?;
+        let mut tally = session.measure(&clock, config.warmup, config.repeat, self.progress)?;
+        if let Some(mut load) = load {
+            let ended = load.end().map_err(RunError::from);
+            tally.drawn = load.drawn();
+            tally.failure = tally.failure.or(ended.err().map(|error| error.to_string()));
+        }
+        Ok((tally, session.pages()))
+    }
+}
