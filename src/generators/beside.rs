@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::accesses::{Accesses, InstructionSet, Store};
 use super::calibration::{self, Calibrated, calibrate};
-use super::crew::{Generators, GeneratorsError, Room};
+use super::crew::{BUFFERS, CACHES, Generators, GeneratorsError, Room};
 use super::generator::Lines;
 use crate::buffer::{Bytes, HUGE_PAGE};
 use crate::host::{CpuSet, memory_layout};
@@ -23,11 +23,6 @@ use crate::rig::named::Named;
 
 /// Of the lines, those that are read, in percent.
 const READ_SHARE: u32 = 50;
-/// A buffer that the last level of cache holds a quarter of leaves it.
-const CACHES: u64 = 4;
-/// The largest buffer: making it takes a second or so.
-const LARGEST: u64 = 1 << 30;
-const BUFFERS_OF_GENERATOR: u64 = 2;
 /// Bytes of buffers that are made in a second, at least.
 const MADE_PER_S: u64 = 1 << 30;
 
@@ -134,7 +129,7 @@ impl Beside {
     #[cfg(test)]
     pub(crate) fn made_up(cpus: CpuSet, loads: &[MemoryLoad]) -> Self {
         let allowed = Allowance {
-            bytes: BUFFERS_OF_GENERATOR * HUGE_PAGE as u64 * cpus.len() as u64,
+            bytes: BUFFERS * HUGE_PAGE as u64 * cpus.len() as u64,
             group: None,
         };
         let made = Self::within(Some(&allowed), None, cpus, loads.iter().copied(), 0);
@@ -179,7 +174,7 @@ impl Beside {
 
     /// Bytes of all buffers.
     pub fn bytes(&self) -> u64 {
-        self.room.size.0 * BUFFERS_OF_GENERATOR * self.cpus.len() as u64
+        self.room.size.0 * BUFFERS * self.cpus.len() as u64
     }
 
     /// Of these CPUs, those that no generator has; all of them if there are none.
@@ -308,10 +303,9 @@ fn size_of_buffers(
     others: u64,
 ) -> Result<Bytes, TooMuch> {
     let page = HUGE_PAGE as u64;
-    let buffers = BUFFERS_OF_GENERATOR * cpus.len() as u64;
-    let wanted = cache.map_or(LARGEST, |cache| CACHES * cache.0).min(LARGEST);
+    let buffers = BUFFERS * cpus.len() as u64;
     let Some(allowed) = allowed else {
-        return Ok(Bytes(wanted.next_multiple_of(page)));
+        return Ok(Room::usual_size(cache, u64::MAX));
     };
     let needs = [
         Need {
@@ -329,8 +323,7 @@ fn size_of_buffers(
         &options,
         "allow this process fewer CPUs (taskset -c), or measure less at once",
     )?;
-    let fits = (allowed.bytes - others) / buffers / page * page;
-    Ok(Bytes(wanted.next_multiple_of(page).min(fits)))
+    Ok(Room::usual_size(cache, (allowed.bytes - others) / buffers))
 }
 
 /// A load from its beginning to its end. The generators rest once it is dropped.
@@ -370,11 +363,7 @@ impl Drawing<'_> {
             bytes: Lines::of_groups(groups - before, &self.calibrated.load.accesses).bytes(),
             time: begun.elapsed(),
         });
-        match self.generators.rest() {
-            // They were told; whoever measures sees the signal as well.
-            Err(GeneratorsError::Rig(RigError::Interrupted(_))) => Ok(()),
-            other => other,
-        }
+        self.generators.rest()
     }
 
     /// What was issued, once it has ended.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crossbeam_utils::CachePadded;
 
 use super::generator::{Generator, Groups, Load};
-use crate::buffer::{Bytes, PageKind, PageSize, Region, RegionError};
+use crate::buffer::{Bytes, HUGE_PAGE, PageKind, PageSize, Region, RegionError};
 use crate::host::interrupt::{self, HeldBack};
 use crate::host::{HostError, pinning};
 use crate::rig::error::{RigError, unless_interrupted};
@@ -65,7 +65,22 @@ pub struct Room {
     pub node: Option<u32>,
 }
 
+/// Buffers that a generator has.
+pub const BUFFERS: u64 = 2;
+/// A buffer that the last level of cache holds a quarter of leaves it.
+pub const CACHES: u64 = 4;
+/// The largest buffer that nobody asked for: making it takes a second or so.
+const LARGEST: u64 = 1 << 30;
+
 impl Room {
+    /// A size of buffers that leaves the last level of cache, if that is known and as many bytes are there for each: in
+    /// pages of 2 MiB, and one of these at least.
+    pub fn usual_size(cache: Option<Bytes>, there: u64) -> Bytes {
+        let leaves = cache.map_or(LARGEST, |cache| CACHES.saturating_mul(cache.0));
+        let page = HUGE_PAGE as u64;
+        Bytes((leaves.min(LARGEST).min(there) / page * page).max(page))
+    }
+
     /// A buffer.
     ///
     /// # Errors
@@ -303,6 +318,20 @@ mod tests {
 
     fn groups(generators: &Generators) -> Vec<u64> {
         generators.groups().collect()
+    }
+
+    #[test]
+    fn buffers_leave_the_cache_where_they_fit() {
+        let mib = |count: u64| Bytes(count << 20);
+        for (cache, there, size) in [
+            (Some(mib(32)), 4 << 30, mib(128)),
+            (Some(mib(480)), 4 << 30, mib(1024)),
+            (Some(mib(32)), 17 << 20, mib(16)),
+            (None, 4 << 30, mib(1024)),
+            (Some(mib(32)), 1, mib(2)),
+        ] {
+            assert_eq!(Room::usual_size(cache, there), size);
+        }
     }
 
     #[test]

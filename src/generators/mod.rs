@@ -27,5 +27,5 @@ pub use accesses::{Accesses, GROUP, InstructionSet, LINE, Store};
 pub use beside::{Beside, Drawing, Drawn, MemoryLoad};
 pub use chase::Chase;
 pub use cpus_left::CpusLeft;
-pub use crew::{Generators, GeneratorsError, Room};
+pub use crew::{BUFFERS, CACHES, Generators, GeneratorsError, Room};
 pub use generator::{LONGEST_PAUSE, Lines, Load};

@@ -4,18 +4,12 @@ use std::fmt;
 
 use super::config::{Config, Pause, Sweep};
 use super::error::RunError;
-use crate::buffer::{Bytes, HUGE_PAGE, PageSize};
-use crate::generators::{Accesses, InstructionSet, Load, Store};
+use crate::buffer::{Bytes, PageSize};
+use crate::generators::{Accesses, BUFFERS, CACHES, InstructionSet, Load, Room, Store};
 use crate::host::placement::{Placement, RoleSpec};
 use crate::host::{CpuSet, Topology, memory_layout};
 use crate::rig::memory::{Allowance, Need};
 
-/// A buffer that the last level of cache holds a quarter of leaves it.
-const CACHES: u64 = 4;
-/// The largest buffer that nobody asked for: making it takes a second or so.
-const LARGEST_DEFAULT: Bytes = Bytes(1 << 30);
-/// Buffers of a generator.
-const BUFFERS_OF_GENERATOR: u64 = 2;
 /// Bytes of a line's successor, while a cycle is made of all lines of 64 bytes.
 const LINES_PER_SUCCESSOR: u64 = 16;
 
@@ -112,12 +106,14 @@ impl Setting {
             false => Vec::new(),
         };
         check_node(config.memory_node, &memory_layout::nodes_with_memory()?)?;
-        let leaves = memory_layout::last_level_cache(chase_cpu).map(|cache| Bytes(CACHES * cache));
-        let buffers = 1 + BUFFERS_OF_GENERATOR * generators.len() as u64;
+        let cache = memory_layout::last_level_cache(chase_cpu).map(Bytes);
+        let buffers = 1 + BUFFERS * generators.len() as u64;
         let allowed = Allowance::of_this_process();
-        let size = config
-            .size
-            .unwrap_or_else(|| default_size(leaves, buffers, allowed.as_ref()));
+        let size = config.size.unwrap_or_else(|| {
+            // What else it takes has room for one more.
+            let there = allowed.as_ref().map_or(u64::MAX, |allowed| allowed.bytes);
+            Room::usual_size(cache, there / (buffers + 1))
+        });
         if let Some(allowed) = allowed {
             check_size(&allowed, size, buffers, config.page)?;
         }
@@ -126,7 +122,7 @@ impl Setting {
             size,
             chase_cpu,
             generators,
-            in_cache: leaves.map(|leaves| size < leaves),
+            in_cache: cache.map(|cache| size.0 < CACHES * cache.0),
         })
     }
 }
@@ -210,14 +206,6 @@ fn check_node(asked: Option<u32>, there: &CpuSet) -> Result<(), RunError> {
     }
 }
 
-/// So much that it leaves the cache, if that is known and fits.
-fn default_size(leaves: Option<Bytes>, buffers: u64, allowed: Option<&Allowance>) -> Bytes {
-    let wanted = leaves.unwrap_or(LARGEST_DEFAULT).min(LARGEST_DEFAULT);
-    let fits = allowed.map_or(u64::MAX, |allowed| allowed.bytes / (buffers + 1));
-    let page = HUGE_PAGE as u64;
-    Bytes((wanted.0.min(fits) / page * page).max(page))
-}
-
 fn check_size(
     allowed: &Allowance,
     size: Bytes,
@@ -294,18 +282,9 @@ mod tests {
     }
 
     #[test]
-    fn buffers_leave_the_cache_where_they_fit() {
+    fn buffers_that_do_not_fit_are_refused() {
         let allowed = |bytes| Allowance { bytes, group: None };
         let mib = |count: u64| Bytes(count << 20);
-        for (leaves, bytes, size) in [
-            (Some(mib(128)), 12 << 30, mib(128)),
-            (Some(mib(1920)), 12 << 30, mib(1024)),
-            (Some(mib(128)), 64 << 20, mib(16)),
-            (None, 12 << 30, mib(1024)),
-            (Some(mib(128)), 1, mib(2)),
-        ] {
-            assert_eq!(default_size(leaves, 3, Some(&allowed(bytes))), size);
-        }
         let checked = check_size(&allowed(1 << 30), mib(512), 3, None);
         refused(
             checked,
