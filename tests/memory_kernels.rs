@@ -1,5 +1,5 @@
-//! The functions that generate memory load, as they are in the program: what `objdump` finds in them. What they access
-//! when they run: `src/generators/traced.rs`.
+//! The functions that generate memory load, as they are in the program: what `objdump` finds in them is followed step by
+//! step. What they access when they run: `src/generators/traced.rs`.
 
 #![cfg(target_arch = "x86_64")]
 
@@ -61,60 +61,62 @@ impl Name {
         LINES * self.percent / 100
     }
 
-    /// What an instruction is in a function of this name: an access, or a part of its end.
-    fn instruction(&self, text: &str) -> Result<Option<Access>, String> {
+    /// The access that an instruction is, in a function of this name; its offset is that of its operand.
+    fn access(&self, text: &str) -> Option<Access> {
         let (set, letter) = match self.width {
             16 => ("", 'x'),
             32 => ("v", 'y'),
             _ => ("v", 'z'),
         };
-        if text == "ret" || (text == "vzeroupper" && set == "v") {
-            return Ok(None);
-        }
-        let access = || {
-            let (mnemonic, operands) = text.strip_prefix(set)?.split_once(char::is_whitespace)?;
-            let (from, to) = operands.trim().split_once(',')?;
-            let register = format!("%{letter}mm");
-            match (offset(from, "(%rdi)"), offset(to, "(%rsi)"), mnemonic) {
-                (Some(offset), None, "movaps") if is_numbered(to, &register) => Some(Access {
-                    is_read: true,
-                    offset,
-                }),
-                (None, Some(offset), "movaps")
-                    if !self.non_temporal && is_numbered(from, &register) =>
-                {
-                    Some(Access {
-                        is_read: false,
-                        offset,
-                    })
-                }
-                (None, Some(offset), "movntps")
-                    if self.non_temporal && is_numbered(from, &register) =>
-                {
-                    Some(Access {
-                        is_read: false,
-                        offset,
-                    })
-                }
-                _ => None,
-            }
+        let (mnemonic, operands) = text.strip_prefix(set)?.split_once(char::is_whitespace)?;
+        let (from, to) = operands.trim().split_once(',')?;
+        let register = format!("%{letter}mm");
+        let store = if self.non_temporal {
+            "movntps"
+        } else {
+            "movaps"
         };
-        access()
-            .map(Some)
-            .ok_or_else(|| format!("{text:?} has no place in it"))
+        let (is_read, offset) = match (offset(from, "(%rdi)"), offset(to, "(%rsi)")) {
+            (Some(offset), None) if mnemonic == "movaps" && is_numbered(to, &register) => {
+                (true, offset)
+            }
+            (None, Some(offset)) if mnemonic == store && is_numbered(from, &register) => {
+                (false, offset)
+            }
+            _ => return None,
+        };
+        Some(Access { is_read, offset })
+    }
+
+    /// The accesses that a function of this name makes.
+    fn accesses(&self, instructions: &[Instruction]) -> Result<Vec<Access>, String> {
+        let mut run = Run {
+            name: self,
+            instructions,
+            pattern: None,
+            lines_left: None,
+            carry: false,
+            zero: false,
+            moved: [0; 2],
+            accesses: Vec::new(),
+        };
+        let mut at = 0;
+        for _ in 0..20 * LINES {
+            let (_, text) = instructions.get(at).ok_or("it goes on behind its end")?;
+            match run
+                .step(at, text)
+                .ok_or_else(|| format!("{text:?} has no place in it"))?
+            {
+                Some(next) => at = next,
+                None => return Ok(run.accesses),
+            }
+        }
+        Err("it does not end".to_owned())
     }
 
     /// What is wrong with a function of this name, if anything is.
-    fn judge(&self, instructions: &[String]) -> Result<(), String> {
-        let returns = instructions.iter().position(|text| text == "ret");
-        if returns.is_none() || returns != instructions.len().checked_sub(1) {
-            return Err("it does not return at its end".to_owned());
-        }
-        let found: Result<Vec<_>, _> = instructions
-            .iter()
-            .map(|text| self.instruction(text))
-            .collect();
-        let accesses: Vec<Access> = found?.into_iter().flatten().collect();
+    fn judge(&self, instructions: &[Instruction]) -> Result<(), String> {
+        let accesses = self.accesses(instructions)?;
         let per_line = LINE / self.width;
         if accesses.len() != LINES * per_line {
             return Err(format!(
@@ -151,6 +153,66 @@ impl Name {
     }
 }
 
+/// What a function has done so far.
+struct Run<'a> {
+    name: &'a Name,
+    instructions: &'a [Instruction],
+    pattern: Option<u64>,
+    lines_left: Option<u64>,
+    carry: bool,
+    zero: bool,
+    /// What was added to the address of what is stored to, and of what is read.
+    moved: [usize; 2],
+    accesses: Vec<Access>,
+}
+
+impl Run<'_> {
+    /// Does an instruction, and says which one is next, if any is. `None` if the instruction is not known.
+    fn step(&mut self, at: usize, text: &str) -> Option<Option<usize>> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        match words.as_slice() {
+            ["ret" | "retq"] => return Some(None),
+            ["vzeroupper"] if self.name.width > 16 => {}
+            ["movabs", operands] => self.pattern = Some(number(operands, ",%rax")?),
+            ["mov", operands] => self.lines_left = Some(number(operands, ",%ecx")?),
+            ["shr", "%rax" | "$1,%rax"] => {
+                let pattern = self.pattern?;
+                self.carry = pattern & 1 == 1;
+                self.pattern = Some(pattern >> 1);
+            }
+            ["dec", "%ecx"] => {
+                let left = self.lines_left?.checked_sub(1)?;
+                self.zero = left == 0;
+                self.lines_left = Some(left);
+            }
+            ["add", operands] => {
+                let read = number(operands, ",%rdi");
+                let bytes = read.or_else(|| number(operands, ",%rsi"))?;
+                self.moved[usize::from(read.is_some())] += bytes as usize;
+                self.zero = false;
+            }
+            ["jae", target, ..] if !self.carry => return self.jump(target),
+            ["jne", target, ..] if !self.zero => return self.jump(target),
+            ["jae" | "jne", ..] => {}
+            _ => {
+                let access = self.name.access(text)?;
+                let offset = access.offset + self.moved[usize::from(access.is_read)];
+                self.accesses.push(Access { offset, ..access });
+            }
+        }
+        Some(Some(at + 1))
+    }
+
+    fn jump(&self, target: &str) -> Option<Option<usize>> {
+        let target = u64::from_str_radix(target, 16).ok()?;
+        let place = self
+            .instructions
+            .iter()
+            .position(|(address, _)| *address == target)?;
+        Some(Some(place))
+    }
+}
+
 /// The offset of an operand such as `0x40(%rdi)` from its base.
 fn offset(operand: &str, base: &str) -> Option<usize> {
     match operand.strip_suffix(base)? {
@@ -165,6 +227,15 @@ fn is_numbered(operand: &str, register: &str) -> bool {
         .strip_prefix(register)
         .is_some_and(|number| number.parse::<u8>().is_ok())
 }
+
+/// The number of operands such as `$0x40,%rdi`.
+fn number(operands: &str, register: &str) -> Option<u64> {
+    let digits = operands.strip_suffix(register)?.strip_prefix("$0x")?;
+    u64::from_str_radix(digits, 16).ok()
+}
+
+/// Its address and its text.
+type Instruction = (u64, String);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Access {
@@ -212,7 +283,7 @@ fn places(program: &Path) -> Vec<Place> {
 }
 
 /// The instructions of the functions of a program.
-fn functions(program: &Path) -> BTreeMap<Name, Vec<String>> {
+fn functions(program: &Path) -> BTreeMap<Name, Vec<Instruction>> {
     let mut places = places(program);
     places.sort_by_key(|place| place.start);
     let mut functions = BTreeMap::new();
@@ -224,26 +295,23 @@ fn functions(program: &Path) -> BTreeMap<Name, Vec<String>> {
             program,
             &["--disassemble", "--no-show-raw-insn", &start, &stop],
         );
-        let instructions: Vec<(u64, &str)> = text.lines().filter_map(instruction_in).collect();
+        let instructions: Vec<Instruction> = text.lines().filter_map(instruction_in).collect();
         for place in places {
             let own = instructions
                 .iter()
                 .filter(|(address, _)| (place.start..place.end).contains(address));
-            functions.insert(
-                place.name,
-                own.map(|(_, text)| (*text).to_owned()).collect(),
-            );
+            functions.insert(place.name, own.cloned().collect());
         }
     }
     functions
 }
 
-/// The address and the instruction of a line such as `  12ab: vmovaps (%rdi),%ymm0`.
-fn instruction_in(line: &str) -> Option<(u64, &str)> {
+/// The instruction of a line such as `  12ab: vmovaps (%rdi),%ymm0`.
+fn instruction_in(line: &str) -> Option<Instruction> {
     let (address, instruction) = line.split_once(":\t")?;
     Some((
         u64::from_str_radix(address.trim(), 16).ok()?,
-        instruction.trim(),
+        instruction.trim().to_owned(),
     ))
 }
 
@@ -266,8 +334,8 @@ fn every_function_has_the_accesses_that_its_name_says_and_no_others() {
     assert_eq!(functions.len(), expected.len());
 }
 
-/// A function as it should be.
-fn made_up(name: &Name) -> Vec<String> {
+/// A function as it should be, but for one instruction, at addresses from 0.
+fn made_up(name: &Name, wrong: Option<(usize, &str)>) -> Vec<Instruction> {
     let (set, letter) = match name.width {
         16 => ("", 'x'),
         32 => ("v", 'y'),
@@ -278,26 +346,33 @@ fn made_up(name: &Name) -> Vec<String> {
     } else {
         "movaps"
     };
-    let mut instructions = Vec::new();
-    let (mut read, mut stored) = (0, 0);
-    for line in 0..LINES {
-        let is_read = (line + 1) * name.reads() / LINES > line * name.reads() / LINES;
-        for part in 0..LINE / name.width {
-            instructions.push(match is_read {
-                true => format!(
-                    "{set}movaps {:#x}(%rdi),%{letter}mm{part}",
-                    read * LINE + part * name.width
-                ),
-                false => format!(
-                    "{set}{store} %{letter}mm0,{:#x}(%rsi)",
-                    stored * LINE + part * name.width
-                ),
-            });
-        }
-        *(if is_read { &mut read } else { &mut stored }) += 1;
+    let is_read = |line: &usize| (line + 1) * name.reads() / LINES > line * name.reads() / LINES;
+    let pattern: u64 = (0..LINES).filter(is_read).map(|line| 1 << line).sum();
+    let parts = || (0..LINE / name.width).map(|part| part * name.width);
+    let loads = parts().map(|part| format!("{set}movaps {part:#x}(%rdi),%{letter}mm0"));
+    let stores = parts().map(|part| format!("{set}{store} %{letter}mm0,{part:#x}(%rsi)"));
+    let mut texts = vec![
+        format!("movabs ${pattern:#x},%rax"),
+        "mov $0x32,%ecx".to_owned(),
+        "shr $1,%rax".to_owned(),
+    ];
+    texts.push(format!("jae {:x} <somewhere>", 8 + LINE / name.width));
+    for (accesses, register) in [
+        (loads.collect::<Vec<_>>(), "%rdi"),
+        (stores.collect(), "%rsi"),
+    ] {
+        texts.extend(accesses);
+        texts.extend([
+            format!("add $0x40,{register}"),
+            "dec %ecx".to_owned(),
+            "jne 2".to_owned(),
+            "ret".to_owned(),
+        ]);
     }
-    instructions.push("ret".to_owned());
-    instructions
+    if let Some((place, text)) = wrong {
+        texts[place] = text.to_owned();
+    }
+    (0..).zip(texts).collect()
 }
 
 #[test]
@@ -307,7 +382,7 @@ fn a_function_that_is_not_as_its_name_says_is_found() {
         non_temporal: true,
         percent: 26,
     };
-    assert_eq!(name.judge(&made_up(&name)), Ok(()));
+    assert_eq!(name.judge(&made_up(&name, None)), Ok(()));
     for other in [
         Name { width: 16, ..name },
         Name { width: 64, ..name },
@@ -320,31 +395,32 @@ fn a_function_that_is_not_as_its_name_says_is_found() {
             ..name
         },
     ] {
-        assert!(name.judge(&made_up(&other)).is_err(), "{other:?}");
+        assert!(name.judge(&made_up(&other, None)).is_err(), "{other:?}");
     }
-    let wrong = |change: &dyn Fn(&mut Vec<String>)| {
-        let mut instructions = made_up(&name);
-        change(&mut instructions);
-        name.judge(&instructions).unwrap_err()
-    };
-    let insert = |text: &str| wrong(&|instructions| instructions.insert(4, text.to_owned()));
-    for text in [
-        "mov %rax,-0x8(%rsp)",
-        "movzbl (%rdi),%eax",
-        "jmp 1000",
-        "ret",
-        "vmovaps (%rdi),%ymm0{%k1}",
+    for (place, text) in [
+        // All reads first; a line too few, and too many.
+        (0, "movabs $0x1fff,%rax"),
+        (1, "mov $0x31,%ecx"),
+        (1, "mov $0x33,%ecx"),
+        // A part twice, of other widths, of other memory, of the other kind.
+        (5, "vmovaps (%rdi),%ymm0"),
+        (5, "vmovaps 0x20(%rdi),%xmm0"),
+        (5, "vmovaps 0x20(%rdi),%ymm0{%k1}"),
+        (5, "vmovaps 0x20(%rsp),%ymm0"),
+        (5, "mov %rax,-0x8(%rsp)"),
+        (5, "vzeroupper"),
+        (10, "vmovntps %ymm0,0x40(%rsi)"),
+        (10, "vmovaps %ymm0,0x20(%rsi)"),
+        // Lines that are left out or come again, and no end.
+        (6, "add $0x80,%rdi"),
+        (12, "vzeroupper"),
+        (13, "vzeroupper"),
+        (14, "jne 0"),
+        (9, "jne 2"),
     ] {
-        insert(text);
+        let judged = name.judge(&made_up(&name, Some((place, text))));
+        assert!(judged.is_err(), "{place} {text}");
     }
-    // All reads first, a pair out of order, a line left out.
-    wrong(&|instructions| instructions.sort_by_key(|text| (text == "ret", !text.contains("rdi"))));
-    wrong(&|instructions| instructions.swap(0, 1));
-    wrong(&|instructions| drop(instructions.drain(..2)));
-    wrong(&|instructions| drop(instructions.pop()));
-    // A regular store among the others.
-    let regular = insert("vmovaps %ymm0,(%rsi)");
-    assert!(regular.contains("has no place"), "{regular}");
 }
 
 #[test]

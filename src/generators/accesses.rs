@@ -1,7 +1,7 @@
 //! What a generator does to memory: groups of 50 lines, read or stored to in an even pattern.
 //!
 //! There is one function for each instruction set, kind of store and number of reads in a group: 306 of them, made when
-//! the crate is compiled. Each has nothing but its loads and stores in it, whose order and number are fixed. Lines that
+//! the crate is compiled. Each accesses no other memory, and order and number of its accesses are fixed. Lines that
 //! are read and lines that are stored to are two streams, each contiguous.
 
 use crate::rig::named::named;

@@ -10,8 +10,9 @@ use crate::buffer::Region;
 /// The longest pause behind a group, in nops: half a millisecond or so, and next to no bandwidth.
 pub const LONGEST_PAUSE: u64 = 1 << 22;
 
-/// Groups between two looks at the orders without pauses. A fence for stores past the caches is issued as often.
-const GROUPS_PER_LOOK: u64 = 16;
+/// Groups between two looks at the orders without pauses: some microseconds. A fence for stores past the caches is issued
+/// as often; more of them would take bandwidth.
+const GROUPS_PER_LOOK: u64 = 64;
 /// Nops that take about as long as a group.
 const NOPS_PER_GROUP: u64 = 512;
 
@@ -268,7 +269,7 @@ mod tests {
     #[test]
     fn looks_come_as_often_with_long_pauses() {
         let accesses = Accesses::with_share(InstructionSet::Sse2, Store::Regular, 50);
-        for (pause, groups) in [(0, 16), (511, 16), (512, 8), (4096, 2), (LONGEST_PAUSE, 1)] {
+        for (pause, groups) in [(0, 64), (511, 64), (512, 32), (4096, 8), (LONGEST_PAUSE, 1)] {
             assert_eq!(
                 Load { accesses, pause }.groups_per_look(),
                 groups,

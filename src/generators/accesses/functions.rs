@@ -1,7 +1,7 @@
-//! The functions, in the assembler's own loops.
+//! The functions: loops over the lines of a group, with a bit for each line that says whether it is read.
 //!
-//! Line `i` of a group with `r` reads is read where `(i + 1) r / 50` is larger than `i r / 50` in whole numbers, which
-//! spreads reads and stores evenly.
+//! There is one load of a line in a function and one store, as in a loop of a compiled program. Fifty of each, one behind
+//! the other, draw up to a fifth less on processors whose prefetchers know a stream by the address of its instruction.
 
 use super::{Accesses, Function, GROUP, InstructionSet, Store};
 
@@ -15,6 +15,18 @@ pub(super) fn of(accesses: &Accesses) -> &'static [Function; GROUP + 1] {
         (InstructionSet::Avx512, Store::Regular) => &avx512_regular::ALL,
         (InstructionSet::Avx512, Store::NonTemporal) => &avx512_non_temporal::ALL,
     }
+}
+
+/// A bit for each line of a group, the first one lowest: 1 where it is read, which spreads reads and stores evenly.
+const fn pattern(reads: usize) -> u64 {
+    let (mut pattern, mut line) = (0, 0);
+    while line < GROUP {
+        if (line + 1) * reads / GROUP > line * reads / GROUP {
+            pattern |= 1 << line;
+        }
+        line += 1;
+    }
+    pattern
 }
 
 /// `MODULE: a load of a line, a store of a line, what ends the function; its functions`.
@@ -32,21 +44,25 @@ macro_rules! functions {
                 #[unsafe(naked)]
                 unsafe extern "C" fn $name(_read: *const u8, _stored: *mut u8) {
                     core::arch::naked_asm!(
-                        ".set .Lline, 0",
-                        ".set .Lread, 0",
-                        ".set .Lstored, 0",
-                        ".rept 50",
-                        concat!(".if (.Lline + 1) * ", $reads, " / 50 > .Lline * ", $reads, " / 50"),
+                        "movabsq ${pattern}, %rax",
+                        "movl ${lines}, %ecx",
+                        "2: shrq $1, %rax",
+                        "jnc 3f",
                         $load,
-                        ".set .Lread, .Lread + 64",
-                        ".else",
-                        $store,
-                        ".set .Lstored, .Lstored + 64",
-                        ".endif",
-                        ".set .Lline, .Lline + 1",
-                        ".endr",
+                        "addq $64, %rdi",
+                        "decl %ecx",
+                        "jnz 2b",
                         $end,
                         "ret",
+                        "3:",
+                        $store,
+                        "addq $64, %rsi",
+                        "decl %ecx",
+                        "jnz 2b",
+                        $end,
+                        "ret",
+                        pattern = const super::pattern($reads),
+                        lines = const GROUP,
                         options(att_syntax)
                     )
                 }
@@ -75,10 +91,10 @@ macro_rules! all_shares {
 /// A line in four parts.
 macro_rules! sse2_load {
     () => {
-        "movaps .Lread(%rdi), %xmm0
-         movaps .Lread + 16(%rdi), %xmm1
-         movaps .Lread + 32(%rdi), %xmm2
-         movaps .Lread + 48(%rdi), %xmm3"
+        "movaps (%rdi), %xmm0
+         movaps 16(%rdi), %xmm1
+         movaps 32(%rdi), %xmm2
+         movaps 48(%rdi), %xmm3"
     };
 }
 /// The same of a store.
@@ -86,32 +102,27 @@ macro_rules! sse2_store {
     ($move:literal) => {
         concat!(
             $move,
-            " %xmm0, .Lstored(%rsi)\n",
+            " %xmm0, (%rsi)\n",
             $move,
-            " %xmm0, .Lstored + 16(%rsi)\n",
+            " %xmm0, 16(%rsi)\n",
             $move,
-            " %xmm0, .Lstored + 32(%rsi)\n",
+            " %xmm0, 32(%rsi)\n",
             $move,
-            " %xmm0, .Lstored + 48(%rsi)"
+            " %xmm0, 48(%rsi)"
         )
     };
 }
 /// A line in two parts.
 macro_rules! avx2_load {
     () => {
-        "vmovaps .Lread(%rdi), %ymm0
-         vmovaps .Lread + 32(%rdi), %ymm1"
+        "vmovaps (%rdi), %ymm0
+         vmovaps 32(%rdi), %ymm1"
     };
 }
 /// The same of a store.
 macro_rules! avx2_store {
     ($move:literal) => {
-        concat!(
-            $move,
-            " %ymm0, .Lstored(%rsi)\n",
-            $move,
-            " %ymm0, .Lstored + 32(%rsi)"
-        )
+        concat!($move, " %ymm0, (%rsi)\n", $move, " %ymm0, 32(%rsi)")
     };
 }
 
@@ -120,5 +131,5 @@ all_shares!(sse2_regular: sse2_load!(), sse2_store!("movaps"), "";);
 all_shares!(sse2_non_temporal: sse2_load!(), sse2_store!("movntps"), "";);
 all_shares!(avx2_regular: avx2_load!(), avx2_store!("vmovaps"), "vzeroupper";);
 all_shares!(avx2_non_temporal: avx2_load!(), avx2_store!("vmovntps"), "vzeroupper";);
-all_shares!(avx512_regular: "vmovaps .Lread(%rdi), %zmm0", "vmovaps %zmm0, .Lstored(%rsi)", "vzeroupper";);
-all_shares!(avx512_non_temporal: "vmovaps .Lread(%rdi), %zmm0", "vmovntps %zmm0, .Lstored(%rsi)", "vzeroupper";);
+all_shares!(avx512_regular: "vmovaps (%rdi), %zmm0", "vmovaps %zmm0, (%rsi)", "vzeroupper";);
+all_shares!(avx512_non_temporal: "vmovaps (%rdi), %zmm0", "vmovntps %zmm0, (%rsi)", "vzeroupper";);
