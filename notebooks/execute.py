@@ -82,7 +82,7 @@ def main():
 
 def parsed():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
-    parser.add_argument("notebook", type=Path, help="hca.ipynb, queue.ipynb, clock.ipynb, node.ipynb, or a path")
+    parser.add_argument("notebook", type=Path, help="hca.ipynb, queue.ipynb, clock.ipynb, node.ipynb, memory.ipynb, or a path")
     parser.add_argument("results", type=Path, nargs="?", help="the results folder [default: the notebook's sample]")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the executed notebook there")
     parser.add_argument("--figures", type=Path, metavar="DIR", help="write its figures there, as PNG")

@@ -1,8 +1,8 @@
 """Reads the results folders of hcabench as pandas tables, for the notebooks beside this file.
 
-A folder is one run of a benchmark: `hcabench` (here called hca), `hcabench queue`, `hcabench clock`, `hcabench node`.
-What its CSV files hold (types, units, which columns are settings) stands in its `datapackage.json`. `load` reads its
-summary and settings; samples are read point by point, and only the columns that are asked for, so that a sweep of any
+A folder is one run of a benchmark: `hcabench` (here called hca), `hcabench queue`, `hcabench clock`, `hcabench node`,
+`hcabench memory`. What its CSV files hold (types, units, which columns are settings) stands in its `datapackage.json`.
+`load` reads its summary and settings; samples are read point by point, and only the columns that are asked for, so that a sweep of any
 length fits into memory. Nothing is removed as an outlier.
 """
 
@@ -66,11 +66,11 @@ class Run:
             if name not in {"warmup", *but} and name in self.summary and self.summary[name].nunique(dropna=False) > 1
         ]
 
-    def the_same(self):
-        """In words, the settings that all points share, for a subtitle."""
+    def the_same(self, but=()):
+        """In words, the settings that all points share, for a subtitle, without those of `but`."""
         words = []
         for name in self.settings_columns():
-            if name in self.summary and self.summary[name].nunique(dropna=False) == 1:
+            if name not in but and name in self.summary and self.summary[name].nunique(dropna=False) == 1:
                 value = self.summary[name].iloc[0]
                 if not pd.isna(value) and value != UNREMARKABLE.get(name):
                     words.append(in_words(name, value))
@@ -98,7 +98,7 @@ def results_folder(default):
 
 
 def load(path, benchmark):
-    """Reads the run in `path`, which must be one of `benchmark`: hca, queue, clock or node."""
+    """Reads the run in `path`, which must be one of `benchmark`: hca, queue, clock, node or memory."""
     path = Path(path)
     if not path.is_dir():
         raise ResultsError(f"{path}: there is no such folder (paths are relative to {Path.cwd()})")
@@ -274,7 +274,10 @@ def label(point, names):
 def bytes_in_words(count):
     """4096 is `4 KiB`."""
     count = int(count)
-    return f"{count // 1024} KiB" if count >= 1024 and count % 1024 == 0 else f"{count} B"
+    for size, unit in ((2**20, "MiB"), (2**10, "KiB")):
+        if count >= size and count % size == 0:
+            return f"{count // size} {unit}"
+    return f"{count} B"
 
 
 def rate_in_words(rate):

@@ -157,11 +157,7 @@ fn a_run_under_load_is_taken_up_again_and_ends_by_a_signal() {
     let folder = tempfile::tempdir().unwrap();
     let words = format!("{QUEUE} --memory-load off,100% --rounds 3 --order-seed 1 --out results");
     ended(folder.path(), &format!("{words} --until-round 1"), 0);
-    ended(
-        folder.path(),
-        "queue --resume results",
-        0,
-    );
+    ended(folder.path(), "queue --resume results", 0);
     let results = folder.path().join("results");
     let points = if has_room() { 2 } else { 1 };
     assert_eq!(rows(&results.join("runs.csv")).len(), 3 * points);

@@ -7,10 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
 
 use common::node::{end, ended, node, number, send, start, threads, until};
 use common::{Row, rows};
 use hcabench::time::TscTrust;
+use nix::sys::prctl::set_child_subreaper;
 use nix::sys::signal::Signal;
 
 /// A run that would go on for an hour.
@@ -47,6 +50,15 @@ fn ends_of(run: u32, publishers: usize, subscribers: usize) -> Vec<u32> {
         let found: Vec<u32> = with("hcabench-pub").chain(with("hcabench-sub")).collect();
         (found.len() == publishers + subscribers).then_some(found)
     })
+}
+
+/// The shared memory that a process has mapped, by the numbers of its files.
+fn shared_memory(process: u32) -> BTreeSet<String> {
+    let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap();
+    let shared = maps.lines().filter(|line| line.contains("/memfd:hcabench"));
+    shared
+        .map(|line| line.split_whitespace().nth(4).unwrap().to_owned())
+        .collect()
 }
 
 fn all_are_gone(ends: &[u32]) {
@@ -177,6 +189,52 @@ fn each_end_is_a_process_and_an_interrupt_ends_all() {
     }
 }
 
+/// Whoever maps it first touches it, and so decides in which NUMA node it lies.
+#[test]
+fn the_log_of_an_end_is_mapped_by_that_end_alone_while_it_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = start(folder.path(), &format!("--type udp {LONG}"));
+    for end in ends_of(run.id(), 1, 1) {
+        let its = until("the log", || {
+            Some(shared_memory(end)).filter(|its| its.len() == 2)
+        });
+        // What all ends share.
+        let of_both = its.intersection(&shared_memory(run.id())).count();
+        assert_eq!(of_both, 1, "{its:?}");
+    }
+    send(Signal::SIGINT, run.id());
+    ended(&end(run), 1);
+}
+
+#[test]
+fn no_end_begins_before_all_are_made() {
+    const ENDS: usize = 9;
+    loop {
+        let folder = tempfile::tempdir().unwrap();
+        let words = "--type udp --poll event --ends processes --scenario fan-in --publishers 8 --rate 50 --count 5 \
+                     --warmup 0";
+        let run = start(folder.path(), words);
+        // The subscriber is made before the first publisher is started.
+        until("a publisher", || {
+            (children(run.id()).len() > 1).then_some(())
+        });
+        send(Signal::SIGSTOP, run.id());
+        let started = children(run.id());
+        let is_early = started.len() < ENDS;
+        if is_early {
+            // Long enough to begin.
+            sleep(Duration::from_secs(1));
+            let begun = |&&end: &&u32| threads(end, "hcabench-sub") > 0;
+            assert_eq!(started.iter().filter(begun).count(), 0);
+        }
+        send(Signal::SIGCONT, run.id());
+        ended(&end(run), 0);
+        if is_early {
+            return;
+        }
+    }
+}
+
 #[test]
 fn an_end_that_dies_ends_the_run_and_is_named() {
     for (victim, name) in [(1, "publisher 1"), (2, "subscriber 0")] {
@@ -200,6 +258,16 @@ fn no_end_outlives_the_run() {
     let ends = ends_of(run.id(), 1, 1);
     send(Signal::SIGKILL, run.id());
     end(run);
+    all_are_gone(&ends);
+
+    // One that is stopped neither. It is collected by a process of its session, as in a container: of others the
+    // kernel itself ends what is stopped.
+    set_child_subreaper(true).unwrap();
+    let mut run = start(folder.path(), &format!("--type shmem {LONG} --force"));
+    let ends = ends_of(run.id(), 1, 1);
+    ends.iter().for_each(|&end| send(Signal::SIGSTOP, end));
+    send(Signal::SIGKILL, run.id());
+    run.wait().unwrap();
     all_are_gone(&ends);
 
     // Rounds are processes themselves.
@@ -254,6 +322,38 @@ fn what_cannot_be_made_is_told_as_of_threads() {
         assert!(told.contains(expected), "{words}: {told}");
     }
     assert!(!folder.path().join("run").join("summary.csv").exists());
+}
+
+/// The same command under these limits of open files.
+fn with_files(soft: u32, hard: u32, command: &Command) -> Command {
+    let mut limited = Command::new("sh");
+    let limits = format!("ulimit -Sn {soft} && ulimit -Hn {hard} && exec \"$@\"");
+    limited.args(["-c", &limits, "sh"]);
+    limited.arg(command.get_program()).args(command.get_args());
+    limited.current_dir(command.get_current_dir().unwrap());
+    limited
+}
+
+#[test]
+fn the_limit_of_open_files_is_raised_for_the_ends_or_tells_how_many_there_can_be() {
+    let words = "--type udp --poll event --scenario straight-run --ends processes --timer timerfd --rate 50 \
+                 --count 5 --warmup 0";
+    let folder = tempfile::tempdir().unwrap();
+    let of_16 = node(
+        folder.path(),
+        &format!("{words} --publishers 8 --subscribers 8"),
+    );
+    ended(&with_files(40, 200, &of_16).output().unwrap(), 0);
+    let folder = tempfile::tempdir().unwrap();
+    let of_20 = node(
+        folder.path(),
+        &format!("{words} --publishers 10 --subscribers 10"),
+    );
+    let told = ended(&with_files(40, 200, &of_20).output().unwrap(), 2);
+    for said in ["--publishers", "--ends", "allows 18 ends", "ulimit -n 208"] {
+        assert!(told.contains(said), "{told}");
+    }
+    assert!(!folder.path().join("run").exists());
 }
 
 #[test]

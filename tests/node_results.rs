@@ -56,6 +56,8 @@ fn point(
             .set(&node::RATE, rate)
             .set(&node::VALUES, values)
             .set(&node::SAMPLE, 16 + 8 * values)
+            // It follows from the size.
+            .set(&node::INLINE, values == 1)
             // As of --duration.
             .set(&node::STEPS, rate as u64 * 5)
             .set(&node::EXPECTED, STEPS)

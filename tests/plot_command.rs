@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use common::told;
+use made_up_run::memory::{MadeCurve, memory_run};
 use made_up_run::{MadePoint, hca_run};
 
 fn hcabench(words: &str) -> Output {
@@ -685,4 +686,63 @@ fn figures_of_queues_and_clocks() {
         2,
         &["do not fit into one figure"],
     );
+}
+
+#[test]
+fn curves_of_a_memory_are_drawn_beside_published_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let curves = [50, 100].map(|reads| MadeCurve::bent(reads, 12, 2, 9_000.0, 0.01));
+    let run = memory_run(&path.join("run"), &curves, 6, false);
+    let (run, csv, out) = (
+        run.display(),
+        path.join("mess.csv"),
+        path.join("curves.svg"),
+    );
+    let mess = "read_pct_rounded,pause,bandwidth_smooth,latency_smooth\n\
+                51,900,0.0,120\n51,800,1.5,120\n51,0,8.5,300\n51,10,9.0,250\n";
+    fs::write(&csv, mess).unwrap();
+    let words = format!("curves {run} --with {}", csv.display());
+    let (texts, data) = drawn(&words, &out);
+    for text in [
+        "Latency by memory bandwidth",
+        "50 % reads",
+        "published: mess.csv",
+        "51 %",
+    ] {
+        assert!(texts.iter().any(|it| it == text), "{text}: {texts:?}");
+    }
+    let published = serde_json::json!([[1.5, 120.0], [9.0, 250.0], [8.5, 300.0]]);
+    assert_eq!(data["published"][0]["points"], published);
+    let hint = hcabench(&format!("plot {words} --out {}", out.display()));
+    assert!(
+        told(&hint).contains("warning: 1 row has no bandwidth"),
+        "{}",
+        told(&hint)
+    );
+    for ending in ["png", "pdf"] {
+        let out = path.join(format!("curves.{ending}"));
+        let output = hcabench(&format!("plot {words} --out {}", out.display()));
+        assert!(output.status.success() && out.metadata().unwrap().len() > 5_000);
+    }
+    fs::write(&csv, "a,b\n1,2\n").unwrap();
+    let out = path.join("none.svg");
+    let parts = [
+        "--with",
+        "mess.csv: its columns are those of no curves",
+        "read_share_percent,bandwidth_mb_s,latency_ns",
+    ];
+    refused(&format!("{words} --out {}", out.display()), 2, &parts);
+    assert!(!out.exists());
+    // Two runs are compared, and a report is made, of the same made-up results.
+    let compared = hcabench(&format!("compare {run} {run}"));
+    let text = String::from_utf8_lossy(&compared.stdout).into_owned();
+    assert_eq!(compared.status.code(), Some(0), "{}", told(&compared));
+    assert!(
+        text.contains("latency") && text.contains("bandwidth"),
+        "{text}"
+    );
+    let page = path.join("report.html");
+    let report = hcabench(&format!("report {run} --out {}", page.display()));
+    assert_eq!(report.status.code(), Some(0), "{}", told(&report));
 }

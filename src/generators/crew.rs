@@ -332,17 +332,24 @@ mod tests {
         let here = pinning::current_cpu().unwrap();
         let generators = Generators::new(&[here], room()).unwrap();
         assert_eq!(is_held(), before);
-        let masks = std::fs::read_dir("/proc/self/task").unwrap().filter_map(|task| {
-            let task = task.unwrap().path();
-            let name = std::fs::read_to_string(task.join("comm")).ok()?;
-            let status = std::fs::read_to_string(task.join("status")).ok()?;
-            let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:"))?;
-            let blocked = u64::from_str_radix(blocked.trim(), 16).unwrap();
-            name.starts_with("memory-load").then_some(blocked)
-        });
+        let masks = std::fs::read_dir("/proc/self/task")
+            .unwrap()
+            .filter_map(|task| {
+                let task = task.unwrap().path();
+                let name = std::fs::read_to_string(task.join("comm")).ok()?;
+                let status = std::fs::read_to_string(task.join("status")).ok()?;
+                let blocked = status
+                    .lines()
+                    .find_map(|line| line.strip_prefix("SigBlk:"))?;
+                let blocked = u64::from_str_radix(blocked.trim(), 16).unwrap();
+                name.starts_with("memory-load").then_some(blocked)
+            });
         let masks: Vec<u64> = masks.collect();
         let both = 1 << (Signal::SIGINT as u32 - 1) | 1 << (Signal::SIGTERM as u32 - 1);
-        assert!(!masks.is_empty() && masks.iter().all(|blocked| blocked & both == both), "{masks:x?}");
+        assert!(
+            !masks.is_empty() && masks.iter().all(|blocked| blocked & both == both),
+            "{masks:x?}"
+        );
         drop(generators);
     }
 

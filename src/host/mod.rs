@@ -8,6 +8,7 @@
 //! | what stops a thread | `counters`, `interrupt_lines` |
 //! | what moves between memory and the processor | [`uncore`] |
 //! | what keeps an idle CPU awake | `idle_hold` |
+//! | how many files may be open | `open_files` |
 //! | how a run is ended from outside | `interrupt`, [`wake`] |
 //! | libraries that a part of the program needs | `library` |
 //! | how fast the TSC is by the kernel's word | `kernel_tsc` |
@@ -38,6 +39,7 @@ pub(crate) mod library;
 pub(crate) mod made_up;
 pub(crate) mod memory_layout;
 pub mod memory_lock;
+pub(crate) mod open_files;
 pub mod pinning;
 pub(crate) mod placement;
 pub mod priority;

@@ -189,7 +189,7 @@ impl Family {
             if labels.iter().all(is_free) {
                 labels.push((x, y));
                 let at = (
-                    x.min(plot.right - 2.0),
+                    x.clamp(plot.left + width + 3.0, plot.right - 2.0),
                     (y - 4.0).max(plot.top + LABEL_OF_OTHERS_EM),
                 );
                 let (em, colour) = (LABEL_OF_OTHERS_EM, Colour::FAINT_INK);

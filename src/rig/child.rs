@@ -1,7 +1,7 @@
 //! This program once more, as a child: for a round, or for an end of a node.
 //!
 //! It is asked on its standard input and answers on its standard output, a line of JSON each. It ends when its standard
-//! input does, so that none is left behind, however its parent ends.
+//! input does, so that none is left behind, however its parent ends: one that is stopped goes on then.
 
 use std::fmt::Display;
 use std::io::{self, BufRead as _, Read as _, Write as _};
@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill, raise};
 use nix::unistd::Pid;
 use serde::Serialize;
@@ -65,6 +66,8 @@ pub fn answer(answer: &impl Serialize) -> io::Result<()> {
 /// The lines of standard input. At its end nothing more is asked for, or the parent has gone: then this process is to
 /// end, too, whatever it is at.
 pub fn listen() -> Receiver<String> {
+    // One that is stopped could not see it. It fails for no signal that there is.
+    let _ = set_pdeathsig(Signal::SIGCONT);
     let (give, take) = channel();
     std::thread::spawn(move || {
         for line in io::stdin().lock().lines().map_while(Result::ok) {

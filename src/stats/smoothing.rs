@@ -62,8 +62,8 @@ impl FromStr for Smoothing {
 /// A text that names no smoothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no smoothing: savgol:WINDOW:ORDER is needed, with an odd window of 3 to {widest} points and an order below \
-     it, such as savgol:11:3; or none",
+    "{0:?} is no smoothing: savgol:WINDOW:ORDER is needed, with an odd window of 3 to {widest} points and an order \
+     below it, such as savgol:11:3; or none",
     widest = WIDEST
 )]
 pub struct NoSmoothing(String);

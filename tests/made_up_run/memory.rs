@@ -96,8 +96,12 @@ fn windows(curve: &MadeCurve, load: MadeWindows, round: u32) -> Vec<WindowRow> {
         }
     };
     let mut all: Vec<WindowRow> = (0..WINDOWS).map(window).collect();
-    let latencies: Vec<f64> = all.iter().map(|window| window.latency_ns).collect();
-    for (window, kept) in all.iter_mut().zip(kept(&latencies, Outliers::Mad)) {
+    // What stood still counts neither as a window nor for what an outlier is.
+    all.iter_mut()
+        .for_each(|window| window.kept = !window.stalled);
+    let going: Vec<&mut WindowRow> = all.iter_mut().filter(|window| window.kept).collect();
+    let latencies: Vec<f64> = going.iter().map(|window| window.latency_ns).collect();
+    for (window, kept) in going.into_iter().zip(kept(&latencies, Outliers::Mad)) {
         window.kept = kept;
     }
     all
@@ -125,11 +129,8 @@ fn figures(curve: &MadeCurve, load: MadeWindows, windows: &[WindowRow]) -> Recor
         .set(&memory::PAUSE, pause)
         .set(&memory::ISA, "avx2")
         .set(&memory::SIZE, 64_u32 << 20)
-        .set(&memory::GENERATORS, pause.map(|_| "1-3"))
-        .set(
-            &memory::GENERATOR_COUNT,
-            if pause.is_some() { 3_u32 } else { 0 },
-        )
+        .set(&memory::GENERATORS, "1-3")
+        .set(&memory::GENERATOR_COUNT, 3_u32)
         .set(&memory::CHASE_CPU, 0_u32)
         .set(&memory::MEMORY_NODE, None::<u32>)
         .set(&memory::WINDOWS, WINDOWS)

@@ -96,7 +96,8 @@ pub fn attributes(context: &Arc<Context>, service: ServiceType) -> QueuePairAttr
     }
 }
 
-fn connecting(channel: &Arc<EventChannel>, to: SocketAddr) -> Connecting {
+/// The end on rxe0 that has asked the one at this address for a connection over RC.
+pub fn connecting(channel: &Arc<EventChannel>, to: SocketAddr) -> Connecting {
     let service = IdService::ReliableConnection;
     let resolved =
         ActiveEndpoint::resolve(channel, service, ("rxe0", 1), (address(0), to), None, LIMIT)

@@ -75,11 +75,11 @@ fn ends_that_are_processes_pass_samples_and_lose_nothing() {
     let _machine = Machine::take();
     let folder = scratch();
     let out = folder.path().join("results");
-    let arguments = "--ends threads,processes --service rc,ud --scenario straight-run,fan-out --publishers 2 \
+    let arguments = "--ends threads,processes --service rc,uc,ud --scenario straight-run,fan-out --publishers 2 \
                      --subscribers 2 --rate 200 --count 60";
     node(arguments, &out).expect(0);
     let rows = rows(&out);
-    assert_eq!(rows.len(), 2 * 2 * 2);
+    assert_eq!(rows.len(), 2 * 3 * 2);
     for row in &rows {
         lost_nothing(row);
         let copies = if row.text("scenario") == "fan-out" {
@@ -90,7 +90,7 @@ fn ends_that_are_processes_pass_samples_and_lose_nothing() {
         assert_eq!(row.count("messages_received"), 2 * 60 * copies);
     }
     let processes = |row: &&Row| row.text("ends") == "processes";
-    assert_eq!(rows.iter().filter(processes).count(), 4);
+    assert_eq!(rows.iter().filter(processes).count(), 6);
 }
 
 /// The signalled requests of one publisher that sends to one subscriber.
@@ -172,10 +172,16 @@ fn a_signal_ends_it_in_time() {
 fn the_removal_of_a_device_ends_it() {
     let _machine = Machine::take();
     let folder = scratch();
-    for (service, poll) in [("rc", "busy"), ("ud", "event")] {
-        let out = folder.path().join(service);
-        let line =
-            format!("node --type infiniband --service {service} --poll {poll} --duration 10m");
+    for (service, poll, ends) in [
+        ("rc", "busy", "threads"),
+        ("ud", "event", "threads"),
+        ("rc", "event", "processes"),
+        ("uc", "busy", "processes"),
+    ] {
+        let out = folder.path().join(format!("{service}-{ends}"));
+        let line = format!(
+            "node --type infiniband --service {service} --poll {poll} --ends {ends} --duration 10m"
+        );
         let running = hcabench(&line).out(&out).start();
         crate::loss::wait_for_traffic();
         let away = Away::take("rxe1");

@@ -15,9 +15,11 @@ use hcabench::node::fallback::{ConnectFailure, Fallback};
 use hcabench::node::infiniband::{Notices, Target, publisher, subscriber};
 use hcabench::node::settings::Verbs;
 use hcabench::node::{Node, NodeError, Scenario, Settings};
+use hcabench::rdma::cm::EventChannel;
 use hcabench::rig::named::Named as _;
 use hcabench::rig::ports::Service;
 
+use crate::connections::connecting;
 use crate::machine::{Disturbance, Machine};
 use crate::node_ends::{End, fabric, settings, wiring};
 use crate::program::{Ended, hcabench};
@@ -88,19 +90,58 @@ library_tests! {
             later(service);
         }
     }
+
+    fn a_request_whose_sender_has_gone_is_passed_over() {
+        let _machine = Machine::take();
+        passed_over();
+    }
 }
 
-/// Nobody listens where a publisher is to connect to. The subscriber comes later.
-fn later(service: Service) {
-    let wiring = wiring(Scenario::StraightRun, 1, 1);
+/// Ends that fall back to listening.
+fn listening(service: Service) -> Settings {
     let usual = settings(service, true);
-    let settings = Settings {
+    Settings {
         verbs: Verbs {
             fallback: Fallback::Listen,
             ..usual.verbs
         },
         ..usual
-    };
+    }
+}
+
+/// A request comes to a subscriber before that of its publisher, and its sender has gone when it is looked for.
+fn passed_over() {
+    let (wiring, settings) = (wiring(Scenario::StraightRun, 1, 1), listening(Service::Rc));
+    let (fabric, notices) = (fabric(), Notices::new(&wiring));
+    let (node, address) = subscriber(&fabric, &wiring, &settings, 0, &notices).unwrap();
+    let mut subscriber = End::new(node, 136);
+    let channel = EventChannel::create().unwrap();
+    drop(connecting(&channel, address));
+    sleep(Duration::from_secs(1));
+    let targets = vec![Target {
+        subscriber: 0,
+        address,
+    }];
+    let node = publisher(&fabric, &wiring, &settings, 0, targets, &notices).unwrap();
+    let mut publisher = End::new(node, 72);
+    scope(|scope| {
+        scope.spawn(|| publisher.start());
+        subscriber.start();
+    });
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let mut received = 0;
+    while received < 100 && Instant::now() < deadline {
+        publisher.write(1);
+        received += subscriber.read(|| false);
+    }
+    assert!(received >= 100, "{received}");
+    assert!(publisher.stop() && subscriber.stop());
+}
+
+/// Nobody listens where a publisher is to connect to. The subscriber comes later.
+fn later(service: Service) {
+    let wiring = wiring(Scenario::StraightRun, 1, 1);
+    let settings = listening(service);
     let (fabric, notices) = (fabric(), Notices::new(&wiring));
     let targets = vec![Target {
         subscriber: 0,

@@ -288,6 +288,9 @@ impl Benchmark for NodeBenchmark {
         self.plan = Points::new(&self.sweep, &self.config);
         self.check_points()?;
         self.check_memory()?;
+        if let Some(ends @ 1..) = self.plan.points.iter().map(processes).max() {
+            process::allow(ends, &self.config)?;
+        }
         Ok(self.outline())
     }
 

@@ -44,8 +44,11 @@ pub enum LogError {
 pub struct Log<const N: usize> {
     /// All of them, or those that are not in the file yet.
     words: AtomicWords,
-    file: Option<(File, PathBuf)>,
+    file: LogFile,
 }
+
+/// Its file, if it has one, and the folder of that.
+type LogFile = Option<Arc<(File, PathBuf)>>;
 
 /// Words of memory for a log of so many entries.
 fn words<const N: usize>(place: LogPlace, entries: usize) -> usize {
@@ -57,12 +60,12 @@ fn words<const N: usize>(place: LogPlace, entries: usize) -> usize {
     }
 }
 
-fn file(place: LogPlace, folder: &Path) -> Result<Option<(File, PathBuf)>, LogError> {
+fn file(place: LogPlace, folder: &Path) -> Result<LogFile, LogError> {
     match place {
         LogPlace::Memory => Ok(None),
         LogPlace::File { .. } => {
             let file = file_without_name(folder).map_err(failed("make", folder))?;
-            Ok(Some((file, folder.to_path_buf())))
+            Ok(Some(Arc::new((file, folder.to_path_buf()))))
         }
     }
 }
@@ -91,7 +94,7 @@ impl<const N: usize> Log<N> {
 
     /// How many entries can be read by now, if so many were noted.
     pub fn readable(&self, noted: usize) -> usize {
-        let Some((file, _)) = &self.file else {
+        let Some((file, _)) = self.file.as_deref() else {
             return noted;
         };
         let length = file.metadata().map_or(0, |facts| facts.len() as usize);
@@ -102,7 +105,7 @@ impl<const N: usize> Log<N> {
     pub fn read(&self, at: usize, end: usize, into: &mut Vec<[u64; N]>) -> Result<(), LogError> {
         into.clear();
         let count = end.saturating_sub(at).min(ENTRIES_AT_ONCE);
-        let Some((file, folder)) = &self.file else {
+        let Some((file, folder)) = self.file.as_deref() else {
             let word = |at: usize| self.words[at].load(Ordering::Relaxed);
             into.extend((at..at + count).map(|at| std::array::from_fn(|part| word(at * N + part))));
             return Ok(());
@@ -204,7 +207,7 @@ impl<const N: usize> LogWriter<N> {
     }
 
     fn write(&mut self) -> Result<(), LogError> {
-        if let Some((file, folder)) = &self.log.file {
+        if let Some((file, folder)) = self.log.file.as_deref() {
             let written = self.log.words.write_to(file.as_fd(), 0..self.at);
             written.map_err(failed("write", folder))?;
             self.written += self.at / N;
@@ -232,7 +235,7 @@ impl<const N: usize> LogWriter<N> {
 pub struct SharedLog {
     memory: SharedMemory,
     words: usize,
-    file: Option<(File, PathBuf)>,
+    file: LogFile,
 }
 
 /// The same, as a process is told of it that inherits its files.
@@ -264,13 +267,13 @@ impl SharedLog {
 
     /// What the other process must inherit.
     pub fn files(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let file = self.file.iter().map(|(file, _)| file.as_fd());
+        let file = self.file.iter().map(|file| file.0.as_fd());
         file.chain([self.memory.as_fd()])
     }
 
     /// What it is told.
     pub fn inherited(&self) -> InheritedLog {
-        let file = self.file.as_ref();
+        let file = self.file.as_deref();
         InheritedLog {
             memory: self.memory.inherited(),
             words: self.words,
@@ -285,7 +288,7 @@ impl SharedLog {
     pub fn of_parent(told: InheritedLog) -> Result<Self, LogError> {
         let file = told.file.map(|(file, folder)| {
             let file = inherited_file(file).map_err(failed("inherit", &folder));
-            file.map(|file| (file, folder))
+            file.map(|file| Arc::new((file, folder)))
         });
         Ok(SharedLog {
             memory: SharedMemory::of_parent(told.memory)?,
@@ -294,18 +297,14 @@ impl SharedLog {
         })
     }
 
-    /// The log in it.
+    /// The log in it. The first to open it touches it, so that it lies near the CPU of that one.
     ///
     /// # Errors
     /// When its memory cannot be mapped.
     pub fn open<const N: usize>(&self) -> Result<Log<N>, LogError> {
-        let file = self.file.as_ref().map(|(file, folder)| {
-            let other = file.try_clone().map_err(failed("share", folder));
-            other.map(|file| (file, folder.clone()))
-        });
         Ok(Log {
             words: AtomicWords::in_shared(&self.memory, self.words)?,
-            file: file.transpose()?,
+            file: self.file.clone(),
         })
     }
 }

@@ -8,15 +8,16 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::config::Config;
+use super::config::{Config, LogPlace};
 use super::ends::{MakerUser, PUBLISHER, SUBSCRIBER, Setup, Workers, finished, seat};
 use super::error::{RunError, ThreadError};
-use super::log::{InheritedLog, Log, LogError, SharedLog};
+use super::log::{InheritedLog, LogError, SharedLog};
 use super::plan::{Plan, Point, Sweep};
 use super::result::{Received, Report, Reports, Sent};
 use super::sample::Epoch;
@@ -24,7 +25,7 @@ use super::shared::{ReceivedLog, Shared};
 use super::subscriber;
 use super::task::LogRoom;
 use crate::buffer::{Inherited, SharedMemory};
-use crate::host::{Wakeable, interrupt};
+use crate::host::{Wakeable, interrupt, open_files};
 use crate::node::settings::BrokerAddress;
 use crate::node::{Maker, NodeError, Side};
 use crate::rig::benchmark::Failure;
@@ -43,6 +44,37 @@ const MAKING: Duration = Duration::from_secs(60);
 const SUPERVISED: Duration = Duration::from_secs(u32::MAX as u64);
 /// What a process takes beside what its end does, in bytes.
 pub(super) const BYTES_BESIDE: u64 = 8 << 20;
+
+/// Files that are open in the main process beside those of its ends.
+const FILES_BESIDE: u64 = 128;
+
+/// Files that are open in the main process for each end: two pipes, the log, and who waits for the report.
+fn files_of_an_end(log: LogPlace) -> u64 {
+    match log {
+        LogPlace::Memory => 4,
+        LogPlace::File { .. } => 5,
+    }
+}
+
+/// Raises the limit of open files so that there can be so many ends, each of which may have as many open, too.
+///
+/// # Errors
+/// When the hard limit is below that: what is impossible, and why.
+pub(super) fn allow(ends: u32, config: &Config) -> Result<(), RunError> {
+    let of_an_end = files_of_an_end(config.log);
+    let needed = FILES_BESIDE + of_an_end * u64::from(ends);
+    let limit = open_files::raise(needed)?;
+    if needed <= limit {
+        return Ok(());
+    }
+    let most = limit.saturating_sub(FILES_BESIDE) / of_an_end;
+    Err(NodeError::Setting(format!(
+        "--ends processes with {ends} ends is impossible: {needed} files would be open, and the limit is {limit}, \
+         which allows {most} ends: lower --publishers or --subscribers, use --ends threads, or raise it as root with \
+         ulimit -n {needed}"
+    ))
+    .into())
+}
 
 /// What a process is told.
 #[derive(Debug, Serialize, Deserialize)]
@@ -64,6 +96,10 @@ struct Ask {
     log: InheritedLog,
     rings: Option<Inherited>,
 }
+
+/// What it is told then: all ends are made. How long it waits for the others counts from here on.
+#[derive(Debug, Serialize)]
+struct Begin;
 
 /// What it answers: that its end is made, and then one of the others.
 #[derive(Debug, Serialize, Deserialize)]
@@ -122,8 +158,8 @@ fn room(
 pub(super) struct Processes {
     waiting: Vec<(Role, Asked)>,
     handles: Vec<Handle>,
-    publishers: Vec<Arc<Log<{ Sent::WORDS }>>>,
-    subscribers: Vec<Arc<ReceivedLog>>,
+    publishers: Vec<SharedLog>,
+    subscribers: Vec<SharedLog>,
 }
 
 impl Processes {
@@ -184,18 +220,17 @@ impl Processes {
                 all.handles.push(child.handle());
                 all.waiting.push((role(side), child));
                 match side {
-                    Side::Publishers => all.publishers.push(Arc::new(log.open()?)),
-                    Side::Subscribers => {
-                        let log = Arc::new(log.open()?);
-                        setup.shared.show_log(number, &log);
-                        all.subscribers.push(log);
-                    }
+                    Side::Publishers => all.publishers.push(log),
+                    Side::Subscribers => all.subscribers.push(log),
                 }
             }
             let made = all.waiting[made_before..].iter_mut();
             told = made
                 .map(|(_, child)| made_by(child))
                 .collect::<Result<_, _>>()?;
+        }
+        for (_, child) in &mut all.waiting {
+            child.ask(&Begin)?;
         }
         Ok(all)
     }
@@ -224,14 +259,35 @@ impl Processes {
         }
     }
 
+    /// Shows the logs of the subscribers, once all ends are ready: by then each has touched its own.
+    pub(super) fn show_logs(&self, shared: &Shared) {
+        if shared.run.ready() as usize == self.handles.len() {
+            for number in 0..shared.wiring.subscribers {
+                // What cannot be mapped is told at the end.
+                let _ = self.received(number, shared);
+            }
+        }
+    }
+
+    /// The log of a subscriber. It is mapped once, as it is locked.
+    fn received(&self, number: u32, shared: &Shared) -> Result<Arc<ReceivedLog>, LogError> {
+        if let Some(log) = shared.log_of(number) {
+            return Ok(Arc::clone(log));
+        }
+        let log = Arc::new(self.subscribers[number as usize].open()?);
+        shared.show_log(number, &log);
+        Ok(log)
+    }
+
     /// Adds the logs to the reports, once all processes have ended.
-    pub(super) fn add_logs(&self, reports: &mut Reports) {
+    pub(super) fn add_logs(&self, reports: &mut Reports, shared: &Shared) -> Result<(), LogError> {
         for (report, log) in reports.publishers.iter_mut().zip(&self.publishers) {
-            report.log.add(Arc::clone(log));
+            report.log.add(Arc::new(log.open()?));
         }
-        for (report, log) in reports.subscribers.iter_mut().zip(&self.subscribers) {
-            report.log.add(Arc::clone(log));
+        for (number, report) in (0..).zip(&mut reports.subscribers) {
+            report.log.add(self.received(number, shared)?);
         }
+        Ok(())
     }
 }
 
@@ -291,7 +347,6 @@ pub fn serve(config: &Config, sweep: &Sweep) -> io::Result<u8> {
 
 fn end(config: &Config, sweep: &Sweep) -> Result<Report, RunError> {
     interrupt::install_under_parent()?;
-    // Kept: it listens for the end of the parent.
     let asked = listen();
     let line = asked.recv().map_err(|_| NodeError::GivenUp)?;
     let ask: Ask = serde_json::from_str(&line).map_err(misunderstood)?;
@@ -307,6 +362,7 @@ fn end(config: &Config, sweep: &Sweep) -> Result<Report, RunError> {
     let clock = AnyClock::at_rate(config.timer.clock(), ask.tsc_hertz.map(f64::from_bits));
     clock.map_err(RigError::Clock)?.visit(OneEnd {
         ask: &ask,
+        asked: &asked,
         point,
         config,
     })
@@ -318,6 +374,7 @@ fn misunderstood(error: serde_json::Error) -> Failure {
 
 struct OneEnd<'a> {
     ask: &'a Ask,
+    asked: &'a Receiver<String>,
     point: &'a Point,
     config: &'a Config,
 }
@@ -352,6 +409,7 @@ impl ClockUser for OneEnd<'_> {
         setup.visit(OneWorker {
             setup: &setup,
             ask,
+            asked: self.asked,
             clock,
         })
     }
@@ -361,6 +419,7 @@ impl ClockUser for OneEnd<'_> {
 struct OneWorker<'a, C> {
     setup: &'a Setup<'a>,
     ask: &'a Ask,
+    asked: &'a Receiver<String>,
     clock: C,
 }
 
@@ -379,6 +438,7 @@ impl<C: Clock> MakerUser for OneWorker<'_, C> {
             let tells = serde_json::to_value(tells).map_err(misunderstood)?;
             // A parent that has gone ends this process.
             let _ = answer(&Answer::Made(tells));
+            self.asked.recv().map_err(|_| NodeError::GivenUp)?;
             // The stop flag of the run is not its own: it ends at the end of this one.
             Ok(Crew::new(&Arc::new(Control::default()))?)
         };

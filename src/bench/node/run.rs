@@ -172,7 +172,10 @@ impl ClockUser for OneRun<'_> {
         let mut so_far = SoFar::new(clock, epoch, point.wiring.subscribers);
         let watch = || {
             let done = shared.received().min(expected);
-            let figures = config.tells_progress.then(|| so_far.look(&shared));
+            let figures = config.tells_progress.then(|| {
+                processes.iter().for_each(|it| it.show_logs(&shared));
+                so_far.look(&shared)
+            });
             (self.progress)(Progress {
                 done,
                 of: expected,
@@ -193,9 +196,10 @@ impl ClockUser for OneRun<'_> {
         let collected =
             workers.collect_under(&interrupt::requested, &Patience::default(), watch, told)?;
         let served = &self.machine.broker_has_served;
+        let has_answered = served.get() || shared.run.ready() > 0;
         let reports = finished(collected).map_err(|error| match error {
             // It is no wrong one.
-            RunError::Node(NodeError::NoBroker(reason)) if broker.is_ours() || served.get() => {
+            RunError::Node(NodeError::NoBroker(reason)) if broker.is_ours() || has_answered => {
                 RunError::BrokerGone(reason)
             }
             error => error,
@@ -204,7 +208,7 @@ impl ClockUser for OneRun<'_> {
         workers.dismiss(Patience::default().grace);
         let mut reports = Reports::of(reports);
         if let Some(processes) = &processes {
-            processes.add_logs(&mut reports);
+            processes.add_logs(&mut reports, &shared)?;
         }
         let judge = Judge {
             clock,

@@ -171,8 +171,8 @@ impl Shared {
         let _ = self.logs[subscriber as usize].set(Arc::clone(log));
     }
 
-    pub(super) fn log_of(&self, subscriber: u32) -> Option<&ReceivedLog> {
-        self.logs[subscriber as usize].get().map(Arc::as_ref)
+    pub(super) fn log_of(&self, subscriber: u32) -> Option<&Arc<ReceivedLog>> {
+        self.logs[subscriber as usize].get()
     }
 
     pub(super) fn received(&self) -> u64 {

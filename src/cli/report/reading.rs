@@ -50,8 +50,8 @@ const MEMORY: [&str; 6] = [
      points are never sorted by them: a curve may bend backwards.",
     "in-cache, core-limited: The buffers may lie in the last level of cache, or one core alone draws the bandwidth: the \
      figures say little about the memory.",
-    "stalled, unstable: A generator did nothing for half of a window or longer, or the bandwidth had not settled before \
-     the first.",
+    "stalled, unstable: A generator did nothing for half of a window or longer, which then does not count; or the \
+     bandwidth had not settled before the first window.",
 ];
 const ALL: [&str; 2] = [
     "percentiles: Interpolated linearly between the closest ranks; nothing is removed as an outlier. The tables have the \

@@ -96,7 +96,7 @@ fn counted(run: &Run, add: &mut impl FnMut(String)) {
         ),
         (
             memory::REMOVED,
-            "windows are outliers, and count for no figure but the greatest latency",
+            "windows were left out of all figures but the greatest latency",
         ),
         (
             clock::STEPS_BACKWARDS,

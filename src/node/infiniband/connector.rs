@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::fabric::{End, failed};
-use super::fallback::Notices;
+use super::fallback::{Notices, passes_over};
 use crate::node::NodeError;
 use crate::node::fallback::{ConnectFailure, Fallback, FellBack};
 use crate::rdma::cm::{
@@ -280,10 +280,6 @@ impl Connector<'_> {
         })
     }
 
-    fn expects_another(&self, error: &CmError) -> bool {
-        self.way.fallback == Fallback::Listen && ConnectFailure::of(error).is_some()
-    }
-
     /// Accepts requests, and takes connections that come `otherwise`, until there are so many.
     fn accept_until(
         &mut self,
@@ -292,6 +288,7 @@ impl Connector<'_> {
         mut otherwise: impl FnMut(&mut Self) -> Result<Option<Connection>, Failed>,
     ) -> Result<(), NodeError> {
         let mut deadline = Instant::now() + self.way.patience;
+        let mut passed_over = None;
         while self.connections.len() < count {
             let connection = match otherwise(self)? {
                 Some(connection) => connection,
@@ -300,17 +297,22 @@ impl Connector<'_> {
                     match listener.request(left.min(LOOK)) {
                         Ok(requested) => match self.accept(requested) {
                             Ok(connection) => connection,
-                            // Its sender has given up by now, and listens itself.
-                            Err(Failed::Cm(error)) if self.expects_another(&error) => continue,
+                            Err(Failed::Cm(error)) if passes_over(&error, self.way.fallback) => {
+                                passed_over = Some(error);
+                                continue;
+                            }
                             Err(error) => return Err(error.into()),
                         },
                         Err(CmError::TimedOut { .. }) if !left.is_zero() => continue,
                         Err(CmError::TimedOut { .. }) => {
                             let (device, patience) = (&self.way.end.device, self.way.patience);
+                            let last =
+                                passed_over.map(|error| format!("; the last request: {error}"));
                             return Err(NodeError::Verbs(format!(
-                                "nobody connected to {device} within {} s: {} of {count} did",
+                                "nobody connected to {device} within {} s: {} of {count} did{}",
                                 patience.as_secs_f64(),
-                                self.connections.len()
+                                self.connections.len(),
+                                last.unwrap_or_default()
                             )));
                         }
                         Err(error) => return Err(Failed::Cm(error).into()),

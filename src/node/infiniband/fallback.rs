@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use crate::node::Wiring;
-use crate::node::fallback::ConnectFailure;
+use crate::node::fallback::{ConnectFailure, Fallback};
 use crate::rdma::cm::{CmError, EventKind};
 
 impl ConnectFailure {
@@ -53,6 +53,12 @@ fn leads_nowhere(errno: i32) -> bool {
         libc::ETIMEDOUT,
     ]
     .contains(&errno)
+}
+
+/// Whether an end that accepts a request goes on to the next one after this error. Of a request whose sender has given
+/// up anything can become, and that one listens by now.
+pub(super) fn passes_over(error: &CmError, fallback: Fallback) -> bool {
+    fallback == Fallback::Listen && !matches!(error, CmError::Interrupted { .. })
 }
 
 /// Where publishers listen that could not connect to their subscribers: the port number, which with the address of the
@@ -153,6 +159,23 @@ mod tests {
         ] {
             assert_eq!(ConnectFailure::of(&error), failure, "{error:?}");
         }
+    }
+
+    #[test]
+    fn a_request_that_was_given_up_is_passed_over_whatever_becomes_of_it() {
+        for error in [
+            event(EventKind::Rejected),
+            event(EventKind::Disconnected),
+            event(EventKind::Other(99)),
+            silence(EventKind::Established),
+            call("rdma_accept", libc::EINVAL),
+            call("rdma_create_qp", libc::ENOMEM),
+        ] {
+            assert!(passes_over(&error, Fallback::Listen), "{error:?}");
+            assert!(!passes_over(&error, Fallback::Fatal), "{error:?}");
+        }
+        let interrupted = CmError::Interrupted { step: "" };
+        assert!(!passes_over(&interrupted, Fallback::Listen));
     }
 
     #[test]

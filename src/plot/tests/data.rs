@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::drawing::Colour;
-use super::palette::heat;
+use super::palette::{graded, heat};
 use super::scale::Kind;
 use super::*;
 
@@ -272,4 +272,47 @@ fn what_a_range_leaves_out_is_told() {
     let drawing = figure.ecdf(SIZE).unwrap();
     let of_second = palette::look((1, 0)).colour;
     assert!(paths(&drawing).any(|(_, width, colour)| width == 1.8 && colour == of_second));
+}
+
+#[test]
+fn curves_of_a_family_keep_the_order_of_load_and_those_of_others_are_dashed() {
+    let mut figure = family(3);
+    let drawing = figure.draw(SIZE).unwrap();
+    has(
+        &drawing,
+        &[
+            "0 % reads",
+            "100 % reads",
+            "in-cache",
+            "published: curves.csv",
+            "estimated bandwidth (GB/s)",
+        ],
+    );
+    let lines = |width: f64| -> Vec<Vec<(f64, f64)>> {
+        let of_width =
+            paths(&drawing).filter(|(points, its, _)| *its == width && points.len() == 6);
+        of_width.map(|(points, ..)| points.to_vec()).collect()
+    };
+    // One of three was not smoothed: its line is thin, and as it is of another kind, has dashes.
+    let thin = paths(&drawing).filter(|(_, width, colour)| *width == 0.8 && *colour == graded(0.5));
+    let smoothed = lines(2.0);
+    assert!(smoothed.len() == 2 && thin.count() > 10);
+    for line in &smoothed {
+        let steps: Vec<bool> = line.windows(2).map(|pair| pair[1].0 > pair[0].0).collect();
+        assert_eq!(steps, [true, true, true, false, false]);
+        assert!(
+            line.windows(2).all(|pair| pair[1].1 < pair[0].1),
+            "upwards: {line:?}"
+        );
+    }
+    // What lies outside of the range is told.
+    figure.chart.range = Some((0.0, 300.0));
+    let drawing = figure.draw(SIZE).unwrap();
+    assert!(says(&drawing, "outside of the axis"));
+    figure.curves.clear();
+    figure.published.clear();
+    refused(
+        figure.draw(SIZE),
+        &["no point has a bandwidth and a latency"],
+    );
 }

@@ -6,6 +6,7 @@ mod odd;
 
 use super::curves::{Curve, Curves, shares_of_sorted, tail_of_sorted};
 use super::drawing::{Anchor, Shape, Text};
+use super::family::{self, Dot, Family, Published};
 use super::histogram::{Distribution, Histogram};
 use super::load::{self, Loads, Step};
 use super::median::{Line, Medians, Middle};
@@ -109,6 +110,53 @@ fn loads(lines: usize) -> Loads {
             "latency",
         ),
         lines: (0..lines).map(line).collect(),
+    }
+}
+
+/// Curves that bend backwards over their last two points, and as many of others.
+fn family(curves: usize) -> Family {
+    let points = |curve: usize| -> Vec<(f64, f64)> {
+        let across = [0.2, 3.0, 6.0, 8.0, 7.0, 6.5].into_iter().enumerate();
+        let most = 1.0 + 0.4 * curve as f64;
+        across
+            .map(|(place, x)| (most * x, 90.0 + 12.0 * (place * place * (curve + 1)) as f64))
+            .collect()
+    };
+    let curve = |curve: usize| family::Curve {
+        label: format!("{} % reads", 50 * curve),
+        shade: 0.5 * curve as f64,
+        kind: curve % 2,
+        dots: points(curve)
+            .into_iter()
+            .map(|(bandwidth_gb_s, latency_ns)| Dot {
+                bandwidth_gb_s,
+                latency_ns,
+                interval: (curve == 0).then_some((latency_ns - 5.0, latency_ns + 7.0)),
+                marks: if latency_ns < 91.0 { "in-cache" } else { "" }.to_owned(),
+            })
+            .collect(),
+        smoothed: if curve == 1 {
+            Vec::new()
+        } else {
+            points(curve)
+        },
+    };
+    let of_others = |curve: usize| Published {
+        label: format!("{} %", 50 * curve),
+        points: points(curve)
+            .into_iter()
+            .map(|(x, y)| (0.5 * x, 1.1 * y))
+            .collect(),
+    };
+    Family {
+        chart: chart(
+            "Latency by memory bandwidth",
+            "estimated bandwidth",
+            "latency of a load",
+        ),
+        curves: (0..curves).map(curve).collect(),
+        published_as: "published: curves.csv".to_owned(),
+        published: (0..curves).map(of_others).collect(),
     }
 }
 
@@ -245,6 +293,7 @@ fn no_text_is_cut_off_or_covered() {
             lines.draw(size.max((600, 400))),
             medians(2, true).draw(size.max((600, 400))),
             loads(few).draw(size.max((336, 400))),
+            family(few).draw(size.max((336, 400))),
             surface(0.3).draw(size),
             ground[0].draw(size),
             ground[1].draw(size),

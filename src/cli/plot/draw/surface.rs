@@ -1,5 +1,6 @@
 //! `surface`: medians or another percentile over two settings.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use super::median::middle;
@@ -27,7 +28,7 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
     }
     let (x, y) = axes(&sources, settings)?;
     let others: Vec<String> = (sources.varying().into_iter())
-        .filter(|name| *name != x && *name != y)
+        .filter(|name| *name != x && *name != y && !follows(name, [&x, &y], &sources))
         .collect();
     if let Some(other) = others.first() {
         let texts = (sources.all.iter()).filter_map(|source| source.point.setting(other));
@@ -119,6 +120,16 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
     let hints = [on_the_ground, note].into_iter();
     told.hints.extend(hints.filter(|hint| !hint.is_empty()));
     Ok(Made::new(figure, drawing, told))
+}
+
+/// Whether a setting is the same wherever both others are: inline follows from the size of a message.
+fn follows(name: &str, others: [&str; 2], sources: &Sources) -> bool {
+    let mut found: HashMap<_, Option<&str>> = HashMap::new();
+    sources.all.iter().all(|source| {
+        let place = others.map(|other| source.point.setting(other));
+        let here = source.point.setting(name);
+        *found.entry(place).or_insert(here) == here
+    })
 }
 
 /// The settings on the ground: those that were asked for, else of those that vary and are numbers the two with the most

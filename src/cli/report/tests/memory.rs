@@ -87,7 +87,7 @@ fn each_curve_has_a_row_with_its_latencies_before_the_peak() {
         &page.warnings,
         "1 rounds began to measure before the bandwidth was stable (1 of 11 points).",
     );
-    told(&page.warnings, "11 windows are outliers");
+    told(&page.warnings, "11 windows were left out");
 }
 
 #[test]
