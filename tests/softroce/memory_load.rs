@@ -27,7 +27,9 @@ fn each_load_is_a_point_where_a_cpu_is_left_else_it_has_a_reason() {
     let out = folder.path().join("results");
     hcabench("--burst 100 --pause 100us --warmup 10 --memory-load off,50%,100% --rounds 6")
         .out(&out)
-        .run()
+        .start()
+        // Each of the rounds makes and calibrates its generators.
+        .wait(3 * LIMIT)
         .expect(0);
     let summary = Results::at(&out).summary();
     let loads: Vec<&str> = summary.rows.iter().map(load_of).collect();
