@@ -45,7 +45,10 @@ pub enum GeneratorsError {
     /// The buffers took too long.
     #[error("the buffers of the generators were not made within {} s: use smaller ones", MAKING.as_secs())]
     TooSlow,
-    /// A thread has ended, or was not heard of.
+    /// A thread has ended before its buffers were made.
+    #[error("a generator of memory load ended before it had its buffers")]
+    Ended,
+    /// A thread was not heard of.
     #[error("the generator on CPU {cpu} did not do as it was told within {} s: does something else have its CPU?",
         OBEYING.as_secs())]
     Silent {
@@ -76,9 +79,14 @@ impl Room {
     /// A size of buffers that leaves the last level of cache, if that is known and as many bytes are there for each: in
     /// pages of 2 MiB, and one of these at least.
     pub fn usual_size(cache: Option<Bytes>, there: u64) -> Bytes {
-        let leaves = cache.map_or(LARGEST, |cache| CACHES.saturating_mul(cache.0));
         let page = HUGE_PAGE as u64;
-        Bytes((leaves.min(LARGEST).min(there) / page * page).max(page))
+        let leaves = cache.map_or(LARGEST, |cache| CACHES.saturating_mul(cache.0).min(LARGEST));
+        Bytes(
+            leaves
+                .next_multiple_of(page)
+                .min(there / page * page)
+                .max(page),
+        )
     }
 
     /// A buffer.
@@ -188,7 +196,8 @@ impl Generators {
             match all_made.recv_timeout(LOOK) {
                 Ok(kinds) => generators.kinds.extend(kinds?),
                 Err(RecvTimeoutError::Timeout) if begun.elapsed() < MAKING => unless_interrupted()?,
-                Err(_) => return Err(GeneratorsError::TooSlow),
+                Err(RecvTimeoutError::Timeout) => return Err(GeneratorsError::TooSlow),
+                Err(RecvTimeoutError::Disconnected) => return Err(GeneratorsError::Ended),
             }
         }
         Ok(generators)
@@ -209,8 +218,7 @@ impl Generators {
     /// # Errors
     /// When one of them does not answer.
     pub fn generate(&self, load: Load) -> Result<(), GeneratorsError> {
-        unless_interrupted()?;
-        self.obeyed(Order::Generate(load))
+        self.obeyed(Order::Generate(load), unless_interrupted)
     }
 
     /// Has all of them rest, also after a signal. When it returns they do.
@@ -218,7 +226,7 @@ impl Generators {
     /// # Errors
     /// When one of them does not answer.
     pub fn rest(&self) -> Result<(), GeneratorsError> {
-        self.obeyed(Order::Rest)
+        self.obeyed(Order::Rest, || Ok(()))
     }
 
     /// The groups that each of them has done since it was made.
@@ -226,11 +234,16 @@ impl Generators {
         self.shared.posts.iter().map(|post| post.groups.done())
     }
 
-    fn obeyed(&self, order: Order) -> Result<(), GeneratorsError> {
+    fn obeyed(
+        &self,
+        order: Order,
+        goes_on: impl Fn() -> Result<(), RigError>,
+    ) -> Result<(), GeneratorsError> {
         let number = self.shared.give(order);
         let begun = Instant::now();
         for (post, &cpu) in self.shared.posts.iter().zip(&self.cpus) {
             while post.seen.load(Ordering::Acquire) < number {
+                goes_on()?;
                 if begun.elapsed() >= OBEYING {
                     return Err(GeneratorsError::Silent { cpu });
                 }
@@ -325,6 +338,8 @@ mod tests {
         let mib = |count: u64| Bytes(count << 20);
         for (cache, there, size) in [
             (Some(mib(32)), 4 << 30, mib(128)),
+            // Four times 19.25 MiB are 77.
+            (Some(Bytes(77 << 18)), 4 << 30, mib(78)),
             (Some(mib(480)), 4 << 30, mib(1024)),
             (Some(mib(32)), 17 << 20, mib(16)),
             (None, 4 << 30, mib(1024)),

@@ -26,8 +26,8 @@ pub struct Load {
 }
 
 impl Load {
-    /// Groups between two looks: time counts, not groups.
-    fn groups_per_look(&self) -> u64 {
+    /// Groups between two looks, after which they are counted: what a count is late by at most.
+    pub fn groups_per_look(&self) -> u64 {
         GROUPS_PER_LOOK.div_ceil(1 + self.pause / NOPS_PER_GROUP)
     }
 }

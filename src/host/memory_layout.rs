@@ -30,6 +30,16 @@ pub(crate) fn nodes_with_memory() -> Result<CpuSet, HostError> {
     Ok(nodes.unwrap_or_else(|| CpuSet::from_iter([0])))
 }
 
+/// Bytes of a node's memory that nobody has; none if sysfs does not tell.
+pub(crate) fn free_on_node(node: u32) -> Option<u64> {
+    free_of(&SystemFiles::of_this_machine(), node)
+}
+
+fn free_of(files: &SystemFiles, node: u32) -> Option<u64> {
+    let key = format!("Node {node} MemFree");
+    files.kibibytes(&format!("sys/devices/system/node/node{node}/meminfo"), &key)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,6 +56,16 @@ mod tests {
             machine.file(&format!("{cache}/size"), size);
         }
         assert_eq!(last_level_cache_of(&files, 0), Some(32 << 20));
+    }
+
+    #[test]
+    fn a_node_tells_its_free_memory() {
+        let machine = Machine::new(1, 1, 1);
+        let files = SystemFiles::below(machine.root());
+        assert_eq!(free_of(&files, 2), None);
+        let text = "Node 2 MemTotal:       24650000 kB\nNode 2 MemFree:         2048 kB";
+        machine.file("sys/devices/system/node/node2/meminfo", text);
+        assert_eq!(free_of(&files, 2), Some(2 << 20));
     }
 
     #[test]

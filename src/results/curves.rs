@@ -48,8 +48,16 @@ impl Curve {
     /// first rows.
     pub fn all<R>(rows: &[R], text: impl Fn(&R, &str) -> String) -> Vec<Curve> {
         let mut curves: Vec<(Settings, Curve)> = Vec::new();
+        // Bandwidths of two kinds are never in one figure.
+        let is_complete = |row: &&R| text(row, STATUS.name) == COMPLETE;
+        let mut complete = rows.iter().filter(is_complete);
+        let bandwidth = match complete.all(|row| is_measured(&text(row, memory::SOURCE.name))) {
+            true => memory::MEASURED,
+            false => memory::ESTIMATED,
+        };
         let places = rows.iter().enumerate();
-        let found = places.filter_map(|(number, row)| load(number, |column| text(row, column)));
+        let found =
+            places.filter_map(|(number, row)| load(number, &bandwidth, |column| text(row, column)));
         let (loaded, unloaded): (Vec<_>, Vec<_>) = found.partition(|(_, it)| it.pause.is_some());
         for (settings, load) in loaded {
             add(&mut curves, settings, load);
@@ -125,17 +133,13 @@ fn in_common() -> impl Iterator<Item = &'static Column> {
 }
 
 /// What a row says of a curve; `None` where it is not complete or has no latency.
-fn load(row: usize, text: impl Fn(&str) -> String) -> Option<(Settings, Load)> {
+fn load(row: usize, bandwidth: &Column, text: impl Fn(&str) -> String) -> Option<(Settings, Load)> {
     let number = |column: &Column| text(column.name).parse::<f64>().ok();
     let latency_ns = number(&memory::LATENCY).filter(|_| text(STATUS.name) == COMPLETE)?;
-    let bandwidth = match is_measured(&text(memory::SOURCE.name)) {
-        true => memory::MEASURED,
-        false => memory::ESTIMATED,
-    };
     let load = Load {
         row,
         pause: number(&memory::PAUSE),
-        bandwidth_mb_s: number(&bandwidth),
+        bandwidth_mb_s: number(bandwidth),
         latency_ns,
         smoothed_ns: number(&memory::SMOOTHED),
         marks: text(memory::MARKS.name),
@@ -193,6 +197,7 @@ fn marks(row: &Record) -> String {
     let marks = [
         ("in-cache", is_set(&memory::IN_CACHE)),
         ("core-limited", is_set(&memory::CORE_LIMITED)),
+        ("core-shared", is_set(&memory::CORE_SHARED)),
         ("stalled", is_counted(&memory::STALLED)),
         ("unstable", is_counted(&memory::UNSETTLED)),
     ];

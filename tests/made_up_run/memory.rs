@@ -146,7 +146,10 @@ fn figures(curve: &MadeCurve, load: MadeWindows, windows: &[WindowRow]) -> Recor
         .set(&memory::SOURCE, "estimated")
         .set(&memory::STEPS, steps)
         .set(&memory::MEASURED_WINDOWS, windows.len())
-        .set(&memory::REMOVED, windows.len() - kept.len())
+        .set(
+            &memory::REMOVED,
+            windows.iter().filter(|it| !it.kept && !it.stalled).count(),
+        )
         .set(
             &memory::STALLED,
             windows.iter().filter(|it| it.stalled).count(),
@@ -154,6 +157,7 @@ fn figures(curve: &MadeCurve, load: MadeWindows, windows: &[WindowRow]) -> Recor
         .set(&memory::UNSETTLED, u32::from(marks.contains("unstable")))
         .set(&memory::IN_CACHE, marks.contains("in-cache"))
         .set(&memory::CORE_LIMITED, marks.contains("core-limited"))
+        .set(&memory::CORE_SHARED, marks.contains("core-shared"))
         .set(&memory::PAGES, "2m-transparent");
     record
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::windows::{Measured, Window};
-use crate::generators::{Accesses, LINE, Lines, Store};
+use crate::generators::{Accesses, LINE, Lines, Load, Store};
 use crate::stats::median_of;
 use crate::stats::outliers::{Outliers, kept, mean_and_deviation};
 
@@ -17,7 +17,7 @@ const MEGABYTE: f64 = 1e6;
 pub struct Verdict {
     /// Whether a generator did nothing for at least half of it.
     pub stalled: bool,
-    /// Whether it counts.
+    /// Whether it counts: it was not stalled, and is no outlier.
     pub kept: bool,
 }
 
@@ -43,10 +43,11 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// Of windows in which generators did these accesses; `None` if they rested.
-    pub fn of(measured: &Measured, accesses: Option<&Accesses>, outliers: Outliers) -> Self {
+    /// Of windows in which generators did this; `None` if they rested.
+    pub fn of(measured: &Measured, load: Option<&Load>, outliers: Outliers) -> Self {
+        let accesses = load.map(|load| &load.accesses);
         let windows = &measured.windows;
-        let stalled = stalled(windows, accesses.is_some());
+        let stalled = stalled(windows, load);
         let going: Vec<&Window> = windows
             .iter()
             .zip(&stalled)
@@ -115,19 +116,22 @@ pub fn lines_of(window: &Window, accesses: Option<&Accesses>) -> Lines {
 }
 
 /// Of each window, whether a generator stood still for half of it. The chase may have stood still as well: time counts.
-fn stalled(windows: &[Window], is_loaded: bool) -> Vec<bool> {
+fn stalled(windows: &[Window], load: Option<&Load>) -> Vec<bool> {
     let generators = windows.first().map_or(0, |window| window.groups.len());
     let mut stalled = vec![false; windows.len()];
-    if !is_loaded {
+    let Some(load) = load else {
         return stalled;
-    }
+    };
+    // By so many groups two windows may differ in which as much was done.
+    let late = 2.0 * load.groups_per_look() as f64;
     for generator in 0..generators {
         let rate =
             |window: &Window| window.groups[generator] as f64 / window.chase.time.as_secs_f64();
         let rates: Vec<f64> = windows.iter().map(rate).collect();
         let usual = median_of(&rates).unwrap_or(0.0);
-        for (stalled, rate) in stalled.iter_mut().zip(rates) {
-            *stalled |= rate == 0.0 || rate < STANDS_STILL * usual;
+        for ((stalled, rate), window) in stalled.iter_mut().zip(rates).zip(windows) {
+            let missing = (usual - rate) * window.chase.time.as_secs_f64();
+            *stalled |= rate == 0.0 || (rate < STANDS_STILL * usual && missing > late);
         }
     }
     stalled
@@ -160,15 +164,17 @@ mod tests {
         }
     }
 
-    fn accesses(store: Store) -> Accesses {
-        Accesses::with_share(InstructionSet::Sse2, store, 60)
+    /// 16 groups between two looks.
+    fn load(store: Store) -> Load {
+        let accesses = Accesses::with_share(InstructionSet::Sse2, store, 60);
+        Load { accesses, pause: 0 }
     }
 
     #[test]
     fn bandwidths_are_told_apart() {
         let windows = measured(vec![window(10_000, &[100, 50]); 12]);
         for (store, stored_twice) in [(Store::Regular, 1.0), (Store::NonTemporal, 0.0)] {
-            let found = Analysis::of(&windows, Some(&accesses(store)), Outliers::Mad);
+            let found = Analysis::of(&windows, Some(&load(store)), Outliers::Mad);
             // 150 groups of 50 lines of 64 bytes a millisecond.
             assert_eq!(found.issued_mb_s, Some(480.0));
             // 20 of the 50 lines are stored; the chase reads 10 000 lines.
@@ -203,7 +209,7 @@ mod tests {
         ] {
             let found = Analysis::of(
                 &measured(windows.clone()),
-                Some(&accesses(Store::Regular)),
+                Some(&load(Store::Regular)),
                 outliers,
             );
             assert_eq!(found.count(|verdict| !verdict.kept), removed);
@@ -215,15 +221,15 @@ mod tests {
 
     #[test]
     fn a_window_in_which_a_generator_stands_still_is_told_and_does_not_count() {
-        let mut windows = vec![window(10_000, &[100, 100]); 10];
-        windows[3].groups[1] = 40;
+        let mut windows = vec![window(10_000, &[1000, 1000]); 10];
+        windows[3].groups[1] = 400;
         windows[4].groups[0] = 0;
-        windows[5].groups[1] = 60;
+        windows[5].groups[1] = 600;
         // All of the process stood still.
         windows[6].chase.time = Duration::from_millis(200);
         let found = Analysis::of(
             &measured(windows.clone()),
-            Some(&accesses(Store::Regular)),
+            Some(&load(Store::Regular)),
             Outliers::None,
         );
         let stalled: Vec<usize> = (0..10)
@@ -236,6 +242,11 @@ mod tests {
                 .iter()
                 .all(|verdict| verdict.kept != verdict.stalled)
         );
+        // So few groups come and go with the looks.
+        let mut few = vec![window(10_000, &[33]); 10];
+        few[3].groups[0] = 10;
+        let found = Analysis::of(&measured(few), Some(&load(Store::Regular)), Outliers::None);
+        assert_eq!(found.count(|window| window.stalled), 0);
         // Who rests stands still at will.
         let resting = Analysis::of(&measured(windows), None, Outliers::None);
         assert_eq!(resting.count(|verdict| verdict.stalled), 0);

@@ -24,6 +24,8 @@ use crate::rig::error::{RigError, unless_interrupted};
 /// An upper estimate of a row of `windows.csv`, and of what else a point leaves, in bytes.
 const BYTES_PER_WINDOW: u64 = 120;
 const BYTES_PER_POINT: u64 = 64 << 10;
+/// Each time that it is told wakes up who shows it.
+const BETWEEN_PROGRESS: Duration = Duration::from_millis(200);
 /// What a point takes beside its windows, about.
 const TIME_BESIDE: Duration = Duration::from_millis(10);
 
@@ -42,6 +44,8 @@ pub struct MemoryBenchmark {
 struct Made {
     bench: Bench,
     pages: Vec<PageKind>,
+    /// Why the memory controllers cannot be read, if they cannot.
+    unread: Option<String>,
     /// How long it took; taken by the first point.
     time: Option<Duration>,
 }
@@ -90,31 +94,31 @@ impl MemoryBenchmark {
             RunError::Refused(format!("--size {}: allowed is less", setting.size))
         })?;
         let generators = Generators::new(&setting.generators, room)?;
+        let controllers = self.controllers()?;
+        let unread = controllers.as_ref().err().cloned();
         let mut pages = generators.page_kinds().to_vec();
         pages.push(chase.region().page_kind());
         Ok(Made {
             bench: Bench {
                 chase,
                 generators,
-                controllers: self.controllers()?,
+                controllers: controllers.ok(),
             },
             pages,
+            unread,
             time: Some(begun.elapsed()),
         })
     }
 
-    /// The counters of memory controllers, where they are wanted and can be read.
-    fn controllers(&self) -> Result<Option<Uncore>, RunError> {
-        let open = || Uncore::open(self.config.memory_node);
-        match self.config.bandwidth {
-            Bandwidth::Software => Ok(None),
-            Bandwidth::Auto => Ok(open().ok()),
-            Bandwidth::Uncore => match open() {
-                Ok(uncore) => Ok(Some(uncore)),
-                Err(error) => Err(RunError::Refused(format!(
-                    "--bandwidth uncore: {error}: or use --bandwidth auto or software"
-                ))),
-            },
+    /// The counters of memory controllers, where they are wanted and can be read; else why not.
+    fn controllers(&self) -> Result<Result<Uncore, String>, RunError> {
+        match (self.config.bandwidth, Uncore::open(self.config.memory_node)) {
+            (Bandwidth::Software, _) => Ok(Err("they were not asked for".to_owned())),
+            (_, Ok(uncore)) => Ok(Ok(uncore)),
+            (Bandwidth::Auto, Err(error)) => Ok(Err(error.to_string())),
+            (Bandwidth::Uncore, Err(error)) => Err(RunError::Refused(format!(
+                "--bandwidth uncore: {error}: or use --bandwidth auto or software"
+            ))),
         }
     }
 
@@ -134,21 +138,26 @@ impl MemoryBenchmark {
             pages: made.pages.clone(),
             setup_ns: made.time.take().map(|time| time.as_nanos() as u64),
         };
+        let mut told = Instant::now();
         let look = |done: usize| -> Result<(), RigError> {
-            progress(Progress {
-                done: done as u64,
-                of: config.windows.into(),
-                text: Some(match done {
+            if told.elapsed() >= BETWEEN_PROGRESS {
+                told = Instant::now();
+                let text = match done {
                     0 => "waiting for a stable bandwidth".to_owned(),
                     done => format!("{done} of {} windows", config.windows),
-                }),
-            });
+                };
+                progress(Progress {
+                    done: done as u64,
+                    of: config.windows.into(),
+                    text: Some(text),
+                });
+            }
             unless_interrupted()
         };
         let (measured, ended) = made.bench.measure(load, &config, look)?;
         pinning::check_still_on(setting.chase_cpu).map_err(moved)?;
         let accesses = load.map(|load| load.accesses);
-        let found = Analysis::of(&measured, accesses.as_ref(), config.outliers);
+        let found = Analysis::of(&measured, load.as_ref(), config.outliers);
         rows::write_windows(
             &place.folders[0],
             place.round,
@@ -222,6 +231,8 @@ impl Benchmark for MemoryBenchmark {
 
     fn plan(&mut self) -> Result<Plan, Failure> {
         let setting = Setting::find(&self.config, &self.sweep)?;
+        // Refused before anything is made.
+        let _unless_required = self.controllers()?;
         let (points, left_out) = points(&self.sweep);
         let settings = |point: &Point| rows::settings(point, &setting, &self.config);
         let planned = |(index, point): (usize, &Point)| PlannedPoint {
@@ -251,7 +262,7 @@ impl Benchmark for MemoryBenchmark {
 
     fn prepare(&mut self, plan: Plan) -> Result<Ready, Failure> {
         let made = self.make()?;
-        let reads_controllers = made.bench.controllers.is_some();
+        let unread = made.unread.clone();
         let setting = self.setting();
         let pages = made.pages.iter().min().map_or("", |kind| kind.describe());
         let generators: crate::host::CpuSet = setting.generators.iter().copied().collect();
@@ -266,15 +277,24 @@ impl Benchmark for MemoryBenchmark {
                 setting.size
             ),
         ];
+        let warnings = match setting.shares_core {
+            true => vec![format!(
+                "CPU {} and a generator's are threads of one core: they share its caches and its way to memory, which is \
+                 marked core-shared: choose others with --chase-cpu and --generators",
+                setting.chase_cpu
+            )],
+            false => Vec::new(),
+        };
         self.bench = Some(made);
         Ok(Ready {
             plan,
             obtained: json!({ "latency_is": "a load that waits for the one before it, of a line of its own",
-                "memory_controllers_are_read": reads_controllers,
+                "memory_controllers_are_read": unread.is_none(),
+                "memory_controllers_are_not_read_because": unread,
             }),
             instrument: json!({ "clock": { "name": "monotonic", "read": "at the ends of some 200 us of steps" } }),
             announcements,
-            warnings: Vec::new(),
+            warnings,
         })
     }
 

@@ -1,6 +1,6 @@
 //! Why a run of the memory benchmark cannot start, or go on.
 
-use crate::buffer::{NodeError, RegionError};
+use crate::buffer::RegionError;
 use crate::generators::GeneratorsError;
 use crate::host::HostError;
 use crate::results::ReportError;
@@ -20,6 +20,12 @@ pub enum RunError {
     /// The buffer of the chase could not be made.
     #[error(transparent)]
     Region(#[from] RegionError),
+    /// What the memory controllers count could be read, and cannot any more.
+    #[error(
+        "the counters of the memory controllers cannot be read any more ({0}): does another program use them? Use \
+         --bandwidth software"
+    )]
+    Controllers(std::io::Error),
     /// Rows could not be written.
     #[error(transparent)]
     Report(#[from] ReportError),
@@ -45,9 +51,7 @@ impl RunError {
     fn of_buffer(error: &RegionError) -> String {
         let option = match error {
             RegionError::NoPages { .. } | RegionError::NotJoined { .. } => "--pages",
-            RegionError::Node(NodeError::Bind { .. } | NodeError::Elsewhere { .. }) => {
-                "--memory-node"
-            }
+            RegionError::Node(_) => "--memory-node",
             _ => "--size",
         };
         format!("{option}: {error}")

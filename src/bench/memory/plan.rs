@@ -10,8 +10,8 @@ use crate::host::placement::{Placement, RoleSpec};
 use crate::host::{CpuSet, Topology, memory_layout};
 use crate::rig::memory::{Allowance, Need};
 
-/// Bytes of a line's successor, while a cycle is made of all lines of 64 bytes.
-const LINES_PER_SUCCESSOR: u64 = 16;
+/// While the cycle is made, 4 bytes are taken for each line of 64.
+const BYTES_PER_BYTE_OF_ORDER: u64 = 16;
 
 /// What is measured at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +86,8 @@ pub struct Setting {
     pub chase_cpu: usize,
     /// Those of generators.
     pub generators: Vec<usize>,
+    /// Whether a generator runs on another thread of the chase's core.
+    pub shares_core: bool,
     /// Whether a buffer is smaller than four times the last level of cache; `None` if its size is not known.
     pub in_cache: Option<bool>,
 }
@@ -117,10 +119,17 @@ impl Setting {
         if let Some(allowed) = allowed {
             check_size(&allowed, size, buffers, config.page)?;
         }
+        if let Some(node) = config.memory_node {
+            let free = memory_layout::free_on_node(node);
+            check_node_has(node, free, buffer_bytes(size, config.page) * buffers)?;
+        }
         Ok(Setting {
             instruction_set,
             size,
             chase_cpu,
+            shares_core: topology
+                .cpu(chase_cpu)
+                .is_some_and(|chase| generators.iter().any(|cpu| chase.siblings.contains(*cpu))),
             generators,
             in_cache: cache.map(|cache| size.0 < CACHES * cache.0),
         })
@@ -206,21 +215,37 @@ fn check_node(asked: Option<u32>, there: &CpuSet) -> Result<(), RunError> {
     }
 }
 
+/// What the size of a buffer comes to in its pages.
+fn buffer_bytes(size: Bytes, page: Option<PageSize>) -> u64 {
+    page.unwrap_or(PageSize::Huge).length_for(size).0
+}
+
+/// The kernel ends a process that wants more of a node than there is.
+fn check_node_has(node: u32, free: Option<u64>, needed: u64) -> Result<(), RunError> {
+    match free {
+        Some(free) if needed > free => Err(RunError::Refused(format!(
+            "--memory-node {node}: the buffers take {needed} bytes, and {free} are free there: use a smaller --size, or \
+             fewer --generators"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 fn check_size(
     allowed: &Allowance,
     size: Bytes,
     buffers: u64,
     page: Option<PageSize>,
 ) -> Result<(), RunError> {
-    let buffer = page.unwrap_or(PageSize::Huge).length_for(size);
+    let buffer = buffer_bytes(size, page);
     let needs = [
         Need {
             what: "the buffers",
-            bytes: buffer.0.saturating_mul(buffers),
+            bytes: buffer.saturating_mul(buffers),
         },
         Need {
             what: "the order of the chase",
-            bytes: buffer.0 / LINES_PER_SUCCESSOR,
+            bytes: buffer / BYTES_PER_BYTE_OF_ORDER,
         },
     ];
     let options = format!("--size {size} with {buffers} buffers");

@@ -76,7 +76,10 @@ pub(super) fn figures(
         .set(&columns::SOURCE, source)
         .set(&columns::STEPS, found.steps)
         .set(&columns::MEASURED_WINDOWS, found.verdicts.len())
-        .set(&columns::REMOVED, found.count(|window| !window.kept))
+        .set(
+            &columns::REMOVED,
+            found.count(|window| !window.kept && !window.stalled),
+        )
         .set(&columns::STALLED, found.count(|window| window.stalled))
         .set(&columns::UNSETTLED, u64::from(!measured.settled))
         .set(
@@ -89,6 +92,9 @@ pub(super) fn figures(
             &columns::CORE_LIMITED,
             is_loaded && setting.generators.len() == 1,
         )
+        .set(&columns::CORE_SHARED, is_loaded && setting.shares_core)
+        // What was measured, also where another process has planned more.
+        .set(&columns::SIZE, setting.size.0)
         .set(&columns::PAGES, pages(&around.pages));
     record
 }

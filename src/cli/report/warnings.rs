@@ -123,6 +123,10 @@ fn in_flags(run: &Run, add: &mut impl FnMut(String)) {
             memory::CORE_LIMITED,
             "have one generator, whose bandwidth is its core's and says nothing of the memory's",
         ),
+        (
+            memory::CORE_SHARED,
+            "have a generator on the core of the chase, which shares its caches",
+        ),
     ] {
         let rows = run.points.iter().filter_map(|point| point.row.as_ref());
         let points = rows

@@ -46,7 +46,8 @@ columns! {
     SOURCE = label("bandwidth_source", "the bandwidth to go by: measured where controllers count, else estimated");
     STEPS = count("chase_steps", "steps of the chase, in windows that were kept");
     MEASURED_WINDOWS = count("windows_measured", "windows that were measured").title("windows");
-    REMOVED = count("windows_removed", "windows that were left out as outliers").better(Better::Lower).title("removed");
+    REMOVED = count("windows_removed", "windows that were left out as outliers; those that were stalled are not among \
+        them").better(Better::Lower).title("removed");
     STALLED = count("windows_stalled", "windows in which a generator did nothing for at least half of the time")
         .better(Better::Lower);
     UNSETTLED = count("rounds_unsettled", "rounds in which the bandwidth was not stable before the first window")
@@ -58,9 +59,11 @@ columns! {
         .data(Data::Flag);
     CORE_LIMITED = label("core_limited", "whether there is one generator, whose bandwidth is its core's at most and says \
         nothing of the memory's").data(Data::Flag);
+    CORE_SHARED = label("core_shared", "whether a generator runs on the core of the chase, as another thread of it: they \
+        share its caches and its way to memory").data(Data::Flag);
     PAGES = label("pages", "the pages that the buffers got: 4k, 2m (reserved), 2m-transparent or 1g");
-    MARKS = label("marks", "what to know before a figure is believed: in-cache, core-limited, stalled, unstable; empty \
-        if nothing");
+    MARKS = label("marks", "what to know before a figure is believed: in-cache, core-limited, core-shared, stalled, \
+        unstable; empty if nothing");
 }
 
 /// What a row tells of a window.
@@ -78,10 +81,11 @@ pub mod window {
         LATENCY = measured("latency_ns", "time of a step", 3);
         READ = measured("lines_read", "lines of 64 bytes that generators read", 0).whole().better(Better::Neither);
         STORED = measured("lines_stored", "lines that they stored", 0).whole().better(Better::Neither);
-        CONTROLLERS = measured("controllers_bytes", "bytes that the memory controllers counted; empty without them", 0)
+        CONTROLLERS = measured("controllers_bytes", "bytes that the memory controllers counted, as a part of the time \
+            between two readings of them; empty without them", 0)
             .whole().better(Better::Neither);
         STALLED = label("stalled", "whether a generator did nothing for at least half of it").data(Data::Flag);
-        KEPT = label("kept", "whether it counts; false if it is an outlier").data(Data::Flag);
+        KEPT = label("kept", "whether it counts; false if it is an outlier or was stalled").data(Data::Flag);
     }
 }
 

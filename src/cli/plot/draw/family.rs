@@ -108,9 +108,8 @@ fn bandwidth_of(found: &[Found<'_>]) -> &'static str {
             .is_some_and(is_measured)
     };
     match sources().filter(of).count() {
-        0 => "estimated bandwidth",
         measured if measured == sources().count() => "measured bandwidth",
-        _ => "bandwidth, of some points measured, of others estimated",
+        _ => "estimated bandwidth",
     }
 }
 
