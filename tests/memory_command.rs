@@ -364,3 +364,41 @@ fn stop_thread(thread: i32, time: Duration) {
     // SAFETY: as above.
     unsafe { assert_eq!(libc::ptrace(libc::PTRACE_DETACH, thread, none, none), 0) };
 }
+
+#[test]
+fn latencies_are_smoothed_over_all_points_of_a_curve() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let words = "--read-share 50,100 --pause 0,64,off --windows 20 --window 5ms --settle 10ms --rounds 2 --outliers none \
+                 --smooth savgol:3:1 --json";
+    let output = run(folder.path(), words);
+    ended(&output, 0);
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let summary = rows(&folder.path().join("run/summary.csv"));
+    let number = |row: &Row, column: &str| row[column].parse::<f64>().ok();
+    for (row, point) in summary.iter().zip(told["points"].as_array().unwrap()) {
+        let smoothed = number(row, "latency_smoothed_ns");
+        assert_eq!(point["latency_smoothed_ns"].as_f64(), smoothed);
+    }
+    for reads in ["50", "100"] {
+        let curve = || {
+            summary
+                .iter()
+                .filter(|row| row["read_share_percent"] == reads)
+        };
+        assert_eq!(curve().count(), 3);
+        let all = |column: &str| curve().map(|row| number(row, column)).sum::<Option<f64>>();
+        // A straight line through three points has their mean. On a machine so busy that all windows of a point stood
+        // still, there are not three.
+        match all("latency_ns").zip(all("latency_smoothed_ns")) {
+            Some((latencies, smoothed)) => {
+                assert!((latencies - smoothed).abs() < 0.05, "{summary:?}");
+            }
+            None => assert!(
+                all("latency_ns").is_none()
+                    && curve().all(|row| row["latency_smoothed_ns"].is_empty()),
+                "{summary:?}"
+            ),
+        }
+    }
+}

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::names::named;
-use super::{Checked, Colours, Made, Source, Sources, Told, UsageError, apart, tick};
+use super::{
+    Checked, Colours, Made, Source, Sources, Told, UsageError, apart, tick, without_median,
+};
 use crate::cli::plot::metric::LOADED;
 use crate::cli::plot::published::{nearest, read};
 use crate::plot::both;
@@ -142,7 +144,10 @@ fn drawn(sources: &Sources, found: &[Found<'_>], settings: &Checked) -> anyhow::
     };
     let note = both("lines join the points in the order of load", intervals);
     let mut words = sources.words("Latency by memory bandwidth", &note, settings);
-    if let Some(why) = unsmoothed(found) {
+    for why in [unsmoothed(found), without_latency(sources)]
+        .into_iter()
+        .flatten()
+    {
         words = words.warned(&why);
         told.hints.push(why);
     }
@@ -186,6 +191,17 @@ impl Found<'_> {
         let why = smoothing.lacks(self.curve.loads.len());
         why.filter(|_| self.smoothed().is_empty())
     }
+}
+
+/// What is said of points all of whose windows were left out.
+fn without_latency(sources: &Sources) -> Option<String> {
+    let has_none = |source: &&Source| {
+        let row = source.point.row.as_ref();
+        row.is_some_and(|row| row.number(memory::LATENCY.name).is_none())
+    };
+    let names = sources.all.iter().filter(has_none);
+    let names: Vec<String> = names.map(|source| source.point.name.clone()).collect();
+    without_median(&names)
 }
 
 /// That curves have no smoothed line, and why, if any has none.

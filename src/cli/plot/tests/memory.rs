@@ -297,3 +297,28 @@ fn an_incomplete_point_is_in_no_curve_and_the_title_says_so() {
     assert_eq!(counts, [14, 14, 13]);
     assert!(texts(&run, &[]).contains("(incomplete)"));
 }
+
+#[test]
+fn a_point_without_a_latency_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = curves_in(&folder, "run", &family());
+    let path = run[0].join("summary.csv");
+    let text = fs::read_to_string(&path).unwrap();
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let place = |column: &str| lines[0].split(',').position(|name| name == column).unwrap();
+    let emptied = ["latency_ns", "latency_smoothed_ns", "latency_sd_ns"].map(place);
+    let cells = lines[3].split(',').enumerate();
+    let cells: Vec<&str> = cells
+        .map(|(place, cell)| if emptied.contains(&place) { "" } else { cell })
+        .collect();
+    lines[3] = cells.join(",");
+    fs::write(&path, lines.join("\n") + "\n").unwrap();
+    let told = made(Figure::Curves, &run, &[]).unwrap().told.hints;
+    let [why] = &told[..] else { panic!("{told:?}") };
+    assert!(
+        why.starts_with("1 point has no samples and is not drawn: regular-reads0-"),
+        "{why}"
+    );
+    let drawn = data(&run, &[]);
+    assert_eq!(numbers(&drawn["curves"][0], "dots").len(), 13);
+}
