@@ -1,5 +1,5 @@
-//! Latency while generators draw memory bandwidth. `ci/test` boots a machine with four CPUs for it; with two, none is left
-//! for a generator.
+//! Latency while generators draw memory bandwidth. `ci/test` boots a machine with four CPUs for it: with two, none is
+//! left for a generator.
 
 use std::thread::available_parallelism;
 
