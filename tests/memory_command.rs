@@ -36,7 +36,7 @@ fn run(folder: &Path, words: &str) -> Output {
 
 fn start(folder: &Path, words: &str) -> Child {
     let mut command = memory(folder, words);
-    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().unwrap()
 }
 
@@ -308,8 +308,10 @@ fn windows_in_which_generators_stand_still_are_told() {
         } else {
             stop_thread(generator_of(child.id()), Duration::from_millis(200));
         }
-        let told = ended(&child.wait_with_output().unwrap(), 0);
-        assert!(told.contains("stood still"), "{told}");
+        let output = child.wait_with_output().unwrap();
+        ended(&output, 0);
+        let shown = String::from_utf8_lossy(&output.stdout);
+        assert!(shown.contains("stood still"), "{shown}");
         let out = folder.path().join("run");
         let row = &rows(&out.join("summary.csv"))[0];
         let windows = rows(&out.join("reads50-regular-pause-0/windows.csv"));

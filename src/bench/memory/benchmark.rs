@@ -174,8 +174,7 @@ impl MemoryBenchmark {
         };
         Ok(Outcome {
             rows: vec![row],
-            warnings: warnings(&point, &measured, &found),
-            notes: notes(&setting),
+            notes: notes(&setting, &measured, &found),
             ..Outcome::default()
         })
     }
@@ -189,27 +188,18 @@ fn moved(moved: pinning::Moved) -> RigError {
     }
 }
 
-/// What to know of a point.
-fn warnings(point: &Point, measured: &Measured, found: &Analysis) -> Vec<String> {
-    let mut warnings = Vec::new();
-    if !measured.settled {
-        warnings.push(format!(
-            "{point}: the bandwidth was not stable within --settle: its figures are marked unstable"
-        ));
-    }
-    let stalled = found.count(|window| window.stalled);
-    if stalled > 0 {
-        warnings.push(format!(
-            "{point}: in {stalled} of {} windows a generator stood still for half of the time: they do not count",
-            found.verdicts.len()
-        ));
-    }
-    warnings
-}
-
-/// What to know of all points.
-fn notes(setting: &Setting) -> Vec<String> {
+/// What to know of marks, in the same words for each point: each is told once.
+fn notes(setting: &Setting, measured: &Measured, found: &Analysis) -> Vec<String> {
     let mut notes = Vec::new();
+    if !measured.settled {
+        notes.push("unstable: the bandwidth was not stable when --settle was over".to_owned());
+    }
+    if found.count(|window| window.stalled) > 0 {
+        notes.push(
+            "stalled: in some windows (windows_stalled) a generator stood still for half of the time: they do not count"
+                .to_owned(),
+        );
+    }
     match setting.in_cache {
         Some(true) => notes.push(format!(
             "in-cache: buffers of {} are smaller than four times the last level of cache: a part of all accesses ends there",
