@@ -78,7 +78,7 @@ fn the_settings_tell_all_that_was_asked_for_and_obtained() {
         "gid_index": null, "service_level": null, "traffic_class": null, "path_mtu_bytes": null, "pkey_index": null,
         "flow_label": null, "retry_count": null, "rnr_retry": null, "qp_timeout": null,
         "queue_pairs": 1, "depth": null,
-        "background": "0", "background_traffic": null, "background_thread": null,
+        "background": "0", "background_traffic": null, "background_thread": null, "memory_load_percent": null,
     });
     assert_eq!(settings["point"], point);
     assert_eq!(settings["run"]["timeout_ns"], 3_000_000_000_u64);
