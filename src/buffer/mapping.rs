@@ -151,6 +151,14 @@ impl Mapping {
         Ok(mapping)
     }
 
+    /// Touches every page of a mapping that is writable and not yet known to anybody else.
+    pub(super) fn touch(&self) {
+        for at in (0..self.length).step_by(SMALL_PAGE) {
+            // SAFETY: `at` is below the length of the mapping, and the memory as the caller says.
+            unsafe { self.start.cast::<u8>().add(at).write_volatile(0) };
+        }
+    }
+
     /// The first `length` bytes from a multiple of `page` on, of a mapping that is a page longer; the rest is unmapped.
     fn aligned_part(self, length: usize, page: usize) -> Self {
         let before = self.start.cast::<u8>().align_offset(page);
@@ -228,11 +236,7 @@ impl HugeBuffer {
     }
 
     fn touch_and_lock(map: Mapping, kind: Option<PageKind>) -> Result<Self, BufferError> {
-        let (start, length) = (map.start.cast::<u8>(), map.length);
-        for at in (0..length).step_by(SMALL_PAGE) {
-            // SAFETY: `at` is below the length of the mapping, which is writable and not yet known to anybody else.
-            unsafe { start.add(at).write_volatile(0) };
-        }
+        map.touch();
         Self::locked(map, kind)
     }
 

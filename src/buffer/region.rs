@@ -6,7 +6,6 @@ mod node;
 pub use node::NodeError;
 
 use std::io;
-use std::ptr::NonNull;
 
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags};
 use serde::Serialize;
@@ -213,7 +212,7 @@ impl Region {
         if let Some(node) = node {
             node::bind(start, length, node)?;
         }
-        populate(start, length).map_err(|source| RegionError::Populate {
+        populate(&map).map_err(|source| RegionError::Populate {
             size: Bytes(length as u64),
             source,
         })?;
@@ -251,36 +250,26 @@ impl Region {
 }
 
 /// Has the kernel give all pages, writable. It says where it cannot, other than by a signal.
-fn populate(start: NonNull<u8>, length: usize) -> io::Result<()> {
-    // SAFETY: the range is a mapping of the caller's, writable, and known to nobody else; zeros stay zeros.
-    let told = unsafe { libc::madvise(start.as_ptr().cast(), length, libc::MADV_POPULATE_WRITE) };
+fn populate(map: &Mapping) -> io::Result<()> {
+    // SAFETY: the mapping is writable, and known to nobody else; zeros stay zeros.
+    let told = unsafe { libc::madvise(map.start.as_ptr(), map.length, libc::MADV_POPULATE_WRITE) };
     if told == 0 {
         return Ok(());
     }
     match io::Error::last_os_error() {
         // Before Linux 5.14.
-        error if error.raw_os_error() == Some(libc::EINVAL) => touch(start, length),
+        error if error.raw_os_error() == Some(libc::EINVAL) => {
+            map.touch();
+            Ok(())
+        }
         error => Err(error),
     }
 }
 
-/// The same by locking it for a moment, if it may be, and by touching it.
-fn touch(start: NonNull<u8>, length: usize) -> io::Result<()> {
-    // SAFETY: as above. It fails where the memory is not there, and where the limit does not allow it.
-    let locked = unsafe { libc::mlock(start.as_ptr().cast(), length) } == 0;
-    if locked {
-        // SAFETY: as above.
-        unsafe { libc::munlock(start.as_ptr().cast(), length) };
-    }
-    for at in (0..length).step_by(SMALL_PAGE) {
-        // SAFETY: `at` is below the length of the mapping.
-        unsafe { start.add(at).write_volatile(0) };
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::ptr::NonNull;
+
     use super::*;
     use crate::refused::refused;
 
