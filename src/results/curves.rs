@@ -38,6 +38,8 @@ pub struct Load {
 pub struct Curve {
     /// At least one.
     pub loads: Vec<Load>,
+    /// Whether its bandwidths are what the memory controllers counted; else they are estimated.
+    pub is_measured: bool,
 }
 
 /// The texts of the settings but for the pause, in the order of the schema.
@@ -51,7 +53,8 @@ impl Curve {
         // Bandwidths of two kinds are never in one figure.
         let is_complete = |row: &&R| text(row, STATUS.name) == COMPLETE;
         let mut complete = rows.iter().filter(is_complete);
-        let bandwidth = match complete.all(|row| is_measured(&text(row, memory::SOURCE.name))) {
+        let is_measured = complete.all(|row| text(row, memory::SOURCE.name) == "measured");
+        let bandwidth = match is_measured {
             true => memory::MEASURED,
             false => memory::ESTIMATED,
         };
@@ -60,7 +63,7 @@ impl Curve {
             places.filter_map(|(number, row)| load(number, &bandwidth, |column| text(row, column)));
         let (loaded, unloaded): (Vec<_>, Vec<_>) = found.partition(|(_, it)| it.pause.is_some());
         for (settings, load) in loaded {
-            add(&mut curves, settings, load);
+            add(&mut curves, settings, load, is_measured);
         }
         for (settings, load) in unloaded {
             let mut own = curves
@@ -69,7 +72,7 @@ impl Curve {
                 .peekable();
             match own.peek() {
                 Some(_) => own.for_each(|(_, curve)| curve.loads.push(load.clone())),
-                None => add(&mut curves, settings, load),
+                None => add(&mut curves, settings, load, is_measured),
             }
         }
         let mut curves: Vec<Curve> = curves.into_iter().map(|(_, curve)| curve).collect();
@@ -112,10 +115,16 @@ impl Curve {
     }
 }
 
-fn add(curves: &mut Vec<(Settings, Curve)>, settings: Settings, load: Load) {
+fn add(curves: &mut Vec<(Settings, Curve)>, settings: Settings, load: Load, is_measured: bool) {
     match curves.iter_mut().find(|(its, _)| *its == settings) {
         Some((_, curve)) => curve.loads.push(load),
-        None => curves.push((settings, Curve { loads: vec![load] })),
+        None => curves.push((
+            settings,
+            Curve {
+                loads: vec![load],
+                is_measured,
+            },
+        )),
     }
 }
 
@@ -145,11 +154,6 @@ fn load(row: usize, bandwidth: &Column, text: impl Fn(&str) -> String) -> Option
         marks: text(memory::MARKS.name),
     };
     Some((in_common().map(|column| text(column.name)).collect(), load))
-}
-
-/// Whether a bandwidth source is the memory controllers' counters.
-pub fn is_measured(source: &str) -> bool {
-    source == "measured"
 }
 
 /// Sets what follows from all rows of a summary, where the benchmark has something of that kind.

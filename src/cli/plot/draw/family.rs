@@ -13,7 +13,7 @@ use crate::plot::both;
 use crate::plot::family::{Curve, Dot, Family, Published};
 use crate::plot::median::{Line, Medians, Middle};
 use crate::plot::scale::so_many;
-use crate::results::curves::{self, SHARES_OF_PEAK, is_measured};
+use crate::results::curves::{self, SHARES_OF_PEAK};
 use crate::results::read::Benchmark;
 use crate::results::schema::memory;
 use crate::results::text::printable_path;
@@ -101,17 +101,12 @@ fn found(sources: &Sources) -> Vec<Found<'_>> {
     found
 }
 
-/// Which bandwidth it is, in words.
+/// Which bandwidth it is, in words. It is the same in all curves of a run.
 fn bandwidth_of(found: &[Found<'_>]) -> &'static str {
-    let sources = || found.iter().flat_map(|found| &found.sources);
-    let of = |source: &&&Source| {
-        let row = source.point.row.as_ref();
-        row.and_then(|row| row.text(memory::SOURCE.name))
-            .is_some_and(is_measured)
-    };
-    match sources().filter(of).count() {
-        measured if measured == sources().count() => "measured bandwidth",
-        _ => "estimated bandwidth",
+    match found.iter().filter(|found| found.curve.is_measured).count() {
+        0 => "estimated bandwidth",
+        measured if measured == found.len() => "measured bandwidth",
+        _ => "bandwidth, of some runs measured, of others estimated",
     }
 }
 
