@@ -96,6 +96,8 @@ pub struct Beside {
     accesses: Accesses,
     /// Each load of the run, once.
     loads: Vec<MemoryLoad>,
+    /// How many points are under one of them.
+    points: u32,
     made: Option<Made>,
 }
 
@@ -144,6 +146,7 @@ impl Beside {
         others: u64,
     ) -> Result<Option<Self>, TooMuch> {
         let mut loads: Vec<MemoryLoad> = loads.into_iter().filter(|load| load.is_on()).collect();
+        let points = loads.len() as u32;
         loads.sort_unstable();
         loads.dedup();
         let Some(instruction_set) = InstructionSet::widest() else {
@@ -163,6 +166,7 @@ impl Beside {
             cache,
             accesses: Accesses::with_share(instruction_set, Store::Regular, READ_SHARE),
             loads,
+            points,
             made: None,
         }))
     }
@@ -184,9 +188,17 @@ impl Beside {
     }
 
     /// How long making and calibrating takes, about: once in a round.
-    pub fn preparation(&self) -> Duration {
+    fn preparation(&self) -> Duration {
         let making = Duration::from_secs_f64(self.bytes() as f64 / MADE_PER_S as f64);
         making + calibration::time(&self.percents())
+    }
+
+    /// What a point has of that time: each under load as much.
+    pub fn share_of_preparation(&self, load: MemoryLoad) -> Duration {
+        match load.is_on() {
+            true => self.preparation() / self.points,
+            false => Duration::ZERO,
+        }
     }
 
     /// What to tell of a run with them.

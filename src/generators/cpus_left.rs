@@ -86,7 +86,7 @@ impl<'a> CpusLeft<'a> {
 }
 
 /// Those that are as wanted, if there are any; else all.
-fn preferred(cpus: &CpuSet, is_wanted: impl Fn(usize) -> bool) -> CpuSet {
+pub fn preferred(cpus: &CpuSet, is_wanted: impl Fn(usize) -> bool) -> CpuSet {
     let wanted: CpuSet = cpus.iter().filter(|&cpu| is_wanted(cpu)).collect();
     if wanted.is_empty() {
         cpus.clone()

@@ -14,6 +14,7 @@ use crate::buffer::{Bytes, HUGE_PAGE, PageKind, PageSize, Region, RegionError};
 use crate::host::interrupt::{self, HeldBack};
 use crate::host::{HostError, pinning};
 use crate::rig::error::{RigError, unless_interrupted};
+use crate::rig::role::Role;
 
 /// How long making the buffers may take, of all of them.
 const MAKING: Duration = Duration::from_secs(300);
@@ -27,21 +28,17 @@ const LOOK_AT_SEEN: Duration = Duration::from_micros(50);
 /// Its own stack, which holds little.
 const STACK: usize = 256 << 10;
 
+const GENERATOR: Role = Role::new("generator of memory load", "memory-load");
+
 /// Generators could not be had, or do not do as they are told.
 #[derive(Debug, thiserror::Error)]
 pub enum GeneratorsError {
-    /// A thread could not be started, or a signal has come.
+    /// A thread could not be started or did not get to its CPU, or a signal has come.
     #[error(transparent)]
     Rig(#[from] RigError),
-    /// A thread did not get to its CPU.
-    #[error(transparent)]
-    Host(#[from] HostError),
     /// A buffer could not be made.
     #[error(transparent)]
     Region(#[from] RegionError),
-    /// A thread could not be started.
-    #[error("a generator of memory load could not be started: {0}: raise the limit with ulimit -u")]
-    Spawn(std::io::Error),
     /// The buffers took too long.
     #[error("the buffers of the generators were not made within {} s: use smaller ones", MAKING.as_secs())]
     TooSlow,
@@ -66,6 +63,12 @@ pub struct Room {
     pub page: Option<PageSize>,
     /// The NUMA node; without one, that of the CPU.
     pub node: Option<u32>,
+}
+
+impl From<HostError> for GeneratorsError {
+    fn from(error: HostError) -> Self {
+        GeneratorsError::Rig(error.into())
+    }
 }
 
 /// Buffers that a generator has.
@@ -187,7 +190,10 @@ impl Generators {
                 .name(format!("memory-load-{cpu}"))
                 .stack_size(STACK)
                 .spawn(move || serve(cpu, room, &made, &shared, place))
-                .map_err(GeneratorsError::Spawn)?;
+                .map_err(|source| RigError::Spawn {
+                    role: GENERATOR,
+                    source,
+                })?;
             generators.threads.push(thread);
         }
         drop((made, held));

@@ -26,8 +26,13 @@ pub struct Load {
 }
 
 impl Load {
-    /// Groups between two looks, after which they are counted: what a count is late by at most.
-    pub fn groups_per_look(&self) -> u64 {
+    /// By so many groups of a generator two stretches may differ in which as much was done: a count is late by a look.
+    pub fn late_groups(&self) -> u64 {
+        2 * self.groups_per_look()
+    }
+
+    /// Groups between two looks, after which they are counted: time counts, not groups.
+    fn groups_per_look(&self) -> u64 {
         GROUPS_PER_LOOK.div_ceil(1 + self.pause / NOPS_PER_GROUP)
     }
 }

@@ -78,6 +78,18 @@ pub fn check_still_on(cpu: usize) -> Result<(), Moved> {
     Err(Moved { from, on, allowed })
 }
 
+/// Does `work` on a CPU, then goes back to where the thread may run.
+///
+/// # Errors
+/// When the thread cannot be pinned, or not go back.
+pub fn on_cpu<R>(cpu: usize, work: impl FnOnce() -> R) -> Result<R, HostError> {
+    let before = current_affinity()?;
+    pin_current_thread(cpu)?;
+    let result = work();
+    pin_current_thread_to(&before)?;
+    Ok(result)
+}
+
 /// All CPUs the kernel would let this process run on, whatever its affinity is now.
 ///
 /// A thread of its own asks for every CPU there is, and reads what is left of that after the cpuset.

@@ -38,8 +38,8 @@ pub struct HcaBenchmark {
     config: Config,
     plan: plan::Plan,
     runner: Option<Runner>,
-    /// How long making and calibrating generators of memory load takes, about.
-    preparation: Duration,
+    /// The generators of memory load as they are planned, if a point is under load; the runner makes its own.
+    beside: Option<Beside>,
     /// Held as long as it is measured.
     idle_hold: Option<IdleHold>,
 }
@@ -50,7 +50,7 @@ impl HcaBenchmark {
             config,
             plan: plan::Plan::default(),
             runner: None,
-            preparation: Duration::ZERO,
+            beside: None,
             idle_hold: None,
         }
     }
@@ -59,6 +59,8 @@ impl HcaBenchmark {
         let warmup = self.config.warmup;
         let messages = self.config.repeat * point.burst + warmup.messages(point.burst).unwrap_or(0);
         let pauses = point.mean_pause() + Duration::from_nanos(point.receiver_pause_ns.0);
+        let beside = self.beside.as_ref();
+        let preparation = beside.map(|beside| beside.share_of_preparation(point.memory_load));
         PlannedPoint {
             index,
             rows: vec![PlannedRow {
@@ -66,7 +68,7 @@ impl HcaBenchmark {
                 settings: settings(point, &self.config),
             }],
             time: TIME_PER_POINT
-                + self.share_of_preparation(point)
+                + preparation.unwrap_or_default()
                 + warmup.time().unwrap_or_default()
                 + (TIME_PER_MESSAGE + pauses) * messages,
             bytes: u64::from(self.config.repeat) * u64::from(point.burst) * BYTES_PER_MESSAGE
@@ -97,18 +99,8 @@ impl HcaBenchmark {
             |point: &Point| Placement::of_point(&topology, point, background, cpus, [None; 2]);
         let (plan, generators) = leave_out_crowded(plan, &topology, placement)?;
         let loads = plan.points.iter().map(|point| point.memory_load);
-        let beside = Beside::new(generators, loads, 0)?;
-        self.preparation = beside.map_or(Duration::ZERO, |beside| beside.preparation());
+        self.beside = Beside::new(generators, loads, 0)?;
         Ok(plan)
-    }
-
-    /// What a point has of the time in which generators are made and calibrated: each point under load as much.
-    fn share_of_preparation(&self, point: &Point) -> Duration {
-        let is_on = |point: &&Point| point.memory_load.is_on();
-        match self.plan.points.iter().filter(is_on).count() {
-            count @ 1.. if is_on(&point) => self.preparation / count as u32,
-            _ => Duration::ZERO,
-        }
     }
 
     /// The plan as the rig has it.

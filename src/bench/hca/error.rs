@@ -75,7 +75,6 @@ impl From<GeneratorsError> for RunError {
     fn from(error: GeneratorsError) -> Self {
         match error {
             GeneratorsError::Rig(error) => error.into(),
-            GeneratorsError::Host(error) => error.into(),
             other => RunError::Generators(other),
         }
     }

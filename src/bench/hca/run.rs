@@ -24,11 +24,12 @@ use super::polled_end::PolledReceiver;
 use super::requesting_end::Requester;
 use super::result::{Circumstances, InstrumentCosts, PointResult};
 use super::uc_route::{choose_route, uses_route};
-use super::verbs_link::{on_cpu, queue_pair_lengths};
+use super::verbs_link::queue_pair_lengths;
 use super::worker::Frame;
 use crate::buffer::HugePagePolicy;
 use crate::generators::Beside;
 use crate::host::compromise::Compromise;
+use crate::host::pinning::on_cpu;
 use crate::host::{
     CpuSet, MemoryLock, Topology, Wakeable, interrupt, memory_lock, pinning, priority,
 };

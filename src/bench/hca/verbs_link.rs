@@ -9,7 +9,6 @@ use super::error::RunError;
 use super::path_proof::PathEnd;
 use super::plan::Point;
 use crate::buffer::{HugePagePolicy, PageKind, Payload, PayloadBuffer};
-use crate::host::{HostError, pinning};
 use crate::rdma::cm::{self, UcRoute};
 use crate::rdma::direct;
 use crate::rdma::verbs::{
@@ -85,15 +84,6 @@ impl Side {
             },
         }
     }
-}
-
-/// Does `work` on a CPU, then goes back to where the thread may run.
-pub(super) fn on_cpu<R>(cpu: usize, work: impl FnOnce() -> R) -> Result<R, HostError> {
-    let before = pinning::current_affinity()?;
-    pinning::pin_current_thread(cpu)?;
-    let result = work();
-    pinning::pin_current_thread_to(&before)?;
-    Ok(result)
 }
 
 /// What one end is made of before it is connected.

@@ -122,8 +122,7 @@ fn stalled(windows: &[Window], load: Option<&Load>) -> Vec<bool> {
     let Some(load) = load else {
         return stalled;
     };
-    // By so many groups two windows may differ in which as much was done.
-    let late = 2.0 * load.groups_per_look() as f64;
+    let late = load.late_groups() as f64;
     for generator in 0..generators {
         let rate =
             |window: &Window| window.groups[generator] as f64 / window.chase.time.as_secs_f64();

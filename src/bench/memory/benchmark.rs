@@ -13,13 +13,15 @@ use super::windows::{AGREEING, Bench, Measured};
 use crate::buffer::PageKind;
 use crate::generators::{Chase, Generators, Room};
 use crate::host::uncore::Uncore;
-use crate::host::{interrupt, pinning};
+use crate::host::{CpuSet, interrupt, pinning};
 use crate::results::Record;
 use crate::results::schema::{REASON, Schema, memory as columns};
 use crate::rig::benchmark::{
     Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
 };
 use crate::rig::error::{RigError, unless_interrupted};
+use crate::rig::named::Named as _;
+use crate::rig::role::Role;
 
 /// An upper estimate of a row of `windows.csv`, and of what else a point leaves, in bytes.
 const BYTES_PER_WINDOW: u64 = 120;
@@ -82,13 +84,10 @@ impl MemoryBenchmark {
             node: self.config.memory_node,
         };
         let goes_on = || interrupt::requested().is_none();
-        let (cpu, seed) = (setting.chase_cpu, self.config.seed);
         let make = || -> Result<Option<Chase>, RunError> {
-            pinning::pin_current_thread(cpu)?;
-            Ok(Chase::new(room.region()?, seed, goes_on))
+            Ok(Chase::new(room.region()?, self.config.seed, goes_on))
         };
-        let chase = std::thread::scope(|scope| scope.spawn(make).join());
-        let chase = chase.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let chase = pinning::on_cpu(setting.chase_cpu, make)??;
         unless_interrupted()?;
         let chase = chase.ok_or_else(|| {
             RunError::Refused(format!("--size {}: allowed is less", setting.size))
@@ -112,13 +111,15 @@ impl MemoryBenchmark {
 
     /// The counters of memory controllers, where they are wanted and can be read; else why not.
     fn controllers(&self) -> Result<Result<Uncore, String>, RunError> {
-        match (self.config.bandwidth, Uncore::open(self.config.memory_node)) {
-            (Bandwidth::Software, _) => Ok(Err("they were not asked for".to_owned())),
-            (_, Ok(uncore)) => Ok(Ok(uncore)),
-            (Bandwidth::Auto, Err(error)) => Ok(Err(error.to_string())),
-            (Bandwidth::Uncore, Err(error)) => Err(RunError::Refused(format!(
-                "--bandwidth uncore: {error}: or use --bandwidth auto or software"
-            ))),
+        let open = || Uncore::open(self.config.memory_node);
+        match self.config.bandwidth {
+            Bandwidth::Software => Ok(Err("they were not asked for".to_owned())),
+            Bandwidth::Auto => Ok(open().map_err(|error| error.to_string())),
+            Bandwidth::Uncore => open().map(Ok).map_err(|error| {
+                RunError::Refused(format!(
+                    "--bandwidth uncore: {error}: or use --bandwidth auto or software"
+                ))
+            }),
         }
     }
 
@@ -181,7 +182,6 @@ impl MemoryBenchmark {
 }
 
 fn moved(moved: pinning::Moved) -> RigError {
-    use crate::rig::role::Role;
     RigError::Moved {
         role: Role::new("chase", "chase"),
         moved,
@@ -255,7 +255,7 @@ impl Benchmark for MemoryBenchmark {
         let unread = made.unread.clone();
         let setting = self.setting();
         let pages = made.pages.iter().min().map_or("", |kind| kind.describe());
-        let generators: crate::host::CpuSet = setting.generators.iter().copied().collect();
+        let generators: CpuSet = setting.generators.iter().copied().collect();
         let announcements = vec![
             format!(
                 "chase:    CPU {}, {} in {pages}",
@@ -263,7 +263,7 @@ impl Benchmark for MemoryBenchmark {
             ),
             format!(
                 "load:     CPU {generators}, {}, two buffers of {} each",
-                crate::rig::named::Named::name(setting.instruction_set),
+                setting.instruction_set.name(),
                 setting.size
             ),
         ];

@@ -64,7 +64,6 @@ impl From<RunError> for Failure {
         match error {
             RunError::Rig(error) => error.into(),
             RunError::Generators(GeneratorsError::Rig(error)) => error.into(),
-            RunError::Generators(GeneratorsError::Host(error)) => RigError::Host(error).into(),
             RunError::Generators(GeneratorsError::Region(error)) | RunError::Region(error) => {
                 Failure::Usage(RunError::of_buffer(&error))
             }

@@ -5,10 +5,12 @@ use std::fmt;
 use super::config::{Config, Pause, Sweep};
 use super::error::RunError;
 use crate::buffer::{Bytes, PageSize};
+use crate::generators::cpus_left::preferred;
 use crate::generators::{Accesses, BUFFERS, CACHES, InstructionSet, Load, Room, Store};
 use crate::host::placement::{Placement, RoleSpec};
 use crate::host::{CpuSet, Topology, memory_layout};
 use crate::rig::memory::{Allowance, Need};
+use crate::rig::named::Named as _;
 
 /// While the cycle is made, 4 bytes are taken for each line of 64.
 const BYTES_PER_BYTE_OF_ORDER: u64 = 16;
@@ -31,7 +33,7 @@ impl fmt::Display for Point {
             formatter,
             "reads{}-{}-pause-{}",
             self.read_share,
-            crate::rig::named::Named::name(self.store),
+            self.store.name(),
             self.pause
         )
     }
@@ -137,7 +139,6 @@ impl Setting {
 }
 
 fn instruction_set(asked: Option<InstructionSet>) -> Result<InstructionSet, RunError> {
-    use crate::rig::named::Named as _;
     let there = || {
         let there = InstructionSet::ALL.iter().filter(|set| set.is_there());
         let names: Vec<&str> = there.map(|set| set.name()).collect();
@@ -189,13 +190,8 @@ fn generators(
     let package = here.and_then(|cpu| cpu.package);
     let siblings = here.map(|cpu| cpu.siblings.clone()).unwrap_or_default();
     let left = topology.select(|cpu| cpu.allowed && cpu.package == package && cpu.id != chase);
-    let others = left.difference(&siblings);
     // A sibling is better than none.
-    let generators: Vec<usize> = if others.is_empty() {
-        left.iter().collect()
-    } else {
-        others.iter().collect()
-    };
+    let generators = preferred(&left, |cpu| !siblings.contains(cpu));
     if generators.is_empty() {
         return Err(RunError::Refused(format!(
             "--generators: no CPU is left beside CPU {chase}, which is that of the chase: this process may use CPU {}; \
@@ -203,7 +199,7 @@ fn generators(
             topology.allowed()
         )));
     }
-    Ok(generators)
+    Ok(generators.iter().collect())
 }
 
 fn check_node(asked: Option<u32>, there: &CpuSet) -> Result<(), RunError> {

@@ -86,11 +86,8 @@ impl Bench {
     ) -> Result<(), RunError> {
         let begun = Instant::now();
         let mut latest = Vec::new();
-        // By so many groups two windows may differ in which as much was done.
-        let late = load.map_or(0, |load| {
-            2 * load.groups_per_look() * self.generators.cpus().len() as u64
-        });
-        let late = late as f64;
+        let of_one = load.map_or(0, |load| load.late_groups());
+        let late = (of_one * self.generators.cpus().len() as u64) as f64;
         measured.settled = load.is_none();
         while !measured.settled && begun.elapsed() < config.settle {
             look(0)?;

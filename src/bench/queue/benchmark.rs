@@ -135,18 +135,11 @@ impl QueueBenchmark {
             Load::Bursty { group, .. } => pause / group.max(1),
             _ => pause,
         };
+        let beside = self.beside.as_ref();
+        let preparation = beside.map(|beside| beside.share_of_preparation(point.memory_load));
         TIME_BESIDE
             .saturating_add(per_element.max(TIME_PER_ELEMENT).saturating_mul(elements))
-            .saturating_add(self.share_of_preparation(point))
-    }
-
-    /// What a point has of the time in which generators are made and calibrated: each point under load as much.
-    fn share_of_preparation(&self, point: &Point) -> Duration {
-        let is_on = |point: &&Point| point.memory_load.is_on();
-        match (&self.beside, self.points.iter().filter(is_on).count()) {
-            (Some(beside), count @ 1..) if is_on(&point) => beside.preparation() / count as u32,
-            _ => Duration::ZERO,
-        }
+            .saturating_add(preparation.unwrap_or_default())
     }
 
     /// Makes a run of a point with its rate; what its threads have less than they should is told beside.

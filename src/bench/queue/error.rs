@@ -62,7 +62,6 @@ impl From<GeneratorsError> for RunError {
     fn from(error: GeneratorsError) -> Self {
         match error {
             GeneratorsError::Rig(error) => RunError::Rig(error),
-            GeneratorsError::Host(error) => error.into(),
             other => RunError::Generators(other),
         }
     }
