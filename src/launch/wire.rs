@@ -1,0 +1,379 @@
+//! Lines of JSON over TCP: what processes tell each other, each step with a time limit.
+//!
+//! A line holds one message. Nothing in it is trusted: it may be too long, no JSON, or another message than the expected
+//! one, and each is an error that names it.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::Signal;
+use nix::sys::socket::{setsockopt, sockopt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::host::interrupt;
+
+/// The longest line, in bytes: the stamps of a whole burst have room in it.
+pub const MAX_LINE: usize = 16 << 20;
+
+/// How often a wait looks whether a signal has come.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// After so many seconds without a packet the kernel asks whether the other host is still there, so often, so many times.
+const KEEP_ALIVE: (u32, u32, u32) = (10, 5, 4);
+
+/// How much of a line that cannot be read is shown.
+const EXCERPT: usize = 80;
+
+/// Why a message was not sent, or none came.
+#[derive(Debug, thiserror::Error)]
+pub enum WireError {
+    /// Nothing, or not enough, came or went in time.
+    #[error("{peer} did not {what} within {} s", limit.as_secs_f64())]
+    Late {
+        /// Who.
+        peer: String,
+        /// `answer`, or `take what was sent`.
+        what: &'static str,
+        /// The limit.
+        limit: Duration,
+    },
+    /// The other end has closed the connection.
+    #[error("{0} has closed the connection")]
+    Closed(String),
+    /// A line that is not the message that was expected.
+    #[error("{peer} sent what is no message here: {reason}: {excerpt}")]
+    Unfit {
+        /// Who.
+        peer: String,
+        /// What is wrong.
+        reason: String,
+        /// How the line begins.
+        excerpt: String,
+    },
+    /// A line above [`MAX_LINE`].
+    #[error("{0} sent a line of more than {limit} MiB", limit = MAX_LINE >> 20)]
+    TooLong(String),
+    /// A signal came.
+    #[error("interrupted by {0}")]
+    Interrupted(Signal),
+    /// The kernel refuses.
+    #[error("{operation} {peer}: {source}")]
+    Io {
+        /// What was refused.
+        operation: &'static str,
+        /// With whom.
+        peer: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// A TCP connection that carries lines of JSON.
+#[derive(Debug)]
+pub struct Wire {
+    stream: TcpStream,
+    peer: SocketAddr,
+    /// What came and was not taken.
+    buffer: Vec<u8>,
+    /// Up to where the buffer is known to hold no end of a line.
+    searched: usize,
+}
+
+impl AsFd for Wire {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+impl Wire {
+    /// Connects within `limit`.
+    ///
+    /// # Errors
+    /// When nobody listens there, or not in time.
+    pub fn connect(to: SocketAddr, limit: Duration) -> Result<Self, WireError> {
+        let failed = |source| WireError::Io {
+            operation: "connecting to",
+            peer: to.to_string(),
+            source,
+        };
+        Wire::of(TcpStream::connect_timeout(&to, limit).map_err(failed)?)
+    }
+
+    /// Takes over a connection.
+    ///
+    /// # Errors
+    /// When it is none any more.
+    pub fn of(stream: TcpStream) -> Result<Self, WireError> {
+        let failed = |source| WireError::Io {
+            operation: "setting up the connection to",
+            peer: "the other end".to_owned(),
+            source,
+        };
+        let peer = stream.peer_addr().map_err(failed)?;
+        stream.set_nonblocking(true).map_err(failed)?;
+        stream.set_nodelay(true).map_err(failed)?;
+        let (idle, every, count) = KEEP_ALIVE;
+        let kept = setsockopt(&stream, sockopt::KeepAlive, &true)
+            .and_then(|()| setsockopt(&stream, sockopt::TcpKeepIdle, &idle))
+            .and_then(|()| setsockopt(&stream, sockopt::TcpKeepInterval, &every))
+            .and_then(|()| setsockopt(&stream, sockopt::TcpKeepCount, &count));
+        kept.map_err(|errno| failed(errno.into()))?;
+        Ok(Wire {
+            stream,
+            peer,
+            buffer: Vec::new(),
+            searched: 0,
+        })
+    }
+
+    /// The other end.
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// The address of this end.
+    ///
+    /// # Errors
+    /// When the kernel does not tell.
+    pub fn local(&self) -> Result<SocketAddr, WireError> {
+        self.stream
+            .local_addr()
+            .map_err(|source| self.refused("asking for the address towards", source))
+    }
+
+    /// Sends a message.
+    ///
+    /// # Errors
+    /// When it is not taken in time.
+    pub fn send(&mut self, message: &impl Serialize, limit: Duration) -> Result<(), WireError> {
+        let mut line = serde_json::to_vec(message)
+            .map_err(|error| self.refused("writing a message to", error.into()))?;
+        if line.len() >= MAX_LINE {
+            let error = io::Error::other("the message is too long");
+            return Err(self.refused("writing a message to", error));
+        }
+        line.push(b'\n');
+        let deadline = Instant::now() + limit;
+        let mut rest = line.as_slice();
+        while !rest.is_empty() {
+            match (&self.stream).write(rest) {
+                Ok(0) => return Err(WireError::Closed(self.peer.to_string())),
+                Ok(written) => rest = &rest[written..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if !self.wait(PollFlags::POLLOUT, deadline)? {
+                        return Err(self.late("take what was sent", limit));
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_end(&error) => {
+                    return Err(WireError::Closed(self.peer.to_string()));
+                }
+                Err(error) => return Err(self.refused("sending to", error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for a message.
+    ///
+    /// # Errors
+    /// When none comes in time, or another one.
+    pub fn receive<T: DeserializeOwned>(&mut self, limit: Duration) -> Result<T, WireError> {
+        let message = self.poll(limit)?;
+        message.ok_or_else(|| self.late("answer", limit))
+    }
+
+    /// Waits for a message; `None`: none came in time.
+    ///
+    /// # Errors
+    /// When another one came, or none will.
+    pub fn poll<T: DeserializeOwned>(&mut self, limit: Duration) -> Result<Option<T>, WireError> {
+        let deadline = Instant::now() + limit;
+        loop {
+            if let Some(line) = self.line() {
+                return self.parse(&line).map(Some);
+            }
+            if self.buffer.len() > MAX_LINE {
+                return Err(WireError::TooLong(self.peer.to_string()));
+            }
+            if !self.read()? && !self.wait(PollFlags::POLLIN, deadline)? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The next whole line.
+    fn line(&mut self) -> Option<Vec<u8>> {
+        let fresh = &self.buffer[self.searched..];
+        let Some(end) = fresh.iter().position(|byte| *byte == b'\n') else {
+            self.searched = self.buffer.len();
+            return None;
+        };
+        let mut line: Vec<u8> = self.buffer.drain(..=self.searched + end).collect();
+        line.pop();
+        self.searched = 0;
+        Some(line)
+    }
+
+    fn parse<T: DeserializeOwned>(&self, line: &[u8]) -> Result<T, WireError> {
+        serde_json::from_slice(line).map_err(|error| {
+            let text = String::from_utf8_lossy(&line[..line.len().min(EXCERPT)]);
+            WireError::Unfit {
+                peer: self.peer.to_string(),
+                reason: error.to_string(),
+                excerpt: text.escape_default().to_string(),
+            }
+        })
+    }
+
+    /// Takes what is there; whether there was something.
+    fn read(&mut self) -> Result<bool, WireError> {
+        let mut chunk = [0; 1 << 16];
+        match (&self.stream).read(&mut chunk) {
+            Ok(0) => Err(WireError::Closed(self.peer.to_string())),
+            Ok(count) => {
+                self.buffer.extend_from_slice(&chunk[..count]);
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
+            Err(error) if is_end(&error) => Err(WireError::Closed(self.peer.to_string())),
+            Err(error) => Err(self.refused("receiving from", error)),
+        }
+    }
+
+    /// Waits until the connection is ready; false: it is not in time.
+    fn wait(&self, flags: PollFlags, deadline: Instant) -> Result<bool, WireError> {
+        loop {
+            if let Some(signal) = interrupt::requested() {
+                return Err(WireError::Interrupted(signal));
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            // Whole milliseconds, and none of them lost.
+            let slice = left.min(LOOK).as_micros().div_ceil(1000);
+            let mut what = [PollFd::new(self.stream.as_fd(), flags)];
+            match poll(&mut what, PollTimeout::from(slice as u8)) {
+                Ok(0) if left.is_zero() => return Ok(false),
+                Ok(0) | Err(Errno::EINTR) => {}
+                Ok(_) => return Ok(true),
+                Err(errno) => return Err(self.refused("waiting for", errno.into())),
+            }
+        }
+    }
+
+    fn late(&self, what: &'static str, limit: Duration) -> WireError {
+        WireError::Late {
+            peer: self.peer.to_string(),
+            what,
+            limit,
+        }
+    }
+
+    fn refused(&self, operation: &'static str, source: io::Error) -> WireError {
+        WireError::Io {
+            operation,
+            peer: self.peer.to_string(),
+            source,
+        }
+    }
+}
+
+/// Whether the other end has gone.
+fn is_end(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, TimedOut};
+    matches!(
+        error.kind(),
+        BrokenPipe | ConnectionAborted | ConnectionReset | TimedOut
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(20);
+    const SHORT: Duration = Duration::from_millis(30);
+
+    fn pair() -> (Wire, TcpStream) {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let wire = Wire::connect(listener.local_addr().unwrap(), LIMIT).unwrap();
+        (wire, listener.accept().unwrap().0)
+    }
+
+    #[test]
+    fn messages_come_whole_however_they_are_cut() {
+        let (mut wire, mut other) = pair();
+        other.write_all(b"[1,2]\n\"thr").unwrap();
+        assert_eq!(wire.receive::<Vec<u32>>(LIMIT).unwrap(), [1, 2]);
+        assert_eq!(wire.poll::<String>(SHORT).unwrap(), None);
+        other.write_all(b"ee\"\n4\n5\n").unwrap();
+        assert_eq!(wire.receive::<String>(LIMIT).unwrap(), "three");
+        assert_eq!(wire.receive::<u8>(LIMIT).unwrap(), 4);
+        assert_eq!(wire.receive::<u8>(LIMIT).unwrap(), 5);
+        drop(other);
+        let ended = wire.receive::<u8>(LIMIT).unwrap_err();
+        assert!(matches!(ended, WireError::Closed(_)), "{ended}");
+    }
+
+    #[test]
+    fn a_message_larger_than_any_buffer_of_the_kernel_arrives() {
+        let (mut wire, other) = pair();
+        let mut other = Wire::of(other).unwrap();
+        let large: Vec<u64> = (0..1_000_000).collect();
+        let sent = large.clone();
+        let sender = std::thread::spawn(move || wire.send(&sent, LIMIT).map(|()| wire));
+        assert_eq!(other.receive::<Vec<u64>>(LIMIT).unwrap(), large);
+        sender.join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn what_is_no_message_is_named_and_does_not_end_the_connection() {
+        let (mut wire, mut other) = pair();
+        other.write_all(b"GET / HTTP/1.1\x1b[2J\r\n7\n").unwrap();
+        let error = wire.receive::<u8>(LIMIT).unwrap_err().to_string();
+        assert!(
+            error.contains("GET / HTTP/1.1\\u{1b}[2J"),
+            "{error}: escaped"
+        );
+        assert_eq!(wire.receive::<u8>(LIMIT).unwrap(), 7);
+    }
+
+    #[test]
+    fn a_line_without_end_is_refused() {
+        let (mut wire, mut other) = pair();
+        let writer = std::thread::spawn(move || {
+            let chunk = vec![b'x'; 1 << 20];
+            // The wire may be gone before all is written.
+            (0..20).all(|_| other.write_all(&chunk).is_ok());
+        });
+        let error = wire.receive::<u8>(LIMIT).unwrap_err();
+        assert!(matches!(error, WireError::TooLong(_)), "{error}");
+        drop(wire);
+        writer.join().unwrap();
+    }
+
+    #[test]
+    fn nothing_waits_without_a_limit() {
+        let (mut wire, other) = pair();
+        let error = wire.receive::<u8>(SHORT).unwrap_err();
+        assert!(
+            matches!(error, WireError::Late { what: "answer", .. }),
+            "{error}"
+        );
+        // Nobody reads it.
+        let large = vec![0_u64; 7_000_000];
+        let error = wire.send(&large, SHORT).unwrap_err();
+        assert!(
+            matches!(error, WireError::Late { .. }),
+            "{error}: nobody took it"
+        );
+        drop(other);
+    }
+}
