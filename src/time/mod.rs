@@ -3,6 +3,7 @@
 //! A benchmark stores raw [`Ticks`] while it measures and turns them into [`Nanos`] afterwards, so that the hot loop
 //! holds nothing but the reading itself.
 
+pub mod between;
 mod calibrate;
 mod cost;
 mod posix;

@@ -1,0 +1,245 @@
+//! `ci/check-bounds` comes to the same bounds as `time::between`, by a way of its own, and finds what is wrong.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use hcabench::time::Nanos;
+use hcabench::time::between::{Bounds, Direction, Message, Probe, RateLimit, Span};
+
+/// The same on each run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        let Random(state) = self;
+        *state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (*state >> 33) % end
+    }
+}
+
+/// Clock B at a time of clock A.
+#[derive(Clone, Copy)]
+struct Peer {
+    theta: i64,
+    ppm: i64,
+}
+
+const START: i64 = 1_700_000_000_000_000_000;
+
+impl Peer {
+    fn reads(self, a: i64) -> Nanos {
+        let gained = (a - START) * self.ppm / 1_000_000;
+        Nanos((a + self.theta + gained) as u64)
+    }
+}
+
+fn a(at: i64) -> Nanos {
+    Nanos(at as u64)
+}
+
+fn probes(peer: Peer, random: &mut Random) -> Vec<Probe> {
+    let probe = |number: i64| {
+        let sent = START + number * 10_000_000;
+        let received = sent + 700 + random.below(3_000) as i64;
+        let answered = received + 400;
+        let returned = answered + 900 + random.below(3_000) as i64;
+        Probe {
+            a_sent: a(sent),
+            b_received: peer.reads(received),
+            b_sent: peer.reads(answered),
+            a_received: a(returned),
+        }
+    };
+    (0..60).map(probe).collect()
+}
+
+fn bursts(peer: Peer, direction: Direction, random: &mut Random) -> Vec<Message> {
+    let message = |number: i64| {
+        let posted = START + 100_000_000 + number * 3_000;
+        let received = posted + 800 + random.below(20_000) as i64;
+        match direction {
+            Direction::Forward => Message::forward(a(posted), peer.reads(received)),
+            Direction::Backward => Message::backward(peer.reads(posted), a(received)),
+        }
+    };
+    (0..300).map(message).collect()
+}
+
+/// What a run leaves behind of a round.
+struct Round {
+    direction: Direction,
+    limit: u32,
+    probes: Vec<Probe>,
+    messages: Vec<Message>,
+}
+
+const HEADER: &str = "point,round,status,direction,clock_rate_limit_ppm,theta_at_ns,theta_low_ns,theta_high_ns,\
+                      clock_rate_low_ppm,clock_rate_high_ppm";
+
+impl Round {
+    fn prove(&self) -> Option<Bounds> {
+        let probes = self.probes.iter().flat_map(Probe::messages);
+        let all = probes.chain(self.messages.iter().copied());
+        Bounds::prove(all, RateLimit::new(self.limit).unwrap()).ok()
+    }
+
+    /// Writes it into a folder, with what is done to its bounds.
+    fn write(&self, folder: &Path, change: impl Fn(Span) -> Span) {
+        let bounds = self.prove();
+        let (name, limit) = (self.direction.name(), self.limit);
+        let mut row = format!("{HEADER}\np,0,complete,{name},{limit}");
+        match &bounds {
+            None => row.push_str(",,,,,"),
+            Some(bounds) => {
+                let Span { low_ns, high_ns } = change(bounds.at(bounds.middle()));
+                let [least, most] = bounds.rate_ppm();
+                let middle = bounds.middle().0;
+                write!(row, ",{middle},{low_ns},{high_ns},{least:.4},{most:.4}").unwrap();
+            }
+        }
+        fs::create_dir_all(folder.join("p")).unwrap();
+        fs::write(folder.join("runs.csv"), row + "\n").unwrap();
+
+        let mut text =
+            "round,phase,probe,a_sent_ns,b_received_ns,b_sent_ns,a_received_ns\n".to_owned();
+        for (number, probe) in self.probes.iter().enumerate() {
+            let stamps = [
+                probe.a_sent,
+                probe.b_received,
+                probe.b_sent,
+                probe.a_received,
+            ];
+            let stamps = stamps.map(|stamp| stamp.0.to_string()).join(",");
+            writeln!(text, "0,before,{number},{stamps}").unwrap();
+        }
+        fs::write(folder.join("p/probes.csv"), text).unwrap();
+
+        let mut text =
+            "round,t_subm_ns,t_recv_ns,latency_low_ns,latency_high_ns\n0,5,,,\n".to_owned();
+        for message in &self.messages {
+            write!(text, "0,{},{},", message.posted.0, message.received.0).unwrap();
+            let latency = bounds
+                .as_ref()
+                .map(|bounds| bounds.latency(message).unwrap());
+            let latency = latency.map(|it| format!("{},{}", it.low_ns, it.high_ns));
+            writeln!(text, "{}", latency.unwrap_or(",".to_owned())).unwrap();
+        }
+        fs::write(folder.join("p/messages.csv"), text).unwrap();
+    }
+}
+
+/// The exit code, and what was printed.
+fn check(folder: &Path) -> (i32, String) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("ci/check-bounds");
+    let ended = Command::new(script).arg(folder).output().unwrap();
+    let text = [ended.stdout, ended.stderr].concat();
+    (
+        ended.status.code().unwrap(),
+        String::from_utf8(text).unwrap(),
+    )
+}
+
+#[test]
+fn it_comes_to_the_same_bounds_and_finds_those_that_differ() {
+    let mut random = Random(16);
+    let folder = tempfile::tempdir().unwrap();
+    for (theta, ppm, limit) in [
+        (-1_600_000_000_000_000_000, 0, 0),
+        (4_321, 0, 1_000_000),
+        (1_000_000_000_000_000_000, 200, 1_000),
+        (-77_777, -30, 31),
+    ] {
+        for direction in [Direction::Forward, Direction::Backward] {
+            let peer = Peer { theta, ppm };
+            let round = Round {
+                direction,
+                limit,
+                probes: probes(peer, &mut random),
+                messages: bursts(peer, direction, &mut random),
+            };
+            round.write(folder.path(), |span| span);
+            let (code, text) = check(folder.path());
+            assert_eq!(code, 0, "{text}");
+            assert!(
+                text.contains("ok   p round 0: 420 messages prove"),
+                "{text}"
+            );
+            type Change = fn(Span) -> Span;
+            let changes: [(Change, &str); 3] = [
+                (
+                    |span| Span::new(span.low_ns + 1, span.high_ns),
+                    "theta_low_ns is",
+                ),
+                (
+                    |span| Span::new(span.low_ns, span.high_ns - 1),
+                    "theta_high_ns is",
+                ),
+                (|span| span.widened(1), "theta_low_ns is"),
+            ];
+            for (change, found) in changes {
+                round.write(folder.path(), change);
+                let (code, text) = check(folder.path());
+                assert!(
+                    code == 1 && text.contains(found) && text.contains("FAIL"),
+                    "{text}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn it_finds_contradictions_and_what_is_missing() {
+    let mut random = Random(7);
+    let folder = tempfile::tempdir().unwrap();
+    let drifting = Peer { theta: 9, ppm: 200 };
+    let mut round = Round {
+        direction: Direction::Forward,
+        limit: 0,
+        probes: probes(drifting, &mut random),
+        messages: Vec::new(),
+    };
+    assert!(round.prove().is_none());
+    round.write(folder.path(), |span| span);
+    let (code, text) = check(folder.path());
+    assert!(
+        code == 0 && text.contains("a contradiction, and no bounds"),
+        "{text}"
+    );
+    // Bounds all the same.
+    let row = format!("{HEADER}\np,0,complete,forward,0,5,1,2,0,0\n");
+    fs::write(folder.path().join("runs.csv"), row).unwrap();
+    let (code, text) = check(folder.path());
+    assert!(
+        code == 1 && text.contains("a contradiction, but bounds"),
+        "{text}"
+    );
+    // With drift allowed there are bounds, and the row has none.
+    let row = format!("{HEADER}\np,0,complete,forward,300,,,,,\n");
+    fs::write(folder.path().join("runs.csv"), row).unwrap();
+    let (code, text) = check(folder.path());
+    assert!(
+        code == 1 && text.contains("the row has no bounds"),
+        "{text}"
+    );
+
+    round.probes.clear();
+    round.write(folder.path(), |span| span);
+    let (code, text) = check(folder.path());
+    assert!(
+        code == 1 && text.contains("no messages in both directions"),
+        "{text}"
+    );
+    fs::write(folder.path().join("runs.csv"), format!("{HEADER}\n")).unwrap();
+    assert_eq!(check(folder.path()), (1, "0 rounds, 0 failed\n".to_owned()));
+    fs::remove_file(folder.path().join("runs.csv")).unwrap();
+    let (code, text) = check(folder.path());
+    assert!(
+        code == 1 && text.starts_with("FAIL these are no results"),
+        "{text}"
+    );
+}
