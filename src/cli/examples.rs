@@ -97,6 +97,15 @@ Examples:
   hcabench host --json
       The same for programs, with all that is recorded of the machine";
 
+pub const SERVE: &str = "\
+Examples:
+  hcabench serve
+      On the one host: wait for others that send, on any address of it
+  hcabench --peer node2 --service rc --inline --burst 8192
+      On the other: send to it, and prove within which bounds one-way latency lies
+  hcabench serve --bind 10.0.0.2 --receiver mlx5_0 --once
+      On one address, for one run, over a named port";
+
 pub const DEVICES: &str = "\
 Examples:
   hcabench devices

@@ -13,6 +13,7 @@ mod node;
 mod plot;
 mod queue;
 mod report;
+mod serve;
 
 mod driver;
 mod ending;
@@ -113,6 +114,9 @@ enum Command {
     /// follow override those recorded
     #[command(after_help = examples::RERUN)]
     Rerun(RerunArguments),
+    /// Receive what other hosts send by hcabench --peer, and answer their probes
+    #[command(after_help = examples::SERVE)]
+    Serve(serve::ServeArguments),
     /// Tell whether this machine is ready to measure, and what to change; exit code 1 if something would spoil it
     #[command(after_help = examples::HOST)]
     Host(host::HostArguments),
@@ -234,6 +238,7 @@ fn run(line: &CommandLine) -> ExitCode {
         Some(Command::Rerun(_)) => {
             Err(UsageError("rerun: name the results folder first".to_owned()).into())
         }
+        Some(Command::Serve(arguments)) => serve::run(arguments),
         Some(Command::Host(arguments)) => host::run(arguments),
     };
     match done {

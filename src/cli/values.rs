@@ -89,6 +89,11 @@ pub fn timeout(text: &str) -> Result<Duration, String> {
     time(text, MILLISECOND..=DAY)
 }
 
+/// How far something is off: from a nanosecond to a second.
+pub fn uncertainty(text: &str) -> Result<Duration, String> {
+    time(text, Duration::from_nanos(1)..=Duration::from_secs(1))
+}
+
 /// A rate a second: `1M`, `250k`, `0.5`.
 pub fn rate(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix("/s").unwrap_or(text).trim_end();

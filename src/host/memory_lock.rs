@@ -122,6 +122,20 @@ pub fn unlock_all() {
     let _ = munlockall();
 }
 
+/// Stacks of the threads to come, in bytes: mlockall counts the whole address space.
+const STACKS: u64 = 5 * (2 << 20);
+
+/// Locks all memory that there is and that will be, if so much more than there is now may be locked.
+///
+/// # Errors
+/// When the limit allows less.
+pub fn lock_with(more: u64) -> Result<(), HostError> {
+    let already = address_space_size().unwrap_or(0);
+    let limit = MemoryLock::raise().or_else(|_| MemoryLock::read())?;
+    limit.require((already + STACKS).saturating_add(more))?;
+    lock_all()
+}
+
 /// Locks all memory of the process, what is mapped now and what will be (`mlockall`).
 ///
 /// Counted against the limit is the whole address space ([`address_space_size`]), also what was never touched.

@@ -9,6 +9,7 @@
 //! | what moves between memory and the processor | [`uncore`] |
 //! | what keeps an idle CPU awake | `idle_hold` |
 //! | how many files may be open | `open_files` |
+//! | which machine it is | `machine_name` |
 //! | how a run is ended from outside | `interrupt`, [`wake`] |
 //! | libraries that a part of the program needs | `library` |
 //! | how fast the TSC is by the kernel's word | `kernel_tsc` |
@@ -35,6 +36,8 @@ pub(crate) mod interrupt_lines;
 pub(crate) mod kernel_tsc;
 #[cfg(any(feature = "rdma", feature = "zeromq"))]
 pub(crate) mod library;
+#[cfg(feature = "rdma")]
+pub(crate) mod machine_name;
 #[cfg(test)]
 pub(crate) mod made_up;
 pub(crate) mod memory_layout;

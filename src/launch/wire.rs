@@ -26,6 +26,9 @@ const LOOK: Duration = Duration::from_millis(100);
 /// After so many seconds without a packet the kernel asks whether the other host is still there, so often, so many times.
 const KEEP_ALIVE: (u32, u32, u32) = (10, 5, 4);
 
+/// How long, in ms, what was sent may stay without an acknowledgement: a host without power gives none.
+const UNACKNOWLEDGED: u32 = 30_000;
+
 /// How much of a line that cannot be read is shown.
 const EXCERPT: usize = 80;
 
@@ -55,9 +58,9 @@ pub enum WireError {
         /// How the line begins.
         excerpt: String,
     },
-    /// A line above [`MAX_LINE`].
-    #[error("{0} sent a line of more than {limit} MiB", limit = MAX_LINE >> 20)]
-    TooLong(String),
+    /// A line above [`MAX_LINE`], or above what was allowed, in KiB.
+    #[error("{0} sent a line of more than {1} KiB")]
+    TooLong(String, usize),
     /// A signal came.
     #[error("interrupted by {0}")]
     Interrupted(Signal),
@@ -82,6 +85,8 @@ pub struct Wire {
     buffer: Vec<u8>,
     /// Up to where the buffer is known to hold no end of a line.
     searched: usize,
+    /// The longest line that is taken.
+    longest: usize,
 }
 
 impl AsFd for Wire {
@@ -121,14 +126,21 @@ impl Wire {
         let kept = setsockopt(&stream, sockopt::KeepAlive, &true)
             .and_then(|()| setsockopt(&stream, sockopt::TcpKeepIdle, &idle))
             .and_then(|()| setsockopt(&stream, sockopt::TcpKeepInterval, &every))
-            .and_then(|()| setsockopt(&stream, sockopt::TcpKeepCount, &count));
+            .and_then(|()| setsockopt(&stream, sockopt::TcpKeepCount, &count))
+            .and_then(|()| setsockopt(&stream, sockopt::TcpUserTimeout, &UNACKNOWLEDGED));
         kept.map_err(|errno| failed(errno.into()))?;
         Ok(Wire {
             stream,
             peer,
             buffer: Vec::new(),
             searched: 0,
+            longest: MAX_LINE,
         })
+    }
+
+    /// Takes lines of at most so many bytes from here on: who is not known yet is to take little memory.
+    pub fn limit_lines(&mut self, longest: usize) {
+        self.longest = longest;
     }
 
     /// The other end.
@@ -198,8 +210,11 @@ impl Wire {
             if let Some(line) = self.line() {
                 return self.parse(&line).map(Some);
             }
-            if self.buffer.len() > MAX_LINE {
-                return Err(WireError::TooLong(self.peer.to_string()));
+            if self.buffer.len() > self.longest {
+                return Err(WireError::TooLong(
+                    self.peer.to_string(),
+                    self.longest >> 10,
+                ));
             }
             if !self.read()? && !self.wait(PollFlags::POLLIN, deadline)? {
                 return Ok(None);
@@ -354,7 +369,7 @@ mod tests {
             (0..20).all(|_| other.write_all(&chunk).is_ok());
         });
         let error = wire.receive::<u8>(LIMIT).unwrap_err();
-        assert!(matches!(error, WireError::TooLong(_)), "{error}");
+        assert!(matches!(error, WireError::TooLong(..)), "{error}");
         drop(wire);
         writer.join().unwrap();
     }

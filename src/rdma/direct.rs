@@ -60,7 +60,7 @@ pub struct Path {
 }
 
 /// Where a queue pair is.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
 pub struct Address {
     lid: u16,
     gid: Ipv6Addr,

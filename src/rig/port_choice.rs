@@ -76,6 +76,22 @@ impl ChosenPort {
         format!("{}:{}", self.device.name, self.port.number)
     }
 
+    /// What it is, for people.
+    pub fn describe(&self) -> String {
+        let firmware = Some(self.device.firmware.as_str()).filter(|text| !text.is_empty());
+        let firmware = firmware.unwrap_or("none");
+        let address = self.address.map(|address| format!(" at {address}"));
+        format!(
+            "{} port {}{}, {}, MTU {} B, {} Gbit/s, firmware {firmware}",
+            self.device.name,
+            self.port.number,
+            address.unwrap_or_default(),
+            self.port.link_layer.name(),
+            self.port.mtu,
+            self.port.gigabits_per_second,
+        )
+    }
+
     /// As the command line has it.
     pub fn request(&self) -> PortRequest {
         PortRequest {
@@ -261,6 +277,34 @@ pub fn choose(
 }
 
 /// Each way to an active port.
+/// Chooses one port: the one that was named, or the first active one, of those with an IP address if there is one.
+///
+/// # Errors
+/// When the named port cannot be used, or there is none.
+pub fn choose_one(
+    all: &Devices,
+    option: &'static str,
+    request: Option<&PortRequest>,
+) -> Result<ChosenPort, ChoiceError> {
+    let ports = match request {
+        Some(request) => find(all, option, request)?,
+        None => usable_ports(&all.usable),
+    };
+    let best = ports.into_iter().min_by_key(|port| port.address.is_none());
+    best.ok_or_else(|| {
+        ChoiceError::TooFew(match (all.usable.as_slice(), all.refused.first()) {
+            ([], Some((_, reason))) => format!("no RDMA device of this host can be used: {reason}"),
+            ([], None) => {
+                "no RDMA device on this host (libibverbs finds none): load its driver".to_owned()
+            }
+            (devices, _) => format!(
+                "no RDMA port is active: {}; bring a port up (ip link set DEV up)",
+                describe_all(devices)
+            ),
+        })
+    })
+}
+
 fn usable_ports(devices: &[Device]) -> Vec<ChosenPort> {
     let active = all_ports(devices).filter(|(_, port)| port.active);
     active

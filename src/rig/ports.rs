@@ -4,6 +4,9 @@ use std::fmt;
 
 use super::named::named;
 
+/// The TCP port where another host is asked, if none is named.
+pub const SERVING: u16 = 18_599;
+
 named! {
     /// The service type of the queue pairs.
     Service {
@@ -29,7 +32,7 @@ named! {
 }
 
 /// A port as the user names it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct PortRequest {
     /// The device.
     pub device: String,

@@ -13,6 +13,7 @@ mod results;
 
 mod allocations;
 mod background;
+mod between;
 mod both_kernels;
 mod commands;
 mod compare;

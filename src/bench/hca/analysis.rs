@@ -31,10 +31,11 @@ pub struct Burst<'a> {
 const CLOCKS_DIFFER: Nanos = Nanos(1_000_000);
 
 /// Judges each message of a burst. `delivered` tells what stamp an arrival brought for the message of that number, if
-/// it is as it was sent.
+/// it is as it was sent. Arrivals of another clock than the sender's are stamped in nanoseconds.
 pub fn judge(
     clock: &impl Clock,
     burst: Burst<'_>,
+    other_clock: bool,
     delivered: impl Fn(&Arrival, u32) -> Option<Ticks>,
 ) -> (Vec<Message>, Counts) {
     let nanos = |ticks: Ticks| clock.to_nanos(ticks).0;
@@ -42,13 +43,18 @@ pub fn judge(
     let mut ledger = Ledger::new(&[burst.submitted.len()]);
     let mut messages = posted(clock, burst);
     let mut not_restamped = 0;
+    let completed = burst.completed.iter().map(|stamp| stamp.0).max();
+    let last_completed = completed.filter(|stamp| *stamp > 0).unwrap_or(u64::MAX);
     for arrival in burst.arrivals {
         let sequence = Tag::sequence(arrival.label);
         if ledger.arrived(0, sequence as usize) != ledger::Arrival::First {
             continue;
         }
         let message = &mut messages[sequence as usize];
-        message.received_ns = Some(nanos(arrival.stamp));
+        message.received_ns = Some(match other_clock {
+            false => nanos(arrival.stamp),
+            true => arrival.stamp.0,
+        });
         let submitted = burst.submitted[sequence as usize];
         let is_of_this_run = |stamp: &Ticks| match burst.timestamp {
             Timestamp::Submit => *stamp == submitted,
@@ -56,7 +62,11 @@ pub fn judge(
             // warned of: the message is as it was sent.
             Timestamp::Send => {
                 let earliest = submitted.0.saturating_sub(tolerance.0);
-                let latest = arrival.stamp.0.saturating_add(tolerance.0);
+                let latest = match other_clock {
+                    false => arrival.stamp.0.saturating_add(tolerance.0),
+                    // By the sender's clock nothing later is known of it.
+                    true => last_completed.saturating_add(tolerance.0),
+                };
                 (earliest..=latest).contains(&stamp.0)
             }
         };
@@ -73,7 +83,11 @@ pub fn judge(
             message.sent_ns = stamp.filter(|&stamp| stamp != submitted).map(nanos);
         }
     }
-    set_in_flight(&mut messages, |message| message.received_ns);
+    // By the sender's clock.
+    set_in_flight(&mut messages, |message| match other_clock {
+        false => message.received_ns,
+        true => message.completed_ns,
+    });
     let tally = ledger.close();
     let counts = Counts {
         sent: tally.sent,
@@ -165,7 +179,7 @@ mod tests {
             intended: None,
             timestamp,
         };
-        judge(&Monotonic::default(), burst, |_, sequence| {
+        judge(&Monotonic::default(), burst, false, |_, sequence| {
             stamps[sequence as usize]
         })
     }

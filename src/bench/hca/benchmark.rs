@@ -55,27 +55,6 @@ impl HcaBenchmark {
         }
     }
 
-    fn planned(&self, index: usize, point: &Point) -> PlannedPoint {
-        let warmup = self.config.warmup;
-        let messages = self.config.repeat * point.burst + warmup.messages(point.burst).unwrap_or(0);
-        let pauses = point.mean_pause() + Duration::from_nanos(point.receiver_pause_ns.0);
-        let beside = self.beside.as_ref();
-        let preparation = beside.map(|beside| beside.share_of_preparation(point.memory_load));
-        PlannedPoint {
-            index,
-            rows: vec![PlannedRow {
-                name: point.to_string(),
-                settings: settings(point, &self.config),
-            }],
-            time: TIME_PER_POINT
-                + preparation.unwrap_or_default()
-                + warmup.time().unwrap_or_default()
-                + (TIME_PER_MESSAGE + pauses) * messages,
-            bytes: u64::from(self.config.repeat) * u64::from(point.burst) * BYTES_PER_MESSAGE
-                + BYTES_PER_POINT,
-        }
-    }
-
     /// Has idle CPUs stay awake, unless they may sleep. Returns what came of it for the result, and what to warn of.
     fn hold_idle_states(&mut self) -> (&'static str, Option<String>) {
         if self.config.allow_idle_states {
@@ -113,7 +92,7 @@ impl HcaBenchmark {
         });
         Plan {
             points: points
-                .map(|(index, point)| self.planned(index, point))
+                .map(|(index, point)| planned(index, point, &self.config, self.beside.as_ref()))
                 .collect(),
             left_out: left_out.collect(),
         }
@@ -123,6 +102,32 @@ impl HcaBenchmark {
         plan.check().map_err(Failure::Usage)?;
         self.plan = plan;
         Ok(())
+    }
+}
+
+/// A point as the rig plans it.
+pub(super) fn planned(
+    index: usize,
+    point: &Point,
+    config: &Config,
+    beside: Option<&Beside>,
+) -> PlannedPoint {
+    let warmup = config.warmup;
+    let messages = config.repeat * point.burst + warmup.messages(point.burst).unwrap_or(0);
+    let pauses = point.mean_pause() + Duration::from_nanos(point.receiver_pause_ns.0);
+    let preparation = beside.map(|beside| beside.share_of_preparation(point.memory_load));
+    PlannedPoint {
+        index,
+        rows: vec![PlannedRow {
+            name: point.to_string(),
+            settings: settings(point, config),
+        }],
+        time: TIME_PER_POINT
+            + preparation.unwrap_or_default()
+            + warmup.time().unwrap_or_default()
+            + (TIME_PER_MESSAGE + pauses) * messages,
+        bytes: u64::from(config.repeat) * u64::from(point.burst) * BYTES_PER_MESSAGE
+            + BYTES_PER_POINT,
     }
 }
 
@@ -169,8 +174,8 @@ impl Benchmark for HcaBenchmark {
             }),
             instrument: serde_json::Value::Null,
             announcements: [
-                format!("sender:   {}", describe_end(&pair.sender)),
-                format!("receiver: {}", describe_end(&pair.receiver)),
+                format!("sender:   {}", pair.sender.describe()),
+                format!("receiver: {}", pair.receiver.describe()),
             ]
             .into_iter()
             .chain(beside.map(Beside::announcement))
@@ -251,21 +256,6 @@ fn write_samples(
         file.append(&row)?;
     }
     file.finish()
-}
-
-fn describe_end(end: &ChosenPort) -> String {
-    let firmware = Some(end.device.firmware.as_str()).filter(|text| !text.is_empty());
-    let firmware = firmware.unwrap_or("none");
-    let address = end.address.map(|address| format!(" at {address}"));
-    format!(
-        "{} port {}{}, {}, MTU {} B, {} Gbit/s, firmware {firmware}",
-        end.device.name,
-        end.port.number,
-        address.unwrap_or_default(),
-        end.port.link_layer.name(),
-        end.port.mtu,
-        end.port.gigabits_per_second,
-    )
 }
 
 fn devices(pair: &Pair) -> Value {

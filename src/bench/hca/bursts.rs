@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use super::background::running::Running;
 use super::config::Config;
-use super::ends::{ReceivingEnd, SendingEnd};
+use super::ends::SendingEnd;
 use super::error::RunError;
 use super::placement::Placement;
+use super::receiving_half::ReceivingSide;
 use super::result::Tally;
-use super::session::Session;
+use super::session::{Between, Session};
 use super::worker::Frame;
 use crate::buffer::PageKind;
 use crate::generators::Drawing;
@@ -25,11 +26,12 @@ pub(super) struct Bursts<'a, C> {
     pub(super) background: Option<Running>,
     pub(super) load: Option<Drawing<'a>>,
     pub(super) progress: &'a mut dyn FnMut(Progress),
+    pub(super) between: &'a mut dyn Between,
 }
 
 impl<C: Clock> Bursts<'_, C> {
     /// Measures them; tells the pages of the buffers, too.
-    pub(super) fn measure<S: SendingEnd, R: ReceivingEnd>(
+    pub(super) fn measure<S: SendingEnd, R: ReceivingSide>(
         self,
         sender: &Arc<S>,
         receiver: &Arc<R>,
@@ -50,7 +52,8 @@ impl<C: Clock> Bursts<'_, C> {
             .for_each(|it| session.beside(it));
         let mut load = self.load;
         load.as_mut().map_or(Ok(()), Drawing::begin)?;
-        let mut tally = session.measure(&clock, config.warmup, config.repeat, self.progress)?;
+        let (warmup, repeat) = (config.warmup, config.repeat);
+        let mut tally = session.measure(&clock, warmup, repeat, self.progress, self.between)?;
         if let Some(mut load) = load {
             let ended = load.end().map_err(RunError::from);
             tally.drawn = load.drawn();

@@ -14,7 +14,7 @@ use crate::host::interrupt_lines::cpus_of_interrupt;
 use crate::rig::port_choice::{ChosenPort, Pair};
 
 /// The completion vectors of both ends.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct CompletionVectors {
     /// Of the sender's completion queues.
     pub sender: u32,

@@ -22,7 +22,7 @@ use crate::rig::error::unless_interrupted;
 const SPARE_RECEIVES: u32 = 64;
 
 /// How long each step of connecting may take: the connection manager repeats a lost message after 5 to 10 s.
-const STEP_LIMIT: Duration = Duration::from_secs(30);
+pub(super) const STEP_LIMIT: Duration = Duration::from_secs(30);
 
 /// A port that was chosen for one of the two ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,17 +99,22 @@ impl Endpoints {
     }
 }
 
+/// The ids of a point that the connection manager connects.
+pub(super) fn id_service(settings: &EndpointSettings) -> IdService {
+    match settings.point.service {
+        Service::Uc => IdService::UnreliableConnection(settings.uc_route),
+        Service::Rc => IdService::ReliableConnection,
+        Service::Ud => IdService::UnreliableDatagram,
+    }
+}
+
 fn by_manager(
     channel: &Arc<EventChannel>,
     sender: &EndPort,
     receiver: &EndPort,
     settings: &EndpointSettings,
 ) -> Result<([Connected; 2], PassiveEndpoint), RunError> {
-    let service = match settings.point.service {
-        Service::Uc => IdService::UnreliableConnection(settings.uc_route),
-        Service::Rc => IdService::ReliableConnection,
-        Service::Ud => IdService::UnreliableDatagram,
-    };
+    let service = id_service(settings);
     let path = &settings.point.path;
     let retries = retries_of(path);
     let to = (receiver.device.as_str(), receiver.port);
@@ -177,34 +182,17 @@ fn directly(ends: [&EndPort; 2], settings: &EndpointSettings) -> Result<[Connect
         contexts[1].port(ends[1].port)?,
     ];
     let tables = ends.map(|end| gid_table(&end.device, end.port));
-    let gids = gids_of(ends, [&tables[0], &tables[1]], path.gid_index)?;
-    let common = path_between([&ports[0], &ports[1]], path);
+    let addresses = ends.map(|end| end.address);
+    let gids = gids_of(addresses, [&tables[0], &tables[1]], path.gid_index)?;
+    let common = path_between([ports[0].mtu, ports[1].mtu], ports[0].link_layer, path);
     let made = |end: usize, side: Side| -> Result<(Made, Vec<Unconnected>), RunError> {
-        let made = Made::new(&contexts[end], settings, side)?;
-        let local = Local {
-            port: ends[end].port,
-            lid: ports[end].lid,
-            gid_index: gids[end].index,
-            gid: gids[end].address(),
-            pkey_index: path.pkey_index.unwrap_or(0),
-            access: side.access(settings.point.operation),
-            reads: side.reads(settings),
-        };
-        let (domain, attributes) = (made.region.domain(), &made.attributes);
-        let create = |_| -> Result<Unconnected, RunError> {
-            unless_interrupted()?;
-            let attributes = attributes.clone();
-            Ok(Unconnected::create(
-                domain,
-                attributes,
-                local,
-                common,
-                first_packet(),
-            )?)
-        };
-        let queue_pairs = (0..settings.point.queue_pairs).map(create);
-        let queue_pairs = queue_pairs.collect::<Result<_, _>>()?;
-        Ok((made, queue_pairs))
+        directly_here(
+            &contexts[end],
+            (&ports[end], gids[end]),
+            settings,
+            side,
+            common,
+        )
     };
     let (source, sending) = on_cpu(settings.sender_cpu, || made(0, Side::Sending))??;
     let (target, receiving) = on_cpu(settings.receiver_cpu, || made(1, Side::Receiving))??;
@@ -219,14 +207,49 @@ fn directly(ends: [&EndPort; 2], settings: &EndpointSettings) -> Result<[Connect
     Ok([(source, active), (target, passive)])
 }
 
+/// One end with its queue pairs, which have no peers yet.
+pub(super) fn directly_here(
+    context: &Arc<Context>,
+    (port, gid): (&Port, &Gid),
+    settings: &EndpointSettings,
+    side: Side,
+    common: direct::Path,
+) -> Result<(Made, Vec<Unconnected>), RunError> {
+    let made = Made::new(context, settings, side)?;
+    let local = Local {
+        port: port.number,
+        lid: port.lid,
+        gid_index: gid.index,
+        gid: gid.address(),
+        pkey_index: settings.point.path.pkey_index.unwrap_or(0),
+        access: side.access(settings.point.operation),
+        reads: side.reads(settings),
+    };
+    let (domain, attributes) = (made.region.domain(), &made.attributes);
+    let create = |_| -> Result<Unconnected, RunError> {
+        unless_interrupted()?;
+        let attributes = attributes.clone();
+        Ok(Unconnected::create(
+            domain,
+            attributes,
+            local,
+            common,
+            first_packet(),
+        )?)
+    };
+    let queue_pairs = (0..settings.point.queue_pairs).map(create);
+    let queue_pairs = queue_pairs.collect::<Result<_, _>>()?;
+    Ok((made, queue_pairs))
+}
+
 /// The GIDs of both ends: those asked for, or the usual ones.
-fn gids_of<'a>(
-    ends: [&EndPort; 2],
-    tables: [&'a [Gid]; 2],
+pub(super) fn gids_of(
+    addresses: [Option<IpAddr>; 2],
+    tables: [&[Gid]; 2],
     index: Option<u8>,
-) -> Result<[&'a Gid; 2], RunError> {
+) -> Result<[&Gid; 2], RunError> {
     let found = match index {
-        None => usual_pair(tables, ends.map(|end| end.address)),
+        None => usual_pair(tables, addresses),
         Some(index) => {
             let [here, there] = tables.map(|gids| gids.iter().find(|gid| gid.index == index));
             here.zip(there).map(|(here, there)| [here, there])
@@ -235,13 +258,17 @@ fn gids_of<'a>(
     found.ok_or(RunError::NoGid)
 }
 
-/// What is asked of the path, and the usual where nothing is.
-fn path_between([one, other]: [&Port; 2], asked: &PathSettings) -> direct::Path {
+/// What is asked of the path between ports of these MTUs, and the usual where nothing is.
+pub(super) fn path_between(
+    [one, other]: [u32; 2],
+    link_layer: LinkLayer,
+    asked: &PathSettings,
+) -> direct::Path {
     let routed = asked.traffic_class.is_some() || asked.flow_label.is_some();
     direct::Path {
-        mtu: asked.path_mtu.unwrap_or(one.mtu.min(other.mtu)),
+        mtu: asked.path_mtu.unwrap_or(one.min(other)),
         service_level: asked.service_level.unwrap_or(0),
-        global: one.link_layer == LinkLayer::Ethernet || routed || asked.gid_index.is_some(),
+        global: link_layer == LinkLayer::Ethernet || routed || asked.gid_index.is_some(),
         traffic_class: asked.traffic_class.unwrap_or(0),
         flow_label: asked.flow_label.unwrap_or(0),
         retries: retries_of(asked),

@@ -1,9 +1,12 @@
 //! Why a run cannot start or go on.
 
+use std::net::SocketAddr;
+
 use super::floor::FloorError;
 use crate::buffer::BufferError;
 use crate::generators::GeneratorsError;
 use crate::host::HostError;
+use crate::launch::wire::WireError;
 use crate::rdma::cm::CmError;
 use crate::rdma::verbs::VerbsError;
 use crate::rig::benchmark::Failure;
@@ -54,6 +57,12 @@ pub enum RunError {
         "no GIDs of the two ports are of one kind: give both ports an IPv4 address, or name --gid-index"
     )]
     NoGid,
+    /// The other host does not answer, or not as it should.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// The other host cannot go on.
+    #[error("{0}: {1}")]
+    Peer(SocketAddr, Failure),
     /// A device refuses.
     #[error(transparent)]
     Verbs(#[from] VerbsError),
@@ -97,7 +106,8 @@ impl From<RunError> for Failure {
     fn from(error: RunError) -> Self {
         let text = error.to_string();
         match error {
-            RunError::Rig(RigError::Interrupted(signal)) => {
+            RunError::Wire(WireError::Interrupted(signal))
+            | RunError::Rig(RigError::Interrupted(signal)) => {
                 Failure::Interrupted(signal.to_string())
             }
             // Limits of the machine, as long as no option lowers what is locked.
@@ -107,6 +117,7 @@ impl From<RunError> for Failure {
             ) => Failure::Run(text),
             RunError::Rig(error) if error.is_usage() => Failure::Usage(text),
             RunError::Usage(_)
+            | RunError::Peer(_, Failure::Usage(_))
             | RunError::Choice(ChoiceError::Named { .. } | ChoiceError::Apart { .. }) => {
                 Failure::Usage(text)
             }

@@ -75,6 +75,8 @@ pub(crate) mod warnings;
 #[cfg(feature = "rdma")]
 pub(crate) mod benchmark;
 #[cfg(feature = "rdma")]
+pub(crate) mod between;
+#[cfg(feature = "rdma")]
 mod bursts;
 #[cfg(feature = "rdma")]
 mod crowded;

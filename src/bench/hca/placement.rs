@@ -36,7 +36,7 @@ pub struct Placement {
     pub warnings: Vec<PlacementWarning>,
     #[serde(skip)]
     pub shares_cpu: bool,
-    /// Whether a thread receives.
+    /// Whether a thread receives here.
     #[serde(skip)]
     pub receives: bool,
 }
@@ -51,6 +51,29 @@ impl Placement {
         named: CpuRequest,
         numa_nodes: [Option<usize>; 2],
     ) -> Result<Self, HostError> {
+        let receives = point.operation.is_one_way() || named.receiver.is_some();
+        Self::plan(topology, point, background, named, numa_nodes, receives)
+    }
+
+    /// The same for the sending side alone: what receives is on another host.
+    #[cfg(feature = "rdma")]
+    pub fn of_sending_side(
+        topology: &Topology,
+        point: &Point,
+        named: CpuRequest,
+        numa_node: Option<usize>,
+    ) -> Result<Self, HostError> {
+        Self::plan(topology, point, false, named, [numa_node; 2], false)
+    }
+
+    fn plan(
+        topology: &Topology,
+        point: &Point,
+        background: bool,
+        named: CpuRequest,
+        numa_nodes: [Option<usize>; 2],
+        receives: bool,
+    ) -> Result<Self, HostError> {
         let waiting = |poll| match poll {
             Poll::Busy => Waiting::Spin,
             Poll::Event => Waiting::Sleep,
@@ -61,7 +84,7 @@ impl Placement {
             ..RoleSpec::new(SENDER.name, "--sender-cpu", named.sender)
         }];
         // A CPU that was named is kept free also where there is no thread for it.
-        if point.operation.is_one_way() || named.receiver.is_some() {
+        if receives {
             roles.push(RoleSpec {
                 numa_node: to,
                 waiting: waiting(point.poll_recv),
@@ -85,7 +108,7 @@ impl Placement {
         if point.timestamp == Timestamp::Send {
             roles.push(RoleSpec {
                 numa_node: from,
-                beside: Some(receiver),
+                beside: Some(if receives { receiver } else { 0 }),
                 ..RoleSpec::new(STAMP.name, "--stamp-cpu", named.stamp)
             });
         }
@@ -125,7 +148,7 @@ impl Placement {
                 "sender"
             },
             shares_cpu,
-            receives: point.operation.is_one_way(),
+            receives: receives && point.operation.is_one_way(),
             supervisor: placed.supervisor,
             warnings: placed.warnings,
         })
@@ -158,6 +181,27 @@ impl Placement {
             [Some(self.sender), Some(self.receiver), self.completion].contains(&Some(stamp))
         })
     }
+}
+
+/// Where the receiving thread runs on a host that only receives, the CPUs of all other threads, and what to warn of.
+#[cfg(feature = "rdma")]
+pub fn of_receiving_side(
+    topology: &Topology,
+    point: &Point,
+    named: Option<usize>,
+    numa_node: Option<usize>,
+) -> Result<(usize, CpuSet, Vec<String>), HostError> {
+    let role = RoleSpec {
+        numa_node,
+        waiting: match point.poll_recv {
+            Poll::Busy => Waiting::Spin,
+            Poll::Event => Waiting::Sleep,
+        },
+        ..RoleSpec::new(RECEIVER.name, "--receiver-cpu", named)
+    };
+    let placed = crate::host::Placement::plan(topology, &[role])?;
+    let warnings = placed.warnings.iter().map(|it| it.message.clone());
+    Ok((placed.cpu(0), placed.supervisor.clone(), warnings.collect()))
 }
 
 /// A CPU of a NUMA node that may be used.

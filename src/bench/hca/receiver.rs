@@ -19,7 +19,7 @@ pub struct ReceiveOutcome {
 }
 
 /// Completions of messages that are not of the burst. Each took a receive request.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Strays {
     /// Of an earlier burst.
     pub late: u32,

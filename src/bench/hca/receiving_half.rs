@@ -1,4 +1,4 @@
-//! The thread of the receiving end.
+//! The receiving side of a session: the thread of a receiving end in this process, or what stands for one in another.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -7,7 +7,7 @@ use super::burst_record::BurstRecord;
 use super::busy_receiver::BusyReceiver;
 use super::config::{Operation, Poll};
 use super::control::Control;
-use super::ends::ReceivingEnd;
+use super::ends::{Link, ReceivingEnd};
 use super::error::RunError;
 use super::placement::RECEIVER;
 use super::port::{BusyPolling, EventPort, WaitForEvent};
@@ -20,7 +20,47 @@ use super::worker::{Frame, Task, Threads, counting_faults, start};
 use crate::buffer::{Arrival, StampBuffer};
 use crate::pacing::ConstantWait;
 use crate::rig::error::RigError;
-use crate::time::{Clock, Nanos};
+use crate::time::{Clock, Nanos, Ticks};
+
+/// Where messages of a session arrive, wherever that is.
+pub(super) trait ReceivingSide: Send + Sync + 'static {
+    /// Starts its thread, of which one that measures runs on that CPU; returns the way to give it tasks.
+    fn start<C: Clock>(
+        self: &Arc<Self>,
+        threads: &mut Threads,
+        clock: C,
+        frame: &Frame,
+        cpu: usize,
+    ) -> Result<Sender<Task>, RigError>;
+    /// The time stamp that message `sequence` of a burst brought, if length and pattern are those that were sent.
+    fn delivered(&self, burst: u32, arrival: &Arrival, sequence: u32) -> Option<Ticks>;
+    /// Whether its stamps are of another clock than the sender's: nanoseconds then, not ticks.
+    const OTHER_CLOCK: bool;
+    /// What it has in common with the other end.
+    fn link(&self) -> &dyn Link;
+}
+
+impl<E: ReceivingEnd> ReceivingSide for E {
+    const OTHER_CLOCK: bool = false;
+
+    fn start<C: Clock>(
+        self: &Arc<Self>,
+        threads: &mut Threads,
+        clock: C,
+        frame: &Frame,
+        cpu: usize,
+    ) -> Result<Sender<Task>, RigError> {
+        start_receiving(threads, clock, frame, self, cpu)
+    }
+
+    fn delivered(&self, burst: u32, arrival: &Arrival, sequence: u32) -> Option<Ticks> {
+        ReceivingEnd::delivered(self, burst, arrival, sequence)
+    }
+
+    fn link(&self) -> &dyn Link {
+        ReceivingEnd::link(self)
+    }
+}
 
 /// Starts the receiving thread on a CPU; returns the way to give it tasks.
 pub(super) fn start_receiving<C: Clock, E: ReceivingEnd>(

@@ -21,27 +21,65 @@ use crate::buffer::Payload;
 use crate::rdma::verbs::{QueuePair, SendRequest};
 use crate::time::Ticks;
 
-/// A sender that asks for what lies at the other end.
+/// The memory of the other end, wherever that is.
+pub trait Target: Send + Sync {
+    /// Makes it ready for a request of a burst: for a read its slot has its pattern, for atomics the word is 0.
+    fn make_ready(&self, burst: u32, sequence: u32);
+    /// The word that atomics change, after a burst.
+    fn word(&self, burst: u32) -> u64;
+}
+
+/// The memory of the other end in this process.
 #[derive(Debug)]
-pub struct Requester {
-    sender: Arc<Sender>,
-    /// The memory of the other end.
-    target: Payload,
+pub struct Here {
+    payload: Payload,
     operation: Operation,
 }
 
-impl Requester {
-    /// Asks by `operation` for what lies at the other end.
-    pub fn new(sender: &Arc<Sender>, receiver: &Receiver, operation: Operation) -> Self {
-        Requester {
-            sender: Arc::clone(sender),
-            target: Payload::clone(receiver.payload()),
+impl Here {
+    /// Of a receiver, for an operation.
+    pub fn new(receiver: &Receiver, operation: Operation) -> Self {
+        Here {
+            payload: Payload::clone(receiver.payload()),
             operation,
         }
     }
 }
 
-impl SendingEnd for Requester {
+impl Target for Here {
+    fn make_ready(&self, burst: u32, sequence: u32) {
+        if !self.operation.is_atomic() {
+            self.payload.fill_whole(sequence as usize, burst, sequence);
+        } else if sequence == 0 {
+            self.payload.store_word(0, 0);
+        }
+    }
+
+    fn word(&self, _burst: u32) -> u64 {
+        self.payload.load_word(0)
+    }
+}
+
+/// A sender that asks for what lies at the other end.
+#[derive(Debug)]
+pub struct Requester<T> {
+    sender: Arc<Sender>,
+    target: T,
+    operation: Operation,
+}
+
+impl<T: Target> Requester<T> {
+    /// Asks by `operation` for what lies at the other end.
+    pub fn new(sender: &Arc<Sender>, target: T, operation: Operation) -> Self {
+        Requester {
+            sender: Arc::clone(sender),
+            target,
+            operation,
+        }
+    }
+}
+
+impl<T: Target + 'static> SendingEnd for Requester<T> {
     type Port = RequestPort;
     type SpreadPort = RequestPort;
     type Completions = VerbsCompletionPort;
@@ -50,12 +88,9 @@ impl SendingEnd for Requester {
     /// Makes memory ready at both ends.
     fn fill(&self, burst: u32, sequence: u32) {
         let (own, slot) = (self.sender.payload(), sequence as usize);
+        self.target.make_ready(burst, sequence);
         if !self.operation.is_atomic() {
-            self.target.fill_whole(slot, burst, sequence);
             return own.clear(slot);
-        }
-        if sequence == 0 {
-            self.target.store_word(0, 0);
         }
         // What it must not bring back.
         own.store_word(slot, !u64::from(sequence));
@@ -92,7 +127,7 @@ impl SendingEnd for Requester {
         let (own, slot) = (self.sender.payload(), sequence as usize);
         if self.operation.is_atomic() {
             let number = u64::from(sequence);
-            own.load_word(slot) == number && self.target.load_word(0) > number
+            own.load_word(slot) == number && self.target.word(burst) > number
         } else {
             own.holds_whole(slot, burst, sequence)
         }

@@ -274,7 +274,7 @@ impl Tally {
     }
 
     /// Posts in a second, from start to start: a burst of one has none.
-    fn post_rate(&self) -> Option<f64> {
+    pub(super) fn post_rate(&self) -> Option<f64> {
         (self.posting_ns > 0).then(|| self.between_posts as f64 * 1e9 / self.posting_ns as f64)
     }
 

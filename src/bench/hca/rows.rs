@@ -6,7 +6,7 @@ use super::config::Config;
 use super::floor::Floor;
 use super::path_proof::PortRecord;
 use super::plan::Point;
-use super::result::{Message, PointResult};
+use super::result::{Counts, Message, PointResult};
 use crate::results::Record;
 use crate::results::schema::hca as columns;
 use crate::rig::named::Named;
@@ -139,27 +139,10 @@ pub fn figures(result: &PointResult) -> Record {
     let faults = result.circumstances.loop_faults.total();
     let schedule = result.schedule.as_ref();
     let completions = result.completion_latency.as_ref();
-    // Of reads and atomics nothing arrives: a zero would tell of a loss.
-    let arrives = result.point.operation.is_one_way();
-    let of_arrival = |count: u64| arrives.then_some(count);
     let floor = |of: fn(&Floor) -> f64| costs.floor.as_ref().map(of);
-    let ports = &result.ports;
-    let (sender, receiver) = (&ports.sender, &ports.receiver);
     let mut record = Record::new();
+    set_counts(&mut record, &result.point, counts);
     record
-        .set(&columns::SENT, counts.sent)
-        .set(&columns::RECEIVED, of_arrival(counts.received))
-        .set(&columns::LOST, of_arrival(counts.lost))
-        .set(&columns::CORRUPTED, counts.corrupted)
-        .set(&columns::DUPLICATED, of_arrival(counts.duplicated))
-        .set(&columns::LATE, of_arrival(counts.late))
-        .set(&columns::FOREIGN, of_arrival(counts.foreign))
-        .set(&columns::FAILED_COMPLETIONS, counts.failed_completions)
-        .set(&columns::NOT_RESTAMPED, of_arrival(counts.not_restamped))
-        .set(
-            &columns::DELIVERY_RATE,
-            counts.delivery_rate().filter(|_| arrives),
-        )
         .distribution(&columns::latency::ALL, result.latency.as_ref())
         .set(
             &columns::COMPLETIONS,
@@ -178,18 +161,9 @@ pub fn figures(result: &PointResult) -> Record {
         .set(&columns::IN_FLIGHT_MAX, in_flight.max)
         .set(&columns::ALONE_SHARE, in_flight.alone_share)
         .set(&columns::LATENCY_ALONE_P50, in_flight.latency_alone_p50_ns)
-        .set(&columns::POST_RATE, result.post_rate)
-        .set(&columns::PACKETS_SENT, sender.packets_sent())
-        .set(&columns::PACKETS_RECEIVED, receiver.packets_received())
-        .set(&columns::RETRANSMISSIONS, sender.retransmissions())
-        .set(
-            &columns::CONGESTION_NOTIFICATIONS,
-            ports.congestion_notifications(),
-        )
-        .set(&columns::SENDER_WAIT, sender.waits())
-        .set(&columns::SENDER_PORT_ERRORS, sender.errors())
-        .set(&columns::RECEIVER_PORT_ERRORS, receiver.errors())
-        .set(&columns::PORT_COUNTERS, CounterRow::of(0, ports).count())
+        .set(&columns::POST_RATE, result.post_rate);
+    set_path(&mut record, &result.ports);
+    record
         .set(&columns::PAGE_FAULTS, faults)
         .set(&columns::STAMP_COST, costs.stamp.cost_ns)
         .set(&columns::RESOLUTION, costs.stamp.resolution_ns)
@@ -210,6 +184,44 @@ pub fn figures(result: &PointResult) -> Record {
         );
     set_of_others(&mut record, result);
     record
+}
+
+/// What became of the messages.
+pub fn set_counts(record: &mut Record, point: &Point, counts: &Counts) {
+    // Of reads and atomics nothing arrives: a zero would tell of a loss.
+    let arrives = point.operation.is_one_way();
+    let of_arrival = |count: u64| arrives.then_some(count);
+    record
+        .set(&columns::SENT, counts.sent)
+        .set(&columns::RECEIVED, of_arrival(counts.received))
+        .set(&columns::LOST, of_arrival(counts.lost))
+        .set(&columns::CORRUPTED, counts.corrupted)
+        .set(&columns::DUPLICATED, of_arrival(counts.duplicated))
+        .set(&columns::LATE, of_arrival(counts.late))
+        .set(&columns::FOREIGN, of_arrival(counts.foreign))
+        .set(&columns::FAILED_COMPLETIONS, counts.failed_completions)
+        .set(&columns::NOT_RESTAMPED, of_arrival(counts.not_restamped))
+        .set(
+            &columns::DELIVERY_RATE,
+            counts.delivery_rate().filter(|_| arrives),
+        );
+}
+
+/// What the ports tell of the way.
+pub fn set_path(record: &mut Record, ports: &PortRecord) {
+    let (sender, receiver) = (&ports.sender, &ports.receiver);
+    record
+        .set(&columns::PACKETS_SENT, sender.packets_sent())
+        .set(&columns::PACKETS_RECEIVED, receiver.packets_received())
+        .set(&columns::RETRANSMISSIONS, sender.retransmissions())
+        .set(
+            &columns::CONGESTION_NOTIFICATIONS,
+            ports.congestion_notifications(),
+        )
+        .set(&columns::SENDER_WAIT, sender.waits())
+        .set(&columns::SENDER_PORT_ERRORS, sender.errors())
+        .set(&columns::RECEIVER_PORT_ERRORS, receiver.errors())
+        .set(&columns::PORT_COUNTERS, CounterRow::of(0, ports).count());
 }
 
 /// What others did meanwhile. Without a background nothing is offered, and all of it delivered.

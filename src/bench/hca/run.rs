@@ -21,7 +21,7 @@ use super::path_proof::Path;
 use super::placement::Placement;
 use super::plan::{Limits, Plan, Point, longest_queue};
 use super::polled_end::PolledReceiver;
-use super::requesting_end::Requester;
+use super::requesting_end::{Here, Requester};
 use super::result::{Circumstances, InstrumentCosts, PointResult};
 use super::uc_route::{choose_route, uses_route};
 use super::verbs_link::queue_pair_lengths;
@@ -30,14 +30,12 @@ use crate::buffer::HugePagePolicy;
 use crate::generators::Beside;
 use crate::host::compromise::Compromise;
 use crate::host::pinning::on_cpu;
-use crate::host::{
-    CpuSet, MemoryLock, Topology, Wakeable, interrupt, memory_lock, pinning, priority,
-};
+use crate::host::{CpuSet, Topology, Wakeable, interrupt, memory_lock, pinning};
 use crate::pacing::SplitMix64;
 use crate::rdma::cm::{CmError, EventChannel, UcRoute};
 use crate::rdma::verbs::{
     Capabilities, Context, Gid, LinkLayer, ServiceType, VerbsError, common_partitions, devices,
-    gid_table, granted_inline, try_queue_pairs, usual_pair,
+    gid_table, granted_inline, partition_keys, try_queue_pairs, usual_pair,
 };
 use crate::rig::benchmark::Progress;
 use crate::rig::named::Named;
@@ -178,20 +176,7 @@ impl Runner {
         let (sending, receiving) = queue_pair_lengths(point.sends(), requests, inline);
         let count = point.queue_pairs;
         let refused = refused(contexts, service, [sending, receiving], count)?;
-        let mut with = match count {
-            1 => String::new(),
-            several => format!(" over {several} queue pairs"),
-        };
-        if inline > 0 {
-            with += &format!(" with {inline} bytes inline");
-        }
-        if point.is_limited() {
-            with += &format!(" with --depth {}", point.depth);
-        }
-        let (burst, service) = (point.burst, point.service.name());
-        Some(format!(
-            "--burst {burst}{with} is impossible with --service {service} on these devices: {refused}"
-        ))
+        Some(refusal_in_words(point, &refused.to_string()))
     }
 
     /// Tries a queue pair as the background has them on both devices; tells why it is refused.
@@ -249,12 +234,11 @@ impl Runner {
             let mut there = gids[1].iter().filter(|peer| peer.index == gid.index);
             there.any(|peer| peer.suits(gid))
         };
+        let keys = ends.map(|end| partition_keys(&end.device.name, end.port.number));
         let ethernet = ends.map(|end| end.port.link_layer == LinkLayer::Ethernet);
         PathLimits {
             mtu: ends.map(|end| end.port.mtu).into_iter().min().unwrap_or(0),
-            partition_keys: common_partitions(
-                ends.map(|end| (end.device.name.as_str(), end.port.number)),
-            ),
+            partition_keys: common_partitions(&keys[0], &keys[1]),
             has_usual_gids: usual_pair([&gids[0], &gids[1]], [None; 2]).is_some(),
             gids: gids[0].iter().filter(suits).map(|gid| gid.index).collect(),
             // Ethernet has 3 bits of priority, InfiniBand 4 of service level.
@@ -270,7 +254,7 @@ impl Runner {
             let needed = Needs::of(point, &self.config, self.receives(point).slots);
             needed.require(point, &self.config)?;
             let placement = self.placement(point)?;
-            self.check_priority(&placement)?;
+            check_priority(self.config.priority, &placement)?;
             self.clock(point.clock)?;
             needs.push((needed.bytes(), needed.huge_pages(&placement), point));
         }
@@ -283,13 +267,7 @@ impl Runner {
         let loads = plan.points.iter().map(|point| point.memory_load);
         self.beside = Beside::new(std::mem::take(&mut self.generators), loads, most)?;
         let of_generators = self.beside.as_ref().map_or(0, Beside::bytes);
-        // mlockall counts the whole address space, with the stacks of the threads to come.
-        let stacks = 5 * (2 << 20);
-        let already = memory_lock::address_space_size().unwrap_or(0);
-        let limit = MemoryLock::raise().or_else(|_| MemoryLock::read())?;
-        limit.require(already + stacks + most + of_generators)?;
-        memory_lock::lock_all()?;
-        Ok(())
+        Ok(memory_lock::lock_with(most + of_generators)?)
     }
 
     fn clock(&mut self, kind: ClockKind) -> Result<AnyClock, RunError> {
@@ -299,29 +277,6 @@ impl Runner {
         let clock = AnyClock::prepare_with(kind, self.config.tsc_khz)?;
         self.clocks.insert(kind, clock);
         Ok(clock)
-    }
-
-    fn check_priority(&self, placement: &Placement) -> Result<(), RunError> {
-        let Some(priority) = self.config.priority else {
-            return Ok(());
-        };
-        let mut warnings = placement.warnings.iter();
-        let no_cpu_left = warnings.any(|one| one.compromise == Compromise::SupervisorShares);
-        if no_cpu_left && !priority::is_throttled() {
-            return Err(RunError::Usage(format!(
-                "--priority {priority} is impossible here: the measuring threads would spin on every CPU, and \
-                 kernel.sched_rt_runtime_us is -1, so nothing else would ever run: set that to 950000, or leave out \
-                 --priority"
-            )));
-        }
-        if placement.shares_cpu {
-            return Err(RunError::Usage(format!(
-                "--priority {priority} is impossible where measuring threads share a CPU: one would keep the other from \
-                 ever running; give each its own (--sender-cpu, --receiver-cpu, --completion-cpu, --stamp-cpu, \
-                 --background-cpu) or leave it out"
-            )));
-        }
-        Ok(())
     }
 
     /// Receive requests of each queue pair of a point.
@@ -474,6 +429,59 @@ impl Runner {
     }
 }
 
+/// Why the queue pairs of a point are refused, in words.
+pub(super) fn refusal_in_words(point: &Point, refused: &str) -> String {
+    let mut with = match point.queue_pairs {
+        1 => String::new(),
+        several => format!(" over {several} queue pairs"),
+    };
+    let inline = point.inline_bytes();
+    if inline > 0 {
+        with += &format!(" with {inline} bytes inline");
+    }
+    if point.is_limited() {
+        with += &format!(" with --depth {}", point.depth);
+    }
+    let (burst, service) = (point.burst, point.service.name());
+    format!(
+        "--burst {burst}{with} is impossible with --service {service} on these devices: {refused}"
+    )
+}
+
+/// How the queue pairs of a point are connected: function and port space.
+pub(super) fn connection_of(point: &Point, uc_route: UcRoute) -> String {
+    match point.service {
+        _ if point.connect == Connect::Direct => "ibv_modify_qp".to_owned(),
+        Service::Rc => "rdma_create_id, RDMA_PS_TCP".to_owned(),
+        Service::Uc => format!("{}, RDMA_PS_IB", uc_route.function()),
+        Service::Ud => "rdma_create_id, RDMA_PS_UDP".to_owned(),
+    }
+}
+
+/// Refuses a real-time priority where threads would keep each other, or all else, from running.
+pub(super) fn check_priority(priority: Option<u8>, placement: &Placement) -> Result<(), RunError> {
+    let Some(priority) = priority else {
+        return Ok(());
+    };
+    let mut warnings = placement.warnings.iter();
+    let no_cpu_left = warnings.any(|one| one.compromise == Compromise::SupervisorShares);
+    if no_cpu_left && !crate::host::priority::is_throttled() {
+        return Err(RunError::Usage(format!(
+            "--priority {priority} is impossible here: the measuring threads would spin on every CPU, and \
+                 kernel.sched_rt_runtime_us is -1, so nothing else would ever run: set that to 950000, or leave out \
+                 --priority"
+        )));
+    }
+    if placement.shares_cpu {
+        return Err(RunError::Usage(format!(
+            "--priority {priority} is impossible where measuring threads share a CPU: one would keep the other from \
+                 ever running; give each its own (--sender-cpu, --receiver-cpu, --completion-cpu, --stamp-cpu, \
+                 --background-cpu) or leave it out"
+        )));
+    }
+    Ok(())
+}
+
 /// Tries so many queue pairs at both ends; tells why they are refused.
 fn refused(
     contexts: &[Arc<Context>; 2],
@@ -529,6 +537,7 @@ impl ClockUser for Measurement<'_> {
             seed: SplitMix64::new(config.seed ^ u64::from(round)).draw(),
             huge_pages: config.huge_pages,
             wakeable: runner.wakeable.clone(),
+            far: false,
         };
         let bursts = Bursts {
             clock,
@@ -538,6 +547,7 @@ impl ClockUser for Measurement<'_> {
             background,
             load: (runner.beside.as_ref()).and_then(|beside| beside.load(point.memory_load)),
             progress,
+            between: &mut (),
         };
         let Endpoints {
             sender, receiver, ..
@@ -548,7 +558,8 @@ impl ClockUser for Measurement<'_> {
                 bursts.measure(sender, &Arc::new(PolledReceiver(Arc::clone(receiver))))
             }
             Operation::Read | Operation::CompareSwap | Operation::FetchAdd => {
-                let requester = Requester::new(sender, receiver, point.operation);
+                let target = Here::new(receiver, point.operation);
+                let requester = Requester::new(sender, target, point.operation);
                 bursts.measure(&Arc::new(requester), receiver)
             }
         }?;
@@ -561,12 +572,7 @@ impl ClockUser for Measurement<'_> {
             loop_faults: tally.faults,
             warmup_messages: tally.warmed_up,
             stamp_refresh_ns: tally.stamp_refresh_ns(),
-            connection: match point.service {
-                _ if point.connect == Connect::Direct => "ibv_modify_qp".to_owned(),
-                Service::Rc => "rdma_create_id, RDMA_PS_TCP".to_owned(),
-                Service::Uc => format!("{}, RDMA_PS_IB", uc_route.function()),
-                Service::Ud => "rdma_create_id, RDMA_PS_UDP".to_owned(),
-            },
+            connection: connection_of(point, uc_route),
             uc_route: uses_route(point).then(|| uc_route.name()),
             path,
         };

@@ -14,7 +14,6 @@ use super::depth::WithinDepth;
 use super::ends::{BurstPort, SendingEnd};
 use super::error::RunError;
 use super::placement::{COMPLETION, Placement, SENDER, STAMP};
-use super::plan::Point;
 use super::port::{BusyPolling, WaitForEvent};
 use super::result::LoopFaults;
 use super::sender::{SendOutcome, SendStamp, Sending, StampMode, SubmitStamp, send};
@@ -115,13 +114,15 @@ fn send_within<F: Flight, S: StampMode>(
     port: &mut impl BurstPort,
     pacing: &mut impl Pacing,
     collect: &mut impl Collect,
-    point: &Point,
+    frame: &Frame,
     burst: Sending<'_>,
 ) -> SendOutcome {
     if !F::LIMITED {
         return send::<S>(clock, port, pacing, collect, burst);
     }
-    let takes_requests = point.service == Service::Rc && point.operation.has_immediate_data();
+    let point = &frame.point;
+    let takes_requests =
+        !frame.far && point.service == Service::Rc && point.operation.has_immediate_data();
     let mut pacing = WithinDepth::new(pacing, burst.control, point.depth, takes_requests);
     send::<S>(clock, port, &mut pacing, collect, burst)
 }
@@ -195,10 +196,10 @@ fn send_bursts<F: Flight, S: StampMode, C: Clock, E: SendingEnd>(
             collector.telling(F::tell(frame))
         });
         let (outcome, faults) = once_ready(task, || match &mut collector {
-            Some(it) => send_within::<F, S>(clock, &mut port, &mut pacing, it, point, burst),
+            Some(it) => send_within::<F, S>(clock, &mut port, &mut pacing, it, frame, burst),
             None => {
                 let it = &mut LeftToThread;
-                send_within::<F, S>(clock, &mut port, &mut pacing, it, point, burst)
+                send_within::<F, S>(clock, &mut port, &mut pacing, it, frame, burst)
             }
         });
         let completion = collector.map(Collector::into_outcome);

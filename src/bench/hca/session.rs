@@ -13,13 +13,13 @@ use super::burst_record::BurstRecord;
 use super::config::Service;
 use super::control::Control;
 use super::endpoints::retries_of;
-use super::ends::{Link, ReceivingEnd, SendingEnd};
+use super::ends::{Link, SendingEnd};
 use super::error::RunError;
 use super::path_proof::PortRecord;
 use super::placement::{Placement, RECEIVER};
 use super::plan::Point;
 use super::port::{CompletionPort, Polled};
-use super::receiving_half::start_receiving;
+use super::receiving_half::ReceivingSide;
 use super::result::{Message, Tally};
 use super::sending_half::start_sending;
 use super::warmup::Warmup;
@@ -48,8 +48,30 @@ enum Ending {
     Held,
 }
 
+/// What is done while no burst runs.
+pub(super) trait Between {
+    /// Before each measured burst.
+    ///
+    /// # Errors
+    /// When the point cannot go on.
+    fn before_burst(&mut self, _burst: u32) -> Result<(), RunError> {
+        Ok(())
+    }
+
+    /// After the last one.
+    ///
+    /// # Errors
+    /// When it cannot be done.
+    fn after_bursts(&mut self) -> Result<(), RunError> {
+        Ok(())
+    }
+}
+
+/// Nothing.
+impl Between for () {}
+
 /// The ends and the threads of one point.
-pub(super) struct Session<S: SendingEnd, R: ReceivingEnd> {
+pub(super) struct Session<S: SendingEnd, R: ReceivingSide> {
     frame: Frame,
     timeout: Duration,
     sending: Arc<S>,
@@ -62,7 +84,7 @@ pub(super) struct Session<S: SendingEnd, R: ReceivingEnd> {
     background: Option<Running>,
 }
 
-impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
+impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
     /// Starts the threads of both ends. `requested` tells of signals.
     pub(super) fn start<C: Clock>(
         clock: C,
@@ -78,8 +100,7 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
         // Reads and atomics are answered by the HCA alone.
         if frame.point.operation.is_one_way() {
             let cpu = placement.receiver;
-            let receiver = start_receiving(&mut threads, clock, &frame, receiving, cpu)?;
-            tasks.push(receiver);
+            tasks.push(receiving.start(&mut threads, clock, &frame, cpu)?);
         }
         tasks.extend(start_sending(
             &mut threads,
@@ -157,6 +178,7 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
         warmup: Warmup,
         repeat: u32,
         progress: &mut dyn FnMut(Progress),
+        between: &mut dyn Between,
     ) -> Result<Tally, RunError> {
         let burst = self.frame.point.burst;
         let mut tally = Tally::with_room_for(repeat as usize * burst as usize);
@@ -183,7 +205,12 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
                 counters = Some(self.links().map(|link| link.counters()));
                 self.background.iter_mut().for_each(Running::begin);
             }
-            let record = match self.run_burst(burst as usize, &mut report) {
+            let allowed = match warming {
+                true => Ok(()),
+                false => between.before_burst(number),
+            };
+            let ran = allowed.and_then(|()| self.run_burst(burst as usize, &mut report));
+            let record = match ran {
                 Ok(record) => record,
                 Err(error) if tally.counts.sent == 0 => return Err(error),
                 Err(error) => {
@@ -202,6 +229,9 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
             if tally.failure.is_some() {
                 break;
             }
+        }
+        if tally.failure.is_none() {
+            tally.failure = between.after_bursts().err().map(|error| error.to_string());
         }
         if let Some((delivered, trouble)) = self.background.take().map(Running::end) {
             tally.background = Some(delivered);
@@ -377,7 +407,7 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
         };
         let number = record.number;
         let (messages, mut counts) = if self.frame.point.operation.is_one_way() {
-            judge(clock, burst, |arrival, sequence| {
+            judge(clock, burst, R::OTHER_CLOCK, |arrival, sequence| {
                 self.receiving.delivered(number, arrival, sequence)
             })
         } else {
@@ -396,7 +426,8 @@ impl<S: SendingEnd, R: ReceivingEnd> Session<S, R> {
         if let [first, .., last] | [first @ last] = record.submitted[..] {
             let [first, last] = [first, last].map(|stamp| clock.to_nanos(stamp));
             tally.add_posting(record.submitted.len(), first, last);
-            if let Some(rewritten) = record.rewritten {
+            // Of another clock than the sender's no stamp tells how long a message was under way.
+            if let Some(rewritten) = record.rewritten.filter(|_| !R::OTHER_CLOCK) {
                 tally.rewritten += rewritten;
                 // The stamp thread is at work while a message is under way.
                 let under_way = |message: &Message| {
@@ -423,7 +454,7 @@ fn trouble(links: [&dyn Link; 2], background: Option<&Running>) -> Option<String
     of_links.or_else(|| background?.trouble())
 }
 
-impl<S: SendingEnd, R: ReceivingEnd> Drop for Session<S, R> {
+impl<S: SendingEnd, R: ReceivingSide> Drop for Session<S, R> {
     fn drop(&mut self) {
         // Without tasks to come, threads end; all have reported or were told to leave.
         self.tasks.clear();

@@ -21,7 +21,7 @@ use crate::rdma::verbs::{
 const GLOBAL_ROUTE_HEADER: usize = 40;
 
 /// Receive requests of a queue pair.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Receives {
     /// Those that are posted at a time.
     pub requests: u32,

@@ -11,7 +11,7 @@ use crate::rdma::verbs::{self, CompletionQueue, Poller, QueuePair, SendRequest, 
 use crate::time::Ticks;
 
 /// The slots of the peer's memory, for RDMA writes and reads.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
 pub struct RemoteSlots {
     /// The key of its region.
     pub key: u32,

@@ -51,6 +51,8 @@ pub(super) struct Frame {
     pub(super) seed: u64,
     pub(super) huge_pages: HugePagePolicy,
     pub(super) wakeable: Wakeable,
+    /// Whether the receiver is in another process, so that the sender cannot see how far it is.
+    pub(super) far: bool,
 }
 
 impl Frame {

@@ -1,6 +1,7 @@
 //! `hcabench` without a command: the host channel adapter benchmark.
 
 mod path;
+mod peer;
 #[cfg(feature = "rdma")]
 mod present;
 #[cfg(feature = "rdma")]
@@ -12,6 +13,7 @@ use std::time::Duration;
 use clap::Args;
 
 use self::path::PathArguments;
+use self::peer::PeerArguments;
 use super::UsageError;
 use crate::bench::hca::background::Background;
 #[cfg(feature = "rdma")]
@@ -197,6 +199,10 @@ pub struct HcaArguments {
     #[command(flatten)]
     pub path: PathArguments,
 
+    /// The other host, if there are two.
+    #[command(flatten)]
+    pub between: PeerArguments,
+
     /// Where results go, and how they are shown.
     #[command(flatten)]
     pub output: OutputArguments,
@@ -284,8 +290,12 @@ pub fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
     let plan = Plan::new(&config.sweep);
     plan.check().map_err(UsageError)?;
     check_uc_route(&config, &plan)?;
+    arguments.between.check(&config.sweep.clocks)?;
     #[cfg(feature = "rdma")]
     {
+        if arguments.between.peer.is_some() {
+            return peer::run(arguments, config);
+        }
         driver::run(Request {
             sweep: &arguments.sweep,
             output: &arguments.output,
@@ -308,7 +318,7 @@ pub fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
 
 /// The settings that are no point's.
 #[cfg(feature = "rdma")]
-fn settings_of_run(config: &Config) -> Record {
+pub(super) fn settings_of_run(config: &Config) -> Record {
     let port = |port: &Option<PortRequest>| port.as_ref().map(PortRequest::to_string);
     let mut settings = Record::new();
     settings

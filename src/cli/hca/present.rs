@@ -52,7 +52,17 @@ pub fn tables(shown: &Shown<'_>) -> String {
     if shown.summary.is_empty() {
         return String::new();
     }
-    let mut text = table(shown);
+    let (any, all) = (
+        shown.summary.iter().any(arrives),
+        shown.summary.iter().all(arrives),
+    );
+    let is_first = |column: &Column| {
+        any && FIRST.contains(column) || !all && FIRST_OF_REQUESTS.contains(column)
+    };
+    let has_memory_load = (shown.summary.iter())
+        .any(|record| record.number(columns::MEMORY_LOAD_MB_S.name).is_some());
+    let of_figures: Vec<Column> = figures(has_memory_load).collect();
+    let mut text = table(shown, &of_figures, is_first);
     if !shown.brief {
         text += &saving::text(shown);
     }
@@ -68,7 +78,7 @@ pub fn json(shown: &Shown<'_>) -> serde_json::Value {
 }
 
 /// The settings that tell points apart at a glance: all but those that only say how long it was measured.
-fn settings() -> impl Iterator<Item = Column> {
+pub(super) fn settings() -> impl Iterator<Item = Column> {
     let repeated = [columns::WARMUP, columns::REPEAT];
     let point = columns::POINT.into_iter();
     point.filter(move |column| !repeated.contains(column))
@@ -84,15 +94,12 @@ fn arrives(record: &Record) -> bool {
     record.number(columns::RECEIVED.name).is_some()
 }
 
-/// The table of all points.
-fn table(shown: &Shown<'_>) -> String {
-    let (any, all) = (
-        shown.summary.iter().any(arrives),
-        shown.summary.iter().all(arrives),
-    );
-    let is_first = |column: &Column| {
-        any && FIRST.contains(column) || !all && FIRST_OF_REQUESTS.contains(column)
-    };
+/// The table of all points, with these figures, of which some are asked for first.
+pub(super) fn table(
+    shown: &Shown<'_>,
+    figures: &[Column],
+    is_first: impl Fn(&Column) -> bool,
+) -> String {
     let heading = |column: &Column| {
         let heading = match column.data {
             Data::Text | Data::Flag => Heading::text(column.title),
@@ -104,10 +111,8 @@ fn table(shown: &Shown<'_>) -> String {
             false => heading,
         }
     };
-    let has_memory_load = (shown.summary.iter())
-        .any(|record| record.number(columns::MEMORY_LOAD_MB_S.name).is_some());
     let headings = settings().map(|column| heading(&column).setting());
-    let of_figures = figures(has_memory_load).map(|column| heading(&column));
+    let of_figures = figures.iter().map(heading);
     let mut table = Table::new(headings.chain(of_figures).collect());
     for record in shown.summary {
         let cell = |column: &Column| match record.number(column.name) {
@@ -118,7 +123,7 @@ fn table(shown: &Shown<'_>) -> String {
         table.row(
             settings()
                 .map(|column| cell(&column))
-                .chain(figures(has_memory_load).map(|column| cell(&column))),
+                .chain(figures.iter().map(cell)),
         );
     }
     table.brief(shown.brief).render(shown.width)

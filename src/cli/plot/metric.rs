@@ -5,7 +5,7 @@ use crate::bench::hca::config::Operation;
 use crate::bench::node::benchmark::INTENDED;
 use crate::cli::UsageError;
 use crate::results::read::{Benchmark, Point};
-use crate::results::schema::{SampleFile, clock, hca, memory, node, queue};
+use crate::results::schema::{SampleFile, between, clock, hca, memory, node, queue};
 use crate::rig::named::Named;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ const fn metric(
 /// Of a memory: the latency by shares of the largest bandwidth, in place of the curves.
 pub(super) const LOADED: &str = "loaded";
 
-pub(super) static METRICS: [Metric; 13] = [
+pub(super) static METRICS: [Metric; 16] = [
     metric(
         Benchmark::Hca,
         ["latency", "t_lat", "one-way latency", "latency"],
@@ -69,6 +69,31 @@ pub(super) static METRICS: [Metric; 13] = [
             "intended_latency",
         ],
         &["t_intended_ns", "t_recv_ns"],
+    ),
+    metric(
+        Benchmark::Between,
+        ["excess", "", "latency above the least", "excess"],
+        &[between::message::EXCESS.name],
+    ),
+    metric(
+        Benchmark::Between,
+        [
+            "half-round-trip",
+            "",
+            "half a round trip (one way if both ways are equal)",
+            "half_round_trip",
+        ],
+        &[],
+    ),
+    metric(
+        Benchmark::Between,
+        [
+            "completion",
+            "t_comp",
+            "completion latency",
+            "completion_latency",
+        ],
+        &["completion_latency_ns"],
     ),
     metric(
         Benchmark::Queue,
@@ -192,7 +217,8 @@ impl Metric {
 
     pub fn plural(&self) -> &'static str {
         match self.benchmark {
-            Benchmark::Hca => "messages",
+            Benchmark::Between if self.samples.is_empty() => "probes",
+            Benchmark::Hca | Benchmark::Between => "messages",
             Benchmark::Queue => "elements",
             Benchmark::Clock if self.samples.is_empty() => "readings",
             Benchmark::Clock => "jumps",
@@ -204,6 +230,7 @@ impl Metric {
     pub fn file(&self) -> SampleFile {
         match self.benchmark {
             Benchmark::Hca => hca::MESSAGES,
+            Benchmark::Between => between::MESSAGES,
             Benchmark::Queue => queue::ELEMENTS,
             Benchmark::Clock => clock::JUMPS_FILE,
             Benchmark::Node => node::OUT,
@@ -221,7 +248,7 @@ impl Metric {
 
     pub fn time(&self) -> &'static str {
         match self.benchmark {
-            Benchmark::Hca => "t_subm_ns",
+            Benchmark::Hca | Benchmark::Between => "t_subm_ns",
             Benchmark::Queue => "t_stamp_ns",
             Benchmark::Clock => JUMP[0],
             Benchmark::Node => node::sample::CARRIED.name,
@@ -257,6 +284,9 @@ impl Metric {
 
     /// Whether a message may have been lost on the way to a sample.
     pub fn may_be_lost(&self) -> bool {
-        self.benchmark == Benchmark::Hca && self.name == "latency"
+        matches!(
+            (self.benchmark, self.name),
+            (Benchmark::Hca, "latency") | (Benchmark::Between, "excess")
+        )
     }
 }

@@ -128,7 +128,9 @@ impl Source {
             Benchmark::Queue => "measure with --elements",
             Benchmark::Clock => "measure with --report all",
             Benchmark::Node => "measure with --samples",
-            Benchmark::Hca | Benchmark::Memory => "copy the folder whole, or measure again",
+            Benchmark::Hca | Benchmark::Between | Benchmark::Memory => {
+                "copy the folder whole, or measure again"
+            }
         };
         let folder = printable_path(&self.point.folder);
         anyhow::anyhow!("{folder} has no samples of {}: {advice}", self.metric.name)

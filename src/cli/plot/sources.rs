@@ -76,7 +76,7 @@ impl Sources {
         }
         let points: Vec<&Point> = runs.iter().flat_map(|run| &run.points).collect();
         let (key, known) = match benchmark {
-            Benchmark::Hca => (hca::SERVICE.name, &SERVICES[..]),
+            Benchmark::Hca | Benchmark::Between => (hca::SERVICE.name, &SERVICES[..]),
             Benchmark::Queue => (queue::QUEUE.name, &[][..]),
             Benchmark::Clock => (clock::CPU.name, &[][..]),
             Benchmark::Node => (node::TYPE.name, &[][..]),
@@ -276,7 +276,8 @@ impl Sources {
         let of = all.into_iter();
         let of = of.filter_map(|(label, place)| Some((label.clone(), place?)));
         let of: BTreeMap<String, usize> = of.collect();
-        let are_free = of.is_empty() && self.benchmark != Benchmark::Hca;
+        let are_free =
+            of.is_empty() && !matches!(self.benchmark, Benchmark::Hca | Benchmark::Between);
         let others = if are_free { 0 } else { self.keys.len() };
         Colours { of, others }
     }

@@ -7,7 +7,7 @@ use crate::cli::output::heading_of;
 use crate::page::Sheet;
 use crate::results::curves::{self, SHARES_OF_PEAK};
 use crate::results::read::{Benchmark, Point, ReadError, Row, Run, Table};
-use crate::results::schema::{Column, Schema, clock, hca, memory, node, queue};
+use crate::results::schema::{Column, Schema, between, clock, hca, memory, node, queue};
 use crate::results::units::fixed;
 
 /// Columns of the summary that the page's table shows behind the settings.
@@ -25,6 +25,20 @@ const HCA: [Column; 12] = [
     hca::completion::P99,
     hca::POST_RATE,
 ];
+const BETWEEN: [Column; 11] = [
+    hca::SENT,
+    hca::LOST,
+    hca::CORRUPTED,
+    between::half::P50,
+    between::half::P99,
+    between::P50_LOW,
+    between::P50_HIGH,
+    between::P99_HIGH,
+    between::excess::P50,
+    between::excess::P99,
+    hca::completion::P50,
+];
+
 const QUEUE: [Column; 9] = [
     queue::enqueue::P50,
     queue::dequeue::P50,
@@ -96,6 +110,7 @@ fn heading(schema: &Schema, name: &str) -> (String, &'static str) {
 pub fn title(run: &Run) -> String {
     let what = match run.benchmark {
         Benchmark::Hca => "One-way latency between HCAs",
+        Benchmark::Between => "Bounds of one-way latency between two hosts",
         Benchmark::Queue => "Queues between two threads",
         Benchmark::Clock => "Jumps of the clock",
         Benchmark::Node => "Samples through node-types",
@@ -236,6 +251,7 @@ pub fn summary(run: &Run) -> Sheet {
     let chosen: &[Column] = match run.benchmark {
         Benchmark::Memory => return of_curves(run),
         Benchmark::Hca => &HCA,
+        Benchmark::Between => &BETWEEN,
         Benchmark::Queue => &QUEUE,
         Benchmark::Clock => &CLOCK,
         Benchmark::Node => &NODE,

@@ -53,6 +53,28 @@ const HCA: [Kind; 5] = [
         "The same for the time until the sender found the completion.",
     ),
 ];
+const BETWEEN: [Kind; 4] = [
+    (
+        "percentiles --metric half-round-trip",
+        "Half a round trip",
+        "Which half of a round trip a share of the probes does not exceed. One way only if both ways are equal.",
+    ),
+    (
+        "percentiles",
+        "Latency above the least",
+        "Which excess over the least latency a share of the messages does not exceed. No clock offset is in it.",
+    ),
+    (
+        "median --percentile p99",
+        "The excess of the slow messages",
+        "The 99th percentile of each point's excess over the least latency.",
+    ),
+    (
+        "percentiles --metric completion",
+        "The tail of completions",
+        "The time until the sender found the completion, on one clock.",
+    ),
+];
 const QUEUE: [Kind; 3] = [
     (
         "median --percentile p50",
@@ -132,6 +154,7 @@ const CLOCK: [Kind; 3] = [
 pub fn of(run: &Run, folder: &Path, warnings: &mut Vec<String>) -> (Vec<Figure>, Vec<String>) {
     let kinds: &[Kind] = match run.benchmark {
         Benchmark::Hca => &HCA,
+        Benchmark::Between => &BETWEEN,
         Benchmark::Queue => &QUEUE,
         Benchmark::Clock => &CLOCK,
         Benchmark::Node => &NODE,

@@ -7,7 +7,7 @@ use crate::cli::output::heading_of;
 use crate::cli::plot::{in_words, is_told};
 use crate::plot::scale::{duration, plain};
 use crate::results::read::{Benchmark, Point, Run};
-use crate::results::schema::{Better, Column, ROUNDS, clock, hca, memory, node, queue};
+use crate::results::schema::{Better, Column, ROUNDS, between, clock, hca, memory, node, queue};
 use crate::results::units;
 
 /// Three sentences: what was measured, what was found at the best point, and what to distrust; the second is empty where
@@ -29,6 +29,11 @@ pub fn of(run: &Run, warnings: usize) -> [String; 3] {
                 ),
                 found => ("One-way latency between two HCAs", found),
             }
+        }
+        Benchmark::Between => {
+            let what = "Median of half a round trip";
+            let found = best(run, &between::half::P50, what, duration);
+            ("Bounds of one-way latency between two hosts", found)
         }
         Benchmark::Queue => {
             let what = "Median latency in the queue";
@@ -236,7 +241,9 @@ fn place(run: &Run, point: &Point) -> String {
 /// What was lost, and whether it is nothing.
 fn lost(run: &Run) -> Option<(String, bool)> {
     let (what, lost, of) = match run.benchmark {
-        Benchmark::Hca => ("messages", sum(run, &hca::LOST)?, sum(run, &hca::SENT)?),
+        Benchmark::Hca | Benchmark::Between => {
+            ("messages", sum(run, &hca::LOST)?, sum(run, &hca::SENT)?)
+        }
         Benchmark::Queue => {
             let lost = sum(run, &queue::LOST)?;
             ("elements", lost, sum(run, &queue::ELEMENTS_MEASURED)?)

@@ -23,6 +23,15 @@ const QUEUE: [&str; 5] = [
      and the median may be a figure that never occurred.",
     "a time stamp: Its cost is in each of the times. An operation that takes little more than it takes next to nothing.",
 ];
+const BETWEEN: [&str; 4] = [
+    "rtt/2: Half of a probe's round trip, without what the peer took. It is the one-way latency only if both ways take \
+     the same, which is assumed and not measured.",
+    "at least, at most: Between these bounds lies the one-way latency. They follow from all exchanges, as no message \
+     arrives before it is posted; with --clock-uncertainty also from what was declared.",
+    "excess: The latency of a message above the least of its round. The offset of the two clocks is not in it: it tells \
+     of queueing in this direction.",
+    "t_comp: It is of one clock, and exact.",
+];
 const CLOCK: [&str; 3] = [
     "jump: A difference between two readings of the clock far above the usual: time in which the thread did not run.",
     "cause: What the kernel's counters say rose in that time. Unexplained: nothing did; on several CPUs at once that \
@@ -64,6 +73,7 @@ const ALL: [&str; 2] = [
 pub fn of(benchmark: Benchmark) -> Vec<(String, String)> {
     let own: &[&str] = match benchmark {
         Benchmark::Hca => &HCA,
+        Benchmark::Between => &BETWEEN,
         Benchmark::Queue => &QUEUE,
         Benchmark::Clock => &CLOCK,
         Benchmark::Node => &NODE,

@@ -51,6 +51,9 @@ pub enum CmError {
         /// How long was waited.
         limit: Duration,
     },
+    /// Another host was asked, and refuses.
+    #[error("the other host: {0}")]
+    Far(String),
     /// A signal asked to end.
     #[error("interrupted while {step}")]
     Interrupted {

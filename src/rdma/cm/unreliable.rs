@@ -23,7 +23,7 @@ use crate::rdma::loaded;
 use crate::rdma::verbs::library_versions;
 
 /// A way to an id for UC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum UcRoute {
     /// By `rdma_create_ep` of any librdmacm.
     Endpoint,

@@ -47,7 +47,7 @@ pub struct Device {
 }
 
 /// Limits of a device.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, serde::Deserialize)]
 pub struct DeviceLimits {
     /// Queue pairs.
     pub max_queue_pairs: u32,
@@ -68,7 +68,7 @@ pub struct DeviceLimits {
 }
 
 /// What carries the messages of a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, serde::Deserialize)]
 pub enum Transport {
     /// That of InfiniBand, which RoCE has as well.
     InfiniBand,
@@ -79,7 +79,7 @@ pub enum Transport {
 }
 
 /// What a port is attached to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, serde::Deserialize)]
 pub enum LinkLayer {
     /// InfiniBand.
     InfiniBand,

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::port_folder;
 
 /// An entry of a port's GID table.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, serde::Deserialize)]
 pub struct Gid {
     /// Its place in the table.
     pub index: u8,

@@ -34,7 +34,7 @@ pub use gid::Gid;
 pub use gid_table::{gid_table, usual_pair};
 pub use library::{Library, library_versions};
 pub use memory_region::{Access, MemoryRegion};
-pub use partition_keys::common_partitions;
+pub use partition_keys::{PartitionKeys, common_partitions, partition_keys};
 pub use port_address::{IpNetwork, port_addresses};
 pub(crate) use port_codes::mtu_code;
 pub use port_counters::PortCounters;

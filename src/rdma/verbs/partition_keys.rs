@@ -1,34 +1,44 @@
 //! The partition keys of a port, as sysfs has them.
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::Path;
 
 use super::port_folder;
 
 /// The bit of full members: a limited one reaches these only (InfiniBand Architecture Specification, volume 1, 10.9.3).
 const FULL: u16 = 0x8000;
 
-/// The indices at which two ports have a partition in which they reach each other, in ascending order.
-pub fn common_partitions(ends: [(&str, u8); 2]) -> Vec<u16> {
-    common(ends.map(|(device, port)| port_folder(device, port)))
+/// The keys of a port by their index.
+pub type PartitionKeys = BTreeMap<u16, u16>;
+
+/// The partition keys of a port.
+pub fn partition_keys(device: &str, port: u8) -> PartitionKeys {
+    keys_in(&port_folder(device, port))
 }
 
-/// From `pkeys/INDEX` in the folders of both ports (Documentation/ABI/stable/sysfs-class-infiniband of the kernel); 0 is no key.
-fn common(ports: [PathBuf; 2]) -> Vec<u16> {
-    let [here, there] = ports.map(|port| port.join("pkeys"));
-    let key = |folder: &Path, index: u16| {
-        let text = std::fs::read_to_string(folder.join(index.to_string())).ok()?;
+/// From `pkeys/INDEX` in the folder of a port (Documentation/ABI/stable/sysfs-class-infiniband of the kernel); 0 is no key.
+fn keys_in(port: &Path) -> PartitionKeys {
+    let entries = std::fs::read_dir(port.join("pkeys"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let key = |entry: std::fs::DirEntry| {
+        let index = entry.file_name().to_str()?.parse().ok()?;
+        let text = std::fs::read_to_string(entry.path()).ok()?;
         let key = u16::from_str_radix(text.trim().strip_prefix("0x")?, 16).ok()?;
-        Some(key).filter(|key| key & !FULL > 0)
+        (key & !FULL > 0).then_some((index, key))
     };
-    let reach =
-        |(here, there): (u16, u16)| here & !FULL == there & !FULL && (here | there) & FULL > 0;
-    let entries = std::fs::read_dir(&here).into_iter().flatten().flatten();
-    let indices = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let mut found: Vec<u16> = indices
-        .filter(|&index| key(&here, index).zip(key(&there, index)).is_some_and(reach))
-        .collect();
-    found.sort_unstable();
-    found
+    entries.filter_map(key).collect()
+}
+
+/// The indices at which two ports have a partition in which they reach each other, in ascending order.
+pub fn common_partitions(here: &PartitionKeys, there: &PartitionKeys) -> Vec<u16> {
+    let reach = |here: u16, there: u16| here & !FULL == there & !FULL && (here | there) & FULL > 0;
+    let common = here.iter().filter(|(index, key)| {
+        let other = there.get(index);
+        other.is_some_and(|other| reach(**key, *other))
+    });
+    common.map(|(index, _)| *index).collect()
 }
 
 #[cfg(test)]
@@ -54,8 +64,8 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         }
-        let of = |ports: [&str; 2]| common(ports.map(|port| folder.path().join(port)));
-        assert_eq!(of(["a", "b"]), [0, 10]);
-        assert!(of(["a", "c"]).is_empty());
+        let keys = |port: &str| keys_in(&folder.path().join(port));
+        assert_eq!(common_partitions(&keys("a"), &keys("b")), [0, 10]);
+        assert!(common_partitions(&keys("a"), &keys("c")).is_empty());
     }
 }

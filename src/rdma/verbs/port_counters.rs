@@ -18,7 +18,7 @@ const LIFESPAN: &str = "hw_counters/lifespan";
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Counters of a port, or by how much they grew: folder and name, such as `hw_counters/out_of_sequence`, and the value.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
 pub struct PortCounters(BTreeMap<String, u64>);
 
 impl PortCounters {

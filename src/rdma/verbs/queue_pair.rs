@@ -34,7 +34,7 @@ impl ServiceType {
 }
 
 /// The lengths of a queue pair's queues and the bytes it takes inline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, serde::Deserialize)]
 pub struct Capabilities {
     /// Send requests that may be outstanding.
     pub send_requests: u32,

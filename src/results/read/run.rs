@@ -18,6 +18,7 @@ use crate::results::schema::{FAILURE, INCOMPLETE, Over, POINT, ROUNDS, STATUS, S
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Benchmark {
     Hca,
+    Between,
     Queue,
     Clock,
     Node,
@@ -27,6 +28,7 @@ pub enum Benchmark {
 impl Benchmark {
     fn of(schema: &Schema) -> Self {
         match schema.benchmark {
+            "hca-between" => Benchmark::Between,
             "queue" => Benchmark::Queue,
             "clock" => Benchmark::Clock,
             "node" => Benchmark::Node,
@@ -38,6 +40,7 @@ impl Benchmark {
     pub const fn name(self) -> &'static str {
         match self {
             Benchmark::Hca => "HCA",
+            Benchmark::Between => "two hosts",
             Benchmark::Queue => "queue",
             Benchmark::Clock => "clock",
             Benchmark::Node => "node",

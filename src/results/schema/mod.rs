@@ -4,6 +4,7 @@
 //! over several rounds. Writers set cells by column ([`Record::set`](crate::results::Record::set)), and readers,
 //! comparisons, figures and tables take name and meaning from here. One file a benchmark.
 
+pub mod between;
 pub mod clock;
 pub mod hca;
 pub mod memory;
@@ -92,7 +93,7 @@ pub struct Column {
 }
 
 /// Ends of names and the units they stand for.
-const UNITS: [(&str, &str); 14] = [
+const UNITS: [(&str, &str); 15] = [
     ("_bytes", "B"),
     ("_ns", "ns"),
     ("_us", "us"),
@@ -105,6 +106,7 @@ const UNITS: [(&str, &str); 14] = [
     ("_per_tick", "per tick"),
     ("_hz", "Hz"),
     ("_khz", "kHz"),
+    ("_ppm", "ppm"),
     ("_mb_s", "MB/s"),
     ("_nops", "nops"),
 ];
@@ -311,8 +313,9 @@ pub type Named = (Cow<'static, str>, Column);
 
 impl Schema {
     /// All schemas.
-    pub const ALL: [&'static Schema; 5] = [
+    pub const ALL: [&'static Schema; 6] = [
         &hca::SCHEMA,
+        &between::SCHEMA,
         &queue::SCHEMA,
         &clock::SCHEMA,
         &node::SCHEMA,

@@ -1,7 +1,6 @@
 //! What two ends agree on before they are connected, among made-up ports.
 
 use super::*;
-use crate::rig::port_choice::tests::port;
 
 fn gid(index: u8, address: &str, kind: &str) -> Gid {
     Gid {
@@ -9,14 +8,6 @@ fn gid(index: u8, address: &str, kind: &str) -> Gid {
         gid: address.to_owned(),
         kind: Some(kind.to_owned()),
         interface: None,
-    }
-}
-
-fn end(address: Option<&str>) -> EndPort {
-    EndPort {
-        device: "mlx5_0".to_owned(),
-        port: 1,
-        address: address.map(|text| text.parse().unwrap()),
     }
 }
 
@@ -33,36 +24,24 @@ fn gids_are_those_of_the_addresses_else_those_asked_for_else_link_local() {
         ]
     };
     let (here, there) = (table(1), table(2));
-    let found = |ends: [&EndPort; 2], index| {
-        gids_of(ends, [&here, &there], index).map(|gids| gids.map(|gid| gid.index))
+    let found = |addresses: [Option<IpAddr>; 2], index| {
+        gids_of(addresses, [&here, &there], index).map(|gids| gids.map(|gid| gid.index))
     };
-    let with = [end(Some("10.0.0.1")), end(Some("10.0.0.2"))];
-    let with = [&with[0], &with[1]];
+    let with = ["10.0.0.1", "10.0.0.2"].map(|address| address.parse().ok());
     assert_eq!(found(with, None).unwrap(), [3, 3]);
     assert_eq!(found(with, Some(1)).unwrap(), [1, 1]);
     assert!(matches!(found(with, Some(7)), Err(RunError::NoGid)));
-    let without = end(None);
-    let local = gids_of([&without, &without], [&here[..2], &there[..]], None).unwrap();
+    let local = gids_of([None; 2], [&here[..2], &there[..]], None).unwrap();
     assert_eq!(local.map(|gid| gid.index), [1, 1]);
 }
 
 #[test]
 fn a_path_has_the_smaller_mtu_and_a_global_header_where_it_needs_one() {
-    let ethernet = port(1, true, &[]);
-    let infiniband = Port {
-        link_layer: LinkLayer::InfiniBand,
-        mtu: 4096,
-        ..port(1, true, &[])
-    };
     let plain = PathSettings::default();
-    let smaller = Port {
-        mtu: 2048,
-        ..infiniband.clone()
-    };
-    let path = path_between([&infiniband, &smaller], &plain);
+    let path = path_between([4096, 2048], LinkLayer::InfiniBand, &plain);
     let found = (path.mtu, path.service_level, path.global);
     assert_eq!(found, (2048, 0, false));
-    assert!(path_between([&ethernet, &ethernet], &plain).global);
+    assert!(path_between([1024; 2], LinkLayer::Ethernet, &plain).global);
     let routed = PathSettings {
         path_mtu: Some(512),
         flow_label: Some(7),
@@ -70,7 +49,7 @@ fn a_path_has_the_smaller_mtu_and_a_global_header_where_it_needs_one() {
         retry_count: Some(1),
         ..plain
     };
-    let path = path_between([&infiniband, &infiniband], &routed);
+    let path = path_between([4096; 2], LinkLayer::InfiniBand, &routed);
     assert_eq!((path.mtu, path.flow_label, path.service_level), (512, 7, 3));
     assert!(path.global);
     assert_eq!(

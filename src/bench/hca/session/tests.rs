@@ -8,6 +8,7 @@ use super::*;
 use crate::bench::hca::background::running::tests::{copying, failing};
 use crate::bench::hca::config::{CpuRequest, Operation};
 use crate::bench::hca::ends::BurstPort;
+use crate::bench::hca::ends::ReceivingEnd;
 use crate::bench::hca::plan::{Plan, Point, tests::single};
 use crate::bench::hca::port::scripted::failure;
 use crate::bench::hca::port::{Completion, EventPort, Failure, SendPort};
@@ -350,6 +351,7 @@ fn trial_of(
         seed: 1,
         huge_pages: HugePagePolicy::Off,
         wakeable: Wakeable::new().unwrap(),
+        far: false,
     };
     let end = Arc::new(End(Arc::clone(&fabric)));
     let timeout = Duration::from_millis(300);
@@ -409,8 +411,13 @@ fn measure(trial: &mut Trial) -> (Result<Tally, RunError>, Option<Progress>) {
         assert!(told.done <= told.of, "{told:?}");
         last = Some(told);
     };
-    let measured =
-        (trial.session).measure(&Monotonic::default(), Warmup::Messages(3), 2, &mut progress);
+    let measured = (trial.session).measure(
+        &Monotonic::default(),
+        Warmup::Messages(3),
+        2,
+        &mut progress,
+        &mut (),
+    );
     (measured, last)
 }
 

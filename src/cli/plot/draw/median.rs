@@ -79,7 +79,7 @@ pub(in crate::cli::plot) fn median(from: &[PathBuf], settings: &Checked) -> anyh
         .map(|column| column.name)
         .find(|name| varying.iter().any(|it| it == name));
     let alone = match sources.benchmark {
-        Benchmark::Hca => hca::SIZE,
+        Benchmark::Hca | Benchmark::Between => hca::SIZE,
         Benchmark::Node => node::RATE,
         Benchmark::Memory => memory::READ_SHARE,
         _ => queue::QUEUE,

@@ -92,6 +92,7 @@ fn samples_in_words(sources: &Sources, lost: bool) -> String {
 fn samples_usual(benchmark: Benchmark) -> &'static [&'static str] {
     match benchmark {
         Benchmark::Hca | Benchmark::Queue | Benchmark::Node | Benchmark::Memory => &["latency"],
+        Benchmark::Between => &["excess"],
         Benchmark::Clock => &["jump"],
     }
 }

@@ -57,7 +57,7 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
         Benchmark::Hca if !sources.all.iter().any(|it| has(&hca::LOST, it)) => {
             (hca::CORRUPTED, "wrong answers")
         }
-        Benchmark::Hca => (hca::LOST, "lost messages"),
+        Benchmark::Hca | Benchmark::Between => (hca::LOST, "lost messages"),
         Benchmark::Node => (node::STEPS_MISSED, "missed steps"),
         Benchmark::Memory => (memory::STALLED, "stalled windows"),
         _ => (queue::MISSED_ENQUEUES, "started late"),
@@ -174,7 +174,7 @@ fn bad_share(source: &Source, bad: &Column) -> f64 {
     };
     let number = |column: &Column| row.number(column.name);
     let of = match source.metric.benchmark {
-        Benchmark::Hca => number(&hca::SENT),
+        Benchmark::Hca | Benchmark::Between => number(&hca::SENT),
         Benchmark::Node => {
             let both = number(&node::STEPS_MADE).zip(number(&node::STEPS_MISSED));
             both.map(|(made, missed)| made + missed)

@@ -1,0 +1,302 @@
+//! The far receiver, as a session of this process sees it: a thread that hands each burst on and gives back what the
+//! other process stored.
+
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::super::burst_record::BurstRecord;
+use super::super::ends::Link;
+use super::super::error::RunError;
+use super::super::placement::RECEIVER;
+use super::super::receiver::ReceiveOutcome;
+use super::super::receiving_half::ReceivingSide;
+use super::super::requesting_end::Target;
+use super::super::result::LoopFaults;
+use super::super::watch::PREPARATION;
+use super::super::worker::{Frame, Task, Threads, start};
+use super::message::{ANSWER, Message, Part, hear, only, take, tell};
+use crate::buffer::{Arrival, PageKind};
+use crate::launch::wire::{Wire, WireError};
+use crate::rdma::verbs::PortCounters;
+use crate::rig::error::RigError;
+use crate::rig::workers::Seat;
+use crate::time::{Clock, Ticks};
+
+/// How long the other process may take to end a burst: less than the session waits for its threads, which is twice two
+/// seconds.
+const ENDING: Duration = Duration::from_millis(3_500);
+/// How often the other process is told that this one is there.
+const BEAT: Duration = Duration::from_secs(1);
+
+/// How often the flags of a running burst are looked at.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The connection to the other process. Between bursts it is the session's, during one the thread's.
+pub(super) type SharedWire = Arc<Mutex<Wire>>;
+
+/// The connection, for as long as nobody else needs it.
+pub(super) fn lock(wire: &SharedWire) -> MutexGuard<'_, Wire> {
+    wire.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is known of the far end.
+#[derive(Debug, Default)]
+struct Known {
+    /// The stamps that the arrivals of the last burst brought, by their place in the list.
+    delivered: Vec<Option<u64>>,
+    /// What went wrong there.
+    trouble: Option<String>,
+    /// Whether it does not answer any more.
+    gone: bool,
+    /// The word that atomics change, since the last burst.
+    word: Option<u64>,
+}
+
+/// The far receiver.
+#[derive(Debug)]
+pub(super) struct FarReceiver {
+    wire: SharedWire,
+    pages: PageKind,
+    stamp_pages: PageKind,
+    /// Where the thread that stands for it runs.
+    cpu: usize,
+    known: Mutex<Known>,
+}
+
+impl FarReceiver {
+    /// The receiver behind a connection: the pages of its stamps and of its messages, and where the thread that stands
+    /// for it may run.
+    pub(super) fn new(wire: SharedWire, [stamps, payload]: [PageKind; 2], cpu: usize) -> Self {
+        FarReceiver {
+            wire,
+            pages: payload,
+            stamp_pages: stamps,
+            cpu,
+            known: Mutex::default(),
+        }
+    }
+
+    /// The other process does not answer: it is not asked any more.
+    pub(super) fn is_gone(&self) {
+        self.known().gone = true;
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the far receiver take a burst.
+    fn hand_on(&self, task: &Task) -> Result<BurstRecord, RunError> {
+        let mut wire = lock(&self.wire);
+        let (number, count) = (task.number, task.count);
+        tell(&mut wire, &Message::Burst { number, count })?;
+        let mut stopping = None;
+        let begun = Instant::now();
+        let (mut ready, mut heard, mut beaten) = (false, begun, begun);
+        let part = loop {
+            if task.control.stopped() && stopping.is_none() {
+                tell(&mut wire, &Message::Stop)?;
+                stopping = Some(Instant::now());
+            }
+            let limit = match stopping {
+                Some(since) => (since, ENDING),
+                None if !ready => (begun, PREPARATION),
+                None => (heard, ANSWER),
+            };
+            if limit.0.elapsed() > limit.1 {
+                let (peer, limit) = (wire.peer().to_string(), limit.1);
+                let what = "answer";
+                return Err(WireError::Late { peer, what, limit }.into());
+            }
+            if beaten.elapsed() > BEAT {
+                tell(&mut wire, &Message::Waiting)?;
+                beaten = Instant::now();
+            }
+            let Some(message) = wire.poll(LOOK)? else {
+                continue;
+            };
+            heard = Instant::now();
+            match message {
+                Message::Receiving => {
+                    ready = true;
+                    task.control.announce_ready();
+                }
+                Message::Far { received, trouble } => {
+                    task.control.set_received(received);
+                    if trouble.is_some() {
+                        self.known().trouble = trouble;
+                    }
+                }
+                other => break take(&wire, other, only!(Message::BurstOver(part) => *part))?,
+            }
+        };
+        if part.failure.is_some() {
+            task.control.set_failed();
+        }
+        Ok(self.record(part))
+    }
+
+    /// What the far receiver stored, as if a thread here had.
+    fn record(&self, part: Part) -> BurstRecord {
+        let arrivals = part.stamps.iter().zip(&part.labels).enumerate();
+        let arrivals = arrivals.map(|(place, (stamp, label))| Arrival {
+            stamp: Ticks(*stamp),
+            label: *label,
+            slot: place as u32,
+            bytes: 0,
+        });
+        let arrivals: Vec<Arrival> = arrivals.collect();
+        self.known().delivered = part.delivered;
+        BurstRecord {
+            receive: Some(ReceiveOutcome {
+                received: arrivals.len(),
+                strays: part.strays,
+                failure: None,
+            }),
+            arrivals,
+            faults: LoopFaults {
+                receiver: part.faults,
+                ..LoopFaults::default()
+            },
+            failure: part.failure,
+            ..BurstRecord::default()
+        }
+    }
+
+    /// What the port there tells; nothing where it cannot be asked.
+    fn counted(&self, fresh: bool) -> (PortCounters, Vec<String>) {
+        if self.known().gone {
+            return (PortCounters::default(), Vec::new());
+        }
+        let mut wire = lock(&self.wire);
+        let counted = tell(&mut wire, &Message::Counters { fresh })
+            .map_err(RunError::from)
+            .and_then(|()| {
+                let taken = only!(Message::Counted { counters, changes } => (counters, changes));
+                hear(&mut wire, ANSWER, taken)
+            });
+        if counted.is_err() {
+            self.is_gone();
+        }
+        counted.unwrap_or_else(|error| (PortCounters::default(), vec![error.to_string()]))
+    }
+}
+
+impl ReceivingSide for FarReceiver {
+    const OTHER_CLOCK: bool = true;
+
+    fn start<C: Clock>(
+        self: &Arc<Self>,
+        threads: &mut Threads,
+        _clock: C,
+        _frame: &Frame,
+        _cpu: usize,
+    ) -> Result<Sender<Task>, RigError> {
+        let far = Arc::clone(self);
+        // It measures nothing, so it has no priority and no CPU of its own.
+        let seat = Seat {
+            role: RECEIVER,
+            cpu: self.cpu,
+            priority: None,
+        };
+        start(threads, seat, move |post| {
+            post.placed(Some(far.stamp_pages));
+            post.each(|task| {
+                let done = far.hand_on(task);
+                if done.is_err() {
+                    far.is_gone();
+                }
+                done
+            })
+        })
+    }
+
+    fn delivered(&self, _burst: u32, arrival: &Arrival, _sequence: u32) -> Option<Ticks> {
+        let known = self.known();
+        let stamp = known.delivered.get(arrival.slot as usize).copied();
+        stamp.flatten().map(Ticks)
+    }
+
+    fn link(&self) -> &dyn Link {
+        self
+    }
+}
+
+impl FarReceiver {
+    fn ask<T>(
+        &self,
+        message: &Message,
+        wanted: impl FnOnce(Message) -> Result<T, Box<Message>>,
+    ) -> Option<T> {
+        if self.known().gone {
+            return None;
+        }
+        let mut wire = lock(&self.wire);
+        let told = tell(&mut wire, message).map_err(RunError::from);
+        let answer = told.and_then(|()| hear(&mut wire, PREPARATION, wanted));
+        answer
+            .inspect_err(|error| {
+                let mut known = self.known();
+                known.gone = true;
+                known.trouble.get_or_insert_with(|| error.to_string());
+            })
+            .ok()
+    }
+}
+
+/// The memory that reads and atomics are of, in the other process.
+pub(super) struct FarTarget(pub(super) Arc<FarReceiver>);
+
+impl Target for FarTarget {
+    fn make_ready(&self, burst: u32, sequence: u32) {
+        // All of a burst at once.
+        if sequence == 0 {
+            self.0
+                .ask(&Message::Fill { burst }, only!(Message::Filled => ()));
+            self.0.known().word = None;
+        }
+    }
+
+    fn word(&self, _burst: u32) -> u64 {
+        let known = self.0.known().word;
+        known.unwrap_or_else(|| {
+            let word = self
+                .0
+                .ask(&Message::Word, only!(Message::Told(word) => word));
+            let word = word.unwrap_or(0);
+            self.0.known().word = Some(word);
+            word
+        })
+    }
+}
+
+impl Link for FarReceiver {
+    fn page_kind(&self) -> PageKind {
+        self.pages
+    }
+
+    fn trouble(&self) -> Option<String> {
+        self.known().trouble.clone()
+    }
+
+    fn removal(&self) -> Option<String> {
+        None
+    }
+
+    fn lowered_mtu(&self) -> Option<String> {
+        None
+    }
+
+    fn counters(&self) -> PortCounters {
+        self.counted(false).0
+    }
+
+    fn fresh_counters(&self) -> PortCounters {
+        self.counted(true).0
+    }
+
+    fn changes(&self) -> Vec<String> {
+        self.counted(false).1
+    }
+}

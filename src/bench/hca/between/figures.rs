@@ -1,0 +1,276 @@
+//! What the stamps of two clocks say: rows of the results' files.
+
+use serde::Serialize;
+
+use super::super::result::{Fate, Message};
+use super::super::rows::{set_counts, set_path};
+use super::client::{PeerConfig, PeerResult, Probed};
+use crate::results::Record;
+use crate::results::schema::between as columns;
+use crate::results::schema::hca;
+use crate::stats::{LatencyHistogram, Summary};
+use crate::time::Nanos;
+use crate::time::between::{self, Bounds, RateLimit, Span, Unproved};
+
+/// What is proved of a point in a round, and declared.
+pub(super) struct Proved {
+    /// What the exchanges prove.
+    proven: Bounds,
+    /// `proven`, or `declared`.
+    status: &'static str,
+    /// Of each received message: the bounds of its latency and of its excess, and its place.
+    messages: Vec<(usize, Span, Span)>,
+}
+
+/// A received message, as the theory knows it.
+fn forward(message: &Message) -> Option<between::Message> {
+    let received = message
+        .received_ns
+        .filter(|_| message.fate == Fate::Received)?;
+    if message.never_restamped {
+        return None;
+    }
+    let posted = message.sent_ns.unwrap_or(message.submitted_ns);
+    Some(between::Message::forward(Nanos(posted), Nanos(received)))
+}
+
+/// A message with the peer's stamp moved.
+fn moved(message: between::Message, shift: i64) -> between::Message {
+    let by = |stamp: Nanos| Nanos(stamp.0.wrapping_add_signed(shift));
+    match message.direction {
+        between::Direction::Forward => between::Message {
+            received: by(message.received),
+            ..message
+        },
+        between::Direction::Backward => between::Message {
+            posted: by(message.posted),
+            ..message
+        },
+    }
+}
+
+/// Proves what the exchanges of a point prove; the messages of its bursts are exchanges, too.
+///
+/// # Errors
+/// When they contradict each other, or what is declared.
+pub(super) fn prove(result: &PeerResult, asked: &PeerConfig) -> Result<Proved, Unproved> {
+    let limit = RateLimit::new(asked.drift).unwrap_or(RateLimit::ANY);
+    let messages = || result.tally.messages.iter();
+    let probes = || {
+        result
+            .probes
+            .iter()
+            .flat_map(|probe| probe.stamps.messages())
+    };
+    let all = || messages().filter_map(forward).chain(probes());
+    let proven = Bounds::prove(all(), limit)?;
+    // What is declared is declared of the times of day: there both clocks are moved to.
+    let (bounds, shift, status) = match asked.uncertainty {
+        None => (proven.clone(), 0, columns::PROVEN),
+        Some(uncertainty) => {
+            let (shift, error) = result.time_of_day.shift_of(result.made.time_of_day);
+            let moved = Bounds::prove(all().map(|message| moved(message, shift)), limit)?;
+            let declared = moved.declared(uncertainty.0.saturating_add(error))?;
+            (declared, shift, columns::DECLARED)
+        }
+    };
+    let received: Vec<_> = messages()
+        .enumerate()
+        .filter_map(|(place, message)| Some((place, moved(forward(message)?, shift))))
+        .collect();
+    let baseline = match received.is_empty() {
+        true => None,
+        false => {
+            let arrived = received.iter().map(|(_, message)| *message);
+            bounds.baseline(between::Direction::Forward, arrived)?
+        }
+    };
+    let of = |(place, message): (usize, between::Message)| {
+        let excess = baseline.as_ref()?.excess(&message)?;
+        Some((place, bounds.latency(&message)?, excess))
+    };
+    let messages = received.into_iter().filter_map(of).collect();
+    Ok(Proved {
+        proven,
+        status,
+        messages,
+    })
+}
+
+/// The middle of two bounds.
+fn middle(span: Span) -> i64 {
+    span.low_ns + (span.high_ns - span.low_ns) / 2
+}
+
+/// Half of the round trip of each probe, without the first of each phase, which find caches and queues cold.
+fn halves(probes: &[Probed]) -> Vec<i64> {
+    const COLD: usize = 8;
+    let mut at = None;
+    let mut seen = 0;
+    let warm = probes.iter().filter(|probe| {
+        if at != Some(probe.place) {
+            (at, seen) = (Some(probe.place), 0);
+        }
+        seen += 1;
+        seen > COLD
+    });
+    let halves: Vec<i64> = warm.map(|probe| probe.stamps.round_trip_ns() / 2).collect();
+    match halves.is_empty() {
+        true => probes
+            .iter()
+            .map(|probe| probe.stamps.round_trip_ns() / 2)
+            .collect(),
+        false => halves,
+    }
+}
+
+/// The figures of a point, and the distributions of the excess and of half a round trip.
+pub(super) fn figures(
+    result: &PeerResult,
+    proved: Option<&Proved>,
+) -> (Record, [LatencyHistogram; 2]) {
+    let mut record = Record::new();
+    let tally = &result.tally;
+    set_counts(&mut record, &result.point, &tally.counts);
+    let halves = halves(&result.probes);
+    let half = Summary::of(&halves);
+    record.distribution(&columns::half::ALL, half.as_ref());
+    let shortest = result
+        .probes
+        .iter()
+        .map(|probe| probe.stamps.round_trip_ns())
+        .min();
+    record
+        .set(&columns::PROBES, result.probes.len() as u64)
+        .set(&columns::UNANSWERED, result.unanswered)
+        .set(&columns::SHORTEST, shortest);
+    let mut histogram = LatencyHistogram::of(&[]);
+    if let Some(proved) = proved {
+        let middle_of_all = proved.proven.middle();
+        let theta = proved.proven.at(middle_of_all);
+        let rate = proved.proven.rate_ppm();
+        record
+            .set(&columns::CLOCKS, proved.status)
+            .set(&columns::THETA_AT, middle_of_all.0)
+            .set(&columns::THETA_LOW, theta.low_ns)
+            .set(&columns::THETA_HIGH, theta.high_ns)
+            .set(&columns::RATE_LOW, rate[0])
+            .set(&columns::RATE_HIGH, rate[1]);
+        let of = |take: fn(&(usize, Span, Span)) -> i64| -> Option<Summary> {
+            Summary::of(&proved.messages.iter().map(take).collect::<Vec<_>>())
+        };
+        let low = of(|(_, latency, _)| latency.low_ns);
+        let high = of(|(_, latency, _)| latency.high_ns);
+        if let (Some(low), Some(high)) = (low, high) {
+            record
+                .set(&columns::MIN_LOW, low.min_ns)
+                .set(&columns::MIN_HIGH, high.min_ns)
+                .set(&columns::P50_LOW, low.p50_ns)
+                .set(&columns::P50_HIGH, high.p50_ns)
+                .set(&columns::P99_LOW, low.p99_ns)
+                .set(&columns::P99_HIGH, high.p99_ns);
+        }
+        let excess: Vec<i64> = proved
+            .messages
+            .iter()
+            .map(|(_, _, excess)| middle(*excess))
+            .collect();
+        histogram = LatencyHistogram::of(&excess);
+        record.distribution(&columns::excess::ALL, Summary::of(&excess).as_ref());
+        let errors = proved
+            .messages
+            .iter()
+            .map(|(_, _, excess)| excess.width_ns().div_ceil(2));
+        record.set(&columns::EXCESS_ERROR, errors.max());
+    }
+    let completions = tally
+        .messages
+        .iter()
+        .filter_map(Message::completion_latency_ns);
+    let completions = Summary::of(&completions.collect::<Vec<_>>());
+    record
+        .set(
+            &hca::COMPLETIONS,
+            completions.as_ref().map_or(0, |found| found.count),
+        )
+        .distribution(&hca::completion::ALL, completions.as_ref())
+        .set(&hca::POST_RATE, tally.post_rate())
+        .set(&hca::PAGE_FAULTS, tally.faults.total())
+        .set(&hca::STAMP_COST, result.stamp.cost_ns)
+        .set(&hca::RESOLUTION, result.stamp.resolution_ns)
+        .set(&hca::STAMP_REFRESH, tally.stamp_refresh_ns());
+    set_path(&mut record, &tally.ports);
+    (record, [histogram, LatencyHistogram::of(&halves)])
+}
+
+/// A row of `messages.csv`.
+#[derive(Debug, Serialize)]
+pub(super) struct MessageRow {
+    round: u32,
+    repeat: u32,
+    seq: u32,
+    t_intended_ns: Option<u64>,
+    t_subm_ns: u64,
+    t_send_ns: Option<u64>,
+    t_recv_ns: Option<u64>,
+    t_comp_ns: Option<u64>,
+    latency_low_ns: Option<i64>,
+    latency_high_ns: Option<i64>,
+    excess_ns: Option<i64>,
+    completion_latency_ns: Option<i64>,
+}
+
+/// The rows of `messages.csv`.
+pub(super) fn message_rows<'a>(
+    round: u32,
+    result: &'a PeerResult,
+    proved: Option<&'a Proved>,
+) -> impl Iterator<Item = MessageRow> + 'a {
+    let mut spans = proved
+        .into_iter()
+        .flat_map(|proved| &proved.messages)
+        .peekable();
+    let messages = result.tally.messages.iter().enumerate();
+    messages.map(move |(place, message)| {
+        let found = spans.next_if(|(of, ..)| *of == place);
+        MessageRow {
+            round,
+            repeat: message.repeat,
+            seq: message.sequence,
+            t_intended_ns: message.intended_ns,
+            t_subm_ns: message.submitted_ns,
+            t_send_ns: message.sent_ns,
+            t_recv_ns: message.received_ns,
+            t_comp_ns: message.completed_ns,
+            latency_low_ns: found.map(|(_, latency, _)| latency.low_ns),
+            latency_high_ns: found.map(|(_, latency, _)| latency.high_ns),
+            excess_ns: found.map(|(_, _, excess)| middle(*excess)),
+            completion_latency_ns: message.completion_latency_ns(),
+        }
+    })
+}
+
+/// A row of `probes.csv`.
+#[derive(Debug, Serialize)]
+pub(super) struct ProbeRow {
+    round: u32,
+    phase: &'static str,
+    probe: u32,
+    a_sent_ns: u64,
+    b_received_ns: u64,
+    b_sent_ns: u64,
+    a_received_ns: u64,
+}
+
+/// The rows of `probes.csv`.
+pub(super) fn probe_rows(round: u32, probes: &[Probed]) -> impl Iterator<Item = ProbeRow> + '_ {
+    probes.iter().map(move |probe| ProbeRow {
+        round,
+        phase: probe.phase.name(),
+        probe: probe.number,
+        a_sent_ns: probe.stamps.a_sent.0,
+        b_received_ns: probe.stamps.b_received.0,
+        b_sent_ns: probe.stamps.b_sent.0,
+        a_received_ns: probe.stamps.a_received.0,
+    })
+}

@@ -1,0 +1,277 @@
+//! Who is served: one run at a time, with the processes of all its rounds. Others are told so, and what is no hcabench is
+//! turned away, while the run goes on.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd as _;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::super::config::PortRequest;
+use super::super::error::RunError;
+use super::half::Half;
+use super::message::{ANSWER, Facts, Hello, Message, hear, only, take, tell};
+use super::serving::Serving;
+use crate::host::interrupt;
+use crate::launch::wire::{MAX_LINE, Wire};
+use crate::rdma::verbs::devices;
+use crate::results::document::Program;
+use crate::rig::benchmark::Failure;
+use crate::rig::port_choice::choose_one;
+
+/// How long who connects may take to say who it is.
+const GREETING: Duration = Duration::from_secs(5);
+/// Connections at a time of which nobody knows yet who they are.
+const STRANGERS: u32 = 64;
+/// The longest line of who is not known yet, in bytes.
+const LONGEST_HELLO: usize = 64 << 10;
+/// How often the wait for a connection ends, to look for signals.
+const LOOK: u8 = 100;
+/// How long connections that are served may take to end after a signal.
+const LEAVING: Duration = Duration::from_millis(800);
+
+/// What is served.
+#[derive(Debug, Clone)]
+pub struct Service {
+    /// Where to listen.
+    pub bind: SocketAddr,
+    /// The port that messages arrive at, unless the other host names one.
+    pub port: Option<PortRequest>,
+    /// Whether it ends after one run.
+    pub once: bool,
+}
+
+/// What happens, for people.
+#[derive(Debug)]
+pub enum Event {
+    /// It listens there.
+    Listening(SocketAddr),
+    /// A run of a host begins.
+    Begun { host: String, peer: SocketAddr },
+    /// It is over.
+    Over { host: String },
+    /// Somebody was turned away.
+    Refused { peer: SocketAddr, reason: String },
+    /// A connection of the run failed.
+    Failed { peer: SocketAddr, reason: String },
+}
+
+/// The run that is served.
+#[derive(Debug, Default)]
+struct Holder {
+    run: Option<(String, String)>,
+    connections: u32,
+    served: u32,
+    /// Why a connection of a run failed.
+    failure: Option<String>,
+}
+
+/// A connection whose sender is not known yet; counted until it is dropped, however that comes about.
+struct Stranger(Arc<Shared>);
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        self.0.strangers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A connection of the run; the run is over when the last one is dropped, however that comes about.
+struct Guest<'a>(&'a Shared);
+
+impl Drop for Guest<'_> {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
+struct Shared {
+    holder: Mutex<Holder>,
+    strangers: AtomicU32,
+    port: Option<PortRequest>,
+    tell: Box<dyn Fn(Event) + Send + Sync>,
+}
+
+impl Shared {
+    fn holder(&self) -> MutexGuard<'_, Holder> {
+        self.holder.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets a run in, if none is served but this one.
+    fn enter(&self, hello: &Hello, peer: SocketAddr) -> Result<(), Failure> {
+        let mut holder = self.holder();
+        match &holder.run {
+            Some((run, host)) if *run != hello.run => {
+                return Err(Failure::Run(format!(
+                    "busy: it serves a run of {host}; try again when that is over"
+                )));
+            }
+            Some(_) => {}
+            None => {
+                holder.run = Some((hello.run.clone(), hello.host.clone()));
+                let host = hello.host.clone();
+                (self.tell)(Event::Begun { host, peer });
+            }
+        }
+        holder.connections += 1;
+        Ok(())
+    }
+
+    fn leave(&self) {
+        let mut holder = self.holder();
+        holder.connections -= 1;
+        if holder.connections == 0
+            && let Some((_, host)) = holder.run.take()
+        {
+            holder.served += 1;
+            (self.tell)(Event::Over { host });
+        }
+    }
+}
+
+/// Serves other hosts until a signal comes, or one run is over. `tell` is told what happens, from any thread.
+///
+/// # Errors
+/// When it cannot listen, or a signal ends it.
+pub fn serve(
+    service: &Service,
+    tell: impl Fn(Event) + Send + Sync + 'static,
+) -> Result<(), RunError> {
+    // Before anybody waits for an answer.
+    choose_one(&devices()?, "--receiver", service.port.as_ref())?;
+    let listener = TcpListener::bind(service.bind).map_err(|error| {
+        RunError::Usage(format!(
+            "--bind {}: {error}: allowed is an address of this host with a free port",
+            service.bind
+        ))
+    })?;
+    let listening = listener.local_addr().unwrap_or(service.bind);
+    let shared = Arc::new(Shared {
+        holder: Mutex::default(),
+        strangers: AtomicU32::new(0),
+        port: service.port.clone(),
+        tell: Box::new(tell),
+    });
+    (shared.tell)(Event::Listening(listening));
+    loop {
+        if let Some(signal) = interrupt::requested() {
+            if shared.holder().connections == 0 {
+                return Ok(());
+            }
+            let until = std::time::Instant::now() + LEAVING;
+            while shared.holder().connections > 0 && std::time::Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            return Err(crate::rig::error::RigError::Interrupted(signal).into());
+        }
+        if service.once && shared.holder().served > 0 {
+            let failure = shared.holder().failure.take();
+            return failure.map_or(Ok(()), |text| Err(RunError::Post(text)));
+        }
+        let mut what = [PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
+        if !matches!(poll(&mut what, PollTimeout::from(LOOK)), Ok(1..)) {
+            continue;
+        }
+        let Ok((stream, peer)) = listener.accept() else {
+            // Too many files are open, say: that may pass.
+            std::thread::sleep(Duration::from_millis(LOOK.into()));
+            continue;
+        };
+        if shared.strangers.load(Ordering::Relaxed) >= STRANGERS {
+            let reason = "too many connections that have not said who they are".to_owned();
+            (shared.tell)(Event::Refused { peer, reason });
+            continue;
+        }
+        shared.strangers.fetch_add(1, Ordering::Relaxed);
+        let stranger = Stranger(Arc::clone(&shared));
+        // One that cannot be started drops what it was to do, and the connection with it.
+        let _ = std::thread::Builder::new()
+            .name("hcabench-served".to_owned())
+            .spawn(move || receive_guest(stranger, stream, peer));
+    }
+}
+
+/// Finds out who has connected, and serves it if it may be served.
+fn receive_guest(stranger: Stranger, stream: TcpStream, peer: SocketAddr) {
+    let shared = Arc::clone(&stranger.0);
+    let greeted = greet(&shared, stream, peer);
+    drop(stranger);
+    match greeted {
+        Err(error) => {
+            let reason = error.to_string();
+            (shared.tell)(Event::Refused { peer, reason });
+        }
+        Ok((mut wire, hello)) => {
+            let _guest = Guest(&shared);
+            let done = welcome(&shared, &mut wire, &hello);
+            if let Err(error) = done {
+                let reason = error.to_string();
+                shared.holder().failure = Some(reason.clone());
+                (shared.tell)(Event::Failed { peer, reason });
+            }
+        }
+    }
+}
+
+fn greet(shared: &Shared, stream: TcpStream, peer: SocketAddr) -> Result<(Wire, Hello), RunError> {
+    let mut wire = Wire::of(stream)?;
+    wire.limit_lines(LONGEST_HELLO);
+    let ours = Program::this();
+    // Another version may say other things: its version is looked at first.
+    let said: serde_json::Value = wire.receive(GREETING)?;
+    let theirs = said.pointer("/hello/program").cloned();
+    let theirs = theirs.and_then(|theirs| serde_json::from_value::<Program>(theirs).ok());
+    let Some(theirs) = theirs else {
+        let failure = Failure::Run("says what no hcabench says".to_owned());
+        return Err(RunError::Peer(peer, failure));
+    };
+    if theirs != ours {
+        let failure = Failure::Run(format!(
+            "it is {ours}, and asked by {theirs}: install the same on both hosts"
+        ));
+        // Who has gone need not be told.
+        let _ = tell(&mut wire, &Message::Failed(failure.clone()));
+        return Err(RunError::Peer(peer, failure));
+    }
+    let said = serde_json::from_value(said).map_err(|error| {
+        RunError::Peer(
+            peer,
+            Failure::Run(format!("says what is no greeting: {error}")),
+        )
+    })?;
+    let hello = take(&wire, said, only!(Message::Hello(hello) => *hello))?;
+    let allowed = shared.enter(&hello, peer);
+    match allowed {
+        Ok(()) => {
+            wire.limit_lines(MAX_LINE);
+            Ok((wire, hello))
+        }
+        Err(failure) => {
+            // Who has gone need not be told.
+            let _ = tell(&mut wire, &Message::Failed(failure.clone()));
+            Err(RunError::Peer(peer, failure))
+        }
+    }
+}
+
+fn welcome(shared: &Shared, wire: &mut Wire, hello: &Hello) -> Result<(), RunError> {
+    let made = make(shared, hello);
+    let (half, facts) = match made {
+        Ok(made) => made,
+        Err(error) => {
+            tell(wire, &Message::Failed(error.into()))?;
+            return Ok(());
+        }
+    };
+    tell(wire, &Message::Welcome(Box::new(facts.clone())))?;
+    let peer = hear(wire, ANSWER, only!(Message::Welcome(facts) => *facts))?;
+    Serving::new(half, facts, peer)?.run(wire)
+}
+
+fn make(shared: &Shared, hello: &Hello) -> Result<(Half, Facts), RunError> {
+    let asked = hello.port.as_ref().or(shared.port.as_ref());
+    let half = Half::open(choose_one(&devices()?, "--receiver", asked)?)?;
+    let facts = half.facts();
+    Ok((half, facts))
+}

@@ -1,0 +1,249 @@
+//! What the two processes tell each other, a line of JSON each.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::super::comp_vector::CompletionVectors;
+use super::super::config::{PortRequest, Service};
+use super::super::error::RunError;
+use super::super::plan::Point;
+use super::super::receiver::Strays;
+use super::super::verbs_port::RemoteSlots;
+use super::ping_pong::Stamped;
+use super::time_of_day::Ahead;
+use crate::buffer::{HugePagePolicy, PageKind};
+use crate::launch::wire::{Wire, WireError};
+use crate::rdma::cm::UcRoute;
+use crate::rdma::direct::Address;
+use crate::rdma::verbs::{
+    Capabilities, DeviceLimits, Gid, LinkLayer, PartitionKeys, PortCounters, Transport,
+};
+use crate::results::document::Program;
+use crate::rig::benchmark::Failure;
+use crate::time::ClockKind;
+
+/// How long an answer may take that needs no work.
+pub(super) const ANSWER: Duration = Duration::from_secs(10);
+/// How long an answer may take for which memory is touched, or something is connected.
+pub(super) const WORK: Duration = Duration::from_secs(120);
+
+/// Who asks, and for what run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Hello {
+    /// The program that asks.
+    pub(super) program: Program,
+    /// What tells this run from any other; the processes of its rounds have the same.
+    pub(super) run: String,
+    /// The host that asks, for people.
+    pub(super) host: String,
+    /// The port that messages are to arrive at, if it is named.
+    pub(super) port: Option<PortRequest>,
+}
+
+/// What a host has, as the other one needs to know it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Facts {
+    pub(super) program: Program,
+    /// Its name.
+    pub(super) host: String,
+    /// What the kernel drew when it was booted: two hosts have two.
+    pub(super) boot_id: String,
+    pub(super) device: String,
+    pub(super) port: u8,
+    pub(super) address: Option<IpAddr>,
+    pub(super) limits: DeviceLimits,
+    pub(super) mtu: u32,
+    pub(super) max_message: u32,
+    pub(super) link_layer: LinkLayer,
+    pub(super) transport: Transport,
+    pub(super) software: bool,
+    pub(super) gids: Vec<Gid>,
+    pub(super) partition_keys: PartitionKeys,
+    /// Bytes that can be inline, by the service types that there are.
+    pub(super) inline: Vec<(Service, u32)>,
+    /// The port, in words.
+    pub(super) description: String,
+    /// The device, for the results.
+    pub(super) details: Value,
+}
+
+/// What is to be made ready for a point.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Order {
+    pub(super) point: Point,
+    pub(super) uc_route: UcRoute,
+    pub(super) comp_vectors: CompletionVectors,
+    pub(super) huge_pages: HugePagePolicy,
+    pub(super) priority: Option<u8>,
+    /// The CPU of the receiving thread, if it is named.
+    pub(super) cpu: Option<usize>,
+    pub(super) timeout: Duration,
+}
+
+/// What was made ready.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Made {
+    /// The CPU of the receiving thread.
+    pub(super) cpu: usize,
+    /// The pages of the stamps, and of the payload.
+    pub(super) pages: [PageKind; 2],
+    /// What the kernel has of this end of the path.
+    pub(super) path: Value,
+    /// How far the time of day is ahead of the point's clock.
+    pub(super) time_of_day: Ahead,
+    /// What is to be warned of there.
+    pub(super) warnings: Vec<String>,
+}
+
+/// What the far receiver has of a burst.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct Part {
+    /// Of each arrival: when, in nanoseconds of the receiver's clock.
+    pub(super) stamps: Vec<u64>,
+    /// Of each: its immediate data.
+    pub(super) labels: Vec<u32>,
+    /// Of each: the ticks of the sender's clock that it brought, if it is as it was sent.
+    pub(super) delivered: Vec<Option<u64>>,
+    pub(super) strays: Strays,
+    pub(super) faults: u64,
+    pub(super) failure: Option<String>,
+}
+
+/// All that is said.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Message {
+    Hello(Box<Hello>),
+    Welcome(Box<Facts>),
+    /// What keeps this end from going on.
+    Failed(Failure),
+    /// Try so many queue pairs.
+    Try {
+        service: Service,
+        capabilities: Capabilities,
+        count: u32,
+    },
+    /// Try a route to UC.
+    Route(UcRoute),
+    /// Why it was refused.
+    Tried(Option<String>),
+    /// Prepare these clocks and lock so much memory.
+    Prepare {
+        clocks: Vec<ClockKind>,
+        bytes: u64,
+        /// The CPU of the receiving thread, if it is named.
+        cpu: Option<usize>,
+        /// Whether idle CPUs may sleep deeply.
+        allow_idle_states: bool,
+        /// A point of the run.
+        point: Box<Point>,
+    },
+    /// What is to be warned of.
+    Prepared(Vec<String>),
+    Point(Box<Order>),
+    /// While connecting: where to connect to.
+    Listening(SocketAddr),
+    /// While connecting without the manager: where the queue pairs are.
+    Addresses(Vec<Address>),
+    /// The numbers of the sending queue pairs.
+    Senders(Vec<u32>),
+    /// Where what is sent will lie.
+    Slots(RemoteSlots),
+    Made(Box<Made>),
+    /// Answer so many probes from the first on.
+    Probe {
+        first: u32,
+        count: u32,
+    },
+    /// The probes are over.
+    ProbesOver,
+    Probed {
+        /// In nanoseconds.
+        stamped: Vec<Stamped>,
+        failure: Option<String>,
+    },
+    Burst {
+        number: u32,
+        count: usize,
+    },
+    /// The receiver takes messages from now on.
+    Receiving,
+    /// Meanwhile: how far it is, and what went wrong.
+    Far {
+        received: u32,
+        trouble: Option<String>,
+    },
+    Stop,
+    /// The other end is there, and waits.
+    Waiting,
+    /// What came of it.
+    BurstOver(Box<Part>),
+    Counters {
+        fresh: bool,
+    },
+    Counted {
+        counters: PortCounters,
+        changes: Vec<String>,
+    },
+    /// Make the memory ready for the reads or atomics of a burst.
+    Fill {
+        burst: u32,
+    },
+    Filled,
+    /// Tell the word that atomics change.
+    Word,
+    Told(u64),
+    PointOver,
+}
+
+/// Sends a message.
+pub(super) fn tell(wire: &mut Wire, message: &Message) -> Result<(), WireError> {
+    wire.send(message, ANSWER)
+}
+
+/// Waits for a message that `wanted` takes.
+///
+/// # Errors
+/// When none comes in time, the other end has failed, or it says something else.
+pub(super) fn hear<T>(
+    wire: &mut Wire,
+    limit: Duration,
+    wanted: impl FnOnce(Message) -> Result<T, Box<Message>>,
+) -> Result<T, RunError> {
+    let message = wire.receive(limit)?;
+    take(wire, message, wanted)
+}
+
+/// Takes a message apart.
+///
+/// # Errors
+/// When the other end has failed, or says something else.
+pub(super) fn take<T>(
+    wire: &Wire,
+    message: Message,
+    wanted: impl FnOnce(Message) -> Result<T, Box<Message>>,
+) -> Result<T, RunError> {
+    wanted(message).map_err(|message| match *message {
+        Message::Failed(failure) => RunError::Peer(wire.peer(), failure),
+        other => {
+            let text = serde_json::to_string(&other).unwrap_or_default();
+            let said: String = text.chars().take(80).collect();
+            let failure = Failure::Run(format!("says {said}, which is not its turn"));
+            RunError::Peer(wire.peer(), failure)
+        }
+    })
+}
+
+/// What takes a message of one kind.
+macro_rules! only {
+    ($pattern:pat => $value:expr) => {
+        |message| match message {
+            $pattern => Ok($value),
+            other => Err(Box::new(other)),
+        }
+    };
+}
+pub(super) use only;

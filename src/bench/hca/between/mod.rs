@@ -1,0 +1,32 @@
+//! The same benchmark between two hosts: the sending half of the rig in one process, the receiving half in another.
+//!
+//! | module | what is in it |
+//! | --- | --- |
+//! | `message` | what the two processes tell each other |
+//! | `half` | the port of this host, and one half of a connection |
+//! | `ping_pong` | probes: a message there and one back, four stamps |
+//! | `far` | the far receiver, as a session of this process sees it |
+//! | `serving` | the other process: receives, and answers probes |
+//! | `listening` | who may be served |
+//! | `client` | the process that asks: points, bursts and probes |
+//! | `time_of_day` | what PTP and NTP keep, against the clock of the stamps |
+//! | `benchmark` | this as the rig sees it |
+//! | `figures` | what the stamps of two clocks say |
+//!
+//! The session is that of one host (`session`): the threads of the sending side run here, and one thread stands for the
+//! far receiver. It hands each burst on, and gives back what the other process stored. So bursts are supervised, and
+//! their messages judged, in one place.
+//!
+//! Stamps of the two hosts are of two clocks. Before, between and after the bursts there are probes, whose four stamps
+//! bound the offset of the clocks ([`between`](crate::time)).
+
+pub(crate) mod benchmark;
+mod client;
+mod far;
+mod figures;
+mod half;
+pub(crate) mod listening;
+mod message;
+mod ping_pong;
+mod serving;
+mod time_of_day;

@@ -1,0 +1,60 @@
+//! How far the time of day is ahead of a clock of this host: what PTP and NTP keep is the time of day.
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::{Clock, Reading as _, Realtime};
+
+/// Readings of which the closest is taken.
+const READINGS: u32 = 32;
+
+/// The time of day less the clock, in nanoseconds: from, to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Ahead(pub(super) i64, pub(super) i64);
+
+impl Ahead {
+    /// Reads both clocks, the time of day between two readings of the other.
+    pub(super) fn of<C: Clock>(clock: &C) -> Self {
+        let nanos = |ticks| clock.to_nanos(ticks).0 as i64;
+        let once = |_| {
+            let before = clock.now();
+            let (day, ()) = Realtime::default().read_beside(|| ());
+            let after = clock.now();
+            let day = day.0 as i64;
+            Ahead(
+                day.wrapping_sub(nanos(after)),
+                day.wrapping_sub(nanos(before)),
+            )
+        };
+        let closest = (0..READINGS).map(once).min_by_key(|it| it.1 - it.0);
+        closest.expect("there are readings")
+    }
+
+    /// By how much the stamps of `other` are to be moved so that both clocks are apart as their times of day are, and how
+    /// far that may be wrong.
+    pub(super) fn shift_of(self, other: Ahead) -> (i64, u64) {
+        let middle = |it: Ahead| it.0 + (it.1 - it.0) / 2;
+        let half = |it: Ahead| (it.1 - it.0).unsigned_abs().div_ceil(2);
+        (middle(other) - middle(self), half(other) + half(self) + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::{Monotonic, MonotonicRaw};
+
+    #[test]
+    fn two_clocks_of_one_host_are_apart_by_what_their_times_of_day_are_not() {
+        let (one, other) = (Monotonic::default(), MonotonicRaw::default());
+        let (shift, error) = Ahead::of(&one).shift_of(Ahead::of(&other));
+        // By so much is the first ahead, read right after.
+        let (first, second) = (one.now().0 as i64, other.now().0 as i64);
+        let apart = first - second;
+        // Both readings take a moment, on a busy machine a long one.
+        assert!(
+            (shift - apart).unsigned_abs() < error + 1_000_000_000,
+            "{shift} {apart}"
+        );
+        assert_eq!(Ahead(10, 20).shift_of(Ahead(110, 130)), (105, 16));
+    }
+}

@@ -1,0 +1,95 @@
+//! `hcabench serve`: the other end of a run between two hosts.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use crate::bench::hca::config::PortRequest;
+use crate::cli::values::port_request;
+use crate::rig::ports::SERVING;
+
+/// Arguments of `hcabench serve`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ServeArguments {
+    /// Where to listen for hosts that ask: an address of this host, with a TCP port if it is not 18599 (0: any free one).
+    /// Whoever reaches it can have messages sent here: name the address of the cluster's own network
+    #[arg(long, value_name = "ADDRESS[:PORT]", default_value = "0.0.0.0", value_parser = bind)]
+    pub bind: SocketAddr,
+
+    /// The port that messages arrive at, unless the host that asks names one [default: the first active port, of those with
+    /// an IP address if there is one]
+    #[arg(long, value_name = "DEVICE[:PORT][@ADDRESS]", value_parser = port_request)]
+    pub receiver: Option<PortRequest>,
+
+    /// End after one run
+    #[arg(long)]
+    pub once: bool,
+
+    /// Say nothing of what is served; errors are still told
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+fn bind(text: &str) -> Result<SocketAddr, String> {
+    let address = text
+        .parse::<IpAddr>()
+        .map(|address| SocketAddr::new(address, SERVING));
+    let address = address.or_else(|_| text.parse());
+    address.map_err(|_| {
+        let here = Ipv4Addr::new(10, 0, 0, 1);
+        format!("allowed is an IP address of this host, such as {here}, or one with a port, such as {here}:{SERVING}")
+    })
+}
+
+/// Serves other hosts. Returns the exit code.
+#[cfg(feature = "rdma")]
+pub fn run(arguments: &ServeArguments) -> anyhow::Result<u8> {
+    use crate::bench::hca::between::listening::{Event, Service, serve};
+    use crate::cli::UsageError;
+    use crate::results::text::printable;
+    use crate::rig::benchmark::Failure;
+
+    crate::host::interrupt::install()?;
+    let service = Service {
+        bind: arguments.bind,
+        port: arguments.receiver.clone(),
+        once: arguments.once,
+    };
+    let quiet = arguments.quiet;
+    let tell = move |event| match event {
+        Event::Refused { peer, reason } => {
+            eprintln!("hcabench: refused {peer}: {}", printable(&reason));
+        }
+        Event::Failed { peer, reason } => {
+            eprintln!("hcabench: run of {peer}: {}", printable(&reason));
+        }
+        // For whoever starts it and waits until it can be asked.
+        Event::Listening(address) => println!("serving at {address}"),
+        _ if quiet => {}
+        Event::Begun { host, peer } => eprintln!("a run of {} ({peer})", printable(&host)),
+        Event::Over { host } => eprintln!("the run of {} is over", printable(&host)),
+    };
+    match serve(&service, tell).map_err(Failure::from) {
+        Ok(()) => Ok(0),
+        Err(Failure::Usage(text)) => Err(UsageError(text).into()),
+        Err(other) => Err(anyhow::anyhow!(other.to_string())),
+    }
+}
+
+#[cfg(not(feature = "rdma"))]
+pub fn run(_arguments: &ServeArguments) -> anyhow::Result<u8> {
+    anyhow::bail!("{}", super::WITHOUT_RDMA)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_may_have_a_port_and_a_name_is_none() {
+        let found = |text: &str| bind(text).map(|address| address.to_string());
+        assert_eq!(found("10.0.0.1").unwrap(), "10.0.0.1:18599");
+        assert_eq!(found("10.0.0.1:0").unwrap(), "10.0.0.1:0");
+        assert_eq!(found("[::1]:7").unwrap(), "[::1]:7");
+        let refused = found("node2").unwrap_err();
+        assert!(refused.contains("10.0.0.1:18599"), "{refused}");
+    }
+}

@@ -1,0 +1,11 @@
+//! What tells this machine from others.
+
+/// Its name, and what the kernel drew when it was booted: two machines never have the same, and a machine has another
+/// one after each boot. Empty where the kernel does not tell.
+pub fn machine_name() -> (String, String) {
+    let name = nix::unistd::gethostname().ok();
+    let name = name.and_then(|name| name.into_string().ok());
+    let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    let boot_id = boot_id.unwrap_or_default().trim().to_owned();
+    (name.unwrap_or_default(), boot_id)
+}
