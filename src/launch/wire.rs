@@ -197,7 +197,7 @@ impl Wire {
     /// When none comes in time, or another one.
     pub fn receive<T: DeserializeOwned>(&mut self, limit: Duration) -> Result<T, WireError> {
         let message = self.poll(limit)?;
-        message.ok_or_else(|| self.late("answer", limit))
+        message.ok_or_else(|| self.unanswered(limit))
     }
 
     /// Waits for a message; `None`: none came in time.
@@ -279,6 +279,11 @@ impl Wire {
                 Err(errno) => return Err(self.refused("waiting for", errno.into())),
             }
         }
+    }
+
+    /// That the other end did not answer within a limit.
+    pub fn unanswered(&self, limit: Duration) -> WireError {
+        self.late("answer", limit)
     }
 
     fn late(&self, what: &'static str, limit: Duration) -> WireError {

@@ -24,6 +24,22 @@ fn serve(options: &str) -> Running {
     serving
 }
 
+/// The same with a clock that is ahead by so many nanoseconds, or `random`, which then stand in a file if one is named.
+fn serve_ahead(offset: &str, told: Option<&Path>) -> Running {
+    let shift = concat!(env!("CARGO_MANIFEST_DIR"), "/ci/guest-clock");
+    let mut starter = vec![shift, "--offset", offset];
+    starter.extend(
+        told.iter()
+            .flat_map(|file| ["--tell", file.to_str().unwrap()]),
+    );
+    starter.push("--");
+    let hcabench = Path::new(env!("CARGO_BIN_EXE_hcabench"));
+    let arguments = "serve --bind 127.0.0.1 --receiver rxe1 --once --quiet";
+    let serving = Program::under(&starter, hcabench, arguments).start();
+    serving.wait_for_line(&format!("serving at {ADDRESS}"));
+    serving
+}
+
 /// What sends to it: each process has one of the two CPUs.
 fn options(more: &str) -> String {
     format!(
@@ -213,25 +229,10 @@ const OFFSETS: &str = "HCABENCH_HIDDEN_OFFSETS";
 fn a_hidden_offset_of_the_clocks_is_within_its_bounds() {
     let _machine = Machine::take();
     let folder = scratch();
-    let shift = concat!(env!("CARGO_MANIFEST_DIR"), "/ci/guest-clock");
     let hidden = folder.path().join("hidden");
     let count = std::env::var(OFFSETS).map_or(3, |count| count.parse().expect(OFFSETS));
     for number in 0..count {
-        let starter = [
-            shift,
-            "--offset",
-            "random",
-            "--tell",
-            hidden.to_str().unwrap(),
-            "--",
-        ];
-        let serving = Program::under(
-            &starter,
-            Path::new(env!("CARGO_BIN_EXE_hcabench")),
-            "serve --bind 127.0.0.1 --receiver rxe1 --once --quiet",
-        );
-        let serving = serving.start();
-        serving.wait_for_line(&format!("serving at {ADDRESS}"));
+        let serving = serve_ahead("random", Some(&hidden));
         let out = folder.path().join(number.to_string());
         let drift = ["", "--clock-drift 0"][number % 2];
         send(&format!("--burst 50 {drift}"), &out).expect(0);
@@ -262,15 +263,8 @@ fn a_hidden_offset_of_the_clocks_is_within_its_bounds() {
 fn what_is_declared_of_the_times_of_day_narrows_the_bounds() {
     let _machine = Machine::take();
     let folder = scratch();
-    let shift = concat!(env!("CARGO_MANIFEST_DIR"), "/ci/guest-clock");
     let ahead = 1_500_000_000;
-    let serving = Program::under(
-        &[shift, "--offset", &ahead.to_string(), "--"],
-        Path::new(env!("CARGO_BIN_EXE_hcabench")),
-        "serve --bind 127.0.0.1 --receiver rxe1 --once --quiet",
-    );
-    let serving = serving.start();
-    serving.wait_for_line(&format!("serving at {ADDRESS}"));
+    let serving = serve_ahead(&ahead.to_string(), None);
     let out = folder.path().join("run");
     send("--clock-uncertainty 2us --clock-drift 0 --burst 50", &out).expect(0);
     serving.wait(LIMIT).expect(0);

@@ -519,7 +519,6 @@ impl ClockUser for Measurement<'_> {
             huge_pages: config.huge_pages,
             priority: config.priority,
             cpu: config.cpus.receiver,
-            timeout: config.timeout,
         };
         let (half, peer) = (&client.half, &client.there);
         let (sender, asking, answered, made) = {
@@ -646,7 +645,7 @@ impl<C: Clock> Prober<'_, C> {
     fn phase(&mut self, phase: Phase) -> Result<(), RunError> {
         let done = self.exchange(phase);
         if let Err(RunError::Wire(_)) = &done {
-            self.far.is_gone();
+            self.far.set_gone();
         }
         done
     }

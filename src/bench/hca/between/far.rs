@@ -17,7 +17,7 @@ use super::super::watch::PREPARATION;
 use super::super::worker::{Frame, Task, Threads, start};
 use super::message::{ANSWER, Message, Part, hear, only, take, tell};
 use crate::buffer::{Arrival, PageKind};
-use crate::launch::wire::{Wire, WireError};
+use crate::launch::wire::Wire;
 use crate::rdma::verbs::PortCounters;
 use crate::rig::error::RigError;
 use crate::rig::workers::Seat;
@@ -78,7 +78,7 @@ impl FarReceiver {
     }
 
     /// The other process does not answer: it is not asked any more.
-    pub(super) fn is_gone(&self) {
+    pub(super) fn set_gone(&self) {
         self.known().gone = true;
     }
 
@@ -105,9 +105,7 @@ impl FarReceiver {
                 None => (heard, ANSWER),
             };
             if limit.0.elapsed() > limit.1 {
-                let (peer, limit) = (wire.peer().to_string(), limit.1);
-                let what = "answer";
-                return Err(WireError::Late { peer, what, limit }.into());
+                return Err(wire.unanswered(limit.1).into());
             }
             if beaten.elapsed() > BEAT {
                 tell(&mut wire, &Message::Waiting)?;
@@ -164,22 +162,35 @@ impl FarReceiver {
         }
     }
 
-    /// What the port there tells; nothing where it cannot be asked.
-    fn counted(&self, fresh: bool) -> (PortCounters, Vec<String>) {
+    /// Asks the other process; nothing where it does not answer, or did not before.
+    fn ask<T>(
+        &self,
+        message: &Message,
+        limit: Duration,
+        wanted: impl FnOnce(Message) -> Result<T, Box<Message>>,
+    ) -> Option<T> {
         if self.known().gone {
-            return (PortCounters::default(), Vec::new());
+            return None;
         }
         let mut wire = lock(&self.wire);
-        let counted = tell(&mut wire, &Message::Counters { fresh })
-            .map_err(RunError::from)
-            .and_then(|()| {
-                let taken = only!(Message::Counted { counters, changes } => (counters, changes));
-                hear(&mut wire, ANSWER, taken)
-            });
-        if counted.is_err() {
-            self.is_gone();
-        }
-        counted.unwrap_or_else(|error| (PortCounters::default(), vec![error.to_string()]))
+        let told = tell(&mut wire, message).map_err(RunError::from);
+        let answer = told.and_then(|()| hear(&mut wire, limit, wanted));
+        answer
+            .inspect_err(|error| {
+                let mut known = self.known();
+                known.gone = true;
+                known.trouble.get_or_insert_with(|| error.to_string());
+            })
+            .ok()
+    }
+
+    fn counted(&self, fresh: bool) -> PortCounters {
+        let counted = self.ask(
+            &Message::Counters { fresh },
+            ANSWER,
+            only!(Message::Counted(counters) => counters),
+        );
+        counted.unwrap_or_default()
     }
 }
 
@@ -205,7 +216,7 @@ impl ReceivingSide for FarReceiver {
             post.each(|task| {
                 let done = far.hand_on(task);
                 if done.is_err() {
-                    far.is_gone();
+                    far.set_gone();
                 }
                 done
             })
@@ -223,28 +234,6 @@ impl ReceivingSide for FarReceiver {
     }
 }
 
-impl FarReceiver {
-    fn ask<T>(
-        &self,
-        message: &Message,
-        wanted: impl FnOnce(Message) -> Result<T, Box<Message>>,
-    ) -> Option<T> {
-        if self.known().gone {
-            return None;
-        }
-        let mut wire = lock(&self.wire);
-        let told = tell(&mut wire, message).map_err(RunError::from);
-        let answer = told.and_then(|()| hear(&mut wire, PREPARATION, wanted));
-        answer
-            .inspect_err(|error| {
-                let mut known = self.known();
-                known.gone = true;
-                known.trouble.get_or_insert_with(|| error.to_string());
-            })
-            .ok()
-    }
-}
-
 /// The memory that reads and atomics are of, in the other process.
 pub(super) struct FarTarget(pub(super) Arc<FarReceiver>);
 
@@ -252,8 +241,8 @@ impl Target for FarTarget {
     fn make_ready(&self, burst: u32, sequence: u32) {
         // All of a burst at once.
         if sequence == 0 {
-            self.0
-                .ask(&Message::Fill { burst }, only!(Message::Filled => ()));
+            let filled = only!(Message::Filled => ());
+            self.0.ask(&Message::Fill { burst }, PREPARATION, filled);
             self.0.known().word = None;
         }
     }
@@ -261,10 +250,8 @@ impl Target for FarTarget {
     fn word(&self, _burst: u32) -> u64 {
         let known = self.0.known().word;
         known.unwrap_or_else(|| {
-            let word = self
-                .0
-                .ask(&Message::Word, only!(Message::Told(word) => word));
-            let word = word.unwrap_or(0);
+            let told = only!(Message::Told(word) => word);
+            let word = self.0.ask(&Message::Word, PREPARATION, told).unwrap_or(0);
             self.0.known().word = Some(word);
             word
         })
@@ -289,14 +276,18 @@ impl Link for FarReceiver {
     }
 
     fn counters(&self) -> PortCounters {
-        self.counted(false).0
+        self.counted(false)
     }
 
     fn fresh_counters(&self) -> PortCounters {
-        self.counted(true).0
+        self.counted(true)
     }
 
     fn changes(&self) -> Vec<String> {
-        self.counted(false).1
+        let was_gone = self.known().gone;
+        let changed = only!(Message::Changed(changes) => changes);
+        let changes = self.ask(&Message::Changes, ANSWER, changed);
+        // That it has just gone is a change as well.
+        changes.unwrap_or_else(|| self.trouble().filter(|_| !was_gone).into_iter().collect())
     }
 }

@@ -21,7 +21,6 @@ use crate::rdma::verbs::{
     Capabilities, Context, Gid, VerbsError, gid_table, granted_inline, partition_keys,
     try_queue_pairs,
 };
-use crate::results::document::Program;
 use crate::rig::benchmark::Failure;
 use crate::rig::error::unless_interrupted;
 use crate::rig::port_choice::ChosenPort;
@@ -68,7 +67,6 @@ impl Half {
         let services = BTreeSet::from([Service::Rc, Service::Uc, Service::Ud]);
         let (host, boot_id) = machine_name();
         Facts {
-            program: Program::this(),
             host,
             boot_id,
             device: device.name.clone(),

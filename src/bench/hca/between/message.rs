@@ -46,7 +46,6 @@ pub(super) struct Hello {
 /// What a host has, as the other one needs to know it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Facts {
-    pub(super) program: Program,
     /// Its name.
     pub(super) host: String,
     /// What the kernel drew when it was booted: two hosts have two.
@@ -80,7 +79,6 @@ pub(super) struct Order {
     pub(super) priority: Option<u8>,
     /// The CPU of the receiving thread, if it is named.
     pub(super) cpu: Option<usize>,
-    pub(super) timeout: Duration,
 }
 
 /// What was made ready.
@@ -184,10 +182,10 @@ pub(super) enum Message {
     Counters {
         fresh: bool,
     },
-    Counted {
-        counters: PortCounters,
-        changes: Vec<String>,
-    },
+    Counted(PortCounters),
+    /// Tell what changed of the port.
+    Changes,
+    Changed(Vec<String>),
     /// Make the memory ready for the reads or atomics of a burst.
     Fill {
         burst: u32,

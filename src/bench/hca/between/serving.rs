@@ -361,9 +361,9 @@ fn serve_point<C: Clock>(
                     true => link.fresh_counters(),
                     false => link.counters(),
                 };
-                let changes = link.changes();
-                tell(wire, &Message::Counted { counters, changes })?;
+                tell(wire, &Message::Counted(counters))?;
             }
+            Message::Changes => tell(wire, &Message::Changed(link.changes()))?,
             other => respond(wire, other)?,
         }
     }
@@ -478,9 +478,7 @@ impl<R: ReceivingEnd, C: Clock> Served<R, C> {
             }
             match wire.poll::<Message>(Duration::ZERO) {
                 Ok(None) if heard.elapsed() > SILENCE => {
-                    let (peer, limit) = (wire.peer().to_string(), SILENCE);
-                    let what = "answer";
-                    return Some(Ending::Gone(WireError::Late { peer, what, limit }.into()));
+                    return Some(Ending::Gone(wire.unanswered(SILENCE).into()));
                 }
                 Ok(None) => {}
                 Ok(Some(Message::Waiting)) => heard = Instant::now(),
@@ -613,9 +611,7 @@ impl<C: Clock> Probed<C> {
             let over = loop {
                 match wire.poll::<Message>(Duration::from_millis(100)) {
                     Ok(None) if begun.elapsed() > PROBING => {
-                        let (peer, limit) = (wire.peer().to_string(), PROBING);
-                        let what = "answer";
-                        break Err(WireError::Late { peer, what, limit }.into());
+                        break Err(wire.unanswered(PROBING).into());
                     }
                     Ok(None) => {}
                     Ok(Some(message)) => {
