@@ -4,37 +4,33 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::super::bursts::Bursts;
-use super::super::config::{Config, Connect, Poll, Service};
+use super::super::config::{Config, Connect, Service};
 use super::super::endpoints::EndpointSettings;
-use super::super::ends::{ReceivingEnd, SendingEnd};
 use super::super::error::RunError;
 use super::super::needs::{Needs, require_huge_pages};
 use super::super::path::PathLimits;
 use super::super::path_proof::PathEnd;
 use super::super::placement::Placement;
 use super::super::plan::{Limits, Plan, Point};
-use super::super::port::{BusyPolling, Failure as PortFailure, WaitForEvent};
 use super::super::requesting_end::Requester;
 use super::super::result::Tally;
 use super::super::run::{check_priority, connection_of, refusal_in_words};
-use super::super::sending_end::Sender;
-use super::super::session::Between;
 use super::super::uc_route::choose_route;
 use super::super::verbs_link::queue_pair_lengths;
-use super::super::verbs_port::not_posted;
 use super::super::worker::Frame;
 use super::far::{FarReceiver, FarTarget, SharedWire, lock};
-use super::half::{Half, Receiving};
+use super::half::Half;
 use super::message::{ANSWER, Facts, Hello, Made, Message, Order, WORK, hear, only, tell};
-use super::ping_pong::{Ports, SLOTS, Stamped, Watched, ask};
-use super::serving::{of_probes, reads_of, receives_of};
+use super::probe_end::{Part, ProbeEnd, of_probes};
+use super::prober::{Probed, Prober};
+use super::serving::{reads_of, receives_of};
 use super::time_of_day::Ahead;
 use crate::buffer::{HugePagePolicy, PageKind};
 use crate::host::pinning::on_cpu;
-use crate::host::{Topology, Wakeable, interrupt, memory_lock, pinning, priority};
+use crate::host::{Topology, Wakeable, memory_lock, pinning};
 use crate::launch::wire::Wire;
 use crate::pacing::SplitMix64;
 use crate::rdma::cm::{CmError, UcRoute};
@@ -42,28 +38,16 @@ use crate::rdma::verbs::{
     Capabilities, Gid, LinkLayer, Transport, common_partitions, devices, usual_pair,
 };
 use crate::results::document::Program;
-use crate::rig::benchmark::{Failure, Progress};
+use crate::rig::benchmark::Progress;
 use crate::rig::child;
-use crate::rig::error::unless_interrupted;
 use crate::rig::port_choice::choose_one;
 use crate::rig::ports::SERVING;
-use crate::time::between::{Phase, Probe};
 use crate::time::{
     AnyClock, Clock, ClockKind, ClockUser, Nanos, StampCost, TscFacts, measure_stamp_cost,
 };
 
 /// How long the other host may take to be reached.
 const REACHING: Duration = Duration::from_secs(10);
-/// How long a phase of probes takes at the most.
-const PHASE: Duration = Duration::from_secs(5);
-/// The longest phase: the other end answers for a little longer.
-const ANSWERED: Duration = Duration::from_secs(120);
-/// How often a running phase is looked at.
-const LOOK: Duration = Duration::from_millis(5);
-/// How long the answer to a probe may take on UC and UD, which lose messages.
-const UNANSWERED: Duration = Duration::from_millis(200);
-/// Between bursts there are probes only if the last ones are so long ago.
-const SINCE_LAST: Duration = Duration::from_millis(250);
 
 /// The other host, and how its clock is compared.
 #[derive(Debug, Clone)]
@@ -76,16 +60,6 @@ pub struct PeerConfig {
     pub uncertainty: Option<Nanos>,
     /// How far their rates lie apart at the most, in parts per million.
     pub drift: u32,
-}
-
-/// A probe with its number and its phase.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Probed {
-    pub(super) number: u32,
-    pub(super) phase: Phase,
-    /// Which phase of its point, from 0.
-    pub(super) place: u32,
-    pub(super) stamps: Probe,
 }
 
 /// What came of a point.
@@ -540,22 +514,21 @@ impl ClockUser for Measurement<'_> {
             made.pages,
             supervisors.unwrap_or(placement.sender),
         ));
-        let mut prober = Prober {
+        let end = ProbeEnd::new(
             clock,
-            client,
-            asking,
-            answered,
-            cpu: placement.sender,
-            reliable: point.service == Service::Rc,
-            events: point.poll_recv == Poll::Event,
-            next: 0,
-            phases: 0,
-            last: None,
-            far: Arc::clone(&far),
-            probes: Vec::new(),
-            unanswered: 0,
-        };
-        prober.post_all()?;
+            Part::Asks,
+            (asking, answered),
+            point,
+            (placement.sender, config.priority),
+            client.wakeable.clone(),
+        )?;
+        let mut prober = Prober::new(
+            clock,
+            (Arc::clone(&client.wire), Arc::clone(&far)),
+            end,
+            client.asked.probes,
+            (point.service == Service::Rc, config.timeout),
+        );
         let frame = Frame {
             point: *point,
             priority: config.priority,
@@ -600,183 +573,6 @@ impl ClockUser for Measurement<'_> {
             time_of_day: Ahead::of(&clock),
         })
     }
-}
-
-/// What exchanges probes while no burst runs.
-struct Prober<'a, C> {
-    clock: C,
-    client: &'a Client,
-    asking: Sender,
-    answered: Receiving,
-    cpu: usize,
-    reliable: bool,
-    events: bool,
-    /// The number of the next probe on this connection.
-    next: u32,
-    /// Phases so far.
-    phases: u32,
-    last: Option<Instant>,
-    probes: Vec<Probed>,
-    unanswered: u64,
-    far: Arc<FarReceiver>,
-}
-
-impl<C: Clock> Between for Prober<'_, C> {
-    fn before_burst(&mut self, burst: u32) -> Result<(), RunError> {
-        match burst {
-            0 => self.phase(Phase::Before),
-            _ if self.last.is_some_and(|last| last.elapsed() < SINCE_LAST) => Ok(()),
-            _ => self.phase(Phase::Between),
-        }
-    }
-
-    fn after_bursts(&mut self) -> Result<(), RunError> {
-        self.phase(Phase::After)
-    }
-}
-
-impl<C: Clock> Prober<'_, C> {
-    fn post_all(&self) -> Result<(), RunError> {
-        let post = |slot| self.answered.0.post(slot as usize);
-        (0..SLOTS).try_for_each(post).map_err(RunError::from)
-    }
-
-    /// Exchanges the probes of a phase. Whoever fails to answer then is not asked again.
-    fn phase(&mut self, phase: Phase) -> Result<(), RunError> {
-        let done = self.exchange(phase);
-        if let Err(RunError::Wire(_)) = &done {
-            self.far.set_gone();
-        }
-        done
-    }
-
-    fn exchange(&mut self, phase: Phase) -> Result<(), RunError> {
-        let (first, count) = (self.next, self.client.asked.probes);
-        let place = self.phases;
-        self.next += count;
-        self.phases += 1;
-        let mut wire = lock(&self.client.wire);
-        tell(&mut wire, &Message::Probe { first, count })?;
-        hear(&mut wire, ANSWER, only!(Message::Receiving => ()))?;
-        let watched = Watched::default();
-        let stamped = self.stamp((first, count), &watched);
-        tell(&mut wire, &Message::ProbesOver)?;
-        let (there, failure) = hear(
-            &mut wire,
-            ANSWER,
-            only!(Message::Probed { stamped, failure } => (stamped, failure)),
-        )?;
-        drop(wire);
-        let here = stamped?.map_err(|failure| probes_failed(&failure.to_string()))?;
-        if let Some(failure) = failure {
-            let failure = Failure::Run(format!("probes: {failure}"));
-            return Err(RunError::Peer(self.peer(), failure));
-        }
-        self.last = Some(Instant::now());
-        let there: HashMap<u32, Stamped> = there.into_iter().map(|one| (one.number, one)).collect();
-        let nanos = |ticks| self.clock.to_nanos(ticks);
-        let before = self.probes.len();
-        self.probes.extend(here.iter().filter_map(|one| {
-            let other = there.get(&one.number)?;
-            Some(Probed {
-                number: one.number,
-                phase,
-                place,
-                stamps: Probe {
-                    a_sent: nanos(one.sent),
-                    b_received: Nanos(other.received.0),
-                    b_sent: Nanos(other.sent.0),
-                    a_received: nanos(one.received),
-                },
-            })
-        }));
-        let answered = self.probes.len() - before;
-        if answered == 0 {
-            return Err(probes_failed("none of them was answered"));
-        }
-        // Where the time of a phase was over, not all were sent.
-        self.unanswered += u64::from(watched.at()).saturating_sub(answered as u64);
-        unless_interrupted().map_err(RunError::from)
-    }
-
-    fn peer(&self) -> SocketAddr {
-        lock(&self.client.wire).peer()
-    }
-
-    /// Sends probes in a thread on the sender's CPU, and gives up those that are not answered.
-    fn stamp(
-        &self,
-        numbers: (u32, u32),
-        watched: &Watched,
-    ) -> Result<Result<Vec<Stamped>, PortFailure>, RunError> {
-        let config = &self.client.config;
-        let patience = match self.reliable {
-            true => config.timeout,
-            false => UNANSWERED.min(config.timeout),
-        };
-        let work = || -> Result<_, RunError> {
-            pinning::pin_current_thread(self.cpu)?;
-            if let Some(level) = config.priority {
-                priority::set_fifo(i32::from(level))?;
-            }
-            Ok(self.ask(numbers, watched))
-        };
-        std::thread::scope(|scope| {
-            let thread = scope.spawn(work);
-            let begun = Instant::now();
-            let (mut at, mut since) = (0, begun);
-            while !thread.is_finished() {
-                std::thread::sleep(LOOK);
-                if watched.at() != at {
-                    (at, since) = (watched.at(), Instant::now());
-                }
-                if begun.elapsed() > PHASE.max(patience * 2).min(ANSWERED)
-                    || interrupt::requested().is_some()
-                {
-                    watched.stop();
-                    self.client.wakeable.wake();
-                } else if since.elapsed() > patience {
-                    watched.give_up(at);
-                    self.client.wakeable.wake();
-                }
-            }
-            let stamped = thread.join();
-            stamped.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
-    }
-
-    fn ask(&self, numbers: (u32, u32), watched: &Watched) -> Result<Vec<Stamped>, PortFailure> {
-        let receiver = &self.answered.0;
-        let ports = Ports {
-            send: &mut self.asking.port(),
-            receive: &mut ReceivingEnd::port(receiver, 0, SLOTS as usize),
-            sent: &mut self.asking.completions(),
-            post: &mut |slot| {
-                receiver
-                    .post(slot as usize)
-                    .map_err(|error| not_posted(&error))
-            },
-            unsignalled: 0,
-        };
-        match self.events {
-            false => ask(&self.clock, ports, BusyPolling, numbers, watched),
-            true => self.client.wakeable.during(|| {
-                ask(
-                    &self.clock,
-                    ports,
-                    WaitForEvent::default(),
-                    numbers,
-                    watched,
-                )
-            }),
-        }
-    }
-}
-
-fn probes_failed(reason: &str) -> RunError {
-    RunError::Post(format!(
-        "probes: {reason}: are both ports up, and did an address or a route change in the middle?"
-    ))
 }
 
 #[cfg(test)]

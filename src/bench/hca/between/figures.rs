@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use super::super::result::{Fate, Message};
 use super::super::rows::{set_counts, set_path};
-use super::client::{PeerConfig, PeerResult, Probed};
+use super::client::{PeerConfig, PeerResult};
+use super::prober::Probed;
 use crate::results::Record;
 use crate::results::schema::between as columns;
 use crate::results::schema::hca;

@@ -5,6 +5,7 @@
 //! | `message` | what the two processes tell each other |
 //! | `half` | the port of this host, and one half of a connection |
 //! | `ping_pong` | probes: a message there and one back, four stamps |
+//! | `probe_end`, `prober` | an end of the probes, and who exchanges them between bursts |
 //! | `far` | the far receiver, as a session of this process sees it |
 //! | `serving` | the other process: receives, and answers probes |
 //! | `listening` | who may be served |
@@ -28,5 +29,7 @@ mod half;
 pub(crate) mod listening;
 mod message;
 mod ping_pong;
+mod probe_end;
+mod prober;
 mod serving;
 mod time_of_day;

@@ -9,30 +9,28 @@ use std::time::{Duration, Instant};
 use super::super::burst_record::BurstRecord;
 use super::super::comp_vector::CompletionVectors;
 use super::super::config::{
-    LARGEST_BURST, LARGEST_SIZE, MOST_QUEUE_PAIRS, Operation, Poll, SMALLEST_SIZE, Switch,
+    LARGEST_BURST, LARGEST_SIZE, MOST_QUEUE_PAIRS, Operation, SMALLEST_SIZE,
 };
 use super::super::control::Control;
 use super::super::endpoints::{EndpointSettings, Receives, receive_requests};
-use super::super::ends::{Link, ReceivingEnd, SendingEnd};
+use super::super::ends::{Link, ReceivingEnd};
 use super::super::error::RunError;
 use super::super::placement::{RECEIVER, of_receiving_side};
 use super::super::plan::{Point, longest_queue};
 use super::super::polled_end::PolledReceiver;
-use super::super::port::{BusyPolling, WaitForEvent};
 use super::super::receiver::ReceiveOutcome;
 use super::super::receiving_half::ReceivingSide;
 use super::super::requesting_end::{Here, Target as _};
-use super::super::sending_end::Sender;
-use super::super::verbs_port::not_posted;
 use super::super::watch::PREPARATION;
 use super::super::worker::{Frame, Report, Task, Threads};
-use super::half::{Half, Receiving};
+use super::half::Half;
 use super::message::{Facts, Made, Message, Order, Part, only, take, tell};
-use super::ping_pong::{MOST_PROBES, Ports, SLOTS, Stamped, Watched, answer};
+use super::ping_pong::{MOST_PROBES, Stamped, Watched};
+use super::probe_end::{Part as ProbePart, ProbeEnd, of_probes};
 use super::time_of_day::Ahead;
 use crate::buffer::PageKind;
 use crate::host::idle_hold::IdleHold;
-use crate::host::{Topology, Wakeable, interrupt, memory_lock, pinning, priority};
+use crate::host::{Topology, Wakeable, interrupt, memory_lock, pinning};
 use crate::launch::wire::{Wire, WireError};
 use crate::rig::benchmark::Failure;
 use crate::rig::control::Control as RunControl;
@@ -74,32 +72,6 @@ pub(super) struct Serving {
     wakeable: Wakeable,
     /// Held as long as it is served.
     idle_hold: Option<IdleHold>,
-}
-
-/// The settings of the endpoints that carry probes: as the point's, with messages of their own.
-pub(super) fn of_probes(settings: &EndpointSettings) -> EndpointSettings {
-    let point = &settings.point;
-    EndpointSettings {
-        point: Point {
-            operation: match point.operation {
-                Operation::Write => Operation::Write,
-                _ => Operation::Send,
-            },
-            burst: SLOTS,
-            depth: SLOTS,
-            queue_pairs: 1,
-            unsignaled: Switch::Off,
-            rate: None,
-            background: None,
-            ..*point
-        },
-        receives: Receives {
-            requests: SLOTS,
-            slots: SLOTS,
-        },
-        reads: 0,
-        ..settings.clone()
-    }
 }
 
 /// RDMA reads and atomics that the asking end may have outstanding and the other one serves.
@@ -303,16 +275,14 @@ impl ClockUser for ServedPoint<'_> {
             wakeable: serving.wakeable.clone(),
             far: true,
         };
-        let probed = Probed {
+        let probes = ProbeEnd::new(
             clock,
-            answering,
-            asked,
-            cpu,
-            priority: order.priority,
-            events: point.poll_recv == Poll::Event,
-            wakeable: serving.wakeable.clone(),
-        };
-        probed.post_all()?;
+            ProbePart::Answers,
+            (answering, asked),
+            point,
+            (cpu, order.priority),
+            serving.wakeable.clone(),
+        )?;
         let made = Made {
             cpu,
             // Of the stamps where there is no thread: none are there.
@@ -327,20 +297,26 @@ impl ClockUser for ServedPoint<'_> {
                 let target = Here::new(&receiver, operation);
                 tell(wire, &Message::Made(Box::new(made)))?;
                 let link = ReceivingEnd::link(&*receiver);
-                serve_point(wire, link, &probed, |wire, message| match message {
-                    Message::Fill { burst } => {
-                        (0..point.burst).for_each(|sequence| target.make_ready(burst, sequence));
-                        Ok(tell(wire, &Message::Filled)?)
-                    }
-                    Message::Word => Ok(tell(wire, &Message::Told(target.word(0)))?),
-                    other => take(wire, other, only!(Message::PointOver => ())),
-                })
+                serve_point(
+                    wire,
+                    link,
+                    (&clock, &probes),
+                    |wire, message| match message {
+                        Message::Fill { burst } => {
+                            (0..point.burst)
+                                .for_each(|sequence| target.make_ready(burst, sequence));
+                            Ok(tell(wire, &Message::Filled)?)
+                        }
+                        Message::Word => Ok(tell(wire, &Message::Told(target.word(0)))?),
+                        other => take(wire, other, only!(Message::PointOver => ())),
+                    },
+                )
             }
             Operation::WritePolled => {
                 let receiver = Arc::new(PolledReceiver(receiver));
-                Served::start(clock, &frame, receiver, cpu)?.serve(wire, made, &probed)
+                Served::start(clock, &frame, receiver, cpu)?.serve(wire, made, &probes)
             }
-            _ => Served::start(clock, &frame, receiver, cpu)?.serve(wire, made, &probed),
+            _ => Served::start(clock, &frame, receiver, cpu)?.serve(wire, made, &probes),
         }
     }
 }
@@ -349,13 +325,13 @@ impl ClockUser for ServedPoint<'_> {
 fn serve_point<C: Clock>(
     wire: &mut Wire,
     link: &dyn Link,
-    probed: &Probed<C>,
+    (clock, probes): (&C, &ProbeEnd<C>),
     mut respond: impl FnMut(&mut Wire, Message) -> Result<(), RunError>,
 ) -> Result<(), RunError> {
     loop {
         match next(wire)? {
             Message::PointOver => return Ok(()),
-            Message::Probe { first, count } => probed.answer(wire, (first, count))?,
+            Message::Probe { first, count } => answer_probes(wire, probes, clock, (first, count))?,
             Message::Counters { fresh } => {
                 let counters = match fresh {
                     true => link.fresh_counters(),
@@ -418,21 +394,27 @@ impl<R: ReceivingEnd, C: Clock> Served<R, C> {
         mut self,
         wire: &mut Wire,
         mut made: Made,
-        probed: &Probed<C>,
+        probes: &ProbeEnd<C>,
     ) -> Result<(), RunError> {
         let receiver = Arc::clone(&self.receiver);
         let link = ReceivingEnd::link(&*receiver);
         made.pages[0] = self.stamp_pages;
         tell(wire, &Message::Made(Box::new(made)))?;
-        serve_point(wire, link, probed, |wire, message| match message {
-            Message::Burst { number, count } => {
-                let part = self.burst(wire, number, count)?;
-                Ok(tell(wire, &Message::BurstOver(Box::new(part)))?)
-            }
-            // Of a burst that is over.
-            Message::Stop | Message::Waiting => Ok(()),
-            other => take(wire, other, only!(Message::PointOver => ())),
-        })
+        let clock = self.clock;
+        serve_point(
+            wire,
+            link,
+            (&clock, probes),
+            |wire, message| match message {
+                Message::Burst { number, count } => {
+                    let part = self.burst(wire, number, count)?;
+                    Ok(tell(wire, &Message::BurstOver(Box::new(part)))?)
+                }
+                // Of a burst that is over.
+                Message::Stop | Message::Waiting => Ok(()),
+                other => take(wire, other, only!(Message::PointOver => ())),
+            },
+        )
     }
 
     fn burst(&mut self, wire: &mut Wire, number: u32, count: usize) -> Result<Part, RunError> {
@@ -570,109 +552,53 @@ impl<R: ReceivingEnd, C> Drop for Served<R, C> {
     }
 }
 
-/// What answers probes.
-struct Probed<C> {
-    clock: C,
-    answering: Sender,
-    asked: Receiving,
-    cpu: usize,
-    priority: Option<u8>,
-    events: bool,
-    wakeable: Wakeable,
-}
-
-impl<C: Clock> Probed<C> {
-    fn post_all(&self) -> Result<(), RunError> {
-        let post = |slot| self.asked.0.post(slot as usize);
-        (0..SLOTS).try_for_each(post).map_err(RunError::from)
+/// Answers probes until the other end says that they are over.
+fn answer_probes<C: Clock>(
+    wire: &mut Wire,
+    end: &ProbeEnd<C>,
+    clock: &C,
+    numbers: (u32, u32),
+) -> Result<(), RunError> {
+    let (first, count) = numbers;
+    if count > MOST_PROBES || first.checked_add(count).is_none() {
+        let text = format!(
+            "asks for {count} probes from number {first}, at most {MOST_PROBES} are allowed"
+        );
+        return Err(RunError::Peer(wire.peer(), Failure::Run(text)));
     }
-
-    /// Answers probes until the other end says that they are over.
-    fn answer(&self, wire: &mut Wire, numbers: (u32, u32)) -> Result<(), RunError> {
-        let (first, count) = numbers;
-        if count > MOST_PROBES || first.checked_add(count).is_none() {
-            let text = format!(
-                "asks for {count} probes from number {first}, at most {MOST_PROBES} are allowed"
-            );
-            return Err(RunError::Peer(wire.peer(), Failure::Run(text)));
-        }
-        tell(wire, &Message::Receiving)?;
-        let watched = Watched::default();
-        let work = || {
-            pinning::pin_current_thread(self.cpu)?;
-            if let Some(level) = self.priority {
-                priority::set_fifo(i32::from(level))?;
-            }
-            Ok::<_, RunError>(self.exchange(numbers, &watched))
-        };
-        let (over, stamped) = std::thread::scope(|scope| {
-            let thread = scope.spawn(work);
-            let begun = Instant::now();
-            let over = loop {
-                match wire.poll::<Message>(Duration::from_millis(100)) {
-                    Ok(None) if begun.elapsed() > PROBING => {
-                        break Err(wire.unanswered(PROBING).into());
-                    }
-                    Ok(None) => {}
-                    Ok(Some(message)) => {
-                        break take(wire, message, only!(Message::ProbesOver => ()));
-                    }
-                    Err(error) => break Err(error.into()),
+    tell(wire, &Message::Receiving)?;
+    let watched = Watched::default();
+    let (over, stamped) = end.exchange(numbers, &watched, |is_finished| {
+        let begun = Instant::now();
+        let over = loop {
+            match wire.poll::<Message>(Duration::from_millis(100)) {
+                Ok(None) if begun.elapsed() > PROBING => {
+                    break Err(wire.unanswered(PROBING).into());
                 }
-            };
-            watched.stop();
-            while !thread.is_finished() {
-                self.wakeable.wake();
-                std::thread::sleep(Duration::from_millis(1));
+                Ok(None) => {}
+                Ok(Some(message)) => {
+                    break take(wire, message, only!(Message::ProbesOver => ()));
+                }
+                Err(error) => break Err(RunError::from(error)),
             }
-            let stamped = thread.join();
-            (
-                over,
-                stamped.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            )
-        });
-        over?;
-        let (stamped, failure) = match stamped? {
-            Ok(stamped) => (stamped, None),
-            Err(failure) => (Vec::new(), Some(failure.to_string())),
         };
-        let nanos = |mut one: Stamped| {
-            one.sent.0 = self.clock.to_nanos(one.sent).0;
-            one.received.0 = self.clock.to_nanos(one.received).0;
-            one
-        };
-        let stamped = stamped.into_iter().map(nanos).collect();
-        Ok(tell(wire, &Message::Probed { stamped, failure })?)
-    }
-
-    fn exchange(
-        &self,
-        numbers: (u32, u32),
-        watched: &Watched,
-    ) -> Result<Vec<Stamped>, super::super::port::Failure> {
-        let receiver = &self.asked.0;
-        let ports = Ports {
-            send: &mut self.answering.port(),
-            receive: &mut ReceivingEnd::port(receiver, 0, SLOTS as usize),
-            sent: &mut self.answering.completions(),
-            post: &mut |slot| {
-                receiver
-                    .post(slot as usize)
-                    .map_err(|error| not_posted(&error))
-            },
-            unsignalled: 0,
-        };
-        match self.events {
-            false => answer(&self.clock, ports, BusyPolling, numbers, watched),
-            true => self.wakeable.during(|| {
-                answer(
-                    &self.clock,
-                    ports,
-                    WaitForEvent::default(),
-                    numbers,
-                    watched,
-                )
-            }),
+        watched.stop();
+        while !is_finished() {
+            end.wakeable.wake();
+            std::thread::sleep(Duration::from_millis(1));
         }
-    }
+        over
+    })?;
+    over?;
+    let (stamped, failure) = match stamped {
+        Ok(stamped) => (stamped, None),
+        Err(failure) => (Vec::new(), Some(failure.to_string())),
+    };
+    let nanos = |mut one: Stamped| {
+        one.sent.0 = clock.to_nanos(one.sent).0;
+        one.received.0 = clock.to_nanos(one.received).0;
+        one
+    };
+    let stamped = stamped.into_iter().map(nanos).collect();
+    Ok(tell(wire, &Message::Probed { stamped, failure })?)
 }

@@ -1,0 +1,144 @@
+//! One end of the probes: where they are sent, and where those of the other end arrive. Each host has one.
+
+use super::super::config::{Operation, Poll, Switch};
+use super::super::endpoints::{EndpointSettings, Receives};
+use super::super::ends::{ReceivingEnd, SendingEnd};
+use super::super::error::RunError;
+use super::super::plan::Point;
+use super::super::port::{BusyPolling, Failure, WaitForEvent};
+use super::super::sending_end::Sender;
+use super::super::verbs_port::not_posted;
+use super::half::Receiving;
+use super::ping_pong::{Ports, SLOTS, Stamped, Watched, answer, ask};
+use crate::host::{Wakeable, pinning, priority};
+use crate::time::Clock;
+
+/// The settings of the endpoints that carry probes: as the point's, with messages of their own.
+pub(super) fn of_probes(settings: &EndpointSettings) -> EndpointSettings {
+    let point = &settings.point;
+    EndpointSettings {
+        point: Point {
+            operation: match point.operation {
+                Operation::Write => Operation::Write,
+                _ => Operation::Send,
+            },
+            burst: SLOTS,
+            depth: SLOTS,
+            queue_pairs: 1,
+            unsignaled: Switch::Off,
+            rate: None,
+            background: None,
+            ..*point
+        },
+        receives: Receives {
+            requests: SLOTS,
+            slots: SLOTS,
+        },
+        reads: 0,
+        ..settings.clone()
+    }
+}
+
+/// What an end does with probes.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Part {
+    /// Sends them and waits for the answers.
+    Asks,
+    /// Answers them.
+    Answers,
+}
+
+/// One end of the probes.
+pub(super) struct ProbeEnd<C> {
+    clock: C,
+    sender: Sender,
+    receiver: Receiving,
+    part: Part,
+    cpu: usize,
+    priority: Option<u8>,
+    /// Whether it sleeps until a probe comes.
+    events: bool,
+    pub(super) wakeable: Wakeable,
+}
+
+impl<C: Clock> ProbeEnd<C> {
+    /// An end on a CPU, with all its receive requests posted; the point says how it waits.
+    ///
+    /// # Errors
+    /// When a request is refused.
+    pub(super) fn new(
+        clock: C,
+        part: Part,
+        (sender, receiver): (Sender, Receiving),
+        point: &Point,
+        (cpu, priority): (usize, Option<u8>),
+        wakeable: Wakeable,
+    ) -> Result<Self, RunError> {
+        (0..SLOTS).try_for_each(|slot| receiver.0.post(slot as usize))?;
+        Ok(ProbeEnd {
+            clock,
+            sender,
+            receiver,
+            part,
+            cpu,
+            priority,
+            events: point.poll_recv == Poll::Event,
+            wakeable,
+        })
+    }
+
+    /// Does its part of probes `numbers` (the first, and how many) in a thread on its CPU, and meanwhile what `watch` does
+    /// here: it is asked again and again whether the thread is over, and returns when that is so, or has to be.
+    ///
+    /// # Errors
+    /// When the thread cannot be placed.
+    pub(super) fn exchange<T>(
+        &self,
+        numbers: (u32, u32),
+        watched: &Watched,
+        watch: impl FnOnce(&dyn Fn() -> bool) -> T,
+    ) -> Result<(T, Result<Vec<Stamped>, Failure>), RunError> {
+        let work = || -> Result<_, RunError> {
+            pinning::pin_current_thread(self.cpu)?;
+            if let Some(level) = self.priority {
+                priority::set_fifo(i32::from(level))?;
+            }
+            Ok(self.run(numbers, watched))
+        };
+        let (watched, stamped) = std::thread::scope(|scope| {
+            let thread = scope.spawn(work);
+            let found = watch(&|| thread.is_finished());
+            let stamped = thread.join();
+            let stamped = stamped.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            (found, stamped)
+        });
+        Ok((watched, stamped?))
+    }
+
+    fn run(&self, numbers: (u32, u32), watched: &Watched) -> Result<Vec<Stamped>, Failure> {
+        let receiver = &self.receiver.0;
+        let ports = Ports {
+            send: &mut self.sender.port(),
+            receive: &mut ReceivingEnd::port(receiver, 0, SLOTS as usize),
+            sent: &mut self.sender.completions(),
+            post: &mut |slot| {
+                receiver
+                    .post(slot as usize)
+                    .map_err(|error| not_posted(&error))
+            },
+            unsignalled: 0,
+        };
+        let clock = &self.clock;
+        match (self.part, self.events) {
+            (Part::Asks, false) => ask(clock, ports, BusyPolling, numbers, watched),
+            (Part::Answers, false) => answer(clock, ports, BusyPolling, numbers, watched),
+            (part, true) => self.wakeable.during(|| {
+                let mode = WaitForEvent::default();
+                match part {
+                    Part::Asks => ask(clock, ports, mode, numbers, watched),
+                    Part::Answers => answer(clock, ports, mode, numbers, watched),
+                }
+            }),
+        }
+    }
+}
