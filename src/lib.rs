@@ -10,7 +10,7 @@
 //! | RDMA | `rdma::verbs`, then `rdma::cm` | the ground |
 //! | queues | [`queues`] | the ground |
 //! | rig | [`rig`] | all of these; no benchmark |
-//! | several processes | `launch` | the rig and all below |
+//! | several processes | [`launch`] | the rig and all below |
 //! | nodes | [`node`] | all of these; no benchmark |
 //! | benchmarks | [`mod@bench`] | the rig and all below; never each other, and they never print |
 //! | results | [`results`], `compare`, `plot`, `page` | data and schemas; no benchmark |
@@ -22,8 +22,7 @@ pub mod cli;
 mod compare;
 pub mod generators;
 pub mod host;
-#[allow(dead_code)]
-mod launch;
+pub mod launch;
 pub mod node;
 pub mod pacing;
 mod page;

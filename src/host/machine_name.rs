@@ -9,3 +9,9 @@ pub fn machine_name() -> (String, String) {
     let boot_id = boot_id.unwrap_or_default().trim().to_owned();
     (name.unwrap_or_default(), boot_id)
 }
+
+/// A name that nothing else has, drawn by the kernel. Empty where it does not draw any.
+pub fn unique_name() -> String {
+    let drawn = std::fs::read_to_string("/proc/sys/kernel/random/uuid");
+    drawn.unwrap_or_default().trim().to_owned()
+}

@@ -36,7 +36,7 @@ pub(crate) mod interrupt_lines;
 pub(crate) mod kernel_tsc;
 #[cfg(any(feature = "rdma", feature = "zeromq"))]
 pub(crate) mod library;
-#[cfg(feature = "rdma")]
+#[cfg_attr(not(feature = "rdma"), allow(dead_code))]
 pub(crate) mod machine_name;
 #[cfg(test)]
 pub(crate) mod made_up;

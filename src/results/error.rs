@@ -77,7 +77,7 @@ impl ReportError {
     }
 
     /// A row or document that does not fit.
-    pub(super) fn unfit(operation: &'static str, path: &Path, reason: impl Into<String>) -> Self {
+    pub(crate) fn unfit(operation: &'static str, path: &Path, reason: impl Into<String>) -> Self {
         Self::Unfit(operation, path.to_path_buf(), reason.into())
     }
 

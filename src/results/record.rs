@@ -4,7 +4,9 @@
 //! with a prefix each, counts). A record gathers them once; the same record is a row of `summary.csv`, an object of the
 //! JSON output, and gives the table its texts.
 
-use serde::de::{Deserialize, Deserializer};
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value as Json;
 
@@ -88,8 +90,17 @@ impl Cell {
         }
     }
 
+    /// The number in it.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Integer(number) => Some(*number as f64),
+            Self::Decimal(number, _) => Some(*number),
+            Self::Empty | Self::Text(_) | Self::Flag(_) => None,
+        }
+    }
+
     /// With the decimals of its column.
-    pub(super) fn with_decimals_of(self, column: &Column) -> Self {
+    pub fn with_decimals_of(self, column: &Column) -> Self {
         match (self, column.data) {
             (Self::Integer(number), Data::Number(decimals)) => {
                 Self::Decimal(number as f64, decimals)
@@ -202,11 +213,7 @@ impl Record {
 
     /// The number in the cell of a column.
     pub fn number(&self, column: &str) -> Option<f64> {
-        match self.get(column)? {
-            Cell::Integer(number) => Some(*number as f64),
-            Cell::Decimal(number, _) => Some(*number),
-            Cell::Empty | Cell::Text(_) | Cell::Flag(_) => None,
-        }
+        self.get(column)?.number()
     }
 
     /// The text in the cell of a column; empty where there is none.
@@ -239,8 +246,23 @@ impl Serialize for Record {
 impl<'de> Deserialize<'de> for Record {
     /// As it was serialized, but for decimals, which [`arranged`](Record::arranged) brings back.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let map = serde_json::Map::deserialize(deserializer)?;
-        let cells = map.into_iter().map(|(name, value)| {
+        deserializer.deserialize_map(RecordVisitor)
+    }
+}
+
+/// Takes the cells in their order, and those of a column that occurs again for the first ones.
+struct RecordVisitor;
+
+impl<'de> Visitor<'de> for RecordVisitor {
+    type Value = Record;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a row of named cells")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Record, A::Error> {
+        let mut record = Record::new();
+        while let Some((name, value)) = map.next_entry::<String, Json>()? {
             let cell = match value {
                 Json::Bool(flag) => Cell::Flag(flag),
                 Json::String(text) => Cell::Text(text),
@@ -250,11 +272,12 @@ impl<'de> Deserialize<'de> for Record {
                 },
                 Json::Null | Json::Array(_) | Json::Object(_) => Cell::Empty,
             };
-            (name, cell)
-        });
-        Ok(Record {
-            cells: cells.collect(),
-        })
+            match record.cells.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, known)) => *known = cell,
+                None => record.cells.push((name, cell)),
+            }
+        }
+        Ok(record)
     }
 }
 

@@ -1,16 +1,24 @@
 //! The tables of a run: `runs.csv`, a durable row for each point and round, and `summary.csv`, which is made from it.
+//!
+//! Where there are many rows, they are told as lists of cells in the order of the columns. `runs.csv` is then durable
+//! once for many ([`RunsFile::append_cells`], [`RunsFile::sync`]), its rows are read one by one, and tables are written
+//! row by row ([`write_each`]).
 
-use std::cmp::Ordering;
 use std::fs::File;
 use std::io::{self, Seek, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+
+pub use self::over::{OverRounds, over_rounds};
+
+use csv_core::ReadRecordResult;
 
 use super::durable::{self, cut_torn_line, folder_of, sync_folder};
 use super::error::ReportError;
 use super::record::{Cell, Record};
-use super::schema::{self, Named, Over, Schema};
-use crate::stats::confidence::lower_rank;
-use crate::stats::median_of;
+use super::schema::{Named, Schema};
+
+mod over;
 
 /// `runs.csv`: its rows are durable one by one. A row that could not be written whole is cut off again.
 #[derive(Debug)]
@@ -18,69 +26,130 @@ pub struct RunsFile {
     path: PathBuf,
     file: File,
     length: u64,
+    /// Whether all of it is durable.
+    is_synced: bool,
     columns: Vec<Named>,
 }
 
 impl RunsFile {
     /// Makes the file, which must not be there, with its header.
     pub fn create(path: &Path, schema: &Schema) -> Result<Self, ReportError> {
+        Self::create_with(path, schema.runs())
+    }
+
+    /// As [`create`](Self::create), of a table with these columns.
+    pub fn create_with(path: &Path, columns: Vec<Named>) -> Result<Self, ReportError> {
         let file = durable::create_new(path).map_err(ReportError::on("create", path))?;
         let mut created = Self {
             path: path.to_path_buf(),
             file,
             length: 0,
-            columns: schema.runs(),
+            is_synced: false,
+            columns,
         };
         created.write(&lines(path, Some(&created.columns), &[])?)?;
+        created.sync()?;
         sync_folder(folder_of(path))?;
         Ok(created)
     }
 
     /// Opens the file of an earlier run to go on, and reads its rows; a last row that is not whole is cut off.
     pub fn open(path: &Path, schema: &Schema) -> Result<(Self, Vec<Record>), ReportError> {
+        let columns = schema.runs();
+        let names: Vec<String> = columns.iter().map(|(name, _)| name.to_string()).collect();
+        let mut rows = Vec::new();
+        let opened = Self::open_each(path, columns, |_, cells| {
+            let cells = names.iter().cloned().zip(cells).collect();
+            rows.push(Record { cells });
+            Ok(())
+        })?;
+        Ok((opened, rows))
+    }
+
+    /// As [`open`](Self::open), of a table with these columns: each row is given with its place in the file.
+    pub fn open_each(
+        path: &Path,
+        columns: Vec<Named>,
+        mut take: impl FnMut(u64, Vec<Cell>) -> Result<(), ReportError>,
+    ) -> Result<Self, ReportError> {
         let failed = |cause| ReportError::from_io("read", path, cause);
         let unfit = |reason: String| ReportError::unfit("read", path, reason);
-        let columns = schema.runs();
         let mut file = durable::open_to_go_on(path).map_err(failed)?;
         let length = cut_torn_line(&mut file).map_err(failed)?;
         file.rewind().map_err(failed)?;
-        let mut rows = Vec::new();
         let mut reader = csv::Reader::from_reader(&file);
         let from_csv = |cause| ReportError::from_csv("read", path, cause);
         let header = reader.headers().map_err(from_csv)?;
         if !header.iter().eq(columns.iter().map(|(name, _)| name)) {
             return Err(unfit("its columns are of another version".to_owned()));
         }
-        for row in reader.records() {
-            let row = row.map_err(from_csv)?;
-            let mut record = Record::new();
-            for (text, (name, column)) in row.iter().zip(&columns) {
-                let cell = Cell::parse(column, text)
-                    .ok_or_else(|| unfit(format!("{name} is {text:?}")))?;
-                record.push(name.as_ref(), cell);
-            }
-            rows.push(record);
+        let mut row = csv::StringRecord::new();
+        while reader.read_record(&mut row).map_err(from_csv)? {
+            let place = row.position().map_or(0, csv::Position::byte);
+            let texts = (0..row.len()).map(|cell| &row[cell]);
+            take(place, cells_of(texts, &columns).map_err(unfit)?)?;
         }
         file.seek(io::SeekFrom::End(0)).map_err(failed)?;
-        let opened = Self {
+        Ok(Self {
             path: path.to_path_buf(),
             file,
             length,
+            is_synced: false,
             columns,
-        };
-        Ok((opened, rows))
+        })
     }
 
     /// Appends a row and returns when it is durable.
     pub fn append(&mut self, record: &Record) -> Result<(), ReportError> {
         let row = record.arranged(&self.columns);
-        self.write(&lines(&self.path, None, &[row])?)
+        self.write(&lines(&self.path, None, &[row])?)?;
+        self.sync()
     }
 
+    /// Appends a row, a cell for each column, and returns its place in the file. It is durable after the next
+    /// [`sync`](Self::sync).
+    pub fn append_cells(&mut self, cells: &[Cell]) -> Result<u64, ReportError> {
+        let place = self.length;
+        let failed = |cause| ReportError::from_csv("write a row to", &self.path, cause);
+        let mut line = csv::WriterBuilder::new()
+            .buffer_capacity(ROW)
+            .from_writer(Vec::with_capacity(ROW));
+        line.write_record(cells.iter().map(Cell::text))
+            .map_err(failed)?;
+        let line = line.into_inner();
+        let line = line.map_err(|cause| failed(cause.into_error().into()))?;
+        self.write(&line)?;
+        Ok(place)
+    }
+
+    /// Makes durable what was appended.
+    pub fn sync(&mut self) -> Result<(), ReportError> {
+        if !self.is_synced {
+            let synced = self.file.sync_data();
+            synced.map_err(ReportError::on("write a row to", &self.path))?;
+        }
+        self.is_synced = true;
+        Ok(())
+    }
+
+    /// Opens the same file to read rows of which the place is known.
+    pub fn reader(&self) -> Result<RowReader, ReportError> {
+        let file = durable::open_regular(&self.path);
+        Ok(RowReader {
+            file: file.map_err(ReportError::on("read", &self.path))?,
+            path: self.path.clone(),
+            columns: self.columns.clone(),
+            parser: csv_core::Reader::new(),
+            bytes: vec![0; ROW],
+            text: vec![0; ROW],
+            ends: vec![0; self.columns.len() + 1],
+        })
+    }
+
+    /// Appends bytes; what is not written whole is cut off again.
     fn write(&mut self, bytes: &[u8]) -> Result<(), ReportError> {
-        let written = self.file.write_all(bytes);
-        let written = written.and_then(|()| self.file.sync_data());
-        if let Err(cause) = written {
+        self.is_synced = false;
+        if let Err(cause) = self.file.write_all(bytes) {
             // The row's failure is what is reported; cutting it off is an attempt.
             let _ = self.file.set_len(self.length);
             let _ = self.file.seek(io::SeekFrom::Start(self.length));
@@ -89,6 +158,88 @@ impl RunsFile {
         self.length += bytes.len() as u64;
         Ok(())
     }
+}
+
+/// Most rows are shorter.
+const ROW: usize = 1024;
+
+/// Reads rows of a [`RunsFile`].
+#[derive(Debug)]
+pub struct RowReader {
+    file: File,
+    path: PathBuf,
+    columns: Vec<Named>,
+    /// To make one takes longer than to read a row.
+    parser: csv_core::Reader,
+    bytes: Vec<u8>,
+    text: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl RowReader {
+    /// The row at a place that [`RunsFile`] gave.
+    pub fn at(&mut self, place: u64) -> Result<Vec<Cell>, ReportError> {
+        let unfit = |reason: String| ReportError::unfit("read", &self.path, reason);
+        let count = loop {
+            let read = self.file.read_at(&mut self.bytes, place);
+            let read = read.map_err(ReportError::on("read", &self.path))?;
+            self.parser.reset();
+            let bytes = &self.bytes[..read];
+            let parsed = self
+                .parser
+                .read_record(bytes, &mut self.text, &mut self.ends);
+            match parsed {
+                (ReadRecordResult::Record, _, _, count) => break count,
+                (ReadRecordResult::InputEmpty, ..) if read == self.bytes.len() => {
+                    self.bytes.resize(2 * read, 0);
+                    self.text.resize(2 * read, 0);
+                }
+                _ => return Err(unfit(format!("there is no row at {place}"))),
+            }
+        };
+        let mut begin = 0;
+        let texts = self.ends[..count].iter().map(|end| {
+            let text = &self.text[begin..*end];
+            begin = *end;
+            std::str::from_utf8(text).unwrap_or("no text")
+        });
+        cells_of(texts, &self.columns).map_err(unfit)
+    }
+}
+
+/// The cells of a row; the error: what is wrong with it.
+fn cells_of<'a>(
+    texts: impl ExactSizeIterator<Item = &'a str>,
+    columns: &[Named],
+) -> Result<Vec<Cell>, String> {
+    if texts.len() != columns.len() {
+        let (cells, columns) = (texts.len(), columns.len());
+        return Err(format!("{cells} cells under {columns} columns"));
+    }
+    let cells = texts.zip(columns).map(|(text, (name, column))| {
+        Cell::parse(column, text).ok_or_else(|| format!("{name} is {text:?}"))
+    });
+    cells.collect()
+}
+
+/// Writes a table whole and durably, row by row: `rows` calls what it is given with the cells of each.
+pub fn write_each(
+    path: &Path,
+    columns: &[Named],
+    rows: impl FnOnce(&mut dyn FnMut(&[Cell]) -> Result<(), ReportError>) -> Result<(), ReportError>,
+) -> Result<(), ReportError> {
+    let failed = |cause| ReportError::from_csv("write a row to", path, cause);
+    durable::replace_with(path, |out| {
+        let mut lines = csv::Writer::from_writer(out);
+        let names = columns.iter().map(|(name, _)| name.as_ref());
+        lines.write_record(names).map_err(failed)?;
+        rows(&mut |cells| {
+            lines
+                .write_record(cells.iter().map(Cell::text))
+                .map_err(failed)
+        })?;
+        lines.flush().map_err(ReportError::on("write", path))
+    })
 }
 
 /// Writes a table whole and durably, its rows in the order given: `runs.csv` of a run that is taken up again without
@@ -116,104 +267,13 @@ fn lines(path: &Path, header: Option<&[Named]>, rows: &[Record]) -> Result<Vec<u
         .map_err(|cause| failed(cause.into_error().into()))
 }
 
-/// The row of the summary for one point, from its rows of `runs.csv`.
-///
-/// Medians are those of the complete rounds (of what there is, when none is complete); sums and extremes are of all
-/// rounds. Bounds are a distribution-free 95 % interval of the median, empty below six rounds.
-pub fn over_rounds(schema: &Schema, rows: &[Record]) -> Record {
-    let is_complete = |row: &&Record| row.text(&schema::STATUS) == schema::COMPLETE;
-    let complete: Vec<&Record> = rows.iter().filter(is_complete).collect();
-    let all: Vec<&Record> = rows.iter().collect();
-    let whole = if complete.is_empty() { &all } else { &complete };
-    // Of words only one is told: of a round that failed, if there is one.
-    let mut failed_first = all.clone();
-    failed_first.sort_by_key(is_complete);
-    let mut row = Record::new();
-    for column in [schema::POINT].iter().chain(schema.point) {
-        match column.over {
-            // A rate that follows from what each round found.
-            Over::Median => row.set(column, median_of(&numbers(whole, column.name))),
-            _ => row.push(column.name, first(&all, column.name)),
-        };
-    }
-    let status = if complete.len() == all.len() && !all.is_empty() {
-        schema::COMPLETE
-    } else {
-        schema::INCOMPLETE
-    };
-    row.set(&schema::STATUS, status);
-    row.push(schema::FAILURE.name, first(&all, schema::FAILURE.name));
-    row.set(&schema::ROUNDS, complete.len());
-    for column in schema.figures {
-        let name = column.name;
-        match column.over {
-            Over::First => row.push(name, first(&failed_first, name)),
-            Over::Least => row.push(name, extreme(&all, name, f64::total_cmp)),
-            Over::Greatest => {
-                row.push(name, extreme(&all, name, |one, other| other.total_cmp(one)))
-            }
-            Over::Sum => row.push(name, sum(&all, name)),
-            Over::Median | Over::MedianWithBounds => {
-                let mut values = numbers(whole, name);
-                values.sort_unstable_by(f64::total_cmp);
-                if column.over == Over::MedianWithBounds {
-                    let rank = lower_rank(values.len());
-                    let bounds = rank.map(|rank| [values[rank - 1], values[values.len() - rank]]);
-                    for (place, name) in column.bounds().into_iter().enumerate() {
-                        row.push(name, bounds.map(|bounds| bounds[place]).into());
-                    }
-                }
-                row.set(column, median_of(&values))
-            }
-        };
-    }
-    row.arranged(&schema.summary())
-}
-
-fn numbers(rows: &[&Record], column: &str) -> Vec<f64> {
-    rows.iter().filter_map(|row| row.number(column)).collect()
-}
-
-/// The cells of a column that are not empty.
-fn cells<'a>(rows: &[&'a Record], column: &str) -> Vec<&'a Cell> {
-    let cells = rows.iter().filter_map(|row| row.get(column));
-    cells.filter(|cell| **cell != Cell::Empty).collect()
-}
-
-fn first(rows: &[&Record], column: &str) -> Cell {
-    let first = cells(rows, column).first().copied();
-    first.cloned().unwrap_or(Cell::Empty)
-}
-
-/// The cell with the number that comes first in an order.
-fn extreme(rows: &[&Record], column: &str, order: fn(&f64, &f64) -> Ordering) -> Cell {
-    let numbers = rows
-        .iter()
-        .filter_map(|row| Some((row.number(column)?, row.get(column)?)))
-        .filter(|(number, _)| !number.is_nan());
-    let found = numbers.min_by(|(one, _), (other, _)| order(one, other));
-    found.map_or(Cell::Empty, |(_, cell)| cell.clone())
-}
-
-fn sum(rows: &[&Record], column: &str) -> Cell {
-    let add = |sum: Cell, cell: &Cell| match (sum, cell) {
-        (Cell::Empty, cell) => cell.clone(),
-        (Cell::Integer(sum), Cell::Integer(number)) => Cell::Integer(sum.saturating_add(*number)),
-        (Cell::Decimal(sum, decimals), Cell::Decimal(number, _)) => {
-            Cell::Decimal(sum + number, decimals)
-        }
-        (sum, _) => sum,
-    };
-    cells(rows, column).into_iter().fold(Cell::Empty, add)
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
 
     use super::*;
     use crate::refused::refused;
-    use crate::results::schema::{FAILURE, ORDER, POINT, ROUND, STARTED_AT, STATUS, hca};
+    use crate::results::schema::{self, FAILURE, ORDER, POINT, ROUND, STARTED_AT, STATUS, hca};
 
     const SCHEMA: &Schema = &hca::SCHEMA;
 
@@ -263,6 +323,38 @@ mod tests {
         fs::write(&path, "a,b\n").unwrap();
         let told = "columns are of another version";
         refused(RunsFile::open(&path, SCHEMA), &[told]);
+    }
+
+    #[test]
+    fn rows_are_read_at_their_places_however_long_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("runs.csv");
+        let mut file = RunsFile::create(&path, SCHEMA).unwrap();
+        let cells = |number: u32, failure: &str| -> Vec<Cell> {
+            let mut row = round(number, schema::COMPLETE, 1.5, 3);
+            row.replace(&FAILURE, failure);
+            row.arranged(&SCHEMA.runs()).cells().cloned().collect()
+        };
+        let rows = [
+            cells(0, "no"),
+            cells(1, &"x,\"\n".repeat(5000)),
+            cells(2, "last"),
+        ];
+        let places = rows.each_ref().map(|row| file.append_cells(row).unwrap());
+        file.sync().unwrap();
+        let mut reader = file.reader().unwrap();
+        for place in [2, 0, 1, 2] {
+            assert_eq!(reader.at(places[place]).unwrap(), rows[place]);
+        }
+        let mut found = Vec::new();
+        let opened = RunsFile::open_each(&path, SCHEMA.runs(), |place, cells| {
+            found.push((place, cells));
+            Ok(())
+        });
+        opened.unwrap();
+        assert!(found.into_iter().eq(places.into_iter().zip(rows)));
+        let end = fs::metadata(&path).unwrap().len();
+        refused(reader.at(end), &["there is no row at"]);
     }
 
     #[test]

@@ -59,6 +59,29 @@ impl SampleWriter {
         written.map_err(|cause| ReportError::from_csv("write a row to", &self.path, cause))
     }
 
+    /// Appends rows that [`rows_to_text`] made in another process.
+    ///
+    /// # Errors
+    /// [`ReportError::Unfit`] when they are no rows of this file; others when they cannot be written.
+    pub fn append_text(&mut self, rows: &str) -> Result<(), ReportError> {
+        let failed = |cause| ReportError::from_csv("write a row to", &self.path, cause);
+        let mut reader = csv::ReaderBuilder::new()
+            .has_headers(false)
+            .from_reader(rows.as_bytes());
+        for row in reader.records() {
+            let row = row.map_err(failed)?;
+            let round = row.get(place_of_round(&self.file));
+            let is_fit = row.len() == self.file.columns.len()
+                && round.and_then(|round| round.parse().ok()) == Some(self.round);
+            if !is_fit {
+                let reason = format!("{row:?} is no row of round {}", self.round);
+                return Err(ReportError::unfit("write a row to", &self.path, reason));
+            }
+            self.writer.write_record(&row).map_err(failed)?;
+        }
+        Ok(())
+    }
+
     fn check(&self, row: &impl Serialize) -> Result<(), ReportError> {
         let failed = |cause| ReportError::from_csv("write a row to", &self.path, cause);
         let mut lines = csv::Writer::from_writer(Vec::new());
@@ -129,6 +152,21 @@ impl SampleWriter {
             writer.flush().map_err(ReportError::on("rewrite", path))
         })
     }
+}
+
+/// Rows as text without a header, for a process that has the file. Fields of the rows are the columns.
+///
+/// # Errors
+/// When a row cannot be written.
+pub fn rows_to_text<R: Serialize>(rows: impl Iterator<Item = R>) -> Result<String, csv::Error> {
+    let mut writer = csv::WriterBuilder::new()
+        .has_headers(false)
+        .from_writer(Vec::new());
+    for row in rows {
+        writer.serialize(row)?;
+    }
+    let bytes = writer.into_inner().map_err(|error| error.into_error())?;
+    String::from_utf8(bytes).map_err(|error| io::Error::other(error).into())
 }
 
 fn names_of(columns: &[Column]) -> impl Iterator<Item = &'static str> {

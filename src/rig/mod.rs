@@ -12,6 +12,7 @@
 //! | `error` | what can go wrong in any benchmark |
 //! | `in_threads` | short work in several threads at once |
 //! | `exchange` | the offset of two CPUs' clocks |
+//! | [`limit`] | a limit on a length of time |
 //! | [`named`] | settings with a fixed set of named values |
 //! | [`ports`], `port_choice` | ports as the user names them, and which two a run uses |
 //! | `sweep` | the order of points over rounds, and the time for them |
@@ -23,6 +24,7 @@ pub(crate) mod error;
 pub(crate) mod exchange;
 pub(crate) mod in_threads;
 pub(crate) mod ledger;
+pub mod limit;
 pub(crate) mod memory;
 pub mod named;
 #[cfg(feature = "rdma")]

@@ -39,6 +39,15 @@ pub enum Wrong {
         printable(.0)
     )]
     NoResults(String),
+    /// They are of a fabric, where those of a benchmark with points were asked for.
+    #[error(
+        "holds a fabric, which hcabench fabric wrote: only hcabench report, hcabench compare and hcabench plot matrix \
+         read it"
+    )]
+    OfAFabric,
+    /// They are of no fabric, where those of one were asked for.
+    #[error("holds no fabric: {0} is not in it, and only the folder of hcabench fabric has it")]
+    OfNoFabric(&'static str),
     #[error(
         "was written by an older hcabench (results format 1); this version reads format 2; \
          measure again, or use hcabench 0.1"
@@ -90,6 +99,11 @@ impl Wrong {
 }
 
 impl ReadError {
+    /// Whether another command, or another folder, would have been right: nothing is wrong with the results.
+    pub fn is_misuse(&self) -> bool {
+        matches!(self.wrong, Wrong::OfAFabric | Wrong::OfNoFabric(_))
+    }
+
     /// Whether it is that a file is not there.
     pub(super) fn is_missing(&self) -> bool {
         matches!(self.wrong, Wrong::MissingFile(_))

@@ -10,10 +10,12 @@
 //! | [`Run::open`] | the folder of a run, or that of one of its points: settings, machine, points, summary |
 //! | [`Point`] | one point: its folder, settings, row of the summary, and whether it is incomplete and why |
 //! | [`Table`], [`Row`] | `summary.csv`, `runs.csv`, `left_out.csv`: small tables, cells by column |
+//! | [`Fabric`] | the folder of a fabric: nodes, and a column of all pairs |
 //! | [`RowFile`] | a file of samples row by row, in constant memory |
 //! | [`Hgrm`] | a `.hgrm` file: (value, percentile, count) a line |
 
 mod error;
+mod fabric;
 mod hgrm;
 mod rows;
 mod run;
@@ -22,6 +24,7 @@ mod table;
 pub(crate) mod tests;
 
 pub use error::{ReadError, Wrong};
+pub use fabric::{Fabric, FabricNode};
 pub use hgrm::Hgrm;
 pub use rows::Cells;
 pub use run::{Benchmark, Point, Run};

@@ -204,18 +204,23 @@ impl Cells<'_> {
         String::from_utf8_lossy(self.bytes(index))
     }
 
-    /// A cell with decimals, rounded to a whole number; `None` when it is empty.
-    pub fn rounded(&self, index: usize) -> Result<Option<i64>, ReadError> {
+    /// A cell as a finite number; `None` when it is empty.
+    pub fn number(&self, index: usize) -> Result<Option<f64>, ReadError> {
         let text = self.text(index);
         if text.is_empty() {
             return Ok(None);
         }
         let number = text.parse().ok().filter(|number: &f64| number.is_finite());
-        let rounded = number.map(|number| number.round() as i64);
-        rounded.map(Some).ok_or_else(|| {
+        number.map(Some).ok_or_else(|| {
             let reason = format!("{} is {text:?}, no number", self.columns[index]);
             ReadError::foreign(self.path, self.line, reason)
         })
+    }
+
+    /// A cell with decimals, rounded to a whole number; `None` when it is empty.
+    pub fn rounded(&self, index: usize) -> Result<Option<i64>, ReadError> {
+        let number = self.number(index)?;
+        Ok(number.map(|number| number.round() as i64))
     }
 
     /// A cell as a whole number, `None` when it is empty.

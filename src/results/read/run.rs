@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::Value;
 
 use super::error::{ReadError, Wrong};
+use super::fabric::Fabric;
 use super::rows::RowFile;
 use super::table::{Row, Table, whole};
 use crate::results::document::read_value;
@@ -87,6 +88,10 @@ impl Run {
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let names = names_in(path)?;
         let has = |name: &str| names.contains(name);
+        // It has a summary, too, of tiers.
+        if Fabric::is_one(path) {
+            return Err(Wrong::OfAFabric.at(path));
+        }
         if has(SUMMARY) || has(LIST) {
             return Self::open_run(path);
         }
@@ -291,7 +296,7 @@ impl Point {
     }
 }
 
-fn names_in(path: &Path) -> Result<BTreeSet<String>, ReadError> {
+pub(super) fn names_in(path: &Path) -> Result<BTreeSet<String>, ReadError> {
     let failed = |cause: io::Error| match cause.kind() {
         io::ErrorKind::NotFound => Wrong::NoSuchFolder.at(path),
         io::ErrorKind::NotADirectory => Wrong::NotAFolder.at(path),
@@ -309,7 +314,7 @@ fn names_in(path: &Path) -> Result<BTreeSet<String>, ReadError> {
 }
 
 /// Why a folder is incomplete, by its mark.
-fn mark_of(folder: &Path) -> Result<Option<String>, ReadError> {
+pub(super) fn mark_of(folder: &Path) -> Result<Option<String>, ReadError> {
     let path = folder.join(MARK);
     if path.symlink_metadata().is_err() {
         return Ok(None);
@@ -325,7 +330,7 @@ fn mark_of(folder: &Path) -> Result<Option<String>, ReadError> {
 }
 
 /// One of the tables of a run. One that was killed has rows as far as it came.
-fn read_table(path: &Path, name: &str, incomplete: bool) -> Result<Table, ReadError> {
+pub(super) fn read_table(path: &Path, name: &str, incomplete: bool) -> Result<Table, ReadError> {
     let file = path.join(name);
     let why = "it has the figures of all points; copy the folder whole";
     match whole(&file, why) {

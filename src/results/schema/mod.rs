@@ -6,6 +6,7 @@
 
 pub mod between;
 pub mod clock;
+pub mod fabric;
 pub mod hca;
 pub mod memory;
 pub mod node;
@@ -106,9 +107,9 @@ const UNITS: [(&str, &str); 15] = [
     ("_per_tick", "per tick"),
     ("_hz", "Hz"),
     ("_khz", "kHz"),
-    ("_ppm", "ppm"),
     ("_mb_s", "MB/s"),
     ("_nops", "nops"),
+    ("_ppm", "ppm"),
 ];
 
 impl Column {

@@ -1,0 +1,109 @@
+//! What every rank does, also rank 0 beside its conductor: it measures what it is told to, and sleeps in between.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::error::LaunchError;
+use super::identity::Rendezvous;
+use super::message::{FromRank, Hello, Order, PairReport, Start, ToRank};
+use super::rendezvous;
+use super::wire::Wire;
+use crate::host::interrupt;
+
+/// How long rank 0 may take to take a message in, and beyond `limit` to say that all have come.
+const GRACE: Duration = Duration::from_secs(30);
+
+/// What is done in a pair.
+///
+/// A rank serves the measurements of others in another thread than the one that calls this: rank 0 takes a rank for
+/// hung that does not answer while it has nothing to measure.
+pub trait Work {
+    /// Prepares, once all ranks are there. Returns what rank 0 is to know of it.
+    ///
+    /// # Errors
+    /// Why this rank cannot measure: all its pairs are left out.
+    fn prepare(&mut self, start: &Start) -> Result<Value, String> {
+        let _ = start;
+        Ok(Value::Null)
+    }
+
+    /// Measures a pair in both directions, within the order's limit.
+    ///
+    /// # Errors
+    /// Why nothing was measured. Where one direction failed, the report says so.
+    fn measure(&mut self, order: &Order) -> Result<PairReport, String>;
+}
+
+/// A rank that has been let in.
+#[derive(Debug)]
+pub struct Agent {
+    wire: Wire,
+    start: Start,
+}
+
+impl Agent {
+    /// Finds rank 0 and waits until all ranks are there, each of the two for `limit` at the most.
+    ///
+    /// # Errors
+    /// When rank 0 is not met, refuses this rank, or ends the run.
+    pub fn meet(
+        rendezvous: &Rendezvous,
+        hello: &Hello,
+        limit: Duration,
+    ) -> Result<Self, LaunchError> {
+        let mut wire = rendezvous::meet(rendezvous, hello, limit)?;
+        match wire.receive(limit + GRACE).map_err(LaunchError::of_wire)? {
+            ToRank::Start(start) => Ok(Agent { wire, start }),
+            ToRank::End(reason) => Err(LaunchError::Ended(reason.unwrap_or_default())),
+            other => Err(unasked(&other)),
+        }
+    }
+
+    /// What rank 0 has said to begin with.
+    pub fn start(&self) -> &Start {
+        &self.start
+    }
+
+    /// Measures what it is told to, until rank 0 says that this is all.
+    ///
+    /// # Errors
+    /// When rank 0 has gone or ends the run, a signal comes, or the work could not be prepared.
+    pub fn attend(mut self, work: &mut impl Work) -> Result<(), LaunchError> {
+        let ready = work.prepare(&self.start);
+        let unprepared = ready.clone().err();
+        self.say(&FromRank::Ready(ready))?;
+        if let Some(reason) = unprepared {
+            return Err(LaunchError::Unprepared(reason));
+        }
+        let silence = Duration::from_millis(self.start.silence_ms);
+        loop {
+            match self.wire.receive(silence).map_err(LaunchError::of_wire)? {
+                ToRank::Ping => self.say(&FromRank::Pong)?,
+                ToRank::Measure(order) => {
+                    let report = work.measure(&order);
+                    if let Some(signal) = interrupt::requested() {
+                        return Err(LaunchError::Interrupted(signal));
+                    }
+                    let Order { round, pair, .. } = order;
+                    self.say(&FromRank::Report {
+                        round,
+                        pair,
+                        report: Box::new(report),
+                    })?;
+                }
+                ToRank::End(None) => return Ok(()),
+                ToRank::End(Some(reason)) => return Err(LaunchError::Ended(reason)),
+                other => return Err(unasked(&other)),
+            }
+        }
+    }
+
+    fn say(&mut self, message: &FromRank) -> Result<(), LaunchError> {
+        self.wire.send(message, GRACE).map_err(LaunchError::of_wire)
+    }
+}
+
+fn unasked(message: &ToRank) -> LaunchError {
+    LaunchError::Ended(format!("it says {message:?}, which has no place here"))
+}

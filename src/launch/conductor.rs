@@ -1,0 +1,450 @@
+//! Rank 0: has pairs measured, batch by batch, and finds out who is dead or hung. One thread, however many ranks there
+//! are.
+//!
+//! | what happens | who is to blame | what becomes of it |
+//! | --- | --- | --- |
+//! | a rank's connection ends, or brings what is no message | the rank | it is dropped |
+//! | an order is not answered in time | the rank that got it | it is dropped |
+//! | a rank with nothing to measure does not answer a ping | the rank | it is dropped |
+//! | a measurement fails | the partner, if it does not answer a ping; else both | the pair is left out |
+//! | measurements of a rank fail with two partners that are not to blame (`blame`) | the rank | it is dropped |
+//!
+//! All pairs of a rank that is dropped are left out. The rest goes on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+
+use super::connections::Connections;
+use super::error::LaunchError;
+use super::message::{FromRank, Hello, Order, PairReport, Start, Terms, ToRank};
+use super::roll::{Member, Roll, UNASKED};
+use super::schedule::Pair;
+use crate::host::{interrupt, machine_name};
+
+/// Who takes what is measured. What it was given is safe when [`batch_over`](Sink::batch_over) returns.
+pub trait Sink {
+    /// A pair was measured, at least in one direction.
+    ///
+    /// # Errors
+    /// When it cannot be kept: the run ends.
+    fn report(&mut self, pair: Pair, round: u32, report: PairReport) -> Result<(), LaunchError>;
+
+    /// A pair was not measured.
+    ///
+    /// # Errors
+    /// When it cannot be kept: the run ends.
+    fn left_out(&mut self, pair: Pair, round: u32, reason: &str) -> Result<(), LaunchError>;
+
+    /// Whether the report of a pair is to have its samples.
+    fn keeps_samples(&self) -> bool {
+        false
+    }
+
+    /// All pairs that were to be measured at once are: the next ones are measured after this.
+    ///
+    /// # Errors
+    /// When what it was given cannot be kept: the run ends.
+    fn batch_over(&mut self) -> Result<(), LaunchError> {
+        Ok(())
+    }
+}
+
+/// How long things may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Until all ranks have come.
+    pub gather: Duration,
+    /// Until ranks that were refused, for which alone is waited, are given up: somebody else may have taken their name.
+    pub refused: Duration,
+    /// Until each has prepared its work.
+    pub prepare: Duration,
+    /// A measurement of a pair.
+    pub measure: Duration,
+    /// An answer that needs no work.
+    pub answer: Duration,
+    /// Between two looks whether ranks with nothing to measure are alive.
+    pub heartbeat: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            gather: Duration::from_secs(60),
+            refused: Duration::from_secs(10),
+            prepare: Duration::from_secs(60),
+            measure: Duration::from_secs(60),
+            answer: Duration::from_secs(5),
+            heartbeat: Duration::from_secs(10),
+        }
+    }
+}
+
+/// A measurement that failed, until it is known whether the partner is alive.
+#[derive(Debug)]
+struct Failed {
+    pair: Pair,
+    reason: String,
+    /// The other direction was measured: it is in the results.
+    is_kept: bool,
+}
+
+/// Rank 0.
+#[derive(Debug)]
+pub struct Conductor {
+    roll: Roll,
+    limits: Limits,
+    failed: Vec<Failed>,
+}
+
+impl Conductor {
+    /// Waits until all ranks have come and prepared, or their time has passed: who has not is dropped.
+    ///
+    /// # Errors
+    /// When fewer than two are there, or a signal comes.
+    pub fn gather(
+        listener: TcpListener,
+        terms: Terms,
+        limits: Limits,
+    ) -> Result<Self, LaunchError> {
+        Self::gather_unless(listener, terms, limits, interrupt::requested)
+    }
+
+    pub(super) fn gather_unless(
+        listener: TcpListener,
+        terms: Terms,
+        limits: Limits,
+        signal: fn() -> Option<Signal>,
+    ) -> Result<Self, LaunchError> {
+        let ranks = terms.ranks;
+        let connections = Connections::new(listener, terms, limits.answer, signal)?;
+        let mut conductor = Conductor {
+            roll: Roll::new(connections, limits.answer, limits.heartbeat),
+            limits,
+            failed: Vec::new(),
+        };
+        conductor.wait_for_all(ranks)?;
+        conductor.enough(ranks)?;
+        conductor.prepare()?;
+        conductor.enough(ranks)?;
+        Ok(conductor)
+    }
+
+    /// Waits until all ranks have come, or were refused.
+    fn wait_for_all(&mut self, ranks: u32) -> Result<(), LaunchError> {
+        let until = Instant::now() + self.limits.gather;
+        let missing = |conductor: &Self| {
+            let missing = (0..ranks).filter(|rank| !conductor.roll.members.contains_key(rank));
+            missing.collect::<Vec<_>>()
+        };
+        while Instant::now() < until {
+            // Until the run begins a rank may come again.
+            self.roll.dropped.clear();
+            self.roll.look_for_no_report()?;
+            let is_refused = |rank: &u32| self.roll.refused.contains_key(rank);
+            let is_over = self.roll.last_refused.elapsed() >= self.limits.refused;
+            let missing = missing(self);
+            if missing.is_empty() || is_over && missing.iter().all(is_refused) {
+                break;
+            }
+        }
+        self.roll.connections.close_registration();
+        for rank in missing(self) {
+            let late = || format!("rank {rank} did not come within {:?}", self.limits.gather);
+            let reason = self.roll.refused.remove(&rank).unwrap_or_else(late);
+            self.roll.dropped.insert(rank, reason);
+        }
+        Ok(())
+    }
+
+    /// Whether there are enough ranks for a pair.
+    fn enough(&mut self, ranks: u32) -> Result<(), LaunchError> {
+        if self.roll.members.len() > 1 {
+            return Ok(());
+        }
+        let missing = self.roll.dropped.values().chain(&self.roll.remarks).take(4);
+        let missing = missing.cloned().collect::<Vec<_>>().join("; ");
+        self.roll
+            .tell_all(&ToRank::End(Some("too few ranks are there".to_owned())));
+        Err(LaunchError::TooFew {
+            there: self.roll.members.len(),
+            ranks,
+            missing,
+        })
+    }
+
+    /// Tells the ranks that all are there, and waits until they are ready.
+    fn prepare(&mut self) -> Result<(), LaunchError> {
+        let hosts = places(
+            self.members()
+                .map(|(hello, _)| (hello.rank, &hello.boot_id)),
+        );
+        let shares = places(
+            self.members()
+                .map(|(hello, _)| (hello.rank, (&hello.boot_id, &hello.cpus))),
+        );
+        let Limits {
+            measure,
+            answer,
+            heartbeat,
+            ..
+        } = self.limits;
+        // The one that serves a measurement hears nothing while it lasts.
+        let silence_ms =
+            milliseconds(2 * (measure + heartbeat + 2 * answer).max(self.limits.prepare));
+        let run = machine_name::unique_name();
+        let mut starts = Vec::new();
+        for (rank, (place, _)) in hosts {
+            let start = Start {
+                run: run.clone(),
+                place,
+                share: shares[&rank],
+                silence_ms,
+            };
+            starts.push((rank, start));
+        }
+        for (rank, start) in starts {
+            self.roll.connections.tell(rank, &ToRank::Start(start));
+        }
+        let until = Instant::now() + self.limits.prepare;
+        let waits = |member: &Member| member.prepared.is_none();
+        while self.roll.members.values().any(waits) && Instant::now() < until {
+            self.roll.look_for_no_report()?;
+        }
+        let reason = format!("did not get ready within {:?}", self.limits.prepare);
+        let late = self.roll.members.iter().filter(|(_, member)| waits(member));
+        for rank in late.map(|(rank, _)| *rank).collect::<Vec<_>>() {
+            self.roll.give_up(rank, &reason);
+        }
+        Ok(())
+    }
+
+    /// The ranks that take part, each with what it said and what it has prepared.
+    pub fn members(&self) -> impl Iterator<Item = (&Hello, &Value)> {
+        let members = self.roll.members.values();
+        members.map(|member| {
+            (
+                &member.hello,
+                member.prepared.as_ref().unwrap_or(&Value::Null),
+            )
+        })
+    }
+
+    /// The ranks that do not, or no longer, each with the reason.
+    pub fn dropped(&self) -> &BTreeMap<u32, String> {
+        &self.roll.dropped
+    }
+
+    /// Who was not let in, and why.
+    pub fn remarks(&self) -> &[String] {
+        &self.roll.remarks
+    }
+
+    /// Has the pairs of each batch measured at once, one batch after the other. The pairs of a batch must be disjoint.
+    ///
+    /// # Errors
+    /// When a signal comes, or the sink cannot keep something.
+    pub fn measure(
+        &mut self,
+        round: u32,
+        batches: impl IntoIterator<Item = Vec<Pair>>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), LaunchError> {
+        batches.into_iter().try_for_each(|batch| {
+            let measured = self.measure_batch(round, &batch, sink);
+            // Also what had come when a signal did.
+            measured.and(sink.batch_over())
+        })
+    }
+
+    /// Ends the run: for all ranks it was complete, or it was not and why.
+    pub fn end(mut self, reason: Option<&str>) {
+        self.roll.tell_all(&ToRank::End(reason.map(str::to_owned)));
+    }
+
+    fn measure_batch(
+        &mut self,
+        round: u32,
+        batch: &[Pair],
+        sink: &mut dyn Sink,
+    ) -> Result<(), LaunchError> {
+        let mut running = BTreeSet::new();
+        self.roll.beat();
+        for pair in batch {
+            if let Some(reason) = self.roll.gone(*pair) {
+                sink.left_out(*pair, round, &reason)?;
+            } else {
+                self.order(*pair, round, sink.keeps_samples());
+                running.insert(*pair);
+            }
+        }
+        let until = Instant::now() + self.limits.measure + self.limits.answer;
+        while !running.is_empty() {
+            for (rank, message) in self.roll.look()? {
+                let FromRank::Report {
+                    round: its,
+                    pair,
+                    report,
+                } = message
+                else {
+                    self.roll.give_up(rank, UNASKED);
+                    continue;
+                };
+                if its != round
+                    || pair.lower() != rank
+                    || !running.contains(&pair)
+                    || self.is_failed(pair)
+                {
+                    self.roll.give_up(rank, UNASKED);
+                } else if let Some(report) = self.take(pair, *report) {
+                    sink.report(pair, round, report)?;
+                    if !self.is_failed(pair) {
+                        self.roll.blame.clear(pair);
+                        self.roll.set_busy(pair, false);
+                        running.remove(&pair);
+                    }
+                }
+            }
+            if Instant::now() >= until {
+                let silent: Vec<Pair> = running
+                    .iter()
+                    .copied()
+                    .filter(|pair| !self.is_failed(*pair))
+                    .collect();
+                for pair in silent {
+                    let limit = self.limits.measure + self.limits.answer;
+                    self.roll.give_up(
+                        pair.lower(),
+                        &format!("did not answer an order within {limit:?}"),
+                    );
+                }
+            }
+            self.roll.beat();
+            self.conclude(round, &mut running, sink)?;
+        }
+        self.roll.judge();
+        Ok(())
+    }
+
+    fn order(&mut self, pair: Pair, round: u32, samples: bool) {
+        self.roll.set_busy(pair, true);
+        let Some(partner) = self.roll.members.get(&pair.higher()) else {
+            return;
+        };
+        let serves = partner.hello.serves;
+        let order = Order {
+            round,
+            pair,
+            partner_node: partner.hello.node.clone(),
+            partner: self
+                .roll
+                .connections
+                .address(serves, pair.higher(), pair.lower()),
+            limit_ms: milliseconds(self.limits.measure),
+            samples,
+        };
+        self.roll
+            .connections
+            .tell(pair.lower(), &ToRank::Measure(order));
+    }
+
+    /// What there is to keep of a report. Of a failure, the partner is asked whether it is alive.
+    fn take(&mut self, pair: Pair, report: Result<PairReport, String>) -> Option<PairReport> {
+        let (reason, report) = match report {
+            Ok(report) => {
+                let failures = report
+                    .directions
+                    .iter()
+                    .flat_map(|direction| &direction.failure);
+                let failures: Vec<&str> = failures.map(String::as_str).collect();
+                match failures.as_slice() {
+                    [] => return Some(report),
+                    [one] => (one.to_string(), Some(report)),
+                    all => (all.join("; "), None),
+                }
+            }
+            Err(reason) => (reason, None),
+        };
+        let is_kept = report.is_some();
+        self.failed.push(Failed {
+            pair,
+            reason,
+            is_kept,
+        });
+        self.roll.ping(pair.higher());
+        report
+    }
+
+    fn is_failed(&self, pair: Pair) -> bool {
+        self.failed.iter().any(|failed| failed.pair == pair)
+    }
+
+    /// Ends the pairs of which it is known by now that nothing will come, and why.
+    fn conclude(
+        &mut self,
+        round: u32,
+        running: &mut BTreeSet<Pair>,
+        sink: &mut dyn Sink,
+    ) -> Result<(), LaunchError> {
+        for failed in std::mem::take(&mut self.failed) {
+            let Failed {
+                pair,
+                ref reason,
+                is_kept,
+            } = failed;
+            let gone = self.roll.gone(pair);
+            let is_asked = self.roll.is_asked(pair.higher());
+            if gone.is_none() && is_asked {
+                self.failed.push(failed);
+                continue;
+            }
+            if gone.is_none() {
+                self.roll.blame.add(pair);
+            }
+            if !is_kept {
+                let gone = gone.map(|gone| format!("{gone}; ")).unwrap_or_default();
+                let reason = format!("{gone}rank {} says: {reason}", pair.lower());
+                sink.left_out(pair, round, &reason)?;
+            }
+            self.roll.set_busy(pair, false);
+            running.remove(&pair);
+        }
+        if self.roll.dropped.is_empty() {
+            return Ok(());
+        }
+        // Of those whose measuring rank has gone nothing will come.
+        let ended = running
+            .iter()
+            .copied()
+            .filter(|pair| self.roll.dropped.contains_key(&pair.lower()));
+        for pair in ended.collect::<Vec<_>>() {
+            let reason = self.roll.gone(pair).unwrap_or_default();
+            sink.left_out(pair, round, &reason)?;
+            self.roll.set_busy(pair, false);
+            running.remove(&pair);
+        }
+        Ok(())
+    }
+}
+
+/// Of each rank, its place among those that have the same in common, in the order of ranks, and how many these are.
+fn places<K: Ord>(ranks: impl Iterator<Item = (u32, K)>) -> BTreeMap<u32, (u32, u32)> {
+    let mut groups: BTreeMap<K, Vec<u32>> = BTreeMap::new();
+    for (rank, common) in ranks {
+        groups.entry(common).or_default().push(rank);
+    }
+    let places = groups.values().flat_map(|ranks| {
+        let count = ranks.len() as u32;
+        (0..)
+            .zip(ranks)
+            .map(move |(place, rank)| (*rank, (place, count)))
+    });
+    places.collect()
+}
+
+fn milliseconds(limit: Duration) -> u64 {
+    u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,153 @@
+//! Where rank 0 listens, and how the other ranks find it.
+//!
+//! There is no authentication but job, step and number of ranks: rank 0 listens at one address only, where one is
+//! known.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs as _};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use super::error::LaunchError;
+use super::identity::Rendezvous;
+use super::message::{FromRank, Hello, ToRank};
+use super::wire::{Wire, WireError};
+use crate::host::interrupt;
+
+/// How long a name server may take.
+const RESOLVING: Duration = Duration::from_secs(10);
+/// How often it is looked whether a signal has come.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long one attempt to connect may take: no signal ends it.
+const ATTEMPT: Duration = Duration::from_millis(800);
+/// How long who is there may take to answer.
+const ANSWER: Duration = Duration::from_secs(10);
+/// Between two attempts: rank 0 may start later than this one.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// The addresses of a host.
+fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(address, port)]);
+    }
+    let (give, take) = channel();
+    let name = host.to_owned();
+    // A name server that does not answer keeps only this thread.
+    std::thread::spawn(move || {
+        let addresses = (name.as_str(), port).to_socket_addrs();
+        let _ = give.send(addresses.map(Iterator::collect::<Vec<_>>));
+    });
+    let until = Instant::now() + RESOLVING;
+    while Instant::now() < until && interrupt::requested().is_none() {
+        match take.recv_timeout(LOOK) {
+            Ok(found) => return found.map_err(|error| error.to_string()),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    Err("no name server answers".to_owned())
+}
+
+/// Has rank 0 listen.
+///
+/// # Errors
+/// When it runs elsewhere than is said, or the port is taken.
+pub fn listen(rendezvous: &Rendezvous) -> Result<TcpListener, LaunchError> {
+    let mut own = Vec::new();
+    let mut looked = Vec::new();
+    for host in &rendezvous.hosts {
+        let addresses = match resolve(host, rendezvous.port) {
+            Ok(addresses) => addresses,
+            Err(reason) => {
+                looked.push(format!("{host}: {reason}"));
+                continue;
+            }
+        };
+        for address in addresses {
+            // Only an address of this host can be listened at.
+            if TcpListener::bind((address.ip(), 0)).is_err() {
+                looked.push(format!("{host}: {}", address.ip()));
+            } else if !own.contains(&address) {
+                // A host may have its own name at its loopback, and others know it by another address.
+                let by_name = address.ip().is_loopback() && host.parse::<IpAddr>().is_err();
+                let address = if by_name { anywhere(address) } else { address };
+                own.push(address);
+            }
+        }
+    }
+    let address = match own.as_slice() {
+        [] => {
+            let looked = looked.join(", ");
+            return Err(LaunchError::NotHere { looked });
+        }
+        [address] => *address,
+        [first, others @ ..] => {
+            let ipv6 = others.iter().find(|address| address.is_ipv6());
+            anywhere(*ipv6.unwrap_or(first))
+        }
+    };
+    TcpListener::bind(address).map_err(|source| LaunchError::Listen { address, source })
+}
+
+/// All addresses of this host; those of IPv6 are those of IPv4, too.
+fn anywhere(address: SocketAddr) -> SocketAddr {
+    let any: IpAddr = match address {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    SocketAddr::new(any, address.port())
+}
+
+/// Finds rank 0 and says who this rank is, until it is welcome or `limit` has passed.
+///
+/// # Errors
+/// When rank 0 refuses it or is not met.
+pub(super) fn meet(
+    rendezvous: &Rendezvous,
+    hello: &Hello,
+    limit: Duration,
+) -> Result<Wire, LaunchError> {
+    let deadline = Instant::now() + limit;
+    loop {
+        let mut refused = None;
+        let mut looked = Vec::new();
+        for host in &rendezvous.hosts {
+            if let Some(signal) = interrupt::requested() {
+                return Err(LaunchError::Interrupted(signal));
+            }
+            let addresses = resolve(host, rendezvous.port).unwrap_or_else(|reason| {
+                looked.push(format!("{host}: {reason}"));
+                Vec::new()
+            });
+            for address in addresses {
+                match greet(address, hello) {
+                    Ok(Ok(wire)) => return Ok(wire),
+                    Ok(Err(reason)) => refused = Some(reason),
+                    Err(error) => looked.push(error.to_string()),
+                }
+            }
+        }
+        if let Some(reason) = refused {
+            return Err(LaunchError::Refused(reason));
+        }
+        if Instant::now() >= deadline {
+            let looked = looked.join(", ");
+            return Err(LaunchError::NotMet { limit, looked });
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Says who this rank is to whoever listens there; the inner error: rank 0 does not want it.
+fn greet(address: SocketAddr, hello: &Hello) -> Result<Result<Wire, String>, WireError> {
+    let mut wire = Wire::connect(address, ATTEMPT)?;
+    wire.send(&FromRank::Hello(Box::new(hello.clone())), ANSWER)?;
+    match wire.receive(ANSWER)? {
+        ToRank::Welcome => Ok(Ok(wire)),
+        ToRank::Refused(reason) => Ok(Err(reason)),
+        _ => Err(WireError::Unfit {
+            peer: address.to_string(),
+            reason: "it is not rank 0".to_owned(),
+            excerpt: String::new(),
+        }),
+    }
+}

@@ -1,0 +1,195 @@
+//! Who takes part: which ranks have come, whether they are alive, and who is dropped and why.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::blame::Blame;
+use super::connections::{Connections, Event};
+use super::error::LaunchError;
+use super::message::{FromRank, Hello, ToRank};
+use super::schedule::Pair;
+
+/// So many remarks are kept: a port scan is not to fill the memory.
+const MOST_REMARKS: usize = 100;
+
+/// What a rank did that says what it was not asked for.
+pub(super) const UNASKED: &str = "said what it was not asked for";
+
+/// A rank that has come.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) hello: Hello,
+    /// What it has prepared, once it has.
+    pub(super) prepared: Option<Value>,
+    /// Whether it takes part in a measurement.
+    is_busy: bool,
+}
+
+/// The ranks.
+#[derive(Debug)]
+pub(super) struct Roll {
+    pub(super) connections: Connections,
+    pub(super) members: BTreeMap<u32, Member>,
+    /// Who does not take part, or no longer, and why.
+    pub(super) dropped: BTreeMap<u32, String>,
+    /// Who was not let in.
+    pub(super) remarks: Vec<String>,
+    /// Ranks that were not let in, and why; and when the last of them was not.
+    pub(super) refused: BTreeMap<u32, String>,
+    pub(super) last_refused: Instant,
+    /// How long an answer may take, and between two looks whether idle ranks are alive.
+    limits: [Duration; 2],
+    pub(super) blame: Blame,
+    /// Who was asked whether it is alive and has not answered, and when.
+    pinged: BTreeMap<u32, Instant>,
+    next_beat: Instant,
+}
+
+impl Roll {
+    pub(super) fn new(connections: Connections, answer: Duration, heartbeat: Duration) -> Self {
+        Roll {
+            connections,
+            members: BTreeMap::new(),
+            dropped: BTreeMap::new(),
+            remarks: Vec::new(),
+            refused: BTreeMap::new(),
+            last_refused: Instant::now(),
+            limits: [answer, heartbeat],
+            blame: Blame::default(),
+            pinged: BTreeMap::new(),
+            next_beat: Instant::now() + heartbeat,
+        }
+    }
+
+    /// Has these ranks take part in a measurement, or no longer.
+    pub(super) fn set_busy(&mut self, pair: Pair, is_busy: bool) {
+        for rank in pair.ranks() {
+            if let Some(member) = self.members.get_mut(&rank) {
+                debug_assert_ne!(
+                    member.is_busy, is_busy,
+                    "rank {rank} is in two pairs at once"
+                );
+                member.is_busy = is_busy;
+            }
+        }
+    }
+
+    /// Whether a rank was asked if it is alive, and has not answered.
+    pub(super) fn is_asked(&self, rank: u32) -> bool {
+        self.pinged.contains_key(&rank)
+    }
+
+    /// Why a pair cannot be measured, if a rank of it has gone.
+    pub(super) fn gone(&self, pair: Pair) -> Option<String> {
+        let reasons = pair
+            .ranks()
+            .map(|rank| self.dropped.get(&rank).map(String::as_str));
+        let reasons: Vec<&str> = reasons.into_iter().flatten().collect();
+        (!reasons.is_empty()).then(|| reasons.join("; "))
+    }
+
+    pub(super) fn tell_all(&mut self, message: &ToRank) {
+        for rank in self.members.keys() {
+            self.connections.tell(*rank, message);
+        }
+    }
+
+    /// Drops who is to blame for what failed until now.
+    pub(super) fn judge(&mut self) {
+        while let Some(rank) = self.blame.worst() {
+            let partners = self.blame.partners(rank).map(|rank| rank.to_string());
+            let partners: Vec<String> = partners.collect();
+            let reason = format!("failed with ranks {}", partners.join(" and "));
+            self.give_up(rank, &reason);
+        }
+    }
+
+    /// Asks ranks with nothing to measure whether they are alive, from time to time, and drops who does not say so.
+    pub(super) fn beat(&mut self) {
+        let now = Instant::now();
+        let [answer, heartbeat] = self.limits;
+        let late = |pinged: Instant| now.duration_since(pinged) >= answer;
+        let silent = self.pinged.iter().filter(|(_, pinged)| late(**pinged));
+        for rank in silent.map(|(rank, _)| *rank).collect::<Vec<_>>() {
+            let reason = format!("does not answer for {answer:?}: it is hung");
+            self.give_up(rank, &reason);
+        }
+        if now < self.next_beat {
+            return;
+        }
+        self.next_beat = now + heartbeat;
+        let idle = self.members.iter().filter(|(_, member)| !member.is_busy);
+        for rank in idle.map(|(rank, _)| *rank).collect::<Vec<_>>() {
+            self.ping(rank);
+        }
+    }
+
+    pub(super) fn ping(&mut self, rank: u32) {
+        if self.members.contains_key(&rank) && !self.pinged.contains_key(&rank) {
+            self.pinged.insert(rank, Instant::now());
+            self.connections.tell(rank, &ToRank::Ping);
+        }
+    }
+
+    /// Drops a rank: what it did or did not do is the reason.
+    pub(super) fn give_up(&mut self, rank: u32, what: &str) {
+        let Some(member) = self.members.remove(&rank) else {
+            return;
+        };
+        self.connections.close(rank);
+        self.pinged.remove(&rank);
+        self.dropped
+            .insert(rank, format!("{} {what}", member.hello.name()));
+        self.blame.forget(rank);
+    }
+
+    /// As [`look`](Self::look), where nothing is to be reported.
+    pub(super) fn look_for_no_report(&mut self) -> Result<(), LaunchError> {
+        for (rank, _) in self.look()? {
+            self.give_up(rank, UNASKED);
+        }
+        Ok(())
+    }
+
+    /// Waits a moment for what happens. Returns reports, and what else ranks say.
+    pub(super) fn look(&mut self) -> Result<Vec<(u32, FromRank)>, LaunchError> {
+        let mut said = Vec::new();
+        for event in self.connections.wait()? {
+            match event {
+                Event::Joined(hello) => {
+                    let member = Member {
+                        hello: *hello,
+                        prepared: None,
+                        is_busy: false,
+                    };
+                    self.members.insert(member.hello.rank, member);
+                }
+                Event::Said(rank, FromRank::Pong) => {
+                    self.pinged.remove(&rank);
+                }
+                Event::Said(rank, FromRank::Ready(Ok(prepared))) => {
+                    if let Some(member) = self.members.get_mut(&rank) {
+                        member.prepared = Some(prepared);
+                    }
+                }
+                Event::Said(rank, FromRank::Ready(Err(reason))) => {
+                    self.give_up(rank, &format!("cannot measure: {reason}"));
+                }
+                Event::Said(rank, message) => said.push((rank, message)),
+                Event::Lost(rank, reason) => self.give_up(rank, &format!("is lost: {reason}")),
+                Event::Refused(rank, reason) => {
+                    if self.remarks.len() < MOST_REMARKS {
+                        self.remarks.push(reason.clone());
+                    }
+                    if let Some(rank) = rank.filter(|rank| !self.members.contains_key(rank)) {
+                        self.refused.insert(rank, reason);
+                        self.last_refused = Instant::now();
+                    }
+                }
+            }
+        }
+        Ok(said)
+    }
+}

@@ -1,0 +1,350 @@
+//! Which pairs of ranks measure at once: each pair once, and no rank twice at the same time.
+//!
+//! All pairs of N ranks are N - 1 rounds of N/2 disjoint ones (N rounds if N is odd, in each of which one rank rests),
+//! by the circle method: one rank stays, the others turn around it. A round and its pairs follow from numbers, so that
+//! nothing is stored of them, whatever N is. Both directions of a pair are measured in its turn.
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Two ranks, the lower one first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Pair(u32, u32);
+
+impl Pair {
+    /// The pair of two ranks, in any order.
+    ///
+    /// # Panics
+    /// When they are the same.
+    pub fn of(one: u32, other: u32) -> Self {
+        assert_ne!(one, other, "no rank is a pair with itself");
+        Pair(one.min(other), one.max(other))
+    }
+
+    /// The lower rank: it measures.
+    pub fn lower(self) -> u32 {
+        self.0
+    }
+
+    /// The higher rank: it serves.
+    pub fn higher(self) -> u32 {
+        self.1
+    }
+
+    /// Both.
+    pub fn ranks(self) -> [u32; 2] {
+        [self.0, self.1]
+    }
+
+    /// The other one of the two.
+    pub fn partner(self, rank: u32) -> u32 {
+        if rank == self.0 { self.1 } else { self.0 }
+    }
+}
+
+impl fmt::Display for Pair {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}-{}", self.0, self.1)
+    }
+}
+
+/// How many pairs measure at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Concurrency {
+    /// One on the whole fabric.
+    Alone,
+    /// All of a round.
+    Together,
+    /// So many, at the most.
+    AtMost(NonZeroU32),
+}
+
+impl Concurrency {
+    /// How many of `pairs` disjoint ones.
+    fn of(self, pairs: u64) -> u64 {
+        match self {
+            Concurrency::Alone => 1,
+            Concurrency::Together => pairs.max(1),
+            Concurrency::AtMost(count) => u64::from(count.get()),
+        }
+    }
+}
+
+impl FromStr for Concurrency {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "alone" => Ok(Concurrency::Alone),
+            "together" => Ok(Concurrency::Together),
+            number => number
+                .parse()
+                .map(Concurrency::AtMost)
+                .map_err(|_| "it takes 'alone', 'together' or a number of pairs from 1".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Concurrency {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Concurrency::Alone => formatter.write_str("alone"),
+            Concurrency::Together => formatter.write_str("together"),
+            Concurrency::AtMost(count) => count.fmt(formatter),
+        }
+    }
+}
+
+/// All pairs of so many ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Schedule {
+    ranks: u32,
+    concurrency: Concurrency,
+}
+
+impl Schedule {
+    /// Of `ranks`, 2 or more.
+    pub fn new(ranks: u32, concurrency: Concurrency) -> Self {
+        Schedule { ranks, concurrency }
+    }
+
+    /// How many there are on the circle: with an odd number, one more, who is nobody.
+    fn places(self) -> u32 {
+        self.ranks.next_multiple_of(2)
+    }
+
+    /// The rounds that it takes if each is measured at once.
+    pub fn rounds(self) -> u32 {
+        self.places().saturating_sub(1)
+    }
+
+    /// All pairs.
+    pub fn pairs(self) -> u64 {
+        u64::from(self.ranks) * u64::from(self.ranks.saturating_sub(1)) / 2
+    }
+
+    /// The disjoint pairs of a round.
+    pub fn round(self, round: u32) -> impl Iterator<Item = Pair> {
+        let turning = u64::from(self.rounds());
+        let at = move |place: u64| ((u64::from(round) + place) % turning) as u32;
+        let stays = std::iter::once((at(0), self.rounds()));
+        let turn =
+            (1..u64::from(self.places() / 2)).map(move |step| (at(step), at(turning - step)));
+        stays
+            .chain(turn)
+            .filter(move |(one, other)| one.max(other) < &self.ranks)
+            .map(|(one, other)| Pair::of(one, other))
+    }
+
+    /// In which round a pair is.
+    pub fn round_of(self, pair: Pair) -> u32 {
+        let turning = u64::from(self.rounds());
+        if u64::from(pair.higher()) == turning {
+            return pair.lower();
+        }
+        // Round + step and round - step are the pair: their sum is twice the round, and half the places halve it.
+        let sum = u64::from(pair.lower()) + u64::from(pair.higher());
+        (sum * u64::from(self.places() / 2) % turning) as u32
+    }
+
+    /// What is measured at once, one after the other. Nothing is stored of it.
+    pub fn batches(self) -> impl Iterator<Item = Vec<Pair>> {
+        (0..self.rounds()).flat_map(move |round| {
+            let pairs: Vec<Pair> = self.round(round).collect();
+            let size = self.concurrency.of(pairs.len() as u64);
+            let size = usize::try_from(size).unwrap_or(usize::MAX);
+            pairs.chunks(size).map(<[Pair]>::to_vec).collect::<Vec<_>>()
+        })
+    }
+
+    /// How many those are.
+    pub fn batch_count(self) -> u64 {
+        let of_a_round = u64::from(self.ranks / 2);
+        u64::from(self.rounds()) * of_a_round.div_ceil(self.concurrency.of(of_a_round))
+    }
+
+    /// How long all pairs take, if each takes that long.
+    pub fn time(self, pair: Duration) -> Duration {
+        let seconds = pair.as_secs_f64() * self.batch_count() as f64;
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+    }
+
+    /// Some of the pairs, packed into as few batches of disjoint ones as come of taking each into the first that has
+    /// room: never more than of all pairs. A pair that is given twice is measured once.
+    pub fn batches_of(self, pairs: impl IntoIterator<Item = Pair>) -> Vec<Vec<Pair>> {
+        let mut pairs: Vec<Pair> = pairs.into_iter().collect();
+        // A round's pairs then fit into the batch of that number at the latest.
+        pairs.sort_unstable_by_key(|pair| (self.round_of(*pair), *pair));
+        pairs.dedup();
+        let room = self.concurrency.of(u64::from(self.ranks / 2));
+        let mut batches: Vec<Vec<Pair>> = Vec::new();
+        let mut taken = vec![Bits::default(); self.ranks as usize];
+        let mut full = Bits::default();
+        let mut first_open = 0;
+        for pair in pairs {
+            let [one, other] = pair.ranks().map(|rank| rank as usize);
+            let at = Bits::first_in_none([&taken[one], &taken[other], &full], first_open);
+            if at == batches.len() {
+                batches.push(Vec::new());
+            }
+            batches[at].push(pair);
+            taken[one].set(at);
+            taken[other].set(at);
+            if batches[at].len() as u64 >= room {
+                full.set(at);
+                first_open = Bits::first_in_none([&full], first_open);
+            }
+        }
+        batches
+    }
+}
+
+/// A set of batches.
+#[derive(Debug, Clone, Default)]
+struct Bits(Vec<u64>);
+
+impl Bits {
+    fn set(&mut self, at: usize) {
+        let word = at / 64;
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        self.0[word] |= 1 << (at % 64);
+    }
+
+    /// The first that is in none of these, among those from a multiple of 64 below `from` on.
+    fn first_in_none<const N: usize>(sets: [&Bits; N], from: usize) -> usize {
+        let mut word = from / 64;
+        loop {
+            let all = sets
+                .iter()
+                .fold(0, |all, set| all | set.0.get(word).unwrap_or(&0));
+            if all != u64::MAX {
+                return word * 64 + all.trailing_ones() as usize;
+            }
+            word += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at_most(count: u32) -> Concurrency {
+        Concurrency::AtMost(NonZeroU32::new(count).unwrap())
+    }
+
+    fn all(ranks: u32) -> Schedule {
+        Schedule::new(ranks, Concurrency::Together)
+    }
+
+    fn assert_disjoint(batch: &[Pair]) {
+        let ranks: HashSet<u32> = batch.iter().flat_map(|pair| pair.ranks()).collect();
+        assert_eq!(ranks.len(), 2 * batch.len(), "{batch:?}");
+    }
+
+    #[test]
+    fn each_pair_is_in_one_round_and_rounds_are_disjoint() {
+        for ranks in 2..=130 {
+            let schedule = all(ranks);
+            assert_eq!(
+                schedule.rounds(),
+                if ranks % 2 == 0 { ranks - 1 } else { ranks }
+            );
+            let mut seen = HashSet::new();
+            for round in 0..schedule.rounds() {
+                let pairs: Vec<Pair> = schedule.round(round).collect();
+                assert_eq!(pairs.len() as u32, ranks / 2);
+                assert_disjoint(&pairs);
+                for pair in pairs {
+                    assert!(pair.lower() < pair.higher() && pair.higher() < ranks);
+                    assert_eq!(schedule.round_of(pair), round, "{pair} of {ranks}");
+                    assert!(seen.insert(pair), "{pair} of {ranks} is there twice");
+                }
+            }
+            assert_eq!(seen.len() as u64, schedule.pairs());
+        }
+    }
+
+    #[test]
+    fn a_round_of_very_many_ranks_is_at_hand_at_once() {
+        let schedule = Schedule::new(1 << 16, Concurrency::Alone);
+        assert_eq!(schedule.pairs(), 2_147_450_880);
+        assert_eq!(schedule.batches().next().unwrap().len(), 1);
+        let last: Vec<Pair> = schedule.round(schedule.rounds() - 1).collect();
+        assert_eq!(last.len(), 1 << 15);
+        assert_disjoint(&last);
+    }
+
+    #[test]
+    fn the_time_is_known_before() {
+        let time = |ranks, concurrency| {
+            Schedule::new(ranks, concurrency)
+                .time(Duration::from_millis(300))
+                .as_secs_f64()
+        };
+        assert!((time(512, Concurrency::Together) / 60.0 - 2.555).abs() < 0.001);
+        assert!((time(512, Concurrency::Alone) / 3600.0 - 10.9).abs() < 0.05);
+        assert_eq!(Schedule::new(8, at_most(3)).batch_count(), 14);
+        assert_eq!(Schedule::new(2, Concurrency::Together).batch_count(), 1);
+    }
+
+    #[test]
+    fn concurrency_is_read_as_it_is_written() {
+        for text in ["alone", "together", "1", "64"] {
+            assert_eq!(text.parse::<Concurrency>().unwrap().to_string(), text);
+        }
+        for text in ["", "0", "-1", "both", "1.5"] {
+            crate::refused::refused(text.parse::<Concurrency>(), &["alone", "together"]);
+        }
+    }
+
+    #[test]
+    fn some_of_all_pairs_of_very_many_ranks_take_no_more_batches_than_all() {
+        let schedule = all(256);
+        let pairs = (0..schedule.rounds()).flat_map(|round| schedule.round(round));
+        let batches = schedule.batches_of(pairs.filter(|pair| pair.lower() % 3 != 1));
+        assert!(batches.len() <= 255, "{}", batches.len());
+        let alone = Schedule::new(256, Concurrency::Alone);
+        let few = (1..200).map(|rank| Pair::of(rank, 0));
+        assert_eq!(alone.batches_of(few).len(), 199);
+    }
+
+    proptest! {
+        #[test]
+        fn batches_are_disjoint_small_enough_and_complete(
+            ranks in 2_u32..=130,
+            count in 1_u32..70,
+            some in proptest::collection::vec((0_u32..130, 0_u32..130), 0..300),
+        ) {
+            let schedule = Schedule::new(ranks, at_most(count));
+            let batches: Vec<_> = schedule.batches().collect();
+            prop_assert_eq!(batches.len() as u64, schedule.batch_count());
+            prop_assert_eq!(batches.iter().flatten().count() as u64, schedule.pairs());
+            let some: HashSet<Pair> = some
+                .into_iter()
+                .filter(|(one, other)| one != other && one.max(other) < &ranks)
+                .map(|(one, other)| Pair::of(one, other))
+                .collect();
+            let twice = some.iter().chain(&some).copied();
+            let packed = schedule.batches_of(twice);
+            for batch in batches.iter().chain(&packed) {
+                prop_assert!(!batch.is_empty() && batch.len() <= count as usize);
+                assert_disjoint(batch);
+            }
+            let found: Vec<Pair> = packed.iter().flatten().copied().collect();
+            prop_assert_eq!(found.len(), some.len());
+            prop_assert_eq!(found.into_iter().collect::<HashSet<_>>(), some);
+            prop_assert!(all(ranks).batches_of(batches.into_iter().flatten()).len() as u32 <= all(ranks).rounds());
+        }
+    }
+}

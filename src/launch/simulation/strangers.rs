@@ -1,0 +1,162 @@
+//! Who is refused, or says what it should not.
+
+use super::*;
+
+#[test]
+fn who_does_not_belong_to_the_run_is_refused_and_the_run_goes_on() {
+    let meeting = Meeting::of(3);
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, meeting.place.port));
+    let attending = meeting.attend_well([0, 1]);
+    // They come before rank 2, which all wait for.
+    let (place, hello) = (meeting.place.clone(), meeting.hello(2));
+    let others = spawn(move || {
+        let come = |change: &dyn Fn(&mut Hello), words: &[&str]| {
+            let mut hello = hello.clone();
+            change(&mut hello);
+            let met = rendezvous::meet(&place, &hello, LONG);
+            refused(met.map(drop), words);
+        };
+        // A port scan, and a connection that says nothing and stays.
+        drop(TcpStream::connect(address).unwrap());
+        let silent = TcpStream::connect(address).unwrap();
+        for nonsense in ["GET / HTTP/1.1\r\n\r\n", "{}\n", "\"Pong\"\n", "\u{0}\n"] {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(nonsense.as_bytes()).unwrap();
+            let mut wire = Wire::of(stream).unwrap();
+            assert!(
+                matches!(wire.receive(LONG), Ok(ToRank::Refused(_))),
+                "{nonsense}"
+            );
+        }
+        let mut endless = Wire::connect(address, LONG).unwrap();
+        // Closed before it is read to its end.
+        let _ = endless.send(&"x".repeat(4 << 20), LONG);
+        come(
+            &|hello| hello.terms.program.commit = Some("beef".into()),
+            &["commit beef", "one build", "n2"],
+        );
+        come(
+            &|hello| hello.terms.job.job = "77".into(),
+            &["job '77'", "rank 0 of job ''"],
+        );
+        come(&|hello| hello.terms.ranks = 4, &["one of 4", "one of 3"]);
+        come(&|hello| hello.rank = 3, &["one of 3"]);
+        come(
+            &|hello| hello.terms.settings = json!({ "size": 9 }),
+            &["other options"],
+        );
+        let two = Agent::meet(&place, &hello, LONG).unwrap();
+        let ended = two.attend(&mut Scripted(good));
+        drop(silent);
+        ended
+    });
+    let mut conductor = meeting.gather(LIMITS).unwrap();
+    // In the run, too.
+    let late = meeting.hello(2);
+    let place = meeting.place.clone();
+    let late = spawn(move || {
+        refused(
+            rendezvous::meet(&place, &late, LONG).map(drop),
+            &["rank 2 (n2)", "such a rank already"],
+        )
+    });
+    let mut round = 0;
+    while !late.is_finished() {
+        let mut kept = Kept::default();
+        let schedule = Schedule::new(3, Concurrency::Together);
+        conductor
+            .measure(round, schedule.batches(), &mut kept)
+            .unwrap();
+        assert!(kept.missing().0.is_empty(), "{:?}", kept.missing());
+        round += 1;
+    }
+    late.join().unwrap();
+    let remarks = format!("{:?}", conductor.remarks());
+    for words in [
+        "GET / HTTP/1.1",
+        "more than 64 KiB",
+        "other options",
+        "has closed",
+    ] {
+        assert!(remarks.contains(words), "{words} is not in {remarks}");
+    }
+    assert!(dropped(&conductor).is_empty());
+    conductor.end(None);
+    assert!(joined(attending).iter().all(Result::is_ok));
+    others.join().unwrap().unwrap();
+}
+
+#[test]
+fn who_says_nothing_or_a_letter_now_and_then_keeps_nobody_waiting() {
+    let meeting = Meeting::of(2);
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, meeting.place.port));
+    let (silent, mut slow) = [(); 2]
+        .map(|()| TcpStream::connect(address).unwrap())
+        .into();
+    let (place, hello) = (meeting.place.clone(), meeting.hello(1));
+    let after = spawn(move || {
+        while slow.write_all(b"{").is_ok() {
+            sleep(SHORT / 6);
+        }
+        Agent::meet(&place, &hello, LONG)?.attend(&mut Scripted(good))
+    });
+    let attending = meeting.attend_well([0]);
+    let limits = Limits {
+        answer: Duration::from_secs(1),
+        ..LIMITS
+    };
+    let conductor = meeting.gather(limits).unwrap();
+    let remarks = format!("{:?}", conductor.remarks());
+    let late = remarks.matches("it did not say in time who it is").count();
+    assert!(late >= 2, "{remarks}");
+    conductor.end(None);
+    assert!(joined(attending).iter().all(Result::is_ok));
+    after.join().unwrap().unwrap();
+    drop(silent);
+}
+
+#[test]
+fn a_rank_that_says_what_it_was_not_asked_for_is_dropped() {
+    let report = |pair| FromRank::Report {
+        round: 0,
+        pair,
+        report: Box::new(Ok(PairReport::default())),
+    };
+    let sayings: [(&str, Vec<FromRank>); 3] = [
+        ("not asked for", vec![report(Pair::of(0, 1))]),
+        (
+            "not asked for",
+            vec![FromRank::Hello(Box::new(Meeting::of(3).hello(2)))],
+        ),
+        ("more than it is asked for", vec![FromRank::Pong; 20]),
+    ];
+    for (reason, sayings) in sayings {
+        let meeting = Meeting::of(3);
+        let said = Arc::new(Barrier::new(2));
+        let (says, until) = (said.clone(), Arc::new(AtomicBool::new(false)));
+        let ended = until.clone();
+        let bad = meeting.misbehave(2, move |mut wire| {
+            sayings
+                .iter()
+                .for_each(|saying| drop(wire.send(saying, LONG)));
+            says.wait();
+            while !ended.load(Ordering::SeqCst) {
+                sleep(Duration::from_millis(5));
+            }
+        });
+        let fails = |order: &Order| match order.pair.higher() {
+            2 => Err("no answer".to_owned()),
+            _ => good(order),
+        };
+        let attending: Vec<_> = (0..2).map(|rank| meeting.attend(rank, fails)).collect();
+        let mut conductor = meeting.gather(LIMITS).unwrap();
+        said.wait();
+        let (missing, reasons) = meeting.measure(&mut conductor).missing();
+        assert_eq!(missing, pairs_with(3, &[2]));
+        assert!(reasons.contains(reason), "{reason} is not in {reasons}");
+        until.store(true, Ordering::SeqCst);
+        conductor.end(None);
+        bad.join().unwrap();
+        assert!(joined(attending).iter().all(Result::is_ok));
+    }
+}

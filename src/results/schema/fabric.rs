@@ -1,0 +1,232 @@
+//! The fabric benchmark.
+//!
+//! A *pair* is ordered: what goes from one endpoint to another. `runs.csv` has a row for each pair and round, and
+//! `pairs.csv` one for each pair, which [`over_rounds`](crate::results::runs::over_rounds) makes of it. What is found
+//! by looking at all pairs together stands in more columns of `pairs.csv`, in `nodes.csv` and in `summary.csv`.
+
+use super::{Better, Column, Data, Named, Over, Schema};
+use super::{columns, plain};
+
+/// A row for each ordered pair.
+pub const PAIRS: &str = "pairs.csv";
+/// A row for each node.
+pub const NODES: &str = "nodes.csv";
+/// The ranks with their nodes and devices, the engine and the schedule.
+pub const FABRIC: &str = "fabric.json";
+
+columns! {
+    /// Which pair it is.
+    PAIR;
+    FROM = setting("from", "the node that sends, as the engine names it, with its rank where it has several");
+    TO = setting("to", "the node that receives");
+    FROM_RANK = setting("from_rank", "the rank that sends").whole();
+    TO_RANK = setting("to_rank", "the rank that receives").whole();
+    TIER = setting("tier", "how far apart the two are: only pairs of one tier are compared");
+    CONCURRENCY = setting("concurrency", "how many pairs were measured at the same time: alone, together or a number");
+}
+
+columns! {
+    /// What is found of a pair in a round.
+    FIGURES;
+    HALF_MIN = measured("half_round_trip_min_ns", "half of the shortest round trip, assumed symmetric", 1)
+        .over(Over::Least).title("rtt/2 min");
+    HALF_P50 = measured("half_round_trip_p50_ns", "half of the median round trip, assumed symmetric", 1)
+        .with_bounds().title("rtt/2 p50");
+    HALF_P90 = measured("half_round_trip_p90_ns", "half of the round trip's 90th percentile", 1)
+        .title("rtt/2 p90");
+    HALF_P99 = measured("half_round_trip_p99_ns", "half of the round trip's 99th percentile", 1)
+        .title("rtt/2 p99");
+    HALF_MAX = measured("half_round_trip_max_ns", "half of the longest round trip", 1)
+        .over(Over::Greatest).title("rtt/2 max");
+    ONE_WAY_MIN_LOW = measured("one_way_min_low_ns", "lower bound of the least one-way latency", 1);
+    ONE_WAY_MIN_HIGH = measured("one_way_min_high_ns", "upper bound of it", 1);
+    ONE_WAY_P50_LOW = measured("one_way_p50_low_ns", "lower bound of the median one-way latency", 1)
+        .title("one-way low");
+    ONE_WAY_P50_HIGH = measured("one_way_p50_high_ns", "upper bound of it", 1).title("one-way high");
+    ONE_WAY_P99_LOW = measured("one_way_p99_low_ns", "lower bound of the one-way latency's 99th percentile", 1);
+    ONE_WAY_P99_HIGH = measured("one_way_p99_high_ns", "upper bound of it", 1);
+    ONE_WAY_STATUS = label("one_way_status", "where the bounds come from: proven (of the exchanges alone), declared \
+        (of the uncertainty that was declared as well) or contradiction, which has none").title("bounds");
+    THIRD_HOSTS = label("third_hosts", "whether third hosts made the bounds tighter than the pair's own exchanges")
+        .data(Data::Flag);
+    EXCESS_P50 = measured("excess_p50_ns", "median of what a message took beyond the least of its direction, which no \
+        offset of the clocks changes", 1).with_bounds().title("excess p50");
+    EXCESS_P90 = measured("excess_p90_ns", "90th percentile of it", 1).title("excess p90");
+    EXCESS_P99 = measured("excess_p99_ns", "99th percentile of it", 1).with_bounds().title("excess p99");
+    EXCESS_ERROR = measured("excess_error_ns", "how far drift may have moved any excess at most", 1)
+        .over(Over::Greatest);
+    OFFSET_LOW = label("offset_low_ns", "lower bound of the receiver's clock minus the sender's, amid the first round")
+        .data(Data::Whole);
+    OFFSET_HIGH = label("offset_high_ns", "upper bound of it").data(Data::Whole);
+    RATE_LOW = measured("rate_low_ppm", "lower bound of how much faster the receiver's clock runs, in 10^-6", 3)
+        .better(Better::Neither);
+    RATE_HIGH = measured("rate_high_ppm", "upper bound of it", 3).better(Better::Neither);
+    PROBES = count("probes", "round trips that were measured");
+    SENT = count("messages_sent", "messages posted").title("sent");
+    LOST = count("messages_lost", "messages sent that did not arrive").better(Better::Lower).title("lost");
+    RETRANSMITTED = count("retransmitted", "packets that the sender's port sent again, by its counters; empty without \
+        them").better(Better::Lower);
+}
+
+columns! {
+    /// What is found of a pair by looking at all of them, and by measuring it once more.
+    JUDGED;
+    EXPECTED = measured("expected_ns", "half a round trip as its tier and its two nodes lead to expect", 1)
+        .better(Better::Neither).title("expected");
+    REST = measured("rest_ns", "how far the median half of a round trip lies above that", 1).title("rest");
+    SCORE = measured("score", "the rest in robust standard deviations of all rests", 2).title("score");
+    ROLE = label("measured_again", "why it was measured once more alone: suspect or control; empty if it was not");
+    ALONE_P50 = measured("alone_half_round_trip_p50_ns", "half of the median round trip, measured alone", 1)
+        .title("alone p50");
+    ALONE_P99 = measured("alone_half_round_trip_p99_ns", "half of its 99th percentile, measured alone", 1)
+        .title("alone p99");
+    VERDICT = label("verdict", "ok, slow (also alone), congested (beside others, and not alone), suspect (not measured \
+        alone) or missing");
+    SLOWER_WAY = label("slower_way", "whether this direction is proved to be slower than the other: yes or no; empty \
+        if the bounds do not tell");
+}
+
+/// What a row tells of a node.
+pub mod node {
+    use super::super::{Better, Column, Data, columns};
+
+    columns! {
+        /// A node.
+        NODE;
+        NAME = label("node", "the node, as the engine names it, with its rank where it has several");
+        RANK = label("rank", "its rank").data(Data::Whole);
+        GROUP = label("group", "the switch or group that it belongs to; empty if nobody knows");
+        PAIRS = count("pairs", "ordered pairs with it that have figures");
+        MISSING = count("pairs_missing", "ordered pairs with it that have none").better(Better::Lower).title("missing");
+        SCORE = measured("score", "how far its worst direction stands out, in robust standard deviations", 2)
+            .title("score");
+        VERDICT = label("verdict", "ok, slow, not-judged (three nodes or fewer, or too few pairs) or missing");
+        DIRECTION = label("direction", "egress, ingress or both; unknown if only round trips tell; empty if not slow");
+        FIGURE = label("figure", "the figure that the score is of");
+        EGRESS = measured("egress_ns", "by how much what it sends takes longer than what others send", 1);
+        INGRESS = measured("ingress_ns", "by how much what it receives takes longer than what others receive", 1);
+        EGRESS_SCORE = measured("egress_score", "the same in robust standard deviations", 2);
+        INGRESS_SCORE = measured("ingress_score", "the same in robust standard deviations", 2);
+    }
+}
+
+/// What a row tells of a tier.
+pub mod tier {
+    use super::super::{Better, Column, Data, columns};
+
+    columns! {
+        /// A tier.
+        TIER;
+        NAME = label("tier", "the tier, or all");
+        PAIRS = label("pairs", "ordered pairs in it").data(Data::Whole);
+        MEASURED = label("pairs_measured", "those that have figures").data(Data::Whole).title("measured");
+        HALF_LEAST = measured("half_round_trip_p50_least_ns", "of their median halves of a round trip the least", 1);
+        HALF_P50 = measured("half_round_trip_p50_ns", "their median", 1).title("rtt/2 p50");
+        HALF_GREATEST = measured("half_round_trip_p50_greatest_ns", "the greatest", 1);
+        EXCESS_P99 = measured("excess_p99_ns", "median of the pairs' 99th percentiles of the excess", 1)
+            .title("excess p99");
+        EXCESS_GREATEST = measured("excess_p99_greatest_ns", "the greatest of them", 1);
+        LOST = count("messages_lost", "messages that did not arrive").better(Better::Lower).title("lost");
+        SLOW = label("pairs_slow", "pairs that are slow, also alone").data(Data::Whole).title("slow");
+        CONGESTED = label("pairs_congested", "pairs that are slow beside others, and not alone").data(Data::Whole)
+            .title("congested");
+        SUSPECT = label("pairs_suspect", "pairs that are slow beside others, and were not measured alone")
+            .data(Data::Whole).title("suspect");
+    }
+}
+
+columns! {
+    /// The settings of a run.
+    RUN;
+    SEED = setting("seed", "what the control set and the order of the rounds follow from").whole();
+    CLOCK_UNCERTAINTY = setting("clock_uncertainty_ns", "how far clocks are apart at most, as declared; empty without")
+        .whole();
+}
+
+/// What a row of `runs.csv` has, and of `left_out.csv`; of `pairs.csv` those that come from `runs.csv`.
+pub const SCHEMA: Schema = Schema {
+    benchmark: "fabric",
+    title: "fabric",
+    run: &RUN,
+    point: &PAIR,
+    figures: &FIGURES,
+    samples: &[],
+    across: None,
+    headline: [PROBES, HALF_P50, HALF_P99],
+};
+
+/// The columns of `pairs.csv`, in order.
+pub fn pairs() -> Vec<Named> {
+    let mut columns = SCHEMA.summary();
+    columns.extend(JUDGED.map(plain));
+    columns
+}
+
+/// The columns of `nodes.csv`, in order.
+pub fn nodes() -> Vec<Named> {
+    node::NODE.map(plain).to_vec()
+}
+
+/// The columns of `summary.csv`, in order.
+pub fn summary() -> Vec<Named> {
+    tier::TIER.map(plain).to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::results::Record;
+    use crate::results::runs::over_rounds;
+    use crate::results::schema::{COMPLETE, POINT, ROUND, STATUS};
+
+    #[test]
+    fn no_name_occurs_twice_in_a_file_and_each_has_a_meaning() {
+        for columns in [
+            pairs(),
+            nodes(),
+            summary(),
+            SCHEMA.runs(),
+            SCHEMA.left_out(),
+        ] {
+            let names: BTreeSet<&str> = columns.iter().map(|(name, _)| name.as_ref()).collect();
+            assert_eq!(names.len(), columns.len(), "{columns:?}");
+            assert!(columns.iter().all(|(_, column)| !column.meaning.is_empty()));
+        }
+    }
+
+    #[test]
+    fn a_pair_s_row_is_made_of_its_rounds_and_offsets_stay_exact() {
+        let offset = i64::MAX - 1;
+        let round = |number: u32, half: f64| {
+            let mut row = Record::new();
+            row.set(&POINT, "a-to-b")
+                .set(&ROUND, number)
+                .set(&STATUS, COMPLETE)
+                .set(&FROM, "a")
+                .set(&TO, "b")
+                .set(&HALF_P50, half)
+                .set(&HALF_MIN, half - 10.0)
+                .set(&OFFSET_LOW, offset - i64::from(number))
+                .set(&LOST, 2_u32);
+            row
+        };
+        let rounds = [round(0, 1000.0), round(1, 1100.0), round(2, 5000.0)];
+        let mut row = over_rounds(&SCHEMA, &rounds);
+        row.set(&VERDICT, "ok");
+        let row = row.arranged(&pairs());
+        for (column, text) in [
+            ("from", "a"),
+            ("rounds", "3"),
+            ("half_round_trip_p50_ns", "1100.0"),
+            ("half_round_trip_min_ns", "990.0"),
+            ("offset_low_ns", "9223372036854775806"),
+            ("messages_lost", "6"),
+            ("verdict", "ok"),
+            ("excess_p99_ns", ""),
+        ] {
+            assert_eq!(row.get(column).unwrap().text(), text, "{column}");
+        }
+    }
+}
