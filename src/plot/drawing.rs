@@ -180,6 +180,18 @@ impl Drawing {
         self.push_text(at, text, em, anchor, Colour::INK, true);
     }
 
+    /// A text from below to above in any colour.
+    pub fn coloured_upwards(
+        &mut self,
+        at: (f64, f64),
+        text: &str,
+        em: f64,
+        anchor: Anchor,
+        colour: Colour,
+    ) {
+        self.push_text(at, text, em, anchor, colour, true);
+    }
+
     fn push_text(
         &mut self,
         (x, y): (f64, f64),

@@ -13,6 +13,7 @@ pub mod family;
 pub mod font;
 pub mod histogram;
 pub mod load;
+pub mod matrix;
 pub mod median;
 pub mod palette;
 pub mod pdf;

@@ -2,6 +2,7 @@
 
 mod data;
 mod files;
+mod matrix;
 mod odd;
 
 use super::curves::{Curve, Curves, shares_of_sorted, tail_of_sorted};

@@ -1,0 +1,264 @@
+//! Which nodes are named, and in which direction.
+//!
+//! A node is named by evidence only: its effect must stand out from those of all others by more than noise lets any of
+//! them stand out, must be longer than what its figures may be off, and must be worth telling. Round trips alone name a
+//! node, and no direction: one that sends slowly and one that receives slowly have the same round trips.
+
+use super::matrix::Matrix;
+use super::scores::{Fit, LEAST_NODES, median, polish};
+use super::tiers::Tiers;
+
+/// A figure of all pairs that may name nodes.
+#[derive(Debug, Clone, Copy)]
+pub struct Evidence<'a> {
+    /// The figure, as its column is named.
+    pub figure: &'static str,
+    /// In ns.
+    pub values: &'a Matrix,
+    /// By how much each may be off, in ns; `None` if by nothing.
+    pub error: Option<&'a Matrix>,
+    /// Whether a pair and its opposite have figures of their own.
+    pub directional: bool,
+    /// Smaller effects name nobody, in ns.
+    pub least_ns: f64,
+}
+
+/// In which direction a node is slow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// In what it sends.
+    Egress,
+    /// In what it receives.
+    Ingress,
+    /// In both.
+    Both,
+    /// Only round trips tell of it.
+    Unknown,
+}
+
+impl Direction {
+    /// As `nodes.csv` has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Direction::Egress => "egress",
+            Direction::Ingress => "ingress",
+            Direction::Both => "both",
+            Direction::Unknown => "unknown",
+        }
+    }
+}
+
+/// What is said of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeVerdict {
+    /// Nothing stands out.
+    Ok,
+    /// It is named.
+    Slow(Direction),
+    /// There are too few nodes, or too few pairs with it.
+    NotJudged,
+    /// No pair with it has figures.
+    Missing,
+}
+
+impl NodeVerdict {
+    /// As `nodes.csv` has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            NodeVerdict::Ok => "ok",
+            NodeVerdict::Slow(_) => "slow",
+            NodeVerdict::NotJudged => "not-judged",
+            NodeVerdict::Missing => "missing",
+        }
+    }
+
+    /// The direction of a node that is named.
+    pub const fn direction(self) -> Option<Direction> {
+        match self {
+            NodeVerdict::Slow(direction) => Some(direction),
+            _ => None,
+        }
+    }
+}
+
+/// A node with what its pairs say of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Judged {
+    /// What is said of it.
+    pub verdict: NodeVerdict,
+    /// In robust standard deviations: of the figure that names it, or else of the one in which it stands out most.
+    pub score: Option<f64>,
+    /// That figure.
+    pub figure: Option<&'static str>,
+    /// Its effects by that figure, in ns: egress and ingress.
+    pub effects_ns: [Option<f64>; 2],
+    /// The same in robust standard deviations.
+    pub scores: [Option<f64>; 2],
+}
+
+/// The least share of the larger effect that makes the smaller one count as well.
+const BOTH: f64 = 1.0 / 3.0;
+
+/// From so many robust standard deviations on an effect of one of so many nodes is no noise. Noise alone exceeds it in
+/// one of a hundred fabrics, by simulation: normal noise, or one-sided as delays are, with or without missing pairs.
+/// The fewer pairs a node has, the less is known of how much noise there is.
+pub fn limit(nodes: usize) -> f64 {
+    const LIMITS: [(usize, f64); 6] = [
+        (4, 11.0),
+        (5, 8.5),
+        (6, 6.5),
+        (8, 6.0),
+        (16, 5.5),
+        (64, 5.0),
+    ];
+    let known = LIMITS.iter().rev().find(|(from, _)| nodes >= *from);
+    known.map_or(f64::INFINITY, |(_, limit)| *limit)
+}
+
+/// Judges all nodes by all evidence.
+pub fn judge(evidence: &[Evidence<'_>], tiers: &Tiers) -> Vec<Judged> {
+    let fits: Vec<Fit> = evidence.iter().map(|it| polish(it.values, tiers)).collect();
+    let mut found: Vec<Judged> = (0..tiers.nodes())
+        .map(|node| unjudged(evidence, node))
+        .collect();
+    for (evidence, fit) in evidence.iter().zip(&fits) {
+        let errors = Errors::of(evidence);
+        for (node, score) in fit.scores().into_iter().enumerate() {
+            let new = Judged {
+                verdict: NodeVerdict::Ok,
+                score: score.worst(),
+                figure: Some(evidence.figure),
+                effects_ns: [fit.egress[node], fit.ingress[node]],
+                scores: [score.egress, score.ingress],
+            };
+            if new.score.is_some() && tiers.nodes() >= LEAST_NODES {
+                let new = new.named(evidence, errors.of_node(node), limit(tiers.nodes()));
+                let old = &mut found[node];
+                if new.weight() > old.weight() {
+                    *old = new;
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The order in which nodes are told: those that are named first, the worst of them at the head.
+pub fn ranked(judged: &[Judged]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..judged.len()).collect();
+    let key = |node: &usize| {
+        let node = &judged[*node];
+        let named = node.verdict.direction().is_some();
+        (named, node.score.unwrap_or(f64::NEG_INFINITY))
+    };
+    order.sort_by(|one, other| {
+        let (one, other) = (key(one), key(other));
+        other.0.cmp(&one.0).then(other.1.total_cmp(&one.1))
+    });
+    order
+}
+
+fn unjudged(evidence: &[Evidence<'_>], node: usize) -> Judged {
+    let has_figures = evidence.iter().any(|it| it.values.measured_with(node) > 0);
+    Judged {
+        verdict: if has_figures {
+            NodeVerdict::NotJudged
+        } else {
+            NodeVerdict::Missing
+        },
+        score: None,
+        figure: None,
+        effects_ns: [None; 2],
+        scores: [None; 2],
+    }
+}
+
+impl Judged {
+    /// Whether a figure says more of a node than another: one that names a direction more than one that does not, that
+    /// more than one that does not name it, and of equal ones that with the higher score.
+    fn weight(&self) -> (u8, f64) {
+        let kind = match self.verdict {
+            NodeVerdict::Missing | NodeVerdict::NotJudged => 0,
+            NodeVerdict::Ok => 1,
+            NodeVerdict::Slow(Direction::Unknown) => 2,
+            NodeVerdict::Slow(_) => 3,
+        };
+        (kind, self.score.unwrap_or(f64::NEG_INFINITY))
+    }
+
+    /// The same with a verdict.
+    fn named(mut self, evidence: &Evidence<'_>, errors: [f64; 2], limit: f64) -> Self {
+        let stands_out = |direction: usize, limit: f64| {
+            let effect = self.effects_ns[direction]?;
+            let score = self.scores[direction]?;
+            let certain = effect - errors[direction];
+            (score > limit && certain > evidence.least_ns.max(0.0)).then_some(effect)
+        };
+        let either = stands_out(0, limit).or(stands_out(1, limit)).is_some();
+        // Both together are evidence as well, if each of them is some.
+        let both = stands_out(0, limit / 3.0).and(stands_out(1, limit / 3.0));
+        let [sent, received] = self.scores.map(|score| score.unwrap_or(0.0));
+        let together = both.is_some() && sent.hypot(received) > limit;
+        if !(either || together) {
+            return self;
+        }
+        // Of a node that is named anyway, the other direction takes less to be told.
+        let direction = match [0, 1].map(|direction| stands_out(direction, limit / 3.0)) {
+            _ if !evidence.directional => Direction::Unknown,
+            [Some(egress), Some(ingress)] if ingress < BOTH * egress => Direction::Egress,
+            [Some(egress), Some(ingress)] if egress < BOTH * ingress => Direction::Ingress,
+            [Some(_), None] => Direction::Egress,
+            [None, Some(_)] => Direction::Ingress,
+            _ => Direction::Both,
+        };
+        self.verdict = NodeVerdict::Slow(direction);
+        self
+    }
+}
+
+/// By how much the effects of a figure may be off.
+struct Errors {
+    /// By node: of what it sends, and of what it receives.
+    of: Vec<[f64; 2]>,
+    /// Of all pairs, from which the effects are counted.
+    usual: f64,
+}
+
+impl Errors {
+    fn of(evidence: &Evidence<'_>) -> Self {
+        let nodes = evidence.values.nodes();
+        let Some(errors) = evidence.error else {
+            return Errors {
+                of: vec![[0.0; 2]; nodes],
+                usual: 0.0,
+            };
+        };
+        // Not known is not small.
+        let error = |from: usize, to: usize| {
+            let measured = evidence.values.get(from, to);
+            measured.map(|_| errors.get(from, to).unwrap_or(f64::INFINITY))
+        };
+        let others = |node: usize| (0..nodes).filter(move |&other| other != node);
+        let middle = |errors: Vec<f64>| median(errors).unwrap_or(f64::INFINITY);
+        let of = |node: usize| {
+            let sent = others(node).filter_map(|to| error(node, to)).collect();
+            let received = others(node).filter_map(|from| error(from, node)).collect();
+            [middle(sent), middle(received)]
+        };
+        let all = evidence
+            .values
+            .each()
+            .filter_map(|(from, to, _)| error(from, to));
+        Errors {
+            of: (0..nodes).map(of).collect(),
+            usual: middle(all.collect()),
+        }
+    }
+
+    fn of_node(&self, node: usize) -> [f64; 2] {
+        self.of[node].map(|error| error + self.usual)
+    }
+}
+
+#[cfg(test)]
+mod tests;

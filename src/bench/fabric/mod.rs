@@ -1,0 +1,30 @@
+//! What is made of the pairs of a fabric: plain data in, plain data out. Nothing here measures or prints.
+//!
+//! | module | what is in it |
+//! | --- | --- |
+//! | [`matrix`] | a figure of each ordered pair; what is missing is known to be missing |
+//! | [`tiers`] | how far apart two nodes are, by the engine, Slurm's file, the subnet or the user |
+//! | [`scores`] | what a figure says of nodes: median polish, robust scores |
+//! | [`culprits`] | which nodes are named, and in which direction |
+//! | [`suspects`] | which pairs are measured again alone, beside a control set |
+//! | [`verdict`] | what is said of a pair |
+//! | [`limits`] | what makes a run fail |
+//! | [`over_time`] | two runs of one fabric |
+//! | [`rows`] | rows of the tables |
+//! | [`prometheus`] | text for the node exporter |
+//!
+//! Pairs of unequal tiers are never compared: all goes by the distance of a pair from its own tier.
+
+pub mod culprits;
+pub mod limits;
+pub mod matrix;
+pub mod over_time;
+pub mod prometheus;
+pub mod rows;
+pub mod scores;
+pub mod suspects;
+pub mod tiers;
+pub mod verdict;
+
+#[cfg(test)]
+mod made_up;

@@ -1,0 +1,343 @@
+//! Text for the textfile collector of Prometheus' node exporter: the last run, as gauges in seconds.
+//!
+//! A fabric of many nodes has too many pairs for a monitor: above [`MOST_PAIRS`] only pairs that are not ok are told,
+//! and how many there are of each verdict. The file is put in place in one step, as the collector may read at any time;
+//! it reads files whose names end in `.prom`.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
+
+use super::culprits::{Judged, NodeVerdict};
+use super::verdict::PairVerdict;
+use crate::results::ReportError;
+use crate::results::durable::replace;
+
+/// So many ordered pairs are told each, that is 32 nodes.
+pub const MOST_PAIRS: usize = 32 * 31;
+
+/// A node, by its name.
+#[derive(Debug, Clone, Copy)]
+pub struct Node<'a> {
+    /// As the engine names it.
+    pub name: &'a str,
+    /// Its switch or group.
+    pub group: &'a str,
+    /// What is said of it.
+    pub judged: &'a Judged,
+}
+
+/// An ordered pair.
+#[derive(Debug, Clone, Copy)]
+pub struct Pair<'a> {
+    /// The node that sends.
+    pub from: &'a str,
+    /// The node that receives.
+    pub to: &'a str,
+    /// How far apart they are.
+    pub tier: &'a str,
+    /// What is said of it.
+    pub verdict: PairVerdict,
+    /// Half a round trip in ns: median and 99th percentile.
+    pub half_round_trip_ns: [Option<f64>; 2],
+    /// The 99th percentile of the excess in ns.
+    pub excess_p99_ns: Option<f64>,
+    /// Messages that were lost.
+    pub lost: Option<u64>,
+}
+
+/// A run, for a monitor.
+#[derive(Debug, Clone, Copy)]
+pub struct Snapshot<'a> {
+    /// When it ended, in seconds since 1970.
+    pub ended_unix_s: f64,
+    /// Whether it is whole.
+    pub complete: bool,
+    /// All nodes.
+    pub nodes: &'a [Node<'a>],
+    /// All ordered pairs.
+    pub pairs: &'a [Pair<'a>],
+}
+
+/// Writes the file, in one step.
+///
+/// # Errors
+/// When it cannot be written or put in place.
+pub fn write(path: &Path, snapshot: &Snapshot<'_>) -> Result<(), ReportError> {
+    let text = text(snapshot);
+    replace(path, |out| out.write_all(text.as_bytes()))
+}
+
+/// The text of the file.
+pub fn text(snapshot: &Snapshot<'_>) -> String {
+    let mut out = Text::default();
+    out.metric(
+        "run_end_timestamp_seconds",
+        "When the last run ended, since 1970.",
+    );
+    out.sample(&[], Some(snapshot.ended_unix_s));
+    out.metric(
+        "run_complete",
+        "Whether the last run measured all that it was to measure.",
+    );
+    out.sample(&[], Some(flag(snapshot.complete)));
+    out.nodes(snapshot.nodes);
+    out.metric("pairs", "Ordered pairs by verdict.");
+    use PairVerdict::{Congested, Missing, Ok, Slow, Suspect};
+    for verdict in [Ok, Slow, Congested, Suspect, Missing] {
+        let count = snapshot
+            .pairs
+            .iter()
+            .filter(|pair| pair.verdict == verdict)
+            .count();
+        out.sample(&[("verdict", verdict.name())], Some(count as f64));
+    }
+    let all = snapshot.pairs.len() <= MOST_PAIRS;
+    let told = |pair: &&Pair<'_>| all || pair.verdict != Ok;
+    let told: Vec<&Pair<'_>> = snapshot.pairs.iter().filter(told).collect();
+    out.pairs(&told);
+    out.0
+}
+
+fn flag(flag: bool) -> f64 {
+    f64::from(u8::from(flag))
+}
+
+fn seconds(nanoseconds: Option<f64>) -> Option<f64> {
+    nanoseconds.map(|nanoseconds| nanoseconds / 1e9)
+}
+
+/// What stands before the name of each metric.
+const PREFIX: &str = "hcabench_fabric_";
+
+#[derive(Debug, Default)]
+struct Text(String, &'static str);
+
+impl Text {
+    /// Begins a metric: all of its samples must follow.
+    fn metric(&mut self, name: &'static str, help: &str) {
+        let _ = writeln!(
+            self.0,
+            "# HELP {PREFIX}{name} {help}\n# TYPE {PREFIX}{name} gauge"
+        );
+        self.1 = name;
+    }
+
+    /// A sample; nothing of what was not measured.
+    fn sample(&mut self, labels: &[(&str, &str)], value: Option<f64>) {
+        let Some(value) = value else { return };
+        let labels: Vec<String> = labels
+            .iter()
+            .map(|(name, text)| format!("{name}=\"{}\"", escaped(text)))
+            .collect();
+        let labels = match labels.is_empty() {
+            true => String::new(),
+            false => format!("{{{}}}", labels.join(",")),
+        };
+        let _ = writeln!(self.0, "{PREFIX}{}{labels} {value}", self.1);
+    }
+
+    fn nodes(&mut self, nodes: &[Node<'_>]) {
+        self.metric(
+            "node_slow",
+            "Whether the node is named, by direction; unknown if only round trips tell.",
+        );
+        for node in nodes {
+            let direction = node.judged.verdict.direction();
+            if !matches!(
+                node.judged.verdict,
+                NodeVerdict::NotJudged | NodeVerdict::Missing
+            ) {
+                let told = direction.map_or("none", |direction| direction.name());
+                let labels = [
+                    ("node", node.name),
+                    ("group", node.group),
+                    ("direction", told),
+                ];
+                self.sample(&labels, Some(flag(direction.is_some())));
+            }
+        }
+        self.metric(
+            "node_score",
+            "How far the node stands out, in robust standard deviations.",
+        );
+        for node in nodes {
+            self.sample(
+                &[("node", node.name), ("group", node.group)],
+                node.judged.score,
+            );
+        }
+        self.metric(
+            "node_effect_seconds",
+            "By how much the node's messages take longer than those of others.",
+        );
+        for node in nodes {
+            for (direction, effect) in ["egress", "ingress"]
+                .into_iter()
+                .zip(node.judged.effects_ns)
+            {
+                let labels = [
+                    ("node", node.name),
+                    ("group", node.group),
+                    ("direction", direction),
+                ];
+                self.sample(&labels, seconds(effect));
+            }
+        }
+    }
+
+    fn pairs(&mut self, pairs: &[&Pair<'_>]) {
+        let help = "Half of a round trip, assumed symmetric.";
+        self.metric("pair_half_round_trip_seconds", help);
+        for pair in pairs {
+            for (quantile, value) in ["0.5", "0.99"].into_iter().zip(pair.half_round_trip_ns) {
+                self.pair(pair, &[("quantile", quantile)], seconds(value));
+            }
+        }
+        let help = "What messages took beyond the least of their direction.";
+        self.metric("pair_excess_seconds", help);
+        for pair in pairs {
+            self.pair(pair, &[("quantile", "0.99")], seconds(pair.excess_p99_ns));
+        }
+        let help = "Messages of the last run that did not arrive.";
+        self.metric("pair_lost_messages", help);
+        for pair in pairs {
+            self.pair(pair, &[], pair.lost.map(|lost| lost as f64));
+        }
+        let help = "Whether the pair is as its tier and nodes lead to expect.";
+        self.metric("pair_ok", help);
+        for pair in pairs {
+            self.pair(pair, &[], Some(flag(pair.verdict == PairVerdict::Ok)));
+        }
+    }
+
+    fn pair(&mut self, pair: &Pair<'_>, more: &[(&str, &str)], value: Option<f64>) {
+        let own = [("from", pair.from), ("to", pair.to), ("tier", pair.tier)];
+        self.sample(&[&own[..], more].concat(), value);
+    }
+}
+
+/// The value of a label, escaped as the format wants it.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::fabric::culprits::Direction;
+
+    const JUDGED: Judged = Judged {
+        verdict: NodeVerdict::Slow(Direction::Egress),
+        score: Some(12.5),
+        figure: Some("excess_p99_ns"),
+        effects_ns: [Some(2500.0), None],
+        scores: [Some(12.5), None],
+    };
+
+    fn pair(verdict: PairVerdict) -> Pair<'static> {
+        Pair {
+            from: "n1",
+            to: "a \"b\"\\\nc",
+            tier: "leaf",
+            verdict,
+            half_round_trip_ns: [Some(1500.0), None],
+            excess_p99_ns: Some(250.0),
+            lost: Some(3),
+        }
+    }
+
+    fn snapshot(nodes: &[Node<'_>], pairs: &[Pair<'_>]) -> String {
+        text(&Snapshot {
+            ended_unix_s: 1_767_323_045.25,
+            complete: true,
+            nodes,
+            pairs,
+        })
+    }
+
+    #[test]
+    fn each_line_is_as_the_format_wants_it() {
+        let nodes = [Node {
+            name: "n1",
+            group: "s0.s4",
+            judged: &JUDGED,
+        }];
+        let text = snapshot(&nodes, &[pair(PairVerdict::Ok)]);
+        for line in [
+            "hcabench_fabric_run_end_timestamp_seconds 1767323045.25",
+            "hcabench_fabric_node_slow{node=\"n1\",group=\"s0.s4\",direction=\"egress\"} 1",
+            "hcabench_fabric_node_effect_seconds{node=\"n1\",group=\"s0.s4\",direction=\"egress\"} 0.0000025",
+            "hcabench_fabric_pairs{verdict=\"ok\"} 1",
+            "hcabench_fabric_pair_half_round_trip_seconds{from=\"n1\",to=\"a \\\"b\\\"\\\\\\nc\",tier=\"leaf\",\
+             quantile=\"0.5\"} 0.0000015",
+            "hcabench_fabric_pair_lost_messages{from=\"n1\",to=\"a \\\"b\\\"\\\\\\nc\",tier=\"leaf\"} 3",
+        ] {
+            assert!(
+                text.lines().any(|it| it == line),
+                "{line} is not in\n{text}"
+            );
+        }
+        assert!(text.ends_with('\n') && !text.contains("0.99\"} \n") && !text.contains("ingress"));
+        // Each metric has its help and its type once, before its samples, which stand together.
+        let mut known: Vec<&str> = Vec::new();
+        for line in text.lines() {
+            match line.strip_prefix("# HELP ") {
+                Some(rest) => {
+                    let name = rest.split(' ').next().unwrap();
+                    assert!(!known.contains(&name), "{name} twice");
+                    known.push(name);
+                }
+                None if line.starts_with("# TYPE") => assert!(line.ends_with(" gauge")),
+                None => {
+                    let name = line.split(['{', ' ']).next().unwrap();
+                    assert_eq!(Some(&name), known.last(), "{line}");
+                    assert!(name.bytes().all(|it| it.is_ascii_lowercase() || it == b'_'));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn of_many_pairs_only_those_that_are_not_ok_are_told() {
+        let mut pairs = vec![pair(PairVerdict::Ok); MOST_PAIRS + 1];
+        pairs[7].verdict = PairVerdict::Slow;
+        let text = snapshot(&[], &pairs);
+        assert_eq!(
+            text.lines()
+                .filter(|line| line.starts_with("hcabench_fabric_pair_ok"))
+                .count(),
+            1
+        );
+        let all = snapshot(&[], &pairs[..MOST_PAIRS]);
+        assert_eq!(
+            all.lines()
+                .filter(|line| line.starts_with("hcabench_fabric_pair_ok"))
+                .count(),
+            MOST_PAIRS
+        );
+    }
+
+    #[test]
+    fn the_file_is_replaced_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("fabric.prom");
+        for complete in [false, true] {
+            write(
+                &path,
+                &Snapshot {
+                    ended_unix_s: 1.0,
+                    complete,
+                    nodes: &[],
+                    pairs: &[],
+                },
+            )
+            .unwrap();
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert!(text.contains(&format!("run_complete {}\n", u8::from(complete))));
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,214 @@
+//! What a figure of all pairs says of each node: latency = tier + egress + ingress + rest, by median polish.
+//!
+//! Medians are taken out in turn (of tiers, of rows, of columns) until nothing changes, so that a few slow pairs or
+//! nodes move nobody else's effect. An effect counts in robust standard deviations: those that the rests of a row of so
+//! many pairs lead to expect, or those that the effects of all nodes have among each other, whichever are larger.
+
+use super::matrix::Matrix;
+use super::tiers::Tiers;
+use crate::stats::outliers::DEVIATIONS_PER_MAD;
+
+/// With fewer nodes nobody can be told from the others.
+pub const LEAST_NODES: usize = 4;
+/// With fewer figures in a direction a node has no effect in it.
+const LEAST_PAIRS: usize = 2;
+/// Sweeps end when no part changes by more than this share of the usual figure.
+const SHARE_OF_NOTE: f64 = 1e-6;
+/// Nothing is known more exactly than to this share of the usual figure.
+const LEAST_DEVIATION: f64 = 1e-3;
+/// Sweeps at most; a handful is enough.
+const MOST_SWEEPS: usize = 40;
+/// Of a normal distribution, three quarters lie within so many standard deviations.
+const DEVIATIONS_OF_THREE_QUARTERS: f64 = 1.1503;
+/// The standard error of a median in units of that of a mean.
+const ERROR_OF_MEDIAN: f64 = 1.2533;
+
+/// The parts that a figure was taken apart into. All in the figure's unit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fit {
+    /// By tier; `None` without a figure.
+    pub tiers: Vec<Option<f64>>,
+    /// By node, with a median of 0; `None` with too few figures.
+    pub egress: Vec<Option<f64>>,
+    /// The same of what nodes receive.
+    pub ingress: Vec<Option<f64>>,
+    /// What is left of each pair.
+    pub rest: Matrix,
+    /// The standard deviation of what is left, robustly.
+    pub deviation: f64,
+}
+
+/// How a node stands out, in robust standard deviations; `None` where that cannot be told.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Score {
+    /// In what it sends.
+    pub egress: Option<f64>,
+    /// In what it receives.
+    pub ingress: Option<f64>,
+}
+
+impl Score {
+    /// The worse of both.
+    pub fn worst(&self) -> Option<f64> {
+        let both = [self.egress, self.ingress].into_iter().flatten();
+        both.max_by(f64::total_cmp)
+    }
+}
+
+impl Fit {
+    /// What a pair is expected to have, by its tier and nodes; a node without an effect adds nothing.
+    pub fn expected(&self, tiers: &Tiers, from: usize, to: usize) -> Option<f64> {
+        let tier = self.tiers[tiers.of(from, to)]?;
+        Some(tier + self.egress[from].unwrap_or(0.0) + self.ingress[to].unwrap_or(0.0))
+    }
+
+    /// How far a pair lies above that, in robust standard deviations.
+    pub fn score_of(&self, from: usize, to: usize) -> Option<f64> {
+        let rest = self.rest.get(from, to)?;
+        (self.deviation > 0.0).then(|| rest / self.deviation)
+    }
+
+    /// How each node stands out; nobody does among fewer than [`LEAST_NODES`].
+    pub fn scores(&self) -> Vec<Score> {
+        let nodes = self.rest.nodes();
+        if nodes < LEAST_NODES {
+            return vec![Score::default(); nodes];
+        }
+        let of = |effects: &[Option<f64>], pairs: &dyn Fn(usize) -> usize| -> Vec<Option<f64>> {
+            let known: Vec<f64> = effects.iter().flatten().copied().collect();
+            let distances = known.iter().map(|effect| effect.abs()).collect();
+            let among = DEVIATIONS_PER_MAD * median(distances).unwrap_or(0.0);
+            let score = |(node, effect): (usize, &Option<f64>)| {
+                let error = ERROR_OF_MEDIAN * self.deviation / (pairs(node).max(1) as f64).sqrt();
+                let scale = error.max(among);
+                effect.filter(|_| scale > 0.0).map(|effect| effect / scale)
+            };
+            effects.iter().enumerate().map(score).collect()
+        };
+        let sent = |node: usize| {
+            (0..nodes)
+                .filter(|&to| self.rest.get(node, to).is_some())
+                .count()
+        };
+        let taken = |node: usize| {
+            (0..nodes)
+                .filter(|&it| self.rest.get(it, node).is_some())
+                .count()
+        };
+        let both = of(&self.egress, &sent)
+            .into_iter()
+            .zip(of(&self.ingress, &taken));
+        both.map(|(egress, ingress)| Score { egress, ingress })
+            .collect()
+    }
+}
+
+/// Takes a figure apart.
+///
+/// # Panics
+/// When the tiers are of another number of nodes.
+pub fn polish(figure: &Matrix, tiers: &Tiers) -> Fit {
+    let nodes = figure.nodes();
+    assert_eq!(nodes, tiers.nodes(), "tiers of other nodes");
+    let mut fit = Fit {
+        tiers: vec![None; tiers.count()],
+        egress: vec![None; nodes],
+        ingress: vec![None; nodes],
+        rest: figure.clone(),
+        deviation: 0.0,
+    };
+    let usual = median(figure.each().map(|it| it.2.abs()).collect()).unwrap_or(0.0);
+    let change_of_note = SHARE_OF_NOTE * usual;
+    for _ in 0..MOST_SWEEPS {
+        let of_tiers = take_out(&mut fit.rest, tiers.count(), 1, |from, to| {
+            tiers.of(from, to)
+        });
+        let sent = take_out(&mut fit.rest, nodes, LEAST_PAIRS, |from, _| from);
+        let received = take_out(&mut fit.rest, nodes, LEAST_PAIRS, |_, to| to);
+        let mut largest = 0.0_f64;
+        for (whole, part) in [
+            (&mut fit.tiers, of_tiers),
+            (&mut fit.egress, sent),
+            (&mut fit.ingress, received),
+        ] {
+            for (whole, part) in whole.iter_mut().zip(part) {
+                largest = largest.max(part.unwrap_or(0.0).abs());
+                *whole = part.map(|part| whole.unwrap_or(0.0) + part);
+            }
+        }
+        if largest <= change_of_note {
+            break;
+        }
+    }
+    // What all nodes have in common is their tiers'.
+    let common = centre(&mut fit.egress) + centre(&mut fit.ingress);
+    for tier in fit.tiers.iter_mut().flatten() {
+        *tier += common;
+    }
+    // Where all figures are the same to the last digit, a node that differs must stand out all the same.
+    fit.deviation = deviation(&fit, nodes).max(LEAST_DEVIATION * usual);
+    fit
+}
+
+/// Takes the median of each group of pairs out of them; of a group that is too small nothing.
+fn take_out(
+    rest: &mut Matrix,
+    groups: usize,
+    least: usize,
+    group: impl Fn(usize, usize) -> usize,
+) -> Vec<Option<f64>> {
+    let mut values: Vec<Vec<f64>> = vec![Vec::new(); groups];
+    for (from, to, value) in rest.each() {
+        values[group(from, to)].push(value);
+    }
+    let large_enough = |values: Vec<f64>| (values.len() >= least).then_some(values);
+    let medians = values
+        .into_iter()
+        .map(|it| large_enough(it).and_then(median));
+    let medians: Vec<Option<f64>> = medians.collect();
+    let pairs: Vec<(usize, usize, f64)> = rest.each().collect();
+    for (from, to, value) in pairs {
+        let part = medians[group(from, to)].unwrap_or(0.0);
+        rest.set(from, to, value - part);
+    }
+    medians
+}
+
+/// Moves effects so that their median is 0; returns what it was.
+fn centre(effects: &mut [Option<f64>]) -> f64 {
+    let middle = median(effects.iter().flatten().copied().collect()).unwrap_or(0.0);
+    for effect in effects.iter_mut().flatten() {
+        *effect -= middle;
+    }
+    middle
+}
+
+/// The standard deviation of the rests. By their third quartile: so many of them are exactly zero, being medians
+/// themselves, that their median says little with few nodes. What the fit took out of their freedom is put back.
+fn deviation(fit: &Fit, nodes: usize) -> f64 {
+    let mut distances: Vec<f64> = fit.rest.each().map(|it| it.2.abs()).collect();
+    let measured = distances.len() as f64;
+    let taken = 2 * nodes + fit.tiers.iter().flatten().count();
+    let free = (measured + 2.0 - taken as f64).max(1.0);
+    if distances.is_empty() {
+        return 0.0;
+    }
+    let place = (distances.len() - 1) * 3 / 4;
+    let (_, quartile, _) = distances.select_nth_unstable_by(place, f64::total_cmp);
+    *quartile / DEVIATIONS_OF_THREE_QUARTERS * (measured / free).max(1.0).sqrt()
+}
+
+/// The median of figures, without sorting all of them.
+pub fn median(mut figures: Vec<f64>) -> Option<f64> {
+    let half = figures.len() / 2;
+    let is_even = figures.len().is_multiple_of(2);
+    if figures.is_empty() {
+        return None;
+    }
+    let (below, upper, _) = figures.select_nth_unstable_by(half, f64::total_cmp);
+    let lower = below.iter().copied().max_by(f64::total_cmp);
+    Some(match lower.filter(|_| is_even) {
+        Some(lower) => f64::midpoint(lower, *upper),
+        None => *upper,
+    })
+}

@@ -1,0 +1,178 @@
+//! What is said of a pair.
+
+use super::matrix::Matrix;
+use super::scores::{Fit, LEAST_NODES, median};
+use super::tiers::Tiers;
+use crate::stats::outliers::DEVIATIONS_PER_MAD;
+
+/// From so many robust standard deviations above what its tier and nodes lead to expect a pair is suspect.
+pub const PAIR_LIMIT: f64 = 6.0;
+/// So many pairs of the control set are needed to compare with.
+pub const LEAST_CONTROLS: usize = 3;
+
+/// What is said of an ordered pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PairVerdict {
+    /// As its tier and nodes lead to expect.
+    Ok,
+    /// Slow, also alone: the way itself.
+    Slow,
+    /// Slow beside others and not alone: a way that is shared.
+    Congested,
+    /// Slow beside others; nothing is known of it alone.
+    Suspect,
+    /// Without a figure.
+    Missing,
+}
+
+impl PairVerdict {
+    /// As `pairs.csv` has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            PairVerdict::Ok => "ok",
+            PairVerdict::Slow => "slow",
+            PairVerdict::Congested => "congested",
+            PairVerdict::Suspect => "suspect",
+            PairVerdict::Missing => "missing",
+        }
+    }
+}
+
+/// What pairs had when they were measured once more alone.
+#[derive(Debug, Clone, Copy)]
+pub struct Alone<'a> {
+    /// In ns; of pairs that were not measured again, missing.
+    pub values: &'a Matrix,
+    /// The pairs of the control set.
+    pub controls: &'a [(usize, usize)],
+}
+
+/// Judges pairs, one at a time.
+#[derive(Debug)]
+pub struct PairJudge<'a> {
+    fit: &'a Fit,
+    tiers: &'a Tiers,
+    alone: Option<Alone<'a>>,
+    least_ns: f64,
+    /// By tier: how far controls lie from what is expected of them when alone, and how far from each other.
+    controls: Vec<Option<(f64, f64)>>,
+}
+
+impl<'a> PairJudge<'a> {
+    /// Of the fit of a figure; rests below `least_ns` are of no consequence.
+    pub fn new(fit: &'a Fit, tiers: &'a Tiers, alone: Option<Alone<'a>>, least_ns: f64) -> Self {
+        let of_tier = |tier: usize| {
+            let alone = alone?;
+            let controls = alone
+                .controls
+                .iter()
+                .filter(|(from, to)| tiers.of(*from, *to) == tier);
+            let beyond = |&(from, to): &(usize, usize)| {
+                Some(alone.values.get(from, to)? - fit.expected(tiers, from, to)?)
+            };
+            let beyond: Vec<f64> = controls.filter_map(beyond).collect();
+            if beyond.len() < LEAST_CONTROLS {
+                return None;
+            }
+            let middle = median(beyond.clone())?;
+            let spread = median(beyond.iter().map(|it| (it - middle).abs()).collect())?;
+            Some((middle, DEVIATIONS_PER_MAD * spread))
+        };
+        PairJudge {
+            fit,
+            tiers,
+            alone,
+            least_ns,
+            controls: (0..tiers.count()).map(of_tier).collect(),
+        }
+    }
+
+    /// What is said of a pair.
+    pub fn of(&self, from: usize, to: usize) -> PairVerdict {
+        let Some(rest) = self.fit.rest.get(from, to) else {
+            return PairVerdict::Missing;
+        };
+        let limit = self.least_ns.max(PAIR_LIMIT * self.fit.deviation);
+        if self.tiers.nodes() < LEAST_NODES || rest <= limit {
+            return PairVerdict::Ok;
+        }
+        let alone = self.alone.and_then(|alone| alone.values.get(from, to));
+        let expected = self.fit.expected(self.tiers, from, to);
+        match (alone.zip(expected), self.controls[self.tiers.of(from, to)]) {
+            (Some((alone, expected)), Some((middle, spread))) => {
+                match alone - expected - middle > limit.max(PAIR_LIMIT * spread) {
+                    true => PairVerdict::Slow,
+                    false => PairVerdict::Congested,
+                }
+            }
+            _ => PairVerdict::Suspect,
+        }
+    }
+}
+
+/// Whether a direction is proved to be slower than its opposite (`true`), or faster; `None` if the bounds of their
+/// latencies, low and high, do not tell.
+pub fn is_slower(own: (f64, f64), opposite: (f64, f64)) -> Option<bool> {
+    match (own.0 > opposite.1, own.1 < opposite.0) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::fabric::made_up::{Noise, healthy, in_groups};
+    use crate::bench::fabric::matrix::ordered_pairs;
+    use crate::bench::fabric::scores::polish;
+
+    #[test]
+    fn a_slow_pair_is_told_from_one_that_is_slow_beside_others() {
+        let tiers = in_groups(8, 4);
+        let mut noise = Noise::new(5);
+        let mut together = healthy(&tiers, &mut noise, false);
+        for (from, to) in [(0, 5), (1, 6), (2, 7)] {
+            together.set(from, to, 9000.0);
+        }
+        together.set(3, 4, f64::NAN);
+        let fit = polish(&together, &tiers);
+        let mut alone = Matrix::missing(8);
+        let controls = [(4, 1), (5, 2), (6, 3), (7, 0)];
+        for (from, to) in controls {
+            // Alone all are faster.
+            alone.set(from, to, together.get(from, to).unwrap() - 400.0);
+        }
+        alone.set(0, 5, 8800.0);
+        alone.set(1, 6, 2600.0);
+        let measured = Alone {
+            values: &alone,
+            controls: &controls,
+        };
+        let judge = PairJudge::new(&fit, &tiers, Some(measured), 0.0);
+        assert_eq!(judge.of(0, 5), PairVerdict::Slow);
+        assert_eq!(judge.of(1, 6), PairVerdict::Congested);
+        assert_eq!(judge.of(2, 7), PairVerdict::Suspect);
+        assert_eq!(judge.of(3, 4), PairVerdict::Missing);
+        let ok = ordered_pairs(8).filter(|&(from, to)| judge.of(from, to) == PairVerdict::Ok);
+        assert_eq!(ok.count(), 56 - 4);
+        // Without controls nothing can be compared; and what is of no consequence is not told.
+        let few = Alone {
+            values: &alone,
+            controls: &controls[..2],
+        };
+        let judge = PairJudge::new(&fit, &tiers, Some(few), 0.0);
+        assert_eq!(judge.of(0, 5), PairVerdict::Suspect);
+        assert_eq!(
+            PairJudge::new(&fit, &tiers, None, 1e4).of(0, 5),
+            PairVerdict::Ok
+        );
+    }
+
+    #[test]
+    fn a_direction_is_slower_only_if_bounds_are_apart() {
+        assert_eq!(is_slower((8.0, 10.0), (1.0, 3.0)), Some(true));
+        assert_eq!(is_slower((1.0, 3.0), (8.0, 10.0)), Some(false));
+        assert_eq!(is_slower((1.0, 8.0), (8.0, 10.0)), None);
+    }
+}
