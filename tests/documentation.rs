@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use hcabench::cli::EXIT_CODES;
-use hcabench::results::schema::{Column, Data, Over, Schema};
+use hcabench::results::schema::{Column, Data, Named, Over, Schema, fabric};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const COMMANDS: [&str; 10] = [
@@ -239,7 +239,37 @@ fn the_page_of_columns_is_the_schema() {
         );
         table(&mut page, schema.run);
     }
+    page.push_str(&columns_of_a_fabric());
     check_page("columns.md", &page);
+}
+
+/// A fabric has pairs, nodes and tiers in place of points.
+fn columns_of_a_fabric() -> String {
+    let mut page = "\n## fabric\n".to_owned();
+    let pairs = fabric::pairs();
+    let runs = fabric::SCHEMA.runs();
+    let of_runs = runs.into_iter().filter(|column| !pairs.contains(column));
+    let of_runs: Vec<Named> = of_runs.collect();
+    for (file, text, columns) in [
+        ("pairs.csv", "A row for each ordered pair.", pairs.clone()),
+        (
+            "runs.csv",
+            "A row for each ordered pair and round: the columns of `pairs.csv` up to `retransmitted` without `rounds` \
+             and bounds,\nand these.",
+            of_runs,
+        ),
+        ("nodes.csv", "A row for each node.", fabric::nodes()),
+        (
+            "summary.csv",
+            "A row for each tier, and one for all.",
+            fabric::summary(),
+        ),
+    ] {
+        write!(page, "\n### {file}\n\n{text}\n\n").unwrap();
+        let declared = columns.iter().filter(|(name, column)| *name == column.name);
+        table(&mut page, declared.map(|(_, column)| column));
+    }
+    page
 }
 
 fn sentence(text: &str) -> String {

@@ -1,5 +1,6 @@
 //! `hcabench compare`: whether a run is better or worse than another, or a point than another of the same sweep.
 
+mod fabric;
 mod present;
 mod turns;
 mod values;
@@ -17,7 +18,7 @@ use super::values::List;
 use crate::compare::figures::{Kind, Limit, USUAL};
 use crate::compare::{CompareError, Comparison, Permitted, Request};
 use crate::compare::{compare, compare_within, rounds};
-use crate::results::read::Run;
+use crate::results::read::{Fabric, Run};
 use crate::results::schema::Schema;
 use crate::results::text::printable;
 
@@ -151,6 +152,13 @@ pub fn run(arguments: &CompareArguments) -> anyhow::Result<u8> {
             compare_folders(arguments, &request, &base, &new)
         }
         ([], Some(base), Some(new), None) => compare_folders(arguments, &request, base, new),
+        ([], Some(base), None, Some(by)) if Fabric::is_one(base) => {
+            let base = printable(&base.display().to_string()).into_owned();
+            let reason = format!(
+                "--by {by}: {base} holds a fabric, which has no points: give a second folder of one"
+            );
+            Err(UsageError(reason).into())
+        }
         ([], Some(base), None, Some(by)) => {
             let run = rounds::open(base)?;
             let comparison = compare_within(&run, by, &request).map_err(sort)?;
@@ -176,6 +184,9 @@ fn compare_folders(
     new: &Path,
 ) -> anyhow::Result<u8> {
     let folders = json!({ "base": base, "new": new });
+    if Fabric::is_one(base) || Fabric::is_one(new) {
+        return fabric::run(arguments, request, [base, new]);
+    }
     let base = rounds::open(base).context("BASE")?;
     let new = rounds::open(new).context("NEW")?;
     check_allowed(arguments, &base, &new)?;

@@ -97,6 +97,15 @@ Examples:
   hcabench host --json
       The same for programs, with all that is recorded of the machine";
 
+pub const FABRIC: &str = "\
+Examples:
+  srun -N8 --ntasks-per-node=1 hcabench fabric --inline --burst 200 --rounds 3 --out fabric
+      All pairs of eight nodes, three times; rank 0 writes the results
+  hcabench fabric --ranks 512 --dry-run
+      How many pairs and how long, without a device
+  hcabench fabric --rank 0 --ranks 2 --rendezvous node1 --out pair
+      Without an engine: the same on the other host, with --rank 1";
+
 pub const SERVE: &str = "\
 Examples:
   hcabench serve

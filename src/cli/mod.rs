@@ -6,6 +6,7 @@
 mod clock;
 mod compare;
 mod examples;
+mod fabric;
 mod hca;
 mod host;
 mod memory;
@@ -21,6 +22,8 @@ mod output;
 mod progress;
 #[cfg(test)]
 mod refused;
+#[doc(hidden)]
+pub use self::fabric::rank_zero;
 pub mod table;
 pub mod table_options;
 mod values;
@@ -34,6 +37,7 @@ use std::sync::OnceLock;
 
 use clap::{ArgAction, ColorChoice, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use crate::results::read::ReadError;
 use crate::rig::child;
 
 /// Bad input that was found after the command line was parsed; exit code 2.
@@ -95,6 +99,9 @@ enum Command {
     /// List the RDMA devices, their ports and limits, and the pair that a run would choose
     #[command(after_help = examples::DEVICES)]
     Devices(DevicesArguments),
+    /// Measure between all pairs of ranks that srun or mpirun started, and name the slow node
+    #[command(after_help = examples::FABRIC)]
+    Fabric(Box<fabric::FabricArguments>),
     /// Measure how long a load from memory takes while others draw bandwidth, as curves by the share of reads
     #[command(after_help = examples::MEMORY)]
     Memory(Box<memory::MemoryArguments>),
@@ -230,6 +237,7 @@ fn run(line: &CommandLine) -> ExitCode {
         Some(Command::Clock(arguments)) => clock::run(arguments),
         Some(Command::Compare(arguments)) => compare::run(arguments),
         Some(Command::Devices(arguments)) => run_devices(arguments),
+        Some(Command::Fabric(arguments)) => fabric::run(arguments),
         Some(Command::Memory(arguments)) => memory::run(arguments),
         Some(Command::Node(arguments)) => node::run(arguments),
         Some(Command::Plot(arguments)) => plot::run(arguments),
@@ -245,7 +253,9 @@ fn run(line: &CommandLine) -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             output::print_error(&format!("{error:#}"));
-            ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
+            let other = error.downcast_ref::<ReadError>();
+            let is_misuse = error.is::<UsageError>() || other.is_some_and(ReadError::is_misuse);
+            ExitCode::from(if is_misuse { 2 } else { 1 })
         }
     }
 }

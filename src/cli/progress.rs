@@ -42,6 +42,17 @@ pub struct Progress {
 impl Progress {
     /// A bar over so many points.
     pub fn new(points: usize) -> Self {
+        Self::with(points as u64, |done, points| {
+            format!("{}/{points}", (done + 1).min(points))
+        })
+    }
+
+    /// A bar over so many of what is called `what`, of which many may be done at once.
+    pub fn counting(all: u64, what: &'static str) -> Self {
+        Self::with(all, move |done, all| format!("{done}/{all} {what}"))
+    }
+
+    fn with(all: u64, number: impl Fn(u64, u64) -> String + Clone + Send + Sync + 'static) -> Self {
         let target = match (is_shown(), io::stderr().is_terminal()) {
             (false, _) => ProgressDrawTarget::hidden(),
             (true, true) => ProgressDrawTarget::stderr_with_hz(REDRAWS_A_SECOND),
@@ -52,16 +63,15 @@ impl Progress {
                 ProgressDrawTarget::term_like_with_hz(Box::new(line), REDRAWS_A_SECOND)
             }
         };
-        let number = |state: &ProgressState, out: &mut dyn fmt::Write| {
-            let points = state.len().unwrap_or(0);
+        let number = move |state: &ProgressState, out: &mut dyn fmt::Write| {
             // A bar without its number is no reason to end a run.
-            let _ = write!(out, "{}/{points}", (state.pos() + 1).min(points));
+            let _ = out.write_str(&number(state.pos(), state.len().unwrap_or(0)));
         };
         let style = ProgressStyle::with_template("{number} [{bar:8}] {wide_msg}")
             .expect("the template is well-formed")
             .with_key("number", number)
             .progress_chars("=> ");
-        let bar = ProgressBar::with_draw_target(Some(points as u64), target).with_style(style);
+        let bar = ProgressBar::with_draw_target(Some(all), target).with_style(style);
         Self { bar, last: None }
     }
 
@@ -74,6 +84,11 @@ impl Progress {
     pub fn finish_point(&mut self, figures: [Option<f64>; 3]) {
         self.last = Some(figures);
         self.bar.update(|state| state.set_pos(state.pos() + 1));
+    }
+
+    /// So many more are done.
+    pub fn advance(&self, by: u64) {
+        self.bar.update(|state| state.set_pos(state.pos() + by));
     }
 
     fn message(&self, name: &str, elapsed: Duration) -> String {
@@ -168,5 +183,8 @@ mod tests {
         );
         progress.finish_point([None; 3]);
         assert_eq!(message(&progress), "1:00, 4:00 left  p");
+        let pairs = Progress::counting(400, "pairs");
+        pairs.advance(100);
+        assert_eq!(message(&pairs), "1:00, 3:00 left  p");
     }
 }

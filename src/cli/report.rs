@@ -1,6 +1,7 @@
 //! `hcabench report`: a run as one HTML file.
 
 mod content;
+mod fabric;
 mod figures;
 mod headline;
 mod reading;
@@ -12,7 +13,7 @@ use clap::Args;
 
 use super::UsageError;
 use crate::page::{self, Page};
-use crate::results::read::Run;
+use crate::results::read::{Fabric, Run};
 use crate::results::schema::Column;
 use crate::results::text::printable_path;
 
@@ -55,8 +56,10 @@ pub fn run(arguments: &ReportArguments) -> anyhow::Result<u8> {
         let out = printable_path(&arguments.out);
         return Err(UsageError(format!("--out {out}: is a folder; name a file in it")).into());
     }
-    let run = Run::open(&arguments.folder)?;
-    let page = page_of(&run, arguments)?;
+    let page = match Fabric::is_one(&arguments.folder) {
+        true => fabric::page(&Fabric::open(&arguments.folder)?, arguments)?,
+        false => page_of(&Run::open(&arguments.folder)?, arguments)?,
+    };
     page::write(&arguments.out, &page)?;
     if !arguments.quiet {
         eprintln!("report:   {}", printable_path(&arguments.out));
@@ -100,6 +103,7 @@ fn page_of(run: &Run, arguments: &ReportArguments) -> anyhow::Result<Page> {
         incomplete: content::incomplete(run),
         warnings,
         summary: content::summary(run),
+        tables: Vec::new(),
         figures,
         notes,
         instrument: content::instrument(run),

@@ -52,6 +52,7 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<u8> {
         bind: arguments.bind,
         port: arguments.receiver.clone(),
         once: arguments.once,
+        pair: None,
     };
     let quiet = arguments.quiet;
     let tell = move |event| match event {

@@ -8,8 +8,10 @@ use bytesize::ByteSize;
 
 use crate::buffer::Bytes;
 use crate::generators::MemoryLoad;
+use crate::rig::limit::Limit;
 use crate::rig::named::Named;
 use crate::rig::ports::PortRequest;
+use crate::time::Nanos;
 
 /// A millisecond.
 pub const MILLISECOND: Duration = Duration::from_millis(1);
@@ -173,6 +175,35 @@ pub fn port_request(text: &str) -> Result<PortRequest, String> {
     })
 }
 
+/// A length of time: at least a nanosecond, at most a day.
+pub fn length(text: &str) -> Result<Nanos, String> {
+    time(text, Duration::from_nanos(1)..=DAY).map(Nanos::from)
+}
+
+/// Limits: `50us`, `50us,2us@p99.99`.
+pub fn limits(text: &str) -> Result<List<Limit>, String> {
+    list(text, |part| {
+        let Some((length_text, percentile)) = part.split_once('@') else {
+            return Ok(Limit {
+                length: length(part)?,
+                percent: None,
+            });
+        };
+        let number = percentile.strip_prefix('p').map(str::parse);
+        let percent = number.and_then(Result::ok);
+        let percent = percent.filter(|percent| *percent > 0.0 && *percent <= 100.0);
+        if percent.is_none() {
+            return Err(format!(
+                "{percentile:?} is not a percentile: p with a number above 0 and up to 100, as in p99.99"
+            ));
+        }
+        Ok(Limit {
+            length: length(length_text)?,
+            percent,
+        })
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,5 +248,29 @@ mod tests {
         assert_eq!(list("3, 1,3", number).unwrap().0, [3, 1]);
         assert!(list("", number).is_err() && list("1,,2", number).is_err());
         assert!(list_of_ranges("1", |_| Ok((0..=10_000).collect())).is_err());
+    }
+
+    #[test]
+    fn limits_are_for_the_maximum_or_a_percentile() {
+        let found = limits("50us, 2us@p99.99").unwrap().0;
+        let found = found
+            .iter()
+            .map(|it| (it.length.0, it.percent, it.describe()));
+        assert!(found.eq([
+            (50_000, None, "50us".to_owned()),
+            (2_000, Some(99.99), "2us@p99.99".to_owned())
+        ]));
+        for bad in [
+            "50",
+            "",
+            "50us@99",
+            "50us@p0",
+            "50us@p101",
+            "50us@pNaN",
+            "@p99",
+            "50us,",
+        ] {
+            assert!(limits(bad).is_err(), "{bad}");
+        }
     }
 }

@@ -25,6 +25,8 @@ pub struct Page {
     pub warnings: Vec<String>,
     /// The summary: a row a point.
     pub summary: Sheet,
+    /// Further tables behind it, each with its title.
+    pub tables: Vec<(String, Sheet)>,
     pub figures: Vec<Figure>,
     /// What there is to say about the figures.
     pub notes: Vec<String>,
@@ -98,6 +100,9 @@ impl Page {
         html += &notices("Incomplete", "incomplete", &self.incomplete);
         html += &notices("Warnings", "warnings", &self.warnings);
         html += &section("Summary", &self.summary.html("Summary"));
+        for (title, sheet) in &self.tables {
+            html += &section(&escaped(title), &sheet.html(title));
+        }
         let figures: String = self.figures.iter().map(Figure::html).collect();
         let mut figures = match figures.as_str() {
             "" => String::new(),

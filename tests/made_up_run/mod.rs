@@ -3,6 +3,7 @@
 
 #![allow(dead_code)] // Each test uses a part of it.
 
+pub mod fabric;
 pub mod memory;
 
 use std::path::{Path, PathBuf};

@@ -80,7 +80,7 @@ fn holds_the_truth(out: &Path) -> usize {
 
 /// Whether a message arrived; if it did, it must be within its bounds, where the receiver's clock is ahead by so many
 /// nanoseconds.
-fn is_within(message: &Row, ahead: i64) -> bool {
+pub(crate) fn is_within(message: &Row, ahead: i64) -> bool {
     let stamp = |column| message.text(column).parse::<i64>().ok();
     let from = stamp("t_send_ns").or(stamp("t_subm_ns")).unwrap();
     let (Some(to), Some(low), Some(high)) = (

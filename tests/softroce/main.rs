@@ -21,6 +21,7 @@ mod connections;
 mod depth;
 mod devices_gone;
 mod errors;
+mod fabric;
 mod link;
 mod listings;
 mod loss;

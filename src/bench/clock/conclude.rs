@@ -88,8 +88,9 @@ fn judge(result: &mut ClockResult, config: &Config) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::clock::config::{Length, Limit};
+    use crate::bench::clock::config::Length;
     use crate::bench::clock::watcher::{Task, Watched};
+    use crate::rig::limit::Limit;
     use crate::time::{Nanos, Posix};
 
     /// Two CPUs whose watches began at `starts`, with the jumps of each: when it began, its length and cause.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::buffer::HugePagePolicy;
+use crate::rig::limit::Limit;
 use crate::rig::named::Named;
 use crate::time::{Nanos, ReadingKind, TscKilohertz};
 
@@ -60,27 +61,6 @@ impl std::fmt::Display for Length {
         match self {
             Length::Iterations(iterations) => write!(formatter, "{iterations} iterations"),
             Length::Duration(duration) => humantime::format_duration(*duration).fmt(formatter),
-        }
-    }
-}
-
-/// No difference, or no more than a share of them, may be above a length.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Limit {
-    pub length: Nanos,
-    /// The percentile that it is for; the maximum if `None`.
-    pub percent: Option<f64>,
-}
-
-impl Limit {
-    /// The limit in the words of the command line: `50us@p99.99`.
-    pub fn describe(&self) -> String {
-        let length = humantime::format_duration(std::time::Duration::from_nanos(self.length.0))
-            .to_string()
-            .replace(' ', "");
-        match self.percent {
-            None => length,
-            Some(percent) => format!("{length}@p{percent}"),
         }
     }
 }

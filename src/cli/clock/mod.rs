@@ -11,7 +11,7 @@ use clap::Args;
 use self::values::Reports;
 
 use crate::bench::clock::benchmark::{ClockBenchmark, Cpus};
-use crate::bench::clock::config::{Config, Length, Limit};
+use crate::bench::clock::config::{Config, Length};
 use crate::bench::clock::trust::DEFAULT_READS;
 use crate::buffer::HugePagePolicy;
 use crate::cli::UsageError;
@@ -19,11 +19,12 @@ use crate::cli::driver::arguments::SweepArguments;
 use crate::cli::driver::{self, Request};
 use crate::cli::output::OutputArguments;
 use crate::cli::progress;
-use crate::cli::values::{List, duration, one};
+use crate::cli::values::{self as common, List, duration, one};
 use crate::host::cpu_set::CpuSet;
 use crate::host::readiness::Needs;
 use crate::results::Record;
 use crate::results::schema::clock as columns;
+use crate::rig::limit::Limit;
 use crate::rig::named::Named as _;
 use crate::time::{Nanos, ReadingKind, TscKilohertz};
 
@@ -56,7 +57,7 @@ pub struct ClockArguments {
     pub clock: ReadingKind,
 
     /// Exit with 3 if a difference, or a percentile of all, is above a time: 50us, 2us@p99.99
-    #[arg(long, value_name = "LIST", value_parser = values::limits)]
+    #[arg(long, value_name = "LIST", value_parser = common::limits)]
     pub fail_above: Option<List<Limit>>,
 
     /// Tell instead whether the TSC can be trusted: its flags, its rate by every source, the offsets between CPUs,
@@ -79,7 +80,7 @@ pub struct ClockArguments {
     pub hugepages: HugePagePolicy,
 
     /// Longer differences are jumps, whose causes are looked for, with unit: ns, us, ms, s [default: the baseline]
-    #[arg(long, value_name = "TIME", help_heading = "Jumps", value_parser = values::length)]
+    #[arg(long, value_name = "TIME", help_heading = "Jumps", value_parser = common::length)]
     pub threshold: Option<Nanos>,
 
     /// Readings whose mean, doubled, is the baseline; fewer where they would take more than 10 s
@@ -87,11 +88,11 @@ pub struct ClockArguments {
     pub baseline_iterations: u64,
 
     /// Length of the sliding windows of cumulative, and of clusters, with unit: us, ms, s
-    #[arg(long, value_name = "TIME", default_value = "1ms", help_heading = "Jumps", value_parser = values::length)]
+    #[arg(long, value_name = "TIME", default_value = "1ms", help_heading = "Jumps", value_parser = common::length)]
     pub window: Nanos,
 
     /// Jumps of several CPUs that begin within this time of each other count as one event, with unit: ns, us, ms
-    #[arg(long, value_name = "TIME", default_value = "10us", help_heading = "Jumps", value_parser = values::length)]
+    #[arg(long, value_name = "TIME", default_value = "10us", help_heading = "Jumps", value_parser = common::length)]
     pub coincidence: Nanos,
 
     /// Jumps of each CPU that are kept for jumps.csv; if there are more, the longest; 2 to 100M

@@ -1,13 +1,11 @@
 //! The values of the options of `hcabench clock`, from text.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-use crate::bench::clock::config::{Limit, Report};
-use crate::cli::values::{DAY, List, list, one, time};
+use crate::bench::clock::config::Report;
+use crate::cli::values::{list, one};
 use crate::host::cpu_set::CpuSet;
 use crate::rig::named::Named;
-use crate::time::Nanos;
 
 /// Reports, and whether all of them were asked for by one word.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,11 +57,6 @@ pub fn kept(text: &str) -> Result<usize, String> {
     number.ok_or_else(|| format!("{text:?} is not a number from 2 to 100M"))
 }
 
-/// A length of time: at least a nanosecond, at most a day.
-pub fn length(text: &str) -> Result<Nanos, String> {
-    time(text, Duration::from_nanos(1)..=DAY).map(Nanos::from)
-}
-
 /// A list of CPUs that is not empty.
 pub fn cpus(text: &str) -> Result<CpuSet, String> {
     let set = text.parse::<CpuSet>();
@@ -72,30 +65,6 @@ pub fn cpus(text: &str) -> Result<CpuSet, String> {
         return Err("no CPU is named; write for example 0-3,8".to_owned());
     }
     Ok(set)
-}
-
-/// Limits: `50us`, `50us,2us@p99.99`.
-pub fn limits(text: &str) -> Result<List<Limit>, String> {
-    list(text, |part| {
-        let Some((length_text, percentile)) = part.split_once('@') else {
-            return Ok(Limit {
-                length: length(part)?,
-                percent: None,
-            });
-        };
-        let number = percentile.strip_prefix('p').map(str::parse);
-        let percent = number.and_then(Result::ok);
-        let percent = percent.filter(|percent| *percent > 0.0 && *percent <= 100.0);
-        if percent.is_none() {
-            return Err(format!(
-                "{percentile:?} is not a percentile: p with a number above 0 and up to 100, as in p99.99"
-            ));
-        }
-        Ok(Limit {
-            length: length(length_text)?,
-            percent,
-        })
-    })
 }
 
 #[cfg(test)]
@@ -117,30 +86,6 @@ mod tests {
             assert!(count(bad).is_err(), "{bad}");
         }
         assert!(kept("1").is_err() && kept("101M").is_err());
-    }
-
-    #[test]
-    fn limits_are_for_the_maximum_or_a_percentile() {
-        let found = limits("50us, 2us@p99.99").unwrap().0;
-        let found = found
-            .iter()
-            .map(|it| (it.length.0, it.percent, it.describe()));
-        assert!(found.eq([
-            (50_000, None, "50us".to_owned()),
-            (2_000, Some(99.99), "2us@p99.99".to_owned())
-        ]));
-        for bad in [
-            "50",
-            "",
-            "50us@99",
-            "50us@p0",
-            "50us@p101",
-            "50us@pNaN",
-            "@p99",
-            "50us,",
-        ] {
-            assert!(limits(bad).is_err(), "{bad}");
-        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! From what was typed to what is run: options from a file, the command line of an earlier run, and back into a file.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -8,11 +9,12 @@ use clap::{Arg, ArgMatches, Command};
 
 use crate::cli::UsageError;
 use crate::results::document::Document;
-use crate::results::durable;
+use crate::results::schema::fabric::FABRIC;
 use crate::results::text::printable;
+use crate::results::{durable, json};
 
 /// Options that belong to one call and not to what is measured, with whether they take a value.
-const OF_ONE_RUN: [(&str, bool); 10] = [
+const OF_ONE_RUN: [(&str, bool); 12] = [
     ("out", true),
     ("force", false),
     ("resume", true),
@@ -23,10 +25,13 @@ const OF_ONE_RUN: [(&str, bool); 10] = [
     ("no-color", false),
     ("help", false),
     ("version", false),
+    // Of a process of a fabric.
+    ("rank", true),
+    ("rendezvous", true),
 ];
 /// Options that no setting of a point or run follows from, with whether they take a value: they may stand beside
 /// `--resume` without its settings.
-const BESIDE_RESUME: [(&str, bool); 10] = [
+const BESIDE_RESUME: [(&str, bool); 13] = [
     ("resume", true),
     ("quiet", false),
     ("json", false),
@@ -37,9 +42,14 @@ const BESIDE_RESUME: [(&str, bool); 10] = [
     ("budget", true),
     ("rounds", true),
     ("order-seed", true),
+    ("rank", true),
+    ("ranks", true),
+    ("rendezvous", true),
 ];
+/// Options of a fabric that say how it is judged and how long it may take.
+const OF_JUDGEMENT: [&str; 4] = ["fail-above", "max-outliers", "prometheus", "pair-timeout"];
 /// Commands that measure a sweep, beside that without a name.
-const SWEEPS: [&str; 3] = ["clock", "node", "queue"];
+const SWEEPS: [&str; 4] = ["clock", "fabric", "node", "queue"];
 /// The command that repeats an earlier run.
 const RERUN: &str = "rerun";
 
@@ -133,8 +143,15 @@ fn only_resumes(arguments: &[OsString]) -> Option<PathBuf> {
 /// The command line of the run in a folder, without what belongs to that run alone.
 fn stored(folder: &Path, asked: &str) -> Result<Vec<OsString>, UsageError> {
     let refused = |reason: String| UsageError(format!("{asked} {}: {reason}", folder.display()));
-    let document = Document::of_run(folder).map_err(|error| refused(error.to_string()))?;
-    let words: Vec<String> = document.command_line.into_iter().skip(1).collect();
+    let words = match folder.join(FABRIC).exists() {
+        true => json::read(&folder.join(FABRIC))
+            .map(|fabric: OfFabric| fabric.command_line)
+            .map_err(|error| error.to_string()),
+        false => Document::of_run(folder)
+            .map(|document| document.command_line)
+            .map_err(|error| error.to_string()),
+    };
+    let words: Vec<String> = words.map_err(refused)?.into_iter().skip(1).collect();
     // Messages repeat words of a command line.
     if let Some(word) = words.iter().find(|word| printable(word) != word.as_str()) {
         let word = printable(word);
@@ -144,6 +161,42 @@ fn stored(folder: &Path, asked: &str) -> Result<Vec<OsString>, UsageError> {
     }
     let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
     Ok(without(&words, &OF_ONE_RUN))
+}
+
+/// What is taken from `fabric.json`.
+#[derive(serde::Deserialize)]
+struct OfFabric {
+    command_line: Vec<String>,
+}
+
+/// The settings in a command line, by option: the last of each counts. Without those of one run, and without those that
+/// change nothing of what is measured in a fabric.
+pub fn settings_of(words: impl IntoIterator<Item = String>) -> BTreeMap<String, String> {
+    let mut settings: BTreeMap<String, String> = BTreeMap::new();
+    let mut last: Option<String> = None;
+    for word in words {
+        match (word.strip_prefix("--"), &last) {
+            (Some(option), _) => {
+                let (name, value) = option.split_once('=').unwrap_or((option, ""));
+                settings.insert(name.to_owned(), value.to_owned());
+                last = Some(name.to_owned());
+            }
+            (None, Some(name)) => {
+                let value = settings.entry(name.clone()).or_default();
+                if !value.is_empty() {
+                    value.push(' ');
+                }
+                value.push_str(&word);
+            }
+            (None, None) => {}
+        }
+    }
+    let is_beside = |name: &str| {
+        let beside = BESIDE_RESUME.iter().any(|(it, _)| *it == name) && name != "rounds";
+        beside || is_of_one_run(name) || OF_JUDGEMENT.contains(&name)
+    };
+    settings.retain(|name, _| !is_beside(name));
+    settings
 }
 
 fn is_of_one_run(option: &str) -> bool {

@@ -121,7 +121,7 @@ pub fn run(mut request: Request<'_>) -> anyhow::Result<u8> {
     let document = Document {
         hcabench: Program::this(),
         benchmark: schema.benchmark.to_owned(),
-        command_line: command_line(),
+        command_line: recorded_command_line(),
         started_at: moment(started_at),
         status: INCOMPLETE.to_owned(),
         failure: None,
@@ -255,7 +255,7 @@ fn readiness_document(readiness: &Readiness) -> Value {
 }
 
 /// The command line as it is recorded: options of files are in it.
-fn command_line() -> Vec<String> {
+pub fn recorded_command_line() -> Vec<String> {
     let words = super::expanded_arguments().iter();
     std::iter::once("hcabench".to_owned())
         .chain(words.map(|word| word.to_string_lossy().into_owned()))

@@ -280,8 +280,8 @@ impl HcaArguments {
     }
 }
 
-/// Runs the benchmark. Returns the exit code.
-pub fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
+/// The configuration that arguments describe, and its plan, once both are known to make sense.
+pub(super) fn checked(arguments: &HcaArguments) -> anyhow::Result<(Config, Plan)> {
     let config = arguments.config();
     check_tsc_khz(&config)?;
     check_receiver_pause(&config)?;
@@ -290,7 +290,14 @@ pub fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
     let plan = Plan::new(&config.sweep);
     plan.check().map_err(UsageError)?;
     check_uc_route(&config, &plan)?;
-    arguments.between.check(&config.sweep.clocks)?;
+    arguments.between.check_clocks(&config.sweep.clocks)?;
+    Ok((config, plan))
+}
+
+/// Runs the benchmark. Returns the exit code.
+pub fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
+    let (config, _) = checked(arguments)?;
+    arguments.between.check_peer()?;
     #[cfg(feature = "rdma")]
     {
         if arguments.between.peer.is_some() {
@@ -312,6 +319,7 @@ pub fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
     }
     #[cfg(not(feature = "rdma"))]
     {
+        let _ = config;
         anyhow::bail!("{}", super::WITHOUT_RDMA)
     }
 }

@@ -55,13 +55,8 @@ pub struct PeerArguments {
 }
 
 impl PeerArguments {
-    /// Refuses options of two hosts where there is one, and a declaration of clocks that nobody keeps.
-    pub fn check(&self, clocks: &[ClockKind]) -> Result<(), UsageError> {
-        let set = [
-            ("--probes", self.probes.is_some()),
-            ("--clock-drift", self.clock_drift.is_some()),
-            ("--clock-uncertainty", self.clock_uncertainty.is_some()),
-        ];
+    /// Refuses a declaration of clocks that nobody keeps.
+    pub fn check_clocks(&self, clocks: &[ClockKind]) -> Result<(), UsageError> {
         if let Some(uncertainty) = self.clock_uncertainty
             && clocks != [ClockKind::Monotonic]
         {
@@ -71,6 +66,16 @@ impl PeerArguments {
                 humantime::format_duration(uncertainty)
             )));
         }
+        Ok(())
+    }
+
+    /// Refuses options of two hosts where there is one.
+    pub fn check_peer(&self) -> Result<(), UsageError> {
+        let set = [
+            ("--probes", self.probes.is_some()),
+            ("--clock-drift", self.clock_drift.is_some()),
+            ("--clock-uncertainty", self.clock_uncertainty.is_some()),
+        ];
         let mut alone = set
             .into_iter()
             .filter(|(_, set)| *set && self.peer.is_none());
@@ -79,6 +84,18 @@ impl PeerArguments {
                 "{option}: there is one host and one clock: name the other host by --peer, or leave it out"
             )))
         })
+    }
+
+    /// What the benchmark is told of it.
+    #[cfg(feature = "rdma")]
+    pub fn config(&self) -> PeerConfig {
+        PeerConfig {
+            run: None,
+            peer: self.peer.clone().unwrap_or_default(),
+            probes: self.probes.unwrap_or(PROBES),
+            uncertainty: self.clock_uncertainty.map(Nanos::from),
+            drift: self.clock_drift.unwrap_or(DRIFT),
+        }
     }
 }
 
@@ -114,14 +131,7 @@ const FIRST: [Column; 4] = [
 /// Runs the benchmark to another host. Returns the exit code.
 #[cfg(feature = "rdma")]
 pub fn run(arguments: &HcaArguments, config: Config) -> anyhow::Result<u8> {
-    let between = &arguments.between;
-    let nanos = |time: Duration| Nanos::from(time);
-    let asked = PeerConfig {
-        peer: between.peer.clone().unwrap_or_default(),
-        probes: between.probes.unwrap_or(PROBES),
-        uncertainty: between.clock_uncertainty.map(nanos),
-        drift: between.clock_drift.unwrap_or(DRIFT),
-    };
+    let asked = arguments.between.config();
     let mut settings = settings_of_run(&config);
     settings
         .set(&columns::PEER, asked.peer.as_str())

@@ -3,6 +3,7 @@
 mod config;
 mod draw;
 pub(in crate::cli) mod embedded;
+mod figure;
 mod made;
 mod metric;
 mod options;
@@ -53,6 +54,7 @@ impl PlotArguments {
             Figure::Time => draw::time(from, settings),
             Figure::Load => draw::load(from, settings),
             Figure::Curves => draw::family(from, settings),
+            Figure::Matrix => draw::matrix(from, settings),
         }
     }
 }

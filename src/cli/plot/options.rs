@@ -7,78 +7,11 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use serde_json::Value;
 
+pub(super) use super::figure::Figure;
+use super::figure::Figure::{
+    Curves, Ecdf, Histogram, Load, Matrix, Median, Percentiles, Surface, Time,
+};
 use crate::cli::UsageError;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Figure {
-    Histogram,
-    Median,
-    Surface,
-    Ecdf,
-    Percentiles,
-    Time,
-    Load,
-    Curves,
-}
-
-use Figure::{Curves, Ecdf, Histogram, Load, Median, Percentiles, Surface, Time};
-
-impl Figure {
-    pub const ALL: [Figure; 8] = [
-        Histogram,
-        Median,
-        Surface,
-        Ecdf,
-        Percentiles,
-        Time,
-        Load,
-        Curves,
-    ];
-
-    /// On the command line and in `plot.json`.
-    pub fn name(self) -> &'static str {
-        self.described().0
-    }
-
-    fn described(self) -> (&'static str, &'static str) {
-        match self {
-            Histogram => (
-                "histogram",
-                "Distributions over each other: share of samples by latency, a line at each median, and what lies above \
-                 the range",
-            ),
-            Median => (
-                "median",
-                "The median or another percentile over a setting, medians with bars for the middle 80 %; of a clock, by the cause \
-                 of jumps",
-            ),
-            Surface => (
-                "surface",
-                "The median or another percentile over two settings as a surface in space; colour is the share that was lost, or \
-                 started late",
-            ),
-            Ecdf => ("ecdf", "The share of samples up to each latency"),
-            Percentiles => (
-                "percentiles",
-                "Latencies up to the highest percentiles, on a scale that spreads the tail",
-            ),
-            Time => (
-                "time",
-                "Samples over time; of a clock, its jumps by their cause",
-            ),
-            Load => (
-                "load",
-                "Latency under load: percentiles over the bytes that were delivered in the --background, with what was \
-                 offered",
-            ),
-            Curves => (
-                "curves",
-                "Latency by the bandwidth of a memory: a curve for each share of reads, in the order of load; beside it, \
-                 curves of others",
-            ),
-        }
-    }
-}
 
 /// What a setting is set to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,17 +78,37 @@ impl Setting {
     }
 }
 
+/// A fabric has pairs, and no points.
+const OF_POINTS: [Figure; 8] = [
+    Histogram,
+    Median,
+    Surface,
+    Ecdf,
+    Percentiles,
+    Time,
+    Load,
+    Curves,
+];
 /// A surface has no legend.
 const WITH_LEGEND: [Figure; 7] = [Histogram, Median, Ecdf, Percentiles, Time, Load, Curves];
 /// The bins of a histogram are equally wide, and shares are compared by height.
-const WITH_SCALE: [Figure; 7] = [Median, Surface, Ecdf, Percentiles, Time, Load, Curves];
+const WITH_SCALE: [Figure; 8] = [
+    Median,
+    Surface,
+    Ecdf,
+    Percentiles,
+    Time,
+    Load,
+    Curves,
+    Matrix,
+];
 
 pub(super) static SETTINGS: [Setting; 17] = [
     setting(
         "metric",
         "LIST",
         "What is drawn: latency (t_lat), completion (t_comp), enqueue, dequeue, intended, jump, difference, \
-         loaded, or several with commas between them",
+         loaded, or several with commas between them; in matrix half-round-trip, excess, one-way or lost",
     )
     .form(Form::List),
     setting(
@@ -172,6 +125,7 @@ pub(super) static SETTINGS: [Setting; 17] = [
         "Draw only points with these values of a setting, as it is called in summary.csv: service=rc,uc; round=2 draws \
          the samples of that round; may be repeated",
     )
+    .only_in(&OF_POINTS)
     .form(Form::Choices),
     setting(
         "range",

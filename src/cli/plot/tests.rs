@@ -1,5 +1,6 @@
 //! Each setting with each figure: it changes the picture, or it is refused with what is allowed.
 
+mod fabric;
 mod memory;
 
 use std::fs;
@@ -13,6 +14,7 @@ use super::options::{Figure, SETTINGS, Setting};
 use crate::cli::UsageError;
 use crate::plot::svg;
 use crate::results::read::Benchmark;
+use crate::results::read::tests::made_up_run::fabric::{MadeFabric, fabric_run};
 use crate::results::read::tests::made_up_run::{
     MadeLoad, MadePoint, hca_loads, hca_rounds, hca_run,
 };
@@ -33,9 +35,11 @@ fn value(setting: &Setting, figure: Figure) -> (&'static str, &'static str) {
     let surface = figure == Figure::Surface;
     let load = figure == Figure::Load;
     let curves = figure == Figure::Curves;
+    let matrix = figure == Figure::Matrix;
     match setting.id {
         "percentile" => ("p90", r#""p90""#),
         "metric" if curves => ("loaded", r#""loaded""#),
+        "metric" if matrix => ("excess", r#""excess""#),
         "only" if curves => ("read_share_percent=50", r#"{"read_share_percent": 50}"#),
         "range" if curves => ("0..500", r#""0..500""#),
         "with" => ("src/cli/plot/tests/published.csv", r#""published.csv""#),
@@ -144,6 +148,10 @@ fn each_setting_changes_the_figure_or_is_refused() {
     let distribution = vec![two[0].join("rc-send-8B-burst16/latency.hgrm")];
     let loads = loads_of(&folder, &["rc", "uc"]);
     let curves = memory::curves_in(&folder, "curves", &memory::family());
+    let fabric = vec![fabric_run(
+        &folder.path().join("fabric"),
+        &MadeFabric::of(8, 4),
+    )];
     let published = "src/cli/plot/tests/published.csv";
     fs::copy(published, curves[0].join("published.csv")).unwrap();
 
@@ -154,6 +162,7 @@ fn each_setting_changes_the_figure_or_is_refused() {
             Figure::Surface => ground.clone(),
             Figure::Load => loads.clone(),
             Figure::Curves => curves.clone(),
+            Figure::Matrix => fabric.clone(),
             Figure::Ecdf | Figure::Percentiles => [two.clone(), distribution.clone()].concat(),
         };
         let name = figure.name();
@@ -225,7 +234,14 @@ fn what_has_no_effect_on_these_results_is_refused() {
         picture(figure, &file, &["--label", "rc-send-8B-burst16=mine"]).unwrap();
     }
     for figure in Figure::ALL {
-        if ![Figure::Surface, Figure::Load, Figure::Curves].contains(&figure) {
+        if ![
+            Figure::Surface,
+            Figure::Load,
+            Figure::Curves,
+            Figure::Matrix,
+        ]
+        .contains(&figure)
+        {
             let range = ["--range", "1ms..2ms"];
             let parts = ["--range: none of the", "they are "];
             refused(picture(figure, &run, &range), &parts);
@@ -339,7 +355,7 @@ fn a_service_has_its_colour_whatever_is_drawn_with_it() {
     let loads = loads_of(&folder, &["rc", "uc", "ud"]);
     for figure in Figure::ALL
         .into_iter()
-        .filter(|it| ![Figure::Surface, Figure::Curves].contains(it))
+        .filter(|it| ![Figure::Surface, Figure::Curves, Figure::Matrix].contains(it))
     {
         let run = match figure {
             Figure::Load => &loads,

@@ -123,7 +123,7 @@ pub fn title(run: &Run) -> String {
 }
 
 /// `2026-11-20T12:20:04Z` for people.
-fn in_words(rfc3339: &str) -> String {
+pub(super) fn in_words(rfc3339: &str) -> String {
     match (rfc3339.get(..10), rfc3339.get(11..16)) {
         (Some(day), Some(time)) if rfc3339.ends_with('Z') => format!("{day} {time} UTC"),
         _ => rfc3339.to_owned(),
@@ -377,7 +377,7 @@ fn sheet<T>(
     }
 }
 
-fn without_unit(title: &str) -> (String, &'static str) {
+pub(super) fn without_unit(title: &str) -> (String, &'static str) {
     (title.to_owned(), "")
 }
 

@@ -31,6 +31,7 @@ use super::time_of_day::Ahead;
 use crate::buffer::{HugePagePolicy, PageKind};
 use crate::host::pinning::on_cpu;
 use crate::host::{Topology, Wakeable, memory_lock, pinning};
+use crate::launch::message::DirectionReport;
 use crate::launch::wire::Wire;
 use crate::pacing::SplitMix64;
 use crate::rdma::cm::{CmError, UcRoute};
@@ -54,6 +55,8 @@ const REACHING: Duration = Duration::from_secs(10);
 pub struct PeerConfig {
     /// Host and TCP port.
     pub peer: String,
+    /// What tells this run from others; otherwise the process does.
+    pub run: Option<String>,
     /// Probes of each phase.
     pub probes: u32,
     /// How far the two clocks lie apart at the most, if the user says so.
@@ -142,6 +145,19 @@ impl Client {
     pub(super) fn connect(config: Config, asked: PeerConfig) -> Result<Self, RunError> {
         let half = Half::open(choose_one(&devices()?, "--sender", config.sender.as_ref())?)?;
         let here = half.facts();
+        Self::greet(config, asked, half, here)
+    }
+
+    /// Greets the other host, with a port of this one that is open.
+    ///
+    /// # Errors
+    /// When the other host is not reached, or serves somebody else, or is another version.
+    pub(super) fn greet(
+        config: Config,
+        asked: PeerConfig,
+        half: Half,
+        here: Facts,
+    ) -> Result<Self, RunError> {
         let addresses = addresses_of(&asked.peer, SERVING).map_err(|reason| {
             RunError::Usage(format!(
                 "--peer {}: {reason}: allowed is HOST or HOST:PORT of a host where hcabench serve runs",
@@ -156,10 +172,16 @@ impl Client {
             }
         }
         let mut wire = reached?;
-        keep_open(&wire)?;
+        let run = match &asked.run {
+            Some(run) => run.clone(),
+            None => {
+                keep_open(&wire)?;
+                run_name(&here.boot_id)
+            }
+        };
         let hello = Hello {
             program: Program::this(),
-            run: run_name(&here.boot_id),
+            run,
             host: here.host.clone(),
             port: config.receiver.clone(),
         };
@@ -193,6 +215,24 @@ impl Client {
         let mut wire = lock(&self.wire);
         tell(&mut wire, message)?;
         hear(&mut wire, limit, wanted)
+    }
+
+    /// Asks the other end, a rank of a fabric as this one, to measure towards this one.
+    ///
+    /// # Errors
+    /// When it cannot, or not in time.
+    pub(super) fn ask_back(
+        &mut self,
+        port: u16,
+        (round, samples): (u32, bool),
+        limit: Duration,
+    ) -> Result<DirectionReport, RunError> {
+        let message = Message::Back {
+            port,
+            round,
+            samples,
+        };
+        self.ask(&message, limit, only!(Message::BackOver(report) => *report))
     }
 
     /// Leaves out of a plan what these two hosts cannot do.
@@ -366,6 +406,11 @@ impl Client {
             named,
             numa_node,
         )?)
+    }
+
+    /// Uses a clock that is prepared already.
+    pub(super) fn use_clock(&mut self, kind: ClockKind, clock: AnyClock) {
+        self.clocks.insert(kind, clock);
     }
 
     fn clock(&mut self, kind: ClockKind) -> Result<AnyClock, RunError> {

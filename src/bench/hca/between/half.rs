@@ -51,6 +51,19 @@ impl Half {
         })
     }
 
+    /// The same device and port for another connection.
+    ///
+    /// # Errors
+    /// When the connection manager refuses.
+    pub(super) fn another(&self) -> Result<Self, RunError> {
+        let channel = self.port.address.map(|_| EventChannel::create());
+        Ok(Half {
+            port: self.port.clone(),
+            context: Arc::clone(&self.context),
+            channel: channel.transpose()?,
+        })
+    }
+
     /// What the other host needs to know of this one.
     pub(super) fn facts(&self) -> Facts {
         let ChosenPort {

@@ -13,6 +13,7 @@ use super::super::config::PortRequest;
 use super::super::error::RunError;
 use super::half::Half;
 use super::message::{ANSWER, Facts, Hello, Message, hear, only, take, tell};
+use super::pair::PairEnd;
 use super::serving::Serving;
 use crate::host::interrupt;
 use crate::launch::wire::{MAX_LINE, Wire};
@@ -41,6 +42,8 @@ pub struct Service {
     pub port: Option<PortRequest>,
     /// Whether it ends after one run.
     pub once: bool,
+    /// The rank of a fabric that this is: it has a port of its own, and measures the other way round when it is asked.
+    pub pair: Option<Arc<PairEnd>>,
 }
 
 /// What happens, for people.
@@ -90,6 +93,7 @@ struct Shared {
     holder: Mutex<Holder>,
     strangers: AtomicU32,
     port: Option<PortRequest>,
+    pair: Option<Arc<PairEnd>>,
     tell: Box<dyn Fn(Event) + Send + Sync>,
 }
 
@@ -100,6 +104,14 @@ impl Shared {
 
     /// Lets a run in, if none is served but this one.
     fn enter(&self, hello: &Hello, peer: SocketAddr) -> Result<(), Failure> {
+        if self
+            .pair
+            .as_ref()
+            .is_some_and(|pair| !pair.is_of(&hello.run))
+        {
+            let text = "it is a rank of hcabench fabric, and serves the other ranks only";
+            return Err(Failure::Run(text.to_owned()));
+        }
         let mut holder = self.holder();
         match &holder.run {
             Some((run, host)) if *run != hello.run => {
@@ -138,8 +150,10 @@ pub fn serve(
     service: &Service,
     tell: impl Fn(Event) + Send + Sync + 'static,
 ) -> Result<(), RunError> {
-    // Before anybody waits for an answer.
-    choose_one(&devices()?, "--receiver", service.port.as_ref())?;
+    if service.pair.is_none() {
+        // Before anybody waits for an answer.
+        choose_one(&devices()?, "--receiver", service.port.as_ref())?;
+    }
     let listener = TcpListener::bind(service.bind).map_err(|error| {
         RunError::Usage(format!(
             "--bind {}: {error}: allowed is an address of this host with a free port",
@@ -151,6 +165,7 @@ pub fn serve(
         holder: Mutex::default(),
         strangers: AtomicU32::new(0),
         port: service.port.clone(),
+        pair: service.pair.clone(),
         tell: Box::new(tell),
     });
     (shared.tell)(Event::Listening(listening));
@@ -266,10 +281,13 @@ fn welcome(shared: &Shared, wire: &mut Wire, hello: &Hello) -> Result<(), RunErr
     };
     tell(wire, &Message::Welcome(Box::new(facts.clone())))?;
     let peer = hear(wire, ANSWER, only!(Message::Welcome(facts) => *facts))?;
-    Serving::new(half, facts, peer)?.run(wire)
+    Serving::new(half, facts, peer, shared.pair.clone())?.run(wire)
 }
 
 fn make(shared: &Shared, hello: &Hello) -> Result<(Half, Facts), RunError> {
+    if let Some(pair) = &shared.pair {
+        return pair.half();
+    }
     let asked = hello.port.as_ref().or(shared.port.as_ref());
     let half = Half::open(choose_one(&devices()?, "--receiver", asked)?)?;
     let facts = half.facts();

@@ -15,6 +15,7 @@ use super::super::verbs_port::RemoteSlots;
 use super::ping_pong::Stamped;
 use super::time_of_day::Ahead;
 use crate::buffer::{HugePagePolicy, PageKind};
+use crate::launch::message::DirectionReport;
 use crate::launch::wire::{Wire, WireError};
 use crate::rdma::cm::UcRoute;
 use crate::rdma::direct::Address;
@@ -195,6 +196,14 @@ pub(super) enum Message {
     Word,
     Told(u64),
     PointOver,
+    /// Measure towards the other end, which serves at this port of TCP.
+    Back {
+        port: u16,
+        round: u32,
+        samples: bool,
+    },
+    /// What came of it.
+    BackOver(Box<DirectionReport>),
 }
 
 /// Sends a message.

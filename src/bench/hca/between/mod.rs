@@ -12,6 +12,7 @@
 //! | `client` | the process that asks: points, bursts and probes |
 //! | `time_of_day` | what PTP and NTP keep, against the clock of the stamps |
 //! | `benchmark` | this as the rig sees it |
+//! | `pair` | a pair of ranks of a fabric, in both directions |
 //! | `figures` | what the stamps of two clocks say |
 //!
 //! The session is that of one host (`session`): the threads of the sending side run here, and one thread stands for the
@@ -28,6 +29,7 @@ mod figures;
 mod half;
 pub(crate) mod listening;
 mod message;
+pub(crate) mod pair;
 mod ping_pong;
 mod probe_end;
 mod prober;

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc::Sender as Tasks;
 use std::time::{Duration, Instant};
@@ -25,12 +26,14 @@ use super::super::watch::PREPARATION;
 use super::super::worker::{Frame, Report, Task, Threads};
 use super::half::Half;
 use super::message::{Facts, Made, Message, Order, Part, only, take, tell};
+use super::pair::PairEnd;
 use super::ping_pong::{MOST_PROBES, Stamped, Watched};
 use super::probe_end::{Part as ProbePart, ProbeEnd, of_probes};
 use super::time_of_day::Ahead;
 use crate::buffer::PageKind;
 use crate::host::idle_hold::IdleHold;
 use crate::host::{Topology, Wakeable, interrupt, memory_lock, pinning};
+use crate::launch::message::DirectionReport;
 use crate::launch::wire::{Wire, WireError};
 use crate::rig::benchmark::Failure;
 use crate::rig::control::Control as RunControl;
@@ -72,6 +75,8 @@ pub(super) struct Serving {
     wakeable: Wakeable,
     /// Held as long as it is served.
     idle_hold: Option<IdleHold>,
+    /// What measures the other way round, of a rank.
+    pair: Option<Arc<PairEnd>>,
 }
 
 /// RDMA reads and atomics that the asking end may have outstanding and the other one serves.
@@ -100,7 +105,15 @@ impl Serving {
     ///
     /// # Errors
     /// When this machine cannot.
-    pub(super) fn new(half: Half, facts: Facts, peer: Facts) -> Result<Self, RunError> {
+    pub(super) fn new(
+        half: Half,
+        facts: Facts,
+        peer: Facts,
+        pair: Option<Arc<PairEnd>>,
+    ) -> Result<Self, RunError> {
+        if let Some(pair) = &pair {
+            pair.take_place()?;
+        }
         Ok(Serving {
             half,
             facts,
@@ -109,6 +122,7 @@ impl Serving {
             clocks: HashMap::new(),
             wakeable: Wakeable::new()?,
             idle_hold: None,
+            pair,
         })
     }
 
@@ -160,7 +174,7 @@ impl Serving {
             } => {
                 let numa_node = self.half.port.device.numa_node;
                 let (_, _, mut warnings) =
-                    of_receiving_side(&self.topology, &point, cpu, numa_node)?;
+                    of_receiving_side(&self.topology, &point, self.cpu(cpu), numa_node)?;
                 if !allow_idle_states {
                     match IdleHold::take() {
                         Ok(hold) => self.idle_hold = Some(hold),
@@ -168,8 +182,7 @@ impl Serving {
                     }
                 }
                 for kind in clocks {
-                    self.clocks
-                        .insert(kind, AnyClock::prepare_with(kind, None)?);
+                    self.clocks.insert(kind, self.clock(kind)?);
                 }
                 memory_lock::lock_with(bytes)?;
                 Ok(tell(wire, &Message::Prepared(warnings))?)
@@ -177,15 +190,45 @@ impl Serving {
             Message::Point(order) => {
                 let kind = order.point.clock;
                 let clock = self.clocks.get(&kind).copied();
-                let clock = clock.map_or_else(|| AnyClock::prepare_with(kind, None), Ok)?;
+                let clock = clock.map_or_else(|| self.clock(kind), Ok)?;
                 clock.visit(ServedPoint {
                     serving: self,
                     wire,
                     order: &order,
                 })
             }
+            Message::Back {
+                port,
+                round,
+                samples,
+            } => {
+                let Some(pair) = &self.pair else {
+                    let text = "this is no rank of a fabric";
+                    return Err(RunError::Peer(wire.peer(), Failure::Run(text.to_owned())));
+                };
+                let to = SocketAddr::new(wire.peer().ip(), port);
+                let report =
+                    pair.back(to, round, samples)
+                        .unwrap_or_else(|failure| DirectionReport {
+                            failure: Some(failure.to_string()),
+                            ..DirectionReport::default()
+                        });
+                Ok(tell(wire, &Message::BackOver(Box::new(report)))?)
+            }
             other => take(wire, other, only!(Message::PointOver => ())),
         }
+    }
+
+    fn clock(&self, kind: ClockKind) -> Result<AnyClock, RunError> {
+        match &self.pair {
+            Some(pair) => pair.clock(kind),
+            None => Ok(AnyClock::prepare_with(kind, None)?),
+        }
+    }
+
+    /// The CPU of the receiving thread, if it is named, or this is a rank that shares its host.
+    fn cpu(&self, named: Option<usize>) -> Option<usize> {
+        named.or_else(|| self.pair.as_ref()?.receiver_cpu())
     }
 
     fn settings(&self, order: &Order, cpu: usize) -> EndpointSettings {
@@ -251,7 +294,7 @@ impl ClockUser for ServedPoint<'_> {
         let point = &order.point;
         check(point)?;
         let (cpu, others, warnings) =
-            of_receiving_side(&serving.topology, point, order.cpu, numa_node)?;
+            of_receiving_side(&serving.topology, point, serving.cpu(order.cpu), numa_node)?;
         let settings = serving.settings(order, cpu);
         let probes = of_probes(&settings);
         pinning::pin_current_thread(cpu)?;

@@ -1,0 +1,210 @@
+//! What rank 0 of a large fabric takes: the real conductor, collection and analysis of `hcabench fabric`, and a thread
+//! for each rank that answers its orders at once. One round; all pairs of a round of the schedule measure at once.
+//!
+//! | requirement | limit |
+//! | --- | --- |
+//! | processor time of rank 0, for all pairs of 1024 ranks | 60 s |
+//! | memory of the process, with the scripted ranks in it | 2 GiB |
+//!
+//! One rank is slow, so that there are suspects to be measured again. Ends with exit code 1 when a requirement is not
+//! met, or when the tables are not whole.
+
+use std::io::BufRead as _;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::process::ExitCode;
+use std::thread::Builder;
+use std::time::{Duration, Instant};
+
+use hcabench::cli::rank_zero;
+use hcabench::launch::agent::{Agent, Work};
+use hcabench::launch::conductor::Limits;
+use hcabench::launch::identity::{Identity, Options};
+use hcabench::launch::message::{DirectionReport, Hello, Order, PairReport};
+use hcabench::launch::rendezvous::listen;
+use hcabench::results::schema::fabric::{self, FIGURES};
+use hcabench::results::schema::{Column, Data};
+use hcabench::results::{Cell, Record};
+use nix::time::{ClockId, clock_gettime};
+
+const USAGE: &str = "\
+Usage: cargo bench --bench conductor [-- RANKS [OPTION...]]
+Measures what rank 0 takes for all pairs of RANKS ranks, 1024 if not given. OPTION: of hcabench fabric. Exit \
+code 1 when a requirement is not met.";
+
+const RANKS: u32 = 1024;
+const CPU_LIMIT: Duration = Duration::from_secs(60);
+const MEMORY_LIMIT_MIB: u64 = 2048;
+/// The rank that sends slowly.
+const SLOW: u32 = 3;
+
+type Failed = Box<dyn std::error::Error>;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench");
+    let ranks = match arguments.next().map(|argument| argument.parse()) {
+        None => RANKS,
+        Some(Ok(ranks)) => ranks,
+        Some(Err(_)) => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    let options: Vec<String> = arguments.collect();
+    match run(ranks, &options) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("conductor: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A rank that answers at once.
+struct Scripted;
+
+impl Work for Scripted {
+    fn measure(&mut self, order: &Order) -> Result<PairReport, String> {
+        let (low, high) = (order.pair.lower(), order.pair.higher());
+        Ok(PairReport {
+            begun_unix_ns: 1_790_000_000_000_000_000,
+            ended_unix_ns: 1_790_000_000_300_000_000,
+            directions: [direction(low, high), direction(high, low)],
+            ..PairReport::default()
+        })
+    }
+}
+
+/// All figures that a pair can have.
+fn direction(from: u32, to: u32) -> DirectionReport {
+    let mixed = (u64::from(from) << 32 | u64::from(to)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let noise = (mixed >> 40) as f64 / f64::from(1 << 24);
+    let slow = if from == SLOW { 3000.0 } else { 0.0 };
+    let mut figures = Record::new();
+    for (place, column) in FIGURES.iter().enumerate() {
+        let cell = cell(column, 1000.0 + 10.0 * place as f64 + 100.0 * noise + slow);
+        figures.set(column, cell);
+    }
+    DirectionReport {
+        figures,
+        failure: None,
+        ..DirectionReport::default()
+    }
+}
+
+fn cell(column: &Column, number: f64) -> Cell {
+    if *column == fabric::OFFSET_LOW || *column == fabric::OFFSET_HIGH {
+        // No contradiction: the clocks are the same.
+        let sign = if *column == fabric::OFFSET_LOW { -1 } else { 1 };
+        return Cell::from(sign * number as i64);
+    }
+    match column.data {
+        Data::Number(_) => Cell::from(number),
+        Data::Whole => Cell::from(number as u64),
+        Data::Flag => Cell::from(false),
+        Data::Text | Data::Moment => Cell::from("proven"),
+    }
+}
+
+/// Whether the requirements are met.
+fn run(ranks: u32, options: &[String]) -> Result<bool, Failed> {
+    let hellos = (0..ranks)
+        .map(|rank| hello(rank, ranks))
+        .collect::<Result<Vec<_>, Failed>>()?;
+    let (terms, mut identity) = (hellos[0].0.terms.clone(), hellos[0].1.clone());
+    // A free port.
+    identity.rendezvous.port = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
+        .local_addr()?
+        .port();
+    let listener = listen(&identity.rendezvous)?;
+    let mut attending = Vec::new();
+    for (hello, _) in hellos {
+        let place = identity.rendezvous.clone();
+        let attend =
+            move || Agent::meet(&place, &hello, Limits::default().gather)?.attend(&mut Scripted);
+        // The default stacks would be 2 GiB of addresses.
+        attending.push(Builder::new().stack_size(512 << 10).spawn(attend)?);
+    }
+    // As many threads as ranks wait long for a CPU.
+    let limits = Limits {
+        answer: Duration::from_secs(120),
+        ..Limits::default()
+    };
+    let folder = tempfile::tempdir()?;
+    let out = folder.path().join("out");
+    let mut words = vec!["fabric", "--quiet", "--out"];
+    words.push(out.to_str().ok_or("a path that is no text")?);
+    words.extend(options.iter().map(String::as_str));
+    let (begun, before) = (Instant::now(), thread_time()?);
+    let code = rank_zero(&words, &identity, (listener, terms, limits))?;
+    let (elapsed, cpu) = (begun.elapsed(), thread_time()? - before);
+    for rank in attending {
+        rank.join().map_err(|_| "a rank panicked")??;
+    }
+    let memory = peak_memory_mib()?;
+    let pairs = u64::from(ranks) * u64::from(ranks - 1);
+    println!(
+        "{ranks} ranks, {pairs} ordered pairs: {:.1} s, with all scripted ranks on the same CPUs",
+        elapsed.as_secs_f64()
+    );
+    println!(
+        "processor time of the thread of rank 0, from gathering to the last table: {:.1} s; at most {} s",
+        cpu.as_secs_f64(),
+        CPU_LIMIT.as_secs()
+    );
+    println!("peak memory of the process: {memory} MiB; at most {MEMORY_LIMIT_MIB} MiB");
+    for (name, rows) in [
+        ("runs.csv", pairs),
+        (fabric::PAIRS, pairs),
+        (fabric::NODES, ranks.into()),
+        ("left_out.csv", 0),
+    ] {
+        let found = rows_of(&out.join(name))?;
+        let bytes = out.join(name).metadata()?.len();
+        println!("{name}: {found} rows, {} MiB", bytes >> 20);
+        if found % rows.max(1) != 0 || (found == 0) != (rows == 0) {
+            return Err(format!("{name} has not {rows} rows a round").into());
+        }
+    }
+    Ok(code == 0 && cpu <= CPU_LIMIT && memory <= MEMORY_LIMIT_MIB)
+}
+
+/// Without the header.
+fn rows_of(path: &Path) -> Result<u64, Failed> {
+    let lines = std::io::BufReader::new(std::fs::File::open(path)?).lines();
+    Ok((lines.count() as u64).saturating_sub(1))
+}
+
+fn hello(rank: u32, ranks: u32) -> Result<(Hello, Identity), Failed> {
+    let options = Options {
+        rank: Some(rank),
+        ranks: Some(ranks),
+        rendezvous: Some("127.0.0.1".to_owned()),
+    };
+    let identity = Identity::find(&options, &|_| None, &format!("node{rank:04}"))?;
+    let serves = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 7000));
+    let hello = Hello::new(
+        &identity,
+        serde_json::Value::Null,
+        (format!("boot{rank}"), "0-7".to_owned()),
+        serves,
+    );
+    Ok((hello, identity))
+}
+
+fn thread_time() -> Result<Duration, Failed> {
+    Ok(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)?.into())
+}
+
+fn peak_memory_mib() -> Result<u64, Failed> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.split_whitespace().next());
+    Ok(kib
+        .ok_or("the kernel tells no peak of memory")?
+        .parse::<u64>()?
+        / 1024)
+}

@@ -1,0 +1,290 @@
+//! A pair of ranks of a fabric: each measures towards the other, one after the other.
+//!
+//! The lower rank measures to the higher one, as a client of what that serves, and asks it then to do the same the other
+//! way round. So both directions are measured by the same code, each by the host that sends.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use super::super::config::Config;
+use super::super::error::RunError;
+use super::super::plan::Plan;
+use super::client::{Client, PeerConfig, PeerResult};
+use super::figures::{Proved, figures, message_rows, probe_rows, prove};
+use super::half::Half;
+use super::message::Facts;
+use crate::host::idle_hold::IdleHold;
+use crate::host::pinning::pin_current_thread_to;
+use crate::host::{CpuSet, HostError, Topology};
+use crate::launch::message::{DirectionReport, Order, PairReport, Start};
+use crate::rdma::verbs::devices;
+use crate::results::samples::rows_to_text;
+use crate::results::schema::between::{MESSAGES, PROBES_FILE};
+use crate::rig::benchmark::Failure;
+use crate::rig::port_choice::choose_nth;
+use crate::time::between::Span;
+use crate::time::{AnyClock, ClockKind};
+
+/// The largest file of samples of a direction that is sent to rank 0, in bytes: a line to it has four at the most.
+const MOST_SAMPLES: usize = 3 << 20;
+
+/// What a rank measures with.
+#[derive(Debug)]
+pub struct PairEnd {
+    config: Config,
+    asked: PeerConfig,
+    /// What follows is known once all ranks are there.
+    run: OnceLock<String>,
+    port: OnceLock<(Half, Facts)>,
+    cpus: OnceLock<Cpus>,
+    /// Held as long as it takes part.
+    idle_hold: OnceLock<IdleHold>,
+    /// The same for all pairs: the rate of a counter is measured once.
+    clocks: Mutex<HashMap<ClockKind, AnyClock>>,
+    /// The TCP port where it serves.
+    serves: OnceLock<u16>,
+}
+
+/// The CPUs of a rank.
+#[derive(Debug)]
+struct Cpus {
+    own: CpuSet,
+    /// Those of the sending and of the receiving thread, where there are fewer CPUs than ranks: two ranks of this host
+    /// must not wait for each other on one CPU.
+    ends: Option<(usize, usize)>,
+}
+
+impl Cpus {
+    /// Of a rank that shares what it may use with others: neighbours in the same NUMA node and core stay together.
+    fn of(topology: &Topology, (place, count): (u32, u32)) -> Self {
+        let mut allowed: Vec<_> = topology.cpus.iter().filter(|cpu| cpu.allowed).collect();
+        allowed.sort_by_key(|cpu| (cpu.numa_node, cpu.siblings.first(), cpu.id));
+        let all: Vec<usize> = allowed.iter().map(|cpu| cpu.id).collect();
+        let (place, count) = (place as usize, count.max(1) as usize);
+        if all.len() < count {
+            let ends = all.first().copied().zip(all.last().copied());
+            let own = all.into_iter().collect();
+            return Cpus { own, ends };
+        }
+        let share = all.len() / count;
+        let own = all.into_iter().skip(place * share).take(share).collect();
+        Cpus { own, ends: None }
+    }
+}
+
+/// One direction, and what it proves of the clocks: the receiver's less the sender's.
+type Measured = (DirectionReport, Option<Span>);
+
+impl PairEnd {
+    /// Of a run of one point.
+    pub fn new(config: Config, asked: PeerConfig) -> Self {
+        PairEnd {
+            config,
+            asked,
+            run: OnceLock::new(),
+            port: OnceLock::new(),
+            cpus: OnceLock::new(),
+            idle_hold: OnceLock::new(),
+            clocks: Mutex::default(),
+            serves: OnceLock::new(),
+        }
+    }
+
+    /// It serves at this port of TCP.
+    pub fn serves_at(&self, port: u16) {
+        let _ = self.serves.set(port);
+    }
+
+    /// Chooses its port: of the active ones that of its place among the ranks of its host. Returns what rank 0 is to know.
+    ///
+    /// # Errors
+    /// When there are not so many ports, or the one that is named is not there.
+    pub fn prepare(&self, start: &Start) -> Result<Value, RunError> {
+        let port = choose_nth(&devices()?, self.config.sender.as_ref(), start.place)?;
+        let named = self.config.cpus.sender.is_some();
+        let share = if named { (0, 1) } else { start.share };
+        let _ = self.cpus.set(Cpus::of(&Topology::read()?, share));
+        let mut warnings = Vec::new();
+        if !self.config.allow_idle_states {
+            match IdleHold::take() {
+                Ok(hold) => drop(self.idle_hold.set(hold)),
+                Err(error) => warnings.push(IdleHold::refusal(&error)),
+            }
+        }
+        let half = Half::open(port)?;
+        let facts = half.facts();
+        let known = json!({
+            "device": facts.device, "port": facts.port, "address": facts.address, "software": facts.software,
+            "description": facts.description, "details": facts.details, "warnings": warnings,
+        });
+        let _ = self.port.set((half, facts));
+        let _ = self.run.set(start.run.clone());
+        Ok(known)
+    }
+
+    /// Whether this is the run that this rank takes part in.
+    pub(super) fn is_of(&self, run: &str) -> bool {
+        self.run.get().is_some_and(|own| own == run)
+    }
+
+    /// The port of this rank, for a connection, once it is chosen.
+    ///
+    /// # Errors
+    /// When the connection manager refuses.
+    pub(super) fn half(&self) -> Result<(Half, Facts), RunError> {
+        let (half, facts) = self.port.get().ok_or(RunError::NoAddress)?;
+        Ok((half.another()?, facts.clone()))
+    }
+
+    /// Confines the calling thread to the CPUs of this rank.
+    ///
+    /// # Errors
+    /// When the kernel does not do so.
+    pub(super) fn take_place(&self) -> Result<(), HostError> {
+        let cpus = self.cpus.get();
+        cpus.map_or(Ok(()), |cpus| pin_current_thread_to(&cpus.own))
+    }
+
+    /// A clock of this rank.
+    ///
+    /// # Errors
+    /// When this machine does not have it.
+    pub(super) fn clock(&self, kind: ClockKind) -> Result<AnyClock, RunError> {
+        let mut clocks = self.clocks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = clocks.get(&kind) {
+            return Ok(*known);
+        }
+        let clock = AnyClock::prepare_with(kind, self.config.tsc_khz)?;
+        clocks.insert(kind, clock);
+        Ok(clock)
+    }
+
+    /// The CPU of the receiving thread, where it must not choose for itself.
+    pub(super) fn receiver_cpu(&self) -> Option<usize> {
+        self.cpus.get()?.ends.map(|(_, receiver)| receiver)
+    }
+
+    /// Measures a pair in both directions.
+    ///
+    /// # Errors
+    /// When nothing was measured.
+    pub fn measure(&self, order: &Order) -> Result<PairReport, String> {
+        let begun = Instant::now();
+        let begun_unix_ns = unix_ns();
+        let (there, theta, back) = match self.towards(order.partner, order.round, order.samples) {
+            Ok((there, mut client)) => {
+                let left = order.limit().saturating_sub(begun.elapsed());
+                let port = self.serves.get().copied().unwrap_or(0);
+                let back = client.ask_back(
+                    port,
+                    (order.round, order.samples),
+                    left.max(Duration::from_secs(1)),
+                );
+                let (direction, theta) = there;
+                (direction, theta, back.map_err(|error| error.to_string()))
+            }
+            Err(error) => return Err(error.to_string()),
+        };
+        let back = back.unwrap_or_else(|error| DirectionReport {
+            failure: Some(error),
+            ..DirectionReport::default()
+        });
+        Ok(PairReport {
+            begun_unix_ns,
+            ended_unix_ns: unix_ns(),
+            theta,
+            directions: [there, back],
+            details: Value::Null,
+        })
+    }
+
+    /// Measures towards a rank that serves there.
+    pub(super) fn towards(
+        &self,
+        to: SocketAddr,
+        round: u32,
+        samples: bool,
+    ) -> Result<(Measured, Client), RunError> {
+        // The measurement before has left it to the CPUs that it did not measure on.
+        self.take_place()?;
+        let mut config = self.config.clone();
+        // The partner chooses its own.
+        config.receiver = None;
+        config.cpus.receiver = None;
+        let ends = self.cpus.get().and_then(|cpus| cpus.ends);
+        config.cpus.sender = config.cpus.sender.or(ends.map(|(sender, _)| sender));
+        let asked = PeerConfig {
+            peer: to.to_string(),
+            run: self.run.get().cloned(),
+            ..self.asked.clone()
+        };
+        let plan = Plan::new(&config.sweep);
+        let (half, facts) = self.half()?;
+        let mut client = Client::greet(config, asked, half, facts)?;
+        let plan = client.within_devices(plan)?;
+        plan.check().map_err(RunError::Usage)?;
+        let point = plan.points[0];
+        client.use_clock(point.clock, self.clock(point.clock)?);
+        client.prepare(&plan)?;
+        let result = client.measure(&point, round, &mut |_| ())?;
+        Ok((self.report(&result, round, samples)?, client))
+    }
+
+    /// The figures of one direction.
+    fn report(&self, result: &PeerResult, round: u32, samples: bool) -> Result<Measured, RunError> {
+        let proved = prove(result, &self.asked);
+        let contradiction = proved.as_ref().err().map(ToString::to_string);
+        let proved = proved.ok();
+        let rows = if samples {
+            samples_of(round, result, proved.as_ref())?
+        } else {
+            BTreeMap::new()
+        };
+        let (figures, _) = figures(result, proved.as_ref());
+        let theta = proved.as_ref().map(Proved::theta);
+        let report = DirectionReport {
+            figures,
+            failure: result.tally.failure.clone().or(contradiction),
+            samples: rows,
+        };
+        Ok((report, theta))
+    }
+
+    /// What the higher rank of a pair does when it is asked: the same the other way round.
+    pub(super) fn back(
+        &self,
+        to: SocketAddr,
+        round: u32,
+        samples: bool,
+    ) -> Result<DirectionReport, Failure> {
+        let ((report, _), _client) = self.towards(to, round, samples)?;
+        Ok(report)
+    }
+}
+
+/// The samples of a direction, as rows of their files.
+fn samples_of(
+    round: u32,
+    result: &PeerResult,
+    proved: Option<&Proved>,
+) -> Result<BTreeMap<String, String>, RunError> {
+    let failed = |error: csv::Error| RunError::Post(format!("the samples of a pair: {error}"));
+    let messages = rows_to_text(message_rows(round, result, proved)).map_err(failed)?;
+    let probes = rows_to_text(probe_rows(round, &result.probes)).map_err(failed)?;
+    let files = [(MESSAGES, messages), (PROBES_FILE, probes)];
+    let files = files
+        .into_iter()
+        .filter(|(_, rows)| rows.len() <= MOST_SAMPLES);
+    Ok(files
+        .map(|(file, rows)| (file.name.to_owned(), rows))
+        .collect())
+}
+
+fn unix_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos() as u64)
+}

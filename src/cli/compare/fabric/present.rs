@@ -1,0 +1,292 @@
+//! The tables of a comparison of fabrics, its words, and the same as JSON.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{Figure, Finding};
+use crate::bench::fabric::over_time::{PairChange, What};
+use crate::cli::UsageError;
+use crate::cli::output::labelled;
+use crate::cli::table::{Column, Table};
+use crate::cli::table_options::{Key, Order, TableOptions};
+use crate::compare::{ERROR, Verdict};
+use crate::results::units::fixed;
+
+/// Of nodes without a verdict, so many of each figure are shown: those that changed most.
+const MOST_NODES: usize = 4;
+
+/// What there is to show.
+pub(super) struct Shown<'a> {
+    pub(super) findings: &'a [Finding<'a>],
+    pub(super) figures: &'a [Figure],
+    pub(super) rounds: [usize; 2],
+}
+
+/// A column, and what rows are sorted by in it.
+type OfFinding = (&'static str, fn(&Finding<'_>) -> Key);
+
+const COLUMNS: [OfFinding; 8] = [
+    ("figure", |found| Key::Text(found.figure.name())),
+    ("of", |found| Key::Text(found.of())),
+    ("BASE", |found| Key::Number(found.change.medians_ns[0])),
+    ("NEW", |found| Key::Number(found.change.medians_ns[1])),
+    ("shift", |found| found.shift().map(|it| it[0]).into()),
+    ("from", |found| found.shift().map(|it| it[1]).into()),
+    ("to", |found| found.shift().map(|it| it[2]).into()),
+    ("verdict", |found| {
+        Key::Text(found.verdict().words().to_owned())
+    }),
+];
+
+/// What the rows are to be sorted by.
+pub(super) fn order(options: &TableOptions) -> Result<Option<Order>, UsageError> {
+    options.order(&COLUMNS.map(|(name, _)| (name.to_owned(), name)))
+}
+
+fn us(ns: f64) -> String {
+    fixed(ns / 1e3, 3)
+}
+
+fn signed(value: f64, text: String) -> String {
+    let is_zero = text.chars().all(|it| matches!(it, '0' | '.' | '-'));
+    match value > 0.0 && !is_zero {
+        true => format!("+{text}"),
+        false => text,
+    }
+}
+
+fn percent(value: Option<f64>) -> String {
+    let finite = value.filter(|value| value.is_finite());
+    finite.map_or("-".to_owned(), |value| signed(value, fixed(value, 1)))
+}
+
+impl Shown<'_> {
+    /// The tables, and below them what they say in words.
+    pub(super) fn text(&self, order: Option<Order>, brief: bool, width: Option<usize>) -> String {
+        let (table, left) = self.changes(order);
+        let mut text = table.brief(brief).render(width);
+        text.push('\n');
+        if !brief {
+            text += &self.pairs(width);
+        }
+        for line in self.words(left) {
+            text += &line;
+            text.push('\n');
+        }
+        text
+    }
+
+    /// Tiers, and the nodes that changed; with how many are not in it.
+    fn changes(&self, order: Option<Order>) -> (Table, usize) {
+        let mut table = Table::new(vec![
+            Column::text("figure").setting(),
+            Column::text("of").setting(),
+            Column::number("BASE", "us"),
+            Column::number("NEW", "us"),
+            Column::number("shift", "%").first(),
+            Column::number("from", "%"),
+            Column::number("to", "%"),
+            Column::text("verdict").first(),
+        ]);
+        let mut kept = self.kept();
+        let left = self.findings.len() - kept.len();
+        if let Some(order) = order {
+            order.sort(&mut kept, |found| COLUMNS[order.column].1(found));
+        }
+        let mut before: Option<&Figure> = None;
+        for found in kept {
+            if order.is_none() && before.is_some_and(|it| !std::ptr::eq(it, found.figure)) {
+                table.separator();
+            }
+            before = Some(found.figure);
+            let shift = found.shift();
+            let mut verdict = found.verdict().words().to_owned();
+            if found.is_broken() {
+                verdict += ", BROKEN";
+            }
+            table.row([
+                found.figure.name(),
+                found.of(),
+                us(found.change.medians_ns[0]),
+                us(found.change.medians_ns[1]),
+                percent(shift.map(|it| it[0])),
+                percent(shift.map(|it| it[1])),
+                percent(shift.map(|it| it[2])),
+                verdict,
+            ]);
+        }
+        (table, left)
+    }
+
+    /// All tiers, all nodes that are better or worse, and of the others those that changed most.
+    fn kept(&self) -> Vec<&Finding<'_>> {
+        let size = |place: &usize| {
+            let shift = self.findings[*place].change.shift;
+            shift.map_or(0.0, |shift| shift.value.abs())
+        };
+        let mut kept = BTreeSet::new();
+        for figure in self.figures {
+            let mut others: Vec<usize> = Vec::new();
+            for (place, found) in self.findings.iter().enumerate() {
+                if !std::ptr::eq(found.figure, figure) {
+                    continue;
+                }
+                let is_shown = matches!(found.verdict(), Verdict::Worse | Verdict::Better);
+                match found.is_tier() || is_shown {
+                    true => drop(kept.insert(place)),
+                    false => others.push(place),
+                }
+            }
+            others.retain(|place| size(place) > 0.0);
+            others.sort_by(|one, other| size(other).total_cmp(&size(one)));
+            kept.extend(others.into_iter().take(MOST_NODES));
+        }
+        kept.into_iter()
+            .map(|place| &self.findings[place])
+            .collect()
+    }
+
+    /// The pairs that got slower most, of the first figure.
+    fn pairs(&self, width: Option<usize>) -> String {
+        let Some(figure) = self.figures.first() else {
+            return String::new();
+        };
+        let slower = figure.comparison.pairs.iter();
+        let slower: Vec<&PairChange> = slower.filter(|pair| pair.worse_by() > 0.0).collect();
+        if slower.is_empty() {
+            return String::new();
+        }
+        let mut table = Table::new(vec![
+            Column::text("from").setting(),
+            Column::text("to").setting(),
+            Column::text("tier").setting(),
+            Column::number("BASE", "us"),
+            Column::number("NEW", "us"),
+            Column::number("more", "us"),
+        ]);
+        for pair in slower {
+            let [base, new] = pair.medians_ns;
+            let [from, to] = pair.pair.clone();
+            let more = signed(pair.worse_by(), us(pair.worse_by()));
+            table.row([from, to, pair.tier.clone(), us(base), us(new), more]);
+        }
+        let name = figure.name();
+        let title = format!("the pairs whose {name} rose most (ranked, not judged):");
+        format!("{title}\n{}\n", table.render(width))
+    }
+
+    fn words(&self, left: usize) -> Vec<String> {
+        let count = |verdict| {
+            let findings = self.findings.iter();
+            findings.filter(|found| found.verdict() == verdict).count()
+        };
+        let mut lines = vec![labelled(
+            "verdicts",
+            &format!(
+                "{} better, {} worse, {} without a difference shown, {} not judged; that any of them is wrong has a \
+                 probability of at most {:.0} %",
+                count(Verdict::Better),
+                count(Verdict::Worse),
+                count(Verdict::NoDifferenceShown),
+                count(Verdict::NotJudged),
+                ERROR * 100.0
+            ),
+        )];
+        lines.push(labelled(
+            "note",
+            "egress and ingress: by how much what a node sends or receives takes longer than what others do; their \
+             shift is a share of the median of all pairs, that of a tier of its own median",
+        ));
+        let needed = self.figures.iter().map(|it| it.comparison.rounds_needed);
+        let needed = needed.max().unwrap_or(0);
+        if count(Verdict::NotJudged) > 0 {
+            let [base, new] = self.rounds;
+            lines.push(labelled(
+                "note",
+                &format!("BASE has {base} rounds and NEW {new}: with {needed} of either, all can be judged (--rounds)"),
+            ));
+        }
+        if left > 0 {
+            lines.push(labelled(
+                "note",
+                &format!(
+                    "{left} effects of nodes that changed less are not in the table: --json has all"
+                ),
+            ));
+        }
+        let left_out = self.figures.iter().map(|it| it.comparison.left_out).max();
+        if let Some(pairs) = left_out.filter(|pairs| *pairs > 0) {
+            lines.push(labelled(
+                "note",
+                &format!("{pairs} ordered pairs lack a figure in one of the runs, or are of another tier now"),
+            ));
+        }
+        let limited = self.findings.iter().filter(|it| it.limit.is_some());
+        let limited = limited.count();
+        if limited > 0 {
+            let broken = self.findings.iter().filter(|it| it.is_broken()).count();
+            let open = self
+                .findings
+                .iter()
+                .filter(|it| it.open().is_some())
+                .count();
+            let text = match broken {
+                0 => format!("broken by none of {limited} figures, left open by {open}"),
+                broken => format!("BROKEN by {broken} of {limited} figures"),
+            };
+            lines.push(labelled("limits", &text));
+        }
+        lines
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let figure = |figure: &Figure| {
+            let own = self.findings.iter();
+            let own = own.filter(|it| std::ptr::eq(it.figure, figure));
+            let pair = |pair: &PairChange| {
+                json!({
+                    "from": pair.pair[0], "to": pair.pair[1], "tier": pair.tier,
+                    "base_ns": pair.medians_ns[0], "new_ns": pair.medians_ns[1],
+                })
+            };
+            json!({
+                "figure": figure.name(),
+                "rounds_needed": figure.comparison.rounds_needed,
+                "pairs_left_out": figure.comparison.left_out,
+                "nodes_only_in": {
+                    "base": figure.comparison.alone[0], "new": figure.comparison.alone[1],
+                },
+                "changes": own.map(change).collect::<Vec<_>>(),
+                "pairs": figure.comparison.pairs.iter().map(pair).collect::<Vec<_>>(),
+            })
+        };
+        json!({
+            "rounds": { "base": self.rounds[0], "new": self.rounds[1] },
+            "figures": self.figures.iter().map(figure).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn change(found: &Finding<'_>) -> Value {
+    let (kind, name) = match &found.change.of {
+        What::Tier(name) => ("tier", name),
+        What::Egress(name) => ("egress", name),
+        What::Ingress(name) => ("ingress", name),
+    };
+    let shift = found.change.shift;
+    json!({
+        "of": kind,
+        "name": name,
+        "base_ns": found.change.medians_ns[0],
+        "new_ns": found.change.medians_ns[1],
+        "shift_ns": shift.map(|it| it.value),
+        "interval_ns": shift.map(|it| [it.interval.0, it.interval.1]),
+        "shift_percent": found.shift().map(|it| it[0]),
+        "p_value": shift.map(|it| it.p_value),
+        "verdict": found.verdict().words(),
+        "limit": found.limit,
+        "broken": found.is_broken(),
+        "may_be_worse_by_percent": found.open(),
+    })
+}

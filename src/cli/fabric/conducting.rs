@@ -1,0 +1,181 @@
+//! What rank 0 does beside measuring: it conducts, keeps what comes, and judges it.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use super::FabricArguments;
+use super::course::Course;
+use super::earlier::Earlier;
+use super::judgement::{self, Found};
+use crate::cli::UsageError;
+use crate::cli::driver::recorded_command_line;
+use crate::cli::ending::{Ending, close};
+use crate::cli::output::{bad_folder, print_text};
+use crate::launch::conductor::{Conductor, Limits};
+use crate::launch::error::LaunchError;
+use crate::launch::identity::Identity;
+use crate::launch::message::Terms;
+use crate::launch::schedule::{Concurrency, Pair, Schedule};
+use crate::results::ResultsFolder;
+use crate::results::text::printable;
+
+/// A limit of the fabric is broken.
+const LIMIT_BROKEN: u8 = 3;
+
+/// Where the results go.
+#[derive(Debug)]
+pub struct Place {
+    out: PathBuf,
+    /// What was there, if it is to go on.
+    earlier: Option<Earlier>,
+}
+
+impl Place {
+    /// As the command line says; it is known to be good before anybody measures.
+    pub fn find(arguments: &FabricArguments, identity: &Identity) -> anyhow::Result<Self> {
+        let output = &arguments.hca.output;
+        if let Some(folder) = &arguments.hca.sweep.resume {
+            let earlier = Earlier::read(folder, identity, &recorded_command_line());
+            return Ok(Place {
+                out: folder.clone(),
+                earlier: Some(earlier.map_err(|reason| cannot_resume(folder, &reason))?),
+            });
+        }
+        let out = output.folder(SystemTime::now());
+        ResultsFolder::check(&out, output.force, 0).map_err(|error| bad_folder(&out, &error))?;
+        Ok(Place { out, earlier: None })
+    }
+
+    fn open(&self, arguments: &FabricArguments) -> anyhow::Result<ResultsFolder> {
+        match &self.earlier {
+            Some(earlier) => Ok(earlier.open()?),
+            None => ResultsFolder::create(&self.out, arguments.hca.output.force, 0)
+                .map_err(|error| bad_folder(&self.out, &error)),
+        }
+    }
+}
+
+fn cannot_resume(folder: &std::path::Path, reason: &str) -> UsageError {
+    UsageError(format!("--resume {}: {reason}", folder.display()))
+}
+
+/// Waits for the ranks, has all pairs measured, and judges what comes. Returns the exit code.
+pub fn conduct(
+    arguments: &FabricArguments,
+    identity: &Identity,
+    place: &Place,
+    (listener, terms, limits): (TcpListener, Terms, Limits),
+) -> anyhow::Result<u8> {
+    let output = &arguments.hca.output;
+    let mut conductor = Conductor::gather(listener, terms, limits)?;
+    let begun = begin(arguments, identity, place, &conductor);
+    let mut course = match begun {
+        Ok(course) => course,
+        Err(error) => {
+            conductor.end(Some(&error.to_string()));
+            return Err(error);
+        }
+    };
+    if !output.quiet {
+        let ranks = identity.ranks;
+        let schedule = Schedule::new(ranks, arguments.concurrency);
+        eprintln!(
+            "fabric:   {} of {ranks} ranks, {} pairs in {} batches, {} rounds",
+            conductor.members().count(),
+            schedule.pairs(),
+            schedule.batch_count(),
+            arguments.rounds()
+        );
+    }
+    let measured = measure(arguments, identity, &mut conductor, &mut course);
+    course.end_progress();
+    for remark in conductor.remarks() {
+        eprintln!("hcabench: {}", printable(remark));
+    }
+    let dropped = conductor.dropped().clone();
+    let reason = measured.as_ref().err().map(ToString::to_string);
+    conductor.end(reason.as_deref());
+    let found = course.judge(arguments, &dropped)?;
+    let outcome = match (measured, dropped.iter().next()) {
+        (Err(error), _) => Err(Ending::Failed(error.to_string())),
+        (Ok(()), Some((rank, reason))) => Err(Ending::Failed(format!(
+            "{} of {} ranks did not take part to the end, the first: {}: {reason}",
+            dropped.len(),
+            identity.ranks,
+            course.node(*rank)
+        ))),
+        (Ok(()), None) => course.outcome(),
+    };
+    let folder = course.into_folder();
+    let Found { text, broken, .. } = found;
+    let mut code = close(folder, outcome, output.quiet, || match output.quiet {
+        true => Ok(()),
+        false => print_text(&text),
+    })?;
+    for line in &broken {
+        eprintln!("hcabench: {line}");
+        code = LIMIT_BROKEN;
+    }
+    Ok(code)
+}
+
+fn begin(
+    arguments: &FabricArguments,
+    identity: &Identity,
+    place: &Place,
+    conductor: &Conductor,
+) -> anyhow::Result<Course> {
+    let earlier = place.earlier.as_ref();
+    if let Some(earlier) = earlier {
+        let members = conductor.members();
+        let differs = earlier.other_nodes(members.map(|(hello, _)| (hello.rank, &*hello.node)));
+        if let Some(reason) = differs {
+            return Err(cannot_resume(&place.out, &reason).into());
+        }
+    }
+    let known = judgement::known(arguments, conductor)?;
+    let folder = place.open(arguments)?;
+    Course::begin(folder, identity, arguments, conductor, (known, earlier))
+}
+
+/// All pairs in each round, as far as they are missing; then suspects and a control set alone.
+fn measure(
+    arguments: &FabricArguments,
+    identity: &Identity,
+    conductor: &mut Conductor,
+    course: &mut Course,
+) -> Result<(), LaunchError> {
+    let schedule = Schedule::new(identity.ranks, arguments.concurrency);
+    let rounds = arguments.rounds();
+    let missing: Vec<Vec<Vec<Pair>>> = (0..rounds)
+        .map(|round| course.batches(schedule, round))
+        .collect();
+    if !arguments.hca.output.quiet {
+        let pairs = missing.iter().flatten().map(|batch| batch.len() as u64);
+        course.show_progress(pairs.sum());
+    }
+    for (round, batches) in (0..).zip(missing) {
+        course.show(&format!("round {} of {rounds}", round + 1));
+        conductor.measure(round, batches, course)?;
+    }
+    course.end_progress();
+    if arguments.again == 0 || arguments.concurrency == Concurrency::Alone {
+        return Ok(());
+    }
+    let again = course.suspects(arguments.again as usize);
+    if again.is_empty() {
+        return Ok(());
+    }
+    let alone = Schedule::new(identity.ranks, Concurrency::Alone);
+    let pairs = again
+        .iter()
+        .map(|(one, other)| Pair::of(*one as u32, *other as u32));
+    let batches = alone.batches_of(pairs);
+    course.measuring_again();
+    if !arguments.hca.output.quiet {
+        course.show_progress(batches.len() as u64);
+        course.show("suspects again, alone");
+    }
+    conductor.measure(rounds, batches, course)
+}

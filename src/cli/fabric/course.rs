@@ -1,0 +1,420 @@
+//! Rank 0's files: what comes is on disk before the next pairs are measured. Nothing of a row stays in memory but what
+//! [`Kept`] has.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde_json::json;
+
+use super::FabricArguments;
+use super::earlier::{Earlier, FabricDocument, Member};
+use super::folders::{Folders, PairFolders};
+use super::judgement::{self, Found, Known};
+use super::kept::{Ends, Kept, Narrow, place_of};
+use crate::bench::hca::plan::Plan;
+use crate::cli::driver::recorded_command_line;
+use crate::cli::ending::Ending;
+use crate::cli::progress::Progress;
+use crate::launch::conductor::{Conductor, Sink};
+use crate::launch::error::LaunchError;
+use crate::launch::identity::Identity;
+use crate::launch::message::{DirectionReport, PairReport};
+use crate::launch::schedule::{Pair, Schedule};
+use crate::results::document::Program;
+use crate::results::folder::{LEFT_OUT, RUNS, SUMMARY};
+use crate::results::runs::{self, OverRounds, RunsFile};
+use crate::results::schema::fabric::{self as columns, FABRIC, SCHEMA};
+use crate::results::schema::{COMPLETE, INCOMPLETE, ORDER};
+use crate::results::{Cell, ReportError, ResultsFolder, json as json_files};
+use crate::rig::benchmark::Failure;
+
+/// What rank 0 has so far.
+pub(super) struct Course {
+    folder: ResultsFolder,
+    /// The samples of pairs.
+    folders: Folders,
+    runs: RunsFile,
+    left_out: RunsFile,
+    /// The nodes by rank: the engine's names, with the rank where a node has several.
+    nodes: Vec<String>,
+    known: Known,
+    concurrency: String,
+    order: u64,
+    kept: Kept,
+    /// What came of pairs that were measured again alone.
+    again: Option<Kept>,
+    /// Ordered pairs.
+    left_out_count: usize,
+    failed: usize,
+    /// Pairs of the batch that are over.
+    over: u64,
+    progress: Option<Progress>,
+}
+
+impl Course {
+    /// Makes the files of a new run, or goes on with those of an earlier one.
+    pub(super) fn begin(
+        folder: ResultsFolder,
+        identity: &Identity,
+        arguments: &FabricArguments,
+        conductor: &Conductor,
+        (known, earlier): (Known, Option<&Earlier>),
+    ) -> anyhow::Result<Self> {
+        let document = document(identity, arguments, conductor, earlier);
+        json_files::write(&folder.file(FABRIC)?, &document)?;
+        let nodes = document.nodes;
+        let kept = Kept::new(nodes.len(), &judgement::limited(arguments)?);
+        let path = folder.file(RUNS)?;
+        let (runs, kept, order) = match path.symlink_metadata() {
+            Ok(_) => go_on(&path, kept)?,
+            Err(_) => (RunsFile::create(&path, &SCHEMA)?, kept, 0),
+        };
+        let path = folder.file(LEFT_OUT)?;
+        let left_out = SCHEMA.left_out();
+        // What was left out before is measured now.
+        runs::write(&path, &left_out, &[])?;
+        let which = PairFolders::of(arguments, identity.ranks);
+        Ok(Course {
+            folder,
+            folders: Folders::new(which, earlier.is_some()),
+            runs,
+            left_out: RunsFile::open_each(&path, left_out, |_, _| Ok(()))?,
+            nodes,
+            known,
+            concurrency: arguments.concurrency.to_string(),
+            order,
+            kept,
+            again: None,
+            left_out_count: 0,
+            failed: 0,
+            over: 0,
+            progress: None,
+        })
+    }
+
+    /// The name of a rank's node.
+    pub(super) fn node(&self, rank: u32) -> &str {
+        self.nodes.get(rank as usize).map_or("?", String::as_str)
+    }
+
+    /// The batches of a round that are still to be measured.
+    pub(super) fn batches(&self, schedule: Schedule, round: u32) -> Vec<Vec<Pair>> {
+        if !self.kept.has(round) {
+            return schedule.batches().collect();
+        }
+        let all = schedule.batches().flatten();
+        schedule.batches_of(all.filter(|pair| !self.kept.is_whole(*pair, round)))
+    }
+
+    /// Shows the progress over so many pairs from here on.
+    pub(super) fn show_progress(&mut self, pairs: u64) {
+        self.progress = Some(Progress::counting(pairs, "pairs"));
+    }
+
+    /// Shows what is being measured.
+    pub(super) fn show(&self, what: &str) {
+        if let Some(progress) = &self.progress {
+            progress.show(what);
+        }
+    }
+
+    /// Takes the progress off the screen.
+    pub(super) fn end_progress(&mut self) {
+        self.progress = None;
+    }
+
+    /// From here on pairs are measured again, alone.
+    pub(super) fn measuring_again(&mut self) {
+        self.again = Some(self.kept.empty());
+    }
+
+    /// The pairs to be measured again.
+    pub(super) fn suspects(&self, most: usize) -> Vec<Ends> {
+        judgement::suspects(&self.kept, &self.known, most)
+    }
+
+    /// Judges what there is, and writes the tables.
+    pub(super) fn judge(
+        &mut self,
+        arguments: &FabricArguments,
+        dropped: &BTreeMap<u32, String>,
+    ) -> anyhow::Result<Found> {
+        // Bounds of clocks that drift hold at a moment each, and these are of several.
+        if !self.known.drift {
+            self.kept.tighten(&self.nodes);
+        }
+        let measured = judgement::Measured {
+            nodes: &self.nodes,
+            kept: &self.kept,
+            again: self.again.as_ref(),
+            dropped,
+        };
+        let found = judgement::judge(&measured, &self.known, arguments, |judged| {
+            self.write_pairs(judged)
+        })?;
+        self.folders.close()?;
+        for (name, columns, rows) in [
+            (columns::NODES, columns::nodes(), &found.nodes),
+            (SUMMARY, columns::summary(), &found.tiers),
+        ] {
+            runs::write(&self.folder.file(name)?, &columns, rows)?;
+        }
+        Ok(found)
+    }
+
+    /// Writes the row of each pair, from its rows in `runs.csv` and what is judged of it.
+    fn write_pairs(&self, judged: &dyn Fn(Ends) -> Vec<Cell>) -> Result<(), ReportError> {
+        let over = OverRounds::new(&SCHEMA);
+        let narrow = Narrow::new();
+        let mut reader = self.runs.reader()?;
+        let path = self.folder.file(columns::PAIRS)?;
+        runs::write_each(&path, &columns::pairs(), |write| {
+            let mut rows = Vec::new();
+            for ends in self.kept.pairs() {
+                rows.clear();
+                for (place, gains) in self.kept.rows(ends) {
+                    let mut cells = reader.at(place)?;
+                    if let Some(gains) = gains {
+                        narrow.row(&mut cells, gains);
+                    }
+                    rows.push(cells);
+                }
+                let mut row = over.fold(&rows);
+                // A node of which another rank came later has its rank behind it since.
+                row[1] = self.nodes[ends.0].as_str().into();
+                row[2] = self.nodes[ends.1].as_str().into();
+                row.extend(judged(ends));
+                write(&row)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Whether all is there.
+    pub(super) fn outcome(&self) -> Result<(), Ending> {
+        match (self.left_out_count, self.failed) {
+            (0, 0) => Ok(()),
+            (left_out, failed) => Err(Ending::Failed(format!(
+                "{left_out} ordered pairs were left out and {failed} failed: left_out.csv and runs.csv say why"
+            ))),
+        }
+    }
+
+    pub(super) fn into_folder(self) -> ResultsFolder {
+        self.folder
+    }
+
+    /// The cells of [`columns::PAIR`].
+    fn pair(&self, (from, to): (u32, u32)) -> [Cell; columns::PAIR.len()] {
+        [
+            self.node(from).into(),
+            self.node(to).into(),
+            from.into(),
+            to.into(),
+            self.known.tier((from as usize, to as usize)).into(),
+            self.concurrency.as_str().into(),
+        ]
+    }
+
+    fn keep(
+        &mut self,
+        ends: (u32, u32),
+        round: u32,
+        report: &PairReport,
+        direction: &DirectionReport,
+    ) -> Result<(), ReportError> {
+        let (from, to) = ends;
+        let status = match direction.failure.is_some() {
+            true => INCOMPLETE,
+            false => COMPLETE,
+        };
+        let begun = UNIX_EPOCH + Duration::from_nanos(report.begun_unix_ns);
+        let name = format!("{}-to-{}", self.node(from), self.node(to));
+        self.folders.keep(&self.folder, &name, round, direction)?;
+        let mut cells = vec![
+            name.into(),
+            round.into(),
+            self.order.into(),
+            humantime::format_rfc3339_nanos(begun).to_string().into(),
+        ];
+        cells.extend(self.pair(ends));
+        // A row is a line.
+        let failure = direction.failure.as_deref();
+        let failure = failure.map(|text| text.replace(['\n', '\r'], " "));
+        cells.extend([status.into(), failure.into()]);
+        cells.extend(columns::FIGURES.iter().map(|column| {
+            let cell = direction.figures.get(column.name).cloned();
+            cell.unwrap_or(Cell::Empty).with_decimals_of(column)
+        }));
+        self.order += 1;
+        let place = (from as usize, to as usize);
+        if let Some(again) = &mut self.again {
+            again.take(place, 0, &cells);
+            return Ok(());
+        }
+        self.failed += usize::from(direction.failure.is_some());
+        let row = self.runs.append_cells(&cells)?;
+        self.kept.take(place, row, &cells);
+        Ok(())
+    }
+
+    fn leave(&mut self, ends: (u32, u32), reason: &str) -> Result<(), ReportError> {
+        let mut cells = self.pair(ends).to_vec();
+        cells.push(reason.replace(['\n', '\r'], " ").into());
+        self.left_out_count += 1;
+        self.left_out.append_cells(&cells).map(drop)
+    }
+
+    fn sync(&mut self) -> Result<(), ReportError> {
+        self.runs.sync()?;
+        self.left_out.sync()
+    }
+}
+
+/// Goes on with the rows of an earlier run. Of pairs that are not whole in a round nothing stays: they are measured
+/// again. Returns what is kept of the rest, and the number of the next row.
+fn go_on(path: &Path, kept: Kept) -> Result<(RunsFile, Kept, u64), ReportError> {
+    let read = |mut kept: Kept| {
+        let [from, to, order] =
+            [columns::FROM_RANK, columns::TO_RANK, ORDER].map(|column| place_of(&column));
+        let mut next = 0;
+        let file = RunsFile::open_each(path, SCHEMA.runs(), |row, cells| {
+            let number = |place: usize| cells[place].number().map(|number| number as usize);
+            if let (Some(from), Some(to)) = (number(from), number(to)) {
+                kept.check((from, to), path)?;
+                kept.take((from, to), row, &cells);
+            }
+            next = next.max(number(order).map_or(0, |order| order as u64 + 1));
+            Ok(())
+        })?;
+        Ok((file, kept, next))
+    };
+    let (file, kept, next) = read(kept)?;
+    let (whole, others) = kept.whole_rows();
+    if others == 0 {
+        return Ok((file, kept, next));
+    }
+    let mut reader = file.reader()?;
+    runs::write_each(path, &SCHEMA.runs(), |write| {
+        whole.iter().try_for_each(|row| write(&reader.at(*row)?))
+    })?;
+    read(kept.empty())
+}
+
+/// `fabric.json`: also the ranks that took part in the earlier run only stand in it.
+fn document(
+    identity: &Identity,
+    arguments: &FabricArguments,
+    conductor: &Conductor,
+    earlier: Option<&Earlier>,
+) -> FabricDocument {
+    let mut there: BTreeMap<u32, Member> = BTreeMap::new();
+    for member in earlier.iter().flat_map(|earlier| &earlier.document.there) {
+        there.insert(member.rank, member.clone());
+    }
+    for (hello, prepared) in conductor.members() {
+        let member = Member {
+            rank: hello.rank,
+            node: hello.node.clone(),
+            boot_id: hello.boot_id.clone(),
+            topology: hello.topology.clone(),
+            serves: hello.serves.to_string(),
+            port: prepared.clone(),
+        };
+        there.insert(hello.rank, member);
+    }
+    let mut names: Vec<String> = (0..identity.ranks)
+        .map(|rank| format!("rank{rank}"))
+        .collect();
+    for member in there.values() {
+        if let Some(name) = names.get_mut(member.rank as usize) {
+            name.clone_from(&member.node);
+        }
+    }
+    FabricDocument {
+        hcabench: Program::this(),
+        command_line: match earlier {
+            None => recorded_command_line(),
+            Some(earlier) => earlier.document.command_line.clone(),
+        },
+        engine: json!(identity.job.engine),
+        job: json!(identity.job),
+        ranks: identity.ranks,
+        nodes: told_apart(&names),
+        there: there.into_values().collect(),
+        schedule: json!({ "method": "circle", "concurrency": arguments.concurrency.to_string(),
+                          "rounds": arguments.rounds() }),
+        settings: settings(arguments),
+    }
+}
+
+/// What is measured between two ranks, by the names of the options.
+fn settings(arguments: &FabricArguments) -> serde_json::Value {
+    let config = arguments.hca.config();
+    let mut settings = json!(Plan::new(&config.sweep).points.first());
+    settings["probes"] = json!(arguments.hca.between.probes);
+    settings["clock_drift"] = json!(arguments.hca.between.clock_drift);
+    settings
+}
+
+/// Names with the rank behind them where several have the same. Folders have them, too.
+fn told_apart(names: &[String]) -> Vec<String> {
+    let no_path = |name: &String| {
+        let separators = |letter: char| letter.is_control() || "/\\".contains(letter);
+        name.replace(separators, "_")
+            .trim_start_matches('.')
+            .to_owned()
+    };
+    let names: Vec<String> = names.iter().map(no_path).collect();
+    let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
+    for name in &names {
+        *counts.entry(name.as_str()).or_default() += 1;
+    }
+    let named = names
+        .iter()
+        .enumerate()
+        .map(|(rank, name)| match counts[name.as_str()] > 1 {
+            true => format!("{name}.{rank}"),
+            false => name.clone(),
+        });
+    named.collect()
+}
+
+fn failed(error: ReportError) -> LaunchError {
+    Failure::Run(error.to_string()).into()
+}
+
+impl Sink for Course {
+    fn report(&mut self, pair: Pair, round: u32, report: PairReport) -> Result<(), LaunchError> {
+        let (low, high) = (pair.lower(), pair.higher());
+        self.over += 1;
+        let [there, back] = &report.directions;
+        self.keep((low, high), round, &report, there)
+            .and_then(|()| self.keep((high, low), round, &report, back))
+            .map_err(failed)
+    }
+
+    fn keeps_samples(&self) -> bool {
+        self.folders.has(self.again.is_some())
+    }
+
+    fn left_out(&mut self, pair: Pair, _round: u32, reason: &str) -> Result<(), LaunchError> {
+        self.over += 1;
+        if self.again.is_some() {
+            return Ok(());
+        }
+        let (low, high) = (pair.lower(), pair.higher());
+        self.leave((low, high), reason)
+            .and_then(|()| self.leave((high, low), reason))
+            .map_err(failed)
+    }
+
+    fn batch_over(&mut self) -> Result<(), LaunchError> {
+        let over = std::mem::take(&mut self.over);
+        if let Some(progress) = &self.progress {
+            progress.advance(over);
+        }
+        self.sync().map_err(failed)
+    }
+}

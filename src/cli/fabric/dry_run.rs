@@ -1,0 +1,204 @@
+//! What would be measured, by how many ranks there are; without a device.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+
+use super::FabricArguments;
+use crate::bench::hca::plan::Point;
+use crate::cli::UsageError;
+use crate::cli::driver::dry_run::time_in_words;
+use crate::cli::output::{print_json, print_text, terminal_width};
+use crate::cli::table::{Column, Table};
+use crate::launch::identity::{Identity, Options, environment};
+use crate::launch::schedule::{Concurrency, Pair, Schedule};
+
+/// Connecting, probes and taking in what comes of a pair, in both directions.
+const OF_A_PAIR: Duration = Duration::from_millis(300);
+/// Of so many ranks each pair is told.
+const ALL_PAIRS_TOLD: u32 = 8;
+
+/// What would be measured.
+struct Planned {
+    ranks: u32,
+    rounds: u32,
+    concurrency: Concurrency,
+    schedule: Schedule,
+    round: Duration,
+    /// Suspects with their control set at the most, and how long they take.
+    again: (u64, Duration),
+}
+
+impl Planned {
+    fn new(ranks: u32, arguments: &FabricArguments, point: &Point) -> Self {
+        let schedule = Schedule::new(ranks, arguments.concurrency);
+        let messages = arguments.hca.repeat.saturating_mul(point.burst);
+        let of_message = Duration::from_micros(10) + point.mean_pause();
+        let pair = OF_A_PAIR + 2 * of_message.saturating_mul(messages);
+        let again = match arguments.concurrency {
+            Concurrency::Alone => 0,
+            _ => schedule.pairs().min(2 * u64::from(arguments.again)),
+        };
+        Planned {
+            ranks,
+            rounds: arguments.rounds(),
+            concurrency: arguments.concurrency,
+            schedule,
+            round: schedule.time(pair),
+            again: (again, pair.saturating_mul(again as u32)),
+        }
+    }
+
+    fn all(&self) -> Duration {
+        let rounds = self.round.saturating_mul(self.rounds);
+        rounds.saturating_add(self.again.1)
+    }
+
+    /// The pairs of each batch, where they are few.
+    fn batches(&self) -> Option<Vec<Vec<Pair>>> {
+        (self.ranks <= ALL_PAIRS_TOLD).then(|| self.schedule.batches().collect())
+    }
+
+    fn text(&self) -> String {
+        let mut table = Table::new(vec![
+            Column::text(""),
+            Column::number("pairs", ""),
+            Column::number("batches", ""),
+            Column::number("time", "about"),
+        ]);
+        let (pairs, batches) = (self.schedule.pairs(), self.schedule.batch_count());
+        let rounds = u64::from(self.rounds);
+        let (again, of_again) = self.again;
+        table.row([
+            "a round".to_owned(),
+            pairs.to_string(),
+            batches.to_string(),
+            time_in_words(self.round),
+        ]);
+        if again > 0 {
+            table.row([
+                "suspects again, at most".to_owned(),
+                again.to_string(),
+                again.to_string(),
+                time_in_words(of_again),
+            ]);
+        }
+        table.row([
+            "all".to_owned(),
+            pairs
+                .saturating_mul(rounds)
+                .saturating_add(again)
+                .to_string(),
+            batches
+                .saturating_mul(rounds)
+                .saturating_add(again)
+                .to_string(),
+            time_in_words(self.all()),
+        ]);
+        let at_once = match self.concurrency {
+            Concurrency::Together => "all that have no rank in common at once".to_owned(),
+            Concurrency::Alone => "one pair after the other".to_owned(),
+            Concurrency::AtMost(most) => format!("at most {most} at once"),
+        };
+        let mut text = format!(
+            "{} ranks, each pair in both directions, {at_once}; {} round{}\n\n{}",
+            self.ranks,
+            self.rounds,
+            if self.rounds == 1 { "" } else { "s" },
+            table.render(terminal_width())
+        );
+        if let Some(batches) = self.batches() {
+            let mut table = Table::new(vec![Column::number("batch", ""), Column::text("pairs")]);
+            for (number, batch) in (1..).zip(batches) {
+                let pairs: Vec<String> = batch.iter().map(ToString::to_string).collect();
+                table.row([format!("{number}"), pairs.join(" ")]);
+            }
+            text += &format!("\n{}", table.render(terminal_width()));
+        }
+        text + "\nno device was opened: what a pair takes is an estimate\n"
+    }
+
+    fn document(&self) -> Value {
+        let mut document = json!({
+            "ranks": self.ranks,
+            "concurrency": self.concurrency.to_string(),
+            "rounds": self.rounds,
+            "pairs": self.schedule.pairs(),
+            "batches": self.schedule.batch_count(),
+            "again_at_most": self.again.0,
+            "round_s": self.round.as_secs_f64(),
+            "time_s": self.all().as_secs_f64(),
+        });
+        if let Some(batches) = self.batches() {
+            let told = |batch: &Vec<Pair>| batch.iter().map(|pair| pair.ranks()).collect();
+            let told: Vec<Vec<[u32; 2]>> = batches.iter().map(told).collect();
+            document["batch_pairs"] = json!(told);
+        }
+        document
+    }
+}
+
+/// Prints schedule and duration; of several ranks that an engine has started, the first does.
+pub(super) fn run(arguments: &FabricArguments, point: &Point) -> anyhow::Result<u8> {
+    let by_engine = Identity::find(&Options::default(), &environment, "here").ok();
+    let rank = arguments.rank.or(by_engine.map(|engine| engine.rank));
+    if rank.is_some_and(|rank| rank > 0) {
+        return Ok(0);
+    }
+    let ranks = match arguments.ranks {
+        Some(ranks) => ranks,
+        None => {
+            let found = arguments.identity("here");
+            found.map_err(|error| UsageError(error.to_string()))?.ranks
+        }
+    };
+    if ranks < 2 {
+        return Err(UsageError(format!("--ranks {ranks}: a pair takes 2 or more")).into());
+    }
+    let planned = Planned::new(ranks, arguments, point);
+    let printed = match arguments.hca.output.json {
+        true => print_json(&planned.document()),
+        false => print_text(&planned.text()),
+    };
+    printed
+        .map(|()| 0)
+        .context("cannot write to standard output")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned(ranks: u32, concurrency: Concurrency) -> Planned {
+        let schedule = Schedule::new(ranks, concurrency);
+        Planned {
+            ranks,
+            rounds: 3,
+            concurrency,
+            schedule,
+            round: schedule.time(Duration::from_secs(1)),
+            again: (2, Duration::from_secs(2)),
+        }
+    }
+
+    #[test]
+    fn pairs_of_few_ranks_are_told_and_of_many_their_number() {
+        let four = planned(4, Concurrency::Together);
+        let document = four.document();
+        assert_eq!(document["time_s"], 11.0);
+        let batches = document["batch_pairs"].as_array().unwrap();
+        assert_eq!(
+            (batches.len(), batches[0].as_array().unwrap().len()),
+            (3, 2)
+        );
+        let text = four.text();
+        for part in ["4 ranks", "3 rounds", "0-3", "11s"] {
+            assert!(text.contains(part), "{text}");
+        }
+        let many = planned(1024, Concurrency::Alone);
+        assert_eq!(many.document()["batch_pairs"], Value::Null);
+        assert_eq!(many.document()["batches"], 523_776);
+        assert!(many.text().contains("1571330"), "{}", many.text());
+    }
+}

@@ -1,0 +1,195 @@
+//! What an earlier run left for `--resume`, and whether it can go on.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::cli::driver::command_line::settings_of;
+use crate::launch::identity::Identity;
+use crate::results::document::Program;
+use crate::results::folder::MARK;
+use crate::results::schema::fabric::FABRIC;
+use crate::results::{ReportError, ResultsFolder, json};
+
+/// `fabric.json`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct FabricDocument {
+    pub(super) hcabench: Program,
+    /// With the program's name.
+    pub(super) command_line: Vec<String>,
+    pub(super) engine: Value,
+    pub(super) job: Value,
+    pub(super) ranks: u32,
+    /// The names in the tables, by rank.
+    pub(super) nodes: Vec<String>,
+    pub(super) there: Vec<Member>,
+    pub(super) schedule: Value,
+    /// What is measured between two ranks.
+    pub(super) settings: Value,
+}
+
+/// A rank that took part.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Member {
+    pub(super) rank: u32,
+    /// As the engine calls it.
+    pub(super) node: String,
+    pub(super) boot_id: String,
+    pub(super) topology: Option<String>,
+    pub(super) serves: String,
+    pub(super) port: Value,
+}
+
+/// An earlier run that is to go on.
+#[derive(Debug)]
+pub(super) struct Earlier {
+    pub(super) path: PathBuf,
+    /// Its list, which is locked.
+    list: File,
+    pub(super) document: FabricDocument,
+}
+
+impl Earlier {
+    /// Reads what is there of a run that was broken off; the error: why it cannot go on with this command line.
+    pub(super) fn read(
+        folder: &Path,
+        identity: &Identity,
+        command_line: &[String],
+    ) -> Result<Self, String> {
+        let list = ResultsFolder::lock_earlier(folder).map_err(|error| error.to_string())?;
+        let document: FabricDocument =
+            json::read(&folder.join(FABRIC)).map_err(|error| error.to_string())?;
+        if folder.join(MARK).symlink_metadata().is_err() {
+            return Err("it is complete: nothing is missing".to_owned());
+        }
+        let differs = document.differs(identity.ranks, command_line);
+        differs.map_or(Ok(()), Err)?;
+        Ok(Earlier {
+            path: folder.to_path_buf(),
+            list,
+            document,
+        })
+    }
+
+    /// The names that the engine gave the ranks that took part, by rank.
+    pub(super) fn names(&self) -> BTreeMap<u32, &str> {
+        let there = self.document.there.iter();
+        there
+            .map(|member| (member.rank, member.node.as_str()))
+            .collect()
+    }
+
+    /// Why it cannot go on with these nodes, if it cannot.
+    pub(super) fn other_nodes<'a>(
+        &self,
+        now: impl Iterator<Item = (u32, &'a str)>,
+    ) -> Option<String> {
+        let names = self.names();
+        for (rank, now) in now {
+            if let Some(there) = names.get(&rank).filter(|there| **there != now) {
+                return Some(format!(
+                    "the nodes differ: rank {rank} was {there} there, and is {now} now"
+                ));
+            }
+        }
+        None
+    }
+
+    /// Opens its folder again.
+    pub(super) fn open(&self) -> Result<ResultsFolder, ReportError> {
+        let list = self.list.try_clone();
+        let list = list.map_err(|cause| ReportError::from_io("open", &self.path, cause))?;
+        ResultsFolder::resume(&self.path, list)
+    }
+}
+
+impl FabricDocument {
+    /// What differs from the run that is to go on in it, in words.
+    fn differs(&self, ranks: u32, command_line: &[String]) -> Option<String> {
+        if self.ranks != ranks {
+            let there = self.ranks;
+            return Some(format!(
+                "the number of ranks differs: {there} there, {ranks} now"
+            ));
+        }
+        let program = Program::this();
+        if self.hcabench != program {
+            let there = &self.hcabench;
+            return Some(format!("it was measured by {there}, and this is {program}"));
+        }
+        let there = settings_of(self.command_line.iter().cloned());
+        let now = settings_of(command_line.iter().cloned());
+        let mut names = there.keys().chain(now.keys());
+        let name = names.find(|name| there.get(*name) != now.get(*name))?;
+        let told = |value: Option<&String>| match value {
+            None => "not given".to_owned(),
+            Some(value) if value.is_empty() => "given".to_owned(),
+            Some(value) => value.clone(),
+        };
+        Some(format!(
+            "the settings differ in --{name}: {} there, {} now",
+            told(there.get(name)),
+            told(now.get(name))
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_run_goes_on_with_its_ranks_and_settings_only() {
+        let document = FabricDocument {
+            hcabench: Program::this(),
+            command_line: words("hcabench fabric --burst 200 --inline --rank 0 --ranks 4 --out x"),
+            engine: Value::Null,
+            job: Value::Null,
+            ranks: 4,
+            nodes: Vec::new(),
+            there: Vec::new(),
+            schedule: Value::Null,
+            settings: Value::Null,
+        };
+        let same =
+            words("hcabench fabric --inline --resume x --burst=200 --fail-above 5us --quiet");
+        assert_eq!(document.differs(4, &same), None);
+        for (ranks, line, told) in [
+            (5, "hcabench fabric --burst 200 --inline", "4 there, 5 now"),
+            (
+                4,
+                "hcabench fabric --burst 300 --inline",
+                "--burst: 200 there, 300 now",
+            ),
+            (
+                4,
+                "hcabench fabric --burst 200",
+                "--inline: given there, not given now",
+            ),
+            (
+                4,
+                "hcabench fabric --burst 200 --inline --size 64",
+                "--size: not given there, 64 now",
+            ),
+            (
+                4,
+                "hcabench fabric --burst 200 --inline --rounds 2",
+                "--rounds: not given there",
+            ),
+        ] {
+            let differs = document.differs(ranks, &words(line)).unwrap();
+            assert!(differs.contains(told), "{differs}");
+        }
+        let mut older = document.clone();
+        older.hcabench.version = "0.0.1".to_owned();
+        let differs = older.differs(4, &same).unwrap();
+        assert!(differs.contains("measured by hcabench 0.0.1"), "{differs}");
+    }
+}

@@ -1,0 +1,334 @@
+//! What is said of pairs, nodes and tiers, by what is kept of all rows.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context as _;
+
+use super::FabricArguments;
+use super::kept::{Ends, Kept};
+use super::told;
+use crate::bench::fabric::culprits::{Evidence, Judged, judge as judge_nodes};
+use crate::bench::fabric::limits;
+use crate::bench::fabric::matrix::Matrix;
+use crate::bench::fabric::rows::{self, Figures};
+use crate::bench::fabric::scores::{Fit, median, polish};
+use crate::bench::fabric::suspects::{Again, Role, choose};
+use crate::bench::fabric::tiers::{Known as KnownTiers, Tiers};
+use crate::bench::fabric::verdict::{Alone, PairJudge, is_slower};
+use crate::cli::UsageError;
+use crate::launch::conductor::Conductor;
+use crate::results::schema::Column;
+use crate::results::schema::fabric as columns;
+use crate::results::units;
+use crate::results::{Cell, Record, ReportError};
+
+/// Nodes and pairs that stand out by a smaller share of the usual are of no consequence.
+const OF_NO_CONSEQUENCE: f64 = 0.05;
+
+/// What is known of the fabric beforehand.
+pub(super) struct Known {
+    tiers: Tiers,
+    /// Whether clocks may drift: bounds then hold at a moment each.
+    pub(super) drift: bool,
+    seed: u64,
+}
+
+impl Known {
+    /// The tier of a pair.
+    pub(super) fn tier(&self, (from, to): Ends) -> &str {
+        self.tiers.name(self.tiers.of(from, to))
+    }
+}
+
+/// The tiers, as the user, else the engine tells them.
+pub(super) fn known(arguments: &FabricArguments, conductor: &Conductor) -> anyhow::Result<Known> {
+    let ranks = conductor
+        .members()
+        .map(|(hello, _)| hello.terms.ranks)
+        .max()
+        .unwrap_or(0) as usize;
+    let mut hosts: Vec<String> = (0..ranks).map(|rank| format!("rank{rank}")).collect();
+    let mut addresses = vec![None; ranks];
+    for (hello, _) in conductor.members() {
+        hosts[hello.rank as usize] = hello.node.clone();
+        addresses[hello.rank as usize] = hello.topology.clone();
+    }
+    let source = match &arguments.group {
+        None => KnownTiers::Addresses(addresses),
+        Some(file) => {
+            let text = std::fs::read_to_string(file);
+            let text =
+                text.map_err(|error| UsageError(format!("--group {}: {error}", file.display())))?;
+            KnownTiers::Groups(text)
+        }
+    };
+    let tiers = Tiers::of_hosts(&hosts, &source).map_err(|error| {
+        let file = arguments
+            .group
+            .as_ref()
+            .map_or(String::new(), |file| file.display().to_string());
+        UsageError(format!("--group {file}: {error}"))
+    })?;
+    Ok(Known {
+        tiers,
+        drift: arguments.hca.between.clock_drift != Some(0),
+        seed: arguments.hca.seed,
+    })
+}
+
+/// What was measured.
+pub(super) struct Measured<'a> {
+    pub(super) nodes: &'a [String],
+    /// Where clocks do not drift, as tight as third hosts leave them.
+    pub(super) kept: &'a Kept,
+    pub(super) again: Option<&'a Kept>,
+    pub(super) dropped: &'a BTreeMap<u32, String>,
+}
+
+/// What is found.
+pub(super) struct Found {
+    pub(super) nodes: Vec<Record>,
+    pub(super) tiers: Vec<Record>,
+    /// For people.
+    pub(super) text: String,
+    /// Limits that are broken.
+    pub(super) broken: Vec<String>,
+}
+
+/// Effects that are worth telling: above this, in ns.
+fn least(figure: &Matrix) -> f64 {
+    let all = median(figure.each().map(|(.., value)| value).collect());
+    all.unwrap_or(0.0) * OF_NO_CONSEQUENCE
+}
+
+/// The matrices that all is judged by.
+pub(super) struct Matrices {
+    pub(super) half: Matrix,
+    pub(super) half_p99: Matrix,
+    pub(super) excess_p50: Matrix,
+    pub(super) excess: Matrix,
+    /// The middle of the bounds of the median one-way latency, and half their width.
+    pub(super) one_way: (Matrix, Matrix),
+    pub(super) lost: Matrix,
+}
+
+impl Matrices {
+    fn of(kept: &Kept) -> Self {
+        let of = |column: &Column| kept.matrix(column);
+        let (low, high) = (
+            of(&columns::ONE_WAY_P50_LOW),
+            of(&columns::ONE_WAY_P50_HIGH),
+        );
+        let both = |combine: fn(f64, f64) -> f64| {
+            Matrix::of(low.nodes(), |from, to| {
+                Some(combine(low.get(from, to)?, high.get(from, to)?))
+            })
+        };
+        Matrices {
+            half: of(&columns::HALF_P50),
+            half_p99: of(&columns::HALF_P99),
+            excess_p50: of(&columns::EXCESS_P50),
+            excess: of(&columns::EXCESS_P99),
+            one_way: (both(f64::midpoint), both(|low, high| (high - low) / 2.0)),
+            lost: of(&columns::LOST),
+        }
+    }
+
+    fn judge(&self, tiers: &Tiers) -> Vec<Judged> {
+        let (middle, error) = &self.one_way;
+        judge_nodes(
+            &[
+                Evidence {
+                    figure: columns::HALF_P50.name,
+                    values: &self.half,
+                    error: None,
+                    directional: false,
+                    least_ns: least(&self.half),
+                },
+                Evidence {
+                    figure: columns::EXCESS_P50.name,
+                    values: &self.excess_p50,
+                    error: None,
+                    directional: true,
+                    least_ns: least(&self.half),
+                },
+                Evidence {
+                    figure: columns::EXCESS_P99.name,
+                    values: &self.excess,
+                    error: None,
+                    directional: true,
+                    least_ns: least(&self.half),
+                },
+                Evidence {
+                    figure: columns::ONE_WAY_P50_HIGH.name,
+                    values: middle,
+                    error: Some(error),
+                    directional: true,
+                    least_ns: least(&self.half),
+                },
+            ],
+            tiers,
+        )
+    }
+}
+
+/// The pairs to be measured again, alone.
+pub(super) fn suspects(kept: &Kept, known: &Known, most: usize) -> Vec<Ends> {
+    let matrices = Matrices::of(kept);
+    let judged = matrices.judge(&known.tiers);
+    let fit = polish(&matrices.half, &known.tiers);
+    let least = least(&matrices.half);
+    let chosen = choose(&fit, &known.tiers, &judged, least, most, known.seed);
+    chosen.pairs.iter().map(|again| again.pair).collect()
+}
+
+/// What looking at all pairs tells of one.
+struct OfPair<'a> {
+    fit: &'a Fit,
+    tiers: &'a Tiers,
+    pairs: &'a PairJudge<'a>,
+    matrices: &'a Matrices,
+    again: Option<&'a Matrices>,
+    /// Why pairs were measured again.
+    roles: BTreeMap<Ends, &'static str>,
+}
+
+impl OfPair<'_> {
+    /// The cells of [`columns::JUDGED`], in order.
+    fn cells(&self, ends: Ends) -> Vec<Cell> {
+        let (from, to) = ends;
+        let mut row = Record::new();
+        rows::judge_pair(
+            &mut row,
+            self.fit,
+            self.tiers,
+            ends,
+            self.pairs.of(from, to),
+        );
+        if let Some(again) = self.again {
+            row.set(&columns::ROLE, self.roles.get(&ends).copied())
+                .set(&columns::ALONE_P50, again.half.get(from, to))
+                .set(&columns::ALONE_P99, again.half_p99.get(from, to));
+        }
+        let bounds = |from, to| {
+            let (middle, error) = &self.matrices.one_way;
+            let (middle, error) = (middle.get(from, to)?, error.get(from, to)?);
+            Some((middle - error, middle + error))
+        };
+        let slower = bounds(from, to).zip(bounds(to, from));
+        let slower = slower.and_then(|(own, opposite)| is_slower(own, opposite));
+        row.set(
+            &columns::SLOWER_WAY,
+            slower.map(|slower| if slower { "yes" } else { "no" }),
+        );
+        let cell = |column: &Column| row.get(column.name).cloned().unwrap_or(Cell::Empty);
+        columns::JUDGED.iter().map(cell).collect()
+    }
+}
+
+/// Judges all. `write_pairs` is given what tells the last cells of a pair's row.
+pub(super) fn judge(
+    measured: &Measured<'_>,
+    known: &Known,
+    arguments: &FabricArguments,
+    write_pairs: impl FnOnce(&dyn Fn(Ends) -> Vec<Cell>) -> Result<(), ReportError>,
+) -> anyhow::Result<Found> {
+    let nodes = measured.nodes.len();
+    let tiers = &known.tiers;
+    let matrices = Matrices::of(measured.kept);
+    let judged = matrices.judge(tiers);
+    let fit = polish(&matrices.half, tiers);
+    let least = least(&matrices.half);
+    let again = measured.again.map(Matrices::of);
+    let most = arguments.again as usize;
+    let chosen = choose(&fit, tiers, &judged, least, most, known.seed);
+    let both = |again: &Again| {
+        let (one, other) = again.pair;
+        [(one, other), (other, one)]
+    };
+    let controls = chosen.pairs.iter().filter(|it| it.role == Role::Control);
+    let controls: Vec<Ends> = controls.flat_map(both).collect();
+    let alone = again.as_ref().map(|again| Alone {
+        values: &again.half,
+        controls: &controls,
+    });
+    let pairs = PairJudge::new(&fit, tiers, alone, least);
+    let roles = chosen.pairs.iter();
+    let roles = roles.flat_map(|again| both(again).map(|ends| (ends, again.role.name())));
+    let of_pair = OfPair {
+        fit: &fit,
+        tiers,
+        pairs: &pairs,
+        matrices: &matrices,
+        again: again.as_ref(),
+        roles: roles.collect(),
+    };
+    write_pairs(&|ends| of_pair.cells(ends))?;
+    let verdict = |from, to| pairs.of(from, to);
+    let node_row = |rank: usize| {
+        let name = &measured.nodes[rank];
+        rows::of_node(name, rank, &judged[rank], &matrices.half, tiers)
+    };
+    let figures = Figures {
+        half_p50: &matrices.half,
+        excess_p99: &matrices.excess,
+        lost: &matrices.lost,
+    };
+    let tier_rows = rows::of_tiers(figures, tiers, verdict);
+    let mut broken = broken_limits(measured, arguments)?;
+    let all = measured.kept.pairs().map(|(from, to)| verdict(from, to));
+    let outliers = limits::outliers(&judged, all);
+    if let Some(most) = arguments.max_outliers.filter(|most| outliers > *most) {
+        broken.push(format!(
+            "--max-outliers {most}: {outliers} nodes and pairs stand out"
+        ));
+    }
+    if let Some(path) = &arguments.prometheus {
+        told::write_prometheus(path, measured, &judged, &matrices, tiers, verdict)
+            .with_context(|| format!("--prometheus {}", path.display()))?;
+    }
+    let text = told::text(measured, &judged, &matrices, &fit, tiers, verdict);
+    Ok(Found {
+        nodes: (0..nodes).map(node_row).collect(),
+        tiers: tier_rows,
+        text,
+        broken,
+    })
+}
+
+/// The figures that limits are on.
+pub(super) fn limited(arguments: &FabricArguments) -> anyhow::Result<Vec<Column>> {
+    let limits = arguments.fail_above.iter().flat_map(|limits| &limits.0);
+    let figures = limits.map(|limit| {
+        let figure = limits::figure_of(limit);
+        Ok(figure.map_err(|error| UsageError(format!("--fail-above: {error}")))?)
+    });
+    figures.collect()
+}
+
+/// What `--fail-above` finds.
+fn broken_limits(
+    measured: &Measured<'_>,
+    arguments: &FabricArguments,
+) -> anyhow::Result<Vec<String>> {
+    let limits = arguments.fail_above.iter().flat_map(|limits| &limits.0);
+    let mut broken = Vec::new();
+    for (limit, column) in limits.zip(limited(arguments)?) {
+        let outcome = limits::judge(limit, &measured.kept.matrix(&column));
+        if !outcome.is_broken() {
+            continue;
+        }
+        let worst = outcome.above.first().map(|(from, to, ns)| {
+            let (from, to) = (&measured.nodes[*from], &measured.nodes[*to]);
+            format!(", the worst: {from} to {to} with {}", units::duration(*ns))
+        });
+        broken.push(format!(
+            "--fail-above {}: {} of {} pairs are above it{}",
+            outcome.limit,
+            outcome.above.len(),
+            outcome.measured,
+            worst.unwrap_or_default()
+        ));
+    }
+    Ok(broken)
+}

@@ -1,0 +1,176 @@
+//! `hcabench fabric`: every rank of a job measures to every other.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | [`ranks`] | what each process of the job does |
+//! | [`conducting`] | what rank 0 does besides |
+//! | [`course`] | rank 0's files: what comes is on disk before the next pairs are measured |
+//! | [`earlier`] | what an earlier run left for `--resume` |
+//! | [`kept`] | what rank 0 keeps of all rows in memory |
+//! | [`judgement`] | what is said of pairs, nodes and tiers |
+//! | [`told`] | what is told of them |
+//! | [`dry_run`] | says what would be measured |
+
+mod conducting;
+mod course;
+mod dry_run;
+mod earlier;
+mod folders;
+mod judgement;
+mod kept;
+#[cfg(feature = "rdma")]
+mod ranks;
+mod told;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use self::folders::PairFolders;
+use crate::bench::hca::config::Config;
+use crate::bench::hca::plan::Point;
+use crate::cli::UsageError;
+use crate::cli::hca::HcaArguments;
+use crate::cli::values::{duration, limits};
+use crate::launch::conductor::Limits;
+use crate::launch::identity::{Identity, IdentityError, Options, environment};
+use crate::launch::message::Terms;
+use crate::launch::schedule::Concurrency;
+use crate::rig::limit::Limit;
+
+/// Arguments of `hcabench fabric`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct FabricArguments {
+    /// How many pairs are measured at once: together (all of a round of the schedule), alone (one), or a number
+    #[arg(
+        long,
+        value_name = "HOW",
+        default_value = "together",
+        help_heading = "Fabric"
+    )]
+    pub concurrency: Concurrency,
+
+    /// Suspect pairs that are measured again alone, beside as many others drawn at random; 0: none
+    #[arg(long, value_name = "N", default_value_t = 16, help_heading = "Fabric")]
+    pub again: u32,
+
+    /// How long a pair may take: who takes longer is taken for hung
+    #[arg(long, value_name = "TIME", default_value = "60s", help_heading = "Fabric", value_parser = duration)]
+    pub pair_timeout: Duration,
+
+    /// The groups of nodes, of which only pairs of one distance are compared: a file with a node, or nodes as in n[1-4], and
+    /// its group in each line [default: as Slurm tells it]
+    #[arg(long, value_name = "FILE", help_heading = "Fabric")]
+    pub group: Option<PathBuf>,
+
+    /// This process's number among all, from 0, where no engine tells it
+    #[arg(long, value_name = "N", help_heading = "Fabric")]
+    pub rank: Option<u32>,
+
+    /// How many processes there are
+    #[arg(long, value_name = "N", help_heading = "Fabric")]
+    pub ranks: Option<u32>,
+
+    /// The host of rank 0, with a TCP port if the engine tells none
+    #[arg(long, value_name = "HOST[:PORT]", help_heading = "Fabric")]
+    pub rendezvous: Option<String>,
+
+    /// Exit code 3 if half a round trip of any pair is longer, such as 5us@p99 or 1ms
+    #[arg(long, value_name = "LIST", help_heading = "Fabric", value_parser = limits)]
+    pub fail_above: Option<crate::cli::values::List<Limit>>,
+
+    /// Exit code 3 if more nodes and pairs stand out
+    #[arg(long, value_name = "N", help_heading = "Fabric")]
+    pub max_outliers: Option<usize>,
+
+    /// Which pairs have a folder with their messages and probes: all, again (those that are measured again alone) or none
+    /// [default: all up to 64 ranks, again beyond]
+    #[arg(long, value_name = "WHICH", help_heading = "Fabric")]
+    pub pair_folders: Option<PairFolders>,
+
+    /// Write what was found for the node exporter's textfile collector
+    #[arg(long, value_name = "FILE", help_heading = "Fabric")]
+    pub prometheus: Option<PathBuf>,
+
+    /// What is measured between two ranks.
+    #[command(flatten)]
+    pub hca: HcaArguments,
+}
+
+impl FabricArguments {
+    fn identity(&self, host: &str) -> Result<Identity, IdentityError> {
+        let options = Options {
+            rank: self.rank,
+            ranks: self.ranks,
+            rendezvous: self.rendezvous.clone(),
+        };
+        Identity::find(&options, &environment, host)
+    }
+
+    fn rounds(&self) -> u32 {
+        self.hca.sweep.rounds.unwrap_or(1)
+    }
+}
+
+/// Refuses options of one host, or of two.
+fn check(arguments: &FabricArguments, config: &Config, point: &Point) -> Result<(), UsageError> {
+    let whom = "rank 0 tells who measures to whom, and each rank is both ends in turn";
+    let one = "it is measured on one host only";
+    let given = [
+        ("--peer", arguments.hca.between.peer.is_some(), whom),
+        ("--receiver", config.receiver.is_some(), whom),
+        ("--receiver-cpu", config.cpus.receiver.is_some(), whom),
+        ("--background", point.background.is_some(), one),
+        ("--memory-load", point.memory_load.is_on(), one),
+    ];
+    let refused = given.into_iter().find(|(_, given, _)| *given);
+    refused.map_or(Ok(()), |(option, _, reason)| {
+        Err(UsageError(format!(
+            "{option}: in a fabric {reason}: leave it out"
+        )))
+    })
+}
+
+/// Rank 0 of a fabric whose ranks are scripted, for the benchmark of what rank 0 takes: all of it but its own measuring.
+/// `words`: a command line, the program's name first.
+#[doc(hidden)]
+pub fn rank_zero(
+    words: &[&str],
+    identity: &Identity,
+    meeting: (std::net::TcpListener, Terms, Limits),
+) -> anyhow::Result<u8> {
+    use clap::{Args as _, FromArgMatches as _};
+    let command = clap::Command::new("fabric").args_override_self(true);
+    let command = FabricArguments::augment_args(command);
+    let matches = command.try_get_matches_from(words)?;
+    let arguments = FabricArguments::from_arg_matches(&matches)?;
+    let place = conducting::Place::find(&arguments, identity)?;
+    conducting::conduct(&arguments, identity, &place, meeting)
+}
+
+/// Runs a rank, or prints what all would do. Returns the exit code.
+pub fn run(arguments: &FabricArguments) -> anyhow::Result<u8> {
+    let (config, plan) = crate::cli::hca::checked(&arguments.hca)?;
+    if plan.points.len() != 1 {
+        return Err(UsageError(format!(
+            "hcabench fabric measures one point between all pairs, and these options make {}: give one value each",
+            plan.points.len()
+        ))
+        .into());
+    }
+    check(arguments, &config, &plan.points[0])?;
+    if arguments.hca.sweep.dry_run {
+        return dry_run::run(arguments, &plan.points[0]);
+    }
+    #[cfg(feature = "rdma")]
+    {
+        ranks::run(arguments, config)
+    }
+    #[cfg(not(feature = "rdma"))]
+    {
+        let _ = config;
+        anyhow::bail!("{}", super::WITHOUT_RDMA)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,337 @@
+//! Four ranks in one machine with four devices (`ci/vm --ports 4`). All have the same clock, so that the truth is known.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+
+use crate::between::is_within;
+use crate::machine::{Away, Disturbance, Machine, wait_until};
+use crate::program::{Ended, LIMIT, Running, hcabench};
+use crate::results::Table;
+use crate::scratch;
+
+const RANKS: u32 = 4;
+/// What is measured again would only take time here.
+const SHORT: &str =
+    "--service rc --inline --burst 50 --probes 100 --hugepages off --again 0 --allow-idle-states";
+
+/// The ranks of a job, in their order.
+struct Job {
+    ranks: Vec<Running>,
+    out: PathBuf,
+}
+
+impl Job {
+    fn start(ranks: u32, more: &str, out: &Path) -> Self {
+        let rank = |rank| {
+            let own = format!("--rank {rank} --ranks {ranks} --rendezvous 127.0.0.1:18600");
+            hcabench(&format!("fabric {SHORT} {own} {more}"))
+                .out(out)
+                .start()
+        };
+        Job {
+            ranks: (0..ranks).map(rank).collect(),
+            out: out.to_owned(),
+        }
+    }
+
+    /// Waits until so many rows are on the disk.
+    fn has_rows(&self, wanted: usize) {
+        wait_until("pairs were measured", LIMIT, || {
+            let text = std::fs::read_to_string(self.out.join("runs.csv"));
+            text.is_ok_and(|text| text.lines().count() > wanted)
+        });
+    }
+
+    /// How each ended.
+    fn wait(self) -> Vec<Ended> {
+        self.ranks
+            .into_iter()
+            .map(|rank| rank.wait(LIMIT))
+            .collect()
+    }
+}
+
+fn run(ranks: u32, more: &str, out: &Path) -> Vec<Ended> {
+    let ended = Job::start(ranks, more, out).wait();
+    ended.into_iter().map(|rank| rank.expect(0)).collect()
+}
+
+fn runs(out: &Path) -> Table {
+    Table::read(&out.join("runs.csv"))
+}
+
+/// The ordered pairs of complete rows.
+fn complete(out: &Path) -> BTreeSet<(u64, u64)> {
+    let table = runs(out);
+    let rows = table.matching(&[("status", "complete")]).into_iter();
+    rows.map(|row| (row.count("from_rank"), row.count("to_rank")))
+        .collect()
+}
+
+/// All ordered pairs of some ranks.
+fn pairs_of(ranks: &[u64]) -> BTreeSet<(u64, u64)> {
+    let all = ranks
+        .iter()
+        .flat_map(|from| ranks.iter().map(move |to| (*from, *to)));
+    all.filter(|(from, to)| from != to).collect()
+}
+
+/// When the messages and probes of each pair went, from the samples in its two folders.
+fn windows(out: &Path) -> Vec<(u64, u64)> {
+    let mut windows: BTreeMap<(u64, u64), (u64, u64)> = BTreeMap::new();
+    for row in &runs(out).rows {
+        let (one, other) = (row.count("from_rank"), row.count("to_rank"));
+        let folder = out.join(row.text("point"));
+        let mut stamps = Vec::new();
+        for (file, columns) in [
+            ("messages.csv", ["t_subm_ns", "t_recv_ns"]),
+            ("probes.csv", ["a_sent_ns", "a_received_ns"]),
+        ] {
+            for sample in &Table::read(&folder.join(file)).rows {
+                stamps.extend(columns.map(|column| sample.count(column)));
+            }
+        }
+        let (first, last) = (*stamps.iter().min().unwrap(), *stamps.iter().max().unwrap());
+        let window = windows
+            .entry((one.min(other), one.max(other)))
+            .or_insert((first, last));
+        *window = (window.0.min(first), window.1.max(last));
+    }
+    let mut windows: Vec<_> = windows.into_values().collect();
+    windows.sort_unstable();
+    windows
+}
+
+fn overlap(windows: &[(u64, u64)]) -> bool {
+    windows.windows(2).any(|two| two[1].0 < two[0].1)
+}
+
+#[test]
+fn all_pairs_are_measured_both_ways_alone_or_together_and_the_truth_is_within_the_bounds() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    for (concurrency, is_overlapping) in [("alone", false), ("together", true)] {
+        let out = folder.path().join(concurrency);
+        let ended = run(
+            RANKS,
+            &format!("--concurrency {concurrency} --clock-drift 0"),
+            &out,
+        );
+        assert!(!out.join("INCOMPLETE").exists());
+        assert_eq!(complete(&out), pairs_of(&[0, 1, 2, 3]));
+        for row in &runs(&out).rows {
+            let bound = |column| row.text(column).parse::<i64>().unwrap();
+            assert!(
+                bound("offset_low_ns") <= 0 && 0 <= bound("offset_high_ns"),
+                "{row:?}"
+            );
+            let messages = Table::read(&out.join(row.text("point")).join("messages.csv"));
+            assert!(
+                messages.rows.len() == 50
+                    && messages.rows.iter().all(|message| is_within(message, 0))
+            );
+        }
+        assert_eq!(
+            overlap(&windows(&out)),
+            is_overlapping,
+            "{concurrency}: {:?}",
+            windows(&out)
+        );
+        // Third hosts only ever narrow the bounds.
+        let pairs = Table::read(&out.join("pairs.csv"));
+        assert_eq!(pairs.rows.len(), 12);
+        let nodes = Table::read(&out.join("nodes.csv"));
+        assert_eq!(nodes.rows.len(), 4);
+        assert!(
+            ended[0].stdout.contains("the worst pairs"),
+            "{}",
+            ended[0].stdout
+        );
+        assert!(ended[1..].iter().all(|rank| rank.stdout.is_empty()));
+    }
+}
+
+/// Four ranks, of which one comes to harm when the first pairs are there. Returns how rank 0 ended.
+fn harmed(harm: impl FnOnce(&Job), out: &Path) -> Ended {
+    let job = Job::start(
+        RANKS,
+        "--concurrency alone --rounds 2 --pair-timeout 20s",
+        out,
+    );
+    job.has_rows(2);
+    harm(&job);
+    let begun = Instant::now();
+    let Job { mut ranks, .. } = job;
+    let first = ranks.remove(0).wait(LIMIT).expect(1);
+    assert!(begun.elapsed() < LIMIT - Duration::from_secs(5));
+    for rank in ranks {
+        rank.signal(Signal::SIGCONT);
+        rank.wait(LIMIT);
+    }
+    assert!(out.join("INCOMPLETE").exists());
+    first
+}
+
+/// All pairs of the others are there, those of the rank are left out or incomplete, and it is named.
+fn is_named(ended: &Ended, rank: u64, out: &Path) {
+    let others: Vec<u64> = (0..u64::from(RANKS))
+        .filter(|other| *other != rank)
+        .collect();
+    let table = runs(out);
+    for round in ["0", "1"] {
+        let rows = table.matching(&[("round", round), ("status", "complete")]);
+        let found: BTreeSet<(u64, u64)> = rows
+            .iter()
+            .map(|row| (row.count("from_rank"), row.count("to_rank")))
+            .collect();
+        assert!(
+            found.is_superset(&pairs_of(&others)),
+            "{round}: {found:?}\n{}",
+            ended.stderr
+        );
+    }
+    let left_out = Table::read(&out.join("left_out.csv"));
+    assert!(!left_out.rows.is_empty());
+    for row in &left_out.rows {
+        let ends = [row.count("from_rank"), row.count("to_rank")];
+        assert!(ends.contains(&rank), "{row:?}");
+    }
+    assert!(
+        ended.stderr.contains(&format!("rank {rank} ")),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn a_rank_that_is_killed_is_named_and_all_other_pairs_are_there() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("run");
+    let ended = harmed(|job| job.ranks[2].signal(Signal::SIGKILL), &out);
+    is_named(&ended, 2, &out);
+}
+
+#[test]
+fn a_rank_that_hangs_is_named_and_all_other_pairs_are_there() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("run");
+    let ended = harmed(|job| job.ranks[3].signal(Signal::SIGSTOP), &out);
+    is_named(&ended, 3, &out);
+}
+
+#[test]
+fn a_rank_whose_device_is_removed_is_named_and_all_other_pairs_are_there() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("run");
+    let mut away = None;
+    let ended = harmed(|_| away = Some(Away::take("rxe1")), &out);
+    drop(away);
+    is_named(&ended, 1, &out);
+}
+
+#[test]
+fn what_rank_0_had_when_it_was_killed_is_whole_and_marked_and_the_run_can_go_on() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("run");
+    let job = Job::start(RANKS, "--concurrency alone", &out);
+    job.has_rows(4);
+    job.ranks[0].signal(Signal::SIGKILL);
+    let begun = Instant::now();
+    for (rank, ended) in job.wait().into_iter().enumerate().skip(1) {
+        let ended = ended.expect(1);
+        assert!(
+            ended.stderr.contains("rank 0"),
+            "rank {rank}: {}",
+            ended.stderr
+        );
+    }
+    assert!(begun.elapsed() < LIMIT / 2, "{:?}", begun.elapsed());
+    assert!(out.join("INCOMPLETE").exists());
+    // A table whose last row is not whole is no table.
+    let before = runs(&out).rows.len();
+    assert!((4..12).contains(&before), "{before}");
+    let rest = |rank| {
+        let own = format!("--rank {rank} --ranks {RANKS} --rendezvous 127.0.0.1:18600");
+        let resume = format!(
+            "fabric {SHORT} {own} --concurrency alone --resume {}",
+            out.display()
+        );
+        hcabench(&resume).start()
+    };
+    let ranks: Vec<Running> = (0..RANKS).map(rest).collect();
+    for rank in ranks {
+        rank.wait(LIMIT).expect(0);
+    }
+    assert!(!out.join("INCOMPLETE").exists());
+    assert_eq!(runs(&out).rows.len(), 12);
+    assert_eq!(complete(&out), pairs_of(&[0, 1, 2, 3]));
+    for row in &runs(&out).rows {
+        let messages = Table::read(&out.join(row.text("point")).join("messages.csv"));
+        assert_eq!(messages.rows.len(), 50, "{row:?}");
+    }
+}
+
+/// A constant delay of a port is seen in each round trip, and in one direction only if it varies.
+#[test]
+fn the_node_behind_a_slow_port_is_named_with_its_direction_and_nobody_else() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    for (name, netem, ranks, expected) in [
+        (
+            "varies",
+            "delay 3ms 2ms distribution normal",
+            RANKS,
+            Some(["slow", "egress"]),
+        ),
+        ("constant", "delay 3ms", RANKS, Some(["slow", "unknown"])),
+        ("pair", "delay 3ms", 2, None),
+    ] {
+        let out = folder.path().join(name);
+        let delay = Disturbance::of_messages("veth1", netem);
+        // UC, as what comes out of order is sent again under RC.
+        run(
+            ranks,
+            "--service uc --poll event --concurrency alone --pause 4ms",
+            &out,
+        );
+        drop(delay);
+        for node in &Table::read(&out.join("nodes.csv")).rows {
+            let said = [node.text("verdict"), node.text("direction")];
+            match expected.filter(|_| node.count("rank") == 1) {
+                Some(expected) => assert_eq!(said, expected, "{name}: {node:?}"),
+                None => assert!(said[0] != "slow" && said[1].is_empty(), "{name}: {node:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn limits_that_are_broken_have_an_exit_code_of_their_own_and_monitoring_learns_of_it() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let out = folder.path().join("run");
+    let textfile = folder.path().join("hcabench.prom");
+    let more = format!("--fail-above 1ns --prometheus {}", textfile.display());
+    let mut ended = Job::start(3, &more, &out).wait();
+    let first = ended.remove(0).expect(3);
+    assert!(
+        first.stderr.contains("--fail-above 1ns"),
+        "{}",
+        first.stderr
+    );
+    assert!(
+        first.stderr.contains("6 of 6 pairs are above it"),
+        "{}",
+        first.stderr
+    );
+    assert!(!out.join("INCOMPLETE").exists());
+    let text = std::fs::read_to_string(textfile).unwrap();
+    assert_eq!(text.matches("quantile=\"0.5\"").count(), 6, "{text}");
+}
