@@ -1,6 +1,6 @@
 //! Who is to blame for measurements that failed: of each only the pair is known.
 //!
-//! A rank is to blame when two of its failures can hardly be the partner's: the partner has measured well since then,
+//! A rank is to blame when two of its failures, with nothing measured well in between, can hardly be the partner's: the partner has measured well since then,
 //! or has failed with nobody else. A good rank that meets two bad ones is not, and they are when they have met two good
 //! ones.
 
@@ -27,7 +27,7 @@ impl Blame {
         }
     }
 
-    /// A pair measured well.
+    /// A pair measured well: what its ranks failed in before is not theirs.
     pub(super) fn clear(&mut self, pair: Pair) {
         if self.0.is_empty() {
             return;
@@ -39,6 +39,7 @@ impl Blame {
                     *works = true;
                 }
             }
+            self.0.remove(&rank);
         }
     }
 
@@ -52,12 +53,11 @@ impl Blame {
 
     /// A rank takes part no more, and what others failed with it is not theirs.
     pub(super) fn forget(&mut self, rank: u32) {
-        for partner in self.0.remove(&rank).unwrap_or_default().into_keys() {
-            let others = self.0.get_mut(&partner);
-            if others.is_some_and(|others| others.remove(&rank).is_some() && others.is_empty()) {
-                self.0.remove(&partner);
-            }
-        }
+        self.0.remove(&rank);
+        self.0.retain(|_, partners| {
+            partners.remove(&rank);
+            !partners.is_empty()
+        });
     }
 
     /// Who is to blame: of several the one that failed with most, then the one whose partners failed least.
@@ -104,6 +104,21 @@ mod tests {
             }
         }
         dropped
+    }
+
+    #[test]
+    fn failures_with_good_measurements_in_between_are_no_rank_s_own() {
+        let mut blame = Blame::default();
+        for partner in [1, 3, 5] {
+            blame.add(Pair::of(0, partner));
+            blame.clear(Pair::of(0, partner + 1));
+            blame.clear(Pair::of(partner, 7));
+            assert_eq!(blame.worst(), None);
+        }
+        for partner in [1, 3] {
+            blame.add(Pair::of(0, partner));
+        }
+        assert_eq!(blame.worst(), Some(0));
     }
 
     #[test]

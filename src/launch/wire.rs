@@ -87,6 +87,8 @@ pub struct Wire {
     searched: usize,
     /// The longest line that is taken.
     longest: usize,
+    /// When all waits end, however long each may take.
+    end: Option<Instant>,
 }
 
 impl AsFd for Wire {
@@ -135,6 +137,7 @@ impl Wire {
             buffer: Vec::new(),
             searched: 0,
             longest: MAX_LINE,
+            end: None,
         })
     }
 
@@ -170,7 +173,7 @@ impl Wire {
             return Err(self.refused("writing a message to", error));
         }
         line.push(b'\n');
-        let deadline = Instant::now() + limit;
+        let deadline = self.deadline(limit);
         let mut rest = line.as_slice();
         while !rest.is_empty() {
             match (&self.stream).write(rest) {
@@ -205,7 +208,7 @@ impl Wire {
     /// # Errors
     /// When another one came, or none will.
     pub fn poll<T: DeserializeOwned>(&mut self, limit: Duration) -> Result<Option<T>, WireError> {
-        let deadline = Instant::now() + limit;
+        let deadline = self.deadline(limit);
         loop {
             if let Some(line) = self.line() {
                 return self.parse(&line).map(Some);
@@ -220,6 +223,17 @@ impl Wire {
                 return Ok(None);
             }
         }
+    }
+
+    /// Nothing is waited for beyond this, however long each wait may take.
+    #[cfg(feature = "rdma")]
+    pub fn end_at(&mut self, end: Instant) {
+        self.end = Some(end);
+    }
+
+    fn deadline(&self, limit: Duration) -> Instant {
+        let deadline = Instant::now() + limit;
+        self.end.map_or(deadline, |end| deadline.min(end))
     }
 
     /// The next whole line.

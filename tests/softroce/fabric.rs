@@ -9,7 +9,7 @@ use nix::sys::signal::Signal;
 use crate::between::is_within;
 use crate::machine::{Away, Disturbance, Machine, wait_until};
 use crate::program::{Ended, LIMIT, Running, hcabench};
-use crate::results::Table;
+use crate::results::{Row, Table};
 use crate::scratch;
 
 const RANKS: u32 = 4;
@@ -140,9 +140,16 @@ fn all_pairs_are_measured_both_ways_alone_or_together_and_the_truth_is_within_th
             "{concurrency}: {:?}",
             windows(&out)
         );
-        // Third hosts only ever narrow the bounds.
         let pairs = Table::read(&out.join("pairs.csv"));
         assert_eq!(pairs.rows.len(), 12);
+        // Also as third hosts have narrowed them, the bounds hold the truth.
+        for row in &pairs.rows {
+            let messages = Table::read(&out.join(row.text("point")).join("messages.csv"));
+            let latency = |message: &Row| message.count("t_recv_ns") - message.count("t_subm_ns");
+            let least = messages.rows.iter().map(latency).min().unwrap() as f64;
+            let bounds = ["one_way_min_low_ns", "one_way_min_high_ns"].map(|it| row.decimal(it));
+            assert!(bounds[0] <= least && least <= bounds[1], "{least}: {row:?}");
+        }
         let nodes = Table::read(&out.join("nodes.csv"));
         assert_eq!(nodes.rows.len(), 4);
         assert!(
@@ -275,6 +282,32 @@ fn what_rank_0_had_when_it_was_killed_is_whole_and_marked_and_the_run_can_go_on(
     for row in &runs(&out).rows {
         let messages = Table::read(&out.join(row.text("point")).join("messages.csv"));
         assert_eq!(messages.rows.len(), 50, "{row:?}");
+        assert!(
+            !out.join(row.text("point")).join("INCOMPLETE").exists(),
+            "{row:?}"
+        );
+    }
+}
+
+#[test]
+fn a_signal_to_any_rank_ends_it_at_once_and_marks_what_is_there() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    for (name, rank, signal) in [("first", 0, Signal::SIGINT), ("other", 1, Signal::SIGTERM)] {
+        let out = folder.path().join(name);
+        let mut job = Job::start(RANKS, "--concurrency alone --rounds 3", &out);
+        job.has_rows(2);
+        let interrupted = job.ranks.remove(rank);
+        interrupted.signal(signal);
+        let begun = Instant::now();
+        interrupted.wait(LIMIT).expect(1);
+        assert!(begun.elapsed() < LIMIT / 10, "{:?}", begun.elapsed());
+        let others: Vec<Ended> = job.wait();
+        assert!(out.join("INCOMPLETE").exists());
+        if rank > 0 {
+            assert_eq!(others[0].status.code(), Some(1), "{}", others[0].stderr);
+            assert!(others[0].stderr.contains("rank 1 "), "{}", others[0].stderr);
+        }
     }
 }
 

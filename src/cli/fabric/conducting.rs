@@ -96,7 +96,11 @@ pub fn conduct(
     let dropped = conductor.dropped().clone();
     let reason = measured.as_ref().err().map(ToString::to_string);
     conductor.end(reason.as_deref());
-    let found = course.judge(arguments, &dropped)?;
+    let is_whole = measured.is_ok() && dropped.is_empty() && course.outcome().is_ok();
+    let found = course.judge(arguments, &dropped, is_whole)?;
+    for remark in course.remarks() {
+        eprintln!("hcabench: {}", printable(&remark));
+    }
     let outcome = match (measured, dropped.iter().next()) {
         (Err(error), _) => Err(Ending::Failed(error.to_string())),
         (Ok(()), Some((rank, reason))) => Err(Ending::Failed(format!(
@@ -108,7 +112,12 @@ pub fn conduct(
         (Ok(()), None) => course.outcome(),
     };
     let folder = course.into_folder();
-    let Found { text, broken, .. } = found;
+    let Found {
+        text,
+        broken,
+        not_written,
+        ..
+    } = found;
     let mut code = close(folder, outcome, output.quiet, || match output.quiet {
         true => Ok(()),
         false => print_text(&text),
@@ -116,6 +125,9 @@ pub fn conduct(
     for line in &broken {
         eprintln!("hcabench: {line}");
         code = LIMIT_BROKEN;
+    }
+    if let Some(reason) = not_written {
+        return Err(reason);
     }
     Ok(code)
 }
@@ -163,15 +175,16 @@ fn measure(
     if arguments.again == 0 || arguments.concurrency == Concurrency::Alone {
         return Ok(());
     }
+    course.tighten();
     let again = course.suspects(arguments.again as usize);
     if again.is_empty() {
         return Ok(());
     }
-    let alone = Schedule::new(identity.ranks, Concurrency::Alone);
+    // One after the other, suspects and controls in turn: a fabric that changes meanwhile changes for both.
     let pairs = again
         .iter()
-        .map(|(one, other)| Pair::of(*one as u32, *other as u32));
-    let batches = alone.batches_of(pairs);
+        .map(|(one, other)| vec![Pair::of(*one as u32, *other as u32)]);
+    let batches: Vec<Vec<Pair>> = pairs.collect();
     course.measuring_again();
     if !arguments.hca.output.quiet {
         course.show_progress(batches.len() as u64);

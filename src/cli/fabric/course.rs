@@ -47,6 +47,12 @@ pub(super) struct Course {
     /// Ordered pairs.
     left_out_count: usize,
     failed: usize,
+    /// Ordered pairs that could not be measured again.
+    again_failed: usize,
+    /// Directions whose messages are more than a rank sends.
+    without_samples: usize,
+    /// What clocks contradict each other in, once bounds are as tight as third hosts leave them.
+    tightened: Option<Vec<String>>,
     /// Pairs of the batch that are over.
     over: u64,
     progress: Option<Progress>,
@@ -88,6 +94,9 @@ impl Course {
             again: None,
             left_out_count: 0,
             failed: 0,
+            again_failed: 0,
+            without_samples: 0,
+            tightened: None,
             over: 0,
             progress: None,
         })
@@ -134,26 +143,58 @@ impl Course {
         judgement::suspects(&self.kept, &self.known, most)
     }
 
+    /// Makes bounds as tight as third hosts leave them, once.
+    pub(super) fn tighten(&mut self) {
+        // Bounds of clocks that drift hold at a moment each, and these are of several.
+        if !self.known.drift && self.tightened.is_none() {
+            self.tightened = Some(self.kept.tighten(&self.nodes));
+        }
+    }
+
+    /// What is to be told beside the tables.
+    pub(super) fn remarks(&self) -> Vec<String> {
+        let mut remarks = self.tightened.clone().unwrap_or_default();
+        if self.again_failed > 0 {
+            remarks.push(format!(
+                "{} ordered pairs could not be measured again, alone",
+                self.again_failed
+            ));
+        }
+        if self.without_samples > 0 {
+            remarks.push(format!(
+                "{} times a pair has no messages.csv or probes.csv: they are above 3 MiB in a round (--pair-folders none)",
+                self.without_samples
+            ));
+        }
+        remarks
+    }
+
     /// Judges what there is, and writes the tables.
     pub(super) fn judge(
         &mut self,
         arguments: &FabricArguments,
         dropped: &BTreeMap<u32, String>,
+        is_whole: bool,
     ) -> anyhow::Result<Found> {
-        // Bounds of clocks that drift hold at a moment each, and these are of several.
-        if !self.known.drift {
-            self.kept.tighten(&self.nodes);
-        }
+        self.tighten();
         let measured = judgement::Measured {
             nodes: &self.nodes,
             kept: &self.kept,
             again: self.again.as_ref(),
             dropped,
+            is_whole,
         };
         let found = judgement::judge(&measured, &self.known, arguments, |judged| {
             self.write_pairs(judged)
         })?;
-        self.folders.close()?;
+        let whole = |(from, to): &Ends| {
+            let pair = Pair::of(*from as u32, *to as u32);
+            (0..arguments.rounds()).all(|round| self.kept.is_whole(pair, round))
+        };
+        let whole = self.kept.pairs().filter(whole);
+        let names = whole.map(|(from, to)| self.folder_of((from as u32, to as u32)));
+        let names: Vec<String> = names.collect();
+        self.folders.close(&self.folder, names.into_iter())?;
         for (name, columns, rows) in [
             (columns::NODES, columns::nodes(), &found.nodes),
             (SUMMARY, columns::summary(), &found.tiers),
@@ -205,6 +246,10 @@ impl Course {
         self.folder
     }
 
+    fn folder_of(&self, (from, to): (u32, u32)) -> String {
+        format!("{}-to-{}", self.node(from), self.node(to))
+    }
+
     /// The cells of [`columns::PAIR`].
     fn pair(&self, (from, to): (u32, u32)) -> [Cell; columns::PAIR.len()] {
         [
@@ -225,12 +270,14 @@ impl Course {
         direction: &DirectionReport,
     ) -> Result<(), ReportError> {
         let (from, to) = ends;
+        let is_cut = self.folders.has(self.again.is_some()) && direction.samples.len() < 2;
+        self.without_samples += usize::from(is_cut && direction.failure.is_none());
         let status = match direction.failure.is_some() {
             true => INCOMPLETE,
             false => COMPLETE,
         };
         let begun = UNIX_EPOCH + Duration::from_nanos(report.begun_unix_ns);
-        let name = format!("{}-to-{}", self.node(from), self.node(to));
+        let name = self.folder_of(ends);
         self.folders.keep(&self.folder, &name, round, direction)?;
         let mut cells = vec![
             name.into(),
@@ -250,6 +297,7 @@ impl Course {
         self.order += 1;
         let place = (from as usize, to as usize);
         if let Some(again) = &mut self.again {
+            self.again_failed += usize::from(direction.failure.is_some());
             again.take(place, 0, &cells);
             return Ok(());
         }
@@ -402,6 +450,7 @@ impl Sink for Course {
     fn left_out(&mut self, pair: Pair, _round: u32, reason: &str) -> Result<(), LaunchError> {
         self.over += 1;
         if self.again.is_some() {
+            self.again_failed += 2;
             return Ok(());
         }
         let (low, high) = (pair.lower(), pair.higher());

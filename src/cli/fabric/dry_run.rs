@@ -19,6 +19,13 @@ const OF_A_PAIR: Duration = Duration::from_millis(300);
 /// Of so many ranks each pair is told.
 const ALL_PAIRS_TOLD: u32 = 8;
 
+/// About how long a pair takes in both directions.
+pub(super) fn of_a_pair(arguments: &FabricArguments, point: &Point) -> Duration {
+    let messages = arguments.hca.repeat.saturating_mul(point.burst);
+    let of_message = Duration::from_micros(10) + point.mean_pause();
+    OF_A_PAIR + of_message.saturating_mul(messages).saturating_mul(2)
+}
+
 /// What would be measured.
 struct Planned {
     ranks: u32,
@@ -33,9 +40,7 @@ struct Planned {
 impl Planned {
     fn new(ranks: u32, arguments: &FabricArguments, point: &Point) -> Self {
         let schedule = Schedule::new(ranks, arguments.concurrency);
-        let messages = arguments.hca.repeat.saturating_mul(point.burst);
-        let of_message = Duration::from_micros(10) + point.mean_pause();
-        let pair = OF_A_PAIR + 2 * of_message.saturating_mul(messages);
+        let pair = of_a_pair(arguments, point);
         let again = match arguments.concurrency {
             Concurrency::Alone => 0,
             _ => schedule.pairs().min(2 * u64::from(arguments.again)),

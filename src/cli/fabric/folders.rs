@@ -90,10 +90,22 @@ impl Folders {
         Ok(())
     }
 
-    /// Nothing more will come.
-    pub(super) fn close(&mut self) -> Result<(), ReportError> {
-        let open = std::mem::take(&mut self.open);
+    /// Nothing more will come. `whole`: the pairs that are whole in all rounds.
+    pub(super) fn close(
+        &mut self,
+        of_run: &ResultsFolder,
+        whole: impl Iterator<Item = String>,
+    ) -> Result<(), ReportError> {
+        let mut open = std::mem::take(&mut self.open);
+        for name in whole {
+            if let Some((folder, _)) = open.remove(&name) {
+                folder.complete()?;
+            } else if self.resumed && of_run.path().join(&name).is_dir() {
+                of_run.point(&name)?.complete()?;
+            }
+        }
+        let not_whole = "the pair is not whole in all rounds";
         open.into_values()
-            .try_for_each(|(folder, _)| folder.complete())
+            .try_for_each(|(folder, _)| folder.fail(not_whole))
     }
 }

@@ -83,6 +83,8 @@ pub(super) struct Measured<'a> {
     pub(super) kept: &'a Kept,
     pub(super) again: Option<&'a Kept>,
     pub(super) dropped: &'a BTreeMap<u32, String>,
+    /// Whether all was measured.
+    pub(super) is_whole: bool,
 }
 
 /// What is found.
@@ -93,6 +95,8 @@ pub(super) struct Found {
     pub(super) text: String,
     /// Limits that are broken.
     pub(super) broken: Vec<String>,
+    /// Why monitoring is not told.
+    pub(super) not_written: Option<anyhow::Error>,
 }
 
 /// Effects that are worth telling: above this, in ns.
@@ -283,16 +287,19 @@ pub(super) fn judge(
             "--max-outliers {most}: {outliers} nodes and pairs stand out"
         ));
     }
-    if let Some(path) = &arguments.prometheus {
-        told::write_prometheus(path, measured, &judged, &matrices, tiers, verdict)
-            .with_context(|| format!("--prometheus {}", path.display()))?;
-    }
+    let not_written = arguments.prometheus.as_ref().and_then(|path| {
+        let written = told::write_prometheus(path, measured, &judged, &matrices, tiers, verdict);
+        written
+            .with_context(|| format!("--prometheus {}", path.display()))
+            .err()
+    });
     let text = told::text(measured, &judged, &matrices, &fit, tiers, verdict);
     Ok(Found {
         nodes: (0..nodes).map(node_row).collect(),
         tiers: tier_rows,
         text,
         broken,
+        not_written,
     })
 }
 

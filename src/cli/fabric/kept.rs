@@ -7,6 +7,7 @@ use std::path::Path;
 use crate::bench::fabric::matrix::{Matrix, ordered_pairs};
 use crate::bench::fabric::scores::median;
 use crate::launch::schedule::Pair;
+use crate::results::schema::between::DECLARED;
 use crate::results::schema::fabric::{self as columns, SCHEMA};
 use crate::results::schema::{COMPLETE, Column, ROUND, STATUS};
 use crate::results::{Cell, ReportError};
@@ -51,6 +52,8 @@ pub(super) struct Kept {
     figures: Vec<Place>,
     /// Round, status, and both bounds of the offset.
     places: [usize; 4],
+    /// The place of what the bounds of one way rest on.
+    clocks: usize,
     rounds: BTreeMap<u32, Round>,
 }
 
@@ -62,7 +65,7 @@ struct Round {
     /// As the columns of [`Kept`]; of complete rows.
     figures: Vec<Matrix>,
     /// The higher rank's clock less the lower one's.
-    theta: Vec<(Pair, Span)>,
+    theta: Vec<(Ends, Span)>,
     /// By how much third hosts raise the lower bound of one way, and lower the upper one; empty before that is known.
     gains: Vec<Option<[f64; 2]>>,
 }
@@ -94,6 +97,7 @@ impl Kept {
             nodes,
             figures: columns.into_iter().map(with_place).collect(),
             places: places.map(|column| place_of(&column)),
+            clocks: place_of(&columns::ONE_WAY_STATUS),
             rounds: BTreeMap::new(),
         }
     }
@@ -104,6 +108,7 @@ impl Kept {
             nodes: self.nodes,
             figures: self.figures.clone(),
             places: self.places,
+            clocks: self.clocks,
             rounds: BTreeMap::new(),
         }
     }
@@ -132,12 +137,12 @@ impl Kept {
             let number = cells[*place].number().filter(|_| round.is_complete[at]);
             figures.set(from, to, number.unwrap_or(f64::NAN));
         }
+        // Bounds that rest on a declaration are of other, narrower offsets than those of the row.
         if let (Cell::Integer(low), Cell::Integer(high)) = (low, high)
-            && from < to
+            && !matches!(&cells[self.clocks], Cell::Text(clocks) if clocks == DECLARED)
             && let (Ok(low_ns), Ok(high_ns)) = (i64::try_from(*low), i64::try_from(*high))
         {
-            let pair = Pair::of(from as u32, to as u32);
-            round.theta.push((pair, Span { low_ns, high_ns }));
+            round.theta.push((ends, Span { low_ns, high_ns }));
         }
     }
 
@@ -209,32 +214,38 @@ impl Kept {
     }
 
     /// Makes the bounds of one way as tight as third hosts leave them, round by round.
-    pub(super) fn tighten(&mut self, names: &[String]) {
+    /// Returns what the clocks contradict each other in.
+    pub(super) fn tighten(&mut self, names: &[String]) -> Vec<String> {
         let place = |column: &Column| {
             let mut figures = self.figures.iter();
             figures.position(|(it, _)| it.name == column.name)
         };
         let bounds = place(&columns::ONE_WAY_P50_LOW).zip(place(&columns::ONE_WAY_P50_HIGH));
         let nodes = self.nodes;
-        for round in self.rounds.values_mut() {
+        let mut contradictions = Vec::new();
+        for (number, round) in &mut self.rounds {
             let mut hosts = Hosts::new(names.iter().cloned());
-            for (pair, theta) in &round.theta {
-                hosts.bound(pair.lower() as usize, pair.higher() as usize, *theta);
+            for ((from, to), theta) in &round.theta {
+                hosts.bound(*from, *to, *theta);
             }
-            let Ok(tight) = hosts.tighten() else {
-                continue;
+            let tight = match hosts.tighten() {
+                Ok(tight) => tight,
+                Err(cycle) => {
+                    contradictions.push(format!(
+                        "round {number}: clocks at one rate contradict each other: {cycle}"
+                    ));
+                    continue;
+                }
             };
             round.gains = vec![None; nodes * nodes];
-            for (pair, own) in &round.theta {
-                let (low, high) = (pair.lower() as usize, pair.higher() as usize);
-                let Some(theta) = tight.theta(low, high) else {
+            for ((from, to), own) in &round.theta {
+                let Some(theta) = tight.theta(*from, *to) else {
                     continue;
                 };
                 // What the upper bound of theta loses, the lower bound of the latency there gains.
                 let gains = [own.high_ns - theta.high_ns, theta.low_ns - own.low_ns]
                     .map(|gain| gain.max(0) as f64);
-                round.gains[low * nodes + high] = Some(gains);
-                round.gains[high * nodes + low] = Some([gains[1], gains[0]]);
+                round.gains[from * nodes + to] = Some(gains);
             }
             let Some((of_low, of_high)) = bounds else {
                 continue;
@@ -250,6 +261,7 @@ impl Kept {
                 }
             }
         }
+        contradictions
     }
 }
 
@@ -338,17 +350,19 @@ mod tests {
             kept.take(ends, 0, &row(round, COMPLETE, &figures));
         };
         add((0, 1), 0, (-500, 400));
-        add((1, 0), 0, (-400, 500));
+        // Of the way back the pair itself knows more: it was measured by itself.
+        add((1, 0), 0, (-30, 25));
         // By way of rank 2 the clocks differ by -20 to 20.
         add((0, 2), 0, (-10, 10));
         add((1, 2), 0, (-10, 10));
-        kept.tighten(&["a", "b", "c"].map(str::to_owned));
+        let names = ["a", "b", "c"].map(str::to_owned);
+        assert!(kept.tighten(&names).is_empty());
         let bounds = |kept: &Kept, from, to| {
             [columns::ONE_WAY_P50_LOW, columns::ONE_WAY_P50_HIGH]
                 .map(|column| kept.matrix(&column).get(from, to).unwrap())
         };
         assert_eq!(bounds(&kept, 0, 1), [1380.0, 1520.0]);
-        assert_eq!(bounds(&kept, 1, 0), [1480.0, 1620.0]);
+        assert_eq!(bounds(&kept, 1, 0), [1005.0, 1990.0]);
         assert_eq!(bounds(&kept, 0, 2), [1000.0, 2000.0]);
         let (_, gains) = kept.rows((0, 1)).next().unwrap();
         let mut cells = row(0, COMPLETE, &[]);
@@ -360,5 +374,20 @@ mod tests {
         assert_eq!(text(columns::ONE_WAY_P99_HIGH), "420.0");
         assert_eq!(text(columns::ONE_WAY_P50_LOW), "");
         assert_eq!(text(columns::THIRD_HOSTS), "true");
+    }
+
+    #[test]
+    fn clocks_that_contradict_each_other_over_third_hosts_are_told() {
+        let mut kept = Kept::new(3, &[]);
+        for (ends, low) in [((0, 1), 100_i64), ((1, 2), 100), ((0, 2), 0)] {
+            let figures = [
+                (columns::OFFSET_LOW, low.into()),
+                (columns::OFFSET_HIGH, (low + 50).into()),
+            ];
+            kept.take(ends, 0, &row(0, COMPLETE, &figures));
+        }
+        let told = kept.tighten(&["a", "b", "c"].map(str::to_owned));
+        assert_eq!(told.len(), 1);
+        assert!(told[0].starts_with("round 0: "), "{told:?}");
     }
 }

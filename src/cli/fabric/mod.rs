@@ -112,7 +112,9 @@ impl FabricArguments {
 }
 
 /// Refuses options of one host, or of two.
-fn check(arguments: &FabricArguments, config: &Config, point: &Point) -> Result<(), UsageError> {
+fn check(arguments: &FabricArguments, config: &Config, point: &Point) -> anyhow::Result<()> {
+    let (sweep, output) = (&arguments.hca.sweep, &arguments.hca.output);
+    let not_here = "there is one point and no table of points";
     let whom = "rank 0 tells who measures to whom, and each rank is both ends in turn";
     let one = "it is measured on one host only";
     let given = [
@@ -121,13 +123,31 @@ fn check(arguments: &FabricArguments, config: &Config, point: &Point) -> Result<
         ("--receiver-cpu", config.cpus.receiver.is_some(), whom),
         ("--background", point.background.is_some(), one),
         ("--memory-load", point.memory_load.is_on(), one),
+        ("--until-round", sweep.until_round.is_some(), not_here),
+        ("--budget", sweep.budget.is_some(), not_here),
+        ("--order-seed", sweep.order_seed.is_some(), not_here),
+        (
+            "--json",
+            output.json && !sweep.dry_run,
+            "what was found stands in the tables of its folder",
+        ),
     ];
     let refused = given.into_iter().find(|(_, given, _)| *given);
-    refused.map_or(Ok(()), |(option, _, reason)| {
-        Err(UsageError(format!(
-            "{option}: in a fabric {reason}: leave it out"
-        )))
-    })
+    if let Some((option, _, reason)) = refused {
+        return Err(UsageError(format!("{option}: in a fabric {reason}: leave it out")).into());
+    }
+    let (pair, limit) = (dry_run::of_a_pair(arguments, point), arguments.pair_timeout);
+    if pair.saturating_add(config.timeout) > limit {
+        return Err(UsageError(format!(
+            "--pair-timeout {}: a pair takes about {}, and --timeout {} beyond where messages are lost: a rank that takes \
+             longer is taken for hung",
+            humantime::format_duration(limit),
+            humantime::format_duration(pair),
+            humantime::format_duration(config.timeout)
+        ))
+        .into());
+    }
+    judgement::limited(arguments).map(drop)
 }
 
 /// Rank 0 of a fabric whose ranks are scripted, for the benchmark of what rank 0 takes: all of it but its own measuring.

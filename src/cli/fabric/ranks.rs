@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
@@ -28,6 +28,8 @@ use crate::results::schema::fabric as columns;
 use crate::results::schema::{between, hca};
 use crate::results::text::printable;
 
+/// How long rank 0's own measuring may take to end.
+const LEAVING: Duration = Duration::from_millis(800);
 /// How long ranks may come one after the other.
 const GATHERING: Duration = Duration::from_secs(60);
 
@@ -163,7 +165,10 @@ fn lead(
         ..Limits::default()
     };
     let code = conduct(arguments, identity, &place, (listener, terms, limits))?;
-    // It ends by what it is told.
-    let _ = agent.join();
+    // It ends by what it is told, unless its device keeps it.
+    let until = Instant::now() + LEAVING;
+    while !agent.is_finished() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+    }
     Ok(code)
 }

@@ -46,7 +46,7 @@ pub(super) fn write_prometheus(
         path,
         &prometheus::Snapshot {
             ended_unix_s: since.map_or(0.0, |since| since.as_secs_f64()),
-            complete: measured.dropped.is_empty(),
+            complete: measured.is_whole,
             nodes: &nodes,
             pairs: &pairs,
         },

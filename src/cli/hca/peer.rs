@@ -91,6 +91,7 @@ impl PeerArguments {
     pub fn config(&self) -> PeerConfig {
         PeerConfig {
             run: None,
+            limit: None,
             peer: self.peer.clone().unwrap_or_default(),
             probes: self.probes.unwrap_or(PROBES),
             uncertainty: self.clock_uncertainty.map(Nanos::from),

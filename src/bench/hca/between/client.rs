@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::super::bursts::Bursts;
 use super::super::config::{Config, Connect, Service};
@@ -49,6 +49,8 @@ use crate::time::{
 
 /// How long the other host may take to be reached.
 const REACHING: Duration = Duration::from_secs(10);
+/// How much longer than its limit the other direction may take to tell what came of it.
+const LEAVING: Duration = Duration::from_secs(2);
 
 /// The other host, and how its clock is compared.
 #[derive(Debug, Clone)]
@@ -57,6 +59,8 @@ pub struct PeerConfig {
     pub peer: String,
     /// What tells this run from others; otherwise the process does.
     pub run: Option<String>,
+    /// How long the other host is waited for in all, however long each wait may take.
+    pub limit: Option<Duration>,
     /// Probes of each phase.
     pub probes: u32,
     /// How far the two clocks lie apart at the most, if the user says so.
@@ -172,6 +176,9 @@ impl Client {
             }
         }
         let mut wire = reached?;
+        if let Some(limit) = asked.limit {
+            wire.end_at(Instant::now() + limit);
+        }
         let run = match &asked.run {
             Some(run) => run.clone(),
             None => {
@@ -231,8 +238,13 @@ impl Client {
             port,
             round,
             samples,
+            limit_ms: limit.as_millis() as u64,
         };
-        self.ask(&message, limit, only!(Message::BackOver(report) => *report))
+        self.ask(
+            &message,
+            limit + LEAVING,
+            only!(Message::BackOver(report) => *report),
+        )
     }
 
     /// Leaves out of a plan what these two hosts cannot do.

@@ -201,6 +201,7 @@ pub(super) enum Message {
         port: u16,
         round: u32,
         samples: bool,
+        limit_ms: u64,
     },
     /// What came of it.
     BackOver(Box<DirectionReport>),

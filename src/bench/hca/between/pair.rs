@@ -32,6 +32,9 @@ use crate::time::{AnyClock, ClockKind};
 /// The largest file of samples of a direction that is sent to rank 0, in bytes: a line to it has four at the most.
 const MOST_SAMPLES: usize = 3 << 20;
 
+/// How much of a pair's time is left for telling what came of it.
+const ENDING: Duration = Duration::from_secs(3);
+
 /// What a rank measures with.
 #[derive(Debug)]
 pub struct PairEnd {
@@ -105,9 +108,16 @@ impl PairEnd {
     /// When there are not so many ports, or the one that is named is not there.
     pub fn prepare(&self, start: &Start) -> Result<Value, RunError> {
         let port = choose_nth(&devices()?, self.config.sender.as_ref(), start.place)?;
-        let named = self.config.cpus.sender.is_some();
-        let share = if named { (0, 1) } else { start.share };
-        let _ = self.cpus.set(Cpus::of(&Topology::read()?, share));
+        let named = &self.config.cpus;
+        let named = [named.sender, named.completion, named.stamp];
+        if start.share.1 > 1 && named.iter().any(Option::is_some) {
+            return Err(RunError::Usage(
+                "--sender-cpu, --completion-cpu, --stamp-cpu: several ranks share the CPUs of this host: leave them out, \
+                 and each takes a share"
+                    .to_owned(),
+            ));
+        }
+        let _ = self.cpus.set(Cpus::of(&Topology::read()?, start.share));
         let mut warnings = Vec::new();
         if !self.config.allow_idle_states {
             match IdleHold::take() {
@@ -175,9 +185,13 @@ impl PairEnd {
     pub fn measure(&self, order: &Order) -> Result<PairReport, String> {
         let begun = Instant::now();
         let begun_unix_ns = unix_ns();
-        let (there, theta, back) = match self.towards(order.partner, order.round, order.samples) {
+        let (there, theta, back) = match self.towards(
+            order.partner,
+            (order.round, order.samples),
+            order.limit().saturating_sub(ENDING),
+        ) {
             Ok((there, mut client)) => {
-                let left = order.limit().saturating_sub(begun.elapsed());
+                let left = order.limit().saturating_sub(begun.elapsed() + ENDING);
                 let port = self.serves.get().copied().unwrap_or(0);
                 let back = client.ask_back(
                     port,
@@ -206,8 +220,8 @@ impl PairEnd {
     pub(super) fn towards(
         &self,
         to: SocketAddr,
-        round: u32,
-        samples: bool,
+        (round, samples): (u32, bool),
+        limit: Duration,
     ) -> Result<(Measured, Client), RunError> {
         // The measurement before has left it to the CPUs that it did not measure on.
         self.take_place()?;
@@ -220,6 +234,7 @@ impl PairEnd {
         let asked = PeerConfig {
             peer: to.to_string(),
             run: self.run.get().cloned(),
+            limit: Some(limit),
             ..self.asked.clone()
         };
         let plan = Plan::new(&config.sweep);
@@ -258,10 +273,10 @@ impl PairEnd {
     pub(super) fn back(
         &self,
         to: SocketAddr,
-        round: u32,
-        samples: bool,
+        measured: (u32, bool),
+        limit: Duration,
     ) -> Result<DirectionReport, Failure> {
-        let ((report, _), _client) = self.towards(to, round, samples)?;
+        let ((report, _), _client) = self.towards(to, measured, limit)?;
         Ok(report)
     }
 }

@@ -201,18 +201,19 @@ impl Serving {
                 port,
                 round,
                 samples,
+                limit_ms,
             } => {
                 let Some(pair) = &self.pair else {
                     let text = "this is no rank of a fabric";
                     return Err(RunError::Peer(wire.peer(), Failure::Run(text.to_owned())));
                 };
                 let to = SocketAddr::new(wire.peer().ip(), port);
-                let report =
-                    pair.back(to, round, samples)
-                        .unwrap_or_else(|failure| DirectionReport {
-                            failure: Some(failure.to_string()),
-                            ..DirectionReport::default()
-                        });
+                let report = pair
+                    .back(to, (round, samples), Duration::from_millis(limit_ms))
+                    .unwrap_or_else(|failure| DirectionReport {
+                        failure: Some(failure.to_string()),
+                        ..DirectionReport::default()
+                    });
                 Ok(tell(wire, &Message::BackOver(Box::new(report)))?)
             }
             other => take(wire, other, only!(Message::PointOver => ())),
