@@ -311,24 +311,15 @@ fn a_signal_to_any_rank_ends_it_at_once_and_marks_what_is_there() {
     }
 }
 
-/// A constant delay of a port is seen in each round trip, and in one direction only if it varies.
+/// A constant delay of a port is seen in each round trip, and tells no direction: it could be the clock. That a delay which
+/// varies tells it is in `ci/fabric`: beside other load all delays vary.
 #[test]
-fn the_node_behind_a_slow_port_is_named_with_its_direction_and_nobody_else() {
+fn the_node_behind_a_slow_port_is_named_and_nobody_else() {
     let _machine = Machine::take();
     let folder = scratch();
-    for (name, netem, ranks, expected) in [
-        (
-            "varies",
-            "delay 3ms 2ms distribution normal",
-            RANKS,
-            Some(["slow", "egress"]),
-        ),
-        ("constant", "delay 3ms", RANKS, Some(["slow", "unknown"])),
-        ("pair", "delay 3ms", 2, None),
-    ] {
+    for (name, ranks, expected) in [("four", RANKS, Some(["slow", "unknown"])), ("two", 2, None)] {
         let out = folder.path().join(name);
-        let delay = Disturbance::of_messages("veth1", netem);
-        // UC, as what comes out of order is sent again under RC.
+        let delay = Disturbance::of_messages("veth1", "delay 20ms");
         run(
             ranks,
             "--service uc --poll event --concurrency alone --pause 4ms",
