@@ -102,6 +102,34 @@ fn a_bad_port_is_named_first_with_its_direction() {
 }
 
 #[test]
+fn among_four_a_disturbed_pair_of_others_hides_no_slow_node_and_makes_none() {
+    let tiers = in_groups(4, 2);
+    for direction in [Direction::Egress, Direction::Ingress, Direction::Both] {
+        for seed in 0..SEEDS {
+            let mut noise = Noise::new(4000 + seed);
+            let mut figure = healthy(&tiers, &mut noise, true);
+            let bad = noise.below(4);
+            let other = (bad + 1 + noise.below(3)) % 4;
+            let third = (0..4).find(|node| *node != bad && *node != other).unwrap();
+            // Both ways, as when one of two threads waits for a processor.
+            for (from, to) in [(other, third), (third, other)] {
+                figure.set(from, to, figure.get(from, to).unwrap() + 10_000.0);
+            }
+            let judged = judge(&[directional(&figure)], &tiers);
+            assert_eq!(named(&judged), [0; 0], "seed {seed}");
+            slow(&mut figure, bad, direction, 80_000.0, &mut noise);
+            let judged = judge(&[directional(&figure)], &tiers);
+            assert_eq!(named(&judged), [bad], "seed {seed}, {direction:?}");
+            assert_eq!(
+                judged[bad].verdict,
+                NodeVerdict::Slow(direction),
+                "{judged:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_slow_pair_names_none_of_its_nodes() {
     for nodes in [8, 64] {
         let tiers = in_groups(nodes, 4);
