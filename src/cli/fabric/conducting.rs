@@ -175,7 +175,6 @@ fn measure(
     if arguments.again == 0 || arguments.concurrency == Concurrency::Alone {
         return Ok(());
     }
-    course.tighten();
     let again = course.suspects(arguments.again as usize);
     if again.is_empty() {
         return Ok(());

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::FabricArguments;
 use super::earlier::{Earlier, FabricDocument, Member};
 use super::folders::{Folders, PairFolders};
-use super::judgement::{self, Found, Known};
+use super::judgement::{self, Found, Known, Overview};
 use super::kept::{Ends, Kept, Narrow, place_of};
 use crate::bench::hca::plan::Plan;
 use crate::cli::driver::recorded_command_line;
@@ -44,6 +44,8 @@ pub(super) struct Course {
     kept: Kept,
     /// What came of pairs that were measured again alone.
     again: Option<Kept>,
+    /// What all pairs together tell, if suspects were asked for: since then `kept` takes no more rows.
+    overview: Option<Overview>,
     /// Ordered pairs.
     left_out_count: usize,
     failed: usize,
@@ -52,7 +54,7 @@ pub(super) struct Course {
     /// Directions whose messages are more than a rank sends.
     without_samples: usize,
     /// What clocks contradict each other in, once bounds are as tight as third hosts leave them.
-    tightened: Option<Vec<String>>,
+    contradictions: Vec<String>,
     /// Pairs of the batch that are over.
     over: u64,
     progress: Option<Progress>,
@@ -92,11 +94,12 @@ impl Course {
             order,
             kept,
             again: None,
+            overview: None,
             left_out_count: 0,
             failed: 0,
             again_failed: 0,
             without_samples: 0,
-            tightened: None,
+            contradictions: Vec::new(),
             over: 0,
             progress: None,
         })
@@ -138,22 +141,26 @@ impl Course {
         self.again = Some(self.kept.empty());
     }
 
-    /// The pairs to be measured again.
-    pub(super) fn suspects(&self, most: usize) -> Vec<Ends> {
-        judgement::suspects(&self.kept, &self.known, most)
+    /// The pairs to be measured again, once the others are measured.
+    pub(super) fn suspects(&mut self, most: usize) -> Vec<Ends> {
+        let overview = self.look(most);
+        let suspects = overview.suspects();
+        self.overview = Some(overview);
+        suspects
     }
 
-    /// Makes bounds as tight as third hosts leave them, once.
-    pub(super) fn tighten(&mut self) {
+    /// What all pairs together tell, with bounds as tight as third hosts leave them.
+    fn look(&mut self, most: usize) -> Overview {
         // Bounds of clocks that drift hold at a moment each, and these are of several.
-        if !self.known.drift && self.tightened.is_none() {
-            self.tightened = Some(self.kept.tighten(&self.nodes));
+        if !self.known.drift {
+            self.contradictions = self.kept.tighten(&self.nodes);
         }
+        Overview::of(&self.kept, &self.known, most)
     }
 
     /// What is to be told beside the tables.
     pub(super) fn remarks(&self) -> Vec<String> {
-        let mut remarks = self.tightened.clone().unwrap_or_default();
+        let mut remarks = self.contradictions.clone();
         if self.again_failed > 0 {
             remarks.push(format!(
                 "{} ordered pairs could not be measured again, alone",
@@ -169,14 +176,17 @@ impl Course {
         remarks
     }
 
-    /// Judges what there is, and writes the tables.
+    /// Judges what there is, once, and writes the tables.
     pub(super) fn judge(
         &mut self,
         arguments: &FabricArguments,
         dropped: &BTreeMap<u32, String>,
         is_whole: bool,
     ) -> anyhow::Result<Found> {
-        self.tighten();
+        let overview = match self.overview.take() {
+            Some(known) => known,
+            None => self.look(arguments.again as usize),
+        };
         let measured = judgement::Measured {
             nodes: &self.nodes,
             kept: &self.kept,
@@ -184,7 +194,7 @@ impl Course {
             dropped,
             is_whole,
         };
-        let found = judgement::judge(&measured, &self.known, arguments, |judged| {
+        let found = judgement::judge(&measured, &overview, &self.known, arguments, |judged| {
             self.write_pairs(judged)
         })?;
         let whole = |(from, to): &Ends| {

@@ -12,7 +12,7 @@ use crate::bench::fabric::limits;
 use crate::bench::fabric::matrix::Matrix;
 use crate::bench::fabric::rows::{self, Figures};
 use crate::bench::fabric::scores::{Fit, median, polish};
-use crate::bench::fabric::suspects::{Again, Role, choose};
+use crate::bench::fabric::suspects::{Again, Chosen, Role, choose};
 use crate::bench::fabric::tiers::{Known as KnownTiers, Tiers};
 use crate::bench::fabric::verdict::{Alone, PairJudge, is_slower};
 use crate::cli::UsageError;
@@ -106,6 +106,7 @@ fn least(figure: &Matrix) -> f64 {
 }
 
 /// The matrices that all is judged by.
+#[derive(Debug)]
 pub(super) struct Matrices {
     pub(super) half: Matrix,
     pub(super) half_p99: Matrix,
@@ -176,22 +177,43 @@ impl Matrices {
     }
 }
 
-/// The pairs to be measured again, alone.
-pub(super) fn suspects(kept: &Kept, known: &Known, most: usize) -> Vec<Ends> {
-    let matrices = Matrices::of(kept);
-    let judged = matrices.judge(&known.tiers);
-    let fit = polish(&matrices.half, &known.tiers);
-    let least = least(&matrices.half);
-    let chosen = choose(&fit, &known.tiers, &judged, least, most, known.seed);
-    chosen.pairs.iter().map(|again| again.pair).collect()
+/// What all pairs together tell, and which of them are to be measured again, alone.
+#[derive(Debug)]
+pub(super) struct Overview {
+    pub(super) matrices: Matrices,
+    pub(super) judged: Vec<Judged>,
+    pub(super) fit: Fit,
+    least: f64,
+    chosen: Chosen,
+}
+
+impl Overview {
+    pub(super) fn of(kept: &Kept, known: &Known, most: usize) -> Self {
+        let matrices = Matrices::of(kept);
+        let judged = matrices.judge(&known.tiers);
+        let fit = polish(&matrices.half, &known.tiers);
+        let least = least(&matrices.half);
+        let chosen = choose(&fit, &known.tiers, &judged, least, most, known.seed);
+        Overview {
+            matrices,
+            judged,
+            fit,
+            least,
+            chosen,
+        }
+    }
+
+    /// The pairs to be measured again.
+    pub(super) fn suspects(&self) -> Vec<Ends> {
+        self.chosen.pairs.iter().map(|again| again.pair).collect()
+    }
 }
 
 /// What looking at all pairs tells of one.
 struct OfPair<'a> {
-    fit: &'a Fit,
+    overview: &'a Overview,
     tiers: &'a Tiers,
     pairs: &'a PairJudge<'a>,
-    matrices: &'a Matrices,
     again: Option<&'a Matrices>,
     /// Why pairs were measured again.
     roles: BTreeMap<Ends, &'static str>,
@@ -204,7 +226,7 @@ impl OfPair<'_> {
         let mut row = Record::new();
         rows::judge_pair(
             &mut row,
-            self.fit,
+            &self.overview.fit,
             self.tiers,
             ends,
             self.pairs.of(from, to),
@@ -215,7 +237,7 @@ impl OfPair<'_> {
                 .set(&columns::ALONE_P99, again.half_p99.get(from, to));
         }
         let bounds = |from, to| {
-            let (middle, error) = &self.matrices.one_way;
+            let (middle, error) = &self.overview.matrices.one_way;
             let (middle, error) = (middle.get(from, to)?, error.get(from, to)?);
             Some((middle - error, middle + error))
         };
@@ -230,22 +252,24 @@ impl OfPair<'_> {
     }
 }
 
-/// Judges all. `write_pairs` is given what tells the last cells of a pair's row.
+/// Judges all, by what all pairs together tell. `write_pairs` is given what tells the last cells of a pair's row.
 pub(super) fn judge(
     measured: &Measured<'_>,
+    overview: &Overview,
     known: &Known,
     arguments: &FabricArguments,
     write_pairs: impl FnOnce(&dyn Fn(Ends) -> Vec<Cell>) -> Result<(), ReportError>,
 ) -> anyhow::Result<Found> {
     let nodes = measured.nodes.len();
     let tiers = &known.tiers;
-    let matrices = Matrices::of(measured.kept);
-    let judged = matrices.judge(tiers);
-    let fit = polish(&matrices.half, tiers);
-    let least = least(&matrices.half);
+    let Overview {
+        matrices,
+        judged,
+        fit,
+        least,
+        chosen,
+    } = overview;
     let again = measured.again.map(Matrices::of);
-    let most = arguments.again as usize;
-    let chosen = choose(&fit, tiers, &judged, least, most, known.seed);
     let both = |again: &Again| {
         let (one, other) = again.pair;
         [(one, other), (other, one)]
@@ -256,14 +280,13 @@ pub(super) fn judge(
         values: &again.half,
         controls: &controls,
     });
-    let pairs = PairJudge::new(&fit, tiers, alone, least);
+    let pairs = PairJudge::new(fit, tiers, alone, *least);
     let roles = chosen.pairs.iter();
     let roles = roles.flat_map(|again| both(again).map(|ends| (ends, again.role.name())));
     let of_pair = OfPair {
-        fit: &fit,
+        overview,
         tiers,
         pairs: &pairs,
-        matrices: &matrices,
         again: again.as_ref(),
         roles: roles.collect(),
     };
@@ -281,19 +304,19 @@ pub(super) fn judge(
     let tier_rows = rows::of_tiers(figures, tiers, verdict);
     let mut broken = broken_limits(measured, arguments)?;
     let all = measured.kept.pairs().map(|(from, to)| verdict(from, to));
-    let outliers = limits::outliers(&judged, all);
+    let outliers = limits::outliers(judged, all);
     if let Some(most) = arguments.max_outliers.filter(|most| outliers > *most) {
         broken.push(format!(
             "--max-outliers {most}: {outliers} nodes and pairs stand out"
         ));
     }
     let not_written = arguments.prometheus.as_ref().and_then(|path| {
-        let written = told::write_prometheus(path, measured, &judged, &matrices, tiers, verdict);
+        let written = told::write_prometheus(path, measured, overview, tiers, verdict);
         written
             .with_context(|| format!("--prometheus {}", path.display()))
             .err()
     });
-    let text = told::text(measured, &judged, &matrices, &fit, tiers, verdict);
+    let text = told::text(measured, overview, tiers, verdict);
     Ok(Found {
         nodes: (0..nodes).map(node_row).collect(),
         tiers: tier_rows,

@@ -25,6 +25,9 @@ const ALONE: &str = "alone";
 /// What was measured, by round.
 type Measured = Arc<Mutex<Vec<(u32, Pair)>>>;
 
+/// The ranks of one pair that is slow both ways.
+const SLOW: [u32; 2] = [1, 4];
+
 /// A rank that fails with one pair in one round.
 struct Scripted {
     fails: Option<(u32, Pair)>,
@@ -39,7 +42,8 @@ impl Work for Scripted {
         let fails = self.fails == Some(place);
         let direction = |from: u32, to: u32| {
             let mut figures = Record::new();
-            let half = f64::from(1000 + 10 * from + to + 5 * order.round);
+            let slow = if [low, high] == SLOW { 3000 } else { 0 };
+            let half = f64::from(1000 + 10 * from + to + 5 * order.round + slow);
             figures
                 .set(&columns::HALF_P50, half)
                 .set(&columns::HALF_P99, 2.0 * half)
@@ -194,4 +198,28 @@ fn other_ranks_and_nodes_are_refused() {
         error.is::<UsageError>() && error.to_string().contains("--resume"),
         "{error}"
     );
+}
+
+#[test]
+fn a_slow_pair_is_measured_again_beside_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out").display().to_string();
+    let options = ["--out", &out, "--again", "2"];
+    let (ended, measured) = run(&options, 8, "n", None);
+    assert_eq!(ended.unwrap(), 0);
+    let again: Vec<Pair> = measured
+        .iter()
+        .filter(|(round, _)| *round == 2)
+        .map(|(_, pair)| *pair)
+        .collect();
+    assert!(again.contains(&Pair::of(1, 4)), "{again:?}");
+    let pairs = text(Path::new(&out), columns::PAIRS);
+    let role = |name: &str| pairs.lines().filter(|row| row.contains(name)).count();
+    assert_eq!(
+        role(",suspect,") + role(",control,"),
+        2 * again.len(),
+        "{pairs}"
+    );
+    let slow = pairs.lines().find(|row| row.starts_with("n4-to-n1,"));
+    assert!(slow.unwrap().contains(",suspect,"), "{pairs}");
 }

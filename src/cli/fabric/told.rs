@@ -3,10 +3,9 @@
 use std::path::Path;
 use std::time::SystemTime;
 
-use super::judgement::{Matrices, Measured};
-use crate::bench::fabric::culprits::{Judged, ranked};
+use super::judgement::{Measured, Overview};
+use crate::bench::fabric::culprits::ranked;
 use crate::bench::fabric::prometheus;
-use crate::bench::fabric::scores::Fit;
 use crate::bench::fabric::tiers::Tiers;
 use crate::bench::fabric::verdict::PairVerdict;
 use crate::cli::table::{Column as Heading, Table};
@@ -18,11 +17,13 @@ const SHOWN: usize = 8;
 pub(super) fn write_prometheus(
     path: &Path,
     measured: &Measured<'_>,
-    judged: &[Judged],
-    matrices: &Matrices,
+    overview: &Overview,
     tiers: &Tiers,
     verdict: impl Fn(usize, usize) -> PairVerdict,
 ) -> anyhow::Result<()> {
+    let Overview {
+        matrices, judged, ..
+    } = overview;
     let nodes: Vec<prometheus::Node<'_>> = (measured.nodes.iter().enumerate())
         .map(|(rank, name)| prometheus::Node {
             name,
@@ -57,12 +58,16 @@ pub(super) fn write_prometheus(
 /// Who stands out, and the worst pairs.
 pub(super) fn text(
     measured: &Measured<'_>,
-    judged: &[Judged],
-    matrices: &Matrices,
-    fit: &Fit,
+    overview: &Overview,
     tiers: &Tiers,
     verdict: impl Fn(usize, usize) -> PairVerdict,
 ) -> String {
+    let Overview {
+        matrices,
+        judged,
+        fit,
+        ..
+    } = overview;
     let mut text = String::new();
     let named: Vec<usize> = ranked(judged)
         .into_iter()
