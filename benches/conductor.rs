@@ -71,9 +71,7 @@ impl Work for Scripted {
         let (low, high) = (order.pair.lower(), order.pair.higher());
         Ok(PairReport {
             begun_unix_ns: 1_790_000_000_000_000_000,
-            ended_unix_ns: 1_790_000_000_300_000_000,
             directions: [direction(low, high), direction(high, low)],
-            ..PairReport::default()
         })
     }
 }

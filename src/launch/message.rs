@@ -11,7 +11,6 @@ use super::identity::{Identity, Job};
 use super::schedule::Pair;
 use crate::results::Record;
 use crate::results::document::Program;
-use crate::time::between::Span;
 
 /// What must be the same for all ranks of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -117,15 +116,8 @@ impl Order {
 pub struct PairReport {
     /// When it began, in nanoseconds since 1970 by the clock of the lower rank's host.
     pub begun_unix_ns: u64,
-    /// When it ended.
-    pub ended_unix_ns: u64,
-    /// Bounds of the partner's clock minus the own one, in nanoseconds, in the middle of the measurement.
-    pub theta: Option<Span>,
     /// From the lower to the higher rank, and back.
     pub directions: [DirectionReport; 2],
-    /// What else belongs to it.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub details: Value,
 }
 
 /// One direction of it.

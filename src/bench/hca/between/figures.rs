@@ -23,13 +23,6 @@ pub(super) struct Proved {
     messages: Vec<(usize, Span, Span)>,
 }
 
-impl Proved {
-    /// How far the peer's clock is ahead, at the moment that the figures tell.
-    pub(super) fn theta(&self) -> Span {
-        self.proven.at(self.proven.middle())
-    }
-}
-
 /// A received message, as the theory knows it.
 fn forward(message: &Message) -> Option<between::Message> {
     let received = message

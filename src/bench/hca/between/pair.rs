@@ -26,7 +26,6 @@ use crate::results::samples::rows_to_text;
 use crate::results::schema::between::{MESSAGES, PROBES_FILE};
 use crate::rig::benchmark::Failure;
 use crate::rig::port_choice::choose_nth;
-use crate::time::between::Span;
 use crate::time::{AnyClock, ClockKind};
 
 /// The largest file of samples of a direction that is sent to rank 0, in bytes: a line to it has four at the most.
@@ -78,9 +77,6 @@ impl Cpus {
         Cpus { own, ends: None }
     }
 }
-
-/// One direction, and what it proves of the clocks: the receiver's less the sender's.
-type Measured = (DirectionReport, Option<Span>);
 
 impl PairEnd {
     /// Of a run of one point.
@@ -185,34 +181,22 @@ impl PairEnd {
     pub fn measure(&self, order: &Order) -> Result<PairReport, String> {
         let begun = Instant::now();
         let begun_unix_ns = unix_ns();
-        let (there, theta, back) = match self.towards(
-            order.partner,
-            (order.round, order.samples),
-            order.limit().saturating_sub(ENDING),
-        ) {
-            Ok((there, mut client)) => {
-                let left = order.limit().saturating_sub(begun.elapsed() + ENDING);
-                let port = self.serves.get().copied().unwrap_or(0);
-                let back = client.ask_back(
-                    port,
-                    (order.round, order.samples),
-                    left.max(Duration::from_secs(1)),
-                );
-                let (direction, theta) = there;
-                (direction, theta, back.map_err(|error| error.to_string()))
-            }
-            Err(error) => return Err(error.to_string()),
-        };
-        let back = back.unwrap_or_else(|error| DirectionReport {
-            failure: Some(error),
-            ..DirectionReport::default()
-        });
+        let measured = (order.round, order.samples);
+        let limit = order.limit().saturating_sub(ENDING);
+        let (there, mut client) = self
+            .towards(order.partner, measured, limit)
+            .map_err(|error| error.to_string())?;
+        let left = limit.saturating_sub(begun.elapsed());
+        let port = self.serves.get().copied().unwrap_or(0);
+        let back = client
+            .ask_back(port, measured, left.max(Duration::from_secs(1)))
+            .unwrap_or_else(|error| DirectionReport {
+                failure: Some(error.to_string()),
+                ..DirectionReport::default()
+            });
         Ok(PairReport {
             begun_unix_ns,
-            ended_unix_ns: unix_ns(),
-            theta,
             directions: [there, back],
-            details: Value::Null,
         })
     }
 
@@ -222,7 +206,7 @@ impl PairEnd {
         to: SocketAddr,
         (round, samples): (u32, bool),
         limit: Duration,
-    ) -> Result<(Measured, Client), RunError> {
+    ) -> Result<(DirectionReport, Client), RunError> {
         // The measurement before has left it to the CPUs that it did not measure on.
         self.take_place()?;
         let mut config = self.config.clone();
@@ -250,7 +234,12 @@ impl PairEnd {
     }
 
     /// The figures of one direction.
-    fn report(&self, result: &PeerResult, round: u32, samples: bool) -> Result<Measured, RunError> {
+    fn report(
+        &self,
+        result: &PeerResult,
+        round: u32,
+        samples: bool,
+    ) -> Result<DirectionReport, RunError> {
         let proved = prove(result, &self.asked);
         let contradiction = proved.as_ref().err().map(ToString::to_string);
         let proved = proved.ok();
@@ -260,13 +249,11 @@ impl PairEnd {
             BTreeMap::new()
         };
         let (figures, _) = figures(result, proved.as_ref());
-        let theta = proved.as_ref().map(Proved::theta);
-        let report = DirectionReport {
+        Ok(DirectionReport {
             figures,
             failure: result.tally.failure.clone().or(contradiction),
             samples: rows,
-        };
-        Ok((report, theta))
+        })
     }
 
     /// What the higher rank of a pair does when it is asked: the same the other way round.
@@ -276,7 +263,7 @@ impl PairEnd {
         measured: (u32, bool),
         limit: Duration,
     ) -> Result<DirectionReport, Failure> {
-        let ((report, _), _client) = self.towards(to, measured, limit)?;
+        let (report, _client) = self.towards(to, measured, limit)?;
         Ok(report)
     }
 }
