@@ -18,12 +18,10 @@ pub(crate) struct IdleHold {
 }
 
 impl IdleHold {
-    /// Asks that no CPU takes time to wake.
-    ///
-    /// # Errors
-    /// When the file is not there, or this process has no right to it.
-    pub(crate) fn take() -> io::Result<Self> {
-        Self::by(Path::new(DEVICE))
+    /// Asks that no CPU takes time to wake. The error: what to warn of, where the file is not there, or this process has
+    /// no right to it.
+    pub(crate) fn take() -> Result<Self, String> {
+        Self::by(Path::new(DEVICE)).map_err(|error| Self::refusal(&error))
     }
 
     fn by(device: &Path) -> io::Result<Self> {
@@ -33,7 +31,7 @@ impl IdleHold {
     }
 
     /// What to say where it could not be taken.
-    pub(crate) fn refusal(error: &io::Error) -> String {
+    fn refusal(error: &io::Error) -> String {
         format!(
             "idle CPUs may sleep deeply, because {DEVICE} cannot be opened ({error}): what waits for an event may be \
              late; run as root, or give this user the right to write it, or say --allow-idle-states"

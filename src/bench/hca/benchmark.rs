@@ -65,7 +65,7 @@ impl HcaBenchmark {
                 self.idle_hold = Some(hold);
                 ("held off", None)
             }
-            Err(error) => ("not held off", Some(IdleHold::refusal(&error))),
+            Err(warning) => ("not held off", Some(warning)),
         }
     }
 

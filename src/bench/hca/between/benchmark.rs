@@ -106,7 +106,7 @@ impl Benchmark for PeerBenchmark {
         if !self.config.allow_idle_states {
             match IdleHold::take() {
                 Ok(hold) => self.idle_hold = Some(hold),
-                Err(error) => warnings.push(IdleHold::refusal(&error)),
+                Err(warning) => warnings.push(warning),
             }
         }
         let (here, there) = (&client.here, &client.there);

@@ -118,7 +118,7 @@ impl PairEnd {
         if !self.config.allow_idle_states {
             match IdleHold::take() {
                 Ok(hold) => drop(self.idle_hold.set(hold)),
-                Err(error) => warnings.push(IdleHold::refusal(&error)),
+                Err(warning) => warnings.push(warning),
             }
         }
         let half = Half::open(port)?;

@@ -178,7 +178,7 @@ impl Serving {
                 if !allow_idle_states {
                     match IdleHold::take() {
                         Ok(hold) => self.idle_hold = Some(hold),
-                        Err(error) => warnings.push(IdleHold::refusal(&error)),
+                        Err(warning) => warnings.push(warning),
                     }
                 }
                 for kind in clocks {
