@@ -341,7 +341,8 @@ fn of_text(text: &str, figure: Figure) -> Result<Given, String> {
     })?;
     let fits = shared.must_fit(figure, Setting::quoted);
     fits.map_err(|(setting, refusal)| {
-        let (key, section) = (setting.quoted(), setting.figures[0].name());
+        let (key, mut figures) = (setting.quoted(), setting.figures());
+        let section = figures.next().map_or("", Figure::name);
         format!("{refusal}: put it into a section of its figure, {{{section:?}: {{{key}: ...}}}}")
     })?;
     right(&shared)?;

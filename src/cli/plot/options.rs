@@ -8,9 +8,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use serde_json::Value;
 
 pub(super) use super::figure::Figure;
-use super::figure::Figure::{
-    Curves, Ecdf, Histogram, Load, Matrix, Median, Percentiles, Surface, Time,
-};
+use super::figure::Figure::{Curves, Ecdf, Histogram, Load, Matrix, Median, Percentiles, Surface};
 use crate::cli::UsageError;
 
 /// What a setting is set to.
@@ -34,8 +32,9 @@ pub(super) struct Setting {
     pub id: &'static str,
     /// In `plot.json`.
     pub key: &'static str,
-    /// The figures in which it has an effect.
-    pub figures: &'static [Figure],
+    /// The figures in which it has an effect, but for those of `not_in`.
+    only_in: &'static [Figure],
+    not_in: &'static [Figure],
     form: Form,
     /// What stands for the value in the help.
     value: &'static str,
@@ -48,7 +47,8 @@ const fn setting(id: &'static str, value: &'static str, help: &'static str) -> S
     Setting {
         id,
         key: id,
-        figures: &Figure::ALL,
+        only_in: &Figure::ALL,
+        not_in: &[],
         form: Form::One,
         value,
         help,
@@ -58,7 +58,12 @@ const fn setting(id: &'static str, value: &'static str, help: &'static str) -> S
 
 impl Setting {
     const fn only_in(mut self, figures: &'static [Figure]) -> Self {
-        self.figures = figures;
+        self.only_in = figures;
+        self
+    }
+
+    const fn not_in(mut self, figures: &'static [Figure]) -> Self {
+        self.not_in = figures;
         self
     }
 
@@ -78,30 +83,8 @@ impl Setting {
     }
 }
 
-/// A fabric has pairs, and no points.
-const OF_POINTS: [Figure; 8] = [
-    Histogram,
-    Median,
-    Surface,
-    Ecdf,
-    Percentiles,
-    Time,
-    Load,
-    Curves,
-];
-/// A surface has no legend.
-const WITH_LEGEND: [Figure; 7] = [Histogram, Median, Ecdf, Percentiles, Time, Load, Curves];
-/// The bins of a histogram are equally wide, and shares are compared by height.
-const WITH_SCALE: [Figure; 8] = [
-    Median,
-    Surface,
-    Ecdf,
-    Percentiles,
-    Time,
-    Load,
-    Curves,
-    Matrix,
-];
+/// A surface and a matrix have a scale of colours.
+const WITHOUT_LEGEND: [Figure; 2] = [Surface, Matrix];
 
 pub(super) static SETTINGS: [Setting; 17] = [
     setting(
@@ -125,7 +108,8 @@ pub(super) static SETTINGS: [Setting; 17] = [
         "Draw only points with these values of a setting, as it is called in summary.csv: service=rc,uc; round=2 draws \
          the samples of that round; may be repeated",
     )
-    .only_in(&OF_POINTS)
+    // A fabric has pairs, and no points.
+    .not_in(&[Matrix])
     .form(Form::Choices),
     setting(
         "range",
@@ -148,7 +132,8 @@ pub(super) static SETTINGS: [Setting; 17] = [
         "SCALE",
         "Scale of the values: linear, log [default: the one that fits]",
     )
-    .only_in(&WITH_SCALE),
+    // The bins of a histogram are equally wide, and shares are compared by height.
+    .not_in(&[Histogram]),
     setting(
         "unit",
         "UNIT",
@@ -188,7 +173,7 @@ pub(super) static SETTINGS: [Setting; 17] = [
         "OLD=NEW",
         "Another name for a line of the legend; may be repeated",
     )
-    .only_in(&WITH_LEGEND)
+    .not_in(&WITHOUT_LEGEND)
     .form(Form::Texts)
     .key("labels")
     .looks(),
@@ -197,7 +182,7 @@ pub(super) static SETTINGS: [Setting; 17] = [
         "LIST",
         "Order of the legend, by names as they are shown, commas in them too; those not named follow; may be repeated",
     )
-    .only_in(&WITH_LEGEND)
+    .not_in(&WITHOUT_LEGEND)
     .form(Form::Several)
     .looks(),
 ];
@@ -223,7 +208,13 @@ impl Setting {
     }
 
     pub fn goes_with(&self, figure: Figure) -> bool {
-        self.figures.contains(&figure)
+        self.only_in.contains(&figure) && !self.not_in.contains(&figure)
+    }
+
+    /// The figures in which it has an effect.
+    pub fn figures(&self) -> impl Iterator<Item = Figure> + '_ {
+        let all = Figure::ALL.into_iter();
+        all.filter(|figure| self.goes_with(*figure))
     }
 
     fn argument(&self) -> Arg {
@@ -342,7 +333,7 @@ impl Given {
             (name, texts) => format!("{name}={texts}"),
         });
         let value = values.collect::<Vec<_>>().join(" ");
-        let figures: Vec<&str> = setting.figures.iter().map(|it| it.name()).collect();
+        let figures: Vec<&str> = setting.figures().map(Figure::name).collect();
         let here = SETTINGS.iter().filter(|other| other.goes_with(figure));
         let here: Vec<String> = here.map(&of).collect();
         let (option, name) = (of(setting), figure.name());

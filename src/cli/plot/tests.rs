@@ -188,7 +188,7 @@ fn each_setting_changes_the_figure_or_is_refused() {
             } else {
                 let quoted = format!("{key:?}");
                 let has = format!("{name} has ");
-                let figures: Vec<&str> = setting.figures.iter().map(|it| it.name()).collect();
+                let figures: Vec<&str> = setting.figures().map(|it| it.name()).collect();
                 let only = format!("only in {}", figures.join(", "));
                 refused(by_option, &[&option, text, &has, "--metric", &only]);
                 let path = from[0].join(FILE).display().to_string();
