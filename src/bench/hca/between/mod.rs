@@ -7,7 +7,8 @@
 //! | `ping_pong` | probes: a message there and one back, four stamps |
 //! | `probe_end`, `prober` | an end of the probes, and who exchanges them between bursts |
 //! | `far` | the far receiver, as a session of this process sees it |
-//! | `serving` | the other process: receives, and answers probes |
+//! | `serving` | the other process: does what it is asked |
+//! | `served` | a point there: receives bursts, and answers probes |
 //! | `listening` | who may be served |
 //! | `client` | the process that asks: points, bursts and probes |
 //! | `time_of_day` | what PTP and NTP keep, against the clock of the stamps |
@@ -33,5 +34,6 @@ pub(crate) mod pair;
 mod ping_pong;
 mod probe_end;
 mod prober;
+mod served;
 mod serving;
 mod time_of_day;

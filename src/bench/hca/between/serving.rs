@@ -1,69 +1,35 @@
-//! The process that is asked: it receives the bursts of another host and answers its probes.
+//! The process that is asked: it prepares what another host asks for, and connects its half of each point.
 
-use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::mpsc::Sender as Tasks;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::super::burst_record::BurstRecord;
 use super::super::comp_vector::CompletionVectors;
 use super::super::config::{
     LARGEST_BURST, LARGEST_SIZE, MOST_QUEUE_PAIRS, Operation, SMALLEST_SIZE,
 };
-use super::super::control::Control;
 use super::super::endpoints::{EndpointSettings, Receives, receive_requests};
-use super::super::ends::{Link, ReceivingEnd};
+use super::super::ends::ReceivingEnd;
 use super::super::error::RunError;
-use super::super::placement::{RECEIVER, of_receiving_side};
+use super::super::placement::of_receiving_side;
 use super::super::plan::{Point, longest_queue};
 use super::super::polled_end::PolledReceiver;
-use super::super::receiver::ReceiveOutcome;
-use super::super::receiving_half::ReceivingSide;
 use super::super::requesting_end::{Here, Target as _};
-use super::super::watch::PREPARATION;
-use super::super::worker::{Frame, Report, Task, Threads};
+use super::super::worker::Frame;
 use super::half::Half;
-use super::message::{Facts, Made, Message, Order, Part, only, take, tell};
+use super::message::{Facts, Made, Message, Order, only, take, tell};
 use super::pair::PairEnd;
-use super::ping_pong::{MOST_PROBES, Stamped, Watched};
-use super::probe_end::{Part as ProbePart, ProbeEnd, of_probes};
+use super::probe_end::{Part, ProbeEnd, of_probes};
+use super::served::{Served, next, serve_point};
 use super::time_of_day::Ahead;
 use crate::buffer::PageKind;
 use crate::host::idle_hold::IdleHold;
-use crate::host::{Topology, Wakeable, interrupt, memory_lock, pinning};
+use crate::host::{Topology, Wakeable, memory_lock, pinning};
 use crate::launch::message::DirectionReport;
 use crate::launch::wire::{Wire, WireError};
 use crate::rig::benchmark::Failure;
-use crate::rig::control::Control as RunControl;
-use crate::rig::error::RigError;
-use crate::rig::workers::{Cause, Crew, Patience};
 use crate::time::{AnyClock, Clock, ClockKind, ClockUser};
-
-/// How often a wait for the next message ends, to look for signals.
-const IDLE: Duration = Duration::from_millis(500);
-/// How often a running burst is looked at.
-const LOOK: Duration = Duration::from_millis(10);
-/// How often the other end is told how far a burst is.
-const TELL: Duration = Duration::from_millis(50);
-/// How often a link is looked at, which costs a system call.
-const LINK_LOOK: Duration = Duration::from_millis(200);
-/// How long the other end may be silent while something runs here for it.
-const SILENCE: Duration = Duration::from_secs(15);
-/// How long probes may take.
-const PROBING: Duration = Duration::from_secs(150);
-/// How long threads may take to be placed, and to leave their loop.
-const PLACING: Duration = Duration::from_secs(30);
-const GRACE: Duration = Duration::from_secs(2);
-
-/// What ends a burst here.
-enum Ending {
-    /// The other end has gone, or said what it must not.
-    Gone(RunError),
-    /// Told to leave their loops, threads did not.
-    Held,
-}
 
 /// A connection that is served.
 pub(super) struct Serving {
@@ -265,15 +231,6 @@ fn check(point: &Point) -> Result<(), RunError> {
     }
 }
 
-/// The next message, however long it takes.
-fn next(wire: &mut Wire) -> Result<Message, RunError> {
-    loop {
-        if let Some(message) = wire.poll(IDLE)? {
-            return Ok(message);
-        }
-    }
-}
-
 /// A point that is served, on a clock.
 struct ServedPoint<'a> {
     serving: &'a Serving,
@@ -321,7 +278,7 @@ impl ClockUser for ServedPoint<'_> {
         };
         let probes = ProbeEnd::new(
             clock,
-            ProbePart::Answers,
+            Part::Answers,
             (answering, asked),
             point,
             (cpu, order.priority),
@@ -363,286 +320,4 @@ impl ClockUser for ServedPoint<'_> {
             _ => Served::start(clock, &frame, receiver, cpu)?.serve(wire, made, &probes),
         }
     }
-}
-
-/// Does what the other end asks of a point, until it is over. `respond` does what not all points have.
-fn serve_point<C: Clock>(
-    wire: &mut Wire,
-    link: &dyn Link,
-    (clock, probes): (&C, &ProbeEnd<C>),
-    mut respond: impl FnMut(&mut Wire, Message) -> Result<(), RunError>,
-) -> Result<(), RunError> {
-    loop {
-        match next(wire)? {
-            Message::PointOver => return Ok(()),
-            Message::Probe { first, count } => answer_probes(wire, probes, clock, (first, count))?,
-            Message::Counters { fresh } => {
-                let counters = match fresh {
-                    true => link.fresh_counters(),
-                    false => link.counters(),
-                };
-                tell(wire, &Message::Counted(counters))?;
-            }
-            Message::Changes => tell(wire, &Message::Changed(link.changes()))?,
-            other => respond(wire, other)?,
-        }
-    }
-}
-
-/// The receiving thread of a point, and who gives it bursts.
-struct Served<R: ReceivingEnd, C> {
-    clock: C,
-    frame: Frame,
-    receiver: Arc<R>,
-    threads: Threads,
-    tasks: Tasks<Task>,
-    stamp_pages: PageKind,
-}
-
-impl<R: ReceivingEnd, C: Clock> Served<R, C> {
-    fn start(clock: C, frame: &Frame, receiver: Arc<R>, cpu: usize) -> Result<Self, RunError> {
-        let mut threads = Crew::new(&Arc::new(RunControl::default()))?;
-        let tasks = receiver.start(&mut threads, clock, frame, cpu)?;
-        let since = Instant::now();
-        let late = || (since.elapsed() > PLACING).then_some(());
-        let placed = threads.collect(&Patience::default(), late, || ())?;
-        if let Some((role, error)) = placed.failures.into_iter().next() {
-            return Err(RunError::Worker(role, Box::new(error)));
-        }
-        match placed.cause {
-            Some(Cause::Signal(signal)) => return Err(RigError::Interrupted(signal).into()),
-            Some(_) => {
-                let (role, limit) = (RECEIVER, PLACING);
-                return Err(RigError::NotReady { role, limit }.into());
-            }
-            None => {}
-        }
-        let mut stamp_pages = PageKind::Huge;
-        for (_, report) in placed.reports {
-            if let Report::Placed(Some(pages)) = report {
-                stamp_pages = pages.min(stamp_pages);
-            }
-        }
-        Ok(Served {
-            clock,
-            frame: frame.clone(),
-            receiver,
-            threads,
-            tasks,
-            stamp_pages,
-        })
-    }
-
-    /// Does what the other end asks of a point, until it is over.
-    fn serve(
-        mut self,
-        wire: &mut Wire,
-        mut made: Made,
-        probes: &ProbeEnd<C>,
-    ) -> Result<(), RunError> {
-        let receiver = Arc::clone(&self.receiver);
-        let link = ReceivingEnd::link(&*receiver);
-        made.pages[0] = self.stamp_pages;
-        tell(wire, &Message::Made(Box::new(made)))?;
-        let clock = self.clock;
-        serve_point(
-            wire,
-            link,
-            (&clock, probes),
-            |wire, message| match message {
-                Message::Burst { number, count } => {
-                    let part = self.burst(wire, number, count)?;
-                    Ok(tell(wire, &Message::BurstOver(Box::new(part)))?)
-                }
-                // Of a burst that is over.
-                Message::Stop | Message::Waiting => Ok(()),
-                other => take(wire, other, only!(Message::PointOver => ())),
-            },
-        )
-    }
-
-    fn burst(&mut self, wire: &mut Wire, number: u32, count: usize) -> Result<Part, RunError> {
-        if count > self.frame.point.burst as usize {
-            let text = format!(
-                "a burst of {count} messages was announced as one of at most {}",
-                self.frame.point.burst
-            );
-            return Err(RunError::Peer(wire.peer(), Failure::Run(text)));
-        }
-        let control = Arc::new(Control::default());
-        let task = Task {
-            number,
-            count,
-            others: 0,
-            control: Arc::clone(&control),
-        };
-        // A thread that has gone shows by its missing report.
-        let _ = self.tasks.send(task);
-        let begun = Instant::now();
-        while control.ready() == 0 && !control.failed() && begun.elapsed() < PREPARATION {
-            if interrupt::requested().is_some() {
-                break;
-            }
-            std::thread::sleep(Duration::from_micros(200));
-        }
-        if control.ready() > 0 {
-            tell(wire, &Message::Receiving)?;
-        }
-        let wakeable = &self.frame.wakeable;
-        let over: Cell<Option<Instant>> = Cell::new(None);
-        let trouble = RefCell::new(None);
-        let leave = || {
-            control.stop();
-            wakeable.wake();
-        };
-        let link = ReceivingEnd::link(&*self.receiver);
-        let (mut told, mut looked, mut heard) = (Instant::now(), Instant::now(), Instant::now());
-        let look = || {
-            if let Some(since) = over.get() {
-                leave();
-                return (since.elapsed() > GRACE).then_some(Ending::Held);
-            }
-            match wire.poll::<Message>(Duration::ZERO) {
-                Ok(None) if heard.elapsed() > SILENCE => {
-                    return Some(Ending::Gone(wire.unanswered(SILENCE).into()));
-                }
-                Ok(None) => {}
-                Ok(Some(Message::Waiting)) => heard = Instant::now(),
-                Ok(Some(Message::Stop)) => {
-                    over.set(Some(Instant::now()));
-                    leave();
-                    return None;
-                }
-                Ok(Some(other)) => {
-                    let error = take(wire, other, only!(Message::Stop => ()));
-                    return error.err().map(Ending::Gone);
-                }
-                Err(error) => return Some(Ending::Gone(error.into())),
-            }
-            if looked.elapsed() >= LINK_LOOK {
-                looked = Instant::now();
-                let found = link.removal().or_else(|| link.trouble());
-                *trouble.borrow_mut() = found;
-            }
-            if told.elapsed() >= TELL {
-                told = Instant::now();
-                let (received, trouble) = (control.received(), trouble.borrow().clone());
-                let far = Message::Far { received, trouble };
-                if let Err(error) = tell(wire, &far) {
-                    return Some(Ending::Gone(error.into()));
-                }
-            }
-            None
-        };
-        let patience = Patience {
-            look: LOOK,
-            grace: GRACE,
-            ..Patience::default()
-        };
-        let collected = self.threads.collect(&patience, look, leave)?;
-        match collected.cause {
-            Some(Cause::Signal(signal)) => return Err(RigError::Interrupted(signal).into()),
-            Some(Cause::Watch(Ending::Gone(error))) => return Err(error),
-            Some(Cause::Watch(Ending::Held) | Cause::Worker) | None => {}
-        }
-        let mut record = BurstRecord::default();
-        for (_, report) in collected.reports {
-            if let Report::Done(part) = report {
-                record.add(part);
-            }
-        }
-        if let Some((role, error)) = collected.failures.first() {
-            record
-                .failure
-                .get_or_insert_with(|| format!("{role}: {error}"));
-        }
-        Ok(self.part(number, record, trouble.into_inner()))
-    }
-
-    /// What is told of a burst.
-    fn part(&self, number: u32, record: BurstRecord, trouble: Option<String>) -> Part {
-        let delivered = record.arrivals.iter().map(|arrival| {
-            let sequence = super::super::tag::Tag::sequence(arrival.label);
-            let stamp = ReceivingEnd::delivered(&*self.receiver, number, arrival, sequence);
-            stamp.map(|stamp| stamp.0)
-        });
-        let nanos = |stamp| self.clock.to_nanos(stamp).0;
-        let (strays, failure) = match record.receive {
-            Some(ReceiveOutcome {
-                strays, failure, ..
-            }) => (
-                strays,
-                failure.map(|failure| format!("receiving: {failure}")),
-            ),
-            None => Default::default(),
-        };
-        Part {
-            delivered: delivered.collect(),
-            stamps: record.arrivals.iter().map(|it| nanos(it.stamp)).collect(),
-            labels: record.arrivals.iter().map(|it| it.label).collect(),
-            strays,
-            faults: record.faults.receiver,
-            failure: record.failure.or(failure).or(trouble),
-        }
-    }
-}
-
-impl<R: ReceivingEnd, C> Drop for Served<R, C> {
-    fn drop(&mut self) {
-        // Without tasks to come, the thread ends.
-        let (gone, _) = std::sync::mpsc::channel();
-        self.tasks = gone;
-        self.threads.dismiss(GRACE);
-    }
-}
-
-/// Answers probes until the other end says that they are over.
-fn answer_probes<C: Clock>(
-    wire: &mut Wire,
-    end: &ProbeEnd<C>,
-    clock: &C,
-    numbers: (u32, u32),
-) -> Result<(), RunError> {
-    let (first, count) = numbers;
-    if count > MOST_PROBES || first.checked_add(count).is_none() {
-        let text = format!(
-            "asks for {count} probes from number {first}, at most {MOST_PROBES} are allowed"
-        );
-        return Err(RunError::Peer(wire.peer(), Failure::Run(text)));
-    }
-    tell(wire, &Message::Receiving)?;
-    let watched = Watched::default();
-    let (over, stamped) = end.exchange(numbers, &watched, |is_finished| {
-        let begun = Instant::now();
-        let over = loop {
-            match wire.poll::<Message>(Duration::from_millis(100)) {
-                Ok(None) if begun.elapsed() > PROBING => {
-                    break Err(wire.unanswered(PROBING).into());
-                }
-                Ok(None) => {}
-                Ok(Some(message)) => {
-                    break take(wire, message, only!(Message::ProbesOver => ()));
-                }
-                Err(error) => break Err(RunError::from(error)),
-            }
-        };
-        watched.stop();
-        while !is_finished() {
-            end.wakeable.wake();
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        over
-    })?;
-    over?;
-    let (stamped, failure) = match stamped {
-        Ok(stamped) => (stamped, None),
-        Err(failure) => (Vec::new(), Some(failure.to_string())),
-    };
-    let nanos = |mut one: Stamped| {
-        one.sent.0 = clock.to_nanos(one.sent).0;
-        one.received.0 = clock.to_nanos(one.received).0;
-        one
-    };
-    let stamped = stamped.into_iter().map(nanos).collect();
-    Ok(tell(wire, &Message::Probed { stamped, failure })?)
 }
