@@ -99,6 +99,8 @@ pub mod run;
 #[cfg(feature = "rdma")]
 pub(crate) mod sending_end;
 #[cfg(feature = "rdma")]
+mod two_ports;
+#[cfg(feature = "rdma")]
 pub(crate) mod uc_route;
 #[cfg(feature = "rdma")]
 mod verbs_link;

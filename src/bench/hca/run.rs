@@ -19,10 +19,11 @@ use super::needs::{Needs, require_huge_pages};
 use super::path::PathLimits;
 use super::path_proof::Path;
 use super::placement::Placement;
-use super::plan::{Limits, Plan, Point, longest_queue};
+use super::plan::{Limits, Plan, Point};
 use super::polled_end::PolledReceiver;
 use super::requesting_end::{Here, Requester};
 use super::result::{Circumstances, InstrumentCosts, PointResult};
+use super::two_ports::{OnePort, TwoPorts};
 use super::uc_route::{choose_route, uses_route};
 use super::verbs_link::queue_pair_lengths;
 use super::worker::Frame;
@@ -34,17 +35,13 @@ use crate::host::{CpuSet, Topology, Wakeable, interrupt, memory_lock, pinning};
 use crate::pacing::SplitMix64;
 use crate::rdma::cm::{CmError, EventChannel, UcRoute};
 use crate::rdma::verbs::{
-    Capabilities, Context, Gid, LinkLayer, ServiceType, VerbsError, common_partitions, devices,
-    gid_table, granted_inline, partition_keys, try_queue_pairs, usual_pair,
+    Capabilities, Context, ServiceType, VerbsError, devices, gid_table, granted_inline,
+    partition_keys, try_queue_pairs,
 };
 use crate::rig::benchmark::Progress;
 use crate::rig::named::Named;
 use crate::rig::port_choice::{ChosenPort, Pair, choose, without_immediate_data};
 use crate::time::{AnyClock, Clock, ClockKind, ClockUser, measure_stamp_cost};
-
-const WORK_REQUESTS: fn(&ChosenPort) -> u32 = |end| end.device.limits.max_queue_pair_work_requests;
-const COMPLETION_QUEUE_ENTRIES: fn(&ChosenPort) -> u32 =
-    |end| end.device.limits.max_completion_queue_entries;
 
 /// Measures points on one pair of ports.
 pub struct Runner {
@@ -194,56 +191,31 @@ impl Runner {
     }
 
     fn limits(&self, contexts: &[Arc<Context>; 2], services: &BTreeSet<Service>) -> Limits {
-        let (sender, receiver) = (&self.pair.sender, &self.pair.receiver);
         let inline_of = |&service: &Service| {
             let granted = granted_inline(&contexts[0], service.into()).ok()?;
             let (_, smallest) = queue_pair_lengths(1, 1, 0);
             try_queue_pairs(&contexts[1], service.into(), smallest, 1).ok()?;
             Some((service, granted))
         };
-        Limits {
-            queue_pairs: self.smaller(|end| end.device.limits.max_queue_pairs),
-            queue_pair_work_requests: self.smaller(WORK_REQUESTS),
-            completion_queue_entries: self.smaller(COMPLETION_QUEUE_ENTRIES),
-            path_mtu: self.smaller(|end| end.port.mtu),
-            message: self.smaller(|end| end.port.max_message),
-            reads: self.outstanding_reads(),
-            atomics: [sender, receiver]
-                .iter()
-                .all(|end| end.device.limits.atomics),
-            inline: services.iter().filter_map(inline_of).collect(),
-        }
+        self.ports()
+            .limits(services.iter().filter_map(inline_of).collect())
     }
 
-    /// The smaller number of the two ends.
-    fn smaller(&self, of: fn(&ChosenPort) -> u32) -> u32 {
-        of(&self.pair.sender).min(of(&self.pair.receiver))
-    }
-
-    /// RDMA reads and atomics that the sender may have outstanding and the receiver serves.
-    fn outstanding_reads(&self) -> u8 {
-        let [sender, receiver] =
-            [&self.pair.sender, &self.pair.receiver].map(|end| &end.device.limits);
-        sender.max_outstanding_reads.min(receiver.max_served_reads)
+    fn ports(&self) -> TwoPorts<'_> {
+        let ends = [&self.pair.sender, &self.pair.receiver];
+        TwoPorts(ends.map(|end| OnePort {
+            limits: &end.device.limits,
+            mtu: end.port.mtu,
+            max_message: end.port.max_message,
+            link_layer: end.port.link_layer,
+        }))
     }
 
     fn path_limits(&self) -> PathLimits {
         let ends = [&self.pair.sender, &self.pair.receiver];
-        let gids = ends.map(|end| gid_table(&end.device.name, end.port.number));
-        let suits = |gid: &&Gid| {
-            let mut there = gids[1].iter().filter(|peer| peer.index == gid.index);
-            there.any(|peer| peer.suits(gid))
-        };
-        let keys = ends.map(|end| partition_keys(&end.device.name, end.port.number));
-        let ethernet = ends.map(|end| end.port.link_layer == LinkLayer::Ethernet);
-        PathLimits {
-            mtu: ends.map(|end| end.port.mtu).into_iter().min().unwrap_or(0),
-            partition_keys: common_partitions(&keys[0], &keys[1]),
-            has_usual_gids: usual_pair([&gids[0], &gids[1]], [None; 2]).is_some(),
-            gids: gids[0].iter().filter(suits).map(|gid| gid.index).collect(),
-            // Ethernet has 3 bits of priority, InfiniBand 4 of service level.
-            service_level: if ethernet.contains(&true) { 7 } else { 15 },
-        }
+        let [here, there] = ends.map(|end| gid_table(&end.device.name, end.port.number));
+        let [own, others] = ends.map(|end| partition_keys(&end.device.name, end.port.number));
+        self.ports().path_limits([&here, &there], [&own, &others])
     }
 
     /// Checks, before anything is measured, what every point needs of the machine: the clocks, the places of the
@@ -281,11 +253,7 @@ impl Runner {
 
     /// Receive requests of each queue pair of a point.
     fn receives(&self, point: &Point) -> Receives {
-        let (requests, entries) = (
-            self.smaller(WORK_REQUESTS),
-            self.smaller(COMPLETION_QUEUE_ENTRIES),
-        );
-        receive_requests(point, longest_queue(requests, entries, point.queue_pairs))
+        receive_requests(point, self.ports().longest_queue(point.queue_pairs))
     }
 
     fn placement(&self, point: &Point) -> Result<Placement, RunError> {
@@ -328,10 +296,7 @@ impl Runner {
             point: *point,
             uc_route,
             receives: self.receives(point),
-            reads: match point.operation.is_one_way() {
-                true => 0,
-                false => self.outstanding_reads(),
-            },
+            reads: self.ports().reads_of(point),
             comp_vectors: self.config.comp_vectors.unwrap_or_default(),
             huge_pages: self.config.huge_pages,
             sender_cpu: placement.sender,

@@ -25,7 +25,7 @@ use super::half::Half;
 use super::message::{ANSWER, Facts, Hello, Made, Message, Order, WORK, hear, only, tell};
 use super::probe_end::{Part, ProbeEnd, of_probes};
 use super::prober::{Probed, Prober};
-use super::serving::{reads_of, receives_of};
+use super::serving::receives_of;
 use super::time_of_day::Ahead;
 use crate::buffer::{HugePagePolicy, PageKind};
 use crate::host::pinning::on_cpu;
@@ -357,10 +357,7 @@ impl ClockUser for Measurement<'_> {
             point: *point,
             uc_route,
             receives: receives_of(point, &client.here, &client.there),
-            reads: match point.operation.is_one_way() {
-                true => 0,
-                false => reads_of(&client.here, &client.there),
-            },
+            reads: client.here.to(&client.there).reads_of(point),
             comp_vectors: config.comp_vectors.unwrap_or_default(),
             huge_pages: config.huge_pages,
             sender_cpu: placement.sender,

@@ -11,6 +11,7 @@ use super::super::config::{PortRequest, Service};
 use super::super::error::RunError;
 use super::super::plan::Point;
 use super::super::receiver::Strays;
+use super::super::two_ports::{OnePort, TwoPorts};
 use super::super::verbs_port::RemoteSlots;
 use super::ping_pong::Stamped;
 use super::time_of_day::Ahead;
@@ -68,6 +69,18 @@ pub(super) struct Facts {
     pub(super) description: String,
     /// The device, for the results.
     pub(super) details: Value,
+}
+
+impl Facts {
+    /// This port and another one, to which it sends.
+    pub(super) fn to<'a>(&'a self, other: &'a Facts) -> TwoPorts<'a> {
+        TwoPorts([self, other].map(|facts| OnePort {
+            limits: &facts.limits,
+            mtu: facts.mtu,
+            max_message: facts.max_message,
+            link_layer: facts.link_layer,
+        }))
+    }
 }
 
 /// What is to be made ready for a point.

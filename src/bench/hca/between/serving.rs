@@ -13,7 +13,7 @@ use super::super::endpoints::{EndpointSettings, Receives, receive_requests};
 use super::super::ends::ReceivingEnd;
 use super::super::error::RunError;
 use super::super::placement::of_receiving_side;
-use super::super::plan::{Point, longest_queue};
+use super::super::plan::Point;
 use super::super::polled_end::PolledReceiver;
 use super::super::requesting_end::{Here, Target as _};
 use super::super::worker::Frame;
@@ -45,20 +45,9 @@ pub(super) struct Serving {
     pair: Option<Arc<PairEnd>>,
 }
 
-/// RDMA reads and atomics that the asking end may have outstanding and the other one serves.
-pub(super) fn reads_of(asking: &Facts, asked: &Facts) -> u8 {
-    let (one, other) = (&asking.limits, &asked.limits);
-    one.max_outstanding_reads.min(other.max_served_reads)
-}
-
 /// Receive requests of a point whose sender cannot see how far the receiver is: enough for a burst, on RC as well.
 pub(super) fn receives_of(point: &Point, here: &Facts, there: &Facts) -> Receives {
-    let least = |of: fn(&Facts) -> u32| of(here).min(of(there));
-    let most = longest_queue(
-        least(|facts| facts.limits.max_queue_pair_work_requests),
-        least(|facts| facts.limits.max_completion_queue_entries),
-        point.queue_pairs,
-    );
+    let most = here.to(there).longest_queue(point.queue_pairs);
     let whole = Point {
         depth: point.burst,
         ..*point
@@ -203,10 +192,7 @@ impl Serving {
             point: order.point,
             uc_route: order.uc_route,
             receives: receives_of(&order.point, &self.facts, &self.peer),
-            reads: match order.point.operation.is_one_way() {
-                true => 0,
-                false => reads_of(&self.peer, &self.facts),
-            },
+            reads: self.peer.to(&self.facts).reads_of(&order.point),
             comp_vectors: CompletionVectors {
                 // The probes' answers are sent by this end.
                 sender: order.comp_vectors.receiver,

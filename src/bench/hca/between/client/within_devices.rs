@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 
-use super::super::message::{Facts, Message, WORK, only};
-use super::super::serving::{reads_of, receives_of};
+use super::super::message::{Message, WORK, only};
+use super::super::serving::receives_of;
 use super::Client;
 use crate::bench::hca::config::{Connect, Service};
 use crate::bench::hca::error::RunError;
@@ -14,7 +14,7 @@ use crate::bench::hca::run::refusal_in_words;
 use crate::bench::hca::uc_route::choose_route;
 use crate::bench::hca::verbs_link::queue_pair_lengths;
 use crate::rdma::cm::{CmError, UcRoute};
-use crate::rdma::verbs::{Capabilities, Gid, LinkLayer, Transport, common_partitions, usual_pair};
+use crate::rdma::verbs::{Capabilities, Transport};
 
 impl Client {
     /// Leaves out of a plan what these two hosts cannot do.
@@ -124,10 +124,6 @@ impl Client {
         self.ask(&attempt, WORK, only!(Message::Tried(refusal) => refusal))
     }
 
-    fn least(&self, of: fn(&Facts) -> u32) -> u32 {
-        of(&self.here).min(of(&self.there))
-    }
-
     fn limits(&self) -> Limits {
         let there: BTreeSet<Service> = self
             .there
@@ -140,40 +136,14 @@ impl Client {
             .inline
             .iter()
             .filter(|(service, _)| there.contains(service));
-        Limits {
-            queue_pairs: self.least(|end| end.limits.max_queue_pairs),
-            queue_pair_work_requests: self.least(|end| end.limits.max_queue_pair_work_requests),
-            completion_queue_entries: self.least(|end| end.limits.max_completion_queue_entries),
-            path_mtu: self.least(|end| end.mtu),
-            message: self.least(|end| end.max_message),
-            reads: reads_of(&self.here, &self.there),
-            atomics: self.here.limits.atomics && self.there.limits.atomics,
-            inline: both.copied().collect(),
-        }
+        let ports = self.here.to(&self.there);
+        ports.limits(both.copied().collect())
     }
 
     fn path_limits(&self) -> PathLimits {
         let (here, there) = (&self.here, &self.there);
-        let suits = |gid: &&Gid| {
-            let mut others = there.gids.iter().filter(|peer| peer.index == gid.index);
-            others.any(|peer| peer.suits(gid))
-        };
-        let ethernet = [here, there]
-            .iter()
-            .any(|end| end.link_layer == LinkLayer::Ethernet);
-        PathLimits {
-            mtu: self.least(|end| end.mtu),
-            partition_keys: common_partitions(&here.partition_keys, &there.partition_keys),
-            has_usual_gids: usual_pair([&here.gids, &there.gids], [None; 2]).is_some(),
-            gids: here
-                .gids
-                .iter()
-                .filter(suits)
-                .map(|gid| gid.index)
-                .collect(),
-            // Ethernet has 3 bits of priority, InfiniBand 4 of service level.
-            service_level: if ethernet { 7 } else { 15 },
-        }
+        let keys = [&here.partition_keys, &there.partition_keys];
+        here.to(there).path_limits([&here.gids, &there.gids], keys)
     }
 }
 
